@@ -1,0 +1,40 @@
+# Finds what Quern builds with. All of it is in Debian 12; why each is used: doc/dependencies.md.
+find_package(Threads REQUIRED)
+find_package(OpenSSL 3 REQUIRED)
+find_package(Boost 1.74 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(fmt REQUIRED)
+find_package(RapidJSON REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(SECP256K1 REQUIRED IMPORTED_TARGET libsecp256k1)
+
+find_library(LEVELDB_LIBRARY leveldb REQUIRED)
+find_path(LEVELDB_INCLUDE_DIR leveldb/db.h REQUIRED)
+add_library(quern::leveldb INTERFACE IMPORTED)
+target_include_directories(quern::leveldb INTERFACE ${LEVELDB_INCLUDE_DIR})
+target_link_libraries(quern::leveldb INTERFACE ${LEVELDB_LIBRARY})
+
+# Crypto++ ships no CMake package in Debian.
+find_library(CRYPTOPP_LIBRARY NAMES cryptopp crypto++ REQUIRED)
+find_path(CRYPTOPP_INCLUDE_DIR cryptopp/keccak.h REQUIRED)
+add_library(quern::cryptopp INTERFACE IMPORTED)
+target_include_directories(quern::cryptopp INTERFACE ${CRYPTOPP_INCLUDE_DIR})
+target_link_libraries(quern::cryptopp INTERFACE ${CRYPTOPP_LIBRARY})
+
+add_library(quern::rapidjson INTERFACE IMPORTED)
+target_include_directories(quern::rapidjson INTERFACE ${RAPIDJSON_INCLUDE_DIRS})
+
+find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
+find_path(EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
+add_library(quern::headers INTERFACE IMPORTED)
+target_include_directories(quern::headers INTERFACE ${CLI11_INCLUDE_DIR} ${EXPECTED_INCLUDE_DIR} ${Boost_INCLUDE_DIRS})
+
+if(QUERN_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(QUERN_BUILD_BENCH)
+  find_package(benchmark REQUIRED)
+endif()
+if(QUERN_WITH_TORCH)
+  find_package(Torch REQUIRED)
+endif()

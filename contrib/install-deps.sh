@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that Quern builds, runs and tests with (Debian 12). Run as root or with sudo.
+# Usage: contrib/install-deps.sh [--with-clang]
+#   --with-clang   also clang 14 and its runtimes, for the fuzz preset and clang-format
+# Installs only what is missing, so a second run is quick. Why each package is needed: doc/dependencies.md
+set -euo pipefail
+
+packages=(
+  build-essential cmake ninja-build ccache pkg-config git ca-certificates
+  libboost-dev libssl-dev libsecp256k1-dev libleveldb-dev libcrypto++-dev
+  rapidjson-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
+  libtorch-dev libopenblas0-openmp
+  libgtest-dev libgmock-dev libbenchmark-dev
+  python3 gnuplot-nox xz-utils
+)
+for argument in "$@"; do
+  case "$argument" in
+    --with-clang) packages+=(clang libclang-rt-14-dev clang-format) ;;
+    -h|--help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "install-deps: unknown option $argument" >&2; exit 2 ;;
+  esac
+done
+
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
+
+missing=()
+for package in "${packages[@]}"; do
+  installed "$package" || missing+=("$package")
+done
+# A vendor's Node.js conflicts with Debian's npm package, so the command decides, not the package.
+if ! command -v npm >/dev/null 2>&1; then missing+=(nodejs npm); fi
+if [ "${#missing[@]}" -eq 0 ]; then
+  echo "install-deps: every package is present"
+  exit 0
+fi
+
+sudo=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null 2>&1 || { echo "install-deps: run as root, or install sudo; missing: ${missing[*]}" >&2; exit 1; }
+  sudo=(sudo)
+fi
+echo "install-deps: installing ${#missing[@]} packages: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${sudo[@]}" apt-get update -qq
+"${sudo[@]}" apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}" >/dev/null
+echo "install-deps: done"
