@@ -1,0 +1,135 @@
+// The step program: a static graph with forward, loss, backward and optimizer, without control flow. Built by
+// compute/program, run by the executor here and by compute/torch, judged node by node on chain. Plain values.
+//
+// Serialisation (RLP), which is also the file format of programs in the content store:
+//   program = [header, [slot...], [node...]]
+//   header  = [format, arithmetic, slot count, node count, data dtype, data dims (list of 4), loss slot,
+//              work units per step]
+//   slot    = [name, dtype, dims, update node, flags]
+//   node    = [op, element op, dtype, dims, [input node...], immediate, [attribute...]]
+// program_root = seal(program, 1 + slots + nodes, -, top) with leaves merkle_leaf(header), merkle_leaf(slot i)...,
+// merkle_leaf(node i)...: any of them can be opened to the chain on its own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/expected.h"
+#include "vm/tensor/arith/element_op.h"
+#include "vm/tensor/tensor.h"
+
+namespace quern::vm::tensor {
+
+inline constexpr std::uint64_t kProgramFormat = 1;
+inline constexpr std::uint64_t kArithmeticVersion = 1;
+inline constexpr std::uint64_t kMaxNodes = 1U << 14;
+inline constexpr std::uint64_t kMaxSlots = 1U << 12;
+inline constexpr std::size_t kMaxSlotName = 128;
+inline constexpr std::size_t kMaxInputs = 3;
+inline constexpr std::size_t kMaxProgramBytes = 8U << 20;
+
+// Stable numbers: they are serialised.
+enum class Op : std::uint8_t {
+    slot = 0,    // state slot `attributes[0]` before the step
+    data = 1,    // the task's data set tensor
+    seed = 2,    // i32 [1,1,1,4]: the task's seed words (from the beacon, fixed after the solver is locked in)
+    full = 3,    // every element = immediate
+    iota = 4,    // i32: element's index along axis attributes[0]
+    philox = 5,  // i32: input 0 = i32 [1,1,1,4] {k0, k1, c1, c2}; element = philox_word(logical index, c1, c2, k0, k1)
+
+    elementwise = 8,  // `element` of 1 to 3 inputs, each dim of each input 1 or the output's (broadcast)
+
+    matmul = 16,    // [a,b,m,k] x [a,b,k,n] -> [a,b,m,n]; attributes {transpose a, transpose b} (0/1): stored
+                    // transposed as [a,b,k,m] / [a,b,n,k]; a leading dim of 1 in an operand is broadcast
+    sum_last = 17,  // [a,b,r,c] -> [a,b,r,1], 32 lanes and fold
+    max_last = 18,
+    sum_rows = 19,  // [a,b,r,c] -> [a,b,1,c], one chain over rows in order
+
+    reshape = 24,  // same elements in row-major order
+    permute = 25,  // attributes = axes: output dim i is input dim attributes[i]
+    slice = 26,    // attributes = start of each dim; the output's dims say how much
+    concat = 27,   // two inputs along axis attributes[0]
+
+    gather_rows = 32,       // table [1,1,v,d], index i32 [a,b,1,n] or [a,b,n,1] -> [a,b,n,d]; out of range reads +0
+    scatter_add_rows = 33,  // source [1,1,n,d], index i32 [1,1,1,n] or [1,1,n,1] -> [1,1,v,d]: zero plus rows of the
+                            // source in ascending position; out of range drops
+};
+
+struct Node {
+    Op op = Op::full;
+    arith::ElementOp element{};  // for Op::elementwise; 0 otherwise
+    DType dtype = DType::f32;    // of the output
+    Shape shape;                 // of the output
+    std::vector<std::uint32_t> inputs;      // earlier nodes
+    std::uint32_t immediate = 0;            // full: the word; elementwise: the op's immediate
+    std::vector<std::uint32_t> attributes;  // at most 4
+
+    bool operator==(const Node&) const = default;
+};
+
+struct Slot {
+    std::string name;  // printable ASCII, unique: "model.h.0.attn.w_qkv", "adamw.m.…", "step", "loss"
+    DType dtype = DType::f32;
+    Shape shape;
+    std::uint32_t update_node = 0;  // its output is the slot's value after the step
+    std::uint32_t flags = 0;        // kSlotParameter: exported with the model
+
+    bool operator==(const Slot&) const = default;
+};
+inline constexpr std::uint32_t kSlotParameter = 1;
+
+struct ProgramHeader {
+    std::uint64_t format = kProgramFormat;
+    std::uint64_t arithmetic = kArithmeticVersion;
+    std::uint64_t slot_count = 0;
+    std::uint64_t node_count = 0;
+    DType data_dtype = DType::i32;
+    Shape data_shape;
+    std::uint64_t loss_slot = 0;  // f32 [1,1,1,1]
+    std::uint64_t work_units = 0;  // per step, see work_units()
+
+    bool operator==(const ProgramHeader&) const = default;
+};
+
+struct Program {
+    ProgramHeader header;
+    std::vector<Slot> slots;
+    std::vector<Node> nodes;
+};
+
+// Checks everything: counts, order, names, dtypes and shapes against infer_shape, update nodes' types against slots,
+// header fields, work units. Errors: program.* (program.bad_input, program.bad_shape, program.wrong_work_units, ...).
+[[nodiscard]] Status validate(const Program& program);
+// Whether the declared dtype and shape of `node` are what its op gives for inputs of these dtypes and shapes.
+struct OperandType {
+    DType dtype = DType::f32;
+    Shape shape;
+};
+[[nodiscard]] Status check_node(const Node& node, std::span<const OperandType> inputs, const ProgramHeader& header);
+// Static cost of one step: sum over nodes of a table of costs per op and element (doc/arithmetic.md), like gas.
+[[nodiscard]] std::uint64_t node_work_units(const Node& node, std::span<const OperandType> inputs);
+[[nodiscard]] std::uint64_t work_units(const Program& program);
+
+[[nodiscard]] Bytes encode(const ProgramHeader& header);
+[[nodiscard]] Bytes encode(const Slot& slot);
+[[nodiscard]] Bytes encode(const Node& node);
+[[nodiscard]] Expected<ProgramHeader> decode_header(BytesView bytes);
+[[nodiscard]] Expected<Slot> decode_slot(BytesView bytes);
+[[nodiscard]] Expected<Node> decode_node(BytesView bytes);
+[[nodiscard]] Bytes encode(const Program& program);
+[[nodiscard]] Expected<Program> decode_program(BytesView bytes);  // strict, and validated
+
+// Leaves of the program's tree, in order; indices of the parts in it.
+[[nodiscard]] std::vector<Hash32> program_leaves(const Program& program);
+[[nodiscard]] Hash32 program_root(const Program& program);
+[[nodiscard]] constexpr std::uint64_t program_leaf_count(const ProgramHeader& h) { return 1 + h.slot_count + h.node_count; }
+[[nodiscard]] constexpr std::uint64_t header_leaf_index() { return 0; }
+[[nodiscard]] constexpr std::uint64_t slot_leaf_index(std::uint64_t slot) { return 1 + slot; }
+[[nodiscard]] constexpr std::uint64_t node_leaf_index(const ProgramHeader& h, std::uint64_t node) { return 1 + h.slot_count + node; }
+
+// The seed tensor of Op::seed: i32 [1,1,1,4], words = first 16 bytes of `beacon`, big endian.
+[[nodiscard]] Tensor seed_tensor(const Hash32& beacon);
+
+}  // namespace quern::vm::tensor

@@ -1,0 +1,72 @@
+// The smallest thing the chain ever executes: one element of one micro-step of one tile of one node, in integer-only
+// arithmetic, from tiles that a Merkle proof brought in. Used by the dispute handlers and by workers, who build the
+// witness. Pure; thread-safe. Definitions: doc/verification.md, "Micro-steps" and "Leaf".
+//
+// Micro-steps of an output tile. The state between two of them is up to two accumulator tiles:
+//   matmul            one per K-tile of 32: partial = chain(partial, A tile, B tile); after the 8th of a block of 256 or
+//                     the last: total += partial, partial = +0.     accumulators {total, partial}
+//                     (the last one's total is the output tile; its partial is +0)
+//   sum_last/max_last one per source tile column: lanes op= columns; then one fold.   accumulators {lanes or output}
+//   sum_rows          one per source tile row: row 0 += rows in order.                accumulators {sum}
+//   scatter_add_rows  one per source tile row (32 positions).                         accumulators {sum}
+//   everything else   one: the output tile.                                           accumulators {output}
+// The accumulators before the first are +0, for max_last's lanes -inf (all 1,024 words).
+// Elements of an accumulator tile outside the output's logical dims (the lanes' logical dims: all 32 columns) are +0,
+// in lanes of max_last -inf.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "vm/tensor/graph.h"
+#include "vm/tensor/tensor.h"
+
+namespace quern::vm::tensor {
+
+struct MicroState {
+    std::vector<Tile> accumulators;  // 1 or 2
+    bool operator==(const MicroState&) const = default;
+};
+
+[[nodiscard]] std::size_t accumulator_count(const Node& node);
+// Number of micro-steps of each output tile of the node; at least 1.
+[[nodiscard]] std::uint64_t micro_step_count(const Node& node, std::span<const OperandType> inputs);
+[[nodiscard]] MicroState initial_micro_state(const Node& node);
+// seal(micro, accumulators, -, top) over the accumulators' tile hashes: a leaf of the micro-trace. For a node with one
+// accumulator and one micro-step nothing else is ever asked for.
+[[nodiscard]] Hash32 micro_state_hash(const MicroState& state);
+// The states after micro-steps 0 .. count-1 of output tile `tile`, from whole inputs.
+[[nodiscard]] std::vector<MicroState> micro_trace(const Node& node, std::span<const Tensor* const> inputs,
+                                                  std::uint64_t tile);
+
+// Which input tiles a given output element of a given micro-step reads, in order, at most kMaxLeafTiles. A
+// data-dependent read (gather_rows) needs the index tile first: `known` serves tiles that are there already.
+inline constexpr std::size_t kMaxLeafTiles = 3;
+struct TileRead {
+    std::uint32_t operand = 0;  // which input of the node
+    std::uint64_t tile = 0;     // its tile number
+    bool operator==(const TileRead&) const = default;
+};
+// Serves tile contents to evaluate_leaf; nullptr when the witness lacks it.
+class TileSource {
+public:
+    virtual ~TileSource() = default;
+    [[nodiscard]] virtual const Tile* tile(const TileRead& read) const = 0;
+};
+struct LeafTarget {
+    std::uint64_t tile = 0;         // output tile number
+    std::uint64_t micro_step = 0;   // < micro_step_count
+    std::uint32_t accumulator = 0;  // < accumulator_count
+    std::uint32_t element = 0;      // < 1,024: row * 32 + column in the tile
+};
+// The value of the target element after the micro-step, from the accumulators before it and the input tiles it reads.
+// Total: a node that does not pass check_node evaluates to +0. Integer-only. Error leaf.missing_tile names the tile that
+// `source` lacks.
+[[nodiscard]] Expected<std::uint32_t> evaluate_leaf(const Node& node, const ProgramHeader& header,
+                                                    std::span<const OperandType> inputs, const LeafTarget& target,
+                                                    const MicroState& before, const TileSource& source);
+// The reads that evaluate_leaf makes for the target, given whole inputs: what a witness must hold.
+[[nodiscard]] std::vector<TileRead> leaf_reads(const Node& node, std::span<const Tensor* const> inputs,
+                                               const LeafTarget& target);
+
+}  // namespace quern::vm::tensor
