@@ -1,0 +1,61 @@
+// The table of single-threaded array kernels that each backend fills. Used through kernels.h; on its own only by the
+// translation units that are compiled for a newer instruction set, which therefore must not see inline library code.
+// Kernels keep no state but thread-local packing buffers: all may run on any number of threads at once.
+//
+// All tensors are arrays of 32-bit words: f32 as IEEE-754 bits, i32 as two's complement. Strides and leading dimensions
+// count words. Every f32 result word is canonical: a NaN is kCanonicalNan. Definitions: doc/arithmetic.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "vm/tensor/arith/element_op.h"
+
+namespace quern::vm::tensor::arith {
+
+inline constexpr std::uint32_t kCanonicalNan = 0x7fc00000U;
+inline constexpr std::size_t kReductionLanes = 32;  // of sum_last and max_last
+inline constexpr std::size_t kMatmulBlock = 256;    // k per chain; block results are added in order
+
+// Element (i, j) is data[i * row_stride + j * col_stride]. A transpose is a swap of the strides.
+struct MatrixView {
+    const std::uint32_t* data = nullptr;
+    std::ptrdiff_t row_stride = 0;
+    std::ptrdiff_t col_stride = 0;
+};
+
+struct Kernels {
+    // out[i] = op(a[i * stride_a], b[i * stride_b], c[i * stride_c]) for i < n. Strides are 0 (one element for all) or
+    // 1; inputs beyond the op's arity are not read and may be null. `out` may be exactly an input of stride 1.
+    // An op that does not exist gives 0.
+    void (*elementwise)(ElementOp op, std::size_t n, const std::uint32_t* a, std::size_t stride_a,
+                        const std::uint32_t* b, std::size_t stride_b, const std::uint32_t* c, std::size_t stride_c,
+                        std::uint32_t immediate, std::uint32_t* out);
+
+    // c[m x n] (row stride ldc) = A[m x k] B[k x n]. Operands are squashed: |x| < 2^-40 reads as +0. Blocks of 256 k;
+    // in a block one fma chain over k ascending from +0; block results added in order, starting from the first.
+    // k = 0 gives +0. c must not overlap the operands.
+    void (*matmul)(std::size_t m, std::size_t n, std::size_t k, MatrixView a, MatrixView b, std::uint32_t* c,
+                   std::size_t ldc);
+
+    // partial[m x n] (row stride ld): each element's fma chain goes on over k ascending from its present value, with
+    // squashed operands. One micro-step of a matmul has k <= 32.
+    void (*matmul_block)(std::size_t m, std::size_t n, std::size_t k, MatrixView a, MatrixView b,
+                         std::uint32_t* partial, std::size_t ld);
+
+    // out[r] = sum of row r of x[rows x columns] (row stride ld): 32 lanes, lane l adds columns l, l + 32, ... in order
+    // from +0; then lane j += lane j + 16, 8, 4, 2, 1.
+    void (*sum_last)(std::size_t rows, std::size_t columns, const std::uint32_t* x, std::size_t ld, std::uint32_t* out);
+    // The same with max from -inf.
+    void (*max_last)(std::size_t rows, std::size_t columns, const std::uint32_t* x, std::size_t ld, std::uint32_t* out);
+
+    // out[j] = one chain of adds over column j of x[rows x columns], rows in order from +0.
+    void (*sum_rows)(std::size_t rows, std::size_t columns, const std::uint32_t* x, std::size_t ld, std::uint32_t* out);
+
+    // For each source row r ascending: table[index[r]] += source[r], where index[r] as unsigned is below table_rows;
+    // other rows are dropped. `table` is dense [table_rows x columns] and starts as given.
+    void (*scatter_add_rows)(std::size_t rows, std::size_t columns, const std::uint32_t* source, std::size_t ld,
+                             const std::uint32_t* index, std::size_t table_rows, std::uint32_t* table);
+};
+
+}  // namespace quern::vm::tensor::arith

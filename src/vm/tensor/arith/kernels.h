@@ -1,0 +1,35 @@
+// Choice of the backend that runs the canonical arithmetic. All backends give the same bits; they differ in speed only.
+// Used by the executor, verifiers and benchmarks. Thread-safe.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "base/expected.h"
+#include "vm/tensor/arith/kernel_table.h"
+
+namespace quern::vm::tensor::arith {
+
+enum class Backend : std::uint8_t {
+    soft = 0,    // integer-only, as the chain judges; slow
+    scalar = 1,  // plain C++ floats; the reference on any machine
+    avx2 = 2,    // AVX2 and FMA
+    avx512 = 3,  // AVX-512 F, BW, DQ, VL
+};
+inline constexpr std::array<Backend, 4> kBackends{Backend::soft, Backend::scalar, Backend::avx2, Backend::avx512};
+
+[[nodiscard]] std::string_view name(Backend backend);
+
+// Whether this build has the backend and this processor and system run it. soft and scalar always.
+[[nodiscard]] bool available(Backend backend);
+// The fastest available one.
+[[nodiscard]] Backend best_backend();
+// The backend's kernels; scalar's where it is not available.
+[[nodiscard]] const Kernels& kernels(Backend backend);
+
+// Error arith.bad_fp_environment when the calling thread's floating-point control is not the default one (round to
+// nearest even, subnormals kept, exceptions masked): a library linked with fast-math can have changed it, and all
+// backends but soft would then give other bits. Call at start-up and in each worker thread.
+[[nodiscard]] Status check_floating_point_environment();
+
+}  // namespace quern::vm::tensor::arith
