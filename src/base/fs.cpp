@@ -1,0 +1,182 @@
+#include "base/fs.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+
+namespace quern {
+inline namespace base {
+namespace fs {
+namespace {
+
+// Closes on destruction.
+class Descriptor {
+public:
+    explicit Descriptor(int value) : value_(value) {}
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() {
+        if (value_ >= 0) ::close(value_);
+    }
+    [[nodiscard]] int get() const { return value_; }
+    [[nodiscard]] int release() {
+        const int value = value_;
+        value_ = -1;
+        return value;
+    }
+
+private:
+    int value_;
+};
+
+tl::unexpected<Error> fail_errno(std::string_view name, const std::string& path) {
+    return fail(name, path + ": " + std::generic_category().message(errno));
+}
+
+Status write_all(int descriptor, BytesView content, const std::string& path) {
+    while (!content.empty()) {
+        const ssize_t written = ::write(descriptor, content.data(), content.size());
+        if (written < 0) {
+            if (errno == EINTR) continue;
+            return fail_errno("fs.write_failed", path);
+        }
+        content = content.subspan(static_cast<std::size_t>(written));
+    }
+    return {};
+}
+
+template <class Container>
+Expected<Container> read_into(const std::string& path, std::size_t max_bytes) {
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0) return fail_errno(errno == ENOENT ? "fs.not_found" : "fs.cannot_open", path);
+    struct stat info {};
+    if (::fstat(file.get(), &info) != 0) return fail_errno("fs.read_failed", path);
+    if (S_ISDIR(info.st_mode)) return fail("fs.cannot_open", path + ": is a directory");
+    Container content;
+    if (info.st_size > 0) {
+        if (static_cast<std::uint64_t>(info.st_size) > max_bytes)
+            return fail("fs.too_large", path + ": " + std::to_string(info.st_size) + " bytes");
+        content.reserve(static_cast<std::size_t>(info.st_size));
+    }
+    // The file may grow or be a pipe, so the size that was reported is only a hint.
+    std::uint8_t buffer[65536];
+    for (;;) {
+        const ssize_t got = ::read(file.get(), buffer, sizeof(buffer));
+        if (got < 0) {
+            if (errno == EINTR) continue;
+            return fail_errno("fs.read_failed", path);
+        }
+        if (got == 0) return content;
+        if (content.size() + static_cast<std::size_t>(got) > max_bytes) return fail("fs.too_large", path);
+        content.insert(content.end(), buffer, buffer + got);
+    }
+}
+
+std::string parent_of(const std::string& path) {
+    const auto slash = path.rfind('/');
+    if (slash == std::string::npos) return ".";
+    return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+Expected<Bytes> read_file(const std::string& path, std::size_t max_bytes) { return read_into<Bytes>(path, max_bytes); }
+
+Expected<std::string> read_text_file(const std::string& path, std::size_t max_bytes) {
+    return read_into<std::string>(path, max_bytes);
+}
+
+Status write_file_atomic(const std::string& path, BytesView content, unsigned mode) {
+    static std::atomic<unsigned> counter{0};
+    const std::string temporary = path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++);
+    {
+        const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
+        if (file.get() < 0) return fail_errno("fs.write_failed", temporary);
+        // The process's umask must not widen or narrow what was asked for.
+        if (::fchmod(file.get(), mode) != 0) return fail_errno("fs.write_failed", temporary);
+        auto written = write_all(file.get(), content, temporary);
+        if (written && ::fsync(file.get()) != 0) written = fail_errno("fs.write_failed", temporary);
+        if (!written) {
+            ::unlink(temporary.c_str());
+            return written;
+        }
+    }
+    if (::rename(temporary.c_str(), path.c_str()) != 0) {
+        const auto problem = fail_errno("fs.write_failed", path);
+        ::unlink(temporary.c_str());
+        return problem;
+    }
+    return sync_directory(parent_of(path));
+}
+
+Status write_secret_file(const std::string& path, BytesView content) { return write_file_atomic(path, content, 0600); }
+
+bool exists(const std::string& path) {
+    struct stat info {};
+    return ::stat(path.c_str(), &info) == 0;
+}
+
+Expected<std::uint64_t> file_size(const std::string& path) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) return fail_errno(errno == ENOENT ? "fs.not_found" : "fs.read_failed", path);
+    return static_cast<std::uint64_t>(info.st_size);
+}
+
+Status create_directories(const std::string& path, unsigned mode) {
+    if (path.empty()) return fail("fs.create_directory_failed", "empty path");
+    for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+        const std::string part = path.substr(0, end);
+        if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST) return fail_errno("fs.create_directory_failed", part);
+        if (end == std::string::npos) break;
+    }
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) return fail_errno("fs.create_directory_failed", path);
+    if (!S_ISDIR(info.st_mode)) return fail("fs.create_directory_failed", path + ": not a directory");
+    return {};
+}
+
+Status sync_directory(const std::string& path) {
+    const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (directory.get() < 0 || ::fsync(directory.get()) != 0) return fail_errno("fs.sync_failed", path);
+    return {};
+}
+
+Status remove_file(const std::string& path) {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno("fs.remove_failed", path);
+    return {};
+}
+
+Expected<LockFile> LockFile::acquire(const std::string& path) {
+    Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    if (file.get() < 0) return fail_errno("fs.cannot_open", path);
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK) return fail_errno("fs.cannot_open", path);
+        char owner[32] = {};
+        const ssize_t got = ::pread(file.get(), owner, sizeof(owner) - 1, 0);
+        std::string who;
+        for (ssize_t i = 0; i < got && owner[i] >= '0' && owner[i] <= '9'; ++i) who += owner[i];
+        return fail("fs.locked", path + " is held by process " + (who.empty() ? "unknown" : who));
+    }
+    const std::string own = std::to_string(::getpid()) + "\n";
+    if (::ftruncate(file.get(), 0) != 0) return fail_errno("fs.cannot_open", path);
+    QUERN_CHECK(write_all(file.get(), as_bytes(own), path));
+    return LockFile(file.release());
+}
+
+LockFile& LockFile::operator=(LockFile&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+}
+
+LockFile::~LockFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace fs
+}  // namespace base
+}  // namespace quern

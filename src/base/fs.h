@@ -1,0 +1,53 @@
+// Files: bounded reads, writes that survive power loss, directory locks. Errors are values that carry the path and
+// errno's text. Functions are thread-safe (two writers of one path: the last rename wins).
+#pragma once
+
+#include <string>
+
+#include "base/bytes.h"
+#include "base/expected.h"
+
+namespace quern {
+inline namespace base {
+namespace fs {
+
+// The whole file. Errors: fs.not_found, fs.cannot_open, fs.too_large (more than max_bytes; not read), fs.read_failed.
+[[nodiscard]] Expected<Bytes> read_file(const std::string& path, std::size_t max_bytes);
+[[nodiscard]] Expected<std::string> read_text_file(const std::string& path, std::size_t max_bytes);
+
+// Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the directory: after a crash the
+// path holds the old content or the new, whole. `mode` is the new file's permissions. Error: fs.write_failed.
+[[nodiscard]] Status write_file_atomic(const std::string& path, BytesView content, unsigned mode = 0644);
+// For secrets: mode 0600.
+[[nodiscard]] Status write_secret_file(const std::string& path, BytesView content);
+
+[[nodiscard]] bool exists(const std::string& path);
+// Size in bytes. Errors: fs.not_found, fs.read_failed.
+[[nodiscard]] Expected<std::uint64_t> file_size(const std::string& path);
+// With parents; no error when it is there already. Error: fs.create_directory_failed.
+[[nodiscard]] Status create_directories(const std::string& path, unsigned mode = 0755);
+// Makes a rename, creation or removal inside the directory durable. Error: fs.sync_failed.
+[[nodiscard]] Status sync_directory(const std::string& path);
+// No error when it is missing. Error: fs.remove_failed.
+[[nodiscard]] Status remove_file(const std::string& path);
+
+// An advisory lock (flock) on a file that is made if needed and holds the owner's process id; let go on destruction
+// and when the process dies.
+class LockFile {
+public:
+    // Errors: fs.locked (another process has it; the detail says which), fs.cannot_open.
+    [[nodiscard]] static Expected<LockFile> acquire(const std::string& path);
+    LockFile(LockFile&& other) noexcept : descriptor_(other.descriptor_) { other.descriptor_ = -1; }
+    LockFile& operator=(LockFile&& other) noexcept;
+    LockFile(const LockFile&) = delete;
+    LockFile& operator=(const LockFile&) = delete;
+    ~LockFile();
+
+private:
+    explicit LockFile(int descriptor) : descriptor_(descriptor) {}
+    int descriptor_;
+};
+
+}  // namespace fs
+}  // namespace base
+}  // namespace quern

@@ -1,0 +1,129 @@
+#include "base/log.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+namespace quern {
+inline namespace base {
+namespace log {
+namespace {
+
+constexpr std::size_t kCount = static_cast<std::size_t>(Category::count_);
+constexpr std::array<std::string_view, kCount> kNames = {
+    "node",    "store",  "state",  "exec",     "consensus",     "mempool", "rpc",   "content", "market",
+    "dispute", "worker", "solver", "verifier", "whistleblower", "program", "torch", "wallet",  "test"};
+constexpr std::array<std::string_view, 5> kLevelNames = {"debug", "info", "warning", "error", "off"};
+
+std::atomic<Level>& threshold() {
+    static std::atomic<Level> value{Level::info};
+    return value;
+}
+
+std::array<std::atomic<bool>, kCount>& debug_flags() {
+    static std::array<std::atomic<bool>, kCount> flags{};
+    return flags;
+}
+
+std::shared_ptr<spdlog::logger> make_logger(const Options& options) {
+    std::vector<spdlog::sink_ptr> sinks;
+    if (options.to_stderr) sinks.push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    if (!options.file.empty()) sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file));
+    auto made = std::make_shared<spdlog::logger>("quern", sinks.begin(), sinks.end());
+    made->set_level(spdlog::level::trace);  // enabled() has decided already
+    made->set_formatter(
+        std::make_unique<spdlog::pattern_formatter>("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc));
+    made->flush_on(spdlog::level::info);
+    return made;
+}
+
+std::shared_ptr<spdlog::logger>& logger() {
+    static std::shared_ptr<spdlog::logger> shared = make_logger({});
+    return shared;
+}
+
+spdlog::level::level_enum to_spdlog(Level level) {
+    switch (level) {
+        case Level::debug:
+            return spdlog::level::debug;
+        case Level::info:
+            return spdlog::level::info;
+        case Level::warning:
+            return spdlog::level::warn;
+        case Level::error:
+            return spdlog::level::err;
+        case Level::off:
+            break;
+    }
+    return spdlog::level::off;
+}
+
+}  // namespace
+
+std::string_view name_of(Category category) {
+    const auto index = static_cast<std::size_t>(category);
+    return index < kCount ? kNames[index] : "unknown";
+}
+
+Expected<Level> level_from_name(std::string_view name) {
+    for (std::size_t i = 0; i < kLevelNames.size(); ++i)
+        if (kLevelNames[i] == name) return static_cast<Level>(i);
+    return fail("log.unknown_level", std::string(name));
+}
+
+Status configure(const Options& options) {
+    std::array<bool, kCount> chosen{};
+    for (const auto& name : options.debug) {
+        bool known = name == "all" || name == "1";
+        for (std::size_t i = 0; i < kCount; ++i) {
+            if (name != "all" && name != "1" && kNames[i] != name) continue;
+            chosen[i] = true;
+            known = true;
+        }
+        if (!known) return fail("log.unknown_category", name);
+    }
+    try {
+        logger() = make_logger(options);
+    } catch (const spdlog::spdlog_ex& problem) {
+        return fail("log.cannot_open", problem.what());
+    }
+    threshold() = options.level;
+    for (std::size_t i = 0; i < kCount; ++i) debug_flags()[i] = chosen[i];
+    return {};
+}
+
+void flush() { logger()->flush(); }
+
+bool enabled(Level level, Category category) {
+    if (level >= threshold().load(std::memory_order_relaxed)) return true;
+    const auto index = static_cast<std::size_t>(category);
+    return index < kCount && debug_flags()[index].load(std::memory_order_relaxed);
+}
+
+void write(Level level, Category category, std::string_view text) {
+    if (!enabled(level, category)) return;
+    std::string line = "[";
+    line += name_of(category);
+    line += "] ";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte == 0x7f)
+            line += fmt::format("\\x{:02x}", byte);
+        else
+            line += c;
+    }
+    logger()->log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
+}
+
+void format_and_write(Level level, Category category, fmt::string_view format, fmt::format_args arguments) {
+    write(level, category, fmt::vformat(format, arguments));
+}
+
+}  // namespace log
+}  // namespace base
+}  // namespace quern
