@@ -29,6 +29,7 @@ inline constexpr std::uint64_t kMaxSlots = 1U << 12;
 inline constexpr std::size_t kMaxSlotName = 128;
 inline constexpr std::size_t kMaxInputs = 3;
 inline constexpr std::size_t kMaxProgramBytes = 8U << 20;
+inline constexpr std::uint64_t kMaxWorkUnits = 1ULL << 53;  // per step; exact in JSON numbers
 
 // Stable numbers: they are serialised.
 enum class Op : std::uint8_t {
@@ -59,9 +60,9 @@ enum class Op : std::uint8_t {
 
 struct Node {
     Op op = Op::full;
-    arith::ElementOp element{};  // for Op::elementwise; 0 otherwise
-    DType dtype = DType::f32;    // of the output
-    Shape shape;                 // of the output
+    arith::ElementOp element{};             // for Op::elementwise; 0 otherwise
+    DType dtype = DType::f32;               // of the output
+    Shape shape;                            // of the output
     std::vector<std::uint32_t> inputs;      // earlier nodes
     std::uint32_t immediate = 0;            // full: the word; elementwise: the op's immediate
     std::vector<std::uint32_t> attributes;  // at most 4
@@ -87,7 +88,7 @@ struct ProgramHeader {
     std::uint64_t node_count = 0;
     DType data_dtype = DType::i32;
     Shape data_shape;
-    std::uint64_t loss_slot = 0;  // f32 [1,1,1,1]
+    std::uint64_t loss_slot = 0;   // f32 [1,1,1,1]
     std::uint64_t work_units = 0;  // per step, see work_units()
 
     bool operator==(const ProgramHeader&) const = default;
@@ -102,13 +103,18 @@ struct Program {
 // Checks everything: counts, order, names, dtypes and shapes against infer_shape, update nodes' types against slots,
 // header fields, work units. Errors: program.* (program.bad_input, program.bad_shape, program.wrong_work_units, ...).
 [[nodiscard]] Status validate(const Program& program);
+// What can be checked of a header or a slot alone; decoding them checks it.
+[[nodiscard]] Status check_header(const ProgramHeader& header);
+[[nodiscard]] Status check_slot(const Slot& slot);
 // Whether the declared dtype and shape of `node` are what its op gives for inputs of these dtypes and shapes.
 struct OperandType {
     DType dtype = DType::f32;
     Shape shape;
 };
 [[nodiscard]] Status check_node(const Node& node, std::span<const OperandType> inputs, const ProgramHeader& header);
-// Static cost of one step: sum over nodes of a table of costs per op and element (doc/arithmetic.md), like gas.
+// The part of check_node that needs no header: all but the slot's number and the data's type.
+[[nodiscard]] Status check_operands(const Node& node, std::span<const OperandType> inputs);
+// Static cost of one step: sum over nodes of a table of costs per op and element (doc/work-units.md), like gas.
 [[nodiscard]] std::uint64_t node_work_units(const Node& node, std::span<const OperandType> inputs);
 [[nodiscard]] std::uint64_t work_units(const Program& program);
 
@@ -124,10 +130,14 @@ struct OperandType {
 // Leaves of the program's tree, in order; indices of the parts in it.
 [[nodiscard]] std::vector<Hash32> program_leaves(const Program& program);
 [[nodiscard]] Hash32 program_root(const Program& program);
-[[nodiscard]] constexpr std::uint64_t program_leaf_count(const ProgramHeader& h) { return 1 + h.slot_count + h.node_count; }
+[[nodiscard]] constexpr std::uint64_t program_leaf_count(const ProgramHeader& h) {
+    return 1 + h.slot_count + h.node_count;
+}
 [[nodiscard]] constexpr std::uint64_t header_leaf_index() { return 0; }
 [[nodiscard]] constexpr std::uint64_t slot_leaf_index(std::uint64_t slot) { return 1 + slot; }
-[[nodiscard]] constexpr std::uint64_t node_leaf_index(const ProgramHeader& h, std::uint64_t node) { return 1 + h.slot_count + node; }
+[[nodiscard]] constexpr std::uint64_t node_leaf_index(const ProgramHeader& h, std::uint64_t node) {
+    return 1 + h.slot_count + node;
+}
 
 // The seed tensor of Op::seed: i32 [1,1,1,4], words = first 16 bytes of `beacon`, big endian.
 [[nodiscard]] Tensor seed_tensor(const Hash32& beacon);

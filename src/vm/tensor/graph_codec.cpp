@@ -1,0 +1,229 @@
+// Serialisation of programs (grammar in graph.h) and their Merkle root.
+#include <algorithm>
+#include <limits>
+
+#include "base/rlp.h"
+#include "crypto/merkle.h"
+#include "vm/tensor/graph.h"
+
+namespace quern::vm::tensor {
+namespace {
+
+constexpr std::size_t kMaxAttributes = 4;
+
+void write_shape(rlp::Writer& writer, const Shape& shape) {
+    writer.begin_list();
+    for (const std::uint32_t dim : shape.dims) writer.integer(std::uint64_t{dim});
+    writer.end_list();
+}
+
+Expected<std::uint32_t> read_u32(rlp::Reader& reader) {
+    QUERN_TRY(const std::uint64_t value, reader.u64());
+    if (value > std::numeric_limits<std::uint32_t>::max())
+        return fail("program.number_too_large", std::to_string(value) + " is not a 32-bit number");
+    return static_cast<std::uint32_t>(value);
+}
+
+Expected<DType> read_dtype(rlp::Reader& reader) {
+    QUERN_TRY(const std::uint64_t value, reader.u64());
+    if (value > static_cast<std::uint64_t>(DType::i32))
+        return fail("program.unknown_dtype", "no dtype has number " + std::to_string(value));
+    return static_cast<DType>(value);
+}
+
+Expected<Shape> read_shape(rlp::Reader& reader) {
+    QUERN_TRY(rlp::Reader items, reader.list());
+    Shape shape;
+    for (std::uint32_t& dim : shape.dims) {
+        QUERN_TRY(dim, read_u32(items));
+    }
+    QUERN_CHECK(items.expect_end());
+    QUERN_CHECK(shape.validate());
+    return shape;
+}
+
+Expected<std::vector<std::uint32_t>> read_u32_list(rlp::Reader& reader, std::size_t limit) {
+    QUERN_TRY(rlp::Reader items, reader.list());
+    std::vector<std::uint32_t> values;
+    while (!items.at_end()) {
+        if (values.size() == limit)
+            return fail("program.list_too_long", "a list of a node has more than " + std::to_string(limit) + " items");
+        QUERN_TRY(const std::uint32_t value, read_u32(items));
+        values.push_back(value);
+    }
+    return values;
+}
+
+Expected<Op> read_op(rlp::Reader& reader) {
+    QUERN_TRY(const std::uint64_t value, reader.u64());
+    if (value <= std::numeric_limits<std::uint8_t>::max()) {
+        const auto op = static_cast<Op>(value);
+        switch (op) {
+            case Op::slot:
+            case Op::data:
+            case Op::seed:
+            case Op::full:
+            case Op::iota:
+            case Op::philox:
+            case Op::elementwise:
+            case Op::matmul:
+            case Op::sum_last:
+            case Op::max_last:
+            case Op::sum_rows:
+            case Op::reshape:
+            case Op::permute:
+            case Op::slice:
+            case Op::concat:
+            case Op::gather_rows:
+            case Op::scatter_add_rows:
+                return op;
+        }
+    }
+    return fail("program.unknown_op", "no op has number " + std::to_string(value));
+}
+
+Expected<arith::ElementOp> read_element_op(rlp::Reader& reader, Op op) {
+    QUERN_TRY(const std::uint64_t value, reader.u64());
+    const bool known = value <= std::numeric_limits<std::uint8_t>::max() &&
+                       arith::find_element_op(static_cast<std::uint8_t>(value)) != nullptr;
+    if (op == Op::elementwise ? !known : value != 0)
+        return fail("program.unknown_element_op", "no element op of this node has number " + std::to_string(value));
+    return static_cast<arith::ElementOp>(value);
+}
+
+// Reads a list of encoded parts with one decoder, refusing more than `limit` before reading further.
+template <class T>
+Expected<std::vector<T>> read_parts(rlp::Reader& reader, std::uint64_t limit, Expected<T> (*decode_part)(BytesView)) {
+    QUERN_TRY(rlp::Reader items, reader.list());
+    std::vector<T> parts;
+    while (!items.at_end()) {
+        if (parts.size() == limit)
+            return fail("program.too_many_parts", "more than " + std::to_string(limit) + " slots or nodes");
+        QUERN_TRY(const rlp::Item item, items.next());
+        QUERN_TRY(T part, decode_part(item.whole));
+        parts.push_back(std::move(part));
+    }
+    return parts;
+}
+
+}  // namespace
+
+Bytes encode(const ProgramHeader& header) {
+    rlp::Writer writer;
+    writer.begin_list()
+        .integer(header.format)
+        .integer(header.arithmetic)
+        .integer(header.slot_count)
+        .integer(header.node_count)
+        .integer(static_cast<std::uint64_t>(header.data_dtype));
+    write_shape(writer, header.data_shape);
+    writer.integer(header.loss_slot).integer(header.work_units).end_list();
+    return std::move(writer).finish();
+}
+
+Bytes encode(const Slot& slot) {
+    rlp::Writer writer;
+    writer.begin_list().bytes(as_bytes(slot.name)).integer(static_cast<std::uint64_t>(slot.dtype));
+    write_shape(writer, slot.shape);
+    writer.integer(std::uint64_t{slot.update_node}).integer(std::uint64_t{slot.flags}).end_list();
+    return std::move(writer).finish();
+}
+
+Bytes encode(const Node& node) {
+    rlp::Writer writer;
+    writer.begin_list()
+        .integer(static_cast<std::uint64_t>(node.op))
+        .integer(static_cast<std::uint64_t>(node.element))
+        .integer(static_cast<std::uint64_t>(node.dtype));
+    write_shape(writer, node.shape);
+    writer.begin_list();
+    for (const std::uint32_t input : node.inputs) writer.integer(std::uint64_t{input});
+    writer.end_list().integer(std::uint64_t{node.immediate}).begin_list();
+    for (const std::uint32_t attribute : node.attributes) writer.integer(std::uint64_t{attribute});
+    writer.end_list().end_list();
+    return std::move(writer).finish();
+}
+
+Bytes encode(const Program& program) {
+    rlp::Writer writer;
+    writer.begin_list().raw(encode(program.header)).begin_list();
+    for (const Slot& slot : program.slots) writer.raw(encode(slot));
+    writer.end_list().begin_list();
+    for (const Node& node : program.nodes) writer.raw(encode(node));
+    writer.end_list().end_list();
+    return std::move(writer).finish();
+}
+
+Expected<ProgramHeader> decode_header(BytesView bytes) {
+    QUERN_TRY(rlp::Reader reader, rlp::decode_list(bytes));
+    ProgramHeader header;
+    QUERN_TRY(header.format, reader.u64());
+    QUERN_TRY(header.arithmetic, reader.u64());
+    QUERN_TRY(header.slot_count, reader.u64());
+    QUERN_TRY(header.node_count, reader.u64());
+    QUERN_TRY(header.data_dtype, read_dtype(reader));
+    QUERN_TRY(header.data_shape, read_shape(reader));
+    QUERN_TRY(header.loss_slot, reader.u64());
+    QUERN_TRY(header.work_units, reader.u64());
+    QUERN_CHECK(reader.expect_end());
+    QUERN_CHECK(check_header(header));
+    return header;
+}
+
+Expected<Slot> decode_slot(BytesView bytes) {
+    QUERN_TRY(rlp::Reader reader, rlp::decode_list(bytes));
+    Slot slot;
+    QUERN_TRY(const BytesView name, reader.bytes());
+    if (name.size() > kMaxSlotName) return fail("program.bad_slot_name", "longer than 128 bytes");
+    slot.name = std::string(as_text(name));
+    QUERN_TRY(slot.dtype, read_dtype(reader));
+    QUERN_TRY(slot.shape, read_shape(reader));
+    QUERN_TRY(slot.update_node, read_u32(reader));
+    QUERN_TRY(slot.flags, read_u32(reader));
+    QUERN_CHECK(reader.expect_end());
+    QUERN_CHECK(check_slot(slot));
+    return slot;
+}
+
+Expected<Node> decode_node(BytesView bytes) {
+    QUERN_TRY(rlp::Reader reader, rlp::decode_list(bytes));
+    Node node;
+    QUERN_TRY(node.op, read_op(reader));
+    QUERN_TRY(node.element, read_element_op(reader, node.op));
+    QUERN_TRY(node.dtype, read_dtype(reader));
+    QUERN_TRY(node.shape, read_shape(reader));
+    QUERN_TRY(node.inputs, read_u32_list(reader, kMaxInputs));
+    QUERN_TRY(node.immediate, read_u32(reader));
+    QUERN_TRY(node.attributes, read_u32_list(reader, kMaxAttributes));
+    QUERN_CHECK(reader.expect_end());
+    return node;
+}
+
+Expected<Program> decode_program(BytesView bytes) {
+    if (bytes.size() > kMaxProgramBytes)
+        return fail("program.too_large", std::to_string(bytes.size()) + " bytes, at most 8 MiB");
+    QUERN_TRY(rlp::Reader reader, rlp::decode_list(bytes));
+    Program program;
+    QUERN_TRY(const rlp::Item header, reader.next());
+    QUERN_TRY(program.header, decode_header(header.whole));
+    QUERN_TRY(program.slots, read_parts<Slot>(reader, kMaxSlots, decode_slot));
+    QUERN_TRY(program.nodes, read_parts<Node>(reader, kMaxNodes, decode_node));
+    QUERN_CHECK(reader.expect_end());
+    QUERN_CHECK(validate(program));
+    return program;
+}
+
+std::vector<Hash32> program_leaves(const Program& program) {
+    std::vector<Hash32> leaves;
+    leaves.reserve(1 + program.slots.size() + program.nodes.size());
+    leaves.push_back(crypto::merkle_leaf(encode(program.header)));
+    for (const Slot& slot : program.slots) leaves.push_back(crypto::merkle_leaf(encode(slot)));
+    for (const Node& node : program.nodes) leaves.push_back(crypto::merkle_leaf(encode(node)));
+    return leaves;
+}
+
+Hash32 program_root(const Program& program) {
+    return crypto::merkle_root(crypto::MerkleTag::program, program_leaves(program));
+}
+
+}  // namespace quern::vm::tensor
