@@ -1,0 +1,215 @@
+// Native objects: the market's state as records in the native trie (key = prefix byte || id). Written only by
+// chain/exec; read by RPC, workers and wallets (as JSON through json_codec.h). Plain values. Semantics: doc/market.md.
+#pragma once
+
+#include "chain/types/native_tx.h"
+
+namespace quern::chain::types {
+
+enum class ObjectPrefix : std::uint8_t {
+    globals = 0x01,    // no id
+    beacon = 0x02,     // height (8): recent beacons, the last kBeaconWindow
+    validator = 0x10,  // address
+    role_bond = 0x20,  // role (1) || address
+    task = 0x30,       // id (8)
+    challenge = 0x31,  // task (8) || committer (20) || commitment (32)
+    dispute = 0x50,    // id (8)
+};
+
+// id appended big endian where it is a number.
+[[nodiscard]] Bytes object_key(ObjectPrefix prefix, BytesView id = {});
+[[nodiscard]] Bytes object_key(ObjectPrefix prefix, std::uint64_t id);
+
+struct Globals {
+    std::uint64_t next_task = 1;
+    std::uint64_t next_dispute = 1;
+    Uint256 minted;         // at genesis
+    Uint256 burned;
+    Uint256 jackpot_vault;
+    Uint256 treasury_vault;  // rest of slashes
+    template <class V>
+    void fields(V& v) {
+        v("nextTask", next_task), v("nextDispute", next_dispute), v("minted", minted), v("burned", burned);
+        v("jackpotVault", jackpot_vault), v("treasuryVault", treasury_vault);
+    }
+};
+
+struct ValidatorObject {
+    Address address;
+    Bytes public_key;  // 64 bytes
+    Uint256 stake;
+    template <class V>
+    void fields(V& v) { v("address", address), v("publicKey", public_key), v("stake", stake); }
+};
+
+struct UnbondingEntry {
+    Uint256 amount;
+    std::uint64_t matures_at = 0;  // height
+    template <class V>
+    void fields(V& v) { v("amount", amount), v("maturesAt", matures_at); }
+};
+struct RoleBond {
+    Address address;
+    Role role = Role::solver;
+    Uint256 bonded;  // free and locked together
+    Uint256 locked;  // answers for open work; cannot be unbonded
+    std::vector<UnbondingEntry> unbonding;
+    std::uint64_t faults = 0;  // times slashed
+    template <class V>
+    void fields(V& v) {
+        v("address", address), v("role", role), v("bonded", bonded), v("locked", locked), v("unbonding", unbonding);
+        v("faults", faults);
+    }
+};
+
+enum class TaskState : std::uint8_t {
+    open = 1,       // bidding
+    assigned = 2,   // a solver was chosen, must start
+    training = 3,
+    proved = 4,     // waits for the beacon that draws the verifiers
+    custody = 5,    // VERIFYING: receipts
+    committing = 6, // VERIFYING: verify_commit
+    revealing = 7,  // VERIFYING: verify_reveal
+    challenge = 8,
+    disputed = 9,   // waits for its open disputes
+    settled = 10,
+    cancelled = 11,
+    expired = 12,   // nobody bid
+    failed = 13,    // reopened too often
+};
+[[nodiscard]] const char* to_string(TaskState state);
+[[nodiscard]] constexpr bool is_final(TaskState s) { return s >= TaskState::settled; }
+
+struct TaskBid {
+    Address bidder;
+    Uint256 price;
+    std::uint64_t height = 0;
+    template <class V>
+    void fields(V& v) { v("bidder", bidder), v("price", price), v("height", height); }
+};
+struct VerifierReport {
+    Address verifier;
+    Uint256 locked;  // part of the verifier's bond that answers for this report
+    std::uint8_t custody = 0;  // 0 none, 1 data_ok, 2 data_missing
+    Hash32 commitment;
+    bool revealed = false;
+    bool pass = false;
+    Hash32 rival_root;
+    std::uint8_t opened = 0;
+    Hash32 result_root;
+    Hash32 other_leaf;
+    Hash32 randomness_hash;
+    bool slashed = false;
+    template <class V>
+    void fields(V& v) {
+        v("verifier", verifier), v("locked", locked), v("custody", custody), v("commitment", commitment);
+        v("revealed", revealed), v("pass", pass), v("rivalRoot", rival_root), v("opened", opened);
+        v("resultRoot", result_root), v("otherLeaf", other_leaf), v("randomnessHash", randomness_hash);
+        v("slashed", slashed);
+    }
+};
+struct Payment {
+    Address to;
+    Uint256 amount;
+    std::string reason;  // "solver_reward", "verifier_fee", "refund", "bounty", "slash_share"
+    template <class V>
+    void fields(V& v) { v("to", to), v("amount", amount), v("reason", reason); }
+};
+struct SlashRecord {
+    Address address;
+    Role role = Role::solver;
+    Uint256 amount;
+    std::string reason;
+    template <class V>
+    void fields(V& v) { v("address", address), v("role", role), v("amount", amount), v("reason", reason); }
+};
+
+struct Task {
+    std::uint64_t id = 0;
+    Address submitter;
+    TaskSubmitPayload spec;
+    TaskState state = TaskState::open;
+    std::uint64_t round = 0;     // times reopened
+    std::uint64_t since = 0;     // height at which `state` was entered
+    std::uint64_t deadline = 0;  // first height at which a tick moves it on; 0 in final states
+    std::string reason;          // why it is in this state, e.g. "solver_slashed"
+    std::uint64_t work_units = 0;  // per step, from the program header
+    Uint256 escrow;              // what is held for it now
+    std::vector<TaskBid> bids;
+    Address solver;
+    Uint256 price;  // of the winning bid, grains per work unit
+    Uint256 solver_locked;
+    std::uint64_t assigned_at = 0;
+    Hash32 seed_beacon;  // fixes the data order; set by task_start
+    std::uint64_t step = 0;  // last heartbeat
+    Hash32 checkpoint_root;
+    Hash32 checkpoint_content;
+    std::uint32_t first_loss = 0;  // f32 bits at the first heartbeat
+    std::uint32_t loss = 0;        // at the last heartbeat or the proof
+    Hash32 history_root;
+    Hash32 history_content;
+    Hash32 final_root;
+    std::uint64_t proved_at = 0;
+    Hash32 verify_beacon;  // draws verifiers, segments and probes
+    std::vector<VerifierReport> reports;
+    std::vector<std::uint64_t> disputes;  // all, in order
+    std::uint32_t open_disputes = 0;
+    std::vector<Payment> payments;
+    std::vector<SlashRecord> slashes;
+    std::vector<Address> barred;  // solvers that lost this task; not eligible again
+    template <class V>
+    void fields(V& v) {
+        v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round);
+        v("since", since), v("deadline", deadline), v("reason", reason), v("workUnits", work_units);
+        v("escrow", escrow), v("bids", bids), v("solver", solver), v("price", price);
+        v("solverLocked", solver_locked), v("assignedAt", assigned_at), v("seedBeacon", seed_beacon), v("step", step);
+        v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content);
+        v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root);
+        v("historyContent", history_content), v("finalRoot", final_root), v("provedAt", proved_at);
+        v("verifyBeacon", verify_beacon), v("reports", reports), v("disputes", disputes);
+        v("openDisputes", open_disputes), v("payments", payments), v("slashes", slashes), v("barred", barred);
+    }
+};
+
+struct ChallengeCommitment {
+    std::uint64_t task = 0;
+    Address challenger;
+    Hash32 commitment;
+    std::uint64_t height = 0;
+    Uint256 stake;  // locked from the challenger's whistleblower (or verifier) bond
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("challenger", challenger), v("commitment", commitment), v("height", height), v("stake", stake);
+    }
+};
+
+enum class DisputeWinner : std::uint8_t { none = 0, defender = 1, rival = 2, neither = 3 };
+struct Dispute {
+    std::uint64_t id = 0;
+    std::uint64_t task = 0;
+    std::uint32_t target = 0;  // 0: the solver's history; 1 + i: verifier i's probes
+    Address defender;
+    Address rival;
+    Role rival_role = Role::whistleblower;  // whose bond answers: whistleblower, or verifier after a FAIL
+    Uint256 defender_locked;
+    Uint256 rival_locked;
+    std::uint64_t opened_at = 0;
+    std::uint64_t closed_at = 0;
+    Bytes game;  // RLP of compute::core::Game
+    std::uint64_t rounds = 0;  // accepted moves
+    std::uint64_t bytes = 0;   // their payload bytes
+    std::uint64_t gas = 0;     // their gas
+    std::uint32_t leaf_op = 0;     // vm::tensor::Op of the executed leaf, when one was
+    bool leaf_executed = false;
+    DisputeWinner winner = DisputeWinner::none;
+    std::string reason;  // "leaf", "clock", "conceded", "input"
+    template <class V>
+    void fields(V& v) {
+        v("id", id), v("task", task), v("target", target), v("defender", defender), v("rival", rival);
+        v("rivalRole", rival_role), v("defenderLocked", defender_locked), v("rivalLocked", rival_locked);
+        v("openedAt", opened_at), v("closedAt", closed_at), v("game", game), v("rounds", rounds), v("bytes", bytes);
+        v("gas", gas), v("leafOp", leaf_op), v("leafExecuted", leaf_executed), v("winner", winner), v("reason", reason);
+    }
+};
+
+}  // namespace quern::chain::types

@@ -1,0 +1,212 @@
+// Native transaction kinds and their payloads: staking of roles, tasks, verification, disputes, ticks. One kind has two
+// encodings: RLP in a type 0x51 transaction, and the Solidity ABI in a call to its group's reserved address; both reach
+// the same handler. kNativeKinds (native_kinds.h) is the registry. Plain values. Semantics: doc/market.md.
+#pragma once
+
+#include "chain/types/address.h"
+#include "chain/types/fields.h"
+
+namespace quern::chain::types {
+
+// High nibble = group. Stable numbers.
+enum class NativeKind : std::uint8_t {
+    bond = 0x20,
+    unbond = 0x21,
+    withdraw = 0x22,
+    task_submit = 0x30,
+    task_cancel = 0x31,
+    task_bid = 0x34,
+    task_start = 0x35,
+    task_checkpoint = 0x36,
+    task_prove = 0x37,
+    task_abandon = 0x38,
+    custody_receipt = 0x40,
+    verify_commit = 0x41,
+    verify_reveal = 0x42,
+    challenge_commit = 0x50,
+    challenge_reveal = 0x51,
+    dispute_split = 0x52,
+    dispute_prove_leaf = 0x53,
+    dispute_concede = 0x54,
+    tick = 0x60,
+};
+
+enum class Role : std::uint8_t { solver = 1, verifier = 2, whistleblower = 3, custodian = 4, relay = 5 };
+enum class TaskMode : std::uint8_t { exact = 0, tolerance = 1 };
+enum class TaskPrivacy : std::uint8_t { open = 0, encrypted = 1 };
+
+struct BondPayload {  // takes `amount` from the sender's balance
+    Role role = Role::solver;
+    Uint256 amount;
+    template <class V>
+    void fields(V& v) { v("role", role), v("amount", amount); }
+};
+struct UnbondPayload {  // moves `amount` of the bond into the unbonding queue
+    Role role = Role::solver;
+    Uint256 amount;
+    template <class V>
+    void fields(V& v) { v("role", role), v("amount", amount); }
+};
+struct WithdrawPayload {  // pays out what has finished unbonding
+    Role role = Role::solver;
+    template <class V>
+    void fields(V& v) { v("role", role); }
+};
+
+struct TaskSubmitPayload {
+    Hash32 program_root;
+    Bytes program_header;                     // RLP of vm::tensor::ProgramHeader
+    std::vector<Hash32> program_header_path;  // opens it under program_root
+    Hash32 init_root;                         // root of the state S_0
+    Hash32 data_root;                         // tensor root of the data set
+    Hash32 program_content;                   // content ids (transport)
+    Hash32 init_content;
+    Hash32 data_content;
+    std::vector<std::string> uris;  // other sources of the same contents; at most 8
+    TaskMode mode = TaskMode::exact;
+    TaskPrivacy privacy = TaskPrivacy::open;
+    std::uint64_t steps = 0;     // N
+    std::uint64_t interval = 0;  // k: a checkpoint each k steps; N must be a multiple of k
+    std::uint32_t verifiers = 3;
+    std::uint32_t samples = 20;  // segments per verifier, at most N / k
+    Uint256 price_cap;           // grains per work unit
+    Uint256 tax;                 // to the jackpot vault at settlement
+    std::uint64_t memory_mib = 0;
+    std::uint32_t device_class = 0;
+    std::uint32_t bandwidth_class = 0;
+    std::uint32_t solvers = 1;
+    // Blocks each waiting state may last.
+    std::uint64_t bid_blocks = 0;
+    std::uint64_t start_blocks = 0;
+    std::uint64_t heartbeat_blocks = 0;  // from one checkpoint to the next
+    std::uint64_t prove_blocks = 0;      // after the last checkpoint
+    std::uint64_t verify_blocks = 0;     // each of custody, commit, reveal
+    std::uint64_t challenge_blocks = 0;
+    template <class V>
+    void fields(V& v) {
+        v("programRoot", program_root), v("programHeader", program_header), v("programHeaderPath", program_header_path);
+        v("initRoot", init_root), v("dataRoot", data_root);
+        v("programContent", program_content), v("initContent", init_content), v("dataContent", data_content);
+        v("uris", uris), v("mode", mode), v("privacy", privacy), v("steps", steps), v("interval", interval);
+        v("verifiers", verifiers), v("samples", samples), v("priceCap", price_cap), v("tax", tax);
+        v("memoryMib", memory_mib), v("deviceClass", device_class), v("bandwidthClass", bandwidth_class);
+        v("solvers", solvers), v("bidBlocks", bid_blocks), v("startBlocks", start_blocks);
+        v("heartbeatBlocks", heartbeat_blocks), v("proveBlocks", prove_blocks), v("verifyBlocks", verify_blocks);
+        v("challengeBlocks", challenge_blocks);
+    }
+};
+struct TaskIdPayload {  // task_cancel, task_start, task_abandon
+    std::uint64_t task = 0;
+    template <class V>
+    void fields(V& v) { v("task", task); }
+};
+struct TaskBidPayload {
+    std::uint64_t task = 0;
+    Uint256 price;  // grains per work unit
+    template <class V>
+    void fields(V& v) { v("task", task), v("price", price); }
+};
+struct TaskCheckpointPayload {  // heartbeat; the loss is proven to lie in the state
+    std::uint64_t task = 0;
+    std::uint64_t step = 0;  // a multiple of the interval
+    Hash32 state_root;
+    Hash32 content;             // the state as safetensors
+    std::uint32_t loss = 0;     // f32 bits of the loss slot
+    std::vector<Hash32> loss_path;  // the loss slot's tensor root under state_root
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("step", step), v("stateRoot", state_root), v("content", content), v("loss", loss);
+        v("lossPath", loss_path);
+    }
+};
+struct TaskProvePayload {
+    std::uint64_t task = 0;
+    Hash32 history_root;     // over S_0 … S_N
+    Hash32 history_content;  // compute::core::HistoryManifest: the N+1 roots and the checkpoints' content ids
+    std::vector<Hash32> initial_path;  // init_root as leaf 0
+    Hash32 final_root;
+    std::vector<Hash32> final_path;  // as leaf N
+    std::uint32_t loss = 0;
+    std::vector<Hash32> loss_path;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("historyRoot", history_root), v("historyContent", history_content);
+        v("initialPath", initial_path), v("finalRoot", final_root), v("finalPath", final_path), v("loss", loss);
+        v("lossPath", loss_path);
+    }
+};
+
+struct CustodyReceiptPayload {
+    std::uint64_t task = 0;
+    bool data_ok = false;
+    template <class V>
+    void fields(V& v) { v("task", task), v("dataOk", data_ok); }
+};
+struct VerifyCommitPayload {
+    std::uint64_t task = 0;
+    Hash32 commitment;  // H(address || leaf_0 || leaf_1 || H(r)), see compute/core/verification_report.h
+    template <class V>
+    void fields(V& v) { v("task", task), v("commitment", commitment); }
+};
+struct VerifyRevealPayload {
+    std::uint64_t task = 0;
+    bool pass = false;
+    Hash32 rival_root;  // the verifier's own history root when !pass, else zero
+    std::uint8_t opened = 0;  // which of the two leaves
+    Hash32 result_root;
+    Hash32 blind;
+    Hash32 other_leaf;
+    Hash32 randomness_hash;             // H(r)
+    std::vector<Hash32> verdict_path;   // the verdict as leaf 0 under result_root
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("pass", pass), v("rivalRoot", rival_root), v("opened", opened), v("resultRoot", result_root);
+        v("blind", blind), v("otherLeaf", other_leaf), v("randomnessHash", randomness_hash);
+        v("verdictPath", verdict_path);
+    }
+};
+
+struct ChallengeCommitPayload {
+    std::uint64_t task = 0;
+    Hash32 commitment;  // H(address || claim || salt)
+    template <class V>
+    void fields(V& v) { v("task", task), v("commitment", commitment); }
+};
+// target 0: the solver's history, claim = rival history root. target 1 + i: the report of verifier i, claim = rival hash
+// of probe tile `probe`.
+struct ChallengeRevealPayload {
+    std::uint64_t task = 0;
+    std::uint32_t target = 0;
+    Hash32 claim;
+    Hash32 salt;
+    Bytes opening;  // RLP, by target: compute/core/claims.h
+    template <class V>
+    void fields(V& v) { v("task", task), v("target", target), v("claim", claim), v("salt", salt), v("opening", opening); }
+};
+struct DisputeSplitPayload {
+    std::uint64_t dispute = 0;
+    Bytes move;  // RLP of compute::core::SplitMove
+    template <class V>
+    void fields(V& v) { v("dispute", dispute), v("move", move); }
+};
+struct DisputeProveLeafPayload {
+    std::uint64_t dispute = 0;
+    Bytes witness;  // RLP of compute::core::LeafWitness
+    template <class V>
+    void fields(V& v) { v("dispute", dispute), v("witness", witness); }
+};
+struct DisputeConcedePayload {
+    std::uint64_t dispute = 0;
+    template <class V>
+    void fields(V& v) { v("dispute", dispute); }
+};
+
+enum class TickObject : std::uint8_t { task = 0, dispute = 1 };
+struct TickPayload {
+    TickObject object = TickObject::task;
+    std::uint64_t id = 0;
+    template <class V>
+    void fields(V& v) { v("object", object), v("id", id); }
+};
+
+}  // namespace quern::chain::types

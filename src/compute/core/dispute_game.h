@@ -1,0 +1,192 @@
+// The one dispute game: two claims about a training history that start from the same state under the same program are
+// narrowed down, split by split, to one element of one micro-step, which evaluate_leaf decides. Pure: the chain
+// (exec/handlers/disputes) applies moves to a Game that it stores; workers drive the same object through
+// dispute_strategy.h. Definitions and arguments: doc/verification.md, "The dispute game".
+//
+// Phases (both sides post in each split phase; the second post resolves it):
+//   history   descend the history tree, up to 128 sub-roots a post, to the first step j whose state root differs
+//   state     S_{j-1} is opened (agreed); descend the state tree to the first slot that differs
+//   trace     the step's trace (leaf i = tensor root of node i's output) is posted, anchored: the leaf of the slot's
+//             update node is the slot's root. Descend to the first node that differs
+//   tile      node and operand descriptors are opened; descend the output tensor's tile tree. An input node (slot, data,
+//             seed) ends here: its true root is opened or computed
+//   micro     descend the disputed tile's micro-trace (skipped when it has one step)
+//   element   both post the accumulator tiles; the chain finds the first differing element
+//   leaf      the rival (or the defender) proves the leaf; the chain executes it
+// A post that does not fold to the poster's own claim is refused: it never counts. Whoever lies somewhere must at last
+// differ from the truth in one executed element.
+//
+// Clocks: one budget of blocks a side, never reset. It runs while the side's post is missing; in `leaf` only the
+// rival's runs (the accuser carries the proof). A side whose budget is used up loses at the next tick.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "chain/types/fields.h"
+#include "vm/tensor/leaf.h"
+
+namespace quern::compute::core {
+
+inline constexpr unsigned kSplitLevels = 7;                       // levels a post descends
+inline constexpr std::size_t kMaxSplit = 1U << kSplitLevels;      // 128 sub-roots
+inline constexpr std::size_t kMaxMoveBytes = 64U << 10;
+
+enum class Phase : std::uint8_t { history = 0, state = 1, trace = 2, tile = 3, micro = 4, element = 5, leaf = 6, decided = 7 };
+enum class Side : std::uint8_t { defender = 0, rival = 1 };
+enum class Verdict : std::uint8_t { none = 0, defender_wins = 1, rival_wins = 2, both_lose = 3 };
+[[nodiscard]] const char* to_string(Phase phase);
+
+// An opening of one of the program's leaves: its bytes (RLP of header, slot or node) and path under program_root.
+struct ProgramOpening {
+    std::uint64_t index = 0;  // of the slot or node
+    Bytes bytes;
+    std::vector<Hash32> path;
+    template <class V>
+    void fields(V& v) { v("index", index), v("bytes", bytes), v("path", path); }
+};
+
+// A move of a split phase. `nodes` is used in all but `element`; the others where the phase's first post needs them.
+struct SplitMove {
+    std::uint8_t phase = 0;        // must be the game's phase
+    std::vector<Hash32> nodes;     // the sub-roots of the side's current node, kSplitLevels below it or the leaves
+    Hash32 previous_state;         // state, first post: S_{j-1} ...
+    std::vector<Hash32> previous_path;  // ... as leaf j-1 under the side's history root
+    std::vector<ProgramOpening> program;  // trace: the differing slot. tile: the node, then its operands' nodes
+    std::vector<Hash32> anchor_path;      // trace: the anchored leaf under the posted trace's top. tile, input node of
+                                          // kind slot: the slot's root (anchor_leaf) under S_{j-1}
+    Hash32 anchor_leaf;
+    std::vector<Hash32> probe_path;  // trace in a probe game: the probed tile's hash under anchor_leaf
+    std::vector<Bytes> tiles;        // element: the accumulators after the disputed micro-step, 4,096 bytes each
+    template <class V>
+    void fields(V& v) {
+        v("phase", phase), v("nodes", nodes), v("previousState", previous_state), v("previousPath", previous_path);
+        v("program", program), v("anchorPath", anchor_path), v("anchorLeaf", anchor_leaf), v("probePath", probe_path);
+        v("tiles", tiles);
+    }
+};
+
+struct OperandTile {
+    std::uint32_t operand = 0;
+    std::uint64_t tile = 0;
+    Hash32 root;                     // the operand's tensor root ...
+    std::vector<Hash32> root_path;   // ... as its node's leaf under the sender's trace
+    Bytes bytes;                     // 4,096
+    std::vector<Hash32> tile_path;   // under root
+    template <class V>
+    void fields(V& v) {
+        v("operand", operand), v("tile", tile), v("root", root), v("rootPath", root_path), v("bytes", bytes);
+        v("tilePath", tile_path);
+    }
+};
+struct LeafWitness {
+    std::vector<Bytes> accumulators;     // before the micro-step; empty when it is the first
+    std::vector<Hash32> micro_path;      // their state hash as leaf u-1 under the sender's micro-trace
+    std::vector<OperandTile> tiles;      // at most kMaxLeafTiles
+    template <class V>
+    void fields(V& v) { v("accumulators", accumulators), v("microPath", micro_path), v("tiles", tiles); }
+};
+
+// What a game is about; fixed when it opens.
+struct GameContext {
+    Hash32 program_root;
+    Bytes program_header;  // RLP of vm::tensor::ProgramHeader, proven at task_submit
+    Hash32 data_root;
+    Hash32 seed_beacon;
+    std::uint64_t history_leaves = 0;  // N + 1
+    template <class V>
+    void fields(V& v) {
+        v("programRoot", program_root), v("programHeader", program_header), v("dataRoot", data_root);
+        v("seedBeacon", seed_beacon), v("historyLeaves", history_leaves);
+    }
+};
+
+// A node of a tree on each side: level 0 = leaves. At the top the claims are sealed roots, below them bare nodes.
+struct TreeCursor {
+    std::uint8_t tag = 0;  // crypto::MerkleTag of the seal
+    std::uint64_t leaf_count = 0;
+    Bytes context;         // of the seal
+    bool sealed = true;    // nodes[] are sealed roots still
+    std::uint32_t level = 0;
+    std::uint64_t index = 0;
+    std::vector<Hash32> nodes;  // {defender's, rival's}
+    template <class V>
+    void fields(V& v) {
+        v("tag", tag), v("leafCount", leaf_count), v("context", context), v("sealed", sealed), v("level", level);
+        v("index", index), v("nodes", nodes);
+    }
+};
+
+struct SidePost {  // a post that waits for the other side's
+    bool present = false;
+    SplitMove move;
+    template <class V>
+    void fields(V& v) { v("present", present), v("move", move); }
+};
+
+struct Game {
+    GameContext context;
+    bool probe = false;  // true: the claims are hashes of one tile of one node of one step
+    Phase phase = Phase::history;
+    Verdict verdict = Verdict::none;
+    std::string reason;  // "leaf", "input", "clock", "conceded"
+    std::vector<Hash32> claims;  // {defender's, rival's}: history roots, or probe tile hashes
+    TreeCursor cursor;
+    std::vector<SidePost> posts;  // {defender's, rival's}
+    std::uint64_t step = 0;       // j: first step whose result differs (the step that leads from S_{j-1} to S_j)
+    Hash32 history_root;          // probe games: the history S_{j-1} is opened under
+    Hash32 previous_state;        // S_{j-1}, agreed
+    std::uint64_t slot = 0;
+    std::vector<Hash32> slot_roots;   // of the differing slot, {defender's, rival's}
+    std::uint64_t probe_node = 0;     // probe games
+    std::uint64_t probe_tile = 0;
+    std::vector<Hash32> trace_tops;   // {defender's, rival's}
+    std::uint64_t node = 0;           // first differing node
+    std::vector<Bytes> node_bytes;    // RLP of it and of its operands' nodes
+    std::uint64_t tile = 0;
+    std::vector<Hash32> tile_hashes;
+    std::uint64_t micro_step = 0;
+    std::vector<Hash32> micro_tops;
+    std::vector<Hash32> micro_hashes; // of the disputed micro-state
+    std::uint32_t accumulator = 0;
+    std::uint32_t element = 0;
+    std::vector<std::uint32_t> values;  // claimed, {defender's, rival's}
+    std::uint32_t true_value = 0;       // after the leaf was executed
+    std::vector<std::uint64_t> budget;  // blocks left, {defender's, rival's}
+    std::uint64_t charged_to = 0;       // height up to which clocks are charged
+    template <class V>
+    void fields(V& v) {
+        v("context", context), v("probe", probe), v("phase", phase), v("verdict", verdict), v("reason", reason);
+        v("claims", claims), v("cursor", cursor), v("posts", posts), v("step", step), v("historyRoot", history_root);
+        v("previousState", previous_state), v("slot", slot), v("slotRoots", slot_roots), v("probeNode", probe_node);
+        v("probeTile", probe_tile), v("traceTops", trace_tops), v("node", node), v("nodeBytes", node_bytes);
+        v("tile", tile), v("tileHashes", tile_hashes), v("microStep", micro_step), v("microTops", micro_tops);
+        v("microHashes", micro_hashes), v("accumulator", accumulator), v("element", element), v("values", values);
+        v("trueValue", true_value), v("budget", budget), v("chargedTo", charged_to);
+    }
+};
+
+// Opens a game about two different history roots over the same S_0. Errors: dispute.equal_claims, dispute.bad_context.
+[[nodiscard]] Expected<Game> open_history_game(const GameContext& context, const Hash32& defender_root,
+                                               const Hash32& rival_root, std::uint64_t budget, std::uint64_t height);
+// Opens a game about the hash of tile `tile` of node `node` in step `step` (1..N) of the history `history_root`.
+[[nodiscard]] Expected<Game> open_probe_game(const GameContext& context, const Hash32& history_root, std::uint64_t step,
+                                             std::uint64_t node, std::uint64_t tile, const Hash32& defender_hash,
+                                             const Hash32& rival_hash, std::uint64_t budget, std::uint64_t height);
+
+// Whether `side` owes a move now (its clock runs).
+[[nodiscard]] bool owes_move(const Game& game, Side side);
+// Charges clocks up to `height`; decides the game when a budget is used up (both: the rival loses, the accusation was
+// not carried).
+void charge_clocks(Game& game, std::uint64_t height);
+// First height at which charge_clocks would decide, if nobody moves.
+[[nodiscard]] std::uint64_t next_deadline(const Game& game);
+
+// Applies a side's move; the game is unchanged on error. Errors: dispute.wrong_phase, dispute.already_posted,
+// dispute.wrong_node_count, dispute.does_not_fold, dispute.bad_opening, dispute.not_anchored, dispute.decided, ...
+[[nodiscard]] Status apply_split(Game& game, Side side, const SplitMove& move, std::uint64_t height);
+// Executes the leaf and decides. Anyone of the two may send it. Errors: dispute.bad_witness, leaf.missing_tile, ...
+[[nodiscard]] Status apply_leaf(Game& game, Side side, const LeafWitness& witness, std::uint64_t height);
+[[nodiscard]] Status concede(Game& game, Side side, std::uint64_t height);
+
+}  // namespace quern::compute::core
