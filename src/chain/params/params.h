@@ -1,0 +1,70 @@
+// Every limit and price of the chain, by name, and the networks. Consensus rules that change are features with a height
+// (features.h). Values are data: a genesis file may set those under "market" and "block". Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/uint256.h"
+#include "chain/types/address.h"
+#include "chain/types/native_tx.h"
+
+namespace quern::chain::params {
+
+inline constexpr std::uint64_t kGrainsPerQrn = 1'000'000'000'000'000'000ULL;
+inline constexpr std::uint64_t kMainnetChainId = 7876;
+inline constexpr std::uint64_t kTestnetChainId = 7877;
+inline constexpr std::uint64_t kDevnetChainId = 7878;
+inline constexpr std::uint64_t kBeaconWindow = 512;       // heights whose beacons are kept in state
+inline constexpr std::uint64_t kBeaconDelay = 2;          // d: draws use beacon(h + d)
+inline constexpr std::uint64_t kMaxFutureMs = 2000;       // a block's timestamp against the local clock
+
+struct MarketParams {
+    Uint256 dispute_cost;             // γ: worst on-chain cost of one honest dispute path, grains
+    std::uint64_t solver_bond_gammas = 1000;     // solver bond >= max(this x γ, 2 x reward)
+    std::uint64_t verifier_bond_fees = 10;       // verifier bond >= this x its fee
+    std::uint64_t challenge_stake_gammas = 100;  // challenge stake = this x γ
+    std::uint64_t dispute_clock_blocks = 120;    // chess clock of each side
+    std::uint64_t unbonding_blocks = 100;
+    std::uint64_t no_start_slash_percent = 5;    // of the locked bond of a winner that does not start
+    std::uint64_t no_reveal_slash_percent = 10;  // commit without reveal
+    std::uint64_t burn_percent = 25;             // of a slash, at least
+    std::uint64_t submitter_percent = 10;        // of a slash
+    std::uint64_t bounty_cost_percent = 150;     // winner's bounty <= this % of its proven cost
+    std::uint64_t max_rounds = 4;                // reopenings before a task fails
+    std::uint64_t max_bids = 64;
+    std::uint64_t max_disputes = 64;             // per task
+    std::uint64_t max_verifiers = 16;
+    std::uint64_t min_deadline_blocks = 3;
+    std::uint64_t max_deadline_blocks = 1'000'000;
+    std::uint64_t retention_blocks = 100'000;    // final tasks and disputes stay this long
+    std::uint64_t forced_error_inverse = 200;    // 1 / p_f (its use comes with the watchers)
+    Uint256 storage_deposit;                     // per task
+};
+
+struct ChainParams {
+    std::uint64_t chain_id = kDevnetChainId;
+    std::string network = "devnet";
+    std::uint64_t block_gas_limit = 30'000'000;
+    Uint256 initial_base_fee = 1'000'000'000;
+    Uint256 min_base_fee = 7;
+    std::uint64_t min_block_ms = 200;
+    std::uint64_t max_idle_ms = 1000;
+    std::uint64_t epoch_length = 50;
+    MarketParams market;
+    bool check_invariants = true;  // after each block; devnet and debug builds
+};
+
+// Gas of a native kind: fixed + per payload byte + per touched object.
+struct NativeGas {
+    std::uint64_t fixed = 0;
+    std::uint64_t per_byte = 0;
+};
+[[nodiscard]] NativeGas native_gas(types::NativeKind kind);
+inline constexpr std::uint64_t kNativeGasPerObject = 5'000;
+
+// Reserved addresses 0x00…5101 to 0x00…5106, one per group of kinds.
+[[nodiscard]] types::Address reserved_address(types::NativeKind kind);
+[[nodiscard]] bool is_reserved(const types::Address& address);
+
+}  // namespace quern::chain::params
