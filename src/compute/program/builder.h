@@ -1,0 +1,161 @@
+// Builds step programs: value handles, shape inference, constants and common subexpressions shared, dead nodes
+// dropped. Used by the model builders, autodiff and the optimizers of this folder, and by tests. A Builder is used by
+// one thread.
+//
+// Errors are sticky: the first bad call (shapes that do not fit, a wrong dtype) is remembered, later calls return
+// invalid values and do nothing, and finish() returns that error. So model code reads as mathematics.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compute/program/initializer.h"
+#include "vm/tensor/graph.h"
+
+namespace quern::compute::program {
+
+using vm::tensor::DType;
+using vm::tensor::Node;
+using vm::tensor::Op;
+using vm::tensor::OperandType;
+using vm::tensor::Program;
+using vm::tensor::Shape;
+using vm::tensor::arith::ElementOp;
+
+// Output of a node in the builder. Valid only with the builder that made it.
+struct Value {
+    static constexpr std::uint32_t kInvalid = 0xffffffff;
+    std::uint32_t id = kInvalid;
+
+    constexpr bool operator==(const Value&) const = default;
+    [[nodiscard]] constexpr bool valid() const { return id != kInvalid; }
+};
+
+// A finished program and how its slots start, in slot order.
+struct BuiltProgram {
+    Program program;
+    std::vector<Initializer> initializers;
+};
+
+[[nodiscard]] constexpr Shape scalar_shape() { return Shape{}; }
+[[nodiscard]] constexpr Shape vector_shape(std::uint32_t n) { return Shape{{1, 1, 1, n}}; }
+[[nodiscard]] constexpr Shape matrix_shape(std::uint32_t rows, std::uint32_t columns) {
+    return Shape{{1, 1, rows, columns}};
+}
+
+class Builder {
+public:
+    Builder(DType data_dtype, const Shape& data_shape);
+
+    // --- Inputs -------------------------------------------------------------------------------------------------
+    [[nodiscard]] Value data();
+    [[nodiscard]] Value seed();  // i32 [1,1,1,4]
+    // Declares a state slot; its value before the step. Slots keep the order of declaration.
+    [[nodiscard]] Value slot(std::string name, DType dtype, const Shape& shape, Initializer initializer,
+                             std::uint32_t flags = 0);
+    // The slot's value after the step; a slot without update keeps its value. dtype and shape must be the slot's.
+    void update(Value slot, Value next);
+    // Names the slot whose value after a step is the reported loss: f32 scalar.
+    void set_loss_slot(Value slot);
+
+    [[nodiscard]] Value full(DType dtype, const Shape& shape, std::uint32_t word);
+    [[nodiscard]] Value constant(float value);                         // f32 scalar
+    [[nodiscard]] Value constant_i32(std::int32_t value);              // i32 scalar
+    [[nodiscard]] Value iota(const Shape& shape, std::uint32_t axis);  // i32
+    // i32 words of Philox at the logical index of each element; key_counter: i32 [1,1,1,4] {k0, k1, c1, c2}.
+    [[nodiscard]] Value philox(Value key_counter, const Shape& shape);
+
+    // --- Elementwise; each dim of an operand is 1 or the result's ---------------------------------------------------
+    [[nodiscard]] Value elementwise(ElementOp op, std::initializer_list<Value> inputs, std::uint32_t immediate = 0);
+    [[nodiscard]] Value neg(Value x) { return elementwise(ElementOp::neg, {x}); }
+    [[nodiscard]] Value sqrt(Value x) { return elementwise(ElementOp::sqrt, {x}); }
+    [[nodiscard]] Value exp(Value x) { return elementwise(ElementOp::exp, {x}); }
+    [[nodiscard]] Value log(Value x) { return elementwise(ElementOp::log, {x}); }
+    [[nodiscard]] Value tanh(Value x) { return elementwise(ElementOp::tanh, {x}); }
+    [[nodiscard]] Value sigmoid(Value x) { return elementwise(ElementOp::sigmoid, {x}); }
+    [[nodiscard]] Value erf(Value x) { return elementwise(ElementOp::erf, {x}); }
+    [[nodiscard]] Value add(Value a, Value b) { return elementwise(ElementOp::add, {a, b}); }
+    [[nodiscard]] Value sub(Value a, Value b) { return elementwise(ElementOp::sub, {a, b}); }
+    [[nodiscard]] Value mul(Value a, Value b) { return elementwise(ElementOp::mul, {a, b}); }
+    [[nodiscard]] Value div(Value a, Value b) { return elementwise(ElementOp::div, {a, b}); }
+    [[nodiscard]] Value min(Value a, Value b) { return elementwise(ElementOp::min, {a, b}); }
+    [[nodiscard]] Value max(Value a, Value b) { return elementwise(ElementOp::max, {a, b}); }
+    [[nodiscard]] Value fma(Value a, Value b, Value c) { return elementwise(ElementOp::fma, {a, b, c}); }  // a*b + c
+    [[nodiscard]] Value lt(Value a, Value b) { return elementwise(ElementOp::lt, {a, b}); }
+    [[nodiscard]] Value le(Value a, Value b) { return elementwise(ElementOp::le, {a, b}); }
+    [[nodiscard]] Value eq(Value a, Value b) { return elementwise(ElementOp::eq, {a, b}); }
+    [[nodiscard]] Value select(Value condition, Value a, Value b) {  // condition i32; f32: condition != 0 ? a : b
+        return elementwise(ElementOp::select, {condition, a, b});
+    }
+    [[nodiscard]] Value iadd(Value a, Value b) { return elementwise(ElementOp::iadd, {a, b}); }
+    [[nodiscard]] Value imul(Value a, Value b) { return elementwise(ElementOp::imul, {a, b}); }
+    [[nodiscard]] Value ilt(Value a, Value b) { return elementwise(ElementOp::ilt, {a, b}); }
+    [[nodiscard]] Value ieq(Value a, Value b) { return elementwise(ElementOp::ieq, {a, b}); }
+    [[nodiscard]] Value to_f32(Value x) { return elementwise(ElementOp::i2f, {x}); }
+
+    // --- Linear algebra, reductions, layout (rules as in vm/tensor/graph.h) ----------------------------------------
+    [[nodiscard]] Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
+    [[nodiscard]] Value sum_last(Value x);
+    [[nodiscard]] Value max_last(Value x);
+    [[nodiscard]] Value sum_rows(Value x);
+    [[nodiscard]] Value reshape(Value x, const Shape& shape);
+    [[nodiscard]] Value permute(Value x, const std::array<std::uint32_t, 4>& axes);
+    [[nodiscard]] Value slice(Value x, const std::array<std::uint32_t, 4>& start, const Shape& shape);
+    [[nodiscard]] Value concat(Value a, Value b, std::uint32_t axis);
+    [[nodiscard]] Value gather_rows(Value table, Value index);
+    [[nodiscard]] Value scatter_add_rows(Value source, Value index, std::uint32_t table_rows);
+
+    // x, through which gradients() does not pass. Costs no node in the finished program.
+    [[nodiscard]] Value stop_gradient(Value x);
+
+    // --- Looking at what is built -----------------------------------------------------------------------------------
+    [[nodiscard]] bool failed() const { return error_.has_value(); }
+    [[nodiscard]] Status status() const;
+    void set_error(std::string_view name, std::string detail);  // the first one stays
+    [[nodiscard]] const Node& node(Value value) const { return entries_[value.id].node; }
+    [[nodiscard]] OperandType type(Value value) const;  // of an invalid value: f32 scalar
+    [[nodiscard]] Shape shape(Value value) const { return type(value).shape; }
+    [[nodiscard]] bool is_barrier(Value value) const { return entries_[value.id].barrier; }
+    [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(entries_.size()); }
+
+    // The valid program of all slots and the nodes that their updates need. The builder may be used further.
+    // Errors: builder.* of the first bad call, program.* where validate() refuses.
+    [[nodiscard]] Expected<BuiltProgram> finish() const;
+
+private:
+    struct Entry {
+        Node node;
+        bool barrier = false;  // stop_gradient: stands for its only input
+    };
+    struct SlotEntry {
+        std::string name;
+        DType dtype;
+        Shape shape;
+        std::uint32_t flags;
+        Initializer initializer;
+        Value value;
+        Value next;
+    };
+    struct NodeLess {
+        bool operator()(const Node& a, const Node& b) const;
+    };
+
+    Value insert(Node node);  // dtype and shape are set; checked, shared
+    bool usable(std::initializer_list<Value> values);
+
+    DType data_dtype_;
+    Shape data_shape_;
+    std::vector<Entry> entries_;
+    std::vector<SlotEntry> slots_;
+    std::optional<std::uint32_t> loss_slot_;
+    std::map<Node, std::uint32_t, NodeLess> known_;
+    std::optional<Error> error_;
+};
+
+}  // namespace quern::compute::program

@@ -1,0 +1,106 @@
+#include "compute/program/composite.h"
+
+#include <cstdint>
+
+namespace quern::compute::program {
+
+Value broadcast_to(Builder& b, Value x, const Shape& shape) {
+    if (b.failed() || b.shape(x) == shape) return x;
+    // x + -0 is x for every x, both zeros included.
+    if (b.type(x).dtype == DType::f32) return b.add(x, b.full(DType::f32, shape, 0x80000000));
+    return b.elementwise(ElementOp::ior, {x, b.full(DType::i32, shape, 0)});
+}
+
+Value sum_all(Builder& b, Value x) {
+    if (b.failed()) return {};
+    const auto row_sums = b.sum_last(x);
+    const auto count = static_cast<std::uint32_t>(b.shape(row_sums).elements());
+    return count == 1 ? b.reshape(row_sums, scalar_shape()) : b.sum_last(b.reshape(row_sums, vector_shape(count)));
+}
+
+Value sum_to(Builder& b, Value x, const Shape& shape) {
+    if (b.failed()) return {};
+    if (shape == scalar_shape() && b.shape(x) != shape) return sum_all(b, x);
+    const auto reduces = [&](std::size_t d) { return shape.dims[d] == 1 && b.shape(x).dims[d] != 1; };
+    if (reduces(3)) x = b.sum_last(x);
+    Shape now = b.shape(x);
+    const bool d0 = reduces(0);
+    const bool d1 = reduces(1);
+    const bool leading = (d0 || now.dims[0] == 1) && (d1 || now.dims[1] == 1);
+    if ((d0 || d1) && leading && reduces(2)) {
+        // All but the last axis: one chain over all rows.
+        x = b.reshape(x, matrix_shape(static_cast<std::uint32_t>(now.leading() * now.rows()), now.columns()));
+        return b.sum_rows(x);
+    }
+    if (reduces(2)) x = b.sum_rows(x);
+    now = b.shape(x);
+    const auto merged = [](std::uint64_t a, std::uint64_t c) { return static_cast<std::uint32_t>(a * c); };
+    if (d0 && leading) {
+        x = b.sum_rows(b.reshape(x, matrix_shape(merged(now.dims[0], now.dims[1]), merged(now.dims[2], now.dims[3]))));
+        return b.reshape(x, Shape{{1, 1, now.dims[2], now.dims[3]}});
+    }
+    if (d1) {
+        x = b.sum_rows(b.reshape(x, Shape{{1, now.dims[0], now.dims[1], merged(now.dims[2], now.dims[3])}}));
+        x = b.reshape(x, Shape{{now.dims[0], 1, now.dims[2], now.dims[3]}});
+        now = b.shape(x);
+    }
+    if (d0) {
+        x = b.sum_rows(b.reshape(x, matrix_shape(now.dims[0], merged(now.dims[1], merged(now.dims[2], now.dims[3])))));
+        x = b.reshape(x, Shape{{1, now.dims[1], now.dims[2], now.dims[3]}});
+    }
+    return x;
+}
+
+Value mean_all(Builder& b, Value x) {
+    if (b.failed()) return {};
+    return b.mul(sum_all(b, x), b.constant(1.0F / static_cast<float>(b.shape(x).elements())));
+}
+
+Value mean_last(Builder& b, Value x) {
+    if (b.failed()) return {};
+    return b.mul(b.sum_last(x), b.constant(1.0F / static_cast<float>(b.shape(x).columns())));
+}
+
+Value softmax(Builder& b, Value x) {
+    const auto shifted = b.sub(x, b.stop_gradient(b.max_last(x)));
+    const auto weights = b.exp(shifted);
+    return b.div(weights, b.sum_last(weights));
+}
+
+Value cross_entropy(Builder& b, Value logits, Value target) {
+    if (b.failed()) return {};
+    const auto shifted = b.sub(logits, b.stop_gradient(b.max_last(logits)));
+    const auto log_sum = b.log(b.sum_last(b.exp(shifted)));
+    const auto hit = b.ieq(b.iota(vector_shape(b.shape(logits).columns()), 3), target);
+    const auto chosen = b.sum_last(b.select(hit, shifted, b.constant(0.0F)));
+    return mean_all(b, b.sub(log_sum, chosen));
+}
+
+Value layer_norm(Builder& b, Value x, Value gain, Value bias, float epsilon) {
+    const auto centred = b.sub(x, mean_last(b, x));
+    const auto variance = mean_last(b, b.mul(centred, centred));
+    const auto scale = b.div(b.constant(1.0F), b.sqrt(b.add(variance, b.constant(epsilon))));
+    return b.fma(b.mul(centred, scale), gain, bias);
+}
+
+Value gelu(Builder& b, Value x) {
+    constexpr float kTwiceRoot = 1.5957691216F;  // 2 sqrt(2/pi)
+    const auto factor = b.fma(b.mul(x, x), b.constant(kTwiceRoot * 0.044715F), b.constant(kTwiceRoot));
+    return b.mul(x, b.sigmoid(b.mul(x, factor)));
+}
+
+Value linear(Builder& b, Value x, Value weight, Value bias) {
+    const auto product = b.matmul(x, weight);
+    return bias.valid() ? b.add(product, bias) : product;
+}
+
+Value embedding(Builder& b, Value table, Value tokens) { return b.gather_rows(table, tokens); }
+
+Value causal_mask(Builder& b, Value scores) {
+    if (b.failed()) return {};
+    const std::uint32_t length = b.shape(scores).rows();
+    const auto later = b.ilt(b.iota(matrix_shape(length, 1), 2), b.iota(vector_shape(length), 3));
+    return b.select(later, b.constant(-1e9F), scores);
+}
+
+}  // namespace quern::compute::program
