@@ -1,0 +1,29 @@
+// The node's content store as RPC serves it under /content/<id>. Thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "base/bytes.h"
+#include "base/expected.h"
+
+namespace quern::chain::api {
+
+class ContentGateway {
+public:
+    virtual ~ContentGateway() = default;
+    // Size in bytes; error content.not_found.
+    [[nodiscard]] virtual Expected<std::uint64_t> size(const Hash32& id) const = 0;
+    // Bytes [offset, offset + length) clipped to the end; every leaf read is checked against the id.
+    [[nodiscard]] virtual Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const = 0;
+    // Writes come in pieces: begin, append in order, finish. finish checks the id, syncs and publishes atomically.
+    // Errors: content.too_large, content.quota_exceeded, content.id_mismatch, content.disk_full.
+    class Upload {
+    public:
+        virtual ~Upload() = default;
+        [[nodiscard]] virtual Status append(BytesView bytes) = 0;
+        [[nodiscard]] virtual Status finish() = 0;
+    };
+    [[nodiscard]] virtual Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size) = 0;
+};
+
+}  // namespace quern::chain::api
