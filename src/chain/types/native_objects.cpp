@@ -1,0 +1,51 @@
+#include "chain/types/native_objects.h"
+
+namespace quern::chain::types {
+
+Bytes object_key(ObjectPrefix prefix, BytesView id) {
+    Bytes key;
+    key.reserve(1 + id.size());
+    key.push_back(static_cast<std::uint8_t>(prefix));
+    append(key, id);
+    return key;
+}
+
+Bytes object_key(ObjectPrefix prefix, std::uint64_t id) {
+    std::array<std::uint8_t, 8> big_endian;
+    for (std::size_t i = 0; i < 8; ++i) big_endian[i] = static_cast<std::uint8_t>(id >> (56 - 8 * i));
+    return object_key(prefix, BytesView(big_endian));
+}
+
+const char* to_string(TaskState state) {
+    switch (state) {
+        case TaskState::open:
+            return "open";
+        case TaskState::assigned:
+            return "assigned";
+        case TaskState::training:
+            return "training";
+        case TaskState::proved:
+            return "proved";
+        case TaskState::custody:
+            return "custody";
+        case TaskState::committing:
+            return "committing";
+        case TaskState::revealing:
+            return "revealing";
+        case TaskState::challenge:
+            return "challenge";
+        case TaskState::disputed:
+            return "disputed";
+        case TaskState::settled:
+            return "settled";
+        case TaskState::cancelled:
+            return "cancelled";
+        case TaskState::expired:
+            return "expired";
+        case TaskState::failed:
+            return "failed";
+    }
+    return "unknown";
+}
+
+}  // namespace quern::chain::types
