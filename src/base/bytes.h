@@ -75,6 +75,12 @@ inline void append(Bytes& target, BytesView more) { target.insert(target.end(), 
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
+// Lexicographic order for ordered containers keyed by Bytes; looks up views without copying them.
+struct BytesLess {
+    using is_transparent = void;
+    bool operator()(BytesView a, BytesView b) const { return as_text(a) < as_text(b); }
+};
+
 // Lower-case hexadecimal without prefix / with "0x".
 [[nodiscard]] std::string to_hex(BytesView bytes);
 [[nodiscard]] std::string to_hex0x(BytesView bytes);

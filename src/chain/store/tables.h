@@ -1,0 +1,33 @@
+// The registry of key prefixes: every key in the database starts with one of these bytes, so that parts of the node
+// share one store and one batch without meeting. A new table is a line here. Numbers never change meaning. Pure.
+#pragma once
+
+#include <initializer_list>
+
+#include "base/bytes.h"
+
+namespace quern::chain::store {
+
+enum class Table : std::uint8_t {
+    meta = 0x00,            // name -> value: database version, chain id, genesis hash
+    block = 0x10,           // block hash -> encoded block
+    receipts = 0x11,        // block hash -> rlp([stored receipt...])
+    tx_index = 0x12,        // transaction hash -> rlp([block hash, block number, position])
+    canonical = 0x13,       // block number (8, big endian) -> block hash
+    finalization = 0x14,    // block hash -> finalization record
+    head = 0x15,            // -> rlp([number, hash])
+    account = 0x20,         // address -> account (flat state)
+    storage = 0x21,         // address || slot -> value
+    code = 0x22,            // code hash -> code
+    native = 0x23,          // native object key -> record
+    state_node = 0x30,      // node hash -> node of the accounts' and storage tries
+    native_node = 0x31,     // node hash -> node of the native objects' trie
+    safety_journal = 0x40,  // consensus: what was signed
+};
+
+// Table byte, then the parts.
+[[nodiscard]] Bytes table_key(Table table, std::initializer_list<BytesView> parts = {});
+// Big-endian, so that numbers sort.
+[[nodiscard]] FixedBytes<8> be64(std::uint64_t value);
+
+}  // namespace quern::chain::store
