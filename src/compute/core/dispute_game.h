@@ -8,7 +8,8 @@
 //   state     S_{j-1} is opened (agreed); descend the state tree to the first slot that differs
 //   trace     the step's trace (leaf i = tensor root of node i's output) is posted, anchored: the leaf of the slot's
 //             update node is the slot's root. Descend to the first node that differs
-//   tile      node and operand descriptors are opened; descend the output tensor's tile tree. An input node (slot, data,
+//   tile      node and operand descriptors are opened; descend the output tensor's tile tree. An input node (slot,
+//   data,
 //             seed) ends here: its true root is opened or computed
 //   micro     descend the disputed tile's micro-trace (skipped when it has one step)
 //   element   both post the accumulator tiles; the chain finds the first differing element
@@ -17,40 +18,42 @@
 // differ from the truth in one executed element.
 //
 // Clocks: one budget of blocks a side, never reset. It runs while the side's post is missing; in `leaf` only the
-// rival's runs (the accuser carries the proof). A side whose budget is used up loses at the next tick.
+// rival's runs (the accuser carries the proof). Clocks are charged block by block: whichever budget is used up first
+// decides, so the result does not depend on when somebody ticks; both in the same block: the rival loses.
+// Thread-safety: pure functions on values.
 #pragma once
 
 #include <array>
 #include <optional>
 
 #include "chain/types/fields.h"
+#include "compute/core/program_opening.h"
+#include "compute/core/tree_cursor.h"
 #include "vm/tensor/leaf.h"
 
 namespace quern::compute::core {
 
-inline constexpr unsigned kSplitLevels = 7;                       // levels a post descends
-inline constexpr std::size_t kMaxSplit = 1U << kSplitLevels;      // 128 sub-roots
 inline constexpr std::size_t kMaxMoveBytes = 64U << 10;
 
-enum class Phase : std::uint8_t { history = 0, state = 1, trace = 2, tile = 3, micro = 4, element = 5, leaf = 6, decided = 7 };
+enum class Phase : std::uint8_t {
+    history = 0,
+    state = 1,
+    trace = 2,
+    tile = 3,
+    micro = 4,
+    element = 5,
+    leaf = 6,
+    decided = 7
+};
 enum class Side : std::uint8_t { defender = 0, rival = 1 };
 enum class Verdict : std::uint8_t { none = 0, defender_wins = 1, rival_wins = 2, both_lose = 3 };
 [[nodiscard]] const char* to_string(Phase phase);
 
-// An opening of one of the program's leaves: its bytes (RLP of header, slot or node) and path under program_root.
-struct ProgramOpening {
-    std::uint64_t index = 0;  // of the slot or node
-    Bytes bytes;
-    std::vector<Hash32> path;
-    template <class V>
-    void fields(V& v) { v("index", index), v("bytes", bytes), v("path", path); }
-};
-
 // A move of a split phase. `nodes` is used in all but `element`; the others where the phase's first post needs them.
 struct SplitMove {
-    std::uint8_t phase = 0;        // must be the game's phase
-    std::vector<Hash32> nodes;     // the sub-roots of the side's current node, kSplitLevels below it or the leaves
-    Hash32 previous_state;         // state, first post: S_{j-1} ...
+    std::uint8_t phase = 0;             // must be the game's phase
+    std::vector<Hash32> nodes;          // the sub-roots of the side's current node, kSplitLevels below it or the leaves
+    Hash32 previous_state;              // state, first post: S_{j-1} ...
     std::vector<Hash32> previous_path;  // ... as leaf j-1 under the side's history root
     std::vector<ProgramOpening> program;  // trace: the differing slot. tile: the node, then its operands' nodes
     std::vector<Hash32> anchor_path;      // trace: the anchored leaf under the posted trace's top. tile, input node of
@@ -69,10 +72,10 @@ struct SplitMove {
 struct OperandTile {
     std::uint32_t operand = 0;
     std::uint64_t tile = 0;
-    Hash32 root;                     // the operand's tensor root ...
-    std::vector<Hash32> root_path;   // ... as its node's leaf under the sender's trace
-    Bytes bytes;                     // 4,096
-    std::vector<Hash32> tile_path;   // under root
+    Hash32 root;                    // the operand's tensor root ...
+    std::vector<Hash32> root_path;  // ... as its node's leaf under the sender's trace
+    Bytes bytes;                    // 4,096
+    std::vector<Hash32> tile_path;  // under root
     template <class V>
     void fields(V& v) {
         v("operand", operand), v("tile", tile), v("root", root), v("rootPath", root_path), v("bytes", bytes);
@@ -80,11 +83,13 @@ struct OperandTile {
     }
 };
 struct LeafWitness {
-    std::vector<Bytes> accumulators;     // before the micro-step; empty when it is the first
-    std::vector<Hash32> micro_path;      // their state hash as leaf u-1 under the sender's micro-trace
-    std::vector<OperandTile> tiles;      // at most kMaxLeafTiles
+    std::vector<Bytes> accumulators;  // before the micro-step; empty when it is the first
+    std::vector<Hash32> micro_path;   // their state hash as leaf u-1 under the sender's micro-trace
+    std::vector<OperandTile> tiles;   // at most kMaxLeafTiles
     template <class V>
-    void fields(V& v) { v("accumulators", accumulators), v("microPath", micro_path), v("tiles", tiles); }
+    void fields(V& v) {
+        v("accumulators", accumulators), v("microPath", micro_path), v("tiles", tiles);
+    }
 };
 
 // What a game is about; fixed when it opens.
@@ -101,27 +106,13 @@ struct GameContext {
     }
 };
 
-// A node of a tree on each side: level 0 = leaves. At the top the claims are sealed roots, below them bare nodes.
-struct TreeCursor {
-    std::uint8_t tag = 0;  // crypto::MerkleTag of the seal
-    std::uint64_t leaf_count = 0;
-    Bytes context;         // of the seal
-    bool sealed = true;    // nodes[] are sealed roots still
-    std::uint32_t level = 0;
-    std::uint64_t index = 0;
-    std::vector<Hash32> nodes;  // {defender's, rival's}
-    template <class V>
-    void fields(V& v) {
-        v("tag", tag), v("leafCount", leaf_count), v("context", context), v("sealed", sealed), v("level", level);
-        v("index", index), v("nodes", nodes);
-    }
-};
-
 struct SidePost {  // a post that waits for the other side's
     bool present = false;
     SplitMove move;
     template <class V>
-    void fields(V& v) { v("present", present), v("move", move); }
+    void fields(V& v) {
+        v("present", present), v("move", move);
+    }
 };
 
 struct Game {
@@ -129,7 +120,7 @@ struct Game {
     bool probe = false;  // true: the claims are hashes of one tile of one node of one step
     Phase phase = Phase::history;
     Verdict verdict = Verdict::none;
-    std::string reason;  // "leaf", "input", "clock", "conceded"
+    std::string reason;          // "leaf", "input", "clock", "conceded"
     std::vector<Hash32> claims;  // {defender's, rival's}: history roots, or probe tile hashes
     TreeCursor cursor;
     std::vector<SidePost> posts;  // {defender's, rival's}
@@ -137,17 +128,17 @@ struct Game {
     Hash32 history_root;          // probe games: the history S_{j-1} is opened under
     Hash32 previous_state;        // S_{j-1}, agreed
     std::uint64_t slot = 0;
-    std::vector<Hash32> slot_roots;   // of the differing slot, {defender's, rival's}
-    std::uint64_t probe_node = 0;     // probe games
+    std::vector<Hash32> slot_roots;  // of the differing slot, {defender's, rival's}
+    std::uint64_t probe_node = 0;    // probe games
     std::uint64_t probe_tile = 0;
-    std::vector<Hash32> trace_tops;   // {defender's, rival's}
-    std::uint64_t node = 0;           // first differing node
-    std::vector<Bytes> node_bytes;    // RLP of it and of its operands' nodes
+    std::vector<Hash32> trace_tops;  // {defender's, rival's}
+    std::uint64_t node = 0;          // first differing node
+    std::vector<Bytes> node_bytes;   // RLP of it and of its operands' nodes
     std::uint64_t tile = 0;
     std::vector<Hash32> tile_hashes;
     std::uint64_t micro_step = 0;
     std::vector<Hash32> micro_tops;
-    std::vector<Hash32> micro_hashes; // of the disputed micro-state
+    std::vector<Hash32> micro_hashes;  // of the disputed micro-state
     std::uint32_t accumulator = 0;
     std::uint32_t element = 0;
     std::vector<std::uint32_t> values;  // claimed, {defender's, rival's}
@@ -176,17 +167,42 @@ struct Game {
 
 // Whether `side` owes a move now (its clock runs).
 [[nodiscard]] bool owes_move(const Game& game, Side side);
-// Charges clocks up to `height`; decides the game when a budget is used up (both: the rival loses, the accusation was
-// not carried).
+// Charges clocks up to `height`; decides the game when a budget is used up (both in the same block: the rival loses,
+// the accusation was not carried). The same in one call or in many.
 void charge_clocks(Game& game, std::uint64_t height);
-// First height at which charge_clocks would decide, if nobody moves.
+// First height at which charge_clocks would decide, if nobody moves; 0 when the game is decided.
 [[nodiscard]] std::uint64_t next_deadline(const Game& game);
 
-// Applies a side's move; the game is unchanged on error. Errors: dispute.wrong_phase, dispute.already_posted,
-// dispute.wrong_node_count, dispute.does_not_fold, dispute.bad_opening, dispute.not_anchored, dispute.decided, ...
+// Moves as the chain receives them: strict RLP of at most kMaxMoveBytes. Errors: dispute.move_too_large, rlp.*.
+[[nodiscard]] Expected<SplitMove> decode_split_move(BytesView bytes);
+[[nodiscard]] Expected<LeafWitness> decode_leaf_witness(BytesView bytes);
+
+// Applies a side's move; the game is unchanged on error. Errors: dispute.decided, dispute.clock_ran_out (charge_clocks
+// at this height decides the game: do that instead), dispute.wrong_phase, dispute.already_posted,
+// dispute.unexpected_field, dispute.wrong_node_count, dispute.does_not_fold, dispute.bad_opening, dispute.bad_path,
+// dispute.not_anchored, dispute.not_agreed, dispute.bad_tile, dispute.bad_context, dispute.no_difference,
+// dispute.bad_game.
 [[nodiscard]] Status apply_split(Game& game, Side side, const SplitMove& move, std::uint64_t height);
-// Executes the leaf and decides. Anyone of the two may send it. Errors: dispute.bad_witness, leaf.missing_tile, ...
+// Executes the leaf and decides. Anyone of the two may send it. Errors: dispute.decided, dispute.clock_ran_out,
+// dispute.wrong_phase, dispute.bad_witness, leaf.missing_tile, dispute.bad_game.
 [[nodiscard]] Status apply_leaf(Game& game, Side side, const LeafWitness& witness, std::uint64_t height);
+// Errors: dispute.decided, dispute.clock_ran_out, dispute.bad_game.
 [[nodiscard]] Status concede(Game& game, Side side, std::uint64_t height);
+
+// Whether the vectors and numbers of a decoded game hang together; the functions above check it first, so a game from
+// anywhere is safe to use. Error: dispute.bad_game.
+[[nodiscard]] Status check_game(const Game& game);
+
+// The node that the game has come to, with its operands' types: from the tile phase's first post on.
+struct DisputedNode {
+    vm::tensor::ProgramHeader header;
+    vm::tensor::Node node;
+    std::vector<vm::tensor::OperandType> operands;
+    bool valid = false;  // check_node holds; else every element of the output is +0, in one micro-step
+    std::uint64_t micro_steps = 1;
+    std::size_t accumulators = 1;
+};
+// Error: dispute.wrong_phase before the node is known.
+[[nodiscard]] Expected<DisputedNode> disputed_node(const Game& game);
 
 }  // namespace quern::compute::core

@@ -1,0 +1,54 @@
+// How a worker plays the dispute game: given the game as the chain has it, the next move of one party. Holds what the
+// party knows (program, its own history, how to get the state before a step) and rebuilds traces and micro-traces on
+// demand; moves depend on nothing else, so a worker that restarts goes on where it was. Used by solvers, verifiers and
+// whistleblowers; a dishonest party of tests plays the same strategy with its altered execution. One thread at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <variant>
+
+#include "compute/core/dispute_game.h"
+#include "vm/tensor/executor.h"
+
+namespace quern::compute::core {
+
+struct NoMove {};   // nothing to do now: the other side is to move, or moving could only lose
+struct Concede {};  // the party's own claim is not what it can stand for
+using Move = std::variant<NoMove, SplitMove, LeafWitness, Concede>;
+
+struct DisputeParty {
+    const vm::tensor::Program* program = nullptr;  // valid; outlives the strategy
+    // S_0 … S_N as the party claims them; in probe games those of the history that the report is about.
+    std::vector<Hash32> history;
+    // S_{step-1}, the state before step `step`: usually replayed from a checkpoint.
+    std::function<Expected<vm::tensor::State>(std::uint64_t step)> state_before;
+    const vm::tensor::Tensor* data = nullptr;  // outlives the strategy
+    vm::tensor::Tensor seed;
+    vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
+    ThreadPool* pool = nullptr;  // may be null
+    // Only of a dishonest party: how it altered the outputs of nodes of a step when it computed its history.
+    std::function<void(std::uint64_t step, std::uint32_t node, vm::tensor::Tensor& output)> alter;
+};
+
+class DisputeStrategy {
+public:
+    explicit DisputeStrategy(DisputeParty party);
+    ~DisputeStrategy();
+    DisputeStrategy(DisputeStrategy&&) noexcept;
+    DisputeStrategy& operator=(DisputeStrategy&&) noexcept;
+
+    // The move that `side` (this party's side) should make now. In the `leaf` phase, and where the tile phase meets an
+    // input node, whoever is right proves it and whoever is wrong keeps still (its clock, or the other's proof, ends
+    // it). Errors: those of state_before; dispute.wrong_state when it is not the history's; dispute.bad_game.
+    [[nodiscard]] Expected<Move> next_move(const Game& game, Side side);
+    // The witness of the disputed leaf from this party's execution, right or not. Errors: as next_move;
+    // dispute.wrong_phase.
+    [[nodiscard]] Expected<LeafWitness> leaf_witness(const Game& game, Side side);
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quern::compute::core

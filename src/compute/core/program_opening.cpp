@@ -1,0 +1,73 @@
+#include "compute/core/program_opening.h"
+
+#include "crypto/merkle.h"
+
+namespace quern::compute::core {
+
+using crypto::MerkleTag;
+using vm::tensor::Node;
+using vm::tensor::Program;
+using vm::tensor::ProgramHeader;
+using vm::tensor::Slot;
+
+namespace {
+
+Status check_leaf(const Hash32& program_root, const ProgramHeader& header, const ProgramOpening& opening,
+                  std::uint64_t leaf_index) {
+    if (opening.bytes.size() > kMaxOpeningBytes) return fail("dispute.bad_opening", "the leaf is too long");
+    if (const Status status =
+            crypto::merkle_verify(MerkleTag::program, program_root, crypto::merkle_leaf(opening.bytes), leaf_index,
+                                  vm::tensor::program_leaf_count(header), opening.path);
+        !status)
+        return fail("dispute.bad_opening", status.error().to_string());
+    return {};
+}
+
+}  // namespace
+
+Expected<Slot> open_slot(const Hash32& program_root, const ProgramHeader& header, const ProgramOpening& opening) {
+    if (opening.index >= header.slot_count) return fail("dispute.bad_opening", "there is no such slot");
+    QUERN_CHECK(check_leaf(program_root, header, opening, vm::tensor::slot_leaf_index(opening.index)));
+    Expected<Slot> slot = vm::tensor::decode_slot(opening.bytes);
+    if (!slot) return fail("dispute.bad_opening", slot.error().to_string());
+    return slot;
+}
+
+Expected<Node> open_node(const Hash32& program_root, const ProgramHeader& header, const ProgramOpening& opening) {
+    if (opening.index >= header.node_count) return fail("dispute.bad_opening", "there is no such node");
+    QUERN_CHECK(check_leaf(program_root, header, opening, vm::tensor::node_leaf_index(header, opening.index)));
+    Expected<Node> node = vm::tensor::decode_node(opening.bytes);
+    if (!node) return fail("dispute.bad_opening", node.error().to_string());
+    return node;
+}
+
+Expected<ProgramHeader> open_header(const Hash32& program_root, BytesView bytes, std::span<const Hash32> path) {
+    QUERN_TRY(const ProgramHeader header, vm::tensor::decode_header(bytes));
+    if (const Status status =
+            crypto::merkle_verify(MerkleTag::program, program_root, crypto::merkle_leaf(bytes),
+                                  vm::tensor::header_leaf_index(), vm::tensor::program_leaf_count(header), path);
+        !status)
+        return fail("task.bad_header_path", status.error().to_string());
+    return header;
+}
+
+ProgramProver::ProgramProver(const Program& program)
+    : program_(program), leaves_(vm::tensor::program_leaves(program)) {}
+
+Hash32 ProgramProver::root() const { return crypto::merkle_root(MerkleTag::program, leaves_); }
+
+std::vector<Hash32> ProgramProver::header_path() const {
+    return crypto::merkle_path(leaves_, vm::tensor::header_leaf_index());
+}
+
+ProgramOpening ProgramProver::slot(std::uint64_t index) const {
+    return {index, vm::tensor::encode(program_.slots[index]),
+            crypto::merkle_path(leaves_, vm::tensor::slot_leaf_index(index))};
+}
+
+ProgramOpening ProgramProver::node(std::uint64_t index) const {
+    return {index, vm::tensor::encode(program_.nodes[index]),
+            crypto::merkle_path(leaves_, vm::tensor::node_leaf_index(program_.header, index))};
+}
+
+}  // namespace quern::compute::core

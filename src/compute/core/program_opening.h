@@ -1,0 +1,49 @@
+// Openings of single leaves of a step program under its root: how the chain learns one slot or node without ever seeing
+// the whole program. Used by the dispute game, by challenges of probes and by workers. Pure functions; thread-safe.
+#pragma once
+
+#include "chain/types/fields.h"
+#include "vm/tensor/graph.h"
+
+namespace quern::compute::core {
+
+inline constexpr std::size_t kMaxOpeningBytes = 512;  // the longest slot (name of 128 bytes) or node is well below
+inline constexpr std::size_t kMaxPathLength = 64;     // siblings in any Merkle path of a move
+
+// A slot's or node's bytes (its RLP, graph.h) and its path under program_root.
+struct ProgramOpening {
+    std::uint64_t index = 0;  // of the slot or node
+    Bytes bytes;
+    std::vector<Hash32> path;
+    template <class V>
+    void fields(V& v) {
+        v("index", index), v("bytes", bytes), v("path", path);
+    }
+};
+
+// The opened slot or node. `header` must have been proven under `program_root`.
+// Errors: dispute.bad_opening (also when the bytes do not decode: a program with such a leaf is no program).
+[[nodiscard]] Expected<vm::tensor::Slot> open_slot(const Hash32& program_root, const vm::tensor::ProgramHeader& header,
+                                                   const ProgramOpening& opening);
+[[nodiscard]] Expected<vm::tensor::Node> open_node(const Hash32& program_root, const vm::tensor::ProgramHeader& header,
+                                                   const ProgramOpening& opening);
+// The program's header from its bytes and its path (task_submit). Errors: program.*, task.bad_header_path.
+[[nodiscard]] Expected<vm::tensor::ProgramHeader> open_header(const Hash32& program_root, BytesView bytes,
+                                                              std::span<const Hash32> path);
+
+// Makes openings of one program; hashes its leaves once.
+class ProgramProver {
+public:
+    // `program` must be valid and outlive the prover.
+    explicit ProgramProver(const vm::tensor::Program& program);
+    [[nodiscard]] Hash32 root() const;
+    [[nodiscard]] std::vector<Hash32> header_path() const;
+    [[nodiscard]] ProgramOpening slot(std::uint64_t index) const;  // index in range
+    [[nodiscard]] ProgramOpening node(std::uint64_t index) const;
+
+private:
+    const vm::tensor::Program& program_;
+    std::vector<Hash32> leaves_;
+};
+
+}  // namespace quern::compute::core

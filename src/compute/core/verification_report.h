@@ -1,0 +1,92 @@
+// What a verifier asserts and how it is sealed: the segments and probe tiles that the beacon gives it, its result tree,
+// and the two-leaf commitment that leaves room for forced errors. Used by verifiers (build), the chain (draw, check)
+// and whistleblowers (recompute). Pure functions; thread-safe. Definitions: doc/verification.md, "Verification
+// reports".
+//
+//   result tree: leaf 0 = merkle_leaf(pass (0/1) || rival root), leaf 1 + i = hash of probe tile i, in order of
+//                segments and of probes in a segment; result root = seal(probes, 1 + probes, -, top)
+//   leaf_i       = H(blind_i || result root_i), i = 0, 1: one root is the truth, the other has the low bit of one
+//                  element of one probe tile flipped; which, where and the blinds follow from r
+//   commitment   = H(address || leaf_0 || leaf_1 || H(r)), H = SHA-256
+// Probes of a report that fails the solver are taken from the verifier's own replay and cannot be challenged.
+#pragma once
+
+#include "chain/types/native_tx.h"
+#include "vm/tensor/graph.h"
+#include "vm/tensor/tensor.h"
+
+namespace quern::compute::core {
+
+using chain::types::Address;
+
+inline constexpr std::uint32_t kProbesPerSegment = 2;
+inline constexpr std::uint32_t kMaxSamples = 1U << 12;  // segments per verifier
+
+// `samples` distinct segments of 0..segments-1, ascending; all of them when samples >= segments. Uniform over the
+// subsets (Floyd's sampling), drawn from H(beacon, address).
+[[nodiscard]] std::vector<std::uint64_t> draw_segments(const Hash32& verify_beacon, const Address& verifier,
+                                                       std::uint64_t segments, std::uint64_t samples);
+
+// Probe `probe` of a segment: w = H(beacon, address, segment, probe) as 64-bit words;
+// step = first + w0 mod k, node = w1 mod node count (input nodes included), tile = w2 mod tiles of the node's output.
+struct Probe {
+    std::uint64_t segment = 0;
+    std::uint32_t probe = 0;  // < kProbesPerSegment
+    std::uint64_t step = 0;   // 1..N
+    std::uint64_t node = 0;
+    std::uint64_t tile_draw = 0;  // w2; the tile once the node is known: probe_tile()
+
+    bool operator==(const Probe&) const = default;
+};
+[[nodiscard]] Probe draw_probe(const Hash32& verify_beacon, const Address& verifier, std::uint64_t segment,
+                               std::uint32_t probe, std::uint64_t interval, std::uint64_t node_count);
+[[nodiscard]] std::uint64_t probe_tile(const Probe& probe, const vm::tensor::Shape& node_shape);
+// All probes of a report in the result tree's order: leaf of entry i is 1 + i.
+[[nodiscard]] std::vector<Probe> draw_probes(const Hash32& verify_beacon, const Address& verifier,
+                                             std::span<const std::uint64_t> segments, std::uint64_t interval,
+                                             std::uint64_t node_count);
+
+// --- The verifier's side ---------------------------------------------------------------------------------------------
+struct ProbeResult {
+    vm::tensor::Shape shape;  // of the node's output
+    std::uint64_t tile = 0;
+    vm::tensor::Tile words{};
+};
+// Everything of a report that the verifier keeps until it has opened all of it. What `r` (fresh, secret) decides is
+// derived, so (r, results) rebuild it after a crash.
+struct SealedReport {
+    bool pass = false;
+    Hash32 rival_root;  // zero when pass
+    Hash32 randomness;  // r
+    std::vector<Hash32> true_leaves;
+    std::vector<Hash32> altered_leaves;
+    std::uint8_t true_index = 0;         // which of leaf_0, leaf_1 holds the true root
+    std::array<Hash32, 2> result_roots;  // by that index
+    std::array<Hash32, 2> blinds;
+    std::array<Hash32, 2> leaves;
+    Hash32 commitment;
+};
+// Errors: verify.no_probes, verify.bad_verdict (a pass with a rival root or a fail without), verify.bad_probe.
+[[nodiscard]] Expected<SealedReport> seal_report(const Address& verifier, bool pass, const Hash32& rival_root,
+                                                 std::span<const ProbeResult> probes, const Hash32& randomness);
+// The reveal transaction's payload, opening leaf `opened`.
+[[nodiscard]] chain::types::VerifyRevealPayload make_reveal(const SealedReport& report, std::uint64_t task,
+                                                            std::uint8_t opened);
+// The opened tree's leaves (what answers challenges of probes).
+[[nodiscard]] const std::vector<Hash32>& opened_leaves(const SealedReport& report, std::uint8_t opened);
+
+// --- The chain's side ------------------------------------------------------------------------------------------------
+// Whether the payload opens `commitment` of `verifier` for a report over `segments` segments. Errors:
+// verify.bad_opened, verify.bad_verdict, verify.bad_commitment, verify.bad_verdict_path.
+[[nodiscard]] Status check_reveal(const Address& verifier, const Hash32& commitment,
+                                  const chain::types::VerifyRevealPayload& reveal, std::uint64_t segments);
+
+struct Ratio {
+    std::uint64_t numerator = 0;
+    std::uint64_t denominator = 1;
+};
+// Whether the report must open the altered root: H(r || beacon) as a number below the share `probability`. The beacon
+// is one drawn after the commitment. Probability 0 (this version's parameter) never forces.
+[[nodiscard]] bool forced(const Hash32& randomness, const Hash32& beacon, const Ratio& probability);
+
+}  // namespace quern::compute::core
