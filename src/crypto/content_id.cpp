@@ -3,10 +3,13 @@
 #include <algorithm>
 
 namespace quern::crypto {
+namespace {
+constexpr std::uint8_t kLeafPrefix = static_cast<std::uint8_t>(MerkleTag::leaf);
+}
 
-Hash32 content_id_of_leaves(std::span<const Hash32> leaves, std::uint64_t size) {
-    std::array<std::uint8_t, 8> context;
-    for (std::size_t i = 0; i < 8; ++i) context[i] = static_cast<std::uint8_t>(size >> (56 - 8 * i));
+Hash32 content_id_from_leaves(std::span<const Hash32> leaves, std::uint64_t size) {
+    FixedBytes<8> context;
+    for (std::size_t i = 0; i < 8; ++i) context.data[i] = static_cast<std::uint8_t>(size >> (56 - 8 * i));
     return merkle_root(MerkleTag::content, leaves, context);
 }
 
@@ -16,30 +19,28 @@ Hash32 content_id_of(BytesView content) {
     return hasher.finish();
 }
 
+ContentHasher::ContentHasher() { leaf_.update({&kLeafPrefix, 1}); }
+
+void ContentHasher::close_leaf() {
+    leaves_.push_back(leaf_.finish());
+    leaf_.update({&kLeafPrefix, 1});
+    in_leaf_ = 0;
+}
+
 void ContentHasher::update(BytesView more) {
     size_ += more.size();
     while (!more.empty()) {
-        if (pending_.empty() && more.size() >= kContentLeafBytes) {
-            leaves_.push_back(merkle_leaf(more.first(kContentLeafBytes)));
-            more = more.subspan(kContentLeafBytes);
-            continue;
-        }
-        const std::size_t take = std::min(kContentLeafBytes - pending_.size(), more.size());
-        append(pending_, more.first(take));
-        more = more.subspan(take);
-        if (pending_.size() == kContentLeafBytes) {
-            leaves_.push_back(merkle_leaf(pending_));
-            pending_.clear();
-        }
+        const std::size_t part = std::min(more.size(), kContentLeafBytes - in_leaf_);
+        leaf_.update(more.first(part));
+        in_leaf_ += part;
+        more = more.subspan(part);
+        if (in_leaf_ == kContentLeafBytes) close_leaf();
     }
 }
 
 Hash32 ContentHasher::finish() {
-    if (!pending_.empty()) {
-        leaves_.push_back(merkle_leaf(pending_));
-        pending_.clear();
-    }
-    return content_id_of_leaves(leaves_, size_);
+    if (in_leaf_ != 0) close_leaf();
+    return content_id_from_leaves(leaves_, size_);
 }
 
 }  // namespace quern::crypto

@@ -1,0 +1,31 @@
+#include "content/manifest.h"
+
+namespace quern::content {
+namespace {
+constexpr std::string_view kMagic = "QRNCONT1";
+constexpr std::size_t kHeaderBytes = 16;
+}  // namespace
+
+Bytes encode(const Manifest& manifest) {
+    Bytes out = to_bytes(as_bytes(kMagic));
+    for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<std::uint8_t>(manifest.size >> shift));
+    for (const auto& leaf : manifest.leaves) append(out, leaf);
+    return out;
+}
+
+Expected<Manifest> decode_manifest(BytesView bytes, const Hash32& id) {
+    if (bytes.size() < kHeaderBytes || !equal(bytes.first(8), as_bytes(kMagic)))
+        return fail("content.corrupt", "the manifest of " + to_hex(id) + " has no valid header");
+    Manifest manifest;
+    for (std::size_t i = 8; i < kHeaderBytes; ++i) manifest.size = manifest.size << 8 | bytes[i];
+    if ((bytes.size() - kHeaderBytes) % 32 != 0 ||
+        (bytes.size() - kHeaderBytes) / 32 != crypto::content_leaf_count(manifest.size))
+        return fail("content.corrupt", "the manifest of " + to_hex(id) + " has a wrong length");
+    for (std::size_t at = kHeaderBytes; at < bytes.size(); at += 32)
+        manifest.leaves.push_back(Hash32::copy_of(bytes.subspan(at, 32)));
+    if (crypto::content_id_from_leaves(manifest.leaves, manifest.size) != id)
+        return fail("content.corrupt", "the manifest of " + to_hex(id) + " belongs to another id");
+    return manifest;
+}
+
+}  // namespace quern::content

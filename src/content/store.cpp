@@ -1,0 +1,348 @@
+#include "content/store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "base/fs.h"
+#include "base/log.h"
+#include "content/manifest.h"
+
+namespace quern::content {
+namespace {
+
+class Descriptor {
+public:
+    explicit Descriptor(int value) : value_(value) {}
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() { close(); }
+    [[nodiscard]] int get() const { return value_; }
+    void close() {
+        if (value_ >= 0) ::close(value_);
+        value_ = -1;
+    }
+
+private:
+    int value_;
+};
+
+tl::unexpected<Error> write_error(const std::string& path, int code) {
+    const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
+    return fail(full ? "content.disk_full" : "content.write_failed", path + ": " + std::strerror(code));
+}
+
+Status write_all(int descriptor, BytesView bytes, const std::string& path) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return write_error(path, written == 0 ? ENOSPC : errno);
+        bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    return {};
+}
+
+std::vector<std::string> names_in(const std::string& directory) {
+    std::vector<std::string> names;
+    DIR* handle = ::opendir(directory.c_str());
+    if (handle == nullptr) return names;
+    while (const dirent* entry = ::readdir(handle)) {
+        const std::string name = entry->d_name;
+        if (name != "." && name != "..") names.push_back(name);
+    }
+    ::closedir(handle);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+constexpr std::string_view kManifestSuffix = ".manifest";
+
+}  // namespace
+
+struct Store::Impl {
+    StoreOptions options;
+    mutable std::mutex mutex;               // guards what follows
+    std::map<Hash32, std::uint64_t> sizes;  // published contents
+    std::uint64_t used = 0;                 // data and manifests of these
+    std::uint64_t reserved = 0;
+    std::size_t uploads = 0;
+    std::uint64_t next_upload = 0;
+    mutable std::map<Hash32, std::shared_ptr<const Manifest>> manifests;  // cache
+
+    [[nodiscard]] std::string directory_of(const Hash32& id) const {
+        return options.root + "/" + to_hex(id).substr(0, 2);
+    }
+    [[nodiscard]] std::string data_path(const Hash32& id) const { return directory_of(id) + "/" + to_hex(id); }
+    [[nodiscard]] std::string manifest_path(const Hash32& id) const {
+        return data_path(id) + std::string(kManifestSuffix);
+    }
+    [[nodiscard]] Expected<std::shared_ptr<const Manifest>> manifest(const Hash32& id) const;
+    [[nodiscard]] Status scan();
+    [[nodiscard]] Status scan_directory(const std::string& name);
+    [[nodiscard]] Status prepare_directory(const Hash32& id) const;
+};
+
+struct Store::Upload::Impl {
+    Store::Impl& store;
+    Hash32 id;
+    std::uint64_t size;
+    std::string path;  // in tmp/
+    Descriptor file;
+    crypto::ContentHasher hasher;
+    bool failed = false;
+
+    Impl(Store::Impl& owner, const Hash32& content, std::uint64_t bytes, std::string temporary, int descriptor)
+        : store(owner), id(content), size(bytes), path(std::move(temporary)), file(descriptor) {}
+    ~Impl() {
+        file.close();
+        (void)fs::remove_file(path);  // gone already after a successful finish
+        const std::lock_guard lock(store.mutex);
+        store.reserved -= size + manifest_bytes(size);
+        --store.uploads;
+    }
+};
+
+Expected<std::shared_ptr<const Manifest>> Store::Impl::manifest(const Hash32& id) const {
+    {
+        const std::lock_guard lock(mutex);
+        const auto known = sizes.find(id);
+        if (known == sizes.end()) return fail("content.not_found", to_hex(id));
+        if (const auto cached = manifests.find(id); cached != manifests.end()) return cached->second;
+    }
+    auto bytes = fs::read_file(manifest_path(id), manifest_bytes(options.max_item_bytes));
+    if (!bytes && bytes.error().name == "fs.not_found") return fail("content.not_found", to_hex(id));
+    if (!bytes) return fail("content.read_failed", bytes.error().to_string());
+    QUERN_TRY(auto decoded, decode_manifest(*bytes, id));
+    auto shared = std::make_shared<const Manifest>(std::move(decoded));
+    const std::lock_guard lock(mutex);
+    if (manifests.size() >= kMaxCachedManifests) manifests.erase(manifests.begin());
+    manifests[id] = shared;
+    return shared;
+}
+
+Status Store::Impl::scan_directory(const std::string& name) {
+    const std::string directory = options.root + "/" + name;
+    const auto names = names_in(directory);
+    for (const auto& entry : names) {
+        const std::string path = directory + "/" + entry;
+        const bool is_manifest = entry.ends_with(kManifestSuffix);
+        const std::string stem = is_manifest ? entry.substr(0, entry.size() - kManifestSuffix.size()) : entry;
+        const auto id = fixed_from_hex<32>(stem);
+        const std::string partner = is_manifest ? stem : entry + std::string(kManifestSuffix);
+        if (!id || stem.size() != 64) {
+            log::warning(log::Category::content, "unknown file in the content store path={}", path);
+            continue;
+        }
+        if (!std::binary_search(names.begin(), names.end(), partner)) {
+            // A crash between the two renames of a publication leaves a manifest alone.
+            log::info(log::Category::content, "removing half of an unfinished publication path={}", path);
+            QUERN_CHECK(fs::remove_file(path));
+            continue;
+        }
+        QUERN_TRY(const auto bytes, fs::file_size(path));
+        used += bytes;
+        if (!is_manifest) sizes[*id] = bytes;
+    }
+    return {};
+}
+
+Status Store::Impl::scan() {
+    for (const auto& name : names_in(options.root + "/tmp"))
+        QUERN_CHECK(fs::remove_file(options.root + "/tmp/" + name));
+    for (const auto& name : names_in(options.root))
+        if (name.size() == 2) QUERN_CHECK(scan_directory(name));
+    return {};
+}
+
+Status Store::Impl::prepare_directory(const Hash32& id) const {
+    const std::string directory = directory_of(id);
+    if (fs::exists(directory)) return {};
+    if (const auto made = fs::create_directories(directory); !made)
+        return fail(errno == ENOSPC ? "content.disk_full" : "content.write_failed", made.error().to_string());
+    return fs::sync_directory(options.root);
+}
+
+Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Store::~Store() = default;
+
+Expected<std::unique_ptr<Store>> Store::open(const StoreOptions& options) {
+    auto impl = std::make_unique<Impl>();
+    impl->options = options;
+    QUERN_CHECK(fs::create_directories(options.root + "/tmp"));
+    QUERN_CHECK(impl->scan());
+    return std::unique_ptr<Store>(new Store(std::move(impl)));
+}
+
+Expected<std::uint64_t> Store::size(const Hash32& id) const {
+    const std::lock_guard lock(impl_->mutex);
+    const auto found = impl_->sizes.find(id);
+    if (found == impl_->sizes.end()) return fail("content.not_found", to_hex(id));
+    return found->second;
+}
+
+Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const {
+    QUERN_TRY(const auto manifest, impl_->manifest(id));
+    if (offset >= manifest->size || length == 0) return Bytes{};
+    length = std::min({length, manifest->size - offset, kMaxReadBytes});
+
+    const std::string path = impl_->data_path(id);
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0)
+        return fail(errno == ENOENT ? "content.not_found" : "content.read_failed", path + ": " + std::strerror(errno));
+
+    // Whole leaves are read, checked, and the wanted part is cut out.
+    const std::uint64_t first = offset / crypto::kContentLeafBytes;
+    const std::uint64_t last = (offset + length - 1) / crypto::kContentLeafBytes;
+    const std::uint64_t start = first * crypto::kContentLeafBytes;
+    const std::uint64_t end = std::min(manifest->size, (last + 1) * crypto::kContentLeafBytes);
+    Bytes bytes(end - start);
+    for (std::size_t done = 0; done < bytes.size();) {
+        const ssize_t got =
+            ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(start + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail("content.read_failed", path + ": " + std::strerror(errno));
+        if (got == 0) return fail("content.corrupt", path + " is shorter than its manifest says");
+        done += static_cast<std::size_t>(got);
+    }
+    for (std::uint64_t leaf = first; leaf <= last; ++leaf) {
+        const std::size_t at = (leaf - first) * crypto::kContentLeafBytes;
+        const std::size_t count = std::min(crypto::kContentLeafBytes, bytes.size() - at);
+        if (crypto::merkle_leaf(BytesView(bytes).subspan(at, count)) != manifest->leaves[leaf])
+            return fail("content.corrupt", path + ": leaf " + std::to_string(leaf) + " differs from its hash");
+    }
+    bytes.resize(offset - start + length);
+    bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(offset - start));
+    return bytes;
+}
+
+Status Store::verify(const Hash32& id) const {
+    QUERN_TRY(const auto total, size(id));
+    QUERN_TRY(const auto manifest, impl_->manifest(id));
+    if (manifest->size != total) return fail("content.corrupt", to_hex(id) + ": file size differs from the manifest");
+    for (std::uint64_t at = 0; at < total; at += kMaxReadBytes) QUERN_CHECK(read(id, at, kMaxReadBytes));
+    return {};
+}
+
+std::vector<Hash32> Store::list() const {
+    const std::lock_guard lock(impl_->mutex);
+    std::vector<Hash32> ids;
+    ids.reserve(impl_->sizes.size());
+    for (const auto& [id, size] : impl_->sizes) ids.push_back(id);
+    return ids;
+}
+
+Status Store::remove(const Hash32& id) {
+    const std::lock_guard lock(impl_->mutex);
+    const auto found = impl_->sizes.find(id);
+    if (found == impl_->sizes.end()) return fail("content.not_found", to_hex(id));
+    // The bytes go first: a manifest alone is cleaned up at the next start.
+    QUERN_CHECK(fs::remove_file(impl_->data_path(id)));
+    QUERN_CHECK(fs::remove_file(impl_->manifest_path(id)));
+    QUERN_CHECK(fs::sync_directory(impl_->directory_of(id)));
+    impl_->used -= found->second + manifest_bytes(found->second);
+    impl_->sizes.erase(found);
+    impl_->manifests.erase(id);
+    return {};
+}
+
+StoreUsage Store::usage() const {
+    const std::lock_guard lock(impl_->mutex);
+    return {impl_->sizes.size(), impl_->used, impl_->reserved};
+}
+
+Expected<std::unique_ptr<Store::Upload>> Store::begin_upload(const Hash32& id, std::uint64_t size) {
+    if (size > impl_->options.max_item_bytes)
+        return fail("content.too_large",
+                    std::to_string(size) + " bytes; the limit is " + std::to_string(impl_->options.max_item_bytes));
+    const std::uint64_t needed = size + manifest_bytes(size);
+    std::string path;
+    {
+        const std::lock_guard lock(impl_->mutex);
+        if (impl_->uploads == kMaxUploads)
+            return fail("content.too_many_uploads", std::to_string(kMaxUploads) + " uploads are open");
+        if (needed > impl_->options.quota_bytes || impl_->used + impl_->reserved > impl_->options.quota_bytes - needed)
+            return fail("content.quota_exceeded", std::to_string(size) + " bytes wanted; " +
+                                                      std::to_string(impl_->used + impl_->reserved) + " of " +
+                                                      std::to_string(impl_->options.quota_bytes) + " used");
+        path = impl_->options.root + "/tmp/" + to_hex(id) + "." + std::to_string(impl_->next_upload++);
+        impl_->reserved += needed;
+        ++impl_->uploads;
+    }
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    const int code = errno;
+    // From here on the upload's destructor gives the reservation back.
+    auto upload = std::make_unique<Upload::Impl>(*impl_, id, size, path, descriptor);
+    if (descriptor < 0) return write_error(path, code);
+    return std::unique_ptr<Upload>(new Upload(std::move(upload)));
+}
+
+Expected<Hash32> Store::put(BytesView content) {
+    const Hash32 id = crypto::content_id_of(content);
+    QUERN_TRY(const auto upload, begin_upload(id, content.size()));
+    QUERN_CHECK(upload->append(content));
+    QUERN_CHECK(upload->finish());
+    return id;
+}
+
+Store::Upload::Upload(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Store::Upload::~Upload() = default;
+
+Status Store::Upload::append(BytesView bytes) {
+    if (impl_->failed) return fail("content.write_failed", "the upload failed before");
+    impl_->failed = true;  // until this append is through
+    if (bytes.size() > impl_->size - impl_->hasher.size())
+        return fail("content.too_large", "more than the announced " + std::to_string(impl_->size) + " bytes");
+    QUERN_CHECK(write_all(impl_->file.get(), bytes, impl_->path));
+    impl_->hasher.update(bytes);
+    impl_->failed = false;
+    return {};
+}
+
+Status Store::Upload::finish() {
+    if (impl_->failed) return fail("content.write_failed", "the upload failed before");
+    impl_->failed = true;  // one finish only
+    auto& store = impl_->store;
+    const Hash32& id = impl_->id;
+    if (impl_->hasher.size() != impl_->size)
+        return fail("content.incomplete",
+                    "got " + std::to_string(impl_->hasher.size()) + " of " + std::to_string(impl_->size) + " bytes");
+    if (const Hash32 actual = impl_->hasher.finish(); actual != id)
+        return fail("content.id_mismatch", "announced " + to_hex(id) + ", the bytes are " + to_hex(actual));
+    if (::fsync(impl_->file.get()) != 0) return write_error(impl_->path, errno);
+
+    QUERN_CHECK(store.prepare_directory(id));
+    const Bytes manifest = encode(Manifest{impl_->size, impl_->hasher.leaves()});
+    const std::string temporary_manifest = impl_->path + std::string(kManifestSuffix);
+    {
+        Descriptor file(::open(temporary_manifest.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+        Status written;
+        if (file.get() < 0)
+            written = write_error(temporary_manifest, errno);
+        else if (written = write_all(file.get(), manifest, temporary_manifest); written && ::fsync(file.get()) != 0)
+            written = write_error(temporary_manifest, errno);
+        if (!written) {
+            (void)fs::remove_file(temporary_manifest);
+            return written;
+        }
+    }
+    // Under the lock, so that a removal of the same id does not fall between the two renames.
+    const std::lock_guard lock(store.mutex);
+    if (::rename(temporary_manifest.c_str(), store.manifest_path(id).c_str()) != 0)
+        return write_error(store.manifest_path(id), errno);
+    // The manifest's name is durable before the data's: the data's presence is what makes a content exist.
+    QUERN_CHECK(fs::sync_directory(store.directory_of(id)));
+    if (::rename(impl_->path.c_str(), store.data_path(id).c_str()) != 0) return write_error(store.data_path(id), errno);
+    QUERN_CHECK(fs::sync_directory(store.directory_of(id)));
+    if (store.sizes.insert_or_assign(id, impl_->size).second) store.used += impl_->size + manifest_bytes(impl_->size);
+    store.manifests.erase(id);
+    return {};
+}
+
+}  // namespace quern::content

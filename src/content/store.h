@@ -1,0 +1,87 @@
+// The content-addressed store: byte strings of any size (programs, data sets, states, histories) as files named by
+// their content id (crypto/content_id.h). A content appears under its id whole and synced or not at all; each leaf read
+// is checked against the id. Used by the node (RPC's /content) and by tools. Thread-safe.
+//
+//   <root>/aa/<id>            the bytes; aa = the id's first two hex digits
+//   <root>/aa/<id>.manifest   "QRNCONT1" || size (8, big endian) || leaf hashes (32 each); published before the bytes
+//   <root>/tmp/               uploads that are not finished; emptied at start
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crypto/content_id.h"
+
+namespace quern::content {
+
+inline constexpr std::uint64_t kDefaultQuotaBytes = std::uint64_t{64} << 30;
+inline constexpr std::uint64_t kDefaultMaxItemBytes = std::uint64_t{16} << 30;
+inline constexpr std::size_t kMaxUploads = 64;             // open at once
+inline constexpr std::uint64_t kMaxReadBytes = 16U << 20;  // of one read()
+inline constexpr std::size_t kMaxCachedManifests = 64;
+
+struct StoreOptions {
+    std::string root;                                // directory; made if needed
+    std::uint64_t quota_bytes = kDefaultQuotaBytes;  // data and manifests of all contents, and open uploads
+    std::uint64_t max_item_bytes = kDefaultMaxItemBytes;
+};
+
+struct StoreUsage {
+    std::uint64_t items = 0;
+    std::uint64_t bytes = 0;     // published data and manifests
+    std::uint64_t reserved = 0;  // open uploads
+};
+
+class Store {
+public:
+    // Removes what aborted uploads left behind and counts what is there. Errors: content.cannot_open, fs.*.
+    [[nodiscard]] static Expected<std::unique_ptr<Store>> open(const StoreOptions& options);
+    ~Store();
+    Store(const Store&) = delete;
+    Store& operator=(const Store&) = delete;
+
+    // Error content.not_found.
+    [[nodiscard]] Expected<std::uint64_t> size(const Hash32& id) const;
+    // Bytes [offset, offset + length) clipped to the end and to kMaxReadBytes.
+    // Errors: content.not_found, content.corrupt (the file differs from its id), content.read_failed.
+    [[nodiscard]] Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const;
+    // Reads every leaf. Errors as read.
+    [[nodiscard]] Status verify(const Hash32& id) const;
+    [[nodiscard]] std::vector<Hash32> list() const;
+    // Error content.not_found, fs.remove_failed.
+    [[nodiscard]] Status remove(const Hash32& id);
+    [[nodiscard]] StoreUsage usage() const;
+
+    // One content on its way in; dropping it without finish() removes what was written. One thread at a time; must not
+    // outlive the store.
+    class Upload {
+    public:
+        ~Upload();
+        Upload(const Upload&) = delete;
+        Upload& operator=(const Upload&) = delete;
+        // Errors: content.too_large (more than announced), content.disk_full, content.write_failed.
+        [[nodiscard]] Status append(BytesView bytes);
+        // Publishes. Errors: content.incomplete (fewer bytes than announced), content.id_mismatch, and append's. A
+        // content that is there already is replaced by the same bytes, which repairs a damaged file.
+        [[nodiscard]] Status finish();
+
+    private:
+        friend class Store;
+        struct Impl;
+        explicit Upload(std::unique_ptr<Impl> impl);
+        std::unique_ptr<Impl> impl_;
+    };
+    // Errors: content.too_large, content.quota_exceeded, content.too_many_uploads, content.disk_full,
+    // content.write_failed.
+    [[nodiscard]] Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size);
+    // begin, append, finish.
+    [[nodiscard]] Expected<Hash32> put(BytesView content);
+
+private:
+    struct Impl;
+    explicit Store(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quern::content
