@@ -23,7 +23,7 @@ Expected<Manifest> decode_manifest(BytesView bytes, const Hash32& id) {
         return fail("content.corrupt", "the manifest of " + to_hex(id) + " has a wrong length");
     for (std::size_t at = kHeaderBytes; at < bytes.size(); at += 32)
         manifest.leaves.push_back(Hash32::copy_of(bytes.subspan(at, 32)));
-    if (crypto::content_id_from_leaves(manifest.leaves, manifest.size) != id)
+    if (crypto::content_id_of_leaves(manifest.leaves, manifest.size) != id)
         return fail("content.corrupt", "the manifest of " + to_hex(id) + " belongs to another id");
     return manifest;
 }

@@ -7,7 +7,7 @@ namespace {
 constexpr std::uint8_t kLeafPrefix = static_cast<std::uint8_t>(MerkleTag::leaf);
 }
 
-Hash32 content_id_from_leaves(std::span<const Hash32> leaves, std::uint64_t size) {
+Hash32 content_id_of_leaves(std::span<const Hash32> leaves, std::uint64_t size) {
     FixedBytes<8> context;
     for (std::size_t i = 0; i < 8; ++i) context.data[i] = static_cast<std::uint8_t>(size >> (56 - 8 * i));
     return merkle_root(MerkleTag::content, leaves, context);
@@ -40,7 +40,7 @@ void ContentHasher::update(BytesView more) {
 
 Hash32 ContentHasher::finish() {
     if (in_leaf_ != 0) close_leaf();
-    return content_id_from_leaves(leaves_, size_);
+    return content_id_of_leaves(leaves_, size_);
 }
 
 }  // namespace quern::crypto

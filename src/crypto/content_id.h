@@ -20,7 +20,7 @@ inline constexpr std::size_t kContentLeafBytes = 16U << 10;
 [[nodiscard]] constexpr std::uint64_t content_leaf_count(std::uint64_t size) {
     return size / kContentLeafBytes + (size % kContentLeafBytes != 0 ? 1 : 0);
 }
-[[nodiscard]] Hash32 content_id_from_leaves(std::span<const Hash32> leaves, std::uint64_t size);
+[[nodiscard]] Hash32 content_id_of_leaves(std::span<const Hash32> leaves, std::uint64_t size);
 [[nodiscard]] Hash32 content_id_of(BytesView content);
 
 // The id of bytes that arrive in pieces of any length.
