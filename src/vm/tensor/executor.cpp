@@ -1,0 +1,230 @@
+#include "vm/tensor/executor.h"
+
+#include <algorithm>
+
+#include "vm/tensor/node_kernels.h"
+#include "vm/tensor/plan.h"
+
+namespace quern::vm::tensor {
+namespace {
+
+constexpr std::size_t kAlignment = 64;  // bytes
+
+Status check_tensor(const Tensor& tensor, DType dtype, const Shape& shape, std::string_view what) {
+    if (tensor.dtype != dtype || tensor.shape != shape)
+        return fail("executor.bad_state", std::string(what) + " is " + tensor.shape.to_string() + ", not " +
+                                              shape.to_string() + ", or of another dtype");
+    if (tensor.words.size() != shape.elements())
+        return fail("executor.bad_state", std::string(what) + " has not as many words as its shape says");
+    if (dtype != DType::f32) return {};
+    const bool canonical = std::all_of(tensor.words.begin(), tensor.words.end(), [](std::uint32_t word) {
+        return (word & 0x7fffffffU) <= 0x7f800000U || word == arith::kCanonicalNan;
+    });
+    if (!canonical) return fail("executor.non_canonical_nan", std::string(what));
+    return {};
+}
+
+// `words` zeroed words at a 64-byte boundary.
+class AlignedWords {
+public:
+    void resize(std::size_t words) {
+        storage_.assign(words + kAlignment / sizeof(std::uint32_t), 0);
+        const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
+        data_ = storage_.data() + ((kAlignment - address % kAlignment) % kAlignment) / sizeof(std::uint32_t);
+    }
+    [[nodiscard]] std::uint32_t* data() { return data_; }
+
+private:
+    std::vector<std::uint32_t> storage_;
+    std::uint32_t* data_ = nullptr;
+};
+
+}  // namespace
+
+Status check_state(const Program& program, const State& state) {
+    if (state.size() != program.slots.size())
+        return fail("executor.bad_state",
+                    std::to_string(state.size()) + " tensors for " + std::to_string(program.slots.size()) + " slots");
+    for (std::size_t i = 0; i < state.size(); ++i)
+        QUERN_CHECK(check_tensor(state[i], program.slots[i].dtype, program.slots[i].shape, program.slots[i].name));
+    return {};
+}
+
+Status check_data(const Program& program, const Tensor& data) {
+    return check_tensor(data, program.header.data_dtype, program.header.data_shape, "the data");
+}
+
+std::vector<Hash32> slot_roots(const State& state) {
+    std::vector<Hash32> roots;
+    roots.reserve(state.size());
+    for (const Tensor& slot : state) roots.push_back(tensor_root(slot));
+    return roots;
+}
+
+Hash32 state_root(const State& state) { return state_root(slot_roots(state)); }
+
+struct Executor::Plan {
+    Plan(const Program& program_in, arith::Backend backend_in, ThreadPool* pool_in)
+        : program(program_in),
+          backend(backend_in),
+          kernels(arith::kernels(backend_in)),
+          pool(pool_in),
+          threads(pool_in == nullptr ? 1 : pool_in->size()),
+          plan(make_plan(program_in, kernels)) {
+        reads.resize(plan.roots.size());
+        writes.resize(plan.roots.size());
+    }
+
+    // Buffers are taken at the first step: an executor that only rebuilds traces needs none.
+    void allocate() {
+        if (allocated) return;
+        arena.resize(plan.arena_words);
+        scratch.resize(threads * plan.scratch_blocks * kGroupBlock);
+        spare.resize(program.slots.size());
+        for (std::size_t slot = 0; slot < spare.size(); ++slot)
+            if (plan.updates[slot].kind != SlotUpdate::Kind::unchanged)
+                spare[slot].resize(program.slots[slot].shape.elements());
+        allocated = true;
+    }
+
+    void bind(const State& state, const Tensor& data, const Tensor& seed) {
+        for (std::size_t r = 0; r < plan.roots.size(); ++r) {
+            const Root& root = plan.roots[r];
+            writes[r] = nullptr;
+            switch (root.kind) {
+                case Root::Kind::slot:
+                    reads[r] = state[root.index].words.data();
+                    break;
+                case Root::Kind::data:
+                    reads[r] = data.words.data();
+                    break;
+                case Root::Kind::seed:
+                    reads[r] = seed.words.data();
+                    break;
+                case Root::Kind::constant:
+                    reads[r] = plan.constants[root.index].words.data();
+                    break;
+                case Root::Kind::arena:
+                    reads[r] = writes[r] = arena.data() + root.offset;
+                    break;
+                case Root::Kind::next:
+                    reads[r] = writes[r] = spare[root.index].data();
+                    break;
+            }
+        }
+    }
+
+    [[nodiscard]] View view(const Value& value) const {
+        return {reads[value.root] + value.offset, value.shape, value.strides};
+    }
+
+    void run(const Step& step) {
+        if (step.kind == Step::Kind::group) return run_group(step);
+        std::array<View, kMaxInputs> inputs;
+        for (std::size_t i = 0; i < step.inputs.size(); ++i) inputs[i] = view(step.inputs[i]);
+        if (step.kind == Step::Kind::copy)
+            copy_view(inputs[0], writes[step.output], dense_strides(inputs[0].shape), pool);
+        else
+            run_node(kernels, *step.node, {inputs.data(), step.inputs.size()}, writes[step.output], pool);
+    }
+
+    // All members block by block, so that what only they read stays in the cache.
+    void run_group(const Step& step) {
+        const std::size_t parts = std::min(threads, (step.words + kGroupBlock - 1) / kGroupBlock);
+        parallel_parts(pool, parts, step.words * step.work / 8, [&](std::size_t first_part, std::size_t last_part) {
+            const std::size_t blocks = (step.words + kGroupBlock - 1) / kGroupBlock;
+            // Scratch belongs to a part; without threads all parts run in turn on the first one's.
+            std::uint32_t* buffers = scratch.data() + first_part * plan.scratch_blocks * kGroupBlock;
+            const std::size_t end = std::min(step.words, blocks * last_part / parts * kGroupBlock);
+            for (std::size_t at = blocks * first_part / parts * kGroupBlock; at < end; at += kGroupBlock)
+                run_block(step, at, std::min(end, at + kGroupBlock), buffers);
+        });
+    }
+
+    void run_block(const Step& step, std::size_t begin, std::size_t end, std::uint32_t* buffers) {
+        for (const Member& member : step.members) {
+            std::array<ElementwiseOperand, kMaxOperands> operands;
+            for (std::size_t i = 0; i < member.node->inputs.size(); ++i) {
+                const Member::Operand& operand = member.operands[i];
+                if (operand.scratch != kNone)
+                    operands[i] = {buffers + operand.scratch * kGroupBlock, static_cast<std::ptrdiff_t>(begin)};
+                else
+                    operands[i] = {reads[operand.value.root] + operand.value.offset, 0};
+            }
+            std::uint32_t* out =
+                member.scratch != kNone ? buffers + member.scratch * kGroupBlock : writes[member.root] + begin;
+            run_elementwise(kernels, *member.node, member.nest, operands, begin, end, out);
+        }
+    }
+
+    const Program& program;
+    const arith::Backend backend;
+    const arith::Kernels& kernels;
+    ThreadPool* const pool;
+    const std::size_t threads;
+    const ExecutionPlan plan;
+    bool allocated = false;
+    AlignedWords arena;
+    AlignedWords scratch;
+    std::vector<std::vector<std::uint32_t>> spare;  // per slot: its words after the step
+    std::vector<const std::uint32_t*> reads;        // per root
+    std::vector<std::uint32_t*> writes;
+};
+
+Executor::Executor(const Program& program, arith::Backend backend, ThreadPool* pool)
+    : plan_(std::make_unique<Plan>(program, backend, pool)) {}
+
+Executor::~Executor() = default;
+
+void Executor::step(State& state, const Tensor& data, const Tensor& seed) {
+    Plan& p = *plan_;
+    p.allocate();
+    p.bind(state, data, seed);
+    for (const Step& step : p.plan.steps) p.run(step);
+    for (std::size_t slot = 0; slot < state.size(); ++slot)
+        if (const SlotUpdate& update = p.plan.updates[slot]; update.kind == SlotUpdate::Kind::copy)
+            copy_view(p.view(update.value), p.spare[slot].data(), dense_strides(update.value.shape), p.pool);
+    for (std::size_t slot = 0; slot < state.size(); ++slot)
+        if (p.plan.updates[slot].kind != SlotUpdate::Kind::unchanged) state[slot].words.swap(p.spare[slot]);
+}
+
+NodeOutputs Executor::run_all(const State& state, const Tensor& data, const Tensor& seed) {
+    return run_altered(state, data, seed, {});
+}
+
+NodeOutputs Executor::run_altered(const State& state, const Tensor& data, const Tensor& seed,
+                                  const std::function<void(std::uint32_t, Tensor&)>& alter) {
+    const Program& program = plan_->program;
+    NodeOutputs outputs;
+    outputs.reserve(program.nodes.size());
+    for (std::size_t i = 0; i < program.nodes.size(); ++i) {
+        const Node& node = program.nodes[i];
+        std::array<View, kMaxInputs> inputs;
+        for (std::size_t k = 0; k < node.inputs.size(); ++k) inputs[k] = dense_view(outputs[node.inputs[k]]);
+        switch (node.op) {
+            case Op::slot:
+                outputs.push_back(state[node.attributes[0]]);
+                break;
+            case Op::data:
+                outputs.push_back(data);
+                break;
+            case Op::seed:
+                outputs.push_back(seed);
+                break;
+            default:
+                outputs.push_back(
+                    run_node_checked(plan_->kernels, node, {inputs.data(), node.inputs.size()}, plan_->pool));
+        }
+        if (alter) alter(static_cast<std::uint32_t>(i), outputs.back());
+    }
+    return outputs;
+}
+
+Tensor execute_node(const Program& program, std::uint32_t node, std::span<const Tensor* const> inputs,
+                    arith::Backend backend, ThreadPool* pool) {
+    std::array<View, kMaxInputs> views;
+    for (std::size_t i = 0; i < inputs.size(); ++i) views[i] = dense_view(*inputs[i]);
+    return run_node_checked(arith::kernels(backend), program.nodes[node], {views.data(), inputs.size()}, pool);
+}
+
+}  // namespace quern::vm::tensor

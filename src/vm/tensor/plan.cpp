@@ -1,0 +1,394 @@
+#include "vm/tensor/plan.h"
+
+#include <algorithm>
+
+namespace quern::vm::tensor {
+namespace {
+
+constexpr std::size_t kMaxConstantWords = 1U << 24;  // all constants that are computed once, together
+constexpr std::size_t kGroupWindow = 256;            // nodes looked ahead for members of a group
+constexpr std::size_t kMaxMembers = 64;
+constexpr std::size_t kShortRow = 64;        // rows below this are worth a copy of an operand that causes them
+constexpr std::size_t kAlignmentWords = 16;  // a cache line
+
+class Planner {
+public:
+    Planner(const Program& program, const arith::Kernels& kernels)
+        : program_(program),
+          kernels_(kernels),
+          values_(program.nodes.size()),
+          dense_(program.nodes.size(), kNone),
+          live_(program.nodes.size()),
+          done_(program.nodes.size()) {}
+
+    ExecutionPlan run() {
+        find_live_nodes();
+        place_inputs_and_constants();
+        schedule();
+        place_updates();
+        place_arena();
+        return std::move(plan_);
+    }
+
+private:
+    const Node& node(std::size_t i) const { return program_.nodes[i]; }
+
+    void find_live_nodes() {
+        users_.resize(program_.nodes.size());
+        for (const Slot& slot : program_.slots) live_[slot.update_node] = true;
+        is_update_.resize(program_.nodes.size());
+        for (const Slot& slot : program_.slots) is_update_[slot.update_node] = true;
+        for (std::size_t i = program_.nodes.size(); i-- > 0;) {
+            if (!live_[i]) continue;
+            for (const std::uint32_t input : node(i).inputs) {
+                live_[input] = true;
+                users_[input].push_back(static_cast<std::uint32_t>(i));
+            }
+        }
+    }
+
+    std::size_t add_root(Root::Kind kind, std::size_t index, std::size_t words) {
+        Root root;
+        root.kind = kind;
+        root.index = index;
+        root.words = words;
+        plan_.roots.push_back(root);
+        return plan_.roots.size() - 1;
+    }
+
+    void set_dense(std::size_t i, std::size_t root) {
+        values_[i] = {root, 0, node(i).shape, dense_strides(node(i).shape)};
+        done_[i] = true;
+    }
+
+    void place_inputs_and_constants() {
+        std::size_t constant_words = 0;
+        for (std::size_t i = 0; i < program_.nodes.size(); ++i) {
+            if (!live_[i]) continue;
+            const std::size_t words = node(i).shape.elements();
+            switch (node(i).op) {
+                case Op::slot:
+                    set_dense(i, add_root(Root::Kind::slot, node(i).attributes[0], words));
+                    continue;
+                case Op::data:
+                    set_dense(i, add_root(Root::Kind::data, 0, words));
+                    continue;
+                case Op::seed:
+                    set_dense(i, add_root(Root::Kind::seed, 0, words));
+                    continue;
+                case Op::full:
+                    add_uniform(i, Tensor{node(i).dtype, Shape{}, {node(i).immediate}});
+                    continue;
+                default:
+                    break;
+            }
+            const bool constant = std::all_of(node(i).inputs.begin(), node(i).inputs.end(), [&](std::uint32_t input) {
+                return done_[input] && plan_.roots[values_[input].root].kind == Root::Kind::constant;
+            });
+            if (!constant) continue;
+            if (make_alias(i)) continue;
+            std::vector<View> inputs;
+            bool uniform = node(i).op == Op::elementwise;
+            for (const std::uint32_t input : node(i).inputs) {
+                const Value& value = values_[input];
+                inputs.push_back({plan_.constants[plan_.roots[value.root].index].words.data() + value.offset,
+                                  value.shape, value.strides});
+                uniform = uniform && is_uniform(value.shape, value.strides);
+            }
+            if (uniform) {
+                Node one = node(i);
+                one.shape = Shape{};
+                for (View& input : inputs) input.shape = Shape{};
+                add_uniform(i, run_node_checked(kernels_, one, inputs, nullptr));
+            } else if (constant_words + words <= kMaxConstantWords) {
+                constant_words += words;
+                plan_.constants.push_back(run_node_checked(kernels_, node(i), inputs, nullptr));
+                set_dense(i, add_root(Root::Kind::constant, plan_.constants.size() - 1, words));
+            }
+        }
+    }
+
+    void add_uniform(std::size_t i, Tensor word) {
+        plan_.constants.push_back(std::move(word));
+        const std::size_t root = add_root(Root::Kind::constant, plan_.constants.size() - 1, 1);
+        values_[i] = {root, 0, node(i).shape, {}};
+        done_[i] = true;
+    }
+
+    // Makes node i a view of its input if it can be one. The input's value is known.
+    bool make_alias(std::size_t i) {
+        if (node(i).inputs.empty()) return false;
+        const Value& input = values_[node(i).inputs[0]];
+        Value value = input;
+        value.shape = node(i).shape;
+        switch (node(i).op) {
+            case Op::reshape:
+                if (!reshape_strides(input.shape, input.strides, node(i).shape, value.strides)) return false;
+                break;
+            case Op::permute:
+                for (std::size_t d = 0; d < 4; ++d) value.strides[d] = input.strides[node(i).attributes[d]];
+                break;
+            case Op::slice:
+                for (std::size_t d = 0; d < 4; ++d)
+                    value.offset += static_cast<std::ptrdiff_t>(node(i).attributes[d]) * input.strides[d];
+                break;
+            default:
+                return false;
+        }
+        values_[i] = value;
+        done_[i] = true;
+        return true;
+    }
+
+    bool inputs_done(std::size_t i) const {
+        return std::all_of(node(i).inputs.begin(), node(i).inputs.end(),
+                           [&](std::uint32_t input) { return done_[input]; });
+    }
+
+    void schedule() {
+        for (std::size_t i = 0; i < program_.nodes.size(); ++i) {
+            if (!live_[i] || done_[i] || make_alias(i)) continue;
+            if (node(i).op == Op::elementwise)
+                add_group(i);
+            else if (node(i).op == Op::reshape)
+                set_dense(i, dense_copy(node(i).inputs[0]).root);
+            else
+                add_single(i);
+        }
+    }
+
+    void read(std::size_t root) {
+        plan_.roots[root].last_step = std::max(plan_.roots[root].last_step, plan_.steps.size());
+    }
+
+    std::size_t write(std::size_t words) {
+        const std::size_t root = add_root(Root::Kind::arena, 0, words);
+        plan_.roots[root].first_step = plan_.steps.size();
+        plan_.roots[root].last_step = plan_.steps.size();
+        return root;
+    }
+
+    // A dense copy of node i's value, made once.
+    Value dense_copy(std::size_t i) {
+        if (dense_[i] == kNone) {
+            Step step;
+            step.kind = Step::Kind::copy;
+            step.inputs.push_back(values_[i]);
+            read(values_[i].root);
+            step.output = write(node(i).shape.elements());
+            dense_[i] = step.output;
+            plan_.steps.push_back(std::move(step));
+        }
+        return {dense_[i], 0, node(i).shape, dense_strides(node(i).shape)};
+    }
+
+    void add_single(std::size_t i) {
+        Step step;
+        step.kind = Step::Kind::node;
+        step.node = &node(i);
+        for (std::size_t k = 0; k < node(i).inputs.size(); ++k) {
+            const std::uint32_t input = node(i).inputs[k];
+            const Value& value = values_[input];
+            const bool fits = has_layout({nullptr, value.shape, value.strides}, required_layout(node(i).op, k));
+            step.inputs.push_back(fits ? value : dense_copy(input));
+        }
+        for (const Value& input : step.inputs) read(input.root);
+        step.output = write(node(i).shape.elements());
+        plan_.steps.push_back(std::move(step));
+        set_dense(i, plan_.steps.back().output);
+    }
+
+    // Elementwise nodes of the same shape that can run together with node i, in order.
+    std::vector<std::size_t> find_members(std::size_t i) {
+        std::vector<std::size_t> members;
+        std::size_t looked_at = 0;
+        for (std::size_t j = i; j < program_.nodes.size() && looked_at < kGroupWindow && members.size() < kMaxMembers;
+             ++j) {
+            if (!live_[j] || done_[j]) continue;
+            ++looked_at;
+            const bool fits = node(j).op == Op::elementwise && node(j).shape == node(i).shape;
+            if (!fits) {
+                if (inputs_done(j)) make_alias(j);
+                continue;
+            }
+            const bool ready = std::all_of(node(j).inputs.begin(), node(j).inputs.end(), [&](std::uint32_t input) {
+                return done_[input] || std::find(members.begin(), members.end(), input) != members.end();
+            });
+            if (ready) members.push_back(j);
+        }
+        return members;
+    }
+
+    // Operands of a member from outside the group, with a nest that the kernels can run.
+    void place_operands(std::size_t i, const std::vector<std::size_t>& group, Member& member) {
+        const std::size_t arity = node(i).inputs.size();
+        std::array<Strides, kMaxOperands> strides{};
+        const auto make_nest = [&] {
+            for (std::size_t k = 0; k < arity; ++k) {
+                const Value& value = member.operands[k].value;
+                strides[k] = broadcast_strides(value.shape, value.strides, node(i).shape);
+            }
+            member.nest = make_loop_nest(node(i).shape, {strides.data(), arity});
+        };
+        for (std::size_t k = 0; k < arity; ++k) {
+            const std::uint32_t input = node(i).inputs[k];
+            const bool inside = std::find(group.begin(), group.end(), input) != group.end();
+            member.operands[k].value =
+                inside ? Value{kNone, 0, node(i).shape, dense_strides(node(i).shape)} : values_[input];
+        }
+        make_nest();
+        const bool short_rows = member.nest.row_length < kShortRow && node(i).shape.elements() >= kGroupBlock;
+        if (is_runnable(member.nest, arity) && !short_rows) return;
+        for (std::size_t k = 0; k < arity; ++k) {
+            Value& value = member.operands[k].value;
+            if (value.root == kNone || is_dense(value.shape, value.strides) || is_uniform(value.shape, value.strides))
+                continue;
+            value = dense_copy(node(i).inputs[k]);
+        }
+        make_nest();
+    }
+
+    void add_group(std::size_t i) {
+        const std::vector<std::size_t> group = find_members(i);
+        Step step;
+        step.kind = Step::Kind::group;
+        step.words = node(i).shape.elements();
+        step.members.resize(group.size());
+        for (std::size_t m = 0; m < group.size(); ++m) {  // before the step's number is taken: it may add copies
+            step.members[m].node = &node(group[m]);
+            step.work += arith::find_element_op(node(group[m]).element)->work;
+            place_operands(group[m], group, step.members[m]);
+        }
+        std::vector<std::size_t> last_use(group.size());  // within the group
+        std::vector<bool> outside(group.size());          // read after the group
+        for (std::size_t m = 0; m < group.size(); ++m) {
+            outside[m] = is_update_[group[m]];
+            for (const std::uint32_t user : users_[group[m]]) {
+                const auto at = std::find(group.begin(), group.end(), user);
+                if (at == group.end())
+                    outside[m] = true;
+                else
+                    last_use[m] = std::max(last_use[m], static_cast<std::size_t>(at - group.begin()));
+            }
+        }
+        std::vector<bool> taken;
+        for (std::size_t m = 0; m < group.size(); ++m) {
+            Member& member = step.members[m];
+            for (std::size_t k = 0; k < node(group[m]).inputs.size(); ++k) {
+                Member::Operand& operand = member.operands[k];
+                if (operand.value.root != kNone) {
+                    read(operand.value.root);
+                    continue;
+                }
+                const auto at = static_cast<std::size_t>(
+                    std::find(group.begin(), group.end(), node(group[m]).inputs[k]) - group.begin());
+                operand.scratch = step.members[at].scratch;
+                operand.value.root = step.members[at].root;
+            }
+            if (outside[m]) {
+                member.root = write(step.words);
+                set_dense(group[m], member.root);
+            } else {
+                const auto free = std::find(taken.begin(), taken.end(), false);
+                member.scratch = static_cast<std::size_t>(free - taken.begin());
+                if (free == taken.end()) taken.push_back(false);
+                taken[member.scratch] = true;
+                done_[group[m]] = true;
+            }
+            for (std::size_t before = 0; before <= m; ++before)
+                if (step.members[before].scratch != kNone && last_use[before] == m)
+                    taken[step.members[before].scratch] = false;
+        }
+        plan_.scratch_blocks = std::max(plan_.scratch_blocks, taken.size());
+        plan_.steps.push_back(std::move(step));
+    }
+
+    void place_updates() {
+        for (std::size_t slot = 0; slot < program_.slots.size(); ++slot) {
+            const Value& value = values_[program_.slots[slot].update_node];
+            Root& root = plan_.roots[value.root];
+            SlotUpdate update;
+            if (root.kind == Root::Kind::slot && root.index == slot && value.offset == 0 &&
+                is_dense(value.shape, value.strides)) {
+                update.kind = SlotUpdate::Kind::unchanged;
+            } else if (root.kind == Root::Kind::arena && root.words == value.shape.elements() &&
+                       is_dense(value.shape, value.strides)) {
+                root.kind = Root::Kind::next;
+                root.index = slot;
+                update.kind = SlotUpdate::Kind::swap;
+            } else {
+                root.last_step = plan_.steps.size();  // is read after all steps
+                update.kind = SlotUpdate::Kind::copy;
+                update.value = value;
+            }
+            plan_.updates.push_back(update);
+        }
+    }
+
+    // First fit over the steps: a root's words are free again after the last step that reads them.
+    void place_arena() {
+        std::vector<std::vector<std::size_t>> begins(plan_.steps.size() + 1);
+        std::vector<std::vector<std::size_t>> ends(plan_.steps.size() + 1);
+        for (std::size_t r = 0; r < plan_.roots.size(); ++r) {
+            if (plan_.roots[r].kind != Root::Kind::arena) continue;
+            begins[plan_.roots[r].first_step].push_back(r);
+            ends[plan_.roots[r].last_step].push_back(r);
+        }
+        struct Hole {
+            std::size_t offset;
+            std::size_t words;
+        };
+        std::vector<Hole> holes;  // by offset
+        const auto padded = [&](std::size_t r) {
+            return (plan_.roots[r].words + kAlignmentWords - 1) / kAlignmentWords * kAlignmentWords;
+        };
+        for (std::size_t s = 0; s < begins.size(); ++s) {
+            for (const std::size_t r : begins[s]) {
+                auto best = holes.end();
+                for (auto hole = holes.begin(); hole != holes.end(); ++hole)
+                    if (hole->words >= padded(r) && (best == holes.end() || hole->words < best->words)) best = hole;
+                if (best != holes.end()) {
+                    plan_.roots[r].offset = best->offset;
+                    best->offset += padded(r);
+                    best->words -= padded(r);
+                    if (best->words == 0) holes.erase(best);
+                } else {
+                    plan_.roots[r].offset = plan_.arena_words;
+                    plan_.arena_words += padded(r);
+                }
+            }
+            for (const std::size_t r : ends[s]) {
+                const Hole hole{plan_.roots[r].offset, padded(r)};
+                auto after =
+                    std::find_if(holes.begin(), holes.end(), [&](const Hole& h) { return h.offset > hole.offset; });
+                after = holes.insert(after, hole);
+                if (after + 1 != holes.end() && after->offset + after->words == (after + 1)->offset) {
+                    after->words += (after + 1)->words;
+                    holes.erase(after + 1);
+                }
+                if (after != holes.begin() && (after - 1)->offset + (after - 1)->words == after->offset) {
+                    (after - 1)->words += after->words;
+                    holes.erase(after);
+                }
+            }
+        }
+    }
+
+    const Program& program_;
+    const arith::Kernels& kernels_;
+    ExecutionPlan plan_;
+    std::vector<Value> values_;
+    std::vector<std::size_t> dense_;  // root of a node's dense copy
+    std::vector<bool> live_;          // reached from an update node
+    std::vector<bool> done_;          // has a value, or is computed within a group
+    std::vector<bool> is_update_;
+    std::vector<std::vector<std::uint32_t>> users_;  // live ones
+};
+
+}  // namespace
+
+ExecutionPlan make_plan(const Program& program, const arith::Kernels& kernels) {
+    return Planner(program, kernels).run();
+}
+
+}  // namespace quern::vm::tensor
