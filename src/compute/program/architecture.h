@@ -1,0 +1,58 @@
+// What a training task trains: model, data, batch and optimizer, and the programs built from it. Parsed from JSON by
+// arch_json.h. Used by quern-compile and by tests. Plain values and pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "compute/program/builder.h"
+#include "compute/program/optimizer.h"
+
+namespace quern::compute::program {
+
+// Sizes are checked by check_architecture(); the limits keep every tensor and the program well inside the machine's.
+inline constexpr std::uint32_t kMaxLayers = 64;
+inline constexpr std::uint32_t kMaxWidth = 8192;
+inline constexpr std::uint32_t kMaxHeads = 128;
+inline constexpr std::uint32_t kMaxContext = 8192;
+inline constexpr std::uint32_t kMaxMlpRatio = 16;
+inline constexpr std::uint32_t kMaxVocabulary = 1U << 17;
+inline constexpr std::uint32_t kMaxWindows = 1U << 26;
+inline constexpr std::uint32_t kMaxBatch = 1U << 14;
+
+// Decoder-only transformer in GPT-2's pre-norm form, learned positions, output layer of its own.
+struct TransformerSpec {
+    std::uint32_t layers = 2;
+    std::uint32_t width = 64;  // d_model
+    std::uint32_t heads = 4;   // divides width
+    std::uint32_t context = 64;
+    std::uint32_t mlp_ratio = 4;
+    std::uint32_t vocabulary = 98;
+
+    bool operator==(const TransformerSpec&) const = default;
+};
+
+struct Architecture {
+    TransformerSpec model;
+    std::uint32_t windows = 1;  // rows of the data set: i32 [1,1,windows,context+1]
+    std::uint32_t batch = 16;
+    OptimizerConfig optimizer;
+};
+
+// Errors: arch.out_of_range, arch.heads_do_not_divide, arch.too_large.
+[[nodiscard]] Status check_architecture(const Architecture& architecture);
+
+// The data set's shape.
+[[nodiscard]] Shape data_shape(const Architecture& architecture);
+
+// The step program: batch, forward, loss, backward, optimizer. Slots: the model's parameters ("model.…"), the
+// optimizer's, "step" (i32), "loss" (f32; the step's loss before its update). Step t takes the windows
+// permute_index(t * batch + i mod 2^32, seed words 0 and 1, windows), i in [0, batch): each once per pass over the data
+// as long as windows * passes stays below 2^32.
+[[nodiscard]] Expected<BuiltProgram> build_training_program(const Architecture& architecture);
+
+// The model alone, for sampling. Slots: the parameters (kept), "tokens" i32 [1,1,1,context], "inverse_temperature",
+// "probabilities" f32 [1,1,context,vocabulary]: softmax of the logits times the inverse temperature at each position,
+// and "loss", which stays +0. Its data set is i32 [1,1,1,1] and not read.
+[[nodiscard]] Expected<BuiltProgram> build_forward_program(const TransformerSpec& spec);
+
+}  // namespace quern::compute::program

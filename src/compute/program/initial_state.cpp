@@ -1,0 +1,79 @@
+#include "compute/program/initial_state.h"
+
+#include <array>
+#include <span>
+
+#include "vm/tensor/arith/random.h"
+#include "vm/tensor/arith/scalar.h"
+
+namespace quern::compute::program {
+
+namespace {
+
+namespace arith = vm::tensor::arith;
+
+constexpr std::uint32_t kInitDomain = 0x494e4954;  // "INIT"
+
+// Canonical binary32 as a value.
+struct Real {
+    std::uint32_t bits;
+    static constexpr Real of(float value) { return {__builtin_bit_cast(std::uint32_t, value)}; }
+};
+Real apply(ElementOp op, Real a, Real b = {0}, Real c = {0}) {
+    return {arith::evaluate_scalar(op, a.bits, b.bits, c.bits, 0)};
+}
+Real horner(Real x, std::span<const float> coefficients) {  // highest power first
+    Real sum = Real::of(coefficients.front());
+    for (const float next : coefficients.subspan(1)) sum = apply(ElementOp::fma, sum, x, Real::of(next));
+    return sum;
+}
+Real ratio(Real x, std::span<const float> numerator, std::span<const float> denominator) {
+    return apply(ElementOp::div, horner(x, numerator), horner(x, denominator));
+}
+
+// Coefficients of AS 241, PPND7.
+constexpr std::array<float, 4> kCentreTop{5.9109374720e+01F, 1.5929113202e+02F, 5.0434271938e+01F, 3.3871327179e+00F};
+constexpr std::array<float, 4> kCentreBottom{6.7187563600e+01F, 7.8757757664e+01F, 1.7895169469e+01F, 1.0F};
+constexpr std::array<float, 4> kMiddleTop{1.7023821103e-01F, 1.3067284816e+00F, 2.7568153900e+00F, 1.4234372777e+00F};
+constexpr std::array<float, 3> kMiddleBottom{1.2021132975e-01F, 7.3700164250e-01F, 1.0F};
+
+}  // namespace
+
+std::uint32_t normal_quantile_bits(std::uint32_t k) {
+    const Real p = Real::of(static_cast<float>(2 * k + 1) * 0x1p-24F);
+    const Real q = apply(ElementOp::sub, p, Real::of(0.5F));
+    const Real size = apply(ElementOp::abs, q);
+    if (arith::evaluate_scalar(ElementOp::le, size.bits, Real::of(0.425F).bits, 0, 0) != 0) {
+        const Real r = apply(ElementOp::fma, apply(ElementOp::neg, q), q, Real::of(0.180625F));
+        return apply(ElementOp::mul, q, ratio(r, kCentreTop, kCentreBottom)).bits;
+    }
+    // p >= 2^-24, so sqrt(-log p) <= 4.08: the tables for the far tail, beyond 5, are never needed.
+    const Real tail = apply(ElementOp::min, p, apply(ElementOp::sub, Real::of(1.0F), p));
+    const Real depth = apply(ElementOp::sqrt, apply(ElementOp::neg, apply(ElementOp::log, tail)));
+    const Real r = apply(ElementOp::sub, depth, Real::of(1.6F));
+    const Real x = ratio(r, kMiddleTop, kMiddleBottom);
+    return (q.bits >> 31) != 0 ? apply(ElementOp::neg, x).bits : x.bits;
+}
+
+vm::tensor::State initial_state(const BuiltProgram& built, std::uint64_t seed) {
+    vm::tensor::State state;
+    state.reserve(built.program.slots.size());
+    for (std::size_t s = 0; s < built.program.slots.size(); ++s) {
+        const vm::tensor::Slot& slot = built.program.slots[s];
+        const Initializer& initializer = built.initializers[s];
+        vm::tensor::Tensor tensor{slot.dtype, slot.shape, {}};
+        tensor.words.assign(slot.shape.elements(), initializer.word);
+        if (initializer.kind == Initializer::Kind::normal)
+            for (std::uint64_t i = 0; i < tensor.words.size(); ++i) {
+                const std::uint32_t word =
+                    arith::philox_word(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(s), kInitDomain,
+                                       static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+                const Real normal{normal_quantile_bits(word >> 9)};
+                tensor.words[i] = apply(ElementOp::mul, Real{initializer.word}, normal).bits;
+            }
+        state.push_back(std::move(tensor));
+    }
+    return state;
+}
+
+}  // namespace quern::compute::program

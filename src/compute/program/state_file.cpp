@@ -1,0 +1,70 @@
+#include "compute/program/state_file.h"
+
+#include <map>
+#include <string_view>
+#include <vector>
+
+namespace quern::compute::program {
+
+using vm::tensor::Program;
+using vm::tensor::Slot;
+using vm::tensor::State;
+using vm::tensor::Tensor;
+
+namespace {
+
+constexpr std::string_view kStateFormat = "quern-state-1";
+constexpr std::string_view kModelPrefix = "model.";
+
+}  // namespace
+
+Expected<Bytes> write_state(const Program& program, const State& state) {
+    QUERN_CHECK(vm::tensor::check_state(program, state));
+    std::vector<TensorView> views;
+    for (std::size_t s = 0; s < state.size(); ++s) views.push_back({program.slots[s].name, &state[s], false});
+    return write_safetensors(views, {{"format", std::string(kStateFormat)}});
+}
+
+Expected<State> read_state(const Program& program, BytesView file) {
+    QUERN_TRY(Safetensors content, read_safetensors(file));
+    const std::string* format = content.find_metadata("format");
+    if (format == nullptr || *format != kStateFormat) return fail("state_file.not_a_state");
+    std::map<std::string_view, Tensor*> by_name;
+    for (NamedTensor& entry : content.tensors) by_name[entry.name] = &entry.tensor;
+    State state;
+    for (const Slot& slot : program.slots) {
+        const auto found = by_name.find(slot.name);
+        if (found == by_name.end()) return fail("state_file.missing_slot", slot.name);
+        Tensor& tensor = *found->second;
+        if (tensor.dtype != slot.dtype || tensor.shape != slot.shape)
+            return fail("state_file.wrong_type",
+                        slot.name + " is " + tensor.shape.to_string() + ", not " + slot.shape.to_string());
+        state.push_back(std::move(tensor));
+        by_name.erase(found);
+    }
+    if (!by_name.empty()) return fail("state_file.unknown_slot", std::string(by_name.begin()->first));
+    QUERN_CHECK(vm::tensor::check_state(program, state));
+    return state;
+}
+
+Expected<Bytes> export_model(const Program& program, const State& state) {
+    QUERN_CHECK(vm::tensor::check_state(program, state));
+    std::vector<TensorView> views;
+    for (std::size_t s = 0; s < state.size(); ++s) {
+        std::string_view name = program.slots[s].name;
+        if ((program.slots[s].flags & vm::tensor::kSlotParameter) == 0) continue;
+        if (name.starts_with(kModelPrefix) && name.size() > kModelPrefix.size())
+            name.remove_prefix(kModelPrefix.size());
+        views.push_back({name, &state[s], true});
+    }
+    return write_safetensors(views, {{"format", "pt"}, {"quern_program", to_hex(vm::tensor::program_root(program))}});
+}
+
+Expected<Tensor> read_data_set(BytesView file) {
+    QUERN_TRY(Safetensors content, read_safetensors(file));
+    if (content.tensors.size() != 1 || content.tensors[0].name != "data")
+        return fail("state_file.not_a_data_set", "expected one tensor named data");
+    return std::move(content.tensors[0].tensor);
+}
+
+}  // namespace quern::compute::program

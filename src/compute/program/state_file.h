@@ -1,0 +1,25 @@
+// States, models and data sets as safetensors files. Used by quern-compile and the workers, which put them into the
+// content store. Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+
+#include "compute/program/safetensors.h"
+#include "vm/tensor/executor.h"
+
+namespace quern::compute::program {
+
+// Every slot under its name, in slot order, four dims each; metadata {"format": "quern-state-1"}.
+[[nodiscard]] Expected<Bytes> write_state(const vm::tensor::Program& program, const vm::tensor::State& state);
+// The file must hold exactly the program's slots with their dtypes and shapes. Errors: state_file.not_a_state,
+// state_file.missing_slot, state_file.unknown_slot, state_file.wrong_type, safetensors.*, and those of check_state().
+[[nodiscard]] Expected<vm::tensor::State> read_state(const vm::tensor::Program& program, BytesView file);
+
+// The slots with kSlotParameter without the prefix "model.", matrices with 2 dims and vectors with 1; metadata
+// {"format": "pt"} as other software expects, and "quern_program": the program root in hexadecimal.
+[[nodiscard]] Expected<Bytes> export_model(const vm::tensor::Program& program, const vm::tensor::State& state);
+
+// One tensor "data". Errors: state_file.not_a_data_set, safetensors.*.
+[[nodiscard]] Expected<vm::tensor::Tensor> read_data_set(BytesView file);
+
+}  // namespace quern::compute::program

@@ -1,0 +1,111 @@
+#include "compute/program/transformer.h"
+
+#include "compute/program/composite.h"
+#include "vm/tensor/arith/scalar.h"
+
+namespace quern::compute::program {
+
+namespace {
+
+constexpr float kNormEpsilon = 1e-5F;
+constexpr float kWeightDeviation = 0.02F;
+
+// 1 / sqrt(x) as the canonical arithmetic rounds it: square root, then quotient.
+float inverse_root(std::uint32_t x) {
+    const auto bits = [](float value) { return __builtin_bit_cast(std::uint32_t, value); };
+    const std::uint32_t root =
+        vm::tensor::arith::evaluate_scalar(ElementOp::sqrt, bits(static_cast<float>(x)), 0, 0, 0);
+    return 1.0F / __builtin_bit_cast(float, root);
+}
+
+class Model {
+public:
+    Model(Builder& b, const TransformerSpec& spec, std::uint32_t batch, std::vector<Parameter>& parameters)
+        : b_(b), spec_(spec), batch_(batch), parameters_(parameters) {}
+
+    Value logits(Value tokens) {
+        const std::uint32_t width = spec_.width;
+        const auto table = matrix("wte", spec_.vocabulary, width, kWeightDeviation);
+        const auto places = matrix("wpe", spec_.context, width, kWeightDeviation);
+        const Shape windows{{1, batch_, spec_.context, width}};
+        auto x = b_.add(b_.reshape(embedding(b_, table, tokens), windows), places);
+        x = b_.reshape(x, matrix_shape(rows(), width));
+        for (std::uint32_t layer = 0; layer < spec_.layers && !b_.failed(); ++layer) {
+            prefix_ = "h." + std::to_string(layer) + ".";
+            x = b_.add(x, attention(norm("ln_1", x)));
+            x = b_.add(x, mlp(norm("ln_2", x)));
+        }
+        prefix_.clear();
+        return b_.matmul(norm("ln_f", x), matrix("head", width, spec_.vocabulary, kWeightDeviation));
+    }
+
+private:
+    [[nodiscard]] std::uint32_t rows() const { return batch_ * spec_.context; }
+
+    Value parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay) {
+        const std::string full_name = "model." + prefix_ + name;
+        const auto slot = b_.slot(full_name, DType::f32, shape, initializer, vm::tensor::kSlotParameter);
+        parameters_.push_back({full_name, slot, decay});
+        return slot;
+    }
+    Value matrix(const std::string& name, std::uint32_t rows, std::uint32_t columns, float deviation) {
+        return parameter(name, matrix_shape(rows, columns), Initializer::normal(deviation), true);
+    }
+    Value vector(const std::string& name, std::uint32_t size, float value) {
+        return parameter(name, vector_shape(size), Initializer::constant(value), false);
+    }
+
+    Value norm(const std::string& name, Value x) {
+        const auto gain = vector(name + ".gain", spec_.width, 1.0F);
+        const auto bias = vector(name + ".bias", spec_.width, 0.0F);
+        return layer_norm(b_, x, gain, bias, kNormEpsilon);
+    }
+
+    // Residual branches start smaller the more of them are summed (GPT-2).
+    [[nodiscard]] float residual_deviation() const { return kWeightDeviation * inverse_root(2 * spec_.layers); }
+
+    Value attention(Value x) {
+        const std::uint32_t width = spec_.width;
+        const std::uint32_t heads = spec_.heads;
+        const std::uint32_t size = width / heads;
+        // No key bias: softmax does not see it, so its true gradient is zero, and Adam would blow rounding noise up.
+        const auto key_bias = b_.full(DType::f32, vector_shape(width), 0);
+        const auto weight = matrix("attn.w_qkv", width, 3 * width, kWeightDeviation);
+        const auto query_bias = vector("attn.b_q", width, 0.0F);
+        const auto value_bias = vector("attn.b_v", width, 0.0F);
+        const auto bias = b_.concat(b_.concat(query_bias, key_bias, 3), value_bias, 3);
+        auto qkv = b_.reshape(linear(b_, x, weight, bias), Shape{{batch_, spec_.context, 3 * heads, size}});
+        qkv = b_.permute(qkv, {0, 2, 1, 3});
+        const Shape part{{batch_, heads, spec_.context, size}};
+        const auto query = b_.mul(b_.slice(qkv, {0, 0, 0, 0}, part), b_.constant(inverse_root(size)));
+        const auto key = b_.slice(qkv, {0, heads, 0, 0}, part);
+        const auto value = b_.slice(qkv, {0, 2 * heads, 0, 0}, part);
+        const auto weights = softmax(b_, causal_mask(b_, b_.matmul(query, key, false, true)));
+        const auto mixed = b_.permute(b_.matmul(weights, value), {0, 2, 1, 3});
+        const auto output = matrix("attn.w_o", width, width, residual_deviation());
+        return linear(b_, b_.reshape(mixed, matrix_shape(rows(), width)), output, vector("attn.b_o", width, 0.0F));
+    }
+
+    Value mlp(Value x) {
+        const std::uint32_t hidden = spec_.width * spec_.mlp_ratio;
+        const auto in = matrix("mlp.w_in", spec_.width, hidden, kWeightDeviation);
+        const auto h = gelu(b_, linear(b_, x, in, vector("mlp.b_in", hidden, 0.0F)));
+        const auto out = matrix("mlp.w_out", hidden, spec_.width, residual_deviation());
+        return linear(b_, h, out, vector("mlp.b_out", spec_.width, 0.0F));
+    }
+
+    Builder& b_;
+    const TransformerSpec& spec_;
+    std::uint32_t batch_;
+    std::vector<Parameter>& parameters_;
+    std::string prefix_;
+};
+
+}  // namespace
+
+Value transformer_logits(Builder& b, const TransformerSpec& spec, std::uint32_t batch, Value tokens,
+                         std::vector<Parameter>& parameters) {
+    return Model(b, spec, batch, parameters).logits(tokens);
+}
+
+}  // namespace quern::compute::program

@@ -1,0 +1,24 @@
+// The character-level transformer as builder code: parameters and the logits of a batch of windows. Used by
+// architecture.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compute/program/architecture.h"
+#include "compute/program/builder.h"
+
+namespace quern::compute::program {
+
+struct Parameter {
+    std::string name;  // slot name: "model.h.0.attn.w_qkv"
+    Value slot;
+    bool decay = false;  // a matrix of weights: weight decay applies
+};
+
+// Declares the model's parameters and computes the logits [1,1,batch*context,vocabulary] of tokens
+// i32 [1,1,1,batch*context] (batch windows, one after another). Parameters are appended to `parameters`.
+[[nodiscard]] Value transformer_logits(Builder& b, const TransformerSpec& spec, std::uint32_t batch, Value tokens,
+                                       std::vector<Parameter>& parameters);
+
+}  // namespace quern::compute::program
