@@ -19,7 +19,7 @@ enum class ExtraMembers : std::uint8_t { ignore, refuse };
 template <class T>
 [[nodiscard]] json::Value to_json(const T& value);
 template <class T>
-[[nodiscard]] Status read_json(const json::Value& json, T& value, ExtraMembers extra = ExtraMembers::ignore);
+[[nodiscard]] Status from_json(const json::Value& json, T& value, ExtraMembers extra = ExtraMembers::ignore);
 
 // A Uint256 as people and programs write it: "0x1f", "31" or 31.
 [[nodiscard]] inline Expected<Uint256> uint256_from_json(const json::Value& json) {
@@ -60,7 +60,7 @@ struct JsonReadVisitor {
             return;
         }
         ++found;
-        status = read_json(*member, value, extra);
+        status = from_json(*member, value, extra);
         if (!status) status = at_field(name, status.error());
     }
 };
@@ -111,7 +111,7 @@ json::Value to_json(const T& value) {
 }
 
 template <class T>
-Status read_json(const json::Value& json, T& value, ExtraMembers extra) {
+Status from_json(const json::Value& json, T& value, ExtraMembers extra) {
     if constexpr (RecordVector<T>) {
         const auto items = json.as_array();
         if (!items) return detail::leaf_error(items.error());
@@ -120,7 +120,7 @@ Status read_json(const json::Value& json, T& value, ExtraMembers extra) {
         value.reserve(items->size());
         for (std::size_t i = 0; i < items->size(); ++i) {
             typename T::value_type item{};
-            if (auto status = read_json((*items)[i], item, extra); !status)
+            if (auto status = from_json((*items)[i], item, extra); !status)
                 return detail::at_field(std::to_string(i), status.error());
             value.push_back(std::move(item));
         }
@@ -177,7 +177,7 @@ Status read_json(const json::Value& json, T& value, ExtraMembers extra) {
 template <Record T>
 [[nodiscard]] Expected<T> record_from_json(const json::Value& json, ExtraMembers extra = ExtraMembers::ignore) {
     T record{};
-    QUERN_CHECK(read_json(json, record, extra));
+    QUERN_CHECK(from_json(json, record, extra));
     return record;
 }
 
