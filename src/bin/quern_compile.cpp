@@ -1,0 +1,265 @@
+// quern-compile: architecture JSON and text in, step programs, initial states and data sets out; exports, samples and
+// checks what training gives. Each subcommand prints one JSON object (sample: the text) on standard output.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/args.h"
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/thread_pool.h"
+#include "compute/program/arch_json.h"
+#include "compute/program/initial_state.h"
+#include "compute/program/sampler.h"
+#include "compute/program/state_file.h"
+#include "compute/program/text_dataset.h"
+
+namespace {
+
+using namespace quern;
+using namespace quern::compute::program;
+namespace tensor = quern::vm::tensor;
+
+constexpr std::size_t kMaxFileBytes = std::size_t{8} << 30;  // a state or data set
+constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
+
+struct Options {
+    std::string arch;
+    std::string program;
+    std::string state;
+    std::string data;
+    std::string out;
+    std::string file;
+    std::vector<std::string> texts;
+    std::uint32_t context = 64;
+    std::uint64_t seed = 1;
+    SampleOptions sample;
+};
+
+std::string hex(const Hash32& hash) { return to_hex0x(hash); }
+
+json::Value dims_of(const Shape& shape) {
+    json::Value dims = json::Value::array();
+    for (const std::uint32_t dim : shape.dims) dims.push(dim);
+    return dims;
+}
+
+void print(const json::Value& value) { std::printf("%s\n", value.dump_pretty().c_str()); }
+
+Expected<Architecture> read_architecture(const std::string& path) {
+    QUERN_TRY(const std::string text, fs::read_text_file(path, kMaxArchitectureBytes));
+    return parse_architecture(text);
+}
+
+Expected<Program> read_program(const std::string& path) {
+    QUERN_TRY(const Bytes bytes, fs::read_file(path, tensor::kMaxProgramBytes));
+    return tensor::decode_program(bytes);
+}
+
+std::uint64_t parameter_count(const Program& program) {
+    std::uint64_t count = 0;
+    for (const tensor::Slot& slot : program.slots)
+        if ((slot.flags & tensor::kSlotParameter) != 0) count += slot.shape.elements();
+    return count;
+}
+
+json::Value summary(const Program& program, std::size_t bytes) {
+    std::uint64_t state_words = 0;
+    for (const tensor::Slot& slot : program.slots) state_words += slot.shape.elements();
+    json::Value result = json::Value::object();
+    result.set("program_root", hex(tensor::program_root(program)));
+    result.set("bytes", bytes);
+    result.set("work_units", program.header.work_units);
+    result.set("slots", program.slots.size());
+    result.set("nodes", program.nodes.size());
+    result.set("parameters", parameter_count(program));
+    result.set("state_bytes", state_words * 4);
+    result.set("data_shape", dims_of(program.header.data_shape));
+    return result;
+}
+
+Status make_program(const Options& options) {
+    QUERN_TRY(const Architecture architecture, read_architecture(options.arch));
+    QUERN_TRY(const BuiltProgram built, build_training_program(architecture));
+    const Bytes bytes = tensor::encode(built.program);
+    if (bytes.size() > tensor::kMaxProgramBytes) return fail("program.too_large", std::to_string(bytes.size()));
+    QUERN_CHECK(fs::write_file_atomic(options.out, bytes));
+    print(summary(built.program, bytes.size()));
+    return {};
+}
+
+Status make_initial_state(const Options& options) {
+    QUERN_TRY(const Architecture architecture, read_architecture(options.arch));
+    QUERN_TRY(const BuiltProgram built, build_training_program(architecture));
+    const tensor::State state = initial_state(built, options.seed);
+    QUERN_TRY(const Bytes file, write_state(built.program, state));
+    QUERN_CHECK(fs::write_file_atomic(options.out, file));
+    json::Value result = json::Value::object();
+    result.set("init_root", hex(tensor::state_root(state)));
+    result.set("program_root", hex(tensor::program_root(built.program)));
+    result.set("seed", options.seed);
+    result.set("bytes", file.size());
+    print(result);
+    return {};
+}
+
+Status make_dataset(const Options& options) {
+    std::vector<std::string> texts;
+    for (const std::string& path : options.texts) {
+        QUERN_TRY(std::string text, fs::read_text_file(path, kMaxTextBytes));
+        texts.push_back(std::move(text));
+    }
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    QUERN_TRY(const TextDataset dataset, build_text_dataset(views, options.context));
+    QUERN_TRY(const Bytes file, write_text_dataset(dataset));
+    QUERN_CHECK(fs::write_file_atomic(options.out, file));
+    json::Value result = json::Value::object();
+    result.set("data_root", hex(tensor::tensor_root(dataset.windows)));
+    result.set("vocab", dataset.vocabulary.size());
+    result.set("windows", dataset.windows.shape.rows());
+    result.set("context", options.context);
+    result.set("bytes", file.size());
+    print(result);
+    return {};
+}
+
+Status inspect(const Options& options) {
+    QUERN_TRY(const Bytes bytes, fs::read_file(options.file, tensor::kMaxProgramBytes));
+    QUERN_TRY(const Program program, tensor::decode_program(bytes));
+    json::Value result = summary(program, bytes.size());
+    json::Value slots = json::Value::array();
+    for (const tensor::Slot& slot : program.slots) {
+        json::Value entry = json::Value::object();
+        entry.set("name", slot.name);
+        entry.set("dtype", slot.dtype == tensor::DType::f32 ? "f32" : "i32");
+        entry.set("dims", dims_of(slot.shape));
+        entry.set("parameter", (slot.flags & tensor::kSlotParameter) != 0);
+        slots.push(std::move(entry));
+    }
+    result.set("slot_list", std::move(slots));
+    print(result);
+    return {};
+}
+
+Status validate_file(const Options& options) {
+    QUERN_TRY(const Bytes bytes, fs::read_file(options.file, kMaxFileBytes));
+    QUERN_TRY(const Safetensors content, read_safetensors(bytes));
+    json::Value tensors = json::Value::array();
+    for (const NamedTensor& entry : content.tensors) {
+        json::Value item = json::Value::object();
+        item.set("name", entry.name);
+        item.set("dtype", entry.tensor.dtype == tensor::DType::f32 ? "F32" : "I32");
+        item.set("dims", dims_of(entry.tensor.shape));
+        item.set("root", hex(tensor::tensor_root(entry.tensor)));
+        tensors.push(std::move(item));
+    }
+    json::Value metadata = json::Value::object();
+    for (const auto& [key, text] : content.metadata) metadata.set(key, text);
+    json::Value result = json::Value::object();
+    result.set("valid", true);
+    result.set("metadata", std::move(metadata));
+    result.set("tensors", std::move(tensors));
+    print(result);
+    return {};
+}
+
+Status export_trained(const Options& options) {
+    QUERN_TRY(const Program program, read_program(options.program));
+    QUERN_TRY(const Bytes bytes, fs::read_file(options.state, kMaxFileBytes));
+    QUERN_TRY(const tensor::State state, read_state(program, bytes));
+    QUERN_TRY(const Bytes model, export_model(program, state));
+    QUERN_CHECK(fs::write_file_atomic(options.out, model));
+    json::Value result = json::Value::object();
+    result.set("state_root", hex(tensor::state_root(state)));
+    result.set("parameters", parameter_count(program));
+    result.set("bytes", model.size());
+    print(result);
+    return {};
+}
+
+Status sample(const Options& options) {
+    QUERN_TRY(const Architecture architecture, read_architecture(options.arch));
+    QUERN_TRY(const Program program, read_program(options.program));
+    QUERN_TRY(const Bytes state_bytes, fs::read_file(options.state, kMaxFileBytes));
+    QUERN_TRY(const tensor::State state, read_state(program, state_bytes));
+    QUERN_TRY(const Bytes data_bytes, fs::read_file(options.data, kMaxFileBytes));
+    QUERN_TRY(const TextDataset dataset, read_text_dataset(data_bytes));
+    SampleOptions how = options.sample;
+    how.seed = options.seed;
+    ThreadPool pool(1);
+    QUERN_TRY(const std::string text, sample_text(architecture.model, program, state, dataset.vocabulary, how, &pool));
+    std::printf("%s\n", text.c_str());
+    return {};
+}
+
+using Action = Status (*)(const Options&);
+
+// Declares the subcommands; the chosen one's function is stored in `action`.
+void declare(CLI::App& app, Options& o, Action& action) {
+    const auto command = [&](const char* name, const char* description, Action run) {
+        CLI::App* sub = app.add_subcommand(name, description);
+        sub->callback([&action, run] { action = run; });
+        return sub;
+    };
+    const auto required = [](CLI::App* sub, const char* name, std::string& target, const char* description) {
+        sub->add_option(name, target, description)->required();
+    };
+    CLI::App* sub = command("program", "Build the step program of an architecture", make_program);
+    required(sub, "--arch", o.arch, "architecture JSON (doc/program-compiler.md)");
+    required(sub, "--out", o.out, "program file to write");
+
+    sub = command("init", "Make the initial state of an architecture from a seed", make_initial_state);
+    required(sub, "--arch", o.arch, "architecture JSON");
+    required(sub, "--out", o.out, "state file (safetensors) to write");
+    sub->add_option("--seed", o.seed, "64-bit seed of the initialisation")->capture_default_str();
+
+    sub = command("dataset", "Make a character-level data set of text files", make_dataset);
+    required(sub, "--out", o.out, "data file (safetensors) to write");
+    sub->add_option("--context", o.context, "context length of the model")->capture_default_str();
+    sub->add_option("FILE", o.texts, "text files, joined in this order")->required();
+
+    sub = command("inspect", "Describe a program file", inspect);
+    required(sub, "FILE", o.file, "program file");
+
+    sub = command("validate", "Check a safetensors file and list its tensors", validate_file);
+    required(sub, "FILE", o.file, "safetensors file");
+
+    sub = command("export", "Export the parameters of a state as a model", export_trained);
+    required(sub, "--program", o.program, "program file");
+    required(sub, "--state", o.state, "state file (safetensors)");
+    required(sub, "--out", o.out, "model file (safetensors) to write");
+
+    sub = command("sample", "Sample text from a trained model", sample);
+    required(sub, "--program", o.program, "program file that trained the state");
+    required(sub, "--state", o.state, "state file (safetensors)");
+    required(sub, "--data", o.data, "data file, for its vocabulary");
+    required(sub, "--arch", o.arch, "architecture JSON of the program");
+    sub->add_option("--length", o.sample.length, "characters to sample")
+        ->capture_default_str()
+        ->check(CLI::Range(std::size_t{0}, std::size_t{1} << 20));
+    sub->add_option("--seed", o.seed, "seed of the draws")->capture_default_str();
+    sub->add_option("--temperature", o.sample.temperature, "below 1: likelier characters")->capture_default_str();
+    sub->add_option("--prompt", o.sample.prompt, "text to continue");
+    app.require_subcommand(1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app("Builds step programs, initial states and data sets; exports and samples trained models.",
+                 "quern-compile");
+    Options options;
+    Action action = nullptr;
+    declare(app, options, action);
+    try {
+        app.parse(quern::arguments_for_cli11(argc, argv));
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error);
+    }
+    if (const quern::Status status = action(options); !status) {
+        std::fprintf(stderr, "quern-compile: %s\n", status.error().to_string().c_str());
+        return 1;
+    }
+    return 0;
+}
