@@ -38,7 +38,7 @@ constexpr u32 round_pack(u32 sign, int exponent, u64 mantissa) {
     const int top = 63 - __builtin_clzll(mantissa);
     const bool subnormal = exponent + top < -126;
     const int drop = subnormal ? -149 - exponent : top - 23;
-    if (drop > 63) return sign_bit;
+    if (drop > 63) return sign_bit;  // below half of the smallest subnormal
     if (drop > 0) {
         const u64 rest = mantissa & ((u64{1} << drop) - 1);
         const u64 half = u64{1} << (drop - 1);
@@ -92,7 +92,7 @@ u32 add_aligned(u32 ps, int pe, u64 pm, u32 zs, int ze, u64 zm) {
         sign = zs;
     }
     if (sum == 0) return 0;  // exact cancellation gives +0
-    const u64 high = static_cast<u64>(sum >> 64);
+    const u64 high = static_cast<u64>(sum >> 63);
     if (high != 0) {
         const int shift = 64 - __builtin_clzll(high);
         const bool rest = (sum & ((u128{1} << shift) - 1)) != 0;

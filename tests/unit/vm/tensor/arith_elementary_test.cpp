@@ -1,0 +1,116 @@
+// Accuracy of the elementary functions against the long double library, in units in the last place of the true value.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+
+#include "unit/vm/tensor/arith_inputs.h"
+#include "vm/tensor/arith/kernels.h"
+#include "vm/tensor/arith/soft_float.h"
+
+namespace quern::vm::tensor::arith {
+namespace {
+
+using u32 = std::uint32_t;
+
+long double ulp(long double truth) {
+    int exponent = 0;
+    std::frexp(truth, &exponent);
+    return std::ldexp(1.0L, std::max(exponent - 24, -149));
+}
+
+template <class Truth>
+double largest_error(ElementOp op, float low, float high, Truth truth) {
+    test::Words words(41);
+    std::vector<u32> x;
+    for (int i = 0; i <= 60000; ++i) {
+        const float at = low + (high - low) * (static_cast<float>(i) / 60000.0F);
+        x.push_back(std::bit_cast<u32>(at));
+        // Small magnitudes too, which an even spacing leaves out.
+        x.push_back(std::bit_cast<u32>(std::ldexp(at, -static_cast<int>(words.below(40)))));
+    }
+    std::vector<u32> y(x.size());
+    kernels(best_backend()).elementwise(op, x.size(), x.data(), 1, nullptr, 0, nullptr, 0, 0, y.data());
+    long double worst = 0;
+    float worst_at = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const long double expected = truth(static_cast<long double>(std::bit_cast<float>(x[i])));
+        if (std::fabs(expected) > 3.4028235e38L) continue;
+        const long double error =
+            std::fabs(static_cast<long double>(std::bit_cast<float>(y[i])) - expected) / ulp(expected);
+        if (!(error <= worst)) {
+            worst = error;
+            worst_at = std::bit_cast<float>(x[i]);
+        }
+    }
+    std::printf("%-8s [%g, %g]: at most %.3Lf ulp, at %a\n", find_element_op(op)->name.data(), static_cast<double>(low),
+                static_cast<double>(high), worst, static_cast<double>(worst_at));
+    return static_cast<double>(worst);
+}
+
+TEST(Elementary, exp_is_within_2_ulp) {
+    const auto truth = [](long double x) { return expl(x); };
+    EXPECT_LE(largest_error(ElementOp::exp, -104.0F, 88.72F, truth), 2.0);
+    EXPECT_LE(largest_error(ElementOp::exp, -1.0F, 1.0F, truth), 2.0);
+}
+
+TEST(Elementary, log_is_within_2_ulp) {
+    const auto truth = [](long double x) { return logl(x); };
+    EXPECT_LE(largest_error(ElementOp::log, 0x1p-149F, 0x1p-126F, truth), 2.0);
+    EXPECT_LE(largest_error(ElementOp::log, 0.5F, 2.0F, truth), 2.0);
+    EXPECT_LE(largest_error(ElementOp::log, 1.0F, 3e38F, truth), 2.0);
+}
+
+TEST(Elementary, tanh_is_within_2_ulp) {
+    const auto truth = [](long double x) { return tanhl(x); };
+    EXPECT_LE(largest_error(ElementOp::tanh, -10.0F, 10.0F, truth), 2.0);
+    EXPECT_LE(largest_error(ElementOp::tanh, -0.7F, 0.7F, truth), 2.0);
+}
+
+TEST(Elementary, sigmoid_is_within_2_ulp) {
+    const auto truth = [](long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); };
+    EXPECT_LE(largest_error(ElementOp::sigmoid, -104.0F, 30.0F, truth), 2.0);
+    EXPECT_LE(largest_error(ElementOp::sigmoid, -5.0F, 5.0F, truth), 2.0);
+}
+
+TEST(Elementary, erf_is_within_2_ulp) {
+    const auto truth = [](long double x) { return erfl(x); };
+    EXPECT_LE(largest_error(ElementOp::erf, -4.5F, 4.5F, truth), 2.0);
+    EXPECT_LE(largest_error(ElementOp::erf, 0.8F, 1.1F, truth), 2.0);
+}
+
+TEST(Elementary, give_the_limits_exactly) {
+    const u32 infinity = 0x7f800000U;
+    const u32 minus_infinity = 0xff800000U;
+    const u32 one = 0x3f800000U;
+    EXPECT_EQ(soft_exp(infinity), infinity);
+    EXPECT_EQ(soft_exp(minus_infinity), 0U);
+    EXPECT_EQ(soft_exp(0), one);
+    EXPECT_EQ(soft_exp(0x80000000U), one);
+    EXPECT_EQ(soft_exp(std::bit_cast<u32>(88.73F)), infinity);
+    EXPECT_EQ(soft_exp(std::bit_cast<u32>(-104.0F)), 0U);
+    EXPECT_EQ(soft_log(0), minus_infinity);
+    EXPECT_EQ(soft_log(0x80000000U), minus_infinity);
+    EXPECT_EQ(soft_log(0x80000001U), kCanonicalNan);
+    EXPECT_EQ(soft_log(minus_infinity), kCanonicalNan);
+    EXPECT_EQ(soft_log(infinity), infinity);
+    EXPECT_EQ(soft_log(one), 0U);
+    EXPECT_EQ(soft_tanh(infinity), one);
+    EXPECT_EQ(soft_tanh(minus_infinity), 0xbf800000U);
+    EXPECT_EQ(soft_tanh(0x80000000U), 0x80000000U);
+    EXPECT_EQ(soft_sigmoid(infinity), one);
+    EXPECT_EQ(soft_sigmoid(minus_infinity), 0U);
+    EXPECT_EQ(soft_sigmoid(0), 0x3f000000U);
+    EXPECT_EQ(soft_erf(infinity), one);
+    EXPECT_EQ(soft_erf(minus_infinity), 0xbf800000U);
+    EXPECT_EQ(soft_erf(0x80000000U), 0x80000000U);
+    for (u32 nan : {0x7f800001U, 0xffffffffU})
+        for (ElementOp op : {ElementOp::exp, ElementOp::log, ElementOp::tanh, ElementOp::sigmoid, ElementOp::erf,
+                             ElementOp::sqrt, ElementOp::neg, ElementOp::abs})
+            EXPECT_EQ(evaluate_soft(op, nan, 0, 0, 0), kCanonicalNan);
+}
+
+}  // namespace
+}  // namespace quern::vm::tensor::arith
