@@ -1,0 +1,153 @@
+#include "vm/tensor/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "test_programs.h"
+
+namespace quern::vm::tensor {
+namespace {
+
+using test::Fill;
+
+struct Case {
+    Program program;
+    State state;
+    Tensor data;
+    Tensor seed = test::test_seed();
+};
+
+Case every_op(Fill fill) {
+    Case c{test::every_op_program(), {}, {}, test::test_seed()};
+    c.state = test::random_state(c.program, 1, fill);
+    c.data = test::random_data(c.program, 2);
+    return c;
+}
+
+Case training() {
+    Case c{test::training_program(40, 24, 72), {}, {}, test::test_seed()};
+    c.state = test::random_state(c.program, 3, Fill::moderate);
+    for (std::uint32_t& word : c.state[3].words) word = 0;
+    c.data = test::random_data(c.program, 4);
+    for (std::size_t row = 0; row < 64; ++row) c.data.words[2 * row + 1] = row % 3 == 0 ? 3 : 5;  // labels
+    return c;
+}
+
+std::vector<arith::Backend> available_backends() {
+    std::vector<arith::Backend> result;
+    for (const arith::Backend backend : arith::kBackends)
+        if (arith::available(backend)) result.push_back(backend);
+    return result;
+}
+
+TEST(Executor, programs_of_the_tests_are_valid) {
+    for (const Case& c : {every_op(Fill::special), training()}) {
+        const Status status = validate(c.program);
+        EXPECT_TRUE(status) << status.error().to_string();
+        EXPECT_TRUE(check_state(c.program, c.state));
+        EXPECT_TRUE(check_data(c.program, c.data));
+    }
+}
+
+TEST(Executor, all_backends_give_the_same_bits_for_every_node) {
+    for (const Fill fill : {Fill::moderate, Fill::special}) {
+        const Case c = every_op(fill);
+        const NodeOutputs wanted =
+            Executor(c.program, arith::Backend::scalar, nullptr).run_all(c.state, c.data, c.seed);
+        for (const arith::Backend backend : available_backends()) {
+            const NodeOutputs outputs = Executor(c.program, backend, nullptr).run_all(c.state, c.data, c.seed);
+            ASSERT_EQ(outputs.size(), wanted.size());
+            for (std::size_t i = 0; i < outputs.size(); ++i)
+                EXPECT_EQ(outputs[i], wanted[i])
+                    << arith::name(backend) << " node " << i << " op " << static_cast<int>(c.program.nodes[i].op)
+                    << " element " << static_cast<int>(c.program.nodes[i].element);
+        }
+    }
+}
+
+TEST(Executor, a_planned_step_gives_the_update_nodes_of_run_all) {
+    ThreadPool pool(3);
+    for (Case c : {every_op(Fill::special), every_op(Fill::moderate), training()}) {
+        for (const arith::Backend backend : {arith::Backend::scalar, arith::best_backend()}) {
+            for (ThreadPool* threads : {static_cast<ThreadPool*>(nullptr), &pool}) {
+                Executor executor(c.program, backend, threads);
+                State state = c.state;
+                for (int step = 0; step < 3; ++step) {
+                    const NodeOutputs outputs = executor.run_all(state, c.data, c.seed);
+                    executor.step(state, c.data, c.seed);
+                    ASSERT_TRUE(check_state(c.program, state));
+                    for (std::size_t slot = 0; slot < state.size(); ++slot)
+                        ASSERT_EQ(state[slot], outputs[c.program.slots[slot].update_node])
+                            << "step " << step << " slot " << c.program.slots[slot].name;
+                }
+            }
+        }
+    }
+}
+
+TEST(Executor, the_number_of_threads_does_not_change_a_bit) {
+    const Case c{test::training_program(512, 96, 256), {}, {}, test::test_seed()};
+    State initial = test::random_state(c.program, 5, Fill::moderate);
+    const Tensor data = test::random_data(c.program, 6);
+    Hash32 wanted;
+    for (const std::size_t threads : {1, 2, 3, 5}) {
+        ThreadPool pool(threads);
+        Executor executor(c.program, arith::best_backend(), &pool);
+        State state = initial;
+        for (int step = 0; step < 3; ++step) executor.step(state, data, c.seed);
+        if (threads == 1) wanted = state_root(state);
+        EXPECT_EQ(state_root(state), wanted) << threads << " threads";
+    }
+}
+
+TEST(Executor, training_lowers_the_loss) {
+    Case c = training();
+    for (std::size_t slot = 0; slot < 3; ++slot)
+        for (std::uint32_t& word : c.state[slot].words) word = (word & 0x807fffffU) | 0x3d000000U;  // small weights
+    Executor executor(c.program, arith::best_backend(), nullptr);
+    const auto loss = [&] { return std::bit_cast<float>(c.state.back().words[0]); };
+    executor.step(c.state, c.data, c.seed);
+    const float first = loss();
+    for (int step = 0; step < 60; ++step) executor.step(c.state, c.data, c.seed);
+    EXPECT_LT(loss(), 0.95F * first);
+}
+
+TEST(Executor, an_altered_output_is_what_later_nodes_read) {
+    const Case c = training();
+    Executor executor(c.program, arith::Backend::scalar, nullptr);
+    const NodeOutputs honest = executor.run_all(c.state, c.data, c.seed);
+    std::uint32_t altered = 0;
+    while (c.program.nodes[altered].op != Op::matmul) ++altered;
+    const NodeOutputs other = executor.run_altered(c.state, c.data, c.seed, [&](std::uint32_t node, Tensor& output) {
+        if (node == altered) output.words[0] ^= 0x00400000;
+    });
+    for (std::uint32_t i = 0; i < altered; ++i) EXPECT_EQ(honest[i], other[i]);
+    EXPECT_NE(honest[altered], other[altered]);
+    EXPECT_NE(honest[c.program.slots.back().update_node], other[c.program.slots.back().update_node]);
+}
+
+TEST(Executor, refuses_states_that_are_not_the_programs) {
+    const Case c = training();
+    const auto error_of = [&](auto change) {
+        State state = c.state;
+        change(state);
+        const Status status = check_state(c.program, state);
+        return status ? std::string_view("none") : status.error().name;
+    };
+    EXPECT_EQ(error_of([](State&) {}), "none");
+    EXPECT_EQ(error_of([](State& s) { s.pop_back(); }), "executor.bad_state");
+    EXPECT_EQ(error_of([](State& s) { s[0].dtype = DType::i32; }), "executor.bad_state");
+    EXPECT_EQ(error_of([](State& s) { std::swap(s[0].shape.dims[2], s[0].shape.dims[3]); }), "executor.bad_state");
+    EXPECT_EQ(error_of([](State& s) { s[0].words.pop_back(); }), "executor.bad_state");
+    EXPECT_EQ(error_of([](State& s) { s[0].words[3] = 0x7fc00001; }), "executor.non_canonical_nan");
+    EXPECT_EQ(error_of([](State& s) { s[0].words[3] = 0xff800001; }), "executor.non_canonical_nan");
+    EXPECT_EQ(error_of([](State& s) { s[0].words[3] = 0x7fc00000; }), "none");
+    EXPECT_EQ(error_of([](State& s) { s[0].words[3] = 0xff800000; }), "none");
+    Tensor data = c.data;
+    data.shape.dims[2] += 1;
+    EXPECT_FALSE(check_data(c.program, data));
+}
+
+}  // namespace
+}  // namespace quern::vm::tensor
