@@ -44,7 +44,7 @@ public:
     [[nodiscard]] Expected<Move> next_move(const Game& game, Side side);
     // The witness of the disputed leaf from this party's execution, right or not. Errors: as next_move;
     // dispute.wrong_phase.
-    [[nodiscard]] Expected<LeafWitness> leaf_witness(const Game& game, Side side);
+    [[nodiscard]] Expected<LeafWitness> leaf_witness(const Game& game);
 
 private:
     class Impl;

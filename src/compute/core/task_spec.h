@@ -21,7 +21,7 @@ inline constexpr unsigned kMaxPriceBits = 96;  // of price cap, bids and tax: ke
 // Checks the payload's form and opens its program header. What this version does not run yet (tolerance mode,
 // encrypted tasks, several solvers) is refused by name. Errors: task.bad_header_path, program.*, task.bad_steps,
 // task.bad_interval, task.bad_verifiers, task.bad_samples, task.bad_uris, task.bad_price, task.bad_window,
-// task.mode_not_supported, task.privacy_not_supported, task.solvers_not_supported, task.bad_root.
+// task.mode_not_supported, task.privacy_not_supported, task.solvers_not_supported, task.bad_root, task.no_work.
 [[nodiscard]] Expected<vm::tensor::ProgramHeader> check_task_spec(const chain::types::TaskSubmitPayload& spec);
 
 // The numbers of a task that money depends on.

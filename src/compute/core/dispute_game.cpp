@@ -1,0 +1,175 @@
+// Opening, checking and leaving games; what is known of the disputed node.
+#include "compute/core/dispute_game.h"
+
+#include "compute/core/history.h"
+
+namespace quern::compute::core {
+
+using crypto::MerkleTag;
+using vm::tensor::Node;
+using vm::tensor::ProgramHeader;
+
+namespace {
+
+Expected<Game> open_game(const GameContext& context, const Hash32& defender, const Hash32& rival, std::uint64_t budget,
+                         std::uint64_t height) {
+    if (defender == rival) return fail("dispute.equal_claims");
+    if (context.history_leaves < 2 || context.history_leaves > kMaxSteps + 1)
+        return fail("dispute.bad_context", "a history has a state before and after each of 1 to 2^20 steps");
+    if (budget == 0) return fail("dispute.bad_context", "no time to move");
+    if (const auto header = vm::tensor::decode_header(context.program_header); !header)
+        return fail("dispute.bad_context", header.error().to_string());
+    Game game;
+    game.context = context;
+    game.claims = {defender, rival};
+    game.posts.resize(2);
+    game.budget = {budget, budget};
+    game.charged_to = height;
+    return game;
+}
+
+bool is_pair(const std::vector<Hash32>& values) { return values.size() == 2; }
+
+Status check_node_data(const Game& game) {
+    const Expected<DisputedNode> node = disputed_node(game);
+    if (!node) return fail("dispute.bad_game", node.error().to_string());
+    if (game.phase < Phase::micro) return {};
+    if (!is_pair(game.tile_hashes) || game.tile >= node->node.shape.tiles()) return fail("dispute.bad_game", "tile");
+    if (game.phase == Phase::micro) {
+        if (game.micro_tops.size() != (at_top(game.cursor) ? game.micro_tops.size() & 2U : 2U))
+            return fail("dispute.bad_game", "micro-trace");
+        return {};
+    }
+    if (game.micro_step >= node->micro_steps ||
+        (node->micro_steps > 1 && (!is_pair(game.micro_tops) || !is_pair(game.micro_hashes))))
+        return fail("dispute.bad_game", "micro-step");
+    if (game.phase == Phase::leaf &&
+        (game.values.size() != 2 || game.accumulator >= node->accumulators || game.element >= vm::tensor::kTileWords))
+        return fail("dispute.bad_game", "leaf");
+    return {};
+}
+
+Status check_phase_data(const Game& game) {
+    if (game.phase >= Phase::trace && !game.probe && !is_pair(game.slot_roots))
+        return fail("dispute.bad_game", "slot roots");
+    if (game.phase == Phase::trace &&
+        game.trace_tops.size() != (at_top(game.cursor) ? game.trace_tops.size() & 2U : 2U))
+        return fail("dispute.bad_game", "trace");
+    if (game.phase >= Phase::tile && !is_pair(game.trace_tops)) return fail("dispute.bad_game", "trace");
+    if (game.phase >= Phase::micro || (game.phase == Phase::tile && !game.node_bytes.empty()))
+        return check_node_data(game);
+    return {};
+}
+
+}  // namespace
+
+const char* to_string(Phase phase) {
+    switch (phase) {
+        case Phase::history:
+            return "history";
+        case Phase::state:
+            return "state";
+        case Phase::trace:
+            return "trace";
+        case Phase::tile:
+            return "tile";
+        case Phase::micro:
+            return "micro";
+        case Phase::element:
+            return "element";
+        case Phase::leaf:
+            return "leaf";
+        case Phase::decided:
+            return "decided";
+    }
+    return "unknown";
+}
+
+Expected<Game> open_history_game(const GameContext& context, const Hash32& defender_root, const Hash32& rival_root,
+                                 std::uint64_t budget, std::uint64_t height) {
+    QUERN_TRY(Game game, open_game(context, defender_root, rival_root, budget, height));
+    game.cursor = sealed_cursor(MerkleTag::history, context.history_leaves, {}, defender_root, rival_root);
+    return game;
+}
+
+Expected<Game> open_probe_game(const GameContext& context, const Hash32& history_root, std::uint64_t step,
+                               std::uint64_t node, std::uint64_t tile, const Hash32& defender_hash,
+                               const Hash32& rival_hash, std::uint64_t budget, std::uint64_t height) {
+    QUERN_TRY(Game game, open_game(context, defender_hash, rival_hash, budget, height));
+    QUERN_TRY(const ProgramHeader header, vm::tensor::decode_header(context.program_header));
+    if (step == 0 || step >= context.history_leaves) return fail("dispute.bad_context", "there is no such step");
+    if (node >= header.node_count) return fail("dispute.bad_context", "there is no such node");
+    game.probe = true;
+    game.phase = Phase::trace;
+    game.history_root = history_root;
+    game.step = step;
+    game.probe_node = node;
+    game.probe_tile = tile;
+    game.cursor = open_cursor(MerkleTag::trace, header.node_count);
+    return game;
+}
+
+Status check_game(const Game& game) {
+    if (game.phase > Phase::decided || game.verdict > Verdict::both_lose)
+        return fail("dispute.bad_game", "unknown phase or verdict");
+    if ((game.phase == Phase::decided) != (game.verdict != Verdict::none))
+        return fail("dispute.bad_game", "phase and verdict");
+    if (game.phase == Phase::decided) return {};
+    if (!is_pair(game.claims) || game.posts.size() != 2 || game.budget.size() != 2)
+        return fail("dispute.bad_game", "claims, posts or budgets");
+    if (game.context.history_leaves < 2 || game.context.history_leaves > kMaxSteps + 1 ||
+        game.step >= game.context.history_leaves)
+        return fail("dispute.bad_game", "steps");
+    if (const auto header = vm::tensor::decode_header(game.context.program_header); !header)
+        return fail("dispute.bad_game", header.error().to_string());
+    if (game.phase > Phase::state && game.step == 0) return fail("dispute.bad_game", "no step");
+    QUERN_CHECK(check_phase_data(game));
+    const bool cursor_in_use = game.phase != Phase::element && game.phase != Phase::leaf &&
+                               !(game.phase == Phase::tile && game.node_bytes.empty());
+    if (game.phase == Phase::tile && !is_pair(game.cursor.nodes)) return fail("dispute.bad_game", "the cursor's nodes");
+    return cursor_in_use ? check_cursor(game.cursor) : Status{};
+}
+
+Expected<DisputedNode> disputed_node(const Game& game) {
+    if (game.node_bytes.empty()) return fail("dispute.wrong_phase", "the node is not known yet");
+    DisputedNode result;
+    QUERN_TRY(result.header, vm::tensor::decode_header(game.context.program_header));
+    QUERN_TRY(result.node, vm::tensor::decode_node(game.node_bytes.front()));
+    for (std::size_t i = 1; i < game.node_bytes.size(); ++i) {
+        QUERN_TRY(const Node operand, vm::tensor::decode_node(game.node_bytes[i]));
+        result.operands.push_back({operand.dtype, operand.shape});
+    }
+    result.valid = result.operands.size() == result.node.inputs.size() &&
+                   vm::tensor::check_node(result.node, result.operands, result.header).has_value();
+    if (result.valid) {
+        result.micro_steps = vm::tensor::micro_step_count(result.node, result.operands);
+        result.accumulators = vm::tensor::accumulator_count(result.node);
+    }
+    return result;
+}
+
+Expected<SplitMove> decode_split_move(BytesView bytes) {
+    if (bytes.size() > kMaxMoveBytes) return fail("dispute.move_too_large");
+    return chain::types::decode_record<SplitMove>(bytes);
+}
+
+Expected<LeafWitness> decode_leaf_witness(BytesView bytes) {
+    if (bytes.size() > kMaxMoveBytes) return fail("dispute.move_too_large");
+    return chain::types::decode_record<LeafWitness>(bytes);
+}
+
+Status concede(Game& game, Side side, std::uint64_t height) {
+    QUERN_CHECK(check_game(game));
+    if (game.phase == Phase::decided) return fail("dispute.decided");
+    Game next = game;
+    charge_clocks(next, height);
+    if (next.phase == Phase::decided) return fail("dispute.clock_ran_out");
+    next.verdict = side == Side::defender ? Verdict::rival_wins : Verdict::defender_wins;
+    next.phase = Phase::decided;
+    next.reason = "conceded";
+    next.posts.assign(2, {});
+    game = std::move(next);
+    return {};
+}
+
+}  // namespace quern::compute::core

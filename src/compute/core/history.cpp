@@ -1,0 +1,90 @@
+#include "compute/core/history.h"
+
+#include "base/rlp.h"
+#include "crypto/merkle.h"
+
+namespace quern::compute::core {
+
+using crypto::MerkleTag;
+
+namespace {
+
+constexpr std::uint64_t kManifestFormat = 1;
+
+Bytes joined(const std::vector<Hash32>& hashes) {
+    Bytes bytes;
+    bytes.reserve(32 * hashes.size());
+    for (const Hash32& hash : hashes) append(bytes, hash);
+    return bytes;
+}
+
+Expected<std::vector<Hash32>> split(BytesView bytes, std::uint64_t count) {
+    if (bytes.size() % 32 != 0 || bytes.size() / 32 != count)
+        return fail("history.wrong_counts",
+                    "expected " + std::to_string(count) + " hashes, got " + std::to_string(bytes.size()) + " bytes");
+    std::vector<Hash32> hashes;
+    hashes.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) hashes.push_back(Hash32::copy_of(bytes.subspan(32 * i, 32)));
+    return hashes;
+}
+
+Status check_steps(std::uint64_t steps, std::uint64_t interval) {
+    if (steps == 0 || steps > kMaxSteps) return fail("history.wrong_counts", std::to_string(steps) + " steps");
+    if (segment_count(steps, interval) == 0)
+        return fail("history.wrong_counts",
+                    std::to_string(steps) + " steps are not segments of " + std::to_string(interval));
+    return {};
+}
+
+}  // namespace
+
+Hash32 history_root(std::span<const Hash32> state_roots) {
+    return crypto::merkle_root(MerkleTag::history, state_roots);
+}
+
+std::vector<Hash32> history_path(std::span<const Hash32> state_roots, std::uint64_t index) {
+    return crypto::merkle_path(state_roots, index);
+}
+
+Status check_history_leaf(const Hash32& root, const Hash32& state_root, std::uint64_t index, std::uint64_t steps,
+                          std::span<const Hash32> path) {
+    return crypto::merkle_verify(MerkleTag::history, root, state_root, index, steps + 1, path);
+}
+
+Status check_manifest(const HistoryManifest& manifest) {
+    QUERN_CHECK(check_steps(manifest.steps(), manifest.interval));
+    if (manifest.checkpoint_contents.size() != segment_count(manifest.steps(), manifest.interval) + 1)
+        return fail("history.wrong_counts", std::to_string(manifest.checkpoint_contents.size()) + " checkpoints");
+    return {};
+}
+
+Bytes encode(const HistoryManifest& manifest) {
+    rlp::Writer writer;
+    writer.begin_list()
+        .integer(kManifestFormat)
+        .integer(manifest.steps())
+        .integer(manifest.interval)
+        .bytes(joined(manifest.state_roots))
+        .bytes(joined(manifest.checkpoint_contents))
+        .end_list();
+    return std::move(writer).finish();
+}
+
+Expected<HistoryManifest> decode_manifest(BytesView bytes) {
+    if (bytes.size() > kMaxManifestBytes) return fail("history.too_large", std::to_string(bytes.size()) + " bytes");
+    QUERN_TRY(rlp::Reader reader, rlp::decode_list(bytes));
+    QUERN_TRY(const std::uint64_t format, reader.u64());
+    if (format != kManifestFormat) return fail("history.unknown_format", std::to_string(format));
+    QUERN_TRY(const std::uint64_t steps, reader.u64());
+    HistoryManifest manifest;
+    QUERN_TRY(manifest.interval, reader.u64());
+    QUERN_CHECK(check_steps(steps, manifest.interval));
+    QUERN_TRY(const BytesView roots, reader.bytes());
+    QUERN_TRY(manifest.state_roots, split(roots, steps + 1));
+    QUERN_TRY(const BytesView contents, reader.bytes());
+    QUERN_TRY(manifest.checkpoint_contents, split(contents, steps / manifest.interval + 1));
+    QUERN_CHECK(reader.expect_end());
+    return manifest;
+}
+
+}  // namespace quern::compute::core

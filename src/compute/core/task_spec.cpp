@@ -1,0 +1,116 @@
+#include "compute/core/task_spec.h"
+
+#include <algorithm>
+
+#include "compute/core/program_opening.h"
+#include "compute/core/verification_report.h"
+
+namespace quern::compute::core {
+
+using chain::types::TaskMode;
+using chain::types::TaskPrivacy;
+using chain::types::TaskSubmitPayload;
+using vm::tensor::ProgramHeader;
+
+namespace {
+
+constexpr std::uint64_t kFeeNumerator = 6;  // a verifier earns 6/5 of what its samples cost at the task's price
+constexpr std::uint64_t kFeeDenominator = 5;
+
+Expected<Uint256> or_overflow(const std::optional<Uint256>& value) {
+    if (!value) return fail("task.price_overflow");
+    return *value;
+}
+
+Status check_supported(const TaskSubmitPayload& spec) {
+    if (spec.mode != TaskMode::exact)
+        return fail("task.mode_not_supported", "this version runs tasks in exact mode only");
+    if (spec.privacy != TaskPrivacy::open)
+        return fail("task.privacy_not_supported", "this version runs open tasks only");
+    if (spec.solvers != 1) return fail("task.solvers_not_supported", "this version assigns one solver");
+    return {};
+}
+
+Status check_windows(const TaskSubmitPayload& spec) {
+    for (const std::uint64_t blocks : {spec.bid_blocks, spec.start_blocks, spec.heartbeat_blocks, spec.prove_blocks,
+                                       spec.verify_blocks, spec.challenge_blocks})
+        if (blocks == 0 || blocks > kMaxWindowBlocks)
+            return fail("task.bad_window", "each waiting state lasts 1 to 2^20 blocks");
+    return {};
+}
+
+Status check_uris(const TaskSubmitPayload& spec) {
+    if (spec.uris.size() > kMaxTaskUris) return fail("task.bad_uris", "at most 8");
+    for (const std::string& uri : spec.uris) {
+        if (uri.empty() || uri.size() > kMaxTaskUriBytes) return fail("task.bad_uris", "1 to 512 bytes each");
+        if (std::any_of(uri.begin(), uri.end(), [](char c) { return c <= ' ' || c > '~'; }))
+            return fail("task.bad_uris", "printable ASCII without spaces");
+    }
+    return {};
+}
+
+}  // namespace
+
+Expected<ProgramHeader> check_task_spec(const TaskSubmitPayload& spec) {
+    QUERN_CHECK(check_supported(spec));
+    if (spec.steps == 0 || spec.steps > kMaxSteps) return fail("task.bad_steps", "1 to 2^20 steps");
+    const std::uint64_t segments = segment_count(spec.steps, spec.interval);
+    if (segments == 0) return fail("task.bad_interval", "the steps must be a multiple of the interval");
+    if (spec.verifiers == 0 || spec.verifiers > kMaxVerifiers) return fail("task.bad_verifiers", "1 to 16 verifiers");
+    if (spec.samples == 0 || spec.samples > kMaxSamples) return fail("task.bad_samples", "1 to 4,096 segments each");
+    if (spec.price_cap.is_zero() || spec.price_cap.bit_length() > kMaxPriceBits)
+        return fail("task.bad_price", "a price cap below 2^96 grains per work unit, not 0");
+    if (spec.tax.bit_length() > kMaxPriceBits) return fail("task.bad_price", "a tax below 2^96 grains");
+    if (spec.init_root.is_zero() || spec.data_root.is_zero() || spec.program_content.is_zero() ||
+        spec.init_content.is_zero() || spec.data_content.is_zero())
+        return fail("task.bad_root", "the initial state, the data and the contents must be named");
+    QUERN_CHECK(check_windows(spec));
+    QUERN_CHECK(check_uris(spec));
+    QUERN_TRY(const ProgramHeader header,
+              open_header(spec.program_root, spec.program_header, spec.program_header_path));
+    if (header.work_units == 0) return fail("task.no_work", "the program's steps cost nothing");
+    return header;
+}
+
+TaskWork task_work(const TaskSubmitPayload& spec, std::uint64_t work_per_step) {
+    return {spec.steps, spec.interval, work_per_step, spec.verifiers, spec.samples};
+}
+
+std::uint64_t sampled_segments(const TaskWork& work) {
+    return std::min<std::uint64_t>(work.samples, segment_count(work.steps, work.interval));
+}
+
+Uint256 work_of_steps(const TaskWork& work, std::uint64_t steps) {
+    return Uint256(steps) * Uint256(work.work_per_step);
+}
+
+Uint256 total_work(const TaskWork& work) { return work_of_steps(work, work.steps); }
+
+Uint256 sampled_work(const TaskWork& work) {
+    return Uint256(sampled_segments(work)) * Uint256(work.interval) * Uint256(work.work_per_step);
+}
+
+Expected<Uint256> work_price(const Uint256& price, const Uint256& work) {
+    return or_overflow(checked_mul(price, work));
+}
+
+Expected<Uint256> verifier_fee(const TaskWork& work, const Uint256& price) {
+    QUERN_TRY(const Uint256 cost, work_price(price, sampled_work(work)));
+    return or_overflow(mul_div(cost, kFeeNumerator, kFeeDenominator));
+}
+
+Expected<Escrow> escrow_of(const TaskWork& work, const Uint256& price_cap, const Uint256& tax,
+                           const Uint256& storage_deposit) {
+    Escrow escrow;
+    escrow.tax = tax;
+    escrow.storage_deposit = storage_deposit;
+    QUERN_TRY(escrow.reward, work_price(price_cap, total_work(work)));
+    QUERN_TRY(escrow.verifier_fee, verifier_fee(work, price_cap));
+    QUERN_TRY(escrow.verifier_fees, or_overflow(checked_mul(escrow.verifier_fee, work.verifiers)));
+    for (const Uint256& part : {escrow.reward, escrow.verifier_fees, escrow.tax, escrow.storage_deposit}) {
+        QUERN_TRY(escrow.total, or_overflow(checked_add(escrow.total, part)));
+    }
+    return escrow;
+}
+
+}  // namespace quern::compute::core

@@ -1,0 +1,181 @@
+#include "compute/core/verification_report.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compute/core/history.h"
+#include "crypto/hash.h"
+#include "crypto/merkle.h"
+
+namespace quern::compute::core {
+
+using crypto::MerkleTag;
+using vm::tensor::kTileSide;
+
+namespace {
+
+std::array<std::uint8_t, 8> be8(std::uint64_t value) {
+    std::array<std::uint8_t, 8> bytes{};
+    for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(value >> (56 - 8 * i));
+    return bytes;
+}
+
+// The i-th of the four big-endian 64-bit words of a hash.
+std::uint64_t word(const Hash32& hash, std::size_t i) {
+    std::uint64_t value = 0;
+    for (std::size_t b = 0; b < 8; ++b) value = value << 8 | hash.data[8 * i + b];
+    return value;
+}
+
+Hash32 verdict_leaf(bool pass, const Hash32& rival_root) {
+    const std::array<std::uint8_t, 1> verdict{static_cast<std::uint8_t>(pass ? 1 : 0)};
+    Bytes bytes(verdict.begin(), verdict.end());
+    append(bytes, rival_root);
+    return crypto::merkle_leaf(bytes);
+}
+
+// A value of its own for each purpose, from the verifier's secret.
+Hash32 derive(std::string_view purpose, const Hash32& randomness) {
+    return crypto::sha256({as_bytes(purpose), randomness.view()});
+}
+
+Hash32 sealed_leaf(const Hash32& blind, const Hash32& root) { return crypto::sha256({blind.view(), root.view()}); }
+
+Hash32 commitment_of(const Address& verifier, const std::array<Hash32, 2>& leaves, const Hash32& randomness_hash) {
+    return crypto::sha256({verifier.view(), leaves[0].view(), leaves[1].view(), randomness_hash.view()});
+}
+
+// Flips the low bit of one element that lies in the tensor (a changed pad would give the alteration away).
+vm::tensor::Tile altered_tile(const ProbeResult& probe, const Hash32& choice) {
+    const vm::tensor::TileIndex at = vm::tensor::tile_index(probe.shape, probe.tile);
+    const std::uint64_t rows = std::min<std::uint64_t>(kTileSide, probe.shape.rows() - at.row * kTileSide);
+    const std::uint64_t columns = std::min<std::uint64_t>(kTileSide, probe.shape.columns() - at.column * kTileSide);
+    vm::tensor::Tile tile = probe.words;
+    tile[(word(choice, 1) % rows) * kTileSide + word(choice, 2) % columns] ^= 1U;
+    return tile;
+}
+
+Status check_verdict(bool pass, const Hash32& rival_root) {
+    if (pass != rival_root.is_zero()) return fail("verify.bad_verdict", "a pass names no rival root, a fail names one");
+    return {};
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> draw_segments(const Hash32& verify_beacon, const Address& verifier, std::uint64_t segments,
+                                         std::uint64_t samples) {
+    const std::uint64_t count = std::min({segments, samples, std::uint64_t{kMaxSamples}});
+    std::set<std::uint64_t> chosen;
+    for (std::uint64_t top = segments - count; top < segments; ++top) {
+        const Hash32 hash =
+            crypto::sha256({as_bytes("quern.segment"), verify_beacon.view(), verifier.view(), be8(top)});
+        const std::uint64_t pick = word(hash, 0) % (top + 1);
+        if (!chosen.insert(pick).second) chosen.insert(top);
+    }
+    return {chosen.begin(), chosen.end()};
+}
+
+Probe draw_probe(const Hash32& verify_beacon, const Address& verifier, std::uint64_t segment, std::uint32_t probe,
+                 std::uint64_t interval, std::uint64_t node_count) {
+    const Hash32 hash =
+        crypto::sha256({as_bytes("quern.probe"), verify_beacon.view(), verifier.view(), be8(segment), be8(probe)});
+    Probe result;
+    result.segment = segment;
+    result.probe = probe;
+    result.step = segment_steps(segment, interval).first + (interval == 0 ? 0 : word(hash, 0) % interval);
+    result.node = node_count == 0 ? 0 : word(hash, 1) % node_count;
+    result.tile_draw = word(hash, 2);
+    return result;
+}
+
+std::uint64_t probe_tile(const Probe& probe, const vm::tensor::Shape& node_shape) {
+    const std::uint64_t tiles = node_shape.tiles();
+    return tiles == 0 ? 0 : probe.tile_draw % tiles;
+}
+
+std::vector<Probe> draw_probes(const Hash32& verify_beacon, const Address& verifier,
+                               std::span<const std::uint64_t> segments, std::uint64_t interval,
+                               std::uint64_t node_count) {
+    std::vector<Probe> probes;
+    for (const std::uint64_t segment : segments)
+        for (std::uint32_t probe = 0; probe < kProbesPerSegment; ++probe)
+            probes.push_back(draw_probe(verify_beacon, verifier, segment, probe, interval, node_count));
+    return probes;
+}
+
+Expected<SealedReport> seal_report(const Address& verifier, bool pass, const Hash32& rival_root,
+                                   std::span<const ProbeResult> probes, const Hash32& randomness) {
+    QUERN_CHECK(check_verdict(pass, rival_root));
+    if (probes.empty()) return fail("verify.no_probes");
+    SealedReport report;
+    report.pass = pass;
+    report.rival_root = rival_root;
+    report.randomness = randomness;
+    report.true_leaves.push_back(verdict_leaf(pass, rival_root));
+    for (const ProbeResult& probe : probes) {
+        QUERN_CHECK(probe.shape.validate());
+        if (probe.tile >= probe.shape.tiles()) return fail("verify.bad_probe", "there is no such tile");
+        report.true_leaves.push_back(vm::tensor::tile_hash(probe.words));
+    }
+    const Hash32 choice = derive("quern.report.alter", randomness);
+    const std::size_t altered = word(choice, 0) % probes.size();
+    report.altered_leaves = report.true_leaves;
+    report.altered_leaves[1 + altered] = vm::tensor::tile_hash(altered_tile(probes[altered], choice));
+
+    report.true_index = derive("quern.report.which", randomness).data[31] & 1U;
+    for (std::size_t i = 0; i < 2; ++i) {
+        const std::vector<Hash32>& leaves = i == report.true_index ? report.true_leaves : report.altered_leaves;
+        report.result_roots[i] = crypto::merkle_root(MerkleTag::probes, leaves);
+        report.blinds[i] = derive(i == 0 ? "quern.report.blind.0" : "quern.report.blind.1", randomness);
+        report.leaves[i] = sealed_leaf(report.blinds[i], report.result_roots[i]);
+    }
+    report.commitment = commitment_of(verifier, report.leaves, crypto::sha256(randomness));
+    return report;
+}
+
+const std::vector<Hash32>& opened_leaves(const SealedReport& report, std::uint8_t opened) {
+    return opened == report.true_index ? report.true_leaves : report.altered_leaves;
+}
+
+chain::types::VerifyRevealPayload make_reveal(const SealedReport& report, std::uint64_t task, std::uint8_t opened) {
+    const std::size_t index = opened & 1U;
+    chain::types::VerifyRevealPayload reveal;
+    reveal.task = task;
+    reveal.pass = report.pass;
+    reveal.rival_root = report.rival_root;
+    reveal.opened = static_cast<std::uint8_t>(index);
+    reveal.result_root = report.result_roots[index];
+    reveal.blind = report.blinds[index];
+    reveal.other_leaf = report.leaves[1 - index];
+    reveal.randomness_hash = crypto::sha256(report.randomness);
+    reveal.verdict_path = crypto::merkle_path(opened_leaves(report, reveal.opened), 0);
+    return reveal;
+}
+
+Status check_reveal(const Address& verifier, const Hash32& commitment, const chain::types::VerifyRevealPayload& reveal,
+                    std::uint64_t segments) {
+    if (reveal.opened > 1) return fail("verify.bad_opened");
+    QUERN_CHECK(check_verdict(reveal.pass, reveal.rival_root));
+    std::array<Hash32, 2> leaves;
+    leaves[reveal.opened] = sealed_leaf(reveal.blind, reveal.result_root);
+    leaves[1 - reveal.opened] = reveal.other_leaf;
+    if (commitment_of(verifier, leaves, reveal.randomness_hash) != commitment) return fail("verify.bad_commitment");
+    if (const Status status =
+            crypto::merkle_verify(MerkleTag::probes, reveal.result_root, verdict_leaf(reveal.pass, reveal.rival_root),
+                                  0, 1 + segments * kProbesPerSegment, reveal.verdict_path);
+        !status)
+        return fail("verify.bad_verdict_path", status.error().to_string());
+    return {};
+}
+
+bool forced(const Hash32& randomness, const Hash32& beacon, const Ratio& probability) {
+    if (probability.denominator == 0 || probability.numerator >= probability.denominator)
+        return probability.numerator != 0;
+    // The hash's first 64 bits as a fraction of 2^64, compared exactly.
+    const Hash32 hash = crypto::sha256({randomness.view(), beacon.view()});
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<Wide>(word(hash, 0)) * probability.denominator <
+           (static_cast<Wide>(probability.numerator) << 64);
+}
+
+}  // namespace quern::compute::core
