@@ -1,0 +1,274 @@
+// No floating-point type may appear in this file: what it computes is the chain's verdict.
+#include "vm/tensor/leaf.h"
+
+#include <algorithm>
+
+#include "crypto/merkle.h"
+#include "vm/tensor/arith/random.h"
+#include "vm/tensor/arith/soft_float.h"
+#include "vm/tensor/element_map.h"
+
+namespace quern::vm::tensor {
+namespace {
+
+constexpr std::uint32_t kMinusInfinity = 0xff800000;
+constexpr std::uint64_t kTilesPerBlock = arith::kMatmulBlock / kTileSide;
+constexpr std::size_t kTotal = 0;
+constexpr std::size_t kPartial = 1;
+
+bool is_input(Op op) { return op == Op::slot || op == Op::data || op == Op::seed; }
+
+std::uint64_t inner_dim(const Node& node, std::span<const OperandType> inputs) {
+    return inputs[0].shape.dims[node.attributes[0] != 0 ? 2 : 3];
+}
+
+// One evaluation: the target's place, the state before, and the reading of operands.
+class Evaluation {
+public:
+    Evaluation(const Node& node, std::span<const OperandType> inputs, const LeafTarget& target,
+               const MicroState& before, const TileSource& source)
+        : node_(node),
+          inputs_(inputs),
+          target_(target),
+          before_(before),
+          source_(source),
+          at_(tile_coordinates(node.shape, target.tile, target.element)) {}
+
+    Expected<std::uint32_t> run() const {
+        switch (node_.op) {
+            case Op::sum_last:
+            case Op::max_last:
+                return reduce_last();
+            default:
+                break;
+        }
+        if (!is_inside(node_.shape, at_)) return 0U;
+        switch (node_.op) {
+            case Op::full:
+                return node_.immediate;
+            case Op::iota:
+                return static_cast<std::uint32_t>(at_[node_.attributes[0]]);
+            case Op::philox:
+                return philox();
+            case Op::elementwise:
+                return elementwise();
+            case Op::matmul:
+                return matmul();
+            case Op::sum_rows:
+                return sum_rows();
+            case Op::reshape:
+            case Op::permute:
+            case Op::slice:
+            case Op::concat: {
+                const ElementSource source = copy_source(node_, inputs_, at_);
+                return read(source.operand, source.at);
+            }
+            case Op::gather_rows:
+                return gather();
+            case Op::scatter_add_rows:
+                return scatter_add();
+            default:
+                return 0U;
+        }
+    }
+
+private:
+    [[nodiscard]] std::uint32_t previous(std::size_t accumulator) const {
+        return before_.accumulators[accumulator][target_.element];
+    }
+
+    Expected<const Tile*> tile(std::uint32_t operand, std::uint64_t tile) const {
+        const Tile* content = source_.tile({operand, tile});
+        if (content == nullptr)
+            return fail("leaf.missing_tile", "operand " + std::to_string(operand) + " tile " + std::to_string(tile));
+        return content;
+    }
+
+    Expected<std::uint32_t> read(std::uint32_t operand, const Coordinates& at) const {
+        QUERN_TRY(const Tile* content, tile(operand, tile_of(inputs_[operand].shape, at)));
+        return (*content)[element_of(at)];
+    }
+
+    Expected<std::uint32_t> philox() const {
+        QUERN_TRY(const Tile* key, tile(0, 0));
+        const auto index = static_cast<std::uint32_t>(logical_index(node_.shape, at_));
+        return arith::philox_word(index, (*key)[2], (*key)[3], (*key)[0], (*key)[1]);
+    }
+
+    Expected<std::uint32_t> elementwise() const {
+        std::array<std::uint32_t, kMaxInputs> words{};
+        for (std::uint32_t i = 0; i < inputs_.size(); ++i) {
+            QUERN_TRY(words[i], read(i, elementwise_source(inputs_[i].shape, i, at_).at));
+        }
+        return arith::evaluate_soft(node_.element, words[0], words[1], words[2], node_.immediate);
+    }
+
+    Expected<std::uint32_t> matmul() const {
+        const std::uint64_t k = inner_dim(node_, inputs_);
+        const std::uint64_t first = target_.micro_step * kTileSide;
+        const bool closes_block = (target_.micro_step + 1) % kTilesPerBlock == 0 || first + kTileSide >= k;
+        if (closes_block && target_.accumulator == kPartial) return 0U;
+        if (!closes_block && target_.accumulator == kTotal) return previous(kTotal);
+        const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kTileSide, k - first));
+        std::array<std::uint32_t, kTileSide> a{};
+        std::array<std::uint32_t, kTileSide> b{};
+        QUERN_CHECK(read_line(0, node_.attributes[0] != 0, at_[2], first, count, a));
+        QUERN_CHECK(read_line(1, node_.attributes[1] == 0, at_[3], first, count, b));
+        const std::uint32_t partial = arith::mm_chain_soft(previous(kPartial), a.data(), b.data(), count);
+        return closes_block ? arith::soft_add(previous(kTotal), partial) : partial;
+    }
+
+    // `count` words of a matmul operand along its inner dim from `first` on, at `outer` in its other dim.
+    Status read_line(std::uint32_t operand, bool inner_is_rows, std::uint64_t outer, std::uint64_t first,
+                     std::size_t count, std::array<std::uint32_t, kTileSide>& line) const {
+        const Shape& shape = inputs_[operand].shape;
+        Coordinates at{shape.dims[0] == 1 ? 0 : at_[0], shape.dims[1] == 1 ? 0 : at_[1], 0, 0};
+        const std::size_t inner_axis = inner_is_rows ? 2 : 3;
+        at[inner_axis] = first;
+        at[5 - inner_axis] = outer;
+        QUERN_TRY(const Tile* content, tile(operand, tile_of(shape, at)));
+        const std::size_t step = inner_is_rows ? kTileSide : 1;
+        for (std::size_t i = 0; i < count; ++i) line[i] = (*content)[element_of(at) + i * step];
+        return {};
+    }
+
+    // Accumulators of the lanes have rows of the output and always 32 columns.
+    Expected<std::uint32_t> reduce_last() const {
+        const bool is_sum = node_.op == Op::sum_last;
+        const Shape& source = inputs_[0].shape;
+        const std::uint32_t lane = target_.element % kTileSide;
+        const bool row_exists = at_[2] < node_.shape.rows();
+        if (target_.micro_step == source.tile_columns()) {  // the fold
+            if (!row_exists || lane != 0) return 0U;
+            const std::uint32_t* lanes = before_.accumulators[0].data() + target_.element;
+            return is_sum ? arith::fold_sum_soft(lanes) : arith::fold_max_soft(lanes);
+        }
+        if (!row_exists) return is_sum ? 0U : kMinusInfinity;
+        const Coordinates at{at_[0], at_[1], at_[2], target_.micro_step * kTileSide + lane};
+        if (at[3] >= source.columns()) return previous(0);
+        QUERN_TRY(const std::uint32_t word, read(0, at));
+        return is_sum ? arith::soft_add(previous(0), word) : arith::soft_max(previous(0), word);
+    }
+
+    Expected<std::uint32_t> sum_rows() const {
+        const Shape& source = inputs_[0].shape;
+        Coordinates at{at_[0], at_[1], target_.micro_step * kTileSide, at_[3]};
+        QUERN_TRY(const Tile* content, tile(0, tile_of(source, at)));
+        std::uint32_t sum = previous(0);
+        for (std::size_t r = 0; r < kTileSide && at[2] < source.rows(); ++r, ++at[2])
+            sum = arith::soft_add(sum, (*content)[element_of(at)]);
+        return sum;
+    }
+
+    Expected<std::uint32_t> gather() const {
+        QUERN_TRY(const std::uint32_t row, read(1, index_coordinates(inputs_[1].shape, at_, at_[2])));
+        if (row >= inputs_[0].shape.rows()) return 0U;
+        return read(0, {0, 0, row, at_[3]});
+    }
+
+    Expected<std::uint32_t> scatter_add() const {
+        const Shape& source = inputs_[0].shape;
+        std::uint32_t sum = previous(0);
+        std::uint64_t row = target_.micro_step * kTileSide;
+        for (std::size_t i = 0; i < kTileSide && row < source.rows(); ++i, ++row) {
+            QUERN_TRY(const std::uint32_t index, read(1, index_coordinates(inputs_[1].shape, {}, row)));
+            if (index != at_[2]) continue;
+            QUERN_TRY(const std::uint32_t word, read(0, {0, 0, row, at_[3]}));
+            sum = arith::soft_add(sum, word);
+        }
+        return sum;
+    }
+
+    const Node& node_;
+    const std::span<const OperandType> inputs_;
+    const LeafTarget& target_;
+    const MicroState& before_;
+    const TileSource& source_;
+    const Coordinates at_;
+};
+
+// Serves tiles of whole tensors and remembers which were asked for.
+class RecordingSource final : public TileSource {
+public:
+    explicit RecordingSource(std::span<const Tensor* const> inputs) : inputs_(inputs) {}
+
+    [[nodiscard]] const Tile* tile(const TileRead& read) const override {
+        const auto known = std::find(reads_.begin(), reads_.end(), read);
+        if (known != reads_.end()) return &tiles_[static_cast<std::size_t>(known - reads_.begin())];
+        if (reads_.size() == kMaxLeafTiles) return nullptr;
+        tiles_[reads_.size()] = read_tile(*inputs_[read.operand], read.tile);
+        reads_.push_back(read);
+        return &tiles_[reads_.size() - 1];
+    }
+    [[nodiscard]] std::vector<TileRead> take() { return std::move(reads_); }
+
+private:
+    std::span<const Tensor* const> inputs_;
+    mutable std::vector<TileRead> reads_;
+    mutable std::array<Tile, kMaxLeafTiles> tiles_;
+};
+
+Expected<std::uint32_t> evaluate_valid(const Node& node, std::span<const OperandType> inputs, const LeafTarget& target,
+                                       const MicroState& before, const TileSource& source) {
+    if (target.tile >= node.shape.tiles() || target.element >= kTileWords ||
+        target.accumulator >= accumulator_count(node) || target.micro_step >= micro_step_count(node, inputs))
+        return fail("leaf.bad_target", "tile " + std::to_string(target.tile) + " micro-step " +
+                                           std::to_string(target.micro_step) + " of " + node.shape.to_string());
+    if (before.accumulators.size() != accumulator_count(node))
+        return fail("leaf.bad_accumulators", std::to_string(before.accumulators.size()) + " tiles");
+    return Evaluation(node, inputs, target, before, source).run();
+}
+
+}  // namespace
+
+std::size_t accumulator_count(const Node& node) { return node.op == Op::matmul ? 2 : 1; }
+
+std::uint64_t micro_step_count(const Node& node, std::span<const OperandType> inputs) {
+    if (!check_operands(node, inputs)) return 1;
+    switch (node.op) {
+        case Op::matmul:
+            return (inner_dim(node, inputs) + kTileSide - 1) / kTileSide;
+        case Op::sum_last:
+        case Op::max_last:
+            return inputs[0].shape.tile_columns() + 1;
+        case Op::sum_rows:
+        case Op::scatter_add_rows:
+            return inputs[0].shape.tile_rows();
+        default:
+            return 1;
+    }
+}
+
+MicroState initial_micro_state(const Node& node) {
+    MicroState state;
+    state.accumulators.resize(accumulator_count(node), Tile{});
+    if (node.op == Op::max_last) state.accumulators[0].fill(kMinusInfinity);
+    return state;
+}
+
+Hash32 micro_state_hash(const MicroState& state) {
+    std::vector<Hash32> hashes;
+    hashes.reserve(state.accumulators.size());
+    for (const Tile& accumulator : state.accumulators) hashes.push_back(tile_hash(accumulator));
+    return crypto::merkle_root(crypto::MerkleTag::micro, hashes);
+}
+
+Expected<std::uint32_t> evaluate_leaf(const Node& node, const ProgramHeader& header,
+                                      std::span<const OperandType> inputs, const LeafTarget& target,
+                                      const MicroState& before, const TileSource& source) {
+    if (is_input(node.op)) return fail("leaf.input_node", "an input is judged by an opening");
+    if (!check_node(node, inputs, header)) return 0U;
+    return evaluate_valid(node, inputs, target, before, source);
+}
+
+std::vector<TileRead> leaf_reads(const Node& node, std::span<const Tensor* const> inputs, const LeafTarget& target) {
+    std::vector<OperandType> types;
+    for (const Tensor* input : inputs) types.push_back({input->dtype, input->shape});
+    if (is_input(node.op) || !check_operands(node, types)) return {};
+    RecordingSource source(inputs);
+    // Which tiles are read depends on the inputs alone, not on the accumulators.
+    if (!evaluate_valid(node, types, target, initial_micro_state(node), source)) return {};
+    return source.take();
+}
+
+}  // namespace quern::vm::tensor

@@ -1,0 +1,192 @@
+// Rebuilding of micro-traces with the array kernels; leaf.cpp judges single elements of them.
+#include <algorithm>
+
+#include "vm/tensor/arith/kernels.h"
+#include "vm/tensor/arith/random.h"
+#include "vm/tensor/element_map.h"
+#include "vm/tensor/leaf.h"
+
+namespace quern::vm::tensor {
+namespace {
+
+using arith::ElementOp;
+using arith::Kernels;
+using Inputs = std::span<const Tensor* const>;
+
+constexpr std::uint64_t kTilesPerBlock = arith::kMatmulBlock / kTileSide;
+
+const std::uint32_t* word_at(const Tensor& tensor, const Coordinates& at) {
+    return tensor.words.data() + logical_index(tensor.shape, at);
+}
+
+// a op= b over `count` words.
+void combine(const Kernels& kernels, ElementOp op, std::uint32_t* a, const std::uint32_t* b, std::size_t count) {
+    kernels.elementwise(op, count, a, 1, b, 1, nullptr, 0, 0, a);
+}
+
+// The tile's first element, and how many rows and columns of it are no padding.
+struct Extent {
+    Coordinates at{};
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+};
+
+Extent extent_of(const Shape& shape, std::uint64_t tile) {
+    Extent extent{tile_coordinates(shape, tile, 0), 0, 0};
+    extent.rows = static_cast<std::size_t>(std::min<std::uint64_t>(kTileSide, shape.rows() - extent.at[2]));
+    extent.columns = static_cast<std::size_t>(std::min<std::uint64_t>(kTileSide, shape.columns() - extent.at[3]));
+    return extent;
+}
+
+std::vector<MicroState> matmul_trace(const Kernels& kernels, const Node& node, Inputs inputs, const Extent& out) {
+    const auto view_of = [&](std::size_t operand, bool inner_is_rows, std::uint64_t outer) {
+        const Tensor& tensor = *inputs[operand];
+        Coordinates at{tensor.shape.dims[0] == 1 ? 0 : out.at[0], tensor.shape.dims[1] == 1 ? 0 : out.at[1], 0, 0};
+        at[inner_is_rows ? 3 : 2] = outer;
+        return arith::MatrixView{word_at(tensor, at), static_cast<std::ptrdiff_t>(tensor.shape.columns()), 1};
+    };
+    const bool transpose_a = node.attributes[0] != 0;
+    const bool transpose_b = node.attributes[1] != 0;
+    arith::MatrixView a = view_of(0, transpose_a, out.at[2]);
+    arith::MatrixView b = view_of(1, !transpose_b, out.at[3]);
+    if (transpose_a) std::swap(a.row_stride, a.col_stride);
+    if (transpose_b) std::swap(b.row_stride, b.col_stride);
+    const std::uint64_t k = inputs[0]->shape.dims[transpose_a ? 2 : 3];
+    const std::uint64_t steps = (k + kTileSide - 1) / kTileSide;
+    MicroState state = initial_micro_state(node);
+    Tile& total = state.accumulators[0];
+    Tile& partial = state.accumulators[1];
+    std::vector<MicroState> trace;
+    trace.reserve(steps);
+    for (std::uint64_t step = 0; step < steps; ++step) {
+        const auto first = static_cast<std::ptrdiff_t>(step * kTileSide);
+        const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kTileSide, k - step * kTileSide));
+        kernels.matmul_block(out.rows, out.columns, count, {a.data + first * a.col_stride, a.row_stride, a.col_stride},
+                             {b.data + first * b.row_stride, b.row_stride, b.col_stride}, partial.data(), kTileSide);
+        if ((step + 1) % kTilesPerBlock == 0 || step + 1 == steps) {
+            for (std::size_t row = 0; row < out.rows; ++row)
+                combine(kernels, ElementOp::add, &total[row * kTileSide], &partial[row * kTileSide], out.columns);
+            partial.fill(0);
+        }
+        trace.push_back(state);
+    }
+    return trace;
+}
+
+std::vector<MicroState> reduction_trace(const Kernels& kernels, const Node& node, const Tensor& source,
+                                        const Extent& out) {
+    const ElementOp op = node.op == Op::sum_last ? ElementOp::add : ElementOp::max;
+    const std::size_t columns = source.shape.columns();
+    MicroState state = initial_micro_state(node);
+    Tile& lanes = state.accumulators[0];
+    std::vector<MicroState> trace;
+    trace.reserve(source.shape.tile_columns() + 1);
+    for (std::size_t first = 0; first < columns; first += kTileSide) {
+        for (std::size_t row = 0; row < out.rows; ++row)
+            combine(kernels, op, &lanes[row * kTileSide],
+                    word_at(source, {out.at[0], out.at[1], out.at[2] + row, first}),
+                    std::min<std::size_t>(kTileSide, columns - first));
+        trace.push_back(state);
+    }
+    Tile folded{};
+    for (std::size_t row = 0; row < out.rows; ++row) {
+        for (std::size_t width = kTileSide / 2; width != 0; width /= 2)
+            combine(kernels, op, &lanes[row * kTileSide], &lanes[row * kTileSide + width], width);
+        folded[row * kTileSide] = lanes[row * kTileSide];
+    }
+    lanes = folded;
+    trace.push_back(state);
+    return trace;
+}
+
+// sum_rows and scatter_add_rows: rows of the source go to rows of the accumulator, one source tile row per micro-step.
+std::vector<MicroState> row_sum_trace(const Kernels& kernels, const Node& node, Inputs inputs, const Extent& out) {
+    const Tensor& source = *inputs[0];
+    MicroState state = initial_micro_state(node);
+    Tile& sum = state.accumulators[0];
+    std::vector<MicroState> trace;
+    trace.reserve(source.shape.tile_rows());
+    for (std::uint64_t row = 0; row < source.shape.rows(); ++row) {
+        std::uint64_t target = 0;
+        if (node.op == Op::scatter_add_rows) {
+            const std::uint32_t index = *word_at(*inputs[1], index_coordinates(inputs[1]->shape, {}, row));
+            target = index - out.at[2];  // wraps to a large number below the tile
+        }
+        if (target < out.rows)
+            combine(kernels, ElementOp::add, &sum[target * kTileSide],
+                    word_at(source, {out.at[0], out.at[1], row, out.at[3]}), out.columns);
+        if (row % kTileSide == kTileSide - 1 || row + 1 == source.shape.rows()) trace.push_back(state);
+    }
+    return trace;
+}
+
+std::uint32_t copied_word(const Node& node, std::span<const OperandType> types, Inputs inputs, const Coordinates& at) {
+    switch (node.op) {
+        case Op::full:
+            return node.immediate;
+        case Op::iota:
+            return static_cast<std::uint32_t>(at[node.attributes[0]]);
+        case Op::philox: {
+            const std::vector<std::uint32_t>& key = inputs[0]->words;
+            return arith::philox_word(static_cast<std::uint32_t>(logical_index(node.shape, at)), key[2], key[3], key[0],
+                                      key[1]);
+        }
+        case Op::gather_rows: {
+            const std::uint32_t row = *word_at(*inputs[1], index_coordinates(types[1].shape, at, at[2]));
+            return row < types[0].shape.rows() ? *word_at(*inputs[0], {0, 0, row, at[3]}) : 0;
+        }
+        default: {
+            const ElementSource source = copy_source(node, types, at);
+            return *word_at(*inputs[source.operand], source.at);
+        }
+    }
+}
+
+MicroState single_step(const Kernels& kernels, const Node& node, std::span<const OperandType> types, Inputs inputs,
+                       const Extent& out) {
+    MicroState state = initial_micro_state(node);
+    for (std::size_t row = 0; row < out.rows; ++row) {
+        std::uint32_t* target = &state.accumulators[0][row * kTileSide];
+        Coordinates at = out.at;
+        at[2] += row;
+        if (node.op != Op::elementwise) {
+            for (std::size_t column = 0; column < out.columns; ++column, ++at[3])
+                target[column] = copied_word(node, types, inputs, at);
+            continue;
+        }
+        std::array<const std::uint32_t*, kMaxInputs> first{};
+        std::array<std::size_t, kMaxInputs> step{};
+        for (std::uint32_t i = 0; i < inputs.size(); ++i) {
+            first[i] = word_at(*inputs[i], elementwise_source(types[i].shape, i, at).at);
+            step[i] = types[i].shape.columns() == 1 ? 0 : 1;
+        }
+        kernels.elementwise(node.element, out.columns, first[0], step[0], first[1], step[1], first[2], step[2],
+                            node.immediate, target);
+    }
+    return state;
+}
+
+}  // namespace
+
+std::vector<MicroState> micro_trace(const Node& node, std::span<const Tensor* const> inputs, std::uint64_t tile) {
+    std::vector<OperandType> types;
+    for (const Tensor* input : inputs) types.push_back({input->dtype, input->shape});
+    if (node.op == Op::slot || node.op == Op::data || node.op == Op::seed || !check_operands(node, types))
+        return {MicroState{std::vector<Tile>(accumulator_count(node), Tile{})}};
+    const Kernels& kernels = arith::kernels(arith::best_backend());
+    const Extent out = extent_of(node.shape, tile);
+    switch (node.op) {
+        case Op::matmul:
+            return matmul_trace(kernels, node, inputs, out);
+        case Op::sum_last:
+        case Op::max_last:
+            return reduction_trace(kernels, node, *inputs[0], out);
+        case Op::sum_rows:
+        case Op::scatter_add_rows:
+            return row_sum_trace(kernels, node, inputs, out);
+        default:
+            return {single_step(kernels, node, types, inputs, out)};
+    }
+}
+
+}  // namespace quern::vm::tensor
