@@ -38,8 +38,8 @@ public:
 
     // System steps that come before the transactions (beacon record). Call once.
     void begin();
-    // Executes one transaction. A result code in a band that does not pay (malformed, refused, retry) leaves the overlay
-    // unchanged and the transaction must not be in the block; else a receipt is appended.
+    // Executes one transaction. A result code in a band that does not pay (malformed, refused, retry) leaves the
+    // overlay unchanged and the transaction must not be in the block; else a receipt is appended.
     [[nodiscard]] Result apply(const types::RecoveredTransaction& tx);
     // System steps after the transactions; invariants when params.check_invariants. Error exec.invariant_broken.
     [[nodiscard]] Status finish();

@@ -28,10 +28,18 @@ struct Result {
 };
 
 [[nodiscard]] inline Result ok() { return {}; }
-[[nodiscard]] inline Result failed(std::string_view name, std::string detail = {}) { return {Band::failed, name, std::move(detail)}; }
+[[nodiscard]] inline Result failed(std::string_view name, std::string detail = {}) {
+    return {Band::failed, name, std::move(detail)};
+}
 [[nodiscard]] inline Result failed(const Error& error) { return {Band::failed, error.name, error.detail}; }
-[[nodiscard]] inline Result retry(std::string_view name, std::string detail = {}) { return {Band::retry, name, std::move(detail)}; }
-[[nodiscard]] inline Result refused(std::string_view name, std::string detail = {}) { return {Band::refused, name, std::move(detail)}; }
-[[nodiscard]] inline Result malformed(std::string_view name, std::string detail = {}) { return {Band::malformed, name, std::move(detail)}; }
+[[nodiscard]] inline Result retry(std::string_view name, std::string detail = {}) {
+    return {Band::retry, name, std::move(detail)};
+}
+[[nodiscard]] inline Result refused(std::string_view name, std::string detail = {}) {
+    return {Band::refused, name, std::move(detail)};
+}
+[[nodiscard]] inline Result malformed(std::string_view name, std::string detail = {}) {
+    return {Band::malformed, name, std::move(detail)};
+}
 
 }  // namespace quern::chain::exec

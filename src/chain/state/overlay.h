@@ -60,6 +60,9 @@ public:
     [[nodiscard]] std::size_t snapshot() const { return journal_.size(); }
     void revert_to(std::size_t point);
     [[nodiscard]] std::vector<types::Log> take_logs();
+    // Number of different native objects written since that point: what execution charges for.
+    [[nodiscard]] std::size_t native_writes_since(std::size_t point) const;
+    [[nodiscard]] const StateReader& base() const { return base_; }
 
     // What was written, in key order: for roots and the flat tables.
     [[nodiscard]] const std::map<types::Address, Account>& changed_accounts() const { return accounts_; }
@@ -82,7 +85,8 @@ public:
     }
 
 private:
-    struct Undo;
+    void write_native(Bytes key, std::optional<Bytes> value);
+
     const StateReader& base_;
     std::map<types::Address, Account> accounts_;
     std::map<std::pair<types::Address, Hash32>, Hash32> storage_;

@@ -34,6 +34,14 @@ struct Globals {
     }
 };
 
+struct BeaconObject {
+    Hash32 value;
+    template <class V>
+    void fields(V& v) {
+        v("value", value);
+    }
+};
+
 struct ValidatorObject {
     Address address;
     Bytes public_key;  // 64 bytes
@@ -55,10 +63,11 @@ struct RoleBond {
     Uint256 locked;  // answers for open work; cannot be unbonded
     std::vector<UnbondingEntry> unbonding;
     std::uint64_t faults = 0;  // times slashed
+    std::uint64_t since = 0;   // height of the last increase: draws count only bonds that are older than their anchor
     template <class V>
     void fields(V& v) {
         v("address", address), v("role", role), v("bonded", bonded), v("locked", locked), v("unbonding", unbonding);
-        v("faults", faults);
+        v("faults", faults), v("since", since);
     }
 };
 
@@ -84,8 +93,9 @@ struct TaskBid {
     Address bidder;
     Uint256 price;
     std::uint64_t height = 0;
+    Uint256 weight;  // the bidder's bond at that time: weighs near ties
     template <class V>
-    void fields(V& v) { v("bidder", bidder), v("price", price), v("height", height); }
+    void fields(V& v) { v("bidder", bidder), v("price", price), v("height", height), v("weight", weight); }
 };
 struct VerifierReport {
     Address verifier;
@@ -150,6 +160,9 @@ struct Task {
     Hash32 history_content;
     Hash32 final_root;
     std::uint64_t proved_at = 0;
+    std::uint64_t draw_at = 0;   // height that anchors the draw of verifiers; its beacon comes kBeaconDelay later
+    std::uint64_t draws = 0;     // draws of verifiers in this round
+    std::uint64_t challenge_until = 0;  // challenges may be committed below this height; 0 before the window opens
     Hash32 verify_beacon;  // draws verifiers, segments and probes
     std::vector<VerifierReport> reports;
     std::vector<std::uint64_t> disputes;  // all, in order
@@ -166,6 +179,7 @@ struct Task {
         v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content);
         v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root);
         v("historyContent", history_content), v("finalRoot", final_root), v("provedAt", proved_at);
+        v("drawAt", draw_at), v("draws", draws), v("challengeUntil", challenge_until);
         v("verifyBeacon", verify_beacon), v("reports", reports), v("disputes", disputes);
         v("openDisputes", open_disputes), v("payments", payments), v("slashes", slashes), v("barred", barred);
     }
@@ -195,6 +209,7 @@ struct Dispute {
     Uint256 rival_locked;
     std::uint64_t opened_at = 0;
     std::uint64_t closed_at = 0;
+    std::uint64_t deadline = 0;  // first height at which a tick decides it, if nobody moves; 0 when closed
     Bytes game;  // RLP of compute::core::Game
     std::uint64_t rounds = 0;  // accepted moves
     std::uint64_t bytes = 0;   // their payload bytes
@@ -207,7 +222,7 @@ struct Dispute {
     void fields(V& v) {
         v("id", id), v("task", task), v("target", target), v("defender", defender), v("rival", rival);
         v("rivalRole", rival_role), v("defenderLocked", defender_locked), v("rivalLocked", rival_locked);
-        v("openedAt", opened_at), v("closedAt", closed_at), v("game", game), v("rounds", rounds), v("bytes", bytes);
+        v("openedAt", opened_at), v("closedAt", closed_at), v("deadline", deadline), v("game", game), v("rounds", rounds), v("bytes", bytes);
         v("gas", gas), v("leafOp", leaf_op), v("leafExecuted", leaf_executed), v("winner", winner), v("reason", reason);
     }
 };

@@ -1,0 +1,161 @@
+#include "chain/exec/block_executor.h"
+
+#include <algorithm>
+
+#include "chain/exec/fees.h"
+#include "chain/exec/handlers/context.h"
+#include "chain/exec/invariants/invariants.h"
+#include "chain/exec/tx_executor.h"
+
+namespace quern::chain::exec {
+namespace {
+
+void record_beacon(state::Overlay& overlay, const BlockContext& context) {
+    overlay.store(types::object_key(types::ObjectPrefix::beacon, context.number), types::BeaconObject{context.beacon});
+}
+
+Message message_of(const types::RecoveredTransaction& recovered) {
+    const auto& tx = recovered.tx;
+    Message message;
+    message.from = recovered.sender;
+    message.to = tx.to;
+    message.value = tx.value;
+    message.data = tx.data;
+    if (tx.type == types::TxType::native) message.native_kind = static_cast<types::NativeKind>(tx.native_kind);
+    message.gas = tx.gas_limit;
+    message.gas_charged = due_gas(tx);
+    message.gas_floor = types::floor_gas(tx);
+    return message;
+}
+
+}  // namespace
+
+struct BlockExecution::Impl {
+    const params::ChainParams& params;
+    state::Overlay& overlay;
+    BlockContext context;
+    ExecutionObserver* observer;
+    std::uint64_t gas_used = 0;
+    Uint256 base_fees;  // taken from senders, not yet in globals
+    std::vector<types::Receipt> receipts;
+};
+
+BlockExecution::BlockExecution(const params::ChainParams& params, state::Overlay& overlay, const BlockContext& context,
+                               ExecutionObserver* observer)
+    : impl_(std::make_shared<Impl>(Impl{params, overlay, context, observer, 0, {}, {}})) {}
+
+void BlockExecution::begin() {
+    auto& overlay = impl_->overlay;
+    record_beacon(overlay, impl_->context);
+    if (impl_->context.number >= params::kBeaconWindow) {
+        const Bytes old = types::object_key(types::ObjectPrefix::beacon, impl_->context.number - params::kBeaconWindow);
+        if (overlay.native(old)) overlay.erase_native(old);
+    }
+}
+
+Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
+    auto& [params, overlay, context, observer, gas_used, base_fees, receipts] = *impl_;
+    const auto& tx = recovered.tx;
+    if (auto result = check_stateless(params, recovered); !result.in_block()) return result;
+    if (context.gas_limit - gas_used < tx.gas_limit) return retry("gas limit reached");
+    if (tx.max_fee_per_gas < context.base_fee)
+        return retry("max fee per gas less than block base fee",
+                     "maxFeePerGas: " + tx.max_fee_per_gas.to_decimal() + " baseFee: " + context.base_fee.to_decimal());
+    if (auto result = check_account(overlay, recovered, true); !result.in_block()) return result;
+
+    const Uint256 price = types::effective_gas_price(tx, context.base_fee);
+    auto sender = overlay.account_or_empty(recovered.sender);
+    ++sender.nonce;
+    sender.balance -= price * Uint256(tx.gas_limit);
+    overlay.set_account(recovered.sender, sender);
+
+    auto outcome = run_message(params, overlay, context.number, message_of(recovered), observer);
+
+    sender = overlay.account_or_empty(recovered.sender);
+    sender.balance += price * Uint256(tx.gas_limit - outcome.gas_used);
+    overlay.set_account(recovered.sender, sender);
+    const Uint256 tip = (price - context.base_fee) * Uint256(outcome.gas_used);
+    if (!tip.is_zero()) {
+        auto beneficiary = overlay.account_or_empty(context.beneficiary);
+        beneficiary.balance += tip;
+        overlay.set_account(context.beneficiary, beneficiary);
+    }
+    base_fees += context.base_fee * Uint256(outcome.gas_used);
+    gas_used += outcome.gas_used;
+
+    types::Receipt receipt;
+    receipt.type = tx.type;
+    receipt.success = outcome.success;
+    receipt.cumulative_gas_used = gas_used;
+    receipt.logs = overlay.take_logs();
+    receipt.bloom = types::bloom_of(receipt.logs);
+    receipt.gas_used = outcome.gas_used;
+    receipt.effective_gas_price = price;
+    if (!outcome.success) receipt.failure = outcome.error.to_string();
+    receipts.push_back(std::move(receipt));
+    return outcome.success ? ok() : failed(outcome.error);
+}
+
+Status BlockExecution::finish() {
+    auto& impl = *impl_;
+    if (!impl.base_fees.is_zero()) {
+        QUERN_TRY(auto globals, handlers::load_globals(impl.overlay));
+        const auto split = split_base_fee(impl.base_fees);
+        globals.burned += split.burned;
+        globals.jackpot_vault += split.jackpot;
+        handlers::store_globals(impl.overlay, globals);
+        impl.base_fees = Uint256();
+    }
+    if (impl.params.check_invariants) return invariants::check_all(impl.overlay, impl.params, impl.context.number);
+    return {};
+}
+
+std::uint64_t BlockExecution::gas_used() const { return impl_->gas_used; }
+
+const std::vector<types::Receipt>& BlockExecution::receipts() const { return impl_->receipts; }
+
+Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay& overlay, const BlockContext& context,
+                              const CallRequest& call) {
+    if (!call.to) return fail("contract creation is not active yet");
+    if (!overlay.native(types::object_key(types::ObjectPrefix::beacon, context.number)))
+        record_beacon(overlay, context);
+
+    types::Transaction tx;
+    tx.type = types::TxType::dynamic_fee;
+    tx.to = call.to;
+    tx.value = call.value;
+    tx.data = call.data;
+    tx.gas_limit = call.gas_limit == 0 ? params.block_gas_limit : std::min(call.gas_limit, params.block_gas_limit);
+
+    if (!call.gas_price.is_zero()) {
+        const auto fee = checked_mul(call.gas_price, tx.gas_limit);
+        const auto needed = fee ? checked_add(*fee, call.value) : std::nullopt;
+        auto sender = overlay.account_or_empty(call.from);
+        if (!needed || sender.balance < *needed) return fail("insufficient funds", "for gas * price + value");
+        sender.balance -= *fee;
+        overlay.set_account(call.from, sender);
+    }
+    Message message;
+    message.from = call.from;
+    message.to = tx.to;
+    message.value = tx.value;
+    message.data = tx.data;
+    message.gas = tx.gas_limit;
+    message.gas_charged = types::intrinsic_gas(tx);
+    message.gas_floor = types::floor_gas(tx);
+    if (message.gas < std::max(message.gas_charged, message.gas_floor)) return fail("intrinsic gas too low");
+    auto outcome = run_message(params, overlay, context.number, message, nullptr);
+    return CallResult{outcome.success, outcome.gas_used, std::move(outcome.output),
+                      outcome.success ? std::string() : outcome.error.to_string()};
+}
+
+Result precheck(const params::ChainParams& params, const state::StateReader& state,
+                const types::RecoveredTransaction& tx, const Uint256& base_fee) {
+    if (auto result = check_stateless(params, tx); !result.in_block()) return result;
+    if (tx.tx.max_fee_per_gas < base_fee)
+        return retry("max fee per gas less than block base fee",
+                     "maxFeePerGas: " + tx.tx.max_fee_per_gas.to_decimal() + " baseFee: " + base_fee.to_decimal());
+    return check_account(state, tx, false);
+}
+
+}  // namespace quern::chain::exec

@@ -1,0 +1,131 @@
+#include "chain/exec/handlers/context.h"
+
+#include <algorithm>
+
+namespace quern::chain::exec::handlers {
+
+using types::object_key;
+using types::ObjectPrefix;
+
+Bytes bond_key(types::Role role, const types::Address& address) {
+    Bytes id{static_cast<std::uint8_t>(role)};
+    append(id, address);
+    return object_key(ObjectPrefix::role_bond, id);
+}
+
+Bytes challenge_prefix(std::uint64_t task) { return object_key(ObjectPrefix::challenge, task); }
+
+Bytes challenge_key(std::uint64_t task, const types::Address& challenger, const Hash32& commitment) {
+    Bytes key = challenge_prefix(task);
+    append(key, challenger);
+    append(key, commitment);
+    return key;
+}
+
+Expected<types::Globals> load_globals(const state::Overlay& state) {
+    QUERN_TRY(auto globals, state.load<types::Globals>(object_key(ObjectPrefix::globals)));
+    return globals.value_or(types::Globals{});
+}
+
+void store_globals(state::Overlay& state, const types::Globals& globals) {
+    state.store(object_key(ObjectPrefix::globals), globals);
+}
+
+Expected<types::RoleBond> load_bond(const state::Overlay& state, types::Role role, const types::Address& address) {
+    QUERN_TRY(auto bond, state.load<types::RoleBond>(bond_key(role, address)));
+    if (bond) return std::move(*bond);
+    types::RoleBond empty;
+    empty.address = address;
+    empty.role = role;
+    return empty;
+}
+
+void store_bond(state::Overlay& state, const types::RoleBond& bond) {
+    const Bytes key = bond_key(bond.role, bond.address);
+    if (bond.bonded.is_zero() && bond.locked.is_zero() && bond.unbonding.empty())
+        state.erase_native(key);
+    else
+        state.store(key, bond);
+}
+
+Expected<types::Task> load_task(const state::Overlay& state, std::uint64_t id) {
+    QUERN_TRY(auto task, state.load<types::Task>(object_key(ObjectPrefix::task, id)));
+    if (!task) return fail("task.unknown", std::to_string(id));
+    return std::move(*task);
+}
+
+void store_task(state::Overlay& state, const types::Task& task) {
+    state.store(object_key(ObjectPrefix::task, task.id), task);
+}
+
+Expected<types::Dispute> load_dispute(const state::Overlay& state, std::uint64_t id) {
+    QUERN_TRY(auto dispute, state.load<types::Dispute>(object_key(ObjectPrefix::dispute, id)));
+    if (!dispute) return fail("dispute.unknown", std::to_string(id));
+    return std::move(*dispute);
+}
+
+void store_dispute(state::Overlay& state, const types::Dispute& dispute) {
+    state.store(object_key(ObjectPrefix::dispute, dispute.id), dispute);
+}
+
+Expected<Hash32> beacon_at(const Context& context, std::uint64_t height) {
+    if (height > context.height) return fail("beacon.not_known", "height " + std::to_string(height));
+    const std::uint64_t late = context.height - height;
+    const std::uint64_t effective = height + late / params::kBeaconWindow * params::kBeaconWindow;
+    QUERN_TRY(const auto beacon, context.state.load<types::BeaconObject>(object_key(ObjectPrefix::beacon, effective)));
+    if (!beacon) return fail("beacon.not_known", "height " + std::to_string(effective));
+    return beacon->value;
+}
+
+Status take_from_account(Context& context, const types::Address& address, const Uint256& amount) {
+    auto account = context.state.account_or_empty(address);
+    const auto rest = checked_sub(account.balance, amount);
+    if (!rest)
+        return fail("account.insufficient_balance",
+                    "have " + account.balance.to_decimal() + ", need " + amount.to_decimal());
+    account.balance = *rest;
+    context.state.set_account(address, account);
+    return {};
+}
+
+void pay_account(Context& context, const types::Address& address, const Uint256& amount) {
+    if (amount.is_zero()) return;
+    auto account = context.state.account_or_empty(address);
+    account.balance += amount;  // the minted total fits 256 bits, so no balance overflows
+    context.state.set_account(address, account);
+}
+
+Status lock_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
+    QUERN_TRY(auto bond, load_bond(context.state, role, address));
+    if (free_part(bond) < amount)
+        return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + amount.to_decimal());
+    bond.locked += amount;
+    store_bond(context.state, bond);
+    return {};
+}
+
+Status unlock_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
+    if (amount.is_zero()) return {};
+    QUERN_TRY(auto bond, load_bond(context.state, role, address));
+    if (bond.locked < amount) return fail("bond.not_locked");
+    bond.locked -= amount;
+    store_bond(context.state, bond);
+    return {};
+}
+
+Status seize_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
+    if (amount.is_zero()) return {};
+    QUERN_TRY(auto bond, load_bond(context.state, role, address));
+    if (bond.locked < amount || bond.bonded < amount) return fail("bond.not_locked");
+    bond.locked -= amount;
+    bond.bonded -= amount;
+    ++bond.faults;
+    store_bond(context.state, bond);
+    return {};
+}
+
+Uint256 percent_of(const Uint256& amount, std::uint64_t percent) {
+    return mul_div(amount, percent, 100).value_or(amount);
+}
+
+}  // namespace quern::chain::exec::handlers

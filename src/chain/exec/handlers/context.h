@@ -1,0 +1,70 @@
+// What a native handler works with, and the money and object helpers that all of them share. A handler changes state
+// only through these, so that each grain and each lock is accounted for. Used inside chain/exec, by one thread.
+#pragma once
+
+#include "chain/exec/block_executor.h"
+#include "chain/types/abi.h"
+
+namespace quern::chain::exec::handlers {
+
+struct Context {
+    const params::ChainParams& params;
+    state::Overlay& state;
+    std::uint64_t height = 0;
+    types::Address sender;
+    std::uint64_t payload_bytes = 0;  // of the running transaction's payload
+    std::uint64_t gas = 0;            // charged to it before touched objects
+    ExecutionObserver* observer = nullptr;
+
+    [[nodiscard]] const params::MarketParams& market() const { return params.market; }
+};
+
+// --- Objects ---------------------------------------------------------------------------------------------------------
+[[nodiscard]] Bytes bond_key(types::Role role, const types::Address& address);
+[[nodiscard]] Bytes challenge_key(std::uint64_t task, const types::Address& challenger, const Hash32& commitment);
+// Every commitment of a task starts with this.
+[[nodiscard]] Bytes challenge_prefix(std::uint64_t task);
+
+[[nodiscard]] Expected<types::Globals> load_globals(const state::Overlay& state);
+void store_globals(state::Overlay& state, const types::Globals& globals);
+// An address without a bond has an empty one.
+[[nodiscard]] Expected<types::RoleBond> load_bond(const state::Overlay& state, types::Role role,
+                                                  const types::Address& address);
+void store_bond(state::Overlay& state, const types::RoleBond& bond);  // erases an empty one
+[[nodiscard]] inline Uint256 free_part(const types::RoleBond& bond) { return bond.bonded - bond.locked; }
+// Error task.unknown.
+[[nodiscard]] Expected<types::Task> load_task(const state::Overlay& state, std::uint64_t id);
+void store_task(state::Overlay& state, const types::Task& task);
+// Error dispute.unknown.
+[[nodiscard]] Expected<types::Dispute> load_dispute(const state::Overlay& state, std::uint64_t id);
+void store_dispute(state::Overlay& state, const types::Dispute& dispute);
+
+// --- Randomness ------------------------------------------------------------------------------------------------------
+// The beacon that a draw anchored at `height` uses. Beacons older than the window are gone; a draw that was left so
+// long uses the newest height that is a multiple of the window later, so that nobody gains a choice by waiting a block.
+// Error beacon.not_known while `height` is not reached.
+[[nodiscard]] Expected<Hash32> beacon_at(const Context& context, std::uint64_t height);
+
+// --- Money -----------------------------------------------------------------------------------------------------------
+// Error account.insufficient_balance.
+[[nodiscard]] Status take_from_account(Context& context, const types::Address& address, const Uint256& amount);
+void pay_account(Context& context, const types::Address& address, const Uint256& amount);
+
+// Error bond.insufficient when the free part is smaller.
+[[nodiscard]] Status lock_bond(Context& context, types::Role role, const types::Address& address,
+                               const Uint256& amount);
+[[nodiscard]] Status unlock_bond(Context& context, types::Role role, const types::Address& address,
+                                 const Uint256& amount);
+// Takes `amount` out of the locked part; the caller distributes it.
+[[nodiscard]] Status seize_bond(Context& context, types::Role role, const types::Address& address,
+                                const Uint256& amount);
+
+// percent of amount, rounded down. percent <= 100 (params are checked at genesis).
+[[nodiscard]] Uint256 percent_of(const Uint256& amount, std::uint64_t percent);
+
+template <types::Record Event>
+void emit(Context& context, types::KindGroup group, const Event& event) {
+    context.state.add_log(types::abi::event_log(types::group_address(group), event));
+}
+
+}  // namespace quern::chain::exec::handlers

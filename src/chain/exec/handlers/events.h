@@ -1,0 +1,220 @@
+// The events of native changes: one ABI log from the reserved address of the group that changed, so that ordinary
+// clients can follow the market with eth_getLogs. The first kIndexed fields are topics. Plain values.
+#pragma once
+
+#include "chain/types/native_objects.h"
+
+namespace quern::chain::exec::events {
+
+struct BondChanged {  // roles
+    static constexpr const char* kEvent = "BondChanged";
+    static constexpr std::size_t kIndexed = 1;
+    types::Address account;
+    types::Role role = types::Role::solver;
+    Uint256 bonded;
+    Uint256 unbonding;
+    template <class V>
+    void fields(V& v) {
+        v("account", account), v("role", role), v("bonded", bonded), v("unbonding", unbonding);
+    }
+};
+
+struct Slashed {  // roles
+    static constexpr const char* kEvent = "Slashed";
+    static constexpr std::size_t kIndexed = 1;
+    types::Address account;
+    types::Role role = types::Role::solver;
+    Uint256 amount;
+    std::string reason;
+    template <class V>
+    void fields(V& v) {
+        v("account", account), v("role", role), v("amount", amount), v("reason", reason);
+    }
+};
+
+struct TaskSubmitted {  // tasks
+    static constexpr const char* kEvent = "TaskSubmitted";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address submitter;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("submitter", submitter);
+    }
+};
+
+struct TaskStateChanged {  // tasks
+    static constexpr const char* kEvent = "TaskStateChanged";
+    static constexpr std::size_t kIndexed = 1;
+    std::uint64_t task = 0;
+    types::TaskState from = types::TaskState::open;
+    types::TaskState to = types::TaskState::open;
+    std::string reason;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("from", from), v("to", to), v("reason", reason);
+    }
+};
+
+struct TaskDeleted {  // tasks
+    static constexpr const char* kEvent = "TaskDeleted";
+    static constexpr std::size_t kIndexed = 1;
+    std::uint64_t task = 0;
+    template <class V>
+    void fields(V& v) {
+        v("task", task);
+    }
+};
+
+struct BidPlaced {  // tasks
+    static constexpr const char* kEvent = "BidPlaced";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address bidder;
+    Uint256 price;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("bidder", bidder), v("price", price);
+    }
+};
+
+struct SolverAssigned {  // tasks
+    static constexpr const char* kEvent = "SolverAssigned";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address solver;
+    Uint256 price;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("solver", solver), v("price", price);
+    }
+};
+
+struct CheckpointPosted {  // tasks
+    static constexpr const char* kEvent = "CheckpointPosted";
+    static constexpr std::size_t kIndexed = 1;
+    std::uint64_t task = 0;
+    std::uint64_t step = 0;
+    Hash32 state_root;
+    std::uint32_t loss = 0;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("step", step), v("stateRoot", state_root), v("loss", loss);
+    }
+};
+
+struct Paid {  // tasks
+    static constexpr const char* kEvent = "Paid";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address to;
+    Uint256 amount;
+    std::string reason;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("to", to), v("amount", amount), v("reason", reason);
+    }
+};
+
+struct VerifierDrawn {  // verification
+    static constexpr const char* kEvent = "VerifierDrawn";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address verifier;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("verifier", verifier);
+    }
+};
+
+struct CustodyReceived {  // verification
+    static constexpr const char* kEvent = "CustodyReceived";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address verifier;
+    bool data_ok = false;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("verifier", verifier), v("dataOk", data_ok);
+    }
+};
+
+struct ReportCommitted {  // verification
+    static constexpr const char* kEvent = "ReportCommitted";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address verifier;
+    Hash32 commitment;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("verifier", verifier), v("commitment", commitment);
+    }
+};
+
+struct ReportRevealed {  // verification
+    static constexpr const char* kEvent = "ReportRevealed";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address verifier;
+    bool pass = false;
+    Hash32 rival_root;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("verifier", verifier), v("pass", pass), v("rivalRoot", rival_root);
+    }
+};
+
+struct ChallengeCommitted {  // disputes
+    static constexpr const char* kEvent = "ChallengeCommitted";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address challenger;
+    Hash32 commitment;
+    Uint256 stake;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("challenger", challenger), v("commitment", commitment), v("stake", stake);
+    }
+};
+
+struct DisputeOpened {  // disputes
+    static constexpr const char* kEvent = "DisputeOpened";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t dispute = 0;
+    std::uint64_t task = 0;
+    std::uint32_t target = 0;
+    types::Address defender;
+    types::Address rival;
+    template <class V>
+    void fields(V& v) {
+        v("dispute", dispute), v("task", task), v("target", target), v("defender", defender), v("rival", rival);
+    }
+};
+
+struct DisputeMoved {  // disputes
+    static constexpr const char* kEvent = "DisputeMoved";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t dispute = 0;
+    types::Address mover;
+    std::uint8_t phase = 0;  // after the move
+    std::uint64_t round = 0;
+    template <class V>
+    void fields(V& v) {
+        v("dispute", dispute), v("mover", mover), v("phase", phase), v("round", round);
+    }
+};
+
+struct DisputeClosed {  // disputes
+    static constexpr const char* kEvent = "DisputeClosed";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t dispute = 0;
+    std::uint64_t task = 0;
+    types::DisputeWinner winner = types::DisputeWinner::none;
+    std::string reason;
+    template <class V>
+    void fields(V& v) {
+        v("dispute", dispute), v("task", task), v("winner", winner), v("reason", reason);
+    }
+};
+
+}  // namespace quern::chain::exec::events

@@ -1,0 +1,98 @@
+// bond, unbond, withdraw: stakes that answer for a role. A bond's locked part backs open work; the free part can be
+// unbonded and is paid out after the unbonding period.
+#include "chain/exec/handlers/events.h"
+#include "chain/exec/handlers/handler.h"
+
+namespace quern::chain::exec::handlers {
+namespace {
+
+using types::NativeKind;
+
+constexpr std::size_t kMaxUnbondingEntries = 16;
+
+Status check_role(types::Role role) {
+    if (role < types::Role::solver || role > types::Role::relay) return fail("bond.unknown_role");
+    return {};
+}
+
+void announce(Context& context, const types::RoleBond& bond) {
+    Uint256 unbonding;
+    for (const auto& entry : bond.unbonding) unbonding += entry.amount;
+    emit(context, types::KindGroup::roles, events::BondChanged{bond.address, bond.role, bond.bonded, unbonding});
+}
+
+}  // namespace
+
+Status Handler<NativeKind::bond>::check_form(const params::MarketParams&, const types::BondPayload& data) {
+    QUERN_CHECK(check_role(data.role));
+    if (data.amount.is_zero()) return fail("bond.zero_amount");
+    return {};
+}
+
+Status Handler<NativeKind::bond>::check_state(const Context& context, const types::BondPayload& data) {
+    if (context.state.account_or_empty(context.sender).balance < data.amount)
+        return fail("account.insufficient_balance");
+    return {};
+}
+
+Status Handler<NativeKind::bond>::apply(Context& context, const types::BondPayload& data) {
+    QUERN_CHECK(take_from_account(context, context.sender, data.amount));
+    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
+    bond.bonded += data.amount;
+    bond.since = context.height;
+    store_bond(context.state, bond);
+    announce(context, bond);
+    return {};
+}
+
+Status Handler<NativeKind::unbond>::check_form(const params::MarketParams&, const types::UnbondPayload& data) {
+    QUERN_CHECK(check_role(data.role));
+    if (data.amount.is_zero()) return fail("bond.zero_amount");
+    return {};
+}
+
+Status Handler<NativeKind::unbond>::check_state(const Context& context, const types::UnbondPayload& data) {
+    QUERN_TRY(const auto bond, load_bond(context.state, data.role, context.sender));
+    if (free_part(bond) < data.amount)
+        return fail("bond.insufficient",
+                    "free " + free_part(bond).to_decimal() + ", asked " + data.amount.to_decimal());
+    if (bond.unbonding.size() >= kMaxUnbondingEntries) return fail("bond.too_many_unbondings", "withdraw first");
+    return {};
+}
+
+Status Handler<NativeKind::unbond>::apply(Context& context, const types::UnbondPayload& data) {
+    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
+    bond.bonded -= data.amount;
+    bond.unbonding.push_back({data.amount, context.height + context.market().unbonding_blocks});
+    store_bond(context.state, bond);
+    announce(context, bond);
+    return {};
+}
+
+Status Handler<NativeKind::withdraw>::check_form(const params::MarketParams&, const types::WithdrawPayload& data) {
+    return check_role(data.role);
+}
+
+Status Handler<NativeKind::withdraw>::check_state(const Context& context, const types::WithdrawPayload& data) {
+    QUERN_TRY(const auto bond, load_bond(context.state, data.role, context.sender));
+    for (const auto& entry : bond.unbonding)
+        if (entry.matures_at <= context.height) return {};
+    return fail("bond.nothing_to_withdraw");
+}
+
+Status Handler<NativeKind::withdraw>::apply(Context& context, const types::WithdrawPayload& data) {
+    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
+    std::vector<types::UnbondingEntry> waiting;
+    for (const auto& entry : bond.unbonding) {
+        if (entry.matures_at <= context.height)
+            pay_account(context, context.sender, entry.amount);
+        else
+            waiting.push_back(entry);
+    }
+    bond.unbonding = std::move(waiting);
+    store_bond(context.state, bond);
+    announce(context, bond);
+    return {};
+}
+
+}  // namespace quern::chain::exec::handlers

@@ -1,0 +1,27 @@
+// What must hold after every block whatever the transactions were. Each check compares what a block changed with what
+// was there before, so its cost is that of the block; by induction from genesis the whole state holds. Run by
+// BlockExecution::finish when params.check_invariants, and by tests. Pure; thread-safe.
+#pragma once
+
+#include "chain/params/params.h"
+#include "chain/state/overlay.h"
+
+namespace quern::chain::exec::invariants {
+
+// Accounts + bonds (bonded and unbonding) + stakes + escrows + vaults + burned = minted. Error invariant.supply.
+[[nodiscard]] Status check_supply(const state::Overlay& state);
+// Each bond covers its locks, and all locks together are those of tasks, challenges and open disputes. Errors
+// invariant.bond_locks, invariant.lock_sum.
+[[nodiscard]] Status check_bonds(const state::Overlay& state);
+// A live task's escrow covers what it may have to pay; a final one holds its storage deposit alone. Error
+// invariant.escrow.
+[[nodiscard]] Status check_escrow(const state::Overlay& state, const params::MarketParams& market);
+// Every live task has a deadline within reach, and counts its open disputes right; every open dispute has a deadline.
+// Errors invariant.no_exit, invariant.open_disputes.
+[[nodiscard]] Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& market,
+                                            std::uint64_t height);
+
+// All of them. Error exec.invariant_broken, naming the first.
+[[nodiscard]] Status check_all(const state::Overlay& state, const params::ChainParams& params, std::uint64_t height);
+
+}  // namespace quern::chain::exec::invariants

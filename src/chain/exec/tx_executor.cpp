@@ -1,0 +1,154 @@
+#include "chain/exec/tx_executor.h"
+
+#include <algorithm>
+
+#include "chain/exec/handlers/handler.h"
+#include "chain/types/transaction_rules.h"
+
+namespace quern::chain::exec {
+namespace {
+
+using types::Transaction;
+using types::TxType;
+
+std::uint64_t payload_gas(types::NativeKind kind, std::size_t payload_bytes) {
+    const auto price = params::native_gas(kind);
+    return price.fixed + price.per_byte * payload_bytes;  // payloads are bounded by kMaxTransactionBytes
+}
+
+// Names that wallets match on, for errors of the types module.
+Result from_form_error(const Error& error) {
+    if (error.name == "tx.wrong_chain_id") return malformed("invalid chain id for signer", error.detail);
+    if (error.name == "tx.priority_fee_above_max_fee")
+        return malformed("max priority fee per gas higher than max fee per gas");
+    return malformed(error.name, error.detail);
+}
+
+Status transfer(state::Overlay& overlay, const types::Address& from, const types::Address& to, const Uint256& value) {
+    if (value.is_zero()) return {};
+    auto payer = overlay.account_or_empty(from);
+    const auto rest = checked_sub(payer.balance, value);
+    if (!rest) return fail("insufficient funds", "for transfer");
+    payer.balance = *rest;
+    overlay.set_account(from, payer);
+    auto payee = overlay.account_or_empty(to);
+    payee.balance += value;
+    overlay.set_account(to, payee);
+    return {};
+}
+
+class MessageRun {
+public:
+    MessageRun(const params::ChainParams& params, state::Overlay& overlay, std::uint64_t height, const Message& message,
+               ExecutionObserver* observer)
+        : params_(params),
+          overlay_(overlay),
+          height_(height),
+          message_(message),
+          observer_(observer),
+          gas_(message.gas_charged) {}
+
+    Outcome run() {
+        const std::size_t start = overlay_.snapshot();
+        Status status;
+        if (gas_ > message_.gas)
+            status = fail("out of gas");
+        else if (message_.native_kind)
+            status = native(*message_.native_kind, message_.data, false);
+        else if (const auto group = types::group_at(*message_.to))
+            status = reserved_call(*group);
+        else
+            status = transfer(overlay_, message_.from, *message_.to, message_.value);
+
+        Outcome outcome;
+        outcome.success = status.has_value();
+        if (!status) {
+            overlay_.revert_to(start);
+            outcome.error = status.error();
+            if (status.error().name == "out of gas")
+                gas_ = message_.gas;
+            else
+                outcome.output = types::abi::encode_error(outcome.error.to_string());
+        }
+        outcome.gas_used = std::min(std::max(gas_, message_.gas_floor), message_.gas);
+        return outcome;
+    }
+
+private:
+    Status charge(std::uint64_t amount) {
+        if (message_.gas - gas_ < amount) return fail("out of gas");
+        gas_ += amount;
+        return {};
+    }
+
+    Status reserved_call(types::KindGroup group) {
+        if (!message_.value.is_zero()) return fail("native.value_not_zero");
+        QUERN_TRY(const auto call, types::abi::decode_call(group, message_.data));
+        return native(call.kind, call.payload, true);
+    }
+
+    Status native(types::NativeKind kind, BytesView payload, bool charge_payload) {
+        if (charge_payload) QUERN_CHECK(charge(payload_gas(kind, payload.size())));
+        const std::size_t start = overlay_.snapshot();
+        handlers::Context context{params_, overlay_, height_, message_.from, payload.size(), gas_, observer_};
+        QUERN_CHECK(handlers::run_native(context, kind, payload));
+        return charge(params::kNativeGasPerObject * overlay_.native_writes_since(start));
+    }
+
+    const params::ChainParams& params_;
+    state::Overlay& overlay_;
+    std::uint64_t height_;
+    const Message& message_;
+    ExecutionObserver* observer_;
+    std::uint64_t gas_;
+};
+
+}  // namespace
+
+std::uint64_t due_gas(const Transaction& tx) {
+    std::uint64_t gas = types::intrinsic_gas(tx);
+    if (tx.type == TxType::native)
+        if (const auto* kind = types::find_kind(tx.native_kind)) gas += payload_gas(kind->kind, tx.data.size());
+    return gas;
+}
+
+Result check_stateless(const params::ChainParams& params, const types::RecoveredTransaction& recovered) {
+    const Transaction& tx = recovered.tx;
+    if (tx.type == TxType::set_code) return refused("set_code.not_active", "delegations need the EVM");
+    if (tx.type != TxType::native && !tx.to) return refused("contract creation is not active yet");
+    if (const auto form = types::check_form(tx, params.chain_id); !form) return from_form_error(form.error());
+    if (tx.gas_limit > params.block_gas_limit) return refused("exceeds block gas limit");
+    const std::uint64_t needed = std::max(due_gas(tx), types::floor_gas(tx));
+    if (tx.gas_limit < needed)
+        return refused("intrinsic gas too low",
+                       "have " + std::to_string(tx.gas_limit) + ", want " + std::to_string(needed));
+    if (tx.type == TxType::native)
+        if (const auto form = handlers::check_native_form(params.market, tx.native_kind, tx.data); !form)
+            return malformed(form.error().name, form.error().detail);
+    return ok();
+}
+
+Result check_account(const state::StateReader& state, const types::RecoveredTransaction& recovered, bool exact_nonce) {
+    const Transaction& tx = recovered.tx;
+    const auto account = state.account(recovered.sender).value_or(state::empty_account());
+    const auto nonces = [&] {
+        return "address " + to_hex0x(recovered.sender) + ", tx: " + std::to_string(tx.nonce) +
+               " state: " + std::to_string(account.nonce);
+    };
+    if (tx.nonce < account.nonce) return refused("nonce too low", nonces());
+    if (exact_nonce && tx.nonce > account.nonce) return retry("nonce too high", nonces());
+    if (account.code_hash != state::empty_account().code_hash) return refused("sender not an eoa");  // EIP-3607
+    const Uint256 needed = tx.max_fee_per_gas * Uint256(tx.gas_limit) + tx.value;  // check_form excluded overflow
+    if (account.balance < needed)
+        return refused("insufficient funds", "for gas * price + value: address " + to_hex0x(recovered.sender) +
+                                                 " have " + account.balance.to_decimal() + " want " +
+                                                 needed.to_decimal());
+    return ok();
+}
+
+Outcome run_message(const params::ChainParams& params, state::Overlay& overlay, std::uint64_t height,
+                    const Message& message, ExecutionObserver* observer) {
+    return MessageRun(params, overlay, height, message, observer).run();
+}
+
+}  // namespace quern::chain::exec
