@@ -1,0 +1,112 @@
+// quern-worker: the attached compute module. Bids and trains (solver), replays and reports (verifier), watches and
+// challenges (whistleblower), talking to one node over JSON-RPC and its content store.
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+
+#include "base/args.h"
+#include "base/http_client.h"
+#include "base/log.h"
+#include "compute/worker/worker.h"
+#include "crypto/key_file.h"
+#include "quern_version.h"
+
+namespace {
+
+using namespace quern;
+namespace arith = vm::tensor::arith;
+
+std::atomic<bool> stop_requested{false};
+
+void request_stop(int) { stop_requested = true; }
+
+int complain(const Error& error) {
+    std::fprintf(stderr, "quern-worker: %s\n", error.to_string().c_str());
+    return 1;
+}
+
+Expected<arith::Backend> backend_named(const std::string& name) {
+    if (name == "auto") return arith::best_backend();
+    for (const auto backend : arith::kBackends)
+        if (arith::name(backend) == name) {
+            if (!arith::available(backend)) return fail("worker.backend_unavailable", name);
+            return backend;
+        }
+    return fail("worker.unknown_backend", name + "; known: auto, soft, scalar, avx2, avx512");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    compute::worker::WorkerOptions options;
+    std::string node = "http://127.0.0.1:8545";
+    std::string key_file;
+    std::string password_file;
+    std::string bid_price;
+    std::string backend = "auto";
+    std::string fault;
+    log::Options logging;
+    bool no_ticks = false;
+
+    CLI::App app{"quern-worker: solver, verifier and whistleblower of the Quern compute market"};
+    app.set_version_flag("--version", std::string("quern-worker ") + QUERN_VERSION);
+    app.add_option("--node", node, "URL of the node's JSON-RPC port")->capture_default_str();
+    app.add_option("--datadir", options.datadir, "directory for training progress and sealed reports")->required();
+    app.add_option("--key", key_file, "keystore (Web3 Secret Storage) or file with a hexadecimal key, mode 600")
+        ->required();
+    app.add_option("--password-file", password_file, "file whose first line is the keystore's password");
+    app.add_flag("--solver", options.solver, "bid on tasks and train them");
+    app.add_flag("--verifier", options.verifier, "replay and report when drawn");
+    app.add_flag("--whistleblower", options.whistleblower, "replay every proof and challenge wrong ones");
+    app.add_option("--price", bid_price, "bid in grains per work unit (default: half of the task's cap)");
+    app.add_option("--max-memory-mib", options.max_memory_mib, "decline tasks that ask for more")
+        ->capture_default_str();
+    app.add_option("--threads", options.threads, "compute threads; 0: one per CPU")->capture_default_str();
+    app.add_option("--backend", backend, "auto, soft, scalar, avx2 or avx512; all give the same bits")
+        ->capture_default_str();
+    app.add_option("--poll-ms", options.poll_ms, "how often an idle worker looks at the chain")->capture_default_str();
+    app.add_flag("--no-ticks", no_ticks, "do not send market.tick for what is due");
+    app.add_option("--debug", logging.debug, "log categories shown at debug level, comma separated")->delimiter(',');
+    app.add_option("--logfile", logging.file, "also log to this file");
+#ifdef QUERN_TEST_FAULTS
+    app.add_option("--test-fault", fault,
+                   "test builds only: skip_work, wrong_update, flip_element, pass_without_work or "
+                   "false_accusation, each with an optional @STEP");
+#endif
+    try {
+        app.parse(arguments_for_cli11(argc, argv));
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error);
+    }
+
+    const auto url = http::parse_url(node);
+    if (!url) return complain(url.error());
+    options.node_host = url->host;
+    options.node_port = url->port;
+    options.ticks = !no_ticks;
+    if (!bid_price.empty()) {
+        const auto price = Uint256::from_decimal(bid_price);
+        if (!price) return complain(price.error());
+        options.bid_price = *price;
+    }
+    const auto chosen = backend_named(backend);
+    if (!chosen) return complain(chosen.error());
+    options.backend = *chosen;
+    if (!fault.empty()) {
+        const auto plan = compute::worker::parse_fault(fault);
+        if (!plan) return complain(plan.error());
+        options.fault = *plan;
+    }
+    if (const Status configured = log::configure(logging); !configured) return complain(configured.error());
+    auto key = crypto::load_key_file(key_file, password_file);
+    if (!key) return complain(key.error());
+
+    struct sigaction action {};
+    action.sa_handler = request_stop;
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    const Status status = compute::worker::run(options, std::move(*key), stop_requested);
+    log::flush();
+    return status ? 0 : complain(status.error());
+}

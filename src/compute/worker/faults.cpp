@@ -1,0 +1,105 @@
+#include "compute/worker/faults.h"
+
+#include <bit>
+#include <charconv>
+
+namespace quern::compute::worker {
+namespace {
+
+using vm::tensor::DType;
+using vm::tensor::Op;
+using vm::tensor::Program;
+using vm::tensor::State;
+using vm::tensor::Tensor;
+
+constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
+    {"skip_work", Fault::skip_work},
+    {"wrong_update", Fault::wrong_update},
+    {"flip_element", Fault::flip_element},
+    {"pass_without_work", Fault::pass_without_work},
+    {"false_accusation", Fault::false_accusation},
+};
+
+// The matmul whose output is altered: the middle one, so that a dispute has something to search.
+std::uint32_t middle_matmul(const Program& program) {
+    std::vector<std::uint32_t> matmuls;
+    for (std::uint32_t i = 0; i < program.nodes.size(); ++i)
+        if (program.nodes[i].op == Op::matmul) matmuls.push_back(i);
+    if (matmuls.empty()) return static_cast<std::uint32_t>(program.nodes.size() - 1);
+    return matmuls[matmuls.size() / 2];
+}
+
+Alteration flip_one_element(const Program& program) {
+    const std::uint32_t target = middle_matmul(program);
+    return [target](std::uint32_t node, Tensor& output) {
+        if (node == target) output.words[output.words.size() / 2] ^= 1U;
+    };
+}
+
+Alteration double_first_update(const Program& program, const State& before) {
+    for (std::size_t slot = 0; slot < program.slots.size(); ++slot) {
+        if ((program.slots[slot].flags & vm::tensor::kSlotParameter) == 0) continue;
+        const std::uint32_t target = program.slots[slot].update_node;
+        const Tensor& old = before[slot];
+        return [target, &old](std::uint32_t node, Tensor& output) {
+            if (node != target) return;
+            for (std::size_t i = 0; i < output.words.size(); ++i) {
+                const float updated = std::bit_cast<float>(output.words[i]);
+                output.words[i] =
+                    std::bit_cast<std::uint32_t>(updated + (updated - std::bit_cast<float>(old.words[i])));
+            }
+        };
+    }
+    return {};
+}
+
+Alteration freeze_tensors(const Program& program, const State& before) {
+    return [&program, &before](std::uint32_t node, Tensor& output) {
+        for (std::size_t slot = 0; slot < program.slots.size(); ++slot) {
+            const auto& spec = program.slots[slot];
+            if (spec.update_node == node && spec.dtype == DType::f32 && spec.shape.elements() > 1)
+                output.words = before[slot].words;
+        }
+    };
+}
+
+}  // namespace
+
+Expected<FaultPlan> parse_fault(std::string_view text) {
+    FaultPlan plan;
+    std::string_view name = text;
+    if (const auto at = text.find('@'); at != std::string_view::npos) {
+        name = text.substr(0, at);
+        const std::string_view number = text.substr(at + 1);
+        const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), plan.step);
+        if (error != std::errc{} || end != number.data() + number.size() || plan.step == 0)
+            return fail("fault.bad_step", std::string(number));
+    }
+    for (const auto& [known, fault] : kFaultNames)
+        if (known == name) {
+            plan.fault = fault;
+            return plan;
+        }
+    return fail("fault.unknown", std::string(name) + "; known: skip_work, wrong_update, flip_element, " +
+                                     "pass_without_work, false_accusation (each with an optional @STEP)");
+}
+
+Alteration alteration(const FaultPlan& plan, const Program& program, const State& before, std::uint64_t step,
+                      std::uint64_t steps) {
+    const std::uint64_t chosen = plan.step != 0 ? plan.step : steps / 2 + 1;
+    switch (plan.fault) {
+        case Fault::skip_work:
+            return step >= chosen ? freeze_tensors(program, before) : Alteration{};
+        case Fault::wrong_update:
+            return step == chosen ? double_first_update(program, before) : Alteration{};
+        case Fault::flip_element:
+        case Fault::false_accusation:
+            return step == chosen ? flip_one_element(program) : Alteration{};
+        case Fault::none:
+        case Fault::pass_without_work:
+            break;
+    }
+    return {};
+}
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,40 @@
+// Planted dishonesty for tests and the demo: what a cheating solver, verifier or accuser would claim. quern-worker has
+// the option -test-fault only in test builds (QUERN_TEST_FAULTS). Plain values.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "base/expected.h"
+#include "vm/tensor/executor.h"
+
+namespace quern::compute::worker {
+
+enum class Fault : std::uint8_t {
+    none,
+    skip_work,          // solver: from `step` to the end no parameter or moment moves, only the counters do
+    wrong_update,       // solver: in `step` the first parameter gets twice its update
+    flip_element,       // solver: in `step` the low bit of one element of one matmul's output is flipped
+    pass_without_work,  // verifier: reports PASS and invented probes without replaying
+    false_accusation,   // verifier or whistleblower: accuses correct work with a history altered at `step`
+};
+
+struct FaultPlan {
+    Fault fault = Fault::none;
+    std::uint64_t step = 0;  // 1..N; 0: the middle of the training
+
+    [[nodiscard]] bool solver_cheats() const {
+        return fault == Fault::skip_work || fault == Fault::wrong_update || fault == Fault::flip_element;
+    }
+};
+
+// "skip_work", "wrong_update@7", ... Errors: fault.unknown, fault.bad_step.
+[[nodiscard]] Expected<FaultPlan> parse_fault(std::string_view text);
+
+// How the plan changes the outputs of `step` (of `steps`), or an empty function when it leaves that step alone. A false
+// accuser's own history uses flip_element's change. `before` must outlive the function.
+using Alteration = std::function<void(std::uint32_t node, vm::tensor::Tensor& output)>;
+[[nodiscard]] Alteration alteration(const FaultPlan& plan, const vm::tensor::Program& program,
+                                    const vm::tensor::State& before, std::uint64_t step, std::uint64_t steps);
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,176 @@
+#include "compute/worker/node_client.h"
+
+#include <algorithm>
+
+#include "chain/types/json_codec.h"
+#include "crypto/content_id.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using chain::types::Address;
+
+constexpr std::uint64_t kPage = 100;  // tasks asked for at a time
+constexpr unsigned kOk = 200;
+constexpr unsigned kNotFound = 404;
+
+std::string content_path(const Hash32& id) { return "/content/" + to_hex(id); }
+
+Expected<Uint256> quantity(const json::Value& value) {
+    QUERN_TRY(const std::string_view text, value.as_string());
+    return Uint256::from_hex_quantity(text);
+}
+
+Expected<std::uint64_t> small_quantity(const json::Value& value) {
+    QUERN_TRY(const Uint256 number, quantity(value));
+    if (!number.fits_u64()) return fail("node.bad_answer", "number out of range");
+    return number.low_u64();
+}
+
+}  // namespace
+
+NodeClient::NodeClient(std::string host, std::uint16_t port) : http_(std::move(host), port) {}
+
+Expected<json::Value> NodeClient::call(std::string_view method, json::Value params) {
+    json::Value request = json::Value::object(
+        {{"jsonrpc", "2.0"}, {"id", next_id_++}, {"method", method}, {"params", std::move(params)}});
+    http::Request message;
+    message.method = "POST";
+    message.headers.push_back({"Content-Type", "application/json"});
+    message.body = request.dump();
+    QUERN_TRY(const http::Response response, http_.send(message));
+    json::Limits limits;
+    limits.max_bytes = std::size_t{64} << 20;
+    QUERN_TRY(json::Value answer, json::parse(response.body, limits));
+    if (const json::Value* error = answer.find("error"); error != nullptr && !error->is_null()) {
+        const auto text = error->get_string("message");
+        return fail("node.rpc_error", text ? std::string(*text) : error->dump());
+    }
+    const json::Value* result = answer.find("result");
+    if (result == nullptr) return fail("node.bad_answer", "neither result nor error");
+    return *result;
+}
+
+Expected<std::uint64_t> NodeClient::chain_id() {
+    QUERN_TRY(const json::Value value, call("eth_chainId", json::Value::array()));
+    return small_quantity(value);
+}
+
+Expected<std::uint64_t> NodeClient::block_number() {
+    QUERN_TRY(const json::Value value, call("eth_blockNumber", json::Value::array()));
+    return small_quantity(value);
+}
+
+Expected<Uint256> NodeClient::gas_price() {
+    QUERN_TRY(const json::Value value, call("eth_gasPrice", json::Value::array()));
+    return quantity(value);
+}
+
+Expected<std::uint64_t> NodeClient::pending_nonce(const Address& address) {
+    QUERN_TRY(const json::Value value,
+              call("eth_getTransactionCount", json::Value::array({to_hex0x(address), "pending"})));
+    return small_quantity(value);
+}
+
+Expected<Uint256> NodeClient::balance(const Address& address) {
+    QUERN_TRY(const json::Value value, call("eth_getBalance", json::Value::array({to_hex0x(address), "latest"})));
+    return quantity(value);
+}
+
+Expected<std::uint64_t> NodeClient::estimate_gas(const Address& from, const Address& to, BytesView data) {
+    json::Value request =
+        json::Value::object({{"from", to_hex0x(from)}, {"to", to_hex0x(to)}, {"data", to_hex0x(data)}});
+    QUERN_TRY(const json::Value value, call("eth_estimateGas", json::Value::array({std::move(request)})));
+    return small_quantity(value);
+}
+
+Expected<Hash32> NodeClient::send_raw(BytesView encoded) {
+    QUERN_TRY(const json::Value value, call("eth_sendRawTransaction", json::Value::array({to_hex0x(encoded)})));
+    QUERN_TRY(const std::string_view text, value.as_string());
+    return fixed_from_hex<32>(text);
+}
+
+Expected<std::optional<TransactionOutcome>> NodeClient::outcome(const Hash32& transaction) {
+    QUERN_TRY(const json::Value value, call("eth_getTransactionReceipt", json::Value::array({to_hex0x(transaction)})));
+    if (value.is_null()) return std::optional<TransactionOutcome>{};
+    TransactionOutcome result;
+    QUERN_TRY(const std::string_view status, value.get_string("status"));
+    result.success = status == "0x1";
+    QUERN_TRY(const json::Value* block, value.get("blockNumber"));
+    QUERN_TRY(result.block, small_quantity(*block));
+    if (const json::Value* extra = value.find("quern"); extra != nullptr)
+        if (const auto text = extra->get_string("failure")) result.failure = std::string(*text);
+    return std::optional<TransactionOutcome>(std::move(result));
+}
+
+Expected<std::vector<chain::types::Task>> NodeClient::live_tasks() {
+    std::vector<chain::types::Task> tasks;
+    std::uint64_t start = 1;
+    for (;;) {
+        json::Value params = json::Value::object({{"state", "live"}, {"start", start}, {"limit", kPage}});
+        QUERN_TRY(const json::Value page, call("task_list", std::move(params)));
+        QUERN_TRY(const auto items, page.get_array("tasks"));
+        for (const json::Value& item : items) {
+            chain::types::Task task;
+            QUERN_CHECK(chain::types::from_json(item, task));
+            start = std::max(start, task.id + 1);
+            tasks.push_back(std::move(task));
+        }
+        if (items.size() < kPage) return tasks;
+    }
+}
+
+Expected<chain::types::Task> NodeClient::task(std::uint64_t id) {
+    QUERN_TRY(const json::Value value, call("task_get", json::Value::array({id})));
+    chain::types::Task task;
+    QUERN_CHECK(chain::types::from_json(value, task));
+    return task;
+}
+
+Expected<chain::types::Dispute> NodeClient::dispute(std::uint64_t id) {
+    QUERN_TRY(const json::Value value, call("dispute_get", json::Value::array({id})));
+    chain::types::Dispute dispute;
+    QUERN_CHECK(chain::types::from_json(value, dispute));
+    return dispute;
+}
+
+Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_bytes) {
+    Bytes content;
+    http::Request request;
+    request.target = content_path(id);
+    const http::Sink sink = [&](BytesView piece) -> Status {
+        if (content.size() + piece.size() > max_bytes) return fail("content.too_large", to_hex(id));
+        append(content, piece);
+        return {};
+    };
+    QUERN_TRY(const http::Response response, http_.download(request, sink));
+    if (response.status == kNotFound) return fail("content.not_found", to_hex(id));
+    if (response.status != kOk) return fail("node.bad_answer", "content status " + std::to_string(response.status));
+    if (crypto::content_id_of(content) != id) return fail("content.id_mismatch", to_hex(id));
+    return content;
+}
+
+Expected<Hash32> NodeClient::put_content(BytesView content) {
+    const Hash32 id = crypto::content_id_of(content);
+    http::Request probe;
+    probe.method = "HEAD";
+    probe.target = content_path(id);
+    QUERN_TRY(const http::Response known, http_.send(probe));
+    if (known.status == kOk) return id;
+    http::Request request;
+    request.method = "PUT";
+    request.target = content_path(id);
+    std::size_t sent = 0;
+    const http::Source source = [&](std::span<std::uint8_t> buffer) -> Expected<std::size_t> {
+        const std::size_t take = std::min(buffer.size(), content.size() - sent);
+        std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(sent), take, buffer.begin());
+        sent += take;
+        return take;
+    };
+    QUERN_TRY(const http::Response response, http_.upload(request, content.size(), source));
+    if (!response.ok())
+        return fail("content.upload_refused", std::to_string(response.status) + " " + response.body.substr(0, 200));
+    return id;
+}
+
+}  // namespace quern::compute::worker

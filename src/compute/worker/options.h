@@ -1,0 +1,29 @@
+// What a worker is told on its command line, as plain data (quern_worker.cpp fills it; nothing below reads argv).
+#pragma once
+
+#include <string>
+
+#include "base/uint256.h"
+#include "compute/worker/faults.h"
+#include "vm/tensor/arith/kernels.h"
+
+namespace quern::compute::worker {
+
+struct WorkerOptions {
+    std::string node_host = "127.0.0.1";
+    std::uint16_t node_port = 8545;
+    std::string datadir;  // key-independent state: fetched contents, training progress, sealed verdicts
+    bool solver = false;
+    bool verifier = false;
+    bool whistleblower = false;
+    bool ticks = true;                    // send market.tick for tasks and disputes that are due
+    Uint256 bid_price = 0;                // grains per work unit; 0: half of the task's cap
+    std::uint64_t max_memory_mib = 4096;  // tasks that ask for more are not bid on
+    std::size_t threads = 0;              // 0: one per CPU
+    vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
+    std::uint64_t poll_ms = 200;
+    std::uint64_t slice_ms = 400;  // how long training or replay may run before the chain is looked at again
+    FaultPlan fault;               // test builds only
+};
+
+}  // namespace quern::compute::worker

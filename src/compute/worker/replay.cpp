@@ -1,0 +1,68 @@
+#include "compute/worker/replay.h"
+
+namespace quern::compute::worker {
+
+Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::types::Task& task,
+                                                std::vector<std::uint64_t> segments, std::vector<core::Probe> probes,
+                                                const FaultPlan& fault) {
+    std::unique_ptr<Replay> replay(new Replay);
+    replay->context_ = &context;
+    replay->task_ = task.id;
+    replay->round_ = task.round;
+    replay->interval_ = task.spec.interval;
+    QUERN_TRY(replay->inputs_, context.inputs.load(task));
+    QUERN_TRY(replay->manifest_, context.inputs.manifest(task));
+    replay->seed_ = vm::tensor::seed_tensor(task.seed_beacon);
+    replay->history_ = replay->manifest_->state_roots;
+    replay->segments_ = std::move(segments);
+    replay->results_.resize(probes.size());
+    replay->probes_ = std::move(probes);
+    replay->runner_ = std::make_unique<StepRunner>(replay->inputs_->program, replay->inputs_->data, replay->seed_,
+                                                   task.spec.steps, fault, context.options.backend, &context.pool);
+    return replay;
+}
+
+Status Replay::advance(std::chrono::steady_clock::time_point until) {
+    while (!done() && std::chrono::steady_clock::now() < until) {
+        const std::uint64_t segment = segments_[segment_];
+        const core::SegmentSteps steps = core::segment_steps(segment, interval_);
+        if (step_ == 0) {
+            QUERN_TRY(state_, context_->inputs.checkpoint(inputs_->program, manifest_->checkpoint_contents[segment],
+                                                          manifest_->state_roots[steps.first - 1]));
+            step_ = steps.first - 1;
+        }
+        run_step(++step_);
+        if (step_ == steps.last) {
+            step_ = 0;
+            ++segment_;
+        }
+    }
+    return {};
+}
+
+void Replay::run_step(std::uint64_t step) {
+    bool probed = false;
+    for (const auto& probe : probes_) probed = probed || probe.step == step;
+    if (probed) {
+        vm::tensor::NodeOutputs outputs = runner_->outputs(state_, step);
+        for (std::size_t i = 0; i < probes_.size(); ++i) {
+            if (probes_[i].step != step) continue;
+            const vm::tensor::Tensor& output = outputs[probes_[i].node];
+            const std::uint64_t tile = core::probe_tile(probes_[i], output.shape);
+            results_[i] = {output.shape, tile, vm::tensor::read_tile(output, tile)};
+        }
+        vm::tensor::State next;
+        next.reserve(state_.size());
+        for (const auto& slot : inputs_->program.slots) next.push_back(outputs[slot.update_node]);
+        state_ = std::move(next);
+    } else {
+        runner_->run(state_, step);
+    }
+    const Hash32 root = vm::tensor::state_root(state_);
+    if (root == manifest_->state_roots[step]) return;
+    if (first_difference_ == 0) first_difference_ = step;
+    // Differences of later segments start from checkpoints that this claim already contradicts.
+    if ((first_difference_ - 1) / interval_ == (step - 1) / interval_) history_[step] = root;
+}
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,57 @@
+// Replays segments of a proven training from the solver's checkpoints and compares every state root, in slices so that
+// the worker stays responsive; captures probe tiles on the way. Used by verifiers and whistleblowers. One thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "compute/core/verification_report.h"
+#include "compute/worker/context.h"
+#include "compute/worker/step_runner.h"
+
+namespace quern::compute::worker {
+
+class Replay {
+public:
+    // `probes` may be empty. Errors as InputStore's.
+    [[nodiscard]] static Expected<std::unique_ptr<Replay>> begin(Context& context, const chain::types::Task& task,
+                                                                 std::vector<std::uint64_t> segments,
+                                                                 std::vector<core::Probe> probes,
+                                                                 const FaultPlan& fault);
+
+    // Runs until `until` or the end. Errors: a checkpoint cannot be had (content.*, inputs.wrong_state_root).
+    [[nodiscard]] Status advance(std::chrono::steady_clock::time_point until);
+    [[nodiscard]] bool done() const { return segment_ == segments_.size(); }
+    // Between two segments (or at the end).
+    [[nodiscard]] bool at_segment_start() const { return step_ == 0; }
+    // First step whose state root is not the solver's; 0: none so far.
+    [[nodiscard]] std::uint64_t first_difference() const { return first_difference_; }
+    // The solver's history with this replay's roots from the first difference to the end of its segment.
+    [[nodiscard]] const std::vector<Hash32>& history() const { return history_; }
+    // In the order of the probes given.
+    [[nodiscard]] const std::vector<core::ProbeResult>& probe_results() const { return results_; }
+    [[nodiscard]] std::uint64_t round() const { return round_; }
+
+private:
+    Replay() = default;
+    void run_step(std::uint64_t step);
+
+    Context* context_ = nullptr;
+    std::uint64_t task_ = 0;
+    std::uint64_t round_ = 0;
+    std::uint64_t interval_ = 0;
+    std::shared_ptr<const TaskInputs> inputs_;
+    std::shared_ptr<const core::HistoryManifest> manifest_;
+    vm::tensor::Tensor seed_;
+    std::unique_ptr<StepRunner> runner_;
+    std::vector<std::uint64_t> segments_;
+    std::vector<core::Probe> probes_;
+    std::vector<core::ProbeResult> results_;
+    std::vector<Hash32> history_;
+    vm::tensor::State state_;
+    std::size_t segment_ = 0;  // index into segments_
+    std::uint64_t step_ = 0;   // last step run in it; 0: its checkpoint is not loaded yet
+    std::uint64_t first_difference_ = 0;
+};
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,30 @@
+// Runs a task's steps in the canonical arithmetic, honestly or, in test builds, as a fault plan says. Shared by solver,
+// verifier, whistleblower and dispute player, so that what one claims another replays. Used by one thread.
+#pragma once
+
+#include "compute/worker/faults.h"
+#include "vm/tensor/executor.h"
+
+namespace quern::compute::worker {
+
+class StepRunner {
+public:
+    // program, data and seed must outlive the runner.
+    StepRunner(const vm::tensor::Program& program, const vm::tensor::Tensor& data, const vm::tensor::Tensor& seed,
+               std::uint64_t steps, const FaultPlan& fault, vm::tensor::arith::Backend backend, ThreadPool* pool);
+
+    // state := the state after `step` (1..N), from the state before it.
+    void run(vm::tensor::State& state, std::uint64_t step);
+    // All node outputs of `step` from `before`.
+    [[nodiscard]] vm::tensor::NodeOutputs outputs(const vm::tensor::State& before, std::uint64_t step);
+
+private:
+    const vm::tensor::Program& program_;
+    const vm::tensor::Tensor& data_;
+    const vm::tensor::Tensor& seed_;
+    std::uint64_t steps_;
+    FaultPlan fault_;
+    vm::tensor::Executor executor_;
+};
+
+}  // namespace quern::compute::worker

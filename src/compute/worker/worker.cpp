@@ -1,0 +1,156 @@
+#include "compute/worker/worker.h"
+
+#include <chrono>
+#include <thread>
+
+#include "base/log.h"
+#include "compute/worker/dispute_player.h"
+#include "compute/worker/solver.h"
+#include "compute/worker/verifier.h"
+#include "compute/worker/whistleblower.h"
+#include "crypto/hash.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using chain::types::NativeKind;
+using chain::types::Task;
+using chain::types::TaskState;
+using log::Category;
+
+constexpr std::uint64_t kRetryNodeMs = 500;
+constexpr std::uint64_t kTickSpread = 3;  // blocks over which workers spread the same due tick
+constexpr std::uint64_t kDrawDelay = 2;   // a draw waits for the beacon this many blocks later
+constexpr std::uint64_t kMaxContentBytes = 1ULL << 30;
+
+void pause(std::uint64_t milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
+
+class Loop {
+public:
+    Loop(const WorkerOptions& options, NodeClient& node, Sender& sender, InputStore& inputs, ThreadPool& pool, Rng& rng)
+        : context_{options, node, sender, inputs, pool, rng},
+          solver_(context_),
+          verifier_(context_),
+          whistleblower_(context_),
+          player_(context_, {[this](const Task& task) { return solver_.claimed_history(task); },
+                             [this](const Task& task) { return verifier_.claimed_history(task); },
+                             [this](const Task& task) { return whistleblower_.claimed_history(task); }}) {}
+
+    // Error: the node did not answer.
+    Status look() {
+        QUERN_TRY(const std::uint64_t height, context_.node.block_number());
+        if (height == context_.height) return {};
+        context_.height = height;
+        context_.sender.refresh(height);
+        QUERN_TRY(const std::vector<Task> tasks, context_.node.live_tasks());
+        std::set<std::uint64_t> live;
+        for (const Task& task : tasks) {
+            live.insert(task.id);
+            if (context_.options.solver) solver_.on_task(task);
+            if (context_.options.verifier) verifier_.on_task(task);
+            if (context_.options.whistleblower) whistleblower_.on_task(task);
+            player_.on_task(task);
+            if (context_.options.ticks) tick(task);
+        }
+        solver_.forget_all_but(live);
+        verifier_.forget_all_but(live);
+        whistleblower_.forget_all_but(live);
+        player_.forget_all_but(live);
+        return {};
+    }
+
+    bool work() {
+        const std::uint64_t slice = context_.options.slice_ms;
+        bool worked = false;
+        if (context_.options.solver) worked = solver_.work(slice) || worked;
+        if (context_.options.verifier) worked = verifier_.work(slice) || worked;
+        if (context_.options.whistleblower) worked = whistleblower_.work(slice) || worked;
+        return worked;
+    }
+
+private:
+    // Blocks that this worker waits after a tick is due, so that not all send it at once.
+    [[nodiscard]] std::uint64_t delay(std::uint64_t id, std::uint64_t since) const {
+        const Bytes key = chain::types::object_key(chain::types::ObjectPrefix::task, id + (since << 20));
+        return crypto::sha256({context_.sender.address().view(), key}).data[0] % kTickSpread;
+    }
+
+    void tick(const Task& task) {
+        const std::uint64_t wait = delay(task.id, task.since);
+        const bool draws = task.state == TaskState::proved;
+        const std::uint64_t due = draws ? task.since + kDrawDelay : task.deadline;
+        if (due != 0 && context_.height >= due + wait) send_tick(chain::types::TickObject::task, task.id, task.since);
+        if (task.open_disputes == 0) return;
+        for (const std::uint64_t id : task.disputes) {
+            const auto dispute = context_.node.dispute(id);
+            if (!dispute || dispute->closed_at != 0) continue;
+            const auto game = chain::types::decode_record<core::Game>(dispute->game);
+            if (game && context_.height >= core::next_deadline(*game) + delay(id, 0))
+                send_tick(chain::types::TickObject::dispute, id, game->charged_to);
+        }
+    }
+
+    void send_tick(chain::types::TickObject object, std::uint64_t id, std::uint64_t since) {
+        const std::string purpose = std::string("tick/") +
+                                    (object == chain::types::TickObject::task ? "task/" : "dispute/") +
+                                    std::to_string(id) + "@" + std::to_string(since);
+        context_.sender.send(purpose, NativeKind::tick, chain::types::TickPayload{object, id});
+    }
+
+    Context context_;
+    Solver solver_;
+    Verifier verifier_;
+    Whistleblower whistleblower_;
+    DisputePlayer player_;
+};
+
+Expected<std::uint64_t> wait_for_node(NodeClient& node, const std::atomic<bool>& stop) {
+    bool told = false;
+    while (!stop) {
+        const auto chain_id = node.chain_id();
+        if (chain_id) return *chain_id;
+        if (!told) log::info(Category::worker, "waiting for the node reason={}", chain_id.error().to_string());
+        told = true;
+        pause(kRetryNodeMs);
+    }
+    return fail("worker.stopped");
+}
+
+}  // namespace
+
+Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atomic<bool>& stop) {
+    if (!options.solver && !options.verifier && !options.whistleblower)
+        return fail("worker.no_role", "give at least one of -solver, -verifier, -whistleblower");
+    if (!vm::tensor::arith::available(options.backend)) return fail("worker.backend_unavailable");
+    QUERN_CHECK(vm::tensor::arith::check_floating_point_environment());
+    QUERN_CHECK(fs::create_directories(options.datadir, 0700));
+    QUERN_TRY(const auto lock, fs::LockFile::acquire(options.datadir + "/.lock"));
+
+    NodeClient node(options.node_host, options.node_port);
+    const auto chain_id = wait_for_node(node, stop);
+    if (!chain_id) return {};
+    Sender sender(node, std::move(key), *chain_id);
+    InputStore inputs(node, kMaxContentBytes);
+    ThreadPool pool(options.threads);
+    OsRng rng;
+    log::info(Category::worker, "worker started address={} chain={} roles={}{}{}",
+              chain::types::to_checksum_address(sender.address()), *chain_id, options.solver ? "solver " : "",
+              options.verifier ? "verifier " : "", options.whistleblower ? "whistleblower" : "");
+
+    Loop loop(options, node, sender, inputs, pool, rng);
+    bool reachable = true;
+    while (!stop) {
+        const Status seen = loop.look();
+        if (!seen && reachable)
+            log::warning(Category::worker, "node not reachable reason={}", seen.error().to_string());
+        if (seen && !reachable) log::info(Category::worker, "node reachable again");
+        reachable = static_cast<bool>(seen);
+        if (!reachable) pause(kRetryNodeMs);
+        const bool worked = loop.work();
+        if (!worked && reachable) pause(options.poll_ms);
+    }
+    log::info(Category::worker, "worker stopped");
+    return {};
+}
+
+}  // namespace quern::compute::worker
