@@ -65,7 +65,7 @@ struct ElementOpInfo {
     std::uint8_t arity = 0;
     std::array<WordType, 3> inputs{};  // the first `arity` count
     WordType output{};
-    std::uint32_t work = 0;  // work units per element; 1 unit = one fused multiply-add of a matmul
+    std::uint32_t work = 0;  // cost per element, in fused multiply-adds of a matmul
     bool uses_immediate = false;
 };
 

@@ -81,6 +81,37 @@ TEST(Elementary, erf_is_within_2_ulp) {
     EXPECT_LE(largest_error(ElementOp::erf, 0.8F, 1.1F, truth), 2.0);
 }
 
+// The examples of doc/arithmetic.md.
+TEST(Elementary, give_the_documented_examples) {
+    struct Example {
+        ElementOp op;
+        u32 x, y;
+    };
+    const Example examples[] = {
+        {ElementOp::exp, 0x3f800000U, 0x402df854U},     {ElementOp::exp, 0xbe99999aU, 0x3f3da643U},
+        {ElementOp::exp, 0xc2b40000U, 0x0008ec28U},     {ElementOp::exp, 0x42b00000U, 0x7ef882b7U},
+        {ElementOp::log, 0x40000000U, 0x3f317218U},     {ElementOp::log, 0x3e99999aU, 0xbf9a1bc8U},
+        {ElementOp::log, 0x00000200U, 0xc2c214caU},     {ElementOp::log, 0x7149f2caU, 0x428a27b5U},
+        {ElementOp::tanh, 0x3f000000U, 0x3eec9a9fU},    {ElementOp::tanh, 0x3f333333U, 0x3f1ab7d9U},
+        {ElementOp::tanh, 0xc0400000U, 0xbf7ebbe9U},    {ElementOp::tanh, 0x3a83126fU, 0x3a83126cU},
+        {ElementOp::sigmoid, 0x3f800000U, 0x3f3b26a8U}, {ElementOp::sigmoid, 0xbf800000U, 0x3e89b2b1U},
+        {ElementOp::sigmoid, 0xc2b40000U, 0x0008ec28U}, {ElementOp::sigmoid, 0x40e00000U, 0x3f7fc44bU},
+        {ElementOp::erf, 0x3f000000U, 0x3f053f7bU},     {ElementOp::erf, 0x3f800000U, 0x3f57bb3eU},
+        {ElementOp::erf, 0xc0000000U, 0xbf7ecd71U},     {ElementOp::erf, 0x40400000U, 0x3f7ffe8dU},
+    };
+    for (const Example& e : examples) EXPECT_EQ(evaluate_soft(e.op, e.x, 0, 0, 0), e.y) << std::hex << e.x;
+
+    std::vector<u32> row(301);
+    for (u32 j = 0; j < 301; ++j) row[j] = soft_div(0x3f800000U, soft_from_i32(j + 1));
+    for (Backend backend : kBackends) {
+        u32 out = 0;
+        kernels(backend).sum_last(1, 100, row.data(), 100, &out);
+        EXPECT_EQ(out, 0x40a5ff00U) << name(backend);
+        kernels(backend).matmul(1, 1, 300, {row.data(), 300, 1}, {row.data() + 1, 1, 1}, &out, 1);
+        EXPECT_EQ(out, 0x3f7f264bU) << name(backend);
+    }
+}
+
 TEST(Elementary, give_the_limits_exactly) {
     const u32 infinity = 0x7f800000U;
     const u32 minus_infinity = 0xff800000U;
