@@ -1,0 +1,29 @@
+#include "chain/consensus/vote.h"
+
+#include "crypto/hash.h"
+
+namespace quern::chain::consensus {
+
+static_assert(kVoteDomain.size() == 16);
+
+Hash32 vote_digest(const ChainIdentity& chain, const Vote& vote) {
+    Bytes message;
+    message.reserve(16 + 32 + 8 + 8 + 1 + 8 + 32);
+    const auto number = [&message](std::uint64_t value) {
+        for (int shift = 56; shift >= 0; shift -= 8) message.push_back(static_cast<std::uint8_t>(value >> shift));
+    };
+    append(message, as_bytes(kVoteDomain));
+    append(message, chain.genesis_hash);
+    number(chain.chain_id);
+    number(vote.epoch);
+    message.push_back(static_cast<std::uint8_t>(vote.type));
+    number(vote.view);
+    append(message, vote.hash);
+    return crypto::sha256(message);
+}
+
+FixedBytes<64> sign_vote(const ChainIdentity& chain, const Vote& vote, const crypto::PrivateKey& key) {
+    return crypto::sign(vote_digest(chain, vote), key).compact();
+}
+
+}  // namespace quern::chain::consensus
