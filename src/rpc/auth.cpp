@@ -1,0 +1,30 @@
+#include "rpc/auth.h"
+
+#include <cstdint>
+
+namespace quern::rpc {
+
+std::string base64(std::string_view text) {
+    static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string out;
+    out.reserve((text.size() + 2) / 3 * 4);
+    for (std::size_t i = 0; i < text.size(); i += 3) {
+        std::uint32_t group = 0;
+        for (std::size_t j = 0; j < 3; ++j)
+            group = group << 8 | (i + j < text.size() ? static_cast<std::uint8_t>(text[i + j]) : 0U);
+        for (std::size_t j = 0; j < 4; ++j) out += i + j <= text.size() ? kDigits[group >> (18 - 6 * j) & 63U] : '=';
+    }
+    return out;
+}
+
+std::string basic_authorization(std::string_view user_and_password) { return "Basic " + base64(user_and_password); }
+
+bool equal_secrets(std::string_view a, std::string_view b) {
+    if (a.size() != b.size()) return false;
+    unsigned difference = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+        difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+    return difference == 0;
+}
+
+}  // namespace quern::rpc

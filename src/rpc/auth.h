@@ -1,0 +1,17 @@
+// The cookie that separates local administration from everybody else: "__cookie__:<hex>" in the data directory, made
+// anew at each start, sent as HTTP basic authentication. Pure; thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace quern::rpc {
+
+// RFC 4648 with padding.
+[[nodiscard]] std::string base64(std::string_view text);
+// The value of an Authorization header for "user:password".
+[[nodiscard]] std::string basic_authorization(std::string_view user_and_password);
+// Comparison in time that depends on the lengths only.
+[[nodiscard]] bool equal_secrets(std::string_view a, std::string_view b);
+
+}  // namespace quern::rpc

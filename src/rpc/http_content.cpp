@@ -1,0 +1,223 @@
+// /content/<id>: downloads with ranges and streamed uploads, a piece in memory at a time.
+#include "base/log.h"
+#include "rpc/http_range.h"
+#include "rpc/http_session.h"
+
+namespace quern::rpc {
+namespace {
+
+wire::status status_of(const Error& error) {
+    if (error.name == "content.not_found") return wire::status::not_found;
+    if (error.name == "content.too_large") return wire::status::payload_too_large;
+    if (error.name == "content.quota_exceeded" || error.name == "content.disk_full")
+        return wire::status::insufficient_storage;
+    if (error.name == "content.id_mismatch") return wire::status::unprocessable_entity;
+    return wire::status::internal_server_error;
+}
+
+}  // namespace
+
+struct HttpSession::Download {
+    Hash32 id;
+    std::uint64_t offset = 0;
+    std::uint64_t left = 0;
+    wire::response<wire::buffer_body> response;
+    std::optional<wire::response_serializer<wire::buffer_body>> serializer;
+    Expected<Bytes> piece;
+};
+
+struct HttpSession::Upload {
+    std::unique_ptr<chain::api::ContentGateway::Upload> target;
+    std::optional<wire::request_parser<wire::buffer_body>> parser;
+    Hash32 id;
+    std::uint64_t size = 0;
+    Bytes piece;
+    std::size_t filled = 0;
+    bool known = false;  // the store has it already
+    Status status;
+};
+
+void HttpSession::reply_error(const Error& error, bool close) {
+    reply_error(status_of(error), error.name, error.detail, close);
+}
+
+void HttpSession::route_content(wire::verb verb, std::string_view text) {
+    if (host_.hooks().content == nullptr)
+        return reply_error(wire::status::not_found, "content.no_store", "this node has no content store", has_body());
+    const auto id = fixed_from_hex<32>(text);
+    if (!id)
+        return reply_error(wire::status::bad_request, "content.bad_id", "an id is 32 bytes of hexadecimal", has_body());
+    switch (verb) {
+        case wire::verb::get:
+        case wire::verb::head:
+            if (has_body())
+                return reply_error(wire::status::bad_request, "http.unexpected_body", "GET has no body", true);
+            return begin_download(*id);
+        case wire::verb::put:
+            return begin_upload(*id);
+        default:
+            return reply_error(wire::status::method_not_allowed, "http.method_not_allowed", "use GET, HEAD or PUT",
+                               has_body());
+    }
+}
+
+void HttpSession::begin_download(const Hash32& id) {
+    auto size = std::make_shared<Expected<std::uint64_t>>(std::uint64_t{0});
+    const std::string range(field(wire::field::range));
+    const bool queued = host_.enqueue(
+        false, [size, id, content = host_.hooks().content] { *size = content->size(id); },
+        [self = shared_from_this(), size, id, range] {
+            if (!*size) return self->reply_error(size->error(), false);
+            self->send_download(id, **size, range);
+        });
+    if (!queued) busy();
+}
+
+void HttpSession::send_download(const Hash32& id, std::uint64_t size, const std::string& range_header) {
+    const ByteRange range = parse_range(range_header, size);
+    auto download = std::make_shared<Download>();
+    download->id = id;
+    download->offset = range.offset;
+    download->left = range.length;
+    auto& response = download->response;
+    response.version(11);
+    response.set(wire::field::server, "quern");
+    response.set(wire::field::accept_ranges, "bytes");
+    if (!origin_.empty()) response.set(wire::field::access_control_allow_origin, origin_);
+    if (range.kind == ByteRange::Kind::unsatisfiable) {
+        response.result(wire::status::range_not_satisfiable);
+        response.set(wire::field::content_range, "bytes */" + std::to_string(size));
+    } else {
+        response.set(wire::field::content_type, "application/octet-stream");
+        response.set(wire::field::etag, '"' + to_hex(id) + '"');
+        response.set(wire::field::cache_control, "public, max-age=31536000, immutable");
+        if (range.kind == ByteRange::Kind::part) {
+            response.result(wire::status::partial_content);
+            response.set(wire::field::content_range, "bytes " + std::to_string(range.offset) + "-" +
+                                                         std::to_string(range.offset + range.length - 1) + "/" +
+                                                         std::to_string(size));
+        }
+    }
+    response.content_length(range.length);
+    response.keep_alive(keep_alive_);
+    response.body().data = nullptr;
+    response.body().more = true;
+    if (is_head_) download->left = 0;
+    download->serializer.emplace(response);
+    arm(host_.options().write_ms);
+    wire::async_write_header(stream_, *download->serializer,
+                             [self = shared_from_this(), download](error_code code, std::size_t) {
+                                 if (code) return self->close();
+                                 self->next_piece(download);
+                             });
+}
+
+void HttpSession::next_piece(const std::shared_ptr<Download>& download) {
+    if (download->left == 0) return after_write(keep_alive_);
+    const std::uint64_t wanted = std::min<std::uint64_t>(download->left, kContentPiece);
+    const auto send = [self = shared_from_this(), download, wanted] {
+        if (!download->piece || download->piece->size() != wanted) {
+            log::warning(log::Category::content, "download stopped id={} offset={} error={}", to_hex(download->id),
+                         download->offset, download->piece ? "short read" : download->piece.error().to_string());
+            return self->close();  // the length is promised already: the client sees that it got less
+        }
+        download->offset += wanted;
+        download->left -= wanted;
+        auto& body = download->response.body();
+        body.data = download->piece->data();
+        body.size = download->piece->size();
+        body.more = download->left != 0;
+        self->arm(self->host_.options().piece_ms);
+        wire::async_write(self->stream_, *download->serializer, [self, download](error_code code, std::size_t) {
+            if (code && code != wire::error::need_buffer) return self->close();
+            self->next_piece(download);
+        });
+    };
+    const bool queued = host_.enqueue(
+        true,
+        [download, wanted, content = host_.hooks().content] {
+            download->piece = content->read(download->id, download->offset, wanted);
+        },
+        send);
+    if (!queued) close();
+}
+
+void HttpSession::begin_upload(const Hash32& id) {
+    if (header_->chunked() || !header_->content_length())
+        return reply_error(wire::status::length_required, "http.length_required", "give the Content-Length", true);
+    const std::uint64_t size = *header_->content_length();
+    if (size > host_.options().max_content_bytes)
+        return reply_error(wire::status::payload_too_large, "content.too_large",
+                           "a content may have at most " + std::to_string(host_.options().max_content_bytes) + " bytes",
+                           true);
+    auto upload = std::make_shared<Upload>();
+    upload->id = id;
+    upload->size = size;
+    const bool queued = host_.enqueue(
+        false,
+        [upload, content = host_.hooks().content] {
+            upload->known = content->size(upload->id).has_value();
+            if (upload->known) return;
+            auto target = content->begin_upload(upload->id, upload->size);
+            if (target)
+                upload->target = std::move(*target);
+            else
+                upload->status = fail(target.error());
+        },
+        [self = shared_from_this(), upload] {
+            if (upload->known) {
+                Reply known;
+                known.content_type = "application/json";
+                known.body = json::Value::object({{"id", hex(upload->id)}, {"known", true}}).dump() + "\n";
+                known.close = upload->size != 0;
+                return self->reply(std::move(known));
+            }
+            if (!upload->status) return self->reply_error(upload->status.error(), true);
+            upload->parser.emplace(std::move(*self->header_));
+            upload->parser->body_limit(boost::none);
+            upload->piece.resize(kContentPiece);
+            if (!self->expects_continue_) return self->read_piece(upload);
+            self->send_continue([self, upload] { self->read_piece(upload); });
+        });
+    if (!queued) {
+        keep_alive_ = false;
+        busy();
+    }
+}
+
+void HttpSession::read_piece(const std::shared_ptr<Upload>& upload) {
+    auto& body = upload->parser->get().body();
+    body.data = upload->piece.data();
+    body.size = upload->piece.size();
+    body.more = true;
+    arm(host_.options().piece_ms);
+    wire::async_read(stream_, buffer_, *upload->parser,
+                     [self = shared_from_this(), upload](error_code code, std::size_t) {
+                         if (code && code != wire::error::need_buffer) return self->close();
+                         upload->filled = upload->piece.size() - upload->parser->get().body().size;
+                         self->store_piece(upload);
+                     });
+}
+
+void HttpSession::store_piece(const std::shared_ptr<Upload>& upload) {
+    const bool last = upload->parser->is_done();
+    const bool queued = host_.enqueue(
+        true,
+        [upload, last] {
+            upload->status = upload->target->append(BytesView(upload->piece).first(upload->filled));
+            if (upload->status && last) upload->status = upload->target->finish();
+            if (!upload->status || last) upload->target.reset();  // removes what was not finished
+        },
+        [self = shared_from_this(), upload, last] {
+            if (!upload->status) return self->reply_error(upload->status.error(), !last);
+            if (!last) return self->read_piece(upload);
+            Reply stored;
+            stored.status = wire::status::created;
+            stored.content_type = "application/json";
+            stored.body = json::Value::object({{"id", hex(upload->id)}, {"size", upload->size}}).dump() + "\n";
+            self->reply(std::move(stored));
+        });
+    if (!queued) close();
+}
+
+}  // namespace quern::rpc

@@ -1,0 +1,48 @@
+#include "rpc/http_range.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace quern::rpc {
+namespace {
+
+std::optional<std::uint64_t> number(std::string_view text) {
+    std::uint64_t value = 0;
+    const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || code != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+}  // namespace
+
+ByteRange parse_range(std::string_view header, std::uint64_t size) {
+    constexpr std::string_view kUnit = "bytes=";
+    const ByteRange whole{ByteRange::Kind::whole, 0, size};
+    const ByteRange unsatisfiable{ByteRange::Kind::unsatisfiable, 0, 0};
+    if (!header.starts_with(kUnit)) return whole;
+    header.remove_prefix(kUnit.size());
+    const std::size_t dash = header.find('-');
+    if (dash == std::string_view::npos) return whole;
+    const std::string_view first = header.substr(0, dash);
+    const std::string_view last = header.substr(dash + 1);
+    if (first.empty()) {
+        const auto suffix = number(last);
+        if (!suffix) return whole;
+        if (*suffix == 0 || size == 0) return unsatisfiable;
+        const std::uint64_t length = std::min(*suffix, size);
+        return {ByteRange::Kind::part, size - length, length};
+    }
+    const auto from = number(first);
+    if (!from) return whole;
+    std::uint64_t to = size;
+    if (!last.empty()) {
+        const auto end = number(last);
+        if (!end || *end < *from) return whole;
+        to = *end >= size ? size : *end + 1;
+    }
+    if (*from >= size) return unsatisfiable;
+    return {ByteRange::Kind::part, *from, to - *from};
+}
+
+}  // namespace quern::rpc

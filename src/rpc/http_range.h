@@ -1,0 +1,19 @@
+// HTTP byte ranges (RFC 9110, section 14). Pure; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace quern::rpc {
+
+struct ByteRange {
+    enum class Kind : std::uint8_t { whole, part, unsatisfiable } kind = Kind::whole;
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+};
+
+// What a Range header asks of a body of `size` bytes. A header that is missing, malformed, in another unit or with
+// several ranges means the whole body, as the RFC allows.
+[[nodiscard]] ByteRange parse_range(std::string_view header, std::uint64_t size);
+
+}  // namespace quern::rpc

@@ -1,0 +1,103 @@
+#include "rpc/values.h"
+
+namespace quern::rpc {
+namespace {
+
+using chain::api::BlockSelector;
+
+constexpr std::size_t kHashText = 66;  // "0x" and 64 digits
+
+Expected<std::string_view> hex_text(const json::Value& value) {
+    const auto text = value.as_string();
+    if (!text) return fail("value.wrong_type", "expected a hex string, got " + std::string(value.type_name()));
+    if (!text->starts_with("0x") && !text->starts_with("0X"))
+        return fail("value.bad_hex", "hex string without 0x prefix");
+    return *text;
+}
+
+Expected<Bytes> whole_bytes(std::string_view text) {
+    text.remove_prefix(2);
+    if (text.size() % 2 != 0) return fail("value.bad_hex", "hex string of odd length");
+    auto bytes = from_hex(text);
+    if (!bytes || text.starts_with("0x") || text.starts_with("0X")) return fail("value.bad_hex", "invalid hex string");
+    return bytes;
+}
+
+template <std::size_t N>
+Expected<FixedBytes<N>> fixed(const json::Value& value, const char* what) {
+    QUERN_TRY(const std::string_view text, hex_text(value));
+    if (text.size() != 2 * N + 2)
+        return fail("value.bad_hex", "hex string has length " + std::to_string(text.size() - 2) + ", want " +
+                                         std::to_string(2 * N) + " for " + what);
+    QUERN_TRY(const Bytes bytes, whole_bytes(text));
+    return FixedBytes<N>::copy_of(bytes);
+}
+
+}  // namespace
+
+std::string quantity(std::uint64_t value) { return Uint256(value).to_hex_quantity(); }
+std::string quantity(const Uint256& value) { return value.to_hex_quantity(); }
+std::string hex(BytesView bytes) { return to_hex0x(bytes); }
+
+Expected<Uint256> read_quantity(const json::Value& value) {
+    QUERN_TRY(const std::string_view text, hex_text(value));
+    if (text.size() == 2) return fail("value.bad_quantity", "empty hex number");
+    if (text.size() > 3 && text[2] == '0') return fail("value.bad_quantity", "hex number with leading zero digits");
+    auto number = Uint256::from_hex_quantity(text);
+    if (!number) return fail("value.bad_quantity", "invalid hex number");
+    return number;
+}
+
+Expected<std::uint64_t> read_quantity64(const json::Value& value) {
+    QUERN_TRY(const Uint256 number, read_quantity(value));
+    if (!number.fits_u64()) return fail("value.out_of_range", "hex number > 64 bits");
+    return number.low_u64();
+}
+
+Expected<std::uint64_t> read_number(const json::Value& value) {
+    if (!value.is_integer()) return read_quantity64(value);
+    const auto number = value.as_u64();
+    if (!number) return fail("value.out_of_range", "negative number");
+    return *number;
+}
+
+Expected<Bytes> read_data(const json::Value& value) {
+    QUERN_TRY(const std::string_view text, hex_text(value));
+    return whole_bytes(text);
+}
+
+Expected<Hash32> read_hash(const json::Value& value) { return fixed<32>(value, "a hash"); }
+
+Expected<chain::types::Address> read_address(const json::Value& value) { return fixed<20>(value, "an address"); }
+
+Expected<BlockSelector> read_block(const json::Value& value) {
+    BlockSelector selector;
+    if (value.is_object()) {  // EIP-1898
+        const json::Value* number = value.find("blockNumber");
+        const json::Value* hash = value.find("blockHash");
+        if ((number == nullptr) == (hash == nullptr))
+            return fail("value.bad_block", "give one of blockNumber and blockHash");
+        return read_block(number != nullptr ? *number : *hash);
+    }
+    const auto text = value.as_string();
+    if (!text) return fail("value.bad_block", "expected a block number, tag or hash");
+    if (*text == "latest" || *text == "safe" || *text == "finalized") return selector;
+    if (*text == "pending") {
+        selector.kind = BlockSelector::Kind::pending;
+        return selector;
+    }
+    if (*text == "earliest") {
+        selector.kind = BlockSelector::Kind::earliest;
+        return selector;
+    }
+    if (text->size() == kHashText) {
+        selector.kind = BlockSelector::Kind::hash;
+        QUERN_TRY(selector.hash, read_hash(value));
+        return selector;
+    }
+    selector.kind = BlockSelector::Kind::number;
+    QUERN_TRY(selector.number, read_quantity64(value));
+    return selector;
+}
+
+}  // namespace quern::rpc
