@@ -1,0 +1,314 @@
+#include "vm/tensor/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "base/rlp.h"
+#include "crypto/merkle.h"
+#include "test_programs.h"
+
+namespace quern::vm::tensor {
+namespace {
+
+using arith::ElementOp;
+
+std::string_view error_of(const Status& status) { return status ? std::string_view("none") : status.error().name; }
+template <class T>
+std::string_view error_of(const Expected<T>& value) {
+    return value ? std::string_view("none") : value.error().name;
+}
+
+TEST(ProgramCodec, round_trips) {
+    for (const Program& program : {test::every_op_program(), test::training_program(8, 4, 32)}) {
+        const Bytes bytes = encode(program);
+        const auto decoded = decode_program(bytes);
+        ASSERT_TRUE(decoded) << decoded.error().to_string();
+        EXPECT_EQ(decoded->header, program.header);
+        EXPECT_EQ(decoded->slots, program.slots);
+        EXPECT_EQ(decoded->nodes, program.nodes);
+        EXPECT_EQ(encode(*decoded), bytes);
+        EXPECT_EQ(program_root(*decoded), program_root(program));
+    }
+}
+
+TEST(ProgramCodec, every_part_opens_to_the_root) {
+    const Program program = test::training_program(8, 4, 32);
+    const std::vector<Hash32> leaves = program_leaves(program);
+    const Hash32 root = program_root(program);
+    ASSERT_EQ(leaves.size(), program_leaf_count(program.header));
+    const auto opens = [&](const Bytes& part, std::uint64_t index) {
+        return static_cast<bool>(crypto::merkle_verify(crypto::MerkleTag::program, root, crypto::merkle_leaf(part),
+                                                       index, leaves.size(), crypto::merkle_path(leaves, index)));
+    };
+    EXPECT_TRUE(opens(encode(program.header), header_leaf_index()));
+    for (std::size_t i = 0; i < program.slots.size(); ++i)
+        EXPECT_TRUE(opens(encode(program.slots[i]), slot_leaf_index(i)));
+    for (std::size_t i = 0; i < program.nodes.size(); ++i)
+        EXPECT_TRUE(opens(encode(program.nodes[i]), node_leaf_index(program.header, i)));
+    EXPECT_FALSE(opens(encode(program.nodes[3]), node_leaf_index(program.header, 4)));
+}
+
+TEST(ProgramCodec, any_change_of_a_part_changes_the_root) {
+    const Program program = test::training_program(8, 4, 32);
+    const Hash32 root = program_root(program);
+    Program other = program;
+    other.header.work_units += 1;
+    EXPECT_NE(program_root(other), root);
+    other = program;
+    other.slots[1].flags = kSlotParameter;
+    EXPECT_NE(program_root(other), root);
+    other = program;
+    other.nodes.back().attributes.push_back(0);
+    EXPECT_NE(program_root(other), root);
+    other = program;
+    std::swap(other.nodes[4], other.nodes[5]);
+    EXPECT_NE(program_root(other), root);
+}
+
+TEST(ProgramCodec, every_truncation_is_an_error) {
+    const Bytes bytes = encode(test::training_program(8, 4, 32));
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+        ASSERT_FALSE(decode_program(BytesView(bytes).first(size))) << size;
+    Bytes longer = bytes;
+    longer.push_back(0);
+    EXPECT_EQ(error_of(decode_program(longer)), "rlp.trailing_bytes");
+}
+
+TEST(ProgramCodec, a_changed_byte_never_passes_as_the_same_program) {
+    const Program program = test::training_program(8, 4, 32);
+    const Bytes bytes = encode(program);
+    const Hash32 root = program_root(program);
+    test::Random random(31);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        Bytes changed = bytes;
+        changed[i] = static_cast<std::uint8_t>(changed[i] ^ (1 + random.below(255)));
+        const auto decoded = decode_program(changed);
+        if (!decoded) continue;
+        EXPECT_EQ(encode(*decoded), changed) << i;  // only canonical encodings are taken
+        EXPECT_NE(program_root(*decoded), root) << i;
+    }
+}
+
+// A node's encoding with one field replaced.
+Bytes node_bytes(std::uint64_t op, std::uint64_t element, std::uint64_t dtype, std::vector<std::uint64_t> dims,
+                 std::vector<std::uint64_t> inputs, std::uint64_t immediate, std::vector<std::uint64_t> attributes) {
+    rlp::Writer writer;
+    const auto list = [&](const std::vector<std::uint64_t>& values) {
+        writer.begin_list();
+        for (const std::uint64_t value : values) writer.integer(value);
+        writer.end_list();
+    };
+    writer.begin_list().integer(op).integer(element).integer(dtype);
+    list(dims);
+    list(inputs);
+    writer.integer(immediate);
+    list(attributes);
+    writer.end_list();
+    return std::move(writer).finish();
+}
+
+TEST(ProgramCodec, nodes_with_fields_out_of_range_are_refused) {
+    const std::uint64_t add = 16;
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2}, {0, 1}, 0, {}))), "none");
+    EXPECT_EQ(error_of(decode_node(node_bytes(6, 0, 0, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_op");
+    EXPECT_EQ(error_of(decode_node(node_bytes(264, add, 0, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_op");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, 0, 0, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_element_op");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, 272, 0, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_element_op");
+    EXPECT_EQ(error_of(decode_node(node_bytes(16, add, 0, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_element_op");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 2, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_dtype");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2}, {}, 0, {}))), "rlp.truncated");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2, 2}, {}, 0, {}))), "rlp.trailing_bytes");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 0, 2}, {}, 0, {}))), "tensor.bad_shape");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 1ULL << 31, 2}, {}, 0, {}))), "tensor.bad_shape");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 1ULL << 32, 2}, {}, 0, {}))),
+              "program.number_too_large");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2}, {0, 0, 0, 0}, 0, {}))), "program.list_too_long");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2}, {1ULL << 32}, 0, {}))),
+              "program.number_too_large");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2}, {}, 1ULL << 32, {}))),
+              "program.number_too_large");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2}, {}, 0, {0, 0, 0, 0, 0}))),
+              "program.list_too_long");
+}
+
+TEST(ProgramCodec, oversized_programs_are_refused_before_they_are_read) {
+    EXPECT_EQ(error_of(decode_program(Bytes(kMaxProgramBytes + 1))), "program.too_large");
+    // More parts than allowed: each is small, and reading stops at the limit.
+    const Program program = test::training_program(8, 4, 32);
+    rlp::Writer writer;
+    writer.begin_list().raw(encode(program.header)).begin_list();
+    for (std::size_t i = 0; i <= kMaxSlots; ++i) writer.raw(encode(program.slots[0]));
+    writer.end_list().begin_list().end_list().end_list();
+    EXPECT_EQ(error_of(decode_program(std::move(writer).finish())), "program.too_many_parts");
+}
+
+TEST(ProgramCodec, slot_names_are_short_printable_and_unique) {
+    const auto decoded = [](const std::string& name) {
+        return error_of(decode_slot(encode(Slot{name, DType::f32, {}, 0, 0})));
+    };
+    EXPECT_EQ(decoded("adamw.m.w_qkv"), "none");
+    EXPECT_EQ(decoded(""), "program.bad_slot_name");
+    EXPECT_EQ(decoded("a b"), "program.bad_slot_name");
+    EXPECT_EQ(decoded("a\n"), "program.bad_slot_name");
+    EXPECT_EQ(decoded("\xc3\xa9"), "program.bad_slot_name");
+    EXPECT_EQ(decoded(std::string(128, 'x')), "none");
+    EXPECT_EQ(decoded(std::string(129, 'x')), "program.bad_slot_name");
+    EXPECT_EQ(error_of(decode_slot(encode(Slot{"w", DType::f32, {}, 0, 2}))), "program.bad_slot_flags");
+}
+
+TEST(ProgramValidation, wrong_programs_are_named) {
+    const Program program = test::training_program(8, 4, 32);
+    const auto changed = [&](auto change) {
+        Program other = program;
+        change(other);
+        return error_of(validate(other));
+    };
+    const auto first = [&](Op op) {
+        std::size_t i = 0;
+        while (program.nodes[i].op != op) ++i;
+        return i;
+    };
+    EXPECT_EQ(changed([](Program&) {}), "none");
+    EXPECT_EQ(changed([](Program& p) { p.header.format = 2; }), "program.unknown_format");
+    EXPECT_EQ(changed([](Program& p) { p.header.arithmetic = 0; }), "program.unknown_arithmetic");
+    EXPECT_EQ(changed([](Program& p) { p.header.slot_count += 1; }), "program.wrong_count");
+    EXPECT_EQ(changed([](Program& p) { p.header.node_count = 0; }), "program.wrong_count");
+    EXPECT_EQ(changed([](Program& p) { p.header.node_count = kMaxNodes + 1; }), "program.wrong_count");
+    EXPECT_EQ(changed([](Program& p) { p.header.loss_slot = p.slots.size(); }), "program.bad_loss_slot");
+    EXPECT_EQ(changed([](Program& p) { p.header.loss_slot = 0; }), "program.bad_loss_slot");
+    EXPECT_EQ(changed([](Program& p) { p.header.work_units += 1; }), "program.wrong_work_units");
+    EXPECT_EQ(changed([](Program& p) { p.header.work_units = kMaxWorkUnits + 1; }), "program.too_much_work");
+    EXPECT_EQ(changed([](Program& p) { p.slots[0].name = p.slots[1].name; }), "program.duplicate_slot_name");
+    EXPECT_EQ(changed([](Program& p) { p.slots[0].update_node = static_cast<std::uint32_t>(p.nodes.size()); }),
+              "program.bad_update_node");
+    EXPECT_EQ(changed([](Program& p) { p.slots[0].update_node = p.slots[1].update_node; }), "program.bad_update_node");
+    EXPECT_EQ(changed([&](Program& p) {
+                  p.nodes[first(Op::matmul)].inputs[0] = static_cast<std::uint32_t>(first(Op::matmul));
+              }),
+              "program.bad_input");  // itself
+    EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::matmul)].inputs.pop_back(); }), "program.bad_input");
+    EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::slot)].attributes[0] = 99; }), "program.bad_attribute");
+    EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::slot)].attributes[0] = 1; }), "program.bad_input");
+    EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::data)].shape.dims[2] += 1; }), "program.bad_shape");
+    EXPECT_EQ(changed([&](Program& p) { p.header.data_shape.dims[2] += 1; }), "program.bad_shape");
+    EXPECT_EQ(changed([&](Program& p) { p.header.data_dtype = DType::f32; }), "program.bad_dtype");
+}
+
+// check_node for a node with operands of the given types.
+std::string_view checked(Node node, const std::vector<OperandType>& inputs) {
+    node.inputs.resize(inputs.size());
+    ProgramHeader header;
+    header.slot_count = 1;
+    return error_of(check_node(node, inputs, header));
+}
+
+TEST(ShapeRules, elementwise_broadcasts_dims_of_one_only) {
+    const auto add = [](const Shape& out, const Shape& a, const Shape& b, DType dtype = DType::f32) {
+        return checked({Op::elementwise, ElementOp::add, DType::f32, out, {}, 0, {}}, {{DType::f32, a}, {dtype, b}});
+    };
+    EXPECT_EQ(add({{2, 3, 4, 5}}, {{2, 1, 4, 1}}, {{1, 3, 1, 5}}), "none");
+    EXPECT_EQ(add({{2, 3, 4, 5}}, {{2, 3, 4, 5}}, {{1, 1, 2, 5}}), "program.bad_shape");
+    EXPECT_EQ(add({{2, 3, 4, 5}}, {{2, 1, 4, 5}}, {{2, 1, 4, 5}}), "program.bad_shape");  // nothing gives the 3
+    EXPECT_EQ(add({{1, 1, 1, 5}}, {{1, 1, 4, 5}}, {{1, 1, 4, 5}}), "program.bad_shape");
+    EXPECT_EQ(add({}, {}, {}, DType::i32), "program.bad_dtype");
+    EXPECT_EQ(checked({Op::elementwise, ElementOp::lt, DType::f32, {}, {}, 0, {}}, {{}, {}}), "program.bad_dtype");
+    EXPECT_EQ(checked({Op::elementwise, ElementOp::add, DType::f32, {}, {}, 1, {}}, {{}, {}}), "program.bad_immediate");
+    EXPECT_EQ(checked({Op::elementwise, ElementOp{}, DType::f32, {}, {}, 0, {}}, {}), "program.unknown_element_op");
+    EXPECT_EQ(checked({Op::elementwise, ElementOp::add, DType::f32, {}, {}, 0, {}}, {{}}), "program.bad_input");
+}
+
+TEST(ShapeRules, matmul_matches_inner_dims_after_transposes) {
+    const auto matmul = [](const Shape& out, const Shape& a, const Shape& b, std::uint32_t ta, std::uint32_t tb) {
+        return checked({Op::matmul, {}, DType::f32, out, {}, 0, {ta, tb}}, {{DType::f32, a}, {DType::f32, b}});
+    };
+    EXPECT_EQ(matmul({{2, 3, 4, 6}}, {{2, 3, 4, 5}}, {{2, 3, 5, 6}}, 0, 0), "none");
+    EXPECT_EQ(matmul({{2, 3, 4, 6}}, {{2, 3, 5, 4}}, {{1, 3, 6, 5}}, 1, 1), "none");
+    EXPECT_EQ(matmul({{2, 3, 4, 6}}, {{2, 1, 4, 5}}, {{1, 3, 5, 6}}, 0, 0), "none");
+    EXPECT_EQ(matmul({{2, 3, 4, 6}}, {{2, 3, 4, 5}}, {{2, 3, 6, 5}}, 0, 0), "program.bad_shape");
+    EXPECT_EQ(matmul({{2, 3, 4, 6}}, {{2, 3, 4, 5}}, {{2, 2, 5, 6}}, 0, 0), "program.bad_shape");
+    EXPECT_EQ(matmul({{2, 3, 6, 4}}, {{2, 3, 4, 5}}, {{2, 3, 5, 6}}, 0, 0), "program.bad_shape");
+    EXPECT_EQ(matmul({{2, 3, 4, 6}}, {{2, 3, 4, 5}}, {{2, 3, 5, 6}}, 2, 0), "program.bad_attribute");
+}
+
+TEST(ShapeRules, the_other_ops) {
+    const OperandType f{DType::f32, {{2, 3, 4, 5}}};
+    const auto node = [](Op op, DType dtype, const Shape& shape, std::vector<std::uint32_t> attributes = {},
+                         std::uint32_t immediate = 0) {
+        return Node{op, {}, dtype, shape, {}, immediate, std::move(attributes)};
+    };
+    EXPECT_EQ(checked(node(Op::sum_last, DType::f32, {{2, 3, 4, 1}}), {f}), "none");
+    EXPECT_EQ(checked(node(Op::sum_rows, DType::f32, {{2, 3, 1, 5}}), {f}), "none");
+    EXPECT_EQ(checked(node(Op::sum_rows, DType::f32, {{2, 3, 4, 1}}), {f}), "program.bad_shape");
+    EXPECT_EQ(checked(node(Op::max_last, DType::f32, {{2, 3, 4, 1}}), {{DType::i32, f.shape}}), "program.bad_dtype");
+    EXPECT_EQ(checked(node(Op::reshape, DType::f32, {{1, 1, 6, 20}}), {f}), "none");
+    EXPECT_EQ(checked(node(Op::reshape, DType::f32, {{1, 1, 6, 21}}), {f}), "program.bad_shape");
+    EXPECT_EQ(checked(node(Op::reshape, DType::i32, {{1, 1, 6, 20}}), {f}), "program.bad_dtype");
+    EXPECT_EQ(checked(node(Op::permute, DType::f32, {{5, 2, 4, 3}}, {3, 0, 2, 1}), {f}), "none");
+    EXPECT_EQ(checked(node(Op::permute, DType::f32, {{5, 2, 4, 3}}, {3, 0, 2, 2}), {f}), "program.bad_attribute");
+    EXPECT_EQ(checked(node(Op::permute, DType::f32, {{5, 2, 4, 3}}, {3, 0, 2, 4}), {f}), "program.bad_attribute");
+    EXPECT_EQ(checked(node(Op::slice, DType::f32, {{1, 2, 2, 3}}, {1, 1, 2, 2}), {f}), "none");
+    EXPECT_EQ(checked(node(Op::slice, DType::f32, {{1, 2, 2, 3}}, {1, 1, 2, 3}), {f}), "program.bad_shape");
+    EXPECT_EQ(checked(node(Op::slice, DType::f32, {{1, 2, 2, 3}}, {1, 1, 2, 0xffffffff}), {f}), "program.bad_shape");
+    EXPECT_EQ(checked(node(Op::concat, DType::f32, {{2, 3, 8, 5}}, {2}), {f, f}), "none");
+    EXPECT_EQ(checked(node(Op::concat, DType::f32, {{2, 3, 8, 5}}, {4}), {f, f}), "program.bad_attribute");
+    EXPECT_EQ(checked(node(Op::concat, DType::f32, {{2, 6, 4, 5}}, {2}), {f, f}), "program.bad_shape");
+    const OperandType table{DType::f32, {{1, 1, 9, 5}}};
+    EXPECT_EQ(checked(node(Op::gather_rows, DType::f32, {{2, 3, 7, 5}}), {table, {DType::i32, {{2, 3, 1, 7}}}}),
+              "none");
+    EXPECT_EQ(checked(node(Op::gather_rows, DType::f32, {{2, 3, 7, 5}}), {table, {DType::i32, {{2, 3, 7, 1}}}}),
+              "none");
+    EXPECT_EQ(checked(node(Op::gather_rows, DType::f32, {{2, 3, 7, 5}}), {table, {DType::i32, {{2, 3, 7, 2}}}}),
+              "program.bad_shape");
+    EXPECT_EQ(checked(node(Op::gather_rows, DType::f32, {{2, 3, 7, 5}}), {f, {DType::i32, {{2, 3, 7, 1}}}}),
+              "program.bad_shape");
+    EXPECT_EQ(checked(node(Op::gather_rows, DType::f32, {{2, 3, 7, 5}}), {table, {DType::f32, {{2, 3, 7, 1}}}}),
+              "program.bad_dtype");
+    EXPECT_EQ(checked(node(Op::scatter_add_rows, DType::f32, {{1, 1, 4, 5}}), {table, {DType::i32, {{1, 1, 1, 9}}}}),
+              "none");
+    EXPECT_EQ(checked(node(Op::scatter_add_rows, DType::f32, {{1, 1, 4, 6}}), {table, {DType::i32, {{1, 1, 1, 9}}}}),
+              "program.bad_shape");
+    EXPECT_EQ(checked(node(Op::scatter_add_rows, DType::f32, {{1, 1, 4, 5}}), {table, {DType::i32, {{1, 1, 1, 8}}}}),
+              "program.bad_shape");
+    EXPECT_EQ(checked(node(Op::iota, DType::i32, {{1, 1, 4, 5}}, {2}), {}), "none");
+    EXPECT_EQ(checked(node(Op::iota, DType::f32, {{1, 1, 4, 5}}, {2}), {}), "program.bad_dtype");
+    EXPECT_EQ(checked(node(Op::philox, DType::i32, {{1, 1, 4, 5}}), {{DType::i32, {{1, 1, 1, 4}}}}), "none");
+    EXPECT_EQ(checked(node(Op::philox, DType::i32, {{1, 1, 4, 5}}), {{DType::i32, {{1, 1, 4, 1}}}}),
+              "program.bad_shape");
+    EXPECT_EQ(checked(node(Op::full, DType::f32, {{1, 1, 4, 5}}, {}, 0x7fc00000), {}), "none");
+    EXPECT_EQ(checked(node(Op::full, DType::f32, {{1, 1, 4, 5}}, {}, 0x7fc00001), {}), "program.non_canonical_nan");
+    EXPECT_EQ(checked(node(Op::full, DType::i32, {{1, 1, 4, 5}}, {}, 0x7fc00001), {}), "none");
+    EXPECT_EQ(checked(node(Op::seed, DType::i32, {{1, 1, 1, 4}}), {}), "none");
+    EXPECT_EQ(checked(node(Op::seed, DType::i32, {{1, 1, 4, 1}}), {}), "program.bad_shape");
+    EXPECT_EQ(checked(node(Op::slot, DType::i32, {}, {0}), {}), "none");
+    EXPECT_EQ(checked(node(Op::slot, DType::i32, {}, {1}), {}), "program.bad_attribute");
+    EXPECT_EQ(checked(node(Op::reshape, DType::f32, {{1, 1, 6, 20}}, {}, 1), {f}), "program.bad_immediate");
+}
+
+TEST(WorkUnits, follow_the_table) {
+    const auto cost = [](Node node, const std::vector<OperandType>& inputs) {
+        node.inputs.resize(inputs.size());
+        return node_work_units(node, inputs);
+    };
+    const Shape big{{2, 3, 64, 128}};  // 49,152 elements
+    const OperandType f{DType::f32, big};
+    EXPECT_EQ(cost({Op::slot, {}, DType::f32, big, {}, 0, {0}}, {}), 0U);
+    EXPECT_EQ(cost({Op::full, {}, DType::f32, big, {}, 0, {}}, {}), 192U);
+    EXPECT_EQ(cost({Op::elementwise, ElementOp::add, DType::f32, big, {}, 0, {}}, {f, f}), 768U);
+    EXPECT_EQ(cost({Op::elementwise, ElementOp::add, DType::f32, {}, {}, 0, {}}, {{}, {}}), 1U);
+    EXPECT_EQ(cost({Op::matmul, {}, DType::f32, {{2, 3, 64, 64}}, {}, 0, {0, 1}}, {f, f}),
+              2U * 3 * 64 * 64 * 128 / 512);
+    EXPECT_EQ(cost({Op::matmul, {}, DType::f32, {{2, 3, 128, 128}}, {}, 0, {1, 0}}, {f, f}),
+              2U * 3 * 128 * 128 * 64 / 512);
+    EXPECT_EQ(cost({Op::sum_last, {}, DType::f32, {{2, 3, 64, 1}}, {}, 0, {}}, {f}), (49152U * 4 + 384 * 64) / 512);
+    // The largest matmul that shapes allow does not overflow.
+    const Shape row{{1, 1, 1, 1U << 31}};
+    EXPECT_EQ(cost({Op::matmul, {}, DType::f32, {}, {}, 0, {0, 1}}, {{DType::f32, row}, {DType::f32, row}}), 1U << 22);
+}
+
+TEST(Seed, words_are_big_endian_bytes_of_the_beacon) {
+    Hash32 beacon;
+    for (std::size_t i = 0; i < 32; ++i) beacon.data[i] = static_cast<std::uint8_t>(i + 1);
+    EXPECT_EQ(seed_tensor(beacon).words, (std::vector<std::uint32_t>{0x01020304, 0x05060708, 0x090a0b0c, 0x0d0e0f10}));
+}
+
+}  // namespace
+}  // namespace quern::vm::tensor
