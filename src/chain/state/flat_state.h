@@ -1,0 +1,40 @@
+// The committed state as flat tables (account, code, storage, native): what execution and RPC read. A FlatState is a
+// view over a store or a snapshot of one; it holds nothing else. Thread-safe as far as its reader is; a fault of the
+// store reads as "nothing there" and is kept in status(), which whoever commits or answers from it must look at.
+#pragma once
+
+#include <mutex>
+
+#include "chain/state/overlay.h"
+#include "chain/store/kv.h"
+
+namespace quern::chain::state {
+
+class FlatState final : public StateReader {
+public:
+    // `reader` outlives this.
+    explicit FlatState(const store::Reader& reader) : reader_(reader) {}
+
+    [[nodiscard]] std::optional<Account> account(const types::Address& address) const override;
+    [[nodiscard]] Bytes code(const Hash32& code_hash) const override;
+    [[nodiscard]] Hash32 storage(const types::Address& address, const Hash32& slot) const override;
+    [[nodiscard]] std::optional<Bytes> native(BytesView key) const override;
+    [[nodiscard]] std::vector<std::pair<Bytes, Bytes>> native_range(BytesView prefix, BytesView start,
+                                                                    std::size_t limit) const override;
+
+    // The first fault of the store that a read met.
+    [[nodiscard]] Status status() const;
+
+private:
+    [[nodiscard]] std::optional<Bytes> get(const Bytes& key) const;
+    void note(const Error& error) const;
+
+    const store::Reader& reader_;
+    mutable std::mutex mutex_;
+    mutable std::optional<Error> fault_;
+};
+
+// The overlay's changes as writes to the flat tables.
+void write_flat_tables(const Overlay& overlay, store::WriteBatch& batch);
+
+}  // namespace quern::chain::state

@@ -1,0 +1,166 @@
+#include "chain/state/overlay.h"
+
+#include <gtest/gtest.h>
+
+#include "chain/state/account_codec.h"
+#include "chain/state/flat_state.h"
+#include "chain/state/state_tries.h"
+#include "chain/store/memory_kv.h"
+#include "crypto/hash.h"
+
+namespace quern::chain::state {
+namespace {
+
+types::Address address(std::uint8_t number) {
+    types::Address result;
+    result.data[19] = number;
+    return result;
+}
+
+Account with_balance(std::uint64_t balance) {
+    Account account = empty_account();
+    account.balance = balance;
+    return account;
+}
+
+Bytes key(std::string_view text) { return to_bytes(as_bytes(text)); }
+
+class OverlayOnStore : public ::testing::Test {
+protected:
+    store::MemoryStore store;
+    FlatState flat{store};
+    Overlay overlay{flat};
+};
+
+TEST_F(OverlayOnStore, revert_undoes_everything_since_the_point) {
+    overlay.set_account(address(1), with_balance(5));
+    overlay.set_native(key("a"), {1});
+    const auto point = overlay.snapshot();
+    overlay.set_account(address(1), with_balance(6));
+    overlay.set_account(address(2), with_balance(7));
+    overlay.set_native(key("a"), {2});
+    overlay.erase_native(key("a"));
+    overlay.set_native(key("b"), {3});
+    overlay.set_storage(address(1), Hash32{}, Hash32::copy_of(crypto::keccak256({})));
+    overlay.set_code(crypto::keccak256(key("code")), key("code"));
+    overlay.add_log({});
+    EXPECT_EQ(overlay.native_writes_since(point), 2U);
+    overlay.revert_to(point);
+    EXPECT_EQ(overlay.account(address(1))->balance, Uint256(5));
+    EXPECT_FALSE(overlay.account(address(2)));
+    EXPECT_EQ(overlay.native(key("a")), Bytes{1});
+    EXPECT_FALSE(overlay.native(key("b")));
+    EXPECT_TRUE(overlay.storage(address(1), Hash32{}).is_zero());
+    EXPECT_TRUE(overlay.code(crypto::keccak256(key("code"))).empty());
+    EXPECT_TRUE(overlay.take_logs().empty());
+}
+
+TEST_F(OverlayOnStore, range_merges_layers_in_order) {
+    overlay.set_native(key("p1"), {1});
+    overlay.set_native(key("p2"), {2});
+    overlay.set_native(key("p4"), {4});
+    overlay.set_native(key("q"), {9});
+    ASSERT_TRUE(commit_overlay(overlay, Roots{}, store));
+    Overlay upper(flat);
+    upper.erase_native(key("p1"));
+    upper.set_native(key("p3"), {3});
+    upper.set_native(key("p4"), {5});
+    const auto all = upper.native_range(key("p"), {}, 10);
+    ASSERT_EQ(all.size(), 3U);
+    EXPECT_EQ(all[0].first, key("p2"));
+    EXPECT_EQ(all[1].second, Bytes{3});
+    EXPECT_EQ(all[2].second, Bytes{5});
+    EXPECT_EQ(upper.native_range(key("p"), {}, 1).size(), 1U);
+    EXPECT_EQ(upper.native_range(key("p"), {}, 1)[0].first, key("p2"));
+    EXPECT_EQ(upper.native_range(key("p"), key("p3"), 10).size(), 2U);
+}
+
+TEST_F(OverlayOnStore, committed_state_reads_back) {
+    const Hash32 code_hash = crypto::keccak256(key("code"));
+    Account account = with_balance(5);
+    account.nonce = 3;
+    account.code_hash = code_hash;
+    overlay.set_account(address(1), account);
+    overlay.set_code(code_hash, key("code"));
+    Hash32 one;
+    one.data[31] = 1;
+    overlay.set_storage(address(1), Hash32{}, one);
+    const auto roots = commit_overlay(overlay, Roots{}, store);
+    ASSERT_TRUE(roots);
+    const auto read = flat.account(address(1));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->nonce, 3U);
+    EXPECT_NE(read->storage_root, empty_trie_root());
+    EXPECT_EQ(flat.code(code_hash), key("code"));
+    EXPECT_EQ(flat.storage(address(1), Hash32{}), one);
+    EXPECT_TRUE(flat.status());
+
+    Overlay later(flat);
+    later.set_storage(address(1), Hash32{}, Hash32{});
+    ASSERT_TRUE(commit_overlay(later, *roots, store));
+    EXPECT_EQ(flat.account(address(1))->storage_root, empty_trie_root());
+    EXPECT_TRUE(flat.storage(address(1), Hash32{}).is_zero());
+}
+
+TEST_F(OverlayOnStore, roots_depend_on_content_alone) {
+    overlay.set_account(address(1), with_balance(5));
+    overlay.set_native(key("x"), {1});
+    const auto first = commit_overlay(overlay, Roots{}, store);
+    ASSERT_TRUE(first);
+    EXPECT_NE(*first, Roots{});
+
+    Overlay add(flat);
+    add.set_account(address(2), with_balance(6));
+    add.set_native(key("y"), {2});
+    const auto second = commit_overlay(add, *first, store);
+    ASSERT_TRUE(second);
+    Overlay remove(flat);
+    remove.set_account(address(2), empty_account());
+    remove.erase_native(key("y"));
+    const auto third = commit_overlay(remove, *second, store);
+    ASSERT_TRUE(third);
+    EXPECT_EQ(*third, *first);
+    EXPECT_FALSE(flat.account(address(2)));
+}
+
+TEST_F(OverlayOnStore, a_dropped_change_leaves_no_trace) {
+    overlay.set_account(address(1), with_balance(5));
+    const auto first = commit_overlay(overlay, Roots{}, store);
+    ASSERT_TRUE(first);
+    StateTries tries(store, *first);
+    Overlay dropped(flat);
+    dropped.set_account(address(2), with_balance(1));
+    ASSERT_TRUE(tries.compute(dropped, *first));
+    Overlay kept(flat);
+    kept.set_account(address(3), with_balance(1));
+    const auto change = tries.compute(kept, *first);
+    ASSERT_TRUE(change);
+    StateTries fresh(store, *first);
+    EXPECT_EQ(change->roots, fresh.compute(kept, *first)->roots);
+    ASSERT_TRUE(store.write(change->batch, true));
+    StateTries reopened(store, change->roots);
+    EXPECT_EQ(reopened.compute(Overlay(flat), change->roots)->roots, change->roots);
+}
+
+TEST_F(OverlayOnStore, account_encoding_is_ethereums) {
+    // rlp([0, 0, empty trie root, keccak256("")]), the encoding of an empty account.
+    EXPECT_EQ(to_hex(encode(empty_account())),
+              "f8448080a056e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421a0c5d2460186f7233c927e7db2dcc7"
+              "03c0e500b653ca82273b7bfad8045d85a470");
+    EXPECT_EQ(*decode_account(encode(with_balance(5))), with_balance(5));
+    EXPECT_FALSE(decode_account(Bytes{0xc0}));
+}
+
+TEST_F(OverlayOnStore, corrupt_tables_are_reported) {
+    store::WriteBatch batch;
+    Bytes bad_key{0x20};
+    append(bad_key, address(1));
+    batch.put(bad_key, Bytes{0xff});
+    ASSERT_TRUE(store.write(batch, true));
+    EXPECT_FALSE(flat.account(address(1)));
+    ASSERT_FALSE(flat.status());
+    EXPECT_EQ(flat.status().error().name, "store.corrupt");
+}
+
+}  // namespace
+}  // namespace quern::chain::state
