@@ -1,0 +1,84 @@
+"""JSON-RPC and content store client of one node, over one kept connection per thread."""
+import http.client
+import itertools
+import json
+import threading
+
+
+class RpcError(Exception):
+    """The node answered with an error object."""
+
+    def __init__(self, method, error):
+        super().__init__(f"{method}: {error.get('message')} (code {error.get('code')})")
+        self.code = error.get("code")
+        self.message = error.get("message", "")
+        self.data = error.get("data")
+
+
+class Node:
+    """A node's RPC port. Attribute calls are methods: node.eth_blockNumber(), node.task_get(1)."""
+
+    def __init__(self, port, host="127.0.0.1", timeout=30):
+        self.host, self.port, self.timeout = host, port, timeout
+        self._ids = itertools.count(1)
+        self._local = threading.local()
+
+    @property
+    def url(self):
+        return f"http://{self.host}:{self.port}"
+
+    def _connection(self):
+        if getattr(self._local, "connection", None) is None:
+            self._local.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
+        return self._local.connection
+
+    def request(self, verb, path, body=None, headers=None):
+        """(status, headers, body); a connection that the node closed meanwhile is replaced once."""
+        for attempt in (0, 1):
+            connection = self._connection()
+            try:
+                connection.request(verb, path, body=body, headers=headers or {})
+                response = connection.getresponse()
+                return response.status, response.headers, response.read()
+            except (http.client.HTTPException, ConnectionError, OSError):
+                connection.close()
+                self._local.connection = None
+                if attempt:
+                    raise
+
+    def post(self, document):
+        status, _, body = self.request("POST", "/", json.dumps(document), {"Content-Type": "application/json"})
+        if not body:
+            raise ConnectionError(f"empty answer, status {status}")
+        return json.loads(body)
+
+    def call(self, method, *params, **named):
+        answer = self.post({"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": named or list(params)})
+        if "error" in answer:
+            raise RpcError(method, answer["error"])
+        return answer["result"]
+
+    def __getattr__(self, method):
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return lambda *params, **named: self.call(method, *params, **named)
+
+    def number(self, method, *params):
+        """Result of a method that gives a hexadecimal quantity."""
+        return int(self.call(method, *params), 16)
+
+    def height(self):
+        return self.number("eth_blockNumber")
+
+    def reachable(self):
+        try:
+            self.height()
+            return True
+        except (OSError, http.client.HTTPException, ValueError, RpcError):
+            return False
+
+    def content(self, identifier):
+        status, _, body = self.request("GET", "/content/" + identifier.removeprefix("0x"))
+        if status != 200:
+            raise KeyError(f"content {identifier}: status {status}")
+        return body
