@@ -395,6 +395,7 @@ Expected<Value> parse(std::string_view text, const Limits& limits) {
     if (result.IsError()) {
         std::string detail = "at offset " + std::to_string(result.Offset());
         if (result.Code() == rapidjson::kParseErrorTermination) return fail(builder.error, std::move(detail));
+        if (result.Code() == rapidjson::kParseErrorNumberTooBig) return fail("json.out_of_range", std::move(detail));
         if (result.Code() == rapidjson::kParseErrorStringInvalidEncoding)
             return fail("json.bad_utf8", std::move(detail));
         return fail("json.syntax", std::string(rapidjson::GetParseError_En(result.Code())) + ", " + detail);

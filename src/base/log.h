@@ -43,8 +43,8 @@ enum class Level : std::uint8_t { debug, info, warning, error, off };
 
 struct Options {
     Level level = Level::info;       // least severe level that is shown
-    std::vector<std::string> debug;  // categories shown at debug whatever `level` says; "all" for each
-    std::string file;                // appended to; empty for none
+    std::vector<std::string> debug = {};  // categories shown at debug whatever `level` says; "all" for each
+    std::string file = {};                // appended to; empty for none
     bool to_stderr = true;
 };
 

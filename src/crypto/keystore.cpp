@@ -1,5 +1,6 @@
 #include "crypto/keystore.h"
 
+#include <cryptopp/scrypt.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
@@ -36,10 +37,13 @@ Status check_cost(const ScryptCost& cost) {
 Expected<DerivedKey> derive_scrypt(std::string_view password, BytesView salt, const ScryptCost& cost) {
     QUERN_CHECK(check_cost(cost));
     DerivedKey key;
-    const std::uint64_t limit = kMaxScryptBytes + (1U << 20);
-    if (EVP_PBE_scrypt(password.data(), password.size(), salt.data(), salt.size(), cost.n, cost.r, cost.p, limit,
-                       key.data.data(), kDerivedBytes) != 1)
-        return fail("keystore.too_costly", "scrypt failed");
+    // Crypto++ and not OpenSSL, which refuses n >= 2^(16 r), and there are key files with r = 1.
+    try {
+        CryptoPP::Scrypt().DeriveKey(key.data.data(), kDerivedBytes, as_bytes(password).data(), password.size(),
+                                     salt.data(), salt.size(), cost.n, cost.r, cost.p);
+    } catch (const std::exception& problem) {
+        return fail("keystore.bad_cost", problem.what());
+    }
     return key;
 }
 

@@ -38,8 +38,7 @@ Status check_form(const Transaction& tx, std::uint64_t chain_id) {
         return fail("tx.wrong_chain_id",
                     "expected " + std::to_string(chain_id) + ", got " + std::to_string(*tx.chain_id));
     if (tx.max_priority_fee_per_gas > tx.max_fee_per_gas) return fail("tx.priority_fee_above_max_fee");
-    const auto fee = checked_mul(tx.max_fee_per_gas, tx.gas_limit);
-    if (!fee || !checked_add(*fee, tx.value)) return fail("tx.fee_overflow");
+    if (!checked_mul(tx.max_fee_per_gas, tx.gas_limit)) return fail("tx.fee_overflow");
     if (tx.type == TxType::set_code) {
         if (!tx.to) return fail("tx.missing_recipient");
         if (tx.authorization_list.empty()) return fail("tx.empty_authorization_list");

@@ -20,8 +20,9 @@ inline constexpr std::uint64_t kAuthorizationGas = 25'000;
 inline constexpr std::uint64_t kFloorTokenGas = 10;
 
 // Everything but gas: chain id (an unprotected legacy transaction is of every chain), fee fields, sizes, shape.
-// Errors: tx.wrong_chain_id, tx.priority_fee_above_max_fee, tx.fee_overflow (gas limit times fee, plus value, leaves
-// 256 bits), tx.init_code_too_large, tx.missing_recipient, tx.empty_authorization_list.
+// Errors: tx.wrong_chain_id, tx.priority_fee_above_max_fee, tx.fee_overflow (gas limit times fee leaves 256
+// bits; whether value and fee together do is for the check against the balance), tx.init_code_too_large,
+// tx.missing_recipient, tx.empty_authorization_list.
 [[nodiscard]] Status check_form(const Transaction& tx, std::uint64_t chain_id);
 // Error tx.intrinsic_gas_too_low: the limit is below intrinsic_gas or floor_gas.
 [[nodiscard]] Status check_gas_limit(const Transaction& tx);

@@ -1,0 +1,163 @@
+// Files, logs, arguments, threads, clocks and randomness.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <numeric>
+
+#include "base/args.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "base/thread_pool.h"
+
+namespace quern {
+namespace {
+
+class Files : public testing::Test {
+protected:
+    void SetUp() override {
+        std::string pattern = testing::TempDir() + "quern-base-XXXXXX";
+        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+        folder_ = pattern;
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+    std::string folder_;
+};
+
+TEST_F(Files, atomic_write_replaces_and_leaves_no_temporary) {
+    const std::string path = folder_ + "/a";
+    ASSERT_TRUE(fs::write_file_atomic(path, as_bytes("one")).has_value());
+    ASSERT_TRUE(fs::write_secret_file(path, as_bytes("two")).has_value());
+    EXPECT_EQ(*fs::read_text_file(path, 100), "two");
+    struct stat info {};
+    ASSERT_EQ(stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777U, 0600U);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(Files, reading_is_bounded_and_errors_are_named) {
+    const std::string path = folder_ + "/a";
+    ASSERT_TRUE(fs::write_file_atomic(path, Bytes(1000, 1)).has_value());
+    EXPECT_EQ(fs::read_file(path, 1000)->size(), 1000U);
+    EXPECT_EQ(fs::read_file(path, 999).error().name, "fs.too_large");
+    EXPECT_EQ(fs::read_file(folder_ + "/none", 10).error().name, "fs.not_found");
+    EXPECT_EQ(fs::read_file(folder_, 10).error().name, "fs.cannot_open");
+    EXPECT_EQ(fs::read_file("/dev/zero", 100).error().name, "fs.too_large");
+    EXPECT_EQ(fs::write_file_atomic(folder_ + "/no/dir", {}).error().name, "fs.write_failed");
+}
+
+TEST_F(Files, directories_are_made_with_parents) {
+    EXPECT_TRUE(fs::create_directories(folder_ + "/x/y/z").has_value());
+    EXPECT_TRUE(fs::create_directories(folder_ + "/x/y/z").has_value());
+    EXPECT_TRUE(fs::create_directories(folder_ + "/x/y/z/").has_value());
+    ASSERT_TRUE(fs::write_file_atomic(folder_ + "/file", {}).has_value());
+    EXPECT_FALSE(fs::create_directories(folder_ + "/file/sub").has_value());
+    EXPECT_FALSE(fs::create_directories(folder_ + "/file").has_value());
+}
+
+TEST_F(Files, a_lock_keeps_others_out_until_its_owner_lets_go) {
+    const std::string path = folder_ + "/.lock";
+    {
+        const auto lock = fs::LockFile::acquire(path);
+        ASSERT_TRUE(lock.has_value());
+        const auto second = fs::LockFile::acquire(path);
+        ASSERT_FALSE(second.has_value());
+        EXPECT_EQ(second.error().name, "fs.locked");
+        EXPECT_NE(second.error().detail.find(std::to_string(getpid())), std::string::npos);
+    }
+    EXPECT_TRUE(fs::LockFile::acquire(path).has_value());
+}
+
+TEST_F(Files, a_log_line_holds_one_event_and_debug_is_by_category) {
+    const std::string path = folder_ + "/log";
+    ASSERT_TRUE(
+        log::configure({.level = log::Level::info, .debug = {"exec"}, .file = path, .to_stderr = false}).has_value());
+    log::info(log::Category::node, "started port={} name={}", 8545, "a\nb");
+    log::debug(log::Category::exec, "shown");
+    log::debug(log::Category::rpc, "hidden");
+    log::flush();
+    const std::string text = fs::read_text_file(path, 10000).value();
+    EXPECT_NE(text.find("Z info [node] started port=8545 name=a\\x0ab\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("[exec] shown"), std::string::npos);
+    EXPECT_EQ(text.find("hidden"), std::string::npos);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+    EXPECT_EQ(log::configure({.debug = {"nonsense"}}).error().name, "log.unknown_category");
+    EXPECT_EQ(log::configure({.file = folder_ + "/missing-folder-as-file/" + std::string(300, 'x')}).error().name,
+              "log.cannot_open");
+    EXPECT_EQ(log::level_from_name("loud").error().name, "log.unknown_level");
+    ASSERT_TRUE(log::configure({}).has_value());
+}
+
+TEST(Log, every_category_has_a_name) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(log::Category::count_); ++i)
+        EXPECT_FALSE(log::name_of(static_cast<log::Category>(i)).empty());
+    EXPECT_EQ(log::name_of(log::Category::test), "test");
+    EXPECT_EQ(log::name_of(log::Category::consensus), "consensus");
+}
+
+TEST(Arguments, single_dash_words_become_long_options) {
+    const char* argv[] = {"quernd", "-datadir=/x", "-chain", "dev", "--seed=1", "-h", "-5", "-", "--", "-raw"};
+    const std::vector<std::string> wanted = {"--datadir=/x", "--chain", "dev", "--seed=1", "-h",
+                                             "-5",           "-",       "--",  "-raw"};
+    EXPECT_EQ(normalize_arguments(10, argv), wanted);
+    EXPECT_EQ(arguments_for_cli11(10, argv).back(), "--datadir=/x");
+    EXPECT_TRUE(normalize_arguments(1, argv).empty());
+}
+
+TEST(ThreadPool, runs_every_index_once_for_any_size) {
+    for (const std::size_t threads : {1, 2, 3, 8}) {
+        ThreadPool pool(threads);
+        EXPECT_EQ(pool.size(), threads);
+        for (const std::size_t count : {0, 1, 2, 7, 1000}) {
+            std::vector<std::atomic<int>> seen(count);
+            pool.parallel_for(count, [&](std::size_t i) { ++seen[i]; });
+            for (const auto& times : seen) EXPECT_EQ(times.load(), 1);
+        }
+    }
+}
+
+TEST(ThreadPool, nested_and_concurrent_loops_end) {
+    ThreadPool pool(3);
+    std::atomic<int> total{0};
+    std::vector<std::thread> callers;
+    for (int t = 0; t < 3; ++t)
+        callers.emplace_back([&] {
+            for (int round = 0; round < 50; ++round)
+                pool.parallel_for(4, [&](std::size_t) { pool.parallel_for(5, [&](std::size_t) { ++total; }); });
+        });
+    for (auto& caller : callers) caller.join();
+    EXPECT_EQ(total.load(), 3 * 50 * 4 * 5);
+}
+
+TEST(Rng, a_seed_fixes_the_stream_and_bounds_hold) {
+    SeededRng a(1);
+    SeededRng b(1);
+    SeededRng c(2);
+    EXPECT_EQ(a.u64(), b.u64());
+    EXPECT_NE(a.u64(), c.u64());
+    std::array<int, 3> counts{};
+    for (int i = 0; i < 3000; ++i) ++counts.at(a.below(3));
+    for (const int count : counts) EXPECT_GT(count, 850);
+    EXPECT_EQ(a.below(0), 0U);
+    EXPECT_EQ(a.below(1), 0U);
+    OsRng os;
+    EXPECT_NE(os.u64(), os.u64());
+}
+
+TEST(Clock, the_manual_one_moves_only_by_hand) {
+    ManualClock clock(5);
+    EXPECT_EQ(clock.now_ms(), 5U);
+    clock.advance(10);
+    EXPECT_EQ(clock.monotonic_ms(), 15U);
+    const SystemClock system;
+    EXPECT_GT(system.now_ms(), 1'600'000'000'000U);
+}
+
+}  // namespace
+}  // namespace quern

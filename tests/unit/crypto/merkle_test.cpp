@@ -1,0 +1,84 @@
+#include "crypto/merkle.h"
+
+#include <gtest/gtest.h>
+
+#include "crypto/hash.h"
+
+namespace quern::crypto {
+namespace {
+
+std::vector<Hash32> make_leaves(std::size_t count) {
+    std::vector<Hash32> leaves;
+    for (std::size_t i = 0; i < count; ++i) leaves.push_back(merkle_leaf(as_bytes(std::to_string(i))));
+    return leaves;
+}
+
+TEST(Merkle, nodes_follow_the_written_grammar) {
+    const auto leaves = make_leaves(3);
+    EXPECT_EQ(leaves[0], sha256({Bytes{0x00}, as_bytes("0")}));
+    const Hash32 pair = sha256({Bytes{0x01}, leaves[0], leaves[1]});
+    EXPECT_EQ(merkle_inner(leaves[0], leaves[1]), pair);
+    const Hash32 top = sha256({Bytes{0x01}, pair, leaves[2]});
+    EXPECT_EQ(merkle_top(leaves), top);
+    EXPECT_EQ(merkle_root(MerkleTag::history, leaves, as_bytes("ctx")),
+              sha256({Bytes{0x05}, Bytes{0, 0, 0, 0, 0, 0, 0, 3}, as_bytes("ctx"), top}));
+    EXPECT_TRUE(merkle_top({}).is_zero());
+    EXPECT_EQ(merkle_top(make_leaves(1)), leaves[0]);
+}
+
+TEST(Merkle, every_leaf_of_every_size_has_a_proof_that_proves_nothing_else) {
+    for (std::size_t count = 1; count <= 33; ++count) {
+        const auto leaves = make_leaves(count);
+        const Hash32 root = merkle_root(MerkleTag::state, leaves);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            auto path = merkle_path(leaves, i);
+            ASSERT_TRUE(merkle_verify(MerkleTag::state, root, leaves[i], i, count, path).has_value());
+            EXPECT_FALSE(merkle_verify(MerkleTag::trace, root, leaves[i], i, count, path).has_value());
+            EXPECT_FALSE(merkle_verify(MerkleTag::state, root, leaves[i], i, count + 1, path).has_value());
+            EXPECT_FALSE(merkle_verify(MerkleTag::state, root, merkle_leaf({}), i, count, path).has_value());
+            EXPECT_FALSE(merkle_verify(MerkleTag::state, root, leaves[i], i, count, path, as_bytes("x")).has_value());
+            if (count > 1) {
+                EXPECT_FALSE(
+                    merkle_verify(MerkleTag::state, root, leaves[i], (i + 1) % count, count, path).has_value());
+                auto damaged = path;
+                damaged[0].data[7] ^= 1;
+                EXPECT_EQ(merkle_verify(MerkleTag::state, root, leaves[i], i, count, damaged).error().name,
+                          "merkle.proof_mismatch");
+                damaged = path;
+                damaged.pop_back();
+                EXPECT_EQ(merkle_verify(MerkleTag::state, root, leaves[i], i, count, damaged).error().name,
+                          "merkle.wrong_path_length");
+            }
+            path.push_back(root);
+            EXPECT_EQ(merkle_verify(MerkleTag::state, root, leaves[i], i, count, path).error().name,
+                      "merkle.wrong_path_length");
+        }
+        EXPECT_EQ(merkle_top_from_path(leaves[0], count, count, {}).error().name, "merkle.index_out_of_range");
+    }
+}
+
+TEST(Merkle, levels_have_the_stated_widths_and_fold_to_their_parents) {
+    for (std::uint64_t count = 1; count <= 40; ++count) {
+        const auto leaves = make_leaves(count);
+        const unsigned height = merkle_height(count);
+        for (unsigned level = 0; level <= height; ++level) {
+            const auto nodes = merkle_level(leaves, level);
+            ASSERT_EQ(nodes.size(), merkle_level_width(count, level));
+            for (unsigned up = 0; level + up <= height; ++up) {
+                const auto parents = merkle_level(leaves, level + up);
+                for (std::size_t i = 0; i < parents.size(); ++i) {
+                    const std::size_t first = i << up;
+                    const std::size_t last = std::min<std::size_t>(nodes.size(), (i + 1) << up);
+                    const auto part = std::span(nodes).subspan(first, last - first);
+                    ASSERT_EQ(merkle_fold(part, up), parents[i]) << count << " " << level << " " << up << " " << i;
+                }
+            }
+        }
+        EXPECT_EQ(merkle_level(leaves, height).size(), 1U);
+    }
+    EXPECT_TRUE(merkle_fold({}, 1).is_zero());
+    EXPECT_TRUE(merkle_fold(make_leaves(3), 1).is_zero());
+}
+
+}  // namespace
+}  // namespace quern::crypto
