@@ -1,0 +1,129 @@
+#include "chain/mempool/block_builder.h"
+
+#include "pool_fixture.h"
+
+namespace quern::chain::mempool {
+namespace {
+
+class BlockBuilderTest : public PoolFixture {
+protected:
+    BlockBuilderTest() {
+        state_.store(types::object_key(types::ObjectPrefix::globals), types::Globals{});
+        context_.number = 1;
+        context_.gas_limit = params_.block_gas_limit;
+        context_.base_fee = Uint256(10) * kGwei;
+        context_.beneficiary = test_address(200);
+    }
+    FilledBlock fill(
+        Pool& pool, const LaneRule& lane = [](const auto&) { return std::nullopt; }) {
+        state::Overlay overlay(state_);
+        exec::BlockExecution execution(params_, overlay, context_);
+        execution.begin();
+        auto filled = fill_block(execution, pool.executable(), context_.base_fee,
+                                 {context_.gas_limit, kReservedLanePercent, max_bytes_}, lane);
+        EXPECT_EQ(execution.receipts().size(), filled.included.size());
+        return filled;
+    }
+    static std::vector<std::pair<types::Address, std::uint64_t>> order(const FilledBlock& block) {
+        std::vector<std::pair<types::Address, std::uint64_t>> result;
+        for (const auto& pooled : block.included)
+            result.emplace_back(pooled->transaction.sender, pooled->transaction.tx.nonce);
+        return result;
+    }
+    exec::BlockContext context_;
+    std::size_t max_bytes_ = kMaxBlockTransactionBytes;
+};
+
+TEST_F(BlockBuilderTest, takes_the_best_tip_first_and_respects_nonces) {
+    Pool pool(params_);
+    EXPECT_EQ(add(pool, 1, transfer(0, 1)), "ok");
+    EXPECT_EQ(add(pool, 1, transfer(1, 50)), "ok");
+    EXPECT_EQ(add(pool, 2, transfer(0, 5)), "ok");
+    EXPECT_EQ(add(pool, 3, transfer(0, 5)), "ok");  // same price, came later
+    const auto block = fill(pool);
+    const std::vector<std::pair<types::Address, std::uint64_t>> expected{
+        {test_address(2), 0}, {test_address(3), 0}, {test_address(1), 0}, {test_address(1), 1}};
+    EXPECT_EQ(order(block), expected);
+    EXPECT_TRUE(block.refused.empty());
+}
+
+TEST_F(BlockBuilderTest, tip_is_what_is_left_above_the_base_fee) {
+    Pool pool(params_);
+    EXPECT_EQ(add(pool, 1, transfer(0, 50, 50)), "ok");  // tip 40 at base fee 10
+    EXPECT_EQ(add(pool, 2, transfer(0, 45, 100)), "ok");
+    EXPECT_EQ(add(pool, 3, transfer(0, 1, 9)), "ok");  // below the base fee: waits, is not refused
+    const auto block = fill(pool);
+    ASSERT_EQ(block.included.size(), 2U);
+    EXPECT_EQ(block.included[0]->transaction.sender, test_address(2));
+    EXPECT_TRUE(block.refused.empty());
+}
+
+TEST_F(BlockBuilderTest, stops_at_the_gas_limit_and_keeps_the_rest) {
+    Pool pool(params_);
+    context_.gas_limit = 50'000;
+    for (std::uint8_t seed = 1; seed <= 4; ++seed) EXPECT_EQ(add(pool, seed, transfer(0, seed)), "ok");
+    const auto block = fill(pool);
+    EXPECT_EQ(block.included.size(), 2U);
+    EXPECT_EQ(block.included[0]->transaction.sender, test_address(4));
+    EXPECT_TRUE(block.refused.empty());
+}
+
+TEST_F(BlockBuilderTest, stops_at_the_byte_limit) {
+    Pool pool(params_);
+    for (std::uint8_t seed = 1; seed <= 4; ++seed) EXPECT_EQ(add(pool, seed, transfer(0, seed)), "ok");
+    max_bytes_ = 300;
+    EXPECT_EQ(fill(pool).included.size(), 2U);
+}
+
+TEST_F(BlockBuilderTest, refused_transactions_are_handed_back_to_be_dropped) {
+    Pool pool(params_);
+    EXPECT_EQ(add(pool, 1, transfer(0, 1)), "ok");
+    EXPECT_EQ(add(pool, 1, transfer(1, 1)), "ok");
+    EXPECT_EQ(add(pool, 2, transfer(0, 1)), "ok");
+    fund(1, 5);  // spent in the meantime
+    const auto block = fill(pool);
+    ASSERT_EQ(block.refused.size(), 1U);
+    EXPECT_EQ(block.refused[0].transaction->transaction.tx.nonce, 0U);
+    EXPECT_EQ(block.refused[0].result.name, "insufficient funds");
+    EXPECT_EQ(block.included.size(), 1U);
+}
+
+TEST_F(BlockBuilderTest, due_moves_come_first_one_per_game_within_the_lane) {
+    Pool pool(params_);
+    // The value of a transfer stands for its game; 0 is no move.
+    const auto move = [&](std::uint64_t nonce, std::uint64_t game) {
+        auto tx = transfer(nonce, 0, 20);
+        tx.value = game;
+        return tx;
+    };
+    const LaneRule lane = [](const types::RecoveredTransaction& tx) -> std::optional<std::uint64_t> {
+        if (tx.tx.value.is_zero()) return std::nullopt;
+        return tx.tx.value.low_u64();
+    };
+    for (std::uint8_t seed = 10; seed < 15; ++seed)
+        EXPECT_EQ(add(pool, seed,
+                      [&] {
+                          auto tx = transfer(0, 50);
+                          tx.value = 0;
+                          return tx;
+                      }()),
+                  "ok");
+    EXPECT_EQ(add(pool, 1, move(0, 7)), "ok");
+    EXPECT_EQ(add(pool, 1, move(1, 8)), "ok");
+    EXPECT_EQ(add(pool, 2, move(0, 7)), "ok");  // the same game's second move competes by price
+    EXPECT_EQ(add(pool, 3, move(0, 9)), "ok");
+    context_.gas_limit = 630'000;  // lane: 63,000 = three transfers
+    auto block = fill(pool, lane);
+    EXPECT_EQ(block.from_lane, 3U);
+    EXPECT_EQ(order(block)[0], (std::pair<types::Address, std::uint64_t>(test_address(1), 0)));
+    EXPECT_EQ(block.included.size(), 9U);
+    EXPECT_EQ(block.included.back()->transaction.sender, test_address(2));
+
+    context_.gas_limit = 420'000;  // lane: two
+    block = fill(pool, lane);
+    EXPECT_EQ(block.from_lane, 2U);
+    EXPECT_EQ(block.included.size(), 9U);
+}
+
+}  // namespace
+}  // namespace quern::chain::mempool
