@@ -15,12 +15,12 @@ inline constexpr std::uint64_t kGrainsPerQrn = 1'000'000'000'000'000'000ULL;
 inline constexpr std::uint64_t kMainnetChainId = 7876;
 inline constexpr std::uint64_t kTestnetChainId = 7877;
 inline constexpr std::uint64_t kDevnetChainId = 7878;
-inline constexpr std::uint64_t kBeaconWindow = 512;       // heights whose beacons are kept in state
-inline constexpr std::uint64_t kBeaconDelay = 2;          // d: draws use beacon(h + d)
-inline constexpr std::uint64_t kMaxFutureMs = 2000;       // a block's timestamp against the local clock
+inline constexpr std::uint64_t kBeaconWindow = 512;  // heights whose beacons are kept in state
+inline constexpr std::uint64_t kBeaconDelay = 2;     // d: draws use beacon(h + d)
+inline constexpr std::uint64_t kMaxFutureMs = 2000;  // a block's timestamp against the local clock
 
 struct MarketParams {
-    Uint256 dispute_cost;             // γ: worst on-chain cost of one honest dispute path, grains
+    Uint256 dispute_cost = kGrainsPerQrn / 100;  // γ: worst on-chain cost of one honest dispute path, grains
     std::uint64_t solver_bond_gammas = 1000;     // solver bond >= max(this x γ, 2 x reward)
     std::uint64_t verifier_bond_fees = 10;       // verifier bond >= this x its fee
     std::uint64_t challenge_stake_gammas = 100;  // challenge stake = this x γ
@@ -33,13 +33,13 @@ struct MarketParams {
     std::uint64_t bounty_cost_percent = 150;     // winner's bounty <= this % of its proven cost
     std::uint64_t max_rounds = 4;                // reopenings before a task fails
     std::uint64_t max_bids = 64;
-    std::uint64_t max_disputes = 64;             // per task
+    std::uint64_t max_disputes = 64;  // per task
     std::uint64_t max_verifiers = 16;
     std::uint64_t min_deadline_blocks = 3;
     std::uint64_t max_deadline_blocks = 1'000'000;
-    std::uint64_t retention_blocks = 100'000;    // final tasks and disputes stay this long
-    std::uint64_t forced_error_inverse = 200;    // 1 / p_f (its use comes with the watchers)
-    Uint256 storage_deposit;                     // per task
+    std::uint64_t retention_blocks = 100'000;       // final tasks and disputes stay this long
+    std::uint64_t forced_error_inverse = 200;       // 1 / p_f (its use comes with the watchers)
+    Uint256 storage_deposit = kGrainsPerQrn / 100;  // per task
 };
 
 struct ChainParams {

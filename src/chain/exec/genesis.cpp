@@ -1,0 +1,381 @@
+#include "chain/exec/genesis.h"
+
+#include <set>
+
+#include "chain/types/native_kinds.h"
+#include "crypto/hash.h"
+#include "crypto/signature.h"
+
+namespace quern::chain::exec {
+namespace {
+
+using json::Value;
+
+constexpr std::string_view kFormat = "quern-genesis-1";
+constexpr std::array<std::string_view, 5> kRoleNames{"solver", "verifier", "whistleblower", "custodian", "relay"};
+
+// The numbers that a file may set, by name; one list for reading and writing.
+template <class Block, class Visitor>
+void block_fields(Block& p, Visitor&& v) {
+    v("gas_limit", p.block_gas_limit);
+    v("base_fee", p.initial_base_fee);
+    v("min_base_fee", p.min_base_fee);
+    v("min_block_ms", p.min_block_ms);
+    v("max_idle_ms", p.max_idle_ms);
+    v("epoch_length", p.epoch_length);
+}
+template <class Market, class Visitor>
+void market_fields(Market& p, Visitor&& v) {
+    v("dispute_cost", p.dispute_cost);
+    v("solver_bond_gammas", p.solver_bond_gammas);
+    v("verifier_bond_fees", p.verifier_bond_fees);
+    v("challenge_stake_gammas", p.challenge_stake_gammas);
+    v("dispute_clock_blocks", p.dispute_clock_blocks);
+    v("unbonding_blocks", p.unbonding_blocks);
+    v("no_start_slash_percent", p.no_start_slash_percent);
+    v("no_reveal_slash_percent", p.no_reveal_slash_percent);
+    v("burn_percent", p.burn_percent);
+    v("submitter_percent", p.submitter_percent);
+    v("bounty_cost_percent", p.bounty_cost_percent);
+    v("max_rounds", p.max_rounds);
+    v("max_bids", p.max_bids);
+    v("max_disputes", p.max_disputes);
+    v("max_verifiers", p.max_verifiers);
+    v("min_deadline_blocks", p.min_deadline_blocks);
+    v("max_deadline_blocks", p.max_deadline_blocks);
+    v("retention_blocks", p.retention_blocks);
+    v("forced_error_inverse", p.forced_error_inverse);
+    v("storage_deposit", p.storage_deposit);
+}
+
+Status read_number(const Value& value, std::string_view name, std::uint64_t& out) {
+    auto number = value.as_u64();
+    if (!number) return fail("genesis.bad_value", std::string(name) + ": " + number.error().to_string());
+    out = *number;
+    return {};
+}
+
+Status read_number(const Value& value, std::string_view name, Uint256& out) {
+    if (value.is_integer()) {
+        std::uint64_t number = 0;
+        QUERN_CHECK(read_number(value, name, number));
+        out = number;
+        return {};
+    }
+    const auto text = value.as_string();
+    if (!text) return fail("genesis.bad_value", std::string(name) + ": expected a decimal string");
+    auto amount = Uint256::from_decimal(*text);
+    if (!amount) return fail("genesis.bad_value", std::string(name) + ": " + amount.error().to_string());
+    out = *amount;
+    return {};
+}
+
+Status check_keys(const Value& value, std::string_view where, const std::set<std::string_view>& known) {
+    if (!value.is_object()) return fail("genesis.bad_value", std::string(where) + ": expected an object");
+    for (const auto& member : value.members())
+        if (!known.contains(member.key)) return fail("genesis.unknown_field", std::string(where) + "." + member.key);
+    return {};
+}
+
+// Reads the members of `section` that a field list names.
+template <class Fields>
+Status read_section(const Value* section, std::string_view where, Fields&& fields) {
+    if (section == nullptr) return {};
+    std::set<std::string_view> known;
+    fields([&](std::string_view name, auto&) { known.insert(name); });
+    QUERN_CHECK(check_keys(*section, where, known));
+    Status status;
+    fields([&](std::string_view name, auto& target) {
+        const Value* value = section->find(name);
+        if (status && value != nullptr) status = read_number(*value, name, target);
+    });
+    return status;
+}
+
+Expected<const Value*> need(const Value& object, std::string_view name) {
+    const Value* value = object.find(name);
+    if (value == nullptr) return fail("genesis.missing_field", std::string(name));
+    return value;
+}
+
+Expected<std::string_view> need_text(const Value& object, std::string_view name) {
+    QUERN_TRY(const Value* value, need(object, name));
+    const auto text = value->as_string();
+    if (!text) return fail("genesis.bad_value", std::string(name) + ": expected text");
+    return *text;
+}
+
+Expected<types::Address> need_address(const Value& object) {
+    QUERN_TRY(const auto text, need_text(object, "address"));
+    auto address = types::parse_address(text);
+    if (!address) return fail("genesis.bad_value", address.error().to_string());
+    return *address;
+}
+
+Expected<Uint256> need_amount(const Value& object, std::string_view name) {
+    QUERN_TRY(const Value* value, need(object, name));
+    Uint256 amount;
+    QUERN_CHECK(read_number(*value, name, amount));
+    return amount;
+}
+
+// Calls read(item) for each item of a list that may be missing.
+template <class Read>
+Status read_list(const Value& root, std::string_view name, const std::set<std::string_view>& known, Read&& read) {
+    const Value* list = root.find(name);
+    if (list == nullptr) return {};
+    if (!list->is_array()) return fail("genesis.bad_value", std::string(name) + ": expected an array");
+    if (list->size() > kMaxGenesisEntries) return fail("genesis.too_many_entries", std::string(name));
+    for (const Value& item : list->items()) {
+        QUERN_CHECK(check_keys(item, name, known));
+        QUERN_CHECK(read(item));
+    }
+    return {};
+}
+
+Status check_params(const params::ChainParams& p) {
+    const auto& m = p.market;
+    const auto bad = [](const char* name) { return fail("genesis.bad_parameter", name); };
+    if (p.chain_id == 0) return bad("chain_id");
+    if (p.block_gas_limit < 1'000'000 || p.block_gas_limit > 1'000'000'000'000) return bad("gas_limit");
+    if (p.initial_base_fee < p.min_base_fee || p.initial_base_fee.bit_length() > 96) return bad("base_fee");
+    if (p.epoch_length == 0) return bad("epoch_length");
+    if (p.max_idle_ms < p.min_block_ms) return bad("max_idle_ms");
+    if (m.dispute_cost.is_zero() || m.dispute_cost.bit_length() > 96) return bad("dispute_cost");
+    if (m.storage_deposit.bit_length() > 96) return bad("storage_deposit");
+    if (m.no_start_slash_percent > 100) return bad("no_start_slash_percent");
+    if (m.no_reveal_slash_percent > 100) return bad("no_reveal_slash_percent");
+    // At least a quarter is lost, so that challenging oneself never pays.
+    if (m.burn_percent < 25 || m.burn_percent > 100) return bad("burn_percent");
+    if (m.submitter_percent > 100 - m.burn_percent) return bad("submitter_percent");
+    if (m.bounty_cost_percent > 1'000) return bad("bounty_cost_percent");
+    if (m.solver_bond_gammas == 0 || m.solver_bond_gammas > 1'000'000) return bad("solver_bond_gammas");
+    if (m.challenge_stake_gammas == 0 || m.challenge_stake_gammas > 1'000'000) return bad("challenge_stake_gammas");
+    if (m.verifier_bond_fees == 0 || m.verifier_bond_fees > 1'000'000) return bad("verifier_bond_fees");
+    if (m.min_deadline_blocks < params::kBeaconDelay + 1) return bad("min_deadline_blocks");
+    if (m.max_deadline_blocks < m.min_deadline_blocks || m.max_deadline_blocks > (1ULL << 40))
+        return bad("max_deadline_blocks");
+    if (m.dispute_clock_blocks == 0 || m.dispute_clock_blocks > (1ULL << 32)) return bad("dispute_clock_blocks");
+    if (m.unbonding_blocks > (1ULL << 40)) return bad("unbonding_blocks");
+    if (m.retention_blocks > (1ULL << 40)) return bad("retention_blocks");
+    if (m.max_rounds > 64) return bad("max_rounds");
+    if (m.max_bids == 0 || m.max_bids > 1'024) return bad("max_bids");
+    if (m.max_disputes == 0 || m.max_disputes > 1'024) return bad("max_disputes");
+    if (m.max_verifiers == 0 || m.max_verifiers > 1'024) return bad("max_verifiers");
+    if (m.forced_error_inverse == 0) return bad("forced_error_inverse");
+    return {};
+}
+
+Expected<types::Address> validator_address(const GenesisValidator& validator) {
+    auto bytes = FixedBytes<64>::from_view(validator.public_key);
+    if (!bytes) return fail("genesis.bad_validator_key", bytes.error().to_string());
+    return types::address_of(crypto::PublicKey{*bytes});
+}
+
+}  // namespace
+
+Bytes reserved_code() { return {0x60, 0x00, 0x60, 0x00, 0xfd}; }
+
+std::string_view role_name(types::Role role) {
+    const auto index = static_cast<std::size_t>(role) - 1;
+    return index < kRoleNames.size() ? kRoleNames[index] : "unknown";
+}
+
+Expected<types::Role> parse_role(std::string_view name) {
+    for (std::size_t i = 0; i < kRoleNames.size(); ++i)
+        if (kRoleNames[i] == name) return static_cast<types::Role>(i + 1);
+    return fail("genesis.bad_value", "role " + std::string(name));
+}
+
+Expected<Genesis> parse_genesis(std::string_view text) {
+    QUERN_TRY(const Value root, json::parse(text, json::Limits{kMaxGenesisBytes, 8}));
+    QUERN_CHECK(check_keys(root, "genesis",
+                           {"format", "network", "chain_id", "timestamp_ms", "check_invariants", "block", "market",
+                            "allocations", "validators", "bonds"}));
+    QUERN_TRY(const auto format, need_text(root, "format"));
+    if (format != kFormat) return fail("genesis.bad_format", "expected " + std::string(kFormat));
+
+    Genesis genesis;
+    auto& params = genesis.params;
+    QUERN_TRY(const auto network, need_text(root, "network"));
+    params.network = std::string(network);
+    QUERN_TRY(const Value* chain_id, need(root, "chain_id"));
+    QUERN_CHECK(read_number(*chain_id, "chain_id", params.chain_id));
+    QUERN_TRY(const Value* timestamp, need(root, "timestamp_ms"));
+    QUERN_CHECK(read_number(*timestamp, "timestamp_ms", genesis.timestamp_ms));
+    if (const Value* check = root.find("check_invariants")) {
+        const auto flag = check->as_bool();
+        if (!flag) return fail("genesis.bad_value", "check_invariants");
+        params.check_invariants = *flag;
+    }
+    QUERN_CHECK(read_section(root.find("block"), "block", [&](auto&& v) { block_fields(params, v); }));
+    QUERN_CHECK(read_section(root.find("market"), "market", [&](auto&& v) { market_fields(params.market, v); }));
+
+    QUERN_CHECK(read_list(root, "allocations", {"address", "balance"}, [&](const Value& item) -> Status {
+        GenesisAllocation allocation;
+        QUERN_TRY(allocation.address, need_address(item));
+        QUERN_TRY(allocation.balance, need_amount(item, "balance"));
+        genesis.allocations.push_back(allocation);
+        return {};
+    }));
+    QUERN_CHECK(read_list(root, "validators", {"public_key", "stake"}, [&](const Value& item) -> Status {
+        GenesisValidator validator;
+        QUERN_TRY(const auto key, need_text(item, "public_key"));
+        auto bytes = fixed_from_hex<64>(key);
+        if (!bytes) return fail("genesis.bad_validator_key", bytes.error().to_string());
+        validator.public_key = to_bytes(*bytes);
+        QUERN_TRY(validator.stake, need_amount(item, "stake"));
+        genesis.validators.push_back(std::move(validator));
+        return {};
+    }));
+    QUERN_CHECK(read_list(root, "bonds", {"address", "role", "amount"}, [&](const Value& item) -> Status {
+        GenesisBond bond;
+        QUERN_TRY(bond.address, need_address(item));
+        QUERN_TRY(const auto role, need_text(item, "role"));
+        QUERN_TRY(bond.role, parse_role(role));
+        QUERN_TRY(bond.amount, need_amount(item, "amount"));
+        genesis.bonds.push_back(bond);
+        return {};
+    }));
+    QUERN_CHECK(check_genesis(genesis));
+    return genesis;
+}
+
+Status check_genesis(const Genesis& genesis) {
+    QUERN_CHECK(check_params(genesis.params));
+    if (genesis.allocations.size() > kMaxGenesisEntries || genesis.validators.size() > kMaxGenesisEntries ||
+        genesis.bonds.size() > kMaxGenesisEntries)
+        return fail("genesis.too_many_entries");
+
+    Uint256 supply;
+    const auto count = [&supply](const Uint256& amount) -> Status {
+        if (amount.is_zero()) return fail("genesis.zero_amount");
+        supply += amount;
+        // Far below 2^256, so that no sum of balances, nor a product with a percentage, can overflow.
+        if (amount.bit_length() > 160 || supply.bit_length() > 160) return fail("genesis.supply_overflow");
+        return {};
+    };
+    std::set<types::Address> seen;
+    for (const auto& allocation : genesis.allocations) {
+        if (types::group_at(allocation.address)) return fail("genesis.reserved_address", to_hex0x(allocation.address));
+        if (!seen.insert(allocation.address).second)
+            return fail("genesis.duplicate_address", to_hex0x(allocation.address));
+        QUERN_CHECK(count(allocation.balance));
+    }
+    if (genesis.validators.empty()) return fail("genesis.no_validators");
+    std::set<types::Address> validators;
+    for (const auto& validator : genesis.validators) {
+        QUERN_TRY(const auto address, validator_address(validator));
+        if (!validators.insert(address).second) return fail("genesis.duplicate_address", to_hex0x(address));
+        QUERN_CHECK(count(validator.stake));
+    }
+    std::set<std::pair<types::Role, types::Address>> bonds;
+    for (const auto& bond : genesis.bonds) {
+        if (!bonds.insert({bond.role, bond.address}).second)
+            return fail("genesis.duplicate_address", to_hex0x(bond.address));
+        QUERN_CHECK(count(bond.amount));
+    }
+    return {};
+}
+
+Value to_json(const Genesis& genesis) {
+    auto root = Value::object({{"format", kFormat},
+                               {"network", genesis.params.network},
+                               {"chain_id", genesis.params.chain_id},
+                               {"timestamp_ms", genesis.timestamp_ms},
+                               {"check_invariants", genesis.params.check_invariants}});
+    const auto writer = [](Value& section) {
+        return [&section](std::string_view name, const auto& number) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(number)>, Uint256>)
+                section.set(name, number.to_decimal());
+            else
+                section.set(name, number);
+        };
+    };
+    auto block = Value::object();
+    block_fields(genesis.params, writer(block));
+    root.set("block", std::move(block));
+    auto market = Value::object();
+    market_fields(genesis.params.market, writer(market));
+    root.set("market", std::move(market));
+
+    auto allocations = Value::array();
+    for (const auto& allocation : genesis.allocations)
+        allocations.push(Value::object({{"address", types::to_checksum_address(allocation.address)},
+                                        {"balance", allocation.balance.to_decimal()}}));
+    root.set("allocations", std::move(allocations));
+    auto validators = Value::array();
+    for (const auto& validator : genesis.validators)
+        validators.push(
+            Value::object({{"public_key", to_hex0x(validator.public_key)}, {"stake", validator.stake.to_decimal()}}));
+    root.set("validators", std::move(validators));
+    auto bonds = Value::array();
+    for (const auto& bond : genesis.bonds)
+        bonds.push(Value::object({{"address", types::to_checksum_address(bond.address)},
+                                  {"role", role_name(bond.role)},
+                                  {"amount", bond.amount.to_decimal()}}));
+    root.set("bonds", std::move(bonds));
+    return root;
+}
+
+void apply_genesis(const Genesis& genesis, state::Overlay& overlay) {
+    types::Globals globals;
+    for (const auto& allocation : genesis.allocations) {
+        auto account = overlay.account_or_empty(allocation.address);
+        account.balance = allocation.balance;
+        overlay.set_account(allocation.address, account);
+        globals.minted += allocation.balance;
+    }
+    for (const auto& validator : genesis.validators) {
+        types::ValidatorObject object;
+        object.address = validator_address(validator).value_or(types::Address{});  // check_genesis made sure of it
+        object.public_key = validator.public_key;
+        object.stake = validator.stake;
+        overlay.store(types::object_key(types::ObjectPrefix::validator, object.address), object);
+        globals.minted += validator.stake;
+    }
+    for (const auto& bond : genesis.bonds) {
+        types::RoleBond object;
+        object.address = bond.address;
+        object.role = bond.role;
+        object.bonded = bond.amount;
+        Bytes id{static_cast<std::uint8_t>(bond.role)};
+        append(id, bond.address);
+        overlay.store(types::object_key(types::ObjectPrefix::role_bond, id), object);
+        globals.minted += bond.amount;
+    }
+    overlay.store(types::object_key(types::ObjectPrefix::globals), globals);
+
+    const Hash32 code_hash = crypto::keccak256(reserved_code());
+    overlay.set_code(code_hash, reserved_code());
+    for (auto group = types::KindGroup::staking; group <= types::KindGroup::market;
+         group = static_cast<types::KindGroup>(static_cast<std::uint8_t>(group) + 1)) {
+        auto account = state::empty_account();
+        account.nonce = 1;  // EIP-161: contracts start at 1
+        account.code_hash = code_hash;
+        overlay.set_account(types::group_address(group), account);
+    }
+}
+
+types::BlockHeader genesis_header(const Genesis& genesis, const Hash32& state_root, const Hash32& native_root,
+                                  const Hash32& committee_hash) {
+    types::BlockHeader header;
+    header.state_root = state_root;
+    header.transactions_root = types::kEmptyTrieRoot;
+    header.receipts_root = types::kEmptyTrieRoot;
+    header.withdrawals_root = types::kEmptyTrieRoot;
+    header.gas_limit = genesis.params.block_gas_limit;
+    header.timestamp = genesis.timestamp_ms / 1000;
+    header.base_fee_per_gas = genesis.params.initial_base_fee;
+    auto& consensus = header.consensus;
+    consensus.committee_hash = committee_hash;
+    consensus.next_committee_hash = committee_hash;
+    consensus.native_root = native_root;
+    const std::string content = to_json(genesis).dump();
+    consensus.beacon = crypto::sha256({as_bytes("quern genesis"), as_bytes(content)});
+    consensus.timestamp_ms = genesis.timestamp_ms;
+    header.prev_randao = consensus.beacon;
+    return header;
+}
+
+}  // namespace quern::chain::exec
