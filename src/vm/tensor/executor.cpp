@@ -54,14 +54,37 @@ Status check_data(const Program& program, const Tensor& data) {
     return check_tensor(data, program.header.data_dtype, program.header.data_shape, "the data");
 }
 
-std::vector<Hash32> slot_roots(const State& state) {
+std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool) {
+    std::vector<std::size_t> first_tile;  // of each slot in the list of all tiles
+    std::size_t tiles = 0;
+    for (const Tensor& slot : state) {
+        first_tile.push_back(tiles);
+        tiles += slot.shape.tiles();
+    }
+    std::vector<Hash32> hashes(tiles);
+    parallel_parts(pool, tiles, tiles * kTileWords, [&](std::size_t begin, std::size_t end) {
+        auto slot = static_cast<std::size_t>(std::upper_bound(first_tile.begin(), first_tile.end(), begin) -
+                                             first_tile.begin() - 1);
+        for (std::size_t tile = begin; tile < end; ++tile) {
+            if (slot + 1 < state.size() && tile == first_tile[slot + 1]) ++slot;
+            hashes[tile] = tile_hash(read_tile(state[slot], tile - first_tile[slot]));
+        }
+    });
     std::vector<Hash32> roots;
     roots.reserve(state.size());
-    for (const Tensor& slot : state) roots.push_back(tensor_root(slot));
+    for (std::size_t slot = 0; slot < state.size(); ++slot)
+        roots.push_back(tensor_root_of(state[slot].dtype, state[slot].shape,
+                                       std::span(hashes).subspan(first_tile[slot], state[slot].shape.tiles())));
     return roots;
 }
 
-Hash32 state_root(const State& state) { return state_root(slot_roots(state)); }
+Hash32 state_root(const State& state, ThreadPool* pool) { return state_root(slot_roots(state, pool)); }
+
+std::uint64_t run_all_bytes(const Program& program) {
+    std::uint64_t bytes = 0;  // at most 2^14 nodes of 2^33 bytes
+    for (const Node& node : program.nodes) bytes += node.shape.elements() * sizeof(std::uint32_t);
+    return bytes;
+}
 
 struct Executor::Plan {
     Plan(const Program& program_in, arith::Backend backend_in, ThreadPool* pool_in)
@@ -73,6 +96,13 @@ struct Executor::Plan {
           plan(make_plan(program_in, kernels)) {
         reads.resize(plan.roots.size());
         writes.resize(plan.roots.size());
+    }
+
+    [[nodiscard]] std::uint64_t memory_bytes() const {
+        std::uint64_t words = plan.arena_words + threads * plan.scratch_blocks * kGroupBlock;
+        for (std::size_t slot = 0; slot < plan.updates.size(); ++slot)
+            if (plan.updates[slot].kind != SlotUpdate::Kind::unchanged) words += program.slots[slot].shape.elements();
+        return words * sizeof(std::uint32_t);
     }
 
     // Buffers are taken at the first step: an executor that only rebuilds traces needs none.
@@ -175,6 +205,8 @@ Executor::Executor(const Program& program, arith::Backend backend, ThreadPool* p
     : plan_(std::make_unique<Plan>(program, backend, pool)) {}
 
 Executor::~Executor() = default;
+
+std::uint64_t Executor::memory_bytes() const { return plan_->memory_bytes(); }
 
 void Executor::step(State& state, const Tensor& data, const Tensor& seed) {
     Plan& p = *plan_;

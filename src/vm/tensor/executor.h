@@ -19,8 +19,8 @@ using State = std::vector<Tensor>;  // one tensor per slot, in slot order
 // NaN other than 0x7fc00000.
 [[nodiscard]] Status check_state(const Program& program, const State& state);
 [[nodiscard]] Status check_data(const Program& program, const Tensor& data);
-[[nodiscard]] Hash32 state_root(const State& state);
-[[nodiscard]] std::vector<Hash32> slot_roots(const State& state);
+[[nodiscard]] Hash32 state_root(const State& state, ThreadPool* pool = nullptr);
+[[nodiscard]] std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool = nullptr);
 
 // Outputs of every node of one step (input nodes included): what step traces are built from.
 using NodeOutputs = std::vector<Tensor>;
@@ -31,9 +31,13 @@ public:
     Executor(const Program& program, arith::Backend backend, ThreadPool* pool);
     ~Executor();
 
+    // What step() takes on its first call and then keeps, beside the state: look at it before running a stranger's
+    // program. Constants computed at construction are at most 64 MiB.
+    [[nodiscard]] std::uint64_t memory_bytes() const;
+
     // state := the state after the step. `data` and `seed` as the program's header says (checked by the caller).
     void step(State& state, const Tensor& data, const Tensor& seed);
-    // The outputs of all nodes of the step from `state`, which is not changed. Memory: the sum of all outputs.
+    // The outputs of all nodes of the step from `state`, which is not changed. Memory: run_all_bytes(program).
     [[nodiscard]] NodeOutputs run_all(const State& state, const Tensor& data, const Tensor& seed);
     // As run_all, and `alter(node, output)` may change an output before later nodes read it: for tests of disputes and
     // test builds' planted faults.
@@ -44,6 +48,9 @@ private:
     struct Plan;
     std::unique_ptr<Plan> plan_;
 };
+
+// The size of all outputs of one step together.
+[[nodiscard]] std::uint64_t run_all_bytes(const Program& program);
 
 // Executes one node on given inputs (whole tensors). The reference for tests and for rebuilding micro-traces.
 [[nodiscard]] Tensor execute_node(const Program& program, std::uint32_t node, std::span<const Tensor* const> inputs,

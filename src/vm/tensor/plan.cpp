@@ -5,8 +5,9 @@
 namespace quern::vm::tensor {
 namespace {
 
-constexpr std::size_t kMaxConstantWords = 1U << 24;  // all constants that are computed once, together
-constexpr std::size_t kGroupWindow = 256;            // nodes looked ahead for members of a group
+constexpr std::size_t kMaxConstantWords = 1U << 24;   // all constants that are computed once, together
+constexpr std::uint64_t kMaxConstantWork = 1U << 20;  // work units of one of them
+constexpr std::size_t kGroupWindow = 256;             // nodes looked ahead for members of a group
 constexpr std::size_t kMaxMembers = 64;
 constexpr std::size_t kShortRow = 64;        // rows below this are worth a copy of an operand that causes them
 constexpr std::size_t kAlignmentWords = 16;  // a cache line
@@ -88,19 +89,24 @@ private:
             if (!constant) continue;
             if (make_alias(i)) continue;
             std::vector<View> inputs;
+            std::vector<OperandType> types;
+            std::size_t taken = words;  // operands may have to be copied
             bool uniform = node(i).op == Op::elementwise;
             for (const std::uint32_t input : node(i).inputs) {
                 const Value& value = values_[input];
                 inputs.push_back({plan_.constants[plan_.roots[value.root].index].words.data() + value.offset,
                                   value.shape, value.strides});
                 uniform = uniform && is_uniform(value.shape, value.strides);
+                types.push_back({node(input).dtype, value.shape});
+                taken += value.shape.elements();
             }
             if (uniform) {
                 Node one = node(i);
                 one.shape = Shape{};
                 for (View& input : inputs) input.shape = Shape{};
                 add_uniform(i, run_node_checked(kernels_, one, inputs, nullptr));
-            } else if (constant_words + words <= kMaxConstantWords) {
+            } else if (constant_words + taken <= kMaxConstantWords &&
+                       node_work_units(node(i), types) <= kMaxConstantWork) {
                 constant_words += words;
                 plan_.constants.push_back(run_node_checked(kernels_, node(i), inputs, nullptr));
                 set_dense(i, add_root(Root::Kind::constant, plan_.constants.size() - 1, words));
