@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""Checks what the compiler does not: who may include whom, file sizes, headers' form, what pure code must not use.
+
+    tests/lint/lint.py [root]       checks the tree; prints "file:line: rule", exit code 1 when there is anything
+    tests/lint/lint.py --self-test  feeds each rule a bad snippet and expects it to object
+"""
+import os
+import re
+import sys
+import tempfile
+
+MAX_LINES = 700
+
+# module -> modules it may include, beside itself (and what lies in its subfolders where named). doc/architecture.md.
+ALLOWED = {
+    "base": [],
+    "crypto": ["base"],
+    "vm/tensor": ["base", "crypto"],
+    "chain/types": ["base", "crypto"],
+    "chain/params": ["base", "crypto", "chain/types"],
+    "chain/store": ["base", "crypto"],
+    "compute/core": ["base", "crypto", "chain/types", "vm/tensor"],
+    "chain/state": ["base", "crypto", "chain/types", "chain/store"],
+    "chain/exec": ["base", "crypto", "chain/types", "chain/params", "chain/state", "vm/tensor", "compute/core"],
+    "chain/consensus": ["base", "crypto", "chain/types", "chain/params"],
+    "chain/mempool": ["base", "crypto", "chain/types", "chain/params", "chain/state", "chain/exec"],
+    "chain/api": ["base", "crypto", "chain/types"],
+    "content": ["base", "crypto"],
+    "compute/program": ["base", "crypto", "compute/core", "vm/tensor"],
+    "compute/torch": ["base", "crypto", "compute/core", "vm/tensor"],
+    "compute/worker": ["base", "crypto", "compute/core", "compute/program", "compute/torch", "chain/types",
+                       "chain/api", "vm/tensor"],
+    "rpc": ["base", "crypto", "chain/types", "chain/api"],
+    "node": None,  # wires everything
+    "bin": None,
+}
+# Same input, same output: nothing from outside may reach these.
+PURE = ["vm/tensor", "chain/types", "chain/params", "chain/state", "chain/exec", "chain/consensus", "compute/core"]
+# Rounding must be ours, not the C library's.
+NO_LIBM = ["vm/tensor", "chain/exec"]
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+LIBM_CALL = re.compile(r"(?:\bstd\s*::\s*|(?<![\w:])::\s*)(?:sqrt|cbrt|exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan|tanh|sinh"
+                       r"|cosh|asin|acos|atan|atan2|erf|erfc|tgamma|lgamma|hypot|fma|floor|ceil|round|trunc|rint"
+                       r"|nearbyint|fmod|remainder|ldexp|frexp)f?\s*\(")
+RANDOM = re.compile(r"(?<![\w.>:])(?:std\s*::\s*)?(?:rand|srand|random|drand48|time|clock|gettimeofday|clock_gettime"
+                    r"|getrandom|localtime|gmtime)\s*\(|\bstd\s*::\s*(?:random_device|mt19937(?:_64)?|chrono)\b|\bOsRng\b"
+                    r"|\bSystemClock\b")
+PURE_HEADERS = {"chrono", "random", "ctime", "time.h", "sys/time.h", "sys/random.h", "fstream", "iostream", "filesystem"}
+LIBM_HEADERS = {"cmath", "math.h", "complex", "tgmath.h"}
+GENERATED = {"quern_version.h"}  # by CMake, into the build folder
+LEFTOVER = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
+
+
+def module_of(path):
+    """The longest module of ALLOWED that holds this path below src/, or None."""
+    best = None
+    for module in ALLOWED:
+        if path.startswith(module + "/") and (best is None or len(module) > len(best)):
+            best = module
+    return best
+
+
+def in_any(path, folders):
+    return any(path.startswith(folder + "/") for folder in folders)
+
+
+def without_comments(lines):
+    """The code of each line: comments and string contents blanked, so that words in them do not count."""
+    in_block = False
+    result = []
+    for line in lines:
+        out = []
+        i = 0
+        quote = None
+        while i < len(line):
+            two = line[i:i + 2]
+            c = line[i]
+            if in_block:
+                if two == "*/":
+                    in_block = False
+                    i += 1
+            elif quote:
+                if c == "\\":
+                    i += 1
+                elif c == quote:
+                    quote = None
+                    out.append(c)
+            elif two == "//":
+                break
+            elif two == "/*":
+                in_block = True
+                i += 1
+            elif c == '"' or (c == "'" and not (i and line[i - 1].isalnum())):  # 1'000 is a number
+                quote = c
+                out.append(c)
+            else:
+                out.append(c)
+            i += 1
+        result.append("".join(out))
+    return result
+
+
+def check_file(path, text):
+    """path is relative to src/. Yields (line, rule)."""
+    lines = text.split("\n")
+    if lines and lines[-1] == "":
+        lines.pop()
+    if len(lines) > MAX_LINES:
+        yield 1, f"file has {len(lines)} lines, at most {MAX_LINES}: what is the second concept?"
+    if path.endswith(".h"):
+        if not lines or not lines[0].startswith("//"):
+            yield 1, "a header opens with a comment: what it is, who uses it, thread-safety"
+        if "#pragma once" not in lines:
+            yield 1, "header without #pragma once"
+    module = module_of(path)
+    if module is None:
+        yield 1, "no module of the include table holds this file"
+        return
+    code = without_comments(lines)
+    for number, (line, bare) in enumerate(zip(lines, code), start=1):
+        if LEFTOVER.search(line):
+            yield number, "leftover marker; finish it or open an issue"
+        include = INCLUDE.match(line)
+        if include:
+            quoted, target = include.group(1) == '"', include.group(2)
+            yield from ((number, rule) for rule in check_include(path, module, quoted, target))
+            continue
+        if in_any(path, NO_LIBM) and LIBM_CALL.search(bare):
+            yield number, "no calls of the C math library here: results differ between libraries"
+        if in_any(path, PURE) and RANDOM.search(bare):
+            yield number, "pure code has no clock and no randomness"
+
+
+def check_include(path, module, quoted, target):
+    if target.startswith("rapidjson/") and path != "base/json.cpp":
+        yield "RapidJSON only in base/json.cpp"
+    if in_any(path, NO_LIBM) and target in LIBM_HEADERS:
+        yield f"<{target}> is forbidden here: results differ between libraries"
+    if in_any(path, PURE) and target in PURE_HEADERS:
+        yield f"<{target}> has no place in pure code"
+    if target.startswith("torch/") and module != "compute/torch":
+        yield "libtorch only in compute/torch"
+    if not quoted or target in GENERATED:
+        return
+    other = module_of(target)
+    if "/" not in target or target.startswith("."):
+        yield f'"{target}": includes are full paths from src/'
+    elif other is None:
+        yield f'"{target}" is in no module'
+    elif other != module and ALLOWED[module] is not None and other not in ALLOWED[module]:
+        yield f"{module} must not include {other}"
+
+
+def check_table():
+    """The table itself must have no cycle."""
+    state = {}
+
+    def visit(module, trail):
+        if state.get(module) == "done":
+            return
+        if state.get(module) == "open":
+            yield "include table has a cycle: " + " -> ".join(trail + [module])
+            return
+        state[module] = "open"
+        for other in ALLOWED[module] or []:
+            yield from visit(other, trail + [module])
+        state[module] = "done"
+
+    for module in ALLOWED:
+        yield from visit(module, [])
+
+
+def check_tree(root):
+    offences = [("tests/lint/lint.py", 1, rule) for rule in check_table()]
+    src = os.path.join(root, "src")
+    for folder, folders, names in os.walk(src):
+        folders.sort()
+        for name in sorted(names):
+            if not name.endswith((".h", ".cpp", ".cu", ".cuh", ".def")):
+                continue
+            full = os.path.join(folder, name)
+            with open(full, encoding="utf-8") as file:
+                text = file.read()
+            path = os.path.relpath(full, src).replace(os.sep, "/")
+            offences += [("src/" + path, line, rule) for line, rule in check_file(path, text)]
+    return offences
+
+
+# Each bad snippet with a word of the rule that must object; then good ones, to which none may.
+BAD = [
+    ("base/a.cpp", '#include "crypto/hash.h"\n', "must not include crypto"),
+    ("crypto/a.cpp", '#include "chain/types/block.h"\n', "must not include chain/types"),
+    ("chain/exec/handlers/a.cpp", '#include "chain/store/kv.h"\n', "must not include chain/store"),
+    ("chain/types/a.cpp", '#include "chain/params/params.h"\n', "must not include chain/params"),
+    ("rpc/methods/a.cpp", '  #  include "node/x.h"\n', "must not include node"),
+    ("vm/tensor/a.cpp", '#include "compute/core/game.h"\n', "must not include compute/core"),
+    ("chain/state/a.cpp", '#include "trie.h"\n', "full paths"),
+    ("chain/state/a.cpp", '#include "../store/kv.h"\n', "full paths"),
+    ("chain/state/a.cpp", '#include "strange/kv.h"\n', "in no module"),
+    ("elsewhere/a.cpp", "int x;\n", "no module"),
+    ("rpc/a.cpp", "#include <rapidjson/document.h>\n", "RapidJSON"),
+    ("node/a.cpp", "#include <torch/torch.h>\n", "libtorch"),
+    ("vm/tensor/a.cpp", "#include <cmath>\n", "forbidden"),
+    ("chain/exec/a.cpp", "#include <math.h>\n", "forbidden"),
+    ("vm/tensor/a.cpp", "float y = std::sqrt(x);\n", "math library"),
+    ("vm/tensor/arith/a.cpp", "float y = ::expf (x);\n", "math library"),
+    ("chain/exec/a.cpp", "auto t = time(nullptr);\n", "no clock"),
+    ("compute/core/a.cpp", "int r = std::rand();\n", "no clock"),
+    ("chain/consensus/a.cpp", "auto now = std::chrono::steady_clock::now();\n", "no clock"),
+    ("chain/consensus/a.cpp", "#include <chrono>\n", "no place"),
+    ("chain/exec/a.cpp", "OsRng rng;\n", "no clock"),
+    ("base/a.cpp", "int x;  // TODO later\n", "leftover"),
+    ("base/a.cpp", "/* FIXME */ int x;\n", "leftover"),
+    ("base/a.h", "#pragma once\nint x;\n", "opens with a comment"),
+    ("base/a.h", "// What it is.\nint x;\n", "pragma once"),
+    ("base/a.cpp", "int x;\n" * (MAX_LINES + 1), "lines"),
+]
+GOOD = [
+    ("base/a.h", "// What it is.\n#pragma once\n#include <string>\n"),
+    ("base/json.cpp", "#include <rapidjson/reader.h>\n"),
+    ("chain/exec/handlers/a.cpp", '#include "chain/exec/handler.h"\n#include "compute/core/game.h"\n'),
+    ("node/a.cpp", '#include "rpc/server.h"\n#include <chrono>\n'),
+    ("vm/tensor/a.cpp", "// not std::sqrt(x)\nauto y = soft::sqrt(x) + S::fma(x); /* std::exp(x) */ auto s = \"std::log(x)\";\n"),
+    ("chain/exec/a.cpp", "auto t = block.time(3) + header->time(); auto n = 1'000'000; log::info(Category::exec, x);\n"),
+    ("content/a.cpp", "auto now = std::chrono::steady_clock::now();\n"),
+    ("base/a.cpp", "int x;\n" * MAX_LINES),
+]
+
+
+def self_test():
+    problems = []
+    for path, text, word in BAD:
+        rules = [rule for _, rule in check_file(path, text)]
+        if not any(word in rule for rule in rules):
+            problems.append(f"not caught: {path}: {text[:60]!r} (wanted {word!r}, got {rules})")
+    for path, text in GOOD:
+        rules = [rule for _, rule in check_file(path, text)]
+        if rules:
+            problems.append(f"wrongly caught: {path}: {text[:60]!r}: {rules}")
+    with tempfile.TemporaryDirectory() as root:
+        os.makedirs(os.path.join(root, "src/base"))
+        with open(os.path.join(root, "src/base/bad.cpp"), "w", encoding="utf-8") as file:
+            file.write('int x;\n#include "node/node.h"\n')
+        if check_tree(root) != [("src/base/bad.cpp", 2, "base must not include node")]:
+            problems.append(f"tree: {check_tree(root)}")
+    ALLOWED["base"].append("node_of_cycle")
+    ALLOWED["node_of_cycle"] = ["crypto"]
+    if not any("cycle" in rule for rule in check_table()):
+        problems.append("a cycle in the table is not caught")
+    del ALLOWED["node_of_cycle"]
+    ALLOWED["base"].pop()
+    for problem in problems:
+        print("lint self-test:", problem)
+    print(f"lint self-test: {len(BAD) + len(GOOD) + 2} checks, {len(problems)} failed")
+    return 1 if problems else 0
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    offences = check_tree(root)
+    for path, line, rule in offences:
+        print(f"{path}:{line}: {rule}")
+    print(f"lint: {len(offences)} offences")
+    return 1 if offences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
