@@ -39,18 +39,24 @@ struct BondPayload {  // takes `amount` from the sender's balance
     Role role = Role::solver;
     Uint256 amount;
     template <class V>
-    void fields(V& v) { v("role", role), v("amount", amount); }
+    void fields(V& v) {
+        v("role", role), v("amount", amount);
+    }
 };
 struct UnbondPayload {  // moves `amount` of the bond into the unbonding queue
     Role role = Role::solver;
     Uint256 amount;
     template <class V>
-    void fields(V& v) { v("role", role), v("amount", amount); }
+    void fields(V& v) {
+        v("role", role), v("amount", amount);
+    }
 };
 struct WithdrawPayload {  // pays out what has finished unbonding
     Role role = Role::solver;
     template <class V>
-    void fields(V& v) { v("role", role); }
+    void fields(V& v) {
+        v("role", role);
+    }
 };
 
 struct TaskSubmitPayload {
@@ -98,20 +104,24 @@ struct TaskSubmitPayload {
 struct TaskIdPayload {  // task_cancel, task_start, task_abandon
     std::uint64_t task = 0;
     template <class V>
-    void fields(V& v) { v("task", task); }
+    void fields(V& v) {
+        v("task", task);
+    }
 };
 struct TaskBidPayload {
     std::uint64_t task = 0;
     Uint256 price;  // grains per work unit
     template <class V>
-    void fields(V& v) { v("task", task), v("price", price); }
+    void fields(V& v) {
+        v("task", task), v("price", price);
+    }
 };
 struct TaskCheckpointPayload {  // heartbeat; the loss is proven to lie in the state
     std::uint64_t task = 0;
     std::uint64_t step = 0;  // a multiple of the interval
     Hash32 state_root;
-    Hash32 content;             // the state as safetensors
-    std::uint32_t loss = 0;     // f32 bits of the loss slot
+    Hash32 content;                 // the state as safetensors
+    std::uint32_t loss = 0;         // f32 bits of the loss slot
     std::vector<Hash32> loss_path;  // the loss slot's tensor root under state_root
     template <class V>
     void fields(V& v) {
@@ -121,8 +131,8 @@ struct TaskCheckpointPayload {  // heartbeat; the loss is proven to lie in the s
 };
 struct TaskProvePayload {
     std::uint64_t task = 0;
-    Hash32 history_root;     // over S_0 … S_N
-    Hash32 history_content;  // compute::core::HistoryManifest: the N+1 roots and the checkpoints' content ids
+    Hash32 history_root;               // over S_0 … S_N
+    Hash32 history_content;            // compute::core::HistoryManifest: the N+1 roots and the checkpoints' content ids
     std::vector<Hash32> initial_path;  // init_root as leaf 0
     Hash32 final_root;
     std::vector<Hash32> final_path;  // as leaf N
@@ -140,29 +150,34 @@ struct CustodyReceiptPayload {
     std::uint64_t task = 0;
     bool data_ok = false;
     template <class V>
-    void fields(V& v) { v("task", task), v("dataOk", data_ok); }
+    void fields(V& v) {
+        v("task", task), v("dataOk", data_ok);
+    }
 };
 struct VerifyCommitPayload {
     std::uint64_t task = 0;
     Hash32 commitment;  // H(address || leaf_0 || leaf_1 || H(r)), see compute/core/verification_report.h
     template <class V>
-    void fields(V& v) { v("task", task), v("commitment", commitment); }
+    void fields(V& v) {
+        v("task", task), v("commitment", commitment);
+    }
 };
 struct VerifyRevealPayload {
     std::uint64_t task = 0;
     bool pass = false;
-    Hash32 rival_root;  // the verifier's own history root when !pass, else zero
+    Hash32 rival_root;        // the verifier's own history root when !pass, else zero
     std::uint8_t opened = 0;  // which of the two leaves
     Hash32 result_root;
     Hash32 blind;
     Hash32 other_leaf;
-    Hash32 randomness_hash;             // H(r)
-    std::vector<Hash32> verdict_path;   // the verdict as leaf 0 under result_root
+    Hash32 randomness_hash;            // H(r)
+    std::vector<Hash32> verdict_path;  // the verdict as leaf 0 under result_root
+    std::vector<Hash32> initial_path;  // when !pass: the task's init_root as leaf 0 under rival_root
     template <class V>
     void fields(V& v) {
         v("task", task), v("pass", pass), v("rivalRoot", rival_root), v("opened", opened), v("resultRoot", result_root);
         v("blind", blind), v("otherLeaf", other_leaf), v("randomnessHash", randomness_hash);
-        v("verdictPath", verdict_path);
+        v("verdictPath", verdict_path), v("initialPath", initial_path);
     }
 };
 
@@ -170,10 +185,12 @@ struct ChallengeCommitPayload {
     std::uint64_t task = 0;
     Hash32 commitment;  // H(address || claim || salt)
     template <class V>
-    void fields(V& v) { v("task", task), v("commitment", commitment); }
+    void fields(V& v) {
+        v("task", task), v("commitment", commitment);
+    }
 };
-// target 0: the solver's history, claim = rival history root. target 1 + i: the report of verifier i, claim = rival hash
-// of probe tile `probe`.
+// target 0: the solver's history, claim = rival history root. target 1 + i: the report of verifier i, claim = rival
+// hash of probe tile `probe`.
 struct ChallengeRevealPayload {
     std::uint64_t task = 0;
     std::uint32_t target = 0;
@@ -181,24 +198,32 @@ struct ChallengeRevealPayload {
     Hash32 salt;
     Bytes opening;  // RLP, by target: compute/core/claims.h
     template <class V>
-    void fields(V& v) { v("task", task), v("target", target), v("claim", claim), v("salt", salt), v("opening", opening); }
+    void fields(V& v) {
+        v("task", task), v("target", target), v("claim", claim), v("salt", salt), v("opening", opening);
+    }
 };
 struct DisputeSplitPayload {
     std::uint64_t dispute = 0;
     Bytes move;  // RLP of compute::core::SplitMove
     template <class V>
-    void fields(V& v) { v("dispute", dispute), v("move", move); }
+    void fields(V& v) {
+        v("dispute", dispute), v("move", move);
+    }
 };
 struct DisputeProveLeafPayload {
     std::uint64_t dispute = 0;
     Bytes witness;  // RLP of compute::core::LeafWitness
     template <class V>
-    void fields(V& v) { v("dispute", dispute), v("witness", witness); }
+    void fields(V& v) {
+        v("dispute", dispute), v("witness", witness);
+    }
 };
 struct DisputeConcedePayload {
     std::uint64_t dispute = 0;
     template <class V>
-    void fields(V& v) { v("dispute", dispute); }
+    void fields(V& v) {
+        v("dispute", dispute);
+    }
 };
 
 enum class TickObject : std::uint8_t { task = 0, dispute = 1 };
@@ -206,7 +231,9 @@ struct TickPayload {
     TickObject object = TickObject::task;
     std::uint64_t id = 0;
     template <class V>
-    void fields(V& v) { v("object", object), v("id", id); }
+    void fields(V& v) {
+        v("object", object), v("id", id);
+    }
 };
 
 }  // namespace quern::chain::types

@@ -120,9 +120,11 @@ void Verifier::on_task(const Task& task) {
                                  chain::types::VerifyCommitPayload{task.id, sealed->commitment});
     }
     if (task.state == TaskState::revealing && !report->commitment.is_zero() && !report->revealed) {
-        if (const auto sealed = seal(mine))
-            context_.sender.send(purpose("verify_reveal", task), NativeKind::verify_reveal,
-                                 core::make_reveal(*sealed, task.id, sealed->true_index));
+        if (const auto sealed = seal(mine)) {
+            auto reveal = core::make_reveal(*sealed, task.id, sealed->true_index);
+            if (!reveal.pass) reveal.initial_path = core::history_path(split_roots(mine.saved->history), 0);
+            context_.sender.send(purpose("verify_reveal", task), NativeKind::verify_reveal, reveal);
+        }
     }
 }
 
