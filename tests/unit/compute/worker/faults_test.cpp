@@ -1,0 +1,114 @@
+#include "compute/worker/faults.h"
+
+#include <gtest/gtest.h>
+
+#include "compute/program/arch_json.h"
+#include "compute/program/initial_state.h"
+#include "compute/worker/step_runner.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using vm::tensor::State;
+using vm::tensor::Tensor;
+namespace arith = vm::tensor::arith;
+
+constexpr const char* kTinyModel = R"({"format":"quern-arch-1",
+    "model":{"type":"char_transformer","layers":1,"d_model":16,"heads":2,"context":8,"mlp_ratio":2,"vocab":11},
+    "data":{"windows":6},"batch":2,"optimizer":{"type":"adamw","lr":0.01}})";
+constexpr std::uint64_t kSteps = 6;
+
+class FaultsTest : public ::testing::Test {
+protected:
+    void SetUp() override {
+        const auto architecture = program::parse_architecture(kTinyModel);
+        ASSERT_TRUE(architecture) << architecture.error().to_string();
+        auto built = program::build_training_program(*architecture);
+        ASSERT_TRUE(built) << built.error().to_string();
+        initial_ = program::initial_state(*built, 5);
+        program_ = built->program;
+        data_.dtype = vm::tensor::DType::i32;
+        data_.shape = program_.header.data_shape;
+        for (std::uint64_t i = 0; i < data_.shape.elements(); ++i)
+            data_.words.push_back(static_cast<std::uint32_t>(i * 7 % 11));
+        Hash32 beacon;
+        beacon.data[3] = 9;
+        seed_ = vm::tensor::seed_tensor(beacon);
+    }
+
+    // State roots S_0 … S_N under a plan.
+    std::vector<Hash32> history(const FaultPlan& plan, State* last = nullptr) {
+        StepRunner runner(program_, data_, seed_, kSteps, plan, arith::Backend::scalar, nullptr);
+        State state = initial_;
+        std::vector<Hash32> roots{vm::tensor::state_root(state)};
+        for (std::uint64_t step = 1; step <= kSteps; ++step) {
+            runner.run(state, step);
+            roots.push_back(vm::tensor::state_root(state));
+        }
+        if (last != nullptr) *last = std::move(state);
+        return roots;
+    }
+
+    static std::uint64_t first_difference(const std::vector<Hash32>& a, const std::vector<Hash32>& b) {
+        for (std::size_t i = 0; i < a.size(); ++i)
+            if (a[i] != b[i]) return i;
+        return a.size();
+    }
+
+    vm::tensor::Program program_;
+    State initial_;
+    Tensor data_;
+    Tensor seed_;
+};
+
+TEST_F(FaultsTest, reads_names_and_steps) {
+    EXPECT_EQ(parse_fault("flip_element")->fault, Fault::flip_element);
+    EXPECT_EQ(parse_fault("flip_element")->step, 0U);
+    EXPECT_EQ(parse_fault("skip_work@17")->step, 17U);
+    EXPECT_EQ(parse_fault("steal").error().name, "fault.unknown");
+    EXPECT_EQ(parse_fault("skip_work@0").error().name, "fault.bad_step");
+    EXPECT_EQ(parse_fault("skip_work@x").error().name, "fault.bad_step");
+    EXPECT_EQ(parse_fault("").error().name, "fault.unknown");
+}
+
+TEST_F(FaultsTest, each_solver_fault_changes_the_history_from_its_step_on) {
+    const auto honest = history({});
+    for (const Fault fault : {Fault::skip_work, Fault::wrong_update, Fault::flip_element}) {
+        const auto altered = history({fault, 3});
+        EXPECT_EQ(first_difference(honest, altered), 3U) << static_cast<int>(fault);
+        EXPECT_NE(honest.back(), altered.back());
+    }
+}
+
+TEST_F(FaultsTest, a_fault_without_step_starts_after_the_middle) {
+    EXPECT_EQ(first_difference(history({}), history({Fault::flip_element, 0})), kSteps / 2 + 1);
+}
+
+TEST_F(FaultsTest, a_lazy_verifier_does_not_change_execution) {
+    EXPECT_EQ(history({}), history({Fault::pass_without_work, 1}));
+}
+
+TEST_F(FaultsTest, skipped_work_leaves_parameters_as_they_were) {
+    State frozen;
+    (void)history({Fault::skip_work, 1}, &frozen);
+    std::size_t parameters = 0;
+    for (std::size_t slot = 0; slot < program_.slots.size(); ++slot) {
+        if ((program_.slots[slot].flags & vm::tensor::kSlotParameter) == 0) continue;
+        ++parameters;
+        EXPECT_EQ(frozen[slot].words, initial_[slot].words) << program_.slots[slot].name;
+    }
+    EXPECT_GT(parameters, 0U);
+}
+
+TEST_F(FaultsTest, outputs_of_an_altered_step_lead_to_its_claimed_state) {
+    const FaultPlan plan{Fault::flip_element, 1};
+    StepRunner runner(program_, data_, seed_, kSteps, plan, arith::Backend::scalar, nullptr);
+    const auto outputs = runner.outputs(initial_, 1);
+    State state = initial_;
+    runner.run(state, 1);
+    for (std::size_t slot = 0; slot < state.size(); ++slot)
+        EXPECT_EQ(outputs[program_.slots[slot].update_node].words, state[slot].words);
+}
+
+}  // namespace
+}  // namespace quern::compute::worker
