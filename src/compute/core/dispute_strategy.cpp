@@ -25,7 +25,7 @@ std::vector<const Tensor*> inputs_of(const Program& program, std::uint32_t node,
 // Serves tiles straight from whole tensors.
 class TensorTiles final : public vm::tensor::TileSource {
 public:
-    explicit TensorTiles(std::span<const Tensor* const> inputs, std::span<const TileRead> reads) {
+    TensorTiles(std::span<const Tensor* const> inputs, std::span<const TileRead> reads) {
         for (const TileRead& read : reads)
             tiles_.push_back({read, vm::tensor::read_tile(*inputs[read.operand], read.tile)});
     }
@@ -108,6 +108,8 @@ private:
 
     // Executes the disputed step once: node outputs and their roots.
     Status prepare(const Game& game) {
+        if (game.context.program_root != prover_.root())
+            return fail("dispute.bad_game", "the game is about another program");
         if (party_.history.size() != game.context.history_leaves)
             return fail("dispute.wrong_state", "the party's history has another length");
         if (game.phase == Phase::history || game.step == step_) return {};
@@ -141,9 +143,10 @@ private:
     // The micro-trace of the disputed tile. Its last state is the tile that this party claims: of an honest one the
     // computed tile, of a dishonest one the altered.
     Status prepare_micro(const Game& game) {
-        if (!micro_.empty() && micro_node_ == game.node && micro_tile_ == game.tile) return {};
-        if (game.node >= outputs_.size() || game.tile >= outputs_[game.node].shape.tiles())
+        if (game.node >= outputs_.size() || game.tile >= outputs_[game.node].shape.tiles() ||
+            game.node_bytes.front() != vm::tensor::encode(party_.program->nodes[game.node]))
             return fail("dispute.bad_game", "the node is not this program's");
+        if (!micro_.empty() && micro_node_ == game.node && micro_tile_ == game.tile) return {};
         const auto node = static_cast<std::uint32_t>(game.node);
         micro_ =
             vm::tensor::micro_trace(party_.program->nodes[node], inputs_of(*party_.program, node, outputs_), game.tile);

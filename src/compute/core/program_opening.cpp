@@ -52,9 +52,9 @@ Expected<ProgramHeader> open_header(const Hash32& program_root, BytesView bytes,
 }
 
 ProgramProver::ProgramProver(const Program& program)
-    : program_(program), leaves_(vm::tensor::program_leaves(program)) {}
-
-Hash32 ProgramProver::root() const { return crypto::merkle_root(MerkleTag::program, leaves_); }
+    : program_(program),
+      leaves_(vm::tensor::program_leaves(program)),
+      root_(crypto::merkle_root(MerkleTag::program, leaves_)) {}
 
 std::vector<Hash32> ProgramProver::header_path() const {
     return crypto::merkle_path(leaves_, vm::tensor::header_leaf_index());

@@ -36,7 +36,7 @@ class ProgramProver {
 public:
     // `program` must be valid and outlive the prover.
     explicit ProgramProver(const vm::tensor::Program& program);
-    [[nodiscard]] Hash32 root() const;
+    [[nodiscard]] const Hash32& root() const { return root_; }
     [[nodiscard]] std::vector<Hash32> header_path() const;
     [[nodiscard]] ProgramOpening slot(std::uint64_t index) const;  // index in range
     [[nodiscard]] ProgramOpening node(std::uint64_t index) const;
@@ -44,6 +44,7 @@ public:
 private:
     const vm::tensor::Program& program_;
     std::vector<Hash32> leaves_;
+    Hash32 root_;
 };
 
 }  // namespace quern::compute::core

@@ -1,0 +1,690 @@
+// Single moves: what is refused, clocks, probe games, and random mutations against an honest side.
+#include <gtest/gtest.h>
+
+#include "unit/compute/core/game_world.h"
+
+namespace quern::compute::core::test {
+namespace {
+
+using vm::tensor::tile_hashes;
+
+const World& world() {
+    static const World instance = make_world(every_kind_program(), 3);
+    return instance;
+}
+
+// A matmul of three blocks, so that all phases are played.
+std::uint32_t long_matmul() {
+    for (std::uint32_t node = 0; node < world().program.nodes.size(); ++node) {
+        const auto& definition = world().program.nodes[node];
+        if (definition.op == Op::matmul && definition.shape == vm::tensor::Shape{{1, 1, 5, 5}}) return node;
+    }
+    return 0;
+}
+
+struct Cheat {
+    Alter alter = flip(2, long_matmul(), 7);
+    History history = altered_history(world(), alter, 2);
+};
+const Cheat& cheat() {
+    static const Cheat instance;
+    return instance;
+}
+
+// Both sides' moves up to `phase`, the liar defending.
+Game game_at(Phase phase, DisputeStrategy& liar, DisputeStrategy& honest) {
+    Game game = history_game(world(), cheat().history.root(), world().root());
+    for (int i = 0; i < 50 && game.phase < phase; ++i) {
+        for (const Side side : {Side::defender, Side::rival}) {
+            if (game.phase >= phase) break;
+            const auto move = (side == Side::defender ? liar : honest).next_move(game, side);
+            EXPECT_TRUE(move.has_value());
+            EXPECT_TRUE(apply(game, side, *move, 1000).has_value());
+        }
+    }
+    EXPECT_EQ(game.phase, phase);
+    return game;
+}
+
+struct Players {
+    DisputeStrategy liar = dishonest_player(world(), cheat().history, cheat().alter);
+    DisputeStrategy honest = honest_player(world());
+};
+
+SplitMove split_of(Expected<Move> move) {
+    EXPECT_TRUE(move.has_value() && std::holds_alternative<SplitMove>(*move));
+    return move && std::holds_alternative<SplitMove>(*move) ? std::get<SplitMove>(*move) : SplitMove{};
+}
+
+std::string_view name_of(const Status& status) { return status ? "accepted" : status.error().name; }
+
+// The move is refused with `error` and the game stays as it was.
+void expect_refused(const Game& game, Side side, const SplitMove& move, std::string_view error) {
+    Game tried = game;
+    EXPECT_EQ(name_of(apply_split(tried, side, move, 1000)), error);
+    EXPECT_EQ(chain::types::encode_record(tried), chain::types::encode_record(game));
+}
+
+Hash32 other_hash(std::uint8_t byte = 0xee) {
+    Hash32 hash;
+    hash.data.fill(byte);
+    return hash;
+}
+
+TEST(DisputeMoves, EqualOrSenselessClaimsOpenNoGame) {
+    const Hash32 root = world().root();
+    EXPECT_EQ(open_history_game(world().context, root, root, kBudget, 1).error().name, "dispute.equal_claims");
+    EXPECT_EQ(open_history_game(world().context, root, other_hash(), 0, 1).error().name, "dispute.bad_context");
+    GameContext context = world().context;
+    context.history_leaves = 1;
+    EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
+    context = world().context;
+    context.program_header.pop_back();
+    EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
+    for (const std::uint64_t step : {0ULL, 4ULL})
+        EXPECT_EQ(open_probe_game(world().context, root, step, 0, 0, root, other_hash(), kBudget, 1).error().name,
+                  "dispute.bad_context");
+    EXPECT_EQ(open_probe_game(world().context, root, 1, world().program.nodes.size(), 0, root, other_hash(), kBudget, 1)
+                  .error()
+                  .name,
+              "dispute.bad_context");
+}
+
+TEST(DisputeMoves, MalformedPostsAreRefusedInEachPhase) {
+    Players players;
+    for (const Phase phase : {Phase::history, Phase::state, Phase::trace, Phase::tile, Phase::micro, Phase::element}) {
+        const Game game = game_at(phase, players.liar, players.honest);
+        const SplitMove good = split_of(players.honest.next_move(game, Side::rival));
+        SCOPED_TRACE(to_string(phase));
+
+        SplitMove move = good;
+        move.phase = static_cast<std::uint8_t>(Phase::leaf);
+        expect_refused(game, Side::rival, move, "dispute.wrong_phase");
+        move.phase = 200;
+        expect_refused(game, Side::rival, move, "dispute.wrong_phase");
+
+        if (phase != Phase::element) {
+            move = good;
+            move.nodes.pop_back();
+            expect_refused(game, Side::rival, move, "dispute.wrong_node_count");
+            move = good;
+            move.nodes.push_back(other_hash());
+            expect_refused(game, Side::rival, move, "dispute.wrong_node_count");
+            move = good;
+            move.nodes[0] = other_hash();
+            if (phase != Phase::trace && phase != Phase::micro)
+                expect_refused(game, Side::rival, move, "dispute.does_not_fold");
+            move = good;
+            move.tiles.push_back(Bytes(vm::tensor::kTileBytes));
+            expect_refused(game, Side::rival, move, "dispute.unexpected_field");
+        }
+        move = good;
+        move.probe_path.push_back(other_hash());
+        expect_refused(game, Side::rival, move, "dispute.unexpected_field");
+
+        Game twice = game;
+        ASSERT_TRUE(apply_split(twice, Side::rival, good, 1000).has_value());
+        expect_refused(twice, Side::rival, good, "dispute.already_posted");
+    }
+}
+
+TEST(DisputeMoves, HistoryPostsOfTheOtherSidesTreeAreRefused) {
+    Players players;
+    const Game game = game_at(Phase::history, players.liar, players.honest);
+    expect_refused(game, Side::defender, split_of(players.honest.next_move(game, Side::rival)),
+                   "dispute.does_not_fold");
+}
+
+TEST(DisputeMoves, StateBeforeTheStepMustBeTheAgreedOne) {
+    Players players;
+    const Game game = game_at(Phase::state, players.liar, players.honest);
+    SplitMove move = split_of(players.honest.next_move(game, Side::rival));
+    move.previous_state = other_hash();
+    expect_refused(game, Side::rival, move, "dispute.bad_path");
+    move = split_of(players.honest.next_move(game, Side::rival));
+    move.previous_state = world().roots[0];
+    move.previous_path = history_path(world().roots, 0);
+    expect_refused(game, Side::rival, move, "dispute.bad_path");
+    move = split_of(players.honest.next_move(game, Side::rival));
+    move.previous_path.pop_back();
+    expect_refused(game, Side::rival, move, "dispute.bad_path");
+    move.previous_path.clear();
+    move.previous_state = {};
+    expect_refused(game, Side::rival, move, "dispute.bad_path");
+}
+
+TEST(DisputeMoves, TraceMustBeAnchoredInTheClaimedSlot) {
+    Players players;
+    const Game game = game_at(Phase::trace, players.liar, players.honest);
+    const SplitMove good = split_of(players.honest.next_move(game, Side::rival));
+    // The honest trace does not lead to the liar's slot.
+    expect_refused(game, Side::defender, good, "dispute.not_anchored");
+    SplitMove move = good;
+    move.nodes.front() = other_hash();
+    expect_refused(game, Side::rival, move, "dispute.not_anchored");
+    move = good;
+    move.anchor_path.pop_back();
+    expect_refused(game, Side::rival, move, "dispute.bad_path");
+    move = good;
+    move.program.clear();
+    expect_refused(game, Side::rival, move, "dispute.bad_opening");
+    move = good;
+    move.program = {ProgramProver(world().program).slot((game.slot + 1) % world().program.slots.size())};
+    expect_refused(game, Side::rival, move, "dispute.bad_opening");
+    move = good;
+    move.program.front().bytes.back() ^= 1;
+    expect_refused(game, Side::rival, move, "dispute.bad_opening");
+    move = good;
+    move.program.front().path.push_back(other_hash());
+    expect_refused(game, Side::rival, move, "dispute.bad_opening");
+    // A node's leaf is no slot.
+    move = good;
+    move.program = {ProgramProver(world().program).node(game.slot)};
+    move.program.front().index = game.slot;
+    expect_refused(game, Side::rival, move, "dispute.bad_opening");
+}
+
+TEST(DisputeMoves, TileNeedsTheOpenedNodeAndItsOperands) {
+    Players players;
+    const Game game = game_at(Phase::tile, players.liar, players.honest);
+    const SplitMove good = split_of(players.honest.next_move(game, Side::rival));
+    ASSERT_EQ(good.program.size(), 3U);
+    SplitMove move = good;
+    move.program.clear();
+    expect_refused(game, Side::rival, move, "dispute.bad_opening");
+    move = good;
+    move.program.pop_back();
+    expect_refused(game, Side::rival, move, "dispute.bad_opening");
+    move = good;
+    move.program.push_back(move.program.back());
+    expect_refused(game, Side::rival, move, "dispute.bad_opening");
+    move = good;
+    move.program[1] = ProgramProver(world().program).node(0);
+    if (world().program.nodes[game.node].inputs[0] != 0) expect_refused(game, Side::rival, move, "dispute.bad_opening");
+    move = good;
+    move.program[0].index = game.node + 1;
+    expect_refused(game, Side::rival, move, "dispute.bad_opening");
+    move = good;
+    move.program[0].bytes.resize(kMaxOpeningBytes + 1);
+    expect_refused(game, Side::rival, move, "dispute.bad_opening");
+    move = good;
+    move.anchor_leaf = other_hash();
+    expect_refused(game, Side::rival, move, "dispute.unexpected_field");
+}
+
+TEST(DisputeMoves, LastMicroStateMustBeTheClaimedTile) {
+    Players players;
+    const Game game = game_at(Phase::micro, players.liar, players.honest);
+    SplitMove move = split_of(players.honest.next_move(game, Side::rival));
+    move.nodes.back() = other_hash();
+    expect_refused(game, Side::rival, move, "dispute.not_anchored");
+    expect_refused(game, Side::defender, split_of(players.honest.next_move(game, Side::rival)), "dispute.not_anchored");
+}
+
+TEST(DisputeMoves, AccumulatorsMustBeTheClaimedOnes) {
+    Players players;
+    const Game game = game_at(Phase::element, players.liar, players.honest);
+    const SplitMove good = split_of(players.honest.next_move(game, Side::rival));
+    SplitMove move = good;
+    move.tiles[0][17] ^= 1;
+    expect_refused(game, Side::rival, move, "dispute.does_not_fold");
+    move = good;
+    move.tiles.pop_back();
+    expect_refused(game, Side::rival, move, "dispute.bad_tile");
+    move = good;
+    move.tiles[1].pop_back();
+    expect_refused(game, Side::rival, move, "dispute.bad_tile");
+    expect_refused(game, Side::defender, good, "dispute.does_not_fold");
+}
+
+TEST(DisputeMoves, CorruptedWitnessesAreRefused) {
+    Players players;
+    const Game game = game_at(Phase::leaf, players.liar, players.honest);
+    const auto good = players.honest.leaf_witness(game);
+    ASSERT_TRUE(good.has_value());
+    ASSERT_EQ(good->tiles.size(), 2U);
+    const auto expect = [&](const LeafWitness& witness, std::string_view error) {
+        Game tried = game;
+        EXPECT_EQ(name_of(apply_leaf(tried, Side::rival, witness, 1000)), error);
+        EXPECT_EQ(chain::types::encode_record(tried), chain::types::encode_record(game));
+    };
+    LeafWitness witness = *good;
+    witness.accumulators[0][5] ^= 1;
+    expect(witness, "dispute.bad_witness");
+    witness = *good;
+    witness.accumulators.clear();
+    expect(witness, "dispute.bad_witness");
+    witness = *good;
+    witness.micro_path.pop_back();
+    expect(witness, "dispute.bad_witness");
+    witness = *good;
+    witness.tiles[0].bytes[9] ^= 1;
+    expect(witness, "dispute.bad_witness");
+    witness = *good;
+    witness.tiles[0].bytes.pop_back();
+    expect(witness, "dispute.bad_witness");
+    witness = *good;
+    witness.tiles[1].root = other_hash();
+    expect(witness, "dispute.bad_witness");
+    witness = *good;
+    witness.tiles[1].tile ^= 1;
+    expect(witness, "dispute.bad_witness");
+    witness = *good;
+    witness.tiles[1].tile = ~0ULL;
+    expect(witness, "dispute.bad_witness");
+    witness = *good;
+    witness.tiles[1].operand = 2;
+    expect(witness, "dispute.bad_witness");
+    witness = *good;
+    witness.tiles.pop_back();
+    expect(witness, "leaf.missing_tile");
+    witness = *good;
+    while (witness.tiles.size() <= vm::tensor::kMaxLeafTiles) witness.tiles.push_back(witness.tiles[0]);
+    expect(witness, "dispute.bad_witness");
+
+    // The liar's own operands are the agreed ones: even its witness proves the truth.
+    Game decided = game;
+    const auto liars = players.liar.leaf_witness(game);
+    ASSERT_TRUE(liars.has_value());
+    ASSERT_TRUE(apply_leaf(decided, Side::defender, *liars, 1000).has_value());
+    EXPECT_EQ(decided.verdict, Verdict::rival_wins);
+    EXPECT_EQ(decided.true_value, decided.values[1]);
+    EXPECT_EQ(name_of(apply_leaf(decided, Side::rival, *good, 1000)), "dispute.decided");
+    EXPECT_EQ(name_of(concede(decided, Side::rival, 1000)), "dispute.decided");
+    expect_refused(decided, Side::rival, SplitMove{}, "dispute.decided");
+}
+
+TEST(DisputeMoves, LeafIsRefusedBeforeItsPhase) {
+    Players players;
+    Game game = game_at(Phase::element, players.liar, players.honest);
+    EXPECT_EQ(name_of(apply_leaf(game, Side::rival, {}, 1000)), "dispute.wrong_phase");
+}
+
+TEST(DisputeMoves, DecodersRefuseWhatIsTooLargeOrNotCanonical) {
+    EXPECT_EQ(decode_split_move(Bytes(kMaxMoveBytes + 1)).error().name, "dispute.move_too_large");
+    EXPECT_EQ(decode_leaf_witness(Bytes(kMaxMoveBytes + 1)).error().name, "dispute.move_too_large");
+    Players players;
+    const Game game = game_at(Phase::trace, players.liar, players.honest);
+    Bytes bytes = chain::types::encode_record(split_of(players.honest.next_move(game, Side::rival)));
+    ASSERT_TRUE(decode_split_move(bytes).has_value());
+    bytes.push_back(0);
+    EXPECT_FALSE(decode_split_move(bytes).has_value());
+    for (std::size_t length = 0; length < bytes.size() - 1; length += 7)
+        EXPECT_FALSE(decode_split_move(BytesView(bytes).first(length)).has_value());
+}
+
+TEST(DisputeClocks, SilentSideLosesAtItsDeadlineAndNotBefore) {
+    Players players;
+    Game game = history_game(world(), cheat().history.root(), world().root());
+    EXPECT_EQ(next_deadline(game), 1000 + kBudget);
+    ASSERT_TRUE(apply(game, Side::rival, *players.honest.next_move(game, Side::rival), 1000 + 30).has_value());
+    EXPECT_EQ(game.budget[0], kBudget - 30);
+    EXPECT_EQ(game.budget[1], kBudget - 30);
+    EXPECT_FALSE(owes_move(game, Side::rival));
+    EXPECT_TRUE(owes_move(game, Side::defender));
+    EXPECT_EQ(next_deadline(game), 1000 + kBudget);
+    Game late = game;
+    charge_clocks(late, 1000 + kBudget - 1);
+    EXPECT_EQ(late.verdict, Verdict::none);
+    EXPECT_EQ(late.budget[1], kBudget - 30);  // its clock stands
+    // A move at the deadline comes too late.
+    EXPECT_EQ(name_of(apply(late, Side::defender, *players.liar.next_move(late, Side::defender), 1000 + kBudget)),
+              "dispute.clock_ran_out");
+    EXPECT_EQ(name_of(concede(late, Side::defender, 1000 + kBudget)), "dispute.clock_ran_out");
+    charge_clocks(late, 1000 + kBudget);
+    EXPECT_EQ(late.verdict, Verdict::rival_wins);
+    EXPECT_EQ(late.reason, "clock");
+    EXPECT_EQ(next_deadline(late), 0U);
+}
+
+TEST(DisputeClocks, BothSilentMeansTheAccusationWasNotCarried) {
+    Game game = history_game(world(), cheat().history.root(), world().root());
+    charge_clocks(game, 1000 + kBudget);
+    EXPECT_EQ(game.verdict, Verdict::defender_wins);
+}
+
+TEST(DisputeClocks, ResultDoesNotDependOnWhenClocksAreCharged) {
+    Random random(3);
+    for (int i = 0; i < 200; ++i) {
+        Game once = history_game(world(), cheat().history.root(), world().root());
+        once.budget = {1 + random.below(20), 1 + random.below(20)};
+        once.posts[random.below(2)].present = random.below(2) == 0;
+        Game often = once;
+        std::uint64_t height = 1000;
+        while (height < 1030) {
+            height += 1 + random.below(5);
+            charge_clocks(often, height);
+        }
+        charge_clocks(once, height);
+        EXPECT_EQ(once.verdict, often.verdict);
+        EXPECT_EQ(once.budget, often.budget);
+    }
+}
+
+TEST(DisputeClocks, BudgetsAreNeverReset) {
+    Players players;
+    Game game = history_game(world(), cheat().history.root(), world().root());
+    std::uint64_t height = 1000;
+    std::uint64_t liar_used = 0;
+    while (game.phase != Phase::decided) {
+        // The honest side moves at once, the liar after nine blocks.
+        ASSERT_TRUE(apply(game, Side::rival, *players.honest.next_move(game, Side::rival), height).has_value());
+        if (game.phase == Phase::decided) break;
+        height += 9;
+        const auto move = players.liar.next_move(game, Side::defender);
+        if (!apply(game, Side::defender, *move, height)) {
+            charge_clocks(game, height);
+            break;
+        }
+        if (game.phase != Phase::leaf) liar_used += 9;
+        EXPECT_EQ(game.budget[1], kBudget);
+    }
+    EXPECT_EQ(game.verdict, Verdict::rival_wins);
+    EXPECT_LE(liar_used, kBudget);
+}
+
+TEST(DisputeCodec, GameRoundTripsInEachPhase) {
+    Players players;
+    for (const Phase phase :
+         {Phase::history, Phase::state, Phase::trace, Phase::tile, Phase::micro, Phase::element, Phase::leaf}) {
+        Game game = game_at(phase, players.liar, players.honest);
+        if (phase != Phase::leaf) {
+            ASSERT_TRUE(apply(game, Side::rival, *players.honest.next_move(game, Side::rival), 1000).has_value());
+        }
+        EXPECT_TRUE(check_game(game).has_value());
+        const Bytes bytes = chain::types::encode_record(game);
+        const auto decoded = chain::types::decode_record<Game>(bytes);
+        ASSERT_TRUE(decoded.has_value());
+        EXPECT_EQ(chain::types::encode_record(*decoded), bytes);
+    }
+}
+
+TEST(DisputeCodec, DamagedGamesAreRefusedOrHarmless) {
+    Players players;
+    Random random(77);
+    for (const Phase phase :
+         {Phase::history, Phase::state, Phase::trace, Phase::tile, Phase::micro, Phase::element, Phase::leaf}) {
+        const Game game = game_at(phase, players.liar, players.honest);
+        const Bytes bytes = chain::types::encode_record(game);
+        const auto move = players.honest.next_move(game, Side::rival);
+        for (int i = 0; i < 300; ++i) {
+            Bytes damaged = bytes;
+            damaged[random.next() % damaged.size()] = static_cast<std::uint8_t>(random.next());
+            auto decoded = chain::types::decode_record<Game>(damaged);
+            if (!decoded) continue;
+            (void)check_game(*decoded);
+            (void)next_deadline(*decoded);
+            Game tried = *decoded;
+            (void)apply(tried, Side::rival, *move, 1000);
+            charge_clocks(tried, 2000);
+            if (i % 3 == 0) (void)players.honest.next_move(*decoded, Side::rival);
+        }
+    }
+}
+
+// --- Probe games
+// -------------------------------------------------------------------------------------------------------
+
+struct ProbeClaims {
+    std::uint64_t tile = 0;
+    Hash32 truth;
+    Hash32 lie;
+};
+
+// The hash of the tile of `node` in which the altered execution of step 2 differs from the honest one.
+std::optional<ProbeClaims> probe_claims(const Alter& alter, std::uint32_t node) {
+    vm::tensor::Executor executor(world().program, vm::tensor::arith::Backend::scalar, nullptr);
+    const auto honest = executor.run_all(world().states[1], world().data, world().seed);
+    const auto altered = executor.run_altered(world().states[1], world().data, world().seed,
+                                              [&](std::uint32_t at, Tensor& output) { alter(2, at, output); });
+    const auto truth = tile_hashes(honest[node]);
+    const auto lie = tile_hashes(altered[node]);
+    for (std::size_t tile = 0; tile < truth.size(); ++tile)
+        if (truth[tile] != lie[tile]) return ProbeClaims{tile, truth[tile], lie[tile]};
+    return std::nullopt;
+}
+
+DisputeStrategy probe_liar(const Alter& alter) {
+    return dishonest_player(world(), {world().states, world().roots}, alter);
+}
+
+TEST(ProbeGame, LiarLosesWhicheverNodeItAltered) {
+    Random random(12);
+    int games = 0;
+    for (std::uint32_t node = 0; node < world().program.nodes.size(); node += 1 + random.below(4)) {
+        const Alter alter = flip(2, node, random.next());
+        const auto claims = probe_claims(alter, node);
+        ASSERT_TRUE(claims.has_value());
+        const Side side = ++games % 2 == 0 ? Side::defender : Side::rival;
+        const bool defends = side == Side::defender;
+        auto game = open_probe_game(world().context, world().root(), 2, node, claims->tile,
+                                    defends ? claims->lie : claims->truth, defends ? claims->truth : claims->lie,
+                                    kBudget, 1000);
+        ASSERT_TRUE(game.has_value());
+        DisputeStrategy honest = honest_player(world());
+        DisputeStrategy liar = probe_liar(alter);
+        const Transcript transcript = play(*game, player(defends ? liar : honest), player(defends ? honest : liar));
+        EXPECT_EQ(game->verdict, defends ? Verdict::rival_wins : Verdict::defender_wins) << "node " << node;
+        EXPECT_TRUE(game->reason == "leaf" || game->reason == "input") << game->reason;
+        EXPECT_EQ(game->node, node);
+        EXPECT_TRUE(transcript.refused.empty()) << transcript.refused.front();
+    }
+    EXPECT_GT(games, 40);
+}
+
+TEST(ProbeGame, LieInAnEarlierNodeIsFoundFromAProbeOfALaterOne) {
+    const std::uint32_t probed = long_matmul();
+    const std::uint32_t wide = world().program.nodes[probed].inputs[0];
+    const Alter alter = flip(2, wide, 0, 1U << 22);
+    const auto claims = probe_claims(alter, probed);
+    ASSERT_TRUE(claims.has_value());
+    auto game = open_probe_game(world().context, world().root(), 2, probed, claims->tile, claims->lie, claims->truth,
+                                kBudget, 1000);
+    ASSERT_TRUE(game.has_value());
+    DisputeStrategy honest = honest_player(world());
+    DisputeStrategy liar = probe_liar(alter);
+    play(*game, player(liar), player(honest));
+    EXPECT_EQ(game->verdict, Verdict::rival_wins);
+    EXPECT_EQ(game->node, wide);
+    EXPECT_EQ(game->reason, "input");
+}
+
+TEST(ProbeGame, MadeUpHashCannotBeAnchored) {
+    auto game =
+        open_probe_game(world().context, world().root(), 2, long_matmul(), 0, other_hash(), Hash32{{1}}, kBudget, 1000);
+    ASSERT_TRUE(game.has_value());
+    DisputeStrategy honest = honest_player(world());
+    const auto move = honest.next_move(*game, Side::defender);
+    ASSERT_TRUE(move.has_value());
+    EXPECT_TRUE(std::holds_alternative<Concede>(*move));
+
+    const auto claims = probe_claims(flip(2, long_matmul(), 3), long_matmul());
+    game = open_probe_game(world().context, world().root(), 2, long_matmul(), claims->tile, claims->truth, other_hash(),
+                           kBudget, 1000);
+    ASSERT_TRUE(game.has_value());
+    SplitMove post = split_of(honest.next_move(*game, Side::defender));
+    expect_refused(*game, Side::rival, post, "dispute.bad_path");
+    SplitMove changed = post;
+    changed.anchor_leaf = other_hash();
+    expect_refused(*game, Side::defender, changed, "dispute.bad_path");
+    changed = post;
+    changed.previous_state = world().roots[0];
+    changed.previous_path = history_path(world().roots, 0);
+    expect_refused(*game, Side::defender, changed, "dispute.bad_path");
+    changed = post;
+    changed.program = {ProgramProver(world().program).node(0)};
+    expect_refused(*game, Side::defender, changed, "dispute.bad_opening");
+    changed = post;
+    changed.nodes[0] = other_hash();
+    expect_refused(*game, Side::defender, changed, "dispute.not_anchored");
+    ASSERT_TRUE(apply_split(*game, Side::defender, post, 1000).has_value());
+}
+
+// --- Random mutations
+// ----------------------------------------------------------------------------------------------------
+
+void mutate_hashes(Random& random, std::vector<Hash32>& hashes) {
+    switch (random.below(5)) {
+        case 0:
+            if (!hashes.empty()) hashes.pop_back();
+            break;
+        case 1:
+            hashes.push_back(other_hash(static_cast<std::uint8_t>(random.next())));
+            break;
+        case 2:
+            if (hashes.size() > 1)
+                std::swap(hashes.front(), hashes[random.below(static_cast<std::uint32_t>(hashes.size()))]);
+            break;
+        default:
+            if (!hashes.empty())
+                hashes[random.below(static_cast<std::uint32_t>(hashes.size()))].data[random.below(32)] ^= 1;
+    }
+}
+
+void mutate_bytes(Random& random, Bytes& bytes) {
+    if (bytes.empty()) return;
+    if (random.below(8) == 0)
+        bytes.pop_back();
+    else
+        bytes[random.next() % bytes.size()] ^= static_cast<std::uint8_t>(1U << random.below(8));
+}
+
+void mutate(Random& random, SplitMove& move) {
+    switch (random.below(9)) {
+        case 0:
+            move.phase = static_cast<std::uint8_t>(random.below(9));
+            break;
+        case 1:
+            mutate_hashes(random, move.previous_path);
+            break;
+        case 2:
+            mutate_hashes(random, move.anchor_path);
+            break;
+        case 3:
+            move.anchor_leaf.data[random.below(32)] ^= 1;
+            break;
+        case 4:
+            move.previous_state.data[random.below(32)] ^= 1;
+            break;
+        case 5:
+            if (!move.program.empty()) {
+                auto& opening = move.program[random.below(static_cast<std::uint32_t>(move.program.size()))];
+                if (random.below(2) == 0)
+                    mutate_bytes(random, opening.bytes);
+                else if (random.below(2) == 0)
+                    opening.index ^= 1ULL << random.below(64);
+                else
+                    mutate_hashes(random, opening.path);
+            }
+            break;
+        case 6:
+            if (!move.tiles.empty())
+                mutate_bytes(random, move.tiles[random.below(static_cast<std::uint32_t>(move.tiles.size()))]);
+            break;
+        default:
+            mutate_hashes(random, move.nodes);
+    }
+}
+
+void mutate(Random& random, LeafWitness& witness) {
+    switch (random.below(5)) {
+        case 0:
+            mutate_hashes(random, witness.micro_path);
+            break;
+        case 1:
+            if (!witness.accumulators.empty())
+                mutate_bytes(
+                    random,
+                    witness.accumulators[random.below(static_cast<std::uint32_t>(witness.accumulators.size()))]);
+            break;
+        default:
+            if (witness.tiles.empty()) break;
+            auto& tile = witness.tiles[random.below(static_cast<std::uint32_t>(witness.tiles.size()))];
+            switch (random.below(6)) {
+                case 0:
+                    tile.operand ^= 1U << random.below(3);
+                    break;
+                case 1:
+                    tile.tile ^= 1ULL << random.below(64);
+                    break;
+                case 2:
+                    tile.root.data[random.below(32)] ^= 1;
+                    break;
+                case 3:
+                    mutate_hashes(random, tile.root_path);
+                    break;
+                case 4:
+                    mutate_hashes(random, tile.tile_path);
+                    break;
+                default:
+                    mutate_bytes(random, tile.bytes);
+            }
+    }
+}
+
+// Tries mutated moves first and commits to whatever the game accepts; else plays its strategy.
+class Vandal {
+public:
+    Vandal(DisputeStrategy& strategy, Random& random) : strategy_(strategy), random_(random) {}
+
+    Expected<Move> operator()(const Game& game, Side side) {
+        Expected<Move> base = strategy_.next_move(game, side);
+        if (!base || std::holds_alternative<Concede>(*base)) base = Move{NoMove{}};
+        if (game.phase == Phase::leaf) {
+            if (const auto witness = strategy_.leaf_witness(game)) base = Move{*witness};
+        }
+        for (int attempt = 0; attempt < 6; ++attempt) {
+            Move move = *base;
+            if (auto* split = std::get_if<SplitMove>(&move)) mutate(random_, *split);
+            if (auto* witness = std::get_if<LeafWitness>(&move)) mutate(random_, *witness);
+            if (std::holds_alternative<NoMove>(move)) break;
+            Game tried = game;
+            if (apply(tried, side, move, game.charged_to)) {
+                ++accepted;
+                return move;
+            }
+            EXPECT_EQ(chain::types::encode_record(tried), chain::types::encode_record(game));
+            ++refused;
+        }
+        return base;
+    }
+
+    int accepted = 0;
+    int refused = 0;
+
+private:
+    DisputeStrategy& strategy_;
+    Random& random_;
+};
+
+TEST(DisputeFuzz, HonestSideNeverLosesToRandomlyMutatedMoves) {
+    Random random(2024);
+    DisputeStrategy honest = honest_player(world());
+    int accepted = 0;
+    int refused = 0;
+    int by_clock = 0;
+    for (int round = 0; round < 120; ++round) {
+        const auto node = random.below(static_cast<std::uint32_t>(world().program.nodes.size()));
+        const Alter alter = flip(2, round % 3 == 0 ? long_matmul() : node, random.next(), 1U << random.below(3));
+        const History history = altered_history(world(), alter, 2);
+        if (history.root() == world().root()) continue;
+        DisputeStrategy liar = dishonest_player(world(), history, alter);
+        Vandal vandal(liar, random);
+        const bool defends = random.below(2) == 0;
+        Game game =
+            history_game(world(), defends ? history.root() : world().root(), defends ? world().root() : history.root());
+        const Player mutating = [&](const Game& now, Side side) { return vandal(now, side); };
+        play(game, defends ? mutating : player(honest), defends ? player(honest) : mutating);
+        ASSERT_EQ(game.verdict, defends ? Verdict::rival_wins : Verdict::defender_wins) << "round " << round;
+        accepted += vandal.accepted;
+        refused += vandal.refused;
+        by_clock += game.reason == "clock" ? 1 : 0;
+    }
+    std::printf("mutated moves: %d accepted, %d refused; %d games ended by clock\n", accepted, refused, by_clock);
+    EXPECT_GT(accepted, 20);
+    EXPECT_GT(refused, 500);
+    EXPECT_GT(by_clock, 10);
+}
+
+}  // namespace
+}  // namespace quern::compute::core::test

@@ -1,0 +1,311 @@
+// Histories, verification reports and challenges of them.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "compute/core/claims.h"
+#include "compute/core/history.h"
+#include "crypto/hash.h"
+#include "crypto/merkle.h"
+#include "unit/vm/tensor/test_programs.h"
+
+namespace quern::compute::core {
+namespace {
+
+Hash32 hash_of(std::uint64_t value) {
+    const std::string text = "test " + std::to_string(value);
+    return crypto::sha256(as_bytes(text));
+}
+Address address_of(std::uint8_t byte) {
+    Address address;
+    address.data.fill(byte);
+    return address;
+}
+
+HistoryManifest manifest_of(std::uint64_t steps, std::uint64_t interval) {
+    HistoryManifest manifest;
+    manifest.interval = interval;
+    for (std::uint64_t i = 0; i <= steps; ++i) manifest.state_roots.push_back(hash_of(i));
+    for (std::uint64_t i = 0; i <= steps / interval; ++i) manifest.checkpoint_contents.push_back(hash_of(1000 + i));
+    return manifest;
+}
+
+TEST(History, ManifestRoundTrips) {
+    for (const auto& [steps, interval] : {std::pair{1ULL, 1ULL}, {12ULL, 4ULL}, {300ULL, 300ULL}, {256ULL, 1ULL}}) {
+        const HistoryManifest manifest = manifest_of(steps, interval);
+        ASSERT_TRUE(check_manifest(manifest).has_value());
+        const auto decoded = decode_manifest(encode(manifest));
+        ASSERT_TRUE(decoded.has_value()) << decoded.error().to_string();
+        EXPECT_EQ(*decoded, manifest);
+    }
+}
+
+TEST(History, MalformedManifestsAreRefused) {
+    const Bytes good = encode(manifest_of(12, 4));
+    for (std::size_t length = 0; length < good.size(); ++length)
+        EXPECT_FALSE(decode_manifest(BytesView(good).first(length)).has_value());
+    Bytes longer = good;
+    longer.push_back(0);
+    EXPECT_FALSE(decode_manifest(longer).has_value());
+    HistoryManifest manifest = manifest_of(12, 4);
+    manifest.interval = 5;
+    EXPECT_EQ(decode_manifest(encode(manifest)).error().name, "history.wrong_counts");
+    manifest = manifest_of(12, 4);
+    manifest.interval = 0;
+    EXPECT_EQ(decode_manifest(encode(manifest)).error().name, "history.wrong_counts");
+    manifest = manifest_of(12, 4);
+    manifest.checkpoint_contents.pop_back();
+    EXPECT_EQ(decode_manifest(encode(manifest)).error().name, "history.wrong_counts");
+    EXPECT_EQ(check_manifest(manifest).error().name, "history.wrong_counts");
+    EXPECT_EQ(decode_manifest(encode(HistoryManifest{})).error().name, "history.wrong_counts");
+    EXPECT_EQ(decode_manifest(Bytes(kMaxManifestBytes + 1)).error().name, "history.too_large");
+    // A step count that no roots follow allocates nothing.
+    rlp::Writer writer;
+    writer.begin_list().integer(1).integer(kMaxSteps).integer(1).bytes({}).bytes({}).end_list();
+    EXPECT_EQ(decode_manifest(std::move(writer).finish()).error().name, "history.wrong_counts");
+    rlp::Writer format;
+    format.begin_list().integer(2).end_list();
+    EXPECT_EQ(decode_manifest(std::move(format).finish()).error().name, "history.unknown_format");
+}
+
+TEST(History, LeavesAreProvenByIndex) {
+    const HistoryManifest manifest = manifest_of(12, 4);
+    const Hash32 root = history_root(manifest.state_roots);
+    for (std::uint64_t i = 0; i <= 12; ++i) {
+        const auto path = history_path(manifest.state_roots, i);
+        EXPECT_TRUE(check_history_leaf(root, manifest.state_roots[i], i, 12, path).has_value());
+        EXPECT_FALSE(check_history_leaf(root, manifest.state_roots[i], (i + 1) % 13, 12, path).has_value());
+        EXPECT_FALSE(check_history_leaf(root, manifest.state_roots[i], i, 13, path).has_value());
+    }
+    EXPECT_EQ(segment_count(12, 4), 3U);
+    EXPECT_EQ(segment_count(12, 5), 0U);
+    EXPECT_EQ(segment_count(12, 0), 0U);
+    EXPECT_EQ(segment_steps(2, 4).first, 9U);
+    EXPECT_EQ(segment_steps(2, 4).last, 12U);
+}
+
+TEST(Segments, AreDistinctSortedAndAllWhenAskedForAll) {
+    const Hash32 beacon = hash_of(1);
+    for (const std::uint64_t segments : {1ULL, 7ULL, 100ULL, 1'000'000ULL}) {
+        for (const std::uint64_t samples : {1ULL, 6ULL, 7ULL, 20ULL}) {
+            const auto drawn = draw_segments(beacon, address_of(1), segments, samples);
+            ASSERT_EQ(drawn.size(), std::min(segments, samples));
+            EXPECT_TRUE(std::is_sorted(drawn.begin(), drawn.end()));
+            EXPECT_EQ(std::set<std::uint64_t>(drawn.begin(), drawn.end()).size(), drawn.size());
+            for (const std::uint64_t segment : drawn) EXPECT_LT(segment, segments);
+        }
+    }
+    EXPECT_TRUE(draw_segments(beacon, address_of(1), 0, 5).empty());
+    EXPECT_EQ(draw_segments(beacon, address_of(1), 100, 10), draw_segments(beacon, address_of(1), 100, 10));
+    EXPECT_NE(draw_segments(beacon, address_of(1), 100, 10), draw_segments(beacon, address_of(2), 100, 10));
+    EXPECT_NE(draw_segments(beacon, address_of(1), 100, 10), draw_segments(hash_of(2), address_of(1), 100, 10));
+}
+
+TEST(Segments, AreDrawnEvenly) {
+    std::vector<int> hits(20, 0);
+    for (std::uint64_t i = 0; i < 2000; ++i)
+        for (const std::uint64_t segment : draw_segments(hash_of(i), address_of(3), 20, 5)) ++hits[segment];
+    for (const int count : hits) {  // 500 expected, deviation below 20
+        EXPECT_GT(count, 400);
+        EXPECT_LT(count, 600);
+    }
+}
+
+TEST(Probes, LieInTheirSegmentAndDifferByVerifier) {
+    const std::vector<std::uint64_t> segments{0, 3, 9};
+    const auto probes = draw_probes(hash_of(1), address_of(1), segments, 25, 400);
+    ASSERT_EQ(probes.size(), segments.size() * kProbesPerSegment);
+    for (std::size_t i = 0; i < probes.size(); ++i) {
+        const SegmentSteps steps = segment_steps(segments[i / kProbesPerSegment], 25);
+        EXPECT_GE(probes[i].step, steps.first);
+        EXPECT_LE(probes[i].step, steps.last);
+        EXPECT_LT(probes[i].node, 400U);
+        EXPECT_LT(probe_tile(probes[i], vm::tensor::Shape{{2, 3, 64, 33}}), 24U);
+    }
+    EXPECT_NE(probes, draw_probes(hash_of(1), address_of(2), segments, 25, 400));
+}
+
+struct ReportFixture {
+    vm::tensor::Program program = vm::tensor::test::training_program(4, 5, 40);
+    Hash32 beacon = hash_of(5);
+    Address verifier = address_of(7);
+    std::uint64_t steps = 40;
+    std::uint64_t interval = 4;
+    std::uint64_t samples = 3;
+    std::vector<std::uint64_t> segments = draw_segments(beacon, verifier, 10, 3);
+    std::vector<Probe> probes = draw_probes(beacon, verifier, segments, interval, program.header.node_count);
+    std::vector<ProbeResult> results;
+
+    ReportFixture() {
+        for (const Probe& probe : probes) {
+            ProbeResult result;
+            result.shape = program.nodes[probe.node].shape;
+            result.tile = probe_tile(probe, result.shape);
+            result.words[0] = static_cast<std::uint32_t>(results.size() + 100);
+            results.push_back(result);
+        }
+    }
+    [[nodiscard]] ReportContext context(const Hash32& result_root) const {
+        return {
+            vm::tensor::program_root(program), program.header, beacon, verifier, result_root, steps, interval, samples};
+    }
+};
+
+TEST(Report, SealedReportOpensAndRebuildsFromItsSecret) {
+    const ReportFixture fixture;
+    int altered_first = 0;
+    for (std::uint64_t secret = 0; secret < 20; ++secret) {
+        for (const bool pass : {true, false}) {
+            const Hash32 rival = pass ? Hash32{} : hash_of(77);
+            const auto report = seal_report(fixture.verifier, pass, rival, fixture.results, hash_of(secret));
+            ASSERT_TRUE(report.has_value());
+            const auto again = seal_report(fixture.verifier, pass, rival, fixture.results, hash_of(secret));
+            EXPECT_EQ(report->commitment, again->commitment);
+            altered_first += report->true_index;
+            // The two trees differ in one probe.
+            int differences = 0;
+            for (std::size_t i = 0; i < report->true_leaves.size(); ++i)
+                differences += report->true_leaves[i] != report->altered_leaves[i] ? 1 : 0;
+            EXPECT_EQ(differences, 1);
+            EXPECT_EQ(report->true_leaves[0], report->altered_leaves[0]);
+            for (const std::uint8_t opened : {std::uint8_t{0}, std::uint8_t{1}}) {
+                const auto reveal = make_reveal(*report, 9, opened);
+                EXPECT_TRUE(check_reveal(fixture.verifier, report->commitment, reveal, 3).has_value());
+            }
+        }
+    }
+    EXPECT_GT(altered_first, 5);
+    EXPECT_LT(altered_first, 35);
+}
+
+TEST(Report, RevealsThatDoNotMatchAreRefused) {
+    const ReportFixture fixture;
+    const auto report = seal_report(fixture.verifier, false, hash_of(77), fixture.results, hash_of(1));
+    ASSERT_TRUE(report.has_value());
+    const auto good = make_reveal(*report, 9, report->true_index);
+    const auto expect = [&](const chain::types::VerifyRevealPayload& reveal, std::string_view error) {
+        const Status status = check_reveal(fixture.verifier, report->commitment, reveal, 3);
+        EXPECT_EQ(status ? "accepted" : status.error().name, error);
+    };
+    auto reveal = good;
+    reveal.opened = 2;
+    expect(reveal, "verify.bad_opened");
+    reveal = good;
+    reveal.opened ^= 1;
+    expect(reveal, "verify.bad_commitment");
+    reveal = good;
+    reveal.pass = true;
+    expect(reveal, "verify.bad_verdict");
+    reveal.rival_root = {};
+    expect(reveal, "verify.bad_verdict_path");
+    reveal = good;
+    reveal.rival_root = hash_of(78);
+    expect(reveal, "verify.bad_verdict_path");
+    reveal = good;
+    reveal.blind = hash_of(3);
+    expect(reveal, "verify.bad_commitment");
+    reveal = good;
+    reveal.randomness_hash = hash_of(3);
+    expect(reveal, "verify.bad_commitment");
+    reveal = good;
+    reveal.other_leaf = hash_of(3);
+    expect(reveal, "verify.bad_commitment");
+    reveal = good;
+    reveal.verdict_path.pop_back();
+    expect(reveal, "verify.bad_verdict_path");
+    // Another verifier cannot use it, and the number of segments is bound.
+    EXPECT_EQ(check_reveal(address_of(8), report->commitment, good, 3).error().name, "verify.bad_commitment");
+    EXPECT_EQ(check_reveal(fixture.verifier, report->commitment, good, 4).error().name, "verify.bad_verdict_path");
+}
+
+TEST(Report, SenselessReportsAreNotSealed) {
+    const ReportFixture fixture;
+    EXPECT_EQ(seal_report(fixture.verifier, true, hash_of(1), fixture.results, {}).error().name, "verify.bad_verdict");
+    EXPECT_EQ(seal_report(fixture.verifier, false, {}, fixture.results, {}).error().name, "verify.bad_verdict");
+    EXPECT_EQ(seal_report(fixture.verifier, true, {}, {}, {}).error().name, "verify.no_probes");
+    auto results = fixture.results;
+    results[0].tile = results[0].shape.tiles();
+    EXPECT_EQ(seal_report(fixture.verifier, true, {}, results, {}).error().name, "verify.bad_probe");
+}
+
+TEST(Report, ForcedErrorsHaveTheirProbability) {
+    int forced_count = 0;
+    for (std::uint64_t i = 0; i < 20'000; ++i) {
+        EXPECT_FALSE(forced(hash_of(i), hash_of(1), {0, 1}));
+        forced_count += forced(hash_of(i), hash_of(1), {1, 20}) ? 1 : 0;
+    }
+    EXPECT_GT(forced_count, 850);
+    EXPECT_LT(forced_count, 1150);
+    EXPECT_TRUE(forced(hash_of(1), hash_of(1), {1, 1}));
+}
+
+TEST(Challenge, CommitmentBindsSenderClaimAndSalt) {
+    const Hash32 commitment = challenge_commitment(address_of(1), hash_of(1), hash_of(2));
+    EXPECT_NE(commitment, challenge_commitment(address_of(2), hash_of(1), hash_of(2)));
+    EXPECT_NE(commitment, challenge_commitment(address_of(1), hash_of(2), hash_of(2)));
+    EXPECT_NE(commitment, challenge_commitment(address_of(1), hash_of(1), hash_of(3)));
+}
+
+TEST(Challenge, HistoryChallengeMustStartFromTheTasksState) {
+    const HistoryManifest rival = manifest_of(12, 4);
+    const Hash32 claim = history_root(rival.state_roots);
+    HistoryChallenge challenge{history_path(rival.state_roots, 0)};
+    const auto decoded = decode_history_challenge(encode(challenge));
+    ASSERT_TRUE(decoded.has_value());
+    EXPECT_TRUE(check_history_challenge(*decoded, claim, hash_of(9), rival.state_roots[0], 12).has_value());
+    EXPECT_EQ(check_history_challenge(challenge, claim, claim, rival.state_roots[0], 12).error().name,
+              "challenge.equal_claim");
+    EXPECT_EQ(check_history_challenge(challenge, claim, hash_of(9), hash_of(8), 12).error().name,
+              "challenge.bad_initial_path");
+    challenge.initial_path.pop_back();
+    EXPECT_EQ(check_history_challenge(challenge, claim, hash_of(9), rival.state_roots[0], 12).error().name,
+              "challenge.bad_initial_path");
+    EXPECT_EQ(decode_history_challenge(Bytes(kMaxChallengeBytes + 1)).error().name, "challenge.too_large");
+    EXPECT_FALSE(decode_history_challenge(Bytes{0xc1, 0x80}).has_value());
+}
+
+TEST(Challenge, ProbeChallengeGivesTheGamesTarget) {
+    const ReportFixture fixture;
+    const auto report = seal_report(fixture.verifier, true, {}, fixture.results, hash_of(1));
+    ASSERT_TRUE(report.has_value());
+    const ReportContext context = fixture.context(report->result_roots[report->true_index]);
+    const ProgramProver prover(fixture.program);
+    for (std::size_t i = 0; i < fixture.probes.size(); ++i) {
+        const Probe& probe = fixture.probes[i];
+        ProbeChallenge challenge;
+        challenge.segment = probe.segment;
+        challenge.probe = probe.probe;
+        challenge.tile_hash = report->true_leaves[1 + i];
+        challenge.path = crypto::merkle_path(report->true_leaves, 1 + i);
+        challenge.node = prover.node(probe.node);
+        const auto decoded = decode_probe_challenge(encode(challenge));
+        ASSERT_TRUE(decoded.has_value());
+        const auto target = check_probe_challenge(*decoded, hash_of(4), context);
+        ASSERT_TRUE(target.has_value()) << target.error().to_string();
+        EXPECT_EQ(target->step, probe.step);
+        EXPECT_EQ(target->node, probe.node);
+        EXPECT_EQ(target->tile, fixture.results[i].tile);
+        EXPECT_EQ(target->defender_hash, challenge.tile_hash);
+
+        EXPECT_EQ(check_probe_challenge(challenge, challenge.tile_hash, context).error().name, "challenge.equal_claim");
+        ProbeChallenge changed = challenge;
+        changed.probe = kProbesPerSegment;
+        EXPECT_EQ(check_probe_challenge(changed, hash_of(4), context).error().name, "challenge.not_sampled");
+        changed = challenge;
+        while (std::find(fixture.segments.begin(), fixture.segments.end(), changed.segment) != fixture.segments.end())
+            ++changed.segment;
+        EXPECT_EQ(check_probe_challenge(changed, hash_of(4), context).error().name, "challenge.not_sampled");
+        changed = challenge;
+        changed.probe ^= 1;
+        EXPECT_EQ(check_probe_challenge(changed, hash_of(4), context).error().name, "challenge.bad_probe_path");
+        changed = challenge;
+        changed.node = prover.node((probe.node + 1) % fixture.program.nodes.size());
+        EXPECT_EQ(check_probe_challenge(changed, hash_of(4), context).error().name, "dispute.bad_opening");
+        changed = challenge;
+        changed.node.path.clear();
+        EXPECT_EQ(check_probe_challenge(changed, hash_of(4), context).error().name, "dispute.bad_opening");
+    }
+}
+
+}  // namespace
+}  // namespace quern::compute::core

@@ -1,0 +1,98 @@
+// What a task must look like, and the escrow equation.
+#include "compute/core/task_spec.h"
+
+#include <gtest/gtest.h>
+
+#include "compute/core/program_opening.h"
+#include "unit/vm/tensor/test_programs.h"
+
+namespace quern::compute::core {
+namespace {
+
+using chain::types::TaskSubmitPayload;
+
+TaskSubmitPayload good_spec() {
+    static const vm::tensor::Program program = vm::tensor::test::training_program(4, 5, 40);
+    const ProgramProver prover(program);
+    TaskSubmitPayload spec;
+    spec.program_root = prover.root();
+    spec.program_header = vm::tensor::encode(program.header);
+    spec.program_header_path = prover.header_path();
+    spec.init_root = spec.data_root = spec.program_content = spec.init_content = spec.data_content = Hash32{{1}};
+    spec.steps = 300;
+    spec.interval = 30;
+    spec.price_cap = 7;
+    spec.tax = 1000;
+    spec.bid_blocks = spec.start_blocks = spec.heartbeat_blocks = spec.prove_blocks = spec.verify_blocks =
+        spec.challenge_blocks = 10;
+    spec.uris = {"https://example.org/data"};
+    return spec;
+}
+
+TEST(TaskSpec, WellFormedTaskGivesItsHeader) {
+    const auto header = check_task_spec(good_spec());
+    ASSERT_TRUE(header.has_value()) << header.error().to_string();
+    EXPECT_GT(header->work_units, 0U);
+}
+
+TEST(TaskSpec, EachDefectIsNamed) {
+    const auto expect = [](std::string_view error, auto change) {
+        TaskSubmitPayload spec = good_spec();
+        change(spec);
+        const auto header = check_task_spec(spec);
+        EXPECT_EQ(header ? "accepted" : header.error().name, error);
+    };
+    using Spec = TaskSubmitPayload;
+    expect("task.bad_steps", [](Spec& s) { s.steps = 0; });
+    expect("task.bad_steps", [](Spec& s) { s.steps = kMaxSteps + 30; });
+    expect("task.bad_interval", [](Spec& s) { s.interval = 0; });
+    expect("task.bad_interval", [](Spec& s) { s.interval = 31; });
+    expect("task.bad_verifiers", [](Spec& s) { s.verifiers = 0; });
+    expect("task.bad_verifiers", [](Spec& s) { s.verifiers = kMaxVerifiers + 1; });
+    expect("task.bad_samples", [](Spec& s) { s.samples = 0; });
+    expect("task.bad_samples", [](Spec& s) { s.samples = 5000; });
+    expect("task.bad_price", [](Spec& s) { s.price_cap = 0; });
+    expect("task.bad_price", [](Spec& s) { s.price_cap = Uint256(1) << kMaxPriceBits; });
+    expect("task.bad_price", [](Spec& s) { s.tax = Uint256(1) << kMaxPriceBits; });
+    expect("task.bad_root", [](Spec& s) { s.init_root = {}; });
+    expect("task.bad_root", [](Spec& s) { s.data_content = {}; });
+    expect("task.bad_window", [](Spec& s) { s.verify_blocks = 0; });
+    expect("task.bad_window", [](Spec& s) { s.bid_blocks = kMaxWindowBlocks + 1; });
+    expect("task.bad_uris", [](Spec& s) { s.uris.assign(9, "x"); });
+    expect("task.bad_uris", [](Spec& s) { s.uris = {""}; });
+    expect("task.bad_uris", [](Spec& s) { s.uris = {"a b"}; });
+    expect("task.bad_uris", [](Spec& s) { s.uris = {std::string(513, 'x')}; });
+    expect("task.mode_not_supported", [](Spec& s) { s.mode = chain::types::TaskMode::tolerance; });
+    expect("task.mode_not_supported", [](Spec& s) { s.mode = static_cast<chain::types::TaskMode>(9); });
+    expect("task.privacy_not_supported", [](Spec& s) { s.privacy = chain::types::TaskPrivacy::encrypted; });
+    expect("task.solvers_not_supported", [](Spec& s) { s.solvers = 2; });
+    expect("task.bad_header_path", [](Spec& s) { s.program_root = Hash32{{9}}; });
+    expect("task.bad_header_path", [](Spec& s) { s.program_header_path.pop_back(); });
+    expect("rlp.truncated", [](Spec& s) { s.program_header.clear(); });
+}
+
+TEST(Escrow, AddsUpByTheEquation) {
+    const TaskWork work{300, 30, 11, 3, 4};
+    const auto escrow = escrow_of(work, 7, 1000, 50);
+    ASSERT_TRUE(escrow.has_value());
+    EXPECT_EQ(escrow->reward, Uint256(300 * 11 * 7));
+    EXPECT_EQ(escrow->verifier_fee, Uint256(4 * 30 * 11 * 7 * 6 / 5));
+    EXPECT_EQ(escrow->verifier_fees, Uint256(3 * (4 * 30 * 11 * 7 * 6 / 5)));
+    EXPECT_EQ(escrow->total, escrow->reward + escrow->verifier_fees + Uint256(1050));
+    // More samples than segments cost as much as all segments.
+    EXPECT_EQ(sampled_segments({300, 30, 11, 3, 20}), 10U);
+    EXPECT_EQ(*verifier_fee({300, 30, 11, 3, 20}, 5), Uint256(300 * 11 * 6));
+    EXPECT_EQ(*verifier_fee({1, 1, 1, 1, 1}, 1), Uint256(1));  // 6/5 rounds down
+}
+
+TEST(Escrow, LargestTaskDoesNotOverflowAndMoreIsRefused) {
+    const TaskWork largest{kMaxSteps, 1, vm::tensor::kMaxWorkUnits, kMaxVerifiers, 4096};
+    const Uint256 price = (Uint256(1) << kMaxPriceBits) - Uint256(1);
+    EXPECT_TRUE(escrow_of(largest, price, price, 0).has_value());
+    EXPECT_EQ(escrow_of(largest, Uint256(1) << 200, 0, 0).error().name, "task.price_overflow");
+    EXPECT_EQ(escrow_of({1, 1, 1, 1, 1}, 1, ~Uint256(0), 0).error().name, "task.price_overflow");
+    EXPECT_EQ(work_price(~Uint256(0), 2).error().name, "task.price_overflow");
+}
+
+}  // namespace
+}  // namespace quern::compute::core
