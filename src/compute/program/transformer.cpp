@@ -8,7 +8,8 @@ namespace quern::compute::program {
 namespace {
 
 constexpr float kNormEpsilon = 1e-5F;
-constexpr float kWeightDeviation = 0.02F;
+constexpr float kEmbeddingDeviation = 0.1F;
+constexpr float kWeightGain = 0.8F;
 
 // 1 / sqrt(x) as the canonical arithmetic rounds it: square root, then quotient.
 float inverse_root(std::uint32_t x) {
@@ -25,8 +26,8 @@ public:
 
     Value logits(Value tokens) {
         const std::uint32_t width = spec_.width;
-        const auto table = matrix("wte", spec_.vocabulary, width, kWeightDeviation);
-        const auto places = matrix("wpe", spec_.context, width, kWeightDeviation);
+        const auto table = matrix("wte", spec_.vocabulary, width, kEmbeddingDeviation);
+        const auto places = matrix("wpe", spec_.context, width, kEmbeddingDeviation);
         const Shape windows{{1, batch_, spec_.context, width}};
         auto x = b_.add(b_.reshape(embedding(b_, table, tokens), windows), places);
         x = b_.reshape(x, matrix_shape(rows(), width));
@@ -36,7 +37,7 @@ public:
             x = b_.add(x, mlp(norm("ln_2", x)));
         }
         prefix_.clear();
-        return b_.matmul(norm("ln_f", x), matrix("head", width, spec_.vocabulary, kWeightDeviation));
+        return b_.matmul(norm("ln_f", x), matrix("head", width, spec_.vocabulary, weight_deviation()));
     }
 
 private:
@@ -61,8 +62,10 @@ private:
         return layer_norm(b_, x, gain, bias, kNormEpsilon);
     }
 
+    // Variance 0.64 / d_model keeps activations near 1 from narrow models to wide ones.
+    [[nodiscard]] float weight_deviation() const { return kWeightGain * inverse_root(spec_.width); }
     // Residual branches start smaller the more of them are summed (GPT-2).
-    [[nodiscard]] float residual_deviation() const { return kWeightDeviation * inverse_root(2 * spec_.layers); }
+    [[nodiscard]] float residual_deviation() const { return weight_deviation() * inverse_root(2 * spec_.layers); }
 
     Value attention(Value x) {
         const std::uint32_t width = spec_.width;
@@ -70,7 +73,7 @@ private:
         const std::uint32_t size = width / heads;
         // No key bias: softmax does not see it, so its true gradient is zero, and Adam would blow rounding noise up.
         const auto key_bias = b_.full(DType::f32, vector_shape(width), 0);
-        const auto weight = matrix("attn.w_qkv", width, 3 * width, kWeightDeviation);
+        const auto weight = matrix("attn.w_qkv", width, 3 * width, weight_deviation());
         const auto query_bias = vector("attn.b_q", width, 0.0F);
         const auto value_bias = vector("attn.b_v", width, 0.0F);
         const auto bias = b_.concat(b_.concat(query_bias, key_bias, 3), value_bias, 3);
@@ -88,7 +91,7 @@ private:
 
     Value mlp(Value x) {
         const std::uint32_t hidden = spec_.width * spec_.mlp_ratio;
-        const auto in = matrix("mlp.w_in", spec_.width, hidden, kWeightDeviation);
+        const auto in = matrix("mlp.w_in", spec_.width, hidden, weight_deviation());
         const auto h = gelu(b_, linear(b_, x, in, vector("mlp.b_in", hidden, 0.0F)));
         const auto out = matrix("mlp.w_out", hidden, spec_.width, residual_deviation());
         return linear(b_, h, out, vector("mlp.b_out", spec_.width, 0.0F));

@@ -1,0 +1,370 @@
+#include "compute/torch/torch_executor.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <omp.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#include "vm/tensor/arith/random.h"
+#include "vm/tensor/arith/scalar.h"
+
+namespace quern::compute::torch_backend {
+
+namespace {
+
+using vm::tensor::DType;
+using vm::tensor::Node;
+using vm::tensor::Op;
+using vm::tensor::Program;
+using vm::tensor::Shape;
+using vm::tensor::State;
+using vm::tensor::Tensor;
+using vm::tensor::arith::ElementOp;
+
+std::vector<std::int64_t> sizes_of(const Shape& shape) { return {shape.dims.begin(), shape.dims.end()}; }
+
+at::ScalarType type_of(DType dtype) { return dtype == DType::f32 ? at::kFloat : at::kInt; }
+
+// A view of the tensor's words; torch only reads it.
+at::Tensor view_of(const Tensor& tensor) {
+    return at::from_blob(const_cast<std::uint32_t*>(tensor.words.data()), sizes_of(tensor.shape),
+                         at::TensorOptions().dtype(type_of(tensor.dtype)));
+}
+
+Tensor words_of(const at::Tensor& value, DType dtype, const Shape& shape) {
+    const at::Tensor contiguous = value.detach().contiguous();
+    Tensor result{dtype, shape, {}};
+    result.words.resize(shape.elements());
+    std::memcpy(result.words.data(), contiguous.data_ptr(), result.words.size() * 4);
+    if (dtype == DType::f32)
+        for (std::uint32_t& word : result.words)
+            if ((word & 0x7fffffffU) > 0x7f800000U) word = 0x7fc00000;
+    return result;
+}
+
+std::uint32_t word_at(const at::Tensor& contiguous, std::int64_t i) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, static_cast<const char*>(contiguous.data_ptr()) + i * 4, 4);
+    return word;
+}
+
+// By definition, element by element: integer ops that torch lacks or leaves undefined (division by zero, shifts).
+at::Tensor by_definition(const Node& node, const std::vector<at::Tensor>& inputs) {
+    std::vector<at::Tensor> whole;
+    for (const at::Tensor& input : inputs) whole.push_back(input.detach().expand(sizes_of(node.shape)).contiguous());
+    at::Tensor result = at::empty(sizes_of(node.shape), at::TensorOptions().dtype(type_of(node.dtype)));
+    auto* out = static_cast<char*>(result.data_ptr());
+    for (std::int64_t i = 0; i < result.numel(); ++i) {
+        const auto word = [&](std::size_t k) { return k < whole.size() ? word_at(whole[k], i) : 0; };
+        const std::uint32_t value =
+            vm::tensor::arith::evaluate_scalar(node.element, word(0), word(1), word(2), node.immediate);
+        std::memcpy(out + i * 4, &value, 4);
+    }
+    return result;
+}
+
+at::Tensor elementwise(const Node& node, const std::vector<at::Tensor>& in) {
+    const auto truth = [](const at::Tensor& x) { return x.to(at::kInt); };
+    switch (node.element) {
+        case ElementOp::neg:
+            return at::neg(in[0]);
+        case ElementOp::abs:
+            return at::abs(in[0]);
+        case ElementOp::sqrt:
+            return at::sqrt(in[0]);
+        case ElementOp::exp:
+            return at::exp(in[0]);
+        case ElementOp::log:
+            return at::log(in[0]);
+        case ElementOp::tanh:
+            return at::tanh(in[0]);
+        case ElementOp::sigmoid:
+            return at::sigmoid(in[0]);
+        case ElementOp::erf:
+            return at::erf(in[0]);
+        case ElementOp::add:
+            return at::add(in[0], in[1]);
+        case ElementOp::sub:
+            return at::sub(in[0], in[1]);
+        case ElementOp::mul:
+            return at::mul(in[0], in[1]);
+        case ElementOp::div:
+            return at::div(in[0], in[1]);
+        case ElementOp::min:
+            return at::minimum(in[0], in[1]);
+        case ElementOp::max:
+            return at::maximum(in[0], in[1]);
+        case ElementOp::fma:
+            return at::addcmul(in[2], in[0], in[1]);
+        case ElementOp::lt:
+        case ElementOp::ilt:
+            return truth(at::lt(in[0], in[1]));
+        case ElementOp::le:
+            return truth(at::le(in[0], in[1]));
+        case ElementOp::eq:
+        case ElementOp::ieq:
+            return truth(at::eq(in[0], in[1]));
+        case ElementOp::select:
+        case ElementOp::iselect:
+            return at::where(at::ne(in[0], 0), in[1], in[2]);
+        case ElementOp::iadd:
+            return at::add(in[0], in[1]);
+        case ElementOp::isub:
+            return at::sub(in[0], in[1]);
+        case ElementOp::imul:
+            return at::mul(in[0], in[1]);
+        case ElementOp::i2f:
+            return in[0].to(at::kFloat);
+        default:
+            return by_definition(node, in);
+    }
+}
+
+at::Tensor matmul(const Node& node, const at::Tensor& a, const at::Tensor& b) {
+    const at::Tensor left = node.attributes[0] != 0 ? a.transpose(2, 3) : a;
+    const at::Tensor right = node.attributes[1] != 0 ? b.transpose(2, 3) : b;
+    if (node.shape.leading() != 1) return at::matmul(left, right);
+    return at::mm(left[0][0], right[0][0]).unsqueeze(0).unsqueeze(0);
+}
+
+at::Tensor philox(const Node& node, const at::Tensor& key_counter) {
+    const at::Tensor key = key_counter.contiguous();
+    at::Tensor result = at::empty(sizes_of(node.shape), at::TensorOptions().dtype(at::kInt));
+    auto* out = static_cast<char*>(result.data_ptr());
+    for (std::int64_t i = 0; i < result.numel(); ++i) {
+        const std::uint32_t word = vm::tensor::arith::philox_word(static_cast<std::uint32_t>(i), word_at(key, 2),
+                                                                  word_at(key, 3), word_at(key, 0), word_at(key, 1));
+        std::memcpy(out + i * 4, &word, 4);
+    }
+    return result;
+}
+
+struct RowIndex {
+    at::Tensor rows;   // int64, in range
+    at::Tensor valid;  // bool column: false where the index was out of range
+};
+RowIndex row_index(const at::Tensor& index, std::uint32_t table_rows) {
+    const at::Tensor wide = index.reshape({-1}).to(at::kLong);
+    const at::Tensor valid = at::logical_and(at::ge(wide, 0), at::lt(wide, static_cast<std::int64_t>(table_rows)));
+    return {at::where(valid, wide, at::zeros_like(wide)), valid.unsqueeze(1)};
+}
+
+at::Tensor gather(const Node& node, const at::Tensor& table, const at::Tensor& index) {
+    const RowIndex which = row_index(index, static_cast<std::uint32_t>(table.size(2)));
+    const at::Tensor rows = at::index_select(table[0][0], 0, which.rows);
+    return at::where(which.valid, rows, at::zeros_like(rows)).reshape(sizes_of(node.shape));
+}
+
+at::Tensor scatter(const Node& node, const at::Tensor& source, const at::Tensor& index) {
+    const RowIndex which = row_index(index, node.shape.rows());
+    const at::Tensor rows = at::where(which.valid, source[0][0], at::zeros_like(source[0][0]));
+    const at::Tensor table =
+        at::zeros({node.shape.rows(), node.shape.columns()}, source.options().requires_grad(false));
+    return at::index_add(table, 0, which.rows, rows).reshape(sizes_of(node.shape));
+}
+
+at::Tensor iota(const Node& node) {
+    std::vector<std::int64_t> line{1, 1, 1, 1};
+    const std::size_t axis = node.attributes[0];
+    line[axis] = node.shape.dims[axis];
+    return at::arange(line[axis], at::TensorOptions().dtype(at::kInt)).reshape(line).expand(sizes_of(node.shape));
+}
+
+at::Tensor full(const Node& node) {
+    at::Tensor one = at::empty({1, 1, 1, 1}, at::TensorOptions().dtype(type_of(node.dtype)));
+    std::memcpy(one.data_ptr(), &node.immediate, 4);
+    return one.expand(sizes_of(node.shape));
+}
+
+at::Tensor slice(const Node& node, at::Tensor x) {
+    for (std::size_t d = 0; d < 4; ++d)
+        if (node.shape.dims[d] != x.size(static_cast<std::int64_t>(d)))
+            x = x.narrow(static_cast<std::int64_t>(d), node.attributes[d], node.shape.dims[d]);
+    return x;
+}
+
+at::Tensor evaluate(const Node& node, const std::vector<at::Tensor>& in) {
+    switch (node.op) {
+        case Op::full:
+            return full(node);
+        case Op::iota:
+            return iota(node);
+        case Op::philox:
+            return philox(node, in[0]);
+        case Op::elementwise:
+            return elementwise(node, in);
+        case Op::matmul:
+            return matmul(node, in[0], in[1]);
+        case Op::sum_last:
+            return at::sum(in[0], {3}, true);
+        case Op::max_last:
+            return at::amax(in[0], {3}, true);
+        case Op::sum_rows:
+            return at::sum(in[0], {2}, true);
+        case Op::reshape:
+            return in[0].reshape(sizes_of(node.shape));
+        case Op::permute: {
+            const std::vector<std::int64_t> axes(node.attributes.begin(), node.attributes.end());
+            return in[0].permute(axes);
+        }
+        case Op::slice:
+            return slice(node, in[0]);
+        case Op::concat:
+            return at::cat({in[0], in[1]}, node.attributes[0]);
+        case Op::gather_rows:
+            return gather(node, in[0], in[1]);
+        case Op::scatter_add_rows:
+            return scatter(node, in[0], in[1]);
+        default:
+            return {};  // slot, data, seed: given by the caller
+    }
+}
+
+tl::unexpected<Error> torch_error(const std::exception& error) {
+    const std::string text = error.what();
+    return fail("torch.failed", text.substr(0, text.find('\n')));
+}
+
+}  // namespace
+
+struct TorchExecutor::Plan {
+    const Program& program;
+    std::vector<std::uint32_t> last_use;  // the node after which an output is not needed; its own index if never used
+
+    explicit Plan(const Program& p) : program(p), last_use(p.nodes.size()) {
+        for (std::uint32_t i = 0; i < p.nodes.size(); ++i) {
+            last_use[i] = i;
+            for (const std::uint32_t input : p.nodes[i].inputs) last_use[input] = i;
+        }
+    }
+
+    // Outputs of the nodes in `wanted` (by node), up to the last of them. `slots` are the inputs of Op::slot.
+    std::vector<at::Tensor> run(const std::vector<at::Tensor>& slots, const Tensor& data, const Tensor& seed,
+                                const std::vector<bool>& wanted) const {
+        std::vector<at::Tensor> outputs(program.nodes.size());
+        std::uint32_t end = 0;
+        for (std::uint32_t i = 0; i < wanted.size(); ++i)
+            if (wanted[i]) end = i + 1;
+        std::vector<at::Tensor> inputs;
+        for (std::uint32_t i = 0; i < end; ++i) {
+            const Node& node = program.nodes[i];
+            inputs.clear();
+            for (const std::uint32_t input : node.inputs) inputs.push_back(outputs[input]);
+            if (node.op == Op::slot)
+                outputs[i] = slots[node.attributes[0]];
+            else if (node.op == Op::data)
+                outputs[i] = view_of(data);
+            else if (node.op == Op::seed)
+                outputs[i] = view_of(seed);
+            else
+                outputs[i] = evaluate(node, inputs);
+            for (const std::uint32_t input : node.inputs)
+                if (last_use[input] == i && !wanted[input]) outputs[input].reset();
+        }
+        return outputs;
+    }
+
+    static std::vector<at::Tensor> views(const State& state) {
+        std::vector<at::Tensor> slots;
+        for (const Tensor& tensor : state) slots.push_back(view_of(tensor));
+        return slots;
+    }
+};
+
+TorchExecutor::TorchExecutor(const Program& program) : plan_(std::make_unique<Plan>(program)) {}
+TorchExecutor::~TorchExecutor() = default;
+TorchExecutor::TorchExecutor(TorchExecutor&&) noexcept = default;
+
+Status TorchExecutor::step(State& state, const Tensor& data, const Tensor& seed) {
+    std::vector<std::uint32_t> updates;
+    for (const vm::tensor::Slot& slot : plan_->program.slots) updates.push_back(slot.update_node);
+    QUERN_TRY(std::vector<Tensor> next, run_nodes(state, data, seed, updates));
+    state = std::move(next);
+    return {};
+}
+
+Expected<std::vector<Tensor>> TorchExecutor::run_nodes(const State& state, const Tensor& data, const Tensor& seed,
+                                                       std::span<const std::uint32_t> nodes) {
+    try {
+        const at::NoGradGuard no_grad;
+        std::vector<bool> wanted(plan_->program.nodes.size(), false);
+        for (const std::uint32_t node : nodes) wanted[node] = true;
+        const auto outputs = plan_->run(Plan::views(state), data, seed, wanted);
+        std::vector<Tensor> result;
+        for (const std::uint32_t node : nodes)
+            result.push_back(
+                words_of(outputs[node], plan_->program.nodes[node].dtype, plan_->program.nodes[node].shape));
+        return result;
+    } catch (const std::exception& error) {
+        return torch_error(error);
+    }
+}
+
+Expected<std::vector<Tensor>> TorchExecutor::autograd(const State& state, const Tensor& data, const Tensor& seed,
+                                                      std::uint32_t loss_node, std::span<const std::uint32_t> slots) {
+    try {
+        std::vector<at::Tensor> inputs = Plan::views(state);
+        std::vector<at::Tensor> leaves;
+        for (const std::uint32_t slot : slots) {
+            inputs[slot] = inputs[slot].clone().set_requires_grad(true);
+            leaves.push_back(inputs[slot]);
+        }
+        std::vector<bool> wanted(plan_->program.nodes.size(), false);
+        wanted[loss_node] = true;
+        const auto outputs = plan_->run(inputs, data, seed, wanted);
+        const auto derivatives =
+            torch::autograd::grad({outputs[loss_node]}, leaves, {}, {}, /*create_graph=*/false, /*allow_unused=*/true);
+        std::vector<Tensor> result;
+        for (std::size_t i = 0; i < slots.size(); ++i) {
+            const vm::tensor::Slot& slot = plan_->program.slots[slots[i]];
+            const at::Tensor value = derivatives[i].defined() ? derivatives[i] : at::zeros_like(leaves[i]);
+            result.push_back(words_of(value, slot.dtype, slot.shape));
+        }
+        return result;
+    } catch (const std::exception& error) {
+        return torch_error(error);
+    }
+}
+
+void set_thread_count(int threads) {
+    threads = std::max(threads, 1);
+    at::set_num_threads(threads);
+    omp_set_num_threads(threads);
+    // Not in torch's interface, and absent where the BLAS is another one.
+    using Setter = void (*)(int);
+    if (auto* symbol = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"); symbol != nullptr)
+        reinterpret_cast<Setter>(symbol)(threads);
+}
+
+Status check_blas() {
+    std::vector<std::string> libraries;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* list) {
+            if (info->dlpi_name != nullptr && std::strstr(info->dlpi_name, "blas") != nullptr)
+                if (char* path = ::realpath(info->dlpi_name, nullptr); path != nullptr) {
+                    static_cast<std::vector<std::string>*>(list)->emplace_back(path);
+                    std::free(path);
+                }
+            return 0;
+        },
+        &libraries);
+    std::string names;
+    for (const std::string& library : libraries) {
+        if (library.find("openblas-openmp") != std::string::npos) return {};
+        names += (names.empty() ? "" : ", ") + library;
+    }
+    return fail("torch.slow_blas", (names.empty() ? std::string("no BLAS library is loaded") : names + " is in use") +
+                                       "; install libopenblas0-openmp and select it with update-alternatives");
+}
+
+std::string torch_version() { return TORCH_VERSION; }
+
+}  // namespace quern::compute::torch_backend

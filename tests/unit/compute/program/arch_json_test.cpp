@@ -1,0 +1,118 @@
+#include "compute/program/arch_json.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace quern::compute::program {
+namespace {
+
+const std::string kGood =
+    R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":8,"heads":2,"context":6,)"
+    R"("mlp_ratio":2,"vocab":11},"data":{"windows":20},"batch":3,"optimizer":{"type":"adamw","lr":3e-3,)"
+    R"("betas":[0.9,0.95],"eps":1e-8,"weight_decay":0.1,"warmup":20,"total_steps":300,"grad_clip":1.0}})";
+
+std::string replaced(const std::string& what, const std::string& with) {
+    std::string text = kGood;
+    const auto place = text.find(what);
+    EXPECT_NE(place, std::string::npos) << what;
+    return text.replace(place, what.size(), with);
+}
+
+std::string_view error_with(const std::string& what, const std::string& with) {
+    const auto result = parse_architecture(replaced(what, with));
+    return result ? "none" : result.error().name;
+}
+
+TEST(ArchJson, reads_every_field) {
+    const auto arch = parse_architecture(kGood);
+    ASSERT_TRUE(arch) << arch.error().to_string();
+    EXPECT_EQ(arch->model, (TransformerSpec{1, 8, 2, 6, 2, 11}));
+    EXPECT_EQ(arch->windows, 20U);
+    EXPECT_EQ(arch->batch, 3U);
+    EXPECT_EQ(arch->optimizer.learning_rate, 3e-3F);
+    EXPECT_EQ(arch->optimizer.beta1, 0.9F);
+    EXPECT_EQ(arch->optimizer.beta2, 0.95F);
+    EXPECT_EQ(arch->optimizer.epsilon, 1e-8F);
+    EXPECT_EQ(arch->optimizer.weight_decay, 0.1F);
+    EXPECT_EQ(arch->optimizer.clip_norm, 1.0F);
+    EXPECT_EQ(arch->optimizer.warmup, 20U);
+    EXPECT_EQ(arch->optimizer.total_steps, 300U);
+    EXPECT_EQ(data_shape(*arch), matrix_shape(20, 7));
+}
+
+TEST(ArchJson, rounds_decimals_to_binary32_once) {
+    // Just above the middle between 1 and the next float: rounding to double first would land on the middle and then
+    // go to even, which is 1.
+    const auto arch =
+        parse_architecture(replaced("\"weight_decay\":0.1", "\"weight_decay\":1.000000059604644775390626"));
+    ASSERT_TRUE(arch) << arch.error().to_string();
+    EXPECT_EQ(arch->optimizer.weight_decay, 0x1.000002p0F);
+}
+
+TEST(ArchJson, is_not_confused_by_numbers_in_strings) {
+    const auto arch = parse_architecture(replaced("\"format\"", R"("f\u006frmat")"));
+    ASSERT_TRUE(arch) << arch.error().to_string();
+    EXPECT_EQ(error_with("\"batch\"", R"("1\"2":0.5,"batch")"), "arch.unknown_field");
+}
+
+TEST(ArchJson, names_what_is_wrong) {
+    EXPECT_EQ(parse_architecture("").error().name, "arch.not_json");
+    EXPECT_EQ(parse_architecture("{").error().name, "arch.not_json");
+    EXPECT_EQ(parse_architecture("[]").error().name, "arch.wrong_type");
+    EXPECT_EQ(parse_architecture(kGood + "x").error().name, "arch.not_json");
+    EXPECT_EQ(parse_architecture(std::string(kMaxArchitectureBytes + 1, ' ')).error().name, "arch.too_long");
+    EXPECT_EQ(parse_architecture(std::string(1000, '[')).error().name, "arch.not_json");
+    EXPECT_EQ(error_with("quern-arch-1", "quern-arch-2"), "arch.unknown_format");
+    EXPECT_EQ(error_with("char_transformer", "perceptron"), "arch.unknown_model");
+    EXPECT_EQ(error_with("adamw", "lion"), "arch.unknown_optimizer");
+    EXPECT_EQ(error_with("\"layers\":1,", ""), "arch.missing_field");
+    EXPECT_EQ(error_with("\"batch\":3,", ""), "arch.missing_field");
+    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"layers\":1"), "arch.not_json");
+    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"dropout\":0"), "arch.unknown_field");
+    EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"epochs\":1"), "arch.unknown_field");
+    EXPECT_EQ(error_with("\"windows\":20", "\"windows\":20,\"x\":null"), "arch.unknown_field");
+    EXPECT_EQ(error_with("\"type\":\"adamw\"", "\"type\":\"sgd\""), "arch.unknown_field");  // betas are Adam's
+    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":\"1\""), "arch.wrong_type");
+    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1.0"), "arch.wrong_type");
+    EXPECT_EQ(error_with("3e-3", "\"3e-3\""), "arch.wrong_type");
+    EXPECT_EQ(error_with("[0.9,0.95]", "[0.9]"), "arch.wrong_type");
+    EXPECT_EQ(error_with("[0.9,0.95]", "[0.9,true]"), "arch.wrong_type");
+    EXPECT_EQ(error_with("{\"windows\":20}", "20"), "arch.wrong_type");
+}
+
+TEST(ArchJson, refuses_sizes_and_numbers_out_of_range) {
+    for (const char* layers : {"0", "65", "-1", "4294967297", "99999999999999999999"})
+        EXPECT_NE(error_with("\"layers\":1", std::string("\"layers\":") + layers), "none") << layers;
+    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":65"), "arch.out_of_range");
+    EXPECT_EQ(error_with("\"heads\":2", "\"heads\":3"), "arch.heads_do_not_divide");
+    EXPECT_EQ(error_with("\"windows\":20", "\"windows\":0"), "arch.out_of_range");
+    EXPECT_EQ(error_with("\"batch\":3", "\"batch\":20000"), "arch.out_of_range");
+    EXPECT_EQ(error_with("3e-3", "-3e-3"), "arch.out_of_range");
+    EXPECT_EQ(error_with("3e-3", "1e39"), "arch.out_of_range");
+    EXPECT_EQ(error_with("[0.9,0.95]", "[0.9,1.0]"), "arch.out_of_range");
+    EXPECT_EQ(error_with("1e-8", "0"), "arch.out_of_range");
+    EXPECT_EQ(error_with("\"total_steps\":300", "\"total_steps\":20"), "arch.out_of_range");
+    std::string large = replaced("\"context\":6", "\"context\":8192");
+    const std::string batch = "\"batch\":3";
+    large.replace(large.find(batch), batch.size(), "\"batch\":16384");
+    EXPECT_EQ(parse_architecture(large).error().name, "arch.too_large");
+}
+
+TEST(ArchJson, survives_every_truncation_and_single_byte_change) {
+    for (std::size_t size = 0; size < kGood.size(); ++size) {
+        const auto result = parse_architecture(std::string_view(kGood).substr(0, size));
+        ASSERT_FALSE(result);
+        ASSERT_TRUE(result.error().name.starts_with("arch.")) << (result ? "" : result.error().name);
+    }
+    for (std::size_t i = 0; i < kGood.size(); ++i)
+        for (const char c : {'\0', '"', '{', '9', '-', ','}) {
+            std::string text = kGood;
+            text[i] = c;
+            const auto result = parse_architecture(text);
+            ASSERT_TRUE(result || result.error().name.starts_with("arch.")) << (result ? "" : result.error().name);
+        }
+}
+
+}  // namespace
+}  // namespace quern::compute::program

@@ -1,0 +1,316 @@
+// The whole way on real text: data set, program, initial state, training, files, sampling.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/fs.h"
+#include "compute/program/arch_json.h"
+#include "compute/program/autodiff.h"
+#include "compute/program/initial_state.h"
+#include "compute/program/sampler.h"
+#include "compute/program/state_file.h"
+#include "compute/program/text_dataset.h"
+#include "unit/compute/program/double_evaluator.h"
+
+namespace quern::compute::program {
+namespace {
+
+using test::evaluate_in_double;
+using test::step_in_double;
+using test::to_doubles;
+using vm::tensor::State;
+using vm::tensor::Tensor;
+
+const Tensor kSeed{DType::i32, vector_shape(4), {0x01234567, 0x89abcdef, 3, 4}};
+
+float loss_of(const BuiltProgram& built, const State& state) {
+    return __builtin_bit_cast(float, state[built.program.header.loss_slot].words[0]);
+}
+
+std::string licence_text() {
+    // On every Debian system; the sentence stands in where tests run on another.
+    auto text = fs::read_text_file("/usr/share/common-licenses/GPL-3", 1 << 20);
+    if (text) return *text;
+    std::string repeated;
+    for (int i = 0; i < 400; ++i)
+        repeated += "The licence of each work is given with that work, and binds who copies it.\n";
+    return repeated;
+}
+
+struct Task {
+    TextDataset dataset;
+    Architecture architecture;
+    BuiltProgram built;
+};
+
+Task make_task(std::uint32_t layers, std::uint32_t width, std::uint32_t context, std::uint32_t batch) {
+    const std::string text = licence_text();
+    const std::vector<std::string_view> texts{text};
+    auto dataset = build_text_dataset(texts, context);
+    EXPECT_TRUE(dataset);
+    Architecture architecture;
+    architecture.model = {layers, width, 2, context, 2, static_cast<std::uint32_t>(dataset->vocabulary.size())};
+    architecture.windows = dataset->windows.shape.rows();
+    architecture.batch = batch;
+    architecture.optimizer.learning_rate = 1e-2F;
+    architecture.optimizer.weight_decay = 0.1F;
+    architecture.optimizer.clip_norm = 1.0F;
+    architecture.optimizer.warmup = 5;
+    auto built = build_training_program(architecture);
+    EXPECT_TRUE(built) << built.error().to_string();
+    return {std::move(*dataset), architecture, std::move(*built)};
+}
+
+TEST(Training, lowers_the_loss_on_real_text) {
+    const Task task = make_task(1, 32, 16, 8);
+    State state = initial_state(task.built, 7);
+    ASSERT_TRUE(vm::tensor::check_state(task.built.program, state));
+    ASSERT_TRUE(vm::tensor::check_data(task.built.program, task.dataset.windows));
+    ThreadPool pool(1);
+    vm::tensor::Executor executor(task.built.program, vm::tensor::arith::best_backend(), &pool);
+    executor.step(state, task.dataset.windows, kSeed);
+    const float first = loss_of(task.built, state);
+    // Untrained: about the entropy of guessing evenly.
+    EXPECT_NEAR(first, std::log(static_cast<float>(task.dataset.vocabulary.size())), 0.6F);
+    float last = 0;
+    for (int step = 1; step < 120; ++step) {
+        executor.step(state, task.dataset.windows, kSeed);
+        if (step >= 110) last += loss_of(task.built, state) / 10;
+    }
+    EXPECT_LT(last, first - 1.2F);
+}
+
+TEST(Training, gives_the_same_bits_on_every_backend) {
+    const Task task = make_task(1, 8, 8, 2);
+    std::set<std::string> roots;
+    for (const auto backend : vm::tensor::arith::kBackends) {
+        if (!vm::tensor::arith::available(backend)) continue;
+        State state = initial_state(task.built, 7);
+        vm::tensor::Executor executor(task.built.program, backend, nullptr);
+        for (int step = 0; step < 2; ++step) executor.step(state, task.dataset.windows, kSeed);
+        roots.insert(to_hex(vm::tensor::state_root(state)));
+    }
+    EXPECT_EQ(roots.size(), 1U);
+}
+
+TEST(Training, agrees_with_double_precision) {
+    const Task task = make_task(2, 8, 8, 2);
+    State state = initial_state(task.built, 7);
+    test::DoubleState reference = to_doubles(state);
+    vm::tensor::Executor executor(task.built.program, vm::tensor::arith::Backend::scalar, nullptr);
+    for (int step = 0; step < 5; ++step) {
+        executor.step(state, task.dataset.windows, kSeed);
+        reference = step_in_double(task.built.program, reference, task.dataset.windows, kSeed);
+        ASSERT_NEAR(loss_of(task.built, state), reference[task.built.program.header.loss_slot][0], 1e-4) << step;
+    }
+}
+
+// The model's gradient as a whole: SGD without clipping at rate r moves a parameter by -r g, so g can be read off the
+// update; it must be the central difference of the loss.
+TEST(Training, moves_parameters_by_the_finite_difference_gradient) {
+    Task task = make_task(2, 8, 6, 2);
+    task.architecture.optimizer = {};
+    task.architecture.optimizer.type = OptimizerConfig::Type::sgd;
+    task.architecture.optimizer.learning_rate = 1.0F;
+    const auto built = build_training_program(task.architecture);
+    ASSERT_TRUE(built);
+    const auto& program = built->program;
+    const std::uint64_t loss = program.header.loss_slot;
+    const test::DoubleState start = to_doubles(initial_state(*built, 3));
+    const test::DoubleState after = step_in_double(program, start, task.dataset.windows, kSeed);
+    std::size_t checked = 0;
+    for (std::size_t s = 0; s < program.slots.size(); ++s) {
+        if ((program.slots[s].flags & vm::tensor::kSlotParameter) == 0) continue;
+        for (const std::size_t e : {std::size_t{0}, start[s].size() / 2, start[s].size() - 1}) {
+            constexpr double kStep = 1e-5;
+            test::DoubleState moved = start;
+            moved[s][e] = start[s][e] + kStep;
+            const double up = step_in_double(program, moved, task.dataset.windows, kSeed)[loss][0];
+            moved[s][e] = start[s][e] - kStep;
+            const double down = step_in_double(program, moved, task.dataset.windows, kSeed)[loss][0];
+            const double expected = (up - down) / (2 * kStep);
+            ASSERT_NEAR(start[s][e] - after[s][e], expected, 1e-6 * (1 + std::fabs(expected)))
+                << program.slots[s].name << " element " << e;
+            ++checked;
+        }
+    }
+    EXPECT_GT(checked, 60U);
+}
+
+TEST(Training, takes_each_window_once_in_a_pass) {
+    const Task task = make_task(1, 8, 16, 4);
+    const auto& program = task.built.program;
+    State state = initial_state(task.built, 1);
+    std::uint32_t picker = 0;
+    for (std::uint32_t n = 0; n < program.nodes.size(); ++n)
+        if (program.nodes[n].element == ElementOp::permute_index) picker = n;
+    std::map<std::uint32_t, int> seen;
+    const std::uint32_t steps = task.architecture.windows / task.architecture.batch;
+    for (std::uint32_t step = 0; step < steps; step += 97) {
+        state[0].words[0] = step;
+        const auto outputs = evaluate_in_double(program, to_doubles(state), task.dataset.windows, kSeed);
+        for (const double window : outputs[picker]) {
+            EXPECT_LT(window, task.architecture.windows);
+            EXPECT_EQ(++seen[static_cast<std::uint32_t>(window)], 1);
+        }
+    }
+    EXPECT_GT(seen.size(), 20U);
+}
+
+TEST(Training, depends_on_the_seed_of_the_initialisation) {
+    const Task task = make_task(1, 8, 8, 2);
+    const auto root = [&](std::uint64_t seed) { return vm::tensor::state_root(initial_state(task.built, seed)); };
+    EXPECT_EQ(root(1), root(1));
+    EXPECT_NE(root(1), root(2));
+    EXPECT_NE(root(1), root(1 + (std::uint64_t{1} << 32)));
+}
+
+TEST(InitialState, quantiles_are_those_of_the_normal_distribution) {
+    const auto quantile = [](std::uint32_t k) { return __builtin_bit_cast(float, normal_quantile_bits(k)); };
+    // p = (2k + 1) 2^-24; Phi(quantile(p)) must be p.
+    for (std::uint32_t k = 0; k < 1U << 23; k += 4099) {
+        const double p = (2.0 * k + 1) * 0x1p-24;
+        const double back = 0.5 * std::erfc(-static_cast<double>(quantile(k)) / std::sqrt(2.0));
+        ASSERT_NEAR(back, p, 4e-7 * std::min(p, 1 - p) * 10 + 1e-9) << k;
+        ASSERT_EQ(quantile(k), -quantile((1U << 23) - 1 - k));
+    }
+    EXPECT_NEAR(quantile(0), -5.294704, 1e-5);
+}
+
+TEST(InitialState, has_the_deviation_it_names) {
+    Builder b(DType::i32, scalar_shape());
+    (void)b.slot("w", DType::f32, matrix_shape(100, 200), Initializer::normal(0.5F));
+    (void)b.slot("one", DType::f32, vector_shape(3), Initializer::constant(1.0F));
+    b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
+    const auto built = b.finish();
+    ASSERT_TRUE(built);
+    const State state = initial_state(*built, 99);
+    double sum = 0, squares = 0;
+    for (const double x : test::to_doubles(state[0])) {
+        sum += x;
+        squares += x * x;
+    }
+    EXPECT_NEAR(sum / 20000, 0, 0.015);
+    EXPECT_NEAR(std::sqrt(squares / 20000), 0.5, 0.01);
+    EXPECT_EQ(state[1].words, (std::vector<std::uint32_t>(3, 0x3f800000)));
+}
+
+TEST(StateFile, reads_back_states_and_refuses_others) {
+    const Task task = make_task(1, 8, 8, 2);
+    const auto& program = task.built.program;
+    const State state = initial_state(task.built, 5);
+    const auto file = write_state(program, state);
+    ASSERT_TRUE(file) << file.error().to_string();
+    const auto back = read_state(program, *file);
+    ASSERT_TRUE(back) << back.error().to_string();
+    EXPECT_EQ(*back, state);
+
+    const Task wider = make_task(1, 16, 8, 2);
+    EXPECT_EQ(read_state(wider.built.program, *file).error().name, "state_file.wrong_type");
+    const Task deeper = make_task(2, 8, 8, 2);
+    EXPECT_EQ(read_state(deeper.built.program, *file).error().name, "state_file.missing_slot");
+    const auto larger = write_state(deeper.built.program, initial_state(deeper.built, 5));
+    EXPECT_EQ(read_state(program, *larger).error().name, "state_file.unknown_slot");
+    State wrong = state;
+    wrong.pop_back();
+    EXPECT_FALSE(write_state(program, wrong));
+    const auto model = export_model(program, state);
+    ASSERT_TRUE(model);
+    EXPECT_EQ(read_state(program, *model).error().name, "state_file.not_a_state");
+    const auto content = read_safetensors(*model);
+    ASSERT_TRUE(content);
+    EXPECT_NE(content->find("h.0.attn.w_qkv"), nullptr);
+    EXPECT_EQ(content->find("step"), nullptr);
+    EXPECT_EQ(read_data_set(*model).error().name, "state_file.not_a_data_set");
+}
+
+TEST(TextDataset, cuts_text_into_windows_that_share_a_byte) {
+    const std::vector<std::string_view> texts{"abca", "bb\n"};
+    const auto dataset = build_text_dataset(texts, 3);
+    ASSERT_TRUE(dataset);
+    EXPECT_EQ(dataset->vocabulary, "\nabc");
+    EXPECT_EQ(dataset->windows.shape, matrix_shape(2, 4));
+    EXPECT_EQ(dataset->windows.words, (std::vector<std::uint32_t>{1, 2, 3, 1, 1, 2, 2, 0}));
+    const auto back = read_text_dataset(*write_text_dataset(*dataset));
+    ASSERT_TRUE(back) << back.error().to_string();
+    EXPECT_EQ(back->windows, dataset->windows);
+    EXPECT_EQ(back->vocabulary, dataset->vocabulary);
+    EXPECT_EQ(*read_data_set(*write_text_dataset(*dataset)), dataset->windows);
+}
+
+TEST(TextDataset, names_what_is_wrong) {
+    const std::vector<std::string_view> texts{"abc"};
+    EXPECT_EQ(build_text_dataset(texts, 3).error().name, "dataset.too_short");
+    EXPECT_EQ(build_text_dataset({}, 3).error().name, "dataset.too_short");
+    EXPECT_EQ(build_text_dataset(texts, 0).error().name, "dataset.bad_context");
+    const auto error = [](const Tensor& tensor, const Metadata& metadata) {
+        const TensorView view{"data", &tensor, false};
+        return read_text_dataset(*write_safetensors({&view, 1}, metadata)).error().name;
+    };
+    const Tensor tokens{DType::i32, matrix_shape(1, 2), {0, 1}};
+    EXPECT_EQ(error(tokens, {}), "dataset.not_a_text_data_set");
+    EXPECT_EQ(error(tokens, {{"format", "quern-text-1"}, {"vocabulary", ""}}), "dataset.bad_vocabulary");
+    EXPECT_EQ(error(tokens, {{"format", "quern-text-1"}, {"vocabulary", "6z"}}), "dataset.bad_vocabulary");
+    EXPECT_EQ(error(tokens, {{"format", "quern-text-1"}, {"vocabulary", "6261"}}), "dataset.bad_vocabulary");
+    EXPECT_EQ(error(tokens, {{"format", "quern-text-1"}, {"vocabulary", "61"}}), "dataset.bad_vocabulary");
+}
+
+TEST(Sampler, samples_the_same_text_for_the_same_seed) {
+    const Task task = make_task(1, 8, 8, 2);
+    const State state = initial_state(task.built, 5);
+    const auto sample = [&](const SampleOptions& options) {
+        return sample_text(task.architecture.model, task.built.program, state, task.dataset.vocabulary, options,
+                           nullptr);
+    };
+    SampleOptions options;
+    options.length = 40;
+    const auto first = sample(options);
+    ASSERT_TRUE(first) << first.error().to_string();
+    EXPECT_EQ(first->size(), 40U);
+    EXPECT_EQ(*first, *sample(options));
+    options.seed = 2;
+    EXPECT_NE(*first, *sample(options));
+    options.temperature = 0;
+    EXPECT_EQ(sample(options).error().name, "sample.bad_temperature");
+    options.temperature = 1;
+    options.prompt = std::string(1, '\1');
+    EXPECT_EQ(sample(options).error().name, "sample.bad_prompt");
+    const auto other = sample_text(task.architecture.model, task.built.program, state, "ab", {}, nullptr);
+    EXPECT_EQ(other.error().name, "sample.wrong_vocabulary");
+}
+
+TEST(Sampler, agrees_with_the_training_program) {
+    // The loss of a step is the mean of -log p over the targets under the probabilities that sampling uses.
+    Task task = make_task(1, 8, 8, 1);
+    const State state = initial_state(task.built, 5);
+    const auto after = step_in_double(task.built.program, to_doubles(state), task.dataset.windows, kSeed);
+    const auto outputs = evaluate_in_double(task.built.program, to_doubles(state), task.dataset.windows, kSeed);
+    test::Doubles window;  // [1,1,1,9]: what the data set's rows were gathered to
+    for (std::size_t n = 0; n < outputs.size(); ++n)
+        if (task.built.program.nodes[n].op == Op::gather_rows && task.built.program.nodes[n].dtype == DType::i32)
+            window = outputs[n];
+    ASSERT_EQ(window.size(), 9U);
+    const auto forward = build_forward_program(task.architecture.model);
+    ASSERT_TRUE(forward) << forward.error().to_string();
+    test::DoubleState sampling = to_doubles(initial_state(*forward, 0));
+    std::size_t chances = 0;
+    for (std::size_t s = 0; s < sampling.size(); ++s) {
+        const std::string& name = forward->program.slots[s].name;
+        if (name == "probabilities") chances = s;
+        if (name == "tokens") sampling[s] = test::Doubles(window.begin(), window.end() - 1);
+        for (std::size_t t = 0; t < task.built.program.slots.size(); ++t)
+            if (task.built.program.slots[t].name == name && name.starts_with("model."))
+                sampling[s] = to_doubles(state[t]);
+    }
+    const Tensor data{DType::i32, scalar_shape(), {0}};
+    const auto result = step_in_double(forward->program, sampling, data, kSeed)[chances];
+    double loss = 0;
+    for (std::size_t i = 0; i < 8; ++i)
+        loss -= std::log(result[i * task.architecture.model.vocabulary + static_cast<std::size_t>(window[i + 1])]) / 8;
+    EXPECT_NEAR(loss, after[task.built.program.header.loss_slot][0], 1e-6);
+}
+
+}  // namespace
+}  // namespace quern::compute::program
