@@ -4,7 +4,6 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 #include <link.h>
-#include <omp.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/version.h>
 
@@ -337,7 +336,6 @@ Expected<std::vector<Tensor>> TorchExecutor::autograd(const State& state, const 
 void set_thread_count(int threads) {
     threads = std::max(threads, 1);
     at::set_num_threads(threads);
-    omp_set_num_threads(threads);
     // Not in torch's interface, and absent where the BLAS is another one.
     using Setter = void (*)(int);
     if (auto* symbol = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"); symbol != nullptr)
