@@ -93,8 +93,11 @@ Status apply_leaf(Game& game, Side side, const LeafWitness& witness, std::uint64
     WitnessTiles tiles;
     for (const OperandTile& tile : witness.tiles) QUERN_CHECK(add_tile(next, index, disputed, tile, tiles));
     const vm::tensor::LeafTarget target{next.tile, next.micro_step, next.accumulator, next.element};
-    QUERN_TRY(next.true_value,
-              vm::tensor::evaluate_leaf(disputed.node, disputed.header, disputed.operands, target, before, tiles));
+    next.true_value = 0;  // every element of a node that is none
+    if (disputed.valid) {
+        QUERN_TRY(next.true_value,
+                  vm::tensor::evaluate_leaf(disputed.node, disputed.header, disputed.operands, target, before, tiles));
+    }
     next.verdict = next.true_value == next.values[0]   ? Verdict::defender_wins
                    : next.true_value == next.values[1] ? Verdict::rival_wins
                                                        : Verdict::both_lose;
