@@ -92,7 +92,7 @@ TEST(DisputeGame, CheatInALargeProgramLoses) {
     const World world = make_world(vm::tensor::test::every_op_program(), 2);
     DisputeStrategy honest = honest_player(world);
     Random random(9);
-    for (int games = 0; games < 3;) {
+    for (int games = 0; games < 2;) {
         const std::uint32_t node = random.below(static_cast<std::uint32_t>(world.program.nodes.size()));
         const Alter alter = flip(2, node, random.next());
         const History history = altered_history(world, alter, 2);
