@@ -3,7 +3,8 @@
 // witness. Pure; thread-safe. Definitions: doc/verification.md, "Micro-steps" and "Leaf".
 //
 // Micro-steps of an output tile. The state between two of them is up to two accumulator tiles:
-//   matmul            one per K-tile of 32: partial = chain(partial, A tile, B tile); after the 8th of a block of 256 or
+//   matmul            one per K-tile of 32: partial = chain(partial, A tile, B tile); after the 8th of a block of 256
+//   or
 //                     the last: total += partial, partial = +0.     accumulators {total, partial}
 //                     (the last one's total is the output tile; its partial is +0)
 //   sum_last/max_last one per source tile column: lanes op= columns; then one fold.   accumulators {lanes or output}
@@ -60,8 +61,8 @@ struct LeafTarget {
     std::uint32_t element = 0;      // < 1,024: row * 32 + column in the tile
 };
 // The value of the target element after the micro-step, from the accumulators before it and the input tiles it reads.
-// Total: a node that does not pass check_node evaluates to +0. Integer-only. Error leaf.missing_tile names the tile that
-// `source` lacks.
+// Total: a node that does not pass check_node evaluates to +0. Integer-only. Error leaf.missing_tile names the tile
+// that `source` lacks.
 [[nodiscard]] Expected<std::uint32_t> evaluate_leaf(const Node& node, const ProgramHeader& header,
                                                     std::span<const OperandType> inputs, const LeafTarget& target,
                                                     const MicroState& before, const TileSource& source);

@@ -13,10 +13,10 @@ namespace quern::vm::tensor {
 
 enum class DType : std::uint8_t { f32 = 0, i32 = 1 };
 
-inline constexpr std::uint32_t kTileSide = 32;                           // a tile is 32 x 32 words
-inline constexpr std::uint32_t kTileWords = kTileSide * kTileSide;       // 1,024
-inline constexpr std::uint32_t kTileBytes = kTileWords * 4;              // 4,096
-inline constexpr std::uint64_t kMaxTensorElements = 1ULL << 31;          // 8 GiB; larger shapes are invalid
+inline constexpr std::uint32_t kTileSide = 32;                      // a tile is 32 x 32 words
+inline constexpr std::uint32_t kTileWords = kTileSide * kTileSide;  // 1,024
+inline constexpr std::uint32_t kTileBytes = kTileWords * 4;         // 4,096
+inline constexpr std::uint64_t kMaxTensorElements = 1ULL << 31;     // 8 GiB; larger shapes are invalid
 
 // Every tensor has four dims, right aligned: a scalar is [1,1,1,1], a vector of n is [1,1,1,n], a matrix
 // [1,1,rows,columns]. No dim is 0. The last two are tiled by 32 x 32, separately for each of the d0*d1 leading
@@ -29,8 +29,12 @@ struct Shape {
     [[nodiscard]] constexpr std::uint32_t rows() const { return dims[2]; }
     [[nodiscard]] constexpr std::uint32_t columns() const { return dims[3]; }
     [[nodiscard]] constexpr std::uint64_t elements() const { return leading() * dims[2] * dims[3]; }
-    [[nodiscard]] constexpr std::uint64_t tile_rows() const { return (std::uint64_t{dims[2]} + kTileSide - 1) / kTileSide; }
-    [[nodiscard]] constexpr std::uint64_t tile_columns() const { return (std::uint64_t{dims[3]} + kTileSide - 1) / kTileSide; }
+    [[nodiscard]] constexpr std::uint64_t tile_rows() const {
+        return (std::uint64_t{dims[2]} + kTileSide - 1) / kTileSide;
+    }
+    [[nodiscard]] constexpr std::uint64_t tile_columns() const {
+        return (std::uint64_t{dims[3]} + kTileSide - 1) / kTileSide;
+    }
     [[nodiscard]] constexpr std::uint64_t tiles() const { return leading() * tile_rows() * tile_columns(); }
     // No dim is 0 and elements() <= kMaxTensorElements, computed without overflow. Error: tensor.bad_shape.
     [[nodiscard]] Status validate() const;
@@ -59,14 +63,14 @@ struct Tensor {
 
 // The tile with zero padding. `tile` is in range.
 [[nodiscard]] Tile read_tile(const Tensor& tensor, std::uint64_t tile);
-[[nodiscard]] Bytes tile_bytes(const Tile& tile);                  // 4,096 bytes, little endian words
-[[nodiscard]] Expected<Tile> tile_from_bytes(BytesView bytes);     // error tensor.bad_tile_size
+[[nodiscard]] Bytes tile_bytes(const Tile& tile);               // 4,096 bytes, little endian words
+[[nodiscard]] Expected<Tile> tile_from_bytes(BytesView bytes);  // error tensor.bad_tile_size
 
 // --- Commitments (doc/verification.md) -------------------------------------------------------------------------
-[[nodiscard]] Hash32 tile_hash(const Tile& tile);                             // merkle_leaf of its bytes
-[[nodiscard]] std::vector<Hash32> tile_hashes(const Tensor& tensor);          // in tile order
-[[nodiscard]] Bytes tensor_context(DType dtype, const Shape& shape);          // dtype (1) || dims (4 x 4, big endian)
-[[nodiscard]] Hash32 tensor_root(const Tensor& tensor);                       // seal(tensor, tiles, context, top)
+[[nodiscard]] Hash32 tile_hash(const Tile& tile);                     // merkle_leaf of its bytes
+[[nodiscard]] std::vector<Hash32> tile_hashes(const Tensor& tensor);  // in tile order
+[[nodiscard]] Bytes tensor_context(DType dtype, const Shape& shape);  // dtype (1) || dims (4 x 4, big endian)
+[[nodiscard]] Hash32 tensor_root(const Tensor& tensor);               // seal(tensor, tiles, context, top)
 [[nodiscard]] Hash32 tensor_root_of(DType dtype, const Shape& shape, std::span<const Hash32> tile_hashes);
 // The root of a state: seal(state, slots, -, top) over the slots' tensor roots.
 [[nodiscard]] Hash32 state_root(std::span<const Hash32> slot_roots);

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "test_programs.h"
+#include "vm/tensor/arith/random.h"
 
 namespace quern::vm::tensor {
 namespace {
@@ -125,6 +126,75 @@ TEST(Executor, an_altered_output_is_what_later_nodes_read) {
     for (std::uint32_t i = 0; i < altered; ++i) EXPECT_EQ(honest[i], other[i]);
     EXPECT_NE(honest[altered], other[altered]);
     EXPECT_NE(honest[c.program.slots.back().update_node], other[c.program.slots.back().update_node]);
+}
+
+TEST(Executor, data_ops_do_what_the_header_says) {
+    using Words = std::vector<std::uint32_t>;
+    test::Graph g;
+    const std::uint32_t x = g.add_slot("x", DType::i32, {{1, 2, 2, 3}});
+    const std::uint32_t table = g.add_slot("table", DType::f32, {{1, 1, 3, 2}});
+    const std::uint32_t source = g.add_slot("source", DType::f32, {{1, 1, 4, 2}});
+    const std::uint32_t index = g.add_slot("index", DType::i32, {{1, 1, 4, 1}});
+    const std::uint32_t key = g.add_slot("key", DType::i32, {{1, 1, 1, 4}});
+    const std::uint32_t iota = g.iota({{1, 2, 2, 3}}, 2);
+    const std::uint32_t reshape = g.reshape(x, {{1, 1, 3, 4}});
+    const std::uint32_t permute = g.permute(x, {0, 3, 1, 2});  // [1,3,2,2]
+    const std::uint32_t slice = g.slice(x, {0, 1, 0, 1}, {{1, 1, 2, 2}});
+    const std::uint32_t joined = g.concat(x, x, 3);
+    const std::uint32_t gather = g.gather(table, index);
+    const std::uint32_t scatter = g.scatter_add(source, index, 3);
+    const std::uint32_t philox = g.philox(key, {{1, 1, 1, 2}});
+    const std::uint32_t max = g.reduce(Op::max_last, source);
+    const std::uint32_t product = g.matmul(table, source, false, true);  // [3,2] x [4,2]^T
+    const Tensor row = {DType::i32, {{1, 1, 1, 4}}, {0, 0, 0, 0}};
+    const State state = {
+        {DType::i32, {{1, 2, 2, 3}}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
+        {DType::f32, {{1, 1, 3, 2}}, {0x3f800000, 0x40000000, 0x40400000, 0x40800000, 0x40a00000, 0x40c00000}},  // 1..6
+        {DType::f32, {{1, 1, 4, 2}}, {0x3f800000, 0x40000000, 0xbf800000, 0x7fc00000, 0x3f800000, 0x80000000, 0, 0}},
+        {DType::i32, {{1, 1, 4, 1}}, {2, 3, 2, 0xffffffff}},
+        {DType::i32, {{1, 1, 1, 4}}, {0xa4093822, 0x299f31d0, 0x85a308d3, 0x13198a2e}}};
+    const NodeOutputs out = Executor(g.program, arith::Backend::scalar, nullptr).run_all(state, row, row);
+    EXPECT_EQ(out[iota].words, (Words{0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1}));
+    EXPECT_EQ(out[reshape].words, state[0].words);
+    EXPECT_EQ(out[permute].words, (Words{0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11}));
+    EXPECT_EQ(out[slice].words, (Words{7, 8, 10, 11}));
+    EXPECT_EQ(out[joined].words, (Words{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5, 6, 7, 8, 6, 7, 8, 9, 10, 11, 9, 10, 11}));
+    EXPECT_EQ(out[gather].words, (Words{0x40a00000, 0x40c00000, 0, 0, 0x40a00000, 0x40c00000, 0, 0}));
+    EXPECT_EQ(out[scatter].words, (Words{0, 0, 0, 0, 0x40000000, 0x40000000}));  // row 2 = source 0 + source 2
+    EXPECT_EQ(out[philox].words, (Words{arith::philox_word(0, 0x85a308d3, 0x13198a2e, 0xa4093822, 0x299f31d0),
+                                        arith::philox_word(1, 0x85a308d3, 0x13198a2e, 0xa4093822, 0x299f31d0)}));
+    EXPECT_EQ(out[max].words, (Words{0x40000000, 0x7fc00000, 0x3f800000, 0}));
+    EXPECT_EQ(out[product].words[0], 0x40a00000U);  // 1 * 1 + 2 * 2
+    EXPECT_EQ(out[product].words[1], 0x7fc00000U);
+    EXPECT_EQ(out[product].words[2], 0x3f800000U);
+    EXPECT_EQ(out[product].words[8], 0x41880000U);  // 5 * 1 + 6 * 2 = 17
+}
+
+TEST(Executor, a_large_program_takes_no_memory_before_its_size_can_be_seen) {
+    test::Graph g;
+    const std::uint32_t loss = g.add_slot("loss", DType::f32, {});
+    const Shape huge{{1, 1, 1U << 15, 1U << 16}};
+    const std::uint32_t many =
+        g.element(arith::ElementOp::exp, {g.element(arith::ElementOp::add, {loss, g.full(DType::f32, huge, 1)})});
+    const std::uint32_t constant = g.element(arith::ElementOp::i2f, {g.iota(huge, 3)});
+    const std::uint32_t sums =
+        g.element(arith::ElementOp::add, {g.reduce(Op::sum_last, many), g.reduce(Op::sum_last, constant)});
+    g.update(0, g.reduce(Op::sum_rows, sums));
+    g.finish({});
+    ASSERT_TRUE(validate(g.program)) << validate(g.program).error().to_string();
+    const Executor executor(g.program, arith::best_backend(), nullptr);
+    EXPECT_GE(executor.memory_bytes(), std::uint64_t{2} << 33);  // two tensors of 8 GiB at least
+    EXPECT_GE(run_all_bytes(g.program), std::uint64_t{5} << 33);
+}
+
+TEST(Executor, roots_of_a_state_do_not_depend_on_the_pool) {
+    const Case c = every_op(Fill::special);
+    ThreadPool pool(3);
+    std::vector<Hash32> wanted;
+    for (const Tensor& slot : c.state) wanted.push_back(tensor_root(slot));
+    EXPECT_EQ(slot_roots(c.state), wanted);
+    EXPECT_EQ(slot_roots(c.state, &pool), wanted);
+    EXPECT_EQ(state_root(c.state, &pool), state_root(wanted));
 }
 
 TEST(Executor, refuses_states_that_are_not_the_programs) {
