@@ -10,7 +10,11 @@
 namespace quern::chain::store {
 namespace {
 
-leveldb::Slice slice(BytesView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+// An empty view may hold no address, which LevelDB would hand to memcmp.
+leveldb::Slice slice(BytesView bytes) {
+    if (bytes.empty()) return {};
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 BytesView view(const leveldb::Slice& bytes) { return as_bytes(std::string_view(bytes.data(), bytes.size())); }
 
 tl::unexpected<Error> failed(const leveldb::Status& status, const std::string& folder) {
