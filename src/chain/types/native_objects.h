@@ -23,7 +23,7 @@ enum class ObjectPrefix : std::uint8_t {
 struct Globals {
     std::uint64_t next_task = 1;
     std::uint64_t next_dispute = 1;
-    Uint256 minted;         // at genesis
+    Uint256 minted;  // at genesis
     Uint256 burned;
     Uint256 jackpot_vault;
     Uint256 treasury_vault;  // rest of slashes
@@ -47,14 +47,18 @@ struct ValidatorObject {
     Bytes public_key;  // 64 bytes
     Uint256 stake;
     template <class V>
-    void fields(V& v) { v("address", address), v("publicKey", public_key), v("stake", stake); }
+    void fields(V& v) {
+        v("address", address), v("publicKey", public_key), v("stake", stake);
+    }
 };
 
 struct UnbondingEntry {
     Uint256 amount;
     std::uint64_t matures_at = 0;  // height
     template <class V>
-    void fields(V& v) { v("amount", amount), v("maturesAt", matures_at); }
+    void fields(V& v) {
+        v("amount", amount), v("maturesAt", matures_at);
+    }
 };
 struct RoleBond {
     Address address;
@@ -72,19 +76,19 @@ struct RoleBond {
 };
 
 enum class TaskState : std::uint8_t {
-    open = 1,       // bidding
-    assigned = 2,   // a solver was chosen, must start
+    open = 1,      // bidding
+    assigned = 2,  // a solver was chosen, must start
     training = 3,
-    proved = 4,     // waits for the beacon that draws the verifiers
-    custody = 5,    // VERIFYING: receipts
-    committing = 6, // VERIFYING: verify_commit
-    revealing = 7,  // VERIFYING: verify_reveal
+    proved = 4,      // waits for the beacon that draws the verifiers
+    custody = 5,     // VERIFYING: receipts
+    committing = 6,  // VERIFYING: verify_commit
+    revealing = 7,   // VERIFYING: verify_reveal
     challenge = 8,
-    disputed = 9,   // waits for its open disputes
+    disputed = 9,  // waits for its open disputes
     settled = 10,
     cancelled = 11,
-    expired = 12,   // nobody bid
-    failed = 13,    // reopened too often
+    expired = 12,  // nobody bid
+    failed = 13,   // reopened too often
 };
 [[nodiscard]] const char* to_string(TaskState state);
 [[nodiscard]] constexpr bool is_final(TaskState s) { return s >= TaskState::settled; }
@@ -95,11 +99,13 @@ struct TaskBid {
     std::uint64_t height = 0;
     Uint256 weight;  // the bidder's bond at that time: weighs near ties
     template <class V>
-    void fields(V& v) { v("bidder", bidder), v("price", price), v("height", height), v("weight", weight); }
+    void fields(V& v) {
+        v("bidder", bidder), v("price", price), v("height", height), v("weight", weight);
+    }
 };
 struct VerifierReport {
     Address verifier;
-    Uint256 locked;  // part of the verifier's bond that answers for this report
+    Uint256 locked;            // part of the verifier's bond that answers for this report
     std::uint8_t custody = 0;  // 0 none, 1 data_ok, 2 data_missing
     Hash32 commitment;
     bool revealed = false;
@@ -123,7 +129,9 @@ struct Payment {
     Uint256 amount;
     std::string reason;  // "solver_reward", "verifier_fee", "refund", "bounty", "slash_share"
     template <class V>
-    void fields(V& v) { v("to", to), v("amount", amount), v("reason", reason); }
+    void fields(V& v) {
+        v("to", to), v("amount", amount), v("reason", reason);
+    }
 };
 struct SlashRecord {
     Address address;
@@ -131,7 +139,9 @@ struct SlashRecord {
     Uint256 amount;
     std::string reason;
     template <class V>
-    void fields(V& v) { v("address", address), v("role", role), v("amount", amount), v("reason", reason); }
+    void fields(V& v) {
+        v("address", address), v("role", role), v("amount", amount), v("reason", reason);
+    }
 };
 
 struct Task {
@@ -139,18 +149,18 @@ struct Task {
     Address submitter;
     TaskSubmitPayload spec;
     TaskState state = TaskState::open;
-    std::uint64_t round = 0;     // times reopened
-    std::uint64_t since = 0;     // height at which `state` was entered
-    std::uint64_t deadline = 0;  // first height at which a tick moves it on; 0 in final states
-    std::string reason;          // why it is in this state, e.g. "solver_slashed"
+    std::uint64_t round = 0;       // times reopened
+    std::uint64_t since = 0;       // height at which `state` was entered
+    std::uint64_t deadline = 0;    // first height at which a tick moves it on; 0 in final states
+    std::string reason;            // why it is in this state, e.g. "solver_slashed"
     std::uint64_t work_units = 0;  // per step, from the program header
-    Uint256 escrow;              // what is held for it now
+    Uint256 escrow;                // what is held for it now
     std::vector<TaskBid> bids;
     Address solver;
     Uint256 price;  // of the winning bid, grains per work unit
     Uint256 solver_locked;
     std::uint64_t assigned_at = 0;
-    Hash32 seed_beacon;  // fixes the data order; set by task_start
+    Hash32 seed_beacon;      // fixes the data order; set by task_start
     std::uint64_t step = 0;  // last heartbeat
     Hash32 checkpoint_root;
     Hash32 checkpoint_content;
@@ -159,11 +169,13 @@ struct Task {
     Hash32 history_root;
     Hash32 history_content;
     Hash32 final_root;
-    std::uint64_t proved_at = 0;
-    std::uint64_t draw_at = 0;   // height that anchors the draw of verifiers; its beacon comes kBeaconDelay later
-    std::uint64_t draws = 0;     // draws of verifiers in this round
+    std::uint64_t proved_at = 0;  // height of the proof, or of the redraw of its verifiers
+    std::uint64_t draw_at = 0;    // height that anchors the draw of verifiers; its beacon comes kBeaconDelay later
+    std::uint64_t draws = 0;      // draws of verifiers in this round
     std::uint64_t challenge_until = 0;  // challenges may be committed below this height; 0 before the window opens
-    Hash32 verify_beacon;  // draws verifiers, segments and probes
+    std::uint64_t challenge_hold = 0;   // an unrevealed commitment keeps the task from settling below this height
+    std::uint64_t rivals = 0;           // challenges committed in this round: the n-th stakes n times as much
+    Hash32 verify_beacon;               // draws verifiers, segments and probes
     std::vector<VerifierReport> reports;
     std::vector<std::uint64_t> disputes;  // all, in order
     std::uint32_t open_disputes = 0;
@@ -180,6 +192,7 @@ struct Task {
         v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root);
         v("historyContent", history_content), v("finalRoot", final_root), v("provedAt", proved_at);
         v("drawAt", draw_at), v("draws", draws), v("challengeUntil", challenge_until);
+        v("challengeHold", challenge_hold), v("rivals", rivals);
         v("verifyBeacon", verify_beacon), v("reports", reports), v("disputes", disputes);
         v("openDisputes", open_disputes), v("payments", payments), v("slashes", slashes), v("barred", barred);
     }
@@ -193,7 +206,8 @@ struct ChallengeCommitment {
     Uint256 stake;  // locked from the challenger's whistleblower (or verifier) bond
     template <class V>
     void fields(V& v) {
-        v("task", task), v("challenger", challenger), v("commitment", commitment), v("height", height), v("stake", stake);
+        v("task", task), v("challenger", challenger), v("commitment", commitment), v("height", height),
+            v("stake", stake);
     }
 };
 
@@ -210,11 +224,11 @@ struct Dispute {
     std::uint64_t opened_at = 0;
     std::uint64_t closed_at = 0;
     std::uint64_t deadline = 0;  // first height at which a tick decides it, if nobody moves; 0 when closed
-    Bytes game;  // RLP of compute::core::Game
-    std::uint64_t rounds = 0;  // accepted moves
-    std::uint64_t bytes = 0;   // their payload bytes
-    std::uint64_t gas = 0;     // their gas
-    std::uint32_t leaf_op = 0;     // vm::tensor::Op of the executed leaf, when one was
+    Bytes game;                  // RLP of compute::core::Game
+    std::uint64_t rounds = 0;    // accepted moves
+    std::uint64_t bytes = 0;     // their payload bytes
+    std::uint64_t gas = 0;       // their gas
+    std::uint32_t leaf_op = 0;   // vm::tensor::Op of the executed leaf, when one was
     bool leaf_executed = false;
     DisputeWinner winner = DisputeWinner::none;
     std::string reason;  // "leaf", "clock", "conceded", "input"
@@ -222,7 +236,8 @@ struct Dispute {
     void fields(V& v) {
         v("id", id), v("task", task), v("target", target), v("defender", defender), v("rival", rival);
         v("rivalRole", rival_role), v("defenderLocked", defender_locked), v("rivalLocked", rival_locked);
-        v("openedAt", opened_at), v("closedAt", closed_at), v("deadline", deadline), v("game", game), v("rounds", rounds), v("bytes", bytes);
+        v("openedAt", opened_at), v("closedAt", closed_at), v("deadline", deadline), v("game", game),
+            v("rounds", rounds), v("bytes", bytes);
         v("gas", gas), v("leafOp", leaf_op), v("leafExecuted", leaf_executed), v("winner", winner), v("reason", reason);
     }
 };

@@ -1,0 +1,151 @@
+// challenge_commit, challenge_reveal: how anybody with a bond opens a dispute. Commit and reveal, so that a challenge
+// cannot be copied from the mempool; the n-th of a round stakes n times as much.
+#include "chain/exec/handlers/events.h"
+#include "chain/exec/handlers/handler.h"
+#include "chain/exec/handlers/lifecycle.h"
+#include "chain/exec/handlers/resolution.h"
+#include "compute/core/claims.h"
+
+namespace quern::chain::exec::handlers {
+namespace {
+
+using types::NativeKind;
+using types::TaskState;
+
+// Claims can be challenged from the proof until the task ends.
+Expected<types::Task> load_challengeable(const Context& context, std::uint64_t id) {
+    QUERN_TRY(auto task, load_task(context.state, id));
+    if (task.state < TaskState::proved || types::is_final(task.state))
+        return fail("task.wrong_state", types::to_string(task.state));
+    if (task.solver == context.sender) return fail("challenge.own_claim");
+    return task;
+}
+
+Uint256 stake_of_next(const Context& context, const types::Task& task) {
+    return Uint256(context.market().challenge_stake_gammas) * context.market().dispute_cost * Uint256(task.rivals + 1);
+}
+
+Expected<types::ChallengeCommitment> load_commitment(const Context& context,
+                                                     const types::ChallengeRevealPayload& data) {
+    const Hash32 commitment = core::challenge_commitment(context.sender, data.claim, data.salt);
+    QUERN_TRY(auto stored,
+              context.state.load<types::ChallengeCommitment>(challenge_key(data.task, context.sender, commitment)));
+    if (!stored) return fail("challenge.not_committed");
+    if (stored->height >= context.height) return fail("challenge.too_early", "reveal in a later block");
+    return std::move(*stored);
+}
+
+Expected<NewDispute> new_dispute(const Context& context, const types::Task& task,
+                                 const types::ChallengeRevealPayload& data) {
+    NewDispute opened;
+    opened.target = data.target;
+    opened.rival = context.sender;
+    const std::uint64_t budget = context.market().dispute_clock_blocks;
+    if (data.target == 0) {
+        opened.defender = task.solver;
+        opened.defender_locked = task.solver_locked;
+        QUERN_TRY(const auto opening, core::decode_history_challenge(data.opening));
+        QUERN_CHECK(core::check_history_challenge(opening, data.claim, task.history_root, task.spec.init_root,
+                                                  task.spec.steps));
+        QUERN_TRY(opened.game,
+                  core::open_history_game(game_context(task), task.history_root, data.claim, budget, context.height));
+        return opened;
+    }
+    const std::size_t index = data.target - 1;
+    if (index >= task.reports.size()) return fail("challenge.no_such_report");
+    const auto& report = task.reports[index];
+    if (report.verifier == context.sender) return fail("challenge.own_claim");
+    if (!is_active(report) || !report.revealed || !report.pass) return fail("challenge.report_not_standing");
+    opened.defender = report.verifier;
+    opened.defender_locked = report.locked;
+    QUERN_TRY(const auto opening, core::decode_probe_challenge(data.opening));
+    core::ReportContext about;
+    about.program_root = task.spec.program_root;
+    QUERN_TRY(about.header, vm::tensor::decode_header(task.spec.program_header));
+    about.verify_beacon = task.verify_beacon;
+    about.verifier = report.verifier;
+    about.result_root = report.result_root;
+    about.steps = task.spec.steps;
+    about.interval = task.spec.interval;
+    about.samples = task.spec.samples;
+    QUERN_TRY(const auto probe, core::check_probe_challenge(opening, data.claim, about));
+    QUERN_TRY(opened.game, core::open_probe_game(game_context(task), task.history_root, probe.step, probe.node,
+                                                 probe.tile, probe.defender_hash, data.claim, budget, context.height));
+    return opened;
+}
+
+}  // namespace
+
+// --- challenge_commit ------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::challenge_commit>::check_form(const params::MarketParams&,
+                                                         const types::ChallengeCommitPayload& data) {
+    if (data.task == 0) return fail("task.unknown", "0");
+    if (data.commitment.is_zero()) return fail("challenge.zero_commitment");
+    return {};
+}
+
+Status Handler<NativeKind::challenge_commit>::check_state(const Context& context,
+                                                          const types::ChallengeCommitPayload& data) {
+    QUERN_TRY(const auto task, load_challengeable(context, data.task));
+    if (task.challenge_until != 0 && context.height >= task.challenge_until)
+        return fail("challenge.window_closed", "at height " + std::to_string(task.challenge_until));
+    if (task.rivals >= context.market().max_disputes) return fail("challenge.too_many");
+    if (context.state.native(challenge_key(data.task, context.sender, data.commitment)))
+        return fail("challenge.already_committed");
+    QUERN_TRY(const auto bond, load_bond(context.state, types::Role::whistleblower, context.sender));
+    const Uint256 stake = stake_of_next(context, task);
+    if (free_part(bond) < stake)
+        return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + stake.to_decimal());
+    return {};
+}
+
+Status Handler<NativeKind::challenge_commit>::apply(Context& context, const types::ChallengeCommitPayload& data) {
+    QUERN_TRY(auto task, load_task(context.state, data.task));
+    const Uint256 stake = stake_of_next(context, task);
+    QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, stake));
+    ++task.rivals;
+    task.challenge_hold = context.height + context.market().min_deadline_blocks;
+    if (task.state == TaskState::challenge) task.deadline = std::max(task.deadline, task.challenge_hold);
+    store_task(context.state, task);
+    context.state.store(challenge_key(data.task, context.sender, data.commitment),
+                        types::ChallengeCommitment{data.task, context.sender, data.commitment, context.height, stake});
+    emit(context, types::KindGroup::disputes,
+         events::ChallengeCommitted{data.task, context.sender, data.commitment, stake});
+    return {};
+}
+
+// --- challenge_reveal ------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::challenge_reveal>::check_form(const params::MarketParams& market,
+                                                         const types::ChallengeRevealPayload& data) {
+    if (data.task == 0) return fail("task.unknown", "0");
+    if (data.target > market.max_verifiers) return fail("challenge.no_such_report");
+    if (data.opening.size() > core::kMaxChallengeBytes) return fail("challenge.too_large");
+    return {};
+}
+
+Status Handler<NativeKind::challenge_reveal>::check_state(const Context& context,
+                                                          const types::ChallengeRevealPayload& data) {
+    QUERN_CHECK(load_challengeable(context, data.task));
+    QUERN_CHECK(load_commitment(context, data));
+    return {};
+}
+
+Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const types::ChallengeRevealPayload& data) {
+    QUERN_TRY(auto task, load_task(context.state, data.task));
+    QUERN_TRY(const auto commitment, load_commitment(context, data));
+    QUERN_TRY(auto opened, new_dispute(context, task, data));
+    opened.rival_locked = commitment.stake;  // the lock passes from the commitment to the dispute
+    context.state.erase_native(challenge_key(data.task, context.sender, commitment.commitment));
+    QUERN_CHECK(open_dispute(context, task, std::move(opened)));
+    if (task.state == TaskState::challenge) {
+        QUERN_CHECK(await_challenges(context, task, "challenged"));
+    } else {
+        QUERN_CHECK(refresh_deadline(context, task));
+    }
+    store_task(context.state, task);
+    return {};
+}
+
+}  // namespace quern::chain::exec::handlers

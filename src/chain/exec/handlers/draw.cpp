@@ -1,0 +1,62 @@
+#include "chain/exec/handlers/draw.h"
+
+#include <algorithm>
+
+#include "chain/store/tables.h"
+#include "crypto/hash.h"
+
+namespace quern::chain::exec::handlers {
+
+std::size_t draw_one(const Hash32& randomness, const std::vector<Candidate>& candidates) {
+    Uint256 total;
+    for (const auto& candidate : candidates) total += candidate.weight;
+    if (total.is_zero()) return candidates.size();
+    Uint256 point = Uint256::from_be(randomness) % total;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (point < candidates[i].weight) return i;
+        point -= candidates[i].weight;
+    }
+    return candidates.size();
+}
+
+std::vector<types::Address> draw_many(const Hash32& randomness, std::vector<Candidate> candidates, std::size_t count) {
+    std::vector<types::Address> drawn;
+    while (drawn.size() < count) {
+        const std::size_t index = draw_one(draw_hash("draw", randomness, drawn.size(), 0), candidates);
+        if (index >= candidates.size()) break;
+        drawn.push_back(candidates[index].address);
+        candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(index));
+    }
+    return drawn;
+}
+
+Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, std::uint64_t id, std::uint64_t counter) {
+    return crypto::sha256({as_bytes(purpose), beacon, store::be64(id), store::be64(counter)});
+}
+
+Expected<std::vector<Candidate>> find_candidates(const Context& context, types::Role role, const Uint256& needed,
+                                                 std::uint64_t anchor, const Hash32& randomness,
+                                                 const std::vector<types::Address>& excluded) {
+    const Bytes prefix = types::object_key(types::ObjectPrefix::role_bond, Bytes{static_cast<std::uint8_t>(role)});
+    Bytes start = prefix;
+    append(start, randomness.view().first(types::Address::kSize));
+    auto entries = context.state.native_range(prefix, start, kMaxDrawCandidates);
+    if (entries.size() < kMaxDrawCandidates) {
+        const std::size_t missing = kMaxDrawCandidates - entries.size();
+        for (auto& entry : context.state.native_range(prefix, {}, missing)) {
+            if (as_text(entry.first) >= as_text(start)) break;
+            entries.push_back(std::move(entry));
+        }
+    }
+    std::vector<Candidate> candidates;
+    for (const auto& [key, value] : entries) {
+        auto bond = types::decode_record<types::RoleBond>(value);
+        if (!bond) return fail("state.corrupt_object", bond.error().to_string());
+        if (free_part(*bond) < needed || bond->bonded.is_zero() || bond->since > anchor) continue;
+        if (std::find(excluded.begin(), excluded.end(), bond->address) != excluded.end()) continue;
+        candidates.push_back({bond->address, bond->bonded});
+    }
+    return candidates;
+}
+
+}  // namespace quern::chain::exec::handlers

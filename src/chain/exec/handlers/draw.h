@@ -1,0 +1,34 @@
+// Draws by lot, weighted by bond, from a beacon that nobody knew when the candidates were fixed. Pure functions.
+#pragma once
+
+#include <vector>
+
+#include "base/uint256.h"
+#include "chain/exec/handlers/context.h"
+
+namespace quern::chain::exec::handlers {
+
+inline constexpr std::size_t kMaxDrawCandidates = 4096;
+
+struct Candidate {
+    types::Address address;
+    Uint256 weight;
+};
+// Index of the candidate that `randomness` falls on; candidates.size() when all weights are 0.
+[[nodiscard]] std::size_t draw_one(const Hash32& randomness, const std::vector<Candidate>& candidates);
+// `count` different candidates, one after the other without replacement; fewer when there are fewer.
+[[nodiscard]] std::vector<types::Address> draw_many(const Hash32& randomness, std::vector<Candidate> candidates,
+                                                    std::size_t count);
+
+// SHA-256(purpose || beacon || id || counter).
+[[nodiscard]] Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, std::uint64_t id, std::uint64_t counter);
+
+// Bonds of the role with a free part of at least `needed`, not raised after height `anchor`, without `excluded`. At
+// most kMaxDrawCandidates, from the address that `randomness` points at on, around the end: so that many small bonds at
+// low addresses cannot hide the others.
+[[nodiscard]] Expected<std::vector<Candidate>> find_candidates(const Context& context, types::Role role,
+                                                               const Uint256& needed, std::uint64_t anchor,
+                                                               const Hash32& randomness,
+                                                               const std::vector<types::Address>& excluded);
+
+}  // namespace quern::chain::exec::handlers

@@ -1,0 +1,50 @@
+// The task's state machine: every transition that more than one kind makes. A function takes the task by reference,
+// changes it and the bonds and accounts around it; its caller stores the task. Diagram and rules: doc/market.md. Used
+// by one thread.
+#pragma once
+
+#include "chain/exec/handlers/slashing.h"
+
+namespace quern::chain::exec::handlers {
+
+// Enters a state and announces it. `deadline` is the first height at which a tick moves it on; 0 in final states.
+void enter(Context& context, types::Task& task, types::TaskState state, std::uint64_t deadline,
+           std::string_view reason);
+
+// --- Bidding and training --------------------------------------------------------------------------------------------
+// Height at which bidding ends: bids are taken below it.
+[[nodiscard]] std::uint64_t bids_until(const types::Task& task);
+void open_bidding(Context& context, types::Task& task, std::string_view reason);
+// Gives the task to the best of the remaining bids whose bond still covers it. Without one: expires the task when it
+// was `open`, reopens it otherwise.
+[[nodiscard]] Status assign_next(Context& context, types::Task& task, const Hash32& beacon, std::string_view reason);
+// The solver let the task down: a part of its bond is lost, the rest is free again, it may not bid on this task again.
+[[nodiscard]] Status dismiss_solver(Context& context, types::Task& task, std::string_view reason);
+// Dismisses the solver; an `assigned` task goes to the next bid, one in training is reopened.
+[[nodiscard]] Status give_to_next(Context& context, types::Task& task, std::string_view reason);
+
+// --- Verification ----------------------------------------------------------------------------------------------------
+[[nodiscard]] inline bool is_active(const types::VerifierReport& report) {
+    return !report.slashed && report.custody != 2;
+}
+// After the proof: waits for the beacon that draws the verifiers.
+void await_draw(Context& context, types::Task& task, std::string_view reason);
+[[nodiscard]] Status draw_verifiers(Context& context, types::Task& task);
+// Each leaves its state once every active verifier has answered, or (deadline_passed) whoever did not is slashed.
+[[nodiscard]] Status conclude_custody(Context& context, types::Task& task, bool deadline_passed);
+[[nodiscard]] Status conclude_committing(Context& context, types::Task& task, bool deadline_passed);
+[[nodiscard]] Status conclude_revealing(Context& context, types::Task& task, bool deadline_passed);
+// Into `disputed` while disputes are open, else into `challenge`.
+[[nodiscard]] Status await_challenges(Context& context, types::Task& task, std::string_view reason);
+
+// --- Ends ------------------------------------------------------------------------------------------------------------
+// Frees what is locked for the running round: open disputes are closed as moot, bonds unlocked, commitments of
+// challenges dropped; with `sweep`, those that could have been revealed and were not lose a part of their stake.
+[[nodiscard]] Status release_round(Context& context, types::Task& task, bool sweep);
+// Releases the round and begins a new one with bidding; after too many the task has failed.
+[[nodiscard]] Status reopen(Context& context, types::Task& task, std::string_view reason);
+// Releases the round; everything but the storage deposit goes back to the submitter.
+[[nodiscard]] Status close_task(Context& context, types::Task& task, types::TaskState state, std::string_view reason);
+[[nodiscard]] Status settle(Context& context, types::Task& task);
+
+}  // namespace quern::chain::exec::handlers

@@ -1,0 +1,121 @@
+// tick: moves on whatever waits past its deadline. Anybody may send it; a tick that is not due fails.
+#include "chain/exec/handlers/events.h"
+#include "chain/exec/handlers/handler.h"
+#include "chain/exec/handlers/lifecycle.h"
+#include "chain/exec/handlers/resolution.h"
+
+namespace quern::chain::exec::handlers {
+namespace {
+
+using types::NativeKind;
+using types::TaskState;
+
+Status too_early(std::uint64_t due) { return fail("tick.too_early", "due at height " + std::to_string(due)); }
+
+// Charges the clocks of the task's open games; those that ran out are decided.
+Status tick_disputes(Context& context, types::Task& task) {
+    bool any = false;
+    const std::vector<std::uint64_t> ids = task.disputes;
+    for (const std::uint64_t id : ids) {
+        if (task.state != TaskState::disputed) break;
+        QUERN_TRY(auto dispute, load_dispute(context.state, id));
+        if (dispute.closed_at != 0 || dispute.deadline > context.height) continue;
+        QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
+        core::charge_clocks(game, context.height);
+        if (game.verdict == core::Verdict::none) continue;
+        update_game(dispute, game);
+        QUERN_CHECK(conclude_dispute(context, task, dispute, game));
+        any = true;
+    }
+    return any ? Status{} : too_early(task.deadline);
+}
+
+// A final task leaves the state with its disputes after the retention period; the storage deposit goes back.
+Status delete_task(Context& context, types::Task& task) {
+    const std::uint64_t due = task.since + context.market().retention_blocks;
+    if (context.height < due) return too_early(due);
+    pay_account(context, task.submitter, task.escrow);
+    emit(context, types::KindGroup::tasks, events::Paid{task.id, task.submitter, task.escrow, "storage_deposit"});
+    for (const std::uint64_t id : task.disputes)
+        context.state.erase_native(types::object_key(types::ObjectPrefix::dispute, id));
+    context.state.erase_native(types::object_key(types::ObjectPrefix::task, task.id));
+    emit(context, types::KindGroup::tasks, events::TaskDeleted{task.id});
+    return {};
+}
+
+Status move_on(Context& context, types::Task& task) {
+    switch (task.state) {
+        case TaskState::open: {
+            QUERN_TRY(const Hash32 beacon, beacon_at(context, bids_until(task) + params::kBeaconDelay));
+            return assign_next(context, task, beacon, "best_bid");
+        }
+        case TaskState::assigned:
+            return give_to_next(context, task, "no_start");
+        case TaskState::training:
+            return give_to_next(context, task, task.step == task.spec.steps ? "no_proof" : "no_heartbeat");
+        case TaskState::proved:
+            return draw_verifiers(context, task);
+        case TaskState::custody:
+            return conclude_custody(context, task, true);
+        case TaskState::committing:
+            return conclude_committing(context, task, true);
+        case TaskState::revealing:
+            return conclude_revealing(context, task, true);
+        case TaskState::challenge:
+            return settle(context, task);
+        case TaskState::disputed:
+            return tick_disputes(context, task);
+        case TaskState::settled:
+        case TaskState::cancelled:
+        case TaskState::expired:
+        case TaskState::failed:
+            break;
+    }
+    return fail("task.wrong_state", types::to_string(task.state));
+}
+
+Status tick_task(Context& context, std::uint64_t id) {
+    QUERN_TRY(auto task, load_task(context.state, id));
+    if (types::is_final(task.state)) return delete_task(context, task);
+    if (context.height < task.deadline) return too_early(task.deadline);
+    QUERN_CHECK(move_on(context, task));
+    store_task(context.state, task);
+    return {};
+}
+
+Status tick_dispute(Context& context, std::uint64_t id) {
+    QUERN_TRY(auto dispute, load_dispute(context.state, id));
+    if (dispute.closed_at != 0) return fail("dispute.closed");
+    if (context.height < dispute.deadline) return too_early(dispute.deadline);
+    QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
+    core::charge_clocks(game, context.height);
+    if (game.verdict == core::Verdict::none) return too_early(core::next_deadline(game));
+    QUERN_TRY(auto task, load_task(context.state, dispute.task));
+    update_game(dispute, game);
+    QUERN_CHECK(conclude_dispute(context, task, dispute, game));
+    store_task(context.state, task);
+    return {};
+}
+
+}  // namespace
+
+Status Handler<NativeKind::tick>::check_form(const params::MarketParams&, const types::TickPayload& data) {
+    if (data.object > types::TickObject::dispute) return fail("tick.unknown_object");
+    if (data.id == 0) return fail("tick.unknown_object", "0");
+    return {};
+}
+
+Status Handler<NativeKind::tick>::check_state(const Context& context, const types::TickPayload& data) {
+    if (data.object == types::TickObject::task) {
+        QUERN_CHECK(load_task(context.state, data.id));
+        return {};
+    }
+    QUERN_CHECK(load_dispute(context.state, data.id));
+    return {};
+}
+
+Status Handler<NativeKind::tick>::apply(Context& context, const types::TickPayload& data) {
+    return data.object == types::TickObject::task ? tick_task(context, data.id) : tick_dispute(context, data.id);
+}
+
+}  // namespace quern::chain::exec::handlers

@@ -1,0 +1,40 @@
+// Disputes as the task sees them: opening a game, and what follows when one is decided. Rules: doc/market.md, "Deposits
+// and outcomes". Used by one thread.
+#pragma once
+
+#include "chain/exec/handlers/slashing.h"
+#include "compute/core/dispute_game.h"
+
+namespace quern::chain::exec::handlers {
+
+// What two parties disagree about, before it has a number.
+struct NewDispute {
+    std::uint32_t target = 0;
+    types::Address defender;
+    Uint256 defender_locked;
+    types::Address rival;
+    types::Role rival_role = types::Role::whistleblower;
+    Uint256 rival_locked;
+    core::Game game;
+};
+[[nodiscard]] core::GameContext game_context(const types::Task& task);
+// Stores the dispute and counts it in the task.
+[[nodiscard]] Status open_dispute(Context& context, types::Task& task, NewDispute dispute);
+// A verifier's FAIL: its own history against the solver's.
+[[nodiscard]] Status open_report_dispute(Context& context, types::Task& task, const types::VerifierReport& report);
+
+// Puts a changed game back into its dispute (deadline included) without storing it.
+void update_game(types::Dispute& dispute, const core::Game& game);
+// Closes a dispute whose game is decided: slashes, pays, and moves the task on. Stores the dispute; the caller stores
+// the task.
+[[nodiscard]] Status conclude_dispute(Context& context, types::Task& task, types::Dispute& dispute,
+                                      const core::Game& game);
+// Closes the open disputes, all or those of one target, without a loser: what they were about is void.
+[[nodiscard]] Status close_disputes(Context& context, types::Task& task, std::string_view reason,
+                                    std::optional<std::uint32_t> target = std::nullopt);
+
+// Keeps a disputed task's deadline at its games' earliest. True when it changed.
+[[nodiscard]] Expected<bool> refresh_deadline(const Context& context, types::Task& task);
+[[nodiscard]] Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const types::Task& task);
+
+}  // namespace quern::chain::exec::handlers

@@ -1,0 +1,38 @@
+// How a slash is split and how tasks pay. Every payment and every slash of a task goes through here: it is recorded in
+// the task, and announced. Used by the task, verification and dispute handlers, by one thread.
+#pragma once
+
+#include "chain/exec/handlers/context.h"
+#include "compute/core/task_spec.h"
+
+namespace quern::chain::exec::handlers {
+
+namespace core = compute::core;
+
+[[nodiscard]] inline core::TaskWork work_of(const types::Task& task) {
+    return core::task_work(task.spec, task.work_units);
+}
+// At the winning price. They cannot overflow: the same sums at the price cap were checked at submission.
+[[nodiscard]] Uint256 solver_reward(const types::Task& task, const Uint256& price);
+[[nodiscard]] Uint256 verifier_fee(const types::Task& task);
+// max(solver_bond_gammas x γ, 2 x reward).
+[[nodiscard]] Uint256 solver_bond(const params::MarketParams& market, const types::Task& task, const Uint256& price);
+[[nodiscard]] Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task);
+
+// From the task's escrow. Error task.escrow_empty (an invariant: it does not happen).
+[[nodiscard]] Status pay_from_escrow(Context& context, types::Task& task, const types::Address& to,
+                                     const Uint256& amount, std::string_view reason);
+
+// Who shares in a slash beside the burn, the submitter and the treasury.
+struct SlashShares {
+    std::optional<types::Address> winner;
+    Uint256 proven_cost;               // of the winner: its bounty is at most bounty_cost_percent of it
+    std::vector<types::Address> fees;  // verifiers that are paid `fee` each out of what is left, in order
+    Uint256 fee;
+};
+// Takes `amount` out of the locked part of a bond and distributes it: submitter_percent to the submitter, burn_percent
+// burned, the winner's bounty, fees, the rest to the treasury vault.
+[[nodiscard]] Status slash(Context& context, types::Task& task, types::Role role, const types::Address& address,
+                           const Uint256& amount, std::string_view reason, const SlashShares& shares = {});
+
+}  // namespace quern::chain::exec::handlers

@@ -1,0 +1,259 @@
+// task_submit, cancel, bid, start, checkpoint, prove, abandon: what submitters and solvers send.
+#include <algorithm>
+
+#include "chain/exec/handlers/events.h"
+#include "chain/exec/handlers/handler.h"
+#include "chain/exec/handlers/lifecycle.h"
+#include "compute/core/history.h"
+#include "crypto/merkle.h"
+#include "vm/tensor/tensor.h"
+
+namespace quern::chain::exec::handlers {
+namespace {
+
+using types::NativeKind;
+using types::TaskState;
+
+Status check_id(std::uint64_t id) {
+    if (id == 0) return fail("task.unknown", "0");
+    return {};
+}
+
+// The task, when it is in `state`, its deadline is ahead and the sender is its solver.
+Expected<types::Task> load_for_solver(const Context& context, std::uint64_t id, TaskState state) {
+    QUERN_TRY(auto task, load_task(context.state, id));
+    if (task.state != state) return fail("task.wrong_state", types::to_string(task.state));
+    if (task.solver != context.sender) return fail("task.not_its_solver");
+    if (context.height >= task.deadline) return fail("task.deadline_passed", "height " + std::to_string(task.deadline));
+    return task;
+}
+
+// The loss is the state's loss slot: an f32 scalar under the state root.
+Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32_t loss, std::span<const Hash32> path) {
+    QUERN_TRY(const auto header, vm::tensor::decode_header(task.spec.program_header));
+    vm::tensor::Tensor scalar;
+    scalar.words = {loss};
+    const auto proof = crypto::merkle_verify(crypto::MerkleTag::state, state_root, vm::tensor::tensor_root(scalar),
+                                             header.loss_slot, header.slot_count, path);
+    if (!proof) return fail("task.bad_loss_proof", proof.error().to_string());
+    return {};
+}
+
+}  // namespace
+
+// --- submit ----------------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& market,
+                                                    const types::TaskSubmitPayload& data) {
+    QUERN_CHECK(core::check_task_spec(data));
+    if (data.verifiers > market.max_verifiers)
+        return fail("task.bad_verifiers", "at most " + std::to_string(market.max_verifiers));
+    for (const std::uint64_t blocks : {data.bid_blocks, data.start_blocks, data.heartbeat_blocks, data.prove_blocks,
+                                       data.verify_blocks, data.challenge_blocks})
+        if (blocks < market.min_deadline_blocks || blocks > market.max_deadline_blocks)
+            return fail("task.bad_window", std::to_string(market.min_deadline_blocks) + " to " +
+                                               std::to_string(market.max_deadline_blocks) + " blocks");
+    return {};
+}
+
+Status Handler<NativeKind::task_submit>::check_state(const Context& context, const types::TaskSubmitPayload& data) {
+    QUERN_TRY(const auto header, vm::tensor::decode_header(data.program_header));
+    QUERN_TRY(const auto escrow, core::escrow_of(core::task_work(data, header.work_units), data.price_cap, data.tax,
+                                                 context.market().storage_deposit));
+    if (context.state.account_or_empty(context.sender).balance < escrow.total)
+        return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
+    return {};
+}
+
+Status Handler<NativeKind::task_submit>::apply(Context& context, const types::TaskSubmitPayload& data) {
+    QUERN_TRY(const auto header, vm::tensor::decode_header(data.program_header));
+    QUERN_TRY(const auto escrow, core::escrow_of(core::task_work(data, header.work_units), data.price_cap, data.tax,
+                                                 context.market().storage_deposit));
+    QUERN_CHECK(take_from_account(context, context.sender, escrow.total));
+    QUERN_TRY(auto globals, load_globals(context.state));
+    types::Task task;
+    task.id = globals.next_task++;
+    store_globals(context.state, globals);
+    task.submitter = context.sender;
+    task.spec = data;
+    task.work_units = header.work_units;
+    task.escrow = escrow.total;
+    emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter});
+    open_bidding(context, task, "submitted");
+    store_task(context.state, task);
+    return {};
+}
+
+// --- cancel ----------------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::task_cancel>::check_form(const params::MarketParams&, const types::TaskIdPayload& data) {
+    return check_id(data.task);
+}
+
+Status Handler<NativeKind::task_cancel>::check_state(const Context& context, const types::TaskIdPayload& data) {
+    QUERN_TRY(const auto task, load_task(context.state, data.task));
+    if (task.submitter != context.sender) return fail("task.not_its_submitter");
+    if (task.state != TaskState::open) return fail("task.wrong_state", types::to_string(task.state));
+    if (!task.bids.empty()) return fail("task.has_bids");
+    return {};
+}
+
+Status Handler<NativeKind::task_cancel>::apply(Context& context, const types::TaskIdPayload& data) {
+    QUERN_TRY(auto task, load_task(context.state, data.task));
+    QUERN_CHECK(close_task(context, task, TaskState::cancelled, "by_submitter"));
+    store_task(context.state, task);
+    return {};
+}
+
+// --- bid -------------------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::task_bid>::check_form(const params::MarketParams&, const types::TaskBidPayload& data) {
+    if (data.price.is_zero()) return fail("bid.zero_price");
+    return check_id(data.task);
+}
+
+Status Handler<NativeKind::task_bid>::check_state(const Context& context, const types::TaskBidPayload& data) {
+    QUERN_TRY(const auto task, load_task(context.state, data.task));
+    if (task.state != TaskState::open) return fail("task.wrong_state", types::to_string(task.state));
+    if (context.height >= bids_until(task)) return fail("task.deadline_passed", "bidding is over");
+    if (data.price > task.spec.price_cap) return fail("bid.above_cap", "cap " + task.spec.price_cap.to_decimal());
+    if (context.sender == task.submitter) return fail("bid.by_submitter");
+    if (std::find(task.barred.begin(), task.barred.end(), context.sender) != task.barred.end())
+        return fail("bid.barred", "lost this task before");
+    QUERN_TRY(const auto bond, load_bond(context.state, types::Role::solver, context.sender));
+    const Uint256 needed = solver_bond(context.market(), task, data.price);
+    if (free_part(bond) < needed)
+        return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + needed.to_decimal());
+    const auto own = std::find_if(task.bids.begin(), task.bids.end(),
+                                  [&](const types::TaskBid& bid) { return bid.bidder == context.sender; });
+    if (own != task.bids.end()) {
+        if (data.price >= own->price) return fail("bid.not_lower");
+    } else if (task.bids.size() >= context.market().max_bids) {
+        return fail("bid.too_many");
+    }
+    return {};
+}
+
+Status Handler<NativeKind::task_bid>::apply(Context& context, const types::TaskBidPayload& data) {
+    QUERN_TRY(auto task, load_task(context.state, data.task));
+    QUERN_TRY(const auto bond, load_bond(context.state, types::Role::solver, context.sender));
+    std::erase_if(task.bids, [&](const types::TaskBid& bid) { return bid.bidder == context.sender; });
+    task.bids.push_back({context.sender, data.price, context.height, bond.bonded});
+    store_task(context.state, task);
+    emit(context, types::KindGroup::tasks, events::BidPlaced{task.id, context.sender, data.price});
+    return {};
+}
+
+// --- start -----------------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::task_start>::check_form(const params::MarketParams&, const types::TaskIdPayload& data) {
+    return check_id(data.task);
+}
+
+Status Handler<NativeKind::task_start>::check_state(const Context& context, const types::TaskIdPayload& data) {
+    QUERN_TRY(const auto task, load_for_solver(context, data.task, TaskState::assigned));
+    // The data order follows from a beacon that was unknown when the solver was locked in.
+    const auto beacon = beacon_at(context, task.assigned_at + params::kBeaconDelay);
+    if (!beacon) return fail(beacon.error());
+    return {};
+}
+
+Status Handler<NativeKind::task_start>::apply(Context& context, const types::TaskIdPayload& data) {
+    QUERN_TRY(auto task, load_task(context.state, data.task));
+    QUERN_TRY(task.seed_beacon, beacon_at(context, task.assigned_at + params::kBeaconDelay));
+    enter(context, task, TaskState::training, context.height + task.spec.heartbeat_blocks, "started");
+    store_task(context.state, task);
+    return {};
+}
+
+// --- checkpoint ------------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::task_checkpoint>::check_form(const params::MarketParams&,
+                                                        const types::TaskCheckpointPayload& data) {
+    return check_id(data.task);
+}
+
+Status Handler<NativeKind::task_checkpoint>::check_state(const Context& context,
+                                                         const types::TaskCheckpointPayload& data) {
+    QUERN_TRY(const auto task, load_for_solver(context, data.task, TaskState::training));
+    const std::uint64_t expected = task.step + task.spec.interval;
+    if (expected > task.spec.steps || data.step != expected)
+        return fail("task.wrong_step", "expected " + std::to_string(expected) + " of " +
+                                           std::to_string(task.spec.steps) + ", got " + std::to_string(data.step));
+    return check_loss(task, data.state_root, data.loss, data.loss_path);
+}
+
+Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const types::TaskCheckpointPayload& data) {
+    QUERN_TRY(auto task, load_task(context.state, data.task));
+    task.step = data.step;
+    task.checkpoint_root = data.state_root;
+    task.checkpoint_content = data.content;
+    task.loss = data.loss;
+    if (data.step == task.spec.interval) task.first_loss = data.loss;
+    const bool last = data.step == task.spec.steps;
+    task.deadline = context.height + (last ? task.spec.prove_blocks : task.spec.heartbeat_blocks);
+    store_task(context.state, task);
+    emit(context, types::KindGroup::tasks, events::CheckpointPosted{task.id, data.step, data.state_root, data.loss});
+    return {};
+}
+
+// --- prove -----------------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::task_prove>::check_form(const params::MarketParams&, const types::TaskProvePayload& data) {
+    return check_id(data.task);
+}
+
+Status Handler<NativeKind::task_prove>::check_state(const Context& context, const types::TaskProvePayload& data) {
+    QUERN_TRY(const auto task, load_for_solver(context, data.task, TaskState::training));
+    const auto& spec = task.spec;
+    // The proof may take the place of the last heartbeat.
+    if (task.step + spec.interval < spec.steps)
+        return fail("task.wrong_step", "at " + std::to_string(task.step) + " of " + std::to_string(spec.steps));
+    if (task.step == spec.steps && data.final_root != task.checkpoint_root) return fail("task.final_root_differs");
+    if (const auto first =
+            core::check_history_leaf(data.history_root, spec.init_root, 0, spec.steps, data.initial_path);
+        !first)
+        return fail("task.bad_initial_proof", first.error().to_string());
+    if (const auto last =
+            core::check_history_leaf(data.history_root, data.final_root, spec.steps, spec.steps, data.final_path);
+        !last)
+        return fail("task.bad_final_proof", last.error().to_string());
+    return check_loss(task, data.final_root, data.loss, data.loss_path);
+}
+
+Status Handler<NativeKind::task_prove>::apply(Context& context, const types::TaskProvePayload& data) {
+    QUERN_TRY(auto task, load_task(context.state, data.task));
+    task.step = task.spec.steps;
+    task.loss = data.loss;
+    if (task.spec.interval == task.spec.steps && task.first_loss == 0) task.first_loss = data.loss;
+    task.history_root = data.history_root;
+    task.history_content = data.history_content;
+    task.final_root = data.final_root;
+    task.proved_at = context.height;
+    await_draw(context, task, "proved");
+    store_task(context.state, task);
+    return {};
+}
+
+// --- abandon ---------------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::task_abandon>::check_form(const params::MarketParams&, const types::TaskIdPayload& data) {
+    return check_id(data.task);
+}
+
+Status Handler<NativeKind::task_abandon>::check_state(const Context& context, const types::TaskIdPayload& data) {
+    QUERN_TRY(const auto task, load_task(context.state, data.task));
+    if (task.state != TaskState::assigned && task.state != TaskState::training)
+        return fail("task.wrong_state", types::to_string(task.state));
+    if (task.solver != context.sender) return fail("task.not_its_solver");
+    return {};
+}
+
+Status Handler<NativeKind::task_abandon>::apply(Context& context, const types::TaskIdPayload& data) {
+    QUERN_TRY(auto task, load_task(context.state, data.task));
+    QUERN_CHECK(give_to_next(context, task, "abandoned"));
+    store_task(context.state, task);
+    return {};
+}
+
+}  // namespace quern::chain::exec::handlers

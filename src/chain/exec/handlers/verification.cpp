@@ -1,0 +1,129 @@
+// custody_receipt, verify_commit, verify_reveal: what drawn verifiers send, each in its state of the round.
+#include "chain/exec/handlers/events.h"
+#include "chain/exec/handlers/handler.h"
+#include "chain/exec/handlers/lifecycle.h"
+#include "compute/core/verification_report.h"
+
+namespace quern::chain::exec::handlers {
+namespace {
+
+using types::NativeKind;
+using types::TaskState;
+
+struct OwnReport {
+    types::Task task;
+    std::size_t index = 0;
+    [[nodiscard]] types::VerifierReport& report() { return task.reports[index]; }
+};
+
+// The task in `state` and the sender's standing report in it.
+Expected<OwnReport> load_own_report(const Context& context, std::uint64_t id, TaskState state) {
+    OwnReport own;
+    QUERN_TRY(own.task, load_task(context.state, id));
+    if (own.task.state != state) return fail("task.wrong_state", types::to_string(own.task.state));
+    if (context.height >= own.task.deadline)
+        return fail("task.deadline_passed", "height " + std::to_string(own.task.deadline));
+    while (own.index < own.task.reports.size() && own.report().verifier != context.sender) ++own.index;
+    if (own.index == own.task.reports.size()) return fail("verify.not_drawn");
+    if (!is_active(own.report())) return fail("verify.not_active");
+    return own;
+}
+
+}  // namespace
+
+// --- custody_receipt -------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::custody_receipt>::check_form(const params::MarketParams&,
+                                                        const types::CustodyReceiptPayload& data) {
+    if (data.task == 0) return fail("task.unknown", "0");
+    return {};
+}
+
+Status Handler<NativeKind::custody_receipt>::check_state(const Context& context,
+                                                         const types::CustodyReceiptPayload& data) {
+    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::custody));
+    if (own.report().custody != 0) return fail("verify.already_received");
+    return {};
+}
+
+Status Handler<NativeKind::custody_receipt>::apply(Context& context, const types::CustodyReceiptPayload& data) {
+    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::custody));
+    auto& report = own.report();
+    report.custody = data.data_ok ? 1 : 2;
+    if (!data.data_ok) {  // without the data there is nothing to answer for
+        QUERN_CHECK(unlock_bond(context, types::Role::verifier, report.verifier, report.locked));
+        report.locked = Uint256();
+    }
+    emit(context, types::KindGroup::verification, events::CustodyReceived{own.task.id, context.sender, data.data_ok});
+    QUERN_CHECK(conclude_custody(context, own.task, false));
+    store_task(context.state, own.task);
+    return {};
+}
+
+// --- verify_commit ---------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::verify_commit>::check_form(const params::MarketParams&,
+                                                      const types::VerifyCommitPayload& data) {
+    if (data.task == 0) return fail("task.unknown", "0");
+    if (data.commitment.is_zero()) return fail("verify.zero_commitment");
+    return {};
+}
+
+Status Handler<NativeKind::verify_commit>::check_state(const Context& context, const types::VerifyCommitPayload& data) {
+    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::committing));
+    if (!own.report().commitment.is_zero()) return fail("verify.already_committed");
+    return {};
+}
+
+Status Handler<NativeKind::verify_commit>::apply(Context& context, const types::VerifyCommitPayload& data) {
+    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::committing));
+    own.report().commitment = data.commitment;
+    emit(context, types::KindGroup::verification,
+         events::ReportCommitted{own.task.id, context.sender, data.commitment});
+    QUERN_CHECK(conclude_committing(context, own.task, false));
+    store_task(context.state, own.task);
+    return {};
+}
+
+// --- verify_reveal ---------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::verify_reveal>::check_form(const params::MarketParams&,
+                                                      const types::VerifyRevealPayload& data) {
+    if (data.task == 0) return fail("task.unknown", "0");
+    if (data.pass != data.rival_root.is_zero() || (data.pass && !data.initial_path.empty()))
+        return fail("verify.bad_verdict");
+    return {};
+}
+
+Status Handler<NativeKind::verify_reveal>::check_state(const Context& context, const types::VerifyRevealPayload& data) {
+    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::revealing));
+    const auto& report = own.report();
+    if (report.revealed) return fail("verify.already_revealed");
+    QUERN_CHECK(core::check_reveal(context.sender, report.commitment, data, core::sampled_segments(work_of(own.task))));
+    if (data.pass) return {};
+    if (data.rival_root == own.task.history_root) return fail("verify.equal_claim");
+    const auto& spec = own.task.spec;
+    if (const auto first = core::check_history_leaf(data.rival_root, spec.init_root, 0, spec.steps, data.initial_path);
+        !first)
+        return fail("verify.bad_initial_path", first.error().to_string());
+    return {};
+}
+
+Status Handler<NativeKind::verify_reveal>::apply(Context& context, const types::VerifyRevealPayload& data) {
+    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::revealing));
+    auto& report = own.report();
+    report.revealed = true;
+    report.pass = data.pass;
+    report.rival_root = data.rival_root;
+    report.opened = data.opened;
+    report.result_root = data.result_root;
+    report.other_leaf = data.other_leaf;
+    report.randomness_hash = data.randomness_hash;
+    emit(context, types::KindGroup::verification,
+         events::ReportRevealed{own.task.id, context.sender, data.pass, data.rival_root});
+    QUERN_CHECK(conclude_revealing(context, own.task, false));
+    store_task(context.state, own.task);
+    return {};
+}
+
+}  // namespace quern::chain::exec::handlers
