@@ -98,7 +98,7 @@ struct Method {
     std::vector<Example> examples;
     Handler handler;
     Access access = Access::open;
-    std::vector<std::string_view> aliases;  // other names of the same method
+    std::vector<std::string_view> aliases = {};  // other names of the same method
 };
 
 }  // namespace quern::rpc

@@ -76,7 +76,8 @@ struct JsonNameVisitor {
 
 // Details of leaf errors start with a space, so that at_field can tell a path from a text.
 [[nodiscard]] inline tl::unexpected<Error> leaf_error(const Error& error) {
-    return fail(error.name, " " + (error.detail.empty() ? std::string(error.name) : error.detail));
+    return fail(error.name,
+                std::string(" ").append(error.detail.empty() ? error.name : std::string_view(error.detail)));
 }
 
 }  // namespace detail
@@ -115,7 +116,8 @@ Status from_json(const json::Value& json, T& value, ExtraMembers extra) {
     if constexpr (RecordVector<T>) {
         const auto items = json.as_array();
         if (!items) return detail::leaf_error(items.error());
-        if (items->size() > kMaxListItems) return fail("json.too_many_items", " " + std::to_string(items->size()));
+        if (items->size() > kMaxListItems)
+            return fail("json.too_many_items", std::string(" ").append(std::to_string(items->size())));
         value.clear();
         value.reserve(items->size());
         for (std::size_t i = 0; i < items->size(); ++i) {

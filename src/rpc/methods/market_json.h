@@ -1,0 +1,53 @@
+// Native objects in results: the records' own fields (chain/types/json_codec.h) with readable companions ("stateName"),
+// and reading them out of a state. Pure; thread-safe.
+#pragma once
+
+#include <bit>
+
+#include "chain/api/chain_reader.h"
+#include "chain/types/json_codec.h"
+#include "rpc/error.h"
+
+namespace quern::rpc::methods {
+
+[[nodiscard]] json::Value task_json(const chain::types::Task& task);
+[[nodiscard]] json::Value role_bond_json(const chain::types::RoleBond& bond);
+[[nodiscard]] const char* name_of(chain::types::Role role);
+[[nodiscard]] const char* name_of(chain::types::DisputeWinner winner);
+// By name ("solver") or number.
+[[nodiscard]] std::optional<chain::types::Role> role_from(const json::Value& value);
+// An f32 given as its bits.
+[[nodiscard]] inline double f32_value(std::uint32_t bits) { return static_cast<double>(std::bit_cast<float>(bits)); }
+
+// The object under `key`; nullopt when there is none. An object that does not decode is an error of the store.
+template <chain::types::Record T>
+[[nodiscard]] Expected<std::optional<T>> read_object(const chain::api::StateView& state, BytesView key) {
+    const auto bytes = state.native(key);
+    if (!bytes) return std::optional<T>();
+    QUERN_TRY(auto record, chain::types::decode_record<T>(*bytes));
+    return std::optional<T>(std::move(record));
+}
+
+inline constexpr std::size_t kScanPage = 256;
+inline constexpr std::size_t kMaxScan = 200'000;  // objects looked at in one call
+
+// Visits objects with ids from `start` on in ascending order; stops when `visit` says false or after kMaxScan. Returns
+// the id to go on with, or nullopt at the end.
+template <chain::types::Record T, class Visit>
+[[nodiscard]] Expected<std::optional<std::uint64_t>> scan_objects(const chain::api::StateView& state,
+                                                                  chain::types::ObjectPrefix prefix,
+                                                                  std::uint64_t start, Visit&& visit) {
+    const Bytes all = chain::types::object_key(prefix);
+    std::size_t seen = 0;
+    for (;;) {
+        const auto page = state.native_range(all, chain::types::object_key(prefix, start), kScanPage);
+        for (const auto& [key, value] : page) {
+            QUERN_TRY(const T record, chain::types::decode_record<T>(value));
+            if (seen++ == kMaxScan || !visit(record)) return std::optional<std::uint64_t>(record.id);
+            start = record.id + 1;
+        }
+        if (page.size() < kScanPage) return std::optional<std::uint64_t>();
+    }
+}
+
+}  // namespace quern::rpc::methods

@@ -1,0 +1,74 @@
+// eth_*: accounts, code and storage.
+#include <algorithm>
+
+#include "rpc/methods/backend.h"
+
+namespace quern::rpc::methods {
+namespace {
+
+constexpr Parameter kAddress{"address", Kind::address, true, "the account"};
+constexpr Parameter kBlock{"block", Kind::block, false, "whose state; latest when left out"};
+constexpr ErrorInfo kNoState{kServerError, "chain.state_unavailable: the state of that block is not kept"};
+
+// A storage key as clients write it: a quantity or up to 32 bytes.
+Expected<Hash32> read_slot(const json::Value& value) {
+    QUERN_TRY(const std::string_view text, value.as_string());
+    if (!text.starts_with("0x") || text.size() > 2 + 2 * Hash32::kSize)
+        return fail("value.bad_hex", "a storage key is at most 32 bytes of hex");
+    const std::string padded = std::string(2 + 2 * Hash32::kSize - text.size(), '0') + std::string(text.substr(2));
+    return fixed_from_hex<Hash32::kSize>(padded);
+}
+
+}  // namespace
+
+Status add_state_methods(Registry& registry, const Backend& backend) {
+    const auto* chain = backend.chain;
+    QUERN_CHECK(
+        registry.add({"eth_getBalance",
+                      "The balance of an account in grains (10^-18 QRN).",
+                      {kAddress, kBlock},
+                      {"quantity", "grains"},
+                      {kNoState},
+                      {{R"(["0x407d73d8a49eeb85d32cf465507dd71d507100c1","latest"])", R"("0xde0b6b3a7640000")"}},
+                      [chain](const Call& call) -> Result {
+                          QUERN_RPC_TRY(const auto state, chain->state(call.block(1)));
+                          return quantity(state->account(call.address(0)).balance);
+                      }}));
+    QUERN_CHECK(registry.add({"eth_getTransactionCount",
+                              "The nonce of an account's next transaction; \"pending\" counts waiting ones too.",
+                              {kAddress, kBlock},
+                              {"quantity", "the nonce"},
+                              {kNoState},
+                              {{R"(["0x407d73d8a49eeb85d32cf465507dd71d507100c1","pending"])", R"("0x1")"}},
+                              [chain](const Call& call) -> Result {
+                                  const auto block = call.block(1);
+                                  if (block.kind == chain::api::BlockSelector::Kind::pending)
+                                      return quantity(chain->pending_nonce(call.address(0)));
+                                  QUERN_RPC_TRY(const auto state, chain->state(block));
+                                  return quantity(state->account(call.address(0)).nonce);
+                              }}));
+    QUERN_CHECK(registry.add({"eth_getCode",
+                              "The code at an address; reserved addresses have 0x60006000fd.",
+                              {kAddress, kBlock},
+                              {"data", "the code; 0x for none"},
+                              {kNoState},
+                              {{R"(["0x0000000000000000000000000000000000005103","latest"])", R"("0x60006000fd")"}},
+                              [chain](const Call& call) -> Result {
+                                  QUERN_RPC_TRY(const auto state, chain->state(call.block(1)));
+                                  return hex(state->code_at(call.address(0)));
+                              }}));
+    return registry.add({"eth_getStorageAt",
+                         "A word of a contract's storage.",
+                         {kAddress, {"slot", Kind::string, true, "the storage key, up to 32 bytes"}, kBlock},
+                         {"data", "32 bytes"},
+                         {kNoState},
+                         {},
+                         [chain](const Call& call) -> Result {
+                             const auto slot = read_slot(call.value(1));
+                             if (!slot) return rpc_fail(slot.error(), kInvalidParams);
+                             QUERN_RPC_TRY(const auto state, chain->state(call.block(2)));
+                             return hex(state->storage(call.address(0), *slot));
+                         }});
+}
+
+}  // namespace quern::rpc::methods

@@ -1,0 +1,243 @@
+// task_*: the market's tasks.
+#include <algorithm>
+
+#include "chain/types/abi.h"
+#include "rpc/methods/backend.h"
+#include "rpc/methods/market_json.h"
+
+namespace quern::rpc::methods {
+namespace {
+
+namespace types = chain::types;
+using chain::api::TaskEstimate;
+using types::Task;
+using types::TaskState;
+
+constexpr std::uint64_t kDefaultPage = 100;
+constexpr std::uint64_t kMaxPage = 1'000;
+constexpr std::size_t kMaxPool = 1'000;
+
+// Which tasks task_list shows.
+struct StateFilter {
+    enum class Kind : std::uint8_t { all, live, final, one } kind = Kind::all;
+    TaskState state = TaskState::open;
+
+    [[nodiscard]] bool admits(TaskState candidate) const {
+        switch (kind) {
+            case Kind::live:
+                return !types::is_final(candidate);
+            case Kind::final:
+                return types::is_final(candidate);
+            case Kind::one:
+                return candidate == state;
+            case Kind::all:
+                break;
+        }
+        return true;
+    }
+};
+
+std::optional<StateFilter> read_state(const json::Value& value) {
+    if (value == json::Value("all")) return StateFilter{};
+    if (value == json::Value("live")) return StateFilter{StateFilter::Kind::live, {}};
+    if (value == json::Value("final")) return StateFilter{StateFilter::Kind::final, {}};
+    for (auto number = static_cast<std::uint8_t>(TaskState::open);
+         number <= static_cast<std::uint8_t>(TaskState::failed); ++number) {
+        const auto state = static_cast<TaskState>(number);
+        if (value == json::Value(types::to_string(state)) || value == json::Value(number))
+            return StateFilter{StateFilter::Kind::one, state};
+    }
+    return std::nullopt;
+}
+
+json::Value estimate_json(const TaskEstimate& estimate) {
+    return json::Value::object({{"workPerStep", estimate.work_per_step},
+                                {"totalWork", quantity(estimate.total_work)},
+                                {"segments", estimate.segments},
+                                {"sampledSegments", estimate.sampled_segments},
+                                {"verifierWork", quantity(estimate.verifier_work)},
+                                {"reward", quantity(estimate.reward)},
+                                {"verifierFee", quantity(estimate.verifier_fee)},
+                                {"verifierFees", quantity(estimate.verifier_fees)},
+                                {"tax", quantity(estimate.tax)},
+                                {"storageDeposit", quantity(estimate.storage_deposit)},
+                                {"escrow", quantity(estimate.escrow)},
+                                {"solverBond", quantity(estimate.solver_bond)},
+                                {"verifierBond", quantity(estimate.verifier_bond)}});
+}
+
+Result estimate(const Backend& backend, const Call& call) {
+    const auto spec = types::record_from_json<types::TaskSubmitPayload>(call.value(0), types::ExtraMembers::refuse);
+    if (!spec) return rpc_fail(spec.error(), kInvalidParams);
+    QUERN_RPC_TRY(const TaskEstimate parts, backend.market->estimate_task(*spec));
+    json::Value result = estimate_json(parts);
+    chain::api::SimulatedCall simulated;
+    if (call.has(1)) simulated.from = call.address(1);
+    simulated.data = types::encode_record(*spec);
+    simulated.native_kind = static_cast<std::uint8_t>(types::NativeKind::task_submit);
+    const auto gas = backend.simulator->estimate_gas(simulated, {});
+    result.set("gas", gas ? json::Value(quantity(*gas)) : json::Value());
+    if (!gas) result.set("gasError", gas.error().to_string());
+    return result;
+}
+
+// The specification that a transaction submits, in either of its two encodings.
+std::optional<types::TaskSubmitPayload> submitted_spec(const types::Transaction& tx) {
+    if (tx.type == types::TxType::native) {
+        if (tx.native_kind != static_cast<std::uint8_t>(types::NativeKind::task_submit)) return std::nullopt;
+        auto spec = types::decode_record<types::TaskSubmitPayload>(tx.data);
+        return spec ? std::optional(std::move(*spec)) : std::nullopt;
+    }
+    if (!tx.to || types::group_at(*tx.to) != types::KindGroup::tasks) return std::nullopt;
+    const auto native = types::abi::decode_call(types::KindGroup::tasks, tx.data);
+    if (!native || native->kind != types::NativeKind::task_submit) return std::nullopt;
+    auto spec = types::decode_record<types::TaskSubmitPayload>(native->payload);
+    return spec ? std::optional(std::move(*spec)) : std::nullopt;
+}
+
+Result submit(const Backend& backend, const Call& call) {
+    const Bytes raw = call.data(0);
+    QUERN_RPC_TRY(const types::Transaction tx, types::decode_transaction(raw));
+    if (!submitted_spec(tx))
+        return rpc_fail(kInvalidParams, "not a task_submit transaction; use eth_sendRawTransaction");
+    QUERN_RPC_TRY(const Hash32 hash, backend.submitter->submit(raw));
+    return hex(hash);
+}
+
+struct PoolEntry {
+    Uint256 price;
+    json::Value json;
+};
+
+json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address& submitter,
+                      const Uint256& total_work) {
+    return json::Value::object({{"submitter", hex(submitter)},
+                                {"pricePerWorkUnit", quantity(spec.price_cap)},
+                                {"totalWork", quantity(total_work)},
+                                {"steps", spec.steps},
+                                {"interval", spec.interval},
+                                {"verifiers", spec.verifiers},
+                                {"samples", spec.samples},
+                                {"memoryMib", spec.memory_mib},
+                                {"deviceClass", spec.device_class},
+                                {"programContent", hex(spec.program_content)},
+                                {"dataContent", hex(spec.data_content)}});
+}
+
+Result pool(const Backend& backend, std::size_t limit) {
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    std::vector<PoolEntry> entries;
+    QUERN_RPC_TRY(const auto rest, scan_objects<Task>(*state, types::ObjectPrefix::task, 0, [&](const Task& task) {
+                      if (task.state != TaskState::open) return true;
+                      const Uint256 work = Uint256(task.work_units) * Uint256(task.spec.steps);
+                      json::Value entry = pool_json(task.spec, task.submitter, work);
+                      entry.set("pending", false);
+                      entry.set("task", task.id);
+                      entry.set("round", task.round);
+                      entry.set("deadline", task.deadline);
+                      entry.set("bids", task.bids.size());
+                      entries.push_back({task.spec.price_cap, std::move(entry)});
+                      return true;
+                  }));
+    static_cast<void>(rest);  // a view: what lies beyond the scan's limit is left out
+    for (const types::RecoveredTransaction& waiting : backend.chain->pending_tasks()) {
+        const auto spec = submitted_spec(waiting.tx);
+        if (!spec) continue;
+        const auto parts = backend.market->estimate_task(*spec);
+        json::Value entry = pool_json(*spec, waiting.sender, parts ? parts->total_work : Uint256());
+        entry.set("pending", true);
+        entry.set("transaction", hex(waiting.hash));
+        entries.push_back({spec->price_cap, std::move(entry)});
+    }
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const PoolEntry& a, const PoolEntry& b) { return a.price > b.price; });
+    json::Array result;
+    for (PoolEntry& entry : entries) {
+        if (result.size() == limit) break;
+        result.push_back(std::move(entry.json));
+    }
+    return result;
+}
+
+Result list(const Backend& backend, const Call& call) {
+    StateFilter filter;
+    if (call.has(0)) {
+        const auto read = read_state(call.value(0));
+        if (!read) return rpc_fail(kInvalidParams, "invalid argument 0 (state): unknown state " + call.value(0).dump());
+        filter = *read;
+    }
+    const std::uint64_t limit = std::min(call.number_or(2, kDefaultPage), kMaxPage);
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    json::Array tasks;
+    QUERN_RPC_TRY(const auto next,
+                  scan_objects<Task>(*state, types::ObjectPrefix::task, call.number_or(1, 0), [&](const Task& task) {
+                      if (!filter.admits(task.state)) return true;
+                      if (tasks.size() == limit) return false;
+                      tasks.push_back(task_json(task));
+                      return true;
+                  }));
+    return json::Value::object({{"tasks", std::move(tasks)}, {"next", next ? json::Value(*next) : json::Value()}});
+}
+
+}  // namespace
+
+Status add_task_methods(Registry& registry, const Backend& backend) {
+    QUERN_CHECK(registry.add({"task_submit",
+                              "Queues a signed transaction that submits a task (native, or a call to 0x…5103).",
+                              {{"transaction", Kind::data, true, "the signed envelope"}},
+                              {"hash", "the transaction's hash; its receipt's log TaskSubmitted holds the task's id"},
+                              {{kInvalidParams, "not a task_submit transaction"}},
+                              {},
+                              [backend](const Call& call) -> Result { return submit(backend, call); }}));
+    QUERN_CHECK(registry.add(
+        {"task_estimate",
+         "What a task would cost before anything is signed: work units, the parts of the escrow at the price cap, "
+         "bonds, gas.",
+         {{"spec", Kind::object, true, "the fields of task_submit's payload"},
+          {"from", Kind::address, false, "the submitter, for the gas estimate"}},
+         {"object",
+          "work units as numbers or quantities, amounts in grains; gas is null, with gasError, when the "
+          "transaction would fail now"},
+         {{kInvalidParams, "json.*: a field is missing, misspelled or of the wrong type"},
+          {kServerError, "task.*, program.*: the specification is not valid"}},
+         {},
+         [backend](const Call& call) -> Result { return estimate(backend, call); }}));
+    QUERN_CHECK(registry.add(
+        {"task_get",
+         "A task with its whole record.",
+         {{"task", Kind::number, true, "the task's id"}},
+         {"object or null",
+          "the record's fields, stateName, losses as numbers; null when unknown "
+          "or deleted after its retention"},
+         {},
+         {},
+         [backend](const Call& call) -> Result {
+             QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+             QUERN_RPC_TRY(const auto task,
+                           read_object<Task>(*state, types::object_key(types::ObjectPrefix::task, call.number(0))));
+             return task ? task_json(*task) : json::Value();
+         }}));
+    QUERN_CHECK(registry.add(
+        {"task_list",
+         "Tasks by ascending id, a page at a time.",
+         {{"state", Kind::any, false,
+           "open, assigned, training, proved, custody, committing, revealing, challenge, disputed, settled, cancelled, "
+           "expired, failed (or its number); live: any that is not final; final; all (default)"},
+          {"start", Kind::number, false, "first id of the page; 0 when left out"},
+          {"limit", Kind::number, false, "tasks in the page, 100 when left out, at most 1,000"}},
+         {"object", "tasks: as in task_get; next: the start of the next page, null at the end"},
+         {},
+         {{R"(["live",0,10])", R"({"tasks":[],"next":null})"}},
+         [backend](const Call& call) -> Result { return list(backend, call); }}));
+    return registry.add({"task_pool",
+                         "What waits for a solver: open tasks and task submissions in the mempool, best price first.",
+                         {{"limit", Kind::number, false, "entries, at most 1,000"}},
+                         {"array", "pricePerWorkUnit, totalWork, steps, pending; task or transaction"},
+                         {},
+                         {{"[]", "[]"}},
+                         [backend](const Call& call) -> Result {
+                             return pool(backend, std::min<std::uint64_t>(call.number_or(0, kMaxPool), kMaxPool));
+                         }});
+}
+
+}  // namespace quern::rpc::methods

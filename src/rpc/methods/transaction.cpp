@@ -1,0 +1,92 @@
+// eth_*: sending transactions, finding them and their receipts.
+#include "rpc/methods/backend.h"
+#include "rpc/methods/eth_json.h"
+
+namespace quern::rpc::methods {
+namespace {
+
+using chain::api::BlockSelector;
+
+constexpr ErrorInfo kSendErrors[] = {
+    {kServerError, "already known"},
+    {kServerError, "nonce too low"},
+    {kServerError, "insufficient funds for gas * price + value"},
+    {kServerError, "replacement transaction underpriced"},
+    {kServerError, "intrinsic gas too low"},
+    {kServerError, "exceeds block gas limit"},
+    {kServerError, "transaction type not supported (blob transactions)"},
+    {kServerError, "contract creation is not active yet"},
+};
+
+}  // namespace
+
+Status add_transaction_methods(Registry& registry, const Backend& backend) {
+    const auto* chain = backend.chain;
+    auto* submitter = backend.submitter;
+    const auto transaction_at = [chain](const BlockSelector& selector, const Uint256& index) -> Result {
+        const auto block = chain->block(selector);
+        if (!block || !(index < Uint256(block->block.transactions.size()))) return json::Value();
+        QUERN_RPC_TRY(const auto transaction, transaction_in(*block, index.low_u64()));
+        return transaction_json(transaction);
+    };
+    QUERN_CHECK(registry.add({"eth_sendRawTransaction",
+                              "Checks a signed transaction (types 0, 1, 2 or Quern's 0x51) and queues it.",
+                              {{"transaction", Kind::data, true, "the signed envelope"}},
+                              {"hash", "the transaction's hash"},
+                              {std::begin(kSendErrors), std::end(kSendErrors)},
+                              {},
+                              [submitter](const Call& call) -> Result {
+                                  const auto hash = submitter->submit(call.data(0));
+                                  if (hash) return hex(*hash);
+                                  const Error& error = hash.error();
+                                  if (error.name == "tx.blob_unsupported" || error.name == "tx.unknown_type")
+                                      return rpc_fail(kServerError,
+                                                      "transaction type not supported (" + error.to_string() + ")");
+                                  return rpc_fail(error);
+                              }}));
+    QUERN_CHECK(registry.add({"eth_getTransactionByHash",
+                              "A transaction by hash, also while it waits. A native transaction is shown as a type-2 "
+                              "call to its reserved address, with its own fields under \"quern\".",
+                              {{"hash", Kind::hash, true, "the transaction's hash"}},
+                              {"object or null", "the transaction; null when it is unknown"},
+                              {},
+                              {},
+                              [chain](const Call& call) -> Result {
+                                  const auto transaction = chain->transaction(call.hash(0));
+                                  return transaction ? transaction_json(*transaction) : json::Value();
+                              }}));
+    QUERN_CHECK(registry.add(
+        {"eth_getTransactionByBlockHashAndIndex",
+         "A block's transaction by its place.",
+         {{"hash", Kind::hash, true, "the block's hash"}, {"index", Kind::quantity, true, "the place, from 0"}},
+         {"object or null", "the transaction; null when there is none"},
+         {},
+         {},
+         [=](const Call& call) -> Result {
+             return transaction_at({BlockSelector::Kind::hash, 0, call.hash(0)}, call.quantity(1));
+         }}));
+    QUERN_CHECK(registry.add(
+        {"eth_getTransactionByBlockNumberAndIndex",
+         "A block's transaction by its place.",
+         {{"block", Kind::block, true, "number or tag"}, {"index", Kind::quantity, true, "the place, from 0"}},
+         {"object or null", "the transaction; null when there is none"},
+         {},
+         {},
+         [=](const Call& call) -> Result { return transaction_at(call.block(0), call.quantity(1)); }}));
+    return registry.add(
+        {"eth_getTransactionReceipt",
+         "The receipt of a transaction in a finalized block. A failed one has the failure's name under "
+         "\"quern\".",
+         {{"hash", Kind::hash, true, "the transaction's hash"}},
+         {"object or null", "the receipt; null while the transaction waits or is unknown"},
+         {},
+         {},
+         [chain](const Call& call) -> Result {
+             const auto receipt = chain->receipt(call.hash(0));
+             if (!receipt || !receipt->transaction.block_hash) return json::Value();
+             const auto block = chain->block({BlockSelector::Kind::number, receipt->transaction.block_number, {}});
+             return receipt_json(*receipt, block ? block->block.header.timestamp : 0);
+         }});
+}
+
+}  // namespace quern::rpc::methods
