@@ -68,7 +68,7 @@ public:
     [[nodiscard]] const std::map<types::Address, Account>& changed_accounts() const { return accounts_; }
     [[nodiscard]] const std::map<std::pair<types::Address, Hash32>, Hash32>& changed_storage() const { return storage_; }
     [[nodiscard]] const std::map<Hash32, Bytes>& new_code() const { return code_; }
-    [[nodiscard]] const std::map<Bytes, std::optional<Bytes>>& changed_native() const { return native_; }
+    [[nodiscard]] const std::map<Bytes, std::optional<Bytes>, BytesLess>& changed_native() const { return native_; }
 
     // Typed access to native records. Error state.corrupt_object when a stored record does not decode.
     template <types::Record T>
@@ -91,7 +91,7 @@ private:
     std::map<types::Address, Account> accounts_;
     std::map<std::pair<types::Address, Hash32>, Hash32> storage_;
     std::map<Hash32, Bytes> code_;
-    std::map<Bytes, std::optional<Bytes>> native_;
+    std::map<Bytes, std::optional<Bytes>, BytesLess> native_;
     std::vector<types::Log> logs_;
     struct JournalEntry {
         enum class What : std::uint8_t { account, storage, code, native, log } what;

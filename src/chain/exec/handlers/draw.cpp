@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "chain/store/tables.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::exec::handlers {
@@ -31,7 +30,9 @@ std::vector<types::Address> draw_many(const Hash32& randomness, std::vector<Cand
 }
 
 Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, std::uint64_t id, std::uint64_t counter) {
-    return crypto::sha256({as_bytes(purpose), beacon, store::be64(id), store::be64(counter)});
+    const Hash32 id_word = Uint256(id).to_be32();
+    const Hash32 counter_word = Uint256(counter).to_be32();
+    return crypto::sha256({as_bytes(purpose), beacon, id_word.view().last(8), counter_word.view().last(8)});
 }
 
 Expected<std::vector<Candidate>> find_candidates(const Context& context, types::Role role, const Uint256& needed,

@@ -80,7 +80,7 @@ TEST(Abi, whatever_decodes_encodes_to_the_same_bytes) {
 }
 
 TEST(Abi, every_native_kind_is_callable_in_both_encodings) {
-    std::set<Bytes> selectors;
+    std::set<Bytes, BytesLess> selectors;
     for (const auto& info : native_kinds()) {
         EXPECT_EQ(find_kind(info.name), &info);
         EXPECT_EQ(find_kind(static_cast<std::uint8_t>(info.kind)), &info);
