@@ -113,6 +113,7 @@ struct VerifierReport {
     Hash32 rival_root;
     std::uint8_t opened = 0;
     Hash32 result_root;
+    std::vector<Hash32> probes;  // hashes of the probe tiles, as revealed
     Hash32 other_leaf;
     Hash32 randomness_hash;
     bool slashed = false;
@@ -120,8 +121,8 @@ struct VerifierReport {
     void fields(V& v) {
         v("verifier", verifier), v("locked", locked), v("custody", custody), v("commitment", commitment);
         v("revealed", revealed), v("pass", pass), v("rivalRoot", rival_root), v("opened", opened);
-        v("resultRoot", result_root), v("otherLeaf", other_leaf), v("randomnessHash", randomness_hash);
-        v("slashed", slashed);
+        v("resultRoot", result_root), v("probes", probes), v("otherLeaf", other_leaf);
+        v("randomnessHash", randomness_hash), v("slashed", slashed);
     }
 };
 struct Payment {

@@ -171,13 +171,13 @@ struct VerifyRevealPayload {
     Hash32 blind;
     Hash32 other_leaf;
     Hash32 randomness_hash;            // H(r)
-    std::vector<Hash32> verdict_path;  // the verdict as leaf 0 under result_root
+    std::vector<Hash32> probes;        // the result tree's leaves after the verdict: hashes of the probe tiles
     std::vector<Hash32> initial_path;  // when !pass: the task's init_root as leaf 0 under rival_root
     template <class V>
     void fields(V& v) {
         v("task", task), v("pass", pass), v("rivalRoot", rival_root), v("opened", opened), v("resultRoot", result_root);
         v("blind", blind), v("otherLeaf", other_leaf), v("randomnessHash", randomness_hash);
-        v("verdictPath", verdict_path), v("initialPath", initial_path);
+        v("probes", probes), v("initialPath", initial_path);
     }
 };
 

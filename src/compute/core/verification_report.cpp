@@ -138,6 +138,12 @@ Expected<SealedReport> seal_report(const Address& verifier, bool pass, const Has
     return report;
 }
 
+std::vector<Hash32> result_leaves(bool pass, const Hash32& rival_root, std::span<const Hash32> probes) {
+    std::vector<Hash32> leaves{verdict_leaf(pass, rival_root)};
+    leaves.insert(leaves.end(), probes.begin(), probes.end());
+    return leaves;
+}
+
 const std::vector<Hash32>& opened_leaves(const SealedReport& report, std::uint8_t opened) {
     return opened == report.true_index ? report.true_leaves : report.altered_leaves;
 }
@@ -153,7 +159,8 @@ chain::types::VerifyRevealPayload make_reveal(const SealedReport& report, std::u
     reveal.blind = report.blinds[index];
     reveal.other_leaf = report.leaves[1 - index];
     reveal.randomness_hash = crypto::sha256(report.randomness);
-    reveal.verdict_path = crypto::merkle_path(opened_leaves(report, reveal.opened), 0);
+    const std::vector<Hash32>& opened_tree = opened_leaves(report, reveal.opened);
+    reveal.probes.assign(opened_tree.begin() + 1, opened_tree.end());
     return reveal;
 }
 
@@ -165,11 +172,10 @@ Status check_reveal(const Address& verifier, const Hash32& commitment, const cha
     leaves[reveal.opened] = sealed_leaf(reveal.blind, reveal.result_root);
     leaves[1 - reveal.opened] = reveal.other_leaf;
     if (commitment_of(verifier, leaves, reveal.randomness_hash) != commitment) return fail("verify.bad_commitment");
-    if (const Status status =
-            crypto::merkle_verify(MerkleTag::probes, reveal.result_root, verdict_leaf(reveal.pass, reveal.rival_root),
-                                  0, 1 + segments * kProbesPerSegment, reveal.verdict_path);
-        !status)
-        return fail("verify.bad_verdict_path", status.error().to_string());
+    if (reveal.probes.size() != segments * kProbesPerSegment) return fail("verify.bad_probe_count");
+    if (crypto::merkle_root(MerkleTag::probes, result_leaves(reveal.pass, reveal.rival_root, reveal.probes)) !=
+        reveal.result_root)
+        return fail("verify.bad_result_root");
     return {};
 }
 

@@ -74,12 +74,14 @@ struct SealedReport {
 // The reveal transaction's payload, opening leaf `opened`.
 [[nodiscard]] chain::types::VerifyRevealPayload make_reveal(const SealedReport& report, std::uint64_t task,
                                                             std::uint8_t opened);
+// Leaves of a result tree from what a reveal shows: the verdict, then the probe tiles' hashes.
+[[nodiscard]] std::vector<Hash32> result_leaves(bool pass, const Hash32& rival_root, std::span<const Hash32> probes);
 // The opened tree's leaves (what answers challenges of probes).
 [[nodiscard]] const std::vector<Hash32>& opened_leaves(const SealedReport& report, std::uint8_t opened);
 
 // --- The chain's side ------------------------------------------------------------------------------------------------
 // Whether the payload opens `commitment` of `verifier` for a report over `segments` segments. Errors:
-// verify.bad_opened, verify.bad_verdict, verify.bad_commitment, verify.bad_verdict_path.
+// verify.bad_opened, verify.bad_verdict, verify.bad_commitment, verify.bad_probe_count, verify.bad_result_root.
 [[nodiscard]] Status check_reveal(const Address& verifier, const Hash32& commitment,
                                   const chain::types::VerifyRevealPayload& reveal, std::uint64_t segments);
 

@@ -117,6 +117,7 @@ Status Handler<NativeKind::verify_reveal>::apply(Context& context, const types::
     report.rival_root = data.rival_root;
     report.opened = data.opened;
     report.result_root = data.result_root;
+    report.probes = data.probes;
     report.other_leaf = data.other_leaf;
     report.randomness_hash = data.randomness_hash;
     emit(context, types::KindGroup::verification,

@@ -197,10 +197,10 @@ TEST(Report, RevealsThatDoNotMatchAreRefused) {
     reveal.pass = true;
     expect(reveal, "verify.bad_verdict");
     reveal.rival_root = {};
-    expect(reveal, "verify.bad_verdict_path");
+    expect(reveal, "verify.bad_result_root");
     reveal = good;
     reveal.rival_root = hash_of(78);
-    expect(reveal, "verify.bad_verdict_path");
+    expect(reveal, "verify.bad_result_root");
     reveal = good;
     reveal.blind = hash_of(3);
     expect(reveal, "verify.bad_commitment");
@@ -211,11 +211,14 @@ TEST(Report, RevealsThatDoNotMatchAreRefused) {
     reveal.other_leaf = hash_of(3);
     expect(reveal, "verify.bad_commitment");
     reveal = good;
-    reveal.verdict_path.pop_back();
-    expect(reveal, "verify.bad_verdict_path");
+    reveal.probes.pop_back();
+    expect(reveal, "verify.bad_probe_count");
+    reveal = good;
+    reveal.probes[1] = hash_of(3);
+    expect(reveal, "verify.bad_result_root");
     // Another verifier cannot use it, and the number of segments is bound.
     EXPECT_EQ(check_reveal(address_of(8), report->commitment, good, 3).error().name, "verify.bad_commitment");
-    EXPECT_EQ(check_reveal(fixture.verifier, report->commitment, good, 4).error().name, "verify.bad_verdict_path");
+    EXPECT_EQ(check_reveal(fixture.verifier, report->commitment, good, 4).error().name, "verify.bad_probe_count");
 }
 
 TEST(Report, SenselessReportsAreNotSealed) {
