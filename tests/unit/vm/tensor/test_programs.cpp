@@ -37,8 +37,9 @@ std::uint32_t Graph::add(Node node) {
 
 std::uint32_t Graph::add_slot(const std::string& name, DType dtype, const Shape& shape) {
     const auto number = static_cast<std::uint32_t>(program.slots.size());
-    const std::uint32_t input = add({Op::slot, {}, dtype, shape, {}, 0, {number}});
-    program.slots.push_back({name, dtype, shape, input, 0});
+    const auto input = static_cast<std::uint32_t>(program.nodes.size());
+    program.slots.push_back({name, dtype, shape, input, 0});  // before add(): `shape` may be a node's
+    add({Op::slot, {}, dtype, shape, {}, 0, {number}});
     slot_inputs_.push_back(input);
     return input;
 }
