@@ -62,7 +62,8 @@ json::Value describe(const Method& method) {
         params.push_back(json::Value::object({{"name", parameter.name},
                                               {"description", parameter.description},
                                               {"required", parameter.required},
-                                              {"schema", schema_of(parameter.kind)}}));
+                                              {"schema", schema_of(parameter.kind)},
+                                              {"x-kind", name_of(parameter.kind)}}));
     json::Value result = json::Value::object({{"name", method.result.type},
                                               {"description", method.result.description},
                                               {"schema", json::Value::object({{"title", method.result.type}})}});

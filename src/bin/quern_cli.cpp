@@ -1,0 +1,333 @@
+// quern-cli: calls a node's JSON-RPC methods and moves contents in and out of its store, from a shell.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+#include "base/args.h"
+#include "base/fs.h"
+#include "base/uint256.h"
+#include "crypto/content_id.h"
+#include "quern_version.h"
+#include "rpc/client.h"
+
+namespace quern {
+namespace {
+
+constexpr int kUsage = 1;
+constexpr int kNoNode = 2;
+constexpr int kRefused = 3;  // the node answered with an error
+constexpr int kFileError = 4;
+constexpr std::size_t kMaxArgumentFile = std::size_t{8} << 20;
+constexpr std::size_t kMaxCookie = 4096;
+constexpr std::size_t kPiece = 64U << 10;
+constexpr auto kRetryPause = std::chrono::milliseconds(200);
+
+struct Options {
+    std::string connect = "127.0.0.1";
+    std::uint16_t port = 8545;
+    std::string datadir;
+    bool named = false;
+    bool wait = false;
+    std::uint64_t wait_seconds = 0;
+    std::uint64_t timeout_seconds = 60;
+    bool get_info = false;
+    std::vector<std::string> words;
+};
+
+int complain(int code, const std::string& text) {
+    std::fprintf(stderr, "quern-cli: %s\n", text.c_str());
+    return code;
+}
+
+int transport_failure(const Options& options, const Error& error) {
+    std::string text = error.to_string();
+    if (error.name == "http.connect_failed")
+        text += "\nIs quernd running? -rpcconnect=" + options.connect + " -rpcport=" + std::to_string(options.port);
+    return complain(kNoNode, text);
+}
+
+int rpc_failure(const rpc::RpcError& error) {
+    std::fprintf(stderr, "error code: %d\nerror message:\n%s\n", error.code, error.message.c_str());
+    if (!error.data.is_null()) std::fprintf(stderr, "data: %s\n", error.data.dump().c_str());
+    return kRefused;
+}
+
+void print_result(const json::Value& value) {
+    if (const auto text = value.as_string())
+        std::printf("%s\n", std::string(*text).c_str());
+    else
+        std::printf("%s\n", value.dump_pretty().c_str());
+}
+
+// "@file" is the file's text, "@-" standard input.
+Expected<std::string> expand(const std::string& word) {
+    if (word.size() < 2 || word[0] != '@') return word;
+    std::string text;
+    if (word == "@-") {
+        text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    } else {
+        QUERN_TRY(text, fs::read_text_file(word.substr(1), kMaxArgumentFile));
+    }
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
+    return text;
+}
+
+bool all_digits(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// A word as the method's declaration wants it: decimal numbers become quantities where those are meant, bare words
+// strings; JSON is taken as it is.
+Expected<json::Value> argument(const std::string& text, std::string_view kind) {
+    const auto as_json = json::parse(text);
+    if (text == "null") return json::Value();
+    const bool is_text = kind == "string" || kind == "data" || kind == "hash" || kind == "address";
+    if (is_text) return as_json && as_json->is_string() ? *as_json : json::Value(text);
+    if (kind == "quantity" || kind == "block") {
+        if (as_json && (as_json->is_string() || as_json->is_object())) return *as_json;
+        if (!all_digits(text)) return json::Value(text);
+        QUERN_TRY(const Uint256 number, Uint256::from_decimal(text));
+        return json::Value(number.to_hex_quantity());
+    }
+    if (as_json) return *as_json;
+    if (kind == "object" || kind == "array" || kind == "boolean")
+        return fail("cli.bad_argument", "expected JSON (" + std::string(kind) + "): " + text);
+    return json::Value(text);
+}
+
+// name -> kind of a method's parameters, in order; empty when the node does not say.
+std::vector<std::pair<std::string, std::string>> parameters_of(rpc::Client& client, std::string_view method) {
+    std::vector<std::pair<std::string, std::string>> parameters;
+    const auto document = client.call("rpc_discover");
+    if (!document || !*document) return parameters;
+    const auto methods = (*document)->get_array("methods");
+    if (!methods) return parameters;
+    for (const json::Value& entry : *methods) {
+        const json::Value* name = entry.find("name");
+        if (name == nullptr || !(*name == json::Value(method))) continue;
+        const json::Value* params = entry.find("params");
+        if (params == nullptr) break;
+        for (const json::Value& parameter : params->items())
+            parameters.emplace_back(parameter.get_string("name").value_or(""),
+                                    parameter.get_string("x-kind").value_or("any"));
+    }
+    return parameters;
+}
+
+Expected<json::Value> build_params(rpc::Client& client, const Options& options) {
+    const std::vector<std::string> words(options.words.begin() + 1, options.words.end());
+    json::Array positional;
+    json::Value named = json::Value::object();
+    if (words.empty()) return positional;
+    const auto parameters = parameters_of(client, options.words[0]);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        std::string name;
+        std::string word = words[i];
+        std::string kind = i < parameters.size() ? parameters[i].second : "any";
+        if (options.named) {
+            const std::size_t equals = word.find('=');
+            if (equals == std::string::npos) return fail("cli.bad_argument", "expected name=value: " + word);
+            name = word.substr(0, equals);
+            word = word.substr(equals + 1);
+            kind = "any";
+            for (const auto& [known, its_kind] : parameters)
+                if (known == name) kind = its_kind;
+        }
+        QUERN_TRY(const std::string text, expand(word));
+        QUERN_TRY(json::Value value, argument(text, kind));
+        if (options.named)
+            named.set(name, std::move(value));
+        else
+            positional.push_back(std::move(value));
+    }
+    if (options.named) return named;
+    return positional;
+}
+
+std::string in_qrn(const json::Value* quantity) {
+    constexpr std::size_t kDecimals = 18;
+    if (quantity == nullptr) return "?";
+    const auto text = quantity->as_string();
+    const auto grains = text ? Uint256::from_hex_quantity(*text) : fail("cli.no_number");
+    if (!grains) return "?";
+    std::string digits = grains->to_decimal();
+    if (digits.size() <= kDecimals) digits.insert(0, kDecimals + 1 - digits.size(), '0');
+    digits.insert(digits.size() - kDecimals, ".");
+    while (digits.back() == '0') digits.pop_back();
+    if (digits.back() == '.') digits.pop_back();
+    return digits;
+}
+
+int get_info(rpc::Client& client, const Options& options) {
+    const auto answers = client.batch({{"web3_clientVersion"},
+                                       {"eth_chainId"},
+                                       {"eth_getBlockByNumber", json::Value::array({"latest", false})},
+                                       {"eth_gasPrice"},
+                                       {"net_peerCount"},
+                                       {"quern_supply"},
+                                       {"task_list", json::Value::array({"live", 0, 1000})},
+                                       {"dispute_list", json::Value::array({nullptr, true, 0, 500})}});
+    if (!answers) return transport_failure(options, answers.error());
+    for (const auto& answer : *answers)
+        if (!answer) return rpc_failure(answer.error());
+    const auto& results = *answers;
+    const auto number = [](const json::Value& quantity) -> json::Value {
+        const auto text = quantity.as_string();
+        const auto value = text ? Uint256::from_hex_quantity(*text) : fail("cli.no_number");
+        if (!value) return nullptr;
+        return value->fits_u64() ? json::Value(value->low_u64()) : json::Value(value->to_decimal());
+    };
+    const json::Value& block = *results[2];
+    const auto member = [](const json::Value& object, const char* name) {
+        const json::Value* value = object.find(name);
+        return value != nullptr ? *value : json::Value();
+    };
+    const auto count = [&](const json::Value& object, const char* name) { return member(object, name).size(); };
+    print_result(json::Value::object({{"version", *results[0]},
+                                      {"chainId", number(*results[1])},
+                                      {"block", number(member(block, "number"))},
+                                      {"blockHash", member(block, "hash")},
+                                      {"blockTime", number(member(block, "timestamp"))},
+                                      {"blockTransactions", count(block, "transactions")},
+                                      {"gasPrice", number(*results[3])},
+                                      {"peers", number(*results[4])},
+                                      {"liveTasks", count(*results[6], "tasks")},
+                                      {"openDisputes", count(*results[7], "disputes")},
+                                      {"mintedQrn", in_qrn(results[5]->find("minted"))},
+                                      {"burnedQrn", in_qrn(results[5]->find("burned"))}}));
+    return 0;
+}
+
+int content_failure(const Options& options, const Error& error) {
+    if (error.name.starts_with("http.")) return transport_failure(options, error);
+    return complain(error.name.starts_with("content.") ? kRefused : kFileError, error.to_string());
+}
+
+int content_put(rpc::Client& client, const Options& options, const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return complain(kFileError, "cannot read " + path);
+    crypto::ContentHasher hasher;
+    std::vector<std::uint8_t> piece(kPiece);
+    const auto read = [&](std::span<std::uint8_t> target) {
+        file.read(reinterpret_cast<char*>(target.data()), static_cast<std::streamsize>(target.size()));
+        return static_cast<std::size_t>(file.gcount());
+    };
+    while (const std::size_t got = read(piece)) hasher.update(BytesView(piece).first(got));
+    if (file.bad()) return complain(kFileError, "cannot read " + path);
+    const std::uint64_t size = hasher.size();
+    const Hash32 id = hasher.finish();
+    file.clear();
+    file.seekg(0);
+    const Status status = client.put_content(
+        id, size, [&](std::span<std::uint8_t> target) -> Expected<std::size_t> { return read(target); });
+    if (!status) return content_failure(options, status.error());
+    std::printf("%s\n", to_hex0x(id).c_str());
+    return 0;
+}
+
+int content_get(rpc::Client& client, const Options& options, const std::string& text, const std::string& path) {
+    const auto id = fixed_from_hex<32>(text);
+    if (!id) return complain(kUsage, "not a content id: " + text);
+    const std::string partial = path + ".part";
+    std::ofstream file(partial, std::ios::binary | std::ios::trunc);
+    if (!file) return complain(kFileError, "cannot write " + partial);
+    crypto::ContentHasher hasher;
+    Status status = client.get_content(*id, [&](BytesView piece) -> Status {
+        hasher.update(piece);
+        file.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
+        if (!file) return fail("fs.write_failed", partial);
+        return {};
+    });
+    file.close();
+    if (status && !file) status = fail("fs.write_failed", partial);
+    if (status && hasher.finish() != *id) status = fail("content.id_mismatch", "the node sent other bytes");
+    if (status && std::rename(partial.c_str(), path.c_str()) != 0) status = fail("fs.write_failed", path);
+    if (!status) {
+        std::remove(partial.c_str());
+        return content_failure(options, status.error());
+    }
+    return 0;
+}
+
+int run_content(rpc::Client& client, const Options& options) {
+    const auto& words = options.words;
+    if (words.size() == 3 && words[1] == "put") return content_put(client, options, words[2]);
+    if (words.size() == 4 && words[1] == "get") return content_get(client, options, words[2], words[3]);
+    return complain(kUsage, "usage: quern-cli content put FILE | quern-cli content get ID FILE");
+}
+
+// Waits until the node answers, for -rpcwait.
+bool wait_for_node(rpc::Client& client, const Options& options) {
+    const auto start = std::chrono::steady_clock::now();
+    for (;;) {
+        if (client.call("eth_blockNumber")) return true;
+        const auto waited = std::chrono::steady_clock::now() - start;
+        if (options.wait_seconds != 0 && waited >= std::chrono::seconds(options.wait_seconds)) return false;
+        std::this_thread::sleep_for(kRetryPause);
+    }
+}
+
+int run(const Options& options) {
+    http::ClientOptions http_options;
+    http_options.io_timeout_ms = options.timeout_seconds * 1000;
+    rpc::Client client(options.connect, options.port, http_options);
+    if (!options.datadir.empty())
+        if (const auto cookie = fs::read_text_file(options.datadir + "/.cookie", kMaxCookie))
+            client.set_cookie(*cookie);
+    if (options.wait && !wait_for_node(client, options))
+        return complain(kNoNode, "no answer after " + std::to_string(options.wait_seconds) + " s");
+    if (options.get_info) return get_info(client, options);
+    if (options.words[0] == "content") return run_content(client, options);
+    const auto params = build_params(client, options);
+    if (!params) return complain(kUsage, params.error().to_string());
+    const auto answer = client.call(options.words[0], *params);
+    if (!answer) return transport_failure(options, answer.error());
+    if (!*answer) return rpc_failure(answer->error());
+    print_result(**answer);
+    return 0;
+}
+
+}  // namespace
+}  // namespace quern
+
+int main(int argc, char** argv) {
+    quern::Options options;
+    CLI::App app{
+        "quern-cli: calls a Quern node.\n\n"
+        "  quern-cli [options] METHOD [PARAMETER...]      e.g. quern-cli eth_getBalance 0x… latest\n"
+        "  quern-cli [options] -named METHOD [NAME=VALUE...]\n"
+        "  quern-cli [options] help [METHOD]              the node's methods\n"
+        "  quern-cli [options] -getinfo                   a summary\n"
+        "  quern-cli [options] content put FILE           stores a file, prints its content id\n"
+        "  quern-cli [options] content get ID FILE        fetches and checks a content\n\n"
+        "A parameter is JSON or a bare word; decimal numbers become quantities where the method wants those; @FILE is\n"
+        "the file's text, @- standard input. Exit codes: 0 ok, 1 usage, 2 no node, 3 the node refused, 4 file "
+        "error.\n"};
+    app.add_option("--rpcconnect", options.connect, "the node's host")->capture_default_str();
+    app.add_option("--rpcport", options.port, "the node's RPC port")->capture_default_str();
+    app.add_option("--datadir", options.datadir, "the node's data directory, whose cookie lets admin methods through");
+    app.add_flag("--named", options.named, "parameters are NAME=VALUE");
+    app.add_flag("--rpcwait", options.wait, "wait until the node answers");
+    app.add_option("--rpcwaittimeout", options.wait_seconds, "give up waiting after this many seconds; 0: never")
+        ->capture_default_str();
+    app.add_option("--rpcclienttimeout", options.timeout_seconds, "seconds to wait for an answer")
+        ->capture_default_str();
+    app.add_flag("--getinfo", options.get_info, "print a summary of the node");
+    app.set_version_flag("--version", std::string("quern-cli ") + QUERN_VERSION);
+    app.prefix_command();
+    try {
+        app.parse(quern::arguments_for_cli11(argc, argv));
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : quern::kUsage;
+    }
+    options.words = app.remaining();
+    if (!options.words.empty() && options.words[0] == "--") options.words.erase(options.words.begin());
+    if (options.words.empty() && !options.get_info) {
+        std::fputs(app.help().c_str(), stderr);
+        return quern::kUsage;
+    }
+    return quern::run(options);
+}
