@@ -1,0 +1,200 @@
+#include "node/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "base/args.h"
+#include "base/fs.h"
+#include "quern_version.h"
+
+namespace quern::node {
+namespace {
+
+struct Raw {  // what has to be translated after parsing
+    std::string conf;
+    std::uint16_t rpc_port = kDefaultRpcPort;
+    std::uint16_t port_offset = 0;
+    std::uint64_t content_quota_mib = content::kDefaultQuotaBytes >> 20;
+    std::uint64_t content_max_item_mib = content::kDefaultMaxItemBytes >> 20;
+    std::string log_level = "info";
+    bool print_to_console = true;
+};
+
+std::string default_datadir() {
+    const char* home = std::getenv("HOME");
+    return (home != nullptr ? std::string(home) : std::string(".")) + "/.quern";
+}
+
+void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
+    app.set_version_flag("--version", std::string("quernd ") + QUERN_VERSION);
+    app.add_option("--datadir", options.datadir, "data directory")->default_str("~/.quern")->group("Chain");
+    app.add_option("--conf", raw.conf, "configuration file; same names, name=value")
+        ->default_str("<datadir>/quern.conf")
+        ->group("Chain");
+    app.add_option("--chain", options.network, "network that the genesis must name: devnet, testnet, mainnet")
+        ->group("Chain");
+    app.add_option("--genesis", options.genesis_file, "genesis file; needed at first start (quern-genesis makes one)")
+        ->group("Chain");
+    app.add_option("--dbcache", options.database_cache_mib, "database cache, MiB")
+        ->check(CLI::Range(1, 65536))
+        ->capture_default_str()
+        ->group("Chain");
+    app.add_option("--threads", options.threads, "threads for signatures and hashing; 0: one per CPU")
+        ->check(CLI::Range(0, 256))
+        ->capture_default_str()
+        ->group("Chain");
+    app.add_option("--validatorkey", options.validator_key,
+                   "make blocks with this key: keystore v3 or hexadecimal, mode 600")
+        ->group("Validator");
+    app.add_option("--validatorpassword", options.validator_password_file, "file whose first line opens the keystore")
+        ->group("Validator");
+    app.add_flag("--acceptmissingjournal", options.accept_missing_journal,
+                 "sign although consensus/safety.journal is missing or old: only when no other copy of this key "
+                 "signs or has signed more")
+        ->group("Validator");
+    app.add_flag("--rpc,!--norpc", options.rpc_enabled, "serve JSON-RPC and contents")
+        ->capture_default_str()
+        ->group("RPC");
+    app.add_option("--rpcbind", options.rpc.bind, "address to listen on")->capture_default_str()->group("RPC");
+    app.add_option("--rpcport", raw.rpc_port, "port")->capture_default_str()->group("RPC");
+    app.add_option("--portoffset", raw.port_offset, "added to every port, for several nodes on one host")
+        ->capture_default_str()
+        ->group("RPC");
+    app.add_option("--rpcthreads", options.rpc.threads, "threads that answer")
+        ->check(CLI::Range(1, 256))
+        ->capture_default_str()
+        ->group("RPC");
+    app.add_option("--rpccorsdomain", options.rpc.cors_origins,
+                   "origins that browsers may call from, comma separated; * for all")
+        ->delimiter(',')
+        ->take_all()
+        ->group("RPC");
+    app.add_option("--maxmempool", options.mempool.max_transactions, "waiting transactions at most")
+        ->check(CLI::Range(1, 10'000'000))
+        ->capture_default_str()
+        ->group("Storage");
+    app.add_option("--contentquota", raw.content_quota_mib, "content store's size at most, MiB")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+        ->capture_default_str()
+        ->group("Storage");
+    app.add_option("--contentmaxitem", raw.content_max_item_mib, "one content's size at most, MiB")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+        ->capture_default_str()
+        ->group("Storage");
+    app.add_option("--debug", options.log.debug, "log categories at debug level, comma separated; all for each")
+        ->delimiter(',')
+        ->take_all()
+        ->group("Log");
+    app.add_option("--loglevel", raw.log_level, "debug, info, warning, error or off")
+        ->capture_default_str()
+        ->group("Log");
+    app.add_option("--debuglogfile", options.log.file, "log file")->default_str("<datadir>/debug.log")->group("Log");
+    app.add_flag("--printtoconsole,!--noprinttoconsole", raw.print_to_console, "log to standard error too")
+        ->capture_default_str()
+        ->group("Log");
+    // On the command line, or in the file and on the command line: the last one counts.
+    for (auto* option : app.get_options())
+        if (option->get_expected_max() == 1) option->take_last();
+}
+
+std::optional<EarlyExit> parse(CLI::App& app, const std::vector<std::string>& arguments) {
+    try {
+        app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    } catch (const CLI::ParseError& error) {
+        std::ostringstream out;
+        std::ostringstream err;
+        const int code = app.exit(error, out, err);
+        return EarlyExit{out.str() + err.str(), code == 0 ? 0 : 2};
+    }
+    return std::nullopt;
+}
+
+Status translate(NodeOptions& options, const Raw& raw) {
+    if (options.datadir.empty()) options.datadir = default_datadir();
+    if (std::uint32_t{raw.rpc_port} + raw.port_offset > 65535)
+        return fail("options.bad_port", "rpcport and portoffset together pass 65535");
+    options.rpc.port = static_cast<std::uint16_t>(raw.rpc_port + raw.port_offset);
+    options.content_quota_bytes = raw.content_quota_mib << 20;
+    options.content_max_item_bytes = raw.content_max_item_mib << 20;
+    options.rpc.max_content_bytes = options.content_max_item_bytes;
+    QUERN_TRY(options.log.level, log::level_from_name(raw.log_level));
+    options.log.to_stderr = raw.print_to_console;
+    if (options.log.file.empty()) options.log.file = options.datadir + "/debug.log";
+    return {};
+}
+
+// One attempt: the arguments, all of them.
+ParsedOptions attempt(const std::vector<std::string>& arguments, std::string& conf) {
+    ParsedOptions parsed;
+    Raw raw;
+    CLI::App app{"quernd: a node of the Quern chain"};
+    declare(app, parsed.options, raw);
+    parsed.exit = parse(app, arguments);
+    if (parsed.exit) return parsed;
+    if (const auto done = translate(parsed.options, raw); !done)
+        parsed.exit = EarlyExit{"quernd: " + done.error().to_string() + "\n", 2};
+    conf = raw.conf;
+    return parsed;
+}
+
+}  // namespace
+
+Expected<std::vector<std::string>> parse_config(std::string_view text) {
+    std::vector<std::string> arguments;
+    std::size_t line_number = 0;
+    while (!text.empty()) {
+        ++line_number;
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        std::string_view line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        const auto trim = [](std::string_view part) {
+            while (!part.empty() && (part.front() == ' ' || part.front() == '\t')) part.remove_prefix(1);
+            while (!part.empty() && (part.back() == ' ' || part.back() == '\t' || part.back() == '\r'))
+                part.remove_suffix(1);
+            return part;
+        };
+        line = trim(line);
+        if (line.empty() || line.front() == '#') continue;
+        const std::size_t equals = std::min(line.find('='), line.size());
+        const std::string_view name = trim(line.substr(0, equals));
+        const std::string_view value = equals == line.size() ? "1" : trim(line.substr(equals + 1));
+        if (name.empty() || name.find_first_of(" \t-[]") != std::string_view::npos)
+            return fail("config.bad_line", "line " + std::to_string(line_number) + ": expected name=value");
+        arguments.push_back("--" + std::string(name) + "=" + std::string(value));
+    }
+    return arguments;
+}
+
+ParsedOptions parse_options(int argc, const char* const* argv) {
+    const auto command_line = normalize_arguments(argc, argv);
+    std::string conf;
+    auto first = attempt(command_line, conf);
+    if (first.exit) return first;
+
+    const bool named = !conf.empty();
+    if (!named) conf = first.options.datadir + "/quern.conf";
+    const auto text = fs::read_text_file(conf, kMaxConfigBytes);
+    if (!text && text.error().name == "fs.not_found" && !named) return first;
+    if (!text) {
+        first.exit = EarlyExit{"quernd: cannot read the configuration: " + text.error().to_string() + "\n", 2};
+        return first;
+    }
+    auto arguments = parse_config(*text);
+    if (!arguments) {
+        first.exit = EarlyExit{"quernd: " + conf + ": " + arguments.error().to_string() + "\n", 2};
+        return first;
+    }
+    for (const auto& argument : *arguments)
+        if (argument.starts_with("--conf=") || argument.starts_with("--datadir=")) {
+            first.exit = EarlyExit{"quernd: " + conf + ": datadir and conf belong on the command line\n", 2};
+            return first;
+        }
+    arguments->insert(arguments->end(), command_line.begin(), command_line.end());
+    auto parsed = attempt(*arguments, conf);
+    if (parsed.exit && parsed.exit->code != 0) parsed.exit->text += "(with the options of " + conf + ")\n";
+    return parsed;
+}
+
+}  // namespace quern::node

@@ -1,0 +1,54 @@
+// The node's options as plain structs, from the command line and quern.conf (the same names, Bitcoin Core's habits).
+// Core code sees these structs, never argv. Pure but for reading the configuration file.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "chain/mempool/pool.h"
+#include "content/store.h"
+#include "rpc/http_server.h"
+
+namespace quern::node {
+
+inline constexpr std::uint16_t kDefaultRpcPort = 8545;
+inline constexpr std::size_t kMaxConfigBytes = 1U << 20;
+
+struct NodeOptions {
+    std::string datadir;
+    std::string network;        // expected; empty: whatever the genesis says
+    std::string genesis_file;   // needed at first start
+    std::string validator_key;  // empty: this node makes no blocks
+    std::string validator_password_file;
+    bool accept_missing_journal = false;
+    std::size_t database_cache_mib = 64;
+    unsigned threads = 0;  // for signatures and hashing; 0: one per CPU
+    rpc::HttpOptions rpc;
+    bool rpc_enabled = true;
+    chain::mempool::PoolLimits mempool;
+    std::uint64_t content_quota_bytes = content::kDefaultQuotaBytes;
+    std::uint64_t content_max_item_bytes = content::kDefaultMaxItemBytes;
+    log::Options log;  // file: <datadir>/debug.log unless set
+};
+
+// What the command line asked for instead of running the node: text to print and an exit code.
+struct EarlyExit {
+    std::string text;
+    int code = 0;
+};
+struct ParsedOptions {
+    NodeOptions options;
+    std::optional<EarlyExit> exit;
+};
+
+// Reads the command line, then <datadir>/quern.conf (or -conf), whose lines stand before the command line's. A mistake
+// is an EarlyExit with code 2.
+[[nodiscard]] ParsedOptions parse_options(int argc, const char* const* argv);
+
+// "name=value" lines as arguments "--name=value"; "#" starts a comment line, a name alone means 1.
+// Errors: config.bad_line (with its number).
+[[nodiscard]] Expected<std::vector<std::string>> parse_config(std::string_view text);
+
+}  // namespace quern::node

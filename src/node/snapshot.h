@@ -1,0 +1,56 @@
+// What readers see: the chain after one committed block, immutable. The chain thread publishes one per block; RPC
+// threads hold the one they started with for as long as they need it.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "chain/api/chain_reader.h"
+#include "chain/state/flat_state.h"
+#include "chain/store/kv.h"
+
+namespace quern::node {
+
+inline constexpr std::size_t kKeptStates = 64;  // newest blocks whose states can be asked for
+
+struct Snapshot {
+    Snapshot(std::unique_ptr<chain::store::Reader> view, std::shared_ptr<const chain::api::BlockView> newest,
+             Uint256 base_fee)
+        : reader(std::move(view)), state(*reader), head(std::move(newest)), next_base_fee(base_fee) {}
+    [[nodiscard]] std::uint64_t number() const { return head->block.header.number; }
+
+    const std::unique_ptr<chain::store::Reader> reader;
+    const chain::state::FlatState state;
+    const std::shared_ptr<const chain::api::BlockView> head;
+    const Uint256 next_base_fee;
+};
+using SnapshotPtr = std::shared_ptr<const Snapshot>;
+
+// Thread-safe. Snapshots must be let go before the store closes.
+class SnapshotBoard {
+public:
+    void publish(SnapshotPtr snapshot) {
+        const std::lock_guard lock(mutex_);
+        kept_.push_back(std::move(snapshot));
+        if (kept_.size() > kKeptStates) kept_.pop_front();
+    }
+    // Never null after the chain was opened.
+    [[nodiscard]] SnapshotPtr latest() const {
+        const std::lock_guard lock(mutex_);
+        return kept_.empty() ? nullptr : kept_.back();
+    }
+    // Null when that block's state is not kept.
+    [[nodiscard]] SnapshotPtr at(std::uint64_t number) const {
+        const std::lock_guard lock(mutex_);
+        for (const auto& snapshot : kept_)
+            if (snapshot->number() == number) return snapshot;
+        return nullptr;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::deque<SnapshotPtr> kept_;
+};
+
+}  // namespace quern::node
