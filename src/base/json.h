@@ -32,23 +32,21 @@ struct Limits {
 
 class Value {
 public:
-    Value() = default;                                          // null
-    Value(std::nullptr_t) {}                                    // NOLINT: JSON literals convert
-    Value(const char* text) : data_(std::string(text)) {}       // NOLINT
-    Value(std::string_view text) : data_(std::string(text)) {}  // NOLINT
-    Value(std::string text) : data_(std::move(text)) {}         // NOLINT
-    Value(Array items) : data_(std::move(items)) {}             // NOLINT
-    Value(Object members) : data_(std::move(members)) {}        // NOLINT
-    Value(double number) : data_(number) {}                     // NOLINT
+    ~Value();
+    Value(const Value& other);
+    Value(Value&& other) noexcept;
+    Value& operator=(const Value& other);
+    Value& operator=(Value&& other) noexcept;
+    Value();                            // null
+    Value(std::nullptr_t) : Value() {}  // NOLINT: JSON literals convert
+    Value(const char* text);            // NOLINT
+    Value(std::string_view text);       // NOLINT
+    Value(std::string text);            // NOLINT
+    Value(Array items);                 // NOLINT
+    Value(Object members);              // NOLINT
+    Value(double number);               // NOLINT
     template <class T>
-    requires std::is_integral_v<T> Value(T number) {  // NOLINT
-        if constexpr (std::is_same_v<T, bool>)
-            data_ = number;
-        else if constexpr (std::is_signed_v<T>)
-            data_ = static_cast<std::int64_t>(number);
-        else
-            data_ = static_cast<std::uint64_t>(number);
-    }
+    requires std::is_integral_v<T> Value(T number);  // NOLINT
     // Value::object({{"name", "x"}, {"count", 3}}); keys must differ.
     [[nodiscard]] static Value object(std::initializer_list<Member> members = {});
     [[nodiscard]] static Value array(std::initializer_list<Value> items = {});
@@ -119,6 +117,29 @@ struct Member {
     Value value;
     friend bool operator==(const Member&, const Member&) = default;
 };
+
+// Below Member, which they need complete.
+inline Value::~Value() = default;
+inline Value::Value(const Value& other) = default;
+inline Value::Value(Value&& other) noexcept = default;
+inline Value& Value::operator=(const Value& other) = default;
+inline Value& Value::operator=(Value&& other) noexcept = default;
+inline Value::Value() = default;
+inline Value::Value(const char* text) : data_(std::string(text)) {}
+inline Value::Value(std::string_view text) : data_(std::string(text)) {}
+inline Value::Value(std::string text) : data_(std::move(text)) {}
+inline Value::Value(Array items) : data_(std::move(items)) {}
+inline Value::Value(Object members) : data_(std::move(members)) {}
+inline Value::Value(double number) : data_(number) {}
+template <class T>
+requires std::is_integral_v<T> Value::Value(T number) {
+    if constexpr (std::is_same_v<T, bool>)
+        data_ = number;
+    else if constexpr (std::is_signed_v<T>)
+        data_ = static_cast<std::int64_t>(number);
+    else
+        data_ = static_cast<std::uint64_t>(number);
+}
 
 // Errors: json.too_large, json.too_deep, json.syntax (with the offset), json.bad_utf8, json.duplicate_key,
 // json.out_of_range (an integer beyond 64 bits, a fraction beyond double).

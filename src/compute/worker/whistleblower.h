@@ -1,5 +1,6 @@
-// The whistleblower: replays every proven training on its own account and challenges what is wrong, by commit and
-// reveal, then plays the dispute. The challenge is saved before its commitment is sent. One thread.
+// The whistleblower: replays every proven training on its own account. It challenges a history that is wrong, and
+// reports whose probe tiles are wrong, by commit and reveal, then plays the disputes. What it found is saved before the
+// first commitment is sent. One thread.
 #pragma once
 
 #include <map>
@@ -10,14 +11,15 @@
 
 namespace quern::compute::worker {
 
-struct SavedChallenge {
-    bool accuse = false;
-    Hash32 rival_root;
-    Hash32 salt;
-    Bytes history;
+// What a watch of one (history, draw) found.
+struct SavedWatch {
+    bool wrong = false;  // the history differs
+    Bytes history;       // this worker's own roots, when wrong
+    Bytes probes;        // hashes of all reports' probe tiles, in the order of the reports
+    Hash32 secret;       // the challenges' salts follow from it
     template <class V>
     void fields(V& v) {
-        v("accuse", accuse), v("rivalRoot", rival_root), v("salt", salt), v("history", history);
+        v("wrong", wrong), v("history", history), v("probes", probes), v("secret", secret);
     }
 };
 
@@ -28,18 +30,27 @@ public:
     void on_task(const chain::types::Task& task);
     bool work(std::uint64_t milliseconds);
     void forget_all_but(const std::set<std::uint64_t>& live);
+    // The history that this worker claims against the solver's; empty when it agrees.
     [[nodiscard]] std::vector<Hash32> claimed_history(const chain::types::Task& task);
 
 private:
     struct Watch {
         std::uint64_t round = 0;
-        Hash32 history_root;
+        Hash32 verify_beacon;
         Workspace workspace;
         std::unique_ptr<Replay> replay;
-        std::optional<SavedChallenge> saved;
+        std::optional<SavedWatch> saved;
+    };
+    struct Accusation {
+        std::uint32_t target = 0;
+        Hash32 claim;
+        Bytes opening;
     };
     [[nodiscard]] Expected<Watch*> watch(const chain::types::Task& task);
-    void challenge(const chain::types::Task& task, Watch& watch);
+    [[nodiscard]] Status save(Watch& watch);
+    [[nodiscard]] Expected<std::vector<Accusation>> accusations(const chain::types::Task& task,
+                                                                const SavedWatch& saved);
+    void challenge(const chain::types::Task& task, const SavedWatch& saved, const Accusation& accusation);
 
     Context& context_;
     std::map<std::uint64_t, Watch> watches_;  // by task
