@@ -46,7 +46,7 @@ Hash32 Overlay::storage(const types::Address& address, const Hash32& slot) const
 }
 
 std::optional<Bytes> Overlay::native(BytesView key) const {
-    const auto found = native_.find(to_bytes(key));
+    const auto found = native_.find(key);
     return found != native_.end() ? found->second : base_.native(key);
 }
 

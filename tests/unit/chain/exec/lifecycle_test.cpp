@@ -1,0 +1,642 @@
+// The life of a task, handler by handler: what each accepts, what it refuses and by which name.
+#include "market_world.h"
+
+namespace quern::chain::exec::test {
+namespace {
+
+const types::Address kSubmitter = address(10);
+const types::Address kSolver = address(20);
+const types::Address kSecond = address(21);
+const types::Address kVerifiers[] = {address(30), address(31), address(32)};
+const types::Address kWhistleblower = address(40);
+constexpr std::uint64_t kSteps = 4;
+constexpr std::uint64_t kInterval = 2;
+
+class Lifecycle : public ::testing::Test {
+protected:
+    Lifecycle() : truth(compute_history(kSteps)), wrong(compute_history(kSteps, 3, 1U << 20)) {
+        for (const auto& who : {kSubmitter, kSolver, kSecond, kVerifiers[0], kVerifiers[1], kVerifiers[2],
+                                kWhistleblower, address(0x71c)})
+            give(world.overlay, who, Uint256(1'000'000'000'000'000));
+        world.begin();
+        EXPECT_TRUE(world.finish());
+    }
+
+    void bond_everybody() {
+        world.bond_role(kSolver, Role::solver, 100'000);
+        world.bond_role(kSecond, Role::solver, 100'000);
+        for (const auto& verifier : kVerifiers) world.bond_role(verifier, Role::verifier, 1'000'000);
+        world.bond_role(kWhistleblower, Role::whistleblower, 100'000);
+    }
+    std::uint64_t submit(types::TaskSubmitPayload spec = tiny_spec(kSteps, kInterval)) {
+        const auto result = world.one(kSubmitter, NativeKind::task_submit, spec);
+        EXPECT_EQ(result.band, Band::ok) << result.to_string();
+        return world.globals().next_task - 1;
+    }
+    void tick_when_due(std::uint64_t id) {
+        world.skip_to(world.task(id).deadline);
+        const auto result = world.tick(id);
+        EXPECT_EQ(result.band, Band::ok) << result.to_string();
+    }
+    void expect_ok(const Result& result) { EXPECT_EQ(result.band, Band::ok) << result.to_string(); }
+
+    // Brings a task into a state on the straight way, with `history` as the solver's.
+    std::uint64_t reach(TaskState state, const History& history) {
+        bond_everybody();
+        const auto id = submit();
+        if (state == TaskState::open) return id;
+        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
+        tick_when_due(id);
+        if (state == TaskState::assigned) return id;
+        world.skip_to(world.task(id).assigned_at + 2);
+        expect_ok(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id}));
+        if (state == TaskState::training) return id;
+        for (std::uint64_t step = kInterval; step <= kSteps; step += kInterval)
+            expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), history, step)));
+        expect_ok(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), history)));
+        if (state == TaskState::proved) return id;
+        tick_when_due(id);
+        if (state == TaskState::custody) return id;
+        for (const auto& report : world.task(id).reports)
+            expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
+        if (state == TaskState::committing) return id;
+        for (const auto& report : world.task(id).reports) {
+            const auto mine = make_report(world.task(id), report.verifier, history, true, {}, 1);
+            expect_ok(world.one(report.verifier, NativeKind::verify_commit,
+                                types::VerifyCommitPayload{id, mine.sealed.commitment}));
+        }
+        if (state == TaskState::revealing) return id;
+        for (const auto& report : world.task(id).reports) {
+            const auto mine = make_report(world.task(id), report.verifier, history, true, {}, 1);
+            expect_ok(world.one(report.verifier, NativeKind::verify_reveal,
+                                core::make_reveal(mine.sealed, id, mine.sealed.true_index)));
+        }
+        return id;
+    }
+    std::string name(const Result& result) { return std::string(result.name); }
+    // Both parties play their strategies until the dispute is closed.
+    void play_out(std::uint64_t dispute_id, core::DisputeParty defender, core::DisputeParty rival) {
+        core::DisputeStrategy strategies[] = {core::DisputeStrategy(std::move(defender)),
+                                              core::DisputeStrategy(std::move(rival))};
+        for (int round = 0; round < 60; ++round) {
+            const auto dispute = world.dispute(dispute_id);
+            if (dispute.closed_at != 0) return;
+            const auto game = *types::decode_record<core::Game>(dispute.game);
+            bool moved = false;
+            for (const auto side : {core::Side::defender, core::Side::rival}) {
+                if (!core::owes_move(game, side) && game.phase != core::Phase::leaf) continue;
+                const auto move = strategies[static_cast<int>(side)].next_move(game, side);
+                ASSERT_TRUE(move) << move.error().to_string();
+                const auto who = side == core::Side::defender ? dispute.defender : dispute.rival;
+                if (const auto* split = std::get_if<core::SplitMove>(&*move)) {
+                    expect_ok(world.one(who, NativeKind::dispute_split,
+                                        types::DisputeSplitPayload{dispute_id, types::encode_record(*split)}));
+                    moved = true;
+                } else if (const auto* leaf = std::get_if<core::LeafWitness>(&*move)) {
+                    expect_ok(world.one(who, NativeKind::dispute_prove_leaf,
+                                        types::DisputeProveLeafPayload{dispute_id, types::encode_record(*leaf)}));
+                    moved = true;
+                }
+                if (moved) break;
+            }
+            if (!moved) world.skip(1);
+        }
+        FAIL() << "the game does not end";
+    }
+    std::uint64_t challenge(std::uint64_t id, const types::Address& who, std::uint32_t target, const Hash32& claim,
+                            const Bytes& opening) {
+        const Hash32 salt = crypto::sha256(as_bytes("salt"));
+        expect_ok(world.one(who, NativeKind::challenge_commit,
+                            types::ChallengeCommitPayload{id, core::challenge_commitment(who, claim, salt)}));
+        expect_ok(world.one(who, NativeKind::challenge_reveal,
+                            types::ChallengeRevealPayload{id, target, claim, salt, opening}));
+        return world.task(id).disputes.empty() ? 0 : world.task(id).disputes.back();
+    }
+
+    World world;
+    History truth;
+    History wrong;
+};
+
+TEST_F(Lifecycle, honest_task_settles_and_pays_everybody) {
+    const auto id = reach(TaskState::challenge, truth);
+    const auto proven = world.task(id);
+    EXPECT_EQ(proven.state, TaskState::challenge);
+    EXPECT_EQ(proven.first_loss, truth.loss(kInterval));
+    EXPECT_EQ(proven.loss, truth.loss(kSteps));
+    const Uint256 before = world.globals().jackpot_vault;
+    tick_when_due(id);
+    const auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::settled);
+    EXPECT_EQ(task.escrow, world.params.market.storage_deposit);
+    const Uint256 work = Uint256(kSteps) * Uint256(task.work_units);
+    ASSERT_EQ(task.payments.size(), 4U);
+    EXPECT_EQ(task.payments[0].to, kSolver);
+    EXPECT_EQ(task.payments[0].amount, Uint256(3) * work);
+    EXPECT_EQ(task.payments[1].amount, Uint256(3) * work * Uint256(6) / Uint256(5));
+    EXPECT_EQ(task.payments[3].reason, "refund");
+    EXPECT_GE(world.globals().jackpot_vault - before, Uint256(33));
+    for (const auto& verifier : kVerifiers) EXPECT_TRUE(world.bond(Role::verifier, verifier).locked.is_zero());
+    EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
+    EXPECT_TRUE(task.slashes.empty());
+
+    EXPECT_EQ(name(world.tick(id)), "tick.too_early");
+    world.skip_to(task.since + world.params.market.retention_blocks);
+    expect_ok(world.tick(id));
+    EXPECT_FALSE(world.exists(id));
+    EXPECT_EQ(name(world.tick(id)), "task.unknown");
+}
+
+TEST_F(Lifecycle, submit_names_what_is_wrong) {
+    const auto refused = [&](const std::function<void(types::TaskSubmitPayload&)>& change) {
+        auto spec = tiny_spec(kSteps, kInterval);
+        change(spec);
+        return name(world.one(kSubmitter, NativeKind::task_submit, spec));
+    };
+    EXPECT_EQ(refused([](auto& s) { s.interval = 3; }), "task.bad_interval");
+    EXPECT_EQ(refused([](auto& s) { s.bid_blocks = 2; }), "task.bad_window");
+    EXPECT_EQ(refused([](auto& s) { s.challenge_blocks = 1'000'001; }), "task.bad_window");
+    EXPECT_EQ(refused([](auto& s) { s.mode = types::TaskMode::tolerance; }), "task.mode_not_supported");
+    EXPECT_EQ(refused([](auto& s) { s.privacy = types::TaskPrivacy::encrypted; }), "task.privacy_not_supported");
+    EXPECT_EQ(refused([](auto& s) { s.solvers = 2; }), "task.solvers_not_supported");
+    EXPECT_EQ(refused([](auto& s) { s.verifiers = 17; }), "task.bad_verifiers");
+    EXPECT_EQ(refused([](auto& s) { s.price_cap = 0; }), "task.bad_price");
+    EXPECT_EQ(refused([](auto& s) { s.program_root.data[0] ^= 1; }), "task.bad_header_path");
+    EXPECT_EQ(refused([](auto& s) { s.price_cap = Uint256(1) << 80; }), "account.insufficient_balance");
+    EXPECT_EQ(world.globals().next_task, 1U);
+}
+
+TEST_F(Lifecycle, cancel_only_by_the_submitter_and_without_bids) {
+    const auto id = submit();
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_cancel, types::TaskIdPayload{id})), "task.not_its_submitter");
+    EXPECT_EQ(name(world.one(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{99})), "task.unknown");
+    world.bond_role(kSolver, Role::solver, 100'000);
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
+    EXPECT_EQ(name(world.one(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{id})), "task.has_bids");
+    const auto other = submit();
+    expect_ok(world.one(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{other}));
+    EXPECT_EQ(world.task(other).state, TaskState::cancelled);
+    EXPECT_EQ(world.task(other).escrow, world.params.market.storage_deposit);
+    EXPECT_EQ(name(world.one(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{other})), "task.wrong_state");
+}
+
+TEST_F(Lifecycle, bids_need_a_bond_a_price_below_the_cap_and_the_window) {
+    const auto id = submit();
+    const auto bid = [&](const types::Address& who, std::uint64_t price) {
+        return name(world.one(who, NativeKind::task_bid, types::TaskBidPayload{id, price}));
+    };
+    EXPECT_EQ(bid(kSolver, 3), "bond.insufficient");
+    world.bond_role(kSolver, Role::solver, 100'000);
+    EXPECT_EQ(bid(kSolver, 11), "bid.above_cap");
+    EXPECT_EQ(bid(kSolver, 0), "bid.zero_price");
+    EXPECT_EQ(bid(kSubmitter, 3), "bid.by_submitter");
+    world.skip_to(world.task(id).deadline - 2);
+    EXPECT_EQ(bid(kSolver, 3), "task.deadline_passed");
+    const auto second = submit();
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{second, 5}));
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{second, 5})), "bid.not_lower");
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{second, 4}));
+    ASSERT_EQ(world.task(second).bids.size(), 1U);
+    EXPECT_EQ(world.task(second).bids[0].price, Uint256(4));
+}
+
+TEST_F(Lifecycle, number_of_bids_is_limited) {
+    world.params.market.max_bids = 1;
+    bond_everybody();
+    const auto id = submit();
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
+    EXPECT_EQ(name(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 4})), "bid.too_many");
+}
+
+TEST_F(Lifecycle, lowest_price_wins_and_a_task_without_bids_expires) {
+    bond_everybody();
+    const auto id = submit();
+    const auto unwanted = submit();
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
+    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 4}));
+    EXPECT_EQ(name(world.tick(id)), "tick.too_early");
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).solver, kSecond);
+    EXPECT_EQ(world.task(id).solver_locked, Uint256(10'000));
+    EXPECT_EQ(world.bond(Role::solver, kSecond).locked, Uint256(10'000));
+    tick_when_due(unwanted);
+    EXPECT_EQ(world.task(unwanted).state, TaskState::expired);
+    EXPECT_EQ(world.task(unwanted).reason, "no_bids");
+}
+
+TEST_F(Lifecycle, winner_that_does_not_start_pays_and_the_next_bid_is_taken) {
+    bond_everybody();
+    const auto id = submit();
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
+    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
+    tick_when_due(id);
+    EXPECT_EQ(name(world.one(kSecond, NativeKind::task_start, types::TaskIdPayload{id})), "task.not_its_solver");
+    world.skip_to(world.task(id).deadline);
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id})), "task.deadline_passed");
+    tick_when_due(id);
+    const auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::assigned);
+    EXPECT_EQ(task.solver, kSecond);
+    ASSERT_EQ(task.slashes.size(), 1U);
+    EXPECT_EQ(task.slashes[0].amount, Uint256(500));
+    EXPECT_EQ(task.slashes[0].reason, "no_start");
+    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(99'500));
+    EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
+    tick_when_due(id);  // nobody left: a new round
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.task(id).round, 1U);
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3})), "bid.barred");
+}
+
+TEST_F(Lifecycle, start_waits_for_the_beacon_that_fixes_the_data_order) {
+    const auto id = reach(TaskState::assigned, truth);
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id})), "beacon.not_known");
+    expect_ok(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id}));
+    EXPECT_EQ(world.task(id).seed_beacon, block_context(world.task(id).assigned_at + 2).beacon);
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id})), "task.wrong_state");
+}
+
+TEST_F(Lifecycle, heartbeats_come_in_order_with_a_proven_loss) {
+    const auto id = reach(TaskState::training, truth);
+    auto payload = checkpoint_of(world.task(id), truth, 4);
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_checkpoint, payload)), "task.wrong_step");
+    payload = checkpoint_of(world.task(id), truth, 2);
+    payload.loss ^= 1;
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_checkpoint, payload)), "task.bad_loss_proof");
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth))), "task.wrong_step");
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.task(id).reason, "no_heartbeat");
+}
+
+TEST_F(Lifecycle, proof_opens_both_ends_of_the_history) {
+    const auto id = reach(TaskState::training, truth);
+    expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, 2)));
+    auto payload = proof_of(world.task(id), truth);
+    payload.initial_path[0].data[0] ^= 1;
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_prove, payload)), "task.bad_initial_proof");
+    payload = proof_of(world.task(id), truth);
+    payload.final_root = truth.roots[3];
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_prove, payload)), "task.bad_final_proof");
+    expect_ok(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));  // last heartbeat left out
+    EXPECT_EQ(world.task(id).state, TaskState::proved);
+}
+
+TEST_F(Lifecycle, proof_must_end_in_the_last_checkpoint) {
+    const auto id = reach(TaskState::training, truth);
+    for (const std::uint64_t step : {2U, 4U})
+        expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, step)));
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), wrong))),
+              "task.final_root_differs");
+}
+
+TEST_F(Lifecycle, abandoning_costs_a_part_of_the_bond) {
+    const auto id = reach(TaskState::training, truth);
+    EXPECT_EQ(name(world.one(kSecond, NativeKind::task_abandon, types::TaskIdPayload{id})), "task.not_its_solver");
+    expect_ok(world.one(kSolver, NativeKind::task_abandon, types::TaskIdPayload{id}));
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(99'500));
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_abandon, types::TaskIdPayload{id})), "task.wrong_state");
+}
+
+TEST_F(Lifecycle, task_fails_after_too_many_rounds) {
+    world.params.market.max_rounds = 0;
+    const auto id = reach(TaskState::training, truth);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::failed);
+    EXPECT_EQ(world.task(id).escrow, world.params.market.storage_deposit);
+}
+
+TEST_F(Lifecycle, without_verifiers_the_task_expires_and_nobody_loses) {
+    world.bond_role(kSolver, Role::solver, 100'000);
+    const auto id = submit();
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
+    tick_when_due(id);
+    world.skip(1);
+    expect_ok(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id}));
+    expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, 2)));
+    expect_ok(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).reason, "waiting_for_verifiers");
+    while (!types::is_final(world.task(id).state)) tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::expired);
+    EXPECT_EQ(world.task(id).reason, "no_verifiers");
+    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
+    EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
+}
+
+TEST_F(Lifecycle, bonds_made_after_the_proof_are_not_drawn) {
+    const auto id = reach(TaskState::proved, truth);
+    for (const auto& verifier : kVerifiers) world.bond_role(verifier, Role::verifier, 5);
+    ASSERT_GE(world.height, world.task(id).deadline - 1);
+    expect_ok(world.tick(id));
+    EXPECT_EQ(world.task(id).state, TaskState::proved);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::custody);
+}
+
+TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
+    const auto id = reach(TaskState::custody, truth);
+    const auto verifier = world.task(id).reports[0].verifier;
+    const types::CustodyReceiptPayload receipt{id, true};
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::custody_receipt, receipt)), "verify.not_drawn");
+    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, truth.root})),
+              "task.wrong_state");
+    expect_ok(world.one(verifier, NativeKind::custody_receipt, receipt));
+    EXPECT_EQ(name(world.one(verifier, NativeKind::custody_receipt, receipt)), "verify.already_received");
+    expect_ok(world.one(world.task(id).reports[1].verifier, NativeKind::custody_receipt, receipt));
+    ASSERT_EQ(world.task(id).state, TaskState::committing);
+    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, {}})),
+              "verify.zero_commitment");
+    auto mine = make_report(world.task(id), verifier, truth, true, {}, 1);
+    const types::VerifyCommitPayload commit{id, mine.sealed.commitment};
+    expect_ok(world.one(verifier, NativeKind::verify_commit, commit));
+    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, commit)), "verify.already_committed");
+    tick_when_due(id);  // the other kept silent
+    ASSERT_EQ(world.task(id).state, TaskState::revealing);
+    EXPECT_EQ(world.task(id).slashes.at(0).reason, "no_commitment");
+    EXPECT_EQ(name(world.one(world.task(id).reports[1].verifier, NativeKind::verify_commit, commit)),
+              "task.wrong_state");
+    auto reveal = core::make_reveal(mine.sealed, id, mine.sealed.true_index);
+    reveal.blind.data[0] ^= 1;
+    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_reveal, reveal)), "verify.bad_commitment");
+    reveal = core::make_reveal(mine.sealed, id, mine.sealed.true_index);
+    expect_ok(world.one(verifier, NativeKind::verify_reveal, reveal));
+    ASSERT_EQ(world.task(id).state, TaskState::challenge);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    std::size_t fees = 0;
+    for (const auto& payment : world.task(id).payments) fees += payment.reason == "verifier_fee" ? 1 : 0;
+    EXPECT_EQ(fees, 1U);
+}
+
+TEST_F(Lifecycle, missing_data_reopens_the_task_unpaid) {
+    const auto id = reach(TaskState::custody, truth);
+    for (const auto& report : world.task(id).reports)
+        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, false}));
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.task(id).reason, "data_missing");
+    for (const auto& verifier : kVerifiers) {
+        EXPECT_EQ(world.bond(Role::verifier, verifier).bonded, Uint256(1'000'000));
+        EXPECT_TRUE(world.bond(Role::verifier, verifier).locked.is_zero());
+    }
+}
+
+TEST_F(Lifecycle, silent_verifiers_are_replaced_once) {
+    const auto id = reach(TaskState::custody, truth);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::proved);
+    EXPECT_EQ(world.task(id).slashes.size(), 2U);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::custody);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::expired);
+    EXPECT_EQ(world.task(id).reason, "verifiers_silent");
+    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
+}
+
+TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf_and_passes_are_slashed) {
+    const auto id = reach(TaskState::challenge, wrong);
+    const auto dispute = challenge(id, kWhistleblower, 0, truth.root,
+                                   core::encode(core::HistoryChallenge{core::history_path(truth.roots, 0)}));
+    EXPECT_EQ(world.task(id).state, TaskState::disputed);
+    const auto before = balance(world.overlay, kWhistleblower);
+    const auto task = world.task(id);
+    play_out(dispute, party_of(task, wrong), party_of(task, truth));
+    const auto closed = world.dispute(dispute);
+    EXPECT_EQ(closed.winner, types::DisputeWinner::rival);
+    EXPECT_EQ(closed.reason, "leaf");
+    EXPECT_TRUE(closed.leaf_executed);
+    EXPECT_EQ(closed.leaf_op, static_cast<std::uint32_t>(tensor::Op::elementwise));
+    EXPECT_GT(closed.rounds, 4U);
+    EXPECT_GT(closed.bytes, 4096U);
+    const auto after = world.task(id);
+    EXPECT_EQ(after.state, TaskState::open);
+    EXPECT_EQ(after.round, 1U);
+    ASSERT_EQ(after.slashes.size(), 3U);
+    EXPECT_EQ(after.slashes[0].address, kSolver);
+    EXPECT_EQ(after.slashes[0].amount, Uint256(10'000));
+    EXPECT_EQ(after.slashes[1].reason, "passed_wrong_result");
+    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(90'000));
+    EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
+    const Uint256 cost = Uint256(3) * Uint256(kSteps) * Uint256(task.work_units);
+    for (const auto& payment : after.payments)
+        EXPECT_TRUE(payment.reason != "bounty" || payment.amount == cost * Uint256(3) / Uint256(2));
+    EXPECT_LT(balance(world.overlay, kWhistleblower), before);  // gas; the bounty is small here
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3})), "bid.barred");
+}
+
+TEST_F(Lifecycle, false_accuser_loses_its_stake_and_the_task_settles) {
+    const auto id = reach(TaskState::challenge, truth);
+    const auto dispute = challenge(id, kWhistleblower, 0, wrong.root,
+                                   core::encode(core::HistoryChallenge{core::history_path(wrong.roots, 0)}));
+    play_out(dispute, party_of(world.task(id), truth), party_of(world.task(id), wrong));
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::defender);
+    EXPECT_EQ(world.task(id).slashes.at(0).reason, "false_accusation");
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, Uint256(99'000));
+    EXPECT_EQ(world.task(id).state, TaskState::challenge);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+}
+
+TEST_F(Lifecycle, failing_report_defends_itself_against_the_solver) {
+    const auto id = reach(TaskState::committing, wrong);
+    const auto task = world.task(id);
+    std::vector<ReportData> reports;
+    for (const auto& report : task.reports) {
+        reports.push_back(make_report(task, report.verifier, truth, false, truth.root, 2));
+        expect_ok(world.one(report.verifier, NativeKind::verify_commit,
+                            types::VerifyCommitPayload{id, reports.back().sealed.commitment}));
+    }
+    auto reveal = core::make_reveal(reports[0].sealed, id, reports[0].sealed.true_index);
+    reveal.initial_path = core::history_path(wrong.roots, 0);
+    EXPECT_EQ(name(world.one(task.reports[0].verifier, NativeKind::verify_reveal, reveal)), "verify.bad_initial_path");
+    for (std::size_t i = 0; i < 2; ++i) {
+        reveal = core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index);
+        reveal.initial_path = core::history_path(truth.roots, 0);
+        expect_ok(world.one(task.reports[i].verifier, NativeKind::verify_reveal, reveal));
+    }
+    ASSERT_EQ(world.task(id).state, TaskState::disputed);
+    ASSERT_EQ(world.task(id).open_disputes, 2U);
+    const auto first = world.task(id).disputes[0];
+    EXPECT_EQ(name(world.one(kSecond, NativeKind::dispute_concede, types::DisputeConcedePayload{first})),
+              "dispute.not_a_party");
+    expect_ok(world.one(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{first}));
+    EXPECT_EQ(world.dispute(first).reason, "conceded");
+    EXPECT_EQ(world.dispute(world.task(id).disputes[1]).reason, "moot");
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    std::size_t fees = 0;
+    for (const auto& payment : world.task(id).payments) fees += payment.reason == "verifier_fee" ? 1 : 0;
+    EXPECT_EQ(fees, 1U);  // the other honest report, out of the slash
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{first})),
+              "dispute.closed");
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{77})),
+              "dispute.unknown");
+}
+
+TEST_F(Lifecycle, silent_party_loses_by_the_clock_through_task_ticks) {
+    const auto id = reach(TaskState::challenge, wrong);
+    const auto dispute = challenge(id, kWhistleblower, 0, truth.root,
+                                   core::encode(core::HistoryChallenge{core::history_path(truth.roots, 0)}));
+    EXPECT_EQ(name(world.tick(id)), "tick.too_early");
+    EXPECT_EQ(name(world.one(kSecond, NativeKind::tick, types::TickPayload{types::TickObject::dispute, dispute})),
+              "tick.too_early");
+    core::DisputeStrategy rival(party_of(world.task(id), truth));
+    const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
+    const auto move = rival.next_move(game, core::Side::rival);
+    ASSERT_TRUE(move);
+    const auto split = types::encode_record(std::get<core::SplitMove>(*move));
+    expect_ok(world.one(kWhistleblower, NativeKind::dispute_split, types::DisputeSplitPayload{dispute, split}));
+    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::dispute_split, types::DisputeSplitPayload{dispute, split})),
+              "dispute.already_posted");
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::dispute_prove_leaf, types::DisputeProveLeafPayload{dispute, {}})),
+              "rlp.truncated");
+    EXPECT_EQ(world.task(id).deadline, world.dispute(dispute).deadline);
+    tick_when_due(id);
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
+    EXPECT_EQ(world.dispute(dispute).reason, "clock");
+    // Silence of the solver proves nothing against those who passed it.
+    EXPECT_EQ(world.task(id).slashes.size(), 1U);
+}
+
+TEST_F(Lifecycle, wrong_probe_costs_the_verifier_and_the_others_settle) {
+    const auto id = reach(TaskState::committing, truth);
+    const auto task = world.task(id);
+    std::vector<ReportData> reports;
+    for (std::size_t i = 0; i < 2; ++i) {
+        reports.push_back(make_report(task, task.reports[i].verifier, truth, true, {}, i, i == 0 ? 4 : 0));
+        expect_ok(world.one(task.reports[i].verifier, NativeKind::verify_commit,
+                            types::VerifyCommitPayload{id, reports[i].sealed.commitment}));
+    }
+    for (std::size_t i = 0; i < 2; ++i)
+        expect_ok(world.one(task.reports[i].verifier, NativeKind::verify_reveal,
+                            core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index)));
+    ASSERT_EQ(world.task(id).state, TaskState::challenge);
+
+    const auto& probe = reports[0].probes[0];
+    const auto& leaves = core::opened_leaves(reports[0].sealed, reports[0].sealed.true_index);
+    core::ProbeChallenge opening;
+    opening.segment = probe.segment;
+    opening.probe = probe.probe;
+    opening.tile_hash = leaves[1];
+    opening.path = crypto::merkle_path(leaves, 1);
+    opening.node = tiny().prover->node(probe.node);
+    const auto honest = make_report(task, task.reports[0].verifier, truth, true, {}, 0);
+    const Hash32 true_hash = core::opened_leaves(honest.sealed, honest.sealed.true_index)[1];
+    const auto dispute = challenge(id, kWhistleblower, 1, true_hash, core::encode(opening));
+    ASSERT_NE(dispute, 0U);
+    play_out(dispute, party_of(task, truth, probe.step, probe.node, 4), party_of(task, truth));
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
+    EXPECT_EQ(world.task(id).slashes.at(0).address, task.reports[0].verifier);
+    EXPECT_EQ(world.task(id).slashes.at(0).reason, "wrong_probe");
+    EXPECT_EQ(world.task(id).state, TaskState::challenge);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    for (const auto& payment : world.task(id).payments) EXPECT_NE(payment.to, task.reports[0].verifier);
+}
+
+TEST_F(Lifecycle, challenges_are_committed_first_and_cost_more_each_time) {
+    const auto id = reach(TaskState::challenge, truth);
+    const Hash32 salt = crypto::sha256(as_bytes("salt"));
+    const auto commitment = core::challenge_commitment(kWhistleblower, wrong.root, salt);
+    types::ChallengeRevealPayload reveal{id, 0, wrong.root, salt,
+                                         core::encode(core::HistoryChallenge{core::history_path(wrong.roots, 0)})};
+    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, reveal)), "challenge.not_committed");
+    EXPECT_EQ(name(world.one(kSecond, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment})),
+              "bond.insufficient");
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment})),
+              "challenge.own_claim");
+    world.begin();
+    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment}));
+    EXPECT_EQ(name(world.send(kWhistleblower, NativeKind::challenge_reveal, reveal)), "challenge.too_early");
+    EXPECT_EQ(
+        name(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment})),
+        "challenge.already_committed");
+    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    ASSERT_TRUE(world.finish());
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).locked, Uint256(3'000));  // 1 + 2 times 100 γ
+    auto bad = reveal;
+    bad.opening = core::encode(core::HistoryChallenge{core::history_path(truth.roots, 1)});
+    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, bad)), "challenge.bad_initial_path");
+    bad = reveal;
+    bad.target = 9;
+    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, bad)), "challenge.no_such_report");
+    // Neither is revealed: the task settles, a part of both stakes is lost.
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, Uint256(99'700));
+    EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
+    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, reveal)), "task.wrong_state");
+}
+
+TEST_F(Lifecycle, late_challenge_commitment_holds_the_settlement) {
+    const auto id = reach(TaskState::challenge, truth);
+    const auto until = world.task(id).challenge_until;
+    world.skip_to(until - 1);
+    expect_ok(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    EXPECT_EQ(world.task(id).deadline, world.height + world.params.market.min_deadline_blocks);
+    EXPECT_EQ(
+        name(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, wrong.root})),
+        "challenge.window_closed");
+}
+
+TEST_F(Lifecycle, bonds_unbond_and_withdraw_by_abi_calls) {
+    world.begin();
+    expect_ok(world.call(kSolver, NativeKind::bond, types::BondPayload{Role::relay, 500}));
+    ASSERT_EQ(world.last_receipt().logs.size(), 1U);
+    EXPECT_EQ(world.last_receipt().logs[0].address, params::reserved_address(NativeKind::bond));
+    EXPECT_EQ(world.last_receipt().logs[0].topics[0],
+              types::abi::signature_hash("BondChanged(address,uint8,uint256,uint256)"));
+    expect_ok(world.call(kSolver, NativeKind::unbond, types::UnbondPayload{Role::relay, 200}));
+    EXPECT_EQ(name(world.call(kSolver, NativeKind::unbond, types::UnbondPayload{Role::relay, 301})),
+              "bond.insufficient");
+    EXPECT_FALSE(world.last_receipt().success);
+    EXPECT_EQ(world.last_receipt().failure.substr(0, 17), "bond.insufficient");
+    EXPECT_EQ(name(world.call(kSolver, NativeKind::withdraw, types::WithdrawPayload{Role::relay})),
+              "bond.nothing_to_withdraw");
+    EXPECT_EQ(name(world.call(kSolver, NativeKind::bond, types::BondPayload{static_cast<Role>(9), 1})),
+              "bond.unknown_role");
+    EXPECT_EQ(name(world.call(kSolver, NativeKind::bond, types::BondPayload{Role::relay, 0})), "bond.zero_amount");
+    ASSERT_TRUE(world.finish());
+    world.skip(world.params.market.unbonding_blocks);
+    expect_ok(world.one(kSolver, NativeKind::withdraw, types::WithdrawPayload{Role::relay}));
+    EXPECT_EQ(world.bond(Role::relay, kSolver).bonded, Uint256(300));
+    EXPECT_TRUE(world.bond(Role::relay, kSolver).unbonding.empty());
+}
+
+TEST_F(Lifecycle, call_and_native_transaction_do_the_same) {
+    bond_everybody();
+    const auto id = submit();
+    world.begin();
+    expect_ok(world.call(kSubmitter, NativeKind::task_submit, tiny_spec(kSteps, kInterval)));
+    ASSERT_TRUE(world.finish());
+    auto first = world.task(id);
+    auto second = world.task(id + 1);
+    second.id = first.id;
+    second.since = first.since;
+    second.deadline = first.deadline;
+    EXPECT_EQ(types::encode_record(first), types::encode_record(second));
+}
+
+TEST_F(Lifecycle, reserved_addresses_refuse_malformed_calls) {
+    world.begin();
+    auto tx =
+        world.call_transaction(kSolver, NativeKind::bond, types::encode_record(types::BondPayload{Role::solver, 5}));
+    tx.value = 1;
+    EXPECT_EQ(name(world.send_transaction(kSolver, tx)), "native.value_not_zero");
+    tx = world.call_transaction(kSolver, NativeKind::bond, types::encode_record(types::BondPayload{Role::solver, 5}));
+    tx.data[0] ^= 1;
+    EXPECT_EQ(name(world.send_transaction(kSolver, tx)), "abi.unknown_function");
+    tx = world.call_transaction(kSolver, NativeKind::bond, types::encode_record(types::BondPayload{Role::solver, 5}));
+    tx.data.pop_back();
+    EXPECT_EQ(name(world.send_transaction(kSolver, tx)), "abi.truncated");
+    tx = world.call_transaction(kSolver, NativeKind::bond, types::encode_record(types::BondPayload{Role::solver, 5}));
+    tx.gas_limit = 30'000;
+    EXPECT_EQ(name(world.send_transaction(kSolver, tx)), "out of gas");
+    EXPECT_EQ(world.last_receipt().gas_used, 30'000U);
+    ASSERT_TRUE(world.finish());
+    EXPECT_TRUE(world.bond(Role::solver, kSolver).bonded.is_zero());
+}
+
+}  // namespace
+}  // namespace quern::chain::exec::test

@@ -1,0 +1,228 @@
+#include "market_world.h"
+
+#include <bit>
+
+namespace quern::chain::exec::test {
+namespace {
+
+tensor::Tensor scalar(tensor::DType dtype, std::uint32_t word) {
+    tensor::Tensor result;
+    result.dtype = dtype;
+    result.words = {word};
+    return result;
+}
+
+constexpr std::uint32_t kUpdateNode = 2;
+
+}  // namespace
+
+TinyProgram::TinyProgram() {
+    tensor::Node slot;
+    slot.op = tensor::Op::slot;
+    slot.attributes = {0};
+    tensor::Node step;
+    step.op = tensor::Op::full;
+    step.immediate = std::bit_cast<std::uint32_t>(1.5F);
+    tensor::Node sum;
+    sum.op = tensor::Op::elementwise;
+    sum.element = tensor::arith::ElementOp::add;
+    sum.inputs = {0, 1};
+    program.nodes = {slot, step, sum};
+    program.slots = {{"loss", tensor::DType::f32, {}, kUpdateNode, 0}};
+    program.header.slot_count = 1;
+    program.header.node_count = 3;
+    program.header.data_dtype = tensor::DType::i32;
+    program.header.loss_slot = 0;
+    program.header.work_units = tensor::work_units(program);
+    data = scalar(tensor::DType::i32, 7);
+    init = {scalar(tensor::DType::f32, 0)};
+    prover = std::make_unique<core::ProgramProver>(program);
+    if (!tensor::validate(program)) std::abort();
+}
+
+const TinyProgram& tiny() {
+    static const TinyProgram program;
+    return program;
+}
+
+History compute_history(std::uint64_t steps, std::uint64_t altered_step, std::uint32_t mask) {
+    History history;
+    history.altered_step = altered_step;
+    history.mask = mask;
+    tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
+    const auto seed = tensor::seed_tensor({});
+    history.states.push_back(tiny().init);
+    for (std::uint64_t step = 1; step <= steps; ++step) {
+        const auto outputs = executor.run_altered(history.states.back(), tiny().data, seed,
+                                                  [&](std::uint32_t node, tensor::Tensor& output) {
+                                                      if (step == altered_step && node == kUpdateNode)
+                                                          output.words[0] ^= mask;
+                                                  });
+        history.states.push_back({outputs[kUpdateNode]});
+    }
+    for (const auto& state : history.states) history.roots.push_back(tensor::state_root(state));
+    history.root = core::history_root(history.roots);
+    return history;
+}
+
+ReportData make_report(const types::Task& task, const types::Address& verifier, const History& history, bool pass,
+                       const Hash32& rival_root, std::uint64_t randomness, std::uint32_t tile_mask) {
+    ReportData report;
+    const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
+    const auto drawn = core::draw_segments(task.verify_beacon, verifier, segments, task.spec.samples);
+    report.probes =
+        core::draw_probes(task.verify_beacon, verifier, drawn, task.spec.interval, tiny().program.nodes.size());
+    std::vector<core::ProbeResult> results;
+    tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
+    for (const auto& probe : report.probes) {
+        const auto outputs =
+            executor.run_all(history.states[probe.step - 1], tiny().data, tensor::seed_tensor(task.seed_beacon));
+        core::ProbeResult result;
+        result.words = tensor::read_tile(outputs[probe.node], 0);
+        if (results.empty()) result.words[0] ^= tile_mask;
+        results.push_back(result);
+    }
+    const Hash32 r = crypto::sha256(Uint256(randomness).to_be32());
+    report.sealed = *core::seal_report(verifier, pass, rival_root, results, r);
+    return report;
+}
+
+core::DisputeParty party_of(const types::Task& task, const History& history, std::uint64_t probe_step,
+                            std::uint64_t probe_node, std::uint32_t probe_mask) {
+    core::DisputeParty party;
+    party.program = &tiny().program;
+    party.history = history.roots;
+    party.state_before = [&history](std::uint64_t step) -> Expected<tensor::State> { return history.states[step - 1]; };
+    party.data = &tiny().data;
+    party.seed = tensor::seed_tensor(task.seed_beacon);
+    party.alter = [altered = history.altered_step, mask = history.mask, probe_step, probe_node, probe_mask](
+                      std::uint64_t step, std::uint32_t node, tensor::Tensor& output) {
+        if (step == altered && node == kUpdateNode) output.words[0] ^= mask;
+        if (step == probe_step && node == probe_node) output.words[0] ^= probe_mask;
+    };
+    return party;
+}
+
+World::World() {
+    auto& market = params.market;
+    market.dispute_cost = 10;
+    market.storage_deposit = 77;
+    market.dispute_clock_blocks = 20;
+    market.unbonding_blocks = 5;
+    market.retention_blocks = 10;
+}
+
+void World::begin() {
+    ++height;
+    execution = std::make_unique<BlockExecution>(params, overlay, block_context(height));
+    execution->begin();
+}
+
+Result World::send(const types::Address& from, NativeKind kind, const Bytes& payload) {
+    return send_transaction(from, native(overlay.account_or_empty(from).nonce, kind, payload));
+}
+
+types::Transaction World::call_transaction(const types::Address& from, NativeKind kind, const Bytes& payload) const {
+    auto tx = transfer(overlay.account_or_empty(from).nonce, params::reserved_address(kind), 0);
+    tx.data = *types::abi::encode_call(kind, payload);
+    tx.gas_limit = 6'000'000;
+    return tx;
+}
+
+Result World::send_transaction(const types::Address& sender, const types::Transaction& tx) {
+    return execution->apply(from(sender, tx));
+}
+
+Status World::finish() { return execution->finish(); }
+
+void World::skip(std::uint64_t blocks) {
+    for (std::uint64_t i = 0; i < blocks; ++i) {
+        begin();
+        const auto status = finish();
+        EXPECT_TRUE(status) << status.error().to_string();
+    }
+}
+
+void World::skip_to(std::uint64_t next_height) {
+    while (height + 1 < next_height) skip(1);
+}
+
+Result World::tick(std::uint64_t task) {
+    return one(address(0x71c), NativeKind::tick, types::TickPayload{types::TickObject::task, task});
+}
+
+types::Task World::task(std::uint64_t id) const {
+    return *types::decode_record<types::Task>(
+        overlay.native(types::object_key(types::ObjectPrefix::task, id)).value_or(Bytes{}));
+}
+
+bool World::exists(std::uint64_t id) const {
+    return overlay.native(types::object_key(types::ObjectPrefix::task, id)).has_value();
+}
+
+types::Dispute World::dispute(std::uint64_t id) const {
+    return *types::decode_record<types::Dispute>(
+        overlay.native(types::object_key(types::ObjectPrefix::dispute, id)).value_or(Bytes{}));
+}
+
+types::RoleBond World::bond(Role role, const types::Address& of) const {
+    Bytes id{static_cast<std::uint8_t>(role)};
+    append(id, of);
+    const auto stored = overlay.native(types::object_key(types::ObjectPrefix::role_bond, id));
+    return stored ? *types::decode_record<types::RoleBond>(*stored) : types::RoleBond{};
+}
+
+types::Globals World::globals() const {
+    return *types::decode_record<types::Globals>(*overlay.native(types::object_key(types::ObjectPrefix::globals)));
+}
+
+void World::bond_role(const types::Address& of, Role role, const Uint256& amount) {
+    const auto result = one(of, NativeKind::bond, types::BondPayload{role, amount});
+    EXPECT_EQ(result.band, Band::ok) << result.to_string();
+}
+
+types::TaskSubmitPayload tiny_spec(std::uint64_t steps, std::uint64_t interval) {
+    types::TaskSubmitPayload spec;
+    spec.program_root = tiny().prover->root();
+    spec.program_header = tensor::encode(tiny().program.header);
+    spec.program_header_path = tiny().prover->header_path();
+    spec.init_root = tiny().init_root();
+    spec.data_root = tensor::tensor_root(tiny().data);
+    spec.program_content = crypto::sha256(as_bytes("program"));
+    spec.init_content = crypto::sha256(as_bytes("init"));
+    spec.data_content = crypto::sha256(as_bytes("data"));
+    spec.steps = steps;
+    spec.interval = interval;
+    spec.verifiers = 2;
+    spec.samples = 20;
+    spec.price_cap = 10;
+    spec.tax = 33;
+    spec.bid_blocks = spec.start_blocks = spec.heartbeat_blocks = 8;
+    spec.prove_blocks = spec.verify_blocks = spec.challenge_blocks = 8;
+    return spec;
+}
+
+types::TaskCheckpointPayload checkpoint_of(const types::Task& task, const History& history, std::uint64_t step) {
+    types::TaskCheckpointPayload payload;
+    payload.task = task.id;
+    payload.step = step;
+    payload.state_root = history.roots[step];
+    payload.content = crypto::sha256(as_bytes("checkpoint"));
+    payload.loss = history.loss(step);
+    return payload;  // one slot: the loss path is empty
+}
+
+types::TaskProvePayload proof_of(const types::Task& task, const History& history) {
+    const std::uint64_t steps = task.spec.steps;
+    types::TaskProvePayload payload;
+    payload.task = task.id;
+    payload.history_root = history.root;
+    payload.history_content = crypto::sha256(as_bytes("history"));
+    payload.initial_path = core::history_path(history.roots, 0);
+    payload.final_root = history.roots[steps];
+    payload.final_path = core::history_path(history.roots, steps);
+    payload.loss = history.loss(steps);
+    return payload;
+}
+
+}  // namespace quern::chain::exec::test

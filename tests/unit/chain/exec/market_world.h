@@ -1,0 +1,106 @@
+// A small chain for market tests: one overlay, blocks through BlockExecution with all invariants checked from genesis,
+// and a step program of three nodes with one slot (which is the loss), so that real histories, reports and dispute
+// games cost microseconds.
+#pragma once
+
+#include "compute/core/claims.h"
+#include "compute/core/dispute_strategy.h"
+#include "compute/core/history.h"
+#include "compute/core/program_opening.h"
+#include "compute/core/task_spec.h"
+#include "support.h"
+
+namespace quern::chain::exec::test {
+
+namespace core = compute::core;
+namespace tensor = vm::tensor;
+using types::NativeKind;
+using types::Role;
+using types::TaskState;
+
+// loss := loss + 1.5 in each step.
+struct TinyProgram {
+    TinyProgram();
+    tensor::Program program;
+    tensor::Tensor data;
+    tensor::State init;
+    std::unique_ptr<core::ProgramProver> prover;
+    [[nodiscard]] Hash32 init_root() const { return tensor::state_root(init); }
+};
+const TinyProgram& tiny();
+
+// What somebody computed: the truth, or with one step altered from which it goes on consistently.
+struct History {
+    std::uint64_t altered_step = 0;     // 0: the truth
+    std::uint32_t mask = 0;             // flipped bits of the altered output
+    std::vector<tensor::State> states;  // S_0 … S_N
+    std::vector<Hash32> roots;
+    Hash32 root;
+    [[nodiscard]] std::uint32_t loss(std::uint64_t step) const { return states[step][0].words[0]; }
+};
+[[nodiscard]] History compute_history(std::uint64_t steps, std::uint64_t altered_step = 0, std::uint32_t mask = 0);
+// Probe results of a report over this history; with `tile_mask` wrong in the first probe.
+struct ReportData {
+    core::SealedReport sealed;
+    std::vector<core::Probe> probes;
+};
+[[nodiscard]] ReportData make_report(const types::Task& task, const types::Address& verifier, const History& history,
+                                     bool pass, const Hash32& rival_root, std::uint64_t randomness,
+                                     std::uint32_t tile_mask = 0);
+// A party of a dispute that stands for `history`; in a probe game `probe_step` may be altered by `probe_mask`.
+[[nodiscard]] core::DisputeParty party_of(const types::Task& task, const History& history, std::uint64_t probe_step = 0,
+                                          std::uint64_t probe_node = 0, std::uint32_t probe_mask = 0);
+
+struct World {
+    World();
+
+    void begin();  // the next block
+    Result send(const types::Address& from, NativeKind kind, const Bytes& payload);
+    template <types::Record T>
+    Result send(const types::Address& from, NativeKind kind, const T& payload) {
+        return send(from, kind, types::encode_record(payload));
+    }
+    // The same through the reserved address.
+    template <types::Record T>
+    Result call(const types::Address& from, NativeKind kind, const T& payload) {
+        return send_transaction(from, call_transaction(from, kind, types::encode_record(payload)));
+    }
+    types::Transaction call_transaction(const types::Address& from, NativeKind kind, const Bytes& payload) const;
+    Result send_transaction(const types::Address& from, const types::Transaction& tx);
+    [[nodiscard]] Status finish();
+
+    // One transaction in a block of its own; the test fails when an invariant breaks.
+    template <types::Record T>
+    Result one(const types::Address& from, NativeKind kind, const T& payload) {
+        begin();
+        auto result = send(from, kind, payload);
+        const auto status = finish();
+        EXPECT_TRUE(status) << status.error().to_string();
+        return result;
+    }
+    void skip(std::uint64_t blocks);
+    void skip_to(std::uint64_t next_height);  // so that the next block has this height
+    Result tick(std::uint64_t task);
+
+    [[nodiscard]] types::Task task(std::uint64_t id) const;
+    [[nodiscard]] bool exists(std::uint64_t id) const;
+    [[nodiscard]] types::Dispute dispute(std::uint64_t id) const;
+    [[nodiscard]] types::RoleBond bond(Role role, const types::Address& of) const;
+    [[nodiscard]] types::Globals globals() const;
+    [[nodiscard]] const types::Receipt& last_receipt() const { return execution->receipts().back(); }
+
+    void bond_role(const types::Address& of, Role role, const Uint256& amount);
+
+    EmptyState empty;
+    state::Overlay overlay{empty};
+    params::ChainParams params;
+    std::uint64_t height = 0;
+    std::unique_ptr<BlockExecution> execution;
+};
+
+[[nodiscard]] types::TaskSubmitPayload tiny_spec(std::uint64_t steps, std::uint64_t interval);
+[[nodiscard]] types::TaskCheckpointPayload checkpoint_of(const types::Task& task, const History& history,
+                                                         std::uint64_t step);
+[[nodiscard]] types::TaskProvePayload proof_of(const types::Task& task, const History& history);
+
+}  // namespace quern::chain::exec::test
