@@ -1,0 +1,271 @@
+// The dispute game fed with outside bytes: stored games, moves at every position of real games, challenges, histories.
+#include "chain/types/fields.h"
+#include "compute/core/claims.h"
+#include "compute/core/history.h"
+#include "fuzz/samples.h"
+#include "fuzz/target.h"
+#include "support/training_game.h"
+
+namespace quern::fuzz {
+namespace {
+
+using namespace compute::core;
+using vm::tensor::Op;
+
+constexpr std::uint64_t kSteps = 3;
+constexpr std::uint64_t kHeight = 100;
+constexpr std::uint64_t kBudget = 30;
+
+// One lie, from both sides of the table.
+struct Dispute {
+    test::Training liar;
+    test::Alter alter;
+    Side lying_side = Side::defender;
+    std::vector<test::PlayedMove> moves;
+};
+
+struct Position {
+    const Dispute* dispute = nullptr;
+    std::size_t move = 0;  // the game before this one
+    [[nodiscard]] const test::PlayedMove& played() const { return dispute->moves[move]; }
+};
+
+class Disputes {
+public:
+    Disputes() : honest_(test::train(test::small_architecture(), kSteps)) {
+        const auto& program = honest_.program();
+        // A matmul, a reduction and a scatter of the second step, and an input slot: each ends in another kind of leaf.
+        for (const Op op : {Op::matmul, Op::sum_rows, Op::scatter_add_rows, Op::slot}) {
+            for (std::uint32_t node = 0; node < program.nodes.size(); ++node) {
+                if (program.nodes[node].op != op) continue;
+                const test::Alter alter = [=](std::uint64_t step, std::uint32_t at, vm::tensor::Tensor& output) {
+                    if (step == 2 && at == node) output.words[output.words.size() / 2] ^= 0x00400000;
+                };
+                auto liar = test::train_altered(honest_, alter, 2);
+                if (liar.history_root() == honest_.history_root()) continue;  // nothing that lasts depends on it
+                const Side side = disputes_.size() % 2 == 0 ? Side::defender : Side::rival;
+                disputes_.push_back({std::move(liar), alter, side, {}});
+                break;
+            }
+        }
+        for (Dispute& dispute : disputes_) play_through(dispute);
+    }
+
+    [[nodiscard]] const test::Training& honest() const { return honest_; }
+    [[nodiscard]] const std::vector<Position>& positions() const { return positions_; }
+    [[nodiscard]] Game final_game() const { return final_; }
+
+private:
+    void play_through(Dispute& dispute) {
+        const bool defends = dispute.lying_side == Side::defender;
+        auto game = open_history_game(honest_.context(), (defends ? dispute.liar : honest_).history_root(),
+                                      (defends ? honest_ : dispute.liar).history_root(), kBudget, kHeight);
+        QUERN_ACCEPTED(game);
+        auto liar = test::player_of(dispute.liar, dispute.alter);
+        auto honest = test::player_of(honest_, {});
+        dispute.moves = test::play(*game, defends ? liar : honest, defends ? honest : liar, kHeight);
+        QUERN_PROPERTY(game->verdict == (defends ? Verdict::rival_wins : Verdict::defender_wins));
+        for (std::size_t i = 0; i < dispute.moves.size(); ++i) positions_.push_back({&dispute, i});
+        final_ = std::move(*game);
+    }
+
+    test::Training honest_;
+    std::vector<Dispute> disputes_;
+    std::vector<Position> positions_;
+    Game final_;
+};
+
+const Disputes& disputes() {
+    static const Disputes instance;
+    return instance;
+}
+
+// Bytes that cannot be mutated into the next position by accident keep the targets apart: two bytes of position.
+const Position& position_at(BytesView input) {
+    const auto& positions = disputes().positions();
+    return positions[static_cast<std::size_t>(input[0] << 8 | input[1]) % positions.size()];
+}
+
+Bytes with_position(std::size_t position, Side side, BytesView rest) {
+    Bytes bytes{static_cast<std::uint8_t>(position >> 8), static_cast<std::uint8_t>(position),
+                static_cast<std::uint8_t>(side)};
+    append(bytes, rest);
+    return bytes;
+}
+
+void check_sound(const Game& game) {
+    QUERN_ACCEPTED(check_game(game));
+    const Bytes encoded = chain::types::encode_record(game);
+    const auto again = chain::types::decode_record<Game>(encoded);
+    QUERN_ACCEPTED(again);
+    QUERN_PROPERTY(chain::types::encode_record(*again) == encoded);
+}
+
+// The liar made a move of its own: the honest side still must not lose, whatever the liar does next.
+void check_honest_side_wins(Game game, const Position& position) {
+    const Dispute& dispute = *position.dispute;
+    auto honest = test::player_of(disputes().honest(), {});
+    auto liar = test::player_of(dispute.liar, dispute.alter);
+    const bool defends = dispute.lying_side == Side::defender;
+    (void)test::play(game, defends ? liar : honest, defends ? honest : liar, kHeight + 5);
+    QUERN_PROPERTY(game.verdict == (defends ? Verdict::rival_wins : Verdict::defender_wins));
+}
+
+// Applies something to the game of a position; true when it was taken.
+template <class Apply>
+bool try_move(BytesView input, Apply&& apply) {
+    const Position& position = position_at(input);
+    const Side side = (input[2] & 1) == 0 ? Side::defender : Side::rival;
+    Game game = position.played().before;
+    const Bytes before = chain::types::encode_record(game);
+    if (!apply(game, side)) {
+        QUERN_PROPERTY(chain::types::encode_record(game) == before);
+        return false;
+    }
+    check_sound(game);
+    if (side == position.dispute->lying_side) check_honest_side_wins(std::move(game), position);
+    return true;
+}
+
+// Input: position (2), side (1), the move's RLP.
+bool run_split(BytesView input) {
+    if (input.size() < 3) return false;
+    const auto move = decode_split_move(input.subspan(3));
+    if (!move) return false;
+    QUERN_PROPERTY(equal(chain::types::encode_record(*move), input.subspan(3)));
+    return try_move(input,
+                    [&](Game& game, Side side) { return apply_split(game, side, *move, kHeight + 5).has_value(); });
+}
+bool run_leaf(BytesView input) {
+    if (input.size() < 3) return false;
+    const auto witness = decode_leaf_witness(input.subspan(3));
+    if (!witness) return false;
+    QUERN_PROPERTY(equal(chain::types::encode_record(*witness), input.subspan(3)));
+    return try_move(input,
+                    [&](Game& game, Side side) { return apply_leaf(game, side, *witness, kHeight + 5).has_value(); });
+}
+
+// Real moves of one phase each; a whole accumulator tile or operand makes 4 KiB, which is what the seeds cost.
+template <class MoveType>
+std::vector<Seed> seeds_of_moves() {
+    std::vector<Seed> seeds;
+    const auto& positions = disputes().positions();
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+        const auto& played = positions[i].played();
+        if (positions[i].dispute != positions[0].dispute && played.before.phase != Phase::leaf &&
+            played.before.phase != Phase::tile)
+            continue;
+        if (!std::holds_alternative<MoveType>(played.move)) continue;
+        seeds.push_back({std::string(to_string(played.before.phase)) + "_" + std::to_string(i),
+                         with_position(i, played.side, test::move_bytes(played.move))});
+    }
+    return seeds;
+}
+
+// Games as the chain stores them. Any that decodes may be handed to every function.
+bool run_game(BytesView input) {
+    const auto decoded = chain::types::decode_record<Game>(input);
+    if (!decoded) return false;
+    QUERN_PROPERTY(equal(chain::types::encode_record(*decoded), input));
+    const bool sound = check_game(*decoded).has_value();
+    for (const Side side : {Side::defender, Side::rival}) (void)owes_move(*decoded, side);
+    (void)next_deadline(*decoded);
+    (void)disputed_node(*decoded);
+    Game charged = *decoded;
+    charge_clocks(charged, kHeight + 3);
+    Game twice = charged;
+    charge_clocks(twice, kHeight + 3);
+    QUERN_PROPERTY(chain::types::encode_record(twice) == chain::types::encode_record(charged));
+    for (const Position& position : disputes().positions()) {
+        const auto& played = position.played();
+        if (played.before.phase != decoded->phase) continue;
+        Game game = *decoded;
+        if (test::apply_move(game, played.side, played.move, kHeight + 5)) QUERN_ACCEPTED(check_game(game));
+    }
+    return sound;
+}
+std::vector<Seed> seeds_game() {
+    std::vector<Seed> seeds;
+    const auto& positions = disputes().positions();
+    std::vector<bool> seen(8);
+    for (const Position& position : positions) {
+        const Game& game = position.played().before;
+        const auto phase = static_cast<std::size_t>(game.phase);
+        if (seen[phase]) continue;
+        seen[phase] = true;
+        seeds.push_back({to_string(game.phase), chain::types::encode_record(game)});
+    }
+    seeds.push_back({"decided", chain::types::encode_record(disputes().final_game())});
+    return seeds;
+}
+
+bool run_challenge(BytesView input) {
+    bool taken = false;
+    const auto& context = disputes().honest().context();
+    if (const auto challenge = decode_history_challenge(input)) {
+        taken = true;
+        QUERN_PROPERTY(equal(encode(*challenge), input));
+        (void)check_history_challenge(*challenge, Hash32{{1}}, Hash32{{2}}, Hash32{{3}}, kSteps);
+    }
+    if (const auto challenge = decode_probe_challenge(input)) {
+        taken = true;
+        QUERN_PROPERTY(equal(encode(*challenge), input));
+        ReportContext report;
+        report.program_root = context.program_root;
+        report.header = disputes().honest().program().header;
+        report.result_root = Hash32{{4}};
+        report.steps = kSteps;
+        report.interval = 1;
+        report.samples = 2;
+        QUERN_PROPERTY(!check_probe_challenge(*challenge, Hash32{{1}}, report));  // nothing leads to that result root
+    }
+    return taken;
+}
+std::vector<Seed> seeds_challenge() {
+    HistoryChallenge history;
+    history.initial_path = history_path(disputes().honest().roots, 0);
+    ProbeChallenge probe;
+    probe.segment = 1;
+    probe.probe = 1;
+    probe.tile_hash = Hash32{{9}};
+    probe.path = {Hash32{{1}}, Hash32{{2}}};
+    const auto& program = disputes().honest().program();
+    const auto leaves = vm::tensor::program_leaves(program);
+    probe.node = {5, vm::tensor::encode(program.nodes[5]),
+                  crypto::merkle_path(leaves, vm::tensor::node_leaf_index(program.header, 5))};
+    return {{"history", encode(history)}, {"probe", encode(probe)}};
+}
+
+bool run_history_manifest(BytesView input) {
+    const auto manifest = decode_manifest(input);
+    if (!manifest) return false;
+    QUERN_PROPERTY(equal(encode(*manifest), input));
+    QUERN_ACCEPTED(check_manifest(*manifest));
+    const Hash32 root = history_root(manifest->state_roots);
+    for (const std::uint64_t index : {std::uint64_t{0}, manifest->steps()})
+        QUERN_ACCEPTED(check_history_leaf(root, manifest->state_roots[index], index, manifest->steps(),
+                                          history_path(manifest->state_roots, index)));
+    return true;
+}
+std::vector<Seed> seeds_history_manifest() {
+    HistoryManifest manifest;
+    manifest.interval = 3;
+    manifest.state_roots = disputes().honest().roots;
+    manifest.checkpoint_contents = {Hash32{{1}}, Hash32{{2}}};
+    return {{"three_steps", encode(manifest)}};
+}
+
+}  // namespace
+
+std::span<const Target> game_targets() {
+    static constexpr Target kTargets[] = {
+        {"dispute_split", run_split, seeds_of_moves<SplitMove>, 12'000},
+        {"dispute_leaf", run_leaf, seeds_of_moves<LeafWitness>, 20'000},
+        {"dispute_game", run_game, seeds_game, 12'000},
+        {"challenge", run_challenge, seeds_challenge, 2'000},
+        {"history_manifest", run_history_manifest, seeds_history_manifest, 2'000},
+    };
+    return kTargets;
+}
+
+}  // namespace quern::fuzz

@@ -1,0 +1,204 @@
+// Step programs, and the files that states, models and data sets come in.
+#include "compute/program/safetensors.h"
+#include "compute/program/state_file.h"
+#include "compute/program/text_dataset.h"
+#include "fuzz/target.h"
+#include "support/training_game.h"
+#include "vm/tensor/executor.h"
+
+namespace quern::fuzz {
+namespace {
+
+namespace program = compute::program;
+namespace tensor = vm::tensor;
+
+const test::Training& sample_training() {
+    static const test::Training training = test::train(test::small_architecture(), 1);
+    return training;
+}
+
+// --- Programs --------------------------------------------------------------------------------------------------------
+// A few nodes of different kinds: quick to execute.
+tensor::Program tiny_program() {
+    program::Builder b(tensor::DType::i32, program::vector_shape(4));
+    const auto weight = b.slot("model.w", tensor::DType::f32, program::matrix_shape(3, 5), {}, tensor::kSlotParameter);
+    const auto loss = b.slot("loss", tensor::DType::f32, program::scalar_shape(), {});
+    const auto rows = b.gather_rows(weight, b.data());
+    const auto product = b.matmul(rows, weight, false, true);
+    const auto sum = b.sum_last(b.sum_rows(b.tanh(product)));
+    b.update(weight, b.mul(weight, b.constant(0.5F)));
+    b.update(loss, sum);
+    b.set_loss_slot(loss);
+    auto built = b.finish();
+    QUERN_ACCEPTED(built);
+    return std::move(built->program);
+}
+
+// Runs what is small: a validated program must run without reading or writing outside its tensors.
+void execute(const tensor::Program& program) {
+    std::uint64_t elements = program.header.data_shape.elements();
+    for (const auto& node : program.nodes) elements += node.shape.elements();
+    for (const auto& slot : program.slots) elements += slot.shape.elements();
+    if (elements > 5'000 || program.header.work_units > 1'000'000) return;
+    const tensor::Tensor data{program.header.data_dtype, program.header.data_shape,
+                              std::vector<std::uint32_t>(program.header.data_shape.elements(), 2)};
+    tensor::State state;
+    for (const auto& slot : program.slots)
+        state.push_back({slot.dtype, slot.shape, std::vector<std::uint32_t>(slot.shape.elements(), 0x3f000000)});
+    QUERN_ACCEPTED(tensor::check_state(program, state));
+    const tensor::Tensor seed = tensor::seed_tensor(Hash32{{1, 2, 3}});
+    tensor::State scalar = state;
+    tensor::Executor(program, tensor::arith::Backend::scalar, nullptr).step(scalar, data, seed);
+    QUERN_ACCEPTED(tensor::check_state(program, scalar));
+    tensor::State best = state;
+    tensor::Executor(program, tensor::arith::best_backend(), nullptr).step(best, data, seed);
+    QUERN_PROPERTY(best == scalar);
+    const auto outputs = tensor::Executor(program, tensor::arith::Backend::scalar, nullptr).run_all(state, data, seed);
+    for (std::size_t i = 0; i < program.slots.size(); ++i)
+        QUERN_PROPERTY(outputs[program.slots[i].update_node] == scalar[i]);
+}
+
+bool run_program(BytesView input) {
+    const auto decoded = tensor::decode_program(input);
+    if (!decoded) return false;
+    QUERN_PROPERTY(equal(tensor::encode(*decoded), input));
+    QUERN_ACCEPTED(tensor::validate(*decoded));
+    QUERN_PROPERTY(tensor::work_units(*decoded) == decoded->header.work_units);
+    QUERN_PROPERTY(tensor::program_leaves(*decoded).size() == tensor::program_leaf_count(decoded->header));
+    execute(*decoded);
+    return true;
+}
+
+std::vector<Seed> seeds_program() {
+    return {{"tiny", tensor::encode(tiny_program())}, {"transformer", tensor::encode(sample_training().program())}};
+}
+
+// Header, slots and nodes on their own, as openings bring them to the chain.
+bool run_program_part(BytesView input) {
+    bool taken = false;
+    if (const auto header = tensor::decode_header(input)) {
+        taken = true;
+        QUERN_PROPERTY(equal(tensor::encode(*header), input));
+        QUERN_ACCEPTED(tensor::check_header(*header));
+    }
+    if (const auto slot = tensor::decode_slot(input)) {
+        taken = true;
+        QUERN_PROPERTY(equal(tensor::encode(*slot), input));
+        QUERN_ACCEPTED(tensor::check_slot(*slot));
+    }
+    if (const auto node = tensor::decode_node(input)) {
+        taken = true;
+        QUERN_PROPERTY(equal(tensor::encode(*node), input));
+        // The rules for operands are total whatever the operands are.
+        std::vector<tensor::OperandType> operands(node->inputs.size(), {node->dtype, node->shape});
+        const bool fits = tensor::check_operands(*node, operands).has_value();
+        if (fits) {
+            (void)tensor::node_work_units(*node, operands);
+            QUERN_PROPERTY(tensor::micro_step_count(*node, operands) > 0);
+        }
+    }
+    return taken;
+}
+
+std::vector<Seed> seeds_program_part() {
+    const tensor::Program& program = sample_training().program();
+    std::vector<Seed> seeds{{"header", tensor::encode(program.header)}, {"slot", tensor::encode(program.slots[0])}};
+    std::vector<bool> seen(256);
+    for (const auto& node : program.nodes) {
+        const auto op = static_cast<std::uint8_t>(node.op);
+        if (seen[op]) continue;
+        seen[op] = true;
+        seeds.push_back({"node_" + std::to_string(op), tensor::encode(node)});
+    }
+    return seeds;
+}
+
+// --- Files -----------------------------------------------------------------------------------------------------------
+bool run_safetensors(BytesView input) {
+    const auto file = program::read_safetensors(input);
+    if (!file) return false;
+    std::vector<program::TensorView> views;
+    for (const auto& entry : file->tensors) {
+        QUERN_PROPERTY(entry.tensor.words.size() == entry.tensor.shape.elements());
+        views.push_back({entry.name, &entry.tensor, false});
+    }
+    const auto written = program::write_safetensors(views, file->metadata);
+    QUERN_ACCEPTED(written);
+    const auto again = program::read_safetensors(*written);
+    QUERN_ACCEPTED(again);
+    QUERN_PROPERTY(again->tensors == file->tensors && again->metadata == file->metadata);
+    return true;
+}
+
+bool run_state_file(BytesView input) {
+    static const tensor::Program program = tiny_program();
+    const auto state = program::read_state(program, input);
+    (void)program::read_data_set(input);
+    if (!state) return false;
+    QUERN_ACCEPTED(tensor::check_state(program, *state));
+    const auto written = program::write_state(program, *state);
+    QUERN_ACCEPTED(written);
+    const auto again = program::read_state(program, *written);
+    QUERN_ACCEPTED(again);
+    QUERN_PROPERTY(*again == *state);
+    QUERN_ACCEPTED(program::export_model(program, *state));
+    return true;
+}
+
+bool run_text_dataset(BytesView input) {
+    const auto dataset = program::read_text_dataset(input);
+    if (!dataset) return false;
+    const auto written = program::write_text_dataset(*dataset);
+    QUERN_ACCEPTED(written);
+    const auto again = program::read_text_dataset(*written);
+    QUERN_ACCEPTED(again);
+    QUERN_PROPERTY(again->windows == dataset->windows && again->vocabulary == dataset->vocabulary);
+    return true;
+}
+
+tensor::State tiny_state(const tensor::Program& program) {
+    tensor::State state;
+    for (const auto& slot : program.slots)
+        state.push_back({slot.dtype, slot.shape, std::vector<std::uint32_t>(slot.shape.elements(), 0x3f800000)});
+    return state;
+}
+
+std::vector<Seed> seeds_state_file() {
+    const tensor::Program program = tiny_program();
+    const auto bytes = program::write_state(program, tiny_state(program));
+    QUERN_ACCEPTED(bytes);
+    return {{"state", *bytes}};
+}
+
+std::vector<Seed> seeds_text_dataset() {
+    const std::string_view texts[] = {"to be, or not to be", "that is the question"};
+    const auto dataset = program::build_text_dataset(texts, 4);
+    QUERN_ACCEPTED(dataset);
+    const auto bytes = program::write_text_dataset(*dataset);
+    QUERN_ACCEPTED(bytes);
+    return {{"text", *bytes}};
+}
+
+std::vector<Seed> seeds_safetensors() {
+    const tensor::Program program = tiny_program();
+    const auto model = program::export_model(program, tiny_state(program));
+    QUERN_ACCEPTED(model);
+    const auto empty = program::write_safetensors({}, {});
+    QUERN_ACCEPTED(empty);
+    return {seeds_state_file()[0], seeds_text_dataset()[0], {"model", *model}, {"empty", *empty}};
+}
+
+}  // namespace
+
+std::span<const Target> program_targets() {
+    static constexpr Target kTargets[] = {
+        {"program", run_program, seeds_program, 16384},
+        {"program_part", run_program_part, seeds_program_part, 512},
+        {"safetensors", run_safetensors, seeds_safetensors},
+        {"state_file", run_state_file, seeds_state_file},
+        {"text_dataset", run_text_dataset, seeds_text_dataset},
+    };
+    return kTargets;
+}
+
+}  // namespace quern::fuzz
