@@ -47,9 +47,13 @@ public:
         if (code != std::errc() || stop != end) return refuse("json.out_of_range");
         return add(Value(number));
     }
-    bool String(const char* text, rapidjson::SizeType length, bool) { return add(Value(std::string(text, length))); }
+    bool String(const char* text, rapidjson::SizeType length, bool) {
+        if (has_surrogate({text, length})) return refuse("json.bad_utf8");
+        return add(Value(std::string(text, length)));
+    }
     bool StartObject() { return open(true); }
     bool Key(const char* text, rapidjson::SizeType length, bool) {
+        if (has_surrogate({text, length})) return refuse("json.bad_utf8");
         open_.back().keys.emplace_back(text, length);
         return true;
     }
@@ -79,6 +83,13 @@ private:
         Array values;
     };
 
+    // RapidJSON takes the escape of a low surrogate alone ("\ude00") and makes three bytes of it that are no UTF-8;
+    // the text's own bytes it has validated.
+    static bool has_surrogate(std::string_view text) {
+        for (std::size_t at = text.find('\xed'); at != std::string_view::npos; at = text.find('\xed', at + 1))
+            if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0xa0) return true;
+        return false;
+    }
     bool refuse(std::string_view name) {
         error = name;
         return false;

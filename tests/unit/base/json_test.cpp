@@ -45,6 +45,9 @@ TEST(Json, refuses_what_is_not_strict_json) {
     EXPECT_EQ(error_of("\"\xff\""), "json.bad_utf8");
     EXPECT_EQ(error_of("\"\xc0\xaf\""), "json.bad_utf8");
     EXPECT_EQ(error_of("\"\xed\xa0\x80\""), "json.bad_utf8");
+    EXPECT_EQ(error_of(R"("\ude00")"), "json.bad_utf8");
+    EXPECT_EQ(error_of(R"({"\udfff":1})"), "json.bad_utf8");
+    EXPECT_EQ(error_of(R"("\ud83d")"), "json.syntax");
     EXPECT_EQ(error_of(R"({"a":1,"b":2,"a":3})"), "json.duplicate_key");
     EXPECT_EQ(error_of("18446744073709551616"), "json.out_of_range");
     EXPECT_EQ(error_of("-9223372036854775809"), "json.out_of_range");
