@@ -1,4 +1,6 @@
 // /content/<id>: downloads with ranges and streamed uploads, a piece in memory at a time.
+#include <limits>
+
 #include "base/log.h"
 #include "rpc/http_range.h"
 #include "rpc/http_session.h"
@@ -174,7 +176,7 @@ void HttpSession::begin_upload(const Hash32& id) {
             }
             if (!upload->status) return self->reply_error(upload->status.error(), true);
             upload->parser.emplace(std::move(*self->header_));
-            upload->parser->body_limit(boost::none);
+            upload->parser->body_limit(std::numeric_limits<std::uint64_t>::max());
             upload->piece.resize(kContentPiece);
             if (!self->expects_continue_) return self->read_piece(upload);
             self->send_continue([self, upload] { self->read_piece(upload); });

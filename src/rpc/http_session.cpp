@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/write.hpp>
+#include <limits>
 
 namespace quern::rpc {
 namespace {
@@ -48,7 +49,7 @@ void HttpSession::read_header() {
     header_.emplace();
     rpc_body_.reset();
     header_->header_limit(host_.options().max_header_bytes);
-    header_->body_limit(boost::none);  // routes check what they accept
+    header_->body_limit(std::numeric_limits<std::uint64_t>::max());  // routes check; Boost 1.74 takes none for 0
     origin_.clear();
     keep_alive_ = false;
     is_head_ = false;
