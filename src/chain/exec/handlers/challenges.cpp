@@ -35,6 +35,11 @@ Expected<types::ChallengeCommitment> load_commitment(const Context& context,
     return std::move(*stored);
 }
 
+// Whether the target is a report that passed the solver and has fallen since.
+bool is_beaten(const types::Task& task, std::uint32_t target) {
+    return target != 0 && target <= task.reports.size() && task.reports[target - 1].slashed;
+}
+
 Expected<NewDispute> new_dispute(const Context& context, const types::Task& task,
                                  const types::ChallengeRevealPayload& data) {
     NewDispute opened;
@@ -135,9 +140,15 @@ Status Handler<NativeKind::challenge_reveal>::check_state(const Context& context
 Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const types::ChallengeRevealPayload& data) {
     QUERN_TRY(auto task, load_task(context.state, data.task));
     QUERN_TRY(const auto commitment, load_commitment(context, data));
+    context.state.erase_native(challenge_key(data.task, context.sender, commitment.commitment));
+    if (is_beaten(task, data.target)) {  // somebody else was quicker: nothing is left to be accused
+        QUERN_CHECK(unlock_bond(context, types::Role::whistleblower, context.sender, commitment.stake));
+        emit(context, types::KindGroup::disputes,
+             events::ChallengeReleased{task.id, context.sender, commitment.commitment});
+        return {};
+    }
     QUERN_TRY(auto opened, new_dispute(context, task, data));
     opened.rival_locked = commitment.stake;  // the lock passes from the commitment to the dispute
-    context.state.erase_native(challenge_key(data.task, context.sender, commitment.commitment));
     QUERN_CHECK(open_dispute(context, task, std::move(opened)));
     if (task.state == TaskState::challenge) {
         QUERN_CHECK(await_challenges(context, task, "challenged"));

@@ -177,6 +177,18 @@ struct ChallengeCommitted {  // disputes
     }
 };
 
+struct ChallengeReleased {  // disputes
+    static constexpr const char* kEvent = "ChallengeReleased";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address challenger;
+    Hash32 commitment;
+    template <class V>
+    void fields(V& v) {
+        v("task", task), v("challenger", challenger), v("commitment", commitment);
+    }
+};
+
 struct DisputeOpened {  // disputes
     static constexpr const char* kEvent = "DisputeOpened";
     static constexpr std::size_t kIndexed = 2;

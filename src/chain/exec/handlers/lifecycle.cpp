@@ -234,9 +234,11 @@ Status release_round(Context& context, types::Task& task, bool sweep) {
     for (const auto& [key, value] : context.state.native_range(challenge_prefix(task.id), {}, task.rivals)) {
         auto challenge = types::decode_record<types::ChallengeCommitment>(value);
         if (!challenge) return fail("state.corrupt_object", challenge.error().to_string());
+        // What was committed before the verifiers were drawn (again) may speak of reports that are gone.
+        const bool could_reveal = challenge->height > task.proved_at &&
+                                  challenge->height + context.market().min_deadline_blocks <= context.height;
         Uint256 lost;
-        if (sweep && challenge->height + context.market().min_deadline_blocks <= context.height)
-            lost = percent_of(challenge->stake, context.market().no_reveal_slash_percent);
+        if (sweep && could_reveal) lost = percent_of(challenge->stake, context.market().no_reveal_slash_percent);
         QUERN_CHECK(slash(context, task, Role::whistleblower, challenge->challenger, lost, "no_challenge_reveal"));
         QUERN_CHECK(unlock_bond(context, Role::whistleblower, challenge->challenger, challenge->stake - lost));
         context.state.erase_native(key);

@@ -1,0 +1,510 @@
+// Random market lifecycles: several tasks at once, with parties of which some are honest and the others bid and vanish,
+// cheat, accuse falsely, keep silent or send nonsense in every state. After each block: money conserved to the grain
+// (all invariants, from genesis) and no honest party slashed. After all have gone silent, ticks alone end and delete
+// every task and free every bond. QUERN_PROPERTY_RUNS sets the number of lifecycles.
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "base/rng.h"
+#include "market_world.h"
+
+namespace quern::chain::exec::test {
+namespace {
+
+constexpr std::uint64_t kTasksPerWorld = 8;
+constexpr std::uint64_t kSilentBlocks = 260;  // bound on what ticks alone take
+constexpr std::uint64_t kMaxSteps = 6;
+constexpr std::uint32_t kProbeMask = 1U << 18;
+
+enum class Part { submitter, solver, verifier, whistleblower };
+struct Agent {
+    types::Address address;
+    Part part = Part::submitter;
+    bool honest = true;
+};
+
+struct Statistics {
+    std::map<std::string, std::uint64_t> ends;      // final state and reason
+    std::map<std::string, std::uint64_t> slashes;   // by reason
+    std::map<std::string, std::uint64_t> disputes;  // winner and reason
+    std::uint64_t lifecycles = 0;
+    std::uint64_t blocks = 0;
+};
+
+const History& truth(std::uint64_t steps) {
+    static std::map<std::uint64_t, History> cache;
+    const auto found = cache.find(steps);
+    return found != cache.end() ? found->second : cache.emplace(steps, compute_history(steps)).first->second;
+}
+const History& altered(std::uint64_t steps, std::uint64_t step, std::uint32_t mask) {
+    static std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, History> cache;
+    const auto key = std::make_tuple(steps, step, mask);
+    const auto found = cache.find(key);
+    return found != cache.end() ? found->second : cache.emplace(key, compute_history(steps, step, mask)).first->second;
+}
+
+// What the parties of one world know beside the chain.
+class Simulation {
+public:
+    Simulation(std::uint64_t seed, Statistics& statistics) : rng_(seed), statistics_(statistics) {}
+
+    void run() {
+        set_up();
+        const std::uint64_t all = 40 + rng_.below(100);
+        const std::uint64_t honest = rng_.below(2) * rng_.below(60);
+        run_blocks(Acting::all, all);
+        run_blocks(Acting::honest, honest);
+        run_blocks(Acting::nobody, kSilentBlocks);
+        EXPECT_TRUE(live_tasks().empty()) << "a task has no exit: " << describe(live_tasks().front());
+        for (const auto& agent : agents_)
+            for (const auto role : {Role::solver, Role::verifier, Role::whistleblower})
+                EXPECT_TRUE(world_.bond(role, agent.address).locked.is_zero()) << "a lock outlived its task";
+        statistics_.lifecycles += submitted_;
+        statistics_.blocks += world_.height;
+    }
+
+private:
+    using Key = std::tuple<types::Address, std::uint64_t, std::uint64_t, std::uint64_t>;
+
+    void set_up() {
+        for (std::uint64_t i = 0; i < 2; ++i) add(Part::submitter, 100 + i, true);
+        for (std::uint64_t i = 0; i < 4; ++i) add(Part::solver, 200 + i, rng_.below(2) == 0);
+        for (std::uint64_t i = 0; i < 5; ++i) add(Part::verifier, 300 + i, rng_.below(5) < 3);
+        for (std::uint64_t i = 0; i < 2; ++i) add(Part::whistleblower, 400 + i, rng_.below(2) == 0);
+        give(world_.overlay, ticker_, rich_);
+        world_.begin();
+        for (const auto& agent : agents_) {
+            if (agent.part == Part::submitter) continue;
+            const Role role = agent.part == Part::solver     ? Role::solver
+                              : agent.part == Part::verifier ? Role::verifier
+                                                             : Role::whistleblower;
+            send(agent, NativeKind::bond, types::BondPayload{role, 30'000 + rng_.below(200'000)});
+        }
+        ASSERT_TRUE(world_.finish());
+    }
+    void add(Part part, std::uint64_t number, bool honest) {
+        agents_.push_back({address(number), part, honest});
+        give(world_.overlay, agents_.back().address, rich_);
+    }
+
+    template <types::Record T>
+    bool send(const Agent& agent, NativeKind kind, const T& payload) {
+        // Either way in: the handler is the same.
+        return (rng_.below(8) == 0 ? world_.call(agent.address, kind, payload)
+                                   : world_.send(agent.address, kind, payload))
+                   .band == Band::ok;
+    }
+
+    std::vector<std::uint64_t> live_tasks() const {
+        std::vector<std::uint64_t> ids;
+        for (std::uint64_t id = 1; id <= submitted_; ++id)
+            if (world_.exists(id)) ids.push_back(id);
+        return ids;
+    }
+    std::string describe(std::uint64_t id) const {
+        const auto task = world_.task(id);
+        return std::to_string(id) + " " + types::to_string(task.state) + " " + task.reason;
+    }
+
+    enum class Acting { all, honest, nobody };  // ticks come in any case
+
+    void run_blocks(Acting acting, std::uint64_t count) {
+        for (std::uint64_t i = 0; i < count && !::testing::Test::HasFatalFailure(); ++i) {
+            if (submitted_ > 0 && live_tasks().empty() && acting != Acting::all) return;
+            block(acting);
+        }
+    }
+
+    void block(Acting acting) {
+        world_.begin();
+        for (const auto id : live_tasks())
+            if (acting == Acting::nobody || rng_.below(3) == 0)
+                world_.send(ticker_, NativeKind::tick, types::TickPayload{types::TickObject::task, id});
+        if (acting != Acting::nobody) {
+            for (std::size_t i = agents_.size(); i > 1; --i) std::swap(agents_[i - 1], agents_[rng_.below(i)]);
+            for (const auto& agent : agents_)
+                if (acting == Acting::all || (agent.honest && agent.part != Part::submitter)) act(agent);
+        }
+        const auto status = world_.finish();
+        ASSERT_TRUE(status) << status.error().to_string() << " at height " << world_.height;
+        check_slashes(acting);
+    }
+
+    void check_slashes(Acting acting) {
+        for (const auto id : live_tasks()) {
+            const auto task = world_.task(id);
+            auto& seen = seen_slashes_[id];
+            for (; seen < task.slashes.size(); ++seen) {
+                const auto& slash = task.slashes[seen];
+                ++statistics_.slashes[slash.reason];
+                // The one thing that an honest majority of verifiers is needed for.
+                if (slash.reason == "data_missing") continue;
+                if (acting == Acting::nobody) continue;  // who stops acting is not honest any more
+                for (const auto& agent : agents_)
+                    ASSERT_FALSE(agent.honest && agent.address == slash.address)
+                        << "honest party slashed: " << slash.reason << " in task " << describe(id);
+            }
+            if (types::is_final(task.state) && ended_.insert(id).second) {
+                ++statistics_.ends[std::string(types::to_string(task.state)) + " " + task.reason];
+                for (const auto dispute_id : task.disputes) {
+                    const auto dispute = world_.dispute(dispute_id);
+                    ++statistics_.disputes[std::to_string(static_cast<int>(dispute.winner)) + " " + dispute.reason +
+                                           (dispute.target == 0 ? "" : " probe")];
+                }
+            }
+        }
+    }
+
+    // A choice that an agent makes once for an occasion and then keeps to.
+    std::uint64_t plan(const Agent& agent, std::uint64_t task, std::uint64_t occasion, std::uint64_t kind,
+                       std::uint64_t choices) {
+        const Key key{agent.address, task, occasion, kind};
+        const auto found = plans_.find(key);
+        if (found != plans_.end()) return found->second;
+        return plans_[key] = rng_.below(choices);
+    }
+
+    void act(const Agent& agent) {
+        if (agent.part == Part::submitter) submit(agent);
+        for (const auto id : live_tasks()) {
+            const auto task = world_.task(id);
+            if (types::is_final(task.state)) continue;
+            if (agent.part == Part::submitter && rng_.below(60) == 0)
+                send(agent, NativeKind::task_cancel, types::TaskIdPayload{id});
+            if (agent.part == Part::solver) solve(agent, task);
+            if (agent.part == Part::verifier) verify(agent, task);
+            if (agent.part == Part::whistleblower) watch(agent, task);
+            if (task.open_disputes > 0) dispute(agent, task);
+        }
+        if (!agent.honest && rng_.below(20) == 0) nonsense(agent);
+    }
+
+    void submit(const Agent& agent) {
+        if (submitted_ == kTasksPerWorld || rng_.below(4) != 0) return;
+        constexpr std::uint64_t kIntervals[] = {1, 2, 3};
+        const std::uint64_t interval = kIntervals[rng_.below(3)];
+        auto spec = tiny_spec(interval * (1 + rng_.below(kMaxSteps / interval)), interval);
+        spec.verifiers = static_cast<std::uint32_t>(1 + rng_.below(3));
+        spec.samples = static_cast<std::uint32_t>(1 + rng_.below(4));
+        spec.price_cap = 1 + rng_.below(20);
+        spec.tax = rng_.below(100);
+        for (auto* blocks : {&spec.bid_blocks, &spec.start_blocks, &spec.heartbeat_blocks, &spec.prove_blocks,
+                             &spec.verify_blocks, &spec.challenge_blocks})
+            *blocks = 4 + rng_.below(3);
+        if (send(agent, NativeKind::task_submit, spec)) ++submitted_;
+    }
+
+    // --- Solvers -----------------------------------------------------------------------------------------------------
+    enum Solving : std::uint64_t { properly, no_start, stops, no_proof, abandons, cheats, withholds, solving_choices };
+
+    std::uint64_t solving_plan(const Agent& agent, const types::Task& task) {
+        if (agent.honest) return properly;
+        const auto choice = plan(agent, task.id, task.round, 1, 2 * solving_choices);
+        return choice < solving_choices ? choice : std::uint64_t{cheats};
+    }
+    const History& solver_history(const Agent& agent, const types::Task& task) {
+        const std::uint64_t steps = task.spec.steps;
+        if (solving_plan(agent, task) != cheats) return truth(steps);
+        return altered(steps, 1 + plan(agent, task.id, task.round, 2, steps),
+                       1U << (10 + plan(agent, task.id, task.round, 3, 10)));
+    }
+    void solve(const Agent& agent, const types::Task& task) {
+        const auto mine = solving_plan(agent, task);
+        if (task.state == TaskState::open && rng_.below(2) == 0) {
+            send(agent, NativeKind::task_bid,
+                 types::TaskBidPayload{task.id, 1 + rng_.below(task.spec.price_cap.low_u64())});
+            return;
+        }
+        if (task.solver != agent.address) return;
+        if (task.state == TaskState::assigned && mine != no_start)
+            send(agent, NativeKind::task_start, types::TaskIdPayload{task.id});
+        if (task.state != TaskState::training) return;
+        if (mine == abandons && rng_.below(3) == 0)
+            send(agent, NativeKind::task_abandon, types::TaskIdPayload{task.id});
+        if (mine == stops && task.step > 0) return;
+        const auto& history = solver_history(agent, task);
+        solved_[{task.id, task.round}] = {&history, mine != withholds};
+        if (task.step + task.spec.interval <= task.spec.steps)
+            send(agent, NativeKind::task_checkpoint, checkpoint_of(task, history, task.step + task.spec.interval));
+        else if (mine != no_proof)
+            send(agent, NativeKind::task_prove, proof_of(task, history));
+    }
+
+    // --- Verifiers ---------------------------------------------------------------------------------------------------
+    enum Verifying : std::uint64_t {
+        diligently,
+        no_receipt,
+        says_missing,
+        no_commit,
+        no_reveal,
+        fails_falsely,
+        passes_blindly,
+        wrong_tiles,
+        verifying_choices
+    };
+    struct Solved {
+        const History* history = nullptr;
+        bool available = true;
+    };
+
+    static std::uint64_t occasion(const types::Task& task) { return task.round * 8 + task.draws; }
+    std::uint64_t verifying_plan(const Agent& agent, const types::Task& task) {
+        return agent.honest ? std::uint64_t{diligently} : plan(agent, task.id, occasion(task), 4, verifying_choices);
+    }
+    // The history that a FAIL stands for, or nullptr for PASS.
+    const History* verdict(const Agent& agent, const types::Task& task, const Solved& solved) {
+        const auto mine = verifying_plan(agent, task);
+        const std::uint64_t steps = task.spec.steps;
+        if (mine == fails_falsely) {
+            const auto& own = altered(steps, 1 + plan(agent, task.id, occasion(task), 5, steps), 1U << 21);
+            return own.root == solved.history->root ? nullptr : &own;
+        }
+        if (mine != diligently || solved.history->altered_step == 0) return nullptr;
+        const auto drawn = core::draw_segments(task.verify_beacon, agent.address,
+                                               core::segment_count(steps, task.spec.interval), task.spec.samples);
+        const std::uint64_t wrong = (solved.history->altered_step - 1) / task.spec.interval;
+        return std::binary_search(drawn.begin(), drawn.end(), wrong) ? &truth(steps) : nullptr;
+    }
+    ReportData report(const Agent& agent, const types::Task& task, const Solved& solved) {
+        const History* rival = verdict(agent, task, solved);
+        const std::uint32_t mask = verifying_plan(agent, task) == wrong_tiles ? kProbeMask : 0;
+        return make_report(task, agent.address, rival != nullptr ? *rival : *solved.history, rival == nullptr,
+                           rival != nullptr ? rival->root : Hash32{}, task.id, mask);
+    }
+    void verify(const Agent& agent, const types::Task& task) {
+        const types::VerifierReport* mine = nullptr;
+        for (const auto& entry : task.reports)
+            if (entry.verifier == agent.address) mine = &entry;
+        if (mine == nullptr || mine->slashed) return;
+        const auto& solved = solved_[{task.id, task.round}];
+        const auto how = verifying_plan(agent, task);
+        if (task.state == TaskState::custody && mine->custody == 0 && how != no_receipt)
+            send(agent, NativeKind::custody_receipt,
+                 types::CustodyReceiptPayload{task.id, how == says_missing ? false : solved.available});
+        if (task.state == TaskState::committing && mine->commitment.is_zero() && how != no_commit)
+            send(agent, NativeKind::verify_commit,
+                 types::VerifyCommitPayload{task.id, report(agent, task, solved).sealed.commitment});
+        if (task.state == TaskState::revealing && !mine->commitment.is_zero() && !mine->revealed && how != no_reveal) {
+            const auto data = report(agent, task, solved);
+            auto reveal = core::make_reveal(data.sealed, task.id, data.sealed.true_index);
+            const History* rival = verdict(agent, task, solved);
+            if (rival != nullptr) reveal.initial_path = core::history_path(rival->roots, 0);
+            send(agent, NativeKind::verify_reveal, reveal);
+        }
+    }
+
+    // --- Whistleblowers ----------------------------------------------------------------------------------------------
+    struct Challenge {
+        types::ChallengeRevealPayload reveal;
+        std::uint64_t committed_at = 0;
+        bool withheld = false;
+        bool revealed = false;
+    };
+    static core::ProbeChallenge open_probe(const ReportData& data) {
+        const auto& leaves = core::opened_leaves(data.sealed, data.sealed.true_index);
+        core::ProbeChallenge opening;
+        opening.segment = data.probes[0].segment;
+        opening.probe = data.probes[0].probe;
+        opening.tile_hash = leaves[1];
+        opening.path = crypto::merkle_path(leaves, 1);
+        opening.node = tiny().prover->node(data.probes[0].node);
+        return opening;
+    }
+    // A challenge that the agent wants to make: of the wrong history, or of a wrong probe tile; a dishonest one of
+    // right ones.
+    std::optional<types::ChallengeRevealPayload> wanted(const Agent& agent, const types::Task& task) {
+        const auto& solved = solved_[{task.id, task.round}];
+        if (solved.history == nullptr || !solved.available) return std::nullopt;
+        const std::uint64_t steps = task.spec.steps;
+        types::ChallengeRevealPayload reveal;
+        reveal.task = task.id;
+        reveal.salt = Uint256(rng_.u64()).to_be32();
+        const History* own = nullptr;
+        if (agent.honest && solved.history->altered_step != 0) own = &truth(steps);
+        if (!agent.honest && plan(agent, task.id, task.round, 6, 4) == 0)
+            own = &altered(steps, 1 + plan(agent, task.id, task.round, 7, steps), 1U << 22);
+        if (own != nullptr && own->root != solved.history->root) {
+            reveal.claim = own->root;
+            reveal.opening = core::encode(core::HistoryChallenge{core::history_path(own->roots, 0)});
+            return reveal;
+        }
+        if (solved.history->altered_step != 0) return std::nullopt;
+        for (std::size_t i = 0; i < task.reports.size(); ++i) {
+            const auto& entry = task.reports[i];
+            if (!entry.revealed || !entry.pass || entry.slashed) continue;
+            const Agent& verifier = agent_at(entry.verifier);
+            const bool is_wrong = verifying_plan(verifier, task) == wrong_tiles;
+            const bool accuse = agent.honest ? is_wrong : !is_wrong && plan(agent, task.id, occasion(task), 8, 4) == 0;
+            if (!accuse) continue;
+            const auto shown = report(verifier, task, solved);
+            // The same tile as the agent claims it: right when it is honest.
+            const auto own_tiles =
+                make_report(task, entry.verifier, *solved.history, true, {}, task.id, agent.honest ? 0 : kProbeMask);
+            reveal.target = static_cast<std::uint32_t>(1 + i);
+            reveal.claim = core::opened_leaves(own_tiles.sealed, own_tiles.sealed.true_index)[1];
+            // An altered leaf may have hit this very tile: then there is nothing to say.
+            const auto opening = open_probe(shown);
+            if (opening.tile_hash == reveal.claim) continue;
+            reveal.opening = core::encode(opening);
+            return reveal;
+        }
+        return std::nullopt;
+    }
+    void watch(const Agent& agent, const types::Task& task) {
+        if (task.state < TaskState::proved) return;
+        auto& challenges = challenges_[{agent.address, task.id, task.round, 0}];
+        if (!challenges.empty()) {
+            auto& last = challenges.back();
+            if (!last.revealed && !last.withheld && world_.height > last.committed_at)
+                last.revealed = send(agent, NativeKind::challenge_reveal, last.reveal);
+            if (!last.revealed || challenges.size() >= 3) return;
+        }
+        auto reveal = wanted(agent, task);
+        if (!reveal) return;
+        if (!challenges.empty() && challenges.back().reveal.claim == reveal->claim) return;
+        const Hash32 commitment = core::challenge_commitment(agent.address, reveal->claim, reveal->salt);
+        if (!send(agent, NativeKind::challenge_commit, types::ChallengeCommitPayload{task.id, commitment})) return;
+        challenges.push_back({*reveal, world_.height, !agent.honest && rng_.below(3) == 0, false});
+    }
+
+    // --- Disputes ----------------------------------------------------------------------------------------------------
+    enum Playing : std::uint64_t { plays, concedes, silent, gives_up, playing_choices };
+
+    const Agent& agent_at(const types::Address& address) const {
+        for (const auto& agent : agents_)
+            if (agent.address == address) return agent;
+        return agents_.front();
+    }
+    const History& history_with(const types::Task& task, const Hash32& root) {
+        const std::uint64_t steps = task.spec.steps;
+        if (truth(steps).root == root) return truth(steps);
+        for (std::uint64_t step = 1; step <= steps; ++step)
+            for (std::uint32_t bit = 10; bit <= 22; ++bit)
+                if (altered(steps, step, 1U << bit).root == root) return altered(steps, step, 1U << bit);
+        ADD_FAILURE() << "unknown history";
+        return truth(steps);
+    }
+    core::DisputeStrategy& strategy(const types::Task& task, const types::Dispute& dispute, const core::Game& game,
+                                    core::Side side) {
+        const auto key = std::make_pair(dispute.id, side);
+        const auto found = strategies_.find(key);
+        if (found != strategies_.end()) return found->second;
+        const auto index = static_cast<std::size_t>(side);
+        core::DisputeParty party;
+        if (dispute.target == 0) {
+            party = party_of(task, history_with(task, game.claims[index]));
+        } else {
+            // Whichever side claims the wrong tile altered it; the other did not.
+            const Agent& verifier = agent_at(dispute.defender);
+            const bool verifier_wrong = verifying_plan(verifier, task) == wrong_tiles;
+            const bool wrong = (side == core::Side::defender) == verifier_wrong;
+            party = party_of(task, history_with(task, task.history_root), wrong ? game.step : 0, game.probe_node,
+                             wrong ? kProbeMask : 0);
+        }
+        return strategies_.emplace(key, core::DisputeStrategy(std::move(party))).first->second;
+    }
+    void dispute(const Agent& agent, const types::Task& task) {
+        for (const auto id : task.disputes) {
+            const auto dispute = world_.dispute(id);
+            if (dispute.closed_at != 0) continue;
+            const bool defends = dispute.defender == agent.address;
+            if (!defends && dispute.rival != agent.address) continue;
+            const auto how = agent.honest ? std::uint64_t{plays} : plan(agent, task.id, id, 9, playing_choices);
+            if (how == silent || (how == gives_up && dispute.rounds > 3)) continue;
+            if (how == concedes) {
+                send(agent, NativeKind::dispute_concede, types::DisputeConcedePayload{id});
+                continue;
+            }
+            const auto side = defends ? core::Side::defender : core::Side::rival;
+            const auto game = *types::decode_record<core::Game>(dispute.game);
+            const auto move = strategy(task, dispute, game, side).next_move(game, side);
+            if (!move) {
+                EXPECT_FALSE(agent.honest) << move.error().to_string();
+                continue;
+            }
+            bool sent = true;
+            if (const auto* split = std::get_if<core::SplitMove>(&*move))
+                sent = send(agent, NativeKind::dispute_split,
+                            types::DisputeSplitPayload{id, types::encode_record(*split)});
+            else if (const auto* leaf = std::get_if<core::LeafWitness>(&*move))
+                sent = send(agent, NativeKind::dispute_prove_leaf,
+                            types::DisputeProveLeafPayload{id, types::encode_record(*leaf)});
+            ASSERT_FALSE(agent.honest && std::holds_alternative<core::Concede>(*move));
+            ASSERT_TRUE(sent || !agent.honest) << world_.last_receipt().failure;
+            if (task.round != world_.task(task.id).round) return;
+        }
+    }
+
+    // --- Nonsense ----------------------------------------------------------------------------------------------------
+    void nonsense(const Agent& agent) {
+        const auto kinds = types::native_kinds();
+        const auto& kind = kinds[rng_.below(kinds.size())];
+        const std::uint64_t id = rng_.below(submitted_ + 2);
+        types::visit_kind(kind.kind, [&](auto constant, auto tag) {
+            typename decltype(tag)::Payload payload{};
+            if constexpr (requires { payload.task = id; }) payload.task = id;
+            if constexpr (requires { payload.dispute = id; }) payload.dispute = id;
+            if constexpr (requires { payload.id = id; }) payload.id = id;
+            if constexpr (requires { payload.amount = Uint256(1); }) payload.amount = 1 + rng_.below(50'000);
+            if constexpr (requires { payload.role; }) payload.role = static_cast<Role>(1 + rng_.below(4));
+            if constexpr (requires { payload.price = Uint256(1); }) payload.price = 1 + rng_.below(20);
+            if constexpr (requires { payload.commitment; }) payload.commitment = Uint256(rng_.u64()).to_be32();
+            send(agent, decltype(constant)::value, payload);
+        });
+    }
+
+    SeededRng rng_;
+    Statistics& statistics_;
+    World world_;
+    const Uint256 rich_ = Uint256(1'000'000'000'000'000'000ULL);
+    const types::Address ticker_ = address(900);
+    std::vector<Agent> agents_;
+    std::uint64_t submitted_ = 0;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, Solved> solved_;  // by task and round
+    std::map<Key, std::uint64_t> plans_;
+    std::map<Key, std::vector<Challenge>> challenges_;
+    std::map<std::pair<std::uint64_t, core::Side>, core::DisputeStrategy> strategies_;
+    std::map<std::uint64_t, std::size_t> seen_slashes_;
+    std::set<std::uint64_t> ended_;
+};
+
+std::uint64_t wanted_runs() {
+    const char* text = std::getenv("QUERN_PROPERTY_RUNS");
+    const auto number = text != nullptr ? Uint256::from_decimal(text) : Expected<Uint256>(Uint256(10'000));
+    return number && number->fits_u64() ? number->low_u64() : 10'000;
+}
+
+TEST(MarketProperties, money_is_conserved_everything_ends_and_the_honest_never_pay) {
+    Statistics statistics;
+    const std::uint64_t runs = wanted_runs();
+    for (std::uint64_t seed = 1; statistics.lifecycles < runs && !::testing::Test::HasFailure(); ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        Simulation(seed, statistics).run();
+    }
+    std::uint64_t settled = 0;
+    for (const auto& [end, count] : statistics.ends) {
+        std::printf("%8llu %s\n", static_cast<unsigned long long>(count), end.c_str());
+        if (end.rfind("settled", 0) == 0) settled += count;
+    }
+    for (const auto& [reason, count] : statistics.slashes)
+        std::printf("%8llu slashed: %s\n", static_cast<unsigned long long>(count), reason.c_str());
+    for (const auto& [result, count] : statistics.disputes)
+        std::printf("%8llu disputes: %s\n", static_cast<unsigned long long>(count), result.c_str());
+    std::printf("%8llu blocks\n", static_cast<unsigned long long>(statistics.blocks));
+    if (runs < 1'000) return;
+    // The runs mean something only if every way through the market was taken.
+    EXPECT_GT(settled, runs / 20);
+    for (const char* end : {"cancelled by_submitter", "expired no_bids", "expired verifiers_silent"})
+        EXPECT_GT(statistics.ends[end], 0U) << end;
+    for (const char* reason : {"no_start", "no_heartbeat", "no_proof", "abandoned", "data_missing",
+                               "no_custody_receipt", "no_commitment", "no_reveal", "wrong_result", "false_accusation",
+                               "false_fail", "wrong_probe", "passed_wrong_result", "no_challenge_reveal"})
+        EXPECT_GT(statistics.slashes[reason], 0U) << reason;
+    for (const char* result : {"1 leaf", "1 clock", "1 conceded", "2 leaf", "2 clock", "2 conceded", "0 moot",
+                               "1 leaf probe", "2 leaf probe"})
+        EXPECT_GT(statistics.disputes[result], 0U) << result;
+}
+
+}  // namespace
+}  // namespace quern::chain::exec::test
