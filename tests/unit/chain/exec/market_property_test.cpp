@@ -133,7 +133,8 @@ private:
 
     void check_slashes(Acting acting) {
         for (const auto id : live_tasks()) {
-            const auto task = world_.task(id);
+            const auto current = world_.shared_task(id);
+            const auto& task = *current;
             auto& seen = seen_slashes_[id];
             for (; seen < task.slashes.size(); ++seen) {
                 const auto& slash = task.slashes[seen];
@@ -168,7 +169,8 @@ private:
     void act(const Agent& agent) {
         if (agent.part == Part::submitter) submit(agent);
         for (const auto id : live_tasks()) {
-            const auto task = world_.task(id);
+            const auto current = world_.shared_task(id);
+            const auto& task = *current;
             if (types::is_final(task.state)) continue;
             if (agent.part == Part::submitter && rng_.below(60) == 0)
                 send(agent, NativeKind::task_cancel, types::TaskIdPayload{id});
@@ -406,7 +408,8 @@ private:
     }
     void dispute(const Agent& agent, const types::Task& task) {
         for (const auto id : task.disputes) {
-            const auto dispute = world_.dispute(id);
+            const auto current = world_.shared_dispute(id);
+            const auto& dispute = *current;
             if (dispute.closed_at != 0) continue;
             const bool defends = dispute.defender == agent.address;
             if (!defends && dispute.rival != agent.address) continue;
@@ -432,7 +435,7 @@ private:
                             types::DisputeProveLeafPayload{id, types::encode_record(*leaf)});
             ASSERT_FALSE(agent.honest && std::holds_alternative<core::Concede>(*move));
             ASSERT_TRUE(sent || !agent.honest) << world_.last_receipt().failure;
-            if (task.round != world_.task(task.id).round) return;
+            if (task.round != world_.shared_task(task.id)->round) return;
         }
     }
 

@@ -73,7 +73,7 @@ ReportData make_report(const types::Task& task, const types::Address& verifier, 
     report.probes =
         core::draw_probes(task.verify_beacon, verifier, drawn, task.spec.interval, tiny().program.nodes.size());
     std::vector<core::ProbeResult> results;
-    tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
+    static tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
     for (const auto& probe : report.probes) {
         const auto outputs =
             executor.run_all(history.states[probe.step - 1], tiny().data, tensor::seed_tensor(task.seed_beacon));
@@ -151,18 +151,28 @@ Result World::tick(std::uint64_t task) {
     return one(address(0x71c), NativeKind::tick, types::TickPayload{types::TickObject::task, task});
 }
 
-types::Task World::task(std::uint64_t id) const {
-    return *types::decode_record<types::Task>(
-        overlay.native(types::object_key(types::ObjectPrefix::task, id)).value_or(Bytes{}));
+template <class T>
+std::shared_ptr<const T> World::shared(const state::Overlay& overlay, types::ObjectPrefix prefix, std::uint64_t id,
+                                       std::map<std::uint64_t, Decoded<T>>& cache) {
+    auto stored = overlay.native(types::object_key(prefix, id)).value_or(Bytes{});
+    auto& [bytes, object] = cache[id];
+    if (object == nullptr || !equal(bytes, stored)) {
+        object = std::make_shared<const T>(*types::decode_record<T>(stored));
+        bytes = std::move(stored);
+    }
+    return object;
+}
+
+std::shared_ptr<const types::Task> World::shared_task(std::uint64_t id) const {
+    return shared(overlay, types::ObjectPrefix::task, id, tasks_);
+}
+
+std::shared_ptr<const types::Dispute> World::shared_dispute(std::uint64_t id) const {
+    return shared(overlay, types::ObjectPrefix::dispute, id, disputes_);
 }
 
 bool World::exists(std::uint64_t id) const {
     return overlay.native(types::object_key(types::ObjectPrefix::task, id)).has_value();
-}
-
-types::Dispute World::dispute(std::uint64_t id) const {
-    return *types::decode_record<types::Dispute>(
-        overlay.native(types::object_key(types::ObjectPrefix::dispute, id)).value_or(Bytes{}));
 }
 
 types::RoleBond World::bond(Role role, const types::Address& of) const {

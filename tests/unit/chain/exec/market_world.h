@@ -82,9 +82,12 @@ struct World {
     void skip_to(std::uint64_t next_height);  // so that the next block has this height
     Result tick(std::uint64_t task);
 
-    [[nodiscard]] types::Task task(std::uint64_t id) const;
+    [[nodiscard]] types::Task task(std::uint64_t id) const { return *shared_task(id); }
+    // Decoded once for each change.
+    [[nodiscard]] std::shared_ptr<const types::Task> shared_task(std::uint64_t id) const;
     [[nodiscard]] bool exists(std::uint64_t id) const;
-    [[nodiscard]] types::Dispute dispute(std::uint64_t id) const;
+    [[nodiscard]] types::Dispute dispute(std::uint64_t id) const { return *shared_dispute(id); }
+    [[nodiscard]] std::shared_ptr<const types::Dispute> shared_dispute(std::uint64_t id) const;
     [[nodiscard]] types::RoleBond bond(Role role, const types::Address& of) const;
     [[nodiscard]] types::Globals globals() const;
     [[nodiscard]] const types::Receipt& last_receipt() const { return execution->receipts().back(); }
@@ -96,6 +99,18 @@ struct World {
     params::ChainParams params;
     std::uint64_t height = 0;
     std::unique_ptr<BlockExecution> execution;
+
+private:
+    template <class T>
+    struct Decoded {
+        Bytes bytes;
+        std::shared_ptr<const T> object;
+    };
+    template <class T>
+    static std::shared_ptr<const T> shared(const state::Overlay& overlay, types::ObjectPrefix prefix, std::uint64_t id,
+                                           std::map<std::uint64_t, Decoded<T>>& cache);
+    mutable std::map<std::uint64_t, Decoded<types::Task>> tasks_;
+    mutable std::map<std::uint64_t, Decoded<types::Dispute>> disputes_;
 };
 
 [[nodiscard]] types::TaskSubmitPayload tiny_spec(std::uint64_t steps, std::uint64_t interval);
