@@ -1,0 +1,99 @@
+"""Submitting and following tasks as a user would: quern-compile, the content store, quern-wallet, JSON-RPC."""
+import glob
+import json
+import os
+
+from .devnet import program, run
+from .processes import wait_until
+
+LICENCES = "/usr/share/common-licenses"
+FINAL_STATES = {"settled", "cancelled", "expired", "failed"}
+
+
+def licence_texts():
+    """The licence texts of the system, links left out, in a fixed order."""
+    files = sorted(path for path in glob.glob(os.path.join(LICENCES, "*")) if not os.path.islink(path))
+    if not files:
+        raise FileNotFoundError(f"no texts in {LICENCES}")
+    return files
+
+
+class Job:
+    """A model, its data and initial state on disk and in the node's content store."""
+
+    def __init__(self, directory, node_port, texts, seed=1, layers=2, d_model=64, heads=4, context=64, batch=16,
+                 total_steps=300):
+        os.makedirs(directory, exist_ok=True)
+        path = lambda name: os.path.join(directory, name)
+        self.arch, self.program, self.data, self.init = (path(n) for n in ("arch.json", "program.bin",
+                                                                           "data.safetensors", "init.safetensors"))
+        self.dataset = json.loads(run("quern-compile", "dataset", "--context", context, "--out", self.data, *texts))
+        with open(self.arch, "w") as file:
+            json.dump({
+                "format": "quern-arch-1",
+                "model": {"type": "char_transformer", "layers": layers, "d_model": d_model, "heads": heads,
+                          "context": context, "mlp_ratio": 4, "vocab": self.dataset["vocab"]},
+                "data": {"windows": self.dataset["windows"]}, "batch": batch,
+                "optimizer": {"type": "adamw", "lr": 1e-2, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1,
+                              "warmup": 20, "total_steps": total_steps, "grad_clip": 1.0},
+            }, file, indent=2)
+        self.compiled = json.loads(run("quern-compile", "program", "--arch", self.arch, "--out", self.program))
+        self.initial = json.loads(run("quern-compile", "init", "--arch", self.arch, "--seed", seed, "--out", self.init))
+        put = lambda file: run("quern-cli", f"-rpcport={node_port}", "content", "put", file).split()[-1]
+        self.contents = {"program": put(self.program), "init": put(self.init), "data": put(self.data)}
+
+
+def wait_for_task(net, task_id, states, timeout, on_change=None):
+    """Follows a task until its state is one of `states`; returns the task."""
+    last = [None]
+
+    def look():
+        task = net.node.task_get(task_id)
+        if on_change and (task["stateName"], task["round"]) != last[0]:
+            on_change(task)
+        last[0] = (task["stateName"], task["round"])
+        return task if task["stateName"] in states else None
+
+    return wait_until(look, timeout, f"task {task_id} to be {' or '.join(sorted(states))}", every=0.3,
+                      alive=[net.daemon])
+
+
+def wait_for_receipt(net, transaction, timeout=60):
+    """The receipt; raises when the transaction failed."""
+    receipt = wait_until(lambda: net.node.eth_getTransactionReceipt(transaction), timeout, f"transaction {transaction}",
+                         alive=[net.daemon])
+    if receipt["status"] != "0x1":
+        raise RuntimeError(f"transaction {transaction} failed: {receipt.get('quern', {}).get('failure')}")
+    return receipt
+
+
+def fee_options(net, account):
+    """quern-wallet's options about key, nonce and fees, as of now."""
+    price = net.node.number("eth_gasPrice")
+    return ["--keystore", account.keystore, "--password-file", account.password_file,
+            "--nonce", net.node.number("eth_getTransactionCount", account.address, "pending"),
+            "--max-fee", 3 * price, "--tip", price]
+
+
+def submit(net, account, job, steps, interval, price_cap=10**10, tax="0.01qrn", **windows):
+    """Prices, signs and submits a training task; returns its number. windows: bid_blocks, challenge_blocks, ..."""
+    spec = ["--program", job.program, "--init", job.init, "--data", job.data, "--steps", steps, "--interval", interval,
+            "--price-cap", price_cap, "--tax", tax]
+    for name, blocks in windows.items():
+        spec += ["--" + name.replace("_", "-"), blocks]
+    raw = json.loads(run("quern-wallet", "submit-task", *fee_options(net, account), "--json", *spec))["raw"]
+    receipt = wait_for_receipt(net, net.node.task_submit(raw))
+    return int(receipt["logs"][0]["topics"][1], 16)
+
+
+def transfer(net, sender, recipient, amount, kind=2):
+    """Sends `amount` ("1.5qrn" or grains) and waits for the receipt."""
+    raw = run("quern-wallet", "transfer", *fee_options(net, sender), "--to", recipient, "--amount", amount,
+              "--type", kind).split()[-1]
+    return wait_for_receipt(net, net.node.eth_sendRawTransaction(raw))
+
+
+def send_native(net, account, kind, payload):
+    """Signs a native transaction from its fields; returns the receipt."""
+    raw = run("quern-wallet", "native", *fee_options(net, account), kind, json.dumps(payload)).split()[-1]
+    return wait_for_receipt(net, net.node.eth_sendRawTransaction(raw))
