@@ -35,6 +35,8 @@ Status check_header(const params::ChainParams& params, const Tip& parent, BytesV
         return fail("header.wrong_certificate");
     if (header.gas_limit != params.block_gas_limit)
         return fail("header.wrong_gas_limit", std::to_string(header.gas_limit));
+    // There is no consensus layer beside this one (EIP-4788's root has nothing to say).
+    if (!header.parent_beacon_block_root.is_zero()) return fail("header.wrong_constant", "parent beacon block root");
     return {};
 }
 

@@ -27,7 +27,8 @@ struct Tip {
 [[nodiscard]] std::uint64_t next_view(const params::ChainParams& params, const Tip& parent);
 
 // Errors: header.wrong_number, header.wrong_parent, header.wrong_epoch, header.wrong_view, header.wrong_timestamp,
-// header.wrong_beacon, header.wrong_committee, header.wrong_certificate, header.wrong_gas_limit, header.vrf_proof_set.
+// header.wrong_beacon, header.wrong_committee, header.wrong_certificate, header.wrong_gas_limit, header.vrf_proof_set,
+// header.wrong_constant.
 [[nodiscard]] Status check_header(const params::ChainParams& params, const Tip& parent, BytesView parent_finalization,
                                   const Committee& committee, const types::Block& block);
 // The upper bound on time, against the local clock. Error header.from_the_future.

@@ -275,6 +275,8 @@ TEST_F(SingleValidatorTest, header_rules_name_each_offence) {
     EXPECT_EQ(check([](auto& b) { b.header.consensus.committee_hash = {}; }).error().name, "header.wrong_committee");
     EXPECT_EQ(check([](auto& b) { b.parent_certificate.clear(); }).error().name, "header.wrong_certificate");
     EXPECT_EQ(check([](auto& b) { ++b.header.gas_limit; }).error().name, "header.wrong_gas_limit");
+    EXPECT_EQ(check([](auto& b) { b.header.parent_beacon_block_root = Hash32{{1}}; }).error().name,
+              "header.wrong_constant");
     EXPECT_TRUE(check_not_future(block.header, block.header.consensus.timestamp_ms - params::kMaxFutureMs));
     EXPECT_FALSE(check_not_future(block.header, block.header.consensus.timestamp_ms - params::kMaxFutureMs - 1));
 }

@@ -1,0 +1,160 @@
+// A chain over a store that forgets what was not synced, with one validator, funded accounts and a clock moved by hand.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "chain/consensus/single_validator.h"
+#include "chain/store/fault_kv.h"
+#include "chain/store/memory_kv.h"
+#include "node/call_simulator.h"
+#include "node/chain.h"
+#include "node/reader.h"
+#include "node/tx_gateway.h"
+
+namespace quern::node {
+
+namespace types = chain::types;
+
+inline crypto::PrivateKey test_key(std::uint8_t seed) {
+    Hash32 secret;
+    secret.data[31] = seed;
+    return std::move(*crypto::PrivateKey::from_bytes(secret));
+}
+inline types::Address test_address(std::uint8_t seed) { return crypto::address20(test_key(seed)); }
+
+inline constexpr std::uint8_t kValidator = 100;
+inline constexpr std::uint64_t kGenesisTime = 1'700'000'000'000;
+
+inline chain::exec::Genesis test_genesis() {
+    chain::exec::Genesis genesis;
+    genesis.timestamp_ms = kGenesisTime;
+    genesis.params.market.dispute_cost = 1'000'000;
+    for (std::uint8_t seed = 1; seed <= 5; ++seed)
+        genesis.allocations.push_back({test_address(seed), Uint256(1000) * chain::params::kGrainsPerQrn});
+    genesis.validators.push_back({to_bytes(crypto::derive_public(test_key(kValidator)).bytes), 1000});
+    return genesis;
+}
+inline std::string test_genesis_text() { return chain::exec::to_json(test_genesis()).dump(); }
+
+class MemoryJournal final : public chain::consensus::SafetyJournal {
+public:
+    const std::optional<chain::consensus::SignedProposal>& last() const override { return last_; }
+    Status store(const chain::consensus::SignedProposal& proposal) override {
+        QUERN_CHECK(chain::consensus::check_may_sign(last_, proposal));
+        last_ = proposal;
+        return {};
+    }
+
+private:
+    std::optional<chain::consensus::SignedProposal> last_;
+};
+
+class ChainFixture : public ::testing::Test {
+protected:
+    ChainFixture() {
+        std::string pattern = ::testing::TempDir() + "quern-node-XXXXXX";
+        if (::mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
+        store_ = std::make_unique<chain::store::FaultStore>(durable_);
+        start();
+    }
+    ~ChainFixture() override {
+        stop();
+        std::filesystem::remove_all(folder_);
+    }
+
+    // What a new process does over what the disk holds.
+    void start() {
+        auto opened = open_chain_database(*store_, test_genesis_text());
+        ASSERT_TRUE(opened) << opened.error().to_string();
+        setup_ = std::move(*opened);
+        pool_ = std::make_unique<chain::mempool::Pool>(setup_->genesis.params);
+        auto chain = Chain::open({*store_, *setup_, *pool_, threads_, clock_, test_address(kValidator)});
+        ASSERT_TRUE(chain) << chain.error().to_string();
+        chain_ = std::move(*chain);
+        gateway_ = std::make_unique<TxGateway>(
+            *pool_, chain_->board(), std::move(*chain::mempool::PoolJournal::open(folder_ + "/mempool.journal")));
+        gateway_->restore();
+        reader_ = std::make_unique<Reader>(*setup_, chain_->board(), *pool_, chain_->leaf_timer());
+        simulator_ = std::make_unique<CallSimulator>(*setup_, chain_->board());
+        engine_ = std::make_unique<chain::consensus::SingleValidator>(
+            std::move(*chain::consensus::SingleValidator::make({setup_->genesis.params,
+                                                                {setup_->genesis_hash, setup_->genesis.params.chain_id},
+                                                                chain_->committee(),
+                                                                chain_->tip(),
+                                                                journal_.last(),
+                                                                false},
+                                                               test_key(kValidator))));
+        driver_ = std::make_unique<chain::consensus::Driver>(*engine_, *chain_, journal_, clock_);
+    }
+    void stop() {
+        driver_.reset(), engine_.reset(), simulator_.reset(), reader_.reset(), gateway_.reset();
+        chain_.reset(), pool_.reset(), setup_.reset();
+    }
+    void restart_after_power_loss() {
+        stop();
+        ASSERT_TRUE(store_->crash());
+        start();
+    }
+    Status started() { return driver_->handle(chain::consensus::event::Started{}); }
+    // Makes one block (after max_idle_ms).
+    Status make_block() {
+        clock_.advance(setup_->genesis.params.max_idle_ms);
+        return driver_->handle(chain::consensus::event::TimePassed{});
+    }
+
+    types::Transaction transfer(std::uint64_t nonce, const Uint256& value = 1) const {
+        types::Transaction tx;
+        tx.type = types::TxType::dynamic_fee;
+        tx.chain_id = setup_->genesis.params.chain_id;
+        tx.nonce = nonce;
+        tx.max_priority_fee_per_gas = 1'000'000'000;
+        tx.max_fee_per_gas = 100'000'000'000;
+        tx.gas_limit = 21'000;
+        tx.to = test_address(50);
+        tx.value = value;
+        return tx;
+    }
+    types::Transaction bond(std::uint64_t nonce, const Uint256& amount) const {
+        auto tx = transfer(nonce, 0);
+        tx.type = types::TxType::native;
+        tx.native_kind = static_cast<std::uint8_t>(types::NativeKind::bond);
+        tx.to.reset();
+        tx.gas_limit = 200'000;
+        tx.data = types::encode_record(types::BondPayload{types::Role::solver, amount});
+        return tx;
+    }
+    static Bytes signed_by(std::uint8_t seed, types::Transaction tx) {
+        types::sign(tx, test_key(seed));
+        return types::encode(tx);
+    }
+    Hash32 submit(std::uint8_t seed, const types::Transaction& tx) {
+        const auto hash = gateway_->submit(signed_by(seed, tx));
+        EXPECT_TRUE(hash) << hash.error().to_string();
+        return hash.value_or(Hash32{});
+    }
+    [[nodiscard]] Uint256 balance(const types::Address& address) const {
+        return (*reader_->state({}))->account(address).balance;
+    }
+
+    std::string folder_;
+    ManualClock clock_{kGenesisTime + 60'000};
+    ThreadPool threads_{2};
+    chain::store::MemoryStore durable_;
+    std::unique_ptr<chain::store::FaultStore> store_;
+    MemoryJournal journal_;
+    std::optional<ChainSetup> setup_;
+    std::unique_ptr<chain::mempool::Pool> pool_;
+    std::unique_ptr<Chain> chain_;
+    std::unique_ptr<TxGateway> gateway_;
+    std::unique_ptr<Reader> reader_;
+    std::unique_ptr<CallSimulator> simulator_;
+    std::unique_ptr<chain::consensus::SingleValidator> engine_;
+    std::unique_ptr<chain::consensus::Driver> driver_;
+};
+
+}  // namespace quern::node

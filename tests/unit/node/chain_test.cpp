@@ -1,0 +1,211 @@
+#include "node/chain.h"
+
+#include "chain/store/block_store.h"
+#include "chain_fixture.h"
+
+namespace quern::node {
+namespace {
+
+namespace api = chain::api;
+
+class ChainTest : public ChainFixture {};
+
+TEST_F(ChainTest, puts_waiting_transfers_into_a_block_with_receipts) {
+    ASSERT_TRUE(started());
+    const Hash32 first = submit(1, transfer(0, 7));
+    const Hash32 second = submit(1, transfer(1, 8));
+    EXPECT_EQ(reader_->pending_nonce(test_address(1)), 2U);
+    EXPECT_FALSE(reader_->transaction(first)->block_hash);
+    EXPECT_FALSE(reader_->receipt(first));
+    ASSERT_TRUE(make_block());
+
+    EXPECT_EQ(reader_->head_number(), 1U);
+    EXPECT_EQ(balance(test_address(50)), 15);
+    EXPECT_GT(balance(test_address(kValidator)), 0);  // tips
+    const auto view = reader_->transaction(second);
+    ASSERT_TRUE(view && view->block_hash);
+    EXPECT_EQ(view->index, 1U);
+    EXPECT_EQ(view->transaction.sender, test_address(1));
+    const auto receipt = reader_->receipt(second);
+    ASSERT_TRUE(receipt);
+    EXPECT_TRUE(receipt->receipt.success);
+    EXPECT_EQ(receipt->receipt.cumulative_gas_used, 42'000U);
+    EXPECT_EQ(reader_->pending_nonce(test_address(1)), 2U);
+    EXPECT_EQ(pool_->status().transactions, 0U);
+    EXPECT_EQ(reader_->receipts(1).size(), 2U);
+    EXPECT_TRUE(reader_->receipts(2).empty());
+}
+
+TEST_F(ChainTest, each_block_carries_its_parents_certificate) {
+    ASSERT_TRUE(started());
+    ASSERT_TRUE(make_block());
+    ASSERT_TRUE(make_block());
+    const auto first = reader_->block({api::BlockSelector::Kind::number, 1, {}});
+    const auto second = reader_->block({api::BlockSelector::Kind::number, 2, {}});
+    ASSERT_TRUE(first && second);
+    EXPECT_TRUE(first->block.parent_certificate.empty());
+    EXPECT_EQ(second->block.parent_certificate, first->finalization);
+    const auto certificate = chain::consensus::decode_certificate(first->finalization);
+    ASSERT_TRUE(certificate);
+    EXPECT_EQ(certificate->hash, first->hash);
+    EXPECT_TRUE(chain::consensus::verify_certificate(*certificate, chain_->committee(),
+                                                     {setup_->genesis_hash, setup_->genesis.params.chain_id}));
+    EXPECT_EQ(reader_->block({api::BlockSelector::Kind::hash, 0, first->hash})->block, first->block);
+    EXPECT_EQ(reader_->block({api::BlockSelector::Kind::earliest, 0, {}})->hash, setup_->genesis_hash);
+    EXPECT_EQ(reader_->block({api::BlockSelector::Kind::number, 3, {}}), nullptr);
+}
+
+TEST_F(ChainTest, committed_blocks_survive_power_loss) {
+    ASSERT_TRUE(started());
+    std::vector<Hash32> hashes;
+    for (std::uint64_t nonce = 0; nonce < 5; ++nonce) {
+        hashes.push_back(submit(1, transfer(nonce, 3)));
+        ASSERT_TRUE(make_block());
+        const auto tip = chain_->tip();
+        restart_after_power_loss();
+        ASSERT_TRUE(started());
+        EXPECT_EQ(chain_->tip(), tip);
+        for (const auto& hash : hashes) EXPECT_TRUE(reader_->receipt(hash));
+        EXPECT_EQ(balance(test_address(50)), Uint256(3 * (nonce + 1)));
+    }
+}
+
+TEST_F(ChainTest, a_block_whose_commit_failed_comes_again_with_the_same_bytes) {
+    ASSERT_TRUE(started());
+    ASSERT_TRUE(make_block());
+    const Hash32 hash = submit(1, transfer(0, 9));
+    store_->fail_writes_after(0);
+    EXPECT_EQ(make_block().error().name, "store.io");
+    EXPECT_EQ(chain_->tip().number, 1U);
+    EXPECT_FALSE(reader_->receipt(hash));
+    const auto signed_block = journal_.last();
+    ASSERT_TRUE(signed_block);
+    EXPECT_EQ(signed_block->number, 2U);
+
+    stop();
+    store_ = std::make_unique<chain::store::FaultStore>(durable_);
+    start();
+    submit(2, transfer(0, 1));  // what would be built now differs
+    ASSERT_TRUE(started());
+    EXPECT_EQ(chain_->tip().number, 2U);
+    EXPECT_EQ(chain_->tip().hash, signed_block->hash);
+    EXPECT_TRUE(reader_->receipt(hash));
+    ASSERT_TRUE(make_block());
+    EXPECT_EQ(chain_->tip().number, 3U);
+    EXPECT_EQ(balance(test_address(50)), 10);
+}
+
+TEST_F(ChainTest, refuses_blocks_that_do_not_follow_from_execution) {
+    ASSERT_TRUE(started());
+    submit(1, transfer(0, 5));
+    store_->fail_writes_after(0);
+    ASSERT_FALSE(make_block());
+    const auto block = *types::decode_block(journal_.last()->block);
+    const auto check = [&](auto&& change) {
+        types::Block changed = block;
+        change(changed);
+        const auto status = chain_->validate_block(types::encode(changed));
+        return status ? std::string("ok") : std::string(status.error().name);
+    };
+    EXPECT_EQ(check([](auto&) {}), "ok");
+    EXPECT_EQ(check([](auto& b) { b.header.state_root.data[0] ^= 1; }), "block.wrong_root");
+    EXPECT_EQ(check([](auto& b) { b.header.receipts_root.data[0] ^= 1; }), "block.wrong_root");
+    EXPECT_EQ(check([](auto& b) { b.header.transactions_root.data[0] ^= 1; }), "block.wrong_root");
+    EXPECT_EQ(check([](auto& b) { b.header.consensus.native_root.data[0] ^= 1; }), "block.wrong_root");
+    EXPECT_EQ(check([](auto& b) { b.header.logs_bloom.data[0] ^= 1; }), "block.wrong_root");
+    EXPECT_EQ(check([](auto& b) { ++b.header.gas_used; }), "block.wrong_gas");
+    EXPECT_EQ(check([](auto& b) { b.header.base_fee_per_gas += 1; }), "block.wrong_base_fee");
+    EXPECT_EQ(check([](auto& b) { b.header.parent_beacon_block_root.data[0] = 1; }), "header.wrong_constant");
+    EXPECT_EQ(check([](auto& b) { b.transactions.clear(); }), "block.wrong_gas");
+    EXPECT_EQ(check([](auto& b) { b.transactions.push_back(b.transactions[0]); }), "block.bad_transaction");
+    EXPECT_EQ(check([](auto& b) { b.transactions[0].back() ^= 1; }), "block.bad_transaction");
+    EXPECT_EQ(check([](auto& b) { b.withdrawals.push_back({}); }), "block.unexpected_withdrawals");
+    EXPECT_EQ(check([](auto& b) { b.header.number = 9; }), "header.wrong_number");
+    EXPECT_FALSE(chain_->validate_block(BytesView(journal_.last()->block).first(100)));
+    EXPECT_EQ(chain_->commit(journal_.last()->block, Hash32{}, {}).error().name, "block.not_prepared");
+}
+
+TEST_F(ChainTest, readers_keep_the_state_they_started_with) {
+    ASSERT_TRUE(started());
+    const auto before = *reader_->state({});
+    submit(1, transfer(0, 4));
+    ASSERT_TRUE(make_block());
+    EXPECT_EQ(before->account(test_address(50)).balance, 0);
+    EXPECT_EQ(balance(test_address(50)), 4);
+    EXPECT_EQ((*reader_->state({api::BlockSelector::Kind::number, 0, {}}))->account(test_address(50)).balance, 0);
+    for (std::size_t i = 0; i < kKeptStates; ++i) ASSERT_TRUE(make_block());
+    EXPECT_EQ(reader_->state({api::BlockSelector::Kind::number, 0, {}}).error().name, "chain.state_unavailable");
+    EXPECT_EQ(reader_->state({api::BlockSelector::Kind::hash, 0, Hash32{{1}}}).error().name, "chain.state_unavailable");
+    EXPECT_TRUE(reader_->state({api::BlockSelector::Kind::hash, 0, chain_->tip().hash}));
+}
+
+TEST_F(ChainTest, native_transactions_change_native_objects_and_roots) {
+    ASSERT_TRUE(started());
+    const auto root = reader_->block({})->block.header.consensus.native_root;
+    const Hash32 hash = submit(1, bond(0, Uint256(5) * chain::params::kGrainsPerQrn));
+    ASSERT_TRUE(make_block());
+    EXPECT_TRUE(reader_->receipt(hash)->receipt.success) << reader_->receipt(hash)->receipt.failure;
+    EXPECT_NE(reader_->block({})->block.header.consensus.native_root, root);
+    Bytes id{static_cast<std::uint8_t>(types::Role::solver)};
+    append(id, test_address(1));
+    EXPECT_TRUE((*reader_->state({}))->native(types::object_key(types::ObjectPrefix::role_bond, id)));
+    EXPECT_GE(reader_->receipt(hash)->receipt.logs.size(), 1U);
+}
+
+TEST_F(ChainTest, waiting_transactions_survive_a_restart) {
+    ASSERT_TRUE(started());
+    const Hash32 hash = submit(1, transfer(0, 4));
+    submit(2, transfer(0, 4));
+    ASSERT_TRUE(make_block());
+    const Hash32 later = submit(1, transfer(1, 4));
+    stop();
+    start();
+    ASSERT_TRUE(started());
+    EXPECT_EQ(pool_->find(hash), nullptr);  // in a block already
+    EXPECT_NE(pool_->find(later), nullptr);
+    EXPECT_EQ(pool_->status().transactions, 1U);
+    ASSERT_TRUE(make_block());
+    EXPECT_TRUE(reader_->receipt(later));
+}
+
+TEST_F(ChainTest, submission_names_what_is_wrong) {
+    ASSERT_TRUE(started());
+    auto encoded = signed_by(1, transfer(0));
+    ASSERT_TRUE(gateway_->submit(encoded));
+    EXPECT_EQ(gateway_->submit(encoded).error().name, "already known");
+    EXPECT_FALSE(gateway_->submit(BytesView(encoded).first(10)));
+    EXPECT_FALSE(gateway_->submit({}));
+    ASSERT_TRUE(make_block());
+    EXPECT_EQ(gateway_->submit(encoded).error().name, "nonce too low");
+}
+
+TEST_F(ChainTest, tells_its_parameters_without_the_genesis_lists) {
+    const auto document = json::parse(reader_->params_json());
+    ASSERT_TRUE(document);
+    EXPECT_EQ(*document->get_u64("chain_id"), setup_->genesis.params.chain_id);
+    EXPECT_NE(document->find("market"), nullptr);
+    EXPECT_EQ(document->find("allocations"), nullptr);
+}
+
+TEST(ChainDatabase, holds_one_chain) {
+    chain::store::MemoryStore store;
+    EXPECT_EQ(open_chain_database(store, std::nullopt).error().name, "node.no_genesis");
+    const auto made = open_chain_database(store, test_genesis_text());
+    ASSERT_TRUE(made) << made.error().to_string();
+    const auto again = open_chain_database(store, std::nullopt);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->genesis_hash, made->genesis_hash);
+    EXPECT_EQ(chain::exec::to_json(again->genesis), chain::exec::to_json(made->genesis));
+    EXPECT_TRUE(open_chain_database(store, test_genesis_text()));
+
+    auto other = test_genesis();
+    other.params.market.retention_blocks += 1;
+    EXPECT_EQ(open_chain_database(store, chain::exec::to_json(other).dump()).error().name, "node.wrong_genesis");
+    chain::store::WriteBatch batch;
+    chain::store::put_meta(batch, "database_version", Bytes{9});
+    ASSERT_TRUE(store.write(batch, true));
+    EXPECT_EQ(open_chain_database(store, std::nullopt).error().name, "node.database_version");
+}
+
+}  // namespace
+}  // namespace quern::node

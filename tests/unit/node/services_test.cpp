@@ -1,0 +1,262 @@
+#include "chain/types/abi.h"
+#include "chain_fixture.h"
+#include "compute/core/dispute_game.h"
+#include "content/store.h"
+#include "node/chain_thread.h"
+#include "node/content_gateway.h"
+#include "node/dispute_lane.h"
+#include "node/options.h"
+
+namespace quern::node {
+namespace {
+
+namespace api = chain::api;
+
+class SimulatorTest : public ChainFixture {
+protected:
+    SimulatorTest() {
+        call_.from = test_address(1);
+        call_.to = test_address(50);
+    }
+    api::SimulatedCall call_;
+};
+
+TEST_F(SimulatorTest, estimates_what_the_transaction_then_uses) {
+    ASSERT_TRUE(started());
+    call_.value = 5;
+    EXPECT_EQ(simulator_->estimate_gas(call_, {}).value_or(0), 21'000U);
+
+    api::SimulatedCall native;
+    native.from = test_address(1);
+    const auto tx = bond(0, Uint256(5) * chain::params::kGrainsPerQrn);
+    native.native_kind = tx.native_kind;
+    native.data = tx.data;
+    const auto estimate = simulator_->estimate_gas(native, {});
+    ASSERT_TRUE(estimate) << estimate.error().to_string();
+    auto exact = tx;
+    exact.gas_limit = *estimate;
+    const Hash32 hash = submit(1, exact);
+    ASSERT_TRUE(make_block());
+    const auto receipt = reader_->receipt(hash);
+    ASSERT_TRUE(receipt);
+    EXPECT_TRUE(receipt->receipt.success) << receipt->receipt.failure;
+    EXPECT_EQ(receipt->receipt.gas_used, *estimate);
+}
+
+TEST_F(SimulatorTest, names_failures_as_wallets_know_them) {
+    ASSERT_TRUE(started());
+    call_.value = Uint256(2000) * chain::params::kGrainsPerQrn;
+    EXPECT_EQ(simulator_->estimate_gas(call_, {}).error().name, "insufficient funds for transfer");
+    call_.gas_price = 1'000'000'000;
+    EXPECT_EQ(simulator_->estimate_gas(call_, {}).error().name, "insufficient funds for transfer");
+
+    api::SimulatedCall unbond;
+    unbond.from = test_address(1);
+    unbond.to = types::group_address(types::KindGroup::roles);
+    unbond.data = *types::abi::encode_call(types::NativeKind::unbond,
+                                           types::encode_record(types::UnbondPayload{types::Role::solver, 1}));
+    EXPECT_EQ(simulator_->estimate_gas(unbond, {}).error().name, "execution reverted");
+    const auto called = simulator_->call(unbond, {});
+    ASSERT_TRUE(called);
+    EXPECT_FALSE(called->success);
+    EXPECT_TRUE(types::abi::decode_error(called->output));
+    EXPECT_EQ(simulator_->call(call_, {api::BlockSelector::Kind::number, 99, {}}).error().name,
+              "chain.state_unavailable");
+}
+
+TEST_F(SimulatorTest, changes_nothing) {
+    ASSERT_TRUE(started());
+    call_.value = 5;
+    ASSERT_TRUE(simulator_->call(call_, {}));
+    EXPECT_EQ(balance(test_address(50)), 0);
+}
+
+class LaneTest : public ChainFixture {
+protected:
+    LaneTest() : overlay_(empty_state()) {
+        vm::tensor::ProgramHeader header;
+        header.slot_count = 2;
+        header.node_count = 3;
+        header.work_units = 1;
+        compute::core::GameContext context;
+        context.program_header = vm::tensor::encode(header);
+        context.history_leaves = 9;
+        const auto game = compute::core::open_history_game(context, Hash32{{1}}, Hash32{{2}}, 100, 10);
+        EXPECT_TRUE(game) << game.error().to_string();
+        if (game) dispute_.game = types::encode_record(*game);
+        dispute_.id = 4;
+        dispute_.defender = test_address(1);
+        dispute_.rival = test_address(2);
+        put();
+    }
+    static const chain::state::StateReader& empty_state() {
+        static const chain::store::MemoryStore store;
+        static const chain::state::FlatState state(store);
+        return state;
+    }
+    void put() { overlay_.store(types::object_key(types::ObjectPrefix::dispute, dispute_.id), dispute_); }
+    std::optional<std::uint64_t> due(std::uint8_t seed, types::NativeKind kind, Bytes payload) {
+        auto tx = bond(0, 1);
+        tx.native_kind = static_cast<std::uint8_t>(kind);
+        tx.data = std::move(payload);
+        return due_dispute_move(overlay_, *types::recover(signed_by(seed, tx)));
+    }
+    chain::state::Overlay overlay_;
+    types::Dispute dispute_;
+};
+
+TEST_F(LaneTest, takes_moves_that_a_side_owes) {
+    const Bytes split = types::encode_record(types::DisputeSplitPayload{4, {}});
+    EXPECT_EQ(due(1, types::NativeKind::dispute_split, split), 4U);
+    EXPECT_EQ(due(2, types::NativeKind::dispute_split, split), 4U);
+    EXPECT_EQ(due(3, types::NativeKind::dispute_split, split), std::nullopt);  // no side of it
+    EXPECT_EQ(due(1, types::NativeKind::dispute_concede, types::encode_record(types::DisputeConcedePayload{4})), 4U);
+    EXPECT_EQ(due(1, types::NativeKind::dispute_split, types::encode_record(types::DisputeSplitPayload{5, {}})),
+              std::nullopt);
+    EXPECT_EQ(due(1, types::NativeKind::dispute_split, Bytes{1, 2}), std::nullopt);
+    EXPECT_EQ(due(1, types::NativeKind::bond, split), std::nullopt);
+    dispute_.winner = types::DisputeWinner::rival;
+    put();
+    EXPECT_EQ(due(1, types::NativeKind::dispute_split, split), std::nullopt);
+}
+
+TEST_F(LaneTest, takes_calls_to_the_reserved_address_alike) {
+    auto tx = transfer(0, 0);
+    tx.to = types::group_address(types::KindGroup::disputes);
+    tx.data = *types::abi::encode_call(types::NativeKind::dispute_concede,
+                                       types::encode_record(types::DisputeConcedePayload{4}));
+    EXPECT_EQ(due_dispute_move(overlay_, *types::recover(signed_by(2, tx))), 4U);
+    tx.to = test_address(9);
+    EXPECT_EQ(due_dispute_move(overlay_, *types::recover(signed_by(2, tx))), std::nullopt);
+}
+
+TEST(LeafTimerTest, times_survive_in_the_side_table) {
+    chain::store::MemoryStore store;
+    {
+        LeafTimer timer;
+        timer.leaf_begins(3);
+        timer.leaf_ended(3);
+        EXPECT_EQ(timer.microseconds(store, 3), std::nullopt);
+        chain::store::WriteBatch batch;
+        timer.write(batch);
+        ASSERT_TRUE(store.write(batch, true));
+        timer.publish();
+        EXPECT_TRUE(timer.microseconds(store, 3));
+        timer.leaf_begins(4);
+        timer.leaf_ended(4);
+        timer.discard();
+        timer.publish();
+        EXPECT_EQ(timer.microseconds(store, 4), std::nullopt);
+    }
+    EXPECT_GE(LeafTimer().microseconds(store, 3).value_or(-1), 0.0);
+}
+
+TEST_F(ChainFixture, chain_thread_makes_blocks_and_stops_when_told) {
+    SystemClock clock;
+    engine_ = std::make_unique<chain::consensus::SingleValidator>(
+        std::move(*chain::consensus::SingleValidator::make({setup_->genesis.params,
+                                                            {setup_->genesis_hash, setup_->genesis.params.chain_id},
+                                                            chain_->committee(),
+                                                            chain_->tip(),
+                                                            journal_.last(),
+                                                            false},
+                                                           test_key(kValidator))));
+    std::optional<Error> failure;
+    ChainThread thread({*chain_, *pool_, *gateway_, *engine_, journal_, clock},
+                       [&](const Error& error) { failure = error; });
+    gateway_->on_admitted([&] { thread.wake(); });
+    thread.start();
+    const Hash32 hash = submit(1, transfer(0, 5));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!reader_->receipt(hash) && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_TRUE(reader_->receipt(hash));
+    // A failing disk stops the thread with the store's error.
+    store_->fail_writes_after(0);
+    submit(1, transfer(1, 5));
+    while (!reader_->receipt(hash) && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    thread.stop();
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->name, "store.io");
+    EXPECT_EQ(chain_->tip().number, reader_->head_number());
+}
+
+TEST_F(ChainFixture, content_gateway_passes_uploads_through) {
+    auto store = content::Store::open({folder_ + "/content", 1 << 20, 1 << 20});
+    ASSERT_TRUE(store);
+    StoreGateway gateway(**store);
+    const Bytes bytes(1000, 3);
+    const Hash32 id = crypto::content_id_of(bytes);
+    auto upload = gateway.begin_upload(id, bytes.size());
+    ASSERT_TRUE(upload);
+    ASSERT_TRUE((*upload)->append(bytes));
+    ASSERT_TRUE((*upload)->finish());
+    EXPECT_EQ(*gateway.size(id), 1000U);
+    EXPECT_EQ(gateway.read(id, 990, 100)->size(), 10U);
+    EXPECT_EQ(gateway.begin_upload(id, 2 << 20).error().name, "content.too_large");
+}
+
+class OptionsTest : public ::testing::Test {
+protected:
+    OptionsTest() {
+        std::string pattern = ::testing::TempDir() + "quern-options-XXXXXX";
+        if (::mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
+    }
+    ~OptionsTest() override { std::filesystem::remove_all(folder_); }
+    void write_conf(std::string_view text) { std::ofstream(folder_ + "/quern.conf") << text; }
+    ParsedOptions parse(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), {"quernd", "-datadir=" + folder_});
+        std::vector<const char*> argv;
+        for (const auto& argument : arguments) argv.push_back(argument.c_str());
+        return parse_options(static_cast<int>(argv.size()), argv.data());
+    }
+    std::string folder_;
+};
+
+TEST_F(OptionsTest, has_defaults_and_takes_bitcoin_style_options) {
+    auto parsed = parse({});
+    ASSERT_FALSE(parsed.exit);
+    EXPECT_EQ(parsed.options.rpc.port, kDefaultRpcPort);
+    EXPECT_EQ(parsed.options.rpc.bind, "127.0.0.1");
+    EXPECT_EQ(parsed.options.log.file, folder_ + "/debug.log");
+    parsed = parse({"-rpcport=9000", "-portoffset", "5", "-debug=rpc,exec", "-debug=node", "-norpc", "-chain=devnet",
+                    "-printtoconsole=0"});
+    ASSERT_FALSE(parsed.exit) << parsed.exit->text;
+    EXPECT_EQ(parsed.options.rpc.port, 9005);
+    EXPECT_EQ(parsed.options.log.debug, (std::vector<std::string>{"rpc", "exec", "node"}));
+    EXPECT_FALSE(parsed.options.rpc_enabled);
+    EXPECT_FALSE(parsed.options.log.to_stderr);
+    EXPECT_EQ(parsed.options.network, "devnet");
+}
+
+TEST_F(OptionsTest, the_command_line_overrides_the_file) {
+    write_conf("# comment\n\nrpcport = 9001\nrpcbind=0.0.0.0\r\nacceptmissingjournal\ndebug=rpc\n");
+    const auto parsed = parse({"-rpcport=9002"});
+    ASSERT_FALSE(parsed.exit) << parsed.exit->text;
+    EXPECT_EQ(parsed.options.rpc.port, 9002);
+    EXPECT_EQ(parsed.options.rpc.bind, "0.0.0.0");
+    EXPECT_TRUE(parsed.options.accept_missing_journal);
+    EXPECT_EQ(parsed.options.log.debug, std::vector<std::string>{"rpc"});
+}
+
+TEST_F(OptionsTest, mistakes_exit_with_two_and_help_with_zero) {
+    EXPECT_EQ(parse({"-nosuchoption=1"}).exit->code, 2);
+    EXPECT_EQ(parse({"-rpcport=banana"}).exit->code, 2);
+    EXPECT_EQ(parse({"-rpcport=65535", "-portoffset=1"}).exit->code, 2);
+    EXPECT_EQ(parse({"-loglevel=loud"}).exit->code, 2);
+    EXPECT_EQ(parse({"-conf=" + folder_ + "/missing.conf"}).exit->code, 2);
+    EXPECT_EQ(parse({"--help"}).exit->code, 0);
+    EXPECT_NE(parse({"-version"}).exit->text.find("quernd"), std::string::npos);
+    write_conf("rpcport=1\nthis is no option\n");
+    const auto parsed = parse({});
+    EXPECT_EQ(parsed.exit->code, 2);
+    EXPECT_NE(parsed.exit->text.find("line 2"), std::string::npos);
+    write_conf("nosuchoption=1\n");
+    EXPECT_EQ(parse({}).exit->code, 2);
+    write_conf("datadir=/elsewhere\n");
+    EXPECT_EQ(parse({}).exit->code, 2);
+}
+
+}  // namespace
+}  // namespace quern::node
