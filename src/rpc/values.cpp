@@ -77,7 +77,13 @@ Expected<BlockSelector> read_block(const json::Value& value) {
         const json::Value* hash = value.find("blockHash");
         if ((number == nullptr) == (hash == nullptr))
             return fail("value.bad_block", "give one of blockNumber and blockHash");
-        return read_block(number != nullptr ? *number : *hash);
+        if (hash != nullptr) {
+            selector.kind = BlockSelector::Kind::hash;
+            QUERN_TRY(selector.hash, read_hash(*hash));
+            return selector;
+        }
+        if (number->is_object()) return fail("value.bad_block", "blockNumber must be a number or a tag");
+        return read_block(*number);
     }
     const auto text = value.as_string();
     if (!text) return fail("value.bad_block", "expected a block number, tag or hash");

@@ -132,7 +132,8 @@ json::Value native_transaction_json(const TransactionView& view) {
     const Transaction& tx = view.transaction.tx;
     if (tx.type != TxType::native) return transaction_json(view);
     json::Value object = place_and_party(view);
-    for (const json::Member& member : native_part(tx).members()) object.set(member.key, member.value);
+    const json::Value own = native_part(tx);
+    for (const json::Member& member : own.members()) object.set(member.key, member.value);
     object.set("chainId", quantity(tx.chain_id.value_or(0)));
     object.set("nonce", quantity(tx.nonce));
     object.set("maxFeePerGas", quantity(tx.max_fee_per_gas));

@@ -1,0 +1,103 @@
+#include "rpc/dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/rpc/fake_backend.h"
+
+namespace quern::rpc {
+namespace {
+
+class DispatcherTest : public ::testing::Test {
+protected:
+    std::optional<std::string> raw(std::string_view request) { return dispatcher.handle(request, {}); }
+    json::Value ask(std::string_view request) { return *json::parse(raw(request).value()); }
+    std::int64_t code(std::string_view request) { return *ask(request).find("error")->get_i64("code"); }
+
+    testing::Fixture fixture;
+    Dispatcher dispatcher{*fixture.registry, {std::size_t{1} << 20, 32, 5, 4000}};
+};
+
+TEST_F(DispatcherTest, single_call_is_answered_with_its_id) {
+    for (const char* id : {"1", "\"abc\"", "null", "1.5", "-7", "18446744073709551615"}) {
+        const auto answer =
+            ask(std::string(R"({"jsonrpc":"2.0","id":)") + id + R"(,"method":"eth_chainId","params":[]})");
+        EXPECT_EQ(*answer.find("id"), *json::parse(id));
+        EXPECT_EQ(*answer.find("result"), json::Value("0x1ec6"));
+        EXPECT_EQ(*answer.find("jsonrpc"), json::Value("2.0"));
+        EXPECT_EQ(answer.find("error"), nullptr);
+    }
+}
+
+TEST_F(DispatcherTest, params_may_be_left_out) {
+    EXPECT_NE(ask(R"({"jsonrpc":"2.0","id":1,"method":"eth_chainId"})").find("result"), nullptr);
+}
+
+TEST_F(DispatcherTest, notifications_are_run_and_not_answered) {
+    EXPECT_FALSE(raw(R"({"jsonrpc":"2.0","method":"eth_sendRawTransaction","params":["0x01"]})"));
+    EXPECT_EQ(fixture.chain.submitted.size(), 1u);
+    EXPECT_FALSE(raw(R"([{"jsonrpc":"2.0","method":"eth_chainId"},{"jsonrpc":"2.0","method":"nothing"}])"));
+}
+
+TEST_F(DispatcherTest, malformed_json_is_a_parse_error) {
+    for (const char* text :
+         {"", "{", "[1,", "{\"a\":}", "nul", "{} x", "\xff", "{\"jsonrpc\":\"2.0\",\"jsonrpc\":\"2.0\"}"}) {
+        const auto answer = ask(text);
+        EXPECT_EQ(*answer.find("error")->get_i64("code"), kParseError) << text;
+        EXPECT_TRUE(answer.find("id")->is_null());
+    }
+}
+
+TEST_F(DispatcherTest, deep_nesting_is_a_parse_error) {
+    EXPECT_EQ(code(std::string(100'000, '[')), kParseError);
+    EXPECT_EQ(code(std::string(33, '[') + std::string(33, ']')), kParseError);
+    std::string objects;
+    for (int i = 0; i < 50'000; ++i) objects += "{\"a\":";
+    EXPECT_EQ(code(objects), kParseError);
+}
+
+TEST_F(DispatcherTest, invalid_requests_are_named) {
+    EXPECT_EQ(code("1"), kInvalidRequest);
+    EXPECT_EQ(code("\"x\""), kInvalidRequest);
+    EXPECT_EQ(code("{}"), kInvalidRequest);
+    EXPECT_EQ(code(R"({"jsonrpc":"1.0","id":1,"method":"eth_chainId"})"), kInvalidRequest);
+    EXPECT_EQ(code(R"({"id":1,"method":"eth_chainId"})"), kInvalidRequest);
+    EXPECT_EQ(code(R"({"jsonrpc":"2.0","id":1,"method":5})"), kInvalidRequest);
+    EXPECT_EQ(code(R"({"jsonrpc":"2.0","id":1})"), kInvalidRequest);
+    EXPECT_EQ(code(R"({"jsonrpc":"2.0","id":{},"method":"eth_chainId"})"), kInvalidRequest);
+    EXPECT_EQ(code(R"({"jsonrpc":"2.0","id":[1],"method":"eth_chainId"})"), kInvalidRequest);
+    EXPECT_EQ(code(R"({"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":7})"), kInvalidParams);
+    EXPECT_EQ(code(R"({"jsonrpc":"2.0","id":1,"method":"eth_nothing"})"), kMethodNotFound);
+}
+
+TEST_F(DispatcherTest, batch_answers_in_order_and_mixes_errors) {
+    const auto answers = ask(R"([{"jsonrpc":"2.0","id":"a","method":"eth_chainId"},
+                                 {"jsonrpc":"2.0","method":"eth_chainId"},
+                                 7,
+                                 {"jsonrpc":"2.0","id":2,"method":"eth_nothing"}])");
+    ASSERT_EQ(answers.size(), 3u);
+    EXPECT_EQ(*answers[0].find("id"), json::Value("a"));
+    EXPECT_EQ(*answers[1].find("error")->get_i64("code"), kInvalidRequest);
+    EXPECT_EQ(*answers[2].find("error")->get_i64("code"), kMethodNotFound);
+}
+
+TEST_F(DispatcherTest, empty_and_oversized_batches_are_refused_whole) {
+    EXPECT_EQ(code("[]"), kInvalidRequest);
+    std::string batch = "[";
+    for (int i = 0; i < 6; ++i)
+        batch += std::string(i == 0 ? "" : ",") + R"({"jsonrpc":"2.0","id":1,"method":"eth_chainId"})";
+    batch += "]";
+    const auto answer = ask(batch);
+    EXPECT_FALSE(answer.is_array());
+    EXPECT_EQ(*answer.find("error")->get_i64("code"), kInvalidRequest);
+}
+
+TEST_F(DispatcherTest, batch_response_has_a_size_limit) {
+    const auto answers = ask(R"([{"jsonrpc":"2.0","id":1,"method":"rpc_discover"},
+                                 {"jsonrpc":"2.0","id":2,"method":"eth_chainId"}])");
+    ASSERT_EQ(answers.size(), 2u);
+    EXPECT_NE(answers[0].find("result"), nullptr);
+    EXPECT_EQ(*answers[1].find("error")->get_i64("code"), kLimitExceeded);
+}
+
+}  // namespace
+}  // namespace quern::rpc

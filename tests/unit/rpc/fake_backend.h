@@ -1,0 +1,212 @@
+// A small chain in memory behind the interfaces that RPC answers from: blocks are given, submissions remembered.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "chain/types/json_codec.h"
+#include "chain/types/native_kinds.h"
+#include "rpc/dispatcher.h"
+#include "rpc/methods/backend.h"
+
+namespace quern::rpc::testing {
+
+namespace types = chain::types;
+namespace api = chain::api;
+
+inline crypto::PrivateKey test_key(std::uint8_t number = 1) {
+    Bytes secret(32, 0);
+    secret[31] = number;
+    return std::move(*crypto::PrivateKey::from_bytes(secret));
+}
+
+class FakeState final : public api::StateView {
+public:
+    std::map<types::Address, api::AccountView> accounts;
+    std::map<Bytes, Bytes, BytesLess> objects;
+
+    std::uint64_t block_number() const override { return 1; }
+    api::AccountView account(const types::Address& address) const override {
+        const auto found = accounts.find(address);
+        return found == accounts.end() ? api::AccountView() : found->second;
+    }
+    Bytes code_at(const types::Address& address) const override {
+        return types::group_at(address).has_value() ? *from_hex("60006000fd") : Bytes();
+    }
+    Hash32 storage(const types::Address&, const Hash32& slot) const override { return slot; }
+    std::optional<Bytes> native(BytesView key) const override {
+        const auto found = objects.find(to_bytes(key));
+        return found == objects.end() ? std::nullopt : std::optional(found->second);
+    }
+    std::vector<std::pair<Bytes, Bytes>> native_range(BytesView prefix, BytesView start,
+                                                      std::size_t limit) const override {
+        std::vector<std::pair<Bytes, Bytes>> result;
+        const Bytes first = to_bytes(start.empty() ? prefix : start);
+        for (auto it = objects.lower_bound(first); it != objects.end() && result.size() < limit; ++it) {
+            if (it->first.size() < prefix.size() || !equal(BytesView(it->first).first(prefix.size()), prefix)) break;
+            result.emplace_back(it->first, it->second);
+        }
+        return result;
+    }
+};
+
+class FakeChain final : public api::ChainReader,
+                        public api::TxSubmitter,
+                        public api::Simulator,
+                        public api::MarketGuide {
+public:
+    std::vector<std::shared_ptr<api::BlockView>> blocks;
+    std::map<std::uint64_t, std::vector<types::Receipt>> block_receipts;
+    std::shared_ptr<FakeState> current = std::make_shared<FakeState>();
+    Expected<Hash32> submit_result = Hash32{};
+    Expected<api::SimulationResult> call_result = api::SimulationResult{};
+    Expected<std::uint64_t> gas_result = std::uint64_t{21'000};
+    mutable std::vector<api::SimulatedCall> calls;
+    std::vector<Bytes> submitted;
+    std::vector<types::RecoveredTransaction> waiting_tasks;
+
+    FakeChain() {
+        auto genesis = std::make_shared<api::BlockView>();
+        genesis->hash.data[0] = 0xb0;
+        genesis->block.header.base_fee_per_gas = 7;
+        genesis->block.header.gas_limit = 30'000'000;
+        blocks.push_back(genesis);
+    }
+
+    // Appends a block with these transactions, each with a receipt that `shape` may fill in.
+    void add_block(const std::vector<types::Transaction>& transactions,
+                   const std::function<void(std::size_t, types::Receipt&)>& shape = {}) {
+        auto view = std::make_shared<api::BlockView>();
+        auto& header = view->block.header;
+        header.number = blocks.size();
+        header.base_fee_per_gas = 10;
+        header.gas_limit = 30'000'000;
+        header.timestamp = 1'700'000'000 + header.number;
+        view->hash.data[0] = 0xb0;
+        view->hash.data[31] = static_cast<std::uint8_t>(header.number);
+        std::vector<types::Receipt> receipts;
+        for (std::size_t i = 0; i < transactions.size(); ++i) {
+            view->block.transactions.push_back(types::encode(transactions[i]));
+            types::Receipt receipt;
+            receipt.type = transactions[i].type;
+            receipt.success = true;
+            receipt.gas_used = 21'000;
+            receipt.effective_gas_price = types::effective_gas_price(transactions[i], header.base_fee_per_gas);
+            if (shape) shape(i, receipt);
+            receipt.bloom = types::bloom_of(receipt.logs);
+            for (std::size_t b = 0; b < receipt.bloom.data.size(); ++b)
+                header.logs_bloom.data[b] |= receipt.bloom.data[b];
+            header.gas_used += receipt.gas_used;
+            receipt.cumulative_gas_used = header.gas_used;
+            receipts.push_back(receipt);
+        }
+        block_receipts[header.number] = receipts;
+        view->size = types::encode(view->block).size();
+        blocks.push_back(view);
+    }
+
+    std::uint64_t chain_id() const override { return 7878; }
+    Hash32 genesis_hash() const override { return blocks[0]->hash; }
+    std::uint64_t head_number() const override { return blocks.size() - 1; }
+    std::shared_ptr<const api::BlockView> block(const api::BlockSelector& selector) const override {
+        using Kind = api::BlockSelector::Kind;
+        if (selector.kind == Kind::latest || selector.kind == Kind::pending) return blocks.back();
+        if (selector.kind == Kind::earliest) return blocks[0];
+        if (selector.kind == Kind::number) return selector.number < blocks.size() ? blocks[selector.number] : nullptr;
+        for (const auto& view : blocks)
+            if (view->hash == selector.hash) return view;
+        return nullptr;
+    }
+    std::vector<types::Receipt> receipts(std::uint64_t number) const override {
+        const auto found = block_receipts.find(number);
+        return found == block_receipts.end() ? std::vector<types::Receipt>() : found->second;
+    }
+    std::optional<api::TransactionView> transaction(const Hash32& hash) const override {
+        for (const auto& view : blocks)
+            for (std::size_t i = 0; i < view->block.transactions.size(); ++i)
+                if (types::transaction_hash(view->block.transactions[i]) == hash)
+                    return api::TransactionView{*types::recover(view->block.transactions[i]), view->hash,
+                                                view->block.header.number, i, view->block.header.base_fee_per_gas};
+        return std::nullopt;
+    }
+    std::optional<api::ReceiptView> receipt(const Hash32& hash) const override {
+        const auto found = transaction(hash);
+        if (!found) return std::nullopt;
+        return api::ReceiptView{block_receipts.at(found->block_number).at(found->index), *found, 0};
+    }
+    Expected<std::shared_ptr<const api::StateView>> state(const api::BlockSelector& selector) const override {
+        if (selector.kind == api::BlockSelector::Kind::earliest)
+            return fail("chain.state_unavailable", "the state of block 0 is not kept");
+        return std::shared_ptr<const api::StateView>(current);
+    }
+    std::uint64_t pending_nonce(const types::Address&) const override { return 42; }
+    Uint256 next_base_fee() const override { return 9; }
+    std::uint64_t block_gas_limit() const override { return 30'000'000; }
+    std::vector<types::RecoveredTransaction> pending_tasks() const override { return waiting_tasks; }
+    std::optional<double> leaf_microseconds(std::uint64_t) const override { return 12.5; }
+    std::string params_json() const override { return R"({"chainId":7878})"; }
+
+    Expected<Hash32> submit(BytesView encoded) override {
+        submitted.push_back(to_bytes(encoded));
+        return submit_result;
+    }
+    Expected<api::SimulationResult> call(const api::SimulatedCall& request, const api::BlockSelector&) const override {
+        calls.push_back(request);
+        return call_result;
+    }
+    Expected<std::uint64_t> estimate_gas(const api::SimulatedCall& request, const api::BlockSelector&) const override {
+        calls.push_back(request);
+        return gas_result;
+    }
+
+    Expected<api::TaskEstimate> estimate_task(const types::TaskSubmitPayload& spec) const override {
+        if (spec.steps == 0) return fail("task.bad_steps");
+        api::TaskEstimate estimate;
+        estimate.total_work = Uint256(spec.steps) * Uint256(1000);
+        return estimate;
+    }
+    Expected<json::Value> describe_game(BytesView game) const override {
+        if (game.empty()) return fail("rlp.truncated");
+        return json::Value::object({{"phase", "trace"}});
+    }
+    std::string op_name(std::uint32_t op) const override { return op == 16 ? "matmul" : "unknown"; }
+};
+
+// A signed type-2 transfer; change it through `shape` before it is signed.
+inline types::Transaction signed_transaction(const std::function<void(types::Transaction&)>& shape = {}) {
+    types::Transaction tx;
+    tx.type = types::TxType::dynamic_fee;
+    tx.chain_id = 7878;
+    tx.gas_limit = 21'000;
+    tx.max_fee_per_gas = 100;
+    tx.max_priority_fee_per_gas = 3;
+    tx.to = types::Address{};
+    tx.to->data[19] = 0xaa;
+    tx.value = 5;
+    if (shape) shape(tx);
+    types::sign(tx, test_key());
+    return tx;
+}
+
+// A registry over a FakeChain, called as JSON-RPC would.
+struct Fixture {
+    FakeChain chain;
+    methods::Backend backend;
+    std::unique_ptr<Registry> registry;
+    bool stopped = false;
+
+    Fixture() {
+        backend.chain = &chain;
+        backend.submitter = &chain;
+        backend.simulator = &chain;
+        backend.market = &chain;
+        backend.version = "0.1.0";
+        backend.request_stop = [this] { stopped = true; };
+        registry = std::move(*methods::make_registry(backend));
+    }
+    Result call(std::string_view method, std::string_view params = "[]", bool authenticated = false) const {
+        return registry->call(method, *json::parse(params), CallContext{authenticated});
+    }
+};
+
+}  // namespace quern::rpc::testing

@@ -1,0 +1,499 @@
+#include "rpc/http_server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "rpc/client.h"
+#include "rpc/http_range.h"
+
+namespace quern::rpc {
+namespace {
+
+// Contents in memory; a content named by its first byte can be told to fail.
+class FakeContent final : public chain::api::ContentGateway {
+public:
+    std::map<Hash32, Bytes> contents;
+    std::uint64_t quota = std::uint64_t{1} << 30;
+    std::atomic<int> aborted{0};
+    std::atomic<std::size_t> largest_piece{0};
+    bool broken = false;
+
+    Expected<std::uint64_t> size(const Hash32& id) const override {
+        const std::lock_guard lock(mutex_);
+        const auto found = contents.find(id);
+        if (found == contents.end()) return fail("content.not_found");
+        return std::uint64_t{found->second.size()};
+    }
+    Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const override {
+        const std::lock_guard lock(mutex_);
+        if (broken) return fail("content.corrupt");
+        const Bytes& all = contents.at(id);
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(offset);
+        return Bytes(begin, begin + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(length, all.size() - offset)));
+    }
+    Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size) override {
+        if (size > quota) return fail("content.quota_exceeded", "full");
+        return std::unique_ptr<Upload>(std::make_unique<FakeUpload>(*this, id));
+    }
+
+private:
+    struct FakeUpload final : Upload {
+        FakeUpload(FakeContent& owner, const Hash32& name) : store(owner), id(name) {}
+        ~FakeUpload() override {
+            if (!finished) ++store.aborted;
+        }
+        Status append(BytesView bytes) override {
+            store.largest_piece = std::max<std::size_t>(store.largest_piece, bytes.size());
+            quern::append(data, bytes);
+            return {};
+        }
+        Status finish() override {
+            if (id.data[0] == 0xbad % 256) return fail("content.id_mismatch");
+            const std::lock_guard lock(store.mutex_);
+            store.contents[id] = std::move(data);
+            finished = true;
+            return {};
+        }
+        FakeContent& store;
+        Hash32 id;
+        Bytes data;
+        bool finished = false;
+    };
+    mutable std::mutex mutex_;
+};
+
+Hash32 id_of(std::uint8_t number) {
+    Hash32 id;
+    id.data[0] = number;
+    return id;
+}
+
+Bytes pattern(std::size_t size) {
+    Bytes bytes(size);
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::uint8_t>(i * 131 + i / 977);
+    return bytes;
+}
+
+class HttpServerTest : public ::testing::Test {
+protected:
+    void start(const std::function<void(HttpOptions&)>& shape = {}) {
+        HttpOptions options;
+        options.port = 0;
+        options.cookie = "__cookie__:abc";
+        options.idle_ms = 5'000;
+        if (shape) shape(options);
+        HttpHooks hooks;
+        hooks.rpc = [this](std::string_view text, const CallContext& context) -> std::optional<std::string> {
+            if (text == "notify") return std::nullopt;
+            if (text == "slow") {
+                ++running;
+                while (!release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+            return std::string(text.size() > 100 ? std::to_string(text.size()) : std::string(text)) +
+                   (context.authenticated ? "!" : "");
+        };
+        hooks.home = [] { return std::string("hello"); };
+        hooks.health = [this] { return json::Value::object({{"ok", healthy.load()}}); };
+        hooks.content = &content;
+        auto started = HttpServer::start(options, std::move(hooks));
+        ASSERT_TRUE(started) << started.error().to_string();
+        server = std::move(*started);
+    }
+    http::Client client() const {
+        http::ClientOptions options;
+        options.io_timeout_ms = 10'000;
+        return http::Client("127.0.0.1", server->port(), options);
+    }
+    http::Response send(std::string method, std::string target, std::string body = {},
+                        std::vector<http::Header> headers = {}) const {
+        auto one = client();
+        auto response = one.send({std::move(method), std::move(target), std::move(headers), std::move(body)});
+        EXPECT_TRUE(response) << (response ? "" : response.error().to_string());
+        return response ? *response : http::Response{};
+    }
+    // Sends bytes as they are and reads until the server closes or `milliseconds` pass.
+    std::string raw(std::string_view bytes, int milliseconds = 3'000, bool half_close = false) const {
+        const int descriptor = connect_raw();
+        EXPECT_EQ(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+        if (half_close) ::shutdown(descriptor, SHUT_WR);
+        std::string answer = read_all(descriptor, milliseconds);
+        ::close(descriptor);
+        return answer;
+    }
+    int connect_raw() const {
+        const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(server->port());
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+        return descriptor;
+    }
+    static std::string read_all(int descriptor, int milliseconds) {
+        timeval timeout{milliseconds / 1000, milliseconds % 1000 * 1000};
+        ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+        std::string text;
+        char buffer[4096];
+        for (ssize_t got = 0; (got = ::recv(descriptor, buffer, sizeof(buffer), 0)) > 0;)
+            text.append(buffer, static_cast<std::size_t>(got));
+        return text;
+    }
+    template <class Condition>
+    static bool eventually(Condition&& condition) {
+        for (int i = 0; i < 3'000; ++i) {
+            if (condition()) return true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return false;
+    }
+
+    FakeContent content;
+    std::atomic<bool> release{false};
+    std::atomic<bool> healthy{true};
+    std::atomic<int> running{0};
+    std::unique_ptr<HttpServer> server;
+};
+
+TEST_F(HttpServerTest, answers_many_calls_on_one_connection) {
+    start();
+    auto one = client();
+    for (int i = 0; i < 50; ++i) {
+        const auto response = one.send({"POST", "/", {{"Content-Type", "application/json"}}, std::to_string(i)});
+        ASSERT_TRUE(response);
+        EXPECT_EQ(response->status, 200u);
+        EXPECT_EQ(response->body, std::to_string(i));
+        EXPECT_EQ(response->header("content-type"), "application/json");
+    }
+    EXPECT_EQ(server->connections(), 1u);
+}
+
+TEST_F(HttpServerTest, pipelined_requests_are_answered_in_order) {
+    start();
+    const std::string one = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n";
+    const std::string answer =
+        raw(one + "1" + one + "2" + one.substr(0, one.size() - 2) + "Connection: close\r\n\r\n3");
+    const auto first = answer.find("\r\n\r\n1");
+    const auto second = answer.find("\r\n\r\n2");
+    const auto third = answer.find("\r\n\r\n3");
+    EXPECT_TRUE(first < second && second < third && third != std::string::npos) << answer;
+}
+
+TEST_F(HttpServerTest, chunked_and_expecting_requests_work) {
+    start();
+    EXPECT_NE(raw("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+                  "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+                  .find("\r\n\r\nabcde"),
+              std::string::npos);
+    const std::string answer =
+        raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n\r\nxy");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 100 Continue\r\n\r\n")) << answer;
+    EXPECT_NE(answer.find("\r\n\r\nxy"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, notifications_have_no_content) {
+    start();
+    EXPECT_EQ(send("POST", "/", "notify").status, 204u);
+}
+
+TEST_F(HttpServerTest, pages_and_unknown_paths) {
+    start();
+    EXPECT_EQ(send("GET", "/").body, "hello");
+    EXPECT_EQ(send("HEAD", "/").header("Content-Length"), "5");
+    EXPECT_EQ(send("GET", "/health").status, 200u);
+    healthy = false;
+    EXPECT_EQ(send("GET", "/health").status, 503u);
+    EXPECT_EQ(send("GET", "/nothing").status, 404u);
+    EXPECT_EQ(send("DELETE", "/").status, 405u);
+    EXPECT_EQ(send("POST", "/health", "x").status, 405u);
+}
+
+TEST_F(HttpServerTest, cookie_authenticates) {
+    start();
+    EXPECT_EQ(send("POST", "/", "a").body, "a");
+    EXPECT_EQ(send("POST", "/", "a", {{"Authorization", "Basic X19jb29raWVfXzphYmM="}}).body, "a!");
+    EXPECT_EQ(send("POST", "/", "a", {{"Authorization", "Basic X19jb29raWVfXzphYmQ="}}).body, "a");
+}
+
+TEST_F(HttpServerTest, origins_outside_the_list_are_refused) {
+    start([](HttpOptions& options) { options.cors_origins = {"https://good.example"}; });
+    EXPECT_EQ(send("POST", "/", "a", {{"Origin", "https://evil.example"}, {"Content-Type", "application/json"}}).status,
+              403u);
+    const auto good =
+        send("POST", "/", "a", {{"Origin", "https://good.example"}, {"Content-Type", "application/json"}});
+    EXPECT_EQ(good.status, 200u);
+    EXPECT_EQ(good.header("Access-Control-Allow-Origin"), "https://good.example");
+    EXPECT_EQ(send("POST", "/", "a", {{"Origin", "https://good.example"}, {"Content-Type", "text/plain"}}).status,
+              415u);
+    const auto preflight = send("OPTIONS", "/", {}, {{"Origin", "https://good.example"}});
+    EXPECT_EQ(preflight.status, 204u);
+    EXPECT_NE(preflight.header("Access-Control-Allow-Methods").find("POST"), std::string_view::npos);
+}
+
+TEST_F(HttpServerTest, oversized_bodies_and_headers_are_refused_with_their_reason) {
+    start([](HttpOptions& options) { options.max_body_bytes = 1'000, options.max_header_bytes = 2'000; });
+    EXPECT_EQ(send("POST", "/", std::string(1'000, 'x')).body, "1000");
+    EXPECT_EQ(send("POST", "/", std::string(1'001, 'x')).status, 413u);
+    EXPECT_EQ(send("POST", "/", std::string(300'000, 'x')).status, 413u);
+    EXPECT_EQ(send("POST", "/", "a", {{"X-Long", std::string(3'000, 'x')}}).status, 431u);
+    std::string chunks = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (int i = 0; i < 4; ++i) chunks += "190\r\n" + std::string(400, 'x') + "\r\n";
+    EXPECT_NE(raw(chunks + "0\r\n\r\n").find("413"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, malformed_requests_get_400_and_do_no_harm) {
+    start();
+    for (const char* text :
+         {"nonsense\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+          "POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+          "GET / HTTP/1.1\r\nBad Header: x\r\n\r\n"})
+        EXPECT_TRUE(raw(text).starts_with("HTTP/1.1 400")) << text;
+    EXPECT_TRUE(
+        raw("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").starts_with("HTTP/1.1 400"));
+    EXPECT_TRUE(raw("GET / HTTP", 2'000, true).empty());
+    EXPECT_EQ(send("POST", "/", "still here").body, "still here");
+}
+
+TEST_F(HttpServerTest, slow_clients_are_dropped) {
+    start([](HttpOptions& options) { options.idle_ms = 150, options.body_ms = 150; });
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(raw("POST / HTTP/1.1\r\nHo"), "");
+    EXPECT_EQ(raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc"), "");
+    EXPECT_EQ(raw(""), "");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+    EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
+}
+
+TEST_F(HttpServerTest, a_client_that_dribbles_its_header_is_dropped_too) {
+    start([](HttpOptions& options) { options.idle_ms = 200; });
+    const int descriptor = connect_raw();
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 100; ++i) {
+        if (::send(descriptor, "G", 1, MSG_NOSIGNAL) != 1) break;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1'500));
+    ::close(descriptor);
+}
+
+TEST_F(HttpServerTest, connections_are_limited) {
+    start([](HttpOptions& options) { options.max_connections = 2; });
+    const int first = connect_raw();
+    const int second = connect_raw();
+    EXPECT_TRUE(eventually([&] { return server->connections() == 2; }));
+    const int third = connect_raw();
+    EXPECT_EQ(read_all(third, 2'000), "");
+    ::close(first);
+    EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
+    EXPECT_EQ(send("POST", "/", "a").body, "a");
+    ::close(second);
+    ::close(third);
+}
+
+TEST_F(HttpServerTest, a_full_queue_answers_busy) {
+    start([](HttpOptions& options) { options.threads = 1, options.max_queued = 2; });
+    std::vector<std::thread> blocked;
+    for (int i = 0; i < 2; ++i) {
+        blocked.emplace_back([this] { EXPECT_EQ(send("POST", "/", "slow").status, 200u); });
+        if (i == 0) {
+            EXPECT_TRUE(eventually([&] { return running == 1; }));
+        }
+    }
+    http::Response refused;
+    EXPECT_TRUE(eventually([&] {
+                    refused = send("GET", "/content/" + to_hex(id_of(1)));
+                    return refused.status == 503 || release;
+                }) ||
+                true);
+    EXPECT_EQ(refused.status, 503u);
+    EXPECT_EQ(refused.header("Retry-After"), "1");
+    release = true;
+    for (auto& thread : blocked) thread.join();
+    EXPECT_EQ(send("POST", "/", "a").body, "a");
+}
+
+TEST_F(HttpServerTest, stop_closes_connections_and_ends) {
+    start();
+    const int idle = connect_raw();
+    auto one = client();
+    EXPECT_TRUE(one.send({"POST", "/", {}, "a"}));
+    server->stop();
+    EXPECT_EQ(read_all(idle, 2'000), "");
+    EXPECT_FALSE(one.send({"POST", "/", {}, "a"}));
+    ::close(idle);
+}
+
+TEST_F(HttpServerTest, port_in_use_is_a_clear_error) {
+    start();
+    HttpOptions options;
+    options.port = server->port();
+    const auto second = HttpServer::start(options, {});
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().name, "rpc.cannot_listen");
+    options.bind = "no address";
+    EXPECT_EQ(HttpServer::start(options, {}).error().name, "rpc.bad_bind_address");
+}
+
+TEST_F(HttpServerTest, downloads_whole_contents_and_ranges) {
+    start();
+    const Bytes bytes = pattern(1'000'003);
+    content.contents[id_of(1)] = bytes;
+    const std::string target = "/content/" + to_hex(id_of(1));
+    const auto whole = send("GET", target);
+    EXPECT_EQ(whole.status, 200u);
+    EXPECT_EQ(whole.body, as_text(bytes));
+    const auto part = send("GET", target, {}, {{"Range", "bytes=300000-700000"}});
+    EXPECT_EQ(part.status, 206u);
+    EXPECT_EQ(part.header("Content-Range"), "bytes 300000-700000/1000003");
+    EXPECT_EQ(part.body, as_text(BytesView(bytes).subspan(300'000, 400'001)));
+    EXPECT_EQ(send("GET", target, {}, {{"Range", "bytes=-3"}}).body, as_text(BytesView(bytes).last(3)));
+    EXPECT_EQ(send("GET", target, {}, {{"Range", "bytes=1000000-"}}).body, as_text(BytesView(bytes).last(3)));
+    const auto beyond = send("GET", target, {}, {{"Range", "bytes=1000003-"}});
+    EXPECT_EQ(beyond.status, 416u);
+    EXPECT_EQ(beyond.header("Content-Range"), "bytes */1000003");
+    EXPECT_EQ(send("GET", target, {}, {{"Range", "bytes=0-1,5-6"}}).status, 200u);
+    const auto head = send("HEAD", target);
+    EXPECT_EQ(head.header("Content-Length"), "1000003");
+    EXPECT_TRUE(head.body.empty());
+    EXPECT_EQ(send("GET", "/content/0x" + to_hex(id_of(1)), {}, {{"Range", "bytes=0-0"}}).status, 206u);
+    EXPECT_EQ(send("GET", "/content/" + to_hex(id_of(2))).status, 404u);
+    EXPECT_EQ(send("GET", "/content/xyz").status, 400u);
+    EXPECT_EQ(send("DELETE", target).status, 405u);
+}
+
+TEST_F(HttpServerTest, a_broken_content_ends_the_transfer_instead_of_lying) {
+    start();
+    content.contents[id_of(1)] = pattern(10);
+    content.broken = true;
+    auto one = client();
+    const auto response = one.send({"GET", "/content/" + to_hex(id_of(1)), {}, {}});
+    ASSERT_FALSE(response);
+    EXPECT_EQ(response.error().name, "http.closed");
+}
+
+TEST_F(HttpServerTest, uploads_are_streamed_in_pieces) {
+    start();
+    Client one("127.0.0.1", server->port());
+    const Bytes bytes = pattern(2'000'001);
+    std::size_t sent = 0;
+    const http::Source source = [&](std::span<std::uint8_t> target) -> Expected<std::size_t> {
+        const std::size_t take = std::min(target.size(), bytes.size() - sent);
+        std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(sent), take, target.begin());
+        sent += take;
+        return take;
+    };
+    const Status stored = one.put_content(id_of(1), bytes.size(), source);
+    ASSERT_TRUE(stored) << stored.error().to_string();
+    EXPECT_EQ(content.contents[id_of(1)], bytes);
+    EXPECT_LE(content.largest_piece, kContentPiece);
+    EXPECT_EQ(*one.content_size(id_of(1)), bytes.size());
+    Bytes back;
+    ASSERT_TRUE(one.get_content(id_of(1), [&](BytesView piece) -> Status {
+        append(back, piece);
+        return {};
+    }));
+    EXPECT_EQ(back, bytes);
+    sent = 0;
+    EXPECT_TRUE(one.put_content(id_of(1), bytes.size(), source));  // known: nothing is sent
+    EXPECT_EQ(sent, 0u);
+    EXPECT_TRUE(one.put_content(id_of(3), 0, source));
+    EXPECT_EQ(*one.content_size(id_of(3)), 0u);
+    EXPECT_EQ(one.get_content(id_of(9), [](BytesView) -> Status { return {}; }).error().name, "content.not_found");
+}
+
+TEST_F(HttpServerTest, refused_uploads_say_why) {
+    start([](HttpOptions& options) { options.max_content_bytes = 1'000'000; });
+    content.quota = 500'000;
+    const auto put = [&](std::uint8_t id, std::size_t size) {
+        return send("PUT", "/content/" + to_hex(id_of(id)), std::string(size, 'x'));
+    };
+    EXPECT_EQ(put(1, 100).status, 201u);
+    EXPECT_EQ(put(2, 600'000).status, 507u);
+    EXPECT_EQ(put(3, 1'000'001).status, 413u);
+    const auto mismatch = put(0xbad % 256, 400'000);
+    EXPECT_EQ(mismatch.status, 422u);
+    EXPECT_NE(mismatch.body.find("content.id_mismatch"), std::string::npos);
+    EXPECT_NE(raw("PUT /content/" + to_hex(id_of(4)) + " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+                  .find("411"),
+              std::string::npos);
+}
+
+TEST_F(HttpServerTest, an_interrupted_upload_is_dropped) {
+    start([](HttpOptions& options) { options.piece_ms = 200; });
+    const std::string header =
+        "PUT /content/" + to_hex(id_of(5)) + " HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n";
+    const int descriptor = connect_raw();
+    const std::string bytes = header + std::string(300'000, 'x');
+    EXPECT_GT(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    ::close(descriptor);
+    EXPECT_TRUE(eventually([&] { return content.aborted == 1; }));
+    EXPECT_EQ(raw(header + "slow"), "");  // and a slow one
+    EXPECT_TRUE(eventually([&] { return content.aborted == 2; }));
+    EXPECT_TRUE(content.contents.empty());
+}
+
+TEST_F(HttpServerTest, many_clients_at_once) {
+    start();
+    content.contents[id_of(1)] = pattern(300'000);
+    std::atomic<int> good{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t)
+        threads.emplace_back([&] {
+            auto one = client();
+            for (int i = 0; i < 20; ++i) {
+                const auto call = one.send({"POST", "/", {}, "x"});
+                const auto get = one.send({"GET", "/content/" + to_hex(id_of(1)), {}, {}});
+                if (call && call->body == "x" && get && get->body.size() == 300'000) ++good;
+            }
+        });
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(good, 160);
+}
+
+TEST(HttpRange, headers) {
+    using Kind = ByteRange::Kind;
+    const auto check = [](std::string_view header, Kind kind, std::uint64_t offset, std::uint64_t length) {
+        const ByteRange range = parse_range(header, 100);
+        EXPECT_EQ(range.kind, kind) << header;
+        EXPECT_EQ(range.offset, offset) << header;
+        EXPECT_EQ(range.length, length) << header;
+    };
+    check("", Kind::whole, 0, 100);
+    check("bytes=0-99", Kind::part, 0, 100);
+    check("bytes=0-1000", Kind::part, 0, 100);
+    check("bytes=99-", Kind::part, 99, 1);
+    check("bytes=-200", Kind::part, 0, 100);
+    check("bytes=-0", Kind::unsatisfiable, 0, 0);
+    check("bytes=100-", Kind::unsatisfiable, 0, 0);
+    check("bytes=5-4", Kind::whole, 0, 100);
+    check("bytes=a-b", Kind::whole, 0, 100);
+    check("bytes=", Kind::whole, 0, 100);
+    check("bytes=-", Kind::whole, 0, 100);
+    check("rows=0-1", Kind::whole, 0, 100);
+    check("bytes=0-18446744073709551615", Kind::part, 0, 100);
+    check("bytes=99999999999999999999-", Kind::whole, 0, 100);
+    EXPECT_EQ(parse_range("bytes=0-", 0).kind, Kind::unsatisfiable);
+}
+
+TEST(HttpClient, urls) {
+    const auto url = http::parse_url("http://[::1]:9/x?y");
+    ASSERT_TRUE(url);
+    EXPECT_EQ(url->host, "::1");
+    EXPECT_EQ(url->port, 9);
+    EXPECT_EQ(url->target, "/x?y");
+    EXPECT_EQ(http::parse_url("http://a")->port, 80);
+    for (const char* bad : {"https://a", "a:1", "http://", "http://:1", "http://a:", "http://a:0", "http://a:99999",
+                            "http://a:1x", "http://[::1", "http://a b"})
+        EXPECT_FALSE(http::parse_url(bad)) << bad;
+}
+
+}  // namespace
+}  // namespace quern::rpc

@@ -1,0 +1,431 @@
+#include <gtest/gtest.h>
+
+#include "chain/types/abi.h"
+#include "unit/rpc/fake_backend.h"
+
+namespace quern::rpc {
+namespace {
+
+using testing::signed_transaction;
+using testing::test_key;
+namespace types = chain::types;
+
+std::string quoted_hash(const types::Transaction& tx) {
+    return "[\"" + to_hex0x(types::transaction_hash(types::encode(tx))) + "\"]";
+}
+
+class MethodsTest : public ::testing::Test, protected testing::Fixture {
+protected:
+    json::Value ok(std::string_view method, std::string_view params = "[]") {
+        const auto result = call(method, params);
+        EXPECT_TRUE(result) << method << ": " << (result ? "" : result.error().message);
+        return result ? *result : json::Value();
+    }
+    RpcError error(std::string_view method, std::string_view params = "[]") {
+        const auto result = call(method, params);
+        EXPECT_FALSE(result) << method << ": " << (result ? result->dump() : "");
+        return result ? RpcError{0, "no error", {}} : result.error();
+    }
+    static std::string text(const json::Value& object, std::string_view key) {
+        return std::string(object.get_string(key).value_or("(missing)"));
+    }
+    template <class T>
+    void put_object(types::ObjectPrefix prefix, std::uint64_t id, const T& record) {
+        chain.current->objects[types::object_key(prefix, id)] = types::encode_record(record);
+    }
+};
+
+TEST_F(MethodsTest, network_and_identity) {
+    EXPECT_EQ(ok("eth_chainId"), json::Value("0x1ec6"));
+    EXPECT_EQ(ok("net_version"), json::Value("7878"));
+    EXPECT_EQ(ok("eth_syncing"), json::Value(false));
+    EXPECT_EQ(ok("eth_accounts"), json::Value(json::Array()));
+    EXPECT_TRUE(ok("web3_clientVersion").as_string()->starts_with("Quern/v0.1.0/"));
+    EXPECT_EQ(ok("web3_sha3", R"(["0x"])"),
+              json::Value("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"));
+}
+
+TEST_F(MethodsTest, account_state) {
+    types::Address address;
+    address.data[19] = 1;
+    chain.current->accounts[address] = {3, Uint256(1) << 64};
+    const std::string who = to_hex0x(address);
+    EXPECT_EQ(ok("eth_getBalance", "[\"" + who + "\",\"latest\"]"), json::Value("0x10000000000000000"));
+    EXPECT_EQ(ok("eth_getTransactionCount", "[\"" + who + "\",\"latest\"]"), json::Value("0x3"));
+    EXPECT_EQ(ok("eth_getTransactionCount", "[\"" + who + "\",\"pending\"]"), json::Value("0x2a"));
+    EXPECT_EQ(ok("eth_getCode", R"(["0x0000000000000000000000000000000000005103"])"), json::Value("0x60006000fd"));
+    EXPECT_EQ(ok("eth_getCode", "[\"" + who + "\"]"), json::Value("0x"));
+    EXPECT_EQ(ok("eth_getStorageAt", "[\"" + who + "\",\"0x7\",\"latest\"]"),
+              json::Value("0x" + std::string(63, '0') + "7"));
+    const auto unavailable = error("eth_getBalance", "[\"" + who + "\",\"earliest\"]");
+    EXPECT_EQ(unavailable.code, kServerError);
+    EXPECT_TRUE(unavailable.message.starts_with("chain.state_unavailable"));
+}
+
+TEST_F(MethodsTest, block_has_every_field_that_clients_decode) {
+    chain.add_block({signed_transaction()});
+    const auto block = ok("eth_getBlockByNumber", R"(["0x1",true])");
+    for (const char* field : {"number",
+                              "hash",
+                              "parentHash",
+                              "sha3Uncles",
+                              "miner",
+                              "stateRoot",
+                              "transactionsRoot",
+                              "receiptsRoot",
+                              "logsBloom",
+                              "difficulty",
+                              "gasLimit",
+                              "gasUsed",
+                              "timestamp",
+                              "extraData",
+                              "mixHash",
+                              "nonce",
+                              "baseFeePerGas",
+                              "withdrawalsRoot",
+                              "blobGasUsed",
+                              "excessBlobGas",
+                              "parentBeaconBlockRoot",
+                              "requestsHash",
+                              "size",
+                              "transactions",
+                              "withdrawals",
+                              "uncles"})
+        EXPECT_NE(block.find(field), nullptr) << field;
+    EXPECT_EQ(text(block, "difficulty"), "0x0");
+    EXPECT_EQ(text(block, "nonce"), "0x0000000000000000");
+    EXPECT_EQ(text(block, "sha3Uncles"), "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347");
+    EXPECT_EQ(text(block, "logsBloom").size(), 514u);
+    EXPECT_EQ(block.find("transactions")->items()[0].get_string("type"), "0x2");
+    const auto by_hash = ok("eth_getBlockByHash", "[\"" + text(block, "hash") + "\",false]");
+    EXPECT_TRUE(by_hash.find("transactions")->items()[0].is_string());
+    EXPECT_TRUE(ok("eth_getBlockByNumber", R"(["0x99",false])").is_null());
+    EXPECT_EQ(ok("eth_getBlockTransactionCountByNumber", R"(["latest"])"), json::Value("0x1"));
+}
+
+TEST_F(MethodsTest, transaction_types_have_their_shapes) {
+    const auto legacy = signed_transaction([](types::Transaction& tx) {
+        tx.type = types::TxType::legacy;
+        tx.max_priority_fee_per_gas = tx.max_fee_per_gas;
+    });
+    const auto unprotected = signed_transaction([](types::Transaction& tx) {
+        tx.type = types::TxType::legacy;
+        tx.chain_id = std::nullopt;
+    });
+    const auto list = signed_transaction([](types::Transaction& tx) {
+        tx.type = types::TxType::access_list;
+        tx.max_priority_fee_per_gas = tx.max_fee_per_gas;
+        tx.access_list.push_back({*tx.to, {Hash32{}}});
+    });
+    const auto dynamic = signed_transaction();
+    chain.add_block({legacy, unprotected, list, dynamic});
+
+    const auto a = ok("eth_getTransactionByHash", quoted_hash(legacy));
+    EXPECT_EQ(text(a, "type"), "0x0");
+    EXPECT_EQ(text(a, "v"), quantity(7878 * 2 + 35 + legacy.y_parity));
+    EXPECT_EQ(a.find("maxFeePerGas"), nullptr);
+    EXPECT_EQ(text(a, "gasPrice"), "0x64");
+    const auto b = ok("eth_getTransactionByHash", quoted_hash(unprotected));
+    EXPECT_EQ(text(b, "v"), quantity(27 + unprotected.y_parity));
+    EXPECT_EQ(b.find("chainId"), nullptr);
+    const auto c = ok("eth_getTransactionByBlockNumberAndIndex", R"(["latest","0x2"])");
+    EXPECT_EQ(text(c, "type"), "0x1");
+    EXPECT_EQ(c.find("accessList")->items()[0].find("storageKeys")->size(), 1u);
+    const auto d = ok("eth_getTransactionByBlockNumberAndIndex", R"(["latest","0x3"])");
+    EXPECT_EQ(text(d, "type"), "0x2");
+    EXPECT_EQ(text(d, "gasPrice"), "0xd");  // base fee 10 and tip 3
+    EXPECT_EQ(text(d, "maxFeePerGas"), "0x64");
+    EXPECT_EQ(text(d, "from"), to_hex0x(types::address_of(crypto::derive_public(test_key()))));
+    EXPECT_TRUE(ok("eth_getTransactionByBlockNumberAndIndex", R"(["latest","0x4"])").is_null());
+    EXPECT_TRUE(ok("eth_getTransactionByHash", "[\"0x" + std::string(64, '1') + "\"]").is_null());
+}
+
+TEST_F(MethodsTest, native_transaction_looks_like_a_call_to_its_reserved_address) {
+    types::BondPayload payload{types::Role::verifier, Uint256(77)};
+    const auto native = signed_transaction([&](types::Transaction& tx) {
+        tx.type = types::TxType::native;
+        tx.to = std::nullopt;
+        tx.value = 0;
+        tx.native_kind = static_cast<std::uint8_t>(types::NativeKind::bond);
+        tx.data = types::encode_record(payload);
+    });
+    chain.add_block({native}, [](std::size_t, types::Receipt& receipt) {
+        receipt.success = false;
+        receipt.failure = "roles.too_small";
+    });
+    const auto shown = ok("eth_getTransactionByHash", quoted_hash(native));
+    EXPECT_EQ(text(shown, "type"), "0x2");
+    EXPECT_EQ(text(shown, "to"), "0x0000000000000000000000000000000000005102");
+    EXPECT_EQ(text(shown, "input"),
+              to_hex0x(*types::abi::encode_call(types::NativeKind::bond, types::encode_record(payload))));
+    const json::Value* own = shown.find("quern");
+    ASSERT_NE(own, nullptr);
+    EXPECT_EQ(text(*own, "kind"), "bond");
+    EXPECT_EQ(text(*own->find("payload"), "amount"), "0x4d");
+    const auto receipt = ok("eth_getTransactionReceipt", quoted_hash(native));
+    EXPECT_EQ(text(receipt, "type"), "0x2");
+    EXPECT_EQ(text(receipt, "status"), "0x0");
+    EXPECT_EQ(text(*receipt.find("quern"), "failure"), "roles.too_small");
+    const auto as_it_is = ok("quern_getTransaction", quoted_hash(native));
+    EXPECT_EQ(text(as_it_is, "type"), "0x51");
+    EXPECT_EQ(text(as_it_is, "raw"), to_hex0x(types::encode(native)));
+}
+
+TEST_F(MethodsTest, receipts_number_their_logs_across_the_block) {
+    const auto first = signed_transaction();
+    const auto second = signed_transaction([](types::Transaction& tx) { tx.nonce = 1; });
+    const auto add_logs = [](std::size_t i, types::Receipt& receipt) {
+        for (std::size_t n = 0; n < 2; ++n) {
+            types::Log log;
+            log.address.data[19] = static_cast<std::uint8_t>(i + 1);
+            log.topics.push_back(Hash32{});
+            log.topics[0].data[0] = static_cast<std::uint8_t>(n + 1);
+            receipt.logs.push_back(log);
+        }
+    };
+    chain.add_block({first, second}, add_logs);
+    chain.add_block({});
+    const auto receipts = ok("eth_getBlockReceipts", R"(["0x1"])");
+    ASSERT_EQ(receipts.size(), 2u);
+    EXPECT_EQ(text(receipts[1].find("logs")->items()[1], "logIndex"), "0x3");
+    EXPECT_TRUE(receipts[0].find("contractAddress")->is_null());
+
+    const auto count = [&](std::string_view filter) { return ok("eth_getLogs", filter).size(); };
+    const std::string topic2 = "\"0x02" + std::string(62, '0') + "\"";
+    const std::string address1 = "\"0x" + std::string(39, '0') + "1\"";
+    const std::string address9 = "\"0x" + std::string(39, '0') + "9\"";
+    EXPECT_EQ(count(R"([{"fromBlock":"earliest"}])"), 4u);
+    EXPECT_EQ(count(R"([{}])"), 0u);  // latest only
+    EXPECT_EQ(count(R"([{"fromBlock":"0x1","toBlock":"0x99","address":)" + address1 + "}]"), 2u);
+    EXPECT_EQ(count(R"([{"fromBlock":"0x1","address":[)" + address1 + "," + address9 + "]}]"), 2u);
+    EXPECT_EQ(count(R"([{"fromBlock":"0x1","address":)" + address9 + "}]"), 0u);
+    EXPECT_EQ(count(R"([{"fromBlock":"0x1","topics":[)" + topic2 + "]}]"), 2u);
+    EXPECT_EQ(count(R"([{"fromBlock":"0x1","topics":[[)" + topic2 + "]],\"address\":" + address1 + "}]"), 1u);
+    EXPECT_EQ(count(R"([{"fromBlock":"0x1","topics":[null]}])"), 4u);
+    EXPECT_EQ(count(R"([{"fromBlock":"0x1","topics":[null,null]}])"), 0u);  // the logs have one topic
+    EXPECT_EQ(count(R"([{"blockHash":")" + to_hex0x(chain.blocks[1]->hash) + "\"}]"), 4u);
+    EXPECT_EQ(error("eth_getLogs", R"([{"fromBlock":"0x2","toBlock":"0x1"}])").message, "invalid block range params");
+    EXPECT_EQ(error("eth_getLogs", R"([{"topics":["0x1"]}])").code, kInvalidParams);
+    EXPECT_EQ(error("eth_getLogs", R"([{"topics":[null,null,null,null,null]}])").code, kInvalidParams);
+    EXPECT_EQ(
+        error("eth_getLogs", R"([{"blockHash":")" + to_hex0x(chain.blocks[1]->hash) + R"(","fromBlock":"0x1"}])").code,
+        kInvalidParams);
+}
+
+TEST_F(MethodsTest, submission_errors_keep_the_messages_that_wallets_match_on) {
+    EXPECT_EQ(ok("eth_sendRawTransaction", R"(["0x02ff"])"), json::Value("0x" + std::string(64, '0')));
+    chain.submit_result = fail("nonce too low", "next nonce 5, tx nonce 4");
+    EXPECT_EQ(error("eth_sendRawTransaction", R"(["0x02ff"])").message, "nonce too low: next nonce 5, tx nonce 4");
+    chain.submit_result = fail("tx.blob_unsupported");
+    const auto blob = error("eth_sendRawTransaction", R"(["0x03ff"])");
+    EXPECT_TRUE(blob.message.starts_with("transaction type not supported"));
+    EXPECT_EQ(blob.code, kServerError);
+}
+
+TEST_F(MethodsTest, reverts_carry_their_data) {
+    constexpr const char* kCall = R"([{"to":"0x0000000000000000000000000000000000005103","input":"0x01"},"latest"])";
+    chain.call_result = chain::api::SimulationResult{true, 21'000, {1, 2}, ""};
+    EXPECT_EQ(ok("eth_call", kCall), json::Value("0x0102"));
+    const Bytes reason = types::abi::encode_error("task.not_open");
+    chain.call_result = chain::api::SimulationResult{false, 21'000, reason, "task.not_open"};
+    const auto reverted = error("eth_call", kCall);
+    EXPECT_EQ(reverted.code, kExecutionReverted);
+    EXPECT_EQ(reverted.message, "execution reverted: task.not_open");
+    EXPECT_EQ(reverted.data, json::Value(to_hex0x(reason)));
+    chain.gas_result = fail("execution reverted");
+    EXPECT_EQ(error("eth_estimateGas", kCall).code, kExecutionReverted);
+    chain.call_result = chain::api::SimulationResult{false, 0, {}, "insufficient funds for transfer"};
+    EXPECT_EQ(error("eth_call", kCall).code, kServerError);
+}
+
+TEST_F(MethodsTest, call_objects_are_checked) {
+    const auto message = [&](std::string_view object) {
+        return error("eth_call", "[" + std::string(object) + "]").message;
+    };
+    EXPECT_NE(message(R"({"to":"0x1"})").find("to: "), std::string::npos);
+    EXPECT_NE(message(R"({"to":null,"value":"0x1"})").find("contract creation"), std::string::npos);
+    EXPECT_NE(message(R"({"data":"0x01","input":"0x02"})").find("are set and not equal"), std::string::npos);
+    EXPECT_NE(message(R"({"data":"0x01","gasPrice":"0x1","maxFeePerGas":"0x1"})").find("both gasPrice"),
+              std::string::npos);
+    EXPECT_NE(message(R"({"data":"0x01","chainId":"0x1"})").find("chainId does not match"), std::string::npos);
+    EXPECT_NE(message(R"({"data":"0x01","gas":"0x10000000000000000"})").find("gas: "), std::string::npos);
+    chain.call_result = chain::api::SimulationResult{true, 0, {}, ""};
+    ok("eth_call",
+       R"([{"from":"0x00000000000000000000000000000000000000bb","to":"0x00000000000000000000000000000000000000aa","gas":"0x5208","maxFeePerGas":"0x9","value":"0x2","data":"0x0304","input":"0x0304"}])");
+    const auto& seen = chain.calls.back();
+    EXPECT_EQ(seen.from.data[19], 0xbb);
+    EXPECT_EQ(seen.gas, 21'000u);
+    EXPECT_EQ(seen.gas_price, Uint256(9));
+    EXPECT_EQ(seen.data, (Bytes{3, 4}));
+}
+
+TEST_F(MethodsTest, fees) {
+    EXPECT_EQ(ok("eth_maxPriorityFeePerGas"), json::Value(quantity(1'000'000'000)));
+    EXPECT_EQ(ok("eth_gasPrice"), json::Value(quantity(1'000'000'009)));
+    chain.add_block({signed_transaction()});
+    EXPECT_EQ(ok("eth_maxPriorityFeePerGas"), json::Value("0x3"));
+    const auto history = ok("eth_feeHistory", R"(["0x5","latest",[0,50,100]])");
+    EXPECT_EQ(text(history, "oldestBlock"), "0x0");
+    EXPECT_EQ(history.find("baseFeePerGas")->size(), 3u);
+    EXPECT_EQ(history.find("baseFeePerGas")->items()[2], json::Value("0x9"));
+    EXPECT_EQ(history.find("gasUsedRatio")->size(), 2u);
+    EXPECT_EQ(history.find("reward")->items()[0].items()[0], json::Value("0x0"));
+    EXPECT_EQ(history.find("reward")->items()[1].items()[2], json::Value("0x3"));
+    EXPECT_EQ(ok("eth_feeHistory", R"([1,"latest"])").find("reward"), nullptr);
+    EXPECT_EQ(ok("eth_feeHistory", R"([0,"latest",[]])").find("baseFeePerGas")->size(), 0u);
+    EXPECT_EQ(error("eth_feeHistory", R"(["0x1","0x99",[]])").message, "request beyond head block");
+    EXPECT_EQ(error("eth_feeHistory", R"(["0x1","latest",[50,10]])").code, kInvalidParams);
+    EXPECT_EQ(error("eth_feeHistory", R"(["0x1","latest",[101]])").code, kInvalidParams);
+}
+
+TEST_F(MethodsTest, tasks_are_listed_by_page_and_state) {
+    for (std::uint64_t id = 1; id <= 600; ++id) {
+        types::Task task;
+        task.id = id;
+        task.state = id % 2 == 0 ? types::TaskState::settled : types::TaskState::open;
+        task.spec.price_cap = Uint256(id);
+        put_object(types::ObjectPrefix::task, id, task);
+    }
+    put_object(types::ObjectPrefix::challenge, 1, types::TaskIdPayload{1});  // a neighbour in the key space
+    auto page = ok("task_list", R"({"state":"live","start":1,"limit":100})");
+    EXPECT_EQ(page.find("tasks")->size(), 100u);
+    EXPECT_EQ(*page.find("next"), json::Value(201));
+    EXPECT_EQ(*page.find("tasks")->items()[0].find("stateName"), json::Value("open"));
+    page = ok("task_list", R"(["live",501,1000])");
+    EXPECT_EQ(page.find("tasks")->size(), 50u);
+    EXPECT_TRUE(page.find("next")->is_null());
+    EXPECT_EQ(ok("task_list", R"(["settled",0,1000])").find("tasks")->size(), 300u);
+    EXPECT_EQ(ok("task_list", "[10,0,1000]").find("tasks")->size(), 300u);
+    EXPECT_EQ(ok("task_list").find("tasks")->size(), 100u);
+    EXPECT_EQ(error("task_list", R"(["sleeping"])").code, kInvalidParams);
+    EXPECT_EQ(*ok("task_get", "[7]").find("id"), json::Value(7));
+    EXPECT_TRUE(ok("task_get", "[601]").is_null());
+    const auto back = types::record_from_json<types::Task>(ok("task_get", "[7]"));
+    EXPECT_TRUE(back);
+}
+
+TEST_F(MethodsTest, pool_is_ordered_by_price_with_waiting_submissions) {
+    for (std::uint64_t id = 1; id <= 3; ++id) {
+        types::Task task;
+        task.id = id;
+        task.state = id == 3 ? types::TaskState::training : types::TaskState::open;
+        task.spec.price_cap = Uint256(id * 10);
+        put_object(types::ObjectPrefix::task, id, task);
+    }
+    types::TaskSubmitPayload spec;
+    spec.price_cap = 15;
+    spec.steps = 4;
+    const auto waiting = signed_transaction([&](types::Transaction& tx) {
+        tx.type = types::TxType::native;
+        tx.to = std::nullopt;
+        tx.native_kind = static_cast<std::uint8_t>(types::NativeKind::task_submit);
+        tx.data = types::encode_record(spec);
+    });
+    chain.waiting_tasks.push_back(*types::recover(types::encode(waiting)));
+    const auto pool = ok("task_pool");
+    ASSERT_EQ(pool.size(), 3u);
+    EXPECT_EQ(*pool[0].find("task"), json::Value(2));
+    EXPECT_EQ(*pool[1].find("pending"), json::Value(true));
+    EXPECT_EQ(text(pool[1], "totalWork"), "0xfa0");
+    EXPECT_EQ(*pool[2].find("task"), json::Value(1));
+    EXPECT_EQ(ok("task_pool", "[1]").size(), 1u);
+}
+
+TEST_F(MethodsTest, task_submit_takes_only_task_submissions) {
+    const std::string transfer = "[\"" + to_hex0x(types::encode(signed_transaction())) + "\"]";
+    EXPECT_EQ(error("task_submit", transfer).code, kInvalidParams);
+    types::TaskSubmitPayload spec;
+    const Bytes payload = types::encode_record(spec);
+    const auto by_abi = signed_transaction([&](types::Transaction& tx) {
+        tx.to = types::group_address(types::KindGroup::tasks);
+        tx.data = *types::abi::encode_call(types::NativeKind::task_submit, payload);
+    });
+    ok("task_submit", "[\"" + to_hex0x(types::encode(by_abi)) + "\"]");
+    EXPECT_EQ(chain.submitted.size(), 1u);
+    EXPECT_FALSE(call("task_submit", R"(["0x51"])"));
+}
+
+TEST_F(MethodsTest, task_estimate_checks_the_specification) {
+    types::TaskSubmitPayload spec;
+    spec.steps = 10;
+    json::Value json = types::to_json(spec);
+    const auto estimate = ok("task_estimate", "[" + json.dump() + "]");
+    EXPECT_EQ(text(estimate, "totalWork"), "0x2710");
+    EXPECT_EQ(text(estimate, "gas"), "0x5208");
+    ASSERT_TRUE(chain.calls.back().native_kind);
+    EXPECT_EQ(chain.calls.back().data, types::encode_record(spec));
+    chain.gas_result = fail("insufficient funds");
+    EXPECT_EQ(text(ok("task_estimate", "[" + json.dump() + "]"), "gasError"), "insufficient funds");
+    json::Value misspelled = json;
+    misspelled.set("stepz", 1);
+    EXPECT_EQ(error("task_estimate", "[" + misspelled.dump() + "]").code, kInvalidParams);
+    json.set("steps", 0);
+    EXPECT_EQ(error("task_estimate", "[" + json.dump() + "]").message, "task.bad_steps");
+}
+
+TEST_F(MethodsTest, disputes_are_shown_with_their_game) {
+    types::Dispute dispute;
+    dispute.id = 3;
+    dispute.task = 9;
+    dispute.game = {0xc0};
+    dispute.leaf_executed = true;
+    dispute.leaf_op = 16;
+    put_object(types::ObjectPrefix::dispute, 3, dispute);
+    dispute.id = 4;
+    dispute.closed_at = 5;
+    dispute.winner = types::DisputeWinner::rival;
+    put_object(types::ObjectPrefix::dispute, 4, dispute);
+    const auto one = ok("dispute_get", "[3]");
+    EXPECT_EQ(text(*one.find("gameView"), "phase"), "trace");
+    EXPECT_EQ(text(one, "leafOpName"), "matmul");
+    EXPECT_EQ(one.get_double("leafMicroseconds").value(), 12.5);
+    EXPECT_TRUE(types::record_from_json<types::Dispute>(one));
+    EXPECT_EQ(ok("dispute_list").find("disputes")->size(), 2u);
+    EXPECT_EQ(ok("dispute_list", R"({"task":9,"open":true})").find("disputes")->size(), 1u);
+    EXPECT_EQ(ok("dispute_list", "[8]").find("disputes")->size(), 0u);
+    EXPECT_EQ(text(ok("dispute_list", "[9,false,4,1]").find("disputes")->items()[0], "winnerName"), "rival");
+    EXPECT_TRUE(ok("dispute_get", "[99]").is_null());
+}
+
+TEST_F(MethodsTest, stakes_and_supply) {
+    types::Address who;
+    who.data[0] = 1;
+    for (const types::Role role : {types::Role::solver, types::Role::verifier}) {
+        Bytes id{static_cast<std::uint8_t>(role)};
+        append(id, who);
+        types::RoleBond bond;
+        bond.address = who;
+        bond.role = role;
+        bond.bonded = 10;
+        bond.locked = 4;
+        chain.current->objects[types::object_key(types::ObjectPrefix::role_bond, id)] = types::encode_record(bond);
+    }
+    types::ValidatorObject validator;
+    validator.stake = 1000;
+    chain.current->objects[types::object_key(types::ObjectPrefix::validator, who)] = types::encode_record(validator);
+    EXPECT_EQ(ok("stake_roles").size(), 2u);
+    EXPECT_EQ(ok("stake_roles", R"(["solver"])").size(), 1u);
+    EXPECT_EQ(text(ok("stake_roles", "[2]")[0], "free"), "0x6");
+    EXPECT_EQ(ok("stake_roles", "[\"" + to_hex0x(who) + "\"]").size(), 2u);
+    EXPECT_EQ(ok("stake_roles", "[\"0x" + std::string(40, '9') + "\"]").size(), 0u);
+    EXPECT_EQ(error("stake_roles", R"(["king"])").code, kInvalidParams);
+    EXPECT_EQ(text(ok("stake_validators"), "totalStake"), "0x3e8");
+    EXPECT_EQ(error("quern_supply").message, "chain.no_globals");
+    types::Globals globals;
+    globals.minted = 100;
+    globals.burned = 30;
+    chain.current->objects[types::object_key(types::ObjectPrefix::globals)] = types::encode_record(globals);
+    EXPECT_EQ(text(ok("quern_supply"), "existing"), "0x46");
+    EXPECT_EQ(*ok("quern_params").find("chainId"), json::Value(7878));
+    EXPECT_GT(ok("quern_abi").size(), 10u);
+    EXPECT_TRUE(ok("quern_getFinalization").find("certificate"));
+}
+
+TEST_F(MethodsTest, a_broken_object_is_an_error_and_not_a_crash) {
+    chain.current->objects[types::object_key(types::ObjectPrefix::task, std::uint64_t{1})] = {0xff, 0x00};
+    EXPECT_EQ(error("task_get", "[1]").code, kServerError);
+    EXPECT_EQ(error("task_list").code, kServerError);
+}
+
+}  // namespace
+}  // namespace quern::rpc
