@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""A node that is killed, starved of disk, or started wrongly: what was reported stays, and the reason is said."""
+import http.client
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib", "python"))
+from quern.devnet import Devnet, program, run  # noqa: E402
+from quern.processes import Process, wait_until  # noqa: E402
+from quern.rpc import RpcError  # noqa: E402
+
+KILLS = int(os.environ.get("QUERN_CRASH_KILLS", "10"))
+UNREACHABLE = (OSError, ValueError, http.client.HTTPException)
+BOB = "0x00000000000000000000000000000000000000b0"
+
+
+class NodeTest(unittest.TestCase):
+    block = {"min_block_ms": 50, "max_idle_ms": 200}
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="quern-crash-")
+        self.network = Devnet(self.directory, {"alice": 1000}, [], block=self.block)
+        self.node = self.network.node
+
+    def tearDown(self):
+        self.network.stop()
+        shutil.rmtree(self.directory)
+
+    def transfer(self, nonce, amount=1):
+        return run("quern-wallet", "transfer", "--seed", f"{self.network.seed}/alice", "--nonce", nonce, "--to", BOB,
+                   "--amount", amount).strip()
+
+    def receipt(self, transaction):
+        return self.node.eth_getTransactionReceipt(transaction)
+
+
+class CrashTest(NodeTest):
+    def test_killed_again_and_again_it_keeps_what_it_reported(self):
+        raw = [self.transfer(nonce) for nonce in range(25 * KILLS)]
+        seed = int(os.environ.get("QUERN_CRASH_SEED", time.time_ns() % 1_000_000))
+        print(f"seed {seed} (QUERN_CRASH_SEED)")
+        chance = random.Random(seed)
+        self.network.start()
+        accepted, receipts, head = [], {}, 0
+        for round_number in range(KILLS):
+            killer = threading.Timer(chance.uniform(0.05, 1.2), self.network.daemon.kill)
+            killer.start()
+            while killer.is_alive() or self.network.daemon.running():
+                try:
+                    if len(accepted) < 25 * (round_number + 1):
+                        accepted.append(self.node.eth_sendRawTransaction(raw[len(accepted)]))
+                    for transaction in accepted[-10:]:
+                        if transaction not in receipts and (found := self.receipt(transaction)):
+                            receipts[transaction] = found
+                    head = max(head, self.node.height())
+                except RpcError as error:
+                    # The answer to the first sending was lost with the process.
+                    self.assertIn(error.message.split(":")[0], ("already known", "nonce too low"))
+                    accepted.append(run("quern-wallet", "transfer", "--json", "--seed", f"{self.network.seed}/alice",
+                                        "--nonce", len(accepted), "--to", BOB, "--amount", 1).split('"hash"')[1]
+                                    .split('"')[1])
+                except UNREACHABLE:
+                    time.sleep(0.01)
+            killer.join()
+            self.network.start()
+            self.assertGreaterEqual(self.node.height(), head)
+            for transaction, before in receipts.items():
+                self.assertEqual(self.receipt(transaction), before)
+        self.assertGreater(len(accepted), KILLS)
+        wait_until(lambda: self.receipt(accepted[-1]), 30, "the last transaction", alive=[self.network.daemon])
+        for transaction in accepted:  # waiting ones too: killing a process loses no written page
+            self.assertEqual(self.receipt(transaction)["status"], "0x1")
+        self.assertEqual(self.node.number("eth_getBalance", BOB, "latest"), len(accepted))
+        print(f"{KILLS} kills, {len(accepted)} transactions, {len(receipts)} receipts seen before a kill, "
+              f"head {self.node.height()}")
+
+    def test_stops_cleanly_on_sigterm_and_goes_on(self):
+        self.network.start()
+        self.network.wait_for_blocks(2)
+        self.assertEqual(self.network.daemon.stop(), 0)
+        self.assertFalse(os.path.exists(os.path.join(self.directory, "node", ".cookie")))
+        self.network.start()
+        self.network.wait_for_blocks(2)
+
+
+class FullDiskTest(NodeTest):
+    block = {"min_block_ms": 10, "max_idle_ms": 20}
+
+    def test_full_disk_stops_the_node_with_a_reason_and_loses_nothing(self):
+        daemon = self.network.daemon
+        full = daemon.arguments
+        # No file may pass 256 KiB: the database's log fills up as a disk does.
+        daemon.arguments = ["bash", "-c", 'ulimit -f 256; exec "$@"', "quernd", *full]
+        self.network.start()
+        transaction = self.node.eth_sendRawTransaction(self.transfer(0))
+        before = wait_until(lambda: self.receipt(transaction), 20, "a receipt")
+        head = 0
+        while daemon.running():
+            try:
+                head = max(head, self.node.height())
+            except UNREACHABLE:
+                break
+            time.sleep(0.02)
+        self.assertEqual(daemon.child.wait(60), 1)
+        self.assertIn("stopping: ", daemon.log_tail(40))
+        daemon.arguments = full
+        self.network.start()
+        self.assertGreaterEqual(self.node.height(), head)
+        self.assertEqual(self.receipt(transaction), before)
+        self.network.wait_for_blocks(3)
+
+
+class StartTest(NodeTest):
+    def quernd(self, *options):
+        """Runs quernd with other options; it must end by itself. (exit status, output)"""
+        done = subprocess.run([program("quernd"), *options], capture_output=True, text=True, timeout=30, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def options(self, **changes):
+        values = {"datadir": os.path.join(self.directory, "node"), "genesis": self.network.genesis,
+                  "validatorkey": self.network.accounts["validator"].keystore,
+                  "validatorpassword": self.network.password_file, "rpcport": self.network.port, **changes}
+        return [f"-{name}={value}" for name, value in values.items() if value is not None]
+
+    def assert_refuses(self, status, text, *options):
+        code, output = self.quernd(*options)
+        self.assertEqual(code, status, output)
+        self.assertIn(text, output)
+
+    def test_each_wrong_start_says_why(self):
+        self.assert_refuses(1, "-genesis=FILE", *self.options(genesis=None))
+        self.network.start()
+        self.network.wait_for_blocks(1)
+        self.assert_refuses(1, "in use by another quernd", *self.options())
+        self.network.stop()
+
+        other = os.path.join(self.directory, "other.json")
+        run("quern-genesis", "make", "--template", self.network.genesis, "--out", other, "--timestamp", 5)
+        self.assert_refuses(1, "node.wrong_genesis", *self.options(genesis=other))
+        self.assert_refuses(1, "node.wrong_network", *self.options(chain="mainnet"))
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            self.assert_refuses(1, "in use", *self.options(rpcport=taken.getsockname()[1]))
+        self.assert_refuses(2, "nosuchoption", *self.options(nosuchoption=1))
+
+        key = os.path.join(self.directory, "stranger.hex")
+        with open(os.open(key, os.O_CREAT | os.O_WRONLY, 0o644), "w") as file:
+            file.write("11" * 32)
+        self.assert_refuses(1, "key_file.permissions", *self.options(validatorkey=key))
+        os.chmod(key, 0o600)
+        self.assert_refuses(1, "consensus.not_a_validator", *self.options(validatorkey=key))
+
+    def test_does_not_sign_without_its_safety_journal(self):
+        self.network.start()
+        self.network.wait_for_blocks(2)
+        self.network.stop()
+        os.remove(os.path.join(self.directory, "node", "consensus", "safety.journal"))
+        self.assert_refuses(1, "consensus.no_safety_journal", *self.options())
+        self.network.daemon.arguments.append("-acceptmissingjournal")
+        self.network.start()
+        self.network.wait_for_blocks(2)
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=2, warnings="ignore").result
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
