@@ -1,0 +1,17 @@
+// The cases, by file. Internal to quern-bench.
+#pragma once
+
+#include "bench/harness.h"
+
+namespace quern::bench {
+
+void bench_matmul(Bench& bench);  // tensor_cases.cpp
+void bench_elementwise(Bench& bench);
+void bench_training(Bench& bench);  // training_cases.cpp
+void bench_commitment(Bench& bench);
+void bench_leaf(Bench& bench);  // dispute_cases.cpp
+void bench_dispute(Bench& bench);
+void bench_blocks(Bench& bench);  // block_cases.cpp
+void bench_codecs(Bench& bench);  // codec_cases.cpp
+
+}  // namespace quern::bench

@@ -1,0 +1,125 @@
+// quern-bench: how fast the parts of Quern are, each beside a named reference in the same run.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+
+#include "base/args.h"
+#include "base/fs.h"
+#include "bench/cases.h"
+#ifdef QUERN_WITH_TORCH
+#include "compute/torch/torch_executor.h"
+#endif
+
+namespace quern::bench {
+
+std::vector<Case> all_cases() {
+    return {
+        {"matmul", "canonical matrix products against torch's", bench_matmul},
+        {"elementwise", "canonical exp, tanh, sigmoid, add and softmax against torch's", bench_elementwise},
+        {"training", "one step of the demo's transformer against the same in torch", bench_training},
+        {"commitment", "the state's roots as a share of a training step", bench_commitment},
+        {"leaf", "the chain's last move, per kind of op", bench_leaf},
+        {"dispute", "moves and bytes of a whole game about the demo's program", bench_dispute},
+        {"blocks", "blocks of 1,000 transfers: signatures, execution, roots, LevelDB", bench_blocks},
+        {"codecs", "hashes, transactions, tries", bench_codecs},
+    };
+}
+
+namespace {
+
+struct ScratchFolder {
+    std::string path;
+    ScratchFolder() {
+        std::string pattern = (std::filesystem::temp_directory_path() / "quern-bench-XXXXXX").string();
+        if (mkdtemp(pattern.data()) == nullptr) give_up("cannot make a folder for scratch files");
+        path = pattern;
+    }
+    ~ScratchFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path, ignored);
+    }
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
+};
+
+int run(int argc, char** argv) {
+    CLI::App app(
+        "Measures the parts of Quern. Times are medians; a ratio is our time over the reference's, so below 1 "
+        "is faster than the reference.",
+        "quern-bench");
+    std::string filter = ".";
+    std::string json_file;
+    bool list = false;
+    Settings settings;
+    app.add_option("--filter", filter, "only cases whose name matches this regular expression");
+    app.add_option("--json", json_file, "also write the rows to this file");
+    app.add_option("--repetitions", settings.repetitions, "samples of each timing")->check(CLI::Range(1, 1000));
+    app.add_option(
+        "--min-ms",
+        [&](const CLI::results_t& values) {
+            char* end = nullptr;
+            const double milliseconds = std::strtod(values[0].c_str(), &end);
+            settings.min_seconds = milliseconds / 1000;
+            return *end == '\0' && milliseconds > 0;
+        },
+        "length of a sample in milliseconds (50)");
+    app.add_flag("--list", list, "list the cases and end");
+    try {
+        app.parse(arguments_for_cli11(argc, argv));
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error);
+    }
+    if (list) {
+        for (const Case& entry : all_cases())
+            std::printf("%-12s %s\n", std::string(entry.name).c_str(), std::string(entry.about).c_str());
+        return 0;
+    }
+    std::regex wanted;
+    try {
+        wanted = std::regex(filter);
+    } catch (const std::regex_error&) {
+        give_up("--filter is no regular expression: " + filter);
+    }
+    const ScratchFolder scratch;
+    settings.scratch = scratch.path;
+    json::Value machine = machine_description();
+#ifdef QUERN_WITH_TORCH
+    machine.set("torch", compute::torch_backend::torch_version());
+    if (const auto status = compute::torch_backend::check_blas(); !status)
+        std::fprintf(stderr, "warning: %s\n", status.error().to_string().c_str());
+#else
+    machine.set("torch", nullptr);
+#endif
+    Bench bench(settings);
+    bool any = false;
+    for (const Case& entry : all_cases()) {
+        const std::string name(entry.name);
+        if (!std::regex_search(name, wanted)) continue;
+        any = true;
+        std::fprintf(stderr, "%s\n", name.c_str());
+        entry.run(bench);
+    }
+    if (!any) give_up("no case matches " + filter);
+    for (const json::Member& member : machine.members())
+        std::printf(
+            "%s: %s\n", member.key.c_str(),
+            member.value.is_string() ? std::string(*member.value.as_string()).c_str() : member.value.dump().c_str());
+    std::printf("\n%s", format_table(bench.rows()).c_str());
+    if (!json_file.empty()) {
+        json::Array rows;
+        for (const Row& row : bench.rows()) rows.push_back(to_json(row));
+        const json::Value report = json::Value::object({{"machine", machine}, {"rows", std::move(rows)}});
+        const std::string text = report.dump_pretty() + "\n";
+        if (const auto status = fs::write_file_atomic(json_file, as_bytes(text)); !status)
+            give_up(status.error().to_string());
+    }
+    return 0;
+}
+
+}  // namespace
+}  // namespace quern::bench
+
+int main(int argc, char** argv) { return quern::bench::run(argc, argv); }

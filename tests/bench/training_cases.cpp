@@ -1,0 +1,78 @@
+// One training step of the demo's transformer, and what committing to its result costs.
+#include "bench/cases.h"
+#include "support/training_game.h"
+#include "vm/tensor/executor.h"
+#ifdef QUERN_WITH_TORCH
+#include "bench/torch_reference.h"
+#include "compute/torch/torch_executor.h"
+#endif
+
+namespace quern::bench {
+namespace {
+
+constexpr std::uint32_t kWindows = 4'736;
+
+const test::Training& demo_training() {
+    static const test::Training training = test::train(test::demo_architecture(kWindows), 0);
+    return training;
+}
+
+[[maybe_unused]] double loss_in(const test::Training& training, const vm::tensor::State& state) {
+    return static_cast<double>(__builtin_bit_cast(float, state[training.program().header.loss_slot].words[0]));
+}
+
+}  // namespace
+
+void bench_training(Bench& bench) {
+    const test::Training& training = demo_training();
+    for (const std::size_t threads : {1U, 2U}) {
+        ThreadPool pool(threads);
+        const std::string suffix = threads == 1 ? ", 1 thread" : ", 2 threads";
+        vm::tensor::Executor executor(training.program(), vm::tensor::arith::best_backend(), &pool);
+        vm::tensor::State ours = training.states[0];
+        std::vector<std::function<void()>> functions{[&] { executor.step(ours, training.data, training.seed); }};
+#ifdef QUERN_WITH_TORCH
+        compute::torch_backend::set_thread_count(static_cast<int>(threads));
+        compute::torch_backend::TorchExecutor same_program(training.program());
+        vm::tensor::State theirs = training.states[0];
+        TorchTransformer hand_written(test::demo_architecture(kWindows), training);
+        // The three must be the same training, or the comparison means nothing.
+        vm::tensor::State check = training.states[0];
+        TorchTransformer check_torch(test::demo_architecture(kWindows), training);
+        for (int step = 0; step < 3; ++step) {
+            executor.step(check, training.data, training.seed);
+            const double difference = loss_in(training, check) - check_torch.step();
+            if (!(difference < 1e-3 && difference > -1e-3))
+                give_up("the hand-written transformer's loss differs by " + std::to_string(difference));
+        }
+        functions.push_back([&] { must(same_program.step(theirs, training.data, training.seed), "torch step"); });
+        functions.push_back([&] { keep(hand_written.step()); });
+#endif
+        const auto timings = bench.time(functions);
+        const char* name = "training step, canonical";
+        if (timings.size() == 1) {
+            bench.add_time(name + suffix, timings[0], 1);
+            continue;
+        }
+        bench.add_time(name + suffix, timings[0], 1, "torch, hand-written", &timings[2]);
+        bench.add_time(name + suffix, timings[0], 1, "torch, same program", &timings[1]);
+    }
+}
+
+void bench_commitment(Bench& bench) {
+    const test::Training& training = demo_training();
+    for (const std::size_t threads : {1U, 2U}) {
+        ThreadPool pool(threads);
+        vm::tensor::Executor executor(training.program(), vm::tensor::arith::best_backend(), &pool);
+        vm::tensor::State state = training.states[0];
+        const auto timings = bench.time({[&] { keep(vm::tensor::state_root(state, &pool)); },
+                                         [&] { executor.step(state, training.data, training.seed); }});
+        bench.add_time("state commitment" + std::string(threads == 1 ? ", 1 thread" : ", 2 threads"), timings[0], 1,
+                       "training step", &timings[1]);
+    }
+    std::uint64_t bytes = 0;
+    for (const auto& tensor : training.states[0]) bytes += 4 * tensor.shape.elements();
+    bench.add_count("state size", static_cast<double>(bytes), "bytes");
+}
+
+}  // namespace quern::bench
