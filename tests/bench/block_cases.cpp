@@ -7,6 +7,8 @@
 #include "bench/cases.h"
 #include "chain/consensus/beacon.h"
 #include "chain/state/flat_state.h"
+#include "chain/state/trie.h"
+#include "chain/store/block_store.h"
 #include "chain/store/leveldb_kv.h"
 #include "crypto/hash.h"
 #include "node/chain.h"
@@ -19,6 +21,7 @@ using namespace chain;
 constexpr std::size_t kTransfers = 1'000;  // in a block
 constexpr std::size_t kAccounts = 20'000;  // in the state
 constexpr std::size_t kWarmUpBlocks = 2;
+constexpr const char* kReferenceName = "1,000 libsecp256k1 recoveries, 1 thread";
 
 crypto::PrivateKey key_of(std::uint32_t number) {
     Hash32 secret;
@@ -37,10 +40,10 @@ struct Senders {
     std::vector<types::Address> addresses;
 };
 
-std::string genesis_text(const Senders& senders, bool check_invariants) {
+std::string genesis_text(const Senders& senders) {
     exec::Genesis genesis;
     genesis.timestamp_ms = 1'700'000'000'000;
-    genesis.params.check_invariants = check_invariants;
+    genesis.params.check_invariants = false;
     genesis.params.market.dispute_cost = 1'000'000'000'000'000;
     for (const auto& address : senders.addresses)
         genesis.allocations.push_back({address, Uint256(1'000) * Uint256(params::kGrainsPerQrn)});
@@ -141,6 +144,81 @@ std::string per_second(double seconds) {
     return std::to_string(static_cast<std::uint64_t>(kTransfers / seconds)) + " tx/s";
 }
 
+// The same blocks part by part, on a store of their own, each committed before the next.
+void bench_parts(Bench& bench, const Senders& senders, const std::string& folder, const Timing& reference) {
+    const auto store = must(store::LevelDbStore::open(folder + "/parts"), "LevelDB");
+    const auto setup = must(node::open_chain_database(*store, genesis_text(senders)), "genesis");
+    params::ChainParams with_invariants = setup.genesis.params;
+    with_invariants.check_invariants = true;
+    const store::BlockStore blocks(*store);
+    const auto head = must(blocks.head(), "head");
+    const auto first = must(types::decode_block(must(blocks.block(head->hash), "block").value()), "block");
+    state::Roots roots{first.header.state_root, first.header.consensus.native_root};
+    state::StateTries tries(*store, roots);
+    const state::FlatState flat(*store);
+    std::vector<double> executed, checked, rooted, sealed, written;
+    const std::size_t count = static_cast<std::size_t>(bench.settings().repetitions) + kWarmUpBlocks;
+    for (std::size_t block = 0; block < count; ++block) {
+        const auto batch = transfers(senders, block);
+        const exec::BlockContext context{block + 1,
+                                         1'700'000'000'000 + 1'000 * block,
+                                         filler_address(0),
+                                         30'000'000,
+                                         Uint256(1'000'000'000),
+                                         crypto::keccak256(as_bytes(std::to_string(block)))};
+        std::vector<types::Receipt> receipts;
+        const auto execute = [&](const params::ChainParams& params, state::Overlay& overlay) {
+            exec::BlockExecution execution(params, overlay, context);
+            execution.begin();
+            for (const auto& tx : batch)
+                if (const auto result = execution.apply(tx); !result.in_block()) give_up(result.to_string());
+            must(execution.finish(), "finish");
+            receipts = execution.receipts();
+        };
+        state::Overlay overlay(flat);
+        state::Overlay overlay_checked(flat);
+        const double execute_seconds = timed([&] { execute(setup.genesis.params, overlay); });
+        const double checked_seconds = timed([&] { execute(with_invariants, overlay_checked); });
+        state::StateChange change;
+        const double root_seconds = timed([&] { change = must(tries.compute(overlay, roots), "roots"); });
+        types::Block body = first;
+        const double seal_seconds = timed([&] {
+            std::vector<Bytes> encoded_receipts;
+            for (const auto& tx : batch) body.transactions.push_back(tx.encoded);
+            for (const auto& receipt : receipts) encoded_receipts.push_back(types::encode_consensus(receipt));
+            body.header.transactions_root = state::ordered_trie_root(body.transactions);
+            body.header.receipts_root = state::ordered_trie_root(encoded_receipts);
+        });
+        const double write_seconds = timed([&] {
+            const Bytes encoded = types::encode(body);
+            const Hash32 hash = types::hash_of(body.header);
+            std::vector<Bytes> stored_receipts;
+            std::vector<Hash32> hashes;
+            for (const auto& receipt : receipts) stored_receipts.push_back(types::encode_stored(receipt));
+            for (const auto& tx : batch) hashes.push_back(tx.hash);
+            store::BlockStore::put_block(change.batch, hash, encoded);
+            store::BlockStore::put_receipts(change.batch, hash, stored_receipts);
+            store::BlockStore::put_transaction_places(change.batch, {block + 1, hash}, hashes);
+            must(store->write(change.batch, true), "write");
+        });
+        roots = change.roots;
+        if (block < kWarmUpBlocks) continue;
+        executed.push_back(execute_seconds);
+        checked.push_back(checked_seconds);
+        rooted.push_back(root_seconds);
+        sealed.push_back(seal_seconds);
+        written.push_back(write_seconds);
+    }
+    const auto row = [&](const char* name, std::vector<double> seconds) {
+        bench.add_time(name, summarize(std::move(seconds)), 1, kReferenceName, &reference);
+    };
+    row("1,000 transfers: execution alone", std::move(executed));
+    row("1,000 transfers: execution with invariants checked", std::move(checked));
+    row("1,000 transfers: state roots", std::move(rooted));
+    row("1,000 transfers: transactions and receipts roots", std::move(sealed));
+    row("1,000 transfers: encoding, and one synced LevelDB batch", std::move(written));
+}
+
 }  // namespace
 
 void bench_blocks(Bench& bench) {
@@ -152,15 +230,14 @@ void bench_blocks(Bench& bench) {
     }
     const std::string folder = bench.settings().scratch + "/blocks";
     must(fs::create_directories(folder), "scratch folder");
-    const std::string genesis = genesis_text(senders, false);
+    const std::string genesis = genesis_text(senders);
     Node builder(folder + "/builder", genesis, 1);
     Node one(folder + "/one", genesis, 1);
     Node two(folder + "/two", genesis, 2);
-    Node checked(folder + "/checked", genesis_text(senders, true), 1);
     const consensus::BeaconSecret beacon_secret(key_of(0));
 
     const std::size_t blocks = static_cast<std::size_t>(bench.settings().repetitions) + kWarmUpBlocks;
-    std::vector<double> built, validated_one, validated_two, validated_checked, pure, recovered_alone;
+    std::vector<double> built, committed, validated_one, validated_two, pure, recovered_alone;
     Bytes last_block;
     for (std::size_t block = 0; block < blocks; ++block) {
         const auto batch = transfers(senders, block);
@@ -181,10 +258,8 @@ void bench_blocks(Bench& bench) {
             keep(must(node.chain->commit(bytes, hash, certify(node, request.epoch, request.view, hash)), "commit"));
         };
         consensus::BuiltBlock made;
-        const double build_seconds = timed([&] {
-            made = must(builder.chain->build_block(request), "build");
-            commit(builder, made.block, made.hash);
-        });
+        const double build_seconds = timed([&] { made = must(builder.chain->build_block(request), "build"); });
+        const double commit_seconds = timed([&] { commit(builder, made.block, made.hash); });
         const auto follow = [&](Node& node) {
             return timed([&] {
                 must(node.chain->validate_block(made.block), "validate");
@@ -198,7 +273,8 @@ void bench_blocks(Bench& bench) {
             for (const auto& tx : batch) keep(must(types::recover(tx.encoded), "recover"));
         });
         if (block < kWarmUpBlocks) continue;
-        built.push_back(build_seconds);
+        built.push_back(build_seconds + commit_seconds);
+        committed.push_back(commit_seconds);
         validated_one.push_back(one_seconds);
         validated_two.push_back(two_seconds);
         pure.push_back(pure_seconds);
@@ -207,48 +283,15 @@ void bench_blocks(Bench& bench) {
     const Timing reference = summarize(pure);
     const auto row = [&](const char* name, std::vector<double> seconds) {
         const Timing timing = summarize(std::move(seconds));
-        bench.add_time(name, timing, 1, "1,000 libsecp256k1 recoveries, 1 thread", &reference, 1,
-                       per_second(timing.median));
+        bench.add_time(name, timing, 1, kReferenceName, &reference, 1, per_second(timing.median));
     };
     row("block of 1,000 transfers, recovered and executed and committed, 1 thread", validated_one);
     row("block of 1,000 transfers, recovered and executed and committed, 2 threads", validated_two);
     row("block of 1,000 transfers, senders known: built and committed", built);
+    row("of that, the commit", committed);
     row("1,000 transfers decoded, hashed and recovered, 1 thread", recovered_alone);
 
-    // The parts of executing a block, on the newest state; nothing is committed.
-    const auto batch = transfers(senders, blocks);
-    const state::FlatState flat(*one.store);
-    const consensus::Tip tip = one.chain->tip();
-    const exec::BlockContext context{tip.number + 1, tip.timestamp_ms + 1'000, filler_address(0),
-                                     30'000'000,     Uint256(1'000'000'000),   tip.beacon};
-    const auto execute = [&](const params::ChainParams& params, state::Overlay& overlay) {
-        exec::BlockExecution execution(params, overlay, context);
-        execution.begin();
-        for (const auto& tx : batch)
-            if (const auto result = execution.apply(tx); !result.in_block()) give_up(result.to_string());
-        must(execution.finish(), "finish");
-    };
-    state::Overlay executed(flat);
-    execute(one.setup.genesis.params, executed);
-    const auto newest = one.chain->board().latest();
-    const auto& header = newest->head->block.header;
-    const state::Roots roots{header.state_root, header.consensus.native_root};
-    state::StateTries tries(*one.store, roots);
-    const auto timings = bench.time({[&] {
-                                         state::Overlay overlay(flat);
-                                         execute(one.setup.genesis.params, overlay);
-                                     },
-                                     [&] {
-                                         state::Overlay overlay(flat);
-                                         execute(checked.setup.genesis.params, overlay);
-                                     },
-                                     [&] { keep(must(tries.compute(executed, roots), "roots")); }});
-    bench.add_time("execution of 1,000 transfers", timings[0], 1, "1,000 libsecp256k1 recoveries, 1 thread",
-                   &reference);
-    bench.add_time("execution of 1,000 transfers, invariants checked", timings[1], 1,
-                   "1,000 libsecp256k1 recoveries, 1 thread", &reference);
-    bench.add_time("state roots of 1,000 transfers", timings[2], 1, "1,000 libsecp256k1 recoveries, 1 thread",
-                   &reference);
+    bench_parts(bench, senders, folder, reference);
 }
 
 }  // namespace quern::bench
