@@ -3,6 +3,8 @@ import json
 import os
 import socket
 import subprocess
+import threading
+import time
 
 from .processes import Process, wait_until
 from .rpc import Node
@@ -80,6 +82,8 @@ class Devnet:
         run("quern-genesis", "validate", self.genesis)
         self.port = free_port()
         self.node = Node(self.port)
+        self.supervised = False
+        self.restarts = []  # names, by the supervisor
         self.daemon = Process("quernd", [
             program("quernd"), f"-datadir={os.path.join(directory, 'node')}", f"-genesis={self.genesis}",
             f"-validatorkey={self.accounts['validator'].keystore}", f"-validatorpassword={self.password_file}",
@@ -102,6 +106,9 @@ class Devnet:
     def wait_for_node(self, timeout=30):
         wait_until(self.node.reachable, timeout, "the node's RPC port", alive=[self.daemon])
 
+    def wait_until(self, condition, timeout, what, every=0.2):
+        return wait_until(condition, timeout, what, every, [self.daemon], self.supervised)
+
     def worker(self, name, *options):
         """Makes (and starts) the worker that uses account `name`."""
         directory = os.path.join(self.directory, "workers", name)
@@ -112,7 +119,24 @@ class Devnet:
             f"--password-file={account.password_file}", *options], os.path.join(self.directory, name + ".log"))
         return self.workers[name].start()
 
+    def supervise(self, told=lambda name: None):
+        """From now on a process that ends unasked is started again, as systemd would; told(name) hears of it."""
+        self.supervised = True
+        self.node.patience = 60
+
+        def watch():
+            while self.supervised:
+                for process in [self.daemon, *self.workers.values()]:
+                    if process.wanted and not process.running():
+                        self.restarts.append(process.name)
+                        process.start()
+                        told(process.name)
+                time.sleep(0.3)
+
+        threading.Thread(target=watch, daemon=True).start()
+
     def stop(self):
+        self.supervised = False
         for process in [*self.workers.values(), self.daemon]:
             try:
                 process.stop()
@@ -133,4 +157,4 @@ class Devnet:
 
     def wait_for_blocks(self, count, timeout=60):
         target = self.node.height() + count
-        wait_until(lambda: self.node.height() >= target, timeout, f"{count} blocks", alive=[self.daemon])
+        self.wait_until(lambda: self.node.height() >= target, timeout, f"{count} blocks")

@@ -2,9 +2,10 @@
 import glob
 import json
 import os
+import time
 
 from .devnet import program, run
-from .processes import wait_until
+from .rpc import RpcError
 
 LICENCES = "/usr/share/common-licenses"
 FINAL_STATES = {"settled", "cancelled", "expired", "failed"}
@@ -39,7 +40,7 @@ class Job:
             }, file, indent=2)
         self.compiled = json.loads(run("quern-compile", "program", "--arch", self.arch, "--out", self.program))
         self.initial = json.loads(run("quern-compile", "init", "--arch", self.arch, "--seed", seed, "--out", self.init))
-        put = lambda file: run("quern-cli", f"-rpcport={node_port}", "content", "put", file).split()[-1]
+        put = lambda file: run("quern-cli", f"-rpcport={node_port}", "-rpcwait", "content", "put", file).split()[-1]
         self.contents = {"program": put(self.program), "init": put(self.init), "data": put(self.data)}
 
 
@@ -54,14 +55,29 @@ def wait_for_task(net, task_id, states, timeout, on_change=None):
         last[0] = (task["stateName"], task["round"])
         return task if task["stateName"] in states else None
 
-    return wait_until(look, timeout, f"task {task_id} to be {' or '.join(sorted(states))}", every=0.3,
-                      alive=[net.daemon])
+    return net.wait_until(look, timeout, f"task {task_id} to be {' or '.join(sorted(states))}")
 
 
-def wait_for_receipt(net, transaction, timeout=60):
-    """The receipt; raises when the transaction failed."""
-    receipt = wait_until(lambda: net.node.eth_getTransactionReceipt(transaction), timeout, f"transaction {transaction}",
-                         alive=[net.daemon])
+def send(net, raw, method="eth_sendRawTransaction", timeout=60):
+    """Sends a signed transaction and waits for its receipt; raises when it failed.
+
+    Sent again now and then: a node that was killed may have lost what was not yet in a block.
+    """
+    transaction = net.node.call(method, raw)
+    sent = time.monotonic()
+
+    def look():
+        nonlocal sent
+        receipt = net.node.eth_getTransactionReceipt(transaction)
+        if receipt is None and time.monotonic() > sent + 5:
+            sent = time.monotonic()
+            try:
+                net.node.call(method, raw)
+            except RpcError:
+                pass  # known already, or in a block by now
+        return receipt
+
+    receipt = net.wait_until(look, timeout, f"transaction {transaction}")
     if receipt["status"] != "0x1":
         raise RuntimeError(f"transaction {transaction} failed: {receipt.get('quern', {}).get('failure')}")
     return receipt
@@ -82,7 +98,7 @@ def submit(net, account, job, steps, interval, price_cap=10**10, tax="0.01qrn", 
     for name, blocks in windows.items():
         spec += ["--" + name.replace("_", "-"), blocks]
     raw = json.loads(run("quern-wallet", "submit-task", *fee_options(net, account), "--json", *spec))["raw"]
-    receipt = wait_for_receipt(net, net.node.task_submit(raw))
+    receipt = send(net, raw, "task_submit")
     return int(receipt["logs"][0]["topics"][1], 16)
 
 
@@ -90,10 +106,10 @@ def transfer(net, sender, recipient, amount, kind=2):
     """Sends `amount` ("1.5qrn" or grains) and waits for the receipt."""
     raw = run("quern-wallet", "transfer", *fee_options(net, sender), "--to", recipient, "--amount", amount,
               "--type", kind).split()[-1]
-    return wait_for_receipt(net, net.node.eth_sendRawTransaction(raw))
+    return send(net, raw)
 
 
 def send_native(net, account, kind, payload):
     """Signs a native transaction from its fields; returns the receipt."""
     raw = run("quern-wallet", "native", *fee_options(net, account), kind, json.dumps(payload)).split()[-1]
-    return wait_for_receipt(net, net.node.eth_sendRawTransaction(raw))
+    return send(net, raw)

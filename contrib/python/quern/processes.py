@@ -20,11 +20,13 @@ class Process:
     def __init__(self, name, arguments, log):
         self.name, self.arguments, self.log = name, [str(a) for a in arguments], log
         self.child = None
+        self.wanted = False  # whether a supervisor should bring it back
 
-    def start(self, *extra):
+    def start(self):
         with open(self.log, "ab") as output:
-            self.child = subprocess.Popen(self.arguments + [str(a) for a in extra], stdin=subprocess.DEVNULL,
-                                          stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+            self.child = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=output,
+                                          stderr=subprocess.STDOUT, start_new_session=True)
+        self.wanted = True
         _running.append(self)
         return self
 
@@ -32,7 +34,7 @@ class Process:
         return self.child is not None and self.child.poll() is None
 
     def kill(self):
-        """SIGKILL, as a power cut would."""
+        """SIGKILL, without a chance to tidy up."""
         self._end(signal.SIGKILL, 10)
 
     def stop(self, timeout=30):
@@ -40,6 +42,7 @@ class Process:
         return self._end(signal.SIGTERM, timeout)
 
     def _end(self, how, timeout):
+        self.wanted = False
         if self in _running:
             _running.remove(self)
         if not self.running():
@@ -60,15 +63,18 @@ class Process:
             return ""
 
 
-def wait_until(condition, timeout, what, every=0.1, alive=()):
-    """Waits for condition() to be true and returns its value; fails early when a process in `alive` has ended."""
+def wait_until(condition, timeout, what, every=0.1, alive=(), supervised=False):
+    """Waits for condition() to be true and returns its value; fails early when a process in `alive` has ended.
+
+    supervised: somebody restarts them, so that is no failure.
+    """
     end = time.monotonic() + timeout
     while True:
         value = condition()
         if value:
             return value
         for process in alive:
-            if not process.running():
+            if not process.running() and not supervised:
                 raise RuntimeError(f"{process.name} ended while waiting for {what}:\n{process.log_tail()}")
         if time.monotonic() > end:
             raise TimeoutError(f"waited {timeout} s for {what}")

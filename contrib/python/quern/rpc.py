@@ -3,6 +3,7 @@ import http.client
 import itertools
 import json
 import threading
+import time
 
 
 class RpcError(Exception):
@@ -18,8 +19,9 @@ class RpcError(Exception):
 class Node:
     """A node's RPC port. Attribute calls are methods: node.eth_blockNumber(), node.task_get(1)."""
 
-    def __init__(self, port, host="127.0.0.1", timeout=30):
-        self.host, self.port, self.timeout = host, port, timeout
+    def __init__(self, port, host="127.0.0.1", timeout=30, patience=0):
+        """patience: seconds for which a node that does not answer is asked again (it may be restarting)."""
+        self.host, self.port, self.timeout, self.patience = host, port, timeout, patience
         self._ids = itertools.count(1)
         self._local = threading.local()
 
@@ -53,7 +55,16 @@ class Node:
         return json.loads(body)
 
     def call(self, method, *params, **named):
-        answer = self.post({"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": named or list(params)})
+        request = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": named or list(params)}
+        end = time.monotonic() + self.patience
+        while True:
+            try:
+                answer = self.post(request)
+                break
+            except (http.client.HTTPException, OSError):
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.2)
         if "error" in answer:
             raise RpcError(method, answer["error"])
         return answer["result"]
@@ -72,9 +83,9 @@ class Node:
 
     def reachable(self):
         try:
-            self.height()
+            self.post({"jsonrpc": "2.0", "id": 0, "method": "eth_blockNumber", "params": []})
             return True
-        except (OSError, http.client.HTTPException, ValueError, RpcError):
+        except (OSError, http.client.HTTPException, ValueError):
             return False
 
     def content(self, identifier):

@@ -20,6 +20,10 @@ constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
     {"false_accusation", Fault::false_accusation},
 };
 
+// A change of one part in 2^11, so that it is not rounded away before it reaches the state. The first element: a causal
+// mask may hide later ones.
+constexpr std::uint32_t kFlippedBit = 1U << 12;
+
 // The matmul whose output is altered: the middle one, so that a dispute has something to search.
 std::uint32_t middle_matmul(const Program& program) {
     std::vector<std::uint32_t> matmuls;
@@ -32,7 +36,7 @@ std::uint32_t middle_matmul(const Program& program) {
 Alteration flip_one_element(const Program& program) {
     const std::uint32_t target = middle_matmul(program);
     return [target](std::uint32_t node, Tensor& output) {
-        if (node == target) output.words[output.words.size() / 2] ^= 1U;
+        if (node == target) output.words.front() ^= kFlippedBit;
     };
 }
 

@@ -14,7 +14,7 @@ enum class Fault : std::uint8_t {
     none,
     skip_work,          // solver: from `step` to the end no parameter or moment moves, only the counters do
     wrong_update,       // solver: in `step` the first parameter gets twice its update
-    flip_element,       // solver: in `step` the low bit of one element of one matmul's output is flipped
+    flip_element,       // solver: in `step` one bit of one element of one matmul's output is flipped
     pass_without_work,  // verifier: reports PASS and invented probes without replaying
     false_accusation,   // verifier or whistleblower: accuses correct work with a history altered at `step`
 };

@@ -1,0 +1,300 @@
+"""The main job on a network of real processes: train, prove, verify, dispute, settle, on real text.
+
+One validator, two solvers, three verifiers and a whistleblower. First an honest training of a character-level transformer
+on the system's licence texts; then a second one whose first solver cheats, is taken to the chain's judge and slashed,
+and whose second solver finishes. Processes that are killed meanwhile are started again.
+"""
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from . import events
+from .devnet import QRN, Devnet, program, run
+from .market import FINAL_STATES, Job, licence_texts, submit, transfer, wait_for_task
+
+STEPS, INTERVAL = 600, 30
+CHEAT_STEPS, CHEAT_INTERVAL = 200, 25
+CHEAT = "flip_element"
+TASK_TIMEOUT_S = 900
+ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "verifier1": 20, "verifier2": 20,
+            "verifier3": 20, "whistleblower": 20}
+BONDS = [("solver1", "solver", 200), ("solver2", "solver", 200), ("verifier1", "verifier", 400),
+         ("verifier2", "verifier", 400), ("verifier3", "verifier", 400), ("whistleblower", "whistleblower", 100)]
+PHASES = ["history", "state", "trace", "tile", "micro", "element", "leaf", "decided"]
+
+
+def qrn(grains):
+    return f"{grains / QRN:.6f}".rstrip("0").rstrip(".") + " QRN"
+
+
+def bar(values, width=60, height=10):
+    """A curve in characters: one column a value, averaged down to `width`."""
+    step = max(1, -(-len(values) // width))
+    columns = [sum(values[i:i + step]) / len(values[i:i + step]) for i in range(0, len(values), step)]
+    low, high = min(columns), max(columns)
+    span = (high - low) or 1
+    lines = []
+    for row in range(height, -1, -1):
+        level = low + span * row / height
+        marks = "".join("*" if round((value - low) / span * height) == row else " " for value in columns)
+        lines.append(f"  {level:6.3f} |{marks}")
+    return "\n".join(lines + ["         +" + "-" * len(columns)])
+
+
+class Demo:
+    def __init__(self, options):
+        self.options = options
+        self.started = time.monotonic()
+        self.walls = {}
+        self.net = None
+        self.plot = None
+
+    def say(self, text=""):
+        elapsed = time.monotonic() - self.started
+        for line in text.splitlines() or [""]:
+            print(f"[{elapsed:6.1f} s] {line}", flush=True)
+
+    def phase(self, name):
+        now = time.monotonic()
+        if getattr(self, "_phase", None):
+            self.walls[self._phase[0]] = round(now - self._phase[1], 3)
+        self._phase = (name, now) if name else None
+        if name:
+            self.say(f"--- {name}")
+
+    # --- phases -----------------------------------------------------------------------------------------------------
+    def start_network(self):
+        self.phase("network")
+        self.net = net = Devnet(self.options.directory, ACCOUNTS, BONDS, seed=self.options.seed)
+        net.start()
+        self.say(f"quernd is up: {net.node.web3_clientVersion()}, JSON-RPC on {net.node.url}, chain id "
+                 f"{net.node.number('eth_chainId')}")
+        for name, role, bond in BONDS:
+            net.worker(name, "--" + role)
+            self.say(f"{name} {net.accounts[name].address} bonded {bond} QRN")
+        net.supervise(lambda name: self.say(f"{name} ended unasked and was started again"))
+
+    def honest_task(self):
+        self.phase("honest task")
+        net = self.net
+        texts = licence_texts()
+        self.job = job = Job(os.path.join(self.options.directory, "job"), net.port, texts, seed=self.options.seed,
+                             total_steps=STEPS)
+        self.say(f"{len(texts)} licence texts: {job.dataset['windows']} windows, vocabulary of {job.dataset['vocab']}; "
+                 f"transformer with {job.compiled['parameters']} parameters, {job.compiled['nodes']} nodes, "
+                 f"{job.compiled['work_units']} work units a step")
+        task = self.follow(submit(net, net.accounts["submitter"], job, STEPS, INTERVAL, bid_blocks=4,
+                                  challenge_blocks=5))
+        if task["stateName"] != "settled":
+            raise RuntimeError(f"task {task['id']} ended as {task['stateName']}: {task['reason']}")
+        self.first_task = task["id"]
+        self.show_losses(task)
+        self.show_model(task)
+        self.show_money(task)
+
+    def disputed_task(self):
+        self.phase("dishonest solver")
+        net = self.net
+        net.workers["solver1"].stop()
+        net.worker("solver1", "--solver", "--price=1000000000", f"--test-fault={CHEAT}")
+        self.say(f"solver1 comes back as a cheat ({CHEAT}: one bit of one element in one step) with the lowest price")
+        job = Job(os.path.join(self.options.directory, "job2"), net.port, licence_texts(), seed=self.options.seed + 1,
+                  layers=2, batch=8, total_steps=CHEAT_STEPS)
+        task = self.follow(submit(net, net.accounts["submitter"], job, CHEAT_STEPS, CHEAT_INTERVAL, bid_blocks=4,
+                                  challenge_blocks=5))
+        if task["stateName"] != "settled" or not task["slashes"]:
+            raise RuntimeError(f"task {task['id']} ended as {task['stateName']}: {task['reason']}")
+        for slash in task["slashes"]:
+            self.say(f"slashed: {net.name_of(slash['address'])} ({events.ROLES[slash['role']]}) "
+                     f"{qrn(int(slash['amount'], 16))}, {slash['reason']}")
+        for number in task["disputes"]:
+            dispute = net.node.dispute_get(number)
+            if dispute["leafExecuted"]:
+                self.show_transcript(dispute)
+        self.show_money(task)
+
+    # --- telling ----------------------------------------------------------------------------------------------------
+    def follow(self, number):
+        net = self.net
+        spent = int(net.node.task_get(number)["escrow"], 16)
+        self.say(f"task {number} submitted, {qrn(spent)} in escrow")
+        paid = iter(range(1, 10**6))
+
+        def changed(task):
+            more = ""
+            if task["stateName"] == "assigned":
+                more = f": {net.name_of(task['solver'])} won at {int(task['price'], 16)} grains a work unit"
+            if task["stateName"] in ("custody",):
+                more = ": " + ", ".join(net.name_of(r["verifier"]) for r in task["reports"])
+            self.say(f"task {number} {task['stateName']} ({task['reason']}){more}")
+            # Ordinary payments go on meanwhile, as from any Ethereum wallet.
+            transfer(net, net.accounts["wallet"], net.accounts["submitter"].address, next(paid), kind=next(paid) % 3)
+
+        return wait_for_task(net, number, FINAL_STATES, TASK_TIMEOUT_S, changed)
+
+    def checkpoints(self, task):
+        """Heartbeats of the task's last round: the loss on chain is proven to lie in the state."""
+        found = []
+        for event in events.find(self.net.node, "CheckpointPosted", task=task["id"]):
+            if event["step"] == task["spec"]["interval"]:
+                found = []
+            found.append((event["step"], events.f32(event["loss"])))
+        return found
+
+    def show_losses(self, task):
+        curve = self.checkpoints(task)
+        self.say("loss, from the heartbeats on chain:")
+        self.say("\n".join(f"  step {step:4d}  {loss:.4f}" for step, loss in curve))
+        self.say(bar([loss for _, loss in curve], width=len(curve)))
+        self.plot = os.path.join(self.options.directory, "loss.png")
+        data = os.path.join(self.options.directory, "loss.dat")
+        with open(data, "w") as file:
+            file.writelines(f"{step} {loss}\n" for step, loss in curve)
+        script = (f"set terminal pngcairo size 900,520 font 'sans,12'; set output '{self.plot}'; set grid; "
+                  f"set title 'Quern demo: task {task['id']}, character transformer on licence texts'; "
+                  "set xlabel 'training step'; set ylabel 'loss (nats per character), proven on chain'; "
+                  f"plot '{data}' using 1:2 with linespoints lw 2 pt 7 title 'heartbeats'")
+        if shutil.which("gnuplot"):
+            subprocess.run(["gnuplot", "-e", script], check=True)
+            self.say(f"plot: {self.plot}")
+        else:
+            self.plot = None
+            self.say("gnuplot is missing: no plot")
+
+    def show_model(self, task):
+        directory = self.options.directory
+        state, self.model = (os.path.join(directory, name) for name in ("state.safetensors", "model.safetensors"))
+        run("quern-cli", f"-rpcport={self.net.port}", "-rpcwait", "content", "get", task["checkpointContent"], state)
+        exported = json.loads(run("quern-compile", "export", "--program", self.job.program, "--state", state, "--out",
+                                  self.model))
+        if exported["state_root"] != task["finalRoot"]:
+            raise RuntimeError("the downloaded state is not the one that was proven")
+        self.say(f"model: {self.model} ({exported['parameters']} parameters), its state's root is the proven one")
+        text = run("quern-compile", "sample", "--program", self.job.program, "--state", state, "--data", self.job.data,
+                   "--arch", self.job.arch, "--length", 400, "--seed", self.options.seed, "--temperature", 0.7)
+        self.say("a sample from the trained model:")
+        self.say("\n".join("  | " + line for line in text.strip().splitlines()))
+
+    def show_money(self, task):
+        for payment in task["payments"]:
+            self.say(f"paid: {self.net.name_of(payment['to'])} {qrn(int(payment['amount'], 16))} ({payment['reason']})")
+
+    def show_transcript(self, dispute):
+        net, number = self.net, dispute["id"]
+        self.say(f"dispute {number}: {net.name_of(dispute['rival'])} against {net.name_of(dispute['defender'])}")
+        for move in events.find(net.node, "DisputeMoved", dispute=number):
+            transaction = net.node.eth_getTransactionByHash(move["transaction"])
+            receipt = net.node.eth_getTransactionReceipt(move["transaction"])
+            self.say(f"  round {move['round']:2d}  block {move['block']:4d}  {net.name_of(move['mover']):14s}"
+                     f"{(len(transaction['input']) - 2) // 2:6d} bytes  {int(receipt['gasUsed'], 16):7d} gas  "
+                     f"then: {PHASES[move['phase']]}")
+        view = dispute["gameView"]
+        self.say(f"  first wrong step {view['step']}, node {view['node']} ({view['nodeOp']}), tile {view['tile']}, "
+                 f"micro-step {view['microStep']}, element {view['element']}")
+        self.say(f"  claimed {view['values']['defender']['value']!r} by the defender, "
+                 f"{view['values']['rival']['value']!r} by the rival; the chain computed {view['trueValue']['value']!r}")
+        self.say(f"  {dispute['rounds']} rounds, {dispute['bytes']} bytes, {dispute['gas']} gas, the leaf took "
+                 f"{dispute['leafMicroseconds']:.1f} microseconds: {dispute['winnerName']} wins")
+
+    # --- report -----------------------------------------------------------------------------------------------------
+    def supply_ok(self):
+        """Adds up everything at one height: balances, bonds, stakes, escrows, vaults, burned = minted."""
+        net, node = self.net, self.net.node
+        for _ in range(20):
+            height = node.height()
+            total = sum(node.number("eth_getBalance", account.address) for account in net.accounts.values())
+            for bond in node.stake_roles():
+                total += int(bond["bonded"], 16) + sum(int(entry["amount"], 16) for entry in bond["unbonding"])
+            total += int(node.stake_validators()["totalStake"], 16)
+            total += sum(int(task["escrow"], 16) for task in self.tasks())
+            supply = node.quern_supply()
+            total += sum(int(supply[part], 16) for part in ("jackpotVault", "treasuryVault", "burned"))
+            if node.height() == height:
+                return total == int(supply["minted"], 16)
+        return False
+
+    def tasks(self):
+        return self.net.node.task_list(state="all", start=1, limit=100)["tasks"]
+
+    def report(self):
+        node, net = self.net.node, self.net
+        tasks, slashed = [], []
+        for task in self.tasks():
+            curve = self.checkpoints(task)
+            tasks.append({
+                "id": task["id"], "state": task["stateName"], "steps": task["spec"]["steps"],
+                "loss_first": curve[0][1] if curve else None, "loss_last": events.f32(task["loss"]),
+                "price": int(task["price"], 16),
+                "paid": [{"to": payment["to"], "name": net.name_of(payment["to"]), "amount": int(payment["amount"], 16),
+                          "reason": payment["reason"]} for payment in task["payments"]]})
+            slashed += [{"address": slash["address"], "role": events.ROLES[slash["role"]],
+                         "amount": int(slash["amount"], 16), "reason": slash["reason"]} for slash in task["slashes"]]
+        disputes = [{"id": d["id"], "parties": [d["defender"], d["rival"]], "rounds": d["rounds"], "bytes": d["bytes"],
+                     "gas": d["gas"], "leaf_op": d["leafOpName"], "leaf_us": d["leafMicroseconds"],
+                     "winner": d["winnerName"], "reason": d["reason"]}
+                    for d in node.dispute_list(start=1, limit=100)["disputes"]]
+        with open(self.model, "rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+        return {"finalized_blocks": node.height(), "tasks": tasks, "disputes": disputes, "slashed": slashed,
+                "supply_ok": self.supply_ok(), "model_sha256": digest, "restarts": net.restarts,
+                "wall_seconds": {**self.walls, "total": round(time.monotonic() - self.started, 3)}}
+
+    def run(self):
+        self.start_network()
+        self.honest_task()
+        self.disputed_task()
+        self.phase("summary")
+        report = self.report()
+        self.phase(None)
+        report["wall_seconds"].update(self.walls)
+        self.say(f"{report['finalized_blocks']} blocks finalized, {len(report['tasks'])} tasks settled, "
+                 f"{len(report['disputes'])} disputes, {len(report['slashed'])} slashed")
+        for task in report["tasks"]:
+            self.say(f"task {task['id']}: {task['state']}, {task['steps']} steps, loss {task['loss_first']:.3f} -> "
+                     f"{task['loss_last']:.3f}")
+        for slash in report["slashed"]:
+            self.say(f"slashed {self.net.name_of(slash['address'])}: {qrn(slash['amount'])} ({slash['reason']})")
+        self.say(f"every grain accounted for: {'yes' if report['supply_ok'] else 'NO'}")
+        self.say(f"model {self.model}, sha256 {report['model_sha256']}")
+        if self.options.report:
+            with open(self.options.report, "w") as file:
+                json.dump(report, file, indent=2)
+                file.write("\n")
+            self.say(f"report: {self.options.report}")
+        return 0 if report["supply_ok"] else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="demo.sh", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--report", metavar="FILE", help="also write a JSON report")
+    parser.add_argument("--seed", type=int, default=1, help="changes keys and initialisation (default 1)")
+    parser.add_argument("--directory", help="where the network lives (default: a new one under the temporary directory)")
+    options = parser.parse_args()
+    if not os.path.exists(program("quernd")):
+        sys.exit("demo: the programs are not built; run contrib/demo.sh")
+    options.directory = os.path.abspath(options.directory or tempfile.mkdtemp(prefix="quern-demo-"))
+    if os.path.exists(os.path.join(options.directory, "genesis.json")):
+        sys.exit(f"demo: {options.directory} holds a network already")
+    demo = Demo(options)
+    demo.say(f"network directory: {options.directory}")
+    try:
+        status = demo.run()
+    except (RuntimeError, TimeoutError, OSError, KeyError) as error:
+        demo.say(f"failed: {error}")
+        demo.say(f"logs: {options.directory}/*.log")
+        status = 1
+    finally:
+        if demo.net:
+            demo.net.stop()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
