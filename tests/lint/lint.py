@@ -26,6 +26,7 @@ ALLOWED = {
     "chain/mempool": ["base", "crypto", "chain/types", "chain/params", "chain/state", "chain/exec"],
     "chain/api": ["base", "crypto", "chain/types"],
     "content": ["base", "crypto"],
+    "p2p": ["base", "crypto", "chain/types", "chain/api", "content"],
     "compute/program": ["base", "crypto", "compute/core", "vm/tensor"],
     "compute/torch": ["base", "crypto", "compute/core", "vm/tensor"],
     "compute/worker": ["base", "crypto", "compute/core", "compute/program", "compute/torch", "chain/types",

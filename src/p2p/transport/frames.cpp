@@ -1,0 +1,96 @@
+#include "p2p/transport/frames.h"
+
+#include <algorithm>
+
+namespace quern::p2p::transport {
+namespace {
+
+constexpr std::size_t kFirstBuffer = 4096;
+
+}  // namespace
+
+FrameWriter::FrameWriter(const Hash32& key, std::size_t max_record, std::uint64_t rekey_records)
+    : cipher_(CipherState::Direction::seal, key), max_record_(max_record), rekey_records_(rekey_records) {}
+
+void FrameWriter::write(const Frame& frame, Bytes& out) {
+    const std::size_t length = kMinRecord + frame.payload.size();
+    plain_.clear();
+    plain_.push_back(static_cast<std::uint8_t>(frame.type | (frame.more ? kMoreFlag : 0)));
+    for (int shift = 24; shift >= 0; shift -= 8) plain_.push_back(static_cast<std::uint8_t>(frame.stream >> shift));
+    append(plain_, frame.payload);
+    const std::array<std::uint8_t, kRecordPrefix> prefix = {static_cast<std::uint8_t>(length >> 16),
+                                                            static_cast<std::uint8_t>(length >> 8),
+                                                            static_cast<std::uint8_t>(length)};
+    append(out, prefix);
+    cipher_.seal(prefix, plain_, out);
+    if (cipher_.counter() % rekey_records_ == 0) cipher_.rekey();
+}
+
+FrameReader::FrameReader(const Hash32& key, std::size_t max_record, std::uint64_t rekey_records)
+    : cipher_(CipherState::Direction::open, key), max_record_(max_record), rekey_records_(rekey_records) {}
+
+std::span<std::uint8_t> FrameReader::free_space() {
+    if (begin_ != 0) {
+        std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
+                  buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());
+        end_ -= begin_;
+        begin_ = 0;
+    }
+    // Doubles only when bytes have filled it, so an idle connection keeps a small buffer.
+    if (end_ == buffer_.size())
+        buffer_.resize(std::min(std::max(2 * buffer_.size(), kFirstBuffer), max_record_ + kRecordPrefix));
+    return std::span(buffer_).subspan(end_);
+}
+
+void FrameReader::received(std::size_t bytes) { end_ += bytes; }
+
+Expected<std::optional<Frame>> FrameReader::next() {
+    if (end_ - begin_ < kRecordPrefix) return std::nullopt;
+    const std::uint8_t* prefix = buffer_.data() + begin_;
+    const std::size_t length = std::size_t{prefix[0]} << 16 | std::size_t{prefix[1]} << 8 | prefix[2];
+    if (length > max_record_) return fail("frame.too_long", std::to_string(length) + " bytes");
+    if (length < kMinRecord) return fail("frame.too_short", std::to_string(length) + " bytes");
+    if (end_ - begin_ < kRecordPrefix + length) return std::nullopt;
+    const auto sealed = std::span(buffer_).subspan(begin_ + kRecordPrefix, length);
+    const auto plain = cipher_.open(BytesView(prefix, kRecordPrefix), sealed);
+    if (!plain) return fail("frame.forged", "record " + std::to_string(cipher_.counter() - 1));
+    if (cipher_.counter() % rekey_records_ == 0) cipher_.rekey();
+    begin_ += kRecordPrefix + length;
+    Frame frame;
+    frame.type = (*plain)[0] & static_cast<std::uint8_t>(~kMoreFlag);
+    frame.more = ((*plain)[0] & kMoreFlag) != 0;
+    for (std::size_t i = 1; i < kPlainHeader; ++i) frame.stream = frame.stream << 8 | (*plain)[i];
+    frame.payload = BytesView(*plain).subspan(kPlainHeader);
+    return frame;
+}
+
+Status FrameReader::end_of_input() const {
+    if (begin_ == end_) return {};
+    return fail("frame.truncated", "the connection ended inside a record");
+}
+
+MessageAssembler::~MessageAssembler() {
+    for (const auto& [key, body] : partial_) budget_.release(body.size());
+}
+
+Expected<std::optional<WholeMessage>> MessageAssembler::add(const Frame& frame, std::size_t max_body) {
+    const auto at = partial_.find({frame.type, frame.stream});
+    const std::size_t before = at == partial_.end() ? 0 : at->second.size();
+    if (frame.more && frame.payload.empty()) return fail("frame.empty_part");
+    if (frame.payload.size() > max_body || before > max_body - frame.payload.size())
+        return fail("frame.message_too_long", "type " + std::to_string(frame.type));
+    if (at == partial_.end()) {
+        if (!frame.more) return WholeMessage{frame.type, frame.stream, to_bytes(frame.payload)};
+        if (partial_.size() >= kMaxPartialMessages) return fail("frame.too_many_partial");
+    }
+    if (!budget_.reserve(frame.payload.size())) return fail("frame.no_memory", "too many unfinished messages");
+    Bytes& body = at == partial_.end() ? partial_[{frame.type, frame.stream}] : at->second;
+    append(body, frame.payload);
+    if (frame.more) return std::nullopt;
+    WholeMessage whole{frame.type, frame.stream, std::move(body)};
+    budget_.release(whole.body.size());
+    partial_.erase({frame.type, frame.stream});
+    return whole;
+}
+
+}  // namespace quern::p2p::transport
