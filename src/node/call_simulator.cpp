@@ -51,7 +51,7 @@ Expected<api::SimulationResult> CallSimulator::run(const api::SimulatedCall& cal
     chain::state::Overlay overlay(snapshot.state);
     if (call.native_kind) return run_native(params, overlay, context, call, gas);
 
-    exec::CallRequest request{call.from, call.to, call.value, call.data, gas, call.gas_price};
+    exec::CallRequest request{call.from, call.to, call.value, call.data, gas, call.gas_price, call.access_list};
     QUERN_TRY(auto result, exec::simulate(params, overlay, context, request));
     return api::SimulationResult{result.success, result.gas_used, std::move(result.output), std::move(result.failure)};
 }

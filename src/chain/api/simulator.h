@@ -12,6 +12,7 @@ struct SimulatedCall {
     Bytes data;
     std::optional<std::uint64_t> gas;
     Uint256 gas_price;
+    std::vector<types::AccessListEntry> access_list;
     // For estimates of native transactions: kind and payload instead of data.
     std::optional<std::uint8_t> native_kind;
 };

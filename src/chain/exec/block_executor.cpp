@@ -125,6 +125,7 @@ Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay&
     tx.to = call.to;
     tx.value = call.value;
     tx.data = call.data;
+    tx.access_list = call.access_list;
     tx.gas_limit = call.gas_limit == 0 ? params.block_gas_limit : std::min(call.gas_limit, params.block_gas_limit);
 
     if (!call.gas_price.is_zero()) {

@@ -61,6 +61,7 @@ struct CallRequest {
     Bytes data;
     std::uint64_t gas_limit = 0;
     Uint256 gas_price;
+    std::vector<types::AccessListEntry> access_list;  // paid for as in a type-1 transaction
 };
 struct CallResult {
     bool success = false;

@@ -9,13 +9,35 @@ using chain::api::SimulatedCall;
 using chain::api::SimulationResult;
 
 constexpr Parameter kTransaction{"transaction", Kind::object, true,
-                                 "from, to, gas, gasPrice or maxFeePerGas, value, input (or data)"};
+                                 "from, to, gas, gasPrice or maxFeePerGas, value, input (or data), accessList"};
 constexpr Parameter kBlock{"block", Kind::block, false, "on whose state; latest when left out"};
 constexpr ErrorInfo kErrors[] = {
     {kExecutionReverted, "execution reverted; data holds the revert data"},
     {kServerError, "insufficient funds for gas * price + value"},
     {kServerError, "contract creation is not active yet"},
 };
+
+constexpr std::size_t kMaxAccessEntries = 4'096;
+
+Expected<std::vector<chain::types::AccessListEntry>> read_access_list(const json::Value& value) {
+    std::vector<chain::types::AccessListEntry> list;
+    QUERN_TRY(const auto items, value.as_array());
+    std::size_t count = 0;
+    for (const json::Value& item : items) {
+        chain::types::AccessListEntry entry;
+        QUERN_TRY(const json::Value* address, item.get("address"));
+        QUERN_TRY(entry.address, read_address(*address));
+        if (const json::Value* keys = item.find("storageKeys"))
+            for (const json::Value& key : keys->items()) {
+                QUERN_TRY(const Hash32 slot, read_hash(key));
+                entry.storage_keys.push_back(slot);
+            }
+        count += 1 + entry.storage_keys.size();
+        if (count > kMaxAccessEntries) return fail("value.too_many", "entries");
+        list.push_back(std::move(entry));
+    }
+    return list;
+}
 
 tl::expected<SimulatedCall, RpcError> read_call(const json::Value& object, std::uint64_t chain_id) {
     const auto member = [&](std::string_view name) -> const json::Value* {
@@ -62,6 +84,11 @@ tl::expected<SimulatedCall, RpcError> read_call(const json::Value& object, std::
         if (*id != Uint256(chain_id))
             return rpc_fail(kInvalidParams, "chainId does not match node's (have=" + id->to_decimal() +
                                                 ", want=" + std::to_string(chain_id) + ")");
+    }
+    if (const auto* value = member("accessList")) {
+        auto list = read_access_list(*value);
+        if (!list) return bad("accessList", list.error());
+        call.access_list = std::move(*list);
     }
     std::optional<Bytes> data;
     for (const std::string_view name : {"data", "input"}) {

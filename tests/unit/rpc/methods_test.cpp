@@ -249,14 +249,18 @@ TEST_F(MethodsTest, call_objects_are_checked) {
               std::string::npos);
     EXPECT_NE(message(R"({"data":"0x01","chainId":"0x1"})").find("chainId does not match"), std::string::npos);
     EXPECT_NE(message(R"({"data":"0x01","gas":"0x10000000000000000"})").find("gas: "), std::string::npos);
+    EXPECT_NE(message(R"({"data":"0x01","accessList":[{"storageKeys":[]}]})").find("accessList: "), std::string::npos);
+    EXPECT_NE(message(R"({"data":"0x01","accessList":{}})").find("accessList: "), std::string::npos);
     chain.call_result = chain::api::SimulationResult{true, 0, {}, ""};
     ok("eth_call",
-       R"([{"from":"0x00000000000000000000000000000000000000bb","to":"0x00000000000000000000000000000000000000aa","gas":"0x5208","maxFeePerGas":"0x9","value":"0x2","data":"0x0304","input":"0x0304"}])");
+       R"([{"from":"0x00000000000000000000000000000000000000bb","to":"0x00000000000000000000000000000000000000aa","gas":"0x5208","maxFeePerGas":"0x9","value":"0x2","data":"0x0304","input":"0x0304","accessList":[{"address":"0x00000000000000000000000000000000000000aa","storageKeys":["0x1111111111111111111111111111111111111111111111111111111111111111"]}]}])");
     const auto& seen = chain.calls.back();
     EXPECT_EQ(seen.from.data[19], 0xbb);
     EXPECT_EQ(seen.gas, 21'000u);
     EXPECT_EQ(seen.gas_price, Uint256(9));
     EXPECT_EQ(seen.data, (Bytes{3, 4}));
+    ASSERT_EQ(seen.access_list.size(), 1u);
+    EXPECT_EQ(seen.access_list[0].storage_keys.size(), 1u);
 }
 
 TEST_F(MethodsTest, fees) {

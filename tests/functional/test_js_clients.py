@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Unchanged viem and ethers from npm against a node (tests/functional/js). Skipped where npm cannot fetch them, unless CI
+is set."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "contrib", "python"))
+from quern.devnet import Devnet, run  # noqa: E402
+from quern.processes import wait_until  # noqa: E402
+
+SOURCE = os.path.join(HERE, "js")
+NPM_TIMEOUT_S = 600
+TEST_TIMEOUT_S = 300
+
+
+def finish(passed, failed, skipped=0):
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    sys.exit(1 if failed else 0)
+
+
+def without_npm(reason):
+    print(reason)
+    if os.environ.get("CI"):
+        finish(0, 1)
+    finish(0, 0, 1)
+
+
+def install():
+    """The libraries exactly as the lock file names them; a finished installation is used again."""
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        without_npm("npm or node is missing")
+    lock = os.path.join(SOURCE, "package-lock.json")
+    stamp = os.path.join(SOURCE, "node_modules", ".quern-installed")
+    with open(lock, "rb") as file:
+        wanted = file.read()
+    if os.path.exists(stamp):
+        with open(stamp, "rb") as file:
+            if file.read() == wanted:
+                return
+    try:
+        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=SOURCE, timeout=NPM_TIMEOUT_S,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    except subprocess.TimeoutExpired:
+        without_npm(f"npm ci took more than {NPM_TIMEOUT_S} s")
+    if done.returncode != 0:
+        without_npm("npm ci failed:\n" + done.stdout[-2000:])
+    with open(stamp, "wb") as file:
+        file.write(wanted)
+
+
+def private_key(network, name):
+    text = run("quern-wallet", "address", "--seed", f"{network.seed}/{name}", "--show-private-key")
+    return json.loads(text)["privateKey"]
+
+
+def main():
+    install()
+    directory = tempfile.mkdtemp(prefix="quern-js-")
+    try:
+        with Devnet(directory, {"viem": 1000, "ethers": 1000, "bonder": 100}, []) as network:
+            network.start()
+            bond = run("quern-wallet", "bond", "--seed", f"{network.seed}/bonder", "--nonce", 0, "--role", "solver",
+                       "--amount", "1qrn").strip()
+            native = network.node.eth_sendRawTransaction(bond)
+            wait_until(lambda: network.node.eth_getTransactionReceipt(native), 30, "the native bond's receipt",
+                       alive=[network.daemon])
+            environment = {
+                **os.environ, "QUERN_RPC_URL": network.node.url, "QUERN_NATIVE_TX": native,
+                "QUERN_KEY_VIEM": private_key(network, "viem"), "QUERN_KEY_ETHERS": private_key(network, "ethers"),
+                "QUERN_KEY_EMPTY": private_key(network, "nobody"),
+            }
+            done = subprocess.run(["node", "--test-reporter=tap", "clients.test.mjs"], cwd=SOURCE, env=environment,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TEST_TIMEOUT_S)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    count = lambda name: sum(int(n) for n in re.findall(rf"^# {name} (\d+)$", done.stdout, re.M))
+    passed, failed = count("pass"), count("fail") + count("cancelled")
+    if done.returncode != 0 or failed or not passed:
+        print(done.stdout)
+        failed = max(failed, 1)
+    finish(passed, failed)
+
+
+if __name__ == "__main__":
+    main()
