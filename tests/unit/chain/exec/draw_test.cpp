@@ -64,7 +64,8 @@ TEST_F(Draws, search_starts_at_the_randomness_and_wraps) {
     bond(address(1), 1, 0, 0);
     bond(address(2), 1, 0, 0);
     Hash32 start;
-    std::copy(address(2).data.begin(), address(2).data.end(), start.data.begin());
+    const types::Address second = address(2);
+    std::copy(second.data.begin(), second.data.end(), start.data.begin());
     const auto found = find(1, 0, start);
     ASSERT_EQ(found.size(), 2U);
     EXPECT_EQ(found[0].address, address(2));
