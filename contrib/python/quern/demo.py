@@ -16,7 +16,8 @@ import time
 
 from . import events
 from .devnet import QRN, Devnet, program, run
-from .market import FINAL_STATES, Job, licence_texts, submit, transfer, wait_for_task
+from .market import (FINAL_STATES, Job, all_tasks, licence_texts, submit, supply_difference, transfer,
+                     wait_for_task)
 
 STEPS, INTERVAL = 600, 30
 CHEAT_STEPS, CHEAT_INTERVAL = 200, 25
@@ -203,29 +204,10 @@ class Demo:
                  f"{dispute['leafMicroseconds']:.1f} microseconds: {dispute['winnerName']} wins")
 
     # --- report -----------------------------------------------------------------------------------------------------
-    def supply_ok(self):
-        """Adds up everything at one height: balances, bonds, stakes, escrows, vaults, burned = minted."""
-        net, node = self.net, self.net.node
-        for _ in range(20):
-            height = node.height()
-            total = sum(node.number("eth_getBalance", account.address) for account in net.accounts.values())
-            for bond in node.stake_roles():
-                total += int(bond["bonded"], 16) + sum(int(entry["amount"], 16) for entry in bond["unbonding"])
-            total += int(node.stake_validators()["totalStake"], 16)
-            total += sum(int(task["escrow"], 16) for task in self.tasks())
-            supply = node.quern_supply()
-            total += sum(int(supply[part], 16) for part in ("jackpotVault", "treasuryVault", "burned"))
-            if node.height() == height:
-                return total == int(supply["minted"], 16)
-        return False
-
-    def tasks(self):
-        return self.net.node.task_list(state="all", start=1, limit=100)["tasks"]
-
     def report(self):
         node, net = self.net.node, self.net
         tasks, slashed = [], []
-        for task in self.tasks():
+        for task in all_tasks(net.node):
             curve = self.checkpoints(task)
             tasks.append({
                 "id": task["id"], "state": task["stateName"], "steps": task["spec"]["steps"],
@@ -242,7 +224,7 @@ class Demo:
         with open(self.model, "rb") as file:
             digest = hashlib.sha256(file.read()).hexdigest()
         return {"finalized_blocks": node.height(), "tasks": tasks, "disputes": disputes, "slashed": slashed,
-                "supply_ok": self.supply_ok(), "model_sha256": digest, "restarts": net.restarts,
+                "supply_ok": supply_difference(net) == 0, "model_sha256": digest, "restarts": net.restarts,
                 "wall_seconds": {**self.walls, "total": round(time.monotonic() - self.started, 3)}}
 
     def run(self):

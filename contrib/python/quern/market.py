@@ -113,3 +113,26 @@ def send_native(net, account, kind, payload):
     """Signs a native transaction from its fields; returns the receipt."""
     raw = run("quern-wallet", "native", *fee_options(net, account), kind, json.dumps(payload)).split()[-1]
     return send(net, raw)
+
+
+def all_tasks(node):
+    return node.task_list(state="all", start=1, limit=100)["tasks"]
+
+
+def supply_difference(net):
+    """Adds up everything at one height: balances, bonds, stakes, escrows, vaults, burned; less what was minted.
+
+    All accounts of the chain must be the network's own.
+    """
+    node = net.node
+    while True:
+        height = node.height()
+        total = sum(node.number("eth_getBalance", account.address) for account in net.accounts.values())
+        for bond in node.stake_roles():
+            total += int(bond["bonded"], 16) + sum(int(entry["amount"], 16) for entry in bond["unbonding"])
+        total += int(node.stake_validators()["totalStake"], 16)
+        total += sum(int(task["escrow"], 16) for task in all_tasks(node))
+        supply = node.quern_supply()
+        total += sum(int(supply[part], 16) for part in ("jackpotVault", "treasuryVault", "burned"))
+        if node.height() == height:
+            return total - int(supply["minted"], 16)

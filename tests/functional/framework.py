@@ -1,0 +1,97 @@
+"""What the functional tests share: a market of real processes in a temporary directory, and the closing line.
+
+A test file ends with framework.main(). The programs are those of $QUERN_BIN (default: build/release/bin).
+"""
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "contrib", "python"))
+
+from quern.devnet import Devnet  # noqa: E402
+from quern.market import FINAL_STATES, Job, licence_texts, submit, supply_difference, wait_for_task  # noqa: E402
+
+ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "verifier1": 20, "verifier2": 20,
+            "verifier3": 20, "whistleblower": 20}
+BONDS = [("solver1", "solver", 200), ("solver2", "solver", 200), ("verifier1", "verifier", 400),
+         ("verifier2", "verifier", 400), ("verifier3", "verifier", 400), ("whistleblower", "whistleblower", 100)]
+# Quick blocks and short clocks; everything else as in the demo.
+BLOCK = {"min_block_ms": 100, "max_idle_ms": 300}
+MARKET = {"dispute_clock_blocks": 40}
+STEPS, INTERVAL = 40, 10
+WINDOWS = {"bid_blocks": 4, "start_blocks": 100, "challenge_blocks": 30, "verify_blocks": 400}
+TASK_TIMEOUT_S = 240
+ROLES = {"solver": 1, "verifier": 2, "whistleblower": 3}
+
+
+class MarketTest(unittest.TestCase):
+    """One network for the class; each test submits tasks of its own and (re)starts the workers it needs."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="quern-test-")
+        cls.net = Devnet(cls.directory, ACCOUNTS, BONDS, market=MARKET, block=BLOCK)
+        cls.addClassCleanup(cls._tear_down)
+        cls.net.start()
+        cls.job = Job(os.path.join(cls.directory, "job"), cls.net.port, licence_texts()[:2], layers=1, d_model=32,
+                      context=32, batch=4, total_steps=STEPS)
+
+    @classmethod
+    def _tear_down(cls):
+        cls.net.stop()
+        if not os.environ.get("QUERN_KEEP"):
+            shutil.rmtree(cls.directory, ignore_errors=True)
+
+    def tearDown(self):
+        for worker in self.net.workers.values():
+            worker.stop()
+        self.net.workers.clear()
+
+    def workers(self, **options):
+        """Starts workers: solver1="--price=1", verifier1="" ...; the role follows from the name."""
+        for name, extra in options.items():
+            self.net.worker(name, "--" + name.rstrip("0123456789"), *extra.split())
+
+    def verifiers(self, extra=""):
+        self.workers(verifier1=extra, verifier2=extra, verifier3=extra)
+
+    def submit(self, steps=STEPS, interval=INTERVAL, **windows):
+        return submit(self.net, self.net.accounts["submitter"], self.job, steps, interval, **{**WINDOWS, **windows})
+
+    def wait(self, task, *states, timeout=TASK_TIMEOUT_S):
+        return wait_for_task(self.net, task, set(states) or FINAL_STATES, timeout)
+
+    def bond(self, name):
+        """(bonded grains, times slashed) of the account's role."""
+        role = ROLES[name.rstrip("0123456789")]
+        address = self.net.accounts[name].address.lower()
+        for entry in self.net.node.stake_roles():
+            if entry["address"] == address and entry["role"] == role:
+                return int(entry["bonded"], 16), entry["faults"]
+        self.fail(f"{name} has no bond")
+
+    def disputes(self, task):
+        return [self.net.node.dispute_get(number) for number in task["disputes"]]
+
+    def payments(self, task, name, reason):
+        address = self.net.accounts[name].address.lower()
+        return [int(p["amount"], 16) for p in task["payments"] if p["to"] == address and p["reason"] == reason]
+
+    def slashed(self, task):
+        return {(self.net.name_of(entry["address"]), entry["reason"]) for entry in task["slashes"]}
+
+    def assert_supply(self):
+        self.assertEqual(supply_difference(self.net), 0, "grains were made or lost")
+
+
+def main():
+    """Runs the calling file's tests; the last line is "N passed, N failed, N skipped"."""
+    program = unittest.main(module="__main__", exit=False, verbosity=2)
+    result = program.result
+    failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    skipped = len(result.skipped)
+    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped", flush=True)
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Dishonest solvers, verifiers and accusers, each beaten by real processes."""
+import framework
+
+CHEAP = "--price=1000000000"
+
+
+class DishonestSolver(framework.MarketTest):
+    def beaten(self, fault):
+        before, _ = self.bond("solver1")
+        self.workers(solver1=f"{CHEAP} --test-fault={fault}", solver2="", whistleblower="")
+        self.verifiers()
+        task = self.wait(self.submit())
+        self.assertEqual((task["stateName"], task["round"]), ("settled", 1), task["reason"])
+        self.assertEqual(self.slashed(task), {("solver1", "wrong_result")})
+        after, faults = self.bond("solver1")
+        self.assertLess(after, before)
+        self.assertGreater(faults, 0)
+        self.assertEqual(len(self.payments(task, "solver2", "solver_reward")), 1)
+        self.assertEqual(self.payments(task, "solver1", "solver_reward"), [])
+        executed = [d for d in self.disputes(task) if d["leafExecuted"]]
+        self.assertEqual(len(executed), 1, "the chain executes one leaf, then the other games are moot")
+        dispute = executed[0]
+        self.assertEqual((dispute["winnerName"], dispute["reason"]), ("rival", "leaf"))
+        self.assertGreater(dispute["leafMicroseconds"], 0)
+        self.assertLess(dispute["bytes"], 200_000)
+        self.assertEqual(self.bond("verifier1")[1], 0, "an honest verifier was slashed")
+        self.assert_supply()
+        return dispute
+
+    def test_one_flipped_element(self):
+        self.assertEqual(self.beaten("flip_element")["leafOpName"], "matmul")
+
+    def test_a_wrong_update_in_one_step(self):
+        self.assertEqual(self.beaten("wrong_update@7")["gameView"]["step"], 7)
+
+    def test_skipped_work(self):
+        self.assertEqual(self.beaten("skip_work@12")["gameView"]["step"], 12)
+
+    def test_a_silent_solver_loses_by_its_clock(self):
+        self.workers(solver1=f"{CHEAP} --test-fault=flip_element", solver2="")
+        self.verifiers()
+        number = self.submit()
+        self.wait(number, "disputed")
+        self.net.workers.pop("solver1").kill()
+        task = self.wait(number)
+        self.assertEqual((task["stateName"], task["round"]), ("settled", 1), task["reason"])
+        self.assertIn(("solver1", "wrong_result"), self.slashed(task))
+        self.assertIn("clock", {d["reason"] for d in self.disputes(task)})
+        self.assert_supply()
+
+
+class DishonestVerifiers(framework.MarketTest):
+    def test_passing_wrong_work_is_beaten_by_the_whistleblower(self):
+        self.workers(solver1=f"{CHEAP} --test-fault=flip_element", solver2="", whistleblower="")
+        self.verifiers("--test-fault=pass_without_work")
+        number = self.submit()
+        self.wait(number, "disputed")
+        task = self.net.wait_until(lambda: (lambda t: t if t["round"] == 1 else None)(self.net.node.task_get(number)),
+                                   framework.TASK_TIMEOUT_S, "the solver to lose")
+        self.assertIn(("solver1", "wrong_result"), self.slashed(task))
+        for name in ("verifier1", "verifier2", "verifier3"):
+            self.assertIn((name, "passed_wrong_result"), self.slashed(task))
+            self.assertEqual(self.payments(task, name, "verifier_fee"), [])
+        dispute = next(d for d in self.disputes(task) if d["leafExecuted"])
+        self.assertEqual(self.net.name_of(dispute["rival"]), "whistleblower")
+        self.assertEqual(len(self.payments(task, "whistleblower", "bounty")), 1)
+        # Honest verifiers finish the next round.
+        for name in ("verifier1", "verifier2", "verifier3"):
+            self.net.workers.pop(name).stop()
+        self.verifiers()
+        self.assertEqual(self.wait(number)["stateName"], "settled")
+        self.assert_supply()
+
+    def test_invented_probes_of_right_work_are_beaten_too(self):
+        self.workers(solver2="", whistleblower="", verifier1="--test-fault=pass_without_work", verifier2="", verifier3="")
+        task = self.wait(self.submit())
+        self.assertEqual((task["stateName"], task["round"]), ("settled", 0), task["reason"])
+        self.assertEqual(self.slashed(task), {("verifier1", "wrong_probe")})
+        self.assertEqual(self.payments(task, "verifier1", "verifier_fee"), [])
+        self.assertEqual(len(self.payments(task, "verifier2", "verifier_fee")), 1)
+        self.assertEqual(len(self.payments(task, "solver2", "solver_reward")), 1)
+        self.assert_supply()
+
+
+class FalseAccusers(framework.MarketTest):
+    def test_a_false_whistleblower_loses_its_stake(self):
+        before, _ = self.bond("whistleblower")
+        self.workers(solver2="", whistleblower="--test-fault=false_accusation")
+        self.verifiers()
+        task = self.wait(self.submit())
+        self.assertEqual((task["stateName"], task["round"]), ("settled", 0), task["reason"])
+        self.assertEqual(self.slashed(task), {("whistleblower", "false_accusation")})
+        self.assertLess(self.bond("whistleblower")[0], before)
+        self.assertEqual(len(self.payments(task, "solver2", "solver_reward")), 1)
+        self.assertEqual([d["winnerName"] for d in self.disputes(task)], ["defender"])
+        self.assert_supply()
+
+    def test_a_false_fail_loses_the_verifiers_stake(self):
+        self.workers(solver2="", whistleblower="", verifier1="--test-fault=false_accusation", verifier2="", verifier3="")
+        task = self.wait(self.submit())
+        self.assertEqual((task["stateName"], task["round"]), ("settled", 0), task["reason"])
+        self.assertEqual(self.slashed(task), {("verifier1", "false_fail")})
+        self.assertEqual(self.payments(task, "verifier1", "verifier_fee"), [])
+        self.assertEqual(self.bond("solver2")[1], 0)
+        self.assert_supply()
+
+
+if __name__ == "__main__":
+    framework.main()

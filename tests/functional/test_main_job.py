@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""An honest training from submission to settlement, with processes killed at bad moments."""
+import json
+import os
+import time
+
+import framework
+from quern import events
+from quern.devnet import run
+
+
+class HonestTraining(framework.MarketTest):
+    def test_settles_and_pays_what_was_agreed(self):
+        self.workers(solver1="", whistleblower="")
+        self.verifiers()
+        number = self.submit()
+        escrow = int(self.net.node.task_get(number)["escrow"], 16)
+        task = self.wait(number)
+        self.assertEqual(task["stateName"], "settled", task["reason"])
+
+        work, price = task["workUnits"] * framework.STEPS, int(task["price"], 16)
+        self.assertEqual(self.payments(task, "solver1", "solver_reward"), [work * price])
+        for name in ("verifier1", "verifier2", "verifier3"):
+            self.assertEqual(self.payments(task, name, "verifier_fee"), [work * price * 6 // 5])
+        deposit, tax = int(task["escrow"], 16), 10**16
+        refund = escrow - work * price - 3 * (work * price * 6 // 5) - tax - deposit
+        self.assertEqual(self.payments(task, "submitter", "refund"), [refund])
+        self.assertEqual(task["disputes"], [])
+        self.assert_supply()
+
+        # The proven model can be fetched, and it is the one that was proven.
+        state, model = (os.path.join(self.directory, name) for name in ("state.safetensors", "model.safetensors"))
+        run("quern-cli", f"-rpcport={self.net.port}", "content", "get", task["checkpointContent"], state)
+        exported = json.loads(run("quern-compile", "export", "--program", self.job.program, "--state", state, "--out", model))
+        self.assertEqual(exported["state_root"], task["finalRoot"])
+        self.assertTrue(json.loads(run("quern-compile", "validate", model))["valid"])
+
+        losses = [events.f32(event["loss"]) for event in events.find(self.net.node, "CheckpointPosted", task=number)]
+        self.assertEqual(len(losses), framework.STEPS // framework.INTERVAL)
+        self.assertLess(losses[-1], losses[0])
+
+    def test_expires_without_bids_and_refunds(self):
+        self.workers(whistleblower="")  # somebody has to send the tick
+        number = self.submit()
+        escrow = int(self.net.node.task_get(number)["escrow"], 16)
+        task = self.wait(number)
+        self.assertEqual((task["stateName"], task["reason"]), ("expired", "no_bids"))
+        self.assertEqual(self.payments(task, "submitter", "refund"), [escrow - int(task["escrow"], 16)])
+        self.assert_supply()
+
+    def test_kill_9_of_each_process_only_costs_time(self):
+        net = self.net
+        self.workers(solver1="", whistleblower="")
+        self.verifiers()
+        number = self.submit(steps=400, interval=40)
+
+        def kill_and_restart(name, pause=0.5):
+            process = net.daemon if name == "quernd" else net.workers[name]
+            head = net.node.height()
+            process.kill()
+            time.sleep(pause)
+            process.start()
+            net.wait_for_node()
+            self.assertGreaterEqual(net.node.height(), head, "a finalized block was lost")
+
+        self.wait(number, "training")
+        net.wait_until(lambda: net.node.task_get(number)["step"] > 0, 60, "the first checkpoint")
+        kill_and_restart("solver1")
+        kill_and_restart("quernd")
+        self.wait(number, "custody", "committing")
+        kill_and_restart("verifier1")
+        kill_and_restart("quernd")
+        kill_and_restart("whistleblower")
+        self.wait(number, "committing", "revealing", "challenge")
+        kill_and_restart("verifier2")
+        kill_and_restart("quernd")
+        task = self.wait(number)
+        self.assertEqual((task["stateName"], task["round"]), ("settled", 0), task["reason"])
+        self.assertEqual(task["slashes"], [])
+        self.assert_supply()
+        with open(os.path.join(self.directory, "solver1.log")) as log:
+            self.assertIn("training resumed", log.read())
+
+
+if __name__ == "__main__":
+    framework.main()
