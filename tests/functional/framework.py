@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "contrib", "python"))
 
 from quern.devnet import Devnet  # noqa: E402
-from quern.market import FINAL_STATES, Job, licence_texts, submit, supply_difference, wait_for_task  # noqa: E402
+from quern.market import FINAL_STATES, Job, licence_texts, spec_options, submit, supply_difference, wait_for_task  # noqa: E402
 
 ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "verifier1": 20, "verifier2": 20,
             "verifier3": 20, "whistleblower": 20}
@@ -59,7 +59,8 @@ class MarketTest(unittest.TestCase):
         self.workers(verifier1=extra, verifier2=extra, verifier3=extra)
 
     def submit(self, steps=STEPS, interval=INTERVAL, **windows):
-        return submit(self.net, self.net.accounts["submitter"], self.job, steps, interval, **{**WINDOWS, **windows})
+        spec = spec_options(self.net, self.job, steps, interval, **{**WINDOWS, **windows})
+        return submit(self.net, self.net.accounts["submitter"], spec)
 
     def wait(self, task, *states, timeout=TASK_TIMEOUT_S):
         return wait_for_task(self.net, task, set(states) or FINAL_STATES, timeout)

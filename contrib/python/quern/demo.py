@@ -16,8 +16,8 @@ import time
 
 from . import events
 from .devnet import QRN, Devnet, program, run
-from .market import (FINAL_STATES, Job, all_tasks, licence_texts, submit, supply_difference, transfer,
-                     wait_for_task)
+from .market import (FINAL_STATES, Job, all_tasks, licence_texts, price, spec_options, submit, supply_difference,
+                     transfer, wait_for_task)
 
 STEPS, INTERVAL = 600, 30
 CHEAT_STEPS, CHEAT_INTERVAL = 200, 25
@@ -90,8 +90,7 @@ class Demo:
         self.say(f"{len(texts)} licence texts: {job.dataset['windows']} windows, vocabulary of {job.dataset['vocab']}; "
                  f"transformer with {job.compiled['parameters']} parameters, {job.compiled['nodes']} nodes, "
                  f"{job.compiled['work_units']} work units a step")
-        task = self.follow(submit(net, net.accounts["submitter"], job, STEPS, INTERVAL, bid_blocks=4,
-                                  challenge_blocks=5))
+        task = self.follow(job, STEPS, INTERVAL)
         if task["stateName"] != "settled":
             raise RuntimeError(f"task {task['id']} ended as {task['stateName']}: {task['reason']}")
         self.first_task = task["id"]
@@ -107,8 +106,7 @@ class Demo:
         self.say(f"solver1 comes back as a cheat ({CHEAT}: one bit of one element in one step) with the lowest price")
         job = Job(os.path.join(self.options.directory, "job2"), net.port, licence_texts(), seed=self.options.seed + 1,
                   layers=2, batch=8, total_steps=CHEAT_STEPS)
-        task = self.follow(submit(net, net.accounts["submitter"], job, CHEAT_STEPS, CHEAT_INTERVAL, bid_blocks=4,
-                                  challenge_blocks=5))
+        task = self.follow(job, CHEAT_STEPS, CHEAT_INTERVAL)
         if task["stateName"] != "settled" or not task["slashes"]:
             raise RuntimeError(f"task {task['id']} ended as {task['stateName']}: {task['reason']}")
         for slash in task["slashes"]:
@@ -121,10 +119,19 @@ class Demo:
         self.show_money(task)
 
     # --- telling ----------------------------------------------------------------------------------------------------
-    def follow(self, number):
+    def follow(self, job, steps, interval):
+        """Prices and submits a task, and follows it to its end."""
         net = self.net
-        spent = int(net.node.task_get(number)["escrow"], 16)
-        self.say(f"task {number} submitted, {qrn(spent)} in escrow")
+        spec = spec_options(net, job, steps, interval, bid_blocks=4, challenge_blocks=5)
+        cost = price(spec)
+        self.say(f"price before signing: {cost['workUnitsPerStep']} work units x {steps} steps at no more than "
+                 f"{cost['priceCapPerWorkUnit']} grains: {cost['reward']['qrn']} QRN for the solver, "
+                 f"{cost['verifiers']} x {cost['verifierFee']['qrn']} for verifiers, escrow {cost['escrow']['qrn']} QRN")
+        number = submit(net, net.accounts["submitter"], spec)
+        held = int(net.node.task_get(number)["escrow"], 16)
+        if held != int(cost["escrow"]["grains"]):
+            raise RuntimeError(f"{qrn(held)} in escrow, not the {cost['escrow']['qrn']} QRN that were announced")
+        self.say(f"task {number} submitted, {qrn(held)} in escrow")
         paid = iter(range(1, 10**6))
 
         def changed(task):

@@ -91,12 +91,23 @@ def fee_options(net, account):
             "--max-fee", 3 * price, "--tip", price]
 
 
-def submit(net, account, job, steps, interval, price_cap=10**10, tax="0.01qrn", **windows):
-    """Prices, signs and submits a training task; returns its number. windows: bid_blocks, challenge_blocks, ..."""
-    spec = ["--program", job.program, "--init", job.init, "--data", job.data, "--steps", steps, "--interval", interval,
-            "--price-cap", price_cap, "--tax", tax]
+def spec_options(net, job, steps, interval, price_cap=10**10, tax="0.01qrn", **windows):
+    """quern-wallet's options that describe a task. windows: bid_blocks, challenge_blocks, ..."""
+    deposit = net.node.quern_params()["market"]["storage_deposit"]
+    options = ["--program", job.program, "--init", job.init, "--data", job.data, "--steps", steps, "--interval",
+               interval, "--price-cap", price_cap, "--tax", tax, "--storage-deposit", deposit]
     for name, blocks in windows.items():
-        spec += ["--" + name.replace("_", "-"), blocks]
+        options += ["--" + name.replace("_", "-"), blocks]
+    return options
+
+
+def price(spec):
+    """What a task costs, from its static work units, before anything is signed."""
+    return json.loads(run("quern-wallet", "price", *spec))
+
+
+def submit(net, account, spec):
+    """Signs and submits a training task; returns its number."""
     raw = json.loads(run("quern-wallet", "submit-task", *fee_options(net, account), "--json", *spec))["raw"]
     receipt = send(net, raw, "task_submit")
     return int(receipt["logs"][0]["topics"][1], 16)
