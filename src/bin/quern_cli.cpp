@@ -2,8 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <limits>
+#include <sstream>
 #include <thread>
 
 #include "base/args.h"
@@ -22,6 +25,7 @@ constexpr int kRefused = 3;  // the node answered with an error
 constexpr int kFileError = 4;
 constexpr std::size_t kMaxArgumentFile = std::size_t{8} << 20;
 constexpr std::size_t kMaxCookie = 4096;
+constexpr std::size_t kMaxConfig = std::size_t{1} << 20;
 constexpr std::size_t kPiece = 64U << 10;
 constexpr auto kRetryPause = std::chrono::milliseconds(200);
 
@@ -259,6 +263,30 @@ int run_content(rpc::Client& client, const Options& options) {
     return complain(kUsage, "usage: quern-cli content put FILE | quern-cli content get ID FILE");
 }
 
+// The port in the node's own quern.conf, so that -datadir alone is enough.
+void read_port(Options& options) {
+    const auto text = fs::read_text_file(options.datadir + "/quern.conf", kMaxConfig);
+    if (!text) return;
+    std::uint64_t port = options.port;
+    std::uint64_t offset = 0;
+    std::istringstream lines(*text);
+    for (std::string line; std::getline(lines, line);) {
+        const auto number = [&](std::string_view name, std::uint64_t& target) {
+            if (!line.starts_with(name)) return;
+            const auto value = Uint256::from_decimal(std::string_view(line).substr(name.size()));
+            if (value && *value <= Uint256(std::numeric_limits<std::uint16_t>::max())) target = value->low_u64();
+        };
+        number("rpcport=", port);
+        number("portoffset=", offset);
+    }
+    options.port = static_cast<std::uint16_t>(port + offset);
+}
+
+std::string default_datadir() {
+    const char* home = std::getenv("HOME");
+    return (home != nullptr ? std::string(home) : std::string(".")) + "/.quern";
+}
+
 // Waits until the node answers, for -rpcwait.
 bool wait_for_node(rpc::Client& client, const Options& options) {
     const auto start = std::chrono::steady_clock::now();
@@ -270,11 +298,13 @@ bool wait_for_node(rpc::Client& client, const Options& options) {
     }
 }
 
+bool is_local(const std::string& host) { return host == "127.0.0.1" || host == "localhost" || host == "::1"; }
+
 int run(const Options& options) {
     http::ClientOptions http_options;
     http_options.io_timeout_ms = options.timeout_seconds * 1000;
     rpc::Client client(options.connect, options.port, http_options);
-    if (!options.datadir.empty())
+    if (is_local(options.connect))  // a cookie is nobody else's business
         if (const auto cookie = fs::read_text_file(options.datadir + "/.cookie", kMaxCookie))
             client.set_cookie(*cookie);
     if (options.wait && !wait_for_node(client, options))
@@ -307,8 +337,12 @@ int main(int argc, char** argv) {
         "the file's text, @- standard input. Exit codes: 0 ok, 1 usage, 2 no node, 3 the node refused, 4 file "
         "error.\n"};
     app.add_option("--rpcconnect", options.connect, "the node's host")->capture_default_str();
-    app.add_option("--rpcport", options.port, "the node's RPC port")->capture_default_str();
-    app.add_option("--datadir", options.datadir, "the node's data directory, whose cookie lets admin methods through");
+    const CLI::Option* port = app.add_option("--rpcport", options.port,
+                                             "the node's RPC port; else the one in the data directory's quern.conf")
+                                  ->capture_default_str();
+    options.datadir = quern::default_datadir();
+    app.add_option("--datadir", options.datadir, "the node's data directory: its cookie lets admin methods through")
+        ->default_str("~/.quern");
     app.add_flag("--named", options.named, "parameters are NAME=VALUE");
     app.add_flag("--rpcwait", options.wait, "wait until the node answers");
     app.add_option("--rpcwaittimeout", options.wait_seconds, "give up waiting after this many seconds; 0: never")
@@ -323,6 +357,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : quern::kUsage;
     }
+    if (port->count() == 0) quern::read_port(options);
     options.words = app.remaining();
     if (!options.words.empty() && options.words[0] == "--") options.words.erase(options.words.begin());
     if (options.words.empty() && !options.get_info) {

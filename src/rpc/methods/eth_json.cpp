@@ -55,10 +55,11 @@ Uint256 paid_price(const TransactionView& view) {
     return view.block_hash ? types::effective_gas_price(tx, view.base_fee) : tx.max_fee_per_gas;
 }
 
-json::Value place_and_party(const TransactionView& view) {
+json::Value place_and_party(const TransactionView& view, std::uint64_t block_timestamp) {
     const bool mined = view.block_hash.has_value();
     return json::Value::object({{"blockHash", or_null(mined, mined ? hex(*view.block_hash) : std::string())},
                                 {"blockNumber", or_null(mined, quantity(view.block_number))},
+                                {"blockTimestamp", or_null(mined, quantity(block_timestamp))},
                                 {"transactionIndex", or_null(mined, quantity(view.index))},
                                 {"hash", hex(view.transaction.hash)},
                                 {"from", hex(view.transaction.sender)}});
@@ -103,11 +104,11 @@ json::Value payload_json(std::uint8_t kind, BytesView payload) {
     });
 }
 
-json::Value transaction_json(const TransactionView& view) {
+json::Value transaction_json(const TransactionView& view, std::uint64_t block_timestamp) {
     const Transaction& tx = view.transaction.tx;
     const bool native = tx.type == TxType::native;
     const bool dynamic = native || tx.type == TxType::dynamic_fee || tx.type == TxType::set_code;
-    json::Value object = place_and_party(view);
+    json::Value object = place_and_party(view, block_timestamp);
     object.set("type", quantity(native ? kDynamicFee : static_cast<std::uint64_t>(tx.type)));
     object.set("nonce", quantity(tx.nonce));
     const auto recipient = shown_recipient(tx);
@@ -128,10 +129,16 @@ json::Value transaction_json(const TransactionView& view) {
     return object;
 }
 
-json::Value native_transaction_json(const TransactionView& view) {
+std::uint64_t block_timestamp_of(const chain::api::ChainReader& chain, const TransactionView& view) {
+    if (!view.block_hash) return 0;
+    const auto block = chain.block({chain::api::BlockSelector::Kind::number, view.block_number, {}});
+    return block ? block->block.header.timestamp : 0;
+}
+
+json::Value native_transaction_json(const TransactionView& view, std::uint64_t block_timestamp) {
     const Transaction& tx = view.transaction.tx;
-    if (tx.type != TxType::native) return transaction_json(view);
-    json::Value object = place_and_party(view);
+    if (tx.type != TxType::native) return transaction_json(view, block_timestamp);
+    json::Value object = place_and_party(view, block_timestamp);
     const json::Value own = native_part(tx);
     for (const json::Member& member : own.members()) object.set(member.key, member.value);
     object.set("chainId", quantity(tx.chain_id.value_or(0)));
@@ -157,7 +164,7 @@ json::Value block_json(const BlockView& view, bool full) {
     for (std::size_t i = 0; i < view.block.transactions.size(); ++i) {
         if (full) {
             const auto transaction = transaction_in(view, i);
-            if (transaction) transactions.push_back(transaction_json(*transaction));
+            if (transaction) transactions.push_back(transaction_json(*transaction, header.timestamp));
         } else {
             transactions.push_back(hex(types::transaction_hash(view.block.transactions[i])));
         }

@@ -8,9 +8,14 @@
 
 namespace quern::rpc::methods {
 
-[[nodiscard]] json::Value transaction_json(const chain::api::TransactionView& view);
+// `block_timestamp`: seconds, of its block; not used while the transaction waits.
+[[nodiscard]] json::Value transaction_json(const chain::api::TransactionView& view, std::uint64_t block_timestamp);
 // The same as it is: type 0x51, kind, payload by field names. Ethereum's types as transaction_json.
-[[nodiscard]] json::Value native_transaction_json(const chain::api::TransactionView& view);
+[[nodiscard]] json::Value native_transaction_json(const chain::api::TransactionView& view,
+                                                  std::uint64_t block_timestamp);
+// Of the block that holds the transaction; 0 when there is none.
+[[nodiscard]] std::uint64_t block_timestamp_of(const chain::api::ChainReader& chain,
+                                               const chain::api::TransactionView& view);
 // The payload of a native transaction by field names; its raw bytes when it does not decode.
 [[nodiscard]] json::Value payload_json(std::uint8_t kind, BytesView payload);
 

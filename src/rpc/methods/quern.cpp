@@ -48,7 +48,9 @@ Status add_quern_methods(Registry& registry, const Backend& backend) {
                               {},
                               [backend](const Call& call) -> Result {
                                   const auto transaction = backend.chain->transaction(call.hash(0));
-                                  return transaction ? native_transaction_json(*transaction) : json::Value();
+                                  if (!transaction) return json::Value();
+                                  return native_transaction_json(*transaction,
+                                                                 block_timestamp_of(*backend.chain, *transaction));
                               }}));
     QUERN_CHECK(
         registry.add({"quern_getFinalization",

@@ -27,7 +27,7 @@ Status add_transaction_methods(Registry& registry, const Backend& backend) {
         const auto block = chain->block(selector);
         if (!block || !(index < Uint256(block->block.transactions.size()))) return json::Value();
         QUERN_RPC_TRY(const auto transaction, transaction_in(*block, index.low_u64()));
-        return transaction_json(transaction);
+        return transaction_json(transaction, block->block.header.timestamp);
     };
     QUERN_CHECK(registry.add({"eth_sendRawTransaction",
                               "Checks a signed transaction (types 0, 1, 2 or Quern's 0x51) and queues it.",
@@ -53,7 +53,8 @@ Status add_transaction_methods(Registry& registry, const Backend& backend) {
                               {},
                               [chain](const Call& call) -> Result {
                                   const auto transaction = chain->transaction(call.hash(0));
-                                  return transaction ? transaction_json(*transaction) : json::Value();
+                                  if (!transaction) return json::Value();
+                                  return transaction_json(*transaction, block_timestamp_of(*chain, *transaction));
                               }}));
     QUERN_CHECK(registry.add(
         {"eth_getTransactionByBlockHashAndIndex",
@@ -73,20 +74,18 @@ Status add_transaction_methods(Registry& registry, const Backend& backend) {
          {},
          {},
          [=](const Call& call) -> Result { return transaction_at(call.block(0), call.quantity(1)); }}));
-    return registry.add(
-        {"eth_getTransactionReceipt",
-         "The receipt of a transaction in a finalized block. A failed one has the failure's name under "
-         "\"quern\".",
-         {{"hash", Kind::hash, true, "the transaction's hash"}},
-         {"object or null", "the receipt; null while the transaction waits or is unknown"},
-         {},
-         {},
-         [chain](const Call& call) -> Result {
-             const auto receipt = chain->receipt(call.hash(0));
-             if (!receipt || !receipt->transaction.block_hash) return json::Value();
-             const auto block = chain->block({BlockSelector::Kind::number, receipt->transaction.block_number, {}});
-             return receipt_json(*receipt, block ? block->block.header.timestamp : 0);
-         }});
+    return registry.add({"eth_getTransactionReceipt",
+                         "The receipt of a transaction in a finalized block. A failed one has the failure's name under "
+                         "\"quern\".",
+                         {{"hash", Kind::hash, true, "the transaction's hash"}},
+                         {"object or null", "the receipt; null while the transaction waits or is unknown"},
+                         {},
+                         {},
+                         [chain](const Call& call) -> Result {
+                             const auto receipt = chain->receipt(call.hash(0));
+                             if (!receipt || !receipt->transaction.block_hash) return json::Value();
+                             return receipt_json(*receipt, block_timestamp_of(*chain, receipt->transaction));
+                         }});
 }
 
 }  // namespace quern::rpc::methods

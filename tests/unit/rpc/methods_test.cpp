@@ -125,6 +125,7 @@ TEST_F(MethodsTest, transaction_types_have_their_shapes) {
     EXPECT_EQ(text(a, "v"), quantity(7878 * 2 + 35 + legacy.y_parity));
     EXPECT_EQ(a.find("maxFeePerGas"), nullptr);
     EXPECT_EQ(text(a, "gasPrice"), "0x64");
+    EXPECT_EQ(text(a, "blockTimestamp"), quantity(1'700'000'001));
     const auto b = ok("eth_getTransactionByHash", quoted_hash(unprotected));
     EXPECT_EQ(text(b, "v"), quantity(27 + unprotected.y_parity));
     EXPECT_EQ(b.find("chainId"), nullptr);

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""quern-cli and quern-wallet as a user types them, against a node."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib", "python"))
+from quern.devnet import QRN, Devnet, program  # noqa: E402
+from quern.processes import wait_until  # noqa: E402
+
+BOB = "0x00000000000000000000000000000000000000b0"
+LARGE = 3_000_017  # bytes of the content that is stored and fetched
+
+
+def command(name, *arguments, stdin=None):
+    return subprocess.run([program(name), *map(str, arguments)], capture_output=True, text=True, input=stdin, timeout=60)
+
+
+class CliTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="quern-cli-")
+        cls.network = Devnet(cls.directory, {"alice": 1000}, [], block={"min_block_ms": 50, "max_idle_ms": 200}).start()
+        cls.alice = cls.network.accounts["alice"]
+        cls.nonce = 0
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.network.stop()
+        shutil.rmtree(cls.directory)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def cli(self, *arguments, stdin=None, code=0):
+        done = command("quern-cli", f"-rpcport={self.network.port}", *arguments, stdin=stdin)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout.strip() if code == 0 else done.stderr
+
+    def wallet(self, *arguments, stdin=None, code=0):
+        done = command("quern-wallet", *arguments, stdin=stdin)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout.strip() if code == 0 else done.stderr
+
+    def sign(self, subcommand, *arguments):
+        raw = self.wallet(subcommand, "--keystore", self.alice.keystore, "--password-file", self.alice.password_file,
+                          "--nonce", type(self).nonce, *arguments)
+        type(self).nonce += 1
+        return raw
+
+    def settle(self, raw):
+        transaction = self.cli("eth_sendRawTransaction", raw)
+        return wait_until(lambda: self.network.node.eth_getTransactionReceipt(transaction), 20, "the receipt",
+                          alive=[self.network.daemon])
+
+    def test_parameters_are_guessed_from_the_declaration(self):
+        self.assertEqual(int(self.cli("eth_getBalance", self.alice.address), 16) > 0, True)
+        named = self.cli("-named", "eth_getBalance", "block=latest", "address=" + self.alice.address)
+        self.assertEqual(named, self.cli("eth_getBalance", self.alice.address, '"latest"'))
+        block = json.loads(self.cli("eth_getBlockByNumber", "0", "false"))  # a decimal number is a quantity
+        self.assertEqual(block["number"], "0x0")
+        self.assertEqual(json.loads(self.cli("task_get", "7777")), None)
+        call = json.dumps({"from": self.alice.address, "to": BOB, "value": "0x1"})
+        self.assertEqual(self.cli("eth_estimateGas", call), "0x5208")
+        self.assertEqual(self.cli("eth_estimateGas", "@-", stdin=call + "\n"), "0x5208")
+        self.assertEqual(self.cli("web3_sha3", "0x"),
+                         "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
+
+    def test_help_and_summary(self):
+        self.assertIn("eth_getBalance address [block]", self.cli("help"))
+        self.assertIn("Arguments:", self.cli("help", "eth_getBalance"))
+        self.assertEqual(json.loads(self.cli("-getinfo"))["chainId"], 7878)
+
+    def test_failures_have_their_exit_codes(self):
+        self.assertIn("does not exist", self.cli("eth_nothing", code=3))
+        self.assertIn("invalid argument 0", self.cli("eth_getBalance", "0x12", code=3))
+        self.assertIn("expected JSON", self.cli("eth_call", "no json", code=1))
+        self.cli(code=1)
+        done = command("quern-cli", "-rpcport=1", "eth_chainId")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("Is quernd running?", done.stderr)
+        self.assertIn("needs the node's cookie", self.cli("-datadir=" + self.directory, "admin_stop", code=3))
+
+    def test_contents_go_in_and_come_out_checked(self):
+        source, target = self.path("content"), self.path("content.copy")
+        with open(source, "wb") as file:
+            file.write(bytes(i * 7 % 251 for i in range(LARGE)))
+        identifier = self.cli("content", "put", source)
+        self.assertEqual(identifier, self.cli("content", "put", source))
+        self.cli("content", "get", identifier, target)
+        with open(source, "rb") as one, open(target, "rb") as other:
+            self.assertEqual(one.read(), other.read())
+        self.assertIn("content.not_found", self.cli("content", "get", "0x" + "11" * 32, self.path("none"), code=3))
+        self.assertFalse(os.path.exists(self.path("none")))
+        self.cli("content", "get", "xyz", self.path("none"), code=1)
+        self.cli("content", "put", self.path("missing"), code=4)
+
+    def test_wallet_signs_what_the_node_takes(self):
+        before = int(self.cli("eth_getBalance", BOB), 16)
+        for kind in (0, 1, 2):
+            self.assertEqual(self.settle(self.sign("transfer", "--to", BOB, "--amount", "0.25qrn", "--type", kind))["type"],
+                             hex(kind))
+        self.assertEqual(int(self.cli("eth_getBalance", BOB), 16) - before, 3 * QRN // 4)
+        self.assertEqual(self.settle(self.sign("bond", "--role", "verifier", "--amount", "2qrn"))["status"], "0x1")
+        self.assertEqual(
+            self.settle(self.sign("bond", "--role", "verifier", "--amount", "3qrn", "--via-abi"))["status"], "0x1")
+        bonds = json.loads(self.cli("stake_roles", self.alice.address))
+        self.assertEqual([(b["roleName"], int(b["bonded"], 16)) for b in bonds], [("verifier", 5 * QRN)])
+        failed = self.settle(self.sign("native", "task_bid", '{"task": 999, "price": 1}'))
+        self.assertEqual(failed["status"], "0x0")
+        self.assertIn("task.", failed["quern"]["failure"])
+        transaction = {"to": BOB, "value": 5, "gas": 21000, "maxFeePerGas": "10000000000", "maxPriorityFeePerGas": 1,
+                       "nonce": type(self).nonce}
+        raw = self.wallet("sign", "--keystore", self.alice.keystore, "--password-file", self.alice.password_file,
+                          json.dumps(transaction))
+        type(self).nonce += 1
+        self.assertEqual(self.settle(raw)["status"], "0x1")
+
+    def test_wallet_keeps_secrets_and_files(self):
+        keystore = self.path("new.json")
+        made = self.wallet("new", "--keystore", keystore, "--password-file", self.alice.password_file, "--light")
+        self.assertNotIn("privateKey", made)
+        self.assertEqual(os.stat(keystore).st_mode & 0o777, 0o600)
+        self.assertIn("not overwritten", self.wallet("new", "--keystore", keystore, "--password-file",
+                                                     self.alice.password_file, "--light", code=1))
+        wrong = self.path("wrong")
+        with open(os.open(wrong, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+            file.write("something else\n")
+        self.assertIn("wrong_password", self.wallet("address", "--keystore", keystore, "--password-file", wrong, code=1))
+        shown = json.loads(self.wallet("address", "--keystore", keystore, "--password-file", self.alice.password_file,
+                                       "--show-private-key"))
+        hexadecimal = self.path("key.hex")
+        with open(os.open(hexadecimal, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+            file.write(shown["privateKey"] + "\n")
+        imported = json.loads(self.wallet("import", "--from", hexadecimal, "--keystore", self.path("imported.json"),
+                                          "--password-file", self.alice.password_file, "--light"))
+        self.assertEqual(imported["address"], shown["address"])
+        os.chmod(hexadecimal, 0o644)
+        self.assertIn("permissions", self.wallet("address", "--keystore", hexadecimal, code=1))
+
+    def test_wallet_refuses_mistakes(self):
+        for arguments in (["transfer", "--to", "0xAA", "--amount", "1"], ["transfer", "--to", BOB, "--amount", "1.5"],
+                          ["transfer", "--to", BOB, "--amount", "-1"], ["transfer", "--to", BOB, "--amount", "1", "--type", "3"],
+                          ["transfer", "--to", BOB, "--amount", "1", "--tip", "20gwei"],
+                          ["transfer", "--to", BOB, "--amount", "1", "--gas", "20000"],
+                          ["bond", "--role", "king", "--amount", "1"], ["native", "no_kind", "{}"],
+                          ["native", "task_bid", '{"task": 1}'], ["native", "task_bid", '{"task": 1, "price": 1, "x": 2}'],
+                          ["native", "task_bid", "{"]):
+            self.wallet(arguments[0], "--seed", "x", "--nonce", 0, *arguments[1:], code=1)
+        self.wallet("transfer", "--seed", "x", "--to", BOB, "--amount", "1", code=2)  # the nonce is missing
+        self.wallet(code=2)
+        self.assertIn("no_key", self.wallet("address", code=1))
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=2, warnings="ignore").result
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
