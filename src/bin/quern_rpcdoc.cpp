@@ -1,5 +1,5 @@
-// quern-rpcdoc: prints doc/rpc.md (default) or the OpenRPC document (--openrpc) from the methods' declarations. Calls no
-// method, so it needs no node.
+// quern-rpcdoc: prints doc/rpc.md (default) or the OpenRPC document (--openrpc) from the methods' declarations. Calls
+// no method, so it needs no node.
 #include <cstdio>
 #include <string_view>
 
