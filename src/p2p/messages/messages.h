@@ -1,0 +1,211 @@
+// What peers say to each other, as values with strict codecs. Bodies are RLP; the table of types is registry.h, the
+// transport's records are transport/frames.h. Used by network.cpp, gossip, sync, content exchange, fuzzers. Plain
+// values; thread-safe.
+//
+//   status                 = [finalized_number, finalized_hash, epoch, view, earliest_block]
+//   hello                  = [version, agent (<= 64 printable ASCII), listen_port, status]
+//   get_peers              = [limit]                       peers = [record...] (each a string, peer_record.h)
+//   consensus              = opaque bytes, not RLP
+//   tx_announce            = [short_id (8)...]             short_id = first 8 bytes of the transaction's hash
+//   get_transactions       = [short_id (8)...]             transactions = [envelope...]
+//   compact_block          = [header (string), [short_id...], [[index, envelope]...], [withdrawal...] (string),
+//                             parent_certificate, finalization_certificate (may be empty)]
+//   get_block_transactions = [block_hash, [index...]]      block_transactions = [block_hash, [envelope...]]
+//   get_block              = [block_hash]                  block = [block (string), certificate (may be empty)]
+//   get_certificate        = [kind, epoch, view]           certificate = [certificate (string)]
+//   get_range              = [first_number, count, max_bytes]   range = [[block, certificate]...]
+//   find_content           = [id...]                       content_info = [[id, size, chunks]...]; chunks: empty when
+//                            whole, else a bitmap of 1 MiB chunks, least significant bit first
+//   get_leaf_hashes        = [id, first, count]            leaf_hashes = [id, first, hashes (32 each)]
+//   get_leaves             = [id, first, count]            leaves = [id, first, bytes]
+//   refusal                = [code, detail (<= 128)]       answers any request
+//
+// Decoding errors: message.too_many (a list is longer than its limit), message.bad_text, message.empty,
+// message.bad_index, message.bad_bitmap, message.out_of_range, and the reader's rlp.*.
+#pragma once
+
+#include <vector>
+
+#include "chain/types/block.h"
+#include "p2p/messages/registry.h"
+
+namespace quern::p2p::messages {
+
+inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::size_t kMaxAgent = 64;
+inline constexpr std::size_t kMaxPeersInAnswer = 64;
+inline constexpr std::size_t kMaxShortIds = 1024;  // of tx_announce and get_transactions
+inline constexpr std::size_t kMaxBlockTransactions = 65'536;
+inline constexpr std::size_t kMaxRangeBlocks = 128;
+inline constexpr std::size_t kMaxFindContent = 64;
+inline constexpr std::uint64_t kChunkBytes = 1U << 20;
+inline constexpr std::uint64_t kLeavesPerChunk = 64;   // of 16 KiB
+inline constexpr std::size_t kMaxLeafHashes = 32'768;  // 1 MiB of hashes speak for 512 MiB
+inline constexpr std::uint64_t kMaxContentBytes = std::uint64_t{16} << 30;
+inline constexpr std::size_t kMaxRefusalDetail = 128;
+
+using ShortId = FixedBytes<8>;
+[[nodiscard]] inline ShortId short_id(const Hash32& hash) { return ShortId::copy_of(hash.view().first(8)); }
+
+struct Status {
+    std::uint64_t finalized_number = 0;
+    Hash32 finalized_hash;
+    std::uint64_t epoch = 0;
+    std::uint64_t view = 0;
+    std::uint64_t earliest_block = 0;  // from which on it serves blocks
+    bool operator==(const Status&) const = default;
+};
+struct Hello {
+    std::uint16_t version = kProtocolVersion;
+    std::string agent;
+    std::uint16_t listen_port = 0;  // 0: takes no connections
+    Status status;
+    bool operator==(const Hello&) const = default;
+};
+struct GetPeers {
+    std::uint64_t limit = 0;
+    bool operator==(const GetPeers&) const = default;
+};
+struct Peers {
+    std::vector<Bytes> records;
+    bool operator==(const Peers&) const = default;
+};
+struct ShortIds {  // tx_announce and get_transactions
+    std::vector<ShortId> ids;
+    bool operator==(const ShortIds&) const = default;
+};
+struct Transactions {
+    std::vector<Bytes> encoded;
+    bool operator==(const Transactions&) const = default;
+};
+struct PrefilledTransaction {
+    std::uint64_t index = 0;
+    Bytes encoded;
+    bool operator==(const PrefilledTransaction&) const = default;
+};
+struct CompactBlock {
+    chain::types::BlockHeader header;
+    std::vector<ShortId> ids;                     // of the transactions that are not prefilled, in order
+    std::vector<PrefilledTransaction> prefilled;  // ascending indices into the whole list
+    std::vector<chain::types::Withdrawal> withdrawals;
+    Bytes parent_certificate;
+    Bytes certificate;
+    bool operator==(const CompactBlock&) const = default;
+    [[nodiscard]] std::size_t transaction_count() const { return ids.size() + prefilled.size(); }
+};
+struct GetBlockTransactions {
+    Hash32 block;
+    std::vector<std::uint64_t> indexes;  // ascending
+    bool operator==(const GetBlockTransactions&) const = default;
+};
+struct BlockTransactions {
+    Hash32 block;
+    std::vector<Bytes> encoded;
+    bool operator==(const BlockTransactions&) const = default;
+};
+struct GetBlock {
+    Hash32 hash;
+    bool operator==(const GetBlock&) const = default;
+};
+struct BlockAnswer {
+    Bytes block;
+    Bytes certificate;
+    bool operator==(const BlockAnswer&) const = default;
+};
+struct GetCertificate {
+    std::uint8_t kind = 0;  // consensus' vote type
+    std::uint64_t epoch = 0;
+    std::uint64_t view = 0;
+    bool operator==(const GetCertificate&) const = default;
+};
+struct CertificateAnswer {
+    Bytes certificate;
+    bool operator==(const CertificateAnswer&) const = default;
+};
+struct GetRange {
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;      // 1 .. kMaxRangeBlocks
+    std::uint64_t max_bytes = 0;  // the answer may stop early, never before its first block
+    bool operator==(const GetRange&) const = default;
+};
+struct Range {
+    std::vector<BlockAnswer> blocks;
+    bool operator==(const Range&) const = default;
+};
+struct FindContent {
+    std::vector<Hash32> ids;
+    bool operator==(const FindContent&) const = default;
+};
+struct ContentHolding {
+    Hash32 id;
+    std::uint64_t size = 0;
+    Bytes chunks;
+    bool operator==(const ContentHolding&) const = default;
+};
+struct ContentInfo {
+    std::vector<ContentHolding> holdings;
+    bool operator==(const ContentInfo&) const = default;
+};
+struct GetLeaves {  // get_leaf_hashes and get_leaves; count's limit differs
+    Hash32 id;
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+    bool operator==(const GetLeaves&) const = default;
+};
+struct Leaves {  // leaf_hashes and leaves
+    Hash32 id;
+    std::uint64_t first = 0;
+    Bytes bytes;
+    bool operator==(const Leaves&) const = default;
+};
+enum class RefusalCode : std::uint8_t { not_found = 1, busy = 2, too_fast = 3, malformed = 4, unsupported = 5 };
+struct Refusal {
+    RefusalCode code = RefusalCode::not_found;
+    std::string detail;
+    bool operator==(const Refusal&) const = default;
+};
+
+[[nodiscard]] Bytes encode(const Status& value);
+[[nodiscard]] Bytes encode(const Hello& value);
+[[nodiscard]] Bytes encode(const GetPeers& value);
+[[nodiscard]] Bytes encode(const Peers& value);
+[[nodiscard]] Bytes encode(const ShortIds& value);
+[[nodiscard]] Bytes encode(const Transactions& value);
+[[nodiscard]] Bytes encode(const CompactBlock& value);
+[[nodiscard]] Bytes encode(const GetBlockTransactions& value);
+[[nodiscard]] Bytes encode(const BlockTransactions& value);
+[[nodiscard]] Bytes encode(const GetBlock& value);
+[[nodiscard]] Bytes encode(const BlockAnswer& value);
+[[nodiscard]] Bytes encode(const GetCertificate& value);
+[[nodiscard]] Bytes encode(const CertificateAnswer& value);
+[[nodiscard]] Bytes encode(const GetRange& value);
+[[nodiscard]] Bytes encode(const Range& value);
+[[nodiscard]] Bytes encode(const FindContent& value);
+[[nodiscard]] Bytes encode(const ContentInfo& value);
+[[nodiscard]] Bytes encode(const GetLeaves& value);
+[[nodiscard]] Bytes encode(const Leaves& value);
+[[nodiscard]] Bytes encode(const Refusal& value);
+
+[[nodiscard]] Expected<Status> decode_status(BytesView body);
+[[nodiscard]] Expected<Hello> decode_hello(BytesView body);
+[[nodiscard]] Expected<GetPeers> decode_get_peers(BytesView body);
+[[nodiscard]] Expected<Peers> decode_peers(BytesView body);
+[[nodiscard]] Expected<ShortIds> decode_short_ids(BytesView body);
+[[nodiscard]] Expected<Transactions> decode_transactions(BytesView body);
+[[nodiscard]] Expected<CompactBlock> decode_compact_block(BytesView body);
+[[nodiscard]] Expected<GetBlockTransactions> decode_get_block_transactions(BytesView body);
+[[nodiscard]] Expected<BlockTransactions> decode_block_transactions(BytesView body);
+[[nodiscard]] Expected<GetBlock> decode_get_block(BytesView body);
+[[nodiscard]] Expected<BlockAnswer> decode_block_answer(BytesView body);
+[[nodiscard]] Expected<GetCertificate> decode_get_certificate(BytesView body);
+[[nodiscard]] Expected<CertificateAnswer> decode_certificate_answer(BytesView body);
+[[nodiscard]] Expected<GetRange> decode_get_range(BytesView body);
+[[nodiscard]] Expected<Range> decode_range(BytesView body);
+[[nodiscard]] Expected<FindContent> decode_find_content(BytesView body);
+[[nodiscard]] Expected<ContentInfo> decode_content_info(BytesView body);
+// max_count: kMaxLeafHashes for get_leaf_hashes, kLeavesPerChunk for get_leaves.
+[[nodiscard]] Expected<GetLeaves> decode_get_leaves(BytesView body, std::uint64_t max_count);
+[[nodiscard]] Expected<Leaves> decode_leaves(BytesView body);
+[[nodiscard]] Expected<Refusal> decode_refusal(BytesView body);
+
+}  // namespace quern::p2p::messages

@@ -1,0 +1,375 @@
+#include "p2p/transport/connection.h"
+
+#include <netinet/tcp.h>
+
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+
+namespace quern::p2p::transport {
+namespace {
+
+constexpr std::size_t kHandshakeHeader = 3;
+constexpr std::size_t kCookieBytes = 16;
+constexpr std::size_t kFirstBytes = 32;
+constexpr std::size_t kSecondBytes = 32 + 48 + kNetCertBytes + crypto::kAeadTagSize;
+constexpr std::size_t kThirdBytes = 48 + kNetCertBytes + 1 + crypto::kAeadTagSize;
+
+enum HandshakeKind : std::uint8_t { kFirst = 1, kSecond = 2, kThird = 3, kCookie = 4, kFirstWithCookie = 5 };
+
+std::size_t length_of(std::uint8_t kind) {
+    switch (kind) {
+        case kFirst:
+            return kFirstBytes;
+        case kSecond:
+            return kSecondBytes;
+        case kThird:
+            return kThirdBytes;
+        case kCookie:
+            return kCookieBytes;
+        case kFirstWithCookie:
+            return kCookieBytes + kFirstBytes;
+        default:
+            return 0;
+    }
+}
+
+}  // namespace
+
+Connection::Connection(tcp::socket socket, const ConnectionShared& shared)
+    : socket_(std::move(socket)),
+      timer_(socket_.get_executor()),
+      pace_timer_(socket_.get_executor()),
+      shared_(shared),
+      assembler_(shared.memory) {}
+
+Connection::Connection(tcp::socket socket, const ConnectionShared& shared, ConnectionKind kind, const Bytes20& expected)
+    : Connection(std::move(socket), shared) {
+    kind_ = kind;
+    expected_ = expected;
+}
+
+std::uint64_t Connection::now_us() const {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+            .count());
+}
+
+void Connection::start() {
+    error_code code;
+    const auto remote = socket_.remote_endpoint(code);
+    if (code) return finish({"connection.lost", code.message()});
+    remote_host_ = remote.address().to_string();
+    remote_port_ = remote.port();
+    socket_.set_option(tcp::no_delay(true), code);
+    const int low_water = kNotSentLowWater;
+    (void)::setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &low_water, sizeof low_water);
+    started_ms_ = heard_ms_ = shared_.clock.monotonic_ms();
+    arm_timer();
+    if (is_outbound()) {
+        handshake_ = std::make_unique<Handshake>(Handshake::Role::initiator, shared_.identity.prologue,
+                                                 shared_.identity.static_key, KeyPair::generate(shared_.rng));
+        auto message = handshake_->write({});
+        if (!message) return finish(message.error());
+        first_message_ = std::move(*message);
+        send_handshake(kFirst, first_message_, false);
+    }
+    read_handshake_header();
+}
+
+void Connection::arm_timer() {
+    // While open, two looks a second are fine enough for limits of many seconds.
+    timer_.expires_after(std::chrono::milliseconds(state_ == State::handshake ? kHandshakeLimitMs : 500));
+    timer_.async_wait([self = shared_from_this()](error_code code) {
+        if (!code) self->on_timer();
+    });
+}
+
+void Connection::on_timer() {
+    if (state_ == State::closed) return;
+    const std::uint64_t now = shared_.clock.monotonic_ms();
+    if (state_ == State::handshake && now - started_ms_ >= kHandshakeLimitMs)
+        return finish({"handshake.timeout", "no handshake within " + std::to_string(kHandshakeLimitMs) + " ms"});
+    if (state_ == State::closing && now - closing_ms_ >= kGoodbyeLimitMs) return finish(reason_);
+    if (state_ == State::open) {
+        if (now - heard_ms_ >= kSilenceLimitMs) return finish({"connection.silent", {}});
+        if (writing_ && now - write_started_ms_ >= kStallLimitMs) return finish({"connection.stalled", {}});
+        if (now - ping_sent_ms_ >= kPingIntervalMs) {
+            ping_sent_ms_ = now;
+            auto body = std::make_shared<Bytes>();
+            const std::uint64_t stamp = now_us();
+            for (int shift = 56; shift >= 0; shift -= 8) body->push_back(static_cast<std::uint8_t>(stamp >> shift));
+            (void)queue_.push({TrafficClass::urgent, kPingType, 0, std::move(body)});
+            pump();
+        }
+    }
+    if (state_ != State::closed) arm_timer();
+}
+
+void Connection::read_handshake_header() {
+    asio::async_read(socket_, asio::buffer(small_.data(), kHandshakeHeader),
+                     [self = shared_from_this()](error_code code, std::size_t) {
+                         if (self->state_ != State::handshake) return;
+                         if (code) return self->finish({"handshake.truncated", code.message()});
+                         const std::uint8_t kind = self->small_[0];
+                         const std::size_t size = std::size_t{self->small_[1]} << 8 | self->small_[2];
+                         if (length_of(kind) == 0)
+                             return self->finish({"handshake.unknown_kind", std::to_string(kind)});
+                         if (size != length_of(kind))
+                             return self->finish({"handshake.wrong_length", std::to_string(size)});
+                         self->read_handshake_body(size);
+                     });
+}
+
+void Connection::read_handshake_body(std::size_t size) {
+    asio::async_read(socket_, asio::buffer(small_.data() + kHandshakeHeader, size),
+                     [self = shared_from_this(), size](error_code code, std::size_t) {
+                         if (self->state_ != State::handshake) return;
+                         if (code) return self->finish({"handshake.truncated", code.message()});
+                         self->bytes_in_ += kHandshakeHeader + size;
+                         self->handle_handshake(self->small_[0],
+                                                BytesView(self->small_).subspan(kHandshakeHeader, size));
+                     });
+}
+
+void Connection::handle_handshake(std::uint8_t kind, BytesView body) {
+    Status status = fail("handshake.out_of_turn", "kind " + std::to_string(kind));
+    if (!is_outbound() && !handshake_ && (kind == kFirst || kind == kFirstWithCookie)) {
+        const BytesView message = body.last(kFirstBytes);
+        if (kind == kFirstWithCookie) {
+            if (!shared_.host.cookie_fits(remote_host_, message, body.first(kCookieBytes)))
+                return finish({"handshake.bad_cookie", {}});
+        } else if (const auto cookie = shared_.host.cookie_challenge(remote_host_, message)) {
+            if (std::exchange(challenged_, true)) return finish({"handshake.out_of_turn", "asked for a cookie"});
+            send_handshake(kCookie, *cookie, false);
+            return read_handshake_header();
+        }
+        status = handle_first(message);
+    } else if (!is_outbound() && handshake_ && kind == kThird) {
+        status = handle_third(body);
+    } else if (is_outbound() && kind == kSecond) {
+        status = handle_second(body);
+    } else if (is_outbound() && kind == kCookie && !std::exchange(challenged_, true)) {
+        Bytes again = to_bytes(body);
+        append(again, first_message_);
+        send_handshake(kFirstWithCookie, again, false);
+        status = {};
+    }
+    if (!status) return finish(status.error());
+    if (state_ == State::handshake && !(is_outbound() && kind == kSecond)) read_handshake_header();
+}
+
+Status Connection::handle_first(BytesView message) {
+    handshake_ = std::make_unique<Handshake>(Handshake::Role::responder, shared_.identity.prologue,
+                                             shared_.identity.static_key, KeyPair::generate(shared_.rng));
+    QUERN_CHECK(handshake_->read(message));
+    QUERN_TRY(const Bytes answer, handshake_->write(shared_.identity.net_cert));
+    send_handshake(kSecond, answer, false);
+    return {};
+}
+
+Status Connection::handle_second(BytesView message) {
+    QUERN_TRY(const Bytes payload, handshake_->read(message));
+    QUERN_TRY(peer_, shared_.certificates.verify(payload, shared_.identity.chain_id, handshake_->remote_static(),
+                                                 shared_.clock.now_ms() / 1000));
+    if (peer_.address != *expected_)
+        return fail("handshake.wrong_peer", "it is " + to_hex0x(peer_.address) + ", not " + to_hex0x(*expected_));
+    peer_certificate_ = payload;
+    Bytes mine = shared_.identity.net_cert;
+    mine.push_back(static_cast<std::uint8_t>(kind_));
+    QUERN_TRY(const Bytes answer, handshake_->write(mine));
+    send_handshake(kThird, answer, true);
+    return {};
+}
+
+Status Connection::handle_third(BytesView message) {
+    QUERN_TRY(const Bytes payload, handshake_->read(message));
+    const std::uint8_t kind = payload.back();
+    if (kind != 1 && kind != 2) return fail("handshake.unknown_purpose", std::to_string(kind));
+    kind_ = static_cast<ConnectionKind>(kind);
+    const BytesView certificate = BytesView(payload).first(kNetCertBytes);
+    QUERN_TRY(peer_, shared_.certificates.verify(certificate, shared_.identity.chain_id, handshake_->remote_static(),
+                                                 shared_.clock.now_ms() / 1000));
+    peer_certificate_ = to_bytes(certificate);
+    return become_open();
+}
+
+void Connection::send_handshake(std::uint8_t kind, BytesView body, bool then_open) {
+    auto record = std::make_shared<Bytes>();
+    record->push_back(kind);
+    record->push_back(static_cast<std::uint8_t>(body.size() >> 8));
+    record->push_back(static_cast<std::uint8_t>(body.size()));
+    append(*record, body);
+    bytes_out_ += record->size();
+    asio::async_write(socket_, asio::buffer(*record),
+                      [self = shared_from_this(), record, then_open](error_code code, std::size_t) {
+                          if (self->state_ == State::closed) return;
+                          if (code) return self->finish({"connection.lost", code.message()});
+                          if (!then_open) return;
+                          if (const Status status = self->become_open(); !status) self->finish(status.error());
+                      });
+}
+
+Status Connection::become_open() {
+    if (peer_.address == shared_.identity.address) return fail("handshake.self", "the peer has this node's own key");
+    QUERN_TRY(const SessionKeys keys, handshake_->split());
+    session_id_ = handshake_->handshake_hash();
+    writer_.emplace(keys.send, max_record());
+    reader_.emplace(keys.receive, max_record());
+    handshake_.reset();
+    first_message_ = {};
+    state_ = State::open;
+    heard_ms_ = shared_.clock.monotonic_ms();
+    QUERN_CHECK(shared_.host.opened(*this));
+    if (state_ != State::open) return {};
+    timer_.cancel();
+    on_timer();
+    read_records();
+    return {};
+}
+
+void Connection::read_records() {
+    const auto space = reader_->free_space();
+    socket_.async_read_some(asio::buffer(space.data(), space.size()),
+                            [self = shared_from_this()](error_code code, std::size_t count) {
+                                if (self->state_ == State::closed) return;
+                                if (code) {
+                                    if (self->state_ == State::closing) return self->finish(self->reason_);
+                                    const Status status = self->reader_->end_of_input();
+                                    if (!status) return self->finish(status.error());
+                                    // Without a goodbye the end proves nothing about what the peer meant to say.
+                                    if (self->peer_said_goodbye_) return self->finish({"connection.goodbye", {}});
+                                    return self->finish({"connection.lost", code.message()});
+                                }
+                                self->on_bytes(count);
+                            });
+}
+
+void Connection::on_bytes(std::size_t count) {
+    bytes_in_ += count;
+    heard_ms_ = shared_.clock.monotonic_ms();
+    reader_->received(count);
+    while (state_ == State::open || state_ == State::closing) {
+        const auto frame = reader_->next();
+        if (!frame) return finish(frame.error());
+        if (!*frame) break;
+        if (const Status status = handle_frame(**frame); !status) {
+            if (state_ != State::closed) finish(status.error());
+            return;
+        }
+    }
+    if (state_ != State::closed) read_records();
+}
+
+Status Connection::handle_frame(const Frame& frame) {
+    if (state_ == State::closing) return {};  // nothing more is taken from a peer that is being left
+    if (frame.type >= kFirstMessageType) {
+        const std::size_t limit = shared_.host.max_body(frame.type);
+        if (limit == 0) return fail("connection.unknown_type", std::to_string(frame.type));
+        QUERN_TRY(auto whole, assembler_.add(frame, limit));
+        if (whole) shared_.host.message(*this, std::move(*whole));
+        return {};
+    }
+    if (frame.more) return fail("connection.bad_control", "cut in parts");
+    switch (frame.type) {
+        case kPingType:
+            if (frame.payload.size() != 8) return fail("connection.bad_control", "ping");
+            if (!ping_rate_.try_take(1, now_us())) return fail("connection.ping_flood");
+            (void)queue_.push({TrafficClass::urgent, kPongType, 0, std::make_shared<Bytes>(to_bytes(frame.payload))});
+            pump();
+            return {};
+        case kPongType: {
+            if (frame.payload.size() != 8) return fail("connection.bad_control", "pong");
+            std::uint64_t stamp = 0;
+            for (const auto byte : frame.payload) stamp = stamp << 8 | byte;
+            const std::uint64_t now = now_us();
+            // A made-up stamp may only make the peer look slow.
+            if (stamp == 0 || stamp > now) return fail("connection.bad_control", "pong");
+            rtt_us_ = std::max<std::uint64_t>(now - stamp, 1);
+            if (least_rtt_us_ == 0 || rtt_us_ < least_rtt_us_) least_rtt_us_ = rtt_us_;
+            return {};
+        }
+        case kGoodbyeType:
+            peer_said_goodbye_ = true;
+            return {};
+        default:
+            return fail("connection.unknown_type", std::to_string(frame.type));
+    }
+}
+
+Status Connection::send(TrafficClass traffic, std::uint8_t type, std::uint32_t stream,
+                        std::shared_ptr<const Bytes> body) {
+    if (state_ != State::open) return fail("connection.not_open");
+    QUERN_CHECK(queue_.push({traffic, type, stream, std::move(body)}));
+    pump();
+    return {};
+}
+
+void Connection::pump() {
+    if (writing_ || (state_ != State::open && state_ != State::closing)) return;
+    out_.clear();
+    const std::size_t batch = kind_ == ConnectionKind::bulk ? kBulkBatch : kControlBatch;
+    while (out_.size() < batch) {
+        if (state_ == State::closing && queue_.queued_bytes(TrafficClass::urgent) == 0) break;
+        const bool bulk_allowed = shared_.bulk_pace.available(now_us()) != 0;
+        const auto record = queue_.next(max_payload(writer_->max_record()), bulk_allowed);
+        if (!record) break;
+        writer_->write({record->type, record->more, record->stream, record->payload}, out_);
+        if (record->traffic == TrafficClass::bulk) {
+            shared_.bulk_pace.spend(record->payload.size());
+            shared_.bulk_sent += record->payload.size();
+        }
+    }
+    if (out_.empty()) {
+        if (state_ == State::closing) return finish(reason_);
+        if (queue_.has_only_bulk() && !pacing_) {
+            pacing_ = true;
+            const std::uint64_t wait =
+                std::clamp<std::uint64_t>(shared_.bulk_pace.wait_us(1, now_us()), 500, 1'000'000);
+            pace_timer_.expires_after(std::chrono::microseconds(wait));
+            pace_timer_.async_wait([self = shared_from_this()](error_code code) {
+                self->pacing_ = false;
+                if (!code) self->pump();
+            });
+        }
+        return;
+    }
+    writing_ = true;
+    write_started_ms_ = shared_.clock.monotonic_ms();
+    asio::async_write(socket_, asio::buffer(out_), [self = shared_from_this()](error_code code, std::size_t count) {
+        self->writing_ = false;
+        if (self->state_ == State::closed) return;
+        if (code) return self->finish({"connection.lost", code.message()});
+        self->bytes_out_ += count;
+        self->pump();
+    });
+}
+
+void Connection::close(Error reason) {
+    if (state_ == State::closed || state_ == State::closing) return;
+    if (state_ == State::handshake) return finish(reason);
+    state_ = State::closing;
+    reason_ = std::move(reason);
+    closing_ms_ = shared_.clock.monotonic_ms();
+    (void)queue_.push({TrafficClass::urgent, kGoodbyeType, 0, std::make_shared<Bytes>(1)});
+    const auto self = shared_from_this();
+    asio::post(socket_.get_executor(), [self] { self->pump(); });
+}
+
+void Connection::abort(Error reason) { finish(reason); }
+
+void Connection::finish(const Error& reason) {
+    if (state_ == State::closed) return;
+    state_ = State::closed;
+    const auto self = shared_from_this();  // the host may drop its last reference
+    const Error why = reason;
+    error_code ignored;
+    timer_.cancel();
+    pace_timer_.cancel();
+    socket_.shutdown(tcp::socket::shutdown_both, ignored);
+    socket_.close(ignored);
+    handshake_.reset();
+    shared_.host.closed(*this, why);
+}
+
+}  // namespace quern::p2p::transport
