@@ -12,6 +12,7 @@
 #include "base/args.h"
 #include "base/fs.h"
 #include "base/uint256.h"
+#include "bin/amount.h"
 #include "crypto/content_id.h"
 #include "quern_version.h"
 #include "rpc/client.h"
@@ -152,17 +153,9 @@ Expected<json::Value> build_params(rpc::Client& client, const Options& options) 
 }
 
 std::string in_qrn(const json::Value* quantity) {
-    constexpr std::size_t kDecimals = 18;
-    if (quantity == nullptr) return "?";
-    const auto text = quantity->as_string();
+    const auto text = quantity != nullptr ? quantity->as_string() : fail("cli.no_number");
     const auto grains = text ? Uint256::from_hex_quantity(*text) : fail("cli.no_number");
-    if (!grains) return "?";
-    std::string digits = grains->to_decimal();
-    if (digits.size() <= kDecimals) digits.insert(0, kDecimals + 1 - digits.size(), '0');
-    digits.insert(digits.size() - kDecimals, ".");
-    while (digits.back() == '0') digits.pop_back();
-    if (digits.back() == '.') digits.pop_back();
-    return digits;
+    return grains ? quern::in_qrn(*grains) : "?";
 }
 
 int get_info(rpc::Client& client, const Options& options) {

@@ -9,13 +9,13 @@
 
 #include "base/args.h"
 #include "base/fs.h"
+#include "bin/amount.h"
+#include "bin/wallet_task.h"
 #include "chain/params/params.h"
 #include "chain/types/abi.h"
 #include "chain/types/json_codec.h"
 #include "chain/types/transaction_rules.h"
-#include "compute/core/task_spec.h"
-#include "compute/program/state_file.h"
-#include "crypto/content_id.h"
+#include "crypto/hash.h"
 #include "crypto/key_file.h"
 #include "crypto/keystore.h"
 #include "quern_version.h"
@@ -24,16 +24,11 @@ namespace quern {
 namespace {
 
 namespace types = chain::types;
-namespace core = compute::core;
-namespace tensor = vm::tensor;
 using types::NativeKind;
 using types::Transaction;
 using types::TxType;
 
 constexpr std::size_t kMaxJsonFile = std::size_t{1} << 20;
-constexpr std::size_t kMaxContentFile = std::size_t{1} << 30;
-constexpr std::size_t kQrnDecimals = 18;
-constexpr std::size_t kGweiDecimals = 9;
 constexpr std::uint64_t kTransferGas = 21'000;
 constexpr std::uint64_t kNativeGas = 3'000'000;  // what is not used is given back
 constexpr std::string_view kSeedDomain = "quern insecure devnet key";
@@ -53,52 +48,14 @@ struct TxOptions {
     bool via_abi = false;
     bool as_json = false;
 };
-struct SpecOptions {
-    std::string spec_file, program, init, data;
-    std::string init_root, data_root, price_cap, tax, storage_deposit, max_escrow;
-    std::vector<std::string> uris;
-    types::TaskSubmitPayload defaults;
-};
 struct Options {
     KeyOptions key;
     TxOptions tx;
-    SpecOptions spec;
+    wallet::SpecOptions spec;
     std::string source, to, amount, role, kind, text;
     bool light = false;
     bool show_private_key = false;
 };
-
-// --- Amounts
-// ----------------------------------------------------------------------------------------------------------
-
-// "1.5qrn", "2gwei", "1000" (grains) or "0x3e8" (grains).
-Expected<Uint256> parse_amount(std::string_view text) {
-    if (text.starts_with("0x")) return Uint256::from_hex_quantity(text);
-    std::size_t decimals = 0;
-    const auto unit = [&](std::string_view suffix, std::size_t places) {
-        if (!text.ends_with(suffix)) return;
-        text.remove_suffix(suffix.size());
-        decimals = places;
-    };
-    unit("qrn", kQrnDecimals);
-    unit("gwei", kGweiDecimals);
-    const std::size_t dot = text.find('.');
-    std::string digits(text.substr(0, dot));
-    std::string fraction(dot == std::string_view::npos ? std::string_view() : text.substr(dot + 1));
-    if (fraction.size() > decimals || (dot != std::string_view::npos && fraction.empty()))
-        return fail("wallet.bad_amount", "too many decimals: " + std::string(text));
-    fraction.append(decimals - fraction.size(), '0');
-    return Uint256::from_decimal(digits + fraction);
-}
-
-std::string in_qrn(const Uint256& grains) {
-    std::string digits = grains.to_decimal();
-    if (digits.size() <= kQrnDecimals) digits.insert(0, kQrnDecimals + 1 - digits.size(), '0');
-    digits.insert(digits.size() - kQrnDecimals, ".");
-    while (digits.back() == '0') digits.pop_back();
-    if (digits.back() == '.') digits.pop_back();
-    return digits;
-}
 
 // --- Keys
 // -------------------------------------------------------------------------------------------------------------
@@ -265,18 +222,10 @@ Expected<Bytes> payload_from_json(NativeKind kind, const json::Value& json) {
     });
 }
 
-// JSON given as it is, as @FILE, or as @- for standard input.
-Expected<json::Value> read_json_argument(const std::string& text) {
-    if (text.empty() || text[0] != '@') return json::parse(text);
-    if (text == "@-") return json::parse(std::string(std::istreambuf_iterator<char>(std::cin), {}));
-    QUERN_TRY(const std::string content, fs::read_text_file(text.substr(1), kMaxJsonFile));
-    return json::parse(content);
-}
-
 Status sign_kind(const Options& options) {
     const auto* kind = types::find_kind(options.kind);
     if (kind == nullptr) return fail("wallet.unknown_kind", options.kind);
-    QUERN_TRY(const json::Value json, read_json_argument(options.text));
+    QUERN_TRY(const json::Value json, wallet::read_json_argument(options.text));
     QUERN_TRY(Bytes payload, payload_from_json(kind->kind, json));
     return sign_native(kind->kind, std::move(payload), options);
 }
@@ -364,7 +313,7 @@ Expected<Transaction> transaction_from_json(const json::Value& object, std::uint
 }
 
 Status sign_json(const Options& options) {
-    QUERN_TRY(const json::Value json, read_json_argument(options.text));
+    QUERN_TRY(const json::Value json, wallet::read_json_argument(options.text));
     QUERN_TRY(Transaction tx, transaction_from_json(json, options.tx.chain_id));
     return sign_and_print(std::move(tx), options);
 }
@@ -372,105 +321,23 @@ Status sign_json(const Options& options) {
 // --- Tasks
 // ------------------------------------------------------------------------------------------------------------
 
-Status take_hash(const std::string& text, Hash32& target) {
-    if (text.empty()) return {};
-    QUERN_TRY(target, fixed_from_hex<32>(text));
-    return {};
-}
-
-Status take_amount(const std::string& text, Uint256& target) {
-    if (text.empty()) return {};
-    QUERN_TRY(target, parse_amount(text));
-    return {};
-}
-
-// The specification from a JSON file or defaults, completed from the files that the task is about.
-Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
-    types::TaskSubmitPayload spec = options.defaults;
-    if (!options.spec_file.empty()) {
-        QUERN_TRY(const json::Value json, read_json_argument(options.spec_file));
-        QUERN_TRY(spec, types::record_from_json<types::TaskSubmitPayload>(json, types::ExtraMembers::refuse));
-    }
-    std::optional<tensor::Program> program;
-    if (!options.program.empty()) {
-        QUERN_TRY(const Bytes bytes, fs::read_file(options.program, tensor::kMaxProgramBytes));
-        QUERN_TRY(program, tensor::decode_program(bytes));
-        const auto leaves = tensor::program_leaves(*program);
-        spec.program_root = tensor::program_root(*program);
-        spec.program_header = tensor::encode(program->header);
-        spec.program_header_path = crypto::merkle_path(leaves, tensor::header_leaf_index());
-        spec.program_content = crypto::content_id_of(bytes);
-    }
-    if (!options.init.empty()) {
-        QUERN_TRY(const Bytes bytes, fs::read_file(options.init, kMaxContentFile));
-        spec.init_content = crypto::content_id_of(bytes);
-        if (program && options.init_root.empty()) {
-            QUERN_TRY(const tensor::State state, compute::program::read_state(*program, bytes));
-            spec.init_root = tensor::state_root(state);
-        }
-    }
-    if (!options.data.empty()) {
-        QUERN_TRY(const Bytes bytes, fs::read_file(options.data, kMaxContentFile));
-        spec.data_content = crypto::content_id_of(bytes);
-        if (options.data_root.empty()) {
-            QUERN_TRY(const tensor::Tensor data, compute::program::read_data_set(bytes));
-            spec.data_root = tensor::tensor_root(data);
-        }
-    }
-    QUERN_CHECK(take_hash(options.init_root, spec.init_root));
-    QUERN_CHECK(take_hash(options.data_root, spec.data_root));
-    QUERN_CHECK(take_amount(options.price_cap, spec.price_cap));
-    QUERN_CHECK(take_amount(options.tax, spec.tax));
-    if (!options.uris.empty()) spec.uris = options.uris;
-    return spec;
-}
-
-struct Price {
-    core::Escrow escrow;
-    json::Value json;
-};
-
-Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions& options) {
-    QUERN_TRY(const tensor::ProgramHeader header, core::check_task_spec(spec));
-    Uint256 deposit = chain::params::MarketParams{}.storage_deposit;
-    QUERN_CHECK(take_amount(options.storage_deposit, deposit));
-    const core::TaskWork work = core::task_work(spec, header.work_units);
-    Price price;
-    QUERN_TRY(price.escrow, core::escrow_of(work, spec.price_cap, spec.tax, deposit));
-    const auto amount = [](const Uint256& grains) {
-        return json::Value::object({{"grains", grains.to_decimal()}, {"qrn", in_qrn(grains)}});
-    };
-    price.json = json::Value::object({{"workUnitsPerStep", work.work_per_step},
-                                      {"steps", work.steps},
-                                      {"totalWorkUnits", core::total_work(work).to_decimal()},
-                                      {"priceCapPerWorkUnit", spec.price_cap.to_decimal()},
-                                      {"reward", amount(price.escrow.reward)},
-                                      {"verifiers", work.verifiers},
-                                      {"verifierFee", amount(price.escrow.verifier_fee)},
-                                      {"verifierFees", amount(price.escrow.verifier_fees)},
-                                      {"tax", amount(price.escrow.tax)},
-                                      {"storageDeposit", amount(price.escrow.storage_deposit)},
-                                      {"escrow", amount(price.escrow.total)}});
-    return price;
-}
-
 Status show_price(const Options& options) {
-    QUERN_TRY(const auto spec, build_spec(options.spec));
-    QUERN_TRY(const Price price, price_of(spec, options.spec));
+    QUERN_TRY(const auto spec, wallet::build_spec(options.spec));
+    QUERN_TRY(const wallet::Price price, wallet::price_of(spec, options.spec));
     std::printf("%s\n", price.json.dump_pretty().c_str());
     return {};
 }
 
 Status show_spec(const Options& options) {
-    QUERN_TRY(const auto spec, build_spec(options.spec));
-    QUERN_CHECK(price_of(spec, options.spec));
+    QUERN_TRY(const auto spec, wallet::build_spec(options.spec));
+    QUERN_CHECK(wallet::price_of(spec, options.spec));
     std::printf("%s\n", types::to_json(spec).dump_pretty().c_str());
     return {};
 }
 
 Status submit_task(const Options& options) {
-    QUERN_TRY(const auto spec, build_spec(options.spec));
-    QUERN_TRY(const Price price, price_of(spec, options.spec));
+    QUERN_TRY(const auto spec, wallet::build_spec(options.spec));
+    QUERN_TRY(const wallet::Price price, wallet::price_of(spec, options.spec));
     if (!options.spec.max_escrow.empty()) {
         QUERN_TRY(const Uint256 limit, parse_amount(options.spec.max_escrow));
         if (price.escrow.total > limit)
@@ -506,36 +373,6 @@ void add_native_options(CLI::App& app, Options& options) {
     add_key_options(app, options.key);
     add_tx_options(app, options.tx);
     app.add_flag("--via-abi", options.tx.via_abi, "a type-2 call to the reserved address instead of type 0x51");
-}
-
-void add_spec_options(CLI::App& app, SpecOptions& spec) {
-    app.add_option("--spec", spec.spec_file, "the whole specification as JSON or @FILE; other options override it");
-    app.add_option("--program", spec.program, "program file of quern-compile");
-    app.add_option("--init", spec.init, "initial state, safetensors");
-    app.add_option("--data", spec.data, "data set, safetensors");
-    app.add_option("--init-root", spec.init_root, "root of the initial state when --init is not given");
-    app.add_option("--data-root", spec.data_root, "root of the data set when --data is not given");
-    app.add_option("--price-cap", spec.price_cap, "grains per work unit");
-    app.add_option("--tax", spec.tax, "to the jackpot vault: 0.1qrn");
-    app.add_option("--storage-deposit", spec.storage_deposit,
-                   "the chain's parameter (quern_params); for the price only");
-    app.add_option("--uri", spec.uris, "another source of the contents; several may be given");
-    auto& d = spec.defaults;
-    d.bid_blocks = 10, d.start_blocks = 30, d.heartbeat_blocks = 300, d.prove_blocks = 100;
-    d.verify_blocks = 300, d.challenge_blocks = 20;
-    app.add_option("--steps", d.steps, "training steps N");
-    app.add_option("--interval", d.interval, "a checkpoint each so many steps");
-    app.add_option("--verifiers", d.verifiers, "verifiers")->capture_default_str();
-    app.add_option("--samples", d.samples, "segments each verifier replays")->capture_default_str();
-    app.add_option("--memory-mib", d.memory_mib, "memory the solver needs");
-    for (const auto& [name, target, text] :
-         {std::tuple{"--bid-blocks", &d.bid_blocks, "blocks for bids"},
-          std::tuple{"--start-blocks", &d.start_blocks, "blocks until the winner must start"},
-          std::tuple{"--heartbeat-blocks", &d.heartbeat_blocks, "blocks from one checkpoint to the next"},
-          std::tuple{"--prove-blocks", &d.prove_blocks, "blocks for the proof after the last checkpoint"},
-          std::tuple{"--verify-blocks", &d.verify_blocks, "blocks for each of custody, commit and reveal"},
-          std::tuple{"--challenge-blocks", &d.challenge_blocks, "blocks of the challenge window"}})
-        app.add_option(name, *target, text)->capture_default_str();
 }
 
 int run(int argc, char** argv) {
@@ -594,13 +431,13 @@ int run(int argc, char** argv) {
 
     sub = command("submit-task", "shows the price and signs a training task", submit_task);
     add_native_options(*sub, options);
-    add_spec_options(*sub, options.spec);
+    wallet::add_spec_options(*sub, options.spec);
     sub->add_option("--max-escrow", options.spec.max_escrow, "refuse to sign for more than this");
 
     sub = command("price", "work units, fees and escrow of a task, before anything is signed", show_price);
-    add_spec_options(*sub, options.spec);
+    wallet::add_spec_options(*sub, options.spec);
     sub = command("spec", "prints the task's specification as JSON", show_spec);
-    add_spec_options(*sub, options.spec);
+    wallet::add_spec_options(*sub, options.spec);
     try {
         app.parse(arguments_for_cli11(argc, argv));
     } catch (const CLI::ParseError& error) {
