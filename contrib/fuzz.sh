@@ -18,10 +18,10 @@ if [[ "${1:-}" =~ ^[0-9]+$ ]]; then seconds=$1; shift; fi
 
 ./contrib/install-deps.sh --with-clang
 cmake --preset fuzz >/dev/null
-cmake --build --preset fuzz -j "${QUERN_JOBS:-$(nproc)}" --target fuzz_targets
+cmake --build --preset fuzz -j "${QUERN_JOBS:-$(nproc)}" --target quern-fuzz
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-  for program in build/fuzz/bin/fuzz_*; do targets+=("$(basename "$program" | sed 's/^fuzz_//')"); done
+  mapfile -t targets < <(build/fuzz/bin/quern-fuzz --list)
 fi
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=0}
@@ -29,12 +29,10 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 passed=0 failed=0
 mkdir -p build/fuzz/crashes
 for target in "${targets[@]}"; do
-  program=build/fuzz/bin/fuzz_$target
-  if [ ! -x "$program" ]; then echo "fuzz.sh: no target $target" >&2; failed=$((failed + 1)); continue; fi
   mkdir -p "build/fuzz/corpus/$target"
   log=build/fuzz/$target.log
   # -malloc_limit_mb: nothing here may allocate by what an input claims.
-  if "$program" -max_total_time="$seconds" -timeout=20 -malloc_limit_mb=256 -rss_limit_mb=2048 -print_final_stats=1 \
+  if build/fuzz/bin/quern-fuzz --target="$target" -max_total_time="$seconds" -timeout=20 -malloc_limit_mb=256 -rss_limit_mb=2048 -print_final_stats=1 \
        -max_len=20000 -artifact_prefix="build/fuzz/crashes/$target-" \
        "build/fuzz/corpus/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
     passed=$((passed + 1))

@@ -90,8 +90,10 @@ double steady_seconds() {
 
 void Bench::add(Row row) {
     if (row.reference && row.reference->value > 0) row.ratio = row.value / row.reference->value;
+    std::string times;
+    if (row.ratio > 0) times.append(", ").append(number(row.ratio)).append(" times ").append(row.reference->name);
     std::fprintf(stderr, "  %s: %s %s%s\n", row.name.c_str(), number(row.value).c_str(), row.unit.c_str(),
-                 row.ratio > 0 ? (", " + number(row.ratio) + " times " + row.reference->name).c_str() : "");
+                 times.c_str());
     rows_.push_back(std::move(row));
 }
 
@@ -156,12 +158,12 @@ std::string format_table(const std::vector<Row>& rows) {
         for (std::size_t i = 0; i < lines[n].size(); ++i) {
             const std::string padding(widths[i] - width_of(lines[n][i]), ' ');
             const bool right = i == 1 || i == 4 || i == 5;
-            text += "| " + (right ? padding + lines[n][i] : lines[n][i] + padding) + " ";
+            text.append("| ").append(right ? padding + lines[n][i] : lines[n][i] + padding).append(" ");
         }
         text += "|\n";
         if (n != 0) continue;
         for (std::size_t i = 0; i < widths.size(); ++i)
-            text += "|" + std::string(widths[i] + 1, '-') + (i == 1 || i == 4 || i == 5 ? ":" : "-");
+            text.append("|").append(widths[i] + 1, '-').append(i == 1 || i == 4 || i == 5 ? ":" : "-");
         text += "|\n";
     }
     return text;

@@ -36,8 +36,8 @@ struct Row {
 };
 
 struct Settings {
-    int repetitions = 9;
-    double min_seconds = 0.05;  // of one repetition
+    int repetitions = 21;
+    double min_seconds = 0.02;  // of one repetition
     std::string scratch;        // an empty directory for cases that write
 };
 

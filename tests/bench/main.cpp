@@ -65,7 +65,7 @@ int run(int argc, char** argv) {
             settings.min_seconds = milliseconds / 1000;
             return *end == '\0' && milliseconds > 0;
         },
-        "length of a sample in milliseconds (50)");
+        "length of a sample in milliseconds (20)");
     app.add_flag("--list", list, "list the cases and end");
     try {
         app.parse(arguments_for_cli11(argc, argv));

@@ -87,8 +87,11 @@ const Position& position_at(BytesView input) {
 }
 
 Bytes with_position(std::size_t position, Side side, BytesView rest) {
-    Bytes bytes{static_cast<std::uint8_t>(position >> 8), static_cast<std::uint8_t>(position),
-                static_cast<std::uint8_t>(side)};
+    Bytes bytes;
+    bytes.reserve(3 + rest.size());
+    bytes.push_back(static_cast<std::uint8_t>(position >> 8));
+    bytes.push_back(static_cast<std::uint8_t>(position));
+    bytes.push_back(static_cast<std::uint8_t>(side));
     append(bytes, rest);
     return bytes;
 }

@@ -1,5 +1,5 @@
 // Fuzz targets: each feeds outside bytes to one decoder (or to one thing that acts on what it decoded) and checks the
-// properties that must hold whatever the bytes are. Run by libFuzzer (fuzz preset, one program per target) and, in
+// properties that must hold whatever the bytes are. Run by libFuzzer (quern-fuzz, fuzz preset) and, in
 // every build, by test_fuzz_corpus over the committed corpora. One thread.
 #pragma once
 
@@ -18,7 +18,7 @@ struct Seed {
 };
 
 struct Target {
-    std::string_view name;  // also the corpus folder and the program's name: fuzz_<name>
+    std::string_view name;  // also the corpus folder's
     // True when the decoder took the input: a corpus of which nothing is taken is out of date.
     bool (*run)(BytesView input) = nullptr;
     std::vector<Seed> (*seeds)() = nullptr;  // real objects, encoded
