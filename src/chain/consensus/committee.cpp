@@ -44,6 +44,8 @@ std::size_t Committee::index_of(const crypto::PublicKey& key) const {
 
 bool Committee::is_quorum(const Uint256& weight) const { return weight <= total_ && weight * 3 > total_ * 2; }
 
+bool Committee::is_weak_quorum(const Uint256& weight) const { return weight <= total_ && weight * 3 >= total_; }
+
 Hash32 Committee::hash() const {
     rlp::Writer writer;
     writer.begin_list();

@@ -30,6 +30,8 @@ public:
     // Index of the key, or members().size().
     [[nodiscard]] std::size_t index_of(const crypto::PublicKey& key) const;
     [[nodiscard]] bool is_quorum(const Uint256& weight) const;  // 3 w > 2 W
+    // 3 w >= W: at least one honest member, as long as less than a third of the weight is not.
+    [[nodiscard]] bool is_weak_quorum(const Uint256& weight) const;
     // SHA-256 of rlp([[public key, weight]...]): the header's committee_hash.
     [[nodiscard]] Hash32 hash() const;
 

@@ -1,0 +1,133 @@
+// What goes into the SDBFT core and what comes out. A driver that owns a thread feeds one event at a time to
+// Core::step and carries out the actions in their order; it may do the slow ones elsewhere and feed their answers
+// later, in any order unless stated. Plain values; thread-safe.
+//
+// action          answer (event)      what the driver does
+// Send            -                   hands the bytes to p2p; may be lost
+// Persist         Persisted           appends (or replaces) the journal and syncs; in order, Persisted(n) means that
+//                                     all up to n are durable. On failure it stops the node
+// WakeAt          TimePassed          replaces an earlier one
+// Build           Built, BuildFailed  makes a block on request.parent, whose state the executor has
+// Validate        Validated           executes the block on its parent, which is the tip or valid already; the
+//                                     executor keeps the resulting state until the height is committed
+// Commit          Committed           makes the block the chain's newest, durably, executing it if it was not yet. On
+//                                     failure it stops the node: a final block is invalid here
+// Keep            -                   stores the certificate for the evidence window
+// Convict         -                   sends an evidence transaction
+// Misbehaved      -                   scores the peer
+// ServeBlock      -                   answers the peer with a BlockAnswer for a committed block, if there
+// ServeRange      -                   answers the peer with a RangeAnswer of committed blocks, if there are any
+// Halt            -                   stops the node
+#pragma once
+
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "chain/consensus/engine.h"
+#include "chain/consensus/sdbft/epoch.h"
+#include "chain/consensus/sdbft/evidence.h"
+#include "chain/consensus/sdbft/journal.h"
+
+namespace quern::chain::consensus::sdbft {
+
+using PeerId = std::uint64_t;
+
+struct BlockRequest {
+    Tip parent;
+    std::uint64_t epoch = 0;
+    std::uint64_t view = 0;
+    std::uint64_t timestamp_ms = 0;
+    Hash32 beacon;
+    Bytes vrf_proof;
+    Bytes parent_certificate;
+    Hash32 committee_hash;
+    Hash32 next_committee_hash;
+};
+
+namespace event {
+struct Started {};
+struct Received {
+    PeerId peer = 0;
+    Bytes message;
+};
+struct TimePassed {};
+struct TransactionsWait {  // the mempool has, or no longer has, something to put in a block
+    bool waiting = false;
+};
+struct Persisted {
+    std::uint64_t sequence = 0;
+};
+struct Built {
+    std::uint64_t view = 0;  // the request's
+    Bytes block;
+};
+struct BuildFailed {
+    std::uint64_t view = 0;
+};
+struct Validated {
+    Hash32 hash;
+    bool valid = false;
+};
+struct Committed {
+    Tip tip;
+    std::optional<EpochSetup> next_epoch;  // set for an epoch's last block, and only then
+};
+}  // namespace event
+using Event = std::variant<event::Started, event::Received, event::TimePassed, event::TransactionsWait,
+                           event::Persisted, event::Built, event::BuildFailed, event::Validated, event::Committed>;
+
+namespace action {
+enum class Target : std::uint8_t { all, one, any };  // each peer; the peer named; some peer that the driver picks
+struct Send {
+    Target target = Target::all;
+    PeerId peer = 0;
+    Bytes message;
+};
+struct Persist {
+    std::uint64_t sequence = 0;
+    std::vector<Record> records;
+    bool replace = false;  // the records are all that is still needed
+};
+struct WakeAt {
+    std::uint64_t monotonic_ms = 0;
+};
+struct Build {
+    BlockRequest request;
+};
+struct Validate {
+    Hash32 hash;
+    Bytes block;
+};
+struct Commit {
+    Hash32 hash;
+    Bytes block;
+    std::optional<Certificate> certificate;  // a finalization of this block; ancestors of one have none of their own
+};
+struct Keep {
+    Certificate certificate;
+};
+struct Convict {
+    Evidence evidence;
+};
+struct Misbehaved {
+    PeerId peer = 0;
+    Error error;
+};
+struct ServeBlock {
+    PeerId peer = 0;
+    Hash32 hash;
+};
+struct ServeRange {
+    PeerId peer = 0;
+    std::uint64_t first_height = 0;
+};
+struct Halt {
+    Error error;
+};
+}  // namespace action
+using Action = std::variant<action::Send, action::Persist, action::WakeAt, action::Build, action::Validate,
+                            action::Commit, action::Keep, action::Convict, action::Misbehaved, action::ServeBlock,
+                            action::ServeRange, action::Halt>;
+
+}  // namespace quern::chain::consensus::sdbft

@@ -1,0 +1,307 @@
+#include "chain/consensus/sdbft/core.h"
+
+namespace quern::chain::consensus::sdbft {
+
+Core::Core(CoreSetup setup, const Signer* signer, const Scheme& scheme)
+    : config_(setup.config),
+      heights_(setup.config.epoch_length),
+      signer_(signer),
+      scheme_(scheme),
+      epoch_(std::move(setup.epoch)),
+      previous_committee_(std::move(setup.previous_committee)),
+      detect_other_signer_(setup.detect_other_signer),
+      body_matches_(std::move(setup.body_matches)),
+      pacemaker_(setup.config.delta_ms, setup.config.max_idle_ms),
+      tip_(setup.tip),
+      tip_certificate_(std::move(setup.tip_certificate)) {
+    index_ = signer_ != nullptr ? epoch_.committee.index_of(signer_->public_key()) : epoch_.committee.members().size();
+    if (signer_ != nullptr && !setup.journal_found && tip_.number != 0 && !setup.accept_missing_journal)
+        refuses_because_ = "sdbft.no_journal";
+}
+
+Expected<std::unique_ptr<Core>> Core::make(CoreSetup setup, const Signer* signer, const Scheme& scheme) {
+    if (EpochHeights(setup.config.epoch_length).epoch_of(setup.tip.number + 1) != setup.epoch.epoch)
+        return fail("sdbft.wrong_epoch", "the tip's successor is not in epoch " + std::to_string(setup.epoch.epoch));
+    auto records = std::move(setup.records);
+    std::unique_ptr<Core> core(new Core(std::move(setup), signer, scheme));
+    QUERN_CHECK(core->restore(std::move(records)));
+    return core;
+}
+
+Status Core::restore(std::vector<Record> records) {
+    restoring_ = true;
+    view_ = 1;
+    if (is_epoch_base(tip_)) {
+        base_certificate_ = tip_certificate_;
+    } else {
+        last_final_view_ = tip_.view;
+    }
+    if (!tip_certificate_.empty()) {
+        QUERN_TRY(const auto certificate, decode_certificate(tip_certificate_));
+        if (certificate.epoch != epoch_.epoch) {
+            opener_ = certificate;
+        } else if (certificate.type != VoteType::propose) {
+            view_state(certificate.view).certificate(certificate.type) = certificate;
+            apply(certificate, std::nullopt);
+        }
+    }
+    for (auto& record : records) {
+        switch (record.kind) {
+            case RecordKind::own_vote: {
+                QUERN_TRY(const auto vote, decode_own_vote(record.payload));
+                if (vote.vote.epoch < epoch_.epoch || config_.hooks.has(PlantedBug::forget_votes)) break;
+                auto& slot = own_[{vote.vote.epoch, vote.vote.view}].of(vote.vote.type);
+                if (!slot) slot = Own::Signed{vote, 0};
+                break;
+            }
+            case RecordKind::own_proposal: {
+                QUERN_TRY(const auto message, decode_message(record.payload));
+                const auto* propose = std::get_if<ProposeMessage>(&message);
+                if (propose == nullptr) return fail("journal.bad_record", "not a proposal");
+                QUERN_TRY(const auto info, read_block(propose->block));
+                if (propose->epoch < epoch_.epoch) break;
+                auto& slot = own_[{propose->epoch, propose->view}].of(VoteType::propose);
+                const Vote vote{VoteType::propose, propose->epoch, propose->view, info.hash};
+                if (!slot) slot = Own::Signed{{vote, propose->signature}, 0};
+                if (propose->epoch != epoch_.epoch) break;
+                own_proposal_ = {propose->view, record.payload};
+                if (info.number > tip_.number) (void)insert_block(info, propose->block, true);
+                break;
+            }
+            case RecordKind::block: {
+                QUERN_TRY(const auto info, read_block(record.payload));
+                if (info.number > tip_.number && info.epoch == epoch_.epoch)
+                    (void)insert_block(info, record.payload, true);
+                break;
+            }
+            case RecordKind::certificate: {
+                QUERN_TRY(const auto certificate, decode_certificate(record.payload));
+                if (certificate.epoch != epoch_.epoch || certificate.view < last_final_view_) break;
+                auto& slot = view_state(certificate.view).certificate(certificate.type);
+                if (slot) break;
+                slot = certificate;
+                apply(certificate, std::nullopt);
+                break;
+            }
+        }
+    }
+    // Nothing was signed before what opened its view was durable, so this changes a view only if the file was cut.
+    for (const auto& entry : own_)
+        if (entry.first.first == epoch_.epoch && entry.first.second > view_) view_ = entry.first.second;
+    restoring_ = false;
+    return {};
+}
+
+std::vector<Action> Core::step(const Event& event, const Time& now) {
+    actions_.clear();
+    now_ = now;
+    if (halted_) return {};
+    if (!started_) {
+        if (std::holds_alternative<event::Started>(event)) start();
+    } else if (const auto* received = std::get_if<event::Received>(&event)) {
+        receive(received->peer, received->message);
+    } else if (std::holds_alternative<event::TimePassed>(event)) {
+        wake_at_.reset();
+        tick();
+    } else if (const auto* wait = std::get_if<event::TransactionsWait>(&event)) {
+        transactions_wait_ = wait->waiting;
+        advance();
+    } else if (const auto* persisted = std::get_if<event::Persisted>(&event)) {
+        on_persisted(persisted->sequence);
+    } else if (const auto* built = std::get_if<event::Built>(&event)) {
+        on_built(*built);
+    } else if (const auto* failed = std::get_if<event::BuildFailed>(&event)) {
+        if (building_ && building_->view == failed->view) building_.reset();
+    } else if (const auto* validated = std::get_if<event::Validated>(&event)) {
+        on_validated(*validated);
+    } else if (const auto* committed = std::get_if<event::Committed>(&event)) {
+        on_committed(*committed);
+    }
+    if (halted_) return std::move(actions_);
+    schedule();
+    return std::move(actions_);
+}
+
+void Core::start() {
+    started_ = true;
+    entered_ms_ = now_.monotonic_ms;
+    entered_wall_ms_ = now_.wall_ms;
+    pacemaker_.enter(view_, last_final_view_, now_.monotonic_ms);
+    repeat();
+    try_commit();
+    advance();
+}
+
+void Core::tick() {
+    const std::uint64_t now = now_.monotonic_ms;
+    const ViewState* state = find_view(view_);
+    const bool proposed = state != nullptr && state->proposal.has_value();
+    if ((now >= pacemaker_.proposal_at() && !proposed) || now >= pacemaker_.advance_at()) nullify();
+    if (now >= pacemaker_.repeat_at()) {
+        if (!config_.hooks.has(PlantedBug::no_rebroadcast)) repeat();
+        pacemaker_.repeated(now);
+    }
+    if (wanted_retry_at_ && now >= *wanted_retry_at_) retry_wanted();
+    if (propose_at_ && now >= *propose_at_) propose_at_.reset();
+    if (reconsider_at_ && now >= *reconsider_at_) reconsider_at_.reset();
+    advance();
+}
+
+void Core::repeat() {
+    const auto repeat_vote = [this](const Own* own, VoteType type) {
+        if (own == nullptr || !own->of(type) || own->of(type)->sequence > durable_sequence_) return;
+        const auto& vote = own->of(type)->vote;
+        send_all(VoteMessage{vote.vote, index_, vote.signature});
+    };
+    if (opener_) send_all(CertificateMessage{*opener_});
+    const Own* own = find_own(view_);
+    if (index_ < epoch_.committee.members().size()) {
+        if (own_proposal_ && own_proposal_->first == view_ && own != nullptr && own->of(VoteType::propose) &&
+            own->of(VoteType::propose)->sequence <= durable_sequence_)
+            actions_.push_back(action::Send{action::Target::all, 0, own_proposal_->second});
+        repeat_vote(own, VoteType::notarize);
+        repeat_vote(own, VoteType::nullify);
+        repeat_vote(own, VoteType::finalize);
+        if (view_ > 1) repeat_vote(find_own(view_ - 1), VoteType::finalize);
+    }
+    certificates_asked_.reset();
+    range_asked_at_.reset();
+    ask_range(std::nullopt);
+}
+
+void Core::on_persisted(std::uint64_t sequence) {
+    durable_sequence_ = std::max(durable_sequence_, sequence);
+    while (!outbox_.empty() && outbox_.front().sequence <= durable_sequence_) {
+        const Pending pending = std::move(outbox_.front());
+        outbox_.pop_front();
+        for (const auto& message : pending.messages) actions_.push_back(action::Send{action::Target::all, 0, message});
+        for (const auto& vote : pending.votes)
+            if (vote.vote.epoch == epoch_.epoch) count_vote(vote.vote, vote.member, vote.signature);
+        if (halted_) return;
+    }
+}
+
+std::uint64_t Core::persist(std::vector<Record> records, std::vector<Bytes> messages, std::vector<VoteMessage> votes,
+                            bool replace) {
+    const std::uint64_t sequence = next_sequence_++;
+    if (replace) journal_bytes_ = 0;
+    for (const auto& record : records) journal_bytes_ += record.payload.size() + 32;
+    if (config_.hooks.has(PlantedBug::send_before_sync)) {
+        for (auto& message : messages) actions_.push_back(action::Send{action::Target::all, 0, std::move(message)});
+        messages.clear();
+    }
+    if (!messages.empty() || !votes.empty()) outbox_.push_back({sequence, std::move(messages), std::move(votes)});
+    actions_.push_back(action::Persist{sequence, std::move(records), replace});
+    return sequence;
+}
+
+// Own votes, certificates and bodies that are still needed; what is final is in the chain's store.
+void Core::rewrite_journal() {
+    std::vector<Record> records;
+    for (const auto& [view, state] : views_) {
+        if (view < last_final_view_) continue;
+        for (const auto* certificate : {&state.notarization, &state.nullification, &state.finalization})
+            if (*certificate) records.push_back({RecordKind::certificate, encode(**certificate)});
+    }
+    for (const auto& entry : blocks_) records.push_back({RecordKind::block, entry.second.bytes});
+    if (own_proposal_ && own_proposal_->first >= view_)
+        records.push_back({RecordKind::own_proposal, own_proposal_->second});
+    for (const auto& entry : own_)
+        for (const auto& vote : entry.second.by_type)
+            if (vote) records.push_back(record_of(vote->vote));
+    persist(std::move(records), {}, {}, true);
+}
+
+void Core::send_all(const Message& message) {
+    actions_.push_back(action::Send{action::Target::all, 0, encode(message)});
+}
+void Core::send_to(PeerId peer, const Message& message) {
+    actions_.push_back(action::Send{action::Target::one, peer, encode(message)});
+}
+void Core::send_any(const Message& message) {
+    actions_.push_back(action::Send{action::Target::any, 0, encode(message)});
+}
+
+void Core::halt(Error error) {
+    halted_ = true;
+    actions_.push_back(action::Halt{std::move(error)});
+}
+
+void Core::misbehaved(PeerId peer, Error error) { actions_.push_back(action::Misbehaved{peer, std::move(error)}); }
+
+void Core::schedule() {
+    std::uint64_t next = pacemaker_.repeat_at();
+    const auto consider = [&next](const std::optional<std::uint64_t>& at) {
+        if (at && *at < next) next = *at;
+    };
+    if (can_nullify()) {
+        const ViewState* state = find_view(view_);
+        if (state == nullptr || !state->proposal) consider(pacemaker_.proposal_at());
+        consider(pacemaker_.advance_at());
+    }
+    consider(propose_at_);
+    consider(reconsider_at_);
+    consider(wanted_retry_at_);
+    if (wake_at_ == next) return;
+    wake_at_ = next;
+    actions_.push_back(action::WakeAt{next});
+}
+
+void Core::receive(PeerId peer, const Bytes& bytes) {
+    auto message = decode_message(bytes);
+    if (!message) return misbehaved(peer, message.error());
+    std::optional<std::uint64_t> epoch;
+    if (const auto* m = std::get_if<ProposeMessage>(&*message)) epoch = m->epoch;
+    if (const auto* m = std::get_if<VoteMessage>(&*message)) epoch = m->vote.epoch;
+    if (const auto* m = std::get_if<CertificateMessage>(&*message)) epoch = m->certificate.epoch;
+    if (const auto* m = std::get_if<CertificateQuery>(&*message)) epoch = m->epoch;
+    if (epoch && *epoch > epoch_.epoch) {
+        hold_for_next_epoch(peer, *epoch, bytes);
+        return ask_range(peer);
+    }
+    if (epoch && *epoch < epoch_.epoch) {
+        const auto* stale = std::get_if<CertificateMessage>(&*message);
+        if (stale == nullptr || !config_.hooks.has(PlantedBug::stale_epoch_certificates)) return help(peer, true);
+    }
+    dispatch(peer, std::move(*message));
+}
+
+void Core::dispatch(PeerId peer, Message message) {
+    if (const auto* m = std::get_if<ProposeMessage>(&message)) on_propose(peer, *m);
+    if (const auto* m = std::get_if<VoteMessage>(&message)) on_vote(peer, *m);
+    if (const auto* m = std::get_if<CertificateMessage>(&message)) {
+        Certificate certificate = m->certificate;
+        if (config_.hooks.has(PlantedBug::stale_epoch_certificates)) certificate.epoch = epoch_.epoch;
+        (void)accept(certificate, peer);
+    }
+    if (const auto* m = std::get_if<CertificateQuery>(&message)) on_certificate_query(peer, *m);
+    if (const auto* m = std::get_if<BlockQuery>(&message)) {
+        const auto found = blocks_.find(m->hash);
+        if (found != blocks_.end())
+            send_to(peer, BlockAnswer{found->second.bytes});
+        else
+            actions_.push_back(action::ServeBlock{peer, m->hash});
+    }
+    if (const auto* m = std::get_if<BlockAnswer>(&message)) on_block_answer(peer, *m);
+    if (const auto* m = std::get_if<RangeQuery>(&message))
+        if (m->first_height <= tip_.number) actions_.push_back(action::ServeRange{peer, m->first_height});
+    if (const auto* m = std::get_if<RangeAnswer>(&message)) on_range_answer(peer, *m);
+}
+
+Core::View Core::status() const {
+    View view;
+    view.epoch = epoch_.epoch;
+    view.view = view_;
+    view.last_finalized_view = last_final_view_;
+    view.backoff_steps = pacemaker_.steps();
+    view.tip = tip_;
+    view.master = master_of(epoch_, view_);
+    view.blocks_kept = blocks_.size();
+    view.views_kept = views_.size();
+    for (const auto& entry : held_) view.pending_messages += entry.second.messages.size();
+    view.signs = may_sign();
+    view.refuses_because = refuses_because_;
+    return view;
+}
+
+}  // namespace quern::chain::consensus::sdbft

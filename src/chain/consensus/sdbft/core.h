@@ -1,0 +1,279 @@
+// SDBFT as a pure state machine: step(event, now) -> actions (actions.h), with no sockets, clocks, threads, files or
+// randomness inside. The node's driver, the simulator and the tests drive this very object. The protocol and why it is
+// safe: doc/consensus.md. Belongs to one thread.
+//
+// Source files: core.cpp (dispatch, recovery, outbox, timers), core_views.cpp (votes, certificates, views),
+// core_blocks.cpp (proposals and blocks), core_sync.cpp (finality, epochs, catching up).
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "chain/consensus/sdbft/actions.h"
+#include "chain/consensus/sdbft/hooks.h"
+#include "chain/consensus/sdbft/pacemaker.h"
+#include "chain/consensus/sdbft/proposal_rules.h"
+#include "chain/consensus/sdbft/view_votes.h"
+
+namespace quern::chain::consensus::sdbft {
+
+// Limits on what peers can make this node hold.
+inline constexpr std::uint64_t kMaxFutureViews = 64;     // votes this far ahead are kept
+inline constexpr std::uint64_t kMaxFutureProposals = 4;  // proposals (whole blocks) this far ahead
+inline constexpr std::uint64_t kKeptVoteViews = 32;      // behind the current view, single votes are dropped
+inline constexpr std::uint64_t kKeptFinalViews = 4;      // views kept behind the last finalized one
+inline constexpr std::size_t kMaxBlocksKept = 512;       // not yet final
+inline constexpr std::size_t kMaxWantedBlocks = 64;
+inline constexpr std::size_t kMaxPendingMessages = 64;  // of the next epoch, for each peer
+inline constexpr std::size_t kMaxPendingBytes = 9U << 20;
+inline constexpr std::size_t kMaxPendingPeers = 128;
+inline constexpr std::size_t kMaxPeersHelped = 1024;
+inline constexpr std::uint64_t kRangeDistance = 8;  // missing heights from which ranges are asked for
+
+struct CoreConfig {
+    ChainIdentity chain;
+    std::uint64_t epoch_length = 50;
+    std::uint64_t min_block_ms = 200;
+    std::uint64_t max_idle_ms = 1000;
+    std::uint64_t delta_ms = 300;  // the assumed bound on a message's delay
+    // The journal is rewritten with what is still needed after this many bytes.
+    std::size_t journal_rewrite_bytes = 64U << 20;
+    Hooks hooks = {};
+};
+
+struct CoreSetup {
+    CoreConfig config;
+    EpochSetup epoch;  // of the height after the tip
+    std::optional<Committee> previous_committee;
+    Tip tip;                // newest committed block
+    Bytes tip_certificate;  // stored with it; empty for the genesis block, may be for blocks inside an epoch
+    bool journal_found = false;
+    std::vector<Record> records;  // the journal's
+    // The operator says that no other copy of this key signs or has signed more than the journal knows.
+    bool accept_missing_journal = false;
+    // Whether a block's body (transactions, withdrawals) is the one that its header's roots name: the hash that is
+    // voted for covers the header alone. Pure.
+    std::function<bool(BytesView block)> body_matches;
+    // A vote by our key that we do not know of means that another process has the key: then nothing is signed any more.
+    // Off only where a test wants twins.
+    bool detect_other_signer = true;
+};
+
+class Core {
+public:
+    // `signer` is null for a node that only follows; it and the scheme outlive the core. Errors: journal.bad_record,
+    // rlp.*, sdbft.wrong_epoch.
+    [[nodiscard]] static Expected<std::unique_ptr<Core>> make(CoreSetup setup, const Signer* signer,
+                                                              const Scheme& scheme);
+    [[nodiscard]] std::vector<Action> step(const Event& event, const Time& now);
+
+    // For status pages and tests.
+    struct View {
+        std::uint64_t epoch = 0;
+        std::uint64_t view = 0;
+        std::uint64_t last_finalized_view = 0;
+        std::uint64_t backoff_steps = 0;
+        Tip tip;
+        std::size_t master = 0;
+        std::size_t blocks_kept = 0;
+        std::size_t views_kept = 0;
+        std::size_t pending_messages = 0;
+        bool signs = false;
+        std::string_view refuses_because;  // error name: sdbft.no_journal, sdbft.other_signer, or empty
+    };
+    [[nodiscard]] View status() const;
+
+private:
+    struct Own {  // what this key signed in one view
+        struct Signed {
+            OwnVote vote;
+            std::uint64_t sequence = 0;  // of the Persist that makes it durable
+        };
+        std::array<std::optional<Signed>, 4> by_type;
+        [[nodiscard]] std::optional<Signed>& of(VoteType t) { return by_type[static_cast<std::size_t>(t) - 1]; }
+        [[nodiscard]] const std::optional<Signed>& of(VoteType t) const {
+            return by_type[static_cast<std::size_t>(t) - 1];
+        }
+    };
+    struct Proposal {
+        Hash32 hash;
+        std::optional<std::uint64_t> notarized_in;  // set when an epoch's last block is proposed again
+        bool rejected = false;
+        PeerId from = 0;
+    };
+    struct ViewState {
+        ViewState(std::uint64_t epoch, std::uint64_t view) : votes(epoch, view) {}
+        ViewVotes votes;
+        std::optional<Certificate> notarization;
+        std::optional<Certificate> nullification;
+        std::optional<Certificate> finalization;
+        std::optional<Proposal> proposal;
+        std::set<std::size_t> convicted;  // members against whom evidence was given out already
+        [[nodiscard]] std::optional<Certificate>& certificate(VoteType type) {
+            return type == VoteType::notarize ? notarization : type == VoteType::nullify ? nullification : finalization;
+        }
+    };
+    enum class Validity : std::uint8_t { unknown, validating, valid, invalid };
+    struct BlockEntry {
+        BlockInfo info;
+        Bytes bytes;
+        Validity validity = Validity::unknown;
+        bool checked = false;  // by check_proposed
+    };
+    struct Pending {  // goes out when `sequence` is durable
+        std::uint64_t sequence = 0;
+        std::vector<Bytes> messages;
+        std::vector<VoteMessage> votes;  // our own, counted when they may leave
+    };
+    struct Parent {
+        std::uint64_t view = 0;
+        Tip tip;
+        Bytes certificate;
+        bool last_of_epoch = false;
+    };
+
+    Core(CoreSetup setup, const Signer* signer, const Scheme& scheme);
+
+    // core.cpp
+    [[nodiscard]] Status restore(std::vector<Record> records);
+    void start();
+    void tick();
+    void repeat();  // while stuck: own votes, what opened the view, open questions
+    void on_persisted(std::uint64_t sequence);
+    std::uint64_t persist(std::vector<Record> records, std::vector<Bytes> messages = {},
+                          std::vector<VoteMessage> votes = {}, bool replace = false);
+    void rewrite_journal();
+    void send_all(const Message& message);
+    void send_to(PeerId peer, const Message& message);
+    void send_any(const Message& message);
+    void halt(Error error);
+    void schedule();
+    void receive(PeerId peer, const Bytes& bytes);
+    void dispatch(PeerId peer, Message message);
+    void misbehaved(PeerId peer, Error error);
+
+    // core_views.cpp
+    [[nodiscard]] ViewState& view_state(std::uint64_t view);
+    [[nodiscard]] const ViewState* find_view(std::uint64_t view) const;
+    [[nodiscard]] bool may_sign() const;
+    [[nodiscard]] bool can_nullify() const;
+    [[nodiscard]] bool is_quorum(const ViewVotes::Tally& tally) const;
+    [[nodiscard]] Own& own(std::uint64_t view) { return own_[{epoch_.epoch, view}]; }
+    [[nodiscard]] const Own* find_own(std::uint64_t view) const;
+    [[nodiscard]] bool has_signed(VoteType type, std::uint64_t view) const;
+    [[nodiscard]] VoteMessage sign(const Vote& vote);
+    void cast(VoteType type, std::uint64_t view, const Hash32& hash, std::vector<Record> records = {});
+    void nullify();
+    void on_vote(PeerId peer, const VoteMessage& message);
+    void count_vote(const Vote& vote, std::size_t member, const Signature& signature);
+    void check_own_key(const Vote& vote, std::size_t member);
+    // True when the certificate is valid and known now.
+    bool accept(const Certificate& certificate, std::optional<PeerId> from, bool verified = false);
+    void apply(const Certificate& certificate, std::optional<PeerId> from);
+    void enter_view(std::uint64_t view, const Certificate* opener);
+    // The notarization or finalization of a view, or null.
+    [[nodiscard]] const Certificate* notarized(std::uint64_t view) const;
+    [[nodiscard]] bool nullified(std::uint64_t view) const;
+
+    // core_blocks.cpp
+    void on_propose(PeerId peer, const ProposeMessage& message);
+    void on_built(const event::Built& built);
+    void on_validated(const event::Validated& validated);
+    // Idempotent: go on with the current view as far as possible.
+    void advance();
+    void consider_proposal();
+    [[nodiscard]] Expected<bool> proposal_ready(const Proposal& proposal, const BlockEntry& entry);
+    [[nodiscard]] Status check_parent_certificate(const BlockInfo& block, std::uint64_t& parent_view);
+    [[nodiscard]] bool nullified_between(std::uint64_t from, std::uint64_t to);
+    void try_propose();
+    void propose(std::uint64_t parent_view, const Hash32& hash, const Bytes& block,
+                 std::optional<Certificate> justification);
+    [[nodiscard]] std::optional<Parent> find_parent();
+    [[nodiscard]] bool insert_block(const BlockInfo& info, const Bytes& bytes, bool wanted);
+    [[nodiscard]] std::optional<Tip> known_tip(const Hash32& hash) const;
+    // Whether the executor can build on the block; asks it to validate what is missing.
+    [[nodiscard]] bool ensure_valid(const Hash32& hash);
+    [[nodiscard]] bool is_epoch_base(const Tip& tip) const;
+
+    // core_sync.cpp
+    void on_finalized(const Certificate& certificate);
+    void try_commit();
+    void on_committed(const event::Committed& committed);
+    void switch_epoch(EpochSetup next);
+    void want_block(const Hash32& hash);
+    void retry_wanted();
+    void ask_certificates(std::uint64_t first, std::uint64_t last);
+    void on_block_answer(PeerId peer, const BlockAnswer& answer);
+    void on_certificate_query(PeerId peer, const CertificateQuery& query);
+    void on_range_answer(PeerId peer, const RangeAnswer& answer);
+    void help(PeerId peer, bool older_epoch);
+    void hold_for_next_epoch(PeerId peer, std::uint64_t epoch, const Bytes& bytes);
+    void ask_range(std::optional<PeerId> peer);
+
+    CoreConfig config_;
+    EpochHeights heights_;
+    const Signer* signer_;
+    const Scheme& scheme_;
+    EpochSetup epoch_;
+    std::optional<Committee> previous_committee_;
+    std::size_t index_ = 0;  // of our key in the committee, or its size
+    std::string_view refuses_because_;
+    bool detect_other_signer_ = true;
+    std::function<bool(BytesView)> body_matches_;
+    bool restoring_ = false;
+    bool started_ = false;
+    bool halted_ = false;
+
+    std::uint64_t view_ = 0;
+    std::uint64_t entered_wall_ms_ = 0;
+    std::uint64_t entered_ms_ = 0;
+    std::optional<Certificate> opener_;  // that opened the current view
+    std::uint64_t last_final_view_ = 0;
+    std::map<std::uint64_t, ViewState> views_;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, Own> own_;   // by epoch, view
+    std::optional<std::pair<std::uint64_t, Bytes>> own_proposal_;  // of this epoch: view, message
+    Pacemaker pacemaker_;
+
+    Tip tip_;
+    Bytes tip_certificate_;
+    Bytes base_certificate_;            // the finalization that closed the epoch before
+    std::optional<Certificate> final_;  // the newest finalization
+    std::optional<Hash32> committing_;
+    std::map<Hash32, BlockEntry> blocks_;
+    struct Building {
+        std::uint64_t view = 0;
+        std::uint64_t parent_view = 0;
+    };
+    std::optional<Building> building_;
+    bool transactions_wait_ = false;
+    std::optional<std::uint64_t> propose_at_;
+    std::optional<std::uint64_t> reconsider_at_;
+
+    std::set<Hash32> wanted_;
+    std::optional<std::uint64_t> wanted_retry_at_;
+    std::optional<PeerId> answering_;  // the peer whose answer is being handled: the next question goes there
+    std::optional<PeerId> sync_peer_;
+    std::uint64_t sync_target_ = 0;  // height that sync_peer_ has
+    std::map<PeerId, std::uint64_t> helped_at_;
+    std::optional<std::uint64_t> range_asked_at_;
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> certificates_asked_;  // view, when
+    struct Held {
+        std::deque<Bytes> messages;
+        std::size_t bytes = 0;
+    };
+    std::uint64_t held_epoch_ = 0;
+    std::map<PeerId, Held> held_;
+
+    std::uint64_t next_sequence_ = 1;
+    std::uint64_t durable_sequence_ = 0;
+    std::size_t journal_bytes_ = 0;
+    std::deque<Pending> outbox_;
+    std::optional<std::uint64_t> wake_at_;
+    Time now_;
+    std::vector<Action> actions_;
+};
+
+}  // namespace quern::chain::consensus::sdbft

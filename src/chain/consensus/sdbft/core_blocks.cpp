@@ -1,0 +1,296 @@
+// Proposals, the blocks behind them, and the chain of views that a proposal rests on (rules 1, 2, 9, 10).
+#include "chain/consensus/beacon.h"
+#include "chain/consensus/sdbft/core.h"
+
+namespace quern::chain::consensus::sdbft {
+
+void Core::on_propose(PeerId peer, const ProposeMessage& message) {
+    const std::uint64_t view = message.view;
+    if (view == 0 || view + kKeptFinalViews < last_final_view_ || view > view_ + kMaxFutureProposals) return;
+    const auto info = read_block(message.block);
+    if (!info) return misbehaved(peer, info.error());
+    const std::size_t master = master_of(epoch_, view);
+    const Vote vote{VoteType::propose, epoch_.epoch, view, info->hash};
+    ViewState& state = view_state(view);
+    const auto* known = state.votes.of(VoteType::propose, master);
+    if (known == nullptr || known->hash != info->hash) {
+        if (known != nullptr && state.convicted.contains(master) && !config_.hooks.has(PlantedBug::notarize_twice))
+            return;
+        if (!scheme_.verify(vote_digest(config_.chain, vote), message.signature,
+                            epoch_.committee.members()[master].key))
+            return misbehaved(peer, {"sdbft.bad_signature", describe(Message(message))});
+        check_own_key(vote, master);
+        count_vote(vote, master, message.signature);
+    }
+    for (const auto& certificate : message.nullifications) (void)accept(certificate, peer);
+    if (message.justification) {
+        (void)accept(*message.justification, peer);
+    } else if (!info->parent_certificate.empty()) {
+        if (const auto certificate = decode_certificate(info->parent_certificate)) (void)accept(*certificate, peer);
+    }
+    if (halted_ || message.epoch != epoch_.epoch) return;
+
+    const bool wanted = wanted_.contains(info->hash);
+    if (view < view_ && !wanted) return;
+    if (!insert_block(*info, message.block, wanted)) return misbehaved(peer, {"sdbft.bad_block", ""});
+    ViewState& current = view_state(view);
+    if (config_.hooks.has(PlantedBug::notarize_twice) && current.proposal && current.proposal->hash != info->hash)
+        current.proposal.reset();
+    if (!current.proposal) current.proposal = Proposal{info->hash, std::nullopt, false, peer};
+    if (current.proposal->hash == info->hash && message.justification && message.justification->hash == info->hash &&
+        message.justification->type != VoteType::nullify && message.justification->view < view)
+        current.proposal->notarized_in = message.justification->view;
+    if (wanted) try_commit();
+    advance();
+}
+
+bool Core::insert_block(const BlockInfo& info, const Bytes& bytes, bool wanted) {
+    if (info.number <= tip_.number) return false;
+    if (blocks_.contains(info.hash)) {
+        wanted_.erase(info.hash);
+        return true;
+    }
+    if (blocks_.size() >= (wanted ? 2 * kMaxBlocksKept : kMaxBlocksKept)) return false;
+    if (info.parent_certificate_hash != certificate_hash(info.parent_certificate)) return false;
+    if (body_matches_ && !body_matches_(bytes)) return false;
+    wanted_.erase(info.hash);
+    blocks_.emplace(info.hash, BlockEntry{info, bytes, Validity::unknown, false});
+    return true;
+}
+
+std::optional<Tip> Core::known_tip(const Hash32& hash) const {
+    if (hash == tip_.hash) return tip_;
+    const auto found = blocks_.find(hash);
+    if (found == blocks_.end()) return std::nullopt;
+    return tip_of(found->second.info);
+}
+
+bool Core::is_epoch_base(const Tip& tip) const {
+    return tip.number == 0 || heights_.epoch_of(tip.number) < epoch_.epoch;
+}
+
+bool Core::ensure_valid(const Hash32& hash) {
+    BlockEntry* lowest = nullptr;
+    for (Hash32 at = hash; at != tip_.hash;) {
+        const auto found = blocks_.find(at);
+        if (found == blocks_.end()) {
+            want_block(at);
+            return false;
+        }
+        BlockEntry& entry = found->second;
+        if (entry.validity == Validity::valid) break;
+        if (entry.validity != Validity::unknown || entry.info.number <= tip_.number) return false;
+        lowest = &entry;
+        at = entry.info.parent;
+    }
+    if (lowest == nullptr) return true;
+    lowest->validity = Validity::validating;
+    actions_.push_back(action::Validate{lowest->info.hash, lowest->bytes});
+    return false;
+}
+
+void Core::on_validated(const event::Validated& validated) {
+    const auto found = blocks_.find(validated.hash);
+    if (found == blocks_.end()) return;
+    found->second.validity = validated.valid ? Validity::valid : Validity::invalid;
+    advance();
+}
+
+void Core::advance() {
+    if (restoring_ || !started_ || halted_) return;
+    consider_proposal();
+    try_propose();
+}
+
+void Core::consider_proposal() {
+    const auto found = views_.find(view_);
+    if (!may_sign() || found == views_.end() || !found->second.proposal || found->second.proposal->rejected) return;
+    const Own* own = find_own(view_);
+    const auto& hooks = config_.hooks;
+    const Proposal proposal = *found->second.proposal;
+    if (own != nullptr) {
+        const auto& notarize = own->of(VoteType::notarize);
+        if (notarize && !(hooks.has(PlantedBug::notarize_twice) && notarize->vote.vote.hash != proposal.hash)) return;
+        if (own->of(VoteType::nullify) && !hooks.has(PlantedBug::notarize_after_nullify)) return;
+    }
+    const auto block = blocks_.find(proposal.hash);
+    if (block == blocks_.end()) return;
+    const auto ready = proposal_ready(proposal, block->second);
+    if (!ready) {
+        found->second.proposal->rejected = true;
+        return misbehaved(proposal.from, ready.error());
+    }
+    if (*ready) cast(VoteType::notarize, view_, proposal.hash, {{RecordKind::block, block->second.bytes}});
+}
+
+Expected<bool> Core::proposal_ready(const Proposal& proposal, const BlockEntry& entry) {
+    const BlockInfo& block = entry.info;
+    std::uint64_t parent_view = 0;
+    const auto parent = known_tip(block.parent);
+    if (block.view == view_) {
+        QUERN_CHECK(check_parent_certificate(block, parent_view));
+        if (parent && !is_epoch_base(*parent) && parent->view != parent_view)
+            return fail("proposal.wrong_parent_view", std::to_string(parent->view));
+    } else {
+        if (!heights_.is_last(block.number) || block.epoch != epoch_.epoch || block.view > view_)
+            return fail("proposal.wrong_view", std::to_string(block.view));
+        if (!proposal.notarized_in) return false;
+        const Certificate* certificate = notarized(*proposal.notarized_in);
+        if (certificate == nullptr || certificate->hash != block.hash) return false;
+        parent_view = *proposal.notarized_in;
+    }
+    if (!parent) {
+        want_block(block.parent);
+        return false;
+    }
+    if (!entry.checked) {
+        const auto checked = check_proposed(block, *parent, epoch_, heights_, scheme_);
+        const bool child_of_last = config_.hooks.has(PlantedBug::child_of_last_block) && !checked &&
+                                   checked.error().name == "header.wrong_epoch" && block.epoch == epoch_.epoch;
+        if (!checked && !child_of_last) return fail(checked.error());
+        blocks_.find(block.hash)->second.checked = true;
+    }
+    if (!nullified_between(parent_view, view_)) return false;
+    if (block.timestamp_ms > now_.wall_ms + params::kMaxFutureMs) {
+        reconsider_at_ = now_.monotonic_ms + (block.timestamp_ms - now_.wall_ms - params::kMaxFutureMs);
+        return false;
+    }
+    if (entry.validity == Validity::invalid) return fail("proposal.invalid_block", to_hex0x(block.hash));
+    return ensure_valid(block.hash);
+}
+
+Status Core::check_parent_certificate(const BlockInfo& block, std::uint64_t& parent_view) {
+    parent_view = 0;
+    const BytesView bytes = block.parent_certificate;
+    if (block.number == 1)
+        return bytes.empty() ? Status() : Status(fail("proposal.bad_parent_certificate", "genesis has none"));
+    if (!bytes.empty() && equal(bytes, base_certificate_)) return {};
+    QUERN_TRY(const auto certificate, decode_certificate(bytes));
+    if (certificate.hash != block.parent) return fail("proposal.bad_parent_certificate", "of another block");
+    if (block.number == heights_.first(epoch_.epoch)) {
+        // The first block of an epoch rests on a finalization, in any view, of the last one before.
+        if (certificate.type != VoteType::finalize || certificate.epoch + 1 != epoch_.epoch || !previous_committee_)
+            return fail("proposal.bad_parent_certificate", "the epoch before is not closed by it");
+        return check_certificate(certificate, *previous_committee_, config_.chain, scheme_);
+    }
+    if (certificate.type != VoteType::notarize && certificate.type != VoteType::finalize)
+        return fail("proposal.bad_parent_certificate", "type");
+    if (certificate.epoch != epoch_.epoch || certificate.view >= block.view)
+        return fail("proposal.bad_parent_certificate", "view");
+    if (certificate.view < last_final_view_) return fail("proposal.old_parent", std::to_string(certificate.view));
+    const Certificate* known = notarized(certificate.view);
+    if (known == nullptr || known->hash != block.parent)
+        QUERN_CHECK(check_certificate(certificate, epoch_.committee, config_.chain, scheme_));
+    parent_view = certificate.view;
+    return {};
+}
+
+bool Core::nullified_between(std::uint64_t from, std::uint64_t to) {
+    if (config_.hooks.has(PlantedBug::skip_nullification_check)) return true;
+    for (std::uint64_t view = to - 1; view > from; --view) {
+        if (nullified(view)) continue;
+        ask_certificates(from + 1, view);
+        return false;
+    }
+    return true;
+}
+
+std::optional<Core::Parent> Core::find_parent() {
+    for (std::uint64_t view = view_ - 1; view > 0; --view) {
+        if (const Certificate* certificate = notarized(view)) {
+            const auto tip = known_tip(certificate->hash);
+            if (!tip) {
+                want_block(certificate->hash);
+                return std::nullopt;
+            }
+            return Parent{view, *tip, encode(*certificate), heights_.is_last(tip->number)};
+        }
+        const bool gap = !nullified(view) && !config_.hooks.has(PlantedBug::skip_nullification_check);
+        if (gap || view <= last_final_view_) {
+            ask_certificates(view, view);
+            return std::nullopt;
+        }
+    }
+    if (!is_epoch_base(tip_) || (tip_.number != 0 && base_certificate_.empty())) return std::nullopt;
+    return Parent{0, tip_, base_certificate_, false};
+}
+
+void Core::try_propose() {
+    if (!may_sign() || building_ || master_of(epoch_, view_) != index_) return;
+    if (has_signed(VoteType::nullify, view_)) return;
+    if (has_signed(VoteType::propose, view_)) {
+        // The planted bug: what was proposed before a restart is not looked at.
+        const bool restarted = own(view_).of(VoteType::propose)->sequence == 0;
+        if (!restarted || !config_.hooks.has(PlantedBug::propose_twice)) return;
+    }
+    const auto parent = find_parent();
+    if (!parent || !ensure_valid(parent->tip.hash)) return;
+    if (parent->last_of_epoch && !config_.hooks.has(PlantedBug::child_of_last_block)) {
+        const auto block = blocks_.find(parent->tip.hash);
+        const auto certificate = decode_certificate(parent->certificate);
+        if (block == blocks_.end() || !certificate) return;
+        return propose(parent->view, parent->tip.hash, Bytes(block->second.bytes), *certificate);
+    }
+    // The parent's age by this clock, at most the pause: another clock's error shortens or lengthens it no further.
+    const std::uint64_t pause = transactions_wait_ ? config_.min_block_ms : config_.max_idle_ms;
+    const std::uint64_t age = entered_wall_ms_ - std::min(entered_wall_ms_, parent->tip.timestamp_ms);
+    const std::uint64_t due = entered_ms_ + (pause - std::min(pause, age));
+    if (now_.monotonic_ms < due) {
+        propose_at_ = due;
+        return;
+    }
+    const std::uint64_t timestamp = std::max(now_.wall_ms, parent->tip.timestamp_ms + 1);
+    if (timestamp > now_.wall_ms + params::kMaxFutureMs) {
+        propose_at_ = now_.monotonic_ms + (timestamp - now_.wall_ms - params::kMaxFutureMs);
+        return;
+    }
+    auto vrf = signer_->vrf_prove(parent->tip.beacon);
+    building_ = Building{view_, parent->view};
+    actions_.push_back(action::Build{{parent->tip, epoch_.epoch, view_, timestamp,
+                                      next_beacon(parent->tip.beacon, vrf.output), std::move(vrf.proof),
+                                      parent->certificate, epoch_.committee.hash(), epoch_.next_committee_hash}});
+}
+
+void Core::on_built(const event::Built& built) {
+    if (!building_ || building_->view != built.view) return;
+    const std::uint64_t parent_view = building_->parent_view;
+    building_.reset();
+    if (built.view != view_ || has_signed(VoteType::nullify, view_) || !may_sign()) return;
+    const auto info = read_block(built.block);
+    if (!info || !insert_block(*info, built.block, true)) return;
+    auto& entry = blocks_.find(info->hash)->second;
+    entry.validity = Validity::valid;
+    entry.checked = true;
+    propose(parent_view, info->hash, built.block, std::nullopt);
+}
+
+void Core::propose(std::uint64_t parent_view, const Hash32& hash, const Bytes& block,
+                   std::optional<Certificate> justification) {
+    ProposeMessage message{epoch_.epoch, view_, block, std::move(justification), {}, {}};
+    for (std::uint64_t view = view_ - 1; view > parent_view; --view) {
+        if (message.nullifications.size() == kMaxNullificationsPerProposal) break;
+        if (const ViewState* state = find_view(view); state != nullptr && state->nullification)
+            message.nullifications.push_back(*state->nullification);
+    }
+    ViewState& state = view_state(view_);
+    if (!state.proposal)
+        state.proposal =
+            Proposal{hash, message.justification ? std::optional(message.justification->view) : std::nullopt, false, 0};
+    const VoteMessage proposal_vote = sign({VoteType::propose, epoch_.epoch, view_, hash});
+    message.signature = proposal_vote.signature;
+    const Bytes encoded = encode(Message(message));
+    own_proposal_ = {view_, encoded};
+    std::vector<Record> records = {record_of({proposal_vote.vote, proposal_vote.signature}),
+                                   {RecordKind::own_proposal, encoded}};
+    std::vector<Bytes> messages = {encoded};
+    std::vector<VoteMessage> votes = {proposal_vote};
+    if (!has_signed(VoteType::notarize, view_)) {
+        const VoteMessage vote = sign({VoteType::notarize, epoch_.epoch, view_, hash});
+        records.push_back(record_of({vote.vote, vote.signature}));
+        messages.push_back(encode(Message(vote)));
+        votes.push_back(vote);
+    }
+    persist(std::move(records), std::move(messages), std::move(votes));
+}
+
+}  // namespace quern::chain::consensus::sdbft

@@ -1,0 +1,217 @@
+// Finality, the change of epochs, and catching up (rules 6, 8, 9).
+#include "chain/consensus/sdbft/core.h"
+
+namespace quern::chain::consensus::sdbft {
+
+void Core::on_finalized(const Certificate& certificate) {
+    if (certificate.view > last_final_view_) {
+        last_final_view_ = certificate.view;
+        pacemaker_.finalized_view();
+        final_ = certificate;
+        while (!views_.empty() && views_.begin()->first + kKeptFinalViews < last_final_view_)
+            views_.erase(views_.begin());
+        const std::uint64_t needed = std::min(view_, last_final_view_);
+        own_.erase(own_.begin(), own_.lower_bound({epoch_.epoch, needed}));
+    } else if (!final_ && certificate.view == last_final_view_) {
+        final_ = certificate;
+    }
+    if (!restoring_) try_commit();
+}
+
+void Core::try_commit() {
+    if (!started_ || !final_ || committing_ || halted_) return;
+    BlockEntry* lowest = nullptr;
+    for (Hash32 at = final_->hash; at != tip_.hash;) {
+        const auto found = blocks_.find(at);
+        if (found == blocks_.end()) {
+            // On the way down from `lowest`, whose parent is missing.
+            if (lowest != nullptr && lowest->info.number > tip_.number + kRangeDistance) ask_range(answering_);
+            // The finalization of the tip itself, or of a block below it, may arrive late.
+            if (lowest == nullptr && final_->view <= tip_.view && !is_epoch_base(tip_)) return;
+            return want_block(at);
+        }
+        lowest = &found->second;
+        if (lowest->info.number <= tip_.number)
+            return halt({"sdbft.fork", "block " + to_hex0x(lowest->info.hash) + " and block " + to_hex0x(tip_.hash) +
+                                           " are both final"});
+        at = lowest->info.parent;
+        if (lowest->info.number == tip_.number + 1 && at != tip_.hash)
+            return halt({"sdbft.fork", "block " + to_hex0x(lowest->info.hash) + " is final and does not extend " +
+                                           to_hex0x(tip_.hash)});
+    }
+    if (lowest == nullptr) return;
+    committing_ = lowest->info.hash;
+    std::optional<Certificate> certificate;
+    if (final_->hash == lowest->info.hash) certificate = *final_;
+    actions_.push_back(action::Commit{lowest->info.hash, lowest->bytes, std::move(certificate)});
+}
+
+void Core::on_committed(const event::Committed& committed) {
+    if (!committing_ || *committing_ != committed.tip.hash) return;
+    committing_.reset();
+    tip_ = committed.tip;
+    tip_certificate_ = final_ && final_->hash == tip_.hash ? encode(*final_) : Bytes{};
+    std::erase_if(blocks_, [this](const auto& entry) { return entry.second.info.number <= tip_.number; });
+    wanted_.clear();
+    wanted_retry_at_.reset();
+    if (heights_.is_last(tip_.number)) {
+        if (!committed.next_epoch || committed.next_epoch->epoch != epoch_.epoch + 1)
+            return halt({"sdbft.no_next_epoch", std::to_string(tip_.number)});
+        if (committed.next_epoch->committee.hash() != epoch_.next_committee_hash)
+            return halt({"sdbft.wrong_committee", "epoch " + std::to_string(epoch_.epoch + 1)});
+        switch_epoch(*committed.next_epoch);
+    } else {
+        try_commit();
+        advance();
+    }
+    if (halted_) return;
+    if (journal_bytes_ > config_.journal_rewrite_bytes) rewrite_journal();
+    if (!committing_ && sync_target_ > tip_.number) ask_range(sync_peer_);
+}
+
+void Core::switch_epoch(EpochSetup next) {
+    previous_committee_ = std::move(epoch_.committee);
+    epoch_ = std::move(next);
+    base_certificate_ = tip_certificate_;
+    index_ = signer_ != nullptr ? epoch_.committee.index_of(signer_->public_key()) : epoch_.committee.members().size();
+    views_.clear();
+    blocks_.clear();
+    own_.erase(own_.begin(), own_.lower_bound({epoch_.epoch, 0}));
+    own_proposal_.reset();
+    last_final_view_ = 0;
+    const auto opener = final_;
+    final_.reset();
+    certificates_asked_.reset();
+    range_asked_at_.reset();
+    pacemaker_.new_epoch();
+    // Votes of this epoch are there already when the chain's store was put back behind the journal.
+    const std::uint64_t view =
+        own_.empty() || own_.rbegin()->first.first != epoch_.epoch ? 1 : own_.rbegin()->first.second;
+    enter_view(view, opener ? &*opener : nullptr);
+    if (held_epoch_ != epoch_.epoch) {
+        if (held_epoch_ < epoch_.epoch) held_.clear();
+        return;
+    }
+    const auto held = std::move(held_);
+    held_.clear();
+    for (const auto& [peer, messages] : held)
+        for (const auto& message : messages.messages) {
+            if (halted_) return;
+            receive(peer, message);
+        }
+}
+
+void Core::want_block(const Hash32& hash) {
+    if (restoring_ || hash == tip_.hash || wanted_.contains(hash) || wanted_.size() >= kMaxWantedBlocks) return;
+    wanted_.insert(hash);
+    if (answering_) send_to(*answering_, BlockQuery{hash});
+    // Its proposal may be on the way: ask a little later.
+    if (!wanted_retry_at_)
+        wanted_retry_at_ = now_.monotonic_ms + std::max<std::uint64_t>(1, config_.delta_ms / (answering_ ? 1 : 4));
+}
+
+void Core::retry_wanted() {
+    wanted_retry_at_.reset();
+    if (wanted_.empty()) return;
+    for (const auto& hash : wanted_) send_any(BlockQuery{hash});
+    wanted_retry_at_ = now_.monotonic_ms + std::max<std::uint64_t>(1, 2 * config_.delta_ms);
+}
+
+void Core::ask_certificates(std::uint64_t first, std::uint64_t last) {
+    if (certificates_asked_ && certificates_asked_->first == last &&
+        now_.monotonic_ms < certificates_asked_->second + config_.delta_ms)
+        return;
+    certificates_asked_ = {last, now_.monotonic_ms};
+    first = std::max(first, last - std::min<std::uint64_t>(last, kMaxCertificatesPerQuery - 1));
+    send_any(CertificateQuery{epoch_.epoch, first, last});
+}
+
+void Core::on_certificate_query(PeerId peer, const CertificateQuery& query) {
+    if (query.last_view < query.first_view || query.last_view - query.first_view >= kMaxCertificatesPerQuery)
+        return misbehaved(peer, {"message.too_many", "certificates"});
+    for (auto it = views_.lower_bound(query.first_view); it != views_.end() && it->first <= query.last_view; ++it)
+        for (const auto* certificate : {&it->second.notarization, &it->second.nullification, &it->second.finalization})
+            if (*certificate) send_to(peer, CertificateMessage{**certificate});
+    if (opener_ && query.last_view + 1 < view_) send_to(peer, CertificateMessage{*opener_});
+}
+
+void Core::on_block_answer(PeerId peer, const BlockAnswer& answer) {
+    const auto info = read_block(answer.block);
+    if (!info) return misbehaved(peer, info.error());
+    if (!wanted_.contains(info->hash)) return;
+    if (!insert_block(*info, answer.block, true)) {
+        if (info->number > tip_.number) misbehaved(peer, {"sdbft.bad_block", to_hex0x(info->hash)});
+        return;
+    }
+    answering_ = peer;
+    try_commit();
+    advance();
+    answering_.reset();
+}
+
+void Core::on_range_answer(PeerId peer, const RangeAnswer& answer) {
+    if (answer.blocks.empty() || answer.certificate.epoch != epoch_.epoch ||
+        answer.certificate.type != VoteType::finalize)
+        return;
+    std::vector<BlockInfo> infos;
+    Hash32 parent = tip_.hash;
+    for (const auto& bytes : answer.blocks) {
+        auto info = read_block(bytes);
+        if (!info) return misbehaved(peer, info.error());
+        if (infos.empty() && info->number != tip_.number + 1) return;  // asked for before the tip moved
+        if (info->parent != parent || info->epoch != epoch_.epoch)
+            return misbehaved(peer, {"sdbft.bad_range", "blocks do not follow each other"});
+        parent = info->hash;
+        infos.push_back(std::move(*info));
+    }
+    if (parent != answer.certificate.hash) return misbehaved(peer, {"sdbft.bad_range", "another block's certificate"});
+    const auto checked = check_certificate(answer.certificate, epoch_.committee, config_.chain, scheme_);
+    if (!checked) return misbehaved(peer, checked.error());
+    for (std::size_t i = 0; i < infos.size(); ++i)
+        if (!insert_block(infos[i], answer.blocks[i], true))
+            return misbehaved(peer, {"sdbft.bad_block", to_hex0x(infos[i].hash)});
+    sync_peer_ = peer;
+    sync_target_ = answer.tip_height;
+    range_asked_at_.reset();
+    answering_ = peer;
+    (void)accept(answer.certificate, peer, true);
+    try_commit();
+    answering_.reset();
+}
+
+void Core::help(PeerId peer, bool older_epoch) {
+    if (helped_at_.size() >= kMaxPeersHelped) helped_at_.clear();
+    const auto known = helped_at_.find(peer);
+    if (known != helped_at_.end() && now_.monotonic_ms < known->second + config_.delta_ms) return;
+    helped_at_[peer] = now_.monotonic_ms;
+    // To a node in the epoch before, the certificate that closed it; to others, a sign of how far the chain is.
+    if (older_epoch && !base_certificate_.empty()) {
+        if (const auto certificate = decode_certificate(base_certificate_))
+            send_to(peer, CertificateMessage{*certificate});
+    }
+    if (opener_) send_to(peer, CertificateMessage{*opener_});
+    if (!older_epoch && final_ && (!opener_ || *opener_ != *final_)) send_to(peer, CertificateMessage{*final_});
+}
+
+void Core::hold_for_next_epoch(PeerId peer, std::uint64_t epoch, const Bytes& bytes) {
+    if (epoch != epoch_.epoch + 1) return;
+    if (held_epoch_ != epoch) held_.clear();
+    held_epoch_ = epoch;
+    if (!held_.contains(peer) && held_.size() >= kMaxPendingPeers) return;
+    Held& held = held_[peer];
+    if (held.messages.size() >= kMaxPendingMessages || held.bytes + bytes.size() > kMaxPendingBytes) return;
+    held.bytes += bytes.size();
+    held.messages.push_back(bytes);
+}
+
+void Core::ask_range(std::optional<PeerId> peer) {
+    if (range_asked_at_ && now_.monotonic_ms < *range_asked_at_ + config_.delta_ms) return;
+    range_asked_at_ = now_.monotonic_ms;
+    const RangeQuery query{tip_.number + 1};
+    if (peer)
+        send_to(*peer, query);
+    else
+        send_any(query);
+}
+
+}  // namespace quern::chain::consensus::sdbft

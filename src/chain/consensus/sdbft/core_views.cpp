@@ -1,0 +1,198 @@
+// Votes, certificates and the passage from view to view (rules 3 to 5 and 8).
+#include "chain/consensus/sdbft/core.h"
+
+namespace quern::chain::consensus::sdbft {
+
+Core::ViewState& Core::view_state(std::uint64_t view) {
+    return views_.try_emplace(view, epoch_.epoch, view).first->second;
+}
+
+const Core::ViewState* Core::find_view(std::uint64_t view) const {
+    const auto found = views_.find(view);
+    return found == views_.end() ? nullptr : &found->second;
+}
+
+bool Core::may_sign() const {
+    return signer_ != nullptr && index_ < epoch_.committee.members().size() && refuses_because_.empty();
+}
+
+const Core::Own* Core::find_own(std::uint64_t view) const {
+    const auto found = own_.find({epoch_.epoch, view});
+    return found == own_.end() ? nullptr : &found->second;
+}
+
+bool Core::has_signed(VoteType type, std::uint64_t view) const {
+    const Own* own = find_own(view);
+    return own != nullptr && own->of(type).has_value();
+}
+
+bool Core::can_nullify() const {
+    return may_sign() && !has_signed(VoteType::nullify, view_) && !has_signed(VoteType::finalize, view_);
+}
+
+bool Core::is_quorum(const ViewVotes::Tally& tally) const {
+    if (config_.hooks.has(PlantedBug::quorum_by_members))
+        return 3 * tally.members > 2 * epoch_.committee.members().size();
+    if (config_.hooks.has(PlantedBug::weak_quorum_finalizes)) return epoch_.committee.is_weak_quorum(tally.weight);
+    return epoch_.committee.is_quorum(tally.weight);
+}
+
+VoteMessage Core::sign(const Vote& vote) {
+    const OwnVote own_vote{vote, signer_->sign(vote_digest(config_.chain, vote))};
+    own(vote.view).of(vote.type) = Own::Signed{own_vote, next_sequence_};
+    return {vote, index_, own_vote.signature};
+}
+
+void Core::cast(VoteType type, std::uint64_t view, const Hash32& hash, std::vector<Record> records) {
+    const VoteMessage message = sign({type, epoch_.epoch, view, hash});
+    records.push_back(record_of(OwnVote{message.vote, message.signature}));
+    persist(std::move(records), {encode(Message(message))}, {message});
+}
+
+void Core::nullify() {
+    if (can_nullify()) cast(VoteType::nullify, view_, {});
+}
+
+void Core::on_vote(PeerId peer, const VoteMessage& message) {
+    const Vote& vote = message.vote;
+    if (vote.view == 0 || vote.view > view_ + kMaxFutureViews) return;
+    if (vote.view + kKeptFinalViews < last_final_view_ || vote.view + kKeptVoteViews < view_) return help(peer, false);
+    const auto& members = epoch_.committee.members();
+    if (message.member >= members.size())
+        return misbehaved(peer, {"sdbft.unknown_member", std::to_string(message.member)});
+    ViewState& state = view_state(vote.view);
+    const auto* known = state.votes.of(vote.type, message.member);
+    const bool is_known = known != nullptr && known->hash == vote.hash;
+    if (!is_known) {
+        if (state.convicted.contains(message.member) && known != nullptr) return;
+        if (!scheme_.verify(vote_digest(config_.chain, vote), message.signature, members[message.member].key))
+            return misbehaved(peer, {"sdbft.bad_signature", describe(Message(message))});
+        check_own_key(vote, message.member);
+    }
+    // Whoever repeats votes of a view that is long over needs what ended it.
+    if (vote.view + 2 <= view_) help(peer, false);
+    if (!is_known) count_vote(vote, message.member, message.signature);
+}
+
+void Core::check_own_key(const Vote& vote, std::size_t member) {
+    if (member != index_ || signer_ == nullptr || !detect_other_signer_ || vote.view < view_) return;
+    const Own* own = find_own(vote.view);
+    if (own == nullptr || !own->of(vote.type) || own->of(vote.type)->vote.vote.hash != vote.hash)
+        refuses_because_ = "sdbft.other_signer";
+}
+
+void Core::count_vote(const Vote& vote, std::size_t member, const Signature& signature) {
+    ViewState& state = view_state(vote.view);
+    if (auto evidence = state.votes.add(epoch_.committee, vote, member, signature))
+        if (state.convicted.insert(member).second) actions_.push_back(action::Convict{std::move(*evidence)});
+    if (vote.type == VoteType::propose) return;
+    const auto tally = state.votes.tally(epoch_.committee, vote.type, vote.hash);
+    if (vote.type == VoteType::nullify && epoch_.committee.is_weak_quorum(tally.weight)) {
+        if (vote.view == view_) nullify();
+        if (vote.view + 1 == view_ && config_.hooks.has(PlantedBug::nullify_after_finalize) && may_sign() &&
+            has_signed(VoteType::finalize, vote.view) && !has_signed(VoteType::nullify, vote.view))
+            cast(VoteType::nullify, vote.view, {});
+    }
+    // The state may have moved on inside nullify(): look again.
+    ViewState& now = view_state(vote.view);
+    if (!now.certificate(vote.type) && is_quorum(tally))
+        (void)accept(now.votes.certificate(epoch_.committee, vote.type, vote.hash), std::nullopt, true);
+}
+
+bool Core::accept(const Certificate& certificate, std::optional<PeerId> from, bool verified) {
+    if (certificate.epoch != epoch_.epoch || certificate.view == 0 || certificate.type == VoteType::propose)
+        return false;
+    if (certificate.view + kKeptFinalViews < last_final_view_) return false;
+    const ViewState* before = find_view(certificate.view);
+    if (before != nullptr) {
+        auto& slot = const_cast<ViewState*>(before)->certificate(certificate.type);
+        if (slot && slot->hash == certificate.hash) return true;
+    }
+    if (!verified) {
+        const auto checked = check_certificate(certificate, epoch_.committee, config_.chain, scheme_);
+        const bool lenient = config_.hooks.has(PlantedBug::stale_epoch_certificates) ||
+                             ((config_.hooks.has(PlantedBug::quorum_by_members) ||
+                               config_.hooks.has(PlantedBug::weak_quorum_finalizes)) &&
+                              !checked && checked.error().name == "certificate.no_quorum");
+        if (!checked && !lenient) {
+            if (from) misbehaved(*from, checked.error());
+            return false;
+        }
+    }
+    ViewState& state = view_state(certificate.view);
+    if (const auto signers = signers_of(certificate, epoch_.committee)) {
+        for (const auto& [member, signature] : *signers) {
+            check_own_key(certificate.vote(), member);
+            if (auto evidence = state.votes.add(epoch_.committee, certificate.vote(), member, signature))
+                if (state.convicted.insert(member).second) actions_.push_back(action::Convict{std::move(*evidence)});
+        }
+    }
+    actions_.push_back(action::Keep{certificate});
+    auto& slot = state.certificate(certificate.type);
+    if (slot) return false;  // two quorums for two blocks of one view: a third of the weight has signed both
+    slot = certificate;
+    persist({{RecordKind::certificate, encode(certificate)}});
+    send_all(CertificateMessage{certificate});
+    apply(certificate, from);
+    return true;
+}
+
+void Core::apply(const Certificate& certificate, std::optional<PeerId>) {
+    const std::uint64_t view = certificate.view;
+    if (!restoring_ && certificate.type == VoteType::notarize && view >= view_ && may_sign()) {
+        const Own* own = find_own(view);
+        const bool nullified_it =
+            own != nullptr && own->of(VoteType::nullify) && !config_.hooks.has(PlantedBug::finalize_after_nullify);
+        const bool notarized_other = own != nullptr && own->of(VoteType::notarize) &&
+                                     own->of(VoteType::notarize)->vote.vote.hash != certificate.hash &&
+                                     !config_.hooks.has(PlantedBug::finalize_after_sibling);
+        const bool finalized_it = own != nullptr && own->of(VoteType::finalize);
+        if (!nullified_it && !notarized_other && !finalized_it) cast(VoteType::finalize, view, certificate.hash);
+    }
+    if (certificate.type != VoteType::nullify && !known_tip(certificate.hash)) want_block(certificate.hash);
+    if (certificate.type == VoteType::finalize ||
+        (certificate.type == VoteType::notarize && config_.hooks.has(PlantedBug::commit_on_notarization)))
+        on_finalized(certificate);
+    // Committing may have closed the epoch.
+    if (halted_ || certificate.epoch != epoch_.epoch) return;
+    if (view >= view_)
+        enter_view(view + 1, &certificate);
+    else
+        advance();
+}
+
+void Core::enter_view(std::uint64_t view, const Certificate* opener) {
+    view_ = view;
+    if (opener != nullptr) opener_ = *opener;
+    building_.reset();
+    propose_at_.reset();
+    reconsider_at_.reset();
+    for (auto& [old, state] : views_) {
+        if (old + kKeptVoteViews >= view_) break;
+        state.votes = ViewVotes(epoch_.epoch, old);
+        state.proposal.reset();
+    }
+    if (!started_) return;
+    entered_ms_ = now_.monotonic_ms;
+    entered_wall_ms_ = now_.wall_ms;
+    pacemaker_.enter(view_, last_final_view_, now_.monotonic_ms);
+    if (const ViewState* state = find_view(view_)) {
+        const auto tally = state->votes.tally(epoch_.committee, VoteType::nullify, {});
+        if (epoch_.committee.is_weak_quorum(tally.weight)) nullify();
+    }
+    advance();
+}
+
+const Certificate* Core::notarized(std::uint64_t view) const {
+    const ViewState* state = find_view(view);
+    if (state == nullptr) return nullptr;
+    if (state->notarization) return &*state->notarization;
+    return state->finalization ? &*state->finalization : nullptr;
+}
+
+bool Core::nullified(std::uint64_t view) const {
+    const ViewState* state = find_view(view);
+    return state != nullptr && state->nullification.has_value();
+}
+
+}  // namespace quern::chain::consensus::sdbft

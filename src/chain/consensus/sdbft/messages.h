@@ -1,0 +1,90 @@
+// What validators say to each other, as the bytes that p2p carries. Decoding checks form and limits, never signatures.
+// Plain values; thread-safe.
+//
+//   message             = kind (1) || rlp(list)
+//   1 propose           = [epoch, view, block, justification, [nullification...], signature (64)]
+//   2 vote              = [type, epoch, view, hash, member, signature (64)]           type 2, 3 or 4
+//   3 certificate       = [certificate]
+//   4 certificate query = [epoch, first_view, last_view]
+//   5 block query       = [hash]
+//   6 block answer      = [block]
+//   7 range query       = [first_height]
+//   8 range answer      = [tip_height, [block...], certificate]
+//
+// block, justification, nullification and certificate are strings that hold the encodings of types::Block and
+// Certificate. `justification` is empty when the block is new in this view (its body carries the parent's certificate)
+// and the notarization of the block itself when an epoch's last block is proposed again.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "chain/consensus/sdbft/keys.h"
+#include "chain/types/block.h"
+
+namespace quern::chain::consensus::sdbft {
+
+inline constexpr std::size_t kMaxMessageBytes = 24U << 20;
+inline constexpr std::size_t kMaxNullificationsPerProposal = 64;  // older ones are fetched by view
+inline constexpr std::size_t kMaxCertificatesPerQuery = 32;
+inline constexpr std::size_t kMaxBlocksPerRange = 128;
+inline constexpr std::size_t kMaxRangeBytes = 16U << 20;
+
+struct ProposeMessage {
+    std::uint64_t epoch = 0;
+    std::uint64_t view = 0;
+    Bytes block;
+    std::optional<Certificate> justification;
+    std::vector<Certificate> nullifications;
+    Signature signature;
+    bool operator==(const ProposeMessage&) const = default;
+};
+struct VoteMessage {
+    Vote vote;
+    std::uint64_t member = 0;
+    Signature signature;
+    bool operator==(const VoteMessage&) const = default;
+};
+struct CertificateMessage {
+    Certificate certificate;
+    bool operator==(const CertificateMessage&) const = default;
+};
+// For the certificates of these views; a node that is further adds the one that opened its view.
+struct CertificateQuery {
+    std::uint64_t epoch = 0;
+    std::uint64_t first_view = 0;
+    std::uint64_t last_view = 0;
+    bool operator==(const CertificateQuery&) const = default;
+};
+struct BlockQuery {
+    Hash32 hash;
+    bool operator==(const BlockQuery&) const = default;
+};
+struct BlockAnswer {
+    Bytes block;
+    bool operator==(const BlockAnswer&) const = default;
+};
+struct RangeQuery {
+    std::uint64_t first_height = 0;
+    bool operator==(const RangeQuery&) const = default;
+};
+// Consecutive final blocks of one epoch from the height asked for, and a finalization of the last one.
+struct RangeAnswer {
+    std::uint64_t tip_height = 0;  // of who answers
+    std::vector<Bytes> blocks;
+    Certificate certificate;
+    bool operator==(const RangeAnswer&) const = default;
+};
+using Message = std::variant<ProposeMessage, VoteMessage, CertificateMessage, CertificateQuery, BlockQuery, BlockAnswer,
+                             RangeQuery, RangeAnswer>;
+
+[[nodiscard]] Bytes encode(const Message& message);
+// Errors: message.empty, message.too_large, message.unknown_kind, message.bad_vote, message.too_many, certificate.*,
+// rlp.*.
+[[nodiscard]] Expected<Message> decode_message(BytesView bytes);
+// One line for traces and logs.
+[[nodiscard]] std::string describe(const Message& message);
+[[nodiscard]] std::string describe(const Certificate& certificate);
+[[nodiscard]] std::string_view name_of(VoteType type);
+
+}  // namespace quern::chain::consensus::sdbft

@@ -1,0 +1,50 @@
+#include "chain/consensus/sdbft/proposal_rules.h"
+
+#include "chain/consensus/beacon.h"
+
+namespace quern::chain::consensus::sdbft {
+
+Expected<BlockInfo> read_block(BytesView encoded) {
+    QUERN_TRY(auto block, types::decode_block(encoded));
+    const auto& fields = block.header.consensus;
+    BlockInfo info;
+    info.hash = types::hash_of(block.header);
+    info.parent = block.header.parent_hash;
+    info.number = block.header.number;
+    info.epoch = fields.epoch;
+    info.view = fields.view;
+    info.timestamp_ms = fields.timestamp_ms;
+    info.beacon = fields.beacon;
+    info.vrf_proof = fields.vrf_proof;
+    info.parent_certificate_hash = fields.parent_certificate_hash;
+    info.committee_hash = fields.committee_hash;
+    info.next_committee_hash = fields.next_committee_hash;
+    info.parent_certificate = std::move(block.parent_certificate);
+    return info;
+}
+
+Tip tip_of(const BlockInfo& info) {
+    return {info.number, info.hash, info.epoch, info.view, info.timestamp_ms, info.beacon};
+}
+
+Status check_proposed(const BlockInfo& block, const Tip& parent, const EpochSetup& epoch, const EpochHeights& heights,
+                      const Scheme& scheme) {
+    if (block.number != parent.number + 1) return fail("header.wrong_number", std::to_string(block.number));
+    if (block.parent != parent.hash) return fail("header.wrong_parent", to_hex0x(block.parent));
+    if (block.epoch != epoch.epoch || heights.epoch_of(block.number) != epoch.epoch)
+        return fail("header.wrong_epoch", std::to_string(block.epoch));
+    if (block.view == 0 || (parent.epoch == block.epoch && block.view <= parent.view))
+        return fail("header.wrong_view", std::to_string(block.view));
+    if (block.timestamp_ms <= parent.timestamp_ms)
+        return fail("header.wrong_timestamp", std::to_string(block.timestamp_ms));
+    if (block.committee_hash != epoch.committee.hash() || block.next_committee_hash != epoch.next_committee_hash)
+        return fail("header.wrong_committee");
+    if (block.parent_certificate_hash != certificate_hash(block.parent_certificate))
+        return fail("header.wrong_certificate");
+    const auto& master = epoch.committee.members()[master_of(epoch, block.view)];
+    QUERN_TRY(const auto output, scheme.vrf_verify(master.key, parent.beacon, block.vrf_proof));
+    if (block.beacon != next_beacon(parent.beacon, output)) return fail("header.wrong_beacon");
+    return {};
+}
+
+}  // namespace quern::chain::consensus::sdbft

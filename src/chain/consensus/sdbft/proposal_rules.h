@@ -1,0 +1,34 @@
+// What consensus itself checks of a proposed block before the executor sees it: numbers, views, times, committees, the
+// beacon's proof, the parent's certificate. Roots and transactions are execution's. Pure; thread-safe.
+#pragma once
+
+#include "chain/consensus/sdbft/epoch.h"
+#include "chain/consensus/sdbft/keys.h"
+
+namespace quern::chain::consensus::sdbft {
+
+// The parts of a block that consensus looks at.
+struct BlockInfo {
+    Hash32 hash;
+    Hash32 parent;
+    std::uint64_t number = 0;
+    std::uint64_t epoch = 0;
+    std::uint64_t view = 0;  // in which it was first proposed
+    std::uint64_t timestamp_ms = 0;
+    Hash32 beacon;
+    Bytes vrf_proof;
+    Hash32 parent_certificate_hash;
+    Hash32 committee_hash;
+    Hash32 next_committee_hash;
+    Bytes parent_certificate;  // of the body
+};
+[[nodiscard]] Expected<BlockInfo> read_block(BytesView encoded);
+[[nodiscard]] Tip tip_of(const BlockInfo& info);
+
+// Given the parent and the epoch of the block's height. The parent's certificate is checked by the core, except that
+// its hash is the header's. Errors: header.wrong_number, header.wrong_parent, header.wrong_epoch, header.wrong_view,
+// header.wrong_timestamp, header.wrong_beacon, header.wrong_committee, header.wrong_certificate, vrf.*.
+[[nodiscard]] Status check_proposed(const BlockInfo& block, const Tip& parent, const EpochSetup& epoch,
+                                    const EpochHeights& heights, const Scheme& scheme);
+
+}  // namespace quern::chain::consensus::sdbft
