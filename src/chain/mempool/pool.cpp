@@ -84,7 +84,8 @@ Status Pool::make_room(const PooledTransaction& newcomer, const PooledPtr& repla
     return {};
 }
 
-Expected<PooledPtr> Pool::add(types::RecoveredTransaction transaction, const state::StateReader& state) {
+Expected<PooledPtr> Pool::add(types::RecoveredTransaction transaction, const state::StateReader& state,
+                              std::uint64_t height) {
     {
         const std::lock_guard lock(mutex_);
         if (by_hash_.contains(transaction.hash)) return fail("already known");
@@ -101,6 +102,8 @@ Expected<PooledPtr> Pool::add(types::RecoveredTransaction transaction, const sta
         return fail("nonce too high", "account is at " + std::to_string(account.nonce));
 
     const std::lock_guard lock(mutex_);
+    // Else a nonce that a block has used in between would hold up its sender's queue.
+    if (height < height_) return fail("mempool.stale_state");
     if (by_hash_.contains(transaction.hash)) return fail("already known");
     auto pooled = std::make_shared<const PooledTransaction>(PooledTransaction{std::move(transaction), next_arrival_});
     const auto& fresh = pooled->transaction.tx;
@@ -153,8 +156,10 @@ void Pool::drop_stale(Queues::iterator queue) {
     }
 }
 
-void Pool::on_block(const std::vector<types::RecoveredTransaction>& included, const state::StateReader& state) {
+void Pool::on_block(const std::vector<types::RecoveredTransaction>& included, const state::StateReader& state,
+                    std::uint64_t height) {
     const std::lock_guard lock(mutex_);
+    height_ = height;
     for (const auto& transaction : included) {
         const auto queue = queues_.find(transaction.sender);
         if (queue == queues_.end()) continue;
@@ -203,10 +208,11 @@ std::vector<SenderQueue> Pool::executable() const {
     return result;
 }
 
-bool Pool::has_executable() const {
+bool Pool::has_executable(const Uint256& base_fee) const {
     const std::lock_guard lock(mutex_);
-    return std::any_of(queues_.begin(), queues_.end(), [](const auto& entry) {
-        return entry.second.by_nonce.begin()->first == entry.second.account_nonce;
+    return std::any_of(queues_.begin(), queues_.end(), [&](const auto& entry) {
+        const auto& [nonce, pooled] = *entry.second.by_nonce.begin();
+        return nonce == entry.second.account_nonce && pooled->transaction.tx.max_fee_per_gas >= base_fee;
     });
 }
 

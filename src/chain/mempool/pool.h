@@ -42,13 +42,15 @@ public:
     // `params` outlives the pool.
     explicit Pool(const params::ChainParams& params, const PoolLimits& limits = {});
 
-    // Checks against the state after the newest block, and queues.
-    // Errors: precheck's, and "already known", "replacement transaction underpriced", "nonce too high",
-    // "account limit exceeded", "txpool is full", "insufficient funds for gas * price + value" (all of the sender's
-    // queued transactions together).
-    [[nodiscard]] Expected<PooledPtr> add(types::RecoveredTransaction transaction, const state::StateReader& state);
-    // A block was committed: drops what it holds and what it made invalid.
-    void on_block(const std::vector<types::RecoveredTransaction>& included, const state::StateReader& state);
+    // Checks against `state`, which is the one after block `height`, and queues. When a newer block was announced in
+    // the meantime the error is mempool.stale_state: the caller tries again with the newer state. Errors: precheck's,
+    // and "already known", "replacement transaction underpriced", "nonce too high", "account limit exceeded", "txpool
+    // is full", "insufficient funds for gas * price + value" (all of the sender's queued transactions together).
+    [[nodiscard]] Expected<PooledPtr> add(types::RecoveredTransaction transaction, const state::StateReader& state,
+                                          std::uint64_t height);
+    // Block `height` was committed and `state` came of it: drops what it holds and what it made invalid.
+    void on_block(const std::vector<types::RecoveredTransaction>& included, const state::StateReader& state,
+                  std::uint64_t height);
     // Drops transactions that execution refused. Their senders' later ones stay and wait for the nonce.
     void drop(const std::vector<Hash32>& hashes);
 
@@ -57,7 +59,8 @@ public:
     [[nodiscard]] std::uint64_t next_nonce(const types::Address& sender, std::uint64_t account_nonce) const;
     // Executable transactions by sender.
     [[nodiscard]] std::vector<SenderQueue> executable() const;
-    [[nodiscard]] bool has_executable() const;
+    // Whether one of them can pay this base fee.
+    [[nodiscard]] bool has_executable(const Uint256& base_fee) const;
     // Waiting task_submit transactions, native or as calls to the tasks' reserved address, by arrival: the pending part
     // of the task pool.
     [[nodiscard]] std::vector<PooledPtr> tasks() const;
@@ -98,6 +101,7 @@ private:
     std::set<Price> tails_;  // the last transaction of each queue
     std::size_t bytes_ = 0;
     std::uint64_t next_arrival_ = 0;
+    std::uint64_t height_ = 0;  // newest announced block
 };
 
 }  // namespace quern::chain::mempool

@@ -16,7 +16,7 @@ protected:
     }
     FilledBlock fill(
         Pool& pool, const LaneRule& lane = [](const auto&) { return std::nullopt; }) {
-        state::Overlay overlay(state_);
+        state::Overlay overlay(static_cast<const state::StateReader&>(state_));
         exec::BlockExecution execution(params_, overlay, context_);
         execution.begin();
         auto filled = fill_block(execution, pool.executable(), context_.base_fee,

@@ -56,12 +56,13 @@ protected:
     }
     // The name of the error, or "ok".
     std::string add(Pool& pool, std::uint8_t seed, const types::Transaction& tx) {
-        const auto added = pool.add(signed_by(seed, tx), state_);
+        const auto added = pool.add(signed_by(seed, tx), state_, height_);
         return added ? "ok" : std::string(added.error().name);
     }
     params::ChainParams params_;
     EmptyState empty_;
     state::Overlay state_{empty_};
+    std::uint64_t height_ = 0;
 };
 
 }  // namespace quern::chain::mempool

@@ -107,28 +107,45 @@ TEST_F(PoolTest, bounds_its_bytes) {
 TEST_F(PoolTest, a_block_removes_what_it_holds_and_what_became_stale) {
     Pool pool(params_);
     const auto first = signed_by(1, transfer(0, 1));
-    ASSERT_TRUE(pool.add(first, state_));
+    ASSERT_TRUE(pool.add(first, state_, 0));
     EXPECT_EQ(add(pool, 1, transfer(1, 1)), "ok");
     EXPECT_EQ(add(pool, 1, transfer(2, 1)), "ok");
     // Another transaction with nonce 1 came into the block.
     fund(1, Uint256(100) * params::kGrainsPerQrn, 2);
-    pool.on_block({first}, state_);
+    pool.on_block({first}, state_, 1);
     EXPECT_EQ(pool.status().transactions, 1U);
     EXPECT_EQ(pool.find(first.hash), nullptr);
     EXPECT_EQ(pool.next_nonce(test_address(1), 2), 3U);
-    EXPECT_TRUE(pool.has_executable());
+    EXPECT_TRUE(pool.has_executable(1));
+}
+
+TEST_F(PoolTest, refuses_an_outdated_state_so_that_no_used_nonce_gets_in) {
+    Pool pool(params_);
+    pool.on_block({}, state_, 7);
+    EXPECT_EQ(add(pool, 1, transfer(0, 1)), "mempool.stale_state");
+    height_ = 7;
+    EXPECT_EQ(add(pool, 1, transfer(0, 1)), "ok");
+    height_ = 8;  // a snapshot may be published before the pool hears of its block
+    EXPECT_EQ(add(pool, 1, transfer(1, 1)), "ok");
+}
+
+TEST_F(PoolTest, what_cannot_pay_the_base_fee_does_not_call_for_a_block) {
+    Pool pool(params_);
+    EXPECT_EQ(add(pool, 1, transfer(0, 1, 10)), "ok");
+    EXPECT_TRUE(pool.has_executable(Uint256(10) * kGwei));
+    EXPECT_FALSE(pool.has_executable(Uint256(11) * kGwei));
 }
 
 TEST_F(PoolTest, dropping_one_holds_back_the_later_ones) {
     Pool pool(params_);
     const auto first = signed_by(1, transfer(0, 1));
-    ASSERT_TRUE(pool.add(first, state_));
+    ASSERT_TRUE(pool.add(first, state_, 0));
     EXPECT_EQ(add(pool, 1, transfer(1, 1)), "ok");
     pool.drop({first.hash, Hash32{}});
-    EXPECT_FALSE(pool.has_executable());
+    EXPECT_FALSE(pool.has_executable(1));
     EXPECT_EQ(pool.status().transactions, 1U);
     EXPECT_EQ(pool.next_nonce(test_address(1), 0), 0U);
-    EXPECT_TRUE(pool.add(first, state_));
+    EXPECT_TRUE(pool.add(first, state_, 0));
     EXPECT_EQ(pool.next_nonce(test_address(1), 0), 2U);
 }
 
