@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 preset=${1:?usage: contrib/build.sh PRESET [CMAKE OPTION...]}
 shift
 export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/quern-ccache}
+# Paths below the checkout count as relative, so that another clone finds the same objects.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 log=build/$preset/configure.log
 mkdir -p "build/$preset"
 if ! cmake --preset "$preset" -DQUERN_TEST_FAULTS=ON "$@" >"$log" 2>&1; then
