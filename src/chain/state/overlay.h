@@ -1,6 +1,6 @@
 // Working state during execution: reads fall through to a StateReader (the flat tables of the last committed block, or
-// an earlier unfinalized overlay), writes stay here until they are committed or dropped. One journal covers accounts and
-// native objects, so that a revert undoes both. Used by one thread.
+// an earlier unfinalized overlay), writes stay here until they are committed or dropped. One journal covers accounts
+// and native objects, so that a revert undoes both. Used by one thread.
 #pragma once
 
 #include <map>
@@ -40,6 +40,9 @@ public:
 class Overlay final : public StateReader {
 public:
     explicit Overlay(const StateReader& base) : base_(base) {}
+    // A copy would not be a layer over the original; to lie over another overlay, name it as a StateReader.
+    Overlay(const Overlay&) = delete;
+    Overlay& operator=(const Overlay&) = delete;
 
     [[nodiscard]] std::optional<Account> account(const types::Address& address) const override;
     [[nodiscard]] Bytes code(const Hash32& code_hash) const override;
@@ -66,7 +69,9 @@ public:
 
     // What was written, in key order: for roots and the flat tables.
     [[nodiscard]] const std::map<types::Address, Account>& changed_accounts() const { return accounts_; }
-    [[nodiscard]] const std::map<std::pair<types::Address, Hash32>, Hash32>& changed_storage() const { return storage_; }
+    [[nodiscard]] const std::map<std::pair<types::Address, Hash32>, Hash32>& changed_storage() const {
+        return storage_;
+    }
     [[nodiscard]] const std::map<Hash32, Bytes>& new_code() const { return code_; }
     [[nodiscard]] const std::map<Bytes, std::optional<Bytes>, BytesLess>& changed_native() const { return native_; }
 

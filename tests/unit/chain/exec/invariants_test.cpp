@@ -10,26 +10,26 @@ namespace {
 class Invariants : public ::testing::Test {
 protected:
     Invariants() {
-        give(world.overlay, submitter, Uint256(1'000'000'000'000));
-        give(world.overlay, solver, Uint256(1'000'000'000'000));
+        give(world.state(), submitter, Uint256(1'000'000'000'000));
+        give(world.state(), solver, Uint256(1'000'000'000'000));
         world.begin();
         EXPECT_TRUE(world.finish());
         world.bond_role(solver, Role::solver, 50'000);
         EXPECT_EQ(world.one(submitter, NativeKind::task_submit, tiny_spec(4, 2)).band, Band::ok);
         EXPECT_EQ(world.one(solver, NativeKind::task_bid, types::TaskBidPayload{1, 2}).band, Band::ok);
         world.skip_to(world.task(1).deadline);
-        give(world.overlay, address(0x71c), Uint256(1'000'000'000'000));
+        give(world.state(), address(0x71c), Uint256(1'000'000'000'000));
         EXPECT_EQ(world.tick(1).band, Band::ok);
         EXPECT_EQ(check(), "none");
     }
     std::string check() {
-        const auto status = invariants::check_all(world.overlay, world.params, world.height);
+        const auto status = invariants::check_all(world.state(), world.params, world.height);
         return status ? "none" : status.error().detail.substr(0, status.error().detail.find(':'));
     }
     void change_task(const std::function<void(types::Task&)>& change) {
         auto task = world.task(1);
         change(task);
-        handlers::store_task(world.overlay, task);
+        handlers::store_task(world.state(), task);
     }
 
     World world;
@@ -38,34 +38,34 @@ protected:
 };
 
 TEST_F(Invariants, notice_money_from_nowhere) {
-    auto account = world.overlay.account_or_empty(solver);
+    auto account = world.state().account_or_empty(solver);
     account.balance += Uint256(1);
-    world.overlay.set_account(solver, account);
+    world.state().set_account(solver, account);
     EXPECT_EQ(check(), "invariant.supply");
 }
 
 TEST_F(Invariants, notice_lost_money_in_native_objects) {
     auto bond = world.bond(Role::solver, solver);
     bond.bonded -= Uint256(1);
-    handlers::store_bond(world.overlay, bond);
+    handlers::store_bond(world.state(), bond);
     EXPECT_EQ(check(), "invariant.supply");
 }
 
 TEST_F(Invariants, notice_locks_that_nothing_asks_for) {
     auto bond = world.bond(Role::solver, solver);
     bond.locked += Uint256(1);
-    handlers::store_bond(world.overlay, bond);
+    handlers::store_bond(world.state(), bond);
     EXPECT_EQ(check(), "invariant.lock_sum");
     bond.locked = bond.bonded + Uint256(1);
-    handlers::store_bond(world.overlay, bond);
+    handlers::store_bond(world.state(), bond);
     EXPECT_EQ(check(), "invariant.bond_locks");
 }
 
 TEST_F(Invariants, notice_an_escrow_that_does_not_cover_its_task) {
     change_task([](types::Task& task) { task.escrow -= Uint256(1); });
-    auto account = world.overlay.account_or_empty(solver);
+    auto account = world.state().account_or_empty(solver);
     account.balance += Uint256(1);  // stolen from the escrow: the supply is right
-    world.overlay.set_account(solver, account);
+    world.state().set_account(solver, account);
     EXPECT_EQ(check(), "invariant.escrow");
 }
 
@@ -83,9 +83,9 @@ TEST_F(Invariants, notice_miscounted_disputes) {
 
 TEST_F(Invariants, stop_the_block) {
     world.begin();
-    auto account = world.overlay.account_or_empty(solver);
+    auto account = world.state().account_or_empty(solver);
     account.balance += Uint256(1);
-    world.overlay.set_account(solver, account);
+    world.state().set_account(solver, account);
     const auto status = world.finish();
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().name, "exec.invariant_broken");

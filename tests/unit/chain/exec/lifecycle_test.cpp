@@ -17,7 +17,7 @@ protected:
     Lifecycle() : truth(compute_history(kSteps)), wrong(compute_history(kSteps, 3, 1U << 20)) {
         for (const auto& who : {kSubmitter, kSolver, kSecond, kVerifiers[0], kVerifiers[1], kVerifiers[2],
                                 kWhistleblower, address(0x71c)})
-            give(world.overlay, who, Uint256(1'000'000'000'000'000));
+            give(world.state(), who, Uint256(1'000'000'000'000'000));
         world.begin();
         EXPECT_TRUE(world.finish());
     }
@@ -400,7 +400,7 @@ TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf_and_passes_a
     const auto dispute = challenge(id, kWhistleblower, 0, truth.root,
                                    core::encode(core::HistoryChallenge{core::history_path(truth.roots, 0)}));
     EXPECT_EQ(world.task(id).state, TaskState::disputed);
-    const auto before = balance(world.overlay, kWhistleblower);
+    const auto before = balance(world.state(), kWhistleblower);
     const auto task = world.task(id);
     play_out(dispute, party_of(task, wrong), party_of(task, truth));
     const auto closed = world.dispute(dispute);
@@ -422,7 +422,7 @@ TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf_and_passes_a
     const Uint256 cost = Uint256(3) * Uint256(kSteps) * Uint256(task.work_units);
     for (const auto& payment : after.payments)
         EXPECT_TRUE(payment.reason != "bounty" || payment.amount == cost * Uint256(3) / Uint256(2));
-    EXPECT_LT(balance(world.overlay, kWhistleblower), before);  // gas; the bounty is small here
+    EXPECT_LT(balance(world.state(), kWhistleblower), before);  // gas; the bounty is small here
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3})), "bid.barred");
 }
 

@@ -60,6 +60,8 @@ public:
         for (const auto& agent : agents_)
             for (const auto role : {Role::solver, Role::verifier, Role::whistleblower})
                 EXPECT_TRUE(world_.bond(role, agent.address).locked.is_zero()) << "a lock outlived its task";
+        const auto whole = world_.check_from_genesis();
+        EXPECT_TRUE(whole) << whole.error().to_string();
         statistics_.lifecycles += submitted_;
         statistics_.blocks += world_.height;
     }
@@ -72,7 +74,7 @@ private:
         for (std::uint64_t i = 0; i < 4; ++i) add(Part::solver, 200 + i, rng_.below(2) == 0);
         for (std::uint64_t i = 0; i < 5; ++i) add(Part::verifier, 300 + i, rng_.below(5) < 3);
         for (std::uint64_t i = 0; i < 2; ++i) add(Part::whistleblower, 400 + i, rng_.below(2) == 0);
-        give(world_.overlay, ticker_, rich_);
+        give(world_.state(), ticker_, rich_);
         world_.begin();
         for (const auto& agent : agents_) {
             if (agent.part == Part::submitter) continue;
@@ -85,7 +87,7 @@ private:
     }
     void add(Part part, std::uint64_t number, bool honest) {
         agents_.push_back({address(number), part, honest});
-        give(world_.overlay, agents_.back().address, rich_);
+        give(world_.state(), agents_.back().address, rich_);
     }
 
     template <types::Record T>

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "chain/exec/invariants/invariants.h"
+
 namespace quern::chain::exec::test {
 namespace {
 
@@ -104,6 +106,7 @@ core::DisputeParty party_of(const types::Task& task, const History& history, std
 }
 
 World::World() {
+    block_.emplace(static_cast<const state::StateReader&>(committed_));
     auto& market = params.market;
     market.dispute_cost = 10;
     market.storage_deposit = 77;
@@ -114,16 +117,16 @@ World::World() {
 
 void World::begin() {
     ++height;
-    execution = std::make_unique<BlockExecution>(params, overlay, block_context(height));
+    execution = std::make_unique<BlockExecution>(params, state(), block_context(height));
     execution->begin();
 }
 
 Result World::send(const types::Address& from, NativeKind kind, const Bytes& payload) {
-    return send_transaction(from, native(overlay.account_or_empty(from).nonce, kind, payload));
+    return send_transaction(from, native(state().account_or_empty(from).nonce, kind, payload));
 }
 
 types::Transaction World::call_transaction(const types::Address& from, NativeKind kind, const Bytes& payload) const {
-    auto tx = transfer(overlay.account_or_empty(from).nonce, params::reserved_address(kind), 0);
+    auto tx = transfer(state().account_or_empty(from).nonce, params::reserved_address(kind), 0);
     tx.data = *types::abi::encode_call(kind, payload);
     tx.gas_limit = 6'000'000;
     return tx;
@@ -133,7 +136,27 @@ Result World::send_transaction(const types::Address& sender, const types::Transa
     return execution->apply(from(sender, tx));
 }
 
-Status World::finish() { return execution->finish(); }
+Status World::finish() {
+    auto status = execution->finish();
+    fold();
+    return status;
+}
+
+void World::fold() {
+    for (const auto& [address, account] : block_->changed_accounts()) committed_.set_account(address, account);
+    for (const auto& [key, value] : block_->changed_native()) {
+        if (value)
+            committed_.set_native(key, *value);
+        else
+            committed_.erase_native(key);
+    }
+    block_.emplace(static_cast<const state::StateReader&>(committed_));
+}
+
+Status World::check_from_genesis() {
+    fold();
+    return invariants::check_all(committed_, params, height);
+}
 
 void World::skip(std::uint64_t blocks) {
     for (std::uint64_t i = 0; i < blocks; ++i) {
@@ -164,26 +187,26 @@ std::shared_ptr<const T> World::shared(const state::Overlay& overlay, types::Obj
 }
 
 std::shared_ptr<const types::Task> World::shared_task(std::uint64_t id) const {
-    return shared(overlay, types::ObjectPrefix::task, id, tasks_);
+    return shared(state(), types::ObjectPrefix::task, id, tasks_);
 }
 
 std::shared_ptr<const types::Dispute> World::shared_dispute(std::uint64_t id) const {
-    return shared(overlay, types::ObjectPrefix::dispute, id, disputes_);
+    return shared(state(), types::ObjectPrefix::dispute, id, disputes_);
 }
 
 bool World::exists(std::uint64_t id) const {
-    return overlay.native(types::object_key(types::ObjectPrefix::task, id)).has_value();
+    return state().native(types::object_key(types::ObjectPrefix::task, id)).has_value();
 }
 
 types::RoleBond World::bond(Role role, const types::Address& of) const {
     Bytes id{static_cast<std::uint8_t>(role)};
     append(id, of);
-    const auto stored = overlay.native(types::object_key(types::ObjectPrefix::role_bond, id));
+    const auto stored = state().native(types::object_key(types::ObjectPrefix::role_bond, id));
     return stored ? *types::decode_record<types::RoleBond>(*stored) : types::RoleBond{};
 }
 
 types::Globals World::globals() const {
-    return *types::decode_record<types::Globals>(*overlay.native(types::object_key(types::ObjectPrefix::globals)));
+    return *types::decode_record<types::Globals>(*state().native(types::object_key(types::ObjectPrefix::globals)));
 }
 
 void World::bond_role(const types::Address& of, Role role, const Uint256& amount) {

@@ -1,6 +1,6 @@
-// A small chain for market tests: one overlay, blocks through BlockExecution with all invariants checked from genesis,
-// and a step program of three nodes with one slot (which is the loss), so that real histories, reports and dispute
-// games cost microseconds.
+// A small chain for market tests: blocks through BlockExecution, each an overlay with its invariants checked, and a
+// step program of three nodes with one slot (which is the loss), so that real histories, reports and dispute games cost
+// microseconds.
 #pragma once
 
 #include "compute/core/claims.h"
@@ -94,13 +94,22 @@ struct World {
 
     void bond_role(const types::Address& of, Role role, const Uint256& amount);
 
-    EmptyState empty;
-    state::Overlay overlay{empty};
+    // The running block's changes, over all blocks before it.
+    [[nodiscard]] state::Overlay& state() { return *block_; }
+    [[nodiscard]] const state::Overlay& state() const { return *block_; }
+    // All invariants over everything since the empty state.
+    [[nodiscard]] Status check_from_genesis();
+
     params::ChainParams params;
     std::uint64_t height = 0;
     std::unique_ptr<BlockExecution> execution;
 
 private:
+    void fold();  // the block's changes into the blocks before it
+
+    EmptyState empty_;
+    state::Overlay committed_{empty_};
+    std::optional<state::Overlay> block_;
     template <class T>
     struct Decoded {
         Bytes bytes;
