@@ -222,6 +222,8 @@ Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_
     return bytes;
 }
 
+Expected<std::shared_ptr<const Manifest>> Store::manifest(const Hash32& id) const { return impl_->manifest(id); }
+
 Status Store::verify(const Hash32& id) const {
     QUERN_TRY(const auto total, size(id));
     QUERN_TRY(const auto manifest, impl_->manifest(id));

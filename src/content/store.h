@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "crypto/content_id.h"
+#include "content/manifest.h"
 
 namespace quern::content {
 
@@ -46,6 +46,8 @@ public:
     // Bytes [offset, offset + length) clipped to the end and to kMaxReadBytes.
     // Errors: content.not_found, content.corrupt (the file differs from its id), content.read_failed.
     [[nodiscard]] Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const;
+    // The leaf hashes, for who checks leaves itself. Errors: content.not_found, content.corrupt.
+    [[nodiscard]] Expected<std::shared_ptr<const Manifest>> manifest(const Hash32& id) const;
     // Reads every leaf. Errors as read.
     [[nodiscard]] Status verify(const Hash32& id) const;
     [[nodiscard]] std::vector<Hash32> list() const;

@@ -286,6 +286,7 @@ Status Connection::handle_frame(const Frame& frame) {
             // A made-up stamp may only make the peer look slow.
             if (stamp == 0 || stamp > now) return fail("connection.bad_control", "pong");
             rtt_us_ = std::max<std::uint64_t>(now - stamp, 1);
+            ++rtt_samples_;
             if (least_rtt_us_ == 0 || rtt_us_ < least_rtt_us_) least_rtt_us_ = rtt_us_;
             return {};
         }

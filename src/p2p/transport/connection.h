@@ -31,7 +31,7 @@ using tcp = asio::ip::tcp;
 using error_code = boost::system::error_code;
 
 inline constexpr std::uint64_t kHandshakeLimitMs = 5'000;  // from accept or connect to the last handshake message
-inline constexpr std::uint64_t kPingIntervalMs = 2'000;
+inline constexpr std::uint64_t kPingIntervalMs = 450;
 inline constexpr std::uint64_t kSilenceLimitMs = 15'000;  // nothing received for so long: the peer is gone
 inline constexpr std::uint64_t kStallLimitMs = 20'000;    // one write pending for so long: the peer does not read
 inline constexpr std::uint64_t kGoodbyeLimitMs = 1'000;
@@ -106,6 +106,7 @@ public:
 
     [[nodiscard]] State state() const { return state_; }
     [[nodiscard]] bool is_outbound() const { return expected_.has_value(); }
+    [[nodiscard]] const std::optional<Bytes20>& expected() const { return expected_; }  // whom it dialled
     [[nodiscard]] ConnectionKind kind() const { return kind_; }
     [[nodiscard]] const VerifiedPeer& peer() const { return peer_; }
     [[nodiscard]] const Bytes& peer_certificate() const { return peer_certificate_; }
@@ -114,6 +115,8 @@ public:
     [[nodiscard]] const Hash32& session_id() const { return session_id_; }
     [[nodiscard]] std::uint64_t rtt_us() const { return rtt_us_; }  // newest; 0 before the first pong
     [[nodiscard]] std::uint64_t least_rtt_us() const { return least_rtt_us_; }
+    [[nodiscard]] std::uint64_t rtt_samples() const { return rtt_samples_; }
+    [[nodiscard]] bool was_open() const { return writer_.has_value(); }
     [[nodiscard]] std::uint64_t bytes_in() const { return bytes_in_; }
     [[nodiscard]] std::uint64_t bytes_out() const { return bytes_out_; }
     [[nodiscard]] const SendQueue& queue() const { return queue_; }
@@ -175,6 +178,7 @@ private:
     std::uint64_t ping_sent_ms_ = 0;
     std::uint64_t rtt_us_ = 0;
     std::uint64_t least_rtt_us_ = 0;
+    std::uint64_t rtt_samples_ = 0;
     std::uint64_t bytes_in_ = 0;
     std::uint64_t bytes_out_ = 0;
 };

@@ -9,7 +9,7 @@
 namespace quern::p2p::transport {
 
 inline constexpr std::uint64_t kMinUplinkRate = 64U << 10;  // bytes/s
-inline constexpr std::uint64_t kMaxUplinkRate = std::uint64_t{4} << 30;
+inline constexpr std::uint64_t kMaxUplinkRate = std::uint64_t{2} << 30;
 inline constexpr std::uint64_t kStartUplinkRate = 8U << 20;
 inline constexpr std::uint64_t kUplinkDelayTargetUs = 20'000;   // of queueing that bulk may cause
 inline constexpr std::uint64_t kBaseRttWindowUs = 120'000'000;  // after which a longer least round trip is believed
@@ -19,8 +19,8 @@ public:
     // fixed != 0: no learning.
     explicit UplinkRate(std::uint64_t fixed = 0) : fixed_(fixed) {}
 
-    // `rtt_us`: the newest round trip of a control connection; `sent`: bulk bytes since the last call. About every
-    // 100 ms.
+    // `rtt_us`: the newest round trip of a control connection; `sent`: bulk bytes since the last call. Once for
+    // each new measurement.
     void update(std::uint64_t now_us, std::uint64_t rtt_us, std::uint64_t sent) {
         if (last_us_ == 0 || rtt_us < base_us_ || now_us - base_at_us_ > kBaseRttWindowUs) {
             base_us_ = rtt_us;
@@ -33,8 +33,9 @@ public:
             // Not below 85 % of what went out: the link carries about that.
             const std::uint64_t delivered = sent * 1'000'000 / elapsed;
             rate_ = std::max(rate_ - rate_ / 8, std::min(rate_, delivered - delivered * 15 / 100));
+            slow_start_ = false;
         } else if (sent * 1'000'000 / elapsed > rate_ / 2) {  // the limit is being used
-            rate_ += rate_ / 8;
+            rate_ += slow_start_ ? rate_ : rate_ / 8;
         }
         rate_ = std::clamp(rate_, kMinUplinkRate, kMaxUplinkRate);
     }
@@ -45,6 +46,7 @@ public:
 private:
     std::uint64_t fixed_;
     std::uint64_t rate_ = kStartUplinkRate;
+    bool slow_start_ = true;
     std::uint64_t base_us_ = 0;
     std::uint64_t base_at_us_ = 0;
     std::uint64_t last_us_ = 0;

@@ -1,0 +1,379 @@
+#include "p2p/network.h"
+
+#include <boost/asio/ip/address.hpp>
+#include <chrono>
+
+#include "base/fs.h"
+#include "p2p/network_impl.h"
+
+namespace quern::p2p {
+namespace {
+
+constexpr std::size_t kMaxPeersFile = 8U << 20;
+constexpr std::uint64_t kSaveBookMs = 60'000;
+constexpr std::uint64_t kStopLimitMs = 1'500;
+
+Bytes prologue_of(const NetworkOptions& options) {
+    Bytes prologue = to_bytes(options.genesis_hash);
+    prologue.push_back(static_cast<std::uint8_t>(messages::kProtocolVersion >> 8));
+    prologue.push_back(static_cast<std::uint8_t>(messages::kProtocolVersion));
+    return prologue;
+}
+
+}  // namespace
+
+Expected<StaticPeer> parse_static_peer(std::string_view text) {
+    const auto bad = [&] { return fail("p2p.bad_peer", std::string(text) + " is not address@host:port"); };
+    const std::size_t at = text.find('@');
+    const std::size_t colon = text.rfind(':');
+    if (at == std::string_view::npos || colon == std::string_view::npos || colon < at) return bad();
+    const auto address = fixed_from_hex<20>(text.substr(0, at));
+    std::string_view host = text.substr(at + 1, colon - at - 1);
+    if (host.starts_with('[') && host.ends_with(']'))
+        host = host.substr(1, host.size() - 2);
+    else if (host.find(':') != std::string_view::npos)
+        return bad();
+    std::uint32_t port = 0;
+    const std::string_view digits = text.substr(colon + 1);
+    if (digits.empty() || digits.size() > 5) return bad();
+    for (const char c : digits) {
+        if (c < '0' || c > '9') return bad();
+        port = port * 10 + static_cast<std::uint32_t>(c - '0');
+    }
+    if (!address || !messages::is_host(host) || port == 0 || port > 0xffff) return bad();
+    return StaticPeer{*address, {std::string(host), static_cast<std::uint16_t>(port)}};
+}
+
+Responder::State::~State() { once(Type::refusal, encode(messages::Refusal{messages::RefusalCode::not_found, {}})); }
+
+void Responder::State::once(Type type, Bytes body) {
+    if (!send) return;
+    Send function = std::move(send);
+    send = nullptr;
+    function(type, std::move(body));
+}
+
+Network::Impl::Impl(const NetworkOptions& settings, const crypto::PrivateKey& chain_key, NetworkHandler& node_handler)
+    : options(settings),
+      handler(node_handler),
+      key(chain_key.clone()),
+      identity{transport::KeyPair::generate(rng),
+               {},
+               crypto::address20(chain_key),
+               settings.chain_id,
+               prologue_of(settings)},
+      memory(settings.partial_memory),
+      uplink(settings.bulk_bytes_per_second),
+      bulk_pace(uplink.bytes_per_second(), uplink.burst()),
+      cookies(rng),
+      shared{*this, identity, clock, rng, certificates, memory, bulk_pace, bulk_sent},
+      book(settings.chain_id, rng),
+      manager(identity.address, {settings.max_inbound, settings.max_outbound}, book, rng) {
+    sign_identity();
+    for (const auto& peer : options.static_peers) manager.add_static(peer.address, peer.endpoint);
+    if (!options.peers_file.empty())
+        if (const auto bytes = fs::read_file(options.peers_file, kMaxPeersFile))
+            book.load(*bytes, clock.now_ms() / 1000);
+}
+
+Network::Impl::~Impl() {
+    if (thread.joinable()) {
+        post([this] { stop(); });
+        thread.join();
+    }
+    disk.stop();
+    disk.join();
+}
+
+std::uint64_t Network::Impl::now_us() const {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+            .count());
+}
+
+// The certificate of this run's X25519 key, and the record that peers pass on.
+void Network::Impl::sign_identity() {
+    const std::uint64_t now = clock.now_ms() / 1000;
+    certificate_expiry = now + options.certificate_seconds;
+    transport::NetCert certificate{
+        options.chain_id, identity.static_key.public_key(), options.roles, certificate_expiry, {}};
+    transport::sign(certificate, key);
+    identity.net_cert = transport::encode(certificate);
+    if (options.advertised.empty()) return;
+    messages::PeerRecord record{options.chain_id, identity.address, now, certificate_expiry, options.roles, {}, {}};
+    for (const auto& endpoint : options.advertised)
+        if (record.endpoints.size() < messages::kMaxEndpoints) record.endpoints.push_back(endpoint);
+    messages::sign(record, key);
+    own_record = messages::encode(record);
+}
+
+quern::Status Network::Impl::listen() {
+    transport::error_code code;
+    const auto host = asio::ip::make_address(options.listen_host, code);
+    if (code) return fail("p2p.cannot_listen", options.listen_host + ": " + code.message());
+    const tcp::endpoint endpoint(host, options.port);
+    acceptor.open(endpoint.protocol(), code);
+    if (!code) acceptor.set_option(tcp::acceptor::reuse_address(true), code);
+    if (!code) acceptor.bind(endpoint, code);
+    if (!code) acceptor.listen(1024, code);
+    if (code)
+        return fail("p2p.cannot_listen",
+                    options.listen_host + ":" + std::to_string(options.port) + ": " + code.message());
+    bound_port = acceptor.local_endpoint(code).port();
+    return {};
+}
+
+void Network::Impl::run() {
+    refresh_snapshot();
+    thread = std::thread([this] {
+        if (options.listen) accept();
+        tick();
+        io.run();
+    });
+}
+
+void Network::Impl::stop() {
+    if (stopping) return;
+    stopping = true;
+    transport::error_code ignored;
+    acceptor.close(ignored);
+    ticker.cancel();
+    accept_pause.cancel();
+    resolver.cancel();
+    save_book();
+    end_sync(fail("network.stopped"));
+    std::vector<Hash32> ids;
+    for (const auto& [id, fetch] : fetches) ids.push_back(id);
+    for (const auto& id : ids) end_fetch(id, fail("network.stopped"));
+    const auto all = connections;
+    for (const auto& connection : all) connection->close({"network.stopped", {}});
+    if (connections.empty()) return io.stop();
+    stop_timer.expires_after(std::chrono::milliseconds(kStopLimitMs));
+    stop_timer.async_wait([this](transport::error_code) {
+        const auto rest = connections;
+        for (const auto& connection : rest) connection->abort({"network.stopped", {}});
+        io.stop();
+    });
+}
+
+void Network::Impl::tick() {
+    if (stopping) return;
+    const std::uint64_t now = now_ms();
+    for (const auto& target : manager.due_dials(now)) dial(target.address, target.endpoint, ConnectionKind::control);
+    std::vector<Bytes20> silent;
+    for (auto& [address, peer] : peers) {
+        if (!peer.has_hello) {
+            if (now - peer.since_ms > kHelloLimitMs) silent.push_back(address);
+            continue;
+        }
+        if (peer.control->least_rtt_us() != 0) manager.measured(address, peer.control->least_rtt_us());
+        if (!peer.bulk && peer.dialled && !peer.dialing_bulk && now >= peer.next_bulk_dial_ms) dial_bulk(peer);
+        for (auto ids = relay.take_announcements(address); !ids.empty(); ids = relay.take_announcements(address))
+            (void)send(peer, Type::tx_announce, encode(messages::ShortIds{std::move(ids)}));
+    }
+    for (const auto& address : silent) peers.at(address).control->close({"peer.no_hello", {}});
+    if (status_changed && now >= next_status_ms) {
+        status_changed = false;
+        next_status_ms = now + kStatusMs;
+        const auto body = std::make_shared<const Bytes>(encode(own_status));
+        for (auto& [address, peer] : peers)
+            if (peer.has_hello) (void)send(peer, Type::status, peer.next_stream++, body);
+    }
+    expire_requests();
+    std::vector<Bytes20> late;
+    for (auto& ask : relay.expired(now, late)) ask_transactions(ask.peer, std::move(ask.ids));
+    tick_sync();
+    tick_fetches();
+    update_uplink();
+    if (now >= next_exchange_ms) {
+        next_exchange_ms = now + kPeerExchangeMs;
+        if (clock.now_ms() / 1000 + options.certificate_seconds / 2 > certificate_expiry) sign_identity();
+        if (!peers.empty()) {
+            auto at = peers.begin();
+            std::advance(at, static_cast<std::ptrdiff_t>(rng.below(peers.size())));
+            if (at->second.has_hello) ask_peers(at->first);
+        }
+    }
+    if (now >= next_save_ms) {
+        if (next_save_ms != 0) save_book();
+        next_save_ms = now + kSaveBookMs;
+    }
+    if (now >= next_snapshot_ms) refresh_snapshot();
+    ticker.expires_after(std::chrono::milliseconds(kTickMs));
+    ticker.async_wait([this](transport::error_code code) {
+        if (!code) tick();
+    });
+}
+
+void Network::Impl::update_uplink() {
+    // The median of what the peers' round trips have grown by: one slow peer does not slow the node.
+    std::vector<std::uint64_t> growth;
+    bool is_new = false;
+    for (auto& [address, peer] : peers) {
+        if (peer.control->rtt_samples() == 0) continue;
+        is_new = is_new || peer.control->rtt_samples() != peer.rtt_samples;
+        peer.rtt_samples = peer.control->rtt_samples();
+        growth.push_back(peer.control->rtt_us() - peer.control->least_rtt_us());
+    }
+    if (!is_new) return;
+    std::nth_element(growth.begin(), growth.begin() + static_cast<std::ptrdiff_t>(growth.size() / 2), growth.end());
+    uplink.update(now_us(), 1 + growth[growth.size() / 2], bulk_sent - bulk_sent_seen);
+    bulk_sent_seen = bulk_sent;
+    bulk_pace.set_rate(uplink.bytes_per_second(), uplink.burst(), now_us());
+}
+
+void Network::Impl::save_book() {
+    if (options.peers_file.empty()) return;
+    if (const auto status = fs::write_file_atomic(options.peers_file, book.save()); !status)
+        log::warning(kLog, "cannot save known peers error={}", status.error().to_string());
+}
+
+void Network::Impl::refresh_snapshot() {
+    next_snapshot_ms = now_ms() + kStatusMs;
+    NetworkStatus next;
+    next.address = identity.address;
+    next.port = bound_port;
+    next.listening = options.listen;
+    for (const auto& [address, peer] : peers)
+        if (peer.has_hello) next.peers.push_back(info_of(peer));
+    next.pending_handshakes = pending.size();
+    next.handshakes_done = handshakes_done;
+    next.handshakes_failed = handshakes_failed;
+    next.sockets_refused = sockets_refused;
+    next.cookies_sent = cookies_sent;
+    next.known_addresses = book.size();
+    next.partial_bytes = memory.used();
+    next.bulk_rate = uplink.bytes_per_second();
+    next.fetches = fetches.size();
+    live_peers = next.peers.size();
+    const std::lock_guard lock(snapshot_mutex);
+    snapshot = std::move(next);
+}
+
+// --- The public functions -------------------------------------------------------------------------------------------
+
+Network::Network(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Network::~Network() = default;
+
+Expected<std::unique_ptr<Network>> Network::start(const NetworkOptions& options, const crypto::PrivateKey& chain_key,
+                                                  NetworkHandler& handler) {
+    for (const auto& endpoint : options.advertised)
+        if (!messages::is_host(endpoint.host) || endpoint.port == 0)
+            return fail("p2p.bad_options", "cannot advertise " + endpoint.host);
+    if (options.agent.size() > messages::kMaxAgent) return fail("p2p.bad_options", "the agent's name is too long");
+    if (!options.downloads.empty()) QUERN_CHECK(fs::create_directories(options.downloads));
+    auto impl = std::make_unique<Impl>(options, chain_key, handler);
+    if (options.listen) QUERN_CHECK(impl->listen());
+    impl->run();
+    return std::unique_ptr<Network>(new Network(std::move(impl)));
+}
+
+std::uint16_t Network::port() const { return impl_->bound_port; }
+const Bytes20& Network::address() const { return impl_->identity.address; }
+std::size_t Network::peer_count() const { return impl_->live_peers; }
+NetworkStatus Network::status() const {
+    const std::lock_guard lock(impl_->snapshot_mutex);
+    return impl_->snapshot;
+}
+
+void Network::add_static_peer(const StaticPeer& peer) {
+    impl_->post([impl = impl_.get(), peer] { impl->manager.add_static(peer.address, peer.endpoint); });
+}
+void Network::set_committee(const std::set<Bytes20>& members) {
+    impl_->post([impl = impl_.get(), members] {
+        impl->committee = members;
+        impl->manager.set_committee(members);
+    });
+}
+void Network::set_status(const messages::Status& status) {
+    impl_->post([impl = impl_.get(), status] {
+        impl->status_changed = impl->status_changed || !(impl->own_status == status);
+        impl->own_status = status;
+    });
+}
+void Network::report(const Bytes20& peer, Offence offence) {
+    impl_->post([impl = impl_.get(), peer, offence] { impl->penalize(peer, offence, "reported"); });
+}
+
+void Network::send_consensus(Bytes envelope) {
+    auto body = std::make_shared<const Bytes>(std::move(envelope));
+    impl_->post([impl = impl_.get(), body = std::move(body)] { impl->send_consensus(body, std::nullopt); });
+}
+void Network::send_consensus_to(const Bytes20& peer, Bytes envelope) {
+    auto body = std::make_shared<const Bytes>(std::move(envelope));
+    impl_->post([impl = impl_.get(), peer, body = std::move(body)] { impl->send_consensus(body, peer); });
+}
+void Network::announce_transaction(const Hash32& hash, Bytes encoded) {
+    impl_->post([impl = impl_.get(), hash, encoded = std::move(encoded)] { impl->relay.have(hash, encoded); });
+}
+void Network::announce_block(const chain::types::Block& block, Bytes certificate, const Bytes20& except) {
+    impl_->post([impl = impl_.get(), block, certificate = std::move(certificate), except] {
+        const auto body = std::make_shared<const Bytes>(encode(gossip::make_compact(
+            block, certificate, [impl](const messages::ShortId& id) { return impl->relay.find(id) != nullptr; })));
+        for (auto& [address, peer] : impl->peers)
+            if (peer.has_hello && address != except)
+                (void)impl->send(peer, Type::compact_block, peer.next_stream++, body);
+    });
+}
+
+namespace {
+// An answer's bytes through its decoder.
+template <class T, class Decode>
+std::function<void(Expected<Bytes>)> decoded(Answer<T> answer, Decode decode) {
+    return [answer = std::move(answer), decode](Expected<Bytes> body) {
+        if (!body) return answer(fail(std::move(body).error()));
+        answer(decode(BytesView(*body)));
+    };
+}
+}  // namespace
+
+void Network::request_block(const Bytes20& peer, const messages::GetBlock& request, std::uint64_t timeout_ms,
+                            Answer<messages::BlockAnswer> answer) {
+    impl_->post([impl = impl_.get(), peer, body = encode(request), timeout_ms, answer = std::move(answer)]() mutable {
+        impl->request(peer, Type::get_block, std::move(body), timeout_ms,
+                      decoded(std::move(answer), messages::decode_block_answer));
+    });
+}
+void Network::request_certificate(const Bytes20& peer, const messages::GetCertificate& request,
+                                  std::uint64_t timeout_ms, Answer<messages::CertificateAnswer> answer) {
+    impl_->post([impl = impl_.get(), peer, body = encode(request), timeout_ms, answer = std::move(answer)]() mutable {
+        impl->request(peer, Type::get_certificate, std::move(body), timeout_ms,
+                      decoded(std::move(answer), messages::decode_certificate_answer));
+    });
+}
+void Network::request_range(const Bytes20& peer, const messages::GetRange& request, std::uint64_t timeout_ms,
+                            Answer<messages::Range> answer) {
+    impl_->post([impl = impl_.get(), peer, body = encode(request), timeout_ms, answer = std::move(answer)]() mutable {
+        impl->request(peer, Type::get_range, std::move(body), timeout_ms,
+                      decoded(std::move(answer), messages::decode_range));
+    });
+}
+
+void Network::sync_range(std::uint64_t first, std::uint64_t last,
+                         std::function<void(std::uint64_t, messages::BlockAnswer, const Bytes20&)> deliver,
+                         std::function<void(quern::Status)> done) {
+    impl_->post([impl = impl_.get(), first, last, deliver = std::move(deliver), done = std::move(done)]() mutable {
+        impl->end_sync(fail("network.replaced"));
+        impl->sync.emplace(
+            Impl::Sync{sync::RangePlanner(first, last), std::move(deliver), std::move(done), ++impl->sync_number});
+        impl->tick_sync();
+    });
+}
+
+void Network::fetch_content(const Hash32& id, std::function<void(quern::Status)> done) {
+    impl_->post([impl = impl_.get(), id, done = std::move(done)]() mutable {
+        if (impl->options.contents == nullptr || impl->options.downloads.empty() || impl->stopping)
+            return done(fail(impl->stopping ? "network.stopped" : "network.no_store"));
+        if (impl->options.contents->size(id)) return done({});
+        const auto known = impl->fetches.find(id);
+        if (known != impl->fetches.end()) return known->second.done.push_back(std::move(done));
+        if (impl->fetches.size() >= kMaxFetches) return done(fail("network.too_many_fetches"));
+        impl->fetches.emplace(id, id).first->second.done.push_back(std::move(done));
+        impl->resume(id);
+    });
+}
+void Network::cancel_fetch(const Hash32& id) {
+    impl_->post([impl = impl_.get(), id] { impl->end_fetch(id, fail("network.cancelled")); });
+}
+
+}  // namespace quern::p2p

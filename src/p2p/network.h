@@ -1,0 +1,205 @@
+// The node's door to other nodes: starts the network thread, keeps connections to peers, carries consensus messages,
+// transactions, blocks and contents. Used by the node alone.
+//
+// Threads. All state belongs to one network thread; files of contents are read and written by one disk thread. Every
+// public function may be called from any thread and returns at once. The handler's functions and all callbacks run on
+// the network thread: they must return quickly (hand work to your own queues) and may call back into Network. A
+// Responder may be kept and answered later from any thread. Stopping (the destructor) joins both threads; afterwards no
+// callback runs. Callbacks of requests that are still open get the error network.stopped.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "content/store.h"
+#include "crypto/signature.h"
+#include "p2p/messages/messages.h"
+#include "p2p/messages/peer_record.h"
+#include "p2p/offence.h"
+
+namespace quern::p2p {
+
+struct StaticPeer {
+    Bytes20 address;
+    messages::Endpoint endpoint;
+    bool operator==(const StaticPeer&) const = default;
+};
+// "0x<40 hex>@host:port", IPv6 hosts in brackets. Error p2p.bad_peer.
+[[nodiscard]] Expected<StaticPeer> parse_static_peer(std::string_view text);
+
+struct NetworkOptions {
+    std::uint64_t chain_id = 0;
+    Hash32 genesis_hash;
+    std::string agent = "quern";
+    std::uint32_t roles = 2;  // transport/net_cert.h
+    bool listen = true;
+    std::string listen_host = "0.0.0.0";
+    std::uint16_t port = 0;                      // 0: any free one, see Network::port()
+    std::vector<messages::Endpoint> advertised;  // where others reach this node; with none it is not passed on
+    std::vector<StaticPeer> static_peers;
+    std::size_t max_inbound = 64;
+    std::size_t max_outbound = 8;
+    std::uint64_t bulk_bytes_per_second = 0;  // 0: learned
+    std::size_t partial_memory = 256U << 20;  // of messages that are not whole yet, all peers together
+    std::uint64_t certificate_seconds = 30 * 86'400;
+    std::string peers_file;              // where known peers survive a restart; empty: nowhere
+    content::Store* contents = nullptr;  // served and filled; must outlive the network
+    std::string downloads;               // directory of unfinished contents; empty: no fetching
+};
+
+struct PeerInfo {
+    Bytes20 address;
+    std::string host;
+    std::uint16_t port = 0;
+    bool outbound = false;
+    bool fixed = false;  // static or of the committee
+    bool has_bulk = false;
+    std::uint32_t roles = 0;
+    std::string agent;
+    messages::Status status;
+    std::uint64_t connected_ms = 0;
+    std::uint64_t rtt_us = 0;
+    std::uint64_t bytes_in = 0;
+    std::uint64_t bytes_out = 0;
+    std::uint64_t queued_bytes = 0;
+    std::uint64_t messages_in = 0;
+    int score = 0;
+};
+
+struct NetworkStatus {
+    Bytes20 address;
+    std::uint16_t port = 0;
+    bool listening = false;
+    std::vector<PeerInfo> peers;
+    std::size_t pending_handshakes = 0;
+    std::uint64_t handshakes_done = 0;
+    std::uint64_t handshakes_failed = 0;
+    std::uint64_t sockets_refused = 0;  // at the limits below, before any work was done for them
+    std::uint64_t cookies_sent = 0;
+    std::size_t known_addresses = 0;
+    std::size_t partial_bytes = 0;
+    std::uint64_t bulk_rate = 0;  // bytes/s
+    std::uint64_t fetches = 0;    // contents on their way
+};
+
+// Limits of strangers, by name.
+inline constexpr std::size_t kMaxPendingHandshakes = 256;   // the oldest goes when one more comes
+inline constexpr std::size_t kMaxPendingPerGroup = 32;      // "local" excepted
+inline constexpr std::uint64_t kHandshakesPerSecond = 500;  // above: cookies
+inline constexpr std::uint64_t kSocketsPerSecond = 5'000;
+inline constexpr std::size_t kMaxRequestsPerPeer = 256;  // open at once, asked by this node
+inline constexpr std::size_t kMaxServedPerPeer = 64;     // open at once, asked by the peer
+inline constexpr std::size_t kMaxFetches = 8;
+
+// Answers one request of a peer, at most once; dropped unanswered it refuses with not_found.
+class Responder {
+public:
+    using Send = std::function<void(messages::Type, Bytes)>;
+    explicit Responder(Send send) : send_(std::make_shared<State>(std::move(send))) {}
+    void answer(const messages::BlockAnswer& value) { send_->once(messages::Type::block, encode(value)); }
+    void answer(const messages::Range& value) { send_->once(messages::Type::range, encode(value)); }
+    void answer(const messages::CertificateAnswer& value) { send_->once(messages::Type::certificate, encode(value)); }
+    void answer(const messages::BlockTransactions& value) {
+        send_->once(messages::Type::block_transactions, encode(value));
+    }
+    void answer_leaves(messages::Type type, const messages::Leaves& value) { send_->once(type, encode(value)); }
+    void refuse(messages::RefusalCode code, std::string detail = {}) {
+        send_->once(messages::Type::refusal, encode(messages::Refusal{code, std::move(detail)}));
+    }
+
+private:
+    struct State {
+        explicit State(Send function) : send(std::move(function)) {}
+        ~State();
+        void once(messages::Type type, Bytes body);
+        Send send;
+    };
+    std::shared_ptr<State> send_;
+};
+
+class NetworkHandler {
+public:
+    virtual ~NetworkHandler() = default;
+    virtual void peer_connected(const PeerInfo& /*peer*/) {}
+    virtual void peer_disconnected(const Bytes20& /*peer*/, const Error& /*reason*/) {}
+    virtual void peer_status(const Bytes20& /*peer*/, const messages::Status& /*status*/) {}
+    // An envelope of the consensus core, not verified.
+    virtual void consensus(const Bytes20& from, Bytes envelope) = 0;
+    // Whether a transaction is worth fetching: not in the pool, not in a recent block, not just refused.
+    virtual bool wants_transaction(const messages::ShortId& id) = 0;
+    // Fetched ones. When one enters the pool, call announce_transaction.
+    virtual void transactions(const Bytes20& from, std::vector<Bytes> encoded) = 0;
+    // From the pool, for peers and for compact blocks.
+    virtual std::optional<Bytes> find_transaction(const messages::ShortId& id) = 0;
+    // A block was announced; whether to put it together.
+    virtual bool wants_block(const Hash32& hash, std::uint64_t number) = 0;
+    // A whole block, not verified; the certificate may be empty.
+    virtual void block(const Bytes20& from, messages::BlockAnswer block) = 0;
+    virtual void get_block(const Bytes20& from, const messages::GetBlock& request, Responder responder) = 0;
+    virtual void get_block_transactions(const Bytes20& from, const messages::GetBlockTransactions& request,
+                                        Responder responder) = 0;
+    virtual void get_certificate(const Bytes20& from, const messages::GetCertificate& request, Responder responder) = 0;
+    virtual void get_range(const Bytes20& from, const messages::GetRange& request, Responder responder) = 0;
+};
+
+// Errors of answers: network.timeout, network.disconnected, network.refused (detail: the peer's code and words),
+// network.not_connected, network.too_many_requests, network.stopped, and decoding errors.
+template <class T>
+using Answer = std::function<void(Expected<T>)>;
+
+class Network {
+public:
+    // Errors: p2p.cannot_listen, p2p.bad_options.
+    [[nodiscard]] static Expected<std::unique_ptr<Network>> start(const NetworkOptions& options,
+                                                                  const crypto::PrivateKey& chain_key,
+                                                                  NetworkHandler& handler);
+    ~Network();
+    Network(const Network&) = delete;
+    Network& operator=(const Network&) = delete;
+
+    [[nodiscard]] std::uint16_t port() const;  // 0 when not listening
+    [[nodiscard]] const Bytes20& address() const;
+    [[nodiscard]] NetworkStatus status() const;
+    [[nodiscard]] std::size_t peer_count() const;
+
+    void add_static_peer(const StaticPeer& peer);
+    // The present committee: dialled, never evicted, addressed by send_consensus.
+    void set_committee(const std::set<Bytes20>& members);
+    // What hello and status messages say.
+    void set_status(const messages::Status& status);
+    // The node judged something that this peer sent.
+    void report(const Bytes20& peer, Offence offence);
+
+    // To all members of the committee that are connected, or to all peers when no committee is set.
+    void send_consensus(Bytes envelope);
+    void send_consensus_to(const Bytes20& peer, Bytes envelope);
+    void announce_transaction(const Hash32& hash, Bytes encoded);
+    // Sends compact blocks to all peers but `except`.
+    void announce_block(const chain::types::Block& block, Bytes certificate, const Bytes20& except = {});
+
+    void request_block(const Bytes20& peer, const messages::GetBlock& request, std::uint64_t timeout_ms,
+                       Answer<messages::BlockAnswer> answer);
+    void request_certificate(const Bytes20& peer, const messages::GetCertificate& request, std::uint64_t timeout_ms,
+                             Answer<messages::CertificateAnswer> answer);
+    void request_range(const Bytes20& peer, const messages::GetRange& request, std::uint64_t timeout_ms,
+                       Answer<messages::Range> answer);
+
+    // Fetches blocks first .. last from all peers that have them and hands them out in order. One sync at a time: a new
+    // one replaces the old. `done`: success after the last block, network.sync_stuck, network.replaced.
+    void sync_range(std::uint64_t first, std::uint64_t last,
+                    std::function<void(std::uint64_t number, messages::BlockAnswer block, const Bytes20& from)> deliver,
+                    std::function<void(quern::Status)> done);
+
+    // Fetches a content into the store. `done`: success (also when it is there already), network.too_many_fetches,
+    // network.no_store, content.*. It goes on looking for sources until it is done or cancelled.
+    void fetch_content(const Hash32& id, std::function<void(quern::Status)> done);
+    void cancel_fetch(const Hash32& id);  // done gets network.cancelled
+
+private:
+    struct Impl;
+    explicit Network(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quern::p2p

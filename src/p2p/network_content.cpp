@@ -1,0 +1,294 @@
+// Range sync and contents: drives the pure plans with requests and files.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+
+#include "base/fs.h"
+#include "p2p/network_impl.h"
+
+namespace quern::p2p {
+namespace {
+
+using content_exchange::FetchPlan;
+using messages::RefusalCode;
+
+constexpr std::size_t kMaxWrites = 32;  // chunks of one content on their way to disk
+
+Status write_at(const std::string& path, std::uint64_t offset, BytesView bytes) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (file < 0) return fail("content.write_failed", path);
+    while (!bytes.empty()) {
+        const ssize_t written = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (written <= 0) {
+            ::close(file);
+            return fail("content.write_failed", path);
+        }
+        offset += static_cast<std::uint64_t>(written);
+        bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    ::close(file);
+    return {};
+}
+
+Expected<Bytes> read_at(const std::string& path, std::uint64_t offset, std::size_t size) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return fail("content.not_found", path);
+    Bytes bytes(size);
+    std::size_t done = 0;
+    while (done < size) {
+        const ssize_t got = ::pread(file, bytes.data() + done, size - done, static_cast<off_t>(offset + done));
+        if (got <= 0) break;
+        done += static_cast<std::size_t>(got);
+    }
+    ::close(file);
+    if (done != size) return fail("content.not_found", path);
+    return bytes;
+}
+
+}  // namespace
+
+// --- Range sync
+// -------------------------------------------------------------------------------------------------------
+
+void Network::Impl::end_sync(quern::Status status) {
+    if (!sync) return;
+    const auto done = std::move(sync->done);
+    sync.reset();
+    done(std::move(status));
+}
+
+void Network::Impl::tick_sync() {
+    if (!sync) return;
+    for (const auto& [address, peer] : peers)
+        if (peer.has_hello)
+            sync->planner.add_peer(address, peer.hello.status.earliest_block, peer.hello.status.finalized_number);
+    (void)sync->planner.expired(now_ms());  // the requests' own time-outs cost the peers' score
+    const std::uint64_t number = sync->number;
+    for (auto& ask : sync->planner.next_asks(now_ms())) {
+        request(ask.peer, Type::get_range, encode(ask.request), sync::kSliceMs,
+                [this, number, peer = ask.peer, first = ask.request.first](Expected<Bytes> body) {
+                    if (!sync || sync->number != number) return;
+                    if (!body) return sync->planner.failed(peer, first);
+                    auto range = messages::decode_range(*body);
+                    if (!range) {
+                        penalize(peer, Offence::malformed, range.error().to_string());
+                        return sync->planner.failed(peer, first);
+                    }
+                    if (auto status = sync->planner.received(peer, first, std::move(range->blocks)); !status)
+                        return penalize(peer, Offence::useless, status.error().to_string());
+                    post([this] { tick_sync(); });
+                });
+        if (!sync || sync->number != number) return;
+    }
+    for (auto& block : sync->planner.take_ready()) sync->deliver(block.number, std::move(block.answer), block.from);
+    if (sync->planner.is_done()) return end_sync({});
+    if (sync->planner.is_stuck())
+        end_sync(fail("network.sync_stuck", "at block " + std::to_string(sync->planner.next())));
+}
+
+// --- Contents: fetching
+// -----------------------------------------------------------------------------------------------
+
+void Network::Impl::resume(const Hash32& id) {
+    // What an earlier run left is read and checked by the disk thread; the plan takes what is good.
+    asio::post(disk, [this, id, part = part_path(id), max = content::manifest_bytes(messages::kMaxContentBytes)] {
+        auto manifest = std::make_shared<content::Manifest>();
+        auto good = std::make_shared<std::vector<std::uint64_t>>();
+        bool found = false;
+        if (const auto bytes = fs::read_file(part + ".manifest", max))
+            if (auto decoded = content::decode_manifest(*bytes, id)) {
+                found = true;
+                *manifest = std::move(*decoded);
+                FetchPlan check(id);
+                if (check.set_manifest(*manifest))
+                    for (std::uint64_t chunk = 0; chunk < check.chunks(); ++chunk)
+                        if (const auto data = read_at(part, chunk * messages::kChunkBytes, check.chunk_bytes(chunk));
+                            data && check.verify_chunk(chunk, *data))
+                            good->push_back(chunk);
+            }
+        post([this, id, manifest, good, found] {
+            const auto at = fetches.find(id);
+            if (at == fetches.end()) return;
+            at->second.resuming = false;
+            if (found && at->second.plan.set_manifest(std::move(*manifest))) {
+                at->second.manifest_saved = true;
+                for (const auto chunk : *good) at->second.plan.mark_present(chunk);
+            }
+            tick_fetches();
+        });
+    });
+}
+
+void Network::Impl::tick_fetches() {
+    std::vector<Hash32> ids;
+    for (const auto& [id, fetch] : fetches) ids.push_back(id);
+    for (const auto& id : ids) {
+        const auto at = fetches.find(id);
+        if (at == fetches.end()) continue;
+        Fetch& fetch = at->second;
+        if (fetch.resuming || fetch.storing) continue;
+        (void)fetch.plan.expired(now_ms());
+        if (fetch.plan.manifest() != nullptr && !fetch.manifest_saved) save_manifest(id, fetch);
+        if (fetch.plan.is_done()) {
+            if (fetch.writes == 0) store_content(id);
+            continue;
+        }
+        if (now_ms() >= fetch.next_find_ms) find_sources(id, fetch);
+        if (fetch.writes >= kMaxWrites) continue;  // the disk is slower than the network
+        for (const auto& ask : fetch.plan.next_asks(now_ms())) ask_leaves(ask);
+    }
+}
+
+void Network::Impl::find_sources(const Hash32& id, Fetch& fetch) {
+    fetch.next_find_ms = now_ms() + kFindContentMs;
+    std::vector<Bytes20> targets;
+    for (const auto& [address, peer] : peers)
+        if (peer.has_hello) targets.push_back(address);
+    for (const auto& address : targets)
+        request(address, Type::find_content, encode(messages::FindContent{{id}}), kRequestMs,
+                [this, address, id](Expected<Bytes> body) {
+                    if (!body) return;
+                    const auto info = messages::decode_content_info(*body);
+                    if (!info) return penalize(address, Offence::malformed, info.error().to_string());
+                    const auto now = fetches.find(id);
+                    if (now == fetches.end() || peers.count(address) == 0) return;
+                    for (const auto& holding : info->holdings)
+                        if (holding.id == id) (void)now->second.plan.add_source(address, holding);
+                    tick_fetches();
+                });
+}
+
+void Network::Impl::ask_leaves(const FetchPlan::Ask& ask) {
+    const Hash32 id = ask.request.id;
+    request(ask.peer, ask.hashes ? Type::get_leaf_hashes : Type::get_leaves, encode(ask.request),
+            ask.hashes ? content_exchange::kHashesMs : content_exchange::kChunkMs,
+            [this, id, peer = ask.peer, hashes = ask.hashes](Expected<Bytes> body) {
+                const auto at = fetches.find(id);
+                if (at == fetches.end()) return;
+                FetchPlan& plan = at->second.plan;
+                if (!body) return plan.failed(peer);
+                auto leaves = messages::decode_leaves(*body);
+                if (!leaves) {
+                    penalize(peer, Offence::malformed, leaves.error().to_string());
+                    return plan.failed(peer);
+                }
+                if (hashes) {
+                    if (const auto status = plan.received_hashes(peer, *leaves); !status)
+                        penalize(peer, Offence::bad_leaf, status.error().to_string());
+                } else {
+                    const auto chunk = plan.received_leaves(peer, *leaves);
+                    if (!chunk && chunk.error().name != "content.unasked")
+                        penalize(peer, Offence::bad_leaf, chunk.error().to_string());
+                    if (chunk && chunk->is_new) write_chunk(id, chunk->offset, std::move(leaves->bytes));
+                }
+                tick_fetches();
+            });
+}
+
+void Network::Impl::save_manifest(const Hash32& id, Fetch& fetch) {
+    fetch.manifest_saved = true;
+    asio::post(disk, [path = part_path(id) + ".manifest", bytes = content::encode(*fetch.plan.manifest())] {
+        (void)fs::write_file_atomic(path, bytes);  // without it a restart begins anew
+    });
+}
+
+void Network::Impl::write_chunk(const Hash32& id, std::uint64_t offset, Bytes bytes) {
+    ++fetches.at(id).writes;
+    asio::post(disk, [this, id, offset, path = part_path(id), bytes = std::move(bytes)] {
+        auto status = write_at(path, offset, bytes);
+        post([this, id, status = std::move(status)]() mutable {
+            const auto at = fetches.find(id);
+            if (at == fetches.end()) return;
+            --at->second.writes;
+            if (!status) return end_fetch(id, std::move(status));
+            tick_fetches();
+        });
+    });
+}
+
+void Network::Impl::store_content(const Hash32& id) {
+    Fetch& fetch = fetches.at(id);
+    fetch.storing = true;
+    asio::post(disk, [this, id, part = part_path(id), size = fetch.plan.manifest()->size] {
+        const auto store = [&]() -> quern::Status {
+            QUERN_TRY(const auto upload, options.contents->begin_upload(id, size));
+            for (std::uint64_t at = 0; at < size; at += messages::kChunkBytes) {
+                QUERN_TRY(const Bytes bytes,
+                          read_at(part, at, std::min<std::uint64_t>(messages::kChunkBytes, size - at)));
+                QUERN_CHECK(upload->append(bytes));
+            }
+            return upload->finish();
+        };
+        auto status = store();
+        (void)fs::remove_file(part);
+        (void)fs::remove_file(part + ".manifest");
+        post([this, id, status = std::move(status)]() mutable { end_fetch(id, std::move(status)); });
+    });
+}
+
+void Network::Impl::end_fetch(const Hash32& id, quern::Status status) {
+    const auto at = fetches.find(id);
+    if (at == fetches.end()) return;
+    const auto done = std::move(at->second.done);
+    fetches.erase(at);
+    for (const auto& each : done) each(status);
+}
+
+// --- Contents: serving
+// ------------------------------------------------------------------------------------------------
+
+void Network::Impl::serve_find(Peer& peer, std::uint32_t stream, const messages::FindContent& asked) {
+    messages::ContentInfo info;
+    for (const auto& id : asked.ids) {
+        if (options.contents == nullptr) break;
+        if (const auto size = options.contents->size(id)) {
+            info.holdings.push_back({id, *size, {}});
+            continue;
+        }
+        // What is on its way here can be passed on already.
+        const auto fetch = fetches.find(id);
+        if (fetch == fetches.end() || fetch->second.plan.chunks_present() == 0 || fetch->second.writes != 0) continue;
+        const FetchPlan& plan = fetch->second.plan;
+        Bytes chunks((plan.chunks() + 7) / 8);
+        for (std::uint64_t i = 0; i < plan.chunks(); ++i)
+            if (plan.is_present(i)) chunks[i / 8] = static_cast<std::uint8_t>(chunks[i / 8] | 1U << (i % 8));
+        info.holdings.push_back({id, plan.manifest()->size, std::move(chunks)});
+    }
+    answer(peer.address, stream, Type::content_info, encode(info));
+}
+
+void Network::Impl::serve_leaves(Peer& peer, Type type, std::uint32_t stream, const messages::GetLeaves& asked) {
+    Responder reply = responder(peer, type, stream);
+    if (options.contents == nullptr) return reply.refuse(RefusalCode::not_found);
+    std::string part;
+    if (const auto fetch = fetches.find(asked.id); fetch != fetches.end() && fetch->second.plan.manifest() != nullptr) {
+        const FetchPlan& plan = fetch->second.plan;
+        const std::uint64_t chunk = asked.first / messages::kLeavesPerChunk;
+        const std::uint64_t size = plan.manifest()->size;
+        if (type == Type::get_leaves && chunk < plan.chunks() && plan.is_present(chunk) &&
+            asked.first + asked.count <= crypto::content_leaf_count(size))
+            part = part_path(asked.id);
+    }
+    asio::post(disk, [this, asked, type, part, reply]() mutable {
+        messages::Leaves out{asked.id, asked.first, {}};
+        constexpr std::uint64_t kLeaf = crypto::kContentLeafBytes;
+        if (type == Type::get_leaf_hashes) {
+            const auto manifest = options.contents->manifest(asked.id);
+            if (!manifest || asked.first + asked.count > (*manifest)->leaves.size())
+                return reply.refuse(RefusalCode::not_found);
+            for (std::uint64_t i = 0; i < asked.count; ++i) append(out.bytes, (*manifest)->leaves[asked.first + i]);
+            return reply.answer_leaves(messages::Type::leaf_hashes, out);
+        }
+        auto bytes = options.contents->read(asked.id, asked.first * kLeaf, asked.count * kLeaf);
+        if (!bytes && !part.empty()) {
+            // The last leaf may be shorter than what is asked for here; such a chunk waits until the content is whole.
+            bytes = read_at(part, asked.first * kLeaf, asked.count * kLeaf);
+        }
+        if (!bytes || bytes->empty()) return reply.refuse(RefusalCode::not_found);
+        out.bytes = std::move(*bytes);
+        reply.answer_leaves(messages::Type::leaves, out);
+    });
+}
+
+}  // namespace quern::p2p

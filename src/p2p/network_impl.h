@@ -1,0 +1,223 @@
+// The inside of Network, shared by network*.cpp: everything here belongs to the network thread unless it says
+// otherwise.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <list>
+#include <mutex>
+#include <thread>
+
+#include "base/log.h"
+#include "p2p/content_exchange/fetch_plan.h"
+#include "p2p/gossip/compact_block.h"
+#include "p2p/gossip/tx_relay.h"
+#include "p2p/network.h"
+#include "p2p/peer_manager.h"
+#include "p2p/sync/range_planner.h"
+#include "p2p/transport/connection.h"
+#include "p2p/transport/cookie.h"
+#include "p2p/transport/uplink.h"
+
+namespace quern::p2p {
+
+namespace asio = boost::asio;
+using messages::Type;
+using transport::Connection;
+using transport::ConnectionKind;
+using transport::tcp;
+using ConnectionPtr = std::shared_ptr<Connection>;
+
+inline constexpr log::Category kLog = log::Category::node;
+inline constexpr std::uint64_t kTickMs = 50;
+inline constexpr std::uint64_t kDialLimitMs = 5'000;
+inline constexpr std::uint64_t kBulkRedialMs = 1'000;
+inline constexpr std::uint64_t kHelloLimitMs = 5'000;  // from the open connection to the peer's hello
+inline constexpr std::uint64_t kPeerExchangeMs = 60'000;
+inline constexpr std::uint64_t kFindContentMs = 2'000;
+inline constexpr std::uint64_t kRequestMs = 10'000;
+inline constexpr std::uint64_t kStatusMs = 250;      // at most so often: status messages, snapshots
+inline constexpr std::size_t kMaxAssemblies = 16;    // compact blocks waiting for transactions
+inline constexpr std::size_t kMaxLateStreams = 256;  // answers that may still come after their time
+
+struct PendingRequest {
+    Type request;
+    std::uint64_t deadline_ms = 0;
+    std::function<void(Expected<Bytes>)> done;
+};
+
+struct Peer {
+    Bytes20 address;
+    ConnectionPtr control;
+    ConnectionPtr bulk;
+    bool has_hello = false;
+    messages::Hello hello;
+    std::uint64_t since_ms = 0;
+    std::uint64_t next_bulk_dial_ms = 0;
+    bool dialing_bulk = false;
+    std::optional<messages::Endpoint> dialled;  // where bulk goes too, when this node dialled
+    std::map<Type, transport::TokenBucket> rates;
+    std::map<std::uint32_t, PendingRequest> requests;
+    std::set<std::uint32_t> late;
+    std::uint32_t next_stream = 1;
+    std::size_t serving = 0;
+    std::uint64_t messages_in = 0;
+    std::uint64_t rtt_samples = 0;
+};
+
+struct Fetch {
+    explicit Fetch(const Hash32& id) : plan(id) {}
+    content_exchange::FetchPlan plan;
+    std::vector<std::function<void(quern::Status)>> done;
+    std::uint64_t next_find_ms = 0;
+    std::size_t writes = 0;  // on the disk thread
+    bool resuming = true;
+    bool storing = false;
+    bool manifest_saved = false;
+};
+
+struct Network::Impl final : transport::ConnectionHost {
+    Impl(const NetworkOptions& settings, const crypto::PrivateKey& chain_key, NetworkHandler& node_handler);
+    ~Impl() override;
+
+    // --- network.cpp: life, clockwork, the public functions' insides
+    [[nodiscard]] quern::Status listen();
+    void run();
+    void stop();
+    void tick();
+    void sign_identity();
+    void refresh_snapshot();
+    void update_uplink();
+    void save_book();
+    template <class Function>
+    void post(Function function) {
+        asio::post(io, std::move(function));
+    }
+    [[nodiscard]] std::uint64_t now_ms() const { return clock.monotonic_ms(); }
+    [[nodiscard]] std::uint64_t now_us() const;
+
+    // --- network_peers.cpp: sockets and peers
+    void accept();
+    void accepted(tcp::socket socket);
+    void dial(const Bytes20& address, const messages::Endpoint& endpoint, ConnectionKind kind);
+    void dial_bulk(Peer& peer);
+    void dial_over(const Bytes20& address, ConnectionKind kind, const std::string& why);
+    [[nodiscard]] std::size_t max_body(std::uint8_t type) const override;
+    [[nodiscard]] std::optional<FixedBytes<16>> cookie_challenge(const std::string& host, BytesView message) override;
+    [[nodiscard]] bool cookie_fits(const std::string& host, BytesView message, BytesView cookie) override;
+    [[nodiscard]] quern::Status opened(Connection& connection) override;
+    [[nodiscard]] quern::Status opened_control(Connection& connection);
+    void closed(Connection& connection, const Error& reason) override;
+    void drop_peer(const Bytes20& address, const Error& reason);
+    void penalize(const Bytes20& address, Offence offence, const std::string& detail);
+    [[nodiscard]] PeerInfo info_of(const Peer& peer) const;
+
+    // --- network_messages.cpp: what peers say
+    void message(Connection& connection, transport::WholeMessage message) override;
+    void handle(Peer& peer, const messages::Rule& rule, transport::WholeMessage& message);
+    void handle_hello(Peer& peer, BytesView body);
+    void handle_answer(Peer& peer, Type type, std::uint32_t stream, Bytes body);
+    void handle_announcement(Peer& peer, const messages::ShortIds& announced);
+    void handle_compact(Peer& peer, messages::CompactBlock compact);
+    void serve_transactions(Peer& peer, std::uint32_t stream, const messages::ShortIds& asked);
+    void serve_peers(Peer& peer, std::uint32_t stream, std::uint64_t limit);
+    [[nodiscard]] Responder responder(Peer& peer, Type request, std::uint32_t stream);
+    void answer(const Bytes20& address, std::uint32_t stream, Type type, Bytes body);
+    quern::Status send(Peer& peer, Type type, std::uint32_t stream, std::shared_ptr<const Bytes> body);
+    quern::Status send(Peer& peer, Type type, Bytes body) {
+        return send(peer, type, peer.next_stream++, std::make_shared<Bytes>(std::move(body)));
+    }
+    void request(const Bytes20& address, Type type, Bytes body, std::uint64_t timeout_ms,
+                 std::function<void(Expected<Bytes>)> done);
+    void ask_transactions(const Bytes20& address, std::vector<messages::ShortId> ids);
+    void ask_block(const Bytes20& address, const Hash32& hash);
+    void ask_peers(const Bytes20& address);
+    void expire_requests();
+    void send_consensus(const std::shared_ptr<const Bytes>& envelope, const std::optional<Bytes20>& only);
+
+    // --- network_content.cpp: range sync and contents
+    void tick_sync();
+    void end_sync(quern::Status status);
+    void tick_fetches();
+    void find_sources(const Hash32& id, Fetch& fetch);
+    void ask_leaves(const content_exchange::FetchPlan::Ask& ask);
+    void write_chunk(const Hash32& id, std::uint64_t offset, Bytes bytes);
+    void save_manifest(const Hash32& id, Fetch& fetch);
+    void resume(const Hash32& id);
+    void store_content(const Hash32& id);
+    void end_fetch(const Hash32& id, quern::Status status);
+    void serve_find(Peer& peer, std::uint32_t stream, const messages::FindContent& asked);
+    void serve_leaves(Peer& peer, Type type, std::uint32_t stream, const messages::GetLeaves& asked);
+    [[nodiscard]] std::string part_path(const Hash32& id) const {
+        return options.downloads + "/" + to_hex(id) + ".part";
+    }
+
+    NetworkOptions options;
+    NetworkHandler& handler;
+    crypto::PrivateKey key;
+    SystemClock clock;
+    OsRng rng;
+    transport::Identity identity;
+    std::uint64_t certificate_expiry = 0;  // seconds
+    Bytes own_record;
+    transport::NetCertCache certificates;
+    transport::MemoryBudget memory;
+    transport::UplinkRate uplink;
+    transport::TokenBucket bulk_pace;
+    std::uint64_t bulk_sent = 0;
+    std::uint64_t bulk_sent_seen = 0;
+    transport::CookieJar cookies;
+    transport::TokenBucket handshake_rate{kHandshakesPerSecond, kHandshakesPerSecond};
+    transport::TokenBucket socket_rate{kSocketsPerSecond, kSocketsPerSecond};
+
+    asio::io_context io{1};
+    tcp::acceptor acceptor{io};
+    asio::steady_timer accept_pause{io};
+    asio::steady_timer ticker{io};
+    asio::steady_timer stop_timer{io};
+    asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
+    tcp::resolver resolver{io};
+    transport::ConnectionShared shared;
+
+    AddressBook book;
+    PeerManager manager;
+    gossip::TxRelay relay;
+    std::map<Bytes20, Peer> peers;
+    std::set<Bytes20> committee;
+    messages::Status own_status;
+    bool status_changed = false;
+    std::set<ConnectionPtr> connections;  // all that live
+    std::list<ConnectionPtr> pending;     // accepted, in handshake; oldest first
+    std::size_t assemblies = 0;
+    bool stopping = false;
+    std::uint64_t next_exchange_ms = 0;
+    std::uint64_t next_save_ms = 0;
+    std::uint64_t next_snapshot_ms = 0;
+    std::uint64_t next_status_ms = 0;
+
+    struct Sync {
+        sync::RangePlanner planner;
+        std::function<void(std::uint64_t, messages::BlockAnswer, const Bytes20&)> deliver;
+        std::function<void(quern::Status)> done;
+        std::uint64_t number = 0;  // tells an old sync's answers from the present one's
+    };
+    std::optional<Sync> sync;
+    std::uint64_t sync_number = 0;
+    std::map<Hash32, Fetch> fetches;
+
+    std::uint64_t handshakes_done = 0;
+    std::uint64_t handshakes_failed = 0;
+    std::uint64_t sockets_refused = 0;
+    std::uint64_t cookies_sent = 0;
+    std::uint16_t bound_port = 0;
+    std::atomic<std::size_t> live_peers{0};
+    mutable std::mutex snapshot_mutex;
+    NetworkStatus snapshot;  // guarded by snapshot_mutex
+
+    asio::thread_pool disk{1};  // its tasks touch files only, and post what follows
+    std::thread thread;
+};
+
+}  // namespace quern::p2p

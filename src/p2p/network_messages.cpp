@@ -1,0 +1,398 @@
+// What peers say: limits before parsing, dispatch, requests and their answers.
+#include "p2p/network_impl.h"
+
+namespace quern::p2p {
+
+using messages::RefusalCode;
+using messages::Rule;
+
+quern::Status Network::Impl::send(Peer& peer, Type type, std::uint32_t stream, std::shared_ptr<const Bytes> body) {
+    const Rule& rule = messages::rule_of(type);
+    transport::TrafficClass traffic = rule.traffic;
+    // A vote must not wait behind a proposal.
+    if (type == Type::consensus && body->size() <= transport::max_payload(transport::kMaxControlRecord))
+        traffic = transport::TrafficClass::urgent;
+    Connection& connection = rule.on_bulk && peer.bulk ? *peer.bulk : *peer.control;
+    return connection.send(traffic, static_cast<std::uint8_t>(type), stream, std::move(body));
+}
+
+void Network::Impl::send_consensus(const std::shared_ptr<const Bytes>& envelope, const std::optional<Bytes20>& only) {
+    if (envelope->size() > messages::rule_of(Type::consensus).max_bytes) return;
+    for (auto& [address, peer] : peers) {
+        const bool wanted = only ? address == *only : committee.empty() || committee.count(address) != 0;
+        if (wanted && peer.has_hello) (void)send(peer, Type::consensus, peer.next_stream++, envelope);
+    }
+}
+
+void Network::Impl::message(Connection& connection, transport::WholeMessage message) {
+    const auto at = peers.find(connection.peer().address);
+    if (at == peers.end() || (at->second.control.get() != &connection && at->second.bulk.get() != &connection)) return;
+    Peer& peer = at->second;
+    const Rule& rule = *messages::rule_of(message.type);
+    ++peer.messages_in;
+    if (!peer.has_hello && rule.type != Type::hello)
+        return connection.kind() == ConnectionKind::control ? penalize(peer.address, Offence::protocol, "no hello")
+                                                            : void();
+    const bool is_answer = [&] {
+        if (rule.type == Type::refusal) return true;
+        for (const auto& other : messages::kRules)
+            if (messages::is_request(other) && other.answer == rule.type) return true;
+        return false;
+    }();
+    // Answers are bounded by the requests that they answer.
+    if (!is_answer) {
+        auto& rate = peer.rates.try_emplace(rule.type, rule.per_second, rule.burst).first->second;
+        if (!rate.try_take(1, now_us())) {
+            penalize(peer.address, Offence::too_fast, std::string(rule.name));
+            if (messages::is_request(rule))
+                answer(peer.address, message.stream, Type::refusal,
+                       encode(messages::Refusal{RefusalCode::too_fast, {}}));
+            return;
+        }
+    } else {
+        return handle_answer(peer, rule.type, message.stream, std::move(message.body));
+    }
+    if (messages::is_request(rule)) {
+        if (peer.serving >= kMaxServedPerPeer)
+            return answer(peer.address, message.stream, Type::refusal,
+                          encode(messages::Refusal{RefusalCode::busy, {}}));
+    }
+    handle(peer, rule, message);
+}
+
+namespace {
+
+// Calls `use` with the decoded body, or `bad` with the error.
+template <class T, class Use, class Bad>
+void with(Expected<T> value, Use use, Bad bad) {
+    if (value)
+        use(std::move(*value));
+    else
+        bad(value.error());
+}
+
+}  // namespace
+
+void Network::Impl::handle(Peer& peer, const Rule& rule, transport::WholeMessage& message) {
+    const BytesView body = message.body;
+    const std::uint32_t stream = message.stream;
+    const auto bad = [&](const Error& error) {
+        penalize(peer.address, Offence::malformed, std::string(rule.name) + " " + error.to_string());
+        if (messages::is_request(rule))
+            answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::malformed, {}}));
+    };
+    switch (rule.type) {
+        case Type::hello:
+            return handle_hello(peer, body);
+        case Type::status:
+            return with(
+                messages::decode_status(body),
+                [&](messages::Status status) {
+                    peer.hello.status = status;
+                    if (sync) sync->planner.add_peer(peer.address, status.earliest_block, status.finalized_number);
+                    handler.peer_status(peer.address, status);
+                },
+                bad);
+        case Type::consensus:
+            manager.delivered(peer.address);
+            return handler.consensus(peer.address, std::move(message.body));
+        case Type::tx_announce:
+            return with(
+                messages::decode_short_ids(body),
+                [&](messages::ShortIds announced) { handle_announcement(peer, announced); }, bad);
+        case Type::compact_block:
+            return with(
+                messages::decode_compact_block(body),
+                [&](messages::CompactBlock compact) { handle_compact(peer, std::move(compact)); }, bad);
+        case Type::get_peers:
+            return with(
+                messages::decode_get_peers(body),
+                [&](messages::GetPeers asked) { serve_peers(peer, stream, asked.limit); }, bad);
+        case Type::get_transactions:
+            return with(
+                messages::decode_short_ids(body),
+                [&](messages::ShortIds asked) { serve_transactions(peer, stream, asked); }, bad);
+        case Type::get_block:
+            return with(
+                messages::decode_get_block(body),
+                [&](messages::GetBlock asked) {
+                    handler.get_block(peer.address, asked, responder(peer, rule.type, stream));
+                },
+                bad);
+        case Type::get_block_transactions:
+            return with(
+                messages::decode_get_block_transactions(body),
+                [&](messages::GetBlockTransactions asked) {
+                    handler.get_block_transactions(peer.address, asked, responder(peer, rule.type, stream));
+                },
+                bad);
+        case Type::get_certificate:
+            return with(
+                messages::decode_get_certificate(body),
+                [&](messages::GetCertificate asked) {
+                    handler.get_certificate(peer.address, asked, responder(peer, rule.type, stream));
+                },
+                bad);
+        case Type::get_range:
+            return with(
+                messages::decode_get_range(body),
+                [&](messages::GetRange asked) {
+                    handler.get_range(peer.address, asked, responder(peer, rule.type, stream));
+                },
+                bad);
+        case Type::find_content:
+            return with(
+                messages::decode_find_content(body),
+                [&](messages::FindContent asked) { serve_find(peer, stream, asked); }, bad);
+        case Type::get_leaf_hashes:
+        case Type::get_leaves:
+            return with(
+                messages::decode_get_leaves(
+                    body, rule.type == Type::get_leaves ? messages::kLeavesPerChunk : messages::kMaxLeafHashes),
+                [&](messages::GetLeaves asked) { serve_leaves(peer, rule.type, stream, asked); }, bad);
+        default:
+            return bad({"message.out_of_range", "not for the receiver"});
+    }
+}
+
+void Network::Impl::handle_hello(Peer& peer, BytesView body) {
+    const auto hello = messages::decode_hello(body);
+    if (!hello) return penalize(peer.address, Offence::malformed, hello.error().to_string());
+    if (hello->version != messages::kProtocolVersion || peer.has_hello)
+        return penalize(peer.address, Offence::protocol, "hello");
+    peer.hello = *hello;
+    peer.has_hello = true;
+    const Bytes20 address = peer.address;
+    relay.add_peer(address);
+    if (sync) sync->planner.add_peer(address, hello->status.earliest_block, hello->status.finalized_number);
+    for (auto& [id, fetch] : fetches) fetch.next_find_ms = 0;
+    log::info(kLog, "peer joined address={} host={} outbound={} peers={}", to_hex0x(address),
+              peer.control->remote_host(), peer.control->is_outbound(), peers.size());
+    ask_peers(address);
+    refresh_snapshot();
+    handler.peer_connected(info_of(peer));
+}
+
+// --- Requests
+// ---------------------------------------------------------------------------------------------------------
+
+void Network::Impl::request(const Bytes20& address, Type type, Bytes body, std::uint64_t timeout_ms,
+                            std::function<void(Expected<Bytes>)> done) {
+    if (stopping) return done(fail("network.stopped"));
+    const auto at = peers.find(address);
+    if (at == peers.end() || !at->second.has_hello) return done(fail("network.not_connected", to_hex0x(address)));
+    Peer& peer = at->second;
+    if (peer.requests.size() >= kMaxRequestsPerPeer) return done(fail("network.too_many_requests"));
+    const std::uint32_t stream = peer.next_stream++;
+    if (auto sent = send(peer, type, stream, std::make_shared<Bytes>(std::move(body))); !sent)
+        return done(fail(std::move(sent).error()));
+    peer.requests[stream] = {type, now_ms() + timeout_ms, std::move(done)};
+}
+
+void Network::Impl::handle_answer(Peer& peer, Type type, std::uint32_t stream, Bytes body) {
+    const auto at = peer.requests.find(stream);
+    if (at == peer.requests.end()) {
+        if (peer.late.erase(stream) == 0) penalize(peer.address, Offence::useless, "an answer that nobody asked for");
+        return;
+    }
+    if (type != Type::refusal && type != messages::rule_of(at->second.request).answer)
+        return penalize(peer.address, Offence::protocol, "the wrong kind of answer");
+    const auto done = std::move(at->second.done);
+    peer.requests.erase(at);
+    const Bytes20 address = peer.address;
+    if (type != Type::refusal) {
+        manager.delivered(address);
+        return done(std::move(body));
+    }
+    const auto refusal = messages::decode_refusal(body);
+    if (!refusal) {
+        penalize(address, Offence::malformed, refusal.error().to_string());
+        return done(fail("network.refused", "malformed"));
+    }
+    static constexpr std::string_view kCodes[] = {"", "not_found", "busy", "too_fast", "malformed", "unsupported"};
+    done(fail("network.refused", std::string(kCodes[static_cast<std::size_t>(refusal->code)]) +
+                                     (refusal->detail.empty() ? "" : ": " + refusal->detail)));
+}
+
+void Network::Impl::expire_requests() {
+    const std::uint64_t now = now_ms();
+    std::vector<std::function<void(Expected<Bytes>)>> over;
+    for (auto& [address, peer] : peers)
+        for (auto at = peer.requests.begin(); at != peer.requests.end();) {
+            if (at->second.deadline_ms > now) {
+                ++at;
+                continue;
+            }
+            over.push_back(std::move(at->second.done));
+            if (peer.late.size() >= kMaxLateStreams) peer.late.erase(peer.late.begin());
+            peer.late.insert(at->first);
+            at = peer.requests.erase(at);
+            penalize(address, Offence::timeout, "request");
+        }
+    for (const auto& done : over) done(fail("network.timeout"));
+}
+
+void Network::Impl::answer(const Bytes20& address, std::uint32_t stream, Type type, Bytes body) {
+    const auto at = peers.find(address);
+    if (at == peers.end()) return;
+    if (body.size() > messages::rule_of(type).max_bytes) {
+        type = Type::refusal;
+        body = encode(messages::Refusal{RefusalCode::unsupported, "too large"});
+    }
+    // A full queue drops the answer: the peer does not read as fast as it asks, and its request runs out of time.
+    (void)send(at->second, type, stream, std::make_shared<Bytes>(std::move(body)));
+}
+
+Responder Network::Impl::responder(Peer& peer, Type request, std::uint32_t stream) {
+    ++peer.serving;
+    const Type expected = messages::rule_of(request).answer;
+    // The control connection tells this peer's session from a later one of the same address.
+    return Responder(
+        [this, address = peer.address, session = peer.control->session_id(), stream, expected](Type type, Bytes body) {
+            post([this, address, session, stream, expected, type, body = std::move(body)]() mutable {
+                const auto at = peers.find(address);
+                if (at == peers.end() || at->second.control->session_id() != session) return;
+                --at->second.serving;
+                if (type != Type::refusal && type != expected) {
+                    type = Type::refusal;
+                    body = encode(messages::Refusal{RefusalCode::unsupported, {}});
+                }
+                answer(address, stream, type, std::move(body));
+            });
+        });
+}
+
+// --- Peer exchange
+// ----------------------------------------------------------------------------------------------------
+
+void Network::Impl::ask_peers(const Bytes20& address) {
+    request(address, Type::get_peers, encode(messages::GetPeers{messages::kMaxPeersInAnswer}), kRequestMs,
+            [this, address](Expected<Bytes> body) {
+                if (!body) return;
+                const auto answer = messages::decode_peers(*body);
+                if (!answer) return penalize(address, Offence::malformed, answer.error().to_string());
+                const auto at = peers.find(address);
+                const std::string source = at == peers.end() ? "" : at->second.control->remote_host();
+                for (const auto& encoded : answer->records) {
+                    const auto record = messages::decode_peer_record(encoded);
+                    if (!record) return penalize(address, Offence::malformed, record.error().to_string());
+                    if (record->address != identity.address) book.add(*record, source, clock.now_ms() / 1000);
+                }
+            });
+}
+
+void Network::Impl::serve_peers(Peer& peer, std::uint32_t stream, std::uint64_t limit) {
+    messages::Peers out;
+    if (!own_record.empty()) out.records.push_back(own_record);
+    const std::size_t most = std::min<std::uint64_t>(limit, messages::kMaxPeersInAnswer);
+    std::size_t bytes = 0;
+    if (most > out.records.size())
+        for (auto& record : book.sample(most - out.records.size(), clock.now_ms() / 1000)) {
+            bytes += record.size() + 4;
+            if (bytes > 60'000) break;
+            out.records.push_back(std::move(record));
+        }
+    answer(peer.address, stream, Type::peers, encode(out));
+}
+
+// --- Transactions
+// -----------------------------------------------------------------------------------------------------
+
+void Network::Impl::handle_announcement(Peer& peer, const messages::ShortIds& announced) {
+    auto ids = relay.announced(
+        peer.address, announced.ids, [this](const messages::ShortId& id) { return handler.wants_transaction(id); },
+        now_ms());
+    ask_transactions(peer.address, std::move(ids));
+}
+
+void Network::Impl::ask_transactions(const Bytes20& address, std::vector<messages::ShortId> ids) {
+    if (ids.empty()) return;
+    auto body = encode(messages::ShortIds{ids});
+    request(address, Type::get_transactions, std::move(body), gossip::kTxRequestMs,
+            [this, address, ids = std::move(ids)](Expected<Bytes> answer) {
+                bool delivered = false;
+                if (answer) {
+                    auto transactions = messages::decode_transactions(*answer);
+                    if (!transactions) {
+                        penalize(address, Offence::malformed, transactions.error().to_string());
+                    } else {
+                        delivered = !transactions->encoded.empty();
+                        auto taken = relay.received(address, std::move(transactions->encoded));
+                        if (!taken)
+                            penalize(address, Offence::protocol, taken.error().to_string());
+                        else if (!taken->empty())
+                            handler.transactions(address, std::move(*taken));
+                    }
+                }
+                if (answer && !delivered) penalize(address, Offence::useless, "announced and not there");
+                if (stopping) return;
+                for (auto& ask : relay.not_delivered(address, ids, now_ms()))
+                    ask_transactions(ask.peer, std::move(ask.ids));
+            });
+}
+
+void Network::Impl::serve_transactions(Peer& peer, std::uint32_t stream, const messages::ShortIds& asked) {
+    messages::Transactions out;
+    std::size_t bytes = 0;
+    for (const auto& id : asked.ids) {
+        std::optional<Bytes> found;
+        if (const Bytes* kept = relay.find(id))
+            found = *kept;
+        else
+            found = handler.find_transaction(id);
+        if (!found) continue;
+        bytes += found->size() + 5;
+        if (bytes > gossip::kMaxTransactionsBytes && !out.encoded.empty()) break;
+        out.encoded.push_back(std::move(*found));
+    }
+    answer(peer.address, stream, Type::transactions, encode(out));
+}
+
+// --- Blocks
+// -----------------------------------------------------------------------------------------------------------
+
+void Network::Impl::handle_compact(Peer& peer, messages::CompactBlock compact) {
+    const Hash32 hash = chain::types::hash_of(compact.header);
+    if (!handler.wants_block(hash, compact.header.number)) return;
+    const Bytes20 address = peer.address;
+    const auto assembly = std::make_shared<gossip::BlockAssembly>(
+        std::move(compact), [this](const messages::ShortId& id) -> std::optional<Bytes> {
+            if (const Bytes* kept = relay.find(id)) return *kept;
+            return handler.find_transaction(id);
+        });
+    const auto missing = assembly->missing();
+    if (missing.empty()) {
+        auto block = assembly->finish();
+        if (!block) return penalize(address, Offence::malformed, block.error().to_string());
+        return handler.block(address, std::move(*block));
+    }
+    if (missing.size() > assembly->compact().transaction_count() / 2 || assemblies >= kMaxAssemblies)
+        return ask_block(address, hash);
+    ++assemblies;
+    request(address, Type::get_block_transactions, encode(messages::GetBlockTransactions{hash, missing}), kRequestMs,
+            [this, address, hash, assembly](Expected<Bytes> body) {
+                --assemblies;
+                if (!body) return;
+                const auto answer = messages::decode_block_transactions(*body);
+                if (!answer || answer->block != hash)
+                    return penalize(address, Offence::malformed, answer ? "another block" : answer.error().to_string());
+                if (!assembly->fill(answer->encoded)) {
+                    penalize(address, Offence::protocol, "wrong transactions of a block");
+                    return;
+                }
+                auto block = assembly->finish();
+                if (block) handler.block(address, std::move(*block));
+            });
+}
+
+void Network::Impl::ask_block(const Bytes20& address, const Hash32& hash) {
+    request(address, Type::get_block, encode(messages::GetBlock{hash}), kRequestMs,
+            [this, address](Expected<Bytes> body) {
+                if (!body) return;
+                auto block = messages::decode_block_answer(*body);
+                if (!block) return penalize(address, Offence::malformed, block.error().to_string());
+                handler.block(address, std::move(*block));
+            });
+}
+
+}  // namespace quern::p2p

@@ -1,0 +1,175 @@
+#include "p2p/peer_manager.h"
+
+#include <algorithm>
+
+namespace quern::p2p {
+
+PeerManager::PeerManager(const Bytes20& self, PeerLimits limits, AddressBook& book, Rng& rng)
+    : self_(self), limits_(limits), book_(book), rng_(rng) {}
+
+void PeerManager::add_static(const Bytes20& address, const messages::Endpoint& endpoint) {
+    if (address != self_) static_[address] = {endpoint};
+}
+
+void PeerManager::set_committee(const std::set<Bytes20>& members) {
+    committee_ = members;
+    committee_.erase(self_);
+    for (auto& [address, peer] : peers_) peer.fixed = is_fixed(address);
+}
+
+bool PeerManager::may_dial(const Bytes20& address, std::uint64_t now_ms) const {
+    if (address == self_ || peers_.count(address) != 0 || dialing_.count(address) != 0 || is_banned(address, now_ms))
+        return false;
+    const auto at = backoff_.find(address);
+    return at == backoff_.end() || at->second.next_ms <= now_ms;
+}
+
+std::vector<DialTarget> PeerManager::due_dials(std::uint64_t now_ms) {
+    std::vector<DialTarget> due;
+    const auto take = [&](const Bytes20& address, const messages::Endpoint& endpoint) {
+        if (dialing_.size() >= kMaxDialing) return;
+        dialing_.insert(address);
+        due.push_back({address, endpoint});
+    };
+    for (const auto& [address, known] : static_)
+        if (may_dial(address, now_ms)) take(address, known.endpoint);
+    for (const auto& address : committee_)
+        if (const auto* record = book_.find(address); record != nullptr && may_dial(address, now_ms))
+            take(address, record->endpoints[rng_.below(record->endpoints.size())]);
+    // Free outbound slots: one peer a network group, "local" excepted.
+    std::set<std::string> groups;
+    std::size_t outbound = 0;
+    for (const auto& [address, peer] : peers_)
+        if (peer.outbound && !peer.fixed) {
+            ++outbound;
+            groups.insert(network_group(peer.host));
+        }
+    for (std::size_t tries = 0; outbound < limits_.max_outbound && tries < 2 * limits_.max_outbound; ++tries) {
+        const auto* record = book_.select();
+        if (record == nullptr) break;
+        const auto& endpoint = record->endpoints[rng_.below(record->endpoints.size())];
+        const std::string group = network_group(endpoint.host);
+        if (!may_dial(record->address, now_ms) || (group != "local" && !groups.insert(group).second)) continue;
+        take(record->address, endpoint);
+        ++outbound;
+    }
+    return due;
+}
+
+void PeerManager::back_off(const Bytes20& address, std::uint64_t now_ms) {
+    Backoff& backoff = backoff_[address];
+    // Up to a quarter more, so that nodes started together do not stay in step.
+    backoff.next_ms = now_ms + backoff.delay_ms + rng_.below(backoff.delay_ms / 4 + 1);
+    backoff.delay_ms = std::min(backoff.delay_ms * 2, kMaxBackoffMs);
+    while (backoff_.size() > kMaxRememberedScores) backoff_.erase(backoff_.begin());
+}
+
+void PeerManager::dial_failed(const Bytes20& address, std::uint64_t now_ms) {
+    dialing_.erase(address);
+    book_.failed(address);
+    back_off(address, now_ms);
+}
+
+Status PeerManager::admit(const Bytes20& address, const std::string& host, bool outbound, std::uint64_t now_ms) {
+    if (is_banned(address, now_ms)) return fail("peer.banned");
+    if (outbound || is_fixed(address)) return {};
+    const std::string group = network_group(host);
+    std::size_t inbound = 0;
+    std::size_t in_group = 0;
+    for (const auto& [other, peer] : peers_) {
+        if (peer.outbound || peer.fixed) continue;
+        ++inbound;
+        if (network_group(peer.host) == group) ++in_group;
+    }
+    if (group != "local" && in_group >= kMaxPerGroup) return fail("peer.group_full", group);
+    if (inbound >= limits_.max_inbound) return fail("peer.slots_full");
+    return {};
+}
+
+std::optional<Bytes20> PeerManager::evict() const {
+    struct Candidate {
+        Bytes20 address;
+        const ConnectedPeer* peer;
+    };
+    std::vector<Candidate> rest;
+    for (const auto& [address, peer] : peers_)
+        if (!peer.outbound && !peer.fixed) rest.push_back({address, &peer});
+    const auto protect = [&rest](std::size_t count, auto better) {
+        std::stable_sort(rest.begin(), rest.end(),
+                         [&](const Candidate& a, const Candidate& b) { return better(*a.peer, *b.peer); });
+        rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(std::min(count, rest.size())));
+    };
+    protect(kProtectedByPing, [](const ConnectedPeer& a, const ConnectedPeer& b) {
+        return a.least_rtt_us != 0 && (b.least_rtt_us == 0 || a.least_rtt_us < b.least_rtt_us);
+    });
+    protect(kProtectedByDelivery,
+            [](const ConnectedPeer& a, const ConnectedPeer& b) { return a.deliveries > b.deliveries; });
+    // Half of what is left stays for having stayed: an attacker must keep connections up to push honest ones out.
+    protect(rest.size() / 2, [](const ConnectedPeer& a, const ConnectedPeer& b) { return a.since_ms < b.since_ms; });
+    if (rest.empty()) return std::nullopt;
+    std::map<std::string, std::size_t> groups;
+    for (const auto& each : rest) ++groups[network_group(each.peer->host)];
+    return std::max_element(rest.begin(), rest.end(),
+                            [&](const Candidate& a, const Candidate& b) {
+                                const std::size_t in_a = groups[network_group(a.peer->host)];
+                                const std::size_t in_b = groups[network_group(b.peer->host)];
+                                return in_a != in_b ? in_a < in_b : a.peer->since_ms < b.peer->since_ms;
+                            })
+        ->address;
+}
+
+void PeerManager::connected(const Bytes20& address, const std::string& host, bool outbound, std::uint64_t now_ms) {
+    dialing_.erase(address);
+    peers_[address] = ConnectedPeer{host, outbound, is_fixed(address), now_ms, 0, 0};
+    if (outbound) book_.succeeded(address, now_ms / 1000);
+}
+
+void PeerManager::disconnected(const Bytes20& address, std::uint64_t now_ms) {
+    dialing_.erase(address);
+    const auto at = peers_.find(address);
+    if (at == peers_.end()) return;
+    // One that stayed for a while is dialled again soon.
+    if (now_ms - at->second.since_ms > kMaxBackoffMs) backoff_.erase(address);
+    back_off(address, now_ms);
+    peers_.erase(at);
+}
+
+void PeerManager::measured(const Bytes20& address, std::uint64_t least_rtt_us) {
+    if (const auto at = peers_.find(address); at != peers_.end()) at->second.least_rtt_us = least_rtt_us;
+}
+
+void PeerManager::delivered(const Bytes20& address) {
+    if (const auto at = peers_.find(address); at != peers_.end()) ++at->second.deliveries;
+}
+
+int PeerManager::score(const Bytes20& address, std::uint64_t now_ms) const {
+    const auto at = scores_.find(address);
+    if (at == scores_.end()) return 0;
+    const double decayed =
+        at->second.points - kDecayPerSecond * static_cast<double>(now_ms - at->second.at_ms) / 1000.0;
+    return decayed <= 0 ? 0 : static_cast<int>(decayed + 0.5);
+}
+
+bool PeerManager::penalize(const Bytes20& address, Offence offence, std::uint64_t now_ms) {
+    if (scores_.size() >= kMaxRememberedScores && scores_.count(address) == 0) {
+        const auto oldest = std::min_element(scores_.begin(), scores_.end(), [](const auto& a, const auto& b) {
+            return a.second.at_ms + a.second.banned_until_ms < b.second.at_ms + b.second.banned_until_ms;
+        });
+        scores_.erase(oldest);
+    }
+    const int before = score(address, now_ms);
+    Score& score = scores_[address];
+    score.points = before + rule_of(offence).points;
+    score.at_ms = now_ms;
+    if (score.points < kBanPoints) return false;
+    score.points = 0;
+    score.banned_until_ms = now_ms + (is_fixed(address) ? kProtectedBanMs : kBanMs);
+    return true;
+}
+
+bool PeerManager::is_banned(const Bytes20& address, std::uint64_t now_ms) const {
+    const auto at = scores_.find(address);
+    return at != scores_.end() && at->second.banned_until_ms > now_ms;
+}
+
+}  // namespace quern::p2p

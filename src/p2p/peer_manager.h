@@ -1,0 +1,101 @@
+// Whom to dial, whom to accept, whom to leave: static peers with backoff, outbound slots by network group, inbound
+// limits, scores and bans, eviction. Pure: no sockets; time is an argument in milliseconds. Used by network.cpp; one
+// thread.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "p2p/address_book.h"
+#include "p2p/offence.h"
+
+namespace quern::p2p {
+
+inline constexpr std::uint64_t kFirstBackoffMs = 200;
+inline constexpr std::uint64_t kMaxBackoffMs = 30'000;
+inline constexpr std::size_t kMaxRememberedScores = 4096;
+inline constexpr std::size_t kMaxPerGroup = 8;  // inbound peers of one network group, "local" excepted
+inline constexpr std::size_t kMaxDialing = 16;
+inline constexpr std::size_t kProtectedByPing = 4;      // that many of the quickest are never evicted
+inline constexpr std::size_t kProtectedByDelivery = 4;  // and of those that delivered most
+
+struct PeerLimits {
+    std::size_t max_inbound = 64;
+    std::size_t max_outbound = 8;  // beside static and committee peers
+};
+
+struct DialTarget {
+    Bytes20 address;
+    messages::Endpoint endpoint;
+    bool operator==(const DialTarget&) const = default;
+};
+
+struct ConnectedPeer {
+    std::string host;
+    bool outbound = false;
+    bool fixed = false;  // static or of the committee
+    std::uint64_t since_ms = 0;
+    std::uint64_t least_rtt_us = 0;
+    std::uint64_t deliveries = 0;
+};
+
+class PeerManager {
+public:
+    PeerManager(const Bytes20& self, PeerLimits limits, AddressBook& book, Rng& rng);
+
+    void add_static(const Bytes20& address, const messages::Endpoint& endpoint);
+    // Dialled whenever an endpoint is known, never evicted. Replaces the earlier set.
+    void set_committee(const std::set<Bytes20>& members);
+    [[nodiscard]] bool is_fixed(const Bytes20& address) const {
+        return static_.count(address) != 0 || committee_.count(address) != 0;
+    }
+
+    // What should be dialled now. The caller says how each went.
+    [[nodiscard]] std::vector<DialTarget> due_dials(std::uint64_t now_ms);
+    void dial_failed(const Bytes20& address, std::uint64_t now_ms);
+
+    // An authenticated peer wants in. Errors: peer.banned, peer.group_full, peer.slots_full (then evict() may help).
+    [[nodiscard]] Status admit(const Bytes20& address, const std::string& host, bool outbound, std::uint64_t now_ms);
+    // The inbound peer that would be missed least; nullopt when all are protected.
+    [[nodiscard]] std::optional<Bytes20> evict() const;
+    void connected(const Bytes20& address, const std::string& host, bool outbound, std::uint64_t now_ms);
+    void disconnected(const Bytes20& address, std::uint64_t now_ms);
+    void measured(const Bytes20& address, std::uint64_t least_rtt_us);
+    void delivered(const Bytes20& address);
+
+    // True when the peer must be left now.
+    [[nodiscard]] bool penalize(const Bytes20& address, Offence offence, std::uint64_t now_ms);
+    [[nodiscard]] int score(const Bytes20& address, std::uint64_t now_ms) const;
+    [[nodiscard]] bool is_banned(const Bytes20& address, std::uint64_t now_ms) const;
+    [[nodiscard]] const std::map<Bytes20, ConnectedPeer>& peers() const { return peers_; }
+
+private:
+    struct Static {
+        messages::Endpoint endpoint;
+    };
+    struct Backoff {
+        std::uint64_t next_ms = 0;
+        std::uint64_t delay_ms = kFirstBackoffMs;
+    };
+    struct Score {
+        double points = 0;
+        std::uint64_t at_ms = 0;
+        std::uint64_t banned_until_ms = 0;
+    };
+    [[nodiscard]] bool may_dial(const Bytes20& address, std::uint64_t now_ms) const;
+    void back_off(const Bytes20& address, std::uint64_t now_ms);
+
+    Bytes20 self_;
+    PeerLimits limits_;
+    AddressBook& book_;
+    Rng& rng_;
+    std::map<Bytes20, Static> static_;
+    std::set<Bytes20> committee_;
+    std::map<Bytes20, Backoff> backoff_;
+    std::set<Bytes20> dialing_;
+    std::map<Bytes20, ConnectedPeer> peers_;
+    std::map<Bytes20, Score> scores_;
+};
+
+}  // namespace quern::p2p
