@@ -204,7 +204,7 @@ std::vector<Seed> seeds_game() {
 
 bool run_challenge(BytesView input) {
     bool taken = false;
-    const auto& context = disputes().honest().context();
+    static const GameContext context = disputes().honest().context();
     if (const auto challenge = decode_history_challenge(input)) {
         taken = true;
         QUERN_PROPERTY(equal(encode(*challenge), input));

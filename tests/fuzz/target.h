@@ -41,6 +41,7 @@ struct Violation {
 [[nodiscard]] std::span<const Target> program_targets();
 [[nodiscard]] std::span<const Target> game_targets();
 [[nodiscard]] std::span<const Target> consensus_targets();
+[[nodiscard]] std::span<const Target> network_targets();
 
 }  // namespace quern::fuzz
 
