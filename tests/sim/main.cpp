@@ -1,0 +1,84 @@
+// quern-sim: runs seeds of the consensus simulation. Every seed is a network of its own with its own faults; a seed
+// replays exactly. Prints what failed and ends with "N passed, N failed".
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "base/args.h"
+#include "sim/bugs.h"
+#include "sim/simulation.h"
+
+int main(int argc, char** argv) {
+    using namespace quern;
+    CLI::App app{"Simulates SDBFT networks from seeds and checks what must always hold."};
+    std::uint64_t count = 100;
+    std::uint64_t first = 1;
+    std::uint64_t real_every = 0;
+    unsigned threads = 0;
+    bool trace = false;
+    std::string bug_name;
+    app.add_option("-n", count, "number of seeds")->capture_default_str();
+    app.add_option("--first-seed", first, "the first of them")->capture_default_str();
+    app.add_flag("--trace", trace, "print every event (one thread)");
+    app.add_option("--real-signatures-every", real_every, "ECDSA and ECVRF in each K-th seed; 0 for none");
+    app.add_option("--threads", threads, "0 for as many as the machine has; results do not depend on it");
+    app.add_option("--bug", bug_name, "plant a protocol bug by name, to see it found");
+    try {
+        app.parse(arguments_for_cli11(argc, argv));
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error);
+    }
+    auto bug = sim::sdbft::PlantedBug::none;
+    if (!bug_name.empty()) {
+        const auto found = sim::bug_from_name(bug_name);
+        if (!found) {
+            std::fprintf(stderr, "no such bug; known are:\n");
+            for (const auto& name : sim::bug_names()) std::fprintf(stderr, "  %s\n", std::string(name).c_str());
+            return 2;
+        }
+        bug = *found;
+    }
+    if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+    if (trace) threads = 1;
+
+    const auto began = std::chrono::steady_clock::now();
+    std::vector<sim::Result> results(count);
+    std::atomic<std::uint64_t> next{0};
+    const auto work = [&] {
+        for (std::uint64_t i = next++; i < count; i = next++) {
+            const std::uint64_t seed = first + i;
+            const sim::Options options{seed, real_every != 0 && seed % real_every == 0, trace, bug};
+            results[i] = trace ? sim::run_seed(options, [](const std::string& line) { std::puts(line.c_str()); })
+                               : sim::run_seed(options);
+        }
+    };
+    std::vector<std::thread> pool;
+    for (unsigned i = 1; i < threads; ++i) pool.emplace_back(work);
+    work();
+    for (auto& thread : pool) thread.join();
+
+    std::uint64_t failed = 0;
+    std::uint64_t blocks = 0;
+    std::uint64_t messages = 0;
+    std::uint64_t virtual_ms = 0;
+    std::uint64_t forks = 0;
+    for (const auto& result : results) {
+        blocks += result.height;
+        messages += result.deliveries;
+        virtual_ms += result.virtual_ms;
+        forks += result.forked ? 1 : 0;
+        if (result.passed()) continue;
+        ++failed;
+        std::printf("seed %llu: %s\n", static_cast<unsigned long long>(result.seed), result.scenario.c_str());
+        for (const auto& failure : result.failures) std::printf("  %s\n", failure.c_str());
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    std::printf("%llu blocks, %llu messages, %.0f s of virtual time, %llu forks (all with convictions) in %.1f s\n",
+                static_cast<unsigned long long>(blocks), static_cast<unsigned long long>(messages),
+                static_cast<double>(virtual_ms) / 1000, static_cast<unsigned long long>(forks), seconds);
+    std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(count - failed),
+                static_cast<unsigned long long>(failed));
+    return failed == 0 ? 0 : 1;
+}
