@@ -32,8 +32,8 @@ for target in "${targets[@]}"; do
   mkdir -p "build/fuzz/corpus/$target"
   log=build/fuzz/$target.log
   # -malloc_limit_mb: nothing here may allocate by what an input claims.
-  if build/fuzz/bin/quern-fuzz --target="$target" -max_total_time="$seconds" -timeout=20 -malloc_limit_mb=256 -rss_limit_mb=2048 -print_final_stats=1 \
-       -max_len=20000 -artifact_prefix="build/fuzz/crashes/$target-" \
+  if build/fuzz/bin/quern-fuzz --target="$target" -max_total_time="$seconds" -timeout=20 -max_len=20000 \
+       -malloc_limit_mb=256 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/fuzz/crashes/$target-" \
        "build/fuzz/corpus/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
     passed=$((passed + 1))
     echo "ok   $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") runs"
