@@ -10,7 +10,7 @@ packages=(
   libboost-dev libssl-dev libsecp256k1-dev libleveldb-dev libcrypto++-dev
   rapidjson-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
   libtorch-dev libopenblas0-openmp
-  libgtest-dev libgmock-dev libbenchmark-dev
+  libgtest-dev libgmock-dev
   python3 gnuplot-nox xz-utils
 )
 for argument in "$@"; do
