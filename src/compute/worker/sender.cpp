@@ -1,5 +1,7 @@
 #include "compute/worker/sender.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace quern::compute::worker {
@@ -7,8 +9,10 @@ namespace {
 
 using chain::types::NativeKind;
 
-constexpr std::uint64_t kRetryBlocks = 3;    // after a refusal or failure
-constexpr std::uint64_t kForgetBlocks = 30;  // a transaction that never shows up is given up
+constexpr std::uint64_t kRetryBlocks = 3;     // after a refusal or failure
+constexpr std::uint64_t kForgetBlocks = 30;   // a transaction that never shows up is given up
+constexpr std::uint64_t kRaiseBlocks = 3;     // a transaction that waits longer may pay too little
+constexpr std::uint64_t kRaisePercent = 125;  // what a node asks of a replacement is less
 constexpr std::uint64_t kGasMarginPercent = 130;
 constexpr std::uint64_t kGasMargin = 50'000;
 constexpr std::uint64_t kFeeHeadroom = 2;  // fee cap = this x the node's gas price
@@ -22,48 +26,59 @@ void Sender::refresh(std::uint64_t height) {
     height_ = height;
     for (auto it = pending_.begin(); it != pending_.end();) {
         Pending& entry = it->second;
-        if (!entry.done) {
-            const auto outcome = node_.outcome(entry.hash);
-            if (outcome && outcome->has_value()) {
-                if (!(*outcome)->success)
-                    log::warning(log::Category::worker, "transaction failed purpose={} reason={}", it->first,
-                                 (*outcome)->failure);
-                entry.done = true;
-                entry.height = height;
-            } else if (height > entry.height + kForgetBlocks) {
-                log::warning(log::Category::worker, "transaction never included purpose={} tx={}", it->first,
-                             to_hex0x(entry.hash));
-                it = pending_.erase(it);
-                continue;
-            }
-        } else if (height > entry.height + kRetryBlocks) {
+        if (entry.done) {
+            it = height > entry.height + kRetryBlocks ? pending_.erase(it) : std::next(it);
+            continue;
+        }
+        for (const Hash32& hash : entry.hashes) {
+            const auto outcome = node_.outcome(hash);
+            if (!outcome || !outcome->has_value()) continue;
+            if (!(*outcome)->success)
+                log::warning(log::Category::worker, "transaction failed purpose={} reason={}", it->first,
+                             (*outcome)->failure);
+            entry.done = true;
+            entry.height = height;
+            break;
+        }
+        if (!entry.done && height > entry.height + kForgetBlocks) {
+            log::warning(log::Category::worker, "transaction never included purpose={} tx={}", it->first,
+                         to_hex0x(entry.hashes.back()));
             it = pending_.erase(it);
             continue;
+        }
+        if (!entry.done && height > entry.raised_at + kRaiseBlocks) {
+            if (const Status raised = raise_fees(entry); !raised)
+                log::debug(log::Category::worker, "fees not raised purpose={} reason={}", it->first,
+                           raised.error().to_string());
+            entry.raised_at = height;
         }
         ++it;
     }
 }
 
-Sender::Outcome Sender::send_encoded(const std::string& purpose, NativeKind kind, const Bytes& payload) {
+Sender::Outcome Sender::send_encoded(const std::string& purpose, NativeKind kind, const Bytes& payload, Retry retry) {
     if (pending_.contains(purpose)) return Outcome::waiting;
-    const auto hash = sign_and_send(kind, payload);
-    if (!hash) {
-        log::debug(log::Category::worker, "not sent purpose={} reason={}", purpose, hash.error().to_string());
-        pending_[purpose] = {{}, true, height_};
+    auto sent = sign_and_send(kind, payload);
+    if (!sent) {
+        log::debug(log::Category::worker, "not sent purpose={} reason={}", purpose, sent.error().to_string());
+        if (retry == Retry::later) pending_[purpose] = {{}, true, height_, height_, {}};
         return Outcome::refused;
     }
-    log::info(log::Category::worker, "sent purpose={} tx={} bytes={}", purpose, to_hex0x(*hash), payload.size());
-    pending_[purpose] = {*hash, false, height_};
+    log::info(log::Category::worker, "sent purpose={} tx={} bytes={}", purpose, to_hex0x(sent->hashes.back()),
+              payload.size());
+    pending_[purpose] = std::move(*sent);
     return Outcome::sent;
 }
 
-Expected<Hash32> Sender::sign_and_send(NativeKind kind, const Bytes& payload) {
+Expected<Sender::Pending> Sender::sign_and_send(NativeKind kind, const Bytes& payload) {
     QUERN_TRY(const Bytes call_data, chain::types::abi::encode_call(kind, payload));
     const auto target = chain::types::group_address(chain::types::group_of(kind));
     QUERN_TRY(const std::uint64_t gas, node_.estimate_gas(address_, target, call_data));
     QUERN_TRY(const Uint256 price, node_.gas_price());
 
-    chain::types::Transaction tx;
+    Pending entry;
+    entry.height = entry.raised_at = height_;
+    chain::types::Transaction& tx = entry.newest;
     tx.type = chain::types::TxType::native;
     tx.chain_id = chain_id_;
     QUERN_TRY(tx.nonce, node_.pending_nonce(address_));
@@ -73,7 +88,26 @@ Expected<Hash32> Sender::sign_and_send(NativeKind kind, const Bytes& payload) {
     tx.native_kind = static_cast<std::uint8_t>(kind);
     tx.data = payload;
     chain::types::sign(tx, key_);
-    return node_.send_raw(chain::types::encode(tx));
+    QUERN_TRY(const Hash32 hash, node_.send_raw(chain::types::encode(tx)));
+    entry.hashes.push_back(hash);
+    return entry;
+}
+
+Status Sender::raise_fees(Pending& entry) {
+    QUERN_TRY(const Uint256 price, node_.gas_price());
+    chain::types::Transaction tx = entry.newest;
+    const auto raised = [](const Uint256& fee) { return mul_div(fee, kRaisePercent, 100).value_or(fee) + Uint256(1); };
+    // While the fee cap covers the price, the transaction waits for something else than its fees.
+    if (price < tx.max_fee_per_gas) return {};
+    tx.max_fee_per_gas = std::max(price * kFeeHeadroom, raised(tx.max_fee_per_gas));
+    tx.max_priority_fee_per_gas = raised(tx.max_priority_fee_per_gas);
+    if (tx.max_priority_fee_per_gas > tx.max_fee_per_gas) tx.max_priority_fee_per_gas = tx.max_fee_per_gas;
+    chain::types::sign(tx, key_);
+    QUERN_TRY(const Hash32 hash, node_.send_raw(chain::types::encode(tx)));
+    log::info(log::Category::worker, "fees raised tx={} replaces={}", to_hex0x(hash), to_hex0x(entry.hashes.back()));
+    entry.hashes.push_back(hash);
+    entry.newest = std::move(tx);
+    return {};
 }
 
 }  // namespace quern::compute::worker

@@ -23,21 +23,31 @@ public:
     // Looks after what was sent; call once per new block.
     void refresh(std::uint64_t height);
 
+    // Whether send() would answer `waiting`.
+    [[nodiscard]] bool is_pending(const std::string& purpose) const { return pending_.contains(purpose); }
+
     enum class Outcome { sent, waiting, refused };
+    enum class Retry : bool { later, next_block };  // after a refusal: kRetryBlocks later, or with the next call
     // refused: the node says that it would fail now (logged; tried again kRetryBlocks later).
     template <chain::types::Record Payload>
-    Outcome send(const std::string& purpose, chain::types::NativeKind kind, const Payload& payload) {
-        return send_encoded(purpose, kind, chain::types::encode_record(payload));
+    Outcome send(const std::string& purpose, chain::types::NativeKind kind, const Payload& payload,
+                 Retry retry = Retry::later) {
+        return send_encoded(purpose, kind, chain::types::encode_record(payload), retry);
     }
 
 private:
     struct Pending {
-        Hash32 hash;
+        std::vector<Hash32> hashes;  // the transaction, and what replaced it at higher fees; one at most is included
         bool done = false;
-        std::uint64_t height = 0;  // sent at, or failed at
+        std::uint64_t height = 0;          // sent at, or failed at
+        std::uint64_t raised_at = 0;       // fees last raised at
+        chain::types::Transaction newest;  // what was sent last
     };
-    Outcome send_encoded(const std::string& purpose, chain::types::NativeKind kind, const Bytes& payload);
-    [[nodiscard]] Expected<Hash32> sign_and_send(chain::types::NativeKind kind, const Bytes& payload);
+    Outcome send_encoded(const std::string& purpose, chain::types::NativeKind kind, const Bytes& payload, Retry retry);
+    [[nodiscard]] Expected<Pending> sign_and_send(chain::types::NativeKind kind, const Bytes& payload);
+    // Sends the same transaction at higher fees, when the node's price has outgrown them: else it would hold up all
+    // that this account sends after it, for as long as somebody keeps the price up.
+    [[nodiscard]] Status raise_fees(Pending& entry);
 
     NodeClient& node_;
     crypto::PrivateKey key_;
