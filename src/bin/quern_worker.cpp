@@ -60,7 +60,9 @@ int main(int argc, char** argv) {
     app.add_flag("--verifier", options.verifier, "replay and report when drawn");
     app.add_flag("--whistleblower", options.whistleblower, "replay every proof and challenge wrong ones");
     app.add_option("--price", bid_price, "bid in grains per work unit (default: half of the task's cap)");
-    app.add_option("--max-memory-mib", options.max_memory_mib, "decline tasks that ask for more")
+    app.add_option("--max-memory-mib", options.max_memory_mib, "for all tasks together; leave alone what needs more")
+        ->capture_default_str();
+    app.add_option("--max-step-work", options.max_step_work, "leave alone tasks with more work units in one step")
         ->capture_default_str();
     app.add_option("--threads", options.threads, "compute threads; 0: one per CPU")->capture_default_str();
     app.add_option("--backend", backend, "auto, soft, scalar, avx2 or avx512; all give the same bits")

@@ -18,8 +18,11 @@ struct WorkerOptions {
     bool whistleblower = false;
     bool ticks = true;                    // send market.tick for tasks and disputes that are due
     Uint256 bid_price = 0;                // grains per work unit; 0: half of the task's cap
-    std::uint64_t max_memory_mib = 4096;  // tasks that ask for more are not bid on
-    std::size_t threads = 0;              // 0: one per CPU
+    std::uint64_t max_memory_mib = 4096;  // for all tasks together; a task that needs more is left alone
+    // Work units of one step: the longest time for which the worker does not look at the chain. 2^30 are about 10^12
+    // floating-point operations.
+    std::uint64_t max_step_work = std::uint64_t{1} << 30;
+    std::size_t threads = 0;  // 0: one per CPU
     vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
     std::uint64_t poll_ms = 200;
     std::uint64_t slice_ms = 400;  // how long training or replay may run before the chain is looked at again

@@ -4,13 +4,13 @@ namespace quern::compute::worker {
 
 Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::types::Task& task,
                                                 std::vector<std::uint64_t> segments, std::vector<core::Probe> probes,
-                                                const FaultPlan& fault) {
+                                                const FaultPlan& fault, Duty duty) {
     std::unique_ptr<Replay> replay(new Replay);
     replay->context_ = &context;
     replay->task_ = task.id;
     replay->round_ = task.round;
     replay->interval_ = task.spec.interval;
-    QUERN_TRY(replay->inputs_, context.inputs.load(task));
+    QUERN_TRY(replay->inputs_, context.inputs.load(task, duty));
     QUERN_TRY(replay->manifest_, context.inputs.manifest(task));
     replay->seed_ = vm::tensor::seed_tensor(task.seed_beacon);
     replay->history_ = replay->manifest_->state_roots;
@@ -22,13 +22,28 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     return replay;
 }
 
+Expected<vm::tensor::State> Replay::checkpoint_before(std::uint64_t segment) {
+    return context_->inputs.checkpoint(inputs_->program, manifest_->checkpoint_contents[segment],
+                                       manifest_->state_roots[segment * interval_]);
+}
+
+Status Replay::check_checkpoints(std::chrono::steady_clock::time_point until) {
+    while (!checkpoints_checked() && std::chrono::steady_clock::now() < until) {
+        QUERN_CHECK(checkpoint_before(segments_[checked_]));
+        ++checked_;
+    }
+    return {};
+}
+
 Status Replay::advance(std::chrono::steady_clock::time_point until) {
     while (!done() && std::chrono::steady_clock::now() < until) {
         const std::uint64_t segment = segments_[segment_];
         const core::SegmentSteps steps = core::segment_steps(segment, interval_);
         if (step_ == 0) {
-            QUERN_TRY(state_, context_->inputs.checkpoint(inputs_->program, manifest_->checkpoint_contents[segment],
-                                                          manifest_->state_roots[steps.first - 1]));
+            const bool goes_on = segment_ != 0 && segments_[segment_ - 1] + 1 == segment && state_matches_;
+            if (!goes_on) {
+                QUERN_TRY(state_, checkpoint_before(segment));
+            }
             step_ = steps.first - 1;
         }
         run_step(++step_);
@@ -59,7 +74,8 @@ void Replay::run_step(std::uint64_t step) {
         runner_->run(state_, step);
     }
     const Hash32 root = vm::tensor::state_root(state_);
-    if (root == manifest_->state_roots[step]) return;
+    state_matches_ = root == manifest_->state_roots[step];
+    if (state_matches_) return;
     if (first_difference_ == 0) first_difference_ = step;
     // Differences of later segments start from checkpoints that this claim already contradicts.
     if ((first_difference_ - 1) / interval_ == (step - 1) / interval_) history_[step] = root;

@@ -17,9 +17,15 @@ public:
     [[nodiscard]] static Expected<std::unique_ptr<Replay>> begin(Context& context, const chain::types::Task& task,
                                                                  std::vector<std::uint64_t> segments,
                                                                  std::vector<core::Probe> probes,
-                                                                 const FaultPlan& fault);
+                                                                 const FaultPlan& fault, Duty duty = Duty::bound);
 
-    // Runs until `until` or the end. Errors: a checkpoint cannot be had (content.*, inputs.wrong_state_root).
+    // Fetches each segment's checkpoint once and checks it, until `until` or the end: what a verifier must know before
+    // it says that the data is there. Errors: content.*, state_file.*, inputs.wrong_state_root.
+    [[nodiscard]] Status check_checkpoints(std::chrono::steady_clock::time_point until);
+    [[nodiscard]] bool checkpoints_checked() const { return checked_ == segments_.size(); }
+
+    // Runs until `until` or the end. Errors: a checkpoint cannot be had (content.*, inputs.wrong_state_root). One that
+    // the segment before has just led to is not asked for.
     [[nodiscard]] Status advance(std::chrono::steady_clock::time_point until);
     [[nodiscard]] bool done() const { return segment_ == segments_.size(); }
     // Between two segments (or at the end).
@@ -35,6 +41,7 @@ public:
 private:
     Replay() = default;
     void run_step(std::uint64_t step);
+    [[nodiscard]] Expected<vm::tensor::State> checkpoint_before(std::uint64_t segment);
 
     Context* context_ = nullptr;
     std::uint64_t task_ = 0;
@@ -49,8 +56,10 @@ private:
     std::vector<core::ProbeResult> results_;
     std::vector<Hash32> history_;
     vm::tensor::State state_;
-    std::size_t segment_ = 0;  // index into segments_
-    std::uint64_t step_ = 0;   // last step run in it; 0: its checkpoint is not loaded yet
+    std::size_t checked_ = 0;     // segments whose checkpoint was fetched and checked
+    std::size_t segment_ = 0;     // index into segments_
+    std::uint64_t step_ = 0;      // last step run in it; 0: its checkpoint is not loaded yet
+    bool state_matches_ = false;  // the state after the last step run is the solver's
     std::uint64_t first_difference_ = 0;
 };
 

@@ -17,6 +17,7 @@ using chain::types::TaskState;
 using log::Category;
 
 constexpr const char* kProgressFile = "training.rlp";
+constexpr std::uint64_t kMaxSegments = 1U << 14;  // the progress file holds a record and a Merkle path for each
 
 std::string purpose(const char* what, const Task& task) {
     return std::string(what) + "/" + std::to_string(task.id) + "." + std::to_string(task.round);
@@ -24,7 +25,8 @@ std::string purpose(const char* what, const Task& task) {
 
 // Failures that another attempt may cure: the node or the content was not there.
 bool may_pass(const Error& error) {
-    return error.name.starts_with("http.") || error.name.starts_with("node.") || error.name == "content.not_found";
+    return error.name.starts_with("http.") || error.name.starts_with("node.") || error.name == "content.not_found" ||
+           error.name == "inputs.busy";
 }
 
 }  // namespace
@@ -67,6 +69,9 @@ void Solver::bid(const Task& task) {
     const Uint256 price = context_.options.bid_price.is_zero() ? task.spec.price_cap / 2 : context_.options.bid_price;
     if (price > task.spec.price_cap) return decline("pays less than this solver's price");
     if (price.is_zero()) return decline("pays nothing");
+    if (core::segment_count(task.spec.steps, task.spec.interval) > kMaxSegments)
+        return decline("more checkpoints than this solver keeps");
+    if (context_.sender.is_pending(purpose("bid", task))) return;
     const auto inputs = context_.inputs.load(task);
     if (!inputs) {
         if (!may_pass(inputs.error())) decline(inputs.error().to_string());
@@ -113,8 +118,15 @@ Expected<Solver::Training*> Solver::training(const Task& task) {
 bool Solver::work(std::uint64_t milliseconds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     bool worked = false;
+    std::size_t waiting = 0;
+    for (const auto& [task, training] : trainings_) waiting += training.roots.size() <= training.steps ? 1 : 0;
     for (auto& [task, training] : trainings_) {
-        while (training.roots.size() <= training.steps && std::chrono::steady_clock::now() < until) {
+        if (training.roots.size() > training.steps) continue;
+        // Equal shares: a long training does not starve the others.
+        const auto now = std::chrono::steady_clock::now();
+        const auto share = now + std::max(until - now, std::chrono::steady_clock::duration::zero()) /
+                                     static_cast<std::int64_t>(std::max<std::size_t>(waiting--, 1));
+        while (training.roots.size() <= training.steps && std::chrono::steady_clock::now() < share) {
             const std::uint64_t step = training.roots.size();
             training.runner->run(training.state, step);
             training.roots.push_back(vm::tensor::state_root(training.state));
@@ -199,7 +211,9 @@ void Solver::forget_all_but(const std::set<std::uint64_t>& live) {
 
 std::vector<Hash32> Solver::claimed_history(const Task& task) {
     const auto current = training(task);
-    return current ? (*current)->roots : std::vector<Hash32>{};
+    // A solver that lost its progress is training again: until it is done it has no history to stand for.
+    if (!current || (*current)->roots.size() != task.spec.steps + 1) return {};
+    return (*current)->roots;
 }
 
 }  // namespace quern::compute::worker

@@ -16,19 +16,38 @@ struct TaskInputs {
     vm::tensor::Program program;
     vm::tensor::Tensor data;
     vm::tensor::State initial;
+    std::uint64_t memory_bytes = 0;  // memory_needed(program)
 };
+
+// What a worker may hold at once for a task of this program: all outputs of a step, the data set, the state before and
+// after the step and the one that it came from, and a file while it is read.
+[[nodiscard]] std::uint64_t memory_needed(const vm::tensor::Program& program);
+
+// What a worker takes on for strangers.
+struct InputLimits {
+    std::uint64_t content_bytes = std::uint64_t{1} << 30;  // of one content
+    std::uint64_t memory_bytes = std::uint64_t{4} << 30;   // of all tasks together
+    std::uint64_t step_work = std::uint64_t{1} << 30;      // work units
+};
+inline constexpr std::uint64_t kDefaultMemoryMib = 4096;  // what a task that claims 0 may need
+
+enum class Duty : bool { bound, voluntary };  // voluntary work leaves half of the memory to what the worker answers for
 
 // A tensor's scalar as the chain opens it: bits of the loss slot.
 [[nodiscard]] std::uint32_t loss_bits(const vm::tensor::Program& program, const vm::tensor::State& state);
 
 class InputStore {
 public:
-    // `node` must outlive the store. Contents above `max_bytes` are refused.
-    InputStore(NodeClient& node, std::uint64_t max_bytes) : node_(node), max_bytes_(max_bytes) {}
+    // `node` must outlive the store.
+    InputStore(NodeClient& node, const InputLimits& limits) : node_(node), limits_(limits) {}
 
-    // Errors: content.*, http.* (may pass), inputs.wrong_program_root, inputs.wrong_header, inputs.wrong_data_root,
-    // inputs.wrong_init_root, program.*, state_file.* (will not). Kept for the last few tasks.
-    [[nodiscard]] Expected<std::shared_ptr<const TaskInputs>> load(const chain::types::Task& task);
+    // Sizes are checked before anything large is fetched. Errors that may pass: http.*, node.*, content.not_found,
+    // inputs.busy (other tasks hold the memory). That will not: inputs.wrong_program_root, inputs.wrong_header,
+    // inputs.wrong_data_root, inputs.wrong_init_root, inputs.beyond_claimed_memory (the submitter's claim is false: the
+    // same for everybody), program.*, state_file.*; inputs.too_much_memory and inputs.too_much_work are this worker's
+    // own limits. Kept for the last few tasks.
+    [[nodiscard]] Expected<std::shared_ptr<const TaskInputs>> load(const chain::types::Task& task,
+                                                                   Duty duty = Duty::bound);
 
     // The history behind task.history_root. Errors: content.*, history.*, inputs.wrong_history_root.
     [[nodiscard]] Expected<std::shared_ptr<const core::HistoryManifest>> manifest(const chain::types::Task& task);
@@ -39,9 +58,12 @@ public:
 
 private:
     NodeClient& node_;
-    std::uint64_t max_bytes_;
-    std::map<std::uint64_t, std::shared_ptr<const TaskInputs>> inputs_;         // by task
-    std::map<Hash32, std::shared_ptr<const core::HistoryManifest>> manifests_;  // by content
+    [[nodiscard]] Status check_limits(const chain::types::Task& task, std::uint64_t needed, Duty duty);
+
+    InputLimits limits_;
+    std::map<std::uint64_t, std::shared_ptr<const TaskInputs>> inputs_;        // by task
+    std::map<std::uint64_t, std::weak_ptr<const TaskInputs>> in_use_;          // by task, kept ones included
+    std::map<Bytes, std::shared_ptr<const core::HistoryManifest>> manifests_;  // by content and history root
 };
 
 }  // namespace quern::compute::worker

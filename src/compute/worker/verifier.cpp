@@ -19,7 +19,18 @@ std::string purpose(const char* what, const Task& task) {
     return std::string(what) + "/" + std::to_string(task.id) + "." + std::to_string(task.round);
 }
 
-bool may_pass(const Error& error) { return error.name.starts_with("http.") || error.name.starts_with("node."); }
+// The node did not answer, or this worker has no room: nothing that says anything about the task.
+bool may_pass(const Error& error) {
+    return error.name.starts_with("http.") || error.name.starts_with("node.") || error.name == "inputs.busy" ||
+           error.name == "inputs.too_much_memory" || error.name == "inputs.too_much_work";
+}
+
+// Until when the next of `waiting` jobs may run, so that a long one does not starve the others.
+std::chrono::steady_clock::time_point share_of(std::chrono::steady_clock::time_point until, std::size_t waiting) {
+    const auto now = std::chrono::steady_clock::now();
+    return now + std::max(until - now, std::chrono::steady_clock::duration::zero()) /
+                     static_cast<std::int64_t>(std::max<std::size_t>(waiting, 1));
+}
 
 SavedReport pack(bool pass, const Hash32& rival_root, const Hash32& randomness, const std::vector<Hash32>& history,
                  const std::vector<core::ProbeResult>& probes) {
@@ -74,9 +85,16 @@ Expected<Verifier::Job*> Verifier::job(const Task& task) {
         const auto& me = context_.sender.address();
         const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
         const auto drawn = core::draw_segments(task.verify_beacon, me, segments, task.spec.samples);
-        QUERN_TRY(const auto inputs, context_.inputs.load(task));
+        const auto inputs = context_.inputs.load(task);
+        if (!inputs) {
+            if (may_pass(inputs.error())) return fail(inputs.error());
+            log::warning(Category::verifier, "inputs missing or wrong task={} round={} reason={}", task.id, task.round,
+                         inputs.error().to_string());
+            job.data_missing = true;
+            return &(jobs_[task.id] = std::move(job));
+        }
         auto probes =
-            core::draw_probes(task.verify_beacon, me, drawn, task.spec.interval, inputs->program.nodes.size());
+            core::draw_probes(task.verify_beacon, me, drawn, task.spec.interval, (*inputs)->program.nodes.size());
         if (context_.options.fault.fault == Fault::pass_without_work) {
             job.saved = pack(true, {}, task.verify_beacon, {}, std::vector<core::ProbeResult>(probes.size()));
             QUERN_CHECK(job.workspace.save(report_file(job.verify_beacon), *job.saved));
@@ -109,7 +127,8 @@ void Verifier::on_task(const Task& task) {
         return;
     }
     const Job& mine = **current;
-    if (task.state == TaskState::custody && report->custody == 0) {
+    const bool knows = mine.data_missing || mine.saved || (mine.replay && mine.replay->checkpoints_checked());
+    if (task.state == TaskState::custody && report->custody == 0 && knows) {
         const chain::types::CustodyReceiptPayload payload{task.id, !mine.data_missing};
         context_.sender.send(purpose("custody", task), NativeKind::custody_receipt, payload);
     }
@@ -131,10 +150,15 @@ void Verifier::on_task(const Task& task) {
 bool Verifier::work(std::uint64_t milliseconds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     bool worked = false;
+    std::size_t waiting = 0;
+    for (const auto& [task, job] : jobs_) waiting += job.replay && !job.saved ? 1 : 0;
     for (auto& [task, job] : jobs_) {
         if (!job.replay || job.saved) continue;
         worked = true;
-        if (const Status status = job.replay->advance(until); !status) {
+        const auto share = share_of(until, waiting--);
+        Status status = job.replay->check_checkpoints(share);
+        if (status && job.replay->checkpoints_checked()) status = job.replay->advance(share);
+        if (!status) {
             if (!may_pass(status.error())) job.data_missing = true;
             log::warning(Category::verifier, "replay stopped task={} reason={}", task, status.error().to_string());
             job.replay.reset();
@@ -150,6 +174,7 @@ bool Verifier::work(std::uint64_t milliseconds) {
         else
             log::info(Category::verifier, "replayed task={} verdict={}{}", task, job.saved->pass ? "PASS" : "FAIL",
                       job.saved->pass ? "" : " step=" + std::to_string(job.replay->first_difference()));
+        if (job.saved) job.replay.reset();
     }
     return worked;
 }

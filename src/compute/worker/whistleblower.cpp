@@ -25,6 +25,8 @@ std::string purpose(const char* what, const Task& task, std::uint32_t target) {
            std::to_string(target);
 }
 
+bool may_pass(const Error& error) { return error.name.starts_with("http.") || error.name.starts_with("node."); }
+
 // Probes of one report, in its result tree's order.
 std::vector<core::Probe> probes_of(const Task& task, const chain::types::Address& verifier, std::uint64_t node_count) {
     const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
@@ -53,7 +55,7 @@ Expected<Whistleblower::Watch*> Whistleblower::watch(const Task& task) {
     QUERN_TRY(watch.workspace, Workspace::open(context_.options.datadir, task));
     QUERN_TRY(watch.saved, watch.workspace.load<SavedWatch>(watch_file(task.verify_beacon)));
     if (!watch.saved) {
-        QUERN_TRY(const auto inputs, context_.inputs.load(task));
+        QUERN_TRY(const auto inputs, context_.inputs.load(task, Duty::voluntary));
         std::vector<std::uint64_t> segments(core::segment_count(task.spec.steps, task.spec.interval));
         std::iota(segments.begin(), segments.end(), 0);
         std::vector<core::Probe> probes;
@@ -63,7 +65,8 @@ Expected<Whistleblower::Watch*> Whistleblower::watch(const Task& task) {
         }
         const FaultPlan fault =
             context_.options.fault.fault == Fault::false_accusation ? context_.options.fault : FaultPlan{};
-        QUERN_TRY(watch.replay, Replay::begin(context_, task, std::move(segments), std::move(probes), fault));
+        QUERN_TRY(watch.replay,
+                  Replay::begin(context_, task, std::move(segments), std::move(probes), fault, Duty::voluntary));
         log::info(Category::whistleblower, "replay begins task={} round={}", task.id, task.round);
     }
     return &(watches_[task.id] = std::move(watch));
@@ -139,9 +142,10 @@ void Whistleblower::challenge(const Task& task, const SavedWatch& saved, const A
     reveal.claim = accusation.claim;
     reveal.salt = salt;
     reveal.opening = accusation.opening;
-    // Reveal first: it is refused until the commitment is in an earlier block, whoever sent that before a restart.
-    if (context_.sender.send(purpose("challenge_reveal", task, accusation.target), NativeKind::challenge_reveal,
-                             reveal) != Sender::Outcome::refused)
+    // Reveal first: it is refused until the commitment is in an earlier block, whoever sent that before a restart. It
+    // is tried in every block, because the commitment holds the task back only for a few.
+    if (context_.sender.send(purpose("challenge_reveal", task, accusation.target), NativeKind::challenge_reveal, reveal,
+                             Sender::Retry::next_block) != Sender::Outcome::refused)
         return;
     const Hash32 commitment = core::challenge_commitment(me, accusation.claim, salt);
     context_.sender.send(purpose("challenge_commit", task, accusation.target), NativeKind::challenge_commit,
@@ -151,13 +155,21 @@ void Whistleblower::challenge(const Task& task, const SavedWatch& saved, const A
 bool Whistleblower::work(std::uint64_t milliseconds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     bool worked = false;
+    std::size_t waiting = 0;
+    for (const auto& [task, watch] : watches_) waiting += watch.replay && !watch.saved ? 1 : 0;
     for (auto& [task, watch] : watches_) {
         if (!watch.replay || watch.saved) continue;
         worked = true;
-        if (const Status status = watch.replay->advance(until); !status) {
+        // Equal shares: a long replay does not starve the others.
+        const auto now = std::chrono::steady_clock::now();
+        const auto share = now + std::max(until - now, std::chrono::steady_clock::duration::zero()) /
+                                     static_cast<std::int64_t>(std::max<std::size_t>(waiting--, 1));
+        if (const Status status = watch.replay->advance(share); !status) {
+            if (may_pass(status.error())) continue;  // goes on where it stands
             log::warning(Category::whistleblower, "replay stopped task={} reason={}", task, status.error().to_string());
-            watches_.erase(task);
-            return true;
+            watch.replay.reset();
+            watch.given_up = true;
+            continue;
         }
         // The first wrong segment is enough once it is whole.
         const bool wrong = watch.replay->first_difference() != 0;
@@ -169,6 +181,7 @@ bool Whistleblower::work(std::uint64_t milliseconds) {
         }
         log::info(Category::whistleblower, "replayed task={} verdict={}{}", task, wrong ? "WRONG" : "right",
                   wrong ? " step=" + std::to_string(watch.replay->first_difference()) : "");
+        watch.replay.reset();
     }
     return worked;
 }

@@ -40,6 +40,7 @@ private:
         Workspace workspace;
         std::unique_ptr<Replay> replay;
         std::optional<SavedWatch> saved;
+        bool given_up = false;  // a checkpoint that it needs cannot be had
     };
     struct Accusation {
         std::uint32_t target = 0;

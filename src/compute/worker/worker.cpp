@@ -1,5 +1,6 @@
 #include "compute/worker/worker.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -19,9 +20,9 @@ using chain::types::TaskState;
 using log::Category;
 
 constexpr std::uint64_t kRetryNodeMs = 500;
-constexpr std::uint64_t kTickSpread = 3;  // blocks over which workers spread the same due tick
-constexpr std::uint64_t kDrawDelay = 2;   // a draw waits for the beacon this many blocks later
-constexpr std::uint64_t kMaxContentBytes = 1ULL << 30;
+constexpr std::uint64_t kTickSpread = 3;              // blocks over which workers spread the same due tick
+constexpr std::uint64_t kDrawDelay = 2;               // a draw waits for the beacon this many blocks later
+constexpr std::uint64_t kMostMemoryMib = 1ULL << 40;  // keeps the limit below 2^64 bytes
 
 void pause(std::uint64_t milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
@@ -130,7 +131,10 @@ Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atom
     const auto chain_id = wait_for_node(node, stop);
     if (!chain_id) return {};
     Sender sender(node, std::move(key), *chain_id);
-    InputStore inputs(node, kMaxContentBytes);
+    InputLimits limits;
+    limits.memory_bytes = std::min(options.max_memory_mib, kMostMemoryMib) << 20;
+    limits.step_work = options.max_step_work;
+    InputStore inputs(node, limits);
     ThreadPool pool(options.threads);
     OsRng rng;
     log::info(Category::worker, "worker started address={} chain={} roles={}{}{}",
