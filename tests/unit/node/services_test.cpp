@@ -1,3 +1,5 @@
+#include "base/log.h"
+#include "chain/exec/handlers/events.h"
 #include "chain/types/abi.h"
 #include "chain_fixture.h"
 #include "compute/core/dispute_game.h"
@@ -5,6 +7,7 @@
 #include "node/chain_thread.h"
 #include "node/content_gateway.h"
 #include "node/dispute_lane.h"
+#include "node/event_log.h"
 #include "node/options.h"
 
 namespace quern::node {
@@ -195,6 +198,35 @@ TEST_F(ChainFixture, content_gateway_passes_uploads_through) {
     EXPECT_EQ(*gateway.size(id), 1000U);
     EXPECT_EQ(gateway.read(id, 990, 100)->size(), 10U);
     EXPECT_EQ(gateway.begin_upload(id, 2 << 20).error().name, "content.too_large");
+}
+
+TEST_F(ChainFixture, market_events_become_log_lines) {
+    namespace events = chain::exec::events;
+    namespace abi = types::abi;
+    const std::string file = folder_ + "/events.log";
+    log::Options options;
+    options.file = file;
+    options.to_stderr = false;
+    ASSERT_TRUE(log::configure(options));
+    const auto tasks = types::group_address(types::KindGroup::tasks);
+    const auto disputes = types::group_address(types::KindGroup::disputes);
+    types::Receipt receipt;
+    receipt.logs.push_back(abi::event_log(
+        tasks, events::TaskStateChanged{7, types::TaskState::open, types::TaskState::assigned, "lowest_bid"}));
+    receipt.logs.push_back(abi::event_log(tasks, events::Paid{7, test_address(1), 12, "solver_reward"}));
+    receipt.logs.push_back(abi::event_log(disputes, events::DisputeClosed{3, 7, types::DisputeWinner::rival, "leaf"}));
+    receipt.logs.push_back({tasks, {Hash32{{1}}}, {}});           // of no known kind
+    receipt.logs.push_back({tasks, receipt.logs[0].topics, {}});  // damaged
+    log_market_events(99, {receipt});
+    log::flush();
+    ASSERT_TRUE(log::configure(log::Options{}));
+    std::ifstream in(file);
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    EXPECT_NE(text.find("task state task=7 from=open to=assigned reason=lowest_bid block=99"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("reason=solver_reward"), std::string::npos);
+    EXPECT_NE(text.find("dispute closed dispute=3 task=7 winner=rival reason=leaf"), std::string::npos);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
 }
 
 class OptionsTest : public ::testing::Test {
