@@ -262,6 +262,12 @@ void Core::receive(PeerId peer, const Bytes& bytes) {
     if (epoch && *epoch < epoch_.epoch) {
         const auto* stale = std::get_if<CertificateMessage>(&*message);
         if (stale == nullptr || !config_.hooks.has(PlantedBug::stale_epoch_certificates)) return help(peer, true);
+        Certificate certificate = stale->certificate;
+        certificate.epoch = epoch_.epoch;
+        auto& slot = view_state(certificate.view).certificate(certificate.type);
+        if (slot) return;
+        slot = certificate;
+        return apply(certificate, peer);
     }
     dispatch(peer, std::move(*message));
 }
@@ -269,11 +275,7 @@ void Core::receive(PeerId peer, const Bytes& bytes) {
 void Core::dispatch(PeerId peer, Message message) {
     if (const auto* m = std::get_if<ProposeMessage>(&message)) on_propose(peer, *m);
     if (const auto* m = std::get_if<VoteMessage>(&message)) on_vote(peer, *m);
-    if (const auto* m = std::get_if<CertificateMessage>(&message)) {
-        Certificate certificate = m->certificate;
-        if (config_.hooks.has(PlantedBug::stale_epoch_certificates)) certificate.epoch = epoch_.epoch;
-        (void)accept(certificate, peer);
-    }
+    if (const auto* m = std::get_if<CertificateMessage>(&message)) (void)accept(m->certificate, peer);
     if (const auto* m = std::get_if<CertificateQuery>(&message)) on_certificate_query(peer, *m);
     if (const auto* m = std::get_if<BlockQuery>(&message)) {
         const auto found = blocks_.find(m->hash);

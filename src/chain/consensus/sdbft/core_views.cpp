@@ -110,10 +110,9 @@ bool Core::accept(const Certificate& certificate, std::optional<PeerId> from, bo
     }
     if (!verified) {
         const auto checked = check_certificate(certificate, epoch_.committee, config_.chain, scheme_);
-        const bool lenient = config_.hooks.has(PlantedBug::stale_epoch_certificates) ||
-                             ((config_.hooks.has(PlantedBug::quorum_by_members) ||
-                               config_.hooks.has(PlantedBug::weak_quorum_finalizes)) &&
-                              !checked && checked.error().name == "certificate.no_quorum");
+        const bool lenient = (config_.hooks.has(PlantedBug::quorum_by_members) ||
+                              config_.hooks.has(PlantedBug::weak_quorum_finalizes)) &&
+                             !checked && checked.error().name == "certificate.no_quorum";
         if (!checked && !lenient) {
             if (from) misbehaved(*from, checked.error());
             return false;

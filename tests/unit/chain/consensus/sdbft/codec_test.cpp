@@ -1,0 +1,195 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/fs.h"
+#include "harness.h"
+
+namespace quern::chain::consensus::sdbft {
+namespace {
+
+using enum VoteType;
+
+TEST(SdbftMessages, round_trip_and_refuse_each_truncation) {
+    Harness h;
+    const auto made = h.first();
+    const std::vector<Message> messages = {
+        h.proposal(3, made, {h.certificate(nullify, 2), h.certificate(nullify, 1)}),
+        h.proposal(3, made, {}, h.certificate(notarize, 2, made.tip.hash)),
+        h.vote(0, notarize, 7, made.tip.hash),
+        h.vote(1, nullify, 7),
+        CertificateMessage{h.certificate(finalize, 9, made.tip.hash)},
+        CertificateQuery{1, 2, 3},
+        BlockQuery{made.tip.hash},
+        BlockAnswer{made.bytes},
+        RangeQuery{12},
+        RangeAnswer{20, {made.bytes, made.bytes}, h.certificate(finalize, 9, made.tip.hash)}};
+    for (const auto& message : messages) {
+        const Bytes bytes = encode(message);
+        const auto decoded = decode_message(bytes);
+        ASSERT_TRUE(decoded) << decoded.error().to_string();
+        EXPECT_EQ(*decoded, message);
+        EXPECT_FALSE(describe(message).empty());
+        for (std::size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 200)
+            EXPECT_FALSE(decode_message(BytesView(bytes).first(size)));
+        Bytes longer = bytes;
+        longer.push_back(0);
+        EXPECT_FALSE(decode_message(longer));
+    }
+}
+
+TEST(SdbftMessages, name_what_is_wrong) {
+    Harness h;
+    const auto name = [](const Bytes& bytes) { return decode_message(bytes).error().name; };
+    EXPECT_EQ(name({}), "message.empty");
+    EXPECT_EQ(name({0, 0xc0}), "message.unknown_kind");
+    EXPECT_EQ(name({9, 0xc0}), "message.unknown_kind");
+    EXPECT_EQ(name(Bytes(kMaxMessageBytes + 1)), "message.too_large");
+    auto vote = h.vote(0, nullify, 1);
+    vote.vote.hash = Hash32{{1}};
+    EXPECT_EQ(name(encode(Message(vote))), "message.bad_vote");
+    vote = h.vote(0, notarize, 1, Hash32{{1}});
+    vote.member = kMaxCommittee;
+    EXPECT_EQ(name(encode(Message(vote))), "message.bad_vote");
+    vote.member = 0;
+    vote.vote.type = propose;  // only inside a PROPOSE message
+    EXPECT_EQ(name(encode(Message(vote))), "message.bad_vote");
+    auto many = h.proposal(1, h.first());
+    many.nullifications.assign(kMaxNullificationsPerProposal + 1, h.certificate(nullify, 1));
+    EXPECT_EQ(name(encode(Message(many))), "message.too_many");
+}
+
+TEST(SdbftEvidence, which_pairs_are_slashable) {
+    const Hash32 a{{1}};
+    const Hash32 b{{2}};
+    const auto vote = [](VoteType type, const Hash32& hash, std::uint64_t view = 5) {
+        return Vote{type, 1, view, hash};
+    };
+    EXPECT_TRUE(is_slashable_pair(vote(propose, a), vote(propose, b)));
+    EXPECT_TRUE(is_slashable_pair(vote(notarize, a), vote(notarize, b)));
+    EXPECT_TRUE(is_slashable_pair(vote(finalize, a), vote(finalize, b)));
+    EXPECT_TRUE(is_slashable_pair(vote(finalize, a), vote(notarize, b)));
+    EXPECT_TRUE(is_slashable_pair(vote(nullify, {}), vote(finalize, a)));
+    EXPECT_FALSE(is_slashable_pair(vote(notarize, a), vote(nullify, {})));
+    EXPECT_FALSE(is_slashable_pair(vote(finalize, a), vote(notarize, a)));
+    EXPECT_FALSE(is_slashable_pair(vote(propose, a), vote(notarize, b)));
+    EXPECT_FALSE(is_slashable_pair(vote(nullify, {}), vote(nullify, {})));
+    EXPECT_FALSE(is_slashable_pair(vote(notarize, a), vote(notarize, b, 6)));
+}
+
+TEST(SdbftEvidence, round_trips_and_is_checked) {
+    Harness h;
+    const auto a = h.vote(0, notarize, 1, Hash32{{1}});
+    const auto b = h.vote(0, finalize, 1, Hash32{{2}});
+    Evidence evidence{h.epoch.committee.members()[0].key, a.vote, a.signature, b.vote, b.signature};
+    const auto decoded = decode_evidence(encode(evidence));
+    ASSERT_TRUE(decoded);
+    EXPECT_EQ(*decoded, evidence);
+    EXPECT_TRUE(check_evidence(evidence, h.identity, *h.keys.scheme));
+    EXPECT_FALSE(check_evidence(evidence, {Hash32{{9}}, 7878}, *h.keys.scheme));  // another chain's
+    evidence.signer = h.epoch.committee.members()[1].key;
+    EXPECT_EQ(check_evidence(evidence, h.identity, *h.keys.scheme).error().name, "evidence.bad_signature");
+    evidence.second = evidence.first;
+    EXPECT_EQ(check_evidence(evidence, h.identity, *h.keys.scheme).error().name, "evidence.not_slashable");
+}
+
+TEST(SdbftEvidence, conflicting_certificates_convict_those_who_signed_both) {
+    Harness h;
+    const auto found =
+        conflicts_between(h.certificate(finalize, 3, Hash32{{1}}), h.certificate(nullify, 3), h.epoch.committee);
+    EXPECT_EQ(found.size(), 3U);
+    for (const auto& evidence : found) EXPECT_TRUE(check_evidence(evidence, h.identity, *h.keys.scheme));
+    EXPECT_TRUE(conflicts_between(h.certificate(notarize, 3, Hash32{{1}}), h.certificate(nullify, 3), h.epoch.committee)
+                    .empty());
+}
+
+TEST(SdbftEpochs, masters_follow_weight) {
+    Harness h;
+    std::vector<CommitteeMember> members;
+    for (std::size_t i = 0; i < 4; ++i) members.push_back({h.genesis.keys[i], i == 0 ? 97U : 1U});
+    const EpochSetup epoch{0, *Committee::make(members), {}, Hash32{{1}}};
+    std::size_t heavy = 0;
+    for (std::uint64_t view = 1; view <= 1000; ++view)
+        heavy += epoch.committee.members()[master_of(epoch, view)].key == h.genesis.keys[0] ? 1U : 0U;
+    EXPECT_GT(heavy, 930U);
+    EXPECT_LT(heavy, 1000U);
+}
+
+std::vector<Record> sample_records(Harness& h) {
+    const auto vote = h.vote(0, notarize, 1, Hash32{{1}});
+    return {record_of({vote.vote, vote.signature}),
+            {RecordKind::block, h.first().bytes},
+            {RecordKind::certificate, encode(h.certificate(nullify, 1))}};
+}
+
+TEST(SdbftJournalCodec, an_unfinished_tail_is_cut_at_any_byte) {
+    Harness h;
+    const auto records = sample_records(h);
+    Bytes log;
+    std::vector<std::size_t> ends = {0};
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        append(log, encode_frame(40 + i, records[i]));
+        ends.push_back(log.size());
+    }
+    for (std::size_t size = 0; size <= log.size(); ++size) {
+        const auto recovered = recover(BytesView(log).first(size));
+        ASSERT_TRUE(recovered) << size;
+        std::size_t whole = 0;
+        while (whole + 1 < ends.size() && ends[whole + 1] <= size) ++whole;
+        ASSERT_EQ(recovered->records.size(), whole) << size;
+        EXPECT_EQ(recovered->valid_bytes, ends[whole]);
+    }
+    EXPECT_EQ(recover(log)->records, records);
+    EXPECT_EQ(recover(log)->next_sequence, 43U);
+}
+
+TEST(SdbftJournalCodec, damage_before_whole_records_is_an_error) {
+    Harness h;
+    const auto records = sample_records(h);
+    Bytes log;
+    for (std::size_t i = 0; i < records.size(); ++i) append(log, encode_frame(i, records[i]));
+    Bytes damaged = log;
+    damaged[30] = static_cast<std::uint8_t>(damaged[30] ^ 1);
+    EXPECT_EQ(recover(damaged).error().name, "journal.corrupt");
+    Bytes gap = encode_frame(0, records[0]);
+    append(gap, encode_frame(2, records[1]));  // a record is missing
+    EXPECT_EQ(recover(gap).error().name, "journal.corrupt");
+}
+
+TEST(SdbftFileJournal, keeps_appends_and_replacements_and_cuts_a_torn_tail) {
+    Harness h;
+    const auto records = sample_records(h);
+    char folder[] = "/tmp/quern-journal-XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    const std::string path = std::string(folder).append("/sdbft.journal");
+    {
+        auto journal = FileJournal::open(path);
+        ASSERT_TRUE(journal);
+        EXPECT_FALSE(journal->existed());
+        ASSERT_TRUE(journal->append(records));
+    }
+    {
+        auto journal = FileJournal::open(path);
+        ASSERT_TRUE(journal);
+        EXPECT_TRUE(journal->existed());
+        EXPECT_EQ(journal->records(), records);
+        ASSERT_TRUE(journal->replace({records[0]}));
+        ASSERT_TRUE(journal->append({records[2]}));
+    }
+    {
+        Bytes bytes = *fs::read_file(path, 1U << 20);
+        bytes.resize(bytes.size() - 1);
+        ASSERT_TRUE(fs::write_file_atomic(path, bytes));
+        auto journal = FileJournal::open(path);
+        ASSERT_TRUE(journal);
+        EXPECT_EQ(journal->records(), std::vector<Record>{records[0]});
+        ASSERT_TRUE(journal->append({records[1]}));
+    }
+    EXPECT_EQ(FileJournal::open(path)->records(), (std::vector<Record>{records[0], records[1]}));
+    ASSERT_TRUE(fs::remove_file(path));
+    ::rmdir(folder);
+}
+
+}  // namespace
+}  // namespace quern::chain::consensus::sdbft
