@@ -24,7 +24,7 @@ struct MarketParams {
     std::uint64_t solver_bond_gammas = 1000;     // solver bond >= max(this x γ, 2 x reward)
     std::uint64_t verifier_bond_fees = 10;       // verifier bond >= this x its fee
     std::uint64_t challenge_stake_gammas = 100;  // challenge stake = this x γ
-    std::uint64_t dispute_clock_blocks = 120;    // chess clock of each side
+    std::uint64_t dispute_clock_blocks = 600;    // chess clock of each side
     std::uint64_t unbonding_blocks = 100;
     std::uint64_t no_start_slash_percent = 5;    // of the locked bond of a winner that does not start
     std::uint64_t no_reveal_slash_percent = 10;  // commit without reveal

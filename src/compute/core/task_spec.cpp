@@ -57,7 +57,7 @@ Expected<ProgramHeader> check_task_spec(const TaskSubmitPayload& spec) {
     const std::uint64_t segments = segment_count(spec.steps, spec.interval);
     if (segments == 0) return fail("task.bad_interval", "the steps must be a multiple of the interval");
     if (spec.verifiers == 0 || spec.verifiers > kMaxVerifiers) return fail("task.bad_verifiers", "1 to 16 verifiers");
-    if (spec.samples == 0 || spec.samples > kMaxSamples) return fail("task.bad_samples", "1 to 4,096 segments each");
+    if (spec.samples == 0 || spec.samples > kMaxSamples) return fail("task.bad_samples", "1 to 1,024 segments each");
     if (spec.price_cap.is_zero() || spec.price_cap.bit_length() > kMaxPriceBits)
         return fail("task.bad_price", "a price cap below 2^96 grains per work unit, not 0");
     if (spec.tax.bit_length() > kMaxPriceBits) return fail("task.bad_price", "a tax below 2^96 grains");

@@ -20,7 +20,7 @@ namespace quern::compute::core {
 using chain::types::Address;
 
 inline constexpr std::uint32_t kProbesPerSegment = 2;
-inline constexpr std::uint32_t kMaxSamples = 1U << 12;  // segments per verifier
+inline constexpr std::uint32_t kMaxSamples = 1U << 10;  // segments per verifier: a reveal stays below 70 KiB
 
 // `samples` distinct segments of 0..segments-1, ascending; all of them when samples >= segments. Uniform over the
 // subsets (Floyd's sampling), drawn from H(beacon, address).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "chain/types/json_codec.h"
 #include "crypto/content_id.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 using chain::types::Address;
 
-constexpr std::uint64_t kPage = 100;  // tasks asked for at a time
+constexpr std::uint64_t kPage = 16;  // tasks asked for at a time: a page of the largest stays far below the limit
 constexpr unsigned kOk = 200;
 constexpr unsigned kNotFound = 404;
 
@@ -112,11 +113,14 @@ Expected<std::vector<chain::types::Task>> NodeClient::live_tasks() {
         QUERN_TRY(const auto items, page.get_array("tasks"));
         for (const json::Value& item : items) {
             chain::types::Task task;
-            QUERN_CHECK(chain::types::from_json(item, task));
-            start = std::max(start, task.id + 1);
-            tasks.push_back(std::move(task));
+            if (const Status read = chain::types::from_json(item, task); !read)
+                log::warning(log::Category::worker, "unreadable task left out reason={}", read.error().to_string());
+            else
+                tasks.push_back(std::move(task));
         }
-        if (items.size() < kPage) return tasks;
+        const json::Value* next = page.find("next");
+        if (next == nullptr || next->is_null()) return tasks;
+        QUERN_TRY(start, next->as_u64());
     }
 }
 
