@@ -283,6 +283,7 @@ void Network::set_committee(const std::set<Bytes20>& members) {
     impl_->post([impl = impl_.get(), members] {
         impl->committee = members;
         impl->manager.set_committee(members);
+        for (auto& [address, peer] : impl->peers) peer.rates.erase(Type::consensus);
     });
 }
 void Network::set_status(const messages::Status& status) {

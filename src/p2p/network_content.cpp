@@ -69,7 +69,14 @@ void Network::Impl::tick_sync() {
         request(ask.peer, Type::get_range, encode(ask.request), sync::kSliceMs,
                 [this, number, peer = ask.peer, first = ask.request.first](Expected<Bytes> body) {
                     if (!sync || sync->number != number) return;
-                    if (!body) return sync->planner.failed(peer, first);
+                    if (!body) {
+                        // Its own limits, or this node's: no fault of the peer's.
+                        const bool is_busy = body.error().name == "network.too_many_requests" ||
+                                             body.error().name == "send_queue.full" ||
+                                             body.error().detail.starts_with("busy") ||
+                                             body.error().detail.starts_with("too_fast");
+                        return is_busy ? sync->planner.busy(peer, first, now_ms()) : sync->planner.failed(peer, first);
+                    }
                     auto range = messages::decode_range(*body);
                     if (!range) {
                         penalize(peer, Offence::malformed, range.error().to_string());

@@ -41,7 +41,13 @@ void Network::Impl::message(Connection& connection, transport::WholeMessage mess
     }();
     // Answers are bounded by the requests that they answer.
     if (!is_answer) {
-        auto& rate = peer.rates.try_emplace(rule.type, rule.per_second, rule.burst).first->second;
+        const bool is_strangers_vote =
+            rule.type == Type::consensus && !committee.empty() && committee.count(peer.address) == 0;
+        auto& rate =
+            peer.rates
+                .try_emplace(rule.type, is_strangers_vote ? messages::kStrangersConsensusPerSecond : rule.per_second,
+                             is_strangers_vote ? messages::kStrangersConsensusBurst : rule.burst)
+                .first->second;
         if (!rate.try_take(1, now_us())) {
             penalize(peer.address, Offence::too_fast, std::string(rule.name));
             if (messages::is_request(rule))
@@ -227,7 +233,8 @@ void Network::Impl::expire_requests() {
             if (peer.late.size() >= kMaxLateStreams) peer.late.erase(peer.late.begin());
             peer.late.insert(at->first);
             at = peer.requests.erase(at);
-            penalize(address, Offence::timeout, "request");
+            // Those whom consensus needs are not lost to a busy machine.
+            if (!manager.is_fixed(address)) penalize(address, Offence::timeout, "request");
         }
     for (const auto& done : over) done(fail("network.timeout"));
 }

@@ -31,7 +31,7 @@ inline constexpr std::array<OffenceRule, 9> kOffences = {{{"malformed", 50},
                                                           {"invalid_block", 100},
                                                           {"invalid_transaction", 10},
                                                           {"bad_leaf", 34},
-                                                          {"timeout", 5},
+                                                          {"timeout", 1},
                                                           {"useless", 2}}};
 inline constexpr int kBanPoints = 100;
 inline constexpr double kDecayPerSecond = 0.2;

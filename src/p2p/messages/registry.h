@@ -41,6 +41,10 @@ enum class Type : std::uint8_t {
 inline constexpr std::size_t kMaxBlockMessage = (8U << 20) + (64U << 10);  // a block with its certificate
 inline constexpr std::size_t kMaxRangeMessage = 9U << 20;
 
+// Consensus messages of a peer that is not in the committee.
+inline constexpr std::uint32_t kStrangersConsensusPerSecond = 50;
+inline constexpr std::uint32_t kStrangersConsensusBurst = 200;
+
 struct Rule {
     Type type;
     std::string_view name;
@@ -72,14 +76,14 @@ inline constexpr std::array kRules = {
     Rule{Type::block, "block", kMaxBlockMessage, 50, 200, TrafficClass::blocks, true, Type::block},
     Rule{Type::get_certificate, "get_certificate", 64, 50, 200, TrafficClass::urgent, false, Type::certificate},
     Rule{Type::certificate, "certificate", 64U << 10, 50, 200, TrafficClass::urgent, false, Type::certificate},
-    Rule{Type::get_range, "get_range", 64, 20, 60, TrafficClass::blocks, false, Type::range},
-    Rule{Type::range, "range", kMaxRangeMessage, 20, 60, TrafficClass::blocks, true, Type::range},
+    Rule{Type::get_range, "get_range", 64, 100, 300, TrafficClass::blocks, false, Type::range},
+    Rule{Type::range, "range", kMaxRangeMessage, 100, 300, TrafficClass::blocks, true, Type::range},
     Rule{Type::find_content, "find_content", 4U << 10, 10, 40, TrafficClass::transactions, false, Type::content_info},
     Rule{Type::content_info, "content_info", 64U << 10, 10, 40, TrafficClass::transactions, false, Type::content_info},
     Rule{Type::get_leaf_hashes, "get_leaf_hashes", 64, 20, 60, TrafficClass::transactions, false, Type::leaf_hashes},
     Rule{Type::leaf_hashes, "leaf_hashes", (1U << 20) + 64, 20, 60, TrafficClass::bulk, true, Type::leaf_hashes},
-    Rule{Type::get_leaves, "get_leaves", 64, 200, 400, TrafficClass::transactions, false, Type::leaves},
-    Rule{Type::leaves, "leaves", (1U << 20) + 64, 200, 400, TrafficClass::bulk, true, Type::leaves},
+    Rule{Type::get_leaves, "get_leaves", 64, 2000, 4000, TrafficClass::transactions, false, Type::leaves},
+    Rule{Type::leaves, "leaves", (1U << 20) + 64, 2000, 4000, TrafficClass::bulk, true, Type::leaves},
     Rule{Type::refusal, "refusal", 256, 200, 800, TrafficClass::transactions, false, Type::refusal},
 };
 

@@ -47,7 +47,8 @@ std::vector<RangePlanner::Ask> RangePlanner::next_asks(std::uint64_t now_ms) {
         auto best = peers_.end();
         for (auto at = peers_.begin(); at != peers_.end(); ++at) {
             const PeerState& state = at->second;
-            if (state.excluded || state.in_flight >= kMaxSlicesPerPeer || first < state.earliest || first > state.head)
+            if (state.excluded || now_ms < state.not_before_ms || state.in_flight >= kMaxSlicesPerPeer ||
+                first < state.earliest || first > state.head)
                 continue;
             if (best == peers_.end() || state.in_flight < best->second.in_flight) best = at;
         }
@@ -91,6 +92,15 @@ void RangePlanner::failed(const Peer& peer, std::uint64_t first) {
     give_back(first, last);
     ++failures_;
     if (const auto at = peers_.find(peer); at != peers_.end()) at->second.excluded = true;
+}
+
+void RangePlanner::busy(const Peer& peer, std::uint64_t first, std::uint64_t now_ms) {
+    const auto flight = flights_.find(first);
+    if (flight == flights_.end() || flight->second.peer != peer) return;
+    const std::uint64_t last = flight->second.last;
+    land(flight);
+    give_back(first, last);
+    if (const auto at = peers_.find(peer); at != peers_.end()) at->second.not_before_ms = now_ms + kBusyPauseMs;
 }
 
 std::vector<RangePlanner::Peer> RangePlanner::expired(std::uint64_t now_ms) {

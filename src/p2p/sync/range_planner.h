@@ -16,6 +16,7 @@ inline constexpr std::size_t kMaxSlicesPerPeer = 2;
 inline constexpr std::uint64_t kMaxAheadBlocks = 1024;  // beyond the first missing block: bounds what waits in memory
 inline constexpr std::size_t kMaxAheadBytes = 64U << 20;
 inline constexpr std::uint64_t kSliceMs = 10'000;
+inline constexpr std::uint64_t kBusyPauseMs = 1'000;
 inline constexpr int kMaxSliceFailures = 8;  // then the sync ends with an error
 
 class RangePlanner {
@@ -48,6 +49,8 @@ public:
                                          std::vector<messages::BlockAnswer> blocks);
     // It refused, failed or the time was over.
     void failed(const Peer& peer, std::uint64_t first);
+    // It is busy: the slice goes back, and the peer is asked again after kBusyPauseMs.
+    void busy(const Peer& peer, std::uint64_t first, std::uint64_t now_ms);
     // Peers whose slices are late; the slices go to others.
     [[nodiscard]] std::vector<Peer> expired(std::uint64_t now_ms);
 
@@ -64,6 +67,7 @@ private:
         std::uint64_t head = 0;
         std::size_t in_flight = 0;
         bool excluded = false;
+        std::uint64_t not_before_ms = 0;
     };
     struct Flight {
         Peer peer;

@@ -1,0 +1,249 @@
+#include "p2p/network.h"
+
+#include <gtest/gtest.h>
+
+#include "test_node.h"
+
+namespace quern::p2p {
+namespace {
+
+using namespace testing;
+
+TEST(Network, parses_static_peers) {
+    const auto peer = parse_static_peer("0x00000000000000000000000000000000000000aa@node.example:7900");
+    ASSERT_TRUE(peer);
+    EXPECT_EQ(peer->endpoint, (messages::Endpoint{"node.example", 7900}));
+    EXPECT_EQ(parse_static_peer("00000000000000000000000000000000000000aa@[::1]:1")->endpoint.host, "::1");
+    for (const std::string_view bad :
+         {"", "@:1", "0x12@h:1", "00000000000000000000000000000000000000aa@h:0",
+          "00000000000000000000000000000000000000aa@h:65536", "00000000000000000000000000000000000000aa@::1:1",
+          "00000000000000000000000000000000000000aa@h h:1", "00000000000000000000000000000000000000aa@h:1x"})
+        EXPECT_EQ(parse_static_peer(bad).error().name, "p2p.bad_peer") << bad;
+}
+
+TEST(Network, two_nodes_meet_and_carry_consensus_both_ways) {
+    TestNode a(1);
+    TestNode b(2, {a.as_peer()});
+    ASSERT_TRUE(eventually([&] { return a.has_peers(1) && b.has_peers(1); }));
+    ASSERT_TRUE(eventually([&] {
+        const auto status = b.network->status();
+        return status.peers.size() == 1 && status.peers[0].has_bulk && status.peers[0].rtt_us != 0;
+    }));
+    const auto info = b.network->status().peers[0];
+    EXPECT_EQ(info.address, a.me);
+    EXPECT_TRUE(info.outbound);
+    EXPECT_TRUE(info.fixed);
+    EXPECT_EQ(info.agent, "node-1");
+    a.network->send_consensus(Bytes{1, 2, 3});
+    b.network->send_consensus_to(a.me, Bytes(3 << 20, 9));  // a proposal of many records
+    ASSERT_TRUE(eventually([&] { return a.handler.envelope_count() == 1 && b.handler.envelope_count() == 1; }));
+    EXPECT_EQ(b.handler.envelopes[0].first, a.me);
+    EXPECT_EQ(b.handler.envelopes[0].second, (Bytes{1, 2, 3}));
+    EXPECT_EQ(a.handler.envelopes[0].second, Bytes(3 << 20, 9));
+}
+
+TEST(Network, requests_are_answered_refused_and_timed_out) {
+    TestNode a(1);
+    a.handler.chain_length = 3;
+    TestNode b(2, {a.as_peer()});
+    ASSERT_TRUE(eventually([&] { return a.has_peers(1) && b.has_peers(1); }));
+    std::mutex mutex;
+    std::map<std::string, std::string> results;
+    const auto note = [&](const std::string& what, std::string result) {
+        const std::lock_guard lock(mutex);
+        results[what] = std::move(result);
+    };
+    const auto hash = chain::types::hash_of(block_of(2).header);
+    b.network->request_block(a.me, {hash}, 5000, [&](Expected<messages::BlockAnswer> answer) {
+        note("block", answer ? (answer->block == chain::types::encode(block_of(2)) ? "right" : "wrong")
+                             : answer.error().to_string());
+    });
+    b.network->request_block(a.me, {Hash32{}}, 5000, [&](Expected<messages::BlockAnswer> answer) {
+        note("unknown", answer ? "?" : answer.error().to_string());
+    });
+    b.network->request_certificate(a.me, {3, 1, 7}, 5000, [&](Expected<messages::CertificateAnswer> answer) {
+        note("certificate", answer ? std::to_string(answer->certificate.size()) : answer.error().to_string());
+    });
+    b.network->request_certificate(a.me, {3, 1, 8}, 5000, [&](Expected<messages::CertificateAnswer> answer) {
+        note("dropped", answer ? "?" : answer.error().to_string());
+    });
+    b.network->request_range(a.me, {2, 10, 1 << 20}, 5000, [&](Expected<messages::Range> answer) {
+        note("range", answer ? std::to_string(answer->blocks.size()) : answer.error().to_string());
+    });
+    b.network->request_block(address_of(9), {hash}, 5000, [&](Expected<messages::BlockAnswer> answer) {
+        note("stranger", answer ? "?" : std::string(answer.error().name));
+    });
+    ASSERT_TRUE(eventually([&] {
+        const std::lock_guard lock(mutex);
+        return results.size() == 6;
+    }));
+    EXPECT_EQ(results["block"], "right");
+    EXPECT_EQ(results["unknown"], "network.refused: not_found");
+    EXPECT_EQ(results["certificate"], "100");
+    EXPECT_EQ(results["dropped"], "network.refused: not_found");
+    EXPECT_EQ(results["range"], "2");
+    EXPECT_EQ(results["stranger"], "network.not_connected");
+}
+
+TEST(Network, refuses_other_keys_genesis_and_expired_certificates) {
+    TestNode a(1);
+    TestNode wrong_key(2, {{address_of(77), a.as_peer().endpoint}});
+    TestNode wrong_genesis(3, {a.as_peer()}, [](NetworkOptions& options) { options.genesis_hash.data[0] ^= 1; });
+    TestNode wrong_chain(4, {a.as_peer()}, [](NetworkOptions& options) { options.chain_id = 1; });
+    TestNode expired(5, {a.as_peer()}, [](NetworkOptions& options) { options.certificate_seconds = 0; });
+    TestNode self(1, {a.as_peer()});
+    // Each of the four tries at least once; a fifth, right one still gets in.
+    ASSERT_TRUE(eventually([&] { return a.network->status().handshakes_failed >= 4; }));
+    ASSERT_TRUE(eventually([&] { return wrong_key.network->status().handshakes_failed >= 1; }));
+    TestNode right(6, {a.as_peer()});
+    ASSERT_TRUE(eventually([&] { return right.has_peers(1); }));
+    EXPECT_EQ(wrong_key.network->peer_count(), 0U);
+    EXPECT_EQ(wrong_genesis.network->peer_count(), 0U);
+    EXPECT_EQ(wrong_chain.network->peer_count(), 0U);
+    EXPECT_EQ(expired.network->peer_count(), 0U);
+    EXPECT_EQ(self.network->peer_count(), 0U);
+    EXPECT_EQ(a.network->peer_count(), 1U);
+}
+
+TEST(Network, nodes_that_dial_each_other_keep_one_connection) {
+    TestNode a(1);
+    TestNode b(2);
+    a.network->add_static_peer(b.as_peer());
+    b.network->add_static_peer(a.as_peer());
+    ASSERT_TRUE(eventually([&] { return a.has_peers(1) && b.has_peers(1); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    EXPECT_TRUE(a.has_peers(1) && b.has_peers(1));
+    EXPECT_NE(a.network->status().peers[0].outbound, b.network->status().peers[0].outbound);
+}
+
+TEST(Network, five_nodes_gossip_transactions_along_a_line) {
+    std::vector<std::unique_ptr<TestNode>> nodes;
+    for (std::uint64_t i = 0; i < 5; ++i)
+        nodes.push_back(std::make_unique<TestNode>(
+            i + 1, i == 0 ? std::vector<StaticPeer>{} : std::vector<StaticPeer>{nodes.back()->as_peer()}));
+    ASSERT_TRUE(eventually([&] { return nodes[0]->has_peers(1) && nodes[2]->has_peers(2) && nodes[4]->has_peers(1); }));
+    for (std::uint8_t i = 0; i < 200; ++i) {
+        const Bytes transaction(100 + i, i);
+        const Hash32 hash = chain::types::transaction_hash(transaction);
+        {
+            const std::lock_guard lock(nodes[0]->handler.mutex);
+            nodes[0]->handler.pool[messages::short_id(hash)] = transaction;
+        }
+        nodes[0]->network->announce_transaction(hash, transaction);
+    }
+    EXPECT_TRUE(eventually([&] { return nodes[4]->handler.pool_size() == 200; }));
+    EXPECT_EQ(nodes[4]->handler.pool, nodes[0]->handler.pool);
+}
+
+TEST(Network, peer_exchange_spreads_signed_records) {
+    TestNode hub(1, {}, [](NetworkOptions& options) { options.max_outbound = 0; });
+    std::uint16_t free_port = 0;
+    {
+        TestNode probe(50);
+        free_port = probe.network->port();
+    }
+    TestNode a(2, {hub.as_peer()}, [&](NetworkOptions& options) {
+        options.port = free_port;
+        options.advertised = {{"127.0.0.1", free_port}};
+    });
+    ASSERT_TRUE(a.network);
+    ASSERT_TRUE(eventually([&] { return hub.network->status().known_addresses == 1; }));
+    // It knows the hub alone, hears of the other there and connects to it.
+    TestNode b(3, {hub.as_peer()});
+    EXPECT_TRUE(eventually([&] {
+        for (const auto& peer : b.network->status().peers)
+            if (peer.address == a.me) return true;
+        return false;
+    }));
+}
+
+TEST(Network, compact_blocks_fetch_only_what_is_missing) {
+    TestNode a(1);
+    TestNode b(2, {a.as_peer()});
+    ASSERT_TRUE(eventually([&] { return a.has_peers(1) && b.has_peers(1); }));
+    std::vector<Bytes> transactions;
+    for (std::uint8_t i = 0; i < 30; ++i) {
+        transactions.emplace_back(500, i);
+        const Hash32 hash = chain::types::transaction_hash(transactions.back());
+        a.network->announce_transaction(hash, transactions.back());
+    }
+    ASSERT_TRUE(eventually([&] { return b.handler.pool_size() == 30; }));
+    auto block = block_of(5, transactions);
+    {
+        const std::lock_guard lock(a.handler.mutex);
+        a.handler.last_block = block;
+    }
+    a.network->announce_block(block, Bytes(10, 3));
+    ASSERT_TRUE(eventually([&] {
+        const std::lock_guard lock(b.handler.mutex);
+        return b.handler.blocks.size() == 1;
+    }));
+    EXPECT_EQ(b.handler.blocks[0].block, chain::types::encode(block));
+    EXPECT_EQ(b.handler.blocks[0].certificate, Bytes(10, 3));
+}
+
+TEST(Network, range_sync_takes_blocks_from_several_peers_in_order) {
+    TestNode a(1);
+    TestNode b(2);
+    for (TestNode* node : {&a, &b}) {
+        node->handler.chain_length = 500;
+        node->network->set_status({500, Hash32{}, 1, 1, 1});
+    }
+    TestNode c(3, {a.as_peer(), b.as_peer()});
+    ASSERT_TRUE(eventually([&] { return c.has_peers(2); }));
+    std::mutex mutex;
+    std::vector<std::uint64_t> numbers;
+    std::set<Bytes20> sources;
+    std::string result;
+    c.network->sync_range(
+        1, 500,
+        [&](std::uint64_t number, messages::BlockAnswer answer, const Bytes20& from) {
+            const std::lock_guard lock(mutex);
+            if (answer.block == chain::types::encode(block_of(number))) numbers.push_back(number);
+            sources.insert(from);
+        },
+        [&](Status status) {
+            const std::lock_guard lock(mutex);
+            result = status ? "done" : status.error().to_string();
+        });
+    ASSERT_TRUE(eventually([&] {
+        const std::lock_guard lock(mutex);
+        return !result.empty();
+    }));
+    EXPECT_EQ(result, "done");
+    ASSERT_EQ(numbers.size(), 500U);
+    for (std::uint64_t i = 0; i < 500; ++i) EXPECT_EQ(numbers[i], i + 1);
+    EXPECT_EQ(sources.size(), 2U);
+}
+
+TEST(Network, returns_after_the_other_side_restarted) {
+    auto a = std::make_unique<TestNode>(1);
+    const StaticPeer peer = a->as_peer();
+    TestNode b(2, {peer});
+    ASSERT_TRUE(eventually([&] { return b.has_peers(1); }));
+    a.reset();
+    ASSERT_TRUE(eventually([&] { return b.has_peers(0); }));
+    a = std::make_unique<TestNode>(1, std::vector<StaticPeer>{},
+                                   [&](NetworkOptions& options) { options.port = peer.endpoint.port; });
+    ASSERT_TRUE(a->network);
+    EXPECT_TRUE(eventually([&] { return b.has_peers(1) && a->has_peers(1); }));
+}
+
+TEST(Network, reported_offences_add_up_to_leaving) {
+    TestNode a(1);
+    TestNode b(2, {}, [&](NetworkOptions&) {});
+    b.network->add_static_peer(a.as_peer());
+    ASSERT_TRUE(eventually([&] { return a.has_peers(1); }));
+    a.network->report(b.me, Offence::invalid_transaction);
+    ASSERT_TRUE(eventually([&] {
+        const auto status = a.network->status();
+        return status.peers.size() == 1 && status.peers[0].score == rule_of(Offence::invalid_transaction).points;
+    }));
+    a.network->report(b.me, Offence::invalid_block);
+    ASSERT_TRUE(eventually([&] { return a.has_peers(0); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    EXPECT_TRUE(a.has_peers(0));
+}
+
+}  // namespace
+}  // namespace quern::p2p
