@@ -3,6 +3,7 @@
 #include <set>
 
 #include "chain/types/native_kinds.h"
+#include "compute/core/claims.h"
 #include "crypto/hash.h"
 #include "crypto/signature.h"
 
@@ -161,7 +162,7 @@ Status check_params(const params::ChainParams& p) {
     if (m.max_rounds > 64) return bad("max_rounds");
     if (m.max_bids == 0 || m.max_bids > 1'024) return bad("max_bids");
     if (m.max_disputes == 0 || m.max_disputes > 1'024) return bad("max_disputes");
-    if (m.max_verifiers == 0 || m.max_verifiers > 1'024) return bad("max_verifiers");
+    if (m.max_verifiers == 0 || m.max_verifiers >= compute::core::kPassTarget) return bad("max_verifiers");
     if (m.forced_error_inverse == 0) return bad("forced_error_inverse");
     return {};
 }

@@ -183,6 +183,7 @@ struct Task {
     std::vector<Payment> payments;
     std::vector<SlashRecord> slashes;
     std::vector<Address> barred;  // solvers that lost this task; not eligible again
+    bool voided = false;  // the solver has lost: `disputed` until what is open about its verifiers' reports is decided
     template <class V>
     void fields(V& v) {
         v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round);
@@ -196,6 +197,7 @@ struct Task {
         v("challengeHold", challenge_hold), v("rivals", rivals);
         v("verifyBeacon", verify_beacon), v("reports", reports), v("disputes", disputes);
         v("openDisputes", open_disputes), v("payments", payments), v("slashes", slashes), v("barred", barred);
+        v("voided", voided);
     }
 };
 
@@ -216,7 +218,7 @@ enum class DisputeWinner : std::uint8_t { none = 0, defender = 1, rival = 2, nei
 struct Dispute {
     std::uint64_t id = 0;
     std::uint64_t task = 0;
-    std::uint32_t target = 0;  // 0: the solver's history; 1 + i: verifier i's probes
+    std::uint32_t target = 0;  // 0: the solver's history; others: report i, see compute/core/claims.h
     Address defender;
     Address rival;
     Role rival_role = Role::whistleblower;  // whose bond answers: whistleblower, or verifier after a FAIL
@@ -232,7 +234,7 @@ struct Dispute {
     std::uint32_t leaf_op = 0;   // vm::tensor::Op of the executed leaf, when one was
     bool leaf_executed = false;
     DisputeWinner winner = DisputeWinner::none;
-    std::string reason;  // "leaf", "clock", "conceded", "input"
+    std::string reason;  // "leaf", "clock", "conceded", "input", "moot", "not_sampled"
     template <class V>
     void fields(V& v) {
         v("id", id), v("task", task), v("target", target), v("defender", defender), v("rival", rival);

@@ -11,7 +11,19 @@ namespace quern::compute::core {
 // H(address || claim || salt), SHA-256: binds the sender, so that a copied commitment opens for nobody else.
 [[nodiscard]] Hash32 challenge_commitment(const Address& challenger, const Hash32& claim, const Hash32& salt);
 
-// target 0, claim = the rival history root: the task's init_root is its leaf 0.
+// What a challenge speaks of (ChallengeRevealPayload::target, Dispute::target):
+//   0                the solver's history
+//   1 + i            a probe tile of report i
+//   kPassTarget + i  the PASS of report i: the solver's history, for the segments that its verifier was drawn for
+inline constexpr std::uint32_t kPassTarget = 0x100;
+[[nodiscard]] constexpr bool is_probe_target(std::uint32_t target) { return target != 0 && target < kPassTarget; }
+[[nodiscard]] constexpr bool is_pass_target(std::uint32_t target) { return target >= kPassTarget; }
+// Index of the report that a target other than 0 speaks of.
+[[nodiscard]] constexpr std::size_t target_report(std::uint32_t target) {
+    return is_pass_target(target) ? target - kPassTarget : target - 1;
+}
+
+// target 0 and kPassTarget + i, claim = the rival history root: the task's init_root is its leaf 0.
 struct HistoryChallenge {
     std::vector<Hash32> initial_path;
     template <class V>

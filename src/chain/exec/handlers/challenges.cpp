@@ -35,34 +35,26 @@ Expected<types::ChallengeCommitment> load_commitment(const Context& context,
     return std::move(*stored);
 }
 
-// Whether the target is a report that passed the solver and has fallen since.
+// Whether the target is a claim that has fallen since the commitment.
 bool is_beaten(const types::Task& task, std::uint32_t target) {
-    return target != 0 && target <= task.reports.size() && task.reports[target - 1].slashed;
+    if (target == 0) return task.voided;
+    const std::size_t index = core::target_report(target);
+    return index < task.reports.size() && task.reports[index].slashed;
 }
 
-Expected<NewDispute> new_dispute(const Context& context, const types::Task& task,
-                                 const types::ChallengeRevealPayload& data) {
-    NewDispute opened;
-    opened.target = data.target;
-    opened.rival = context.sender;
-    const std::uint64_t budget = context.market().dispute_clock_blocks;
-    if (data.target == 0) {
-        opened.defender = task.solver;
-        opened.defender_locked = task.solver_locked;
-        QUERN_TRY(const auto opening, core::decode_history_challenge(data.opening));
-        QUERN_CHECK(core::check_history_challenge(opening, data.claim, task.history_root, task.spec.init_root,
-                                                  task.spec.steps));
-        QUERN_TRY(opened.game,
-                  core::open_history_game(game_context(task), task.history_root, data.claim, budget, context.height));
-        return opened;
-    }
-    const std::size_t index = data.target - 1;
-    if (index >= task.reports.size()) return fail("challenge.no_such_report");
-    const auto& report = task.reports[index];
-    if (report.verifier == context.sender) return fail("challenge.own_claim");
-    if (!is_active(report) || !report.revealed || !report.pass) return fail("challenge.report_not_standing");
-    opened.defender = report.verifier;
-    opened.defender_locked = report.locked;
+// A rival history against the solver's: of the solver, or of a verifier that passed it.
+Status open_history(const Context& context, const types::Task& task, const types::ChallengeRevealPayload& data,
+                    NewDispute& opened) {
+    QUERN_TRY(const auto opening, core::decode_history_challenge(data.opening));
+    QUERN_CHECK(
+        core::check_history_challenge(opening, data.claim, task.history_root, task.spec.init_root, task.spec.steps));
+    QUERN_TRY(opened.game, core::open_history_game(game_context(task), task.history_root, data.claim,
+                                                   context.market().dispute_clock_blocks, context.height));
+    return {};
+}
+
+Status open_probe(const Context& context, const types::Task& task, const types::VerifierReport& report,
+                  const types::ChallengeRevealPayload& data, NewDispute& opened) {
     QUERN_TRY(const auto opening, core::decode_probe_challenge(data.opening));
     core::ReportContext about;
     about.program_root = task.spec.program_root;
@@ -75,7 +67,33 @@ Expected<NewDispute> new_dispute(const Context& context, const types::Task& task
     about.samples = task.spec.samples;
     QUERN_TRY(const auto probe, core::check_probe_challenge(opening, data.claim, about));
     QUERN_TRY(opened.game, core::open_probe_game(game_context(task), task.history_root, probe.step, probe.node,
-                                                 probe.tile, probe.defender_hash, data.claim, budget, context.height));
+                                                 probe.tile, probe.defender_hash, data.claim,
+                                                 context.market().dispute_clock_blocks, context.height));
+    return {};
+}
+
+Expected<NewDispute> new_dispute(const Context& context, const types::Task& task,
+                                 const types::ChallengeRevealPayload& data) {
+    NewDispute opened;
+    opened.target = data.target;
+    opened.rival = context.sender;
+    if (data.target == 0) {
+        opened.defender = task.solver;
+        opened.defender_locked = task.solver_locked;
+        QUERN_CHECK(open_history(context, task, data, opened));
+        return opened;
+    }
+    const std::size_t index = core::target_report(data.target);
+    if (index >= task.reports.size()) return fail("challenge.no_such_report");
+    const auto& report = task.reports[index];
+    if (report.verifier == context.sender) return fail("challenge.own_claim");
+    if (!is_active(report) || !report.revealed || !report.pass) return fail("challenge.report_not_standing");
+    opened.defender = report.verifier;
+    opened.defender_locked = report.locked;
+    if (core::is_pass_target(data.target))
+        QUERN_CHECK(open_history(context, task, data, opened));
+    else
+        QUERN_CHECK(open_probe(context, task, report, data, opened));
     return opened;
 }
 
@@ -93,6 +111,7 @@ Status Handler<NativeKind::challenge_commit>::check_form(const params::MarketPar
 Status Handler<NativeKind::challenge_commit>::check_state(const Context& context,
                                                           const types::ChallengeCommitPayload& data) {
     QUERN_TRY(const auto task, load_challengeable(context, data.task));
+    if (task.voided) return fail("challenge.claim_void", "the solver has lost");
     if (task.challenge_until != 0 && context.height >= task.challenge_until)
         return fail("challenge.window_closed", "at height " + std::to_string(task.challenge_until));
     if (task.rivals >= context.market().max_disputes) return fail("challenge.too_many");
@@ -125,15 +144,18 @@ Status Handler<NativeKind::challenge_commit>::apply(Context& context, const type
 Status Handler<NativeKind::challenge_reveal>::check_form(const params::MarketParams& market,
                                                          const types::ChallengeRevealPayload& data) {
     if (data.task == 0) return fail("task.unknown", "0");
-    if (data.target > market.max_verifiers) return fail("challenge.no_such_report");
+    if (data.target != 0 && core::target_report(data.target) >= market.max_verifiers)
+        return fail("challenge.no_such_report");
     if (data.opening.size() > core::kMaxChallengeBytes) return fail("challenge.too_large");
     return {};
 }
 
 Status Handler<NativeKind::challenge_reveal>::check_state(const Context& context,
                                                           const types::ChallengeRevealPayload& data) {
-    QUERN_CHECK(load_challengeable(context, data.task));
+    QUERN_TRY(const auto task, load_challengeable(context, data.task));
     QUERN_CHECK(load_commitment(context, data));
+    if (task.voided && context.height >= task.challenge_hold)
+        return fail("challenge.window_closed", "at height " + std::to_string(task.challenge_hold));
     return {};
 }
 
@@ -145,6 +167,9 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const type
         QUERN_CHECK(unlock_bond(context, types::Role::whistleblower, context.sender, commitment.stake));
         emit(context, types::KindGroup::disputes,
              events::ChallengeReleased{task.id, context.sender, commitment.commitment});
+        if (!task.voided) return {};
+        QUERN_CHECK(continue_voided(context, task));
+        store_task(context.state, task);
         return {};
     }
     QUERN_TRY(auto opened, new_dispute(context, task, data));

@@ -229,6 +229,7 @@ Status release_round(Context& context, types::Task& task, bool sweep) {
     QUERN_CHECK(close_disputes(context, task, "moot"));
     QUERN_CHECK(unlock_bond(context, Role::solver, task.solver, task.solver_locked));
     task.solver_locked = Uint256();
+    task.voided = false;
     QUERN_CHECK(release_reports(context, task));
     if (task.rivals == 0) return {};
     for (const auto& [key, value] : context.state.native_range(challenge_prefix(task.id), {}, task.rivals)) {

@@ -14,6 +14,7 @@ Status too_early(std::uint64_t due) { return fail("tick.too_early", "due at heig
 
 // Charges the clocks of the task's open games; those that ran out are decided.
 Status tick_disputes(Context& context, types::Task& task) {
+    if (task.voided && task.open_disputes == 0) return continue_voided(context, task);
     bool any = false;
     const std::vector<std::uint64_t> ids = task.disputes;
     for (const std::uint64_t id : ids) {

@@ -5,7 +5,7 @@
 
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/lifecycle.h"
-#include "compute/core/verification_report.h"
+#include "compute/core/claims.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -34,7 +34,7 @@ types::VerifierReport* report_of(types::Task& task, const types::Address& verifi
 Uint256 proven_cost(const types::Task& task, const types::Dispute& dispute) {
     const auto work = work_of(task);
     Uint256 units = core::total_work(work);
-    if (dispute.target != 0)
+    if (dispute.target != 0)  // a rival needs no more than the segment in question
         units = core::work_of_steps(work, work.interval);
     else if (dispute.rival_role == Role::verifier)
         units = core::sampled_work(work);
@@ -64,24 +64,28 @@ Status release_rival(Context& context, const types::Dispute& dispute) {
     return unlock_bond(context, Role::whistleblower, dispute.rival, dispute.rival_locked);
 }
 
-// Whoever passed a segment in which the chain itself found the wrong element. A solver's silence or concession proves
-// nothing against the verifiers, who cannot make it move.
-Status slash_false_passes(Context& context, types::Task& task, const core::Game& game) {
-    if (game.reason != "leaf" && game.reason != "input") return {};
-    const std::uint64_t segment = (game.step - 1) / task.spec.interval;
-    const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
-    for (auto& report : task.reports) {
-        if (!is_active(report) || !report.revealed || !report.pass) continue;
-        const auto drawn = core::draw_segments(task.verify_beacon, report.verifier, segments, task.spec.samples);
-        if (!std::binary_search(drawn.begin(), drawn.end(), segment)) continue;
-        QUERN_CHECK(slash_report(context, task, report, "passed_wrong_result"));
-    }
-    return {};
+// Whether a defender that lost answers for it. A PASS claims the segments that its verifier was drawn for, and no
+// others; until the game has come to a step, losing means that the verifier did not even show whose history it passed.
+bool answers_for(const types::Task& task, const types::Dispute& dispute, const core::Game& game) {
+    if (!core::is_pass_target(dispute.target) || game.step == 0) return true;
+    const auto drawn = core::draw_segments(task.verify_beacon, dispute.defender,
+                                           core::segment_count(task.spec.steps, task.spec.interval), task.spec.samples);
+    return std::binary_search(drawn.begin(), drawn.end(), (game.step - 1) / task.spec.interval);
 }
 
-// The solver's claim is void: it is slashed, the other games about it are moot, the task is open again.
-Status void_history(Context& context, types::Task& task, const types::Dispute& dispute, const core::Game& game,
-                    bool rival_wins) {
+// Whether a challenge that was committed before the solver lost can still be revealed against a PASS.
+bool awaits_reveals(const Context& context, const types::Task& task) {
+    if (task.rivals == 0 || context.height >= task.challenge_hold) return false;
+    const bool stands = std::any_of(task.reports.begin(), task.reports.end(), [](const auto& report) {
+        return is_active(report) && report.revealed && report.pass;
+    });
+    return stands && !context.state.native_range(challenge_prefix(task.id), {}, 1).empty();
+}
+
+// The solver's claim is void: it is slashed, and the other games about it are moot. Those who passed it answer for
+// their own claims in games of their own: a loser's loss proves nothing about others (a solver may play badly on
+// purpose). While such games are open or may come the task waits, then it is open again.
+Status void_history(Context& context, types::Task& task, const types::Dispute& dispute, bool rival_wins) {
     SlashShares shares;
     if (rival_wins) {
         shares.winner = dispute.rival;
@@ -94,17 +98,24 @@ Status void_history(Context& context, types::Task& task, const types::Dispute& d
     QUERN_CHECK(slash(context, task, Role::solver, task.solver, task.solver_locked, "wrong_result", shares));
     task.solver_locked = Uint256();
     task.barred.push_back(task.solver);
-    QUERN_CHECK(slash_false_passes(context, task, game));
-    return reopen(context, task, "solver_slashed");
+    QUERN_CHECK(close_disputes(context, task, "moot", {0}));
+    task.voided = true;
+    task.challenge_hold = context.height + context.market().min_deadline_blocks;
+    if (task.open_disputes > 0 || awaits_reveals(context, task))
+        enter(context, task, types::TaskState::disputed, 0, "solver_slashed");
+    return continue_voided(context, task);
 }
 
 Status void_report(Context& context, types::Task& task, const types::Dispute& dispute, bool rival_wins) {
-    const std::size_t index = dispute.target - 1;
+    const std::size_t index = core::target_report(dispute.target);
     if (index >= task.reports.size()) return fail("dispute.no_report");
     SlashShares shares;
     if (rival_wins) shares = {dispute.rival, proven_cost(task, dispute), {}, {}};
-    QUERN_CHECK(slash_report(context, task, task.reports[index], "wrong_probe", shares));
-    return close_disputes(context, task, "moot", dispute.target);
+    const bool passed = core::is_pass_target(dispute.target);
+    QUERN_CHECK(
+        slash_report(context, task, task.reports[index], passed ? "passed_wrong_result" : "wrong_probe", shares));
+    const auto number = static_cast<std::uint32_t>(index);
+    return close_disputes(context, task, "moot", {1 + number, core::kPassTarget + number});
 }
 
 }  // namespace
@@ -155,6 +166,7 @@ void update_game(types::Dispute& dispute, const core::Game& game) {
 
 Status conclude_dispute(Context& context, types::Task& task, types::Dispute& dispute, const core::Game& game) {
     const bool about_history = dispute.target == 0;
+    const bool answers = answers_for(task, dispute, game);
     switch (game.verdict) {
         case core::Verdict::none:
             return fail("dispute.not_decided");
@@ -164,18 +176,20 @@ Status conclude_dispute(Context& context, types::Task& task, types::Dispute& dis
             break;
         }
         case core::Verdict::rival_wins:
-            close(context, task, dispute, DisputeWinner::rival, game.reason);
+            close(context, task, dispute, answers ? DisputeWinner::rival : DisputeWinner::none,
+                  answers ? std::string_view(game.reason) : "not_sampled");
             QUERN_CHECK(release_rival(context, dispute));
-            if (about_history) return void_history(context, task, dispute, game, true);
-            QUERN_CHECK(void_report(context, task, dispute, true));
+            if (about_history) return void_history(context, task, dispute, true);
+            if (answers) QUERN_CHECK(void_report(context, task, dispute, true));
             break;
         case core::Verdict::both_lose:
             close(context, task, dispute, DisputeWinner::neither, game.reason);
             QUERN_CHECK(slash_rival(context, task, dispute, {}));
-            if (about_history) return void_history(context, task, dispute, game, false);
-            QUERN_CHECK(void_report(context, task, dispute, false));
+            if (about_history) return void_history(context, task, dispute, false);
+            if (answers) QUERN_CHECK(void_report(context, task, dispute, false));
             break;
     }
+    if (task.voided) return continue_voided(context, task);
     if (task.state != types::TaskState::disputed) return {};
     if (task.open_disputes == 0) return await_challenges(context, task, "disputes_closed");
     QUERN_CHECK(refresh_deadline(context, task));
@@ -183,14 +197,21 @@ Status conclude_dispute(Context& context, types::Task& task, types::Dispute& dis
 }
 
 Status close_disputes(Context& context, types::Task& task, std::string_view reason,
-                      std::optional<std::uint32_t> target) {
+                      std::initializer_list<std::uint32_t> targets) {
     if (task.open_disputes == 0) return {};
     for (const std::uint64_t id : task.disputes) {
         QUERN_TRY(auto dispute, load_dispute(context.state, id));
-        if (dispute.closed_at != 0 || (target && dispute.target != *target)) continue;
+        if (dispute.closed_at != 0) continue;
+        if (targets.size() != 0 && std::find(targets.begin(), targets.end(), dispute.target) == targets.end()) continue;
         QUERN_CHECK(release_rival(context, dispute));
         close(context, task, dispute, DisputeWinner::none, reason);
     }
+    return {};
+}
+
+Status continue_voided(Context& context, types::Task& task) {
+    if (task.open_disputes == 0 && !awaits_reveals(context, task)) return reopen(context, task, "solver_slashed");
+    QUERN_CHECK(refresh_deadline(context, task));
     return {};
 }
 
@@ -205,7 +226,10 @@ Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const 
 
 Expected<bool> refresh_deadline(const Context& context, types::Task& task) {
     if (task.state != types::TaskState::disputed) return false;
-    QUERN_TRY(const std::uint64_t deadline, earliest_dispute_deadline(context, task));
+    std::uint64_t deadline = task.challenge_hold;
+    if (task.open_disputes > 0) {
+        QUERN_TRY(deadline, earliest_dispute_deadline(context, task));
+    }
     const bool changed = deadline != task.deadline;
     task.deadline = deadline;
     return changed;

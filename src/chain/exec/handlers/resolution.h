@@ -29,11 +29,15 @@ void update_game(types::Dispute& dispute, const core::Game& game);
 // the task.
 [[nodiscard]] Status conclude_dispute(Context& context, types::Task& task, types::Dispute& dispute,
                                       const core::Game& game);
-// Closes the open disputes, all or those of one target, without a loser: what they were about is void.
+// Closes the open disputes, all or those about the given targets, without a loser: what they were about is void.
 [[nodiscard]] Status close_disputes(Context& context, types::Task& task, std::string_view reason,
-                                    std::optional<std::uint32_t> target = std::nullopt);
+                                    std::initializer_list<std::uint32_t> targets = {});
+// Moves on a voided task, whose solver has lost: reopens it once no dispute about its verifiers' reports is open and no
+// challenge that was committed in time can be revealed any more; else sets its deadline.
+[[nodiscard]] Status continue_voided(Context& context, types::Task& task);
 
-// Keeps a disputed task's deadline at its games' earliest. True when it changed.
+// Keeps a disputed task's deadline at its games' earliest (voided and without one: where reveals end). True when it
+// changed.
 [[nodiscard]] Expected<bool> refresh_deadline(const Context& context, types::Task& task);
 [[nodiscard]] Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const types::Task& task);
 

@@ -16,6 +16,8 @@ constexpr std::uint64_t kTasksPerWorld = 8;
 constexpr std::uint64_t kSilentBlocks = 260;  // bound on what ticks alone take
 constexpr std::uint64_t kMaxSteps = 6;
 constexpr std::uint32_t kProbeMask = 1U << 18;
+constexpr std::uint32_t kClumsyMask = 1U << 9;
+constexpr std::size_t kMostChallenges = 5;  // of one whistleblower in a round
 
 enum class Part { submitter, solver, verifier, whistleblower };
 struct Agent {
@@ -152,8 +154,13 @@ private:
                 ++statistics_.ends[std::string(types::to_string(task.state)) + " " + task.reason];
                 for (const auto dispute_id : task.disputes) {
                     const auto dispute = world_.dispute(dispute_id);
-                    ++statistics_.disputes[std::to_string(static_cast<int>(dispute.winner)) + " " + dispute.reason +
-                                           (dispute.target == 0 ? "" : " probe")];
+                    const auto result = std::to_string(static_cast<int>(dispute.winner)) + " " + dispute.reason;
+                    ++statistics_.disputes[result + (core::is_pass_target(dispute.target)    ? " pass"
+                                                     : core::is_probe_target(dispute.target) ? " probe"
+                                                                                             : "")];
+                    const auto game = *types::decode_record<core::Game>(dispute.game);
+                    if (dispute.target == 0 && game.claims[0] == truth(task.spec.steps).root)
+                        ++statistics_.disputes[result + " against a right history"];
                 }
             }
         }
@@ -256,6 +263,11 @@ private:
     std::uint64_t verifying_plan(const Agent& agent, const types::Task& task) {
         return agent.honest ? std::uint64_t{diligently} : plan(agent, task.id, occasion(task), 4, verifying_choices);
     }
+    static bool sampled(const types::Task& task, const types::Address& verifier, std::uint64_t step) {
+        const auto drawn = core::draw_segments(
+            task.verify_beacon, verifier, core::segment_count(task.spec.steps, task.spec.interval), task.spec.samples);
+        return std::binary_search(drawn.begin(), drawn.end(), (step - 1) / task.spec.interval);
+    }
     // The history that a FAIL stands for, or nullptr for PASS.
     const History* verdict(const Agent& agent, const types::Task& task, const Solved& solved) {
         const auto mine = verifying_plan(agent, task);
@@ -265,10 +277,7 @@ private:
             return own.root == solved.history->root ? nullptr : &own;
         }
         if (mine != diligently || solved.history->altered_step == 0) return nullptr;
-        const auto drawn = core::draw_segments(task.verify_beacon, agent.address,
-                                               core::segment_count(steps, task.spec.interval), task.spec.samples);
-        const std::uint64_t wrong = (solved.history->altered_step - 1) / task.spec.interval;
-        return std::binary_search(drawn.begin(), drawn.end(), wrong) ? &truth(steps) : nullptr;
+        return sampled(task, agent.address, solved.history->altered_step) ? &truth(steps) : nullptr;
     }
     ReportData report(const Agent& agent, const types::Task& task, const Solved& solved) {
         const History* rival = verdict(agent, task, solved);
@@ -315,65 +324,93 @@ private:
         opening.node = tiny().prover->node(data.probes[0].node);
         return opening;
     }
-    // A challenge that the agent wants to make: of the wrong history, or of a wrong probe tile; a dishonest one of
-    // right ones.
-    std::optional<types::ChallengeRevealPayload> wanted(const Agent& agent, const types::Task& task) {
+    using Challenges = std::vector<Challenge>;
+    static bool made(const Challenges& before, const types::ChallengeRevealPayload& reveal) {
+        return std::any_of(before.begin(), before.end(), [&](const Challenge& challenge) {
+            return challenge.reveal.target == reveal.target && challenge.reveal.claim == reveal.claim;
+        });
+    }
+    // A challenge that the agent wants to make: of the wrong history, of a report that passed it, or of a wrong probe
+    // tile; a dishonest one of right ones.
+    std::optional<types::ChallengeRevealPayload> wanted(const Agent& agent, const types::Task& task,
+                                                        const Challenges& before) {
         const auto& solved = solved_[{task.id, task.round}];
         if (solved.history == nullptr || !solved.available) return std::nullopt;
-        const std::uint64_t steps = task.spec.steps;
         types::ChallengeRevealPayload reveal;
         reveal.task = task.id;
         reveal.salt = Uint256(rng_.u64()).to_be32();
-        const History* own = nullptr;
-        if (agent.honest && solved.history->altered_step != 0) own = &truth(steps);
-        if (!agent.honest && plan(agent, task.id, task.round, 6, 4) == 0)
-            own = &altered(steps, 1 + plan(agent, task.id, task.round, 7, steps), 1U << 22);
-        if (own != nullptr && own->root != solved.history->root) {
-            reveal.claim = own->root;
-            reveal.opening = core::encode(core::HistoryChallenge{core::history_path(own->roots, 0)});
-            return reveal;
-        }
-        if (solved.history->altered_step != 0) return std::nullopt;
+        if (accuses_history(agent, task, solved, reveal) && !made(before, reveal)) return reveal;
         for (std::size_t i = 0; i < task.reports.size(); ++i) {
             const auto& entry = task.reports[i];
             if (!entry.revealed || !entry.pass || entry.slashed) continue;
-            const Agent& verifier = agent_at(entry.verifier);
-            const bool is_wrong = verifying_plan(verifier, task) == wrong_tiles;
-            const bool accuse = agent.honest ? is_wrong : !is_wrong && plan(agent, task.id, occasion(task), 8, 4) == 0;
-            if (!accuse) continue;
-            const auto shown = report(verifier, task, solved);
-            // The same tile as the agent claims it: right when it is honest.
-            const auto own_tiles =
-                make_report(task, entry.verifier, *solved.history, true, {}, task.id, agent.honest ? 0 : kProbeMask);
+            reveal.target = core::kPassTarget + static_cast<std::uint32_t>(i);
+            if (accuses_pass(agent, task, solved, entry, reveal) && !made(before, reveal)) return reveal;
+            if (solved.history->altered_step != 0) continue;
             reveal.target = static_cast<std::uint32_t>(1 + i);
-            reveal.claim = core::opened_leaves(own_tiles.sealed, own_tiles.sealed.true_index)[1];
-            // An altered leaf may have hit this very tile: then there is nothing to say.
-            const auto opening = open_probe(shown);
-            if (opening.tile_hash == reveal.claim) continue;
-            reveal.opening = core::encode(opening);
-            return reveal;
+            if (accuses_probe(agent, task, solved, entry, reveal) && !made(before, reveal)) return reveal;
         }
         return std::nullopt;
+    }
+    static bool claim(const History& own, const Solved& solved, types::ChallengeRevealPayload& reveal) {
+        if (own.root == solved.history->root) return false;
+        reveal.claim = own.root;
+        reveal.opening = history_opening(own);
+        return true;
+    }
+    bool accuses_history(const Agent& agent, const types::Task& task, const Solved& solved,
+                         types::ChallengeRevealPayload& reveal) {
+        const std::uint64_t steps = task.spec.steps;
+        if (agent.honest) return solved.history->altered_step != 0 && claim(truth(steps), solved, reveal);
+        return plan(agent, task.id, task.round, 6, 4) == 0 &&
+               claim(altered(steps, 1 + plan(agent, task.id, task.round, 7, steps), 1U << 22), solved, reveal);
+    }
+    // An honest one accuses whoever passed the wrong segment; now and then also whoever was not drawn for it: that must
+    // cost neither.
+    bool accuses_pass(const Agent& agent, const types::Task& task, const Solved& solved,
+                      const types::VerifierReport& entry, types::ChallengeRevealPayload& reveal) {
+        const std::uint64_t steps = task.spec.steps;
+        const std::uint64_t verifier = 16 * occasion(task) + reveal.target - core::kPassTarget;
+        if (agent.honest)
+            return solved.history->altered_step != 0 &&
+                   (sampled(task, entry.verifier, solved.history->altered_step) ||
+                    plan(agent, task.id, verifier, 10, 4) == 0) &&
+                   claim(truth(steps), solved, reveal);
+        return plan(agent, task.id, verifier, 11, 4) == 0 &&
+               claim(altered(steps, 1 + plan(agent, task.id, verifier, 12, steps), 1U << 22), solved, reveal);
+    }
+    bool accuses_probe(const Agent& agent, const types::Task& task, const Solved& solved,
+                       const types::VerifierReport& entry, types::ChallengeRevealPayload& reveal) {
+        const Agent& verifier = agent_at(entry.verifier);
+        const bool is_wrong = verifying_plan(verifier, task) == wrong_tiles;
+        if (!(agent.honest ? is_wrong : !is_wrong && plan(agent, task.id, occasion(task), 8, 4) == 0)) return false;
+        const auto shown = report(verifier, task, solved);
+        // The same tile as the agent claims it: right when it is honest.
+        const auto own_tiles =
+            make_report(task, entry.verifier, *solved.history, true, {}, task.id, agent.honest ? 0 : kProbeMask);
+        reveal.claim = core::opened_leaves(own_tiles.sealed, own_tiles.sealed.true_index)[1];
+        // An altered leaf may have hit this very tile: then there is nothing to say.
+        const auto opening = open_probe(shown);
+        if (opening.tile_hash == reveal.claim) return false;
+        reveal.opening = core::encode(opening);
+        return true;
     }
     void watch(const Agent& agent, const types::Task& task) {
         if (task.state < TaskState::proved) return;
         auto& challenges = challenges_[{agent.address, task.id, task.round, 0}];
-        if (!challenges.empty()) {
-            auto& last = challenges.back();
-            if (!last.revealed && !last.withheld && world_.height > last.committed_at)
-                last.revealed = send(agent, NativeKind::challenge_reveal, last.reveal);
-            if (!last.revealed || challenges.size() >= 3) return;
-        }
-        auto reveal = wanted(agent, task);
+        for (auto& challenge : challenges)
+            if (!challenge.revealed && !challenge.withheld && world_.height > challenge.committed_at)
+                challenge.revealed = send(agent, NativeKind::challenge_reveal, challenge.reveal);
+        if (challenges.size() >= kMostChallenges || world_.shared_task(task.id)->round != task.round) return;
+        auto reveal = wanted(agent, task, challenges);
         if (!reveal) return;
-        if (!challenges.empty() && challenges.back().reveal.claim == reveal->claim) return;
         const Hash32 commitment = core::challenge_commitment(agent.address, reveal->claim, reveal->salt);
         if (!send(agent, NativeKind::challenge_commit, types::ChallengeCommitPayload{task.id, commitment})) return;
         challenges.push_back({*reveal, world_.height, !agent.honest && rng_.below(3) == 0, false});
     }
 
     // --- Disputes ----------------------------------------------------------------------------------------------------
-    enum Playing : std::uint64_t { plays, concedes, silent, gives_up, playing_choices };
+    // clumsily: to the leaf, but badly, whether its history is right or not.
+    enum Playing : std::uint64_t { plays, concedes, silent, gives_up, clumsily, playing_choices };
 
     const Agent& agent_at(const types::Address& address) const {
         for (const auto& agent : agents_)
@@ -390,14 +427,17 @@ private:
         return truth(steps);
     }
     core::DisputeStrategy& strategy(const types::Task& task, const types::Dispute& dispute, const core::Game& game,
-                                    core::Side side) {
+                                    core::Side side, const Agent& agent, std::uint64_t how) {
         const auto key = std::make_pair(dispute.id, side);
         const auto found = strategies_.find(key);
         if (found != strategies_.end()) return found->second;
         const auto index = static_cast<std::size_t>(side);
         core::DisputeParty party;
-        if (dispute.target == 0) {
-            party = party_of(task, history_with(task, game.claims[index]));
+        if (!core::is_probe_target(dispute.target)) {
+            const History& claimed = history_with(task, game.claims[index]);
+            party = how == clumsily ? clumsy_party_of(task, claimed, kClumsyMask << index) : party_of(task, claimed);
+            // An honest verifier executes what it passed; where it was not drawn, that may not be what the solver says.
+            if (agent.honest && side == core::Side::defender) party.alter = {};
         } else {
             // Whichever side claims the wrong tile altered it; the other did not.
             const Agent& verifier = agent_at(dispute.defender);
@@ -415,7 +455,9 @@ private:
             if (dispute.closed_at != 0) continue;
             const bool defends = dispute.defender == agent.address;
             if (!defends && dispute.rival != agent.address) continue;
-            const auto how = agent.honest ? std::uint64_t{plays} : plan(agent, task.id, id, 9, playing_choices);
+            auto how = agent.honest ? std::uint64_t{plays} : plan(agent, task.id, id, 9, playing_choices);
+            // Colluders: a solver with a right history can lose it only to a rival that plays well.
+            if (how == silent && dispute.target == 0) how = defends ? std::uint64_t{clumsily} : std::uint64_t{plays};
             if (how == silent || (how == gives_up && dispute.rounds > 3)) continue;
             if (how == concedes) {
                 send(agent, NativeKind::dispute_concede, types::DisputeConcedePayload{id});
@@ -423,7 +465,7 @@ private:
             }
             const auto side = defends ? core::Side::defender : core::Side::rival;
             const auto game = *types::decode_record<core::Game>(dispute.game);
-            const auto move = strategy(task, dispute, game, side).next_move(game, side);
+            const auto move = strategy(task, dispute, game, side, agent, how).next_move(game, side);
             if (!move) {
                 EXPECT_FALSE(agent.honest) << move.error().to_string();
                 continue;
@@ -435,9 +477,14 @@ private:
             else if (const auto* leaf = std::get_if<core::LeafWitness>(&*move))
                 sent = send(agent, NativeKind::dispute_prove_leaf,
                             types::DisputeProveLeafPayload{id, types::encode_record(*leaf)});
-            ASSERT_FALSE(agent.honest && std::holds_alternative<core::Concede>(*move));
+            else if (std::holds_alternative<core::Concede>(*move)) {
+                ASSERT_TRUE(!agent.honest || (defends && core::is_pass_target(dispute.target) &&
+                                              !sampled(task, agent.address, game.step)));
+                sent = send(agent, NativeKind::dispute_concede, types::DisputeConcedePayload{id});
+            }
             ASSERT_TRUE(sent || !agent.honest) << world_.last_receipt().failure;
-            if (task.round != world_.shared_task(task.id)->round) return;
+            if (const auto now = world_.shared_task(task.id); task.round != now->round || task.voided != now->voided)
+                return;
         }
     }
 
@@ -507,7 +554,8 @@ TEST(MarketProperties, money_is_conserved_everything_ends_and_the_honest_never_p
                                "false_fail", "wrong_probe", "passed_wrong_result", "no_challenge_reveal"})
         EXPECT_GT(statistics.slashes[reason], 0U) << reason;
     for (const char* result : {"1 leaf", "1 clock", "1 conceded", "2 leaf", "2 clock", "2 conceded", "0 moot",
-                               "1 leaf probe", "2 leaf probe"})
+                               "1 leaf probe", "2 leaf probe", "1 leaf pass", "2 leaf pass", "2 clock pass",
+                               "0 not_sampled pass", "0 moot pass", "2 leaf against a right history"})
         EXPECT_GT(statistics.disputes[result], 0U) << result;
 }
 

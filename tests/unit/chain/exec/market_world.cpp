@@ -14,6 +14,7 @@ tensor::Tensor scalar(tensor::DType dtype, std::uint32_t word) {
     return result;
 }
 
+constexpr std::uint32_t kConstantNode = 1;
 constexpr std::uint32_t kUpdateNode = 2;
 
 }  // namespace
@@ -103,6 +104,19 @@ core::DisputeParty party_of(const types::Task& task, const History& history, std
         if (step == probe_step && node == probe_node) output.words[0] ^= probe_mask;
     };
     return party;
+}
+
+core::DisputeParty clumsy_party_of(const types::Task& task, const History& history, std::uint32_t mask) {
+    core::DisputeParty party = party_of(task, history);
+    party.alter = [&history, mask](std::uint64_t step, std::uint32_t node, tensor::Tensor& output) {
+        if (node == kConstantNode) output.words[0] ^= mask;
+        if (node == kUpdateNode) output.words[0] = history.loss(step);
+    };
+    return party;
+}
+
+Bytes history_opening(const History& history) {
+    return core::encode(core::HistoryChallenge{core::history_path(history.roots, 0)});
 }
 
 World::World() {

@@ -51,6 +51,11 @@ struct ReportData {
 [[nodiscard]] core::DisputeParty party_of(const types::Task& task, const History& history, std::uint64_t probe_step = 0,
                                           std::uint64_t probe_node = 0, std::uint32_t probe_mask = 0);
 
+// A party that plays its history badly on purpose: the constant of each step is wrong by `mask`, its outcome is right.
+[[nodiscard]] core::DisputeParty clumsy_party_of(const types::Task& task, const History& history, std::uint32_t mask);
+// Opening of a challenge by this history.
+[[nodiscard]] Bytes history_opening(const History& history);
+
 struct World {
     World();
 

@@ -1,0 +1,326 @@
+// Challenges of a PASS: the verifier answers for the segments that it was drawn for, in a game of its own, and for
+// nothing that the solver does.
+#include "lifecycle_fixture.h"
+
+namespace quern::chain::exec::test {
+namespace {
+
+constexpr std::uint64_t kSegments = kSteps / kInterval;
+
+class PassChallenge : public Lifecycle {
+protected:
+    PassChallenge() { spec.challenge_blocks = 100; }  // room for several challenges one after the other
+
+    Hash32 salt(std::uint8_t number) {
+        Hash32 result;
+        result.data[0] = number;
+        return result;
+    }
+    Result commit(std::uint64_t id, const types::Address& who, const History& claim, std::uint8_t number) {
+        return world.one(who, NativeKind::challenge_commit,
+                         types::ChallengeCommitPayload{id, core::challenge_commitment(who, claim.root, salt(number))});
+    }
+    types::ChallengeRevealPayload reveal_of(std::uint64_t id, std::uint32_t target, const History& claim,
+                                            std::uint8_t number) {
+        return {id, target, claim.root, salt(number), history_opening(claim)};
+    }
+    Result reveal(std::uint64_t id, const types::Address& who, std::uint32_t target, const History& claim,
+                  std::uint8_t number) {
+        return world.one(who, NativeKind::challenge_reveal, reveal_of(id, target, claim, number));
+    }
+    std::uint64_t challenge_history(std::uint64_t id, std::uint32_t target, const History& claim) {
+        return challenge(id, kWhistleblower, target, claim.root, history_opening(claim));
+    }
+    void concede(std::uint64_t dispute, const types::Address& who) {
+        expect_ok(world.one(who, NativeKind::dispute_concede, types::DisputeConcedePayload{dispute}));
+    }
+    // Both post until the first differing step is known.
+    void play_to_the_step(std::uint64_t dispute, const History& defender, const History& rival) {
+        const auto task = world.task(world.dispute(dispute).task);
+        core::DisputeStrategy strategies[] = {core::DisputeStrategy(party_of(task, defender)),
+                                              core::DisputeStrategy(party_of(task, rival))};
+        for (const auto side : {core::Side::defender, core::Side::rival}) {
+            const auto current = world.dispute(dispute);
+            const auto game = *types::decode_record<core::Game>(current.game);
+            const auto move = strategies[static_cast<int>(side)].next_move(game, side);
+            ASSERT_TRUE(move) << move.error().to_string();
+            expect_ok(
+                world.one(side == core::Side::defender ? current.defender : current.rival, NativeKind::dispute_split,
+                          types::DisputeSplitPayload{dispute, types::encode_record(std::get<core::SplitMove>(*move))}));
+        }
+        ASSERT_EQ(types::decode_record<core::Game>(world.dispute(dispute).game)->phase, core::Phase::state);
+    }
+    types::Address verifier(std::uint64_t id, std::size_t index) { return world.task(id).reports[index].verifier; }
+    std::size_t payments(std::uint64_t id, const types::Address& to, std::string_view reason) {
+        std::size_t count = 0;
+        for (const auto& payment : world.task(id).payments) count += payment.to == to && payment.reason == reason;
+        return count;
+    }
+    void expect_untouched(const types::Address& who) {
+        const auto bond = world.bond(Role::verifier, who);
+        EXPECT_EQ(bond.bonded, Uint256(1'000'000));
+        EXPECT_EQ(bond.faults, 0U);
+    }
+};
+
+TEST_F(PassChallenge, pass_of_a_wrong_segment_costs_the_verifier_and_only_it) {
+    const auto id = reach(TaskState::challenge, wrong);
+    const auto beaten = verifier(id, 0);
+    const Uint256 locked = world.task(id).reports[0].locked;
+    const auto dispute = challenge_history(id, core::kPassTarget, truth);
+    EXPECT_EQ(world.dispute(dispute).defender, beaten);
+    EXPECT_EQ(world.dispute(dispute).defender_locked, locked);
+    play_out(dispute, party_of(world.task(id), wrong), party_of(world.task(id), truth));
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
+    EXPECT_EQ(world.dispute(dispute).reason, "leaf");
+    const auto task = world.task(id);
+    ASSERT_EQ(task.slashes.size(), 1U);
+    EXPECT_EQ(task.slashes[0].address, beaten);
+    EXPECT_EQ(task.slashes[0].amount, locked);
+    EXPECT_EQ(task.slashes[0].reason, "passed_wrong_result");
+    EXPECT_EQ(payments(id, kWhistleblower, "bounty"), 1U);
+    EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
+    // A win voids the loser's claim only: neither the solver's nor the other verifier's.
+    EXPECT_EQ(task.state, TaskState::challenge);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    EXPECT_EQ(payments(id, beaten, "verifier_fee"), 0U);
+    EXPECT_EQ(payments(id, world.task(id).reports[1].verifier, "verifier_fee"), 1U);
+}
+
+TEST_F(PassChallenge, right_pass_is_defended_and_the_challenger_pays) {
+    const auto id = reach(TaskState::challenge, truth);
+    const auto dispute = challenge_history(id, core::kPassTarget + 1, wrong);
+    play_out(dispute, party_of(world.task(id), truth), party_of(world.task(id), wrong));
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::defender);
+    ASSERT_EQ(world.task(id).slashes.size(), 1U);
+    EXPECT_EQ(world.task(id).slashes[0].address, kWhistleblower);
+    EXPECT_EQ(world.task(id).slashes[0].reason, "false_accusation");
+    EXPECT_EQ(payments(id, verifier(id, 1), "bounty"), 1U);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+}
+
+TEST_F(PassChallenge, segments_that_were_not_drawn_are_nobodys_claim) {
+    spec.samples = 1;
+    const auto id = reach(TaskState::challenge, truth);
+    const auto who = verifier(id, 0);
+    const auto drawn = core::draw_segments(world.task(id).verify_beacon, who, kSegments, 1).front();
+    const auto elsewhere = compute_history(kSteps, (1 - drawn) * kInterval + 1, 1U << 20);
+    const auto dispute = challenge_history(id, core::kPassTarget, elsewhere);
+    play_to_the_step(dispute, truth, elsewhere);
+    concede(dispute, who);
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::none);
+    EXPECT_EQ(world.dispute(dispute).reason, "not_sampled");
+    EXPECT_TRUE(world.task(id).slashes.empty());
+    EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
+    expect_untouched(who);
+    // The report still stands, and still answers for the segment that it was drawn for.
+    const auto here = compute_history(kSteps, drawn * kInterval + 1, 1U << 20);
+    const auto second = challenge_history(id, core::kPassTarget, here);
+    play_to_the_step(second, truth, here);
+    concede(second, who);
+    EXPECT_EQ(world.dispute(second).winner, types::DisputeWinner::rival);
+    EXPECT_EQ(world.task(id).slashes.at(0).reason, "passed_wrong_result");
+}
+
+TEST_F(PassChallenge, silence_before_the_step_is_known_costs_the_verifier) {
+    spec.samples = 1;
+    const auto id = reach(TaskState::challenge, truth);
+    const auto who = verifier(id, 0);
+    const auto drawn = core::draw_segments(world.task(id).verify_beacon, who, kSegments, 1).front();
+    const auto elsewhere = compute_history(kSteps, (1 - drawn) * kInterval + 1, 1U << 20);
+    const auto dispute = challenge_history(id, core::kPassTarget, elsewhere);
+    core::DisputeStrategy rival(party_of(world.task(id), elsewhere));
+    const auto move =
+        rival.next_move(*types::decode_record<core::Game>(world.dispute(dispute).game), core::Side::rival);
+    expect_ok(
+        world.one(kWhistleblower, NativeKind::dispute_split,
+                  types::DisputeSplitPayload{dispute, types::encode_record(std::get<core::SplitMove>(move.value()))}));
+    tick_when_due(id);
+    EXPECT_EQ(world.dispute(dispute).reason, "clock");
+    EXPECT_EQ(world.task(id).slashes.at(0).address, who);
+    EXPECT_EQ(world.task(id).slashes.at(0).reason, "passed_wrong_result");
+}
+
+TEST_F(PassChallenge, both_lose_when_the_leaf_is_neithers) {
+    const auto id = reach(TaskState::challenge, truth);
+    const auto dispute = challenge_history(id, core::kPassTarget, wrong);
+    core::DisputeStrategy defender(clumsy_party_of(world.task(id), truth, 1U << 10));
+    core::DisputeStrategy rival(clumsy_party_of(world.task(id), wrong, 1U << 11));
+    for (int i = 0; i < 40; ++i) {
+        const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
+        if (game.phase == core::Phase::leaf) break;
+        for (const auto side : {core::Side::defender, core::Side::rival}) {
+            const auto now = *types::decode_record<core::Game>(world.dispute(dispute).game);
+            if (!core::owes_move(now, side)) continue;
+            const auto move = (side == core::Side::defender ? defender : rival).next_move(now, side);
+            ASSERT_TRUE(move && std::holds_alternative<core::SplitMove>(*move));
+            expect_ok(
+                world.one(side == core::Side::defender ? verifier(id, 0) : kWhistleblower, NativeKind::dispute_split,
+                          types::DisputeSplitPayload{dispute, types::encode_record(std::get<core::SplitMove>(*move))}));
+        }
+    }
+    const auto witness = rival.leaf_witness(*types::decode_record<core::Game>(world.dispute(dispute).game));
+    ASSERT_TRUE(witness);
+    expect_ok(world.one(kWhistleblower, NativeKind::dispute_prove_leaf,
+                        types::DisputeProveLeafPayload{dispute, types::encode_record(*witness)}));
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::neither);
+    const auto& slashes = world.task(id).slashes;
+    ASSERT_EQ(slashes.size(), 2U);
+    EXPECT_EQ(slashes[0].reason, "false_accusation");
+    EXPECT_EQ(slashes[1].address, verifier(id, 0));
+    EXPECT_EQ(slashes[1].reason, "passed_wrong_result");
+    EXPECT_EQ(payments(id, kWhistleblower, "bounty"), 0U);
+}
+
+TEST_F(PassChallenge, solver_that_plays_badly_costs_no_verifier_anything) {
+    const auto id = reach(TaskState::challenge, truth);
+    const types::Address verifiers[] = {verifier(id, 0), verifier(id, 1)};
+    const auto dispute = challenge_history(id, 0, wrong);
+    play_out(dispute, clumsy_party_of(world.task(id), truth, 1U << 10), party_of(world.task(id), wrong));
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
+    EXPECT_EQ(world.dispute(dispute).reason, "leaf");
+    const auto task = world.task(id);
+    ASSERT_EQ(task.slashes.size(), 1U);
+    EXPECT_EQ(task.slashes[0].address, kSolver);
+    EXPECT_EQ(task.state, TaskState::open);  // nothing is open about the reports
+    EXPECT_EQ(task.round, 1U);
+    for (const auto& who : verifiers) {
+        expect_untouched(who);
+        EXPECT_TRUE(world.bond(Role::verifier, who).locked.is_zero());
+    }
+}
+
+TEST_F(PassChallenge, void_history_waits_for_the_games_of_those_who_passed_it) {
+    const auto id = reach(TaskState::challenge, wrong);
+    const auto passed = verifier(id, 0);
+    const auto about_solver = challenge_history(id, 0, truth);
+    const auto about_pass = challenge_history(id, core::kPassTarget, truth);
+    concede(about_solver, kSolver);
+    auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::disputed);
+    EXPECT_EQ(task.reason, "solver_slashed");
+    EXPECT_TRUE(task.voided);
+    EXPECT_EQ(task.round, 0U);
+    EXPECT_EQ(task.open_disputes, 1U);
+    EXPECT_EQ(task.deadline, world.dispute(about_pass).deadline);
+    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(90'000));
+    EXPECT_EQ(name(commit(id, kWhistleblower, wrong, 9)), "challenge.claim_void");
+    EXPECT_EQ(name(world.tick(id)), "tick.too_early");
+    play_out(about_pass, party_of(task, wrong), party_of(task, truth));
+    task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::open);
+    EXPECT_EQ(task.round, 1U);
+    EXPECT_FALSE(task.voided);
+    ASSERT_EQ(task.slashes.size(), 2U);
+    EXPECT_EQ(task.slashes[1].address, passed);
+    EXPECT_EQ(task.slashes[1].reason, "passed_wrong_result");
+    for (const auto& who : kVerifiers) EXPECT_TRUE(world.bond(Role::verifier, who).locked.is_zero());
+}
+
+TEST_F(PassChallenge, void_history_ends_through_ticks_alone) {
+    const auto id = reach(TaskState::challenge, wrong);
+    const auto about_solver = challenge_history(id, 0, truth);
+    challenge_history(id, core::kPassTarget, truth);
+    concede(about_solver, kSolver);
+    ASSERT_TRUE(world.task(id).voided);
+    tick_when_due(id);  // both keep still: the accusation was not carried
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.task(id).slashes.back().reason, "false_accusation");
+}
+
+TEST_F(PassChallenge, what_was_committed_in_time_can_be_revealed_after_the_solver_lost) {
+    const auto id = reach(TaskState::challenge, wrong);
+    const auto about_solver = challenge_history(id, 0, truth);
+    expect_ok(commit(id, kWhistleblower, truth, 1));
+    expect_ok(commit(id, kWhistleblower, truth, 2));
+    concede(about_solver, kSolver);
+    const auto lost_at = world.height;
+    auto task = world.task(id);
+    ASSERT_TRUE(task.voided);
+    EXPECT_EQ(task.state, TaskState::disputed);
+    EXPECT_EQ(task.open_disputes, 0U);
+    EXPECT_EQ(task.deadline, lost_at + world.params.market.min_deadline_blocks);
+    // Nothing is left to be said about the solver.
+    expect_ok(reveal(id, kWhistleblower, 0, truth, 1));
+    EXPECT_EQ(world.task(id).disputes.size(), 1U);
+    EXPECT_EQ(world.task(id).state, TaskState::disputed);
+    expect_ok(reveal(id, kWhistleblower, core::kPassTarget + 1, truth, 2));
+    task = world.task(id);
+    ASSERT_EQ(task.disputes.size(), 2U);
+    EXPECT_EQ(task.deadline, world.dispute(task.disputes[1]).deadline);
+    concede(task.disputes[1], task.reports[1].verifier);
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.task(id).slashes.at(1).address, task.reports[1].verifier);
+}
+
+TEST_F(PassChallenge, void_history_waits_for_reveals_only_so_long) {
+    const auto id = reach(TaskState::challenge, wrong);
+    const auto about_solver = challenge_history(id, 0, truth);
+    expect_ok(commit(id, kWhistleblower, truth, 1));
+    concede(about_solver, kSolver);
+    world.skip_to(world.task(id).deadline);
+    world.begin();
+    EXPECT_EQ(
+        name(world.send(kWhistleblower, NativeKind::challenge_reveal, reveal_of(id, core::kPassTarget, truth, 1))),
+        "challenge.window_closed");
+    expect_ok(world.send(kSecond, NativeKind::tick, types::TickPayload{types::TickObject::task, id}));
+    ASSERT_TRUE(world.finish());
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.task(id).slashes.size(), 1U);
+    EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
+}
+
+TEST_F(PassChallenge, void_history_is_open_again_with_the_last_reveal) {
+    const auto id = reach(TaskState::challenge, wrong);
+    const auto about_solver = challenge_history(id, 0, truth);
+    expect_ok(commit(id, kWhistleblower, truth, 1));
+    concede(about_solver, kSolver);
+    expect_ok(reveal(id, kWhistleblower, 0, truth, 1));
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.task(id).round, 1U);
+}
+
+TEST_F(PassChallenge, beaten_report_ends_the_other_games_about_it) {
+    const auto id = reach(TaskState::challenge, wrong);
+    world.bond_role(kSecond, Role::whistleblower, 100'000);
+    const auto first = challenge_history(id, core::kPassTarget, truth);
+    const auto second = challenge(id, kSecond, core::kPassTarget, truth.root, history_opening(truth));
+    const auto other = challenge(id, kSecond, core::kPassTarget + 1, truth.root, history_opening(truth));
+    concede(first, verifier(id, 0));
+    EXPECT_EQ(world.dispute(second).reason, "moot");
+    EXPECT_EQ(world.dispute(other).closed_at, 0U);
+    EXPECT_EQ(world.task(id).open_disputes, 1U);
+    // A challenge of it that comes too late gets its stake back.
+    expect_ok(commit(id, kWhistleblower, truth, 5));
+    expect_ok(reveal(id, kWhistleblower, core::kPassTarget, truth, 5));
+    EXPECT_EQ(world.task(id).disputes.size(), 3U);
+    EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
+}
+
+TEST_F(PassChallenge, names_what_is_wrong) {
+    const auto id = reach(TaskState::challenge, wrong);
+    expect_ok(commit(id, kWhistleblower, truth, 1));
+    EXPECT_EQ(name(reveal(id, kWhistleblower, core::kPassTarget + 2, truth, 1)), "challenge.no_such_report");
+    EXPECT_EQ(name(reveal(id, kWhistleblower, core::kPassTarget + 99, truth, 1)), "challenge.no_such_report");
+    EXPECT_EQ(name(reveal(id, kWhistleblower, 0xffffffff, truth, 1)), "challenge.no_such_report");
+    auto bad = reveal_of(id, core::kPassTarget, truth, 1);
+    bad.opening = core::encode(core::HistoryChallenge{core::history_path(truth.roots, 1)});
+    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, bad)), "challenge.bad_initial_path");
+    expect_ok(commit(id, kWhistleblower, wrong, 2));
+    EXPECT_EQ(name(reveal(id, kWhistleblower, core::kPassTarget, wrong, 2)), "challenge.equal_claim");
+    const auto own = verifier(id, 0);
+    world.bond_role(own, Role::whistleblower, 100'000);
+    expect_ok(commit(id, own, truth, 3));
+    EXPECT_EQ(name(reveal(id, own, core::kPassTarget, truth, 3)), "challenge.own_claim");
+}
+
+TEST_F(PassChallenge, needs_a_revealed_pass) {
+    const auto id = reach(TaskState::revealing, wrong);
+    expect_ok(commit(id, kWhistleblower, truth, 1));
+    EXPECT_EQ(name(reveal(id, kWhistleblower, core::kPassTarget, truth, 1)), "challenge.report_not_standing");
+}
+
+}  // namespace
+}  // namespace quern::chain::exec::test
