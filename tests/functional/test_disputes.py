@@ -3,6 +3,7 @@
 import framework
 
 CHEAP = "--price=1000000000"
+PASS_TARGET = 0x100  # + i: the PASS of report i
 
 
 class DishonestSolver(framework.MarketTest):
@@ -62,9 +63,14 @@ class DishonestVerifiers(framework.MarketTest):
         for name in ("verifier1", "verifier2", "verifier3"):
             self.assertIn((name, "passed_wrong_result"), self.slashed(task))
             self.assertEqual(self.payments(task, name, "verifier_fee"), [])
-        dispute = next(d for d in self.disputes(task) if d["leafExecuted"])
-        self.assertEqual(self.net.name_of(dispute["rival"]), "whistleblower")
-        self.assertEqual(len(self.payments(task, "whistleblower", "bounty")), 1)
+        # One leaf beats the solver. Each verifier lost a game of its own: it executed what it had passed.
+        dispute = next(d for d in self.disputes(task) if d["target"] == 0)
+        self.assertEqual((dispute["winnerName"], dispute["reason"]), ("rival", "leaf"))
+        passes = [d for d in self.disputes(task) if d["target"] >= PASS_TARGET]
+        self.assertEqual({self.net.name_of(d["defender"]) for d in passes}, {"verifier1", "verifier2", "verifier3"})
+        self.assertEqual({d["winnerName"] for d in passes}, {"rival"})
+        self.assertEqual({self.net.name_of(d["rival"]) for d in self.disputes(task)}, {"whistleblower"})
+        self.assertEqual(len(self.payments(task, "whistleblower", "bounty")), 4)
         # Honest verifiers finish the next round.
         for name in ("verifier1", "verifier2", "verifier3"):
             self.net.workers.pop(name).stop()
@@ -93,7 +99,9 @@ class FalseAccusers(framework.MarketTest):
         self.assertEqual(self.slashed(task), {("whistleblower", "false_accusation")})
         self.assertLess(self.bond("whistleblower")[0], before)
         self.assertEqual(len(self.payments(task, "solver2", "solver_reward")), 1)
-        self.assertEqual([d["winnerName"] for d in self.disputes(task)], ["defender"])
+        # The solver and everybody who passed its work, each of them right, defend themselves.
+        self.assertEqual({d["target"] for d in self.disputes(task)}, {0, *range(PASS_TARGET, PASS_TARGET + 3)})
+        self.assertEqual({d["winnerName"] for d in self.disputes(task)}, {"defender"})
         self.assert_supply()
 
     def test_a_false_fail_loses_the_verifiers_stake(self):

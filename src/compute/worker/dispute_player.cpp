@@ -1,6 +1,7 @@
 #include "compute/worker/dispute_player.h"
 
 #include "base/log.h"
+#include "compute/core/claims.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -76,8 +77,10 @@ Expected<DisputePlayer::Play*> DisputePlayer::play(const Task& task, const Dispu
 
     core::DisputeParty party;
     const FaultPlan& planned = context_.options.fault;
-    if (dispute.target != 0) {
-        party.history = play.manifest->state_roots;  // a probe game: both start from the solver's history
+    if (core::is_probe_target(dispute.target)) {
+        party.history = play.manifest->state_roots;  // both start from the solver's history
+    } else if (core::is_pass_target(dispute.target) && defends) {
+        party.history = play.manifest->state_roots;  // it passed the solver's history: what it executes must lead there
     } else if (defends) {
         party.history = claims_.solver(task);
         if (planned.solver_cheats()) play.fault = planned;

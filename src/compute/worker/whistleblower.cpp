@@ -1,5 +1,6 @@
 #include "compute/worker/whistleblower.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/log.h"
@@ -26,6 +27,13 @@ std::string purpose(const char* what, const Task& task, std::uint32_t target) {
 }
 
 bool may_pass(const Error& error) { return error.name.starts_with("http.") || error.name.starts_with("node."); }
+
+// Whether the verifier was drawn for the segment of a step.
+bool sampled(const Task& task, const chain::types::Address& verifier, std::uint64_t step) {
+    const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
+    const auto drawn = core::draw_segments(task.verify_beacon, verifier, segments, task.spec.samples);
+    return std::binary_search(drawn.begin(), drawn.end(), (step - 1) / task.spec.interval);
+}
 
 // Probes of one report, in its result tree's order.
 std::vector<core::Probe> probes_of(const Task& task, const chain::types::Address& verifier, std::uint64_t node_count) {
@@ -95,11 +103,18 @@ void Whistleblower::on_task(const Task& task) {
 
 Expected<std::vector<Whistleblower::Accusation>> Whistleblower::accusations(const Task& task, const SavedWatch& saved) {
     std::vector<Accusation> found;
-    if (saved.wrong) {
-        // Probes that were taken from a wrong history fall with it.
+    if (saved.wrong_step != 0) {
+        // Probes that were taken from a wrong history are not worth a challenge: those who passed the wrong step answer
+        // for it as the solver does.
         const std::vector<Hash32> roots = split_roots(saved.history);
-        found.push_back(
-            {0, core::history_root(roots), core::encode(core::HistoryChallenge{core::history_path(roots, 0)})});
+        const Hash32 claim = core::history_root(roots);
+        const Bytes opening = core::encode(core::HistoryChallenge{core::history_path(roots, 0)});
+        found.push_back({0, claim, opening});
+        for (std::size_t i = 0; i < task.reports.size(); ++i) {
+            const auto& report = task.reports[i];
+            if (report.revealed && report.pass && !report.slashed && sampled(task, report.verifier, saved.wrong_step))
+                found.push_back({core::kPassTarget + static_cast<std::uint32_t>(i), claim, opening});
+        }
         return found;
     }
     QUERN_TRY(const auto inputs, context_.inputs.load(task));
@@ -133,7 +148,10 @@ void Whistleblower::challenge(const Task& task, const SavedWatch& saved, const A
     const auto& me = context_.sender.address();
     for (const std::uint64_t id : task.disputes) {
         const auto dispute = context_.node.dispute(id);
-        if (!dispute || (dispute->rival == me && dispute->target == accusation.target)) return;
+        if (!dispute) return;
+        // Those of earlier rounds, and about reports of earlier draws, were about something else.
+        const std::uint64_t since = accusation.target == 0 ? task.assigned_at : task.proved_at;
+        if (dispute->rival == me && dispute->target == accusation.target && dispute->opened_at > since) return;
     }
     const Hash32 salt = salt_of(saved, accusation.target);
     chain::types::ChallengeRevealPayload reveal;
@@ -147,6 +165,7 @@ void Whistleblower::challenge(const Task& task, const SavedWatch& saved, const A
     if (context_.sender.send(purpose("challenge_reveal", task, accusation.target), NativeKind::challenge_reveal, reveal,
                              Sender::Retry::next_block) != Sender::Outcome::refused)
         return;
+    if (task.voided) return;  // too late for another commitment
     const Hash32 commitment = core::challenge_commitment(me, accusation.claim, salt);
     context_.sender.send(purpose("challenge_commit", task, accusation.target), NativeKind::challenge_commit,
                          chain::types::ChallengeCommitPayload{task.id, commitment});
@@ -188,8 +207,8 @@ bool Whistleblower::work(std::uint64_t milliseconds) {
 
 Status Whistleblower::save(Watch& watch) {
     SavedWatch saved;
-    saved.wrong = watch.replay->first_difference() != 0;
-    if (saved.wrong)
+    saved.wrong_step = watch.replay->first_difference();
+    if (saved.wrong_step != 0)
         saved.history = join_roots(watch.replay->history());
     else
         for (const auto& probe : watch.replay->probe_results())
@@ -206,7 +225,7 @@ void Whistleblower::forget_all_but(const std::set<std::uint64_t>& live) {
 
 std::vector<Hash32> Whistleblower::claimed_history(const Task& task) {
     const auto current = watch(task);
-    if (!current || !(*current)->saved || !(*current)->saved->wrong) return {};
+    if (!current || !(*current)->saved || (*current)->saved->wrong_step == 0) return {};
     return split_roots((*current)->saved->history);
 }
 

@@ -1,6 +1,6 @@
 // The whistleblower: replays every proven training on its own account. It challenges a history that is wrong, and
-// reports whose probe tiles are wrong, by commit and reveal, then plays the disputes. What it found is saved before the
-// first commitment is sent. One thread.
+// reports that passed what is wrong in it or whose probe tiles are wrong, by commit and reveal, then plays the
+// disputes. What it found is saved before the first commitment is sent. One thread.
 #pragma once
 
 #include <map>
@@ -13,13 +13,13 @@ namespace quern::compute::worker {
 
 // What a watch of one (history, draw) found.
 struct SavedWatch {
-    bool wrong = false;  // the history differs
-    Bytes history;       // this worker's own roots, when wrong
-    Bytes probes;        // hashes of all reports' probe tiles, in the order of the reports
-    Hash32 secret;       // the challenges' salts follow from it
+    std::uint64_t wrong_step = 0;  // first step whose result differs; 0: the history is right
+    Bytes history;                 // this worker's own roots, when it is wrong
+    Bytes probes;                  // hashes of all reports' probe tiles, in the order of the reports
+    Hash32 secret;                 // the challenges' salts follow from it
     template <class V>
     void fields(V& v) {
-        v("wrong", wrong), v("history", history), v("probes", probes), v("secret", secret);
+        v("wrongStep", wrong_step), v("history", history), v("probes", probes), v("secret", secret);
     }
 };
 
