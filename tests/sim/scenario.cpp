@@ -31,7 +31,7 @@ std::string Scenario::describe() const {
     std::string text = std::to_string(behaviour.size()) + " validators, epochs of " +
                        std::to_string(genesis.epoch_length) + ", stakes";
     for (std::size_t i = 0; i < behaviour.size(); ++i) {
-        text += " " + std::to_string(genesis.stake[i]);
+        text.append(" ").append(std::to_string(genesis.stake[i]));
         if (behaviour[i] != Behaviour::honest) text.append("(").append(name_of(behaviour[i])).append(")");
     }
     return text + "; " + std::to_string(observers) + " observers; delay " + std::to_string(delay_min_ms) + ".." +

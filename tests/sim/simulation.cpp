@@ -46,6 +46,7 @@ public:
           auditor_(scenario_.genesis, identity_, *keys_.scheme, faulty(), scenario_.over_budget) {}
 
     Result run();
+    [[nodiscard]] const Scenario& scenario() const { return scenario_; }
 
 private:
     struct Item {
@@ -527,5 +528,7 @@ Result Simulation::run() {
 Result run_seed(const Options& options, const std::function<void(const std::string&)>& trace) {
     return Simulation(options, trace).run();
 }
+
+bool is_over_budget(const Options& options) { return Simulation(options, nullptr).scenario().over_budget; }
 
 }  // namespace quern::sim

@@ -24,5 +24,7 @@ struct Result {
 
 // `trace` gets one line per event; null for none.
 [[nodiscard]] Result run_seed(const Options& options, const std::function<void(const std::string&)>& trace = nullptr);
+// Whether the seed is one of those in which a third of the weight or more is Byzantine.
+[[nodiscard]] bool is_over_budget(const Options& options);
 
 }  // namespace quern::sim

@@ -1,0 +1,68 @@
+#include <gtest/gtest.h>
+
+#include "sim/bugs.h"
+#include "sim/simulation.h"
+
+namespace quern::sim {
+namespace {
+
+TEST(Simulation, seeds_pass) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        const auto result = run_seed({seed, false, false, sdbft::PlantedBug::none});
+        EXPECT_TRUE(result.passed()) << "seed " << seed << ": " << (result.passed() ? "" : result.failures[0]);
+        EXPECT_GT(result.height, 0U);
+    }
+}
+
+TEST(Simulation, a_seed_passes_with_real_signatures) {
+    const auto result = run_seed({3, true, false, sdbft::PlantedBug::none});
+    EXPECT_TRUE(result.passed()) << (result.passed() ? "" : result.failures[0]);
+    EXPECT_GT(result.height, 0U);
+}
+
+TEST(Simulation, a_seed_replays_exactly_with_and_without_a_trace) {
+    for (std::uint64_t seed = 4; seed <= 6; ++seed) {
+        const Options options{seed, false, false, sdbft::PlantedBug::none};
+        std::size_t lines = 0;
+        const auto first = run_seed(options);
+        const auto second = run_seed(options, [&lines](const std::string&) { ++lines; });
+        EXPECT_EQ(first.digest, second.digest);
+        EXPECT_EQ(first.height, second.height);
+        EXPECT_GT(lines, 100U);
+        EXPECT_NE(first.digest, run_seed({seed + 100, false, false, sdbft::PlantedBug::none}).digest);
+    }
+}
+
+TEST(Simulation, a_fork_by_a_third_of_the_weight_convicts_it) {
+    // Seeds with too many twins on both sides of a partition; the auditor fails a fork without enough convictions.
+    std::size_t forks = 0;
+    for (std::uint64_t seed = 1; seed <= 400 && forks == 0; ++seed) {
+        const Options options{seed, false, false, sdbft::PlantedBug::none};
+        if (!is_over_budget(options)) continue;
+        const auto result = run_seed(options);
+        EXPECT_TRUE(result.passed()) << "seed " << seed << ": " << (result.passed() ? "" : result.failures[0]);
+        forks += result.forked ? 1 : 0;
+    }
+    EXPECT_GT(forks, 0U);
+}
+
+class PlantedBugs : public ::testing::TestWithParam<std::string_view> {};
+
+TEST_P(PlantedBugs, are_found_within_150_seeds) {
+    const auto bug = bug_from_name(GetParam());
+    ASSERT_TRUE(bug);
+    for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+        const auto result = run_seed({seed, false, false, *bug});
+        if (result.passed()) continue;
+        RecordProperty("seed", std::to_string(seed));
+        RecordProperty("found", result.failures[0]);
+        return;
+    }
+    ADD_FAILURE() << "no seed found it";
+}
+
+INSTANTIATE_TEST_SUITE_P(Sdbft, PlantedBugs, ::testing::ValuesIn(bug_names()),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace quern::sim
