@@ -1,0 +1,110 @@
+// A client that speaks the transport by hand over a blocking socket, so that tests can break any of its rules.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "p2p/messages/messages.h"
+#include "p2p/transport/frames.h"
+#include "p2p/transport/net_cert.h"
+#include "p2p/transport/noise.h"
+
+namespace quern::p2p::testing {
+
+class RawPeer {
+public:
+    explicit RawPeer(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_in to{};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(port);
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        connected_ = ::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+        const timeval limit{10, 0};
+        ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    }
+    RawPeer(const RawPeer&) = delete;
+    RawPeer& operator=(const RawPeer&) = delete;
+    ~RawPeer() { ::close(socket_); }
+
+    [[nodiscard]] bool connected() const { return connected_; }
+    bool send(BytesView bytes) const {
+        while (!bytes.empty()) {
+            const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+            if (sent <= 0) return false;
+            bytes = bytes.subspan(static_cast<std::size_t>(sent));
+        }
+        return true;
+    }
+    std::optional<Bytes> receive(std::size_t size) const {
+        Bytes bytes(size);
+        for (std::size_t done = 0; done < size;) {
+            const ssize_t got = ::recv(socket_, bytes.data() + done, size - done, 0);
+            if (got <= 0) return std::nullopt;
+            done += static_cast<std::size_t>(got);
+        }
+        return bytes;
+    }
+    // Reads on until the other side closes; false after the socket's time limit.
+    [[nodiscard]] bool closed_by_peer() const {
+        std::uint8_t buffer[4096];
+        while (true) {
+            const ssize_t got = ::recv(socket_, buffer, sizeof buffer, 0);
+            if (got == 0) return true;
+            if (got < 0) return errno == ECONNRESET;
+        }
+    }
+    static Bytes handshake_record(std::uint8_t kind, BytesView body) {
+        Bytes record;
+        record.reserve(3 + body.size());
+        record.push_back(kind);
+        record.push_back(static_cast<std::uint8_t>(body.size() >> 8));
+        record.push_back(static_cast<std::uint8_t>(body.size()));
+        for (const auto byte : body) record.push_back(byte);
+        return record;
+    }
+
+    // A whole, correct handshake as this chain key.
+    bool shake_hands(const crypto::PrivateKey& key, std::uint64_t chain_id, const Hash32& genesis) {
+        OsRng rng;
+        const auto static_key = transport::KeyPair::generate(rng);
+        transport::NetCert certificate{chain_id, static_key.public_key(), 2, 4'000'000'000, {}};
+        transport::sign(certificate, key);
+        Bytes prologue = to_bytes(genesis);
+        prologue.push_back(0);
+        prologue.push_back(1);
+        transport::Handshake handshake(transport::Handshake::Role::initiator, prologue, static_key,
+                                       transport::KeyPair::generate(rng));
+        if (!send(handshake_record(1, *handshake.write({})))) return false;
+        const auto header = receive(3);
+        if (!header || (*header)[0] != 2) return false;
+        const auto second = receive(std::size_t{(*header)[1]} << 8 | (*header)[2]);
+        if (!second || !handshake.read(*second)) return false;
+        Bytes payload = transport::encode(certificate);
+        payload.push_back(1);
+        if (!send(handshake_record(3, *handshake.write(payload)))) return false;
+        writer.emplace(handshake.split()->send, transport::kMaxControlRecord);
+        return true;
+    }
+    [[nodiscard]] Bytes record(std::uint8_t type, BytesView payload, bool more = false, std::uint32_t stream = 1) {
+        Bytes out;
+        writer->write({type, more, stream, payload}, out);
+        return out;
+    }
+    bool say(messages::Type type, BytesView body, std::uint32_t stream = 1) {
+        return send(record(static_cast<std::uint8_t>(type), body, false, stream));
+    }
+    bool say_hello() { return say(messages::Type::hello, encode(messages::Hello{})); }
+
+    std::optional<transport::FrameWriter> writer;
+
+private:
+    int socket_;
+    bool connected_ = false;
+};
+
+}  // namespace quern::p2p::testing
