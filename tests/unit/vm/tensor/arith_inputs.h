@@ -41,10 +41,14 @@ public:
                 return bits();
             case 2:
                 return bits() & 0x807fffffU;  // subnormals
-            case 3:
-                return (bits() & 0x80000000U) | (0x3f000000U + (bits() & 0x01ffffffU));  // around 1
-            case 4:
-                return (bits() & 0xff800000U) | (1U << below(23));  // few bits: ties
+            case 3: {  // around 1
+                const std::uint32_t sign = bits() & 0x80000000U;
+                return sign | (0x3f000000U + (bits() & 0x01ffffffU));
+            }
+            case 4: {  // few bits: ties
+                const std::uint32_t power = bits() & 0xff800000U;
+                return power | (1U << below(23));
+            }
             case 5:
                 return real_word(100.0F);
             case 6:
