@@ -70,6 +70,7 @@ Status redraw_or_expire(Context& context, types::Task& task) {
         QUERN_CHECK(release_reports(context, task));
         task.reports.clear();
         task.proved_at = context.height;
+        task.challenge_until = 0;  // the new reports get a window of their own
         await_draw(context, task, "verifiers_silent");
         return {};
     }
@@ -174,8 +175,10 @@ Status conclude_custody(Context& context, types::Task& task, bool deadline_passe
     }
     const std::size_t total = task.reports.size();
     const bool all = received + missing == total;
-    if (2 * missing > (deadline_passed ? received + missing : total)) {
-        QUERN_CHECK(dismiss_solver(context, task, "data_missing"));
+    // A majority of the whole draw. Nobody can prove that data was withheld, so the solver goes unpaid but keeps its
+    // bond.
+    if (2 * missing > total) {
+        task.barred.push_back(task.solver);
         return reopen(context, task, "data_missing");
     }
     if (!deadline_passed && 3 * received < 2 * total && !all) return {};

@@ -262,6 +262,8 @@ TEST_F(Lifecycle, missing_data_reopens_the_task_unpaid) {
         expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, false}));
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.task(id).reason, "data_missing");
+    EXPECT_TRUE(world.task(id).slashes.empty()) << "nobody can prove that data was withheld";
+    EXPECT_EQ(world.task(id).barred.size(), 1U);
     for (const auto& verifier : kVerifiers) {
         EXPECT_EQ(world.bond(Role::verifier, verifier).bonded, Uint256(1'000'000));
         EXPECT_TRUE(world.bond(Role::verifier, verifier).locked.is_zero());

@@ -143,8 +143,6 @@ private:
             for (; seen < task.slashes.size(); ++seen) {
                 const auto& slash = task.slashes[seen];
                 ++statistics_.slashes[slash.reason];
-                // The one thing that an honest majority of verifiers is needed for.
-                if (slash.reason == "data_missing") continue;
                 if (acting == Acting::nobody) continue;  // who stops acting is not honest any more
                 for (const auto& agent : agents_)
                     ASSERT_FALSE(agent.honest && agent.address == slash.address)
@@ -549,8 +547,7 @@ TEST(MarketProperties, money_is_conserved_everything_ends_and_the_honest_never_p
     EXPECT_GT(settled, runs / 20);
     for (const char* end : {"cancelled by_submitter", "expired no_bids", "expired verifiers_silent"})
         EXPECT_GT(statistics.ends[end], 0U) << end;
-    for (const char* reason : {"no_start", "no_heartbeat", "no_proof", "abandoned", "data_missing",
-                               "no_custody_receipt", "no_commitment", "no_reveal", "wrong_result", "false_accusation",
+    for (const char* reason : {"no_start", "no_heartbeat", "no_proof", "abandoned", "no_custody_receipt", "no_commitment", "no_reveal", "wrong_result", "false_accusation",
                                "false_fail", "wrong_probe", "passed_wrong_result", "no_challenge_reveal"})
         EXPECT_GT(statistics.slashes[reason], 0U) << reason;
     for (const char* result : {"1 leaf", "1 clock", "1 conceded", "2 leaf", "2 clock", "2 conceded", "0 moot",
