@@ -127,9 +127,23 @@ void Core::start() {
     entered_ms_ = now_.monotonic_ms;
     entered_wall_ms_ = now_.wall_ms;
     pacemaker_.enter(view_, last_final_view_, now_.monotonic_ms);
+    count_own_votes();
     repeat();
     try_commit();
     advance();
+}
+
+// What was signed before a restart counts here as it does with the others: without it a quorum that needs this
+// member's vote would form everywhere but here, and nowhere if all had restarted.
+void Core::count_own_votes() {
+    if (index_ >= epoch_.committee.members().size()) return;
+    std::vector<OwnVote> votes;
+    for (const auto& [position, own] : own_)
+        if (position.first == epoch_.epoch && position.second >= last_final_view_)
+            for (const auto& vote : own.by_type)
+                if (vote) votes.push_back(vote->vote);
+    for (const auto& vote : votes)
+        if (!halted_ && vote.vote.epoch == epoch_.epoch) count_vote(vote.vote, index_, vote.signature);
 }
 
 void Core::tick() {

@@ -140,6 +140,7 @@ private:
     // core.cpp
     [[nodiscard]] Status restore(std::vector<Record> records);
     void start();
+    void count_own_votes();
     void tick();
     void repeat();  // while stuck: own votes, what opened the view, open questions
     void on_persisted(std::uint64_t sequence);

@@ -88,6 +88,7 @@ void Core::switch_epoch(EpochSetup next) {
     const std::uint64_t view =
         own_.empty() || own_.rbegin()->first.first != epoch_.epoch ? 1 : own_.rbegin()->first.second;
     enter_view(view, opener ? &*opener : nullptr);
+    count_own_votes();
     if (held_epoch_ != epoch_.epoch) {
         if (held_epoch_ < epoch_.epoch) held_.clear();
         return;

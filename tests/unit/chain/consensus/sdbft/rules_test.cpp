@@ -260,6 +260,18 @@ TEST(SdbftJournal, the_same_votes_go_out_after_a_restart_and_no_others) {
     EXPECT_EQ(h.voted(notarize, 1), made.tip.hash);
 }
 
+TEST(SdbftJournal, votes_from_before_a_restart_still_count) {
+    Harness h;
+    h.pass(h.max_idle_ms + 2 * h.delta_ms);
+    ASSERT_EQ(h.sent_votes(nullify, 1), 1U);
+    h.restart();
+    h.start();
+    h.receive(h.others()[0], h.vote(h.others()[0], nullify, 1));
+    EXPECT_EQ(h.core->status().view, 1U);
+    h.receive(h.others()[1], h.vote(h.others()[1], nullify, 1));
+    EXPECT_EQ(h.core->status().view, 2U);
+}
+
 TEST(SdbftJournal, a_master_proposes_the_same_block_after_a_restart) {
     Harness h(true);
     h.pass(h.max_idle_ms);
