@@ -77,6 +77,9 @@ def main():
             label = f"{os.path.basename(build)}/{os.path.basename(program)}"
             jobs.append((label, [program], UNIT_TIMEOUT_S, SANITIZER_LOAD if "san" in os.path.basename(build) else {}))
     if options.functional:
+        simulator = os.path.join(ROOT, options.build[0] if options.build else "", "bin", "quern-sim")
+        if os.path.exists(simulator):
+            jobs.append(("simulation", [simulator, "-n", "1000", "--first-seed", "1"], UNIT_TIMEOUT_S, {}))
         lint = os.path.join(ROOT, "tests", "lint", "lint.py")
         jobs.append(("lint", [sys.executable, lint], UNIT_TIMEOUT_S, {}))
         jobs.append(("lint --self-test", [sys.executable, lint, "--self-test"], UNIT_TIMEOUT_S, {}))
@@ -86,7 +89,7 @@ def main():
     total = [0, 0, 0]
     for label, command, timeout, load in jobs:
         if wanted.search(label):
-            total = [a + b for a, b in zip(total, run(label, command, timeout, {**environment, **load}, label.startswith("lint")))]
+            total = [a + b for a, b in zip(total, run(label, command, timeout, {**environment, **load}, label.startswith(("lint", "simulation"))))]
     if sum(total) == 0:
         total[1] = 1
     print(f"{total[0]} passed, {total[1]} failed" + (f", {total[2]} skipped" if total[2] else ""), flush=True)
