@@ -54,11 +54,14 @@ struct LoopNest {
 // Copies a view into `out`, whose element strides are `out_strides` with stride 1 along the last dim.
 void copy_view(const View& source, std::uint32_t* out, const Strides& out_strides, ThreadPool* pool);
 
+// Below this much work one thread is quicker than waking others (measured: 2^15 made the demo's step half as slow again).
+// No bit of a result depends on it; tests lower it, so that small programs are spread too.
+inline std::size_t worth_a_thread = 1U << 20;
+
 // fn(begin, end) over parts of 0..count-1, on the pool where `work` (words touched, or as much arithmetic) is worth it.
 template <class Fn>
 void parallel_parts(ThreadPool* pool, std::size_t count, std::size_t work, Fn&& fn) {
-    constexpr std::size_t kWorthAThread = 1U << 15;
-    if (pool == nullptr || pool->size() == 1 || work < kWorthAThread || count < 2) {
+    if (pool == nullptr || pool->size() == 1 || work < worth_a_thread || count < 2) {
         if (count != 0) fn(std::size_t{0}, count);
         return;
     }

@@ -1,4 +1,5 @@
 #include "vm/tensor/executor.h"
+#include "vm/tensor/view.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +10,9 @@
 
 namespace quern::vm::tensor {
 namespace {
+
+// Every loop of this program's tests is spread over the pools that they give.
+const bool kSpread = (worth_a_thread = 1, true);
 
 using test::Fill;
 
