@@ -19,6 +19,11 @@ struct Context {
     std::uint64_t height = 0;  // of the newest block
 };
 
+// Sender's purpose of an action that a worker takes once in each round of a task: "bid/3.0".
+[[nodiscard]] inline std::string purpose(const char* what, const chain::types::Task& task) {
+    return std::string(what) + "/" + std::to_string(task.id) + "." + std::to_string(task.round);
+}
+
 // 32-byte roots as one byte string and back, for records.
 [[nodiscard]] inline Bytes join_roots(const std::vector<Hash32>& roots) {
     Bytes bytes;

@@ -66,10 +66,7 @@ void Replay::run_step(std::uint64_t step) {
             const std::uint64_t tile = core::probe_tile(probes_[i], output.shape);
             results_[i] = {output.shape, tile, vm::tensor::read_tile(output, tile)};
         }
-        vm::tensor::State next;
-        next.reserve(state_.size());
-        for (const auto& slot : inputs_->program.slots) next.push_back(outputs[slot.update_node]);
-        state_ = std::move(next);
+        state_ = state_after(inputs_->program, outputs);
     } else {
         runner_->run(state_, step);
     }

@@ -19,10 +19,6 @@ using log::Category;
 constexpr const char* kProgressFile = "training.rlp";
 constexpr std::uint64_t kMaxSegments = 1U << 14;  // the progress file holds a record and a Merkle path for each
 
-std::string purpose(const char* what, const Task& task) {
-    return std::string(what) + "/" + std::to_string(task.id) + "." + std::to_string(task.round);
-}
-
 // Failures that another attempt may cure: the node or the content was not there.
 bool may_pass(const Error& error) {
     return error.name.starts_with("http.") || error.name.starts_with("node.") || error.name == "content.not_found" ||

@@ -2,6 +2,13 @@
 
 namespace quern::compute::worker {
 
+vm::tensor::State state_after(const vm::tensor::Program& program, const vm::tensor::NodeOutputs& outputs) {
+    vm::tensor::State state;
+    state.reserve(program.slots.size());
+    for (const auto& slot : program.slots) state.push_back(outputs[slot.update_node]);
+    return state;
+}
+
 StepRunner::StepRunner(const vm::tensor::Program& program, const vm::tensor::Tensor& data,
                        const vm::tensor::Tensor& seed, std::uint64_t steps, const FaultPlan& fault,
                        vm::tensor::arith::Backend backend, ThreadPool* pool)
@@ -13,11 +20,8 @@ void StepRunner::run(vm::tensor::State& state, std::uint64_t step) {
         executor_.step(state, data_, seed_);
         return;
     }
-    vm::tensor::NodeOutputs outputs = executor_.run_altered(state, data_, seed_, alter);
-    vm::tensor::State next;
-    next.reserve(state.size());
-    for (const auto& slot : program_.slots) next.push_back(outputs[slot.update_node]);
-    state = std::move(next);
+    const vm::tensor::NodeOutputs outputs = executor_.run_altered(state, data_, seed_, alter);
+    state = state_after(program_, outputs);
 }
 
 vm::tensor::NodeOutputs StepRunner::outputs(const vm::tensor::State& before, std::uint64_t step) {

@@ -7,6 +7,9 @@
 
 namespace quern::compute::worker {
 
+// The state after a step, from the outputs of all its nodes.
+[[nodiscard]] vm::tensor::State state_after(const vm::tensor::Program& program, const vm::tensor::NodeOutputs& outputs);
+
 class StepRunner {
 public:
     // program, data and seed must outlive the runner.

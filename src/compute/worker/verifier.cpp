@@ -15,10 +15,6 @@ std::string report_file(const Hash32& verify_beacon) {
     return "report-" + to_hex(verify_beacon.view().first(8)) + ".rlp";
 }
 
-std::string purpose(const char* what, const Task& task) {
-    return std::string(what) + "/" + std::to_string(task.id) + "." + std::to_string(task.round);
-}
-
 // The node did not answer, or this worker has no room: nothing that says anything about the task.
 bool may_pass(const Error& error) {
     return error.name.starts_with("http.") || error.name.starts_with("node.") || error.name == "inputs.busy" ||

@@ -22,8 +22,7 @@ std::string watch_file(const Hash32& verify_beacon) {
 }
 
 std::string purpose(const char* what, const Task& task, std::uint32_t target) {
-    return std::string(what) + "/" + std::to_string(task.id) + "." + std::to_string(task.round) + ":" +
-           std::to_string(target);
+    return worker::purpose(what, task) + ":" + std::to_string(target);
 }
 
 bool may_pass(const Error& error) { return error.name.starts_with("http.") || error.name.starts_with("node."); }
