@@ -36,7 +36,7 @@ class MarketTest(unittest.TestCase):
         cls.net = Devnet(cls.directory, ACCOUNTS, BONDS, market=MARKET, block=BLOCK)
         cls.addClassCleanup(cls._tear_down)
         cls.net.start()
-        cls.job = Job(os.path.join(cls.directory, "job"), cls.net.port, licence_texts()[:2], layers=1, d_model=32,
+        cls.job = Job(os.path.join(cls.directory, "job"), cls.net.node, licence_texts()[:2], layers=1, d_model=32,
                       context=32, batch=4, total_steps=STEPS)
 
     @classmethod

@@ -86,7 +86,7 @@ class CrashTest(NodeTest):
         self.network.start()
         self.network.wait_for_blocks(2)
         self.assertEqual(self.network.daemon.stop(), 0)
-        self.assertFalse(os.path.exists(os.path.join(self.directory, "node", ".cookie")))
+        self.assertFalse(os.path.exists(os.path.join(self.directory, "node0", ".cookie")))
         self.network.start()
         self.network.wait_for_blocks(2)
 
@@ -125,8 +125,8 @@ class StartTest(NodeTest):
         return done.returncode, done.stdout + done.stderr
 
     def options(self, **changes):
-        values = {"datadir": os.path.join(self.directory, "node"), "genesis": self.network.genesis,
-                  "validatorkey": self.network.accounts["validator"].keystore,
+        values = {"datadir": os.path.join(self.directory, "node0"), "genesis": self.network.genesis,
+                  "validatorkey": self.network.accounts["validator0"].keystore,
                   "validatorpassword": self.network.password_file, "rpcport": self.network.port, **changes}
         return [f"-{name}={value}" for name, value in values.items() if value is not None]
 
@@ -163,7 +163,7 @@ class StartTest(NodeTest):
         self.network.start()
         self.network.wait_for_blocks(2)
         self.network.stop()
-        os.remove(os.path.join(self.directory, "node", "consensus", "safety.journal"))
+        os.remove(os.path.join(self.directory, "node0", "consensus", "safety.journal"))
         self.assert_refuses(1, "consensus.no_safety_journal", *self.options())
         self.network.daemon.arguments.append("-acceptmissingjournal")
         self.network.start()

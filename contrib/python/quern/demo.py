@@ -85,7 +85,7 @@ class Demo:
         self.phase("honest task")
         net = self.net
         texts = licence_texts()
-        self.job = job = Job(os.path.join(self.options.directory, "job"), net.port, texts, seed=self.options.seed,
+        self.job = job = Job(os.path.join(self.options.directory, "job"), net.node, texts, seed=self.options.seed,
                              total_steps=STEPS)
         self.say(f"{len(texts)} licence texts: {job.dataset['windows']} windows, vocabulary of {job.dataset['vocab']}; "
                  f"transformer with {job.compiled['parameters']} parameters, {job.compiled['nodes']} nodes, "
@@ -104,7 +104,7 @@ class Demo:
         net.workers["solver1"].stop()
         net.worker("solver1", "--solver", "--price=1000000000", f"--test-fault={CHEAT}")
         self.say(f"solver1 comes back as a cheat ({CHEAT}: one bit of one element in one step) with the lowest price")
-        job = Job(os.path.join(self.options.directory, "job2"), net.port, licence_texts(), seed=self.options.seed + 1,
+        job = Job(os.path.join(self.options.directory, "job2"), net.node, licence_texts(), seed=self.options.seed + 1,
                   layers=2, batch=8, total_steps=CHEAT_STEPS)
         task = self.follow(job, CHEAT_STEPS, CHEAT_INTERVAL)
         if task["stateName"] != "settled" or not task["slashes"]:
@@ -178,7 +178,7 @@ class Demo:
     def show_model(self, task):
         directory = self.options.directory
         state, self.model = (os.path.join(directory, name) for name in ("state.safetensors", "model.safetensors"))
-        run("quern-cli", f"-rpcport={self.net.port}", "-rpcwait", "content", "get", task["checkpointContent"], state)
+        run("quern-cli", *self.net.node.cli, "-rpcwait", "content", "get", task["checkpointContent"], state)
         exported = json.loads(run("quern-compile", "export", "--program", self.job.program, "--state", state, "--out",
                                   self.model))
         if exported["state_root"] != task["finalRoot"]:

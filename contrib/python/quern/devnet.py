@@ -1,13 +1,16 @@
-"""A local network: keys, genesis, one validator and its workers, each a process of its own."""
+"""A local network: keys, genesis, validators, followers and workers, each a process of its own."""
+import functools
 import json
 import os
+import random
 import socket
 import subprocess
 import threading
 import time
 
+from .namespaces import Switch
 from .processes import Process, wait_until
-from .rpc import Node
+from .rpc import AnyNode, Node
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 QRN = 10**18
@@ -21,6 +24,8 @@ MARKET = {
     "min_deadline_blocks": 3,
 }
 BLOCK = {"min_block_ms": 200, "max_idle_ms": 1000}
+RPC_PORT, P2P_PORT, WS_PORT = 8545, 7876, 8546  # quernd's defaults, used where each node has an address of its own
+CHOSEN_PORTS = (10000, 32768)  # below those that Linux gives to outgoing connections, so a node finds its port again
 
 
 def bin_dir():
@@ -40,10 +45,35 @@ def run(name, *arguments):
     return done.stdout
 
 
+@functools.cache
+def _knows(option):
+    """Whether quernd has the option."""
+    return option in run("quernd", "--help")
+
+
+def free_ports(count, taken=()):
+    """Ports on the loopback interface that nobody listens on now."""
+    found, sockets = [], []
+    chance = random.SystemRandom()
+    while len(found) < count:
+        port = chance.randrange(*CHOSEN_PORTS)
+        if port in taken or port in found:
+            continue
+        probe = socket.socket()
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            probe.close()
+            continue
+        found.append(port)
+        sockets.append(probe)
+    for probe in sockets:
+        probe.close()
+    return found
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return free_ports(1)[0]
 
 
 class Account:
@@ -61,64 +91,181 @@ class Account:
         self.address = self.info["address"]
 
 
-class Devnet:
-    """One validator and any number of workers under one directory.
+class NodeProcess:
+    """One quernd: its directory, host, ports, process and client. account: the validator's, None for a follower."""
 
-    accounts: name -> QRN at genesis; bonds: list of (name, role, QRN).
+    def __init__(self, network, index, account, host, ports):
+        self.index, self.account, self.host = index, account, host
+        self.name = f"node{index}"
+        self.datadir = os.path.join(network.directory, self.name)
+        self.rpc_port, self.p2p_port, self.ws_port = ports
+        self.client = Node(self.rpc_port, host)
+        self.process = Process(self.name, [], os.path.join(network.directory, self.name + ".log"), network.detached)
+
+    @property
+    def peer(self):
+        """As -addnode wants it; validators only."""
+        return f"{self.account.address}@{self.host}:{self.p2p_port}"
+
+    @property
+    def ws_url(self):
+        return f"ws://{self.host}:{self.ws_port}"
+
+    def height(self):
+        """Its head, or None while it does not answer."""
+        try:
+            return self.client.height()
+        except (OSError, ValueError, KeyError):
+            return None
+
+
+class Devnet:
+    """Validators in a full mesh, followers and any number of workers under one directory.
+
+    accounts: name -> QRN at genesis; bonds: list of (name, role, QRN); stakes: QRN of each validator (default 1000
+    each); namespaces: each node in a network namespace of its own (needs root), so that partition() works; detached:
+    processes outlive this one; ports: (RPC, p2p, WebSocket) of each node instead of free ones.
+
+    `node` is a client of whichever node answers, `nodes[i]` of one; `daemons[i]` is its NodeProcess.
     """
 
-    def __init__(self, directory, accounts, bonds, seed=1, market=None, block=None):
-        self.directory, self.seed = directory, seed
+    def __init__(self, directory, accounts, bonds, seed=1, market=None, block=None, validators=1, stakes=None,
+                 followers=0, staking=None, namespaces=False, switch=None, ports=None, detached=False):
+        self.directory, self.seed, self.detached = directory, seed, detached
         os.makedirs(os.path.join(directory, "keys"), mode=0o700, exist_ok=True)
         self.password_file = os.path.join(directory, "keys", "password")
         if not os.path.exists(self.password_file):
             with open(os.open(self.password_file, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
                 file.write(PASSWORD + "\n")
-        names = list(dict.fromkeys(["validator", *accounts, *(name for name, _, _ in bonds)]))
+        stakes = stakes or [1000] * validators
+        signers = [f"validator{index}" for index in range(validators)]
+        names = list(dict.fromkeys([*signers, *accounts, *(name for name, _, _ in bonds)]))
         self.accounts = {name: Account(self, name) for name in names}
         self.genesis = os.path.join(directory, "genesis.json")
         if not os.path.exists(self.genesis):
-            self._write_genesis(accounts, bonds, market or {}, block or {})
+            self._write_genesis(accounts, bonds, dict(zip(signers, stakes)),
+                                {"block": {**BLOCK, **(block or {})}, "market": {**MARKET, **(market or {})},
+                                 "staking": staking or {}})
         run("quern-genesis", "validate", self.genesis)
-        self.port = free_port()
-        self.node = Node(self.port)
+        self.switch = switch
+        if namespaces and switch is None:
+            self.switch = Switch()
+            self.switch.create(validators + followers)
+        self.daemons, self.nodes, self.workers = [], [], {}
+        self._homes = {}  # worker -> index of its node
         self.supervised = False
         self.restarts = []  # names, by the supervisor
-        self.daemon = Process("quernd", [
-            program("quernd"), f"-datadir={os.path.join(directory, 'node')}", f"-genesis={self.genesis}",
-            f"-validatorkey={self.accounts['validator'].keystore}", f"-validatorpassword={self.password_file}",
-            f"-rpcport={self.port}"], os.path.join(directory, "quernd.log"))
-        self.workers = {}
+        for index in range(validators + followers):
+            account = self.accounts[signers[index]] if index < validators else None
+            self._new_node(account, ports[index] if ports else None)
+        self.node = AnyNode(self.nodes)
+        for daemon in self.daemons:
+            daemon.process.arguments = self._arguments(daemon)
 
-    def _write_genesis(self, accounts, bonds, market, block):
-        settings = lambda option, values: [f"--{option}={name}={value}" for name, value in values.items()]
+    def _write_genesis(self, accounts, bonds, stakes, sections):
         run("quern-genesis", "make", "--out", self.genesis, "--network", "devnet",
-            *settings("block", {**BLOCK, **block}), *settings("market", {**MARKET, **market}),
-            f"--validator={self.accounts['validator'].keystore}:1000qrn", f"--validatorpassword={self.password_file}",
+            *(f"--{section}={name}={value}" for section, values in sections.items() for name, value in values.items()),
+            *(f"--validator={self.accounts[name].keystore}:{qrn}qrn" for name, qrn in stakes.items()),
+            f"--validatorpassword={self.password_file}",
             *(f"--alloc={self.accounts[name].address}:{qrn}qrn" for name, qrn in accounts.items() if qrn),
             *(f"--bond={role}:{self.accounts[name].address}:{qrn}qrn" for name, role, qrn in bonds))
 
+    # --- nodes ------------------------------------------------------------------------------------------------------
+    def _new_node(self, account, ports=None):
+        index = len(self.daemons)
+        host = self.switch.address(index) if self.switch else "127.0.0.1"
+        if ports is None:
+            mine = {port for daemon in self.daemons for port in (daemon.rpc_port, daemon.p2p_port, daemon.ws_port)}
+            ports = (RPC_PORT, P2P_PORT, WS_PORT) if self.switch else free_ports(3, mine)
+        daemon = NodeProcess(self, index, account, host, ports)
+        self.daemons.append(daemon)
+        self.nodes.append(daemon.client)
+        return daemon
+
+    def _arguments(self, daemon):
+        options = [f"-datadir={daemon.datadir}", f"-genesis={self.genesis}", f"-rpcbind={daemon.host}",
+                   f"-rpcport={daemon.rpc_port}"]
+        if daemon.account:
+            options += [f"-validatorkey={daemon.account.keystore}", f"-validatorpassword={self.password_file}"]
+        if _knows("--addnode"):
+            options += [f"-bind={daemon.host}", f"-port={daemon.p2p_port}"]
+            options += [f"-addnode={other.peer}" for other in self.daemons if other.account and other is not daemon]
+        if _knows("--wsport"):
+            options += [f"-wsbind={daemon.host}", f"-wsport={daemon.ws_port}"]
+        return (self.switch.enter(daemon.index) if self.switch else []) + [program("quernd"), *options]
+
+    def add_node(self, account=None):
+        """One more node with an empty directory that knows the validators: a follower, or one that signs with
+        `account`'s key once it is in the committee. Not started yet."""
+        if self.switch:
+            self.switch.plug(len(self.daemons))
+        daemon = self._new_node(account)
+        daemon.process.arguments = self._arguments(daemon)
+        return daemon
+
+    def account(self, name):
+        """The account of that name, made if there is none."""
+        if name not in self.accounts:
+            self.accounts[name] = Account(self, name)
+        return self.accounts[name]
+
+    @property
+    def daemon(self):
+        """The first node's process."""
+        return self.daemons[0].process
+
+    @property
+    def port(self):
+        """The first node's RPC port."""
+        return self.daemons[0].rpc_port
+
     def start(self):
-        self.daemon.start()
+        for daemon in self.daemons:
+            daemon.process.start()
         self.wait_for_node()
         return self
 
     def wait_for_node(self, timeout=30):
-        wait_until(self.node.reachable, timeout, "the node's RPC port", alive=[self.daemon])
+        """Until every node that should run answers."""
+        for daemon in self.daemons:
+            if daemon.process.wanted:
+                wait_until(daemon.client.reachable, timeout, f"{daemon.name}'s RPC port", alive=self._alive,
+                           supervised=self.supervised)
+
+    def _alive(self):
+        return [daemon.process for daemon in self.daemons if daemon.process.wanted]
 
     def wait_until(self, condition, timeout, what, every=0.2):
-        return wait_until(condition, timeout, what, every, [self.daemon], self.supervised)
+        return wait_until(condition, timeout, what, every, self._alive, self.supervised)
 
-    def worker(self, name, *options):
-        """Makes (and starts) the worker that uses account `name`."""
+    def partition(self, *groups):
+        """Cuts the network between groups of node numbers; needs namespaces."""
+        self.switch.partition(groups)
+
+    def heal(self):
+        self.switch.heal()
+
+    # --- workers ----------------------------------------------------------------------------------------------------
+    def worker(self, name, *options, node=None):
+        """Makes (and starts) the worker that uses account `name`, at the node of that number or the next in turn."""
+        self.define_worker(name, *options, node=node)
+        return self.workers[name].start()
+
+    def define_worker(self, name, *options, node=None):
         directory = os.path.join(self.directory, "workers", name)
         os.makedirs(directory, exist_ok=True)
         account = self.accounts[name]
+        home = self._homes.setdefault(name, len(self._homes) % len(self.daemons) if node is None else node)
         self.workers[name] = Process(name, [
-            program("quern-worker"), f"--node={self.node.url}", f"--datadir={directory}", f"--key={account.keystore}",
-            f"--password-file={account.password_file}", *options], os.path.join(self.directory, name + ".log"))
-        return self.workers[name].start()
+            program("quern-worker"), f"--node={self.nodes[home].url}", f"--datadir={directory}",
+            f"--key={account.keystore}", f"--password-file={account.password_file}", *options],
+            os.path.join(self.directory, name + ".log"), self.detached)
 
+    def home(self, name):
+        """The NodeProcess that a worker talks to."""
+        return self.daemons[self._homes[name]]
+
+    # --- the whole --------------------------------------------------------------------------------------------------
     def supervise(self, told=lambda name: None):
         """From now on a process that ends unasked is started again, as systemd would; told(name) hears of it."""
         self.supervised = True
@@ -126,7 +273,7 @@ class Devnet:
 
         def watch():
             while self.supervised:
-                for process in [self.daemon, *self.workers.values()]:
+                for process in [*(daemon.process for daemon in self.daemons), *self.workers.values()]:
                     if process.wanted and not process.running():
                         self.restarts.append(process.name)
                         process.start()
@@ -137,11 +284,10 @@ class Devnet:
 
     def stop(self):
         self.supervised = False
-        for process in [*self.workers.values(), self.daemon]:
-            try:
-                process.stop()
-            except TimeoutError as error:
-                print(error)
+        for group in (list(self.workers.values()), [daemon.process for daemon in self.daemons]):
+            stop_all(group)
+        if self.switch and not self.detached:
+            self.switch.destroy()
 
     def __enter__(self):
         return self
@@ -158,3 +304,18 @@ class Devnet:
     def wait_for_blocks(self, count, timeout=60):
         target = self.node.height() + count
         self.wait_until(lambda: self.node.height() >= target, timeout, f"{count} blocks")
+
+
+def stop_all(processes):
+    """Stops them side by side, and tells of one that had to be killed."""
+    def stop(process):
+        try:
+            process.stop()
+        except TimeoutError as error:
+            print(error)
+
+    threads = [threading.Thread(target=stop, args=(process,)) for process in processes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

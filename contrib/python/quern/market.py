@@ -20,9 +20,9 @@ def licence_texts():
 
 
 class Job:
-    """A model, its data and initial state on disk and in the node's content store."""
+    """A model, its data and initial state on disk and in the content store of `node`."""
 
-    def __init__(self, directory, node_port, texts, seed=1, layers=2, d_model=64, heads=4, context=64, batch=16,
+    def __init__(self, directory, node, texts, seed=1, layers=2, d_model=64, heads=4, context=64, batch=16,
                  total_steps=300):
         os.makedirs(directory, exist_ok=True)
         path = lambda name: os.path.join(directory, name)
@@ -40,7 +40,7 @@ class Job:
             }, file, indent=2)
         self.compiled = json.loads(run("quern-compile", "program", "--arch", self.arch, "--out", self.program))
         self.initial = json.loads(run("quern-compile", "init", "--arch", self.arch, "--seed", seed, "--out", self.init))
-        put = lambda file: run("quern-cli", f"-rpcport={node_port}", "-rpcwait", "content", "put", file).split()[-1]
+        put = lambda file: run("quern-cli", *node.cli, "-rpcwait", "content", "put", file).split()[-1]
         self.contents = {"program": put(self.program), "init": put(self.init), "data": put(self.data)}
 
 

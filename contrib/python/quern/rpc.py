@@ -26,6 +26,11 @@ class Node:
         self._local = threading.local()
 
     @property
+    def cli(self):
+        """quern-cli's options that reach this node."""
+        return [f"-rpcconnect={self.host}", f"-rpcport={self.port}"]
+
+    @property
     def url(self):
         return f"http://{self.host}:{self.port}"
 
@@ -93,3 +98,24 @@ class Node:
         if status != 200:
             raise KeyError(f"content {identifier}: status {status}")
         return body
+
+
+class AnyNode(Node):
+    """The first of several nodes that answers, kept until it does not: a user with several endpoints."""
+
+    def __init__(self, nodes, timeout=30, patience=0):
+        super().__init__(nodes[0].port, nodes[0].host, timeout, patience)
+        self.nodes = nodes  # the list itself may grow
+        self.current = 0
+
+    def request(self, verb, path, body=None, headers=None):
+        first = self.current
+        for step in range(len(self.nodes)):
+            index = (first + step) % len(self.nodes)
+            try:
+                answer = self.nodes[index].request(verb, path, body, headers)
+                self.current, self.host, self.port = index, self.nodes[index].host, self.nodes[index].port
+                return answer
+            except (http.client.HTTPException, OSError):
+                if step + 1 == len(self.nodes):
+                    raise
