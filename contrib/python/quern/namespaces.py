@@ -36,8 +36,8 @@ def why_not():
     try:
         _ip("netns", "add", probe)
         try:
-            _ip("-n", probe, "link", "add", "a", "type", "veth", "peer", "name", "b")
-            _ip("-n", probe, "link", "add", "c", "type", "bridge")
+            _ip("-n", probe, "link", "add", "one", "type", "veth", "peer", "name", "other")
+            _ip("-n", probe, "link", "add", "three", "type", "bridge")
         finally:
             _ip("netns", "del", probe)
     except NamespaceError as error:
@@ -130,6 +130,10 @@ class Switch:
 
     def destroy(self):
         """Removes the namespaces and, with them, all links. The processes inside must have ended."""
+        try:
+            _ip("link", "del", f"quern{self.number}")
+        except NamespaceError:
+            pass  # it went with the switch's namespace
         for name in _existing():
             if name.startswith(f"quern{self.number}-"):
                 _ip("netns", "del", name)
