@@ -90,7 +90,7 @@ class MarketTest(unittest.TestCase):
 
 def main():
     """Runs the calling file's tests; the last line is "N passed, N failed, N skipped"."""
-    program = unittest.main(module="__main__", exit=False, verbosity=2)
+    program = unittest.main(module="__main__", exit=False, verbosity=2, warnings="ignore")
     result = program.result
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
     skipped = len(result.skipped)

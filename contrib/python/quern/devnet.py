@@ -203,6 +203,11 @@ class Devnet:
         daemon.process.arguments = self._arguments(daemon)
         return daemon
 
+    def remove_node(self, daemon):
+        """Forgets the last node; its files stay."""
+        self.daemons.remove(daemon)
+        self.nodes.remove(daemon.client)
+
     def account(self, name):
         """The account of that name, made if there is none."""
         if name not in self.accounts:

@@ -123,7 +123,13 @@ class Network:
             except BlockingIOError:
                 raise DevnetError(f"another devnet command works on {self.directory}; try again when it is done") from None
             self.__init__(self.directory, self.name)  # as it is now, under the lock
-            yield self
+            try:
+                yield self
+            finally:
+                if not os.path.exists(self.file):  # nothing came of it, or it was destroyed
+                    os.remove(lock.name)
+                    with contextlib.suppress(OSError):
+                        os.rmdir(self.directory)
 
     def save(self):
         if self.net:
@@ -308,7 +314,12 @@ def up(options):
         with ports_reserved() as taken:
             own = {port for ports in network.config["ports"] for port in ports}
             choose_ports(network, taken - own)
-            start_network(network, options.seconds)
+            try:
+                start_network(network, options.seconds)
+            except RuntimeError:  # there cannot be such a network
+                if new:
+                    discard(network)
+                raise
     verb = "made and started" if new else "up"
     net = network.net
     print(f"devnet {network.name} is {verb} in {network.directory}")
@@ -371,6 +382,14 @@ def remove_files(network):
             os.remove(os.path.join(network.directory, file))
 
 
+def discard(network):
+    """Removes a network that was never started."""
+    if network.config["switch"] is not None:
+        namespaces.Switch(network.config["switch"]).destroy()
+    forget(network)
+    remove_files(network)
+
+
 def down(options):
     network = existing(options)
     with network.locked():
@@ -386,9 +405,6 @@ def destroy(options):
         stop_network(network)
         forget(network)
         remove_files(network)
-        os.remove(os.path.join(network.directory, ".lock"))
-    with contextlib.suppress(OSError):
-        os.rmdir(network.directory)
     print(f"devnet {network.name} is gone")
     return 0
 
