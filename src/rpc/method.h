@@ -49,8 +49,11 @@ struct Example {
 
 enum class Access : std::uint8_t { open, cookie };  // cookie: only with the node's .cookie (local administration)
 
+class SubscriptionHost;
+
 struct CallContext {
-    bool authenticated = false;  // the request carried the node's cookie
+    bool authenticated = false;                 // the request carried the node's cookie
+    SubscriptionHost* subscriptions = nullptr;  // null where the connection cannot be told things (HTTP)
 };
 
 // The checked arguments of one call. An accessor may be used for an argument of the fitting kind that is present

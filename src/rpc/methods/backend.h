@@ -22,6 +22,8 @@ struct Backend {
     const chain::api::MarketGuide* market = nullptr;
     std::string version;                 // "0.1.0"
     std::function<void()> request_stop;  // admin_stop; must return at once
+    // The WebSocket port, 0 when it is not served; null as 0.
+    std::function<std::uint16_t()> websocket_port;
 };
 
 // All methods. An error is a mistake in a declaration.
@@ -39,6 +41,7 @@ struct Backend {
 [[nodiscard]] Status add_rpc_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_stake_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_state_methods(Registry& registry, const Backend& backend);
+[[nodiscard]] Status add_subscribe_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_task_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_transaction_methods(Registry& registry, const Backend& backend);
 

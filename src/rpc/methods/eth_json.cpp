@@ -157,6 +157,32 @@ Expected<TransactionView> transaction_in(const BlockView& view, std::uint64_t in
                            view.block.header.base_fee_per_gas};
 }
 
+json::Value header_json(const BlockView& view) {
+    const types::BlockHeader& header = view.block.header;
+    return json::Value::object({{"number", quantity(header.number)},
+                                {"hash", hex(view.hash)},
+                                {"parentHash", hex(header.parent_hash)},
+                                {"sha3Uncles", hex(types::kEmptyOmmersHash)},
+                                {"miner", hex(header.beneficiary)},
+                                {"stateRoot", hex(header.state_root)},
+                                {"transactionsRoot", hex(header.transactions_root)},
+                                {"receiptsRoot", hex(header.receipts_root)},
+                                {"logsBloom", hex(header.logs_bloom)},
+                                {"difficulty", quantity(0)},
+                                {"gasLimit", quantity(header.gas_limit)},
+                                {"gasUsed", quantity(header.gas_used)},
+                                {"timestamp", quantity(header.timestamp)},
+                                {"extraData", hex(types::encode(header.consensus))},
+                                {"mixHash", hex(header.prev_randao)},
+                                {"nonce", hex(FixedBytes<8>())},
+                                {"baseFeePerGas", quantity(header.base_fee_per_gas)},
+                                {"withdrawalsRoot", hex(header.withdrawals_root)},
+                                {"blobGasUsed", quantity(0)},
+                                {"excessBlobGas", quantity(0)},
+                                {"parentBeaconBlockRoot", hex(header.parent_beacon_block_root)},
+                                {"requestsHash", hex(types::kEmptyRequestsHash)}});
+}
+
 json::Value block_json(const BlockView& view, bool full) {
     const types::BlockHeader& header = view.block.header;
     json::Array transactions;
@@ -175,33 +201,13 @@ json::Value block_json(const BlockView& view, bool full) {
                                                    {"validatorIndex", quantity(withdrawal.validator_index)},
                                                    {"address", hex(withdrawal.address)},
                                                    {"amount", quantity(withdrawal.amount_gwei)}}));
-    return json::Value::object({{"number", quantity(header.number)},
-                                {"hash", hex(view.hash)},
-                                {"parentHash", hex(header.parent_hash)},
-                                {"sha3Uncles", hex(types::kEmptyOmmersHash)},
-                                {"miner", hex(header.beneficiary)},
-                                {"stateRoot", hex(header.state_root)},
-                                {"transactionsRoot", hex(header.transactions_root)},
-                                {"receiptsRoot", hex(header.receipts_root)},
-                                {"logsBloom", hex(header.logs_bloom)},
-                                {"difficulty", quantity(0)},
-                                {"totalDifficulty", quantity(0)},
-                                {"gasLimit", quantity(header.gas_limit)},
-                                {"gasUsed", quantity(header.gas_used)},
-                                {"timestamp", quantity(header.timestamp)},
-                                {"extraData", hex(types::encode(header.consensus))},
-                                {"mixHash", hex(header.prev_randao)},
-                                {"nonce", hex(FixedBytes<8>())},
-                                {"baseFeePerGas", quantity(header.base_fee_per_gas)},
-                                {"withdrawalsRoot", hex(header.withdrawals_root)},
-                                {"blobGasUsed", quantity(0)},
-                                {"excessBlobGas", quantity(0)},
-                                {"parentBeaconBlockRoot", hex(header.parent_beacon_block_root)},
-                                {"requestsHash", hex(types::kEmptyRequestsHash)},
-                                {"size", quantity(view.size)},
-                                {"transactions", std::move(transactions)},
-                                {"withdrawals", std::move(withdrawals)},
-                                {"uncles", json::Array()}});
+    json::Value object = header_json(view);
+    object.set("totalDifficulty", quantity(0));
+    object.set("size", quantity(view.size));
+    object.set("transactions", std::move(transactions));
+    object.set("withdrawals", std::move(withdrawals));
+    object.set("uncles", json::Array());
+    return object;
 }
 
 json::Value log_json(const types::Log& log, const LogPlace& place) {

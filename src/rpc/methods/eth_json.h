@@ -19,6 +19,8 @@ namespace quern::rpc::methods {
 // The payload of a native transaction by field names; its raw bytes when it does not decode.
 [[nodiscard]] json::Value payload_json(std::uint8_t kind, BytesView payload);
 
+// The header alone, in the shape of geth's newHeads.
+[[nodiscard]] json::Value header_json(const chain::api::BlockView& view);
 // `full`: whole transactions, else their hashes.
 [[nodiscard]] json::Value block_json(const chain::api::BlockView& view, bool full);
 // Transaction `index` of a block; a transaction that does not decode cannot be in a block, so an error is a broken

@@ -60,6 +60,21 @@ Status add_quern_methods(Registry& registry, const Backend& backend) {
                       {},
                       {},
                       [backend](const Call& call) -> Result { return finalization(backend, call); }}));
+    QUERN_CHECK(registry.add(
+        {"quern_nodeInfo",
+         "What this node is and where else it listens.",
+         {},
+         {"object", "version; chainId; genesisHash; block; webSocketPort, null when the node has none"},
+         {},
+         {},
+         [backend](const Call&) -> Result {
+             const std::uint16_t port = backend.websocket_port ? backend.websocket_port() : std::uint16_t{0};
+             return json::Value::object({{"version", backend.version},
+                                         {"chainId", backend.chain->chain_id()},
+                                         {"genesisHash", hex(backend.chain->genesis_hash())},
+                                         {"block", backend.chain->head_number()},
+                                         {"webSocketPort", port == 0 ? json::Value() : json::Value(port)}});
+         }}));
     QUERN_CHECK(registry.add({"quern_params",
                               "The chain's parameters: limits, prices, percentages, deadlines.",
                               {},

@@ -4,6 +4,7 @@
 #include "chain/types/abi.h"
 #include "rpc/methods/backend.h"
 #include "rpc/methods/market_json.h"
+#include "rpc/methods/state_filter.h"
 
 namespace quern::rpc::methods {
 namespace {
@@ -16,39 +17,6 @@ using types::TaskState;
 constexpr std::uint64_t kDefaultPage = 100;
 constexpr std::uint64_t kMaxPage = 1'000;
 constexpr std::size_t kMaxPool = 1'000;
-
-// Which tasks task_list shows.
-struct StateFilter {
-    enum class Kind : std::uint8_t { all, live, final, one } kind = Kind::all;
-    TaskState state = TaskState::open;
-
-    [[nodiscard]] bool admits(TaskState candidate) const {
-        switch (kind) {
-            case Kind::live:
-                return !types::is_final(candidate);
-            case Kind::final:
-                return types::is_final(candidate);
-            case Kind::one:
-                return candidate == state;
-            case Kind::all:
-                break;
-        }
-        return true;
-    }
-};
-
-std::optional<StateFilter> read_state(const json::Value& value) {
-    if (value == json::Value("all")) return StateFilter{};
-    if (value == json::Value("live")) return StateFilter{StateFilter::Kind::live, {}};
-    if (value == json::Value("final")) return StateFilter{StateFilter::Kind::final, {}};
-    for (auto number = static_cast<std::uint8_t>(TaskState::open);
-         number <= static_cast<std::uint8_t>(TaskState::failed); ++number) {
-        const auto state = static_cast<TaskState>(number);
-        if (value == json::Value(types::to_string(state)) || value == json::Value(number))
-            return StateFilter{StateFilter::Kind::one, state};
-    }
-    return std::nullopt;
-}
 
 json::Value estimate_json(const TaskEstimate& estimate) {
     return json::Value::object({{"workPerStep", estimate.work_per_step},
@@ -162,7 +130,7 @@ Result pool(const Backend& backend, std::size_t limit) {
 Result list(const Backend& backend, const Call& call) {
     StateFilter filter;
     if (call.has(0)) {
-        const auto read = read_state(call.value(0));
+        const auto read = read_state_filter(call.value(0));
         if (!read) return rpc_fail(kInvalidParams, "invalid argument 0 (state): unknown state " + call.value(0).dump());
         filter = *read;
     }

@@ -1,0 +1,60 @@
+// The node's WebSocket port: the methods of the HTTP port over a connection that stays, and subscriptions. One thread
+// moves bytes, a few others answer, the event source's thread tells what happened; nothing that a client does (slow,
+// large, many, never finished) takes more than the named limits. Start and stop belong to one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chain/api/events.h"
+#include "rpc/method.h"
+
+namespace quern::rpc {
+
+inline constexpr std::uint16_t kDefaultWsPort = 8546;
+
+struct WsOptions {
+    std::string bind = "127.0.0.1";
+    std::uint16_t port = kDefaultWsPort;                    // 0: any free one
+    unsigned threads = 2;                                   // that answer
+    std::size_t max_connections = 128;                      // open and half open; more are closed at once
+    std::size_t max_message_bytes = std::size_t{4} << 20;   // a request or batch; more closes with 1009
+    std::size_t max_outgoing_bytes = std::size_t{8} << 20;  // that wait for a slow reader, and one answer; then 1008
+    std::size_t max_waiting_requests = 1024;                // of a connection, which are answered in order ...
+    std::size_t max_waiting_bytes = std::size_t{8} << 20;   // ... and their size; more closes with 1013
+    std::size_t max_subscriptions = 64;                     // of a connection
+    std::uint32_t handshake_ms = 5'000;
+    std::uint32_t ping_ms = 30'000;
+    std::uint32_t pong_ms = 15'000;
+    std::uint32_t close_ms = 2'000;
+    std::vector<std::string> origins;  // allowed Origin headers; "*": every one. Others get 403
+    std::string cookie;                // "user:password" of administration; empty: nobody has it
+};
+
+class WsServer {
+public:
+    // JSON-RPC text to text; nullopt: nothing to answer. Called from the answering threads.
+    using Rpc = std::function<std::optional<std::string>(std::string_view, const CallContext&)>;
+    // `events` outlives the server. Errors: rpc.bad_bind_address, rpc.cannot_listen.
+    [[nodiscard]] static Expected<std::unique_ptr<WsServer>> start(const WsOptions& options, Rpc rpc,
+                                                                   chain::api::EventSource& events);
+    ~WsServer();
+    WsServer(const WsServer&) = delete;
+    WsServer& operator=(const WsServer&) = delete;
+
+    [[nodiscard]] std::uint16_t port() const;
+    [[nodiscard]] std::size_t connections() const;    // open and half open
+    [[nodiscard]] std::size_t subscriptions() const;  // of all connections
+    // Closes all connections with 1001, waits for running calls. Also done on destruction.
+    void stop();
+
+private:
+    WsServer();
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quern::rpc

@@ -1,0 +1,151 @@
+#include "rpc/ws_session.h"
+
+#include "base/rng.h"
+#include "rpc/values.h"
+
+namespace quern::rpc {
+namespace {
+
+constexpr std::uint32_t kBackPressureMs = 10;  // until it is looked again whether the client has read
+
+std::string notification(std::string_view group, std::string_view id, std::string_view result) {
+    std::string text = R"({"jsonrpc":"2.0","method":")";
+    text += group;
+    text += R"(_subscription","params":{"subscription":")";
+    text += id;
+    text += R"(","result":)";
+    text += result;
+    text += "}}";
+    return text;
+}
+
+}  // namespace
+
+void WsSession::received(std::string text) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (ended_) return;
+        const auto& options = parts_.options;
+        if (waiting_.size() < options.max_waiting_requests &&
+            (waiting_.empty() || waiting_bytes_ + text.size() <= options.max_waiting_bytes)) {
+            waiting_bytes_ += text.size();
+            waiting_.push_back(std::move(text));
+            if (std::exchange(answering_, true)) return;
+            parts_.post([self = shared_from_this()] { self->answer_next(); });
+            return;
+        }
+    }
+    parts_.transport.close(id_, websocket::kTryAgainLater, "too many requests wait for their answers");
+}
+
+void WsSession::answer_next() {
+    std::string request;
+    {
+        const std::lock_guard lock(mutex_);
+        if (ended_ || waiting_.empty()) {
+            answering_ = false;
+            return;
+        }
+        request = std::move(waiting_.front());
+        waiting_.pop_front();
+        waiting_bytes_ -= request.size();
+    }
+    if (auto answer = parts_.rpc(request, CallContext{authenticated_, this}))
+        (void)parts_.transport.send(id_, std::move(*answer));  // gone or too slow: closed() ends the session
+    activate();
+    go_on();
+}
+
+// The next request gets its turn behind those of other connections, and only when the client reads its answers.
+void WsSession::go_on() {
+    if (parts_.transport.waiting_bytes(id_) > parts_.options.max_outgoing_bytes / 2)
+        return parts_.transport.run_after(kBackPressureMs, [self = shared_from_this()] { self->go_on(); });
+    parts_.post([self = shared_from_this()] { self->answer_next(); });
+}
+
+void WsSession::activate() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [id, entry] : subscriptions_) {
+        if (!std::exchange(entry.fresh, false)) continue;
+        for (auto& text : entry.held) (void)parts_.transport.send(id_, std::move(text));
+        entry.held = {};
+    }
+    held_bytes_ = 0;
+}
+
+void WsSession::notify(const std::string& id, std::string_view group, const std::string& result) {
+    bool too_much = false;
+    {
+        // Sent under the lock: none may follow the answer of an unsubscription.
+        const std::lock_guard lock(mutex_);
+        const auto found = subscriptions_.find(id);
+        if (found == subscriptions_.end()) return;
+        std::string text = notification(group, id, result);
+        if (!found->second.fresh) {
+            (void)parts_.transport.send(id_, std::move(text));
+            return;
+        }
+        held_bytes_ += text.size();
+        too_much = held_bytes_ > parts_.options.max_outgoing_bytes;
+        if (!too_much) found->second.held.push_back(std::move(text));
+    }
+    if (too_much) parts_.transport.close(id_, websocket::kPolicyViolation, "too slow: messages wait unread");
+}
+
+template <class Call>
+void WsSession::tell(Call&& call) {
+    std::vector<std::pair<std::string, std::shared_ptr<Subscription>>> all;
+    {
+        const std::lock_guard lock(mutex_);
+        all.reserve(subscriptions_.size());
+        for (const auto& [id, entry] : subscriptions_) all.emplace_back(id, entry.subscription);
+    }
+    for (const auto& [id, subscription] : all)
+        call(*subscription,
+             [this, &id = id, group = subscription->group()](const std::string& result) { notify(id, group, result); });
+}
+
+void WsSession::on_block(const chain::api::BlockEvent& event, TextCache& texts) {
+    tell([&](Subscription& subscription, const Emit& emit) { subscription.on_block(event, texts, emit); });
+}
+
+void WsSession::on_transaction(const chain::types::RecoveredTransaction& transaction, TextCache& texts) {
+    tell([&](Subscription& subscription, const Emit& emit) { subscription.on_transaction(transaction, texts, emit); });
+}
+
+void WsSession::end() {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    waiting_.clear();
+    waiting_bytes_ = 0;
+    subscriptions_.clear();
+}
+
+std::size_t WsSession::subscriptions() const {
+    const std::lock_guard lock(mutex_);
+    return subscriptions_.size();
+}
+
+Expected<std::string> WsSession::subscribe(std::unique_ptr<Subscription> subscription) {
+    FixedBytes<16> number;
+    OsRng().fill(number.data);
+    number.data[0] |= 0x10;  // without leading zeros it is a quantity, as geth's are
+    std::string id = hex(number);
+    const std::lock_guard lock(mutex_);
+    if (ended_) return fail("subscription.connection_closed");
+    if (subscriptions_.size() >= parts_.options.max_subscriptions)
+        return fail("subscription.too_many",
+                    "a connection may have " + std::to_string(parts_.options.max_subscriptions) + " subscriptions");
+    subscriptions_[id].subscription = std::move(subscription);
+    return id;
+}
+
+bool WsSession::unsubscribe(std::string_view group, std::string_view id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = subscriptions_.find(id);
+    if (found == subscriptions_.end() || found->second.subscription->group() != group) return false;
+    subscriptions_.erase(found);
+    return true;
+}
+
+}  // namespace quern::rpc
