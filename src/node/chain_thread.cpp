@@ -32,7 +32,7 @@ void ChainThread::run() {
 }
 
 Status ChainThread::run_until_stopped() {
-    consensus::Driver driver(parts_.engine, parts_.chain, parts_.journal, parts_.clock);
+    consensus::Driver driver(parts_.engine, parts_.producer, parts_.journal, parts_.clock);
     QUERN_CHECK(driver.handle(consensus::event::Started{}));
     std::uint64_t seen = parts_.chain.tip().number;
     bool waiting = false;

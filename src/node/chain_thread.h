@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "node/chain.h"
+#include "node/single_producer.h"
 #include "node/tx_gateway.h"
 
 namespace quern::node {
@@ -16,6 +16,7 @@ class ChainThread {
 public:
     struct Parts {  // all outlive the thread
         Chain& chain;
+        chain::consensus::BlockProducer& producer;
         chain::mempool::Pool& pool;
         TxGateway& gateway;
         chain::consensus::Engine& engine;

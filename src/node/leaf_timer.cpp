@@ -16,16 +16,15 @@ void LeafTimer::leaf_ended(std::uint64_t dispute) {
     pending_[dispute] = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count());
 }
 
-void LeafTimer::write(chain::store::WriteBatch& batch) const {
-    for (const auto& [dispute, nanoseconds] : pending_)
+void LeafTimer::write(const LeafTimes& times, chain::store::WriteBatch& batch) {
+    for (const auto& [dispute, nanoseconds] : times)
         chain::store::put_meta(batch, name_of(dispute), chain::store::be64(nanoseconds));
 }
 
-void LeafTimer::publish() {
+void LeafTimer::publish(const LeafTimes& times) {
     const std::lock_guard lock(mutex_);
-    for (const auto& [dispute, nanoseconds] : pending_) known_[dispute] = nanoseconds;
+    for (const auto& [dispute, nanoseconds] : times) known_[dispute] = nanoseconds;
     while (known_.size() > kMaxKnown) known_.erase(known_.begin());
-    pending_.clear();
 }
 
 std::optional<double> LeafTimer::microseconds(const chain::store::Reader& reader, std::uint64_t dispute) const {

@@ -48,6 +48,7 @@ struct Node::Services {
     std::unique_ptr<TxGateway> gateway;
     std::optional<consensus::FileSafetyJournal> journal;
     std::optional<consensus::SingleValidator> engine;
+    std::unique_ptr<SingleProducer> producer;
     std::unique_ptr<Reader> reader;
     std::unique_ptr<CallSimulator> simulator;
     std::unique_ptr<StoreGateway> content_gateway;
@@ -121,8 +122,10 @@ Status Node::Services::open_chain() {
     QUERN_CHECK(fs::create_directories(path("consensus"), 0700));
     QUERN_CHECK(fs::sync_directory(options.datadir));
     QUERN_TRY(journal, consensus::FileSafetyJournal::open(path("consensus/safety.journal")));
+    producer = std::make_unique<SingleProducer>(*chain, *setup, clock);
+    QUERN_TRY(auto epoch, chain->epoch_setup());
     consensus::SingleValidatorSetup validator{
-        params,          {setup->genesis_hash, params.chain_id}, chain->committee(), chain->tip(),
+        params,          {setup->genesis_hash, params.chain_id}, std::move(epoch.committee), chain->tip(),
         journal->last(), options.accept_missing_journal};
     QUERN_TRY(engine, consensus::SingleValidator::make(std::move(validator), std::move(*key)));
     log::info(log::Category::consensus, "validating address={}", chain::types::to_checksum_address(beneficiary));
@@ -131,13 +134,13 @@ Status Node::Services::open_chain() {
 
 Status Node::Services::open_consensus() {
     if (!engine) return {};
-    chain_thread = std::make_unique<ChainThread>(ChainThread::Parts{*chain, *pool, *gateway, *engine, *journal, clock},
-                                                 [this](const Error& error) {
-                                                     log_failure(error);
-                                                     const std::lock_guard guard(mutex);
-                                                     failure = error;
-                                                     stop = true;
-                                                 });
+    chain_thread = std::make_unique<ChainThread>(
+        ChainThread::Parts{*chain, *producer, *pool, *gateway, *engine, *journal, clock}, [this](const Error& error) {
+            log_failure(error);
+            const std::lock_guard guard(mutex);
+            failure = error;
+            stop = true;
+        });
     gateway->on_admitted([this] { chain_thread->wake(); });
     return {};
 }

@@ -74,7 +74,7 @@ struct Node {
 consensus::Certificate certify(const Node& node, std::uint64_t epoch, std::uint64_t view, const Hash32& hash) {
     const consensus::Vote vote{consensus::VoteType::finalize, epoch, view, hash};
     const consensus::ChainIdentity chain{node.setup.genesis_hash, node.setup.genesis.params.chain_id};
-    return consensus::make_certificate(vote, node.chain->committee(),
+    return consensus::make_certificate(vote, must(node.chain->epoch_setup(), "epoch").committee,
                                        {{0, consensus::sign_vote(chain, vote, key_of(0))}});
 }
 
@@ -234,7 +234,6 @@ void bench_blocks(Bench& bench) {
     Node builder(folder + "/builder", genesis, 1);
     Node one(folder + "/one", genesis, 1);
     Node two(folder + "/two", genesis, 2);
-    const consensus::BeaconSecret beacon_secret(key_of(0));
 
     const std::size_t blocks = static_cast<std::size_t>(bench.settings().repetitions) + kWarmUpBlocks;
     std::vector<double> built, committed, validated_one, validated_two, pure, recovered_alone;
@@ -248,21 +247,25 @@ void bench_blocks(Bench& bench) {
         for (const auto& tx : batch)
             if (auto added = builder.pool->add(tx, snapshot->state, snapshot->number()); !added)
                 give_up("the pool refused a transfer: " + added.error().to_string());
-        consensus::BuildRequest request;
+        const auto epoch = must(builder.chain->epoch_setup(), "epoch");
+        consensus::sdbft::BlockRequest request;
         request.parent = tip;
-        request.epoch = consensus::epoch_of(builder.setup.genesis.params, tip.number + 1);
-        request.view = consensus::next_view(builder.setup.genesis.params, tip);
+        request.epoch = epoch.epoch;
+        request.view = tip.epoch == epoch.epoch ? tip.view + 1 : 1;
         request.timestamp_ms = tip.timestamp_ms + 1'000;
-        request.beacon = consensus::next_beacon(tip.beacon, beacon_secret.output(tip.beacon));
+        request.beacon = consensus::next_beacon(tip.beacon, tip.hash);
+        request.parent_certificate = builder.chain->tip_certificate();
+        request.committee_hash = epoch.committee.hash();
+        request.next_committee_hash = epoch.next_committee_hash;
         const auto commit = [&](Node& node, BytesView bytes, const Hash32& hash) {
-            keep(must(node.chain->commit(bytes, hash, certify(node, request.epoch, request.view, hash)), "commit"));
+            keep(must(node.chain->commit(hash, bytes, certify(node, request.epoch, request.view, hash)), "commit"));
         };
         consensus::BuiltBlock made;
         const double build_seconds = timed([&] { made = must(builder.chain->build_block(request), "build"); });
         const double commit_seconds = timed([&] { commit(builder, made.block, made.hash); });
         const auto follow = [&](Node& node) {
             return timed([&] {
-                must(node.chain->validate_block(made.block), "validate");
+                must(node.chain->validate_block(made.hash, made.block), "validate");
                 commit(node, made.block, made.hash);
             });
         };

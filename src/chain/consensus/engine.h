@@ -10,11 +10,6 @@
 
 namespace quern::chain::consensus {
 
-struct Time {
-    std::uint64_t wall_ms = 0;       // since 1970 UTC; may jump
-    std::uint64_t monotonic_ms = 0;  // for pacing
-};
-
 // A block to be made on `parent`.
 struct BuildRequest {
     Tip parent;
@@ -23,11 +18,6 @@ struct BuildRequest {
     std::uint64_t timestamp_ms = 0;
     Hash32 beacon;
     bool operator==(const BuildRequest&) const = default;
-};
-
-struct BuiltBlock {
-    Hash32 hash;
-    Bytes block;  // encoded
 };
 
 namespace event {

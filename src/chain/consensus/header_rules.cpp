@@ -2,11 +2,6 @@
 
 namespace quern::chain::consensus {
 
-Tip tip_of(const types::BlockHeader& header) {
-    const auto& fields = header.consensus;
-    return {header.number, types::hash_of(header), fields.epoch, fields.view, fields.timestamp_ms, fields.beacon};
-}
-
 std::uint64_t epoch_of(const params::ChainParams& params, std::uint64_t number) { return number / params.epoch_length; }
 
 std::uint64_t next_view(const params::ChainParams& params, const Tip& parent) {

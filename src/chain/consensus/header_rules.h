@@ -3,22 +3,11 @@
 #pragma once
 
 #include "chain/consensus/certificate.h"
+#include "chain/consensus/terms.h"
 #include "chain/params/params.h"
 #include "chain/types/block.h"
 
 namespace quern::chain::consensus {
-
-// The newest block that is final, as far as consensus needs it.
-struct Tip {
-    std::uint64_t number = 0;
-    Hash32 hash;
-    std::uint64_t epoch = 0;
-    std::uint64_t view = 0;
-    std::uint64_t timestamp_ms = 0;
-    Hash32 beacon;
-    bool operator==(const Tip&) const = default;
-};
-[[nodiscard]] Tip tip_of(const types::BlockHeader& header);
 
 // An epoch is a run of `epoch_length` heights; the genesis block is height 0 of epoch 0. Views count from 1 in each
 // epoch (the genesis block has view 0).

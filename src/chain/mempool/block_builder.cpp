@@ -101,6 +101,27 @@ private:
 
 }  // namespace
 
+std::vector<SenderQueue> executable_on(std::vector<SenderQueue> queues, const state::StateReader& state) {
+    for (auto& queue : queues) {
+        if (queue.empty()) continue;
+        std::uint64_t nonce = state.account(queue.front()->transaction.sender).value_or(state::empty_account()).nonce;
+        const auto first = std::find_if(queue.begin(), queue.end(),
+                                        [&](const PooledPtr& pooled) { return pooled->transaction.tx.nonce >= nonce; });
+        auto last = first;
+        while (last != queue.end() && (*last)->transaction.tx.nonce == nonce) ++last, ++nonce;
+        queue.erase(last, queue.end());
+        queue.erase(queue.begin(), first);
+    }
+    std::erase_if(queues, [](const SenderQueue& queue) { return queue.empty(); });
+    return queues;
+}
+
+bool refused_for_good(const params::ChainParams& params, const state::StateReader& committed,
+                      const types::RecoveredTransaction& transaction) {
+    const auto result = exec::precheck(params, committed, transaction, params.min_base_fee);
+    return result.band == exec::Band::refused || result.band == exec::Band::malformed;
+}
+
 FilledBlock fill_block(exec::BlockExecution& execution, std::vector<SenderQueue> queues, const Uint256& base_fee,
                        const FillLimits& limits, const LaneRule& lane) {
     Filler filler(execution, std::move(queues), base_fee, limits);

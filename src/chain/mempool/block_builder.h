@@ -28,9 +28,17 @@ struct FilledBlock {
         PooledPtr transaction;
         exec::Result result;
     };
-    std::vector<Refused> refused;  // to be dropped from the pool
-    std::size_t from_lane = 0;     // how many of `included` came through the lane
+    // What this state refuses. The state may never become final: see refused_for_good().
+    std::vector<Refused> refused;
+    std::size_t from_lane = 0;  // how many of `included` came through the lane
 };
+
+// Of each queue the part that can be executed on `state`: what a block that is not final yet includes is passed over,
+// not dropped, because that block may never become final.
+[[nodiscard]] std::vector<SenderQueue> executable_on(std::vector<SenderQueue> queues, const state::StateReader& state);
+// Whether a refused transaction would be refused on the committed state, too, so that it can leave the pool.
+[[nodiscard]] bool refused_for_good(const params::ChainParams& params, const state::StateReader& committed,
+                                    const types::RecoveredTransaction& transaction);
 
 // `execution` has begun and is not finished.
 [[nodiscard]] FilledBlock fill_block(exec::BlockExecution& execution, std::vector<SenderQueue> queues,

@@ -208,6 +208,19 @@ std::vector<SenderQueue> Pool::executable() const {
     return result;
 }
 
+std::vector<SenderQueue> Pool::waiting() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<SenderQueue> result;
+    result.reserve(queues_.size());
+    for (const auto& [sender, queue] : queues_) {
+        SenderQueue all;
+        all.reserve(queue.by_nonce.size());
+        for (const auto& [nonce, pooled] : queue.by_nonce) all.push_back(pooled);
+        result.push_back(std::move(all));
+    }
+    return result;
+}
+
 bool Pool::has_executable(const Uint256& base_fee) const {
     const std::lock_guard lock(mutex_);
     return std::any_of(queues_.begin(), queues_.end(), [&](const auto& entry) {

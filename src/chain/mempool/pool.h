@@ -27,7 +27,7 @@ struct PooledTransaction {
     std::uint64_t arrival = 0;  // order of admission, for ties
 };
 using PooledPtr = std::shared_ptr<const PooledTransaction>;
-// The transactions of one sender that can be executed now, by ascending nonce without gaps.
+// Transactions of one sender by ascending nonce; those that can be executed now are without gaps.
 using SenderQueue = std::vector<PooledPtr>;
 
 struct PoolStatus {
@@ -59,6 +59,8 @@ public:
     [[nodiscard]] std::uint64_t next_nonce(const types::Address& sender, std::uint64_t account_nonce) const;
     // Executable transactions by sender.
     [[nodiscard]] std::vector<SenderQueue> executable() const;
+    // All transactions by sender and ascending nonce, gaps and all: for a state that is ahead of the committed one.
+    [[nodiscard]] std::vector<SenderQueue> waiting() const;
     // Whether one of them can pay this base fee.
     [[nodiscard]] bool has_executable(const Uint256& base_fee) const;
     // Waiting task_submit transactions, native or as calls to the tasks' reserved address, by arrival: the pending part

@@ -1,4 +1,5 @@
 // A chain over a store that forgets what was not synced, with one validator, funded accounts and a clock moved by hand.
+// Blocks are built and committed as consensus would ask for it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "chain/consensus/single_validator.h"
+#include "chain/consensus/beacon.h"
 #include "chain/store/fault_kv.h"
 #include "chain/store/memory_kv.h"
 #include "node/call_simulator.h"
@@ -41,19 +42,6 @@ inline chain::exec::Genesis test_genesis() {
 }
 inline std::string test_genesis_text() { return chain::exec::to_json(test_genesis()).dump(); }
 
-class MemoryJournal final : public chain::consensus::SafetyJournal {
-public:
-    const std::optional<chain::consensus::SignedProposal>& last() const override { return last_; }
-    Status store(const chain::consensus::SignedProposal& proposal) override {
-        QUERN_CHECK(chain::consensus::check_may_sign(last_, proposal));
-        last_ = proposal;
-        return {};
-    }
-
-private:
-    std::optional<chain::consensus::SignedProposal> last_;
-};
-
 class ChainFixture : public ::testing::Test {
 protected:
     ChainFixture() {
@@ -81,18 +69,9 @@ protected:
         gateway_->restore();
         reader_ = std::make_unique<Reader>(*setup_, chain_->board(), *pool_, chain_->leaf_timer());
         simulator_ = std::make_unique<CallSimulator>(*setup_, chain_->board());
-        engine_ = std::make_unique<chain::consensus::SingleValidator>(
-            std::move(*chain::consensus::SingleValidator::make({setup_->genesis.params,
-                                                                {setup_->genesis_hash, setup_->genesis.params.chain_id},
-                                                                chain_->committee(),
-                                                                chain_->tip(),
-                                                                journal_.last(),
-                                                                false},
-                                                               test_key(kValidator))));
-        driver_ = std::make_unique<chain::consensus::Driver>(*engine_, *chain_, journal_, clock_);
     }
     void stop() {
-        driver_.reset(), engine_.reset(), simulator_.reset(), reader_.reset(), gateway_.reset();
+        simulator_.reset(), reader_.reset(), gateway_.reset();
         chain_.reset(), pool_.reset(), setup_.reset();
     }
     void restart_after_power_loss() {
@@ -100,11 +79,44 @@ protected:
         ASSERT_TRUE(store_->crash());
         start();
     }
-    Status started() { return driver_->handle(chain::consensus::event::Started{}); }
+    // What consensus would ask for on `parent`.
+    [[nodiscard]] chain::consensus::sdbft::BlockRequest request_on(const chain::consensus::Tip& parent,
+                                                                   const Bytes& parent_certificate) const {
+        const auto epoch = *chain_->epoch_setup();
+        chain::consensus::sdbft::BlockRequest request;
+        request.parent = parent;
+        request.epoch = epoch.epoch;
+        request.view = parent.epoch == epoch.epoch ? parent.view + 1 : 1;
+        request.timestamp_ms = std::max(clock_.now_ms(), parent.timestamp_ms + 1);
+        request.beacon = chain::consensus::next_beacon(parent.beacon, parent.hash);
+        request.parent_certificate = parent_certificate;
+        request.committee_hash = epoch.committee.hash();
+        request.next_committee_hash = epoch.next_committee_hash;
+        return request;
+    }
+    [[nodiscard]] chain::consensus::sdbft::BlockRequest next_request() const {
+        return request_on(chain_->tip(), chain_->tip_certificate());
+    }
+    [[nodiscard]] static chain::consensus::Tip tip_of(const chain::consensus::BuiltBlock& built) {
+        return chain::consensus::tip_of(types::decode_block(built.block)->header);
+    }
+    // The one validator's finalization, in the view in which the block was proposed.
+    [[nodiscard]] chain::consensus::Certificate finalize(const chain::consensus::Tip& block) const {
+        const chain::consensus::Vote vote{chain::consensus::VoteType::finalize, block.epoch, block.view, block.hash};
+        const chain::consensus::ChainIdentity chain{setup_->genesis_hash, setup_->genesis.params.chain_id};
+        return chain::consensus::make_certificate(
+            vote, chain_->epoch_setup()->committee,
+            {{0, chain::consensus::sign_vote(chain, vote, test_key(kValidator))}});
+    }
+    Status commit(const chain::consensus::BuiltBlock& built) {
+        QUERN_CHECK(chain_->commit(built.hash, built.block, finalize(tip_of(built))));
+        return {};
+    }
     // Makes one block (after max_idle_ms).
     Status make_block() {
         clock_.advance(setup_->genesis.params.max_idle_ms);
-        return driver_->handle(chain::consensus::event::TimePassed{});
+        QUERN_TRY(const auto built, chain_->build_block(next_request()));
+        return commit(built);
     }
 
     types::Transaction transfer(std::uint64_t nonce, const Uint256& value = 1) const {
@@ -146,15 +158,12 @@ protected:
     ThreadPool threads_{2};
     chain::store::MemoryStore durable_;
     std::unique_ptr<chain::store::FaultStore> store_;
-    MemoryJournal journal_;
     std::optional<ChainSetup> setup_;
     std::unique_ptr<chain::mempool::Pool> pool_;
     std::unique_ptr<Chain> chain_;
     std::unique_ptr<TxGateway> gateway_;
     std::unique_ptr<Reader> reader_;
     std::unique_ptr<CallSimulator> simulator_;
-    std::unique_ptr<chain::consensus::SingleValidator> engine_;
-    std::unique_ptr<chain::consensus::Driver> driver_;
 };
 
 }  // namespace quern::node

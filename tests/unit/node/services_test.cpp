@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "chain/consensus/single_validator.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/types/abi.h"
 #include "chain_fixture.h"
@@ -15,6 +16,19 @@ namespace {
 
 namespace api = chain::api;
 
+class MemoryJournal final : public chain::consensus::SafetyJournal {
+public:
+    const std::optional<chain::consensus::SignedProposal>& last() const override { return last_; }
+    Status store(const chain::consensus::SignedProposal& proposal) override {
+        QUERN_CHECK(chain::consensus::check_may_sign(last_, proposal));
+        last_ = proposal;
+        return {};
+    }
+
+private:
+    std::optional<chain::consensus::SignedProposal> last_;
+};
+
 class SimulatorTest : public ChainFixture {
 protected:
     SimulatorTest() {
@@ -25,7 +39,6 @@ protected:
 };
 
 TEST_F(SimulatorTest, estimates_what_the_transaction_then_uses) {
-    ASSERT_TRUE(started());
     call_.value = 5;
     EXPECT_EQ(simulator_->estimate_gas(call_, {}).value_or(0), 21'000U);
 
@@ -47,7 +60,6 @@ TEST_F(SimulatorTest, estimates_what_the_transaction_then_uses) {
 }
 
 TEST_F(SimulatorTest, names_failures_as_wallets_know_them) {
-    ASSERT_TRUE(started());
     call_.value = Uint256(2000) * chain::params::kGrainsPerQrn;
     EXPECT_EQ(simulator_->estimate_gas(call_, {}).error().name, "insufficient funds for transfer");
     call_.gas_price = 1'000'000'000;
@@ -68,7 +80,6 @@ TEST_F(SimulatorTest, names_failures_as_wallets_know_them) {
 }
 
 TEST_F(SimulatorTest, changes_nothing) {
-    ASSERT_TRUE(started());
     call_.value = 5;
     ASSERT_TRUE(simulator_->call(call_, {}));
     EXPECT_EQ(balance(test_address(50)), 0);
@@ -140,32 +151,35 @@ TEST(LeafTimerTest, times_survive_in_the_side_table) {
         timer.leaf_begins(3);
         timer.leaf_ended(3);
         EXPECT_EQ(timer.microseconds(store, 3), std::nullopt);
+        const LeafTimes times = timer.take();
         chain::store::WriteBatch batch;
-        timer.write(batch);
+        LeafTimer::write(times, batch);
         ASSERT_TRUE(store.write(batch, true));
-        timer.publish();
-        EXPECT_TRUE(timer.microseconds(store, 3));
         timer.leaf_begins(4);
         timer.leaf_ended(4);
-        timer.discard();
-        timer.publish();
+        timer.publish(times);
+        EXPECT_TRUE(timer.microseconds(store, 3));
         EXPECT_EQ(timer.microseconds(store, 4), std::nullopt);
+        timer.discard();
+        EXPECT_TRUE(timer.take().empty());
     }
     EXPECT_GE(LeafTimer().microseconds(store, 3).value_or(-1), 0.0);
 }
 
 TEST_F(ChainFixture, chain_thread_makes_blocks_and_stops_when_told) {
     SystemClock clock;
-    engine_ = std::make_unique<chain::consensus::SingleValidator>(
-        std::move(*chain::consensus::SingleValidator::make({setup_->genesis.params,
-                                                            {setup_->genesis_hash, setup_->genesis.params.chain_id},
-                                                            chain_->committee(),
-                                                            chain_->tip(),
-                                                            journal_.last(),
-                                                            false},
-                                                           test_key(kValidator))));
+    MemoryJournal journal;
+    auto engine = chain::consensus::SingleValidator::make({setup_->genesis.params,
+                                                           {setup_->genesis_hash, setup_->genesis.params.chain_id},
+                                                           chain_->epoch_setup()->committee,
+                                                           chain_->tip(),
+                                                           std::nullopt,
+                                                           false},
+                                                          test_key(kValidator));
+    ASSERT_TRUE(engine);
+    SingleProducer producer(*chain_, *setup_, clock);
     std::optional<Error> failure;
-    ChainThread thread({*chain_, *pool_, *gateway_, *engine_, journal_, clock},
+    ChainThread thread({*chain_, producer, *pool_, *gateway_, *engine, journal, clock},
                        [&](const Error& error) { failure = error; });
     gateway_->on_admitted([&] { thread.wake(); });
     thread.start();

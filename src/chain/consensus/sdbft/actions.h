@@ -24,10 +24,10 @@
 #include <variant>
 #include <vector>
 
-#include "chain/consensus/engine.h"
 #include "chain/consensus/sdbft/epoch.h"
 #include "chain/consensus/sdbft/evidence.h"
 #include "chain/consensus/sdbft/journal.h"
+#include "chain/consensus/terms.h"
 
 namespace quern::chain::consensus::sdbft {
 

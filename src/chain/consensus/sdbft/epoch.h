@@ -3,7 +3,8 @@
 // epoch before, two thirds in: after the weights were frozen. Pure; thread-safe.
 #pragma once
 
-#include "chain/consensus/header_rules.h"
+#include "chain/consensus/committee.h"
+#include "chain/consensus/terms.h"
 
 namespace quern::chain::consensus::sdbft {
 

@@ -1,0 +1,283 @@
+// Making and checking blocks on any parent whose state is known.
+#include "base/log.h"
+#include "chain/state/trie.h"
+#include "node/chain.h"
+#include "node/dispute_lane.h"
+
+namespace quern::node {
+namespace {
+
+namespace types = chain::types;
+namespace consensus = chain::consensus;
+namespace mempool = chain::mempool;
+namespace exec = chain::exec;
+
+constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
+
+exec::BlockContext context_of(const types::BlockHeader& header) {
+    return {header.number,    header.consensus.timestamp_ms, header.beneficiary,
+            header.gas_limit, header.base_fee_per_gas,       header.consensus.beacon};
+}
+
+Uint256 base_fee_on(const chain::params::ChainParams& params, const types::BlockHeader& parent) {
+    return exec::next_base_fee(params, parent.gas_used, parent.gas_limit, parent.base_fee_per_gas);
+}
+
+// What a block's execution and content put into its header.
+void fill_results(types::Block& block, const std::vector<types::Receipt>& receipts, std::uint64_t gas_used,
+                  const chain::state::Roots& roots) {
+    auto& header = block.header;
+    header.state_root = roots.state_root;
+    header.consensus.native_root = roots.native_root;
+    header.transactions_root = chain::state::ordered_trie_root(block.transactions);
+    std::vector<Bytes> encoded;
+    encoded.reserve(receipts.size());
+    header.logs_bloom = types::Bloom{};
+    for (const auto& receipt : receipts) {
+        encoded.push_back(types::encode_consensus(receipt));
+        for (std::size_t i = 0; i < header.logs_bloom.data.size(); ++i)
+            header.logs_bloom.data[i] = static_cast<std::uint8_t>(header.logs_bloom.data[i] | receipt.bloom.data[i]);
+    }
+    header.receipts_root = chain::state::ordered_trie_root(encoded);
+    header.gas_used = gas_used;
+    header.withdrawals_root = types::kEmptyTrieRoot;
+}
+
+// What the parent and the parameters alone decide, except for consensus' part.
+Status check_header(const chain::params::ChainParams& params, const types::BlockHeader& parent,
+                    const types::BlockHeader& header) {
+    const auto& fields = header.consensus;
+    if (header.number != parent.number + 1) return fail("header.wrong_number", std::to_string(header.number));
+    if (fields.timestamp_ms <= parent.consensus.timestamp_ms || header.timestamp != fields.timestamp_ms / 1000)
+        return fail("header.wrong_timestamp", std::to_string(fields.timestamp_ms));
+    if (header.prev_randao != fields.beacon) return fail("header.wrong_beacon");
+    if (header.gas_limit != params.block_gas_limit)
+        return fail("header.wrong_gas_limit", std::to_string(header.gas_limit));
+    // There is no consensus layer beside this one (EIP-4788's root has nothing to say).
+    if (!header.parent_beacon_block_root.is_zero()) return fail("header.wrong_constant", "parent beacon block root");
+    if (header.base_fee_per_gas != base_fee_on(params, parent)) return fail("block.wrong_base_fee");
+    return {};
+}
+
+Status compare(const types::BlockHeader& claimed, const types::BlockHeader& actual) {
+    const auto wrong = [](const char* field) { return fail("block.wrong_root", field); };
+    if (claimed.gas_used != actual.gas_used) return fail("block.wrong_gas", std::to_string(actual.gas_used));
+    if (claimed.transactions_root != actual.transactions_root) return wrong("transactions");
+    if (claimed.receipts_root != actual.receipts_root) return wrong("receipts");
+    if (claimed.logs_bloom != actual.logs_bloom) return wrong("logs bloom");
+    if (claimed.state_root != actual.state_root) return wrong("state");
+    if (claimed.consensus.native_root != actual.consensus.native_root) return wrong("native objects");
+    if (claimed.withdrawals_root != actual.withdrawals_root) return wrong("withdrawals");
+    if (claimed != actual) return fail("block.wrong_header");
+    return {};
+}
+
+types::BlockHeader header_for(const consensus::sdbft::BlockRequest& request, const types::BlockHeader& parent,
+                              const chain::params::ChainParams& params, const types::Address& beneficiary) {
+    types::BlockHeader header;
+    header.parent_hash = request.parent.hash;
+    header.beneficiary = beneficiary;
+    header.number = parent.number + 1;
+    header.gas_limit = params.block_gas_limit;
+    header.timestamp = request.timestamp_ms / 1000;
+    header.prev_randao = request.beacon;
+    header.base_fee_per_gas = base_fee_on(params, parent);
+    auto& fields = header.consensus;
+    fields.view = request.view;
+    fields.epoch = request.epoch;
+    fields.parent_certificate_hash = consensus::certificate_hash(request.parent_certificate);
+    fields.committee_hash = request.committee_hash;
+    fields.next_committee_hash = request.next_committee_hash;
+    fields.beacon = request.beacon;
+    fields.vrf_proof = request.vrf_proof;
+    fields.timestamp_ms = request.timestamp_ms;
+    return header;
+}
+
+}  // namespace
+
+bool Chain::body_matches(BytesView bytes) {
+    const auto block = types::decode_block(bytes);
+    return block && block->withdrawals.empty() && block->header.withdrawals_root == types::kEmptyTrieRoot &&
+           chain::state::ordered_trie_root(block->transactions) == block->header.transactions_root;
+}
+
+bool Chain::is_fault(const Error& error) {
+    return error.name.starts_with("store.") || error.name.starts_with("trie.") || error.name == "block.too_many";
+}
+
+Expected<Chain::Base> Chain::base_for(const Hash32& parent) {
+    if (parent == tip_.hash) return Base{&latest_->head->block.header, latest_->reader.get(), &parts_.store, true};
+    const PreparedBlock* prepared = prepared_.find(parent);
+    if (prepared == nullptr) return fail("block.unknown_parent", to_hex0x(parent));
+    const auto& state = prepared_.state_after(parent);
+    return Base{&prepared->block.header, &state, &state, false};
+}
+
+std::vector<mempool::SenderQueue> Chain::transactions_for(const Base& base,
+                                                          const chain::state::StateReader& state) const {
+    auto queues = base.committed ? parts_.pool.executable() : mempool::executable_on(parts_.pool.waiting(), state);
+    if (breakers_.empty()) return queues;
+    for (auto& queue : queues) {
+        const auto breaker = std::find_if(queue.begin(), queue.end(), [this](const mempool::PooledPtr& pooled) {
+            return breakers_.contains(pooled->transaction.hash);
+        });
+        queue.erase(breaker, queue.end());
+    }
+    std::erase_if(queues, [](const auto& queue) { return queue.empty(); });
+    return queues;
+}
+
+void Chain::drop_refused(const mempool::FilledBlock& filled) {
+    if (filled.refused.empty()) return;
+    const chain::state::FlatState committed(*latest_->reader);
+    std::vector<Hash32> dropped;
+    for (const auto& refused : filled.refused) {
+        const auto& transaction = refused.transaction->transaction;
+        if (!mempool::refused_for_good(params(), committed, transaction)) continue;
+        log::debug(log::Category::mempool, "dropped tx={} sender={} reason={}", to_hex0x(transaction.hash),
+                   to_hex0x(transaction.sender), refused.result.to_string());
+        dropped.push_back(transaction.hash);
+    }
+    if (committed.status()) parts_.pool.drop(dropped);
+}
+
+Expected<std::size_t> Chain::find_breaker(const Base& base, const types::BlockHeader& header,
+                                          const std::vector<mempool::PooledPtr>& transactions) const {
+    std::size_t holds = 0;  // after this many transactions every invariant holds
+    std::size_t broken = transactions.size();
+    while (broken - holds > 1) {
+        const std::size_t middle = holds + (broken - holds) / 2;
+        const chain::state::FlatState state(*base.state);
+        chain::state::Overlay overlay(state);
+        exec::BlockExecution execution(params(), overlay, context_of(header));
+        execution.begin();
+        for (std::size_t i = 0; i < middle; ++i) (void)execution.apply(transactions[i]->transaction);
+        const auto finished = execution.finish();
+        QUERN_CHECK(state.status());
+        (finished ? holds : broken) = middle;
+    }
+    return broken - 1;
+}
+
+void Chain::reject_breaker(const types::RecoveredTransaction& transaction, const Error& error) {
+    log::error(log::Category::consensus, "left out a transaction that breaks the state: tx={} sender={} error={}",
+               to_hex0x(transaction.hash), to_hex0x(transaction.sender), error.to_string());
+    if (breakers_.size() >= kMaxBreakersRemembered) breakers_.clear();
+    breakers_.insert(transaction.hash);
+    parts_.pool.drop({transaction.hash});
+}
+
+Status Chain::seal(PreparedBlock& prepared, const Base& base, const exec::BlockExecution& execution,
+                   const chain::state::Overlay& overlay, const chain::state::FlatState& state) {
+    // A read that the store failed looked like a missing object: nothing that came of it may be used.
+    QUERN_CHECK(state.status());
+    trie_reader_.point_to(*base.nodes);
+    const chain::state::Roots parent{base.header->state_root, base.header->consensus.native_root};
+    QUERN_TRY(prepared.change, tries_->compute(overlay, parent, &parts_.threads));
+    prepared.receipts = execution.receipts();
+    prepared.leaf_times = leaf_timer_.take();
+    fill_results(prepared.block, prepared.receipts, execution.gas_used(), prepared.change.roots);
+    prepared.hash = types::hash_of(prepared.block.header);
+    return {};
+}
+
+Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::BlockRequest& request) {
+    const std::uint64_t began_ms = parts_.clock.monotonic_ms();
+    QUERN_TRY(const Base base, base_for(request.parent.hash));
+    PreparedBlock prepared;
+    auto& header = prepared.block.header;
+    header = header_for(request, *base.header, params(), parts_.beneficiary);
+    prepared.block.parent_certificate = request.parent_certificate;
+
+    const chain::state::FlatState state(*base.state);
+    for (std::size_t repairs = 0;; ++repairs) {
+        leaf_timer_.discard();
+        chain::state::Overlay overlay(state);
+        exec::BlockExecution execution(params(), overlay, context_of(header), &leaf_timer_);
+        execution.begin();
+        auto queues = repairs < kMaxBuildRepairs ? transactions_for(base, state) : std::vector<mempool::SenderQueue>();
+        const auto filled = mempool::fill_block(
+            execution, std::move(queues), header.base_fee_per_gas, {.gas_limit = header.gas_limit},
+            [&](const types::RecoveredTransaction& transaction) { return due_dispute_move(overlay, transaction); });
+        if (const auto finished = execution.finish(); !finished) {
+            QUERN_CHECK(state.status());
+            if (finished.error().name != kInvariantBroken || filled.included.empty()) return fail(finished.error());
+            QUERN_TRY(const std::size_t breaker, find_breaker(base, header, filled.included));
+            reject_breaker(filled.included[breaker]->transaction, finished.error());
+            continue;
+        }
+        drop_refused(filled);
+        for (const auto& pooled : filled.included) {
+            prepared.block.transactions.push_back(pooled->transaction.encoded);
+            prepared.transactions.push_back(pooled->transaction);
+        }
+        QUERN_CHECK(seal(prepared, base, execution, overlay, state));
+        break;
+    }
+    prepared.encoded = types::encode(prepared.block);
+    prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
+    consensus::BuiltBlock built{prepared.hash, prepared.encoded};
+    QUERN_CHECK(prepared_.add(std::move(prepared)));
+    return built;
+}
+
+Expected<std::vector<types::RecoveredTransaction>> Chain::recover_all(const std::vector<Bytes>& encoded) const {
+    // Signatures are the slow part and independent of each other; those of the pool were checked already.
+    std::vector<types::RecoveredTransaction> transactions(encoded.size());
+    std::vector<Status> recovered(encoded.size());
+    parts_.threads.parallel_for(encoded.size(), [&](std::size_t i) {
+        if (const auto pooled = parts_.pool.find(types::transaction_hash(encoded[i]))) {
+            transactions[i] = pooled->transaction;
+        } else if (auto transaction = types::recover(encoded[i])) {
+            transactions[i] = std::move(*transaction);
+        } else {
+            recovered[i] = fail(transaction.error());
+        }
+    });
+    for (const auto& status : recovered)
+        if (!status) return fail("block.bad_transaction", status.error().to_string());
+    return transactions;
+}
+
+Status Chain::validate_block(const Hash32& hash, BytesView bytes) {
+    if (const PreparedBlock* known = prepared_.find(hash))
+        return equal(known->encoded, bytes) ? Status() : Status(fail("block.other_bytes", to_hex0x(hash)));
+    return prepare(hash, bytes);
+}
+
+Status Chain::prepare(const Hash32& hash, BytesView bytes) {
+    const std::uint64_t began_ms = parts_.clock.monotonic_ms();
+    PreparedBlock prepared;
+    QUERN_TRY(prepared.block, types::decode_block(bytes));
+    const auto claimed = prepared.block.header;
+    if (types::hash_of(claimed) != hash) return fail("block.wrong_hash", to_hex0x(hash));
+    QUERN_TRY(const Base base, base_for(claimed.parent_hash));
+    QUERN_CHECK(check_header(params(), *base.header, claimed));
+    if (!prepared.block.withdrawals.empty()) return fail("block.unexpected_withdrawals");
+    if (claimed.consensus.parent_certificate_hash != consensus::certificate_hash(prepared.block.parent_certificate))
+        return fail("block.wrong_certificate");
+    QUERN_TRY(prepared.transactions, recover_all(prepared.block.transactions));
+
+    leaf_timer_.discard();
+    const chain::state::FlatState state(*base.state);
+    chain::state::Overlay overlay(state);
+    exec::BlockExecution execution(params(), overlay, context_of(claimed), &leaf_timer_);
+    execution.begin();
+    for (const auto& transaction : prepared.transactions)
+        if (const auto result = execution.apply(transaction); !result.in_block()) {
+            QUERN_CHECK(state.status());
+            return fail("block.bad_transaction", to_hex0x(transaction.hash) + " " + result.to_string());
+        }
+    if (const auto finished = execution.finish(); !finished) {
+        QUERN_CHECK(state.status());
+        return fail(finished.error());
+    }
+    QUERN_CHECK(seal(prepared, base, execution, overlay, state));
+    QUERN_CHECK(compare(claimed, prepared.block.header));
+    prepared.encoded = to_bytes(bytes);
+    prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
+    return prepared_.add(std::move(prepared));
+}
+
+}  // namespace quern::node
