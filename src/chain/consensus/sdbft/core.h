@@ -17,6 +17,7 @@
 #include "chain/consensus/sdbft/pacemaker.h"
 #include "chain/consensus/sdbft/proposal_rules.h"
 #include "chain/consensus/sdbft/view_votes.h"
+#include "chain/params/params.h"
 
 namespace quern::chain::consensus::sdbft {
 

@@ -1,7 +1,6 @@
 // Proposals, the blocks behind them, and the chain of views that a proposal rests on (rules 1, 2, 9, 10).
 #include "chain/consensus/beacon.h"
 #include "chain/consensus/sdbft/core.h"
-#include "chain/params/params.h"
 
 namespace quern::chain::consensus::sdbft {
 
