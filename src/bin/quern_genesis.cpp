@@ -66,6 +66,7 @@ struct MakeOptions {
     std::vector<std::string> bonds;
     std::vector<std::string> block;
     std::vector<std::string> market;
+    std::vector<std::string> staking;
     std::string password_file;
     bool no_invariants = false;
 };
@@ -121,6 +122,7 @@ Expected<json::Value> assemble(const MakeOptions& options) {
     if (options.no_invariants) document.set("check_invariants", false);
     QUERN_CHECK(set_fields(document, "block", options.block));
     QUERN_CHECK(set_fields(document, "market", options.market));
+    QUERN_CHECK(set_fields(document, "staking", options.staking));
     for (const auto& text : options.allocations) {
         const auto parts = split(text, ':');
         if (parts.size() != 2) return fail("options.bad_allocation", text + ": expected ADDRESS:AMOUNT");
@@ -212,6 +214,8 @@ int main(int argc, char** argv) {
     make_command->add_option("--block", options.block, "NAME=VALUE of the block parameters; may be repeated")
         ->take_all();
     make_command->add_option("--market", options.market, "NAME=VALUE of the market's parameters; may be repeated")
+        ->take_all();
+    make_command->add_option("--staking", options.staking, "NAME=VALUE of the staking's parameters; may be repeated")
         ->take_all();
     make_command->add_flag("--noinvariants", options.no_invariants, "do not check invariants after each block");
     auto* validate_command = app.add_subcommand("validate", "check a genesis file and print its hash");

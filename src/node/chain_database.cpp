@@ -25,10 +25,10 @@ public:
 };
 
 Expected<chain::consensus::Committee> committee_of(const chain::exec::Genesis& genesis) {
-    std::vector<chain::types::ValidatorObject> validators;
-    for (const auto& validator : genesis.validators)
-        validators.push_back({chain::types::Address{}, validator.public_key, validator.stake});
-    return chain::consensus::Committee::from_validators(validators);
+    std::vector<chain::types::CommitteeEntry> entries;
+    entries.reserve(genesis.validators.size());
+    for (const auto& validator : genesis.validators) entries.push_back({validator.public_key, validator.stake});
+    return chain::consensus::Committee::from_entries(entries);
 }
 
 Expected<ChainSetup> load(const chain::store::Store& store, BytesView version) {
@@ -40,6 +40,7 @@ Expected<ChainSetup> load(const chain::store::Store& store, BytesView version) {
     ChainSetup setup;
     QUERN_TRY(setup.genesis, chain::exec::parse_genesis(as_text(*text)));
     setup.genesis_hash = Hash32::copy_of(*hash);
+    setup.genesis.params.genesis_hash = setup.genesis_hash;
     return setup;
 }
 
@@ -92,6 +93,7 @@ Expected<ChainSetup> open_chain_database(chain::store::Store& store, const std::
                     "the data directory holds no chain yet: give -genesis=FILE (quern-genesis make writes one)");
     QUERN_TRY(const auto block, make_genesis_block(*given));
     QUERN_CHECK(store.write(block.batch, true));
+    given->params.genesis_hash = block.hash;
     return ChainSetup{std::move(*given), block.hash};
 }
 

@@ -49,7 +49,8 @@ std::string genesis_text(const Senders& senders) {
         genesis.allocations.push_back({address, Uint256(1'000) * Uint256(params::kGrainsPerQrn)});
     for (std::size_t i = senders.addresses.size(); i < kAccounts; ++i)
         genesis.allocations.push_back({filler_address(i), Uint256(1)});
-    genesis.validators.push_back({to_bytes(crypto::derive_public(key_of(0)).bytes.view()), Uint256(1)});
+    genesis.validators.push_back(
+        {to_bytes(crypto::derive_public(key_of(0)).bytes.view()), Uint256(chain::params::kGrainsPerQrn)});
     return exec::to_json(genesis).dump();
 }
 

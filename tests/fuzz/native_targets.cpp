@@ -102,8 +102,18 @@ bool run_object(BytesView input) {
             return run_object_as<Globals>(encoded);
         case ObjectPrefix::beacon:
             return run_object_as<BeaconObject>(encoded);
+        case ObjectPrefix::epoch:
+            return run_object_as<EpochObject>(encoded);
         case ObjectPrefix::validator:
             return run_object_as<ValidatorObject>(encoded);
+        case ObjectPrefix::validator_rank:
+            return run_object_as<CommitteeEntry>(encoded);
+        case ObjectPrefix::stake_delegation:
+            return run_object_as<StakeDelegation>(encoded);
+        case ObjectPrefix::stake_unbonding:
+            return run_object_as<StakeUnbonding>(encoded);
+        case ObjectPrefix::conviction:
+            return run_object_as<Conviction>(encoded);
         case ObjectPrefix::role_bond:
             return run_object_as<RoleBond>(encoded);
         case ObjectPrefix::task:
@@ -128,7 +138,12 @@ void add_object(std::vector<Seed>& seeds, const char* name, ObjectPrefix prefix)
 std::vector<Seed> seeds_object() {
     std::vector<Seed> seeds;
     add_object<Globals>(seeds, "globals", ObjectPrefix::globals);
+    add_object<EpochObject>(seeds, "epoch", ObjectPrefix::epoch);
     add_object<ValidatorObject>(seeds, "validator", ObjectPrefix::validator);
+    add_object<CommitteeEntry>(seeds, "validator_rank", ObjectPrefix::validator_rank);
+    add_object<StakeDelegation>(seeds, "stake_delegation", ObjectPrefix::stake_delegation);
+    add_object<StakeUnbonding>(seeds, "stake_unbonding", ObjectPrefix::stake_unbonding);
+    add_object<Conviction>(seeds, "conviction", ObjectPrefix::conviction);
     add_object<RoleBond>(seeds, "role_bond", ObjectPrefix::role_bond);
     add_object<Task>(seeds, "task", ObjectPrefix::task);
     add_object<ChallengeCommitment>(seeds, "challenge", ObjectPrefix::challenge);

@@ -37,6 +37,16 @@ Expected<Committee> Committee::from_validators(const std::vector<types::Validato
     return make(std::move(members));
 }
 
+Expected<Committee> Committee::from_entries(const std::vector<types::CommitteeEntry>& entries) {
+    std::vector<CommitteeMember> members;
+    for (const auto& entry : entries) {
+        auto key = FixedBytes<64>::from_view(entry.public_key);
+        if (!key) return fail("committee.bad_key", to_hex0x(entry.public_key));
+        members.push_back({crypto::PublicKey{*key}, entry.weight});
+    }
+    return make(std::move(members));
+}
+
 std::size_t Committee::index_of(const crypto::PublicKey& key) const {
     const auto found = std::find_if(members_.begin(), members_.end(), [&](const auto& m) { return m.key == key; });
     return static_cast<std::size_t>(found - members_.begin());

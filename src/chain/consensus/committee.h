@@ -24,6 +24,8 @@ public:
     [[nodiscard]] static Expected<Committee> make(std::vector<CommitteeMember> members);
     // From the state's validator records; those without stake have no vote. Errors as make, committee.bad_key.
     [[nodiscard]] static Expected<Committee> from_validators(const std::vector<types::ValidatorObject>& validators);
+    // As the state froze it for an epoch (types::EpochObject). Errors as make, committee.bad_key.
+    [[nodiscard]] static Expected<Committee> from_entries(const std::vector<types::CommitteeEntry>& entries);
 
     [[nodiscard]] const std::vector<CommitteeMember>& members() const { return members_; }
     [[nodiscard]] const Uint256& total_weight() const { return total_; }

@@ -5,6 +5,7 @@
 #include "chain/exec/fees.h"
 #include "chain/exec/handlers/context.h"
 #include "chain/exec/invariants/invariants.h"
+#include "chain/exec/system/epochs.h"
 #include "chain/exec/tx_executor.h"
 
 namespace quern::chain::exec {
@@ -106,6 +107,7 @@ Status BlockExecution::finish() {
         handlers::store_globals(impl.overlay, globals);
         impl.base_fees = Uint256();
     }
+    QUERN_CHECK(system::end_block(impl.params, impl.overlay, impl.context.number, impl.context.beacon));
     if (impl.params.check_invariants) return invariants::check_all(impl.overlay, impl.params, impl.context.number);
     return {};
 }

@@ -1,7 +1,10 @@
 #include "chain/exec/genesis.h"
 
+#include <map>
 #include <set>
 
+#include "chain/consensus/committee.h"
+#include "chain/exec/system/validators.h"
 #include "chain/types/native_kinds.h"
 #include "compute/core/claims.h"
 #include "crypto/hash.h"
@@ -11,6 +14,8 @@ namespace quern::chain::exec {
 namespace {
 
 using json::Value;
+
+using consensus::kMaxCommittee;
 
 constexpr std::string_view kFormat = "quern-genesis-1";
 constexpr std::array<std::string_view, 5> kRoleNames{"solver", "verifier", "whistleblower", "custodian", "relay"};
@@ -23,6 +28,7 @@ void block_fields(Block& p, Visitor&& v) {
     v("min_base_fee", p.min_base_fee);
     v("min_block_ms", p.min_block_ms);
     v("max_idle_ms", p.max_idle_ms);
+    v("delta_ms", p.delta_ms);
     v("epoch_length", p.epoch_length);
 }
 template <class Market, class Visitor>
@@ -47,6 +53,16 @@ void market_fields(Market& p, Visitor&& v) {
     v("retention_blocks", p.retention_blocks);
     v("forced_error_inverse", p.forced_error_inverse);
     v("storage_deposit", p.storage_deposit);
+}
+
+template <class Staking, class Visitor>
+void staking_fields(Staking& p, Visitor&& v) {
+    v("max_validators", p.max_validators);
+    v("min_validator_stake", p.min_validator_stake);
+    v("unbonding_blocks", p.unbonding_blocks);
+    v("double_sign_slash_per_mille", p.double_sign_slash_per_mille);
+    v("reporter_percent", p.reporter_percent);
+    v("max_unbonding_entries", p.max_unbonding_entries);
 }
 
 Status read_number(const Value& value, std::string_view name, std::uint64_t& out) {
@@ -140,8 +156,20 @@ Status check_params(const params::ChainParams& p) {
     if (p.chain_id == 0) return bad("chain_id");
     if (p.block_gas_limit < 1'000'000 || p.block_gas_limit > 1'000'000'000'000) return bad("gas_limit");
     if (p.initial_base_fee < p.min_base_fee || p.initial_base_fee.bit_length() > 96) return bad("base_fee");
-    if (p.epoch_length == 0) return bad("epoch_length");
+    if (p.epoch_length < params::kMinEpochLength || p.epoch_length > (1ULL << 32)) return bad("epoch_length");
     if (p.max_idle_ms < p.min_block_ms) return bad("max_idle_ms");
+    if (p.delta_ms == 0 || p.delta_ms > 600'000) return bad("delta_ms");
+    const auto& s = p.staking;
+    if (s.max_validators == 0 || s.max_validators > kMaxCommittee) return bad("max_validators");
+    if (s.min_validator_stake.is_zero() || s.min_validator_stake.bit_length() > 160) return bad("min_validator_stake");
+    // Whoever signs for an epoch must still have something to lose when that is found out.
+    if (s.unbonding_blocks < params::kMinUnbondingEpochs * p.epoch_length || s.unbonding_blocks > (1ULL << 40))
+        return bad("unbonding_blocks (of staking)");
+    if (s.double_sign_slash_per_mille == 0 || s.double_sign_slash_per_mille > 1'000)
+        return bad("double_sign_slash_per_mille");
+    // What a culprit gets back by reporting itself stays small.
+    if (s.reporter_percent > 25) return bad("reporter_percent");
+    if (s.max_unbonding_entries == 0 || s.max_unbonding_entries > 64) return bad("max_unbonding_entries");
     if (m.dispute_cost.is_zero() || m.dispute_cost.bit_length() > 96) return bad("dispute_cost");
     if (m.storage_deposit.bit_length() > 96) return bad("storage_deposit");
     if (m.no_start_slash_percent > 100) return bad("no_start_slash_percent");
@@ -173,6 +201,17 @@ Expected<types::Address> validator_address(const GenesisValidator& validator) {
     return types::address_of(crypto::PublicKey{*bytes});
 }
 
+void store_first_epochs(const Genesis& genesis, state::Overlay& overlay) {
+    std::map<types::Address, types::CommitteeEntry> by_address;
+    for (const auto& validator : genesis.validators)
+        by_address[validator_address(validator).value_or(types::Address{})] = {validator.public_key, validator.stake};
+    types::EpochObject epoch;
+    for (auto& [address, entry] : by_address) epoch.members.push_back(std::move(entry));
+    epoch.seed = genesis_beacon(genesis);
+    for (const std::uint64_t number : {0U, 1U})
+        overlay.store(types::object_key(types::ObjectPrefix::epoch, number), epoch);
+}
+
 }  // namespace
 
 Bytes reserved_code() { return {0x60, 0x00, 0x60, 0x00, 0xfd}; }
@@ -192,7 +231,7 @@ Expected<Genesis> parse_genesis(std::string_view text) {
     QUERN_TRY(const Value root, json::parse(text, json::Limits{kMaxGenesisBytes, 8}));
     QUERN_CHECK(check_keys(root, "genesis",
                            {"format", "network", "chain_id", "timestamp_ms", "check_invariants", "block", "market",
-                            "allocations", "validators", "bonds"}));
+                            "staking", "allocations", "validators", "bonds"}));
     QUERN_TRY(const auto format, need_text(root, "format"));
     if (format != kFormat) return fail("genesis.bad_format", "expected " + std::string(kFormat));
 
@@ -211,6 +250,7 @@ Expected<Genesis> parse_genesis(std::string_view text) {
     }
     QUERN_CHECK(read_section(root.find("block"), "block", [&](auto&& v) { block_fields(params, v); }));
     QUERN_CHECK(read_section(root.find("market"), "market", [&](auto&& v) { market_fields(params.market, v); }));
+    QUERN_CHECK(read_section(root.find("staking"), "staking", [&](auto&& v) { staking_fields(params.staking, v); }));
 
     QUERN_CHECK(read_list(root, "allocations", {"address", "balance"}, [&](const Value& item) -> Status {
         GenesisAllocation allocation;
@@ -264,11 +304,15 @@ Status check_genesis(const Genesis& genesis) {
         QUERN_CHECK(count(allocation.balance));
     }
     if (genesis.validators.empty()) return fail("genesis.no_validators");
+    if (genesis.validators.size() > genesis.params.staking.max_validators)
+        return fail("genesis.too_many_entries", "more validators than max_validators");
     std::set<types::Address> validators;
     for (const auto& validator : genesis.validators) {
         QUERN_TRY(const auto address, validator_address(validator));
         if (!validators.insert(address).second) return fail("genesis.duplicate_address", to_hex0x(address));
         QUERN_CHECK(count(validator.stake));
+        if (validator.stake < genesis.params.staking.min_validator_stake)
+            return fail("genesis.stake_too_small", to_hex0x(address));
     }
     std::set<std::pair<types::Role, types::Address>> bonds;
     for (const auto& bond : genesis.bonds) {
@@ -299,6 +343,9 @@ Value to_json(const Genesis& genesis) {
     auto market = Value::object();
     market_fields(genesis.params.market, writer(market));
     root.set("market", std::move(market));
+    auto staking = Value::object();
+    staking_fields(genesis.params.staking, writer(staking));
+    root.set("staking", std::move(staking));
 
     auto allocations = Value::array();
     for (const auto& allocation : genesis.allocations)
@@ -332,9 +379,16 @@ void apply_genesis(const Genesis& genesis, state::Overlay& overlay) {
         object.address = validator_address(validator).value_or(types::Address{});  // check_genesis made sure of it
         object.public_key = validator.public_key;
         object.stake = validator.stake;
-        overlay.store(types::object_key(types::ObjectPrefix::validator, object.address), object);
+        object.shares = validator.stake;
+        object.owner = object.address;
+        (void)system::store_validator(genesis.params.staking, overlay, object);  // reads nothing that could be corrupt
+        Bytes pair = to_bytes(object.address.view());
+        append(pair, object.address);
+        overlay.store(types::object_key(types::ObjectPrefix::stake_delegation, pair),
+                      types::StakeDelegation{object.address, object.address, object.shares});
         globals.minted += validator.stake;
     }
+    store_first_epochs(genesis, overlay);
     for (const auto& bond : genesis.bonds) {
         types::RoleBond object;
         object.address = bond.address;
@@ -358,6 +412,11 @@ void apply_genesis(const Genesis& genesis, state::Overlay& overlay) {
     }
 }
 
+Hash32 genesis_beacon(const Genesis& genesis) {
+    const std::string content = to_json(genesis).dump();
+    return crypto::sha256({as_bytes("quern genesis"), as_bytes(content)});
+}
+
 types::BlockHeader genesis_header(const Genesis& genesis, const Hash32& state_root, const Hash32& native_root,
                                   const Hash32& committee_hash) {
     types::BlockHeader header;
@@ -372,8 +431,7 @@ types::BlockHeader genesis_header(const Genesis& genesis, const Hash32& state_ro
     consensus.committee_hash = committee_hash;
     consensus.next_committee_hash = committee_hash;
     consensus.native_root = native_root;
-    const std::string content = to_json(genesis).dump();
-    consensus.beacon = crypto::sha256({as_bytes("quern genesis"), as_bytes(content)});
+    consensus.beacon = genesis_beacon(genesis);
     consensus.timestamp_ms = genesis.timestamp_ms;
     header.prev_randao = consensus.beacon;
     return header;

@@ -3,13 +3,14 @@
 //
 //   {"format": "quern-genesis-1", "network": "devnet", "chain_id": 7878, "timestamp_ms": 1700000000000,
 //    "check_invariants": true,
-//    "block": {"gas_limit", "base_fee", "min_base_fee", "min_block_ms", "max_idle_ms", "epoch_length"},
+//    "block": {"gas_limit", "base_fee", "min_base_fee", "min_block_ms", "max_idle_ms", "delta_ms", "epoch_length"},
 //    "market": {every field of params::MarketParams},
+//    "staking": {every field of params::StakingParams},
 //    "allocations": [{"address": "0x…", "balance": "1000"}],
 //    "validators": [{"public_key": "0x…" (64 bytes), "stake": "1000"}],
 //    "bonds": [{"address": "0x…", "role": "solver", "amount": "1000"}]}
-// Amounts are grains: decimal strings, or JSON integers where they fit. "block" and "market" may be left out or give
-// some fields: the others keep their defaults. Unknown fields are errors.
+// Amounts are grains: decimal strings, or JSON integers where they fit. "block", "market" and "staking" may be left
+// out or give some fields: the others keep their defaults. Unknown fields are errors.
 #pragma once
 
 #include "base/json.h"
@@ -47,16 +48,20 @@ struct Genesis {
 // genesis.missing_field, and those of check_genesis.
 [[nodiscard]] Expected<Genesis> parse_genesis(std::string_view text);
 // Errors: genesis.no_validators, genesis.bad_validator_key, genesis.zero_amount, genesis.duplicate_address,
-// genesis.reserved_address, genesis.supply_overflow, genesis.bad_parameter, genesis.too_many_entries.
+// genesis.reserved_address, genesis.supply_overflow, genesis.bad_parameter, genesis.too_many_entries,
+// genesis.stake_too_small.
 [[nodiscard]] Status check_genesis(const Genesis& genesis);
 // With every field given; parse_genesis reads it back to the same value.
 [[nodiscard]] json::Value to_json(const Genesis& genesis);
 
-// Writes the first state: allocations, validators, bonds, globals, and the reserved addresses' code. The genesis was
+// Writes the first state: allocations, validators, the committees of epochs 0 and 1, bonds, globals, and the reserved
+// addresses' code. The genesis was
 // checked and the overlay is empty.
 void apply_genesis(const Genesis& genesis, state::Overlay& overlay);
 // Header of block 0. Its beacon binds the whole genesis, parameters included, so that the hash tells networks apart.
 // `committee_hash` is consensus' hash of the validators.
+// The beacon of block 0, and the seed of epochs 0 and 1.
+[[nodiscard]] Hash32 genesis_beacon(const Genesis& genesis);
 [[nodiscard]] types::BlockHeader genesis_header(const Genesis& genesis, const Hash32& state_root,
                                                 const Hash32& native_root, const Hash32& committee_hash);
 

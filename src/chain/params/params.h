@@ -42,6 +42,18 @@ struct MarketParams {
     Uint256 storage_deposit = kGrainsPerQrn / 100;  // per task
 };
 
+struct StakingParams {
+    std::uint64_t max_validators = 100;  // in a committee
+    Uint256 min_validator_stake = kGrainsPerQrn;
+    // From the end of the last epoch that the stake counted in. The evidence window is as long. 21 days of seconds.
+    std::uint64_t unbonding_blocks = 1'814'400;
+    std::uint64_t double_sign_slash_per_mille = 50;  // before the part that grows with the share convicted together
+    std::uint64_t reporter_percent = 5;              // of a slash, to whoever sent the evidence
+    std::uint64_t max_unbonding_entries = 7;         // per delegator and validator
+};
+inline constexpr std::uint64_t kMinEpochLength = 4;
+inline constexpr std::uint64_t kMinUnbondingEpochs = 3;
+
 struct ChainParams {
     std::uint64_t chain_id = kDevnetChainId;
     std::string network = "devnet";
@@ -50,9 +62,14 @@ struct ChainParams {
     Uint256 min_base_fee = 7;
     std::uint64_t min_block_ms = 200;
     std::uint64_t max_idle_ms = 1000;
+    std::uint64_t delta_ms = 300;  // Δ: the bound on message delay that the timers of consensus assume
     std::uint64_t epoch_length = 50;
     MarketParams market;
+    StakingParams staking;
     bool check_invariants = true;  // after each block; devnet and debug builds
+    // What votes and evidence are bound to. Not in the genesis file, which it is the hash of: whoever opens the chain
+    // sets it.
+    Hash32 genesis_hash;
 };
 
 // Gas of a native kind: fixed + per payload byte + per touched object.

@@ -7,13 +7,18 @@
 namespace quern::chain::types {
 
 enum class ObjectPrefix : std::uint8_t {
-    globals = 0x01,    // no id
-    beacon = 0x02,     // height (8): recent beacons, the last kBeaconWindow
-    validator = 0x10,  // address
-    role_bond = 0x20,  // role (1) || address
-    task = 0x30,       // id (8)
-    challenge = 0x31,  // task (8) || committer (20) || commitment (32)
-    dispute = 0x50,    // id (8)
+    globals = 0x01,  // no id
+    beacon = 0x02,   // height (8): recent beacons, the last kBeaconWindow
+    epoch = 0x03,    // epoch (8): committee and seed; the present one, the next ones, and those of the evidence window
+    validator = 0x10,         // address
+    validator_rank = 0x11,    // 2^256 - 1 - stake (32) || address: CommitteeEntry of those who may be in a committee
+    stake_delegation = 0x12,  // validator (20) || delegator (20)
+    stake_unbonding = 0x13,   // validator (20) || delegator (20)
+    conviction = 0x14,        // height (8) || validator (20)
+    role_bond = 0x20,         // role (1) || address
+    task = 0x30,              // id (8)
+    challenge = 0x31,         // task (8) || committer (20) || commitment (32)
+    dispute = 0x50,           // id (8)
 };
 
 // id appended big endian where it is a number.
@@ -42,13 +47,81 @@ struct BeaconObject {
     }
 };
 
-struct ValidatorObject {
-    Address address;
+struct CommitteeEntry {
     Bytes public_key;  // 64 bytes
-    Uint256 stake;
+    Uint256 weight;
     template <class V>
     void fields(V& v) {
-        v("address", address), v("publicKey", public_key), v("stake", stake);
+        v("publicKey", public_key), v("weight", weight);
+    }
+};
+// Written with its members when they are frozen, after the last block of epoch e-2; the seed is zero until the block
+// two thirds into epoch e-1 gives it.
+struct EpochObject {
+    std::vector<CommitteeEntry> members;  // ascending by address, at most 100
+    Hash32 seed;
+    template <class V>
+    void fields(V& v) {
+        v("members", members), v("seed", seed);
+    }
+};
+
+// A pool of stake: what it holds belongs to its delegators by their shares, so that a slash hits all of them alike.
+struct ValidatorObject {
+    Address address;   // of the public key
+    Bytes public_key;  // 64 bytes
+    Uint256 stake;
+    Uint256 shares;           // of all delegations
+    Address owner;            // who created it
+    bool tombstoned = false;  // convicted: never in a committee again
+    // Of the conviction: what left the pool but counted in this epoch or later is slashed when it is withdrawn.
+    std::uint64_t convicted_epoch = 0;
+    std::uint64_t convicted_at = 0;  // height
+    Uint256 correlation;             // second part of the slash, in 10^-18 of what the first one left
+    Address reporter;
+    template <class V>
+    void fields(V& v) {
+        v("address", address), v("publicKey", public_key), v("stake", stake), v("shares", shares), v("owner", owner);
+        v("tombstoned", tombstoned), v("convictedEpoch", convicted_epoch), v("convictedAt", convicted_at);
+        v("correlation", correlation), v("reporter", reporter);
+    }
+};
+struct StakeDelegation {
+    Address validator;
+    Address delegator;
+    Uint256 shares;
+    template <class V>
+    void fields(V& v) {
+        v("validator", validator), v("delegator", delegator), v("shares", shares);
+    }
+};
+struct StakeUnbondingEntry {
+    Uint256 amount;                // before a slash that is still due
+    std::uint64_t epoch = 0;       // in which it left; it counts in committees up to epoch + 1
+    std::uint64_t matures_at = 0;  // height
+    bool slashed = false;          // left after the slash
+    template <class V>
+    void fields(V& v) {
+        v("amount", amount), v("epoch", epoch), v("maturesAt", matures_at), v("slashed", slashed);
+    }
+};
+struct StakeUnbonding {
+    Address validator;
+    Address delegator;
+    std::vector<StakeUnbondingEntry> entries;  // by maturity
+    template <class V>
+    void fields(V& v) {
+        v("validator", validator), v("delegator", delegator), v("entries", entries);
+    }
+};
+struct Conviction {
+    Address validator;
+    std::uint64_t epoch = 0;   // of the offence
+    std::uint64_t height = 0;  // of the conviction
+    Uint256 share;             // of that epoch's committee, in 10^-18
+    template <class V>
+    void fields(V& v) {
+        v("validator", validator), v("epoch", epoch), v("height", height), v("share", share);
     }
 };
 

@@ -37,7 +37,8 @@ inline chain::exec::Genesis test_genesis() {
     genesis.params.market.dispute_cost = 1'000'000;
     for (std::uint8_t seed = 1; seed <= 5; ++seed)
         genesis.allocations.push_back({test_address(seed), Uint256(1000) * chain::params::kGrainsPerQrn});
-    genesis.validators.push_back({to_bytes(crypto::derive_public(test_key(kValidator)).bytes), 1000});
+    genesis.validators.push_back({to_bytes(crypto::derive_public(test_key(kValidator)).bytes),
+                                  Uint256(1000) * Uint256(chain::params::kGrainsPerQrn)});
     return genesis;
 }
 inline std::string test_genesis_text() { return chain::exec::to_json(test_genesis()).dump(); }

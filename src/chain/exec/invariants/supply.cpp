@@ -18,6 +18,12 @@ Expected<Uint256> money_of(BytesView key, const std::optional<Bytes>& value) {
             QUERN_TRY(const auto validator, types::decode_record<types::ValidatorObject>(*value));
             return validator.stake;
         }
+        case ObjectPrefix::stake_unbonding: {
+            QUERN_TRY(const auto unbonding, types::decode_record<types::StakeUnbonding>(*value));
+            Uint256 sum;
+            for (const auto& entry : unbonding.entries) sum += entry.amount;
+            return sum;
+        }
         case ObjectPrefix::role_bond: {
             QUERN_TRY(const auto bond, types::decode_record<types::RoleBond>(*value));
             Uint256 sum = bond.bonded;
@@ -29,6 +35,10 @@ Expected<Uint256> money_of(BytesView key, const std::optional<Bytes>& value) {
             return task.escrow;
         }
         case ObjectPrefix::beacon:
+        case ObjectPrefix::epoch:
+        case ObjectPrefix::validator_rank:
+        case ObjectPrefix::stake_delegation:
+        case ObjectPrefix::conviction:
         case ObjectPrefix::challenge:
         case ObjectPrefix::dispute:
             break;

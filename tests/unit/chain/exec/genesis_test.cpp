@@ -16,7 +16,7 @@ Genesis sample() {
     Genesis genesis;
     genesis.timestamp_ms = 1'700'000'000'123;
     genesis.allocations = {{address(1), Uint256(5000)}, {address(2), Uint256(7)}};
-    genesis.validators = {{to_bytes(crypto::derive_public(key).bytes), Uint256(100)}};
+    genesis.validators = {{to_bytes(crypto::derive_public(key).bytes), Uint256(100) * params::kGrainsPerQrn}};
     genesis.bonds = {{address(1), types::Role::solver, Uint256(50)}, {address(1), types::Role::verifier, Uint256(60)}};
     return genesis;
 }
