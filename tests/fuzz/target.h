@@ -42,6 +42,7 @@ struct Violation {
 [[nodiscard]] std::span<const Target> game_targets();
 [[nodiscard]] std::span<const Target> consensus_targets();
 [[nodiscard]] std::span<const Target> network_targets();
+[[nodiscard]] std::span<const Target> transport_targets();
 
 }  // namespace quern::fuzz
 

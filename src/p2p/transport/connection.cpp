@@ -7,35 +7,6 @@
 #include <chrono>
 
 namespace quern::p2p::transport {
-namespace {
-
-constexpr std::size_t kHandshakeHeader = 3;
-constexpr std::size_t kCookieBytes = 16;
-constexpr std::size_t kFirstBytes = 32;
-constexpr std::size_t kSecondBytes = 32 + 48 + kNetCertBytes + crypto::kAeadTagSize;
-constexpr std::size_t kThirdBytes = 48 + kNetCertBytes + 1 + crypto::kAeadTagSize;
-
-enum HandshakeKind : std::uint8_t { kFirst = 1, kSecond = 2, kThird = 3, kCookie = 4, kFirstWithCookie = 5 };
-
-std::size_t length_of(std::uint8_t kind) {
-    switch (kind) {
-        case kFirst:
-            return kFirstBytes;
-        case kSecond:
-            return kSecondBytes;
-        case kThird:
-            return kThirdBytes;
-        case kCookie:
-            return kCookieBytes;
-        case kFirstWithCookie:
-            return kCookieBytes + kFirstBytes;
-        default:
-            return 0;
-    }
-}
-
-}  // namespace
-
 Connection::Connection(tcp::socket socket, const ConnectionShared& shared)
     : socket_(std::move(socket)),
       timer_(socket_.get_executor()),
@@ -66,15 +37,16 @@ void Connection::start() {
     (void)::setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &low_water, sizeof low_water);
     started_ms_ = heard_ms_ = shared_.clock.monotonic_ms();
     arm_timer();
+    const HandshakeContext context{shared_.identity, shared_.certificates, shared_.rng, shared_.host};
     if (is_outbound()) {
-        handshake_ = std::make_unique<Handshake>(Handshake::Role::initiator, shared_.identity.prologue,
-                                                 shared_.identity.static_key, KeyPair::generate(shared_.rng));
-        auto message = handshake_->write({});
-        if (!message) return finish(message.error());
-        first_message_ = std::move(*message);
-        send_handshake(kFirst, first_message_, false);
+        handshake_.emplace(context, kind_, *expected_);
+        auto first = handshake_->start();
+        if (!first) return finish(first.error());
+        send_handshake(std::move(*first), false);
+    } else {
+        handshake_.emplace(context, remote_host_);
     }
-    read_handshake_header();
+    read_handshake();
 }
 
 void Connection::arm_timer() {
@@ -106,100 +78,31 @@ void Connection::on_timer() {
     if (state_ != State::closed) arm_timer();
 }
 
-void Connection::read_handshake_header() {
-    asio::async_read(socket_, asio::buffer(small_.data(), kHandshakeHeader),
-                     [self = shared_from_this()](error_code code, std::size_t) {
+void Connection::read_handshake() {
+    asio::async_read(socket_, asio::buffer(small_.data(), handshake_->wanted()),
+                     [self = shared_from_this()](error_code code, std::size_t count) {
                          if (self->state_ != State::handshake) return;
                          if (code) return self->finish({"handshake.truncated", code.message()});
-                         const std::uint8_t kind = self->small_[0];
-                         const std::size_t size = std::size_t{self->small_[1]} << 8 | self->small_[2];
-                         if (length_of(kind) == 0)
-                             return self->finish({"handshake.unknown_kind", std::to_string(kind)});
-                         if (size != length_of(kind))
-                             return self->finish({"handshake.wrong_length", std::to_string(size)});
-                         self->read_handshake_body(size);
+                         self->bytes_in_ += count;
+                         self->handle_handshake(BytesView(self->small_).first(count));
                      });
 }
 
-void Connection::read_handshake_body(std::size_t size) {
-    asio::async_read(socket_, asio::buffer(small_.data() + kHandshakeHeader, size),
-                     [self = shared_from_this(), size](error_code code, std::size_t) {
-                         if (self->state_ != State::handshake) return;
-                         if (code) return self->finish({"handshake.truncated", code.message()});
-                         self->bytes_in_ += kHandshakeHeader + size;
-                         self->handle_handshake(self->small_[0],
-                                                BytesView(self->small_).subspan(kHandshakeHeader, size));
-                     });
-}
-
-void Connection::handle_handshake(std::uint8_t kind, BytesView body) {
-    Status status = fail("handshake.out_of_turn", "kind " + std::to_string(kind));
-    if (!is_outbound() && !handshake_ && (kind == kFirst || kind == kFirstWithCookie)) {
-        const BytesView message = body.last(kFirstBytes);
-        if (kind == kFirstWithCookie) {
-            if (!shared_.host.cookie_fits(remote_host_, message, body.first(kCookieBytes)))
-                return finish({"handshake.bad_cookie", {}});
-        } else if (const auto cookie = shared_.host.cookie_challenge(remote_host_, message)) {
-            if (std::exchange(challenged_, true)) return finish({"handshake.out_of_turn", "asked for a cookie"});
-            send_handshake(kCookie, *cookie, false);
-            return read_handshake_header();
-        }
-        status = handle_first(message);
-    } else if (!is_outbound() && handshake_ && kind == kThird) {
-        status = handle_third(body);
-    } else if (is_outbound() && kind == kSecond) {
-        status = handle_second(body);
-    } else if (is_outbound() && kind == kCookie && !std::exchange(challenged_, true)) {
-        Bytes again = to_bytes(body);
-        append(again, first_message_);
-        send_handshake(kFirstWithCookie, again, false);
-        status = {};
+void Connection::handle_handshake(BytesView bytes) {
+    auto answer = handshake_->take(bytes, shared_.clock.now_ms() / 1000);
+    if (!answer) return finish(answer.error());
+    const bool done = handshake_->is_done();
+    if (!answer->empty()) {
+        send_handshake(std::move(*answer), done);
+    } else if (done) {
+        if (const Status status = become_open(); !status) finish(status.error());
+        return;
     }
-    if (!status) return finish(status.error());
-    if (state_ == State::handshake && !(is_outbound() && kind == kSecond)) read_handshake_header();
+    if (state_ == State::handshake && !done) read_handshake();
 }
 
-Status Connection::handle_first(BytesView message) {
-    handshake_ = std::make_unique<Handshake>(Handshake::Role::responder, shared_.identity.prologue,
-                                             shared_.identity.static_key, KeyPair::generate(shared_.rng));
-    QUERN_CHECK(handshake_->read(message));
-    QUERN_TRY(const Bytes answer, handshake_->write(shared_.identity.net_cert));
-    send_handshake(kSecond, answer, false);
-    return {};
-}
-
-Status Connection::handle_second(BytesView message) {
-    QUERN_TRY(const Bytes payload, handshake_->read(message));
-    QUERN_TRY(peer_, shared_.certificates.verify(payload, shared_.identity.chain_id, handshake_->remote_static(),
-                                                 shared_.clock.now_ms() / 1000));
-    if (peer_.address != *expected_)
-        return fail("handshake.wrong_peer", "it is " + to_hex0x(peer_.address) + ", not " + to_hex0x(*expected_));
-    peer_certificate_ = payload;
-    Bytes mine = shared_.identity.net_cert;
-    mine.push_back(static_cast<std::uint8_t>(kind_));
-    QUERN_TRY(const Bytes answer, handshake_->write(mine));
-    send_handshake(kThird, answer, true);
-    return {};
-}
-
-Status Connection::handle_third(BytesView message) {
-    QUERN_TRY(const Bytes payload, handshake_->read(message));
-    const std::uint8_t kind = payload.back();
-    if (kind != 1 && kind != 2) return fail("handshake.unknown_purpose", std::to_string(kind));
-    kind_ = static_cast<ConnectionKind>(kind);
-    const BytesView certificate = BytesView(payload).first(kNetCertBytes);
-    QUERN_TRY(peer_, shared_.certificates.verify(certificate, shared_.identity.chain_id, handshake_->remote_static(),
-                                                 shared_.clock.now_ms() / 1000));
-    peer_certificate_ = to_bytes(certificate);
-    return become_open();
-}
-
-void Connection::send_handshake(std::uint8_t kind, BytesView body, bool then_open) {
-    auto record = std::make_shared<Bytes>();
-    record->push_back(kind);
-    record->push_back(static_cast<std::uint8_t>(body.size() >> 8));
-    record->push_back(static_cast<std::uint8_t>(body.size()));
-    append(*record, body);
+void Connection::send_handshake(Bytes bytes, bool then_open) {
+    auto record = std::make_shared<Bytes>(std::move(bytes));
     bytes_out_ += record->size();
     asio::async_write(socket_, asio::buffer(*record),
                       [self = shared_from_this(), record, then_open](error_code code, std::size_t) {
@@ -211,13 +114,14 @@ void Connection::send_handshake(std::uint8_t kind, BytesView body, bool then_ope
 }
 
 Status Connection::become_open() {
-    if (peer_.address == shared_.identity.address) return fail("handshake.self", "the peer has this node's own key");
     QUERN_TRY(const SessionKeys keys, handshake_->split());
-    session_id_ = handshake_->handshake_hash();
+    kind_ = handshake_->kind();
+    peer_ = handshake_->peer();
+    peer_certificate_ = handshake_->peer_certificate();
+    session_id_ = handshake_->session_id();
     writer_.emplace(keys.send, max_record());
     reader_.emplace(keys.receive, max_record());
     handshake_.reset();
-    first_message_ = {};
     state_ = State::open;
     heard_ms_ = shared_.clock.monotonic_ms();
     QUERN_CHECK(shared_.host.opened(*this));

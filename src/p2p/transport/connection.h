@@ -1,14 +1,6 @@
 // One encrypted TCP connection, from the first handshake byte to the last record: handshake with time limits, records
 // in and out, priorities, pacing, pings. Used by network.cpp alone (it includes Boost.Asio). All members are called on
 // the network thread, and the host's too.
-//
-// Before the records, the handshake's messages travel as  kind (1) || length (2, big endian) || body :
-//   1  -> Noise message 1                      32 bytes
-//   2  <- Noise message 2, payload NetCert     214
-//   3  -> Noise message 3, payload NetCert || connection kind (1: 1 control, 2 bulk)    183
-//   4  <- cookie (16), instead of 2, when the node is under load
-//   5  -> cookie (16) || Noise message 1       48
-// Any other kind or length ends the connection before a byte of it is kept.
 #pragma once
 
 #include <array>
@@ -19,8 +11,7 @@
 
 #include "base/clock.h"
 #include "p2p/transport/frames.h"
-#include "p2p/transport/net_cert.h"
-#include "p2p/transport/noise.h"
+#include "p2p/transport/handshake_flow.h"
 #include "p2p/transport/send_queue.h"
 #include "p2p/transport/token_bucket.h"
 
@@ -47,28 +38,12 @@ inline constexpr std::uint8_t kPongType = 2;
 inline constexpr std::uint8_t kGoodbyeType = 3;
 inline constexpr std::uint8_t kFirstMessageType = 8;
 
-enum class ConnectionKind : std::uint8_t { control = 1, bulk = 2 };
-
-// Who this node is in a handshake.
-struct Identity {
-    KeyPair static_key;
-    Bytes net_cert;
-    Bytes20 address;
-    std::uint64_t chain_id = 0;
-    Bytes prologue;  // genesis hash || protocol version
-};
-
 class Connection;
 
-class ConnectionHost {
+class ConnectionHost : public CookieGuard {
 public:
-    virtual ~ConnectionHost() = default;
     // Largest body of this message type; 0 for a type that is not known (error connection.unknown_type).
     [[nodiscard]] virtual std::size_t max_body(std::uint8_t type) const = 0;
-    // A responder is about to do public-key work. cookie_challenge answers what to send instead, if anything.
-    [[nodiscard]] virtual std::optional<FixedBytes<16>> cookie_challenge(const std::string& host,
-                                                                         BytesView message) = 0;
-    [[nodiscard]] virtual bool cookie_fits(const std::string& host, BytesView message, BytesView cookie) = 0;
     // The handshake is done; an error refuses the peer.
     [[nodiscard]] virtual Status opened(Connection& connection) = 0;
     virtual void message(Connection& connection, WholeMessage message) = 0;
@@ -124,13 +99,9 @@ public:
 private:
     void arm_timer();
     void on_timer();
-    void read_handshake_header();
-    void read_handshake_body(std::size_t size);
-    void handle_handshake(std::uint8_t kind, BytesView body);
-    [[nodiscard]] Status handle_first(BytesView message);
-    [[nodiscard]] Status handle_second(BytesView message);
-    [[nodiscard]] Status handle_third(BytesView message);
-    void send_handshake(std::uint8_t kind, BytesView body, bool then_open);
+    void read_handshake();
+    void handle_handshake(BytesView bytes);
+    void send_handshake(Bytes bytes, bool then_open);
     [[nodiscard]] Status become_open();
     void read_records();
     void on_bytes(std::size_t count);
@@ -152,10 +123,8 @@ private:
     std::string remote_host_;
     std::uint16_t remote_port_ = 0;
 
-    std::unique_ptr<Handshake> handshake_;
-    Bytes first_message_;  // the initiator's, repeated with a cookie
-    std::array<std::uint8_t, 256> small_{};
-    bool challenged_ = false;
+    std::optional<HandshakeFlow> handshake_;
+    std::array<std::uint8_t, kMaxHandshakeBody> small_{};
 
     VerifiedPeer peer_;
     Bytes peer_certificate_;
