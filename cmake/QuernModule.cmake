@@ -58,7 +58,7 @@ function(quern_program name source)
   add_executable(${name} ${source})
   quern_options(${name})
   quern_link(${name} PRIVATE ${ARG_DEPS})
-  install(TARGETS ${name} RUNTIME DESTINATION bin)
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
 function(quern_unit_test name)

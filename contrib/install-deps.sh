@@ -6,7 +6,7 @@
 set -euo pipefail
 
 packages=(
-  build-essential cmake ninja-build ccache pkg-config git ca-certificates
+  build-essential autoconf cmake ninja-build ccache pkg-config git ca-certificates
   libboost-dev libwebsocketpp-dev libssl-dev libsecp256k1-dev libleveldb-dev libcrypto++-dev
   rapidjson-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
   libtorch-dev libopenblas0-openmp
