@@ -4,13 +4,12 @@
 
 #include "base/fs.h"
 #include "base/rng.h"
-#include "chain/consensus/single_validator.h"
 #include "chain/store/leveldb_kv.h"
 #include "crypto/key_file.h"
 #include "node/call_simulator.h"
-#include "node/chain_thread.h"
 #include "node/content_gateway.h"
 #include "node/market_guide.h"
+#include "node/participation.h"
 #include "node/reader.h"
 #include "quern_version.h"
 #include "rpc/dispatcher.h"
@@ -19,13 +18,11 @@
 namespace quern::node {
 namespace {
 
-namespace consensus = chain::consensus;
-
 // Full disks come as different errors from different layers; say it in the words that help.
 void log_failure(const Error& error) {
     log::error(log::Category::node, "stopping: {}", error.to_string());
     const std::string& detail = error.detail;
-    if (error.name == "consensus.journal_write_failed" || error.name.starts_with("store.") ||
+    if (error.name == "journal.write_failed" || error.name.starts_with("store.") ||
         detail.find("No space left") != std::string::npos)
         log::error(
             log::Category::node,
@@ -46,14 +43,11 @@ struct Node::Services {
     std::unique_ptr<chain::mempool::Pool> pool;
     std::unique_ptr<Chain> chain;
     std::unique_ptr<TxGateway> gateway;
-    std::optional<consensus::FileSafetyJournal> journal;
-    std::optional<consensus::SingleValidator> engine;
-    std::unique_ptr<SingleProducer> producer;
     std::unique_ptr<Reader> reader;
     std::unique_ptr<CallSimulator> simulator;
     std::unique_ptr<StoreGateway> content_gateway;
     std::unique_ptr<CoreMarketGuide> market;
-    std::unique_ptr<ChainThread> chain_thread;
+    std::unique_ptr<Participation> participation;
     rpc::methods::Backend backend;
     std::unique_ptr<rpc::Registry> registry;
     std::unique_ptr<rpc::Dispatcher> dispatcher;
@@ -62,10 +56,13 @@ struct Node::Services {
     std::atomic<bool> stop{false};
     std::mutex mutex;
     std::optional<Error> failure;  // guarded by mutex
+    std::optional<crypto::PrivateKey> validator_key;
 
     [[nodiscard]] Status open_storage();
     [[nodiscard]] Status open_chain();
-    [[nodiscard]] Status open_consensus();
+    [[nodiscard]] Status open_network();
+    [[nodiscard]] Expected<crypto::PrivateKey> node_key() const;
+    void fail_with(const Error& error);
     [[nodiscard]] Status open_rpc();
     [[nodiscard]] std::string path(const char* name) const { return options.datadir + "/" + name; }
 };
@@ -101,11 +98,10 @@ Status Node::Services::open_storage() {
 Status Node::Services::open_chain() {
     pool = std::make_unique<chain::mempool::Pool>(setup->genesis.params, options.mempool);
     chain::types::Address beneficiary;
-    std::optional<crypto::PrivateKey> key;
     if (!options.validator_key.empty()) {
         QUERN_TRY(auto loaded, crypto::load_key_file(options.validator_key, options.validator_password_file));
         beneficiary = crypto::address20(loaded);
-        key.emplace(std::move(loaded));
+        validator_key.emplace(std::move(loaded));
     }
     QUERN_TRY(chain, Chain::open({*store, *setup, *pool, *threads, clock, beneficiary}));
     QUERN_TRY(auto pool_journal, chain::mempool::PoolJournal::open(path("mempool.journal")));
@@ -115,33 +111,66 @@ Status Node::Services::open_chain() {
     const auto& params = setup->genesis.params;
     log::info(log::Category::node, "chain network={} id={} genesis={} head={} waiting={} contents={}", params.network,
               params.chain_id, to_hex0x(setup->genesis_hash), chain->tip().number, restored, contents->usage().items);
-    if (!key) {
-        log::warning(log::Category::node, "no -validatorkey: this node answers questions and makes no blocks");
-        return {};
-    }
-    QUERN_CHECK(fs::create_directories(path("consensus"), 0700));
-    QUERN_CHECK(fs::sync_directory(options.datadir));
-    QUERN_TRY(journal, consensus::FileSafetyJournal::open(path("consensus/safety.journal")));
-    producer = std::make_unique<SingleProducer>(*chain, *setup, clock);
-    QUERN_TRY(auto epoch, chain->epoch_setup());
-    consensus::SingleValidatorSetup validator{
-        params,          {setup->genesis_hash, params.chain_id}, std::move(epoch.committee), chain->tip(),
-        journal->last(), options.accept_missing_journal};
-    QUERN_TRY(engine, consensus::SingleValidator::make(std::move(validator), std::move(*key)));
-    log::info(log::Category::consensus, "validating address={}", chain::types::to_checksum_address(beneficiary));
+    if (validator_key)
+        log::info(log::Category::consensus, "validator key address={}", chain::types::to_checksum_address(beneficiary));
+    else
+        log::info(log::Category::node, "no -validatorkey: this node follows and makes no blocks");
     return {};
 }
 
-Status Node::Services::open_consensus() {
-    if (!engine) return {};
-    chain_thread = std::make_unique<ChainThread>(
-        ChainThread::Parts{*chain, *producer, *pool, *gateway, *engine, *journal, clock}, [this](const Error& error) {
-            log_failure(error);
-            const std::lock_guard guard(mutex);
-            failure = error;
-            stop = true;
-        });
-    gateway->on_admitted([this] { chain_thread->wake(); });
+void Node::Services::fail_with(const Error& error) {
+    const std::lock_guard guard(mutex);
+    if (failure) return;
+    log_failure(error);
+    failure = error;
+    stop = true;
+}
+
+// A validator's peers know it by its validator key; another node makes a key of its own once.
+Expected<crypto::PrivateKey> Node::Services::node_key() const {
+    if (validator_key) return validator_key->clone();
+    auto loaded = crypto::load_key_file(options.node_key, {});
+    if (loaded || loaded.error().name != "fs.not_found") return loaded;
+    OsRng rng;
+    auto made = crypto::PrivateKey::generate(rng);
+    QUERN_CHECK(fs::write_secret_file(options.node_key, as_bytes(to_hex(made.secret_bytes()))));
+    log::info(log::Category::node, "made node key file={}", options.node_key);
+    return made;
+}
+
+Status Node::Services::open_network() {
+    QUERN_CHECK(fs::create_directories(path("consensus"), 0700));
+    QUERN_CHECK(fs::sync_directory(options.datadir));
+    QUERN_TRY(const auto key, node_key());
+    ParticipationOptions wanted;
+    wanted.journal = path("consensus/sdbft.journal");
+    wanted.accept_missing_journal = options.accept_missing_journal;
+    auto& p2p = wanted.network;
+    p2p.chain_id = setup->genesis.params.chain_id;
+    p2p.genesis_hash = setup->genesis_hash;
+    p2p.agent = std::string("quernd/") + QUERN_VERSION;
+    p2p.listen = options.peers.listen;
+    p2p.listen_host = options.peers.bind;
+    p2p.port = options.peers.port;
+    p2p.advertised = options.peers.advertised;
+    p2p.static_peers = options.peers.static_peers;
+    p2p.max_inbound = options.peers.max_inbound;
+    p2p.max_outbound = options.peers.max_outbound;
+    p2p.bulk_bytes_per_second = options.peers.max_upload_bytes_per_second;
+    p2p.peers_file = path("peers.dat");
+    p2p.contents = contents.get();
+    p2p.downloads = path("downloads");
+    auto started = Participation::start(
+        {*store, *setup, *chain, *pool, *gateway, clock, [this](const Error& error) { fail_with(error); }}, wanted, key,
+        validator_key ? std::optional(validator_key->clone()) : std::nullopt);
+    if (!started && started.error().name == "p2p.cannot_listen")
+        return fail(started.error().name, "port " + std::to_string(options.peers.port) + " on " + options.peers.bind +
+                                              ": " + started.error().detail +
+                                              " (choose another with -port or -portoffset, or -listen=0)");
+    QUERN_TRY(participation, std::move(started));
+    const auto& network = participation->network();
+    log::info(log::Category::node, "network address={} port={} peers_wanted={}", to_hex0x(network.address()),
+              network.port(), options.peers.static_peers.size());
     return {};
 }
 
@@ -190,9 +219,8 @@ Expected<std::unique_ptr<Node>> Node::start(const NodeOptions& options) {
     services->options = options;
     QUERN_CHECK(services->open_storage());
     QUERN_CHECK(services->open_chain());
-    QUERN_CHECK(services->open_consensus());
+    QUERN_CHECK(services->open_network());
     QUERN_CHECK(services->open_rpc());
-    if (services->chain_thread) services->chain_thread->start();
     log::info(log::Category::node, "started");
     return std::unique_ptr<Node>(new Node(std::move(services)));
 }
@@ -200,9 +228,9 @@ Expected<std::unique_ptr<Node>> Node::start(const NodeOptions& options) {
 Node::~Node() {
     log::info(log::Category::node, "shutting down");
     if (services_->server) services_->server->stop();
-    if (services_->chain_thread) services_->chain_thread->stop();
+    services_->participation->stop();
     (void)fs::remove_file(services_->path(".cookie"));
-    const auto height = services_->chain->tip().number;
+    const auto height = services_->chain->board().latest()->number();
     services_.reset();
     log::info(log::Category::node, "stopped head={}", height);
     log::flush();

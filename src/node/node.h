@@ -6,7 +6,10 @@
 //   .lock               held while a node runs
 //   .cookie             user:password of local administration, made anew at each start
 //   chaindata/          LevelDB: blocks, receipts, state, indexes
-//   consensus/safety.journal   what this validator signed last
+//   consensus/sdbft.journal    what this validator signed
+//   node.key            the key of a node that is no validator
+//   peers.dat           known nodes
+//   downloads/          contents on their way from other nodes
 //   content/            the content store
 //   mempool.journal     waiting transactions
 //   debug.log, quern.conf

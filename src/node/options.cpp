@@ -15,7 +15,12 @@ namespace {
 struct Raw {  // what has to be translated after parsing
     std::string conf;
     std::uint16_t rpc_port = kDefaultRpcPort;
+    std::uint16_t port = kDefaultPort;
     std::uint16_t port_offset = 0;
+    std::vector<std::string> add_nodes;
+    std::vector<std::string> connect;
+    std::vector<std::string> external;
+    std::uint64_t max_upload_kib = 0;
     std::uint64_t content_quota_mib = content::kDefaultQuotaBytes >> 20;
     std::uint64_t content_max_item_mib = content::kDefaultMaxItemBytes >> 20;
     std::string log_level = "info";
@@ -51,9 +56,44 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
     app.add_option("--validatorpassword", options.validator_password_file, "file whose first line opens the keystore")
         ->group("Validator");
     app.add_flag("--acceptmissingjournal", options.accept_missing_journal,
-                 "sign although consensus/safety.journal is missing or old: only when no other copy of this key "
-                 "signs or has signed more")
+                 "sign although consensus/sdbft.journal is missing: only when no other copy of this key signs or has "
+                 "signed more")
         ->group("Validator");
+    app.add_flag("--listen,!--nolisten", options.peers.listen, "take connections from other nodes")
+        ->capture_default_str()
+        ->group("Network");
+    app.add_option("--port", raw.port, "port for other nodes; 0: any free one")
+        ->capture_default_str()
+        ->group("Network");
+    app.add_option("--bind", options.peers.bind, "address to listen on for other nodes")
+        ->capture_default_str()
+        ->group("Network");
+    app.add_option("--externalip", raw.external, "HOST:PORT under which others reach this node (repeatable)")
+        ->take_all()
+        ->group("Network");
+    app.add_option("--addnode", raw.add_nodes, "0xADDRESS@HOST:PORT of a node to stay connected to (repeatable)")
+        ->take_all()
+        ->group("Network");
+    app.add_option("--connect", raw.connect, "as -addnode, and connect to no others (repeatable)")
+        ->take_all()
+        ->group("Network");
+    app.add_option("--maxinbound", options.peers.max_inbound, "connections from others at most")
+        ->check(CLI::Range(0, 10'000))
+        ->capture_default_str()
+        ->group("Network");
+    app.add_option("--maxoutbound", options.peers.max_outbound,
+                   "connections to found nodes at most, beside -addnode and the committee")
+        ->check(CLI::Range(0, 1000))
+        ->capture_default_str()
+        ->group("Network");
+    app.add_option("--nodekey", options.node_key,
+                   "key file of a node that is no validator (made at first start); a validator uses its own key")
+        ->default_str("<datadir>/node.key")
+        ->group("Network");
+    app.add_option("--maxuploadrate", raw.max_upload_kib, "KiB/s of contents sent to others; 0: what the line bears")
+        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 30))
+        ->capture_default_str()
+        ->group("Network");
     app.add_flag("--rpc,!--norpc", options.rpc_enabled, "serve JSON-RPC and contents")
         ->capture_default_str()
         ->group("RPC");
@@ -111,11 +151,40 @@ std::optional<EarlyExit> parse(CLI::App& app, const std::vector<std::string>& ar
     return std::nullopt;
 }
 
+// "host:port", IPv6 hosts in brackets.
+Expected<p2p::messages::Endpoint> parse_endpoint(const std::string& text) {
+    auto peer = p2p::parse_static_peer("0x" + std::string(40, '0') + "@" + text);
+    if (!peer) return fail("options.bad_endpoint", "expected HOST:PORT, not " + text);
+    return std::move(peer->endpoint);
+}
+
+Status translate_peers(NodeOptions& options, const Raw& raw) {
+    auto& peers = options.peers;
+    if (std::uint32_t{raw.port} + raw.port_offset > 65535)
+        return fail("options.bad_port", "port and portoffset together pass 65535");
+    peers.port = static_cast<std::uint16_t>(raw.port == 0 ? 0 : raw.port + raw.port_offset);
+    for (const auto& text : raw.external) {
+        QUERN_TRY(auto endpoint, parse_endpoint(text));
+        peers.advertised.push_back(std::move(endpoint));
+    }
+    const bool only = !raw.connect.empty();
+    if (only && !raw.add_nodes.empty()) return fail("options.bad_peers", "-connect and -addnode exclude each other");
+    for (const auto& text : only ? raw.connect : raw.add_nodes) {
+        QUERN_TRY(auto peer, p2p::parse_static_peer(text));
+        peers.static_peers.push_back(std::move(peer));
+    }
+    if (only) peers.max_outbound = 0;
+    peers.max_upload_bytes_per_second = raw.max_upload_kib << 10;
+    if (options.node_key.empty()) options.node_key = options.datadir + "/node.key";
+    return {};
+}
+
 Status translate(NodeOptions& options, const Raw& raw) {
     if (options.datadir.empty()) options.datadir = default_datadir();
     if (std::uint32_t{raw.rpc_port} + raw.port_offset > 65535)
         return fail("options.bad_port", "rpcport and portoffset together pass 65535");
     options.rpc.port = static_cast<std::uint16_t>(raw.rpc_port + raw.port_offset);
+    QUERN_CHECK(translate_peers(options, raw));
     options.content_quota_bytes = raw.content_quota_mib << 20;
     options.content_max_item_bytes = raw.content_max_item_mib << 20;
     options.rpc.max_content_bytes = options.content_max_item_bytes;

@@ -9,12 +9,25 @@
 #include "base/log.h"
 #include "chain/mempool/pool.h"
 #include "content/store.h"
+#include "p2p/network.h"
 #include "rpc/http_server.h"
 
 namespace quern::node {
 
 inline constexpr std::uint16_t kDefaultRpcPort = 8545;
+inline constexpr std::uint16_t kDefaultPort = 7876;
 inline constexpr std::size_t kMaxConfigBytes = 1U << 20;
+
+struct PeerOptions {
+    bool listen = true;
+    std::string bind = "0.0.0.0";
+    std::uint16_t port = kDefaultPort;  // 0: any free one
+    std::vector<p2p::messages::Endpoint> advertised;
+    std::vector<p2p::StaticPeer> static_peers;
+    std::size_t max_inbound = 64;
+    std::size_t max_outbound = 8;
+    std::uint64_t max_upload_bytes_per_second = 0;  // of contents; 0: learned
+};
 
 struct NodeOptions {
     std::string datadir;
@@ -22,9 +35,11 @@ struct NodeOptions {
     std::string genesis_file;   // needed at first start
     std::string validator_key;  // empty: this node makes no blocks
     std::string validator_password_file;
+    std::string node_key;  // of a node that is no validator; default <datadir>/node.key, made when it is not there
     bool accept_missing_journal = false;
     std::size_t database_cache_mib = 64;
     unsigned threads = 0;  // for signatures and hashing; 0: one per CPU
+    PeerOptions peers;
     rpc::HttpOptions rpc;
     bool rpc_enabled = true;
     chain::mempool::PoolLimits mempool;

@@ -19,7 +19,8 @@ public:
         : pool_(pool), board_(board), journal_(std::move(journal)) {}
 
     // Called after each admission, from the submitting thread. Set before the first submission.
-    void on_admitted(std::function<void()> callback) { on_admitted_ = std::move(callback); }
+    using Admitted = std::function<void(const chain::mempool::PooledTransaction& transaction)>;
+    void on_admitted(Admitted callback) { on_admitted_ = std::move(callback); }
 
     [[nodiscard]] Expected<Hash32> submit(BytesView encoded) override;
     // Queues what the journal held; gives the number that was still good.
@@ -32,7 +33,7 @@ private:
 
     chain::mempool::Pool& pool_;
     const SnapshotBoard& board_;
-    std::function<void()> on_admitted_;
+    Admitted on_admitted_;
     std::mutex mutex_;  // guards the journal
     chain::mempool::PoolJournal journal_;
     bool journal_failed_ = false;

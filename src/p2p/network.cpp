@@ -307,12 +307,13 @@ void Network::send_consensus_to(const Bytes20& peer, Bytes envelope) {
 void Network::announce_transaction(const Hash32& hash, Bytes encoded) {
     impl_->post([impl = impl_.get(), hash, encoded = std::move(encoded)] { impl->relay.have(hash, encoded); });
 }
-void Network::announce_block(const chain::types::Block& block, Bytes certificate, const Bytes20& except) {
-    impl_->post([impl = impl_.get(), block, certificate = std::move(certificate), except] {
+void Network::announce_block(const chain::types::Block& block, Bytes certificate, bool outsiders_only,
+                             const Bytes20& except) {
+    impl_->post([impl = impl_.get(), block, certificate = std::move(certificate), outsiders_only, except] {
         const auto body = std::make_shared<const Bytes>(encode(gossip::make_compact(
             block, certificate, [impl](const messages::ShortId& id) { return impl->relay.find(id) != nullptr; })));
         for (auto& [address, peer] : impl->peers)
-            if (peer.has_hello && address != except)
+            if (peer.has_hello && address != except && !(outsiders_only && impl->committee.contains(address)))
                 (void)impl->send(peer, Type::compact_block, peer.next_stream++, body);
     });
 }

@@ -175,8 +175,9 @@ public:
     void send_consensus(Bytes envelope);
     void send_consensus_to(const Bytes20& peer, Bytes envelope);
     void announce_transaction(const Hash32& hash, Bytes encoded);
-    // Sends compact blocks to all peers but `except`.
-    void announce_block(const chain::types::Block& block, Bytes certificate, const Bytes20& except = {});
+    // Sends compact blocks to all peers but `except`; to those outside the committee only, when `outsiders_only`.
+    void announce_block(const chain::types::Block& block, Bytes certificate, bool outsiders_only = false,
+                        const Bytes20& except = {});
 
     void request_block(const Bytes20& peer, const messages::GetBlock& request, std::uint64_t timeout_ms,
                        Answer<messages::BlockAnswer> answer);

@@ -22,7 +22,7 @@ enum class Table : std::uint8_t {
     native = 0x23,          // native object key -> record
     state_node = 0x30,      // node hash -> node of the accounts' and storage tries
     native_node = 0x31,     // node hash -> node of the native objects' trie
-    safety_journal = 0x40,  // consensus: what was signed
+    certificate = 0x41,     // epoch || view || type || block hash -> consensus certificate; 0x40 was used before
 };
 
 // Table byte, then the parts.

@@ -1,11 +1,9 @@
 #include "base/log.h"
-#include "chain/consensus/single_validator.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/types/abi.h"
 #include "chain_fixture.h"
 #include "compute/core/dispute_game.h"
 #include "content/store.h"
-#include "node/chain_thread.h"
 #include "node/content_gateway.h"
 #include "node/dispute_lane.h"
 #include "node/event_log.h"
@@ -15,19 +13,6 @@ namespace quern::node {
 namespace {
 
 namespace api = chain::api;
-
-class MemoryJournal final : public chain::consensus::SafetyJournal {
-public:
-    const std::optional<chain::consensus::SignedProposal>& last() const override { return last_; }
-    Status store(const chain::consensus::SignedProposal& proposal) override {
-        QUERN_CHECK(chain::consensus::check_may_sign(last_, proposal));
-        last_ = proposal;
-        return {};
-    }
-
-private:
-    std::optional<chain::consensus::SignedProposal> last_;
-};
 
 class SimulatorTest : public ChainFixture {
 protected:
@@ -164,39 +149,6 @@ TEST(LeafTimerTest, times_survive_in_the_side_table) {
         EXPECT_TRUE(timer.take().empty());
     }
     EXPECT_GE(LeafTimer().microseconds(store, 3).value_or(-1), 0.0);
-}
-
-TEST_F(ChainFixture, chain_thread_makes_blocks_and_stops_when_told) {
-    SystemClock clock;
-    MemoryJournal journal;
-    auto engine = chain::consensus::SingleValidator::make({setup_->genesis.params,
-                                                           {setup_->genesis_hash, setup_->genesis.params.chain_id},
-                                                           chain_->epoch_setup()->committee,
-                                                           chain_->tip(),
-                                                           std::nullopt,
-                                                           false},
-                                                          test_key(kValidator));
-    ASSERT_TRUE(engine);
-    SingleProducer producer(*chain_, *setup_, clock);
-    std::optional<Error> failure;
-    ChainThread thread({*chain_, producer, *pool_, *gateway_, *engine, journal, clock},
-                       [&](const Error& error) { failure = error; });
-    gateway_->on_admitted([&] { thread.wake(); });
-    thread.start();
-    const Hash32 hash = submit(1, transfer(0, 5));
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!reader_->receipt(hash) && std::chrono::steady_clock::now() < deadline)
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    EXPECT_TRUE(reader_->receipt(hash));
-    // A failing disk stops the thread with the store's error.
-    store_->fail_writes_after(0);
-    submit(1, transfer(1, 5));
-    while (!reader_->receipt(hash) && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));
-    thread.stop();
-    ASSERT_TRUE(failure);
-    EXPECT_EQ(failure->name, "store.io");
-    EXPECT_EQ(chain_->tip().number, reader_->head_number());
 }
 
 TEST_F(ChainFixture, content_gateway_passes_uploads_through) {

@@ -1,0 +1,112 @@
+#include "node/participation.h"
+
+#include "base/log.h"
+
+namespace quern::node {
+
+namespace sdbft = chain::consensus::sdbft;
+
+Participation::Participation(const Parts& parts)
+    : parts_(parts), server_(parts.chain.board()), inbox_(parts.gateway, parts.pool) {}
+
+Expected<std::unique_ptr<Participation>> Participation::start(const Parts& parts, const ParticipationOptions& options,
+                                                              const crypto::PrivateKey& node_key,
+                                                              std::optional<crypto::PrivateKey> validator) {
+    std::unique_ptr<Participation> made(new Participation(parts));
+    QUERN_CHECK(made->open(options, node_key, std::move(validator)));
+    return made;
+}
+
+Status Participation::open(const ParticipationOptions& options, const crypto::PrivateKey& node_key,
+                           std::optional<crypto::PrivateKey> validator) {
+    const auto& params = parts_.setup.genesis.params;
+    if (validator) signer_.emplace(std::move(*validator));
+
+    sdbft::CoreSetup setup;
+    setup.config.chain = {parts_.setup.genesis_hash, params.chain_id};
+    setup.config.epoch_length = params.epoch_length;
+    setup.config.min_block_ms = params.min_block_ms;
+    setup.config.max_idle_ms = params.max_idle_ms;
+    setup.config.delta_ms = kDeltaMs;
+    QUERN_TRY(setup.epoch, parts_.chain.epoch_setup());
+    setup.previous_committee = parts_.chain.previous_committee();
+    setup.tip = parts_.chain.tip();
+    setup.tip_certificate = parts_.chain.tip_certificate();
+    setup.accept_missing_journal = options.accept_missing_journal;
+    setup.body_matches = [](BytesView block) { return Chain::body_matches(block); };
+    std::optional<sdbft::FileJournal> journal;
+    if (signer_) {
+        QUERN_TRY(auto opened, sdbft::FileJournal::open(options.journal));
+        setup.journal_found = opened.existed();
+        setup.records = opened.take_records();
+        journal.emplace(std::move(opened));
+    }
+
+    const auto& board = parts_.chain.board();
+    consensus_link_ = std::make_unique<ConsensusLink>(ConsensusLink::Parts{parts_.store, board, parts_.pool, peers_,
+                                                                           work_, server_, nullptr, parts_.clock,
+                                                                           params.epoch_length, parts_.failed});
+    QUERN_TRY(consensus_, ConsensusThread::make({std::move(setup), signer_ ? &*signer_ : nullptr, scheme_,
+                                                 std::move(journal), *consensus_link_, parts_.clock}));
+    sync_ = std::make_unique<RangeSync>(
+        RangeSync::Parts{*consensus_, peers_, work_, parts_.clock, params.epoch_length, parts_.chain.tip().number});
+    network_link_ = std::make_unique<NetworkLink>(
+        NetworkLink::Parts{*consensus_, peers_, inbox_, *sync_, server_, work_, board, parts_.pool});
+    executor_ = std::make_unique<ExecutorThread>(parts_.chain, parts_.gateway);
+    consensus_link_->set_executor(executor_.get());
+    consensus_link_->set_sync(sync_.get());
+
+    work_.start();
+    inbox_.start([this](const Bytes20& peer, p2p::Offence offence) {
+        if (auto* const network = live_network_.load()) network->report(peer, offence);
+    });
+    parts_.gateway.on_admitted([this](const chain::mempool::PooledTransaction& pooled) { admitted(pooled); });
+    QUERN_TRY(network_, p2p::Network::start(options.network, node_key, *network_link_));
+    live_network_ = network_.get();
+    const auto head = board.latest();
+    const auto& fields = head->head->block.header.consensus;
+    network_->set_status({head->number(), head->head->hash, fields.epoch, fields.view, 0});
+    sync_->set_network(network_.get());
+    network_link_->set_network(network_.get());
+    consensus_link_->set_network(network_.get());
+    consensus_link_->announce_committee();
+    for (const auto& pooled : parts_.pool.all()) admitted(*pooled);
+
+    executor_->start({[this](sdbft::Event event) { consensus_->post(std::move(event)); },
+                      [this](const SnapshotPtr& snapshot) { committed(snapshot); },
+                      [this](const Error& error) { parts_.failed(error); }});
+    consensus_->start();
+    return {};
+}
+
+void Participation::stop() {
+    // Those that ask come before those that are asked.
+    if (consensus_) consensus_->stop();
+    if (executor_) executor_->stop();
+    inbox_.stop();
+    work_.stop();
+    network_.reset();
+}
+
+void Participation::admitted(const chain::mempool::PooledTransaction& transaction) {
+    inbox_.admitted(transaction);
+    if (auto* const network = live_network_.load())
+        network->announce_transaction(transaction.transaction.hash, transaction.transaction.encoded);
+    consensus_->transactions_changed();
+}
+
+void Participation::committed(const SnapshotPtr& snapshot) {
+    const auto& block = snapshot->head->block;
+    const auto& fields = block.header.consensus;
+    const bool was_syncing = sync_->progress().syncing;
+    inbox_.committed(block.transactions);
+    sync_->committed(snapshot->number());
+    network_->set_status({snapshot->number(), snapshot->head->hash, fields.epoch, fields.view, 0});
+    if (was_syncing) return;
+    const std::uint64_t now = parts_.clock.now_ms();
+    finality_.add(now - std::min(now, fields.timestamp_ms));
+    // Members of the committee have the block already.
+    if (!snapshot->head->finalization.empty()) network_->announce_block(block, snapshot->head->finalization, true);
+}
+
+}  // namespace quern::node

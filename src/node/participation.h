@@ -1,0 +1,74 @@
+// This node's part in the network: consensus, execution, gossip and sync over one set of connections, wired together.
+// Made over an opened chain; several may live in one process (tests). start(), stop() and the destructor belong to one
+// thread; the readings may be called from any.
+#pragma once
+
+#include "node/consensus_link.h"
+#include "node/network_link.h"
+
+namespace quern::node {
+
+inline constexpr std::size_t kMaxWorkJobs = 1024;
+inline constexpr std::size_t kMaxWorkBytes = 64U << 20;
+inline constexpr std::uint64_t kDeltaMs = 300;  // consensus' assumed bound on a message's delay
+
+struct ParticipationOptions {
+    p2p::NetworkOptions network;
+    std::string journal;  // of a validator
+    bool accept_missing_journal = false;
+};
+
+class Participation {
+public:
+    struct Parts {  // all outlive it
+        chain::store::Store& store;
+        const ChainSetup& setup;
+        Chain& chain;
+        chain::mempool::Pool& pool;
+        TxGateway& gateway;
+        const Clock& clock;
+        // Called once, from any thread, when the node cannot go on.
+        std::function<void(const Error&)> failed;
+    };
+    // `node_key` proves the node's address to peers; a validator's is its own key, which is then given as `validator`
+    // too. Errors: sdbft.*, journal.*, p2p.cannot_listen, p2p.bad_options, committee.*.
+    [[nodiscard]] static Expected<std::unique_ptr<Participation>> start(const Parts& parts,
+                                                                        const ParticipationOptions& options,
+                                                                        const crypto::PrivateKey& node_key,
+                                                                        std::optional<crypto::PrivateKey> validator);
+    ~Participation() { stop(); }
+    Participation(const Participation&) = delete;
+    Participation& operator=(const Participation&) = delete;
+    void stop();
+
+    [[nodiscard]] p2p::Network& network() { return *network_; }
+    [[nodiscard]] const p2p::Network& network() const { return *network_; }
+    [[nodiscard]] ConsensusThread::State consensus() const { return consensus_->state(); }
+    [[nodiscard]] RangeSync::Progress progress() const { return sync_->progress(); }
+    [[nodiscard]] FinalityMeter::Figures finality() const { return finality_.figures(); }
+
+private:
+    explicit Participation(const Parts& parts);
+    [[nodiscard]] Status open(const ParticipationOptions& options, const crypto::PrivateKey& node_key,
+                              std::optional<crypto::PrivateKey> validator);
+    void committed(const SnapshotPtr& snapshot);
+    void admitted(const chain::mempool::PooledTransaction& transaction);
+
+    const Parts parts_;
+    const chain::consensus::sdbft::EcdsaScheme scheme_;
+    std::optional<chain::consensus::sdbft::KeySigner> signer_;
+    PeerTable peers_;
+    WorkQueue work_{kMaxWorkJobs, kMaxWorkBytes};
+    BlockServer server_;
+    TransactionInbox inbox_;
+    FinalityMeter finality_;
+    std::unique_ptr<ConsensusLink> consensus_link_;
+    std::unique_ptr<ConsensusThread> consensus_;
+    std::unique_ptr<RangeSync> sync_;
+    std::unique_ptr<NetworkLink> network_link_;
+    std::unique_ptr<ExecutorThread> executor_;
+    std::unique_ptr<p2p::Network> network_;
+    std::atomic<p2p::Network*> live_network_{nullptr};  // network_, for other threads
+};
+
+}  // namespace quern::node
