@@ -66,8 +66,11 @@ void Connection::on_timer() {
     if (state_ == State::open) {
         if (now - heard_ms_ >= kSilenceLimitMs) return finish({"connection.silent", {}});
         if (writing_ && now - write_started_ms_ >= kStallLimitMs) return finish({"connection.stalled", {}});
-        if (now - ping_sent_ms_ >= kPingIntervalMs) {
+        // Answers may be long on their way, and what a cut cable held back arrives at once: never more than the other
+        // side lets pass.
+        if (now - ping_sent_ms_ >= kPingIntervalMs && open_pings_ < kMaxOpenPings) {
             ping_sent_ms_ = now;
+            ++open_pings_;
             auto body = std::make_shared<Bytes>();
             const std::uint64_t stamp = now_us();
             for (int shift = 56; shift >= 0; shift -= 8) body->push_back(static_cast<std::uint8_t>(stamp >> shift));
@@ -189,6 +192,7 @@ Status Connection::handle_frame(const Frame& frame) {
             const std::uint64_t now = now_us();
             // A made-up stamp may only make the peer look slow.
             if (stamp == 0 || stamp > now) return fail("connection.bad_control", "pong");
+            if (open_pings_ > 0) --open_pings_;
             rtt_us_ = std::max<std::uint64_t>(now - stamp, 1);
             ++rtt_samples_;
             if (least_rtt_us_ == 0 || rtt_us_ < least_rtt_us_) least_rtt_us_ = rtt_us_;

@@ -31,6 +31,7 @@ inline constexpr std::size_t kControlBatch = 16U << 10;  // bytes of records han
 inline constexpr std::size_t kBulkBatch = 64U << 10;
 inline constexpr std::uint64_t kPingsPerSecond = 5;
 inline constexpr std::uint64_t kPingBurst = 20;
+inline constexpr unsigned kMaxOpenPings = 8;  // of ours without an answer
 
 // Types below 8 belong to the connection itself.
 inline constexpr std::uint8_t kPingType = 1;
@@ -145,6 +146,7 @@ private:
     std::uint64_t write_started_ms_ = 0;
     std::uint64_t closing_ms_ = 0;
     std::uint64_t ping_sent_ms_ = 0;
+    unsigned open_pings_ = 0;
     std::uint64_t rtt_us_ = 0;
     std::uint64_t least_rtt_us_ = 0;
     std::uint64_t rtt_samples_ = 0;

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Who may not sign does not: a second process with the same key, a validator whose journal is gone; and who signs two
+votes for one view loses stake and seat."""
+import os
+import time
+import unittest
+
+import framework
+import network
+from quern.processes import wait_until
+
+
+class Signing(network.NetworkTest):
+    accounts = {"alice": 1000}
+
+    def status(self, daemon):
+        return daemon.client.sdbft_status()
+
+    def test_without_its_journal_it_follows_until_the_operator_says_so(self):
+        self.wait_blocks(3)
+        daemon = self.net.daemons[3]
+        daemon.process.stop()
+        journal = os.path.join(daemon.datadir, "consensus", "sdbft.journal")
+        self.assertTrue(os.path.exists(journal))
+        os.remove(journal)
+        self.catch_up(daemon, self.head())
+        status = self.status(daemon)
+        self.assertFalse(status["signs"])
+        self.assertIn("sdbft.no_journal", status["refusesBecause"])
+        self.wait_blocks(5)
+        self.assertFalse(self.status(daemon)["signs"])
+        self.assertIn("sdbft.no_journal", daemon.process.log_tail(1000))
+        daemon.process.stop()
+        daemon.process.arguments.append("-acceptmissingjournal")
+        self.catch_up(daemon, self.head())
+        daemon.process.arguments.remove("-acceptmissingjournal")
+        wait_until(lambda: self.status(daemon)["signs"], 10, "signing again")
+        # With another one dead its votes are needed.
+        self.net.daemons[0].process.kill()
+        self.wait_blocks(5, self.net.daemons[1:])
+        self.catch_up(self.net.daemons[0], self.head())
+        self.assert_agreement()
+        self.assert_nobody_convicted()
+
+    def test_two_processes_with_one_key(self):
+        self.wait_blocks(3)
+        original = self.net.daemons[2]
+        twin = self.net.add_node(original.account)
+        try:
+            twin.process.start()
+            others = [self.net.daemons[i] for i in (0, 1, 3)]
+
+            def refusing():
+                return [daemon for daemon in (original, twin) if daemon.process.running() and daemon.height() is not None
+                        and "sdbft.other_signer" in (self.status(daemon)["refusesBecause"] or "")]
+
+            wait_until(refusing, 30, "one of the two to refuse to sign", 0.1)
+            self.assertIn("sdbft.other_signer", refusing()[0].process.log_tail(2000))
+            self.wait_blocks(10, others)
+            self.record(others[0])
+            for daemon in others:
+                self.assertTrue(self.status(daemon)["signs"])
+        finally:
+            twin.process.kill()
+            self.net.remove_node(twin)
+
+
+if __name__ == "__main__":
+    framework.main()
