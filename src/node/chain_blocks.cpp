@@ -1,6 +1,7 @@
 // Making and checking blocks on any parent whose state is known.
 #include "base/log.h"
 #include "chain/state/trie.h"
+#include "chain/store/block_store.h"
 #include "node/chain.h"
 #include "node/dispute_lane.h"
 
@@ -243,7 +244,12 @@ Expected<std::vector<types::RecoveredTransaction>> Chain::recover_all(const std:
 Status Chain::validate_block(const Hash32& hash, BytesView bytes) {
     if (const PreparedBlock* known = prepared_.find(hash))
         return equal(known->encoded, bytes) ? Status() : Status(fail("block.other_bytes", to_hex0x(hash)));
-    return prepare(hash, bytes);
+    auto prepared = prepare(hash, bytes);
+    if (prepared || prepared.error().name != "block.unknown_parent") return prepared;
+    // The question may have been overtaken by the block's own commit.
+    QUERN_TRY(const auto block, types::decode_block(bytes));
+    QUERN_TRY(const auto committed, chain::store::BlockStore(parts_.store).canonical_hash(block.header.number));
+    return committed == hash ? Status() : prepared;
 }
 
 Status Chain::prepare(const Hash32& hash, BytesView bytes) {

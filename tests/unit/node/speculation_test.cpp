@@ -63,6 +63,20 @@ protected:
     }
 };
 
+TEST_F(SpeculationTest, a_committed_block_is_valid_when_the_question_comes_late) {
+    const auto first = build(next_request());
+    const auto sibling = build(on(first));
+    ASSERT_TRUE(commit_ancestor(first));
+    const auto second = build(next_request());
+    ASSERT_TRUE(commit_ancestor(second));
+    EXPECT_TRUE(chain_->validate_block(first.hash, first.block));
+    EXPECT_TRUE(chain_->validate_block(second.hash, second.block));
+    ASSERT_NE(sibling.hash, second.hash);
+    const auto late = chain_->validate_block(sibling.hash, sibling.block);
+    ASSERT_FALSE(late);
+    EXPECT_EQ(late.error().name, "block.unknown_parent");
+}
+
 TEST_F(SpeculationTest, blocks_follow_blocks_that_are_not_final) {
     std::vector<Hash32> hashes;
     hashes.push_back(submit(1, transfer(0, 5)));
