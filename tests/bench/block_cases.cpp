@@ -235,9 +235,12 @@ void bench_blocks(Bench& bench) {
     Node builder(folder + "/builder", genesis, 1);
     Node one(folder + "/one", genesis, 1);
     Node two(folder + "/two", genesis, 2);
+    Node ahead(folder + "/ahead", genesis, 1);  // commits each block after it validated the next one
+    std::optional<consensus::BuiltBlock> behind;
+    consensus::Certificate behind_certificate;
 
     const std::size_t blocks = static_cast<std::size_t>(bench.settings().repetitions) + kWarmUpBlocks;
-    std::vector<double> built, committed, validated_one, validated_two, pure, recovered_alone;
+    std::vector<double> built, committed, validated_one, validated_two, validated_ahead, pure, recovered_alone;
     Bytes last_block;
     for (std::size_t block = 0; block < blocks; ++block) {
         const auto batch = transfers(senders, block);
@@ -272,6 +275,12 @@ void bench_blocks(Bench& bench) {
         };
         const double one_seconds = follow(one);
         const double two_seconds = follow(two);
+        const double ahead_seconds = timed([&] {
+            must(ahead.chain->validate_block(made.hash, made.block), "validate on an uncommitted parent");
+            if (behind) keep(must(ahead.chain->commit(behind->hash, behind->block, behind_certificate), "commit"));
+        });
+        behind_certificate = certify(ahead, request.epoch, request.view, made.hash);
+        behind = made;
         const double pure_seconds = timed([&] { reference.run(); });
         const double recover_seconds = timed([&] {
             for (const auto& tx : batch) keep(must(types::recover(tx.encoded), "recover"));
@@ -281,6 +290,7 @@ void bench_blocks(Bench& bench) {
         committed.push_back(commit_seconds);
         validated_one.push_back(one_seconds);
         validated_two.push_back(two_seconds);
+        validated_ahead.push_back(ahead_seconds);
         pure.push_back(pure_seconds);
         recovered_alone.push_back(recover_seconds);
     }
@@ -291,6 +301,7 @@ void bench_blocks(Bench& bench) {
     };
     row("block of 1,000 transfers, recovered and executed and committed, 1 thread", validated_one);
     row("block of 1,000 transfers, recovered and executed and committed, 2 threads", validated_two);
+    row("the same on a parent that is not committed yet, 1 thread", validated_ahead);
     row("block of 1,000 transfers, senders known: built and committed", built);
     row("of that, the commit", committed);
     row("1,000 transfers decoded, hashed and recovered, 1 thread", recovered_alone);
