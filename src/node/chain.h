@@ -38,13 +38,13 @@ public:
         const Clock& clock;
         chain::types::Address beneficiary;  // of the blocks built here
     };
-    // Loads the head. Errors: node.no_head, store.*, committee.*.
+    // Loads the head. Errors: node.no_head, store.*, epoch.unknown, committee.*.
     [[nodiscard]] static Expected<std::unique_ptr<Chain>> open(const Parts& parts);
 
     [[nodiscard]] const chain::consensus::Tip& tip() const { return tip_; }  // newest committed block
     // The finalization stored with it: empty for the genesis block, and for one that became final as an ancestor.
     [[nodiscard]] Bytes tip_certificate() const { return latest_->head->finalization; }
-    // Of the height after the tip. Errors: committee.*, state.corrupt_object, store.*.
+    // Of the height after the tip. Errors: epoch.unknown, committee.*, state.corrupt_object, store.*.
     [[nodiscard]] Expected<chain::consensus::sdbft::EpochSetup> epoch_setup() const;
     // Of the epoch before that one, if any.
     [[nodiscard]] std::optional<chain::consensus::Committee> previous_committee() const { return previous_committee_; }

@@ -5,20 +5,28 @@ namespace quern::node {
 namespace types = chain::types;
 namespace consensus = chain::consensus;
 
-Expected<consensus::Committee> committee_of_epoch(const chain::state::StateReader& state, std::uint64_t) {
-    std::vector<types::ValidatorObject> validators;
-    for (const auto& [key, value] :
-         state.native_range(types::object_key(types::ObjectPrefix::validator), {}, consensus::kMaxCommittee)) {
-        QUERN_TRY(auto validator, types::decode_record<types::ValidatorObject>(value));
-        validators.push_back(std::move(validator));
-    }
-    return consensus::Committee::from_validators(validators);
+namespace {
+
+Expected<types::EpochObject> read_epoch(const chain::state::StateReader& state, std::uint64_t epoch) {
+    const auto bytes = state.native(types::object_key(types::ObjectPrefix::epoch, epoch));
+    if (!bytes) return fail("epoch.unknown", std::to_string(epoch));
+    auto object = types::decode_record<types::EpochObject>(*bytes);
+    if (!object) return fail("state.corrupt_object", object.error().to_string());
+    return object;
+}
+
+}  // namespace
+
+Expected<consensus::Committee> committee_of_epoch(const chain::state::StateReader& state, std::uint64_t epoch) {
+    QUERN_TRY(const auto object, read_epoch(state, epoch));
+    return consensus::Committee::from_entries(object.members);
 }
 
 Expected<consensus::sdbft::EpochSetup> read_epoch_setup(const chain::state::StateReader& state, std::uint64_t epoch) {
-    QUERN_TRY(auto committee, committee_of_epoch(state, epoch));
+    QUERN_TRY(const auto object, read_epoch(state, epoch));
+    QUERN_TRY(auto committee, consensus::Committee::from_entries(object.members));
     QUERN_TRY(const auto next, committee_of_epoch(state, epoch + 1));
-    return consensus::sdbft::EpochSetup{epoch, std::move(committee), next.hash(), Hash32{}};
+    return consensus::sdbft::EpochSetup{epoch, std::move(committee), next.hash(), object.seed};
 }
 
 }  // namespace quern::node

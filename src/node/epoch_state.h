@@ -6,7 +6,8 @@
 
 namespace quern::node {
 
-// Errors: committee.*, state.corrupt_object.
+// The state knows the epochs of the evidence window, the present one and the next ones. Errors: epoch.unknown,
+// committee.*, state.corrupt_object.
 [[nodiscard]] Expected<chain::consensus::Committee> committee_of_epoch(const chain::state::StateReader& state,
                                                                        std::uint64_t epoch);
 // Of an epoch whose members, and those of the next one, are frozen in `state`. Errors as above.

@@ -45,7 +45,8 @@ inline std::string test_genesis_text() { return chain::exec::to_json(test_genesi
 
 class ChainFixture : public ::testing::Test {
 protected:
-    ChainFixture() {
+    explicit ChainFixture(const chain::exec::Genesis& genesis = test_genesis())
+        : genesis_text_(chain::exec::to_json(genesis).dump()) {
         std::string pattern = ::testing::TempDir() + "quern-node-XXXXXX";
         if (::mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
         store_ = std::make_unique<chain::store::FaultStore>(durable_);
@@ -58,7 +59,7 @@ protected:
 
     // What a new process does over what the disk holds.
     void start() {
-        auto opened = open_chain_database(*store_, test_genesis_text());
+        auto opened = open_chain_database(*store_, genesis_text_);
         ASSERT_TRUE(opened) << opened.error().to_string();
         setup_ = std::move(*opened);
         pool_ = std::make_unique<chain::mempool::Pool>(setup_->genesis.params);
@@ -154,6 +155,7 @@ protected:
         return (*reader_->state({}))->account(address).balance;
     }
 
+    const std::string genesis_text_;
     std::string folder_;
     ManualClock clock_{kGenesisTime + 60'000};
     ThreadPool threads_{2};

@@ -430,6 +430,59 @@ TEST_F(SpeculationTest, any_order_of_work_gives_the_same_database) {
     EXPECT_EQ(rows(*store_), rows(follower.disk()));
 }
 
+class EpochTest : public ChainFixture {
+protected:
+    static chain::exec::Genesis short_epochs() {
+        auto genesis = test_genesis();
+        genesis.params.epoch_length = 6;
+        return genesis;
+    }
+    EpochTest() : ChainFixture(short_epochs()) {}
+};
+
+TEST_F(EpochTest, the_last_block_of_an_epoch_gives_the_next_ones_setup) {
+    const consensus::sdbft::EpochHeights heights(6);
+    std::map<std::uint64_t, Hash32> beacons = {{0, chain_->tip().beacon}};
+    EXPECT_EQ(chain_->epoch_setup()->epoch, 0U);
+    EXPECT_EQ(chain_->epoch_setup()->seed, beacons[0]);
+    EXPECT_FALSE(chain_->previous_committee());
+    // Each round is a run of blocks on each other, then their commits, then another process.
+    for (int round = 0; round < 5; ++round) {
+        std::vector<BuiltBlock> blocks;
+        for (int i = 0; i < 4; ++i) {
+            const bool closed = heights.is_last(blocks.empty() ? chain_->tip().number : tip_of(blocks.back()).number);
+            if (closed && !blocks.empty()) break;  // the next block needs the next epoch's setup
+            auto built = chain_->build_block(
+                blocks.empty() ? next_request()
+                               : request_on(tip_of(blocks.back()), consensus::encode(finalize(tip_of(blocks.back())))));
+            ASSERT_TRUE(built) << built.error().to_string();
+            blocks.push_back(std::move(*built));
+        }
+        for (const auto& block : blocks) {
+            const auto committed = chain_->commit(block.hash, block.block, finalize(tip_of(block)));
+            ASSERT_TRUE(committed) << committed.error().to_string();
+            beacons[committed->tip.number] = committed->tip.beacon;
+            const bool last = heights.is_last(committed->tip.number);
+            ASSERT_EQ(committed->next_epoch.has_value(), last);
+            const auto setup = *chain_->epoch_setup();
+            EXPECT_EQ(setup.epoch, heights.epoch_of(committed->tip.number + 1));
+            EXPECT_EQ(setup.next_committee_hash, setup.committee.hash());
+            EXPECT_EQ(chain_->previous_committee().has_value(), setup.epoch > 0);
+            if (setup.epoch > 0) EXPECT_EQ(setup.seed, beacons[heights.seed_height(setup.epoch - 1)]);
+            if (!last) continue;
+            EXPECT_EQ(committed->next_epoch->epoch, setup.epoch);
+            EXPECT_EQ(committed->next_epoch->seed, setup.seed);
+            EXPECT_EQ(committed->next_epoch->committee.hash(), setup.committee.hash());
+        }
+        const auto before = *chain_->epoch_setup();
+        restart_after_power_loss();
+        EXPECT_EQ(chain_->epoch_setup()->seed, before.seed);
+        EXPECT_EQ(chain_->epoch_setup()->epoch, before.epoch);
+        EXPECT_EQ(chain_->previous_committee().has_value(), before.epoch > 0);
+    }
+    EXPECT_GE(chain_->epoch_setup()->epoch, 2U);
+}
+
 TEST(PreparedBlocksTest, are_bounded_in_number) {
     const store::MemoryStore disk;
     PreparedBlocks blocks(disk);
