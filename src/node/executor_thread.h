@@ -19,7 +19,7 @@ class ExecutorThread {
 public:
     struct Hooks {
         // Answers: Built, BuildFailed, Validated, Committed.
-        std::function<void(chain::consensus::sdbft::Event)> answer;
+        std::function<void(chain::consensus::sdbft::Event&&)> answer;
         // A block was committed and its snapshot published; before `answer` hears of it.
         std::function<void(const SnapshotPtr&)> committed;
         // Once, when the thread cannot go on.

@@ -72,7 +72,7 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     consensus_link_->announce_committee();
     for (const auto& pooled : parts_.pool.all()) admitted(*pooled);
 
-    executor_->start({[this](sdbft::Event event) { consensus_->post(std::move(event)); },
+    executor_->start({[this](sdbft::Event&& event) { consensus_->post(std::move(event)); },
                       [this](const SnapshotPtr& snapshot) { committed(snapshot); },
                       [this](const Error& error) { parts_.failed(error); }});
     consensus_->start();
