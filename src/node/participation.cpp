@@ -1,5 +1,6 @@
 #include "node/participation.h"
 
+#include "base/fs.h"
 #include "base/log.h"
 
 namespace quern::node {
@@ -35,7 +36,9 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     setup.accept_missing_journal = options.accept_missing_journal;
     setup.body_matches = [](BytesView block) { return Chain::body_matches(block); };
     std::optional<sdbft::FileJournal> journal;
-    if (signer_) {
+    // One that refuses to sign keeps no journal: at the next start it would pass for the one that is missing.
+    const bool refuses = setup.tip.number != 0 && !options.accept_missing_journal && !fs::exists(options.journal);
+    if (signer_ && !refuses) {
         QUERN_TRY(auto opened, sdbft::FileJournal::open(options.journal));
         setup.journal_found = opened.existed();
         setup.records = opened.take_records();

@@ -1,6 +1,5 @@
 // What consensus and the content store keep and exchange.
 #include "chain/consensus/certificate.h"
-#include "chain/consensus/safety_journal.h"
 #include "content/manifest.h"
 #include "fuzz/samples.h"
 #include "fuzz/target.h"
@@ -56,20 +55,6 @@ std::vector<Seed> seeds_certificate() {
             {"no_quorum", encode(signed_by(VoteType::finalize, 1))}};
 }
 
-bool run_signed_proposal(BytesView input) {
-    const auto proposal = decode_signed_proposal(input);
-    if (!proposal) return false;
-    QUERN_PROPERTY(equal(encode(*proposal), input));
-    QUERN_PROPERTY(check_may_sign(std::nullopt, *proposal).has_value());
-    SignedProposal other = *proposal;
-    other.hash.data[0] ^= 1;
-    QUERN_PROPERTY(!check_may_sign(*proposal, other));
-    return true;
-}
-std::vector<Seed> seeds_signed_proposal() {
-    return {{"proposal", encode(SignedProposal{1, 7, 70, Hash32{{5}}, Bytes(40, 6)})}};
-}
-
 // Input: a manifest; its id is what its own leaves and size give, else nothing would ever be taken.
 bool run_content_manifest(BytesView input) {
     QUERN_PROPERTY(!content::decode_manifest(input, Hash32{{1}}));
@@ -94,7 +79,6 @@ std::vector<Seed> seeds_content_manifest() {
 std::span<const Target> consensus_targets() {
     static constexpr Target kTargets[] = {
         {"certificate", run_certificate, seeds_certificate, 2'000},
-        {"signed_proposal", run_signed_proposal, seeds_signed_proposal, 2'000},
         {"content_manifest", run_content_manifest, seeds_content_manifest, 2'000},
     };
     return kTargets;

@@ -1,4 +1,4 @@
-// What a validator signs: one vote about one block (or about a view, for nullify). Used by the engine, certificates and
+// What a validator signs: one vote about one block (or about a view, for nullify). Used by SDBFT, certificates and
 // evidence. Pure; thread-safe.
 //
 //   digest = SHA-256(domain (16) || genesis_hash (32) || chain_id (8) || epoch (8) || type (1) || view (8) || hash

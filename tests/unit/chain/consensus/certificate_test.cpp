@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "chain/consensus/beacon.h"
+#include "crypto/hash.h"
 
 namespace quern::chain::consensus {
 namespace {
@@ -124,13 +125,12 @@ TEST(Certificate, decoding_is_strict) {
     EXPECT_EQ(decode_certificate(encode(many)).error().name, "certificate.too_large");
 }
 
-TEST(Beacon, depends_on_key_and_previous_beacon) {
+TEST(Beacon, depends_on_the_output_and_the_previous_beacon) {
     const Hash32 previous{{5}};
-    const Hash32 output = BeaconSecret(key(1)).output(previous);
-    EXPECT_EQ(output, BeaconSecret(key(1)).output(previous));
-    EXPECT_NE(output, BeaconSecret(key(2)).output(previous));
-    EXPECT_NE(output, BeaconSecret(key(1)).output(Hash32{}));
+    const Hash32 output{{6}};
+    EXPECT_EQ(next_beacon(previous, output), crypto::sha256({previous.view(), output.view()}));
     EXPECT_NE(next_beacon(previous, output), next_beacon(Hash32{}, output));
+    EXPECT_NE(next_beacon(previous, output), next_beacon(previous, previous));
 }
 
 }  // namespace
