@@ -1,6 +1,5 @@
 #include "node/market_guide.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "compute/core/dispute_game.h"
@@ -11,8 +10,6 @@ namespace {
 
 namespace core = compute::core;
 namespace tensor = vm::tensor;
-
-constexpr unsigned kSolverRewardMultiple = 2;
 
 // {defender's, rival's} of a game, as an object; null while the game has not come that far.
 template <class T, class Fn>
@@ -111,12 +108,11 @@ Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::t
     estimate.tax = escrow.tax;
     estimate.storage_deposit = escrow.storage_deposit;
     estimate.escrow = escrow.total;
-    const auto gammas = checked_mul(params_.dispute_cost, params_.solver_bond_gammas);
-    const auto rewards = checked_mul(escrow.reward, kSolverRewardMultiple);
-    const auto fees = checked_mul(escrow.verifier_fee, params_.verifier_bond_fees);
-    if (!gammas || !rewards || !fees) return fail("task.price_overflow");
-    estimate.solver_bond = std::max(*gammas, *rewards);
-    estimate.verifier_bond = *fees;
+    const auto solver = chain::params::solver_bond(params_, escrow.reward);
+    const auto verifier = chain::params::verifier_bond(params_, escrow.verifier_fee);
+    if (!solver || !verifier) return fail("task.price_overflow");
+    estimate.solver_bond = *solver;
+    estimate.verifier_bond = *verifier;
     return estimate;
 }
 

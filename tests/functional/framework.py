@@ -22,7 +22,8 @@ BONDS = [("solver1", "solver", 200), ("solver2", "solver", 200), ("verifier1", "
 BLOCK = {"min_block_ms": 100, "max_idle_ms": 300}
 MARKET = {"dispute_clock_blocks": 40}
 STEPS, INTERVAL = 40, 10
-WINDOWS = {"bid_blocks": 4, "start_blocks": 100, "challenge_blocks": 30, "verify_blocks": 400}
+WINDOWS = {"bid_blocks": 4, "start_blocks": 100, "heartbeat_blocks": 100, "challenge_blocks": 30,
+           "verify_blocks": 400}
 TASK_TIMEOUT_S = 240
 ROLES = {"solver": 1, "verifier": 2, "whistleblower": 3}
 

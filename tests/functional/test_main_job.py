@@ -20,10 +20,11 @@ class HonestTraining(framework.MarketTest):
 
         work, price = task["workUnits"] * framework.STEPS, int(task["price"], 16)
         self.assertEqual(self.payments(task, "solver1", "solver_reward"), [work * price])
+        fee = work * int(task["spec"]["priceCap"], 16) * 6 // 5
         for name in ("verifier1", "verifier2", "verifier3"):
-            self.assertEqual(self.payments(task, name, "verifier_fee"), [work * price * 6 // 5])
+            self.assertEqual(self.payments(task, name, "verifier_fee"), [fee])
         deposit, tax = int(task["escrow"], 16), 10**16
-        refund = escrow - work * price - 3 * (work * price * 6 // 5) - tax - deposit
+        refund = escrow - work * price - 3 * fee - tax - deposit
         self.assertEqual(self.payments(task, "submitter", "refund"), [refund])
         self.assertEqual(task["disputes"], [])
         self.assert_supply()

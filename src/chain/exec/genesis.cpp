@@ -36,17 +36,21 @@ void market_fields(Market& p, Visitor&& v) {
     v("dispute_cost", p.dispute_cost);
     v("solver_bond_gammas", p.solver_bond_gammas);
     v("verifier_bond_fees", p.verifier_bond_fees);
+    v("verifier_bond_gammas", p.verifier_bond_gammas);
+    v("min_bond_gammas", p.min_bond_gammas);
     v("challenge_stake_gammas", p.challenge_stake_gammas);
     v("dispute_clock_blocks", p.dispute_clock_blocks);
     v("unbonding_blocks", p.unbonding_blocks);
     v("no_start_slash_percent", p.no_start_slash_percent);
     v("no_reveal_slash_percent", p.no_reveal_slash_percent);
+    v("no_challenge_reveal_slash_percent", p.no_challenge_reveal_slash_percent);
     v("burn_percent", p.burn_percent);
     v("submitter_percent", p.submitter_percent);
     v("bounty_cost_percent", p.bounty_cost_percent);
     v("max_rounds", p.max_rounds);
     v("max_bids", p.max_bids);
     v("max_disputes", p.max_disputes);
+    v("max_commitments", p.max_commitments);
     v("max_verifiers", p.max_verifiers);
     v("min_deadline_blocks", p.min_deadline_blocks);
     v("max_deadline_blocks", p.max_deadline_blocks);
@@ -174,6 +178,7 @@ Status check_params(const params::ChainParams& p) {
     if (m.storage_deposit.bit_length() > 96) return bad("storage_deposit");
     if (m.no_start_slash_percent > 100) return bad("no_start_slash_percent");
     if (m.no_reveal_slash_percent > 100) return bad("no_reveal_slash_percent");
+    if (m.no_challenge_reveal_slash_percent > 100) return bad("no_challenge_reveal_slash_percent");
     // At least a quarter is lost, so that challenging oneself never pays.
     if (m.burn_percent < 25 || m.burn_percent > 100) return bad("burn_percent");
     if (m.submitter_percent > 100 - m.burn_percent) return bad("submitter_percent");
@@ -181,6 +186,8 @@ Status check_params(const params::ChainParams& p) {
     if (m.solver_bond_gammas == 0 || m.solver_bond_gammas > 1'000'000) return bad("solver_bond_gammas");
     if (m.challenge_stake_gammas == 0 || m.challenge_stake_gammas > 1'000'000) return bad("challenge_stake_gammas");
     if (m.verifier_bond_fees == 0 || m.verifier_bond_fees > 1'000'000) return bad("verifier_bond_fees");
+    if (m.verifier_bond_gammas > 1'000'000) return bad("verifier_bond_gammas");
+    if (m.min_bond_gammas > 1'000'000) return bad("min_bond_gammas");
     if (m.min_deadline_blocks < params::kBeaconDelay + 1) return bad("min_deadline_blocks");
     if (m.max_deadline_blocks < m.min_deadline_blocks || m.max_deadline_blocks > (1ULL << 40))
         return bad("max_deadline_blocks");
@@ -190,6 +197,7 @@ Status check_params(const params::ChainParams& p) {
     if (m.max_rounds > 64) return bad("max_rounds");
     if (m.max_bids == 0 || m.max_bids > 1'024) return bad("max_bids");
     if (m.max_disputes == 0 || m.max_disputes > 1'024) return bad("max_disputes");
+    if (m.max_commitments == 0 || m.max_commitments > 1'024) return bad("max_commitments");
     if (m.max_verifiers == 0 || m.max_verifiers >= compute::core::kPassTarget) return bad("max_verifiers");
     if (m.forced_error_inverse == 0) return bad("forced_error_inverse");
     return {};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/uint256.h"
@@ -21,19 +22,24 @@ inline constexpr std::uint64_t kMaxFutureMs = 2000;  // a block's timestamp agai
 
 struct MarketParams {
     Uint256 dispute_cost = kGrainsPerQrn / 100;  // γ: worst on-chain cost of one honest dispute path, grains
-    std::uint64_t solver_bond_gammas = 1000;     // solver bond >= max(this x γ, 2 x reward)
-    std::uint64_t verifier_bond_fees = 10;       // verifier bond >= this x its fee
+    std::uint64_t solver_bond_gammas = 1000;     // solver's lock = max(this x γ, 2 x reward at the price cap)
+    std::uint64_t verifier_bond_fees = 10;       // verifier's lock = max(this x its fee, verifier_bond_gammas x γ)
+    std::uint64_t verifier_bond_gammas = 100;
+    std::uint64_t min_bond_gammas = 100;         // a role's bond is at least this x γ, or nothing
     std::uint64_t challenge_stake_gammas = 100;  // challenge stake = this x γ
-    std::uint64_t dispute_clock_blocks = 600;    // chess clock of each side
+    std::uint64_t dispute_clock_blocks = 600;    // chess clock of each side, beside the task's heartbeat_blocks
     std::uint64_t unbonding_blocks = 100;
     std::uint64_t no_start_slash_percent = 5;    // of the locked bond of a winner that does not start
-    std::uint64_t no_reveal_slash_percent = 10;  // commit without reveal
-    std::uint64_t burn_percent = 25;             // of a slash, at least
-    std::uint64_t submitter_percent = 10;        // of a slash
-    std::uint64_t bounty_cost_percent = 150;     // winner's bounty <= this % of its proven cost
-    std::uint64_t max_rounds = 4;                // reopenings before a task fails
+    std::uint64_t no_reveal_slash_percent = 10;  // verifier's commit without reveal, and the like
+    // Challenger's: it can reveal in the next block, and an unrevealed commitment takes a place from others.
+    std::uint64_t no_challenge_reveal_slash_percent = 50;
+    std::uint64_t burn_percent = 25;          // of a slash, at least
+    std::uint64_t submitter_percent = 10;     // of a slash
+    std::uint64_t bounty_cost_percent = 150;  // winner's bounty <= this % of its proven cost
+    std::uint64_t max_rounds = 4;             // reopenings before a task fails
     std::uint64_t max_bids = 64;
-    std::uint64_t max_disputes = 64;  // per task
+    std::uint64_t max_disputes = 64;      // challenges of a round against the history, and as many against reports
+    std::uint64_t max_commitments = 256;  // challenges of a task that are committed and not revealed
     std::uint64_t max_verifiers = 16;
     std::uint64_t min_deadline_blocks = 3;
     std::uint64_t max_deadline_blocks = 1'000'000;
@@ -79,6 +85,12 @@ struct NativeGas {
 };
 [[nodiscard]] NativeGas native_gas(types::NativeKind kind);
 inline constexpr std::uint64_t kNativeGasPerObject = 5'000;
+
+// What a party of a task answers with. They depend on the price cap and not on the winning bid, so that a low bid buys
+// neither less checking nor cheaper cheating. `reward` and `fee` at the cap. nullopt: above 2^256.
+[[nodiscard]] std::optional<Uint256> solver_bond(const MarketParams& market, const Uint256& reward);
+[[nodiscard]] std::optional<Uint256> verifier_bond(const MarketParams& market, const Uint256& fee);
+[[nodiscard]] Uint256 min_bond(const MarketParams& market);
 
 // Reserved addresses 0x00…5101 to 0x00…5106, one per group of kinds.
 [[nodiscard]] types::Address reserved_address(types::NativeKind kind);

@@ -248,7 +248,9 @@ struct Task {
     std::uint64_t draws = 0;      // draws of verifiers in this round
     std::uint64_t challenge_until = 0;  // challenges may be committed below this height; 0 before the window opens
     std::uint64_t challenge_hold = 0;   // an unrevealed commitment keeps the task from settling below this height
-    std::uint64_t rivals = 0;           // challenges committed in this round: the n-th stakes n times as much
+    std::uint64_t commitments = 0;      // challenges that are committed and not revealed
+    std::uint64_t rivals = 0;           // revealed in this round against the history: the n-th stakes n times as much
+    std::uint64_t report_rivals = 0;    // the same against reports, on a ladder of their own
     Hash32 verify_beacon;               // draws verifiers, segments and probes
     std::vector<VerifierReport> reports;
     std::vector<std::uint64_t> disputes;  // all, in order
@@ -267,7 +269,8 @@ struct Task {
         v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root);
         v("historyContent", history_content), v("finalRoot", final_root), v("provedAt", proved_at);
         v("drawAt", draw_at), v("draws", draws), v("challengeUntil", challenge_until);
-        v("challengeHold", challenge_hold), v("rivals", rivals);
+        v("challengeHold", challenge_hold), v("commitments", commitments);
+        v("rivals", rivals), v("reportRivals", report_rivals);
         v("verifyBeacon", verify_beacon), v("reports", reports), v("disputes", disputes);
         v("openDisputes", open_disputes), v("payments", payments), v("slashes", slashes), v("barred", barred);
         v("voided", voided);

@@ -1,5 +1,8 @@
 // challenge_commit, challenge_reveal: how anybody with a bond opens a dispute. Commit and reveal, so that a challenge
-// cannot be copied from the mempool; the n-th of a round stakes n times as much.
+// cannot be copied from the mempool. A commitment stakes the same whoever came before; a reveal that opens the n-th
+// dispute of the round, of those about the history or of those about reports, raises its stake to n times as much. So
+// what raises an honest challenger's stake has been staked on a claim of its own, and a commitment that could have been
+// revealed gives way when places are short.
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
@@ -21,8 +24,25 @@ Expected<types::Task> load_challengeable(const Context& context, std::uint64_t i
     return task;
 }
 
-Uint256 stake_of_next(const Context& context, const types::Task& task) {
-    return Uint256(context.market().challenge_stake_gammas) * context.market().dispute_cost * Uint256(task.rivals + 1);
+Uint256 base_stake(const Context& context) {
+    return Uint256(context.market().challenge_stake_gammas) * context.market().dispute_cost;
+}
+
+// The round's disputes that compete with a new one for places, and that raise its stake.
+std::uint64_t& rivals_of(types::Task& task, std::uint32_t target) {
+    return target == 0 ? task.rivals : task.report_rivals;
+}
+
+// The oldest commitment whose owner had the time to reveal it.
+Expected<std::optional<types::ChallengeCommitment>> overdue_commitment(const Context& context,
+                                                                       const types::Task& task) {
+    std::optional<types::ChallengeCommitment> oldest;
+    for (const auto& [key, value] : context.state.native_range(challenge_prefix(task.id), {}, task.commitments)) {
+        QUERN_TRY(auto commitment, types::decode_record<types::ChallengeCommitment>(value));
+        if (commitment.height + context.market().min_deadline_blocks > context.height) continue;
+        if (!oldest || commitment.height < oldest->height) oldest = std::move(commitment);
+    }
+    return oldest;
 }
 
 Expected<types::ChallengeCommitment> load_commitment(const Context& context,
@@ -49,7 +69,7 @@ Status open_history(const Context& context, const types::Task& task, const types
     QUERN_CHECK(
         core::check_history_challenge(opening, data.claim, task.history_root, task.spec.init_root, task.spec.steps));
     QUERN_TRY(opened.game, core::open_history_game(game_context(task), task.history_root, data.claim,
-                                                   context.market().dispute_clock_blocks, context.height));
+                                                   dispute_clock(context.market(), task), context.height));
     return {};
 }
 
@@ -68,7 +88,7 @@ Status open_probe(const Context& context, const types::Task& task, const types::
     QUERN_TRY(const auto probe, core::check_probe_challenge(opening, data.claim, about));
     QUERN_TRY(opened.game, core::open_probe_game(game_context(task), task.history_root, probe.step, probe.node,
                                                  probe.tile, probe.defender_hash, data.claim,
-                                                 context.market().dispute_clock_blocks, context.height));
+                                                 dispute_clock(context.market(), task), context.height));
     return {};
 }
 
@@ -114,11 +134,14 @@ Status Handler<NativeKind::challenge_commit>::check_state(const Context& context
     if (task.voided) return fail("challenge.claim_void", "the solver has lost");
     if (task.challenge_until != 0 && context.height >= task.challenge_until)
         return fail("challenge.window_closed", "at height " + std::to_string(task.challenge_until));
-    if (task.rivals >= context.market().max_disputes) return fail("challenge.too_many");
     if (context.state.native(challenge_key(data.task, context.sender, data.commitment)))
         return fail("challenge.already_committed");
+    if (task.commitments >= context.market().max_commitments) {
+        QUERN_TRY(const auto overdue, overdue_commitment(context, task));
+        if (!overdue) return fail("challenge.too_many", "try again in the next block");
+    }
     QUERN_TRY(const auto bond, load_bond(context.state, types::Role::whistleblower, context.sender));
-    const Uint256 stake = stake_of_next(context, task);
+    const Uint256 stake = base_stake(context);
     if (free_part(bond) < stake)
         return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + stake.to_decimal());
     return {};
@@ -126,9 +149,14 @@ Status Handler<NativeKind::challenge_commit>::check_state(const Context& context
 
 Status Handler<NativeKind::challenge_commit>::apply(Context& context, const types::ChallengeCommitPayload& data) {
     QUERN_TRY(auto task, load_task(context.state, data.task));
-    const Uint256 stake = stake_of_next(context, task);
+    if (task.commitments >= context.market().max_commitments) {
+        QUERN_TRY(const auto overdue, overdue_commitment(context, task));
+        if (!overdue) return fail("challenge.too_many");
+        QUERN_CHECK(drop_commitment(context, task, *overdue, could_reveal(context, task, *overdue)));
+    }
+    const Uint256 stake = base_stake(context);
     QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, stake));
-    ++task.rivals;
+    ++task.commitments;
     task.challenge_hold = context.height + context.market().min_deadline_blocks;
     if (task.state == TaskState::challenge) task.deadline = std::max(task.deadline, task.challenge_hold);
     store_task(context.state, task);
@@ -163,17 +191,22 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const type
     QUERN_TRY(auto task, load_task(context.state, data.task));
     QUERN_TRY(const auto commitment, load_commitment(context, data));
     context.state.erase_native(challenge_key(data.task, context.sender, commitment.commitment));
-    if (is_beaten(task, data.target)) {  // somebody else was quicker: nothing is left to be accused
+    --task.commitments;
+    std::uint64_t& rivals = rivals_of(task, data.target);
+    // Somebody else was quicker and nothing is left to be accused, or no place for another dispute.
+    if (is_beaten(task, data.target) || rivals >= context.market().max_disputes) {
         QUERN_CHECK(unlock_bond(context, types::Role::whistleblower, context.sender, commitment.stake));
         emit(context, types::KindGroup::disputes,
              events::ChallengeReleased{task.id, context.sender, commitment.commitment});
-        if (!task.voided) return {};
-        QUERN_CHECK(continue_voided(context, task));
+        if (task.voided) QUERN_CHECK(continue_voided(context, task));
         store_task(context.state, task);
         return {};
     }
+    const Uint256 raised = commitment.stake * Uint256(rivals);
     QUERN_TRY(auto opened, new_dispute(context, task, data));
-    opened.rival_locked = commitment.stake;  // the lock passes from the commitment to the dispute
+    QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, raised));
+    ++rivals;
+    opened.rival_locked = commitment.stake + raised;  // the lock passes from the commitment to the dispute
     QUERN_CHECK(open_dispute(context, task, std::move(opened)));
     if (task.state == TaskState::challenge) {
         QUERN_CHECK(await_challenges(context, task, "challenged"));

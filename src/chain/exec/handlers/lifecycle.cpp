@@ -41,7 +41,8 @@ void clear_round(types::Task& task) {
     task.first_loss = task.loss = 0;
     task.history_root = task.history_content = task.final_root = {};
     task.proved_at = task.draw_at = task.draws = 0;
-    task.challenge_until = task.challenge_hold = task.rivals = 0;
+    task.challenge_until = task.challenge_hold = 0;
+    task.rivals = task.report_rivals = 0;
     task.verify_beacon = {};
     task.reports.clear();
 }
@@ -64,18 +65,51 @@ Status dismiss_verifier(Context& context, types::Task& task, types::VerifierRepo
     return {};
 }
 
-// Nobody stands for the proof: other verifiers are drawn, once; after that the task ends.
-Status redraw_or_expire(Context& context, types::Task& task) {
-    if (task.draws < kMaxDraws) {
-        QUERN_CHECK(release_reports(context, task));
-        task.reports.clear();
-        task.proved_at = context.height;
-        task.challenge_until = 0;  // the new reports get a window of their own
-        await_draw(context, task, "verifiers_silent");
-        return {};
-    }
-    if (task.open_disputes > 0) return await_challenges(context, task, "verifiers_silent");
-    return close_task(context, task, TaskState::expired, "verifiers_silent");
+bool stands_confirmed(const types::Task& task) {
+    return std::any_of(task.reports.begin(), task.reports.end(),
+                       [](const auto& report) { return is_active(report) && report.revealed && report.pass; });
+}
+
+// Nobody will stand for the proof any more. The training is public, and its solver is not to blame: it is paid unless
+// it is challenged. The window is long enough for somebody who has not begun a replay yet.
+Status await_unverified(Context& context, types::Task& task, std::string_view reason) {
+    task.draws = kMaxDraws;
+    if (task.challenge_until == 0)
+        task.challenge_until = context.height + task.spec.verify_blocks + task.spec.challenge_blocks;
+    if (task.open_disputes > 0) return await_challenges(context, task, reason);
+    enter(context, task, TaskState::challenge,
+          std::max({task.challenge_until, task.challenge_hold, context.height + 1}), reason);
+    return {};
+}
+
+// Nobody stands for the proof: other verifiers are drawn, once.
+Status redraw_or_give_up(Context& context, types::Task& task, std::string_view reason) {
+    if (task.draws >= kMaxDraws) return await_unverified(context, task, reason);
+    QUERN_CHECK(release_reports(context, task));
+    task.reports.clear();
+    task.proved_at = context.height;
+    task.challenge_until = 0;  // the new reports get a window of their own
+    await_draw(context, task, reason);
+    return {};
+}
+
+Status dismiss_silent(Context& context, types::Task& task) {
+    for (auto& report : task.reports)
+        if (report.custody == 0) QUERN_CHECK(dismiss_verifier(context, task, report, "no_custody_receipt"));
+    return {};
+}
+
+// Bonds that cover a report on the task, of those who can do the work.
+Expected<std::vector<Candidate>> find_verifiers(const Context& context, const types::Task& task, std::uint64_t anchor,
+                                                const Hash32& randomness, const std::vector<types::Address>& excluded) {
+    return find_candidates(context, Role::verifier, verifier_bond(context.market(), task), anchor, randomness,
+                           excluded);
+}
+
+// Verifiers that could be drawn now if `solver` solves the task.
+std::size_t eligible_for(const std::vector<Candidate>& verifiers, const types::Address& solver) {
+    return static_cast<std::size_t>(
+        std::count_if(verifiers.begin(), verifiers.end(), [&](const auto& one) { return one.address != solver; }));
 }
 
 }  // namespace
@@ -96,11 +130,22 @@ void open_bidding(Context& context, types::Task& task, std::string_view reason) 
 }
 
 Status assign_next(Context& context, types::Task& task, const Hash32& beacon, std::string_view reason) {
+    const Uint256 needed = solver_bond(context.market(), task);
+    std::vector<Candidate> verifiers;
+    if (!task.bids.empty()) {
+        QUERN_TRY(verifiers,
+                  find_verifiers(context, task, context.height,
+                                 draw_hash("eligible", beacon, task.id, task.bids.size()), {task.submitter}));
+    }
+    bool unchecked = false;
     while (!task.bids.empty()) {
         const std::size_t index = best_bid(task, beacon);
         const types::TaskBid bid = task.bids[index];
         task.bids.erase(task.bids.begin() + static_cast<std::ptrdiff_t>(index));
-        const Uint256 needed = solver_bond(context.market(), task, bid.price);
+        if (eligible_for(verifiers, bid.bidder) < task.spec.verifiers) {
+            unchecked = true;
+            continue;
+        }
         // A bidder that bound its bond elsewhere meanwhile is passed over.
         if (!lock_bond(context, Role::solver, bid.bidder, needed)) continue;
         task.solver = bid.bidder;
@@ -111,6 +156,7 @@ Status assign_next(Context& context, types::Task& task, const Hash32& beacon, st
         enter(context, task, TaskState::assigned, context.height + task.spec.start_blocks, reason);
         return {};
     }
+    if (unchecked) return close_task(context, task, TaskState::expired, "no_verifiers");
     if (task.state == TaskState::open) return close_task(context, task, TaskState::expired, "no_bids");
     return reopen(context, task, reason);
 }
@@ -140,16 +186,16 @@ Status draw_verifiers(Context& context, types::Task& task) {
     QUERN_TRY(const Hash32 beacon, beacon_at(context, task.draw_at + params::kBeaconDelay));
     const Uint256 needed = verifier_bond(context.market(), task);
     const Hash32 randomness = draw_hash("verifiers", beacon, task.id, task.draws);
-    QUERN_TRY(auto candidates, find_candidates(context, Role::verifier, needed, task.draw_at, randomness,
-                                               {task.solver, task.submitter}));
+    QUERN_TRY(auto candidates, find_verifiers(context, task, task.draw_at, randomness, {task.solver, task.submitter}));
     auto drawn = draw_many(randomness, std::move(candidates), task.spec.verifiers);
     if (drawn.size() < task.spec.verifiers) {
-        if (context.height >= task.proved_at + task.spec.verify_blocks) {
-            return close_task(context, task, TaskState::expired, "no_verifiers");
-        }
+        const bool waited = context.height >= task.proved_at + task.spec.verify_blocks;
+        if (waited && drawn.empty()) return await_unverified(context, task, "no_verifiers");
         // Others may bond; who did so after the old beacon was known must not profit from knowing it.
-        await_draw(context, task, "waiting_for_verifiers");
-        return {};
+        if (!waited) {
+            await_draw(context, task, "waiting_for_verifiers");
+            return {};
+        }
     }
     ++task.draws;
     task.verify_beacon = beacon;
@@ -175,17 +221,17 @@ Status conclude_custody(Context& context, types::Task& task, bool deadline_passe
     }
     const std::size_t total = task.reports.size();
     const bool all = received + missing == total;
-    // A majority of the whole draw. Nobody can prove that data was withheld, so the solver goes unpaid but keeps its
-    // bond.
-    if (2 * missing > total) {
+    // A majority of the whole draw, or, once the last draw's time is over, of those who answered. Nobody can prove that
+    // data was withheld, so the solver goes unpaid but keeps its bond.
+    const bool last_word = deadline_passed && task.draws >= kMaxDraws;
+    if (2 * missing > total || (last_word && missing > received)) {
+        if (deadline_passed) QUERN_CHECK(dismiss_silent(context, task));
         task.barred.push_back(task.solver);
         return reopen(context, task, "data_missing");
     }
     if (!deadline_passed && 3 * received < 2 * total && !all) return {};
-    if (deadline_passed)
-        for (auto& report : task.reports)
-            if (report.custody == 0) QUERN_CHECK(dismiss_verifier(context, task, report, "no_custody_receipt"));
-    if (received == 0) return redraw_or_expire(context, task);
+    if (deadline_passed) QUERN_CHECK(dismiss_silent(context, task));
+    if (received == 0) return redraw_or_give_up(context, task, "verifiers_silent");
     enter(context, task, TaskState::committing, context.height + task.spec.verify_blocks, "data_available");
     return {};
 }
@@ -197,7 +243,8 @@ Status conclude_committing(Context& context, types::Task& task, bool deadline_pa
     if (!deadline_passed && std::any_of(task.reports.begin(), task.reports.end(), silent)) return {};
     for (auto& report : task.reports)
         if (silent(report)) QUERN_CHECK(dismiss_verifier(context, task, report, "no_commitment"));
-    if (std::none_of(task.reports.begin(), task.reports.end(), is_active)) return redraw_or_expire(context, task);
+    if (std::none_of(task.reports.begin(), task.reports.end(), is_active))
+        return redraw_or_give_up(context, task, "verifiers_silent");
     enter(context, task, TaskState::revealing, context.height + task.spec.verify_blocks, "reports_committed");
     return {};
 }
@@ -218,10 +265,7 @@ Status await_challenges(Context& context, types::Task& task, std::string_view re
         enter(context, task, TaskState::disputed, deadline, reason);
         return {};
     }
-    const bool confirmed = std::any_of(task.reports.begin(), task.reports.end(), [](const auto& report) {
-        return is_active(report) && report.revealed && report.pass;
-    });
-    if (!confirmed) return redraw_or_expire(context, task);  // nothing is paid on a claim alone
+    if (!stands_confirmed(task)) return redraw_or_give_up(context, task, "verifiers_silent");
     if (task.challenge_until == 0) task.challenge_until = context.height + task.spec.challenge_blocks;
     enter(context, task, TaskState::challenge,
           std::max({task.challenge_until, task.challenge_hold, context.height + 1}), reason);
@@ -234,19 +278,28 @@ Status release_round(Context& context, types::Task& task, bool sweep) {
     task.solver_locked = Uint256();
     task.voided = false;
     QUERN_CHECK(release_reports(context, task));
-    if (task.rivals == 0) return {};
-    for (const auto& [key, value] : context.state.native_range(challenge_prefix(task.id), {}, task.rivals)) {
+    if (task.commitments == 0) return {};
+    for (const auto& [key, value] : context.state.native_range(challenge_prefix(task.id), {}, task.commitments)) {
         auto challenge = types::decode_record<types::ChallengeCommitment>(value);
         if (!challenge) return fail("state.corrupt_object", challenge.error().to_string());
-        // What was committed before the verifiers were drawn (again) may speak of reports that are gone.
-        const bool could_reveal = challenge->height > task.proved_at &&
-                                  challenge->height + context.market().min_deadline_blocks <= context.height;
-        Uint256 lost;
-        if (sweep && could_reveal) lost = percent_of(challenge->stake, context.market().no_reveal_slash_percent);
-        QUERN_CHECK(slash(context, task, Role::whistleblower, challenge->challenger, lost, "no_challenge_reveal"));
-        QUERN_CHECK(unlock_bond(context, Role::whistleblower, challenge->challenger, challenge->stake - lost));
-        context.state.erase_native(key);
+        QUERN_CHECK(drop_commitment(context, task, *challenge, sweep && could_reveal(context, task, *challenge)));
     }
+    return {};
+}
+
+bool could_reveal(const Context& context, const types::Task& task, const types::ChallengeCommitment& commitment) {
+    return commitment.height > task.proved_at &&
+           commitment.height + context.market().min_deadline_blocks <= context.height;
+}
+
+Status drop_commitment(Context& context, types::Task& task, const types::ChallengeCommitment& commitment,
+                       bool punished) {
+    Uint256 lost;
+    if (punished) lost = percent_of(commitment.stake, context.market().no_challenge_reveal_slash_percent);
+    QUERN_CHECK(slash(context, task, Role::whistleblower, commitment.challenger, lost, "no_challenge_reveal"));
+    QUERN_CHECK(unlock_bond(context, Role::whistleblower, commitment.challenger, commitment.stake - lost));
+    context.state.erase_native(challenge_key(task.id, commitment.challenger, commitment.commitment));
+    --task.commitments;
     return {};
 }
 
@@ -269,7 +322,8 @@ Status close_task(Context& context, types::Task& task, TaskState state, std::str
 
 Status settle(Context& context, types::Task& task) {
     QUERN_CHECK(release_round(context, task, true));
-    QUERN_CHECK(pay_from_escrow(context, task, task.solver, solver_reward(task, task.price), "solver_reward"));
+    const bool confirmed = stands_confirmed(task);
+    QUERN_CHECK(pay_from_escrow(context, task, task.solver, solver_reward(task), "solver_reward"));
     const Uint256 fee = verifier_fee(task);
     for (const auto& report : task.reports)
         if (is_active(report) && report.revealed)
@@ -281,7 +335,7 @@ Status settle(Context& context, types::Task& task) {
     globals.jackpot_vault += task.spec.tax;
     store_globals(context.state, globals);
     task.escrow = *rest;
-    return close_task(context, task, TaskState::settled, "unchallenged");
+    return close_task(context, task, TaskState::settled, confirmed ? "unchallenged" : "unverified");
 }
 
 }  // namespace quern::chain::exec::handlers

@@ -15,8 +15,9 @@ void enter(Context& context, types::Task& task, types::TaskState state, std::uin
 // Height at which bidding ends: bids are taken below it.
 [[nodiscard]] std::uint64_t bids_until(const types::Task& task);
 void open_bidding(Context& context, types::Task& task, std::string_view reason);
-// Gives the task to the best of the remaining bids whose bond still covers it. Without one: expires the task when it
-// was `open`, reopens it otherwise.
+// Gives the task to the best of the remaining bids whose bond still covers it and for which there are as many verifiers
+// as the task asks for: training is public, so that what nobody will check must not begin. Without one: expires the
+// task when it was `open` or verifiers are missing, reopens it otherwise.
 [[nodiscard]] Status assign_next(Context& context, types::Task& task, const Hash32& beacon, std::string_view reason);
 // The solver let the task down: a part of its bond is lost, the rest is free again, it may not bid on this task again.
 [[nodiscard]] Status dismiss_solver(Context& context, types::Task& task, std::string_view reason);
@@ -29,18 +30,27 @@ void open_bidding(Context& context, types::Task& task, std::string_view reason);
 }
 // After the proof: waits for the beacon that draws the verifiers.
 void await_draw(Context& context, types::Task& task, std::string_view reason);
+// Draws m verifiers; fewer once `verify_blocks` have passed in vain.
 [[nodiscard]] Status draw_verifiers(Context& context, types::Task& task);
 // Each leaves its state once every active verifier has answered, or (deadline_passed) whoever did not is slashed.
 [[nodiscard]] Status conclude_custody(Context& context, types::Task& task, bool deadline_passed);
 [[nodiscard]] Status conclude_committing(Context& context, types::Task& task, bool deadline_passed);
 [[nodiscard]] Status conclude_revealing(Context& context, types::Task& task, bool deadline_passed);
-// Into `disputed` while disputes are open, else into `challenge`.
+// Into `disputed` while disputes are open, else into `challenge`. Without a PASS that stands: verifiers are drawn
+// again, and after the last draw the proof waits for challenges as it is.
 [[nodiscard]] Status await_challenges(Context& context, types::Task& task, std::string_view reason);
 
 // --- Ends ------------------------------------------------------------------------------------------------------------
 // Frees what is locked for the running round: open disputes are closed as moot, bonds unlocked, commitments of
 // challenges dropped; with `sweep`, those that could have been revealed and were not lose a part of their stake.
 [[nodiscard]] Status release_round(Context& context, types::Task& task, bool sweep);
+// Whether a commitment's owner had the time to reveal it and there was something to reveal: what was committed before
+// the verifiers were drawn (again) may speak of reports that are gone.
+[[nodiscard]] bool could_reveal(const Context& context, const types::Task& task,
+                                const types::ChallengeCommitment& commitment);
+// Erases a commitment and frees its stake; when `punished`, without the part that a commitment without reveal costs.
+[[nodiscard]] Status drop_commitment(Context& context, types::Task& task, const types::ChallengeCommitment& commitment,
+                                     bool punished);
 // Releases the round and begins a new one with bidding; after too many the task has failed.
 [[nodiscard]] Status reopen(Context& context, types::Task& task, std::string_view reason);
 // Releases the round; everything but the storage deposit goes back to the submitter.

@@ -30,7 +30,8 @@ types::VerifierReport* report_of(types::Task& task, const types::Address& verifi
     return nullptr;
 }
 
-// Static work of what the winner had to compute, at the task's price.
+// Static work of what the winner had to compute, at the price cap: what catching a cheat is worth must not follow from
+// the price that the cheat bid.
 Uint256 proven_cost(const types::Task& task, const types::Dispute& dispute) {
     const auto work = work_of(task);
     Uint256 units = core::total_work(work);
@@ -38,7 +39,7 @@ Uint256 proven_cost(const types::Task& task, const types::Dispute& dispute) {
         units = core::work_of_steps(work, work.interval);
     else if (dispute.rival_role == Role::verifier)
         units = core::sampled_work(work);
-    return core::work_price(task.price, units).value_or(Uint256());
+    return core::work_price(task.spec.price_cap, units).value_or(Uint256());
 }
 
 Status slash_report(Context& context, types::Task& task, types::VerifierReport& report, std::string_view reason,
@@ -75,7 +76,7 @@ bool answers_for(const types::Task& task, const types::Dispute& dispute, const c
 
 // Whether a challenge that was committed before the solver lost can still be revealed against a PASS.
 bool awaits_reveals(const Context& context, const types::Task& task) {
-    if (task.rivals == 0 || context.height >= task.challenge_hold) return false;
+    if (task.commitments == 0 || context.height >= task.challenge_hold) return false;
     const bool stands = std::any_of(task.reports.begin(), task.reports.end(), [](const auto& report) {
         return is_active(report) && report.revealed && report.pass;
     });
@@ -120,6 +121,10 @@ Status void_report(Context& context, types::Task& task, const types::Dispute& di
 
 }  // namespace
 
+std::uint64_t dispute_clock(const params::MarketParams& market, const types::Task& task) {
+    return market.dispute_clock_blocks + task.spec.heartbeat_blocks;
+}
+
 core::GameContext game_context(const types::Task& task) {
     return {task.spec.program_root, task.spec.program_header, task.spec.data_root, task.seed_beacon,
             task.spec.steps + 1};
@@ -155,7 +160,7 @@ Status open_report_dispute(Context& context, types::Task& task, const types::Ver
     opened.rival_role = Role::verifier;
     opened.rival_locked = report.locked;
     QUERN_TRY(opened.game, core::open_history_game(game_context(task), task.history_root, report.rival_root,
-                                                   context.market().dispute_clock_blocks, context.height));
+                                                   dispute_clock(context.market(), task), context.height));
     return open_dispute(context, task, std::move(opened));
 }
 

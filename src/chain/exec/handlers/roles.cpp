@@ -15,6 +15,13 @@ Status check_role(types::Role role) {
     return {};
 }
 
+// A draw looks at so many bonds at most: small ones must not crowd the others out.
+Status check_remaining(const Context& context, const Uint256& bonded) {
+    const Uint256 least = params::min_bond(context.market());
+    if (!bonded.is_zero() && bonded < least) return fail("bond.below_minimum", "at least " + least.to_decimal());
+    return {};
+}
+
 void announce(Context& context, const types::RoleBond& bond) {
     Uint256 unbonding;
     for (const auto& entry : bond.unbonding) unbonding += entry.amount;
@@ -32,7 +39,8 @@ Status Handler<NativeKind::bond>::check_form(const params::MarketParams&, const 
 Status Handler<NativeKind::bond>::check_state(const Context& context, const types::BondPayload& data) {
     if (context.state.account_or_empty(context.sender).balance < data.amount)
         return fail("account.insufficient_balance");
-    return {};
+    QUERN_TRY(const auto bond, load_bond(context.state, data.role, context.sender));
+    return check_remaining(context, bond.bonded + data.amount);
 }
 
 Status Handler<NativeKind::bond>::apply(Context& context, const types::BondPayload& data) {
@@ -57,7 +65,7 @@ Status Handler<NativeKind::unbond>::check_state(const Context& context, const ty
         return fail("bond.insufficient",
                     "free " + free_part(bond).to_decimal() + ", asked " + data.amount.to_decimal());
     if (bond.unbonding.size() >= kMaxUnbondingEntries) return fail("bond.too_many_unbondings", "withdraw first");
-    return {};
+    return check_remaining(context, bond.bonded - data.amount);
 }
 
 Status Handler<NativeKind::unbond>::apply(Context& context, const types::UnbondPayload& data) {

@@ -17,20 +17,21 @@ void record_payment(Context& context, types::Task& task, const types::Address& t
 
 }  // namespace
 
-Uint256 solver_reward(const types::Task& task, const Uint256& price) {
-    return core::work_price(price, core::total_work(work_of(task))).value_or(Uint256());
+Uint256 solver_reward(const types::Task& task) {
+    return core::work_price(task.price, core::total_work(work_of(task))).value_or(Uint256());
 }
 
 Uint256 verifier_fee(const types::Task& task) {
-    return core::verifier_fee(work_of(task), task.price).value_or(Uint256());
+    return core::verifier_fee(work_of(task), task.spec.price_cap).value_or(Uint256());
 }
 
-Uint256 solver_bond(const params::MarketParams& market, const types::Task& task, const Uint256& price) {
-    return std::max(Uint256(market.solver_bond_gammas) * market.dispute_cost, Uint256(2) * solver_reward(task, price));
+Uint256 solver_bond(const params::MarketParams& market, const types::Task& task) {
+    const auto reward = core::work_price(task.spec.price_cap, core::total_work(work_of(task)));
+    return params::solver_bond(market, reward.value_or(Uint256())).value_or(Uint256());
 }
 
 Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task) {
-    return Uint256(market.verifier_bond_fees) * verifier_fee(task);
+    return params::verifier_bond(market, verifier_fee(task)).value_or(Uint256());
 }
 
 Status pay_from_escrow(Context& context, types::Task& task, const types::Address& to, const Uint256& amount,

@@ -12,11 +12,11 @@ namespace core = compute::core;
 [[nodiscard]] inline core::TaskWork work_of(const types::Task& task) {
     return core::task_work(task.spec, task.work_units);
 }
-// At the winning price. They cannot overflow: the same sums at the price cap were checked at submission.
-[[nodiscard]] Uint256 solver_reward(const types::Task& task, const Uint256& price);
+// The reward at the winning price; everything else at the price cap, so that a solver that bids low does not buy less
+// checking with it. They cannot overflow: the same sums were checked at submission.
+[[nodiscard]] Uint256 solver_reward(const types::Task& task);
 [[nodiscard]] Uint256 verifier_fee(const types::Task& task);
-// max(solver_bond_gammas x γ, 2 x reward).
-[[nodiscard]] Uint256 solver_bond(const params::MarketParams& market, const types::Task& task, const Uint256& price);
+[[nodiscard]] Uint256 solver_bond(const params::MarketParams& market, const types::Task& task);
 [[nodiscard]] Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task);
 
 // From the task's escrow. Error task.escrow_empty (an invariant: it does not happen).

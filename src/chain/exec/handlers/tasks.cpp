@@ -28,6 +28,14 @@ Expected<types::Task> load_for_solver(const Context& context, std::uint64_t id, 
     return task;
 }
 
+// The bid that a lower one would drive out, of equal ones the newest. The task has bids.
+std::vector<types::TaskBid>::const_iterator highest_bid(const types::Task& task) {
+    auto highest = task.bids.begin();
+    for (auto it = task.bids.begin(); it != task.bids.end(); ++it)
+        if (it->price >= highest->price) highest = it;
+    return highest;
+}
+
 // The loss is the state's loss slot: an f32 scalar under the state root.
 Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32_t loss, std::span<const Hash32> path) {
     QUERN_TRY(const auto header, vm::tensor::decode_header(task.spec.program_header));
@@ -121,15 +129,15 @@ Status Handler<NativeKind::task_bid>::check_state(const Context& context, const 
     if (std::find(task.barred.begin(), task.barred.end(), context.sender) != task.barred.end())
         return fail("bid.barred", "lost this task before");
     QUERN_TRY(const auto bond, load_bond(context.state, types::Role::solver, context.sender));
-    const Uint256 needed = solver_bond(context.market(), task, data.price);
+    const Uint256 needed = solver_bond(context.market(), task);
     if (free_part(bond) < needed)
         return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + needed.to_decimal());
     const auto own = std::find_if(task.bids.begin(), task.bids.end(),
                                   [&](const types::TaskBid& bid) { return bid.bidder == context.sender; });
     if (own != task.bids.end()) {
         if (data.price >= own->price) return fail("bid.not_lower");
-    } else if (task.bids.size() >= context.market().max_bids) {
-        return fail("bid.too_many");
+    } else if (task.bids.size() >= context.market().max_bids && data.price >= highest_bid(task)->price) {
+        return fail("bid.too_many", "must be below " + highest_bid(task)->price.to_decimal());
     }
     return {};
 }
@@ -138,6 +146,8 @@ Status Handler<NativeKind::task_bid>::apply(Context& context, const types::TaskB
     QUERN_TRY(auto task, load_task(context.state, data.task));
     QUERN_TRY(const auto bond, load_bond(context.state, types::Role::solver, context.sender));
     std::erase_if(task.bids, [&](const types::TaskBid& bid) { return bid.bidder == context.sender; });
+    // Whoever offers less takes the place of the highest: places cannot be filled with bids that are not meant.
+    if (task.bids.size() >= context.market().max_bids) task.bids.erase(highest_bid(task));
     task.bids.push_back({context.sender, data.price, context.height, bond.bonded});
     store_task(context.state, task);
     emit(context, types::KindGroup::tasks, events::BidPlaced{task.id, context.sender, data.price});

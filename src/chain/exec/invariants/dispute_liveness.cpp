@@ -22,7 +22,8 @@ Status check_task(const state::Overlay& state, const types::Task& task, std::uin
 }  // namespace
 
 Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& market, std::uint64_t height) {
-    const std::uint64_t latest = height + market.max_deadline_blocks + 2 * market.dispute_clock_blocks +
+    // A state lasts two windows of the task at most; a game two clocks, each with a window in it.
+    const std::uint64_t latest = height + 2 * market.max_deadline_blocks + 2 * market.dispute_clock_blocks +
                                  market.min_deadline_blocks + params::kBeaconDelay;
     for (const auto& [key, value] : state.changed_native()) {
         if (!value || key.empty()) continue;

@@ -19,7 +19,7 @@ TEST_F(Lifecycle, honest_task_settles_and_pays_everybody) {
     ASSERT_EQ(task.payments.size(), 4U);
     EXPECT_EQ(task.payments[0].to, kSolver);
     EXPECT_EQ(task.payments[0].amount, Uint256(3) * work);
-    EXPECT_EQ(task.payments[1].amount, Uint256(3) * work * Uint256(6) / Uint256(5));
+    EXPECT_EQ(task.payments[1].amount, Uint256(10) * work * Uint256(6) / Uint256(5));  // at the price cap
     EXPECT_EQ(task.payments[3].reason, "refund");
     EXPECT_GE(world.globals().jackpot_vault - before, Uint256(33));
     for (const auto& verifier : kVerifiers) EXPECT_TRUE(world.bond(Role::verifier, verifier).locked.is_zero());
@@ -91,7 +91,12 @@ TEST_F(Lifecycle, number_of_bids_is_limited) {
     bond_everybody();
     const auto id = submit();
     expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
-    EXPECT_EQ(name(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 4})), "bid.too_many");
+    EXPECT_EQ(name(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 5})), "bid.too_many");
+    expect_ok(
+        world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 4}));  // takes the place of the highest
+    ASSERT_EQ(world.task(id).bids.size(), 1U);
+    EXPECT_EQ(world.task(id).bids[0].bidder, kSecond);
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 4})), "bid.too_many");
 }
 
 TEST_F(Lifecycle, lowest_price_wins_and_a_task_without_bids_expires) {
@@ -193,24 +198,6 @@ TEST_F(Lifecycle, task_fails_after_too_many_rounds) {
     EXPECT_EQ(world.task(id).escrow, world.params.market.storage_deposit);
 }
 
-TEST_F(Lifecycle, without_verifiers_the_task_expires_and_nobody_loses) {
-    world.bond_role(kSolver, Role::solver, 100'000);
-    const auto id = submit();
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
-    tick_when_due(id);
-    world.skip(1);
-    expect_ok(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id}));
-    expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, 2)));
-    expect_ok(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));
-    tick_when_due(id);
-    EXPECT_EQ(world.task(id).reason, "waiting_for_verifiers");
-    while (!types::is_final(world.task(id).state)) tick_when_due(id);
-    EXPECT_EQ(world.task(id).state, TaskState::expired);
-    EXPECT_EQ(world.task(id).reason, "no_verifiers");
-    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
-    EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
-}
-
 TEST_F(Lifecycle, bonds_made_after_the_proof_are_not_drawn) {
     const auto id = reach(TaskState::proved, truth);
     for (const auto& verifier : kVerifiers) world.bond_role(verifier, Role::verifier, 5);
@@ -278,7 +265,7 @@ TEST_F(Lifecycle, silent_verifiers_are_replaced_once) {
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::custody);
     tick_when_due(id);
-    EXPECT_EQ(world.task(id).state, TaskState::expired);
+    EXPECT_EQ(world.task(id).state, TaskState::challenge);
     EXPECT_EQ(world.task(id).reason, "verifiers_silent");
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
 }
@@ -306,7 +293,7 @@ TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf) {
     EXPECT_EQ(after.slashes[0].amount, Uint256(10'000));
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(90'000));
     EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
-    const Uint256 cost = Uint256(3) * Uint256(kSteps) * Uint256(task.work_units);
+    const Uint256 cost = Uint256(10) * Uint256(kSteps) * Uint256(task.work_units);
     for (const auto& payment : after.payments)
         EXPECT_TRUE(payment.reason != "bounty" || payment.amount == cost * Uint256(3) / Uint256(2));
     EXPECT_LT(balance(world.state(), kWhistleblower), before);  // gas; the bounty is small here
@@ -422,7 +409,7 @@ TEST_F(Lifecycle, wrong_probe_costs_the_verifier_and_the_others_settle) {
     for (const auto& payment : world.task(id).payments) EXPECT_NE(payment.to, task.reports[0].verifier);
 }
 
-TEST_F(Lifecycle, challenges_are_committed_first_and_cost_more_each_time) {
+TEST_F(Lifecycle, challenges_are_committed_first_and_must_be_revealed) {
     const auto id = reach(TaskState::challenge, truth);
     const Hash32 salt = crypto::sha256(as_bytes("salt"));
     const auto commitment = core::challenge_commitment(kWhistleblower, wrong.root, salt);
@@ -441,17 +428,17 @@ TEST_F(Lifecycle, challenges_are_committed_first_and_cost_more_each_time) {
         "challenge.already_committed");
     expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
     ASSERT_TRUE(world.finish());
-    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).locked, Uint256(3'000));  // 1 + 2 times 100 γ
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).locked, Uint256(2'000));  // 100 γ each
     auto bad = reveal;
     bad.opening = core::encode(core::HistoryChallenge{core::history_path(truth.roots, 1)});
     EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, bad)), "challenge.bad_initial_path");
     bad = reveal;
     bad.target = 9;
     EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, bad)), "challenge.no_such_report");
-    // Neither is revealed: the task settles, a part of both stakes is lost.
+    // Neither is revealed: the task settles, half of both stakes is lost.
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::settled);
-    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, Uint256(99'700));
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, Uint256(99'000));
     EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
     EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, reveal)), "task.wrong_state");
 }
@@ -469,13 +456,13 @@ TEST_F(Lifecycle, late_challenge_commitment_holds_the_settlement) {
 
 TEST_F(Lifecycle, bonds_unbond_and_withdraw_by_abi_calls) {
     world.begin();
-    expect_ok(world.call(kSolver, NativeKind::bond, types::BondPayload{Role::relay, 500}));
+    expect_ok(world.call(kSolver, NativeKind::bond, types::BondPayload{Role::relay, 2'500}));
     ASSERT_EQ(world.last_receipt().logs.size(), 1U);
     EXPECT_EQ(world.last_receipt().logs[0].address, params::reserved_address(NativeKind::bond));
     EXPECT_EQ(world.last_receipt().logs[0].topics[0],
               types::abi::signature_hash("BondChanged(address,uint8,uint256,uint256)"));
     expect_ok(world.call(kSolver, NativeKind::unbond, types::UnbondPayload{Role::relay, 200}));
-    EXPECT_EQ(name(world.call(kSolver, NativeKind::unbond, types::UnbondPayload{Role::relay, 301})),
+    EXPECT_EQ(name(world.call(kSolver, NativeKind::unbond, types::UnbondPayload{Role::relay, 2'301})),
               "bond.insufficient");
     EXPECT_FALSE(world.last_receipt().success);
     EXPECT_EQ(world.last_receipt().failure.substr(0, 17), "bond.insufficient");
@@ -487,7 +474,7 @@ TEST_F(Lifecycle, bonds_unbond_and_withdraw_by_abi_calls) {
     ASSERT_TRUE(world.finish());
     world.skip(world.params.market.unbonding_blocks);
     expect_ok(world.one(kSolver, NativeKind::withdraw, types::WithdrawPayload{Role::relay}));
-    EXPECT_EQ(world.bond(Role::relay, kSolver).bonded, Uint256(300));
+    EXPECT_EQ(world.bond(Role::relay, kSolver).bonded, Uint256(2'300));
     EXPECT_TRUE(world.bond(Role::relay, kSolver).unbonding.empty());
 }
 

@@ -1,7 +1,9 @@
 // Random market lifecycles: several tasks at once, with parties of which some are honest and the others bid and vanish,
-// cheat, accuse falsely, keep silent or send nonsense in every state. After each block: money conserved to the grain
-// (all invariants, from genesis) and no honest party slashed. After all have gone silent, ticks alone end and delete
-// every task and free every bond. QUERN_PROPERTY_RUNS sets the number of lifecycles.
+// cheat, accuse falsely, keep silent, leave while they are needed, fill places that others need or send nonsense in
+// every state. After each block: money conserved to the grain (all invariants, from genesis), no honest party slashed,
+// an honest solver's proof paid whatever verifiers did (but for a majority that says that the data is missing), and no
+// wrong one paid that an honest whistleblower could see. After all have gone silent, ticks alone end and delete every
+// task and free every bond. QUERN_PROPERTY_RUNS sets the number of lifecycles.
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -13,7 +15,7 @@ namespace quern::chain::exec::test {
 namespace {
 
 constexpr std::uint64_t kTasksPerWorld = 8;
-constexpr std::uint64_t kSilentBlocks = 260;  // bound on what ticks alone take
+constexpr std::uint64_t kSilentBlocks = 400;  // bound on what ticks alone take
 constexpr std::uint64_t kMaxSteps = 6;
 constexpr std::uint32_t kProbeMask = 1U << 18;
 constexpr std::uint32_t kClumsyMask = 1U << 9;
@@ -30,6 +32,9 @@ struct Statistics {
     std::map<std::string, std::uint64_t> ends;      // final state and reason
     std::map<std::string, std::uint64_t> slashes;   // by reason
     std::map<std::string, std::uint64_t> disputes;  // winner and reason
+    std::uint64_t paid_unverified = 0;              // honest solvers whose verifiers had left or kept silent
+    std::uint64_t left = 0;                         // bonds withdrawn while they may be needed
+    std::uint64_t squatted = 0;                     // commitments that only take places
     std::uint64_t lifecycles = 0;
     std::uint64_t blocks = 0;
 };
@@ -72,6 +77,9 @@ private:
     using Key = std::tuple<types::Address, std::uint64_t, std::uint64_t, std::uint64_t>;
 
     void set_up() {
+        // Few places, so that they can be filled.
+        world_.params.market.max_bids = 3;
+        world_.params.market.max_commitments = 16;
         for (std::uint64_t i = 0; i < 2; ++i) add(Part::submitter, 100 + i, true);
         for (std::uint64_t i = 0; i < 4; ++i) add(Part::solver, 200 + i, rng_.below(2) == 0);
         for (std::uint64_t i = 0; i < 5; ++i) add(Part::verifier, 300 + i, rng_.below(5) < 3);
@@ -148,6 +156,7 @@ private:
                     ASSERT_FALSE(agent.honest && agent.address == slash.address)
                         << "honest party slashed: " << slash.reason << " in task " << describe(id);
             }
+            check_pay(task, acting);
             if (types::is_final(task.state) && ended_.insert(id).second) {
                 ++statistics_.ends[std::string(types::to_string(task.state)) + " " + task.reason];
                 for (const auto dispute_id : task.disputes) {
@@ -162,6 +171,37 @@ private:
                 }
             }
         }
+    }
+
+    // What an honest solver has proved is paid, and what was wrong and could be seen by an honest whistleblower is not.
+    void check_pay(const types::Task& task, Acting acting) {
+        const auto proof = proved_.find(task.id);
+        if (proof != proved_.end()) {
+            const auto [round, solver] = proof->second;
+            const bool over = task.round != round || types::is_final(task.state);
+            if (over) {
+                const bool paid = std::any_of(task.payments.begin(), task.payments.end(), [&](const auto& payment) {
+                    return payment.to == solver && payment.reason == "solver_reward";
+                });
+                if (acting != Acting::nobody) {
+                    // Reopened and cancelled may be one block.
+                    const bool reopened = task.round != round && task.state == TaskState::cancelled;
+                    ASSERT_TRUE(paid || reopened || task.reason == "data_missing") << "unpaid " << describe(task.id);
+                }
+                if (paid && task.reason == "unverified") ++statistics_.paid_unverified;
+                proved_.erase(proof);
+            }
+        } else if (task.state >= TaskState::proved && !types::is_final(task.state) && !task.voided &&
+                   agent_at(task.solver).honest) {
+            proved_[task.id] = {task.round, task.solver};
+        }
+        if (task.state != TaskState::settled || ended_.contains(task.id) || acting == Acting::nobody) return;
+        const bool watched = std::any_of(agents_.begin(), agents_.end(), [](const Agent& agent) {
+            return agent.part == Part::whistleblower && agent.honest;
+        });
+        const auto& solved = solved_[{task.id, task.round}];
+        ASSERT_FALSE(watched && solved.available && solved.history->altered_step != 0)
+            << "paid for a wrong result: " << describe(task.id);
     }
 
     // A choice that an agent makes once for an occasion and then keeps to.
@@ -186,6 +226,8 @@ private:
             if (agent.part == Part::whistleblower) watch(agent, task);
             if (task.open_disputes > 0) dispute(agent, task);
         }
+        if (!agent.honest && agent.part == Part::verifier && rng_.below(40) == 0) leave_or_return(agent);
+        if (!agent.honest && agent.part == Part::whistleblower && rng_.below(6) == 0) squat(agent);
         if (!agent.honest && rng_.below(20) == 0) nonsense(agent);
     }
 
@@ -486,6 +528,27 @@ private:
         }
     }
 
+    // --- Tactics -----------------------------------------------------------------------------------------------------
+    void leave_or_return(const Agent& agent) {
+        const auto bond = world_.bond(Role::verifier, agent.address);
+        if (bond.bonded > bond.locked) {
+            if (send(agent, NativeKind::unbond, types::UnbondPayload{Role::verifier, bond.bonded - bond.locked}))
+                ++statistics_.left;
+        } else {
+            send(agent, NativeKind::bond, types::BondPayload{Role::verifier, 30'000 + rng_.below(200'000)});
+        }
+    }
+    // Takes places for challenges without a claim.
+    void squat(const Agent& agent) {
+        const auto live = live_tasks();
+        if (live.empty()) return;
+        const std::uint64_t id = live[rng_.below(live.size())];
+        for (std::uint64_t i = 0; i < 6; ++i)
+            if (send(agent, NativeKind::challenge_commit,
+                     types::ChallengeCommitPayload{id, Uint256(rng_.u64()).to_be32()}))
+                ++statistics_.squatted;
+    }
+
     // --- Nonsense ----------------------------------------------------------------------------------------------------
     void nonsense(const Agent& agent) {
         const auto kinds = types::native_kinds();
@@ -517,6 +580,7 @@ private:
     std::map<std::pair<std::uint64_t, core::Side>, core::DisputeStrategy> strategies_;
     std::map<std::uint64_t, std::size_t> seen_slashes_;
     std::set<std::uint64_t> ended_;
+    std::map<std::uint64_t, std::pair<std::uint64_t, types::Address>> proved_;  // by honest solvers: round and solver
 };
 
 std::uint64_t wanted_runs() {
@@ -542,13 +606,20 @@ TEST(MarketProperties, money_is_conserved_everything_ends_and_the_honest_never_p
     for (const auto& [result, count] : statistics.disputes)
         std::printf("%8llu disputes: %s\n", static_cast<unsigned long long>(count), result.c_str());
     std::printf("%8llu blocks\n", static_cast<unsigned long long>(statistics.blocks));
+    std::printf("%8llu honest solvers paid without verifiers, %llu bonds withdrawn, %llu places squatted\n",
+                static_cast<unsigned long long>(statistics.paid_unverified),
+                static_cast<unsigned long long>(statistics.left), static_cast<unsigned long long>(statistics.squatted));
     if (runs < 1'000) return;
     // The runs mean something only if every way through the market was taken.
     EXPECT_GT(settled, runs / 20);
-    for (const char* end : {"cancelled by_submitter", "expired no_bids", "expired verifiers_silent"})
+    for (const char* end : {"cancelled by_submitter", "expired no_bids", "expired no_verifiers", "settled unverified"})
         EXPECT_GT(statistics.ends[end], 0U) << end;
-    for (const char* reason : {"no_start", "no_heartbeat", "no_proof", "abandoned", "no_custody_receipt", "no_commitment", "no_reveal", "wrong_result", "false_accusation",
-                               "false_fail", "wrong_probe", "passed_wrong_result", "no_challenge_reveal"})
+    EXPECT_GT(statistics.paid_unverified, 0U);
+    EXPECT_GT(statistics.left, runs / 100);
+    EXPECT_GT(statistics.squatted, runs);
+    for (const char* reason : {"no_start", "no_heartbeat", "no_proof", "abandoned", "no_custody_receipt",
+                               "no_commitment", "no_reveal", "wrong_result", "false_accusation", "false_fail",
+                               "wrong_probe", "passed_wrong_result", "no_challenge_reveal"})
         EXPECT_GT(statistics.slashes[reason], 0U) << reason;
     for (const char* result : {"1 leaf", "1 clock", "1 conceded", "2 leaf", "2 clock", "2 conceded", "0 moot",
                                "1 leaf probe", "2 leaf probe", "1 leaf pass", "2 leaf pass", "2 clock pass",

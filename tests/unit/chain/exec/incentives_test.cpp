@@ -1,0 +1,310 @@
+// Rules that keep the market's incentives right when somebody plays with them: low bids, missing verifiers, filled
+// places, dust, clocks.
+#include "lifecycle_fixture.h"
+
+namespace quern::chain::exec::test {
+namespace {
+
+Uint256 paid(const types::Task& task, const types::Address& to, std::string_view reason) {
+    Uint256 sum;
+    for (const auto& payment : task.payments)
+        if (payment.to == to && payment.reason == reason) sum += payment.amount;
+    return sum;
+}
+
+class Incentives : public Lifecycle {
+protected:
+    // Submitted, won by kSolver at `price`, and trained up to the proof.
+    std::uint64_t prove(std::uint64_t price = 3) {
+        const auto id = submit();
+        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, price}));
+        tick_when_due(id);
+        world.skip_to(world.task(id).assigned_at + 2);
+        expect_ok(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id}));
+        expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, kInterval)));
+        expect_ok(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));
+        return id;
+    }
+    void unbond_verifiers(const types::Address& except = {}) {
+        for (const auto& who : kVerifiers)
+            if (who != except) {
+                const auto free = world.bond(Role::verifier, who).bonded - world.bond(Role::verifier, who).locked;
+                expect_ok(world.one(who, NativeKind::unbond, types::UnbondPayload{Role::verifier, free}));
+            }
+    }
+    types::Address newcomer(std::uint64_t number, Role role, const Uint256& bond) {
+        const auto who = address(number);
+        give(world.state(), who, Uint256(1'000'000'000'000'000));
+        world.bond_role(who, role, bond);
+        return who;
+    }
+    Uint256 cap_reward() const {
+        const auto task = world.task(1);
+        return spec.price_cap * Uint256(kSteps) * Uint256(task.work_units);
+    }
+};
+
+TEST_F(Incentives, a_bid_of_one_grain_buys_as_much_checking_as_any) {
+    spec.price_cap = 1'000;  // so that work counts for more than γ
+    bond_everybody();
+    const auto id = prove(1);
+    const Uint256 fee = cap_reward() * Uint256(6) / Uint256(5);
+    EXPECT_EQ(world.task(id).solver_locked, std::max(Uint256(10'000), cap_reward() * Uint256(2)));
+    tick_when_due(id);
+    for (const auto& report : world.task(id).reports) EXPECT_EQ(report.locked, fee * Uint256(10));
+    for (const auto& report : world.task(id).reports)
+        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
+    for (const auto& report : world.task(id).reports) {
+        const auto mine = make_report(world.task(id), report.verifier, truth, true, {}, 1);
+        expect_ok(world.one(report.verifier, NativeKind::verify_commit,
+                            types::VerifyCommitPayload{id, mine.sealed.commitment}));
+    }
+    for (const auto& report : world.task(id).reports) {
+        const auto mine = make_report(world.task(id), report.verifier, truth, true, {}, 1);
+        expect_ok(world.one(report.verifier, NativeKind::verify_reveal,
+                            core::make_reveal(mine.sealed, id, mine.sealed.true_index)));
+    }
+    tick_when_due(id);
+    const auto task = world.task(id);
+    EXPECT_EQ(task.reason, "unchallenged");
+    EXPECT_EQ(paid(task, kSolver, "solver_reward"), cap_reward() / Uint256(1'000));
+    for (const auto& report : task.reports) EXPECT_EQ(paid(task, report.verifier, "verifier_fee"), fee);
+}
+
+TEST_F(Incentives, a_verifiers_bond_is_worth_a_dispute_at_least) {
+    spec.price_cap = 3;
+    const auto id = reach(TaskState::custody, truth);
+    for (const auto& report : world.task(id).reports) EXPECT_EQ(report.locked, Uint256(1'000));  // 100 γ
+}
+
+TEST_F(Incentives, a_task_without_enough_verifiers_does_not_start) {
+    world.bond_role(kSolver, Role::solver, 100'000);
+    world.bond_role(kSubmitter, Role::verifier, 1'000'000);  // never draws itself
+    world.bond_role(kSolver, Role::verifier, 1'000'000);     // nor the solver
+    world.bond_role(kVerifiers[0], Role::verifier, 1'000'000);
+    const auto id = submit();
+    const auto escrow = world.task(id).escrow;
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
+    tick_when_due(id);
+    const auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::expired);
+    EXPECT_EQ(task.reason, "no_verifiers");
+    EXPECT_EQ(paid(task, kSubmitter, "refund"), escrow - world.params.market.storage_deposit);
+    EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
+}
+
+TEST_F(Incentives, a_bidder_that_is_needed_as_verifier_is_passed_over) {
+    world.bond_role(kSolver, Role::solver, 100'000);
+    world.bond_role(kSecond, Role::solver, 100'000);
+    world.bond_role(kSolver, Role::verifier, 1'000'000);
+    world.bond_role(kVerifiers[0], Role::verifier, 1'000'000);
+    const auto id = submit();
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
+    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 9}));
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::assigned);
+    EXPECT_EQ(world.task(id).solver, kSecond);
+}
+
+TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
+    bond_everybody();
+    const auto id = prove();
+    unbond_verifiers();
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).reason, "waiting_for_verifiers");
+    const auto proved_at = world.task(id).proved_at;
+    while (world.task(id).state == TaskState::proved) tick_when_due(id);
+    const auto waiting = world.task(id);
+    EXPECT_EQ(waiting.state, TaskState::challenge);
+    EXPECT_EQ(waiting.reason, "no_verifiers");
+    EXPECT_GE(world.height, proved_at + spec.verify_blocks);
+    EXPECT_EQ(waiting.challenge_until, world.height + spec.verify_blocks + spec.challenge_blocks);
+    tick_when_due(id);
+    const auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::settled);
+    EXPECT_EQ(task.reason, "unverified");
+    EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * Uint256(kSteps) * Uint256(task.work_units));
+    EXPECT_TRUE(paid(task, kVerifiers[0], "verifier_fee").is_zero());
+    EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
+}
+
+TEST_F(Incentives, who_is_left_is_drawn_after_waiting_in_vain) {
+    bond_everybody();
+    const auto id = prove();
+    unbond_verifiers(kVerifiers[1]);
+    while (world.task(id).state == TaskState::proved) tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::custody);
+    ASSERT_EQ(world.task(id).reports.size(), 1U);
+    EXPECT_EQ(world.task(id).reports[0].verifier, kVerifiers[1]);
+}
+
+TEST_F(Incentives, silent_verifiers_pay_and_the_solver_is_paid) {
+    const auto id = reach(TaskState::custody, truth);
+    tick_when_due(id);  // nobody answered
+    tick_when_due(id);  // drawn again
+    ASSERT_EQ(world.task(id).state, TaskState::custody);
+    tick_when_due(id);
+    ASSERT_EQ(world.task(id).state, TaskState::challenge);
+    EXPECT_EQ(world.task(id).slashes.size(), 4U);
+    tick_when_due(id);
+    const auto task = world.task(id);
+    EXPECT_EQ(task.reason, "unverified");
+    EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * Uint256(kSteps) * Uint256(task.work_units));
+    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
+}
+
+TEST_F(Incentives, a_wrong_solver_with_silent_verifiers_still_loses_to_a_challenge) {
+    const auto id = reach(TaskState::custody, wrong);
+    for (int i = 0; i < 3; ++i) tick_when_due(id);
+    ASSERT_EQ(world.task(id).state, TaskState::challenge);
+    const auto dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
+    play_out(dispute, party_of(world.task(id), wrong), party_of(world.task(id), truth));
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.task(id).slashes.back().reason, "wrong_result");
+    EXPECT_TRUE(paid(world.task(id), kSolver, "solver_reward").is_zero());
+}
+
+TEST_F(Incentives, a_refuted_challenge_does_not_settle_an_unverified_task_early) {
+    const auto id = reach(TaskState::custody, truth);
+    for (int i = 0; i < 3; ++i) tick_when_due(id);
+    const auto until = world.task(id).challenge_until;
+    const auto dispute = challenge(id, kWhistleblower, 0, wrong.root, history_opening(wrong));
+    expect_ok(world.one(kWhistleblower, NativeKind::dispute_concede, types::DisputeConcedePayload{dispute}));
+    EXPECT_EQ(world.task(id).state, TaskState::challenge);
+    EXPECT_EQ(world.task(id).deadline, until);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).reason, "unverified");
+}
+
+TEST_F(Incentives, the_last_draws_silence_does_not_outvote_missing_data) {
+    const auto id = reach(TaskState::custody, truth);
+    tick_when_due(id);
+    tick_when_due(id);
+    ASSERT_EQ(world.task(id).draws, 2U);
+    expect_ok(world.one(world.task(id).reports[0].verifier, NativeKind::custody_receipt,
+                        types::CustodyReceiptPayload{id, false}));
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.task(id).reason, "data_missing");
+    EXPECT_EQ(world.task(id).slashes.size(), 3U);  // the silent ones of both draws
+    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
+}
+
+TEST_F(Incentives, clocks_cover_the_replay_of_a_segment) {
+    spec.heartbeat_blocks = 500;
+    const auto id = reach(TaskState::challenge, truth);
+    const auto dispute = challenge(id, kWhistleblower, 0, wrong.root, history_opening(wrong));
+    const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
+    const std::uint64_t clock = world.params.market.dispute_clock_blocks + 500;
+    EXPECT_EQ(game.budget, (std::vector<std::uint64_t>{clock, clock}));
+    EXPECT_EQ(world.dispute(dispute).deadline, world.height + clock);
+}
+
+TEST_F(Incentives, filled_places_for_bids_give_way_to_a_lower_one) {
+    world.params.market.max_bids = 3;
+    spec.bid_blocks = 30;
+    bond_everybody();
+    const auto id = submit();
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        const auto squatter = newcomer(500 + i, Role::solver, 20'000);
+        expect_ok(world.one(squatter, NativeKind::task_bid, types::TaskBidPayload{id, i == 0 ? 8U : 9U}));
+    }
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 9})), "bid.too_many");
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
+    const auto bids = world.task(id).bids;
+    ASSERT_EQ(bids.size(), 3U);
+    EXPECT_EQ(bids[0].bidder, address(500));
+    EXPECT_EQ(bids[1].bidder, address(501));  // of equal ones the newest gives way
+    EXPECT_EQ(bids[2].bidder, kSolver);
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 4}));  // its own: nobody is driven out
+    EXPECT_EQ(world.task(id).bids.size(), 3U);
+}
+
+TEST_F(Incentives, dust_is_no_bond) {
+    const auto bond = [&](std::uint64_t amount) {
+        return name(world.one(kVerifiers[0], NativeKind::bond, types::BondPayload{Role::verifier, amount}));
+    };
+    const auto unbond = [&](std::uint64_t amount) {
+        return name(world.one(kVerifiers[0], NativeKind::unbond, types::UnbondPayload{Role::verifier, amount}));
+    };
+    EXPECT_EQ(bond(999), "bond.below_minimum");
+    EXPECT_EQ(bond(1'000), "ok");
+    EXPECT_EQ(bond(1), "ok");
+    EXPECT_EQ(unbond(2), "bond.below_minimum");
+    EXPECT_EQ(unbond(1), "ok");
+    EXPECT_EQ(unbond(1'000), "ok");  // all of it
+}
+
+TEST_F(Incentives, cheap_commitments_do_not_raise_an_honest_challengers_stake) {
+    const auto id = reach(TaskState::challenge, wrong);
+    const auto squatter = newcomer(600, Role::whistleblower, 1'000'000);
+    for (std::uint64_t i = 0; i < 5; ++i)
+        expect_ok(world.one(squatter, NativeKind::challenge_commit,
+                            types::ChallengeCommitPayload{id, crypto::sha256(Uint256(i).to_be32())}));
+    const auto dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
+    EXPECT_EQ(world.dispute(dispute).rival_locked, Uint256(1'000));
+    EXPECT_EQ(world.task(id).commitments, 5U);
+    EXPECT_EQ(world.task(id).rivals, 1U);
+}
+
+TEST_F(Incentives, each_revealed_challenge_stakes_more_than_the_one_before) {
+    spec.challenge_blocks = 30;
+    const auto id = reach(TaskState::challenge, wrong);
+    const auto first = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
+    const auto other = compute_history(kSteps, 2, 1U << 15);
+    const auto second = challenge(id, kWhistleblower, 0, other.root, history_opening(other));
+    // On a ladder of its own, so that games about reports cannot fill the places of those about the history.
+    const auto pass = challenge(id, kWhistleblower, core::kPassTarget, other.root, history_opening(other));
+    EXPECT_EQ(world.dispute(first).rival_locked, Uint256(1'000));
+    EXPECT_EQ(world.dispute(second).rival_locked, Uint256(2'000));
+    EXPECT_EQ(world.dispute(pass).rival_locked, Uint256(1'000));
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).locked, Uint256(4'000));
+
+    const auto poor = newcomer(601, Role::whistleblower, 2'999);
+    const Hash32 salt = crypto::sha256(as_bytes("poor"));
+    expect_ok(world.one(poor, NativeKind::challenge_commit,
+                        types::ChallengeCommitPayload{id, core::challenge_commitment(poor, truth.root, salt)}));
+    const types::ChallengeRevealPayload reveal{id, 0, truth.root, salt, history_opening(truth)};
+    EXPECT_EQ(name(world.one(poor, NativeKind::challenge_reveal, reveal)), "bond.insufficient");
+    EXPECT_EQ(world.bond(Role::whistleblower, poor).locked, Uint256(1'000));
+    world.bond_role(poor, Role::whistleblower, 1);
+    expect_ok(world.one(poor, NativeKind::challenge_reveal, reveal));
+    EXPECT_EQ(world.bond(Role::whistleblower, poor).locked, Uint256(3'000));
+}
+
+TEST_F(Incentives, a_challenge_that_finds_no_place_gets_its_stake_back) {
+    world.params.market.max_disputes = 1;
+    const auto id = reach(TaskState::challenge, wrong);
+    challenge(id, kWhistleblower, 0, wrong.root == truth.root ? wrong.root : truth.root, history_opening(truth));
+    const auto late = newcomer(602, Role::whistleblower, 10'000);
+    challenge(id, late, 0, truth.root, history_opening(truth));
+    EXPECT_EQ(world.task(id).disputes.size(), 1U);
+    EXPECT_TRUE(world.bond(Role::whistleblower, late).locked.is_zero());
+    EXPECT_EQ(world.bond(Role::whistleblower, late).bonded, Uint256(10'000));
+}
+
+TEST_F(Incentives, commitments_that_nobody_reveals_give_way_and_pay) {
+    world.params.market.max_commitments = 2;
+    const auto id = reach(TaskState::challenge, wrong);
+    const auto squatter = newcomer(603, Role::whistleblower, 100'000);
+    const auto commit = [&](const types::Address& who, const Hash32& commitment) {
+        return name(world.one(who, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment}));
+    };
+    EXPECT_EQ(commit(squatter, crypto::sha256(as_bytes("junk 1"))), "ok");
+    EXPECT_EQ(commit(squatter, crypto::sha256(as_bytes("junk 2"))), "ok");
+    const Hash32 salt = crypto::sha256(as_bytes("salt"));
+    const auto mine = core::challenge_commitment(kWhistleblower, truth.root, salt);
+    EXPECT_EQ(commit(kWhistleblower, mine), "challenge.too_many");
+    world.skip(1);
+    EXPECT_EQ(commit(kWhistleblower, mine), "ok");
+    EXPECT_EQ(world.task(id).commitments, 2U);
+    EXPECT_EQ(world.bond(Role::whistleblower, squatter).bonded, Uint256(99'500));
+    EXPECT_EQ(world.bond(Role::whistleblower, squatter).locked, Uint256(1'000));
+    // The newest is safe until it could have been revealed: here it is, in the next block.
+    expect_ok(world.one(kWhistleblower, NativeKind::challenge_reveal,
+                        types::ChallengeRevealPayload{id, 0, truth.root, salt, history_opening(truth)}));
+    EXPECT_EQ(world.task(id).disputes.size(), 1U);
+}
+
+}  // namespace
+}  // namespace quern::chain::exec::test
