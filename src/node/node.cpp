@@ -9,6 +9,7 @@
 #include "node/call_simulator.h"
 #include "node/content_gateway.h"
 #include "node/market_guide.h"
+#include "node/network_reading.h"
 #include "node/participation.h"
 #include "node/reader.h"
 #include "quern_version.h"
@@ -48,6 +49,7 @@ struct Node::Services {
     std::unique_ptr<StoreGateway> content_gateway;
     std::unique_ptr<CoreMarketGuide> market;
     std::unique_ptr<Participation> participation;
+    std::unique_ptr<NetworkReading> network_reading;
     rpc::methods::Backend backend;
     std::unique_ptr<rpc::Registry> registry;
     std::unique_ptr<rpc::Dispatcher> dispatcher;
@@ -63,6 +65,7 @@ struct Node::Services {
     [[nodiscard]] Status open_network();
     [[nodiscard]] Expected<crypto::PrivateKey> node_key() const;
     void fail_with(const Error& error);
+    [[nodiscard]] static std::string agent() { return std::string("quernd/") + QUERN_VERSION; }
     [[nodiscard]] Status open_rpc();
     [[nodiscard]] std::string path(const char* name) const { return options.datadir + "/" + name; }
 };
@@ -148,7 +151,7 @@ Status Node::Services::open_network() {
     auto& p2p = wanted.network;
     p2p.chain_id = setup->genesis.params.chain_id;
     p2p.genesis_hash = setup->genesis_hash;
-    p2p.agent = std::string("quernd/") + QUERN_VERSION;
+    p2p.agent = agent();
     p2p.listen = options.peers.listen;
     p2p.listen_host = options.peers.bind;
     p2p.port = options.peers.port;
@@ -185,6 +188,10 @@ Status Node::Services::open_rpc() {
     backend.submitter = gateway.get();
     backend.simulator = simulator.get();
     backend.market = market.get();
+    const auto& advertised = options.peers.advertised;
+    network_reading = std::make_unique<NetworkReading>(
+        *participation, advertised.empty() ? options.peers.bind : advertised[0].host, agent());
+    backend.network = network_reading.get();
     backend.version = QUERN_VERSION;
     backend.request_stop = [this] { stop = true; };
     QUERN_TRY(registry, rpc::methods::make_registry(backend));

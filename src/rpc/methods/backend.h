@@ -8,6 +8,7 @@
 #include "chain/api/chain_reader.h"
 #include "chain/api/content_gateway.h"
 #include "chain/api/market_guide.h"
+#include "chain/api/network_status.h"
 #include "chain/api/simulator.h"
 #include "chain/api/tx_submitter.h"
 #include "rpc/registry.h"
@@ -20,6 +21,7 @@ struct Backend {
     chain::api::TxSubmitter* submitter = nullptr;
     const chain::api::Simulator* simulator = nullptr;
     const chain::api::MarketGuide* market = nullptr;
+    chain::api::NetworkStatus* network = nullptr;
     std::string version;                 // "0.1.0"
     std::function<void()> request_stop;  // admin_stop; must return at once
     // The WebSocket port, 0 when it is not served; null as 0.
@@ -36,6 +38,7 @@ struct Backend {
 [[nodiscard]] Status add_execution_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_fee_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_log_methods(Registry& registry, const Backend& backend);
+[[nodiscard]] Status add_consensus_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_network_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_quern_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_rpc_methods(Registry& registry, const Backend& backend);

@@ -17,6 +17,7 @@ constexpr const char* kPlatform = "linux";
 
 Status add_network_methods(Registry& registry, const Backend& backend) {
     const auto* chain = backend.chain;
+    const auto* network = backend.network;
     QUERN_CHECK(registry.add({"eth_chainId",
                               "The chain id that transactions are signed for (EIP-155).",
                               {},
@@ -25,13 +26,18 @@ Status add_network_methods(Registry& registry, const Backend& backend) {
                               {{"[]", R"("0x1ec6")"}},
                               [chain](const Call&) -> Result { return quantity(chain->chain_id()); }}));
     QUERN_CHECK(registry.add({"eth_syncing",
-                              "Whether the node is catching up with others. One that is its chain's only validator "
-                              "never is.",
+                              "Whether the node is catching up with others.",
                               {},
-                              {"boolean", "false"},
+                              {"boolean or object", "false, or startingBlock, currentBlock and highestBlock"},
                               {},
                               {{"[]", "false"}},
-                              [](const Call&) -> Result { return json::Value(false); }}));
+                              [network](const Call&) -> Result {
+                                  const auto sync = network->sync();
+                                  if (!sync.syncing) return json::Value(false);
+                                  return json::Value::object({{"startingBlock", quantity(sync.first)},
+                                                              {"currentBlock", quantity(sync.current)},
+                                                              {"highestBlock", quantity(sync.highest)}});
+                              }}));
     QUERN_CHECK(registry.add({"eth_accounts",
                               "The accounts that the node signs for: none, keys stay in wallets.",
                               {},
@@ -49,17 +55,17 @@ Status add_network_methods(Registry& registry, const Backend& backend) {
     QUERN_CHECK(registry.add({"net_listening",
                               "Whether the node takes connections from other nodes.",
                               {},
-                              {"boolean", "false: this version has no peers"},
+                              {"boolean", "true when it listens"},
                               {},
-                              {{"[]", "false"}},
-                              [](const Call&) -> Result { return json::Value(false); }}));
+                              {{"[]", "true"}},
+                              [network](const Call&) -> Result { return network->own_address().listening; }}));
     QUERN_CHECK(registry.add({"net_peerCount",
                               "How many other nodes are connected.",
                               {},
-                              {"quantity", "0x0: this version has no peers"},
+                              {"quantity", "number of peers"},
                               {},
-                              {{"[]", R"("0x0")"}},
-                              [](const Call&) -> Result { return quantity(0); }}));
+                              {{"[]", R"("0x3")"}},
+                              [network](const Call&) -> Result { return quantity(network->peer_count()); }}));
     QUERN_CHECK(registry.add(
         {"web3_clientVersion",
          "Name, version and platform of the node.",

@@ -188,9 +188,31 @@ inline types::Transaction signed_transaction(const std::function<void(types::Tra
     return tx;
 }
 
+// A member of a committee of two, with one peer.
+class FakeNetwork final : public api::NetworkStatus {
+public:
+    api::ConsensusStatus status;
+    api::SyncStatus progress;
+    std::vector<api::PeerStatus> known;
+    api::OwnAddress own;
+    std::vector<std::string> added;
+
+    api::ConsensusStatus consensus() const override { return status; }
+    api::SyncStatus sync() const override { return progress; }
+    std::vector<api::PeerStatus> peers() const override { return known; }
+    std::size_t peer_count() const override { return known.size(); }
+    api::OwnAddress own_address() const override { return own; }
+    Status add_peer(std::string_view peer) override {
+        if (peer.find('@') == std::string_view::npos) return fail("p2p.bad_peer", std::string(peer));
+        added.emplace_back(peer);
+        return {};
+    }
+};
+
 // A registry over a FakeChain, called as JSON-RPC would.
 struct Fixture {
     FakeChain chain;
+    FakeNetwork network;
     methods::Backend backend;
     std::unique_ptr<Registry> registry;
     bool stopped = false;
@@ -200,6 +222,7 @@ struct Fixture {
         backend.submitter = &chain;
         backend.simulator = &chain;
         backend.market = &chain;
+        backend.network = &network;
         backend.version = "0.1.0";
         backend.request_stop = [this] { stopped = true; };
         registry = std::move(*methods::make_registry(backend));

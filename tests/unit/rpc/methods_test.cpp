@@ -45,6 +45,59 @@ TEST_F(MethodsTest, network_and_identity) {
               json::Value("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"));
 }
 
+TEST_F(MethodsTest, the_network_as_the_node_sees_it) {
+    EXPECT_EQ(ok("net_listening"), json::Value(false));
+    EXPECT_EQ(ok("net_peerCount"), json::Value("0x0"));
+    types::Address id;
+    id.data[0] = 0xab;
+    network.own = {id, "2001:db8::7", 7876, true, "quernd/0.1.0"};
+    network.known.push_back({id, "192.0.2.7", 7877, "quernd/0.1.0", true, false, 41, 1500, 10, 20, 3});
+    network.progress = {true, 5, 10, 40};
+    EXPECT_EQ(ok("net_listening"), json::Value(true));
+    EXPECT_EQ(ok("net_peerCount"), json::Value("0x1"));
+    EXPECT_EQ(ok("eth_syncing"), *json::parse(R"({"startingBlock":"0x5","currentBlock":"0xa","highestBlock":"0x28"})"));
+
+    EXPECT_FALSE(call("admin_peers"));  // only with the cookie
+    EXPECT_FALSE(call("admin_nodeInfo"));
+    const auto own = call("admin_nodeInfo", "[]", true);
+    ASSERT_TRUE(own);
+    EXPECT_EQ(text(*own, "enode"), to_hex0x(id) + "@[2001:db8::7]:7876");
+    const auto peers = call("admin_peers", "[]", true);
+    ASSERT_TRUE(peers);
+    EXPECT_EQ(text((*peers)[0], "enode"), to_hex0x(id) + "@192.0.2.7:7877");
+    EXPECT_EQ(*(*peers)[0].find("rttMs"), json::Value(1.5));
+
+    EXPECT_FALSE(call("admin_addPeer", R"(["0xab@192.0.2.8:7876"])"));
+    EXPECT_FALSE(call("admin_addPeer", R"(["nonsense"])", true));
+    EXPECT_TRUE(network.added.empty());
+    EXPECT_TRUE(call("admin_addPeer", R"(["0xab@192.0.2.8:7876"])", true));
+    EXPECT_EQ(network.added, std::vector<std::string>{"0xab@192.0.2.8:7876"});
+}
+
+TEST_F(MethodsTest, the_state_of_consensus) {
+    types::Address first;
+    types::Address second;
+    second.data[19] = 2;
+    network.status.epoch = 3;
+    network.status.view = 7;
+    network.status.master = 1;
+    network.status.committee = {{first, Uint256(10)}, {second, Uint256(20)}};
+    network.status.refuses_because = "sdbft.other_signer";
+    network.status.finality = {9, 14, 15, 100};
+    auto status = ok("sdbft_status");
+    EXPECT_EQ(text(status, "master"), to_hex0x(second));
+    EXPECT_EQ(text(status, "refusesBecause"), "sdbft.other_signer");
+    EXPECT_EQ(status.find("signs")->as_bool(), false);
+    EXPECT_EQ(text((*status.find("committee"))[1], "weight"), "0x14");
+    EXPECT_EQ(*status.find("finality_ms"), *json::parse(R"({"p50":9,"p99":14,"max":15,"samples":100})"));
+    // Before the first committee is known, or for a number that is none.
+    network.status.master = 2;
+    network.status.refuses_because.clear();
+    status = ok("sdbft_status");
+    EXPECT_TRUE(status.find("master")->is_null());
+    EXPECT_TRUE(status.find("refusesBecause")->is_null());
+}
+
 TEST_F(MethodsTest, account_state) {
     types::Address address;
     address.data[19] = 1;
