@@ -1,7 +1,6 @@
 #include "node/executor_thread.h"
 
 #include "base/log.h"
-#include "chain/store/block_store.h"
 
 namespace quern::node {
 
@@ -58,20 +57,9 @@ Status ExecutorThread::perform(const sdbft::BlockRequest& request) {
     return {};
 }
 
-bool ExecutorThread::is_committed(const Hash32& hash) const {
-    const auto at = chain_.board().latest();
-    const auto stored = chain::store::BlockStore(*at->reader).block(hash);
-    return stored && stored->has_value();
-}
-
 Status ExecutorThread::perform(const sdbft::action::Validate& block) {
     const auto valid = chain_.validate_block(block.hash, block.block);
     if (!valid) {
-        // While catching up, blocks are committed before consensus hears that they could be validated.
-        if (valid.error().name == "block.unknown_parent" && is_committed(block.hash)) {
-            hooks_.answer(sdbft::event::Validated{block.hash, true});
-            return {};
-        }
         // Nothing was learnt about the block: a vote against it, or for it, would be a guess.
         if (Chain::is_fault(valid.error())) return valid;
         log::warning(log::Category::consensus, "invalid block hash={} reason={}", to_hex0x(block.hash),

@@ -44,7 +44,6 @@ private:
                              chain::consensus::sdbft::action::Commit>;
     void post(Job job);
     void run();
-    [[nodiscard]] bool is_committed(const Hash32& hash) const;
     [[nodiscard]] Status perform(const chain::consensus::sdbft::BlockRequest& request);
     [[nodiscard]] Status perform(const chain::consensus::sdbft::action::Validate& block);
     [[nodiscard]] Status perform(const chain::consensus::sdbft::action::Commit& block);
