@@ -3,7 +3,6 @@
 #include <secp256k1_recovery.h>
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "bench/cases.h"
 #include "chain/consensus/beacon.h"
 #include "chain/state/flat_state.h"
@@ -223,7 +222,6 @@ void bench_parts(Bench& bench, const Senders& senders, const std::string& folder
 }  // namespace
 
 void bench_blocks(Bench& bench) {
-    must(log::configure({.level = log::Level::warning}), "log");
     Senders senders;
     for (std::uint32_t i = 0; i < kTransfers; ++i) {
         senders.keys.push_back(key_of(i + 1));

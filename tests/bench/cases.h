@@ -11,7 +11,11 @@ void bench_training(Bench& bench);  // training_cases.cpp
 void bench_commitment(Bench& bench);
 void bench_leaf(Bench& bench);  // dispute_cases.cpp
 void bench_dispute(Bench& bench);
-void bench_blocks(Bench& bench);  // block_cases.cpp
-void bench_codecs(Bench& bench);  // codec_cases.cpp
+void bench_blocks(Bench& bench);     // block_cases.cpp
+void bench_codecs(Bench& bench);     // codec_cases.cpp
+void bench_consensus(Bench& bench);  // consensus_cases.cpp
+void bench_handshake(Bench& bench);  // network_cases.cpp
+void bench_channel(Bench& bench);
+void bench_votes(Bench& bench);  // vote_cases.cpp
 
 }  // namespace quern::bench

@@ -8,6 +8,7 @@
 
 #include "base/args.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include "bench/cases.h"
 #ifdef QUERN_WITH_TORCH
 #include "compute/torch/torch_executor.h"
@@ -25,6 +26,10 @@ std::vector<Case> all_cases() {
         {"dispute", "moves and bytes of a whole game about the demo's program", bench_dispute},
         {"blocks", "blocks of 1,000 transfers: signatures, execution, roots, LevelDB", bench_blocks},
         {"codecs", "hashes, transactions, tries", bench_codecs},
+        {"handshake", "CPU of an encrypted handshake against mutual TLS 1.3", bench_handshake},
+        {"channel", "records against the bare cipher and TLS 1.3", bench_channel},
+        {"votes", "a vote's latency while bulk saturates the uplink; needs root", bench_votes},
+        {"consensus", "certificates, VRF, messages and bytes a block at 4 to 100 validators", bench_consensus},
     };
 }
 
@@ -83,6 +88,7 @@ int run(int argc, char** argv) {
     } catch (const std::regex_error&) {
         give_up("--filter is no regular expression: " + filter);
     }
+    must(log::configure({.level = log::Level::warning}), "log");
     const ScratchFolder scratch;
     settings.scratch = scratch.path;
     json::Value machine = machine_description();
