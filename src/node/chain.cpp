@@ -35,7 +35,7 @@ Status Chain::load() {
         trie_reader_, chain::state::Roots{block.header.state_root, block.header.consensus.native_root});
     const std::uint64_t size = encoded->size();
     set_head(std::make_shared<chain::api::BlockView>(
-        chain::api::BlockView{std::move(block), head->hash, size, std::move(certificate)}));
+        chain::api::BlockView{std::move(block), head->hash, size, std::move(certificate), &parts_.pool.senders()}));
     QUERN_CHECK(epoch_setup());
     QUERN_TRY(previous_committee_, committee_before(tip_.number));
     return {};
@@ -97,7 +97,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     prepared_.committed(hash);
     const std::uint64_t gas_used = block.block.header.gas_used;
     set_head(std::make_shared<chain::api::BlockView>(
-        chain::api::BlockView{std::move(block.block), hash, bytes.size(), finalization}));
+        chain::api::BlockView{std::move(block.block), hash, bytes.size(), finalization, &parts_.pool.senders()}));
     parts_.pool.on_block(block.transactions, latest_->state, tip_.number);
     log::info(log::Category::consensus, "block finalized number={} hash={} txs={} gas={} ms={}", tip_.number,
               to_hex0x(hash), block.transactions.size(), gas_used,

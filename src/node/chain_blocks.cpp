@@ -230,7 +230,7 @@ Expected<std::vector<types::RecoveredTransaction>> Chain::recover_all(const std:
     parts_.threads.parallel_for(encoded.size(), [&](std::size_t i) {
         if (const auto pooled = parts_.pool.find(types::transaction_hash(encoded[i]))) {
             transactions[i] = pooled->transaction;
-        } else if (auto transaction = types::recover(encoded[i])) {
+        } else if (auto transaction = parts_.pool.senders().recover(encoded[i])) {
             transactions[i] = std::move(*transaction);
         } else {
             recovered[i] = fail(transaction.error());

@@ -94,8 +94,9 @@ Reader::BlockPtr Reader::block_by_hash(const Snapshot& at, const Hash32& hash) c
         log::error(log::Category::store, "block {} does not decode: {}", to_hex0x(hash), block.error().to_string());
         return nullptr;
     }
-    auto view = std::make_shared<const api::BlockView>(api::BlockView{
-        std::move(*block), hash, encoded->size(), or_nothing(blocks.finalization(hash)).value_or(Bytes{})});
+    auto view = std::make_shared<const api::BlockView>(
+        api::BlockView{std::move(*block), hash, encoded->size(),
+                       or_nothing(blocks.finalization(hash)).value_or(Bytes{}), &pool_.senders()});
     const std::lock_guard lock(mutex_);
     cache_[view->block.header.number] = view;
     if (cache_.size() > kCachedBlocks) cache_.erase(cache_.begin());
@@ -143,7 +144,7 @@ std::optional<api::TransactionView> Reader::transaction(const Hash32& hash) cons
     if (const auto place = or_nothing(BlockStore(*at->reader).transaction_place(hash))) {
         const auto view = block_by_number(*at, place->block.number);
         if (!view || place->position >= view->block.transactions.size()) return std::nullopt;
-        auto transaction = types::recover(view->block.transactions[place->position]);
+        auto transaction = pool_.senders().recover(view->block.transactions[place->position]);
         if (!transaction) return std::nullopt;
         return api::TransactionView{std::move(*transaction), view->hash, place->block.number, place->position,
                                     view->block.header.base_fee_per_gas};

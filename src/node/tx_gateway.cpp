@@ -9,7 +9,7 @@ constexpr std::uint64_t kJournalSlackBytes = 4U << 20;
 }  // namespace
 
 Expected<chain::mempool::PooledPtr> TxGateway::admit(BytesView encoded) {
-    auto transaction = chain::types::recover(encoded);
+    auto transaction = pool_.senders().recover(encoded);
     if (!transaction) {
         if (transaction.error().name == "tx.invalid_signature")
             return fail("invalid sender", transaction.error().detail);  // the message that wallets know

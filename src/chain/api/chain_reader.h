@@ -8,14 +8,16 @@
 
 #include "chain/types/native_objects.h"
 #include "chain/types/receipt.h"
+#include "chain/types/sender_cache.h"
 
 namespace quern::chain::api {
 
 struct BlockView {
     types::Block block;
     Hash32 hash;
-    std::uint64_t size = 0;  // bytes of the encoded block
-    Bytes finalization;      // certificate; empty for genesis
+    std::uint64_t size = 0;                 // bytes of the encoded block
+    Bytes finalization;                     // certificate; empty for genesis
+    types::SenderCache* senders = nullptr;  // remembers who sent its transactions, where there is one
 };
 
 struct TransactionView {
@@ -64,7 +66,8 @@ public:
     [[nodiscard]] virtual std::uint64_t chain_id() const = 0;
     [[nodiscard]] virtual Hash32 genesis_hash() const = 0;
     [[nodiscard]] virtual std::uint64_t head_number() const = 0;
-    [[nodiscard]] virtual std::shared_ptr<const BlockView> block(const BlockSelector& selector) const = 0;  // null: unknown
+    [[nodiscard]] virtual std::shared_ptr<const BlockView> block(
+        const BlockSelector& selector) const = 0;  // null: unknown
     [[nodiscard]] virtual std::vector<types::Receipt> receipts(std::uint64_t block_number) const = 0;
     [[nodiscard]] virtual std::optional<TransactionView> transaction(const Hash32& hash) const = 0;
     [[nodiscard]] virtual std::optional<ReceiptView> receipt(const Hash32& hash) const = 0;

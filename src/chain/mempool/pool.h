@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "chain/exec/block_executor.h"
+#include "chain/types/sender_cache.h"
 
 namespace quern::chain::mempool {
 
@@ -55,6 +56,8 @@ public:
     void drop(const std::vector<Hash32>& hashes);
 
     [[nodiscard]] PooledPtr find(const Hash32& hash) const;
+    // Remembers who sent what, also of transactions that never wait here: blocks and answers use it, too.
+    [[nodiscard]] types::SenderCache& senders() const { return senders_; }
     // The nonce after the sender's executable transactions; `account_nonce` when it has none.
     [[nodiscard]] std::uint64_t next_nonce(const types::Address& sender, std::uint64_t account_nonce) const;
     // Executable transactions by sender.
@@ -97,7 +100,8 @@ private:
 
     const params::ChainParams& params_;
     const PoolLimits limits_;
-    mutable std::mutex mutex_;  // guards everything below
+    mutable types::SenderCache senders_;  // has locks of its own
+    mutable std::mutex mutex_;            // guards everything below
     Queues queues_;
     std::unordered_map<Hash32, PooledPtr, FixedBytesHasher> by_hash_;
     std::set<Price> tails_;  // the last transaction of each queue

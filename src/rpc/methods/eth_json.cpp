@@ -152,7 +152,8 @@ json::Value native_transaction_json(const TransactionView& view, std::uint64_t b
 }
 
 Expected<TransactionView> transaction_in(const BlockView& view, std::uint64_t index) {
-    QUERN_TRY(auto recovered, types::recover(view.block.transactions[index]));
+    const Bytes& encoded = view.block.transactions[index];
+    QUERN_TRY(auto recovered, view.senders ? view.senders->recover(encoded) : types::recover(encoded));
     return TransactionView{std::move(recovered), view.hash, view.block.header.number, index,
                            view.block.header.base_fee_per_gas};
 }

@@ -1,0 +1,42 @@
+// Who sent which transaction, remembered: recovering a sender costs more than anything else that a node does with a
+// transfer, and the same transaction comes by RPC, from peers, in blocks, and is asked for afterwards. A table of fixed
+// size in which a newer transaction takes the place of an older one; what is not there is recovered. Owned by the
+// mempool; thread-safe.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "chain/types/transaction.h"
+
+namespace quern::chain::types {
+
+inline constexpr std::size_t kRememberedSenders = std::size_t{1} << 16;
+
+class SenderCache {
+public:
+    // Rounded up to a power of two.
+    explicit SenderCache(std::size_t slots = kRememberedSenders);
+
+    // As types::recover. Only senders that a signature gave are remembered, by the hash of the signed encoding.
+    [[nodiscard]] Expected<RecoveredTransaction> recover(BytesView encoded);
+    // Recoveries that were saved.
+    [[nodiscard]] std::uint64_t hits() const;
+
+private:
+    static constexpr std::size_t kLocks = 64;
+    struct Slot {
+        Hash32 hash;  // zero: empty
+        Address sender;
+    };
+    struct Lock {
+        mutable std::mutex mutex;
+        std::uint64_t hits = 0;
+    };
+    std::vector<Slot> slots_;           // slot i is guarded by locks_[i % kLocks]
+    std::array<Lock, kLocks> locks_{};  // each mutex also guards its hits
+};
+
+}  // namespace quern::chain::types

@@ -1,0 +1,43 @@
+// Real quernd processes of one network on loopback, for measuring through the doors that users have. The programs are
+// those beside quern-bench. Used by quern-bench alone; one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "chain/exec/genesis.h"
+#include "crypto/signature.h"
+
+namespace quern::bench {
+
+// The folder of the running program.
+[[nodiscard]] std::string program_folder();
+
+class LocalNetwork {
+public:
+    // Starts one validator for each key in full mesh and waits until all answer. `genesis` has everything but the
+    // validators. Ends the program when it cannot.
+    LocalNetwork(std::string folder, chain::exec::Genesis genesis, const std::vector<crypto::PrivateKey>& validators);
+    ~LocalNetwork();
+    LocalNetwork(const LocalNetwork&) = delete;
+    LocalNetwork& operator=(const LocalNetwork&) = delete;
+
+    [[nodiscard]] std::size_t size() const { return nodes_.size(); }
+    [[nodiscard]] std::uint16_t rpc_port(std::size_t node) const { return nodes_[node].rpc_port; }
+    // Processor seconds of all nodes so far.
+    [[nodiscard]] double cpu_seconds() const;
+
+private:
+    struct Node {
+        pid_t process = -1;
+        std::uint16_t rpc_port = 0;
+        std::uint16_t p2p_port = 0;
+        std::string log;
+    };
+    std::vector<Node> nodes_;
+};
+
+}  // namespace quern::bench
