@@ -16,6 +16,7 @@ void bench_codecs(Bench& bench);     // codec_cases.cpp
 void bench_consensus(Bench& bench);  // consensus_cases.cpp
 void bench_handshake(Bench& bench);  // network_cases.cpp
 void bench_channel(Bench& bench);
-void bench_votes(Bench& bench);  // vote_cases.cpp
+void bench_votes(Bench& bench);       // vote_cases.cpp
+void bench_end_to_end(Bench& bench);  // load_cases.cpp
 
 }  // namespace quern::bench

@@ -30,6 +30,8 @@ std::vector<Case> all_cases() {
         {"channel", "records against the bare cipher and TLS 1.3", bench_channel},
         {"votes", "a vote's latency while bulk saturates the uplink; needs root", bench_votes},
         {"consensus", "certificates, VRF, messages and bytes a block at 4 to 100 validators", bench_consensus},
+        {"end-to-end", "transfers over RPC to quernd processes, to their receipts; 1 and 4 validators",
+         bench_end_to_end},
     };
 }
 
