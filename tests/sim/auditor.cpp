@@ -15,15 +15,15 @@ std::string say(const Vote& vote) {
 }
 }  // namespace
 
-Auditor::Auditor(const LightGenesis& genesis, const chain::consensus::ChainIdentity& chain, const sdbft::Scheme& scheme,
+Auditor::Auditor(const LightGenesis& genesis, std::unique_ptr<SimChain> reference,
+                 const chain::consensus::ChainIdentity& chain, const sdbft::Scheme& scheme,
                  std::set<std::size_t> faulty, bool fork_allowed)
     : genesis_(genesis),
       identity_(chain),
       scheme_(scheme),
       faulty_(std::move(faulty)),
       fork_allowed_(fork_allowed),
-      chain_(genesis),
-      supply_(chain_.state().total()) {}
+      chain_(std::move(reference)) {}
 
 void Auditor::failed(std::string what) {
     if (failures_.size() < kMaxFailures) failures_.push_back(std::move(what));
@@ -56,23 +56,24 @@ void Auditor::committed(std::size_t node, std::uint64_t height, BytesView bytes,
     if (!block) return failed("node " + std::to_string(node) + " committed bytes that are no block");
     const Hash32 hash = types::hash_of(block->header);
     const std::string where = "node " + std::to_string(node) + " at height " + std::to_string(height);
-    if (height <= chain_.height()) {
-        if (chain_.hash_at(height) != hash) {
+    if (height <= chain_->height()) {
+        if (chain_->hash_at(height) != hash) {
             if (!fork_allowed_) failed("agreement: " + where + " committed another block than the others");
             if (!fork_epoch_) fork_epoch_ = height / genesis_.epoch_length;
         }
     } else if (!fork_epoch_) {
-        if (height != chain_.height() + 1) return failed(where + " skipped a height");
+        if (height != chain_->height() + 1) return failed(where + " skipped a height");
         if (block->header.consensus.epoch != height / genesis_.epoch_length)
             failed("rule 9: " + where + " committed a block of epoch " + std::to_string(block->header.consensus.epoch));
-        if (const auto done = chain_.commit(bytes, certificate); !done) {
+        if (const auto done = chain_->commit(hash, bytes, certificate); !done) {
             if (!fork_allowed_) failed("agreement: " + where + ": " + done.error().to_string());
             if (!fork_epoch_) fork_epoch_ = height / genesis_.epoch_length;
         }
-        if (chain_.state().total() != supply_) failed("supply: " + where + " changed it");
+        transactions_ += block->transactions.size();
+        if (const auto sound = chain_->audit(); !sound) failed("state: " + where + ": " + sound.error().to_string());
     }
     if (!certificate) return;
-    const auto committee = chain_.committee_of(certificate->epoch);
+    const auto committee = chain_->committee_of(certificate->epoch);
     if (!committee || fork_epoch_) return;
     if (certificate->type != VoteType::finalize || certificate->hash != hash)
         failed("rule 6: " + where + " committed without a finalization of the block");
@@ -87,7 +88,7 @@ void Auditor::kept(std::size_t node, const Certificate& certificate) {
     };
     if (std::any_of(list.begin(), list.end(), same)) return;
     list.push_back(certificate);
-    const auto committee = chain_.committee_of(certificate.epoch);
+    const auto committee = chain_->committee_of(certificate.epoch);
     if (!committee || fork_epoch_) return;
     if (const auto checked = sdbft::check_certificate(certificate, *committee, identity_, scheme_); !checked)
         failed("quorum: node " + std::to_string(node) + " kept " + sdbft::describe(certificate) + ": " +
@@ -116,9 +117,16 @@ void Auditor::blamed(std::size_t accuser, std::size_t accused, const Error& erro
            error.to_string());
 }
 
+void Auditor::state_of(std::size_t node, const SimChain& chain) {
+    const std::string where = "node " + std::to_string(node) + " at height " + std::to_string(chain.height());
+    if (const auto sound = chain.audit(); !sound) failed("state: " + where + ": " + sound.error().to_string());
+    if (!fork_epoch_ && chain.height() <= chain_->height() && chain.tip().hash != chain_->hash_at(chain.height()))
+        failed("agreement: " + where + " ended on another block than the others");
+}
+
 void Auditor::finish() {
     if (!fork_epoch_) return;
-    const auto committee = chain_.committee_of(*fork_epoch_);
+    const auto committee = chain_->committee_of(*fork_epoch_);
     if (!committee) return failed("the fork's epoch has no committee");
     // From the certificates that honest nodes kept alone.
     for (const auto& entry : archive_[*fork_epoch_])

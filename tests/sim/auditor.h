@@ -1,6 +1,6 @@
 // What must hold whatever happens, checked from outside the core: agreement, certificates by weight, no honest double
-// sign, no evidence against the honest, no honest peer blamed, stake conserved, forks that convict. It has its own copy
-// of the chain and its own idea of committees. One per simulation; single-threaded.
+// sign, no evidence against the honest, no honest peer blamed, states that add up, forks that convict. It has its own
+// copy of the chain and its own idea of committees. One per simulation; single-threaded.
 #pragma once
 
 #include <set>
@@ -13,8 +13,10 @@ namespace quern::sim {
 
 class Auditor {
 public:
-    Auditor(const LightGenesis& genesis, const chain::consensus::ChainIdentity& chain, const sdbft::Scheme& scheme,
-            std::set<std::size_t> faulty, bool fork_allowed);
+    // `reference` is at its genesis block.
+    Auditor(const LightGenesis& genesis, std::unique_ptr<SimChain> reference,
+            const chain::consensus::ChainIdentity& chain, const sdbft::Scheme& scheme, std::set<std::size_t> faulty,
+            bool fork_allowed);
 
     // A validator turns out not to keep to the rules any more (an old disk was put back).
     void now_faulty(std::size_t validator) { faulty_.insert(validator); }
@@ -27,12 +29,16 @@ public:
     void halted(std::size_t node, const Error& error);
     void blamed(std::size_t accuser, std::size_t accused, const Error& error);
     void failed(std::string what);
+    // The state of a node that ran to the end.
+    void state_of(std::size_t node, const SimChain& chain);
     // After the run: a fork must convict a third of the weight.
     void finish();
 
     [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
     [[nodiscard]] bool forked() const { return fork_epoch_.has_value(); }
-    [[nodiscard]] std::uint64_t height() const { return chain_.height(); }
+    [[nodiscard]] std::uint64_t transactions() const { return transactions_; }  // in final blocks
+    [[nodiscard]] std::uint64_t height() const { return chain_->height(); }
+    [[nodiscard]] const SimChain& reference() const { return *chain_; }
 
 private:
     [[nodiscard]] std::optional<std::size_t> validator_of(const crypto::PublicKey& key) const;
@@ -42,8 +48,8 @@ private:
     const sdbft::Scheme& scheme_;
     std::set<std::size_t> faulty_;
     bool fork_allowed_;
-    LightChain chain_;
-    std::uint64_t supply_ = 0;
+    std::unique_ptr<SimChain> chain_;
+    std::uint64_t transactions_ = 0;
     std::optional<std::uint64_t> fork_epoch_;
     std::map<std::tuple<std::size_t, std::uint64_t, std::uint64_t>, std::vector<chain::consensus::Vote>> votes_;
     std::map<std::uint64_t, std::map<std::uint64_t, std::vector<Certificate>>> archive_;  // by epoch, view

@@ -33,7 +33,7 @@ Expected<Hash32> HashScheme::vrf_verify(const crypto::PublicKey& key, const Hash
     return output;
 }
 
-KeyRing make_keys(std::size_t count, bool real, std::uint64_t seed) {
+KeyRing make_keys(std::size_t count, bool real, bool on_curve, std::uint64_t seed) {
     KeyRing ring;
     SeededRng rng(seed);
     if (real)
@@ -45,7 +45,10 @@ KeyRing make_keys(std::size_t count, bool real, std::uint64_t seed) {
             ring.signers.push_back(std::make_unique<sdbft::KeySigner>(crypto::PrivateKey::generate(rng)));
         } else {
             crypto::PublicKey key;
-            rng.fill(key.bytes.data);
+            if (on_curve)
+                key = crypto::derive_public(crypto::PrivateKey::generate(rng));
+            else
+                rng.fill(key.bytes.data);
             ring.signers.push_back(std::make_unique<HashSigner>(key));
         }
     }

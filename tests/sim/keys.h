@@ -34,6 +34,7 @@ struct KeyRing {
     std::unique_ptr<sdbft::Scheme> scheme;
     std::vector<std::unique_ptr<sdbft::Signer>> signers;
 };
-[[nodiscard]] KeyRing make_keys(std::size_t count, bool real, std::uint64_t seed);
+// `on_curve`: public keys that somebody could have, under either scheme.
+[[nodiscard]] KeyRing make_keys(std::size_t count, bool real, bool on_curve, std::uint64_t seed);
 
 }  // namespace quern::sim

@@ -111,7 +111,7 @@ Expected<Bytes> LightChain::build(const sdbft::BlockRequest& request, std::vecto
     return types::encode(block);
 }
 
-bool LightChain::validate(BytesView bytes) {
+bool LightChain::validate(const Hash32&, BytesView bytes) {
     const auto block = types::decode_block(bytes);
     if (!block) return false;
     const LightState* parent = state_of(block->header.parent_hash);
@@ -122,7 +122,7 @@ bool LightChain::validate(BytesView bytes) {
     return true;
 }
 
-Expected<std::optional<sdbft::EpochSetup>> LightChain::commit(BytesView bytes,
+Expected<std::optional<sdbft::EpochSetup>> LightChain::commit(const Hash32&, BytesView bytes,
                                                               const std::optional<Certificate>& certificate) {
     QUERN_TRY(const auto block, types::decode_block(bytes));
     const Tip next = chain::consensus::tip_of(block.header);
@@ -142,6 +142,27 @@ Expected<std::optional<sdbft::EpochSetup>> LightChain::commit(BytesView bytes,
     }
     return std::optional<sdbft::EpochSetup>();
 }
+
+Status LightChain::crash() {
+    speculative_.clear();
+    return {};
+}
+
+std::unique_ptr<SimChain> LightChain::copy_of_disk() const {
+    auto copy = std::make_unique<LightChain>(*this);
+    copy->speculative_.clear();
+    return copy;
+}
+
+Status LightChain::audit() const {
+    LightState first;
+    first.pool = genesis_->pool;
+    first.stake = genesis_->stake;
+    if (state_.total() != first.total()) return fail("light.supply", std::to_string(state_.total()));
+    return {};
+}
+
+sdbft::EpochSetup LightChain::epoch_setup() const { return epoch_at(height() + 1); }
 
 Bytes LightChain::tip_certificate() const {
     return certificates_.back() ? chain::consensus::encode(*certificates_.back()) : Bytes{};
@@ -177,7 +198,7 @@ std::optional<sdbft::RangeAnswer> LightChain::range(std::uint64_t first) const {
     return answer;
 }
 
-bool LightChain::body_matches(BytesView bytes) {
+bool LightChain::body_matches(BytesView bytes) const {
     const auto block = types::decode_block(bytes);
     return block && transactions_root(block->transactions) == block->header.transactions_root &&
            block->withdrawals.empty();

@@ -11,15 +11,9 @@
 #include <optional>
 #include <vector>
 
-#include "chain/consensus/sdbft/actions.h"
+#include "sim/sim_chain.h"
 
 namespace quern::sim {
-
-namespace sdbft = chain::consensus::sdbft;
-namespace types = chain::types;
-using chain::consensus::Certificate;
-using chain::consensus::Committee;
-using chain::consensus::Tip;
 
 struct LightState {
     std::uint64_t counter = 0;
@@ -41,34 +35,33 @@ struct LightGenesis {
 };
 [[nodiscard]] types::Block make_genesis_block();
 
-class LightChain {
+class LightChain final : public SimChain {
 public:
     explicit LightChain(const LightGenesis& genesis);
 
-    [[nodiscard]] Expected<Bytes> build(const sdbft::BlockRequest& request, std::vector<Bytes> transactions,
-                                        std::uint8_t mark);
-    [[nodiscard]] bool validate(BytesView block);
-    // Executes when it has to. Returns the next epoch's setup at an epoch's end. Error: light.invalid.
-    [[nodiscard]] Expected<std::optional<sdbft::EpochSetup>> commit(BytesView block,
-                                                                    const std::optional<Certificate>& certificate);
-    // What a crash takes.
-    void lose_speculation() { speculative_.clear(); }
+    Expected<Bytes> build(const sdbft::BlockRequest& request, std::vector<Bytes> transactions,
+                          std::uint8_t mark) override;
+    bool validate(const Hash32& hash, BytesView block) override;
+    // Error: light.invalid.
+    Expected<std::optional<sdbft::EpochSetup>> commit(const Hash32& hash, BytesView block,
+                                                      const std::optional<Certificate>& certificate) override;
+    Status crash() override;
+    std::unique_ptr<SimChain> copy_of_disk() const override;
 
-    [[nodiscard]] const Tip& tip() const { return tips_.back(); }
-    [[nodiscard]] const LightState& state() const { return state_; }
-    [[nodiscard]] std::uint64_t height() const { return tips_.size() - 1; }
-    [[nodiscard]] const Hash32& hash_at(std::uint64_t height) const { return tips_[height].hash; }
-    [[nodiscard]] Bytes tip_certificate() const;
-    // The setup of the epoch of `height`, which is at most the tip's successor.
-    [[nodiscard]] sdbft::EpochSetup epoch_at(std::uint64_t height) const;
-    [[nodiscard]] std::optional<Committee> committee_of(std::uint64_t epoch) const;
-    [[nodiscard]] std::optional<sdbft::BlockAnswer> block(const Hash32& hash) const;
-    [[nodiscard]] std::optional<sdbft::RangeAnswer> range(std::uint64_t first) const;
-    [[nodiscard]] static bool body_matches(BytesView block);
+    const Tip& tip() const override { return tips_.back(); }
+    Hash32 hash_at(std::uint64_t height) const override { return tips_[height].hash; }
+    Bytes tip_certificate() const override;
+    sdbft::EpochSetup epoch_setup() const override;
+    std::optional<Committee> committee_of(std::uint64_t epoch) const override;
+    std::optional<sdbft::BlockAnswer> block(const Hash32& hash) const override;
+    std::optional<sdbft::RangeAnswer> range(std::uint64_t first) const override;
+    bool body_matches(BytesView block) const override;
+    Status audit() const override;
 
 private:
     [[nodiscard]] const LightState* state_of(const Hash32& hash) const;
     [[nodiscard]] Expected<LightState> execute(const LightState& parent, const types::Block& block) const;
+    [[nodiscard]] sdbft::EpochSetup epoch_at(std::uint64_t height) const;
     [[nodiscard]] Committee committee_from(const std::vector<std::uint64_t>& stake) const;
 
     const LightGenesis* genesis_;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/args.h"
+#include "base/log.h"
 #include "sim/bugs.h"
 #include "sim/simulation.h"
 
@@ -16,6 +17,8 @@ int main(int argc, char** argv) {
     std::uint64_t count = 100;
     std::uint64_t first = 1;
     std::uint64_t real_every = 0;
+    std::uint64_t real_executor_every = 10;
+    bool real_executor = false;
     unsigned threads = 0;
     bool trace = false;
     std::string bug_name;
@@ -23,6 +26,10 @@ int main(int argc, char** argv) {
     app.add_option("--first-seed", first, "the first of them")->capture_default_str();
     app.add_flag("--trace", trace, "print every event (one thread)");
     app.add_option("--real-signatures-every", real_every, "ECDSA and ECVRF in each K-th seed; 0 for none");
+    app.add_option("--real-executor-every", real_executor_every,
+                   "the node's executor and database in each K-th seed; 0 for none")
+        ->capture_default_str();
+    app.add_flag("--real", real_executor, "the node's executor and database in every seed");
     app.add_option("--threads", threads, "0 for as many as the machine has; results do not depend on it");
     app.add_option("--bug", bug_name, "plant a protocol bug by name, to see it found");
     try {
@@ -40,6 +47,7 @@ int main(int argc, char** argv) {
         }
         bug = *found;
     }
+    (void)log::configure({.level = log::Level::warning});
     if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
     if (trace) threads = 1;
 
@@ -49,7 +57,8 @@ int main(int argc, char** argv) {
     const auto work = [&] {
         for (std::uint64_t i = next++; i < count; i = next++) {
             const std::uint64_t seed = first + i;
-            const sim::Options options{seed, real_every != 0 && seed % real_every == 0, trace, bug};
+            const auto each = [seed](std::uint64_t every) { return every != 0 && seed % every == 0; };
+            const sim::Options options{seed, each(real_every), trace, bug, real_executor || each(real_executor_every)};
             results[i] = trace ? sim::run_seed(options, [](const std::string& line) { std::puts(line.c_str()); })
                                : sim::run_seed(options);
         }
@@ -61,11 +70,13 @@ int main(int argc, char** argv) {
 
     std::uint64_t failed = 0;
     std::uint64_t blocks = 0;
+    std::uint64_t transactions = 0;
     std::uint64_t messages = 0;
     std::uint64_t virtual_ms = 0;
     std::uint64_t forks = 0;
     for (const auto& result : results) {
         blocks += result.height;
+        transactions += result.transactions;
         messages += result.deliveries;
         virtual_ms += result.virtual_ms;
         forks += result.forked ? 1 : 0;
@@ -75,9 +86,12 @@ int main(int argc, char** argv) {
         for (const auto& failure : result.failures) std::printf("  %s\n", failure.c_str());
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    std::printf("%llu blocks, %llu messages, %.0f s of virtual time, %llu forks (all with convictions) in %.1f s\n",
-                static_cast<unsigned long long>(blocks), static_cast<unsigned long long>(messages),
-                static_cast<double>(virtual_ms) / 1000, static_cast<unsigned long long>(forks), seconds);
+    std::printf(
+        "%llu blocks with %llu transactions, %llu messages, %.0f s of virtual time, %llu forks (all with convictions) "
+        "in %.1f s\n",
+        static_cast<unsigned long long>(blocks), static_cast<unsigned long long>(transactions),
+        static_cast<unsigned long long>(messages), static_cast<double>(virtual_ms) / 1000,
+        static_cast<unsigned long long>(forks), seconds);
     std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(count - failed),
                 static_cast<unsigned long long>(failed));
     return failed == 0 ? 0 : 1;

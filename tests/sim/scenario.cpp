@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "chain/params/params.h"
+
 namespace quern::sim {
 namespace {
 bool chance(Rng& rng, std::uint64_t percent) { return rng.below(100) < percent; }
@@ -50,6 +52,7 @@ Scenario make_scenario(const Options& options, const std::vector<crypto::PublicK
     auto& genesis = s.genesis;
     genesis.block = make_genesis_block();
     genesis.epoch_length = 3 + rng.below(8);
+    if (options.real_executor) genesis.epoch_length = std::max(genesis.epoch_length, chain::params::kMinEpochLength);
     genesis.keys.assign(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(validators));
     const bool equal_weights = chance(rng, 40);
     for (std::size_t i = 0; i < validators; ++i) {

@@ -25,6 +25,7 @@ struct Options {
     bool real_signatures = false;
     bool trace = false;
     sdbft::PlantedBug bug = sdbft::PlantedBug::none;
+    bool real_executor = false;  // the node's executor, mempool and database instead of the light chain
 };
 
 struct Scenario {

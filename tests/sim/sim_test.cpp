@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/log.h"
 #include "sim/bugs.h"
 #include "sim/simulation.h"
 
@@ -18,6 +19,30 @@ TEST(Simulation, a_seed_passes_with_real_signatures) {
     const auto result = run_seed({3, true, false, sdbft::PlantedBug::none});
     EXPECT_TRUE(result.passed()) << (result.passed() ? "" : result.failures[0]);
     EXPECT_GT(result.height, 0U);
+}
+
+// The executor, mempool and database of the node, with people who send transactions.
+Options real(std::uint64_t seed, bool signatures = false) {
+    (void)log::configure({.level = log::Level::warning});
+    Options options{seed, signatures, false, sdbft::PlantedBug::none};
+    options.real_executor = true;
+    return options;
+}
+
+TEST(Simulation, seeds_pass_with_the_real_executor) {
+    for (std::uint64_t seed = 1; seed <= 15; ++seed) {
+        const auto result = run_seed(real(seed, seed % 5 == 0));
+        EXPECT_TRUE(result.passed()) << "seed " << seed << ": " << (result.passed() ? "" : result.failures[0]);
+        EXPECT_GT(result.transactions, 0U);
+    }
+}
+
+TEST(Simulation, a_seed_with_the_real_executor_replays_exactly) {
+    const auto first = run_seed(real(7));
+    const auto second = run_seed(real(7));
+    EXPECT_EQ(first.digest, second.digest);
+    EXPECT_EQ(first.transactions, second.transactions);
+    EXPECT_NE(first.digest, run_seed(real(8)).digest);
 }
 
 TEST(Simulation, a_seed_replays_exactly_with_and_without_a_trace) {

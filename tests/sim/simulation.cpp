@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "sim/disk.h"
+#include "sim/real_chain.h"
 
 namespace quern::sim {
 namespace {
@@ -23,14 +24,14 @@ struct Node {
     bool second_twin = false;
     std::uint64_t rate = 100;
     std::int64_t skew = 0;
-    LightChain chain;
+    std::unique_ptr<SimChain> chain;
     Disk disk;
     std::unique_ptr<sdbft::Core> core;
     std::uint64_t incarnation = 0;
     bool up = false;
     bool halted = false;
     std::uint64_t wake_token = 0;
-    std::optional<std::pair<LightChain, Disk>> snapshot;
+    std::optional<std::pair<std::unique_ptr<SimChain>, Disk>> snapshot;
     std::vector<std::shared_ptr<const Bytes>> heard;  // a replayer's
 };
 
@@ -40,10 +41,12 @@ public:
         : options_(options),
           trace_(std::move(trace)),
           rng_(options.seed * 0x9e3779b97f4a7c15ULL + 1),
-          keys_(make_keys(kMaxValidators, options.real_signatures, options.seed)),
+          keys_(make_keys(kMaxValidators, options.real_signatures, options.real_executor, options.seed)),
           scenario_(make_scenario(options, public_keys(), rng_)),
-          identity_{scenario_.genesis.tip().hash, 7878},
-          auditor_(scenario_.genesis, identity_, *keys_.scheme, faulty(), scenario_.over_budget) {}
+          genesis_text_(options.real_executor ? real_genesis_text(scenario_.genesis) : std::string()),
+          identity_{new_chain(0)->tip().hash, chain::params::kDevnetChainId},
+          auditor_(scenario_.genesis, new_chain(0), identity_, *keys_.scheme, faulty(), scenario_.over_budget),
+          users_(rng_) {}
 
     Result run();
     [[nodiscard]] const Scenario& scenario() const { return scenario_; }
@@ -60,6 +63,11 @@ private:
         std::vector<crypto::PublicKey> keys;
         for (const auto& signer : keys_.signers) keys.push_back(signer->public_key());
         return keys;
+    }
+    // On a new disk.
+    std::unique_ptr<SimChain> new_chain(std::uint8_t mark) const {
+        if (!options_.real_executor) return std::make_unique<LightChain>(scenario_.genesis);
+        return std::make_unique<RealChain>(genesis_text_, mark);
     }
     std::set<std::size_t> faulty() const {
         std::set<std::size_t> out;
@@ -107,6 +115,7 @@ private:
     void equivocate(Node& node, const sdbft::Message& message);
     [[nodiscard]] std::optional<Bytes> sibling_of(const Node& node, const sdbft::Message& message);
     [[nodiscard]] std::vector<Bytes> transactions();
+    void use();
     void check_liveness(std::uint64_t target);
     [[nodiscard]] bool all_reached(std::uint64_t target) const;
 
@@ -115,8 +124,10 @@ private:
     SeededRng rng_;
     KeyRing keys_;
     Scenario scenario_;
+    std::string genesis_text_;  // of the real executor
     chain::consensus::ChainIdentity identity_;
     Auditor auditor_;
+    Users users_;
     std::vector<std::unique_ptr<Node>> nodes_;
     std::priority_queue<Item> queue_;
     std::uint64_t now_ = 0;
@@ -132,7 +143,7 @@ void Simulation::add_node(std::optional<std::size_t> validator, bool second_twin
     auto node = std::make_unique<Node>(Node{.id = nodes_.size(),
                                             .validator = validator,
                                             .second_twin = second_twin,
-                                            .chain = LightChain(scenario_.genesis),
+                                            .chain = new_chain(static_cast<std::uint8_t>(1 + nodes_.size())),
                                             .disk = {},
                                             .core = nullptr,
                                             .snapshot = std::nullopt,
@@ -158,14 +169,14 @@ void Simulation::start(Node& node) {
 #ifdef QUERN_SDBFT_PLANTED_BUGS
     setup.config.hooks.bug = options_.bug;
 #endif
-    setup.epoch = node.chain.epoch_at(node.chain.height() + 1);
-    if (setup.epoch.epoch > 0) setup.previous_committee = node.chain.committee_of(setup.epoch.epoch - 1);
-    setup.tip = node.chain.tip();
-    setup.tip_certificate = node.chain.tip_certificate();
+    setup.epoch = node.chain->epoch_setup();
+    if (setup.epoch.epoch > 0) setup.previous_committee = node.chain->committee_of(setup.epoch.epoch - 1);
+    setup.tip = node.chain->tip();
+    setup.tip_certificate = node.chain->tip_certificate();
     setup.journal_found = node.disk.exists();
     setup.records = std::move(*records);
     setup.detect_other_signer = node.behaviour == Behaviour::honest;
-    setup.body_matches = LightChain::body_matches;
+    setup.body_matches = [&node](BytesView block) { return node.chain->body_matches(block); };
     const sdbft::Signer* signer = node.validator ? keys_.signers[*node.validator].get() : nullptr;
     auto core = sdbft::Core::make(std::move(setup), signer, *keys_.scheme);
     if (!core) return auditor_.failed("start: " + core.error().to_string());
@@ -182,15 +193,18 @@ void Simulation::crash(Node& node, const char* why) {
     trace(node, [&] { return std::string("crashes ") + why; });
     node.up = false;
     node.core.reset();
-    node.chain.lose_speculation();
+    if (const auto restarted = node.chain->crash(); !restarted)
+        auditor_.failed("database: " + restarted.error().to_string());
     node.disk.crash(rng_);
     if (node.validator && node.validator == scenario_.victim && !spoiled_) {
         if (scenario_.old_disk && node.snapshot) {
-            std::tie(node.chain, node.disk) = *node.snapshot;
+            node.chain = std::move(node.snapshot->first);
+            node.disk = std::move(node.snapshot->second);
+            node.snapshot.reset();
             spoiled_ = true;
             auditor_.now_faulty(*node.validator);
             trace(node, [] { return std::string("gets an old disk back"); });
-        } else if (scenario_.lost_journal && node.chain.height() > 0) {
+        } else if (scenario_.lost_journal && node.chain->height() > 0) {
             node.disk.lose();
             spoiled_ = true;
             trace(node, [] { return std::string("loses its journal"); });
@@ -234,10 +248,8 @@ void Simulation::plan_chaos() {
         at(first, [this] {
             for (auto& node : nodes_)
                 if (node->validator == scenario_.victim) {
-                    node->snapshot = {node->chain, node->disk};
-                    Disk& disk = node->snapshot->second;
-                    disk.crash(rng_);
-                    node->snapshot->first.lose_speculation();
+                    node->snapshot.emplace(node->chain->copy_of_disk(), node->disk);
+                    node->snapshot->second.crash(rng_);
                 }
         });
         at(first + 1 + rng_.below(scenario_.heal_at_ms / 2), [this] {
@@ -257,7 +269,8 @@ void Simulation::heal() {
 }
 
 void Simulation::toggle_transactions(Node& node) {
-    feed(node, sdbft::event::TransactionsWait{rng_.below(2) == 0});
+    const bool coin = rng_.below(2) == 0;
+    feed(node, sdbft::event::TransactionsWait{node.chain->has_transactions().value_or(coin)});
     at(node, 50 + rng_.below(500), [this, &node] { toggle_transactions(node); });
 }
 
@@ -296,7 +309,8 @@ void Simulation::act(Node& node, sdbft::Action& action) {
     } else if (auto* build = std::get_if<a::Build>(&action)) {
         at(node, rng_.below(5), [this, &node, request = build->request] {
             const auto mark = static_cast<std::uint8_t>(1 + node.id);
-            auto block = node.chain.build(request, transactions(), mark);
+            auto block =
+                node.chain->build(request, options_.real_executor ? std::vector<Bytes>() : transactions(), mark);
             if (block)
                 feed(node, sdbft::event::Built{request.view, std::move(*block)});
             else
@@ -304,12 +318,13 @@ void Simulation::act(Node& node, sdbft::Action& action) {
         });
     } else if (auto* validate = std::get_if<a::Validate>(&action)) {
         at(node, rng_.below(5), [this, &node, hash = validate->hash, block = std::move(validate->block)] {
-            feed(node, sdbft::event::Validated{hash, node.chain.validate(block)});
+            feed(node, sdbft::event::Validated{hash, node.chain->validate(hash, block)});
         });
     } else if (auto* commit = std::get_if<a::Commit>(&action)) {
         at(node, rng_.below(4),
-           [this, &node, block = std::move(commit->block), certificate = std::move(commit->certificate)] {
-               auto next = node.chain.commit(block, certificate);
+           [this, &node, hash = commit->hash, block = std::move(commit->block),
+            certificate = std::move(commit->certificate)] {
+               auto next = node.chain->commit(hash, block, certificate);
                if (!next) {
                    node.up = false;
                    node.halted = true;
@@ -317,11 +332,11 @@ void Simulation::act(Node& node, sdbft::Action& action) {
                    return;
                }
                trace(node, [&] {
-                   return "commits height " + std::to_string(node.chain.height()) + " " +
-                          to_hex(node.chain.tip().hash.view().first(4));
+                   return "commits height " + std::to_string(node.chain->height()) + " " +
+                          to_hex(node.chain->tip().hash.view().first(4));
                });
-               if (honest(node)) auditor_.committed(node.id, node.chain.height(), block, certificate);
-               feed(node, sdbft::event::Committed{node.chain.tip(), std::move(*next)});
+               if (honest(node)) auditor_.committed(node.id, node.chain->height(), block, certificate);
+               feed(node, sdbft::event::Committed{node.chain->tip(), std::move(*next)});
            });
     } else if (auto* keep = std::get_if<a::Keep>(&action)) {
         if (honest(node)) auditor_.kept(node.id, keep->certificate);
@@ -333,10 +348,10 @@ void Simulation::act(Node& node, sdbft::Action& action) {
         trace(node, [&] { return "blames node " + std::to_string(accused.id) + ": " + blame->error.to_string(); });
         if (honest(node) && honest(accused)) auditor_.blamed(node.id, accused.id, blame->error);
     } else if (auto* serve = std::get_if<a::ServeBlock>(&action)) {
-        if (auto answer = node.chain.block(serve->hash))
+        if (auto answer = node.chain->block(serve->hash))
             send(node, {a::Target::one, serve->peer, sdbft::encode(sdbft::Message(std::move(*answer)))});
     } else if (auto* range = std::get_if<a::ServeRange>(&action)) {
-        if (auto answer = node.chain.range(range->first_height))
+        if (auto answer = node.chain->range(range->first_height))
             send(node, {a::Target::one, range->peer, sdbft::encode(sdbft::Message(std::move(*answer)))});
     } else if (auto* halt = std::get_if<a::Halt>(&action)) {
         trace(node, [&] { return "halts: " + halt->error.to_string(); });
@@ -407,7 +422,10 @@ void Simulation::deliver(Node& from, Node& to, const std::shared_ptr<const Bytes
             to.heard.push_back(bytes);
         else if (rng_.below(4) == 0)
             to.heard[rng_.below(kReplayMemory)] = bytes;
-        if (rng_.below(12) == 0) route(to, *nodes_[rng_.below(nodes_.size())], to.heard[rng_.below(to.heard.size())]);
+        if (rng_.below(12) == 0) {
+            Node& target = *nodes_[rng_.below(nodes_.size())];
+            route(to, target, to.heard[rng_.below(to.heard.size())]);
+        }
     }
     if (to.behaviour == Behaviour::equivocator && rng_.below(3) == 0)
         if (const auto message = sdbft::decode_message(*bytes)) equivocate(to, *message);
@@ -423,7 +441,7 @@ void Simulation::equivocate(Node& node, const sdbft::Message& message) {
         vote = heard_certificate->certificate.vote();
     else
         return;
-    const auto committee = node.chain.committee_of(vote.epoch);
+    const auto committee = node.chain->committee_of(vote.epoch);
     const auto& signer = *keys_.signers[*node.validator];
     if (!committee) return;
     const std::size_t member = committee->index_of(signer.public_key());
@@ -466,17 +484,27 @@ std::vector<Bytes> Simulation::transactions() {
     return out;
 }
 
+// Somebody sends a transaction, new or once more, and most nodes hear of it.
+void Simulation::use() {
+    users_.prune(static_cast<const RealChain&>(auditor_.reference()));
+    const auto transaction = std::make_shared<const types::RecoveredTransaction>(users_.send());
+    for (auto& node : nodes_)
+        if (rng_.below(5) != 0)
+            at(*node, rng_.below(60), [&node = *node, transaction] { node.chain->submit(*transaction); });
+    at(20 + rng_.below(60), [this] { use(); });
+}
+
 bool Simulation::all_reached(std::uint64_t target) const {
     return std::all_of(nodes_.begin(), nodes_.end(), [&](const auto& node) {
-        return node->halted || !honest(*node) || (node->up && node->chain.height() >= target);
+        return node->halted || !honest(*node) || (node->up && node->chain->height() >= target);
     });
 }
 
 void Simulation::check_liveness(std::uint64_t target) {
     for (const auto& node : nodes_) {
-        if (!honest(*node) || node->halted || (node->up && node->chain.height() >= target)) continue;
+        if (!honest(*node) || node->halted || (node->up && node->chain->height() >= target)) continue;
         auditor_.failed("liveness: node " + std::to_string(node->id) + " is at height " +
-                        std::to_string(node->chain.height()) + " of " + std::to_string(target) + " at " +
+                        std::to_string(node->chain->height()) + " of " + std::to_string(target) + " at " +
                         std::to_string(now_) + " ms");
     }
 }
@@ -490,6 +518,8 @@ Result Simulation::run() {
     for (std::size_t i = 0; i < scenario_.observers; ++i) add_node(std::nullopt, false);
     plan_chaos();
     for (auto& node : nodes_) at(rng_.below(50), [this, &node] { start(*node); });
+
+    if (options_.real_executor) at(100, [this] { use(); });
 
     std::optional<std::uint64_t> target;
     const std::uint64_t limit = scenario_.over_budget ? scenario_.heal_at_ms + 3000 : 20'000 + 8 * scenario_.heal_at_ms;
@@ -508,6 +538,8 @@ Result Simulation::run() {
         if (all_reached(*target)) break;
     }
     if (!scenario_.over_budget && auditor_.failures().empty()) check_liveness(target.value_or(1));
+    for (const auto& node : nodes_)
+        if (honest(*node) && !node->halted) auditor_.state_of(node->id, *node->chain);
     auditor_.finish();
 
     Result result;
@@ -515,6 +547,7 @@ Result Simulation::run() {
     result.failures = auditor_.failures();
     result.scenario = scenario_.describe();
     result.height = auditor_.height();
+    result.transactions = auditor_.transactions();
     result.virtual_ms = now_;
     result.deliveries = deliveries_;
     result.forked = auditor_.forked();

@@ -15,6 +15,7 @@ struct Result {
     std::vector<std::string> failures;
     std::string scenario;
     std::uint64_t height = 0;
+    std::uint64_t transactions = 0;  // in final blocks
     std::uint64_t virtual_ms = 0;
     std::uint64_t deliveries = 0;
     bool forked = false;

@@ -1,0 +1,223 @@
+#include "sim/real_chain.h"
+
+#include "chain/exec/invariants/invariants.h"
+#include "chain/state/account_codec.h"
+#include "chain/state/trie.h"
+#include "chain/store/block_store.h"
+#include "chain/store/tables.h"
+#include "crypto/hash.h"
+#include "node/block_server.h"
+#include "node/epoch_state.h"
+
+namespace quern::sim {
+namespace {
+
+namespace store = chain::store;
+namespace state = chain::state;
+
+constexpr std::size_t kUsers = 6;
+constexpr std::size_t kMaxWaiting = 200;
+
+crypto::PrivateKey user_key(std::size_t user) {
+    return std::move(*crypto::PrivateKey::from_bytes(crypto::sha256(store::be64(7000 + user))));
+}
+
+class NoState final : public state::StateReader {
+public:
+    std::optional<state::Account> account(const types::Address&) const override { return std::nullopt; }
+    Bytes code(const Hash32&) const override { return {}; }
+    Hash32 storage(const types::Address&, const Hash32&) const override { return {}; }
+    std::optional<Bytes> native(BytesView) const override { return std::nullopt; }
+    std::vector<std::pair<Bytes, Bytes>> native_range(BytesView, BytesView, std::size_t) const override { return {}; }
+};
+
+}  // namespace
+
+std::string real_genesis_text(const LightGenesis& light) {
+    chain::exec::Genesis genesis;
+    genesis.timestamp_ms = light.block.header.consensus.timestamp_ms;
+    genesis.params.epoch_length = light.epoch_length;
+    genesis.params.market.unbonding_blocks = 3;
+    for (std::size_t user = 0; user < kUsers; ++user)
+        genesis.allocations.push_back(
+            {crypto::address20(user_key(user)), Uint256(1000) * chain::params::kGrainsPerQrn});
+    for (std::size_t i = 0; i < light.stake.size(); ++i)
+        if (light.stake[i] != 0)
+            genesis.validators.push_back(
+                {to_bytes(light.keys[i].bytes), Uint256(light.stake[i]) * chain::params::kGrainsPerQrn});
+    return chain::exec::to_json(genesis).dump();
+}
+
+RealChain::RealChain(std::string genesis_text, std::uint8_t beneficiary)
+    : genesis_text_(std::move(genesis_text)),
+      beneficiary_(beneficiary),
+      store_(std::make_unique<store::FaultStore>(durable_)) {
+    if (const auto started = start(); !started) {
+        std::fprintf(stderr, "the simulated genesis is no good: %s\n", started.error().to_string().c_str());
+        std::abort();
+    }
+}
+
+Status RealChain::start() {
+    chain_.reset();
+    pool_.reset();
+    QUERN_TRY(auto setup, node::open_chain_database(*store_, genesis_text_));
+    setup_ = std::move(setup);
+    pool_ = std::make_unique<chain::mempool::Pool>(setup_->genesis.params);
+    types::Address address;
+    address.data[0] = beneficiary_;
+    address.data[1] = 0x51;
+    QUERN_TRY(chain_, node::Chain::open({*store_, *setup_, *pool_, threads_, clock_, address}));
+    return {};
+}
+
+Expected<Bytes> RealChain::build(const sdbft::BlockRequest& request, std::vector<Bytes>, std::uint8_t) {
+    QUERN_TRY(auto built, chain_->build_block(request));
+    return std::move(built.block);
+}
+
+bool RealChain::validate(const Hash32& hash, BytesView block) {
+    return chain_->validate_block(hash, block).has_value();
+}
+
+Expected<std::optional<sdbft::EpochSetup>> RealChain::commit(const Hash32& hash, BytesView block,
+                                                             const std::optional<Certificate>& certificate) {
+    QUERN_TRY(auto committed, chain_->commit(hash, block, certificate));
+    return std::move(committed.next_epoch);
+}
+
+Status RealChain::crash() {
+    chain_.reset();
+    QUERN_CHECK(store_->crash());
+    return start();
+}
+
+std::unique_ptr<SimChain> RealChain::copy_of_disk() const {
+    auto copy = std::make_unique<RealChain>(genesis_text_, beneficiary_);
+    store::WriteBatch rows;
+    (void)durable_.for_each({}, {}, [&](BytesView key, BytesView value) {
+        rows.put(to_bytes(key), value);
+        return true;
+    });
+    copy->chain_.reset();
+    (void)copy->durable_.write(rows, true);
+    copy->store_ = std::make_unique<store::FaultStore>(copy->durable_);
+    if (!copy->start()) return nullptr;
+    return copy;
+}
+
+void RealChain::submit(const types::RecoveredTransaction& transaction) {
+    const auto latest = chain_->board().latest();
+    (void)pool_->add(transaction, latest->state, latest->number());
+}
+
+std::optional<bool> RealChain::has_transactions() const {
+    return pool_->has_executable(chain_->board().latest()->next_base_fee);
+}
+
+Hash32 RealChain::hash_at(std::uint64_t height) const {
+    const auto hash = store::BlockStore(*store_).canonical_hash(height);
+    return hash && *hash ? **hash : Hash32{};
+}
+
+sdbft::EpochSetup RealChain::epoch_setup() const { return *chain_->epoch_setup(); }
+
+std::optional<Committee> RealChain::committee_of(std::uint64_t epoch) const {
+    // The state has those up to the epoch after the next height's.
+    if (epoch > sdbft::EpochHeights(setup_->genesis.params.epoch_length).epoch_of(height() + 1) + 1)
+        return std::nullopt;
+    auto committee = node::committee_of_epoch(state(), epoch);
+    return committee ? std::optional(std::move(*committee)) : std::nullopt;
+}
+
+std::optional<sdbft::BlockAnswer> RealChain::block(const Hash32& hash) const {
+    auto answer = node::BlockServer(chain_->board()).block(hash);
+    if (!answer || hash == setup_->genesis_hash) return std::nullopt;
+    return sdbft::BlockAnswer{std::move(answer->block)};
+}
+
+std::optional<sdbft::RangeAnswer> RealChain::range(std::uint64_t first) const {
+    if (first == 0 || first > height()) return std::nullopt;
+    auto range =
+        node::BlockServer(chain_->board()).range({first, sdbft::kMaxBlocksPerRange, node::kMaxServedRangeBytes});
+    auto answer =
+        node::epoch_range(std::move(range), first, height(), sdbft::EpochHeights(setup_->genesis.params.epoch_length));
+    if (!answer || answer->count == 0) return std::nullopt;
+    return std::move(answer->answer);
+}
+
+Status RealChain::audit() const {
+    // The whole state over nothing: invariants then speak of all of it, and roots are made anew.
+    const NoState nothing;
+    state::Overlay all(nothing);
+    std::vector<std::pair<Bytes, Bytes>> accounts;
+    std::vector<std::pair<Bytes, Bytes>> objects;
+    Status decoded;
+    const auto each = [&](store::Table table, const std::function<void(BytesView, BytesView)>& visit) {
+        return store_->for_each(store::table_key(table), {}, [&](BytesView key, BytesView value) {
+            visit(key.subspan(1), value);
+            return true;
+        });
+    };
+    QUERN_CHECK(each(store::Table::account, [&](BytesView key, BytesView value) {
+        const auto account = state::decode_account(value);
+        if (!account)
+            decoded = fail(account.error());
+        else
+            all.set_account(types::Address::copy_of(key), *account);
+        accounts.emplace_back(to_bytes(key), to_bytes(value));
+    }));
+    QUERN_CHECK(each(store::Table::native, [&](BytesView key, BytesView value) {
+        all.set_native(to_bytes(key), to_bytes(value));
+        objects.emplace_back(to_bytes(key), to_bytes(value));
+    }));
+    QUERN_CHECK(decoded);
+    const auto& header = chain_->board().latest()->head->block.header;
+    if (state::secure_trie_root(accounts) != header.state_root) return fail("audit.state_root");
+    if (state::trie_root(objects) != header.consensus.native_root) return fail("audit.native_root");
+    return chain::exec::invariants::check_all(all, setup_->genesis.params, header.number);
+}
+
+std::uint64_t RealChain::nonce_of(const types::Address& address) const {
+    return state().account(address).value_or(state::empty_account()).nonce;
+}
+
+types::RecoveredTransaction Users::send() {
+    if (waiting_.size() >= kMaxWaiting || (!waiting_.empty() && rng_.below(3) == 0))
+        return waiting_[rng_.below(waiting_.size())];
+    waiting_.push_back(make());
+    return waiting_.back();
+}
+
+void Users::prune(const RealChain& chain) {
+    std::erase_if(waiting_,
+                  [&](const auto& transaction) { return transaction.tx.nonce < chain.nonce_of(transaction.sender); });
+}
+
+types::RecoveredTransaction Users::make() {
+    const std::size_t user = rng_.below(kUsers);
+    types::Transaction tx;
+    tx.type = types::TxType::dynamic_fee;
+    tx.chain_id = chain::params::kDevnetChainId;
+    tx.nonce = nonces_[user]++;
+    tx.max_priority_fee_per_gas = Uint256(1 + rng_.below(5)) * 1'000'000'000;
+    tx.max_fee_per_gas = 100'000'000'000;
+    const std::uint64_t kind = rng_.below(10);
+    if (kind < 7) {
+        tx.gas_limit = 21'000;
+        tx.to = crypto::address20(user_key(rng_.below(kUsers + 2)));
+        tx.value = Uint256(1 + rng_.below(1000)) * 1'000'000;
+    } else {
+        tx.type = types::TxType::native;
+        tx.gas_limit = 300'000;
+        const auto role = rng_.below(2) == 0 ? types::Role::solver : types::Role::verifier;
+        const Uint256 amount = Uint256(1 + rng_.below(1000)) * 1'000'000'000;
+        tx.native_kind = static_cast<std::uint8_t>(kind < 9 ? types::NativeKind::bond : types::NativeKind::unbond);
+        tx.data = kind < 9 ? types::encode_record(types::BondPayload{role, amount})
+                           : types::encode_record(types::UnbondPayload{role, amount});
+    }
+    types::sign(tx, user_key(user));
+    return *types::recover(types::encode(tx));
+}
+
+}  // namespace quern::sim
