@@ -10,12 +10,11 @@ import network
 from quern.processes import wait_until
 
 
-class Signing(network.NetworkTest):
-    accounts = {"alice": 1000}
+def status(daemon):
+    return daemon.client.sdbft_status()
 
-    def status(self, daemon):
-        return daemon.client.sdbft_status()
 
+class LostJournal(network.NetworkTest):
     def test_without_its_journal_it_follows_until_the_operator_says_so(self):
         self.wait_blocks(3)
         daemon = self.net.daemons[3]
@@ -24,17 +23,17 @@ class Signing(network.NetworkTest):
         self.assertTrue(os.path.exists(journal))
         os.remove(journal)
         self.catch_up(daemon, self.head())
-        status = self.status(daemon)
-        self.assertFalse(status["signs"])
-        self.assertIn("sdbft.no_journal", status["refusesBecause"])
+        told = status(daemon)
+        self.assertFalse(told["signs"])
+        self.assertIn("sdbft.no_journal", told["refusesBecause"])
         self.wait_blocks(5)
-        self.assertFalse(self.status(daemon)["signs"])
-        self.assertIn("sdbft.no_journal", daemon.process.log_tail(1000))
+        self.assertFalse(status(daemon)["signs"])
+        self.assertIn("THIS VALIDATOR SIGNS NOTHING: its journal", daemon.process.log_tail(1000))
         daemon.process.stop()
         daemon.process.arguments.append("-acceptmissingjournal")
         self.catch_up(daemon, self.head())
         daemon.process.arguments.remove("-acceptmissingjournal")
-        wait_until(lambda: self.status(daemon)["signs"], 10, "signing again")
+        wait_until(lambda: status(daemon)["signs"], 10, "signing again")
         # With another one dead its votes are needed.
         self.net.daemons[0].process.kill()
         self.wait_blocks(5, self.net.daemons[1:])
@@ -42,7 +41,9 @@ class Signing(network.NetworkTest):
         self.assert_agreement()
         self.assert_nobody_convicted()
 
-    def test_two_processes_with_one_key(self):
+
+class TwoSigners(network.NetworkTest):
+    def test_with_one_key_stop_signing_and_the_others_go_on(self):
         self.wait_blocks(3)
         original = self.net.daemons[2]
         twin = self.net.add_node(original.account)
@@ -52,14 +53,14 @@ class Signing(network.NetworkTest):
 
             def refusing():
                 return [daemon for daemon in (original, twin) if daemon.process.running() and daemon.height() is not None
-                        and "sdbft.other_signer" in (self.status(daemon)["refusesBecause"] or "")]
+                        and "sdbft.other_signer" in (status(daemon)["refusesBecause"] or "")]
 
             wait_until(refusing, 30, "one of the two to refuse to sign", 0.1)
-            self.assertIn("sdbft.other_signer", refusing()[0].process.log_tail(2000))
+            self.assertIn("another process signs with its key", refusing()[0].process.log_tail(2000))
             self.wait_blocks(10, others)
             self.record(others[0])
             for daemon in others:
-                self.assertTrue(self.status(daemon)["signs"])
+                self.assertTrue(status(daemon)["signs"])
         finally:
             twin.process.kill()
             self.net.remove_node(twin)
