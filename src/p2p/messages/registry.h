@@ -39,6 +39,8 @@ enum class Type : std::uint8_t {
 };
 
 inline constexpr std::size_t kMaxBlockMessage = (8U << 20) + (64U << 10);  // a block with its certificate
+// A proposal: a block, what justifies it and up to 64 nullifications of 4.4 KB (100 members).
+inline constexpr std::size_t kMaxConsensusMessage = (8U << 20) + (512U << 10);
 inline constexpr std::size_t kMaxRangeMessage = 9U << 20;
 
 // Consensus messages of a peer that is not in the committee.
@@ -61,7 +63,8 @@ inline constexpr std::array kRules = {
     Rule{Type::status, "status", 128, 20, 40, TrafficClass::transactions, false, Type::status},
     Rule{Type::get_peers, "get_peers", 16, 1, 4, TrafficClass::transactions, false, Type::peers},
     Rule{Type::peers, "peers", 64U << 10, 1, 4, TrafficClass::transactions, false, Type::peers},
-    Rule{Type::consensus, "consensus", kMaxBlockMessage, 2000, 8000, TrafficClass::consensus, false, Type::consensus},
+    Rule{Type::consensus, "consensus", kMaxConsensusMessage, 2000, 8000, TrafficClass::consensus, false,
+         Type::consensus},
     Rule{Type::tx_announce, "tx_announce", 16U << 10, 100, 400, TrafficClass::transactions, false, Type::tx_announce},
     Rule{Type::get_transactions, "get_transactions", 16U << 10, 100, 400, TrafficClass::transactions, false,
          Type::transactions},
