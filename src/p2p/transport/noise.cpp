@@ -27,12 +27,6 @@ void require(bool ok) {
     if (!ok) std::abort();
 }
 
-Key private_key(const Hash32& secret) {
-    Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nullptr, secret.data.data(), secret.data.size()));
-    require(key != nullptr);
-    return key;
-}
-
 struct TwoKeys {
     Hash32 first;
     Hash32 second;
@@ -57,9 +51,11 @@ TwoKeys hkdf2(const Hash32& chaining_key, BytesView input) {
 KeyPair KeyPair::from_secret(const Hash32& secret) {
     KeyPair pair;
     pair.secret_ = secret;
-    const Key key = private_key(secret);
+    pair.key_.reset(EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nullptr, secret.data.data(), secret.data.size()),
+                    EVP_PKEY_free);
+    require(pair.key_ != nullptr);
     std::size_t size = pair.public_.data.size();
-    require(EVP_PKEY_get_raw_public_key(key.get(), pair.public_.data.data(), &size) == 1 && size == 32);
+    require(EVP_PKEY_get_raw_public_key(pair.key_.get(), pair.public_.data.data(), &size) == 1 && size == 32);
     return pair;
 }
 
@@ -74,11 +70,14 @@ KeyPair KeyPair::generate(Rng& rng) {
 KeyPair::~KeyPair() { OPENSSL_cleanse(secret_.data.data(), secret_.data.size()); }
 
 Expected<Hash32> x25519(const Hash32& secret, const Hash32& peer_public) {
-    const Key mine = private_key(secret);
+    return KeyPair::from_secret(secret).agree(peer_public);
+}
+
+Expected<Hash32> KeyPair::agree(const Hash32& peer_public) const {
     const Key theirs(
         EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nullptr, peer_public.data.data(), peer_public.data.size()));
     require(theirs != nullptr);
-    const KeyContext context(EVP_PKEY_CTX_new(mine.get(), nullptr));
+    const KeyContext context(EVP_PKEY_CTX_new(key_.get(), nullptr));
     require(context != nullptr && EVP_PKEY_derive_init(context.get()) == 1);
     Hash32 shared;
     std::size_t size = shared.data.size();
@@ -112,8 +111,8 @@ void Handshake::mix_key(BytesView input) {
     has_key_ = true;
 }
 
-Status Handshake::mix_dh(const Hash32& secret, const Hash32& peer_public) {
-    QUERN_TRY(Hash32 shared, x25519(secret, peer_public));
+Status Handshake::mix_dh(const KeyPair& key, const Hash32& peer_public) {
+    QUERN_TRY(Hash32 shared, key.agree(peer_public));
     mix_key(shared);
     OPENSSL_cleanse(shared.data.data(), shared.data.size());
     return {};
@@ -157,12 +156,12 @@ Expected<Bytes> Handshake::write_message(BytesView payload) {
         mix_hash(ephemeral_.public_key());
     }
     if (step_ == 1) {
-        QUERN_CHECK(mix_dh(ephemeral_.secret(), remote_ephemeral_));  // ee
-        seal_and_hash(static_.public_key(), out);                     // s
-        QUERN_CHECK(mix_dh(static_.secret(), remote_ephemeral_));     // es
+        QUERN_CHECK(mix_dh(ephemeral_, remote_ephemeral_));  // ee
+        seal_and_hash(static_.public_key(), out);            // s
+        QUERN_CHECK(mix_dh(static_, remote_ephemeral_));     // es
     } else if (step_ == 2) {
-        seal_and_hash(static_.public_key(), out);                  // s
-        QUERN_CHECK(mix_dh(static_.secret(), remote_ephemeral_));  // se
+        seal_and_hash(static_.public_key(), out);         // s
+        QUERN_CHECK(mix_dh(static_, remote_ephemeral_));  // se
     }
     seal_and_hash(payload, out);
     return out;
@@ -191,11 +190,11 @@ Expected<Bytes> Handshake::read_message(BytesView message) {
         message = message.subspan(32);
     }
     if (step_ != 0) {
-        if (step_ == 1) QUERN_CHECK(mix_dh(ephemeral_.secret(), remote_ephemeral_));  // ee
-        QUERN_TRY(const Bytes key, open_and_hash(message.first(kSealedKey)));         // s
+        if (step_ == 1) QUERN_CHECK(mix_dh(ephemeral_, remote_ephemeral_));    // ee
+        QUERN_TRY(const Bytes key, open_and_hash(message.first(kSealedKey)));  // s
         remote_static_ = Hash32::copy_of(key);
         message = message.subspan(kSealedKey);
-        QUERN_CHECK(mix_dh(ephemeral_.secret(), remote_static_));  // es or se
+        QUERN_CHECK(mix_dh(ephemeral_, remote_static_));  // es or se
     }
     return open_and_hash(message);
 }

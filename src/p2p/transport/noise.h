@@ -7,9 +7,13 @@
 //   -> s, se               payload: the initiator's NetCert and what the connection is for
 #pragma once
 
+#include <memory>
+
 #include "base/bytes.h"
 #include "base/expected.h"
 #include "base/rng.h"
+
+struct evp_pkey_st;
 
 namespace quern::p2p::transport {
 
@@ -27,11 +31,14 @@ public:
 
     [[nodiscard]] const Hash32& secret() const { return secret_; }
     [[nodiscard]] const Hash32& public_key() const { return public_; }
+    // As x25519 below, without computing the public key once more.
+    [[nodiscard]] Expected<Hash32> agree(const Hash32& peer_public) const;
 
 private:
     KeyPair() = default;
     Hash32 secret_;
     Hash32 public_;
+    std::shared_ptr<evp_pkey_st> key_;  // OpenSSL's form, which is dear to make; it wipes itself, too
 };
 
 // The shared secret of RFC 7748. Error noise.weak_key: the result is all zeros (a point of small order), from which
@@ -68,7 +75,7 @@ private:
     [[nodiscard]] bool is_my_turn() const { return (step_ % 2 == 0) == (role_ == Role::initiator); }
     [[nodiscard]] Expected<Bytes> write_message(BytesView payload);
     [[nodiscard]] Expected<Bytes> read_message(BytesView message);
-    [[nodiscard]] Status mix_dh(const Hash32& secret, const Hash32& peer_public);
+    [[nodiscard]] Status mix_dh(const KeyPair& key, const Hash32& peer_public);
     void mix_hash(BytesView data);
     void mix_key(BytesView input);
     void seal_and_hash(BytesView plain, Bytes& out);
