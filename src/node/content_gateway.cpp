@@ -1,5 +1,7 @@
 #include "node/content_gateway.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace quern::node {
@@ -23,6 +25,64 @@ private:
 };
 
 }  // namespace
+
+void StoreGateway::fetch_from(p2p::Network& network, const Clock& clock, std::size_t waiters) {
+    network_ = &network;
+    clock_ = &clock;
+    waiters_ = waiters;
+}
+
+Expected<std::uint64_t> StoreGateway::obtain(const Hash32& id) {
+    auto here = store_.size(id);
+    if (here || here.error().name != "content.not_found" || network_ == nullptr) return here;
+    if (network_->peer_count() == 0) return fail("content.not_found", "and no other node is connected");
+    if (!begin_fetch(id)) return fail("content.not_found", "too many contents are being fetched, ask again later");
+    std::unique_lock lock(fetches_->mutex);
+    if (fetches_->waiting < waiters_) {
+        ++fetches_->waiting;
+        fetches_->changed.wait_for(lock, std::chrono::milliseconds(kContentWaitMs),
+                                   [this, &id] { return !fetches_->open.contains(id); });
+        --fetches_->waiting;
+    }
+    lock.unlock();
+    here = store_.size(id);
+    if (here || here.error().name != "content.not_found") return here;
+    return fail("content.not_found", "other nodes are being asked for it, ask again");
+}
+
+bool StoreGateway::begin_fetch(const Hash32& id) {
+    {
+        const std::lock_guard lock(fetches_->mutex);
+        const std::uint64_t now = clock_->monotonic_ms();
+        auto& open = fetches_->open;
+        if (const auto known = open.find(id); known != open.end()) {
+            known->second.asked_ms = now;
+            return true;
+        }
+        if (open.size() >= p2p::kMaxFetches) {
+            const auto oldest = std::min_element(open.begin(), open.end(), [](const auto& a, const auto& b) {
+                return a.second.asked_ms < b.second.asked_ms;
+            });
+            if (now < oldest->second.asked_ms + kContentForgetMs) return false;
+            network_->cancel_fetch(oldest->first);
+            open.erase(oldest);
+        }
+        open[id] = {now};
+    }
+    log::info(log::Category::content, "fetching id={}", to_hex(id));
+    network_->fetch_content(id, [fetches = fetches_, id](const Status& done) {
+        if (done)
+            log::info(log::Category::content, "fetched id={}", to_hex(id));
+        else
+            log::info(log::Category::content, "not fetched id={} reason={}", to_hex(id), done.error().to_string());
+        {
+            const std::lock_guard lock(fetches->mutex);
+            fetches->open.erase(id);
+        }
+        fetches->changed.notify_all();
+    });
+    return true;
+}
 
 Expected<std::unique_ptr<StoreGateway::Upload>> StoreGateway::begin_upload(const Hash32& id, std::uint64_t size) {
     QUERN_TRY(auto upload, store_.begin_upload(id, size));

@@ -1,23 +1,58 @@
-// The content store behind chain/api's ContentGateway, for RPC's /content. Thread-safe.
+// The content store behind chain/api's ContentGateway, for RPC's /content. What is not here is fetched from other
+// nodes: a request waits a little for it, while few others do, and may come again; the transfer goes on meanwhile.
+// Thread-safe.
 #pragma once
 
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "base/clock.h"
 #include "chain/api/content_gateway.h"
 #include "content/store.h"
+#include "p2p/network.h"
 
 namespace quern::node {
 
+inline constexpr std::uint64_t kContentWaitMs = 5'000;     // of one request, for a content on its way
+inline constexpr std::uint64_t kContentForgetMs = 60'000;  // nobody asked again: its place may go to another
+
 class StoreGateway final : public chain::api::ContentGateway {
 public:
-    explicit StoreGateway(content::Store& store) : store_(store) {}  // outlives the gateway and its uploads
+    // The store outlives the gateway and its uploads.
+    explicit StoreGateway(content::Store& store) : store_(store) {}
+
+    // Contents that are not here come from `network` (which outlives all requests) from now on; `waiters` requests at
+    // most wait at a time, so that others find a thread.
+    void fetch_from(p2p::Network& network, const Clock& clock, std::size_t waiters);
 
     [[nodiscard]] Expected<std::uint64_t> size(const Hash32& id) const override { return store_.size(id); }
+    [[nodiscard]] Expected<std::uint64_t> obtain(const Hash32& id) override;
     [[nodiscard]] Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const override {
         return store_.read(id, offset, length);
     }
     [[nodiscard]] Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size) override;
 
 private:
+    // Shared with the network's callbacks, which may come after the gateway is gone.
+    struct Fetches {
+        struct One {
+            std::uint64_t asked_ms = 0;
+        };
+        std::mutex mutex;  // guards all
+        std::condition_variable changed;
+        std::map<Hash32, One> open;
+        std::size_t waiting = 0;
+    };
+    // Starts a fetch unless it runs; false when there is no room.
+    [[nodiscard]] bool begin_fetch(const Hash32& id);
+
     content::Store& store_;
+    p2p::Network* network_ = nullptr;
+    const Clock* clock_ = nullptr;
+    std::size_t waiters_ = 0;
+    const std::shared_ptr<Fetches> fetches_ = std::make_shared<Fetches>();
 };
 
 }  // namespace quern::node

@@ -181,6 +181,8 @@ Status Node::Services::open_rpc() {
     reader = std::make_unique<Reader>(*setup, chain->board(), *pool, chain->leaf_timer());
     simulator = std::make_unique<CallSimulator>(*setup, chain->board());
     content_gateway = std::make_unique<StoreGateway>(*contents);
+    // One thread at least stays free for those who do not wait for contents.
+    content_gateway->fetch_from(participation->network(), clock, options.rpc.threads - 1);
     market = std::make_unique<CoreMarketGuide>(setup->genesis.params.market);
     if (!options.rpc_enabled) return {};
 

@@ -67,7 +67,7 @@ void HttpSession::begin_download(const Hash32& id) {
     auto size = std::make_shared<Expected<std::uint64_t>>(std::uint64_t{0});
     const std::string range(field(wire::field::range));
     const bool queued = host_.enqueue(
-        false, [size, id, content = host_.hooks().content] { *size = content->size(id); },
+        false, [size, id, content = host_.hooks().content] { *size = content->obtain(id); },
         [self = shared_from_this(), size, id, range] {
             if (!*size) return self->reply_error(size->error(), false);
             self->send_download(id, **size, range);
