@@ -55,14 +55,15 @@ struct Traffic {
 // Honest validators over a network that delivers everything after the same delay; disks and executors take no time.
 class Quiet {
 public:
-    explicit Quiet(std::size_t validators) : keys_(sim::make_keys(validators, true, 7)) {
+    explicit Quiet(std::size_t validators) : keys_(sim::make_keys(validators, true, true, 7)) {
         genesis_.block = sim::make_genesis_block();
         genesis_.epoch_length = 1'000'000;
         for (const auto& signer : keys_.signers) genesis_.keys.push_back(signer->public_key());
         genesis_.stake.assign(validators, 10);
         genesis_.floor.assign(validators, 1);
         genesis_.ceiling.assign(validators, 100);
-        for (std::size_t i = 0; i < validators; ++i) nodes_.push_back({LightChain(genesis_), nullptr, 0});
+        for (std::size_t i = 0; i < validators; ++i)
+            nodes_.push_back({std::make_unique<LightChain>(genesis_), nullptr, 0});
         for (std::size_t i = 0; i < validators; ++i) start(i);
     }
 
@@ -81,7 +82,7 @@ public:
 
 private:
     struct Node {
-        LightChain chain;
+        std::unique_ptr<LightChain> chain;
         std::unique_ptr<sdbft::Core> core;
         std::uint64_t wake_token = 0;
     };
@@ -94,7 +95,7 @@ private:
 
     [[nodiscard]] bool reached(std::uint64_t height) const {
         for (const Node& node : nodes_)
-            if (node.chain.height() < height) return false;
+            if (node.chain->height() < height) return false;
         return true;
     }
     void at(std::uint64_t delay, std::function<void()> what) { queue_.push({now_ + delay, order_++, std::move(what)}); }
@@ -104,10 +105,10 @@ private:
         sdbft::CoreSetup setup;
         setup.config.chain = {genesis_.tip().hash, 7878};
         setup.config.epoch_length = genesis_.epoch_length;
-        setup.epoch = node.chain.epoch_at(1);
+        setup.epoch = node.chain->epoch_setup();
         committee_ = setup.epoch.committee;
-        setup.tip = node.chain.tip();
-        setup.body_matches = LightChain::body_matches;
+        setup.tip = node.chain->tip();
+        setup.body_matches = [chain = node.chain.get()](BytesView block) { return chain->body_matches(block); };
         node.core = must(sdbft::Core::make(std::move(setup), keys_.signers[index].get(), *keys_.scheme), "core");
         at(0, [this, index] {
             feed(index, sdbft::event::Started{});
@@ -144,17 +145,18 @@ private:
             });
         } else if (auto* build = std::get_if<a::Build>(&action)) {
             at(0, [this, index, request = build->request] {
-                auto block = must(nodes_[index].chain.build(request, {}, 1), "build");
+                auto block = must(nodes_[index].chain->build(request, {}, 1), "build");
                 feed(index, sdbft::event::Built{request.view, std::move(block)});
             });
         } else if (auto* validate = std::get_if<a::Validate>(&action)) {
             at(0, [this, index, hash = validate->hash, block = std::move(validate->block)] {
-                feed(index, sdbft::event::Validated{hash, nodes_[index].chain.validate(block)});
+                feed(index, sdbft::event::Validated{hash, nodes_[index].chain->validate(hash, block)});
             });
         } else if (auto* commit = std::get_if<a::Commit>(&action)) {
-            at(0, [this, index, block = std::move(commit->block), certificate = std::move(commit->certificate)] {
-                auto next = must(nodes_[index].chain.commit(block, certificate), "commit");
-                feed(index, sdbft::event::Committed{nodes_[index].chain.tip(), std::move(next)});
+            at(0, [this, index, hash = commit->hash, block = std::move(commit->block),
+                   certificate = std::move(commit->certificate)] {
+                auto next = must(nodes_[index].chain->commit(hash, block, certificate), "commit");
+                feed(index, sdbft::event::Committed{nodes_[index].chain->tip(), std::move(next)});
             });
         } else if (auto* halt = std::get_if<a::Halt>(&action)) {
             give_up("a core halts: " + halt->error.to_string());
