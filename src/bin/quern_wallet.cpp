@@ -10,6 +10,7 @@
 #include "base/args.h"
 #include "base/fs.h"
 #include "bin/amount.h"
+#include "bin/wallet_stake.h"
 #include "bin/wallet_task.h"
 #include "chain/params/params.h"
 #include "chain/types/abi.h"
@@ -52,6 +53,7 @@ struct Options {
     KeyOptions key;
     TxOptions tx;
     wallet::SpecOptions spec;
+    wallet::StakeOptions stake;
     std::string source, to, amount, role, kind, text;
     bool light = false;
     bool show_private_key = false;
@@ -242,6 +244,13 @@ Status sign_bond(const Options& options) {
     return sign_native(NativeKind::bond, types::encode_record(payload), options);
 }
 
+template <NativeKind kind>
+Status sign_stake(const Options& options) {
+    QUERN_TRY(const auto key, load_key(options.key));
+    QUERN_TRY(Bytes payload, wallet::stake_payload(kind, options.stake, options.tx.chain_id, key));
+    return sign_native(kind, std::move(payload), options);
+}
+
 template <class Reader, class Target>
 Status read_member(const json::Value& object, const char* name, Reader&& reader, Target& target) {
     const json::Value* value = object.find(name);
@@ -417,6 +426,23 @@ int run(int argc, char** argv) {
     add_native_options(*sub, options);
     sub->add_option("--role", options.role, "solver, verifier or whistleblower")->required();
     sub->add_option("--amount", options.amount, "100qrn, or grains")->required();
+
+    const auto stake_command = [&](const char* name, const char* text, NativeKind kind,
+                                   Status (*function)(const Options&)) {
+        CLI::App* stake = command(name, text, function);
+        add_native_options(*stake, options);
+        wallet::add_stake_options(*stake, kind, options.stake);
+    };
+    stake_command("create-validator", "signs a new validator's first stake", NativeKind::create_validator,
+                  sign_stake<NativeKind::create_validator>);
+    stake_command("delegate", "signs stake for a validator", NativeKind::delegate, sign_stake<NativeKind::delegate>);
+    stake_command("undelegate", "signs stake's way out, which takes the unbonding time", NativeKind::undelegate,
+                  sign_stake<NativeKind::undelegate>);
+    stake_command("withdraw-stake", "signs the payment of stake that has finished unbonding",
+                  NativeKind::withdraw_stake, sign_stake<NativeKind::withdraw_stake>);
+    stake_command("submit-evidence",
+                  "signs the proof of a double vote; with --max-fee 0 --tip 0 and the account's next nonce it is free",
+                  NativeKind::evidence, sign_stake<NativeKind::evidence>);
 
     sub = command("native", "signs any native kind from its payload", sign_kind);
     add_native_options(*sub, options);

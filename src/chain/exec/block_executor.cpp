@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "chain/exec/fees.h"
-#include "chain/exec/handlers/context.h"
+#include "chain/exec/handlers/handler.h"
 #include "chain/exec/invariants/invariants.h"
 #include "chain/exec/system/epochs.h"
 #include "chain/exec/tx_executor.h"
@@ -27,6 +27,19 @@ Message message_of(const types::RecoveredTransaction& recovered) {
     message.gas_charged = due_gas(tx);
     message.gas_floor = types::floor_gas(tx);
     return message;
+}
+
+// What would not convict is not passed on, whatever it offers for that. The window's end is left to execution.
+Result check_evidence(const params::ChainParams& params, const state::StateReader& state,
+                      const types::RecoveredTransaction& recovered) {
+    const auto& tx = recovered.tx;
+    if (tx.type != types::TxType::native || tx.native_kind != static_cast<std::uint8_t>(types::NativeKind::evidence))
+        return ok();
+    state::Overlay overlay(state);
+    const handlers::Context context{params, overlay, 0, recovered.sender};
+    if (const auto status = handlers::check_native_state(context, types::NativeKind::evidence, tx.data); !status)
+        return refused(status.error().name, status.error().detail);
+    return ok();
 }
 
 }  // namespace
@@ -59,29 +72,35 @@ Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
     const auto& tx = recovered.tx;
     if (auto result = check_stateless(params, recovered); !result.in_block()) return result;
     if (context.gas_limit - gas_used < tx.gas_limit) return retry("gas limit reached");
-    if (tx.max_fee_per_gas < context.base_fee)
+    if (!pays_base_fee(tx, context.base_fee))
         return retry("max fee per gas less than block base fee",
                      "maxFeePerGas: " + tx.max_fee_per_gas.to_decimal() + " baseFee: " + context.base_fee.to_decimal());
     if (auto result = check_account(overlay, recovered, true); !result.in_block()) return result;
 
-    const Uint256 price = types::effective_gas_price(tx, context.base_fee);
+    const bool free = travels_free(tx);
+    const Uint256 price = free ? Uint256() : types::effective_gas_price(tx, context.base_fee);
+    const std::size_t start = overlay.snapshot();
     auto sender = overlay.account_or_empty(recovered.sender);
     ++sender.nonce;
     sender.balance -= price * Uint256(tx.gas_limit);
     overlay.set_account(recovered.sender, sender);
 
     auto outcome = run_message(params, overlay, context.number, message_of(recovered), observer);
+    if (free && !outcome.success) {
+        overlay.revert_to(start);
+        return refused(outcome.error.name, outcome.error.detail);
+    }
 
     sender = overlay.account_or_empty(recovered.sender);
     sender.balance += price * Uint256(tx.gas_limit - outcome.gas_used);
     overlay.set_account(recovered.sender, sender);
-    const Uint256 tip = (price - context.base_fee) * Uint256(outcome.gas_used);
+    const Uint256 tip = free ? Uint256() : (price - context.base_fee) * Uint256(outcome.gas_used);
     if (!tip.is_zero()) {
         auto beneficiary = overlay.account_or_empty(context.beneficiary);
         beneficiary.balance += tip;
         overlay.set_account(context.beneficiary, beneficiary);
     }
-    base_fees += context.base_fee * Uint256(outcome.gas_used);
+    if (!free) base_fees += context.base_fee * Uint256(outcome.gas_used);
     gas_used += outcome.gas_used;
 
     types::Receipt receipt;
@@ -155,10 +174,11 @@ Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay&
 Result precheck(const params::ChainParams& params, const state::StateReader& state,
                 const types::RecoveredTransaction& tx, const Uint256& base_fee) {
     if (auto result = check_stateless(params, tx); !result.in_block()) return result;
-    if (tx.tx.max_fee_per_gas < base_fee)
+    if (!pays_base_fee(tx.tx, base_fee))
         return retry("max fee per gas less than block base fee",
                      "maxFeePerGas: " + tx.tx.max_fee_per_gas.to_decimal() + " baseFee: " + base_fee.to_decimal());
-    return check_account(state, tx, false);
+    if (auto result = check_account(state, tx, false); !result.in_block()) return result;
+    return check_evidence(params, state, tx);
 }
 
 }  // namespace quern::chain::exec

@@ -77,7 +77,8 @@ struct CallResult {
                                     std::uint64_t parent_gas_limit, const Uint256& parent_base_fee);
 
 // Quick checks for the mempool: form, signature values, fees against `base_fee`, intrinsic gas, balance and nonce
-// against `state` (a nonce ahead of the account's is ok here), and the native kind's check_form.
+// against `state` (a nonce ahead of the account's is ok here), and the native kind's check_form; of evidence also that
+// it convicts.
 [[nodiscard]] Result precheck(const params::ChainParams& params, const state::StateReader& state,
                               const types::RecoveredTransaction& tx, const Uint256& base_fee);
 

@@ -172,7 +172,8 @@ Status check_params(const params::ChainParams& p) {
     if (s.double_sign_slash_per_mille == 0 || s.double_sign_slash_per_mille > 1'000)
         return bad("double_sign_slash_per_mille");
     // What a culprit gets back by reporting itself stays small.
-    if (s.reporter_percent > 25) return bad("reporter_percent");
+    if (s.reporter_percent > 25 || s.reporter_percent > 100 - std::min<std::uint64_t>(m.burn_percent, 100))
+        return bad("reporter_percent");
     if (s.max_unbonding_entries == 0 || s.max_unbonding_entries > 64) return bad("max_unbonding_entries");
     if (m.dispute_cost.is_zero() || m.dispute_cost.bit_length() > 96) return bad("dispute_cost");
     if (m.storage_deposit.bit_length() > 96) return bad("storage_deposit");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <queue>
 
+#include "chain/exec/fees.h"
+
 namespace quern::chain::mempool {
 namespace {
 
@@ -55,9 +57,11 @@ private:
     // Has a next transaction that can pay the base fee.
     [[nodiscard]] bool payable(std::size_t queue) const {
         return next_[queue] < queues_[queue].size() &&
-               queues_[queue][next_[queue]]->transaction.tx.max_fee_per_gas >= base_fee_;
+               exec::pays_base_fee(queues_[queue][next_[queue]]->transaction.tx, base_fee_);
     }
     [[nodiscard]] Uint256 tip(std::size_t queue) const {
+        // What pays nothing is of use to all: it comes first.
+        if (exec::travels_free(queues_[queue][next_[queue]]->transaction.tx)) return ~Uint256();
         return types::effective_gas_price(queues_[queue][next_[queue]]->transaction.tx, base_fee_) - base_fee_;
     }
     [[nodiscard]] bool better(std::size_t a, std::size_t b) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chain/exec/fees.h"
 #include "chain/types/abi.h"
 
 namespace quern::chain::mempool {
@@ -45,6 +46,8 @@ Pool::Pool(const params::ChainParams& params, const PoolLimits& limits) : params
 
 Pool::Price Pool::price_of(const PooledTransaction& pooled) {
     const auto& tx = pooled.transaction.tx;
+    // Their number is limited on its own; no other transaction pushes them out.
+    if (exec::travels_free(tx)) return {~Uint256(), ~Uint256(), pooled.arrival, pooled.transaction.sender};
     return {tx.max_fee_per_gas, tx.max_priority_fee_per_gas, pooled.arrival, pooled.transaction.sender};
 }
 
@@ -63,6 +66,7 @@ void Pool::erase(Queues::iterator queue, std::uint64_t nonce) {
     const auto& transaction = found->second->transaction;
     bytes_ -= transaction.encoded.size();
     queue->second.cost -= cost_of(transaction.tx);
+    if (exec::travels_free(transaction.tx)) --free_;
     by_hash_.erase(transaction.hash);
     queue->second.by_nonce.erase(found);
     list_tail(queue->second);
@@ -101,6 +105,10 @@ Expected<PooledPtr> Pool::add(types::RecoveredTransaction transaction, const sta
     if (tx.nonce - account.nonce > limits_.max_nonce_gap)
         return fail("nonce too high", "account is at " + std::to_string(account.nonce));
 
+    // Else one that nobody tries to execute would keep its place for ever.
+    if (exec::travels_free(tx) && tx.nonce != account.nonce)
+        return fail("nonce too high", "a transaction without a fee must be its sender's next");
+
     const std::lock_guard lock(mutex_);
     // Else a nonce that a block has used in between would hold up its sender's queue.
     if (height < height_) return fail("mempool.stale_state");
@@ -131,6 +139,8 @@ Expected<PooledPtr> Pool::add(types::RecoveredTransaction transaction, const sta
     if (!total || *total > account.balance)
         return fail("insufficient funds for gas * price + value", "together with the sender's waiting transactions");
 
+    const bool free = exec::travels_free(fresh);
+    if (free && free_ >= limits_.max_free) return fail("txpool is full", "transactions without a fee");
     QUERN_CHECK(make_room(*pooled, replaced));
     if (replaced) erase(queues_.find(sender), fresh.nonce);
     Queue& queue = queues_[sender];
@@ -141,6 +151,7 @@ Expected<PooledPtr> Pool::add(types::RecoveredTransaction transaction, const sta
     list_tail(queue);
     by_hash_.emplace(pooled->transaction.hash, pooled);
     bytes_ += pooled->transaction.encoded.size();
+    if (free) ++free_;
     ++next_arrival_;
     return pooled;
 }
@@ -166,6 +177,18 @@ void Pool::on_block(const std::vector<types::RecoveredTransaction>& included, co
         queue->second.account_nonce = state.account(transaction.sender).value_or(state::empty_account()).nonce;
         drop_stale(queue);
     }
+    if (free_ > 0) drop_spent_evidence(state);
+}
+
+// What offers no fee is worth its place only while it convicts.
+void Pool::drop_spent_evidence(const state::StateReader& state) {
+    std::vector<std::pair<types::Address, std::uint64_t>> spent;
+    for (const auto& [sender, queue] : queues_)
+        for (const auto& [nonce, pooled] : queue.by_nonce)
+            if (exec::travels_free(pooled->transaction.tx) &&
+                exec::precheck(params_, state, pooled->transaction, params_.min_base_fee).band != exec::Band::ok)
+                spent.emplace_back(sender, nonce);
+    for (const auto& [sender, nonce] : spent) erase(queues_.find(sender), nonce);
 }
 
 void Pool::drop(const std::vector<Hash32>& hashes) {
@@ -225,7 +248,7 @@ bool Pool::has_executable(const Uint256& base_fee) const {
     const std::lock_guard lock(mutex_);
     return std::any_of(queues_.begin(), queues_.end(), [&](const auto& entry) {
         const auto& [nonce, pooled] = *entry.second.by_nonce.begin();
-        return nonce == entry.second.account_nonce && pooled->transaction.tx.max_fee_per_gas >= base_fee;
+        return nonce == entry.second.account_nonce && exec::pays_base_fee(pooled->transaction.tx, base_fee);
     });
 }
 

@@ -19,6 +19,7 @@ struct PoolLimits {
     std::size_t max_transactions = 20'000;
     std::size_t max_bytes = std::size_t{128} << 20;
     std::size_t max_per_sender = 256;
+    std::size_t max_free = 64;               // evidence that offers no fee
     std::uint64_t max_nonce_gap = 256;       // a nonce may be this far ahead of the account's
     std::uint64_t replacement_percent = 10;  // a replacement pays this much more, in both fee fields
 };
@@ -96,6 +97,7 @@ private:
     void list_tail(const Queue& queue);
     void erase(Queues::iterator queue, std::uint64_t nonce);
     void drop_stale(Queues::iterator queue);
+    void drop_spent_evidence(const state::StateReader& state);
     [[nodiscard]] Status make_room(const PooledTransaction& newcomer, const PooledPtr& replaced);
 
     const params::ChainParams& params_;
@@ -106,6 +108,7 @@ private:
     std::unordered_map<Hash32, PooledPtr, FixedBytesHasher> by_hash_;
     std::set<Price> tails_;  // the last transaction of each queue
     std::size_t bytes_ = 0;
+    std::size_t free_ = 0;  // transactions that offer no fee
     std::uint64_t next_arrival_ = 0;
     std::uint64_t height_ = 0;  // newest announced block
 };

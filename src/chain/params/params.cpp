@@ -16,6 +16,14 @@ constexpr std::uint64_t kSolverRewardMultiple = 2;
 NativeGas native_gas(types::NativeKind kind) {
     using types::NativeKind;
     switch (kind) {
+        case NativeKind::create_validator:
+            return {60'000, 8};
+        case NativeKind::delegate:
+        case NativeKind::undelegate:
+        case NativeKind::withdraw_stake:
+            return {15'000, 8};
+        case NativeKind::evidence:
+            return {60'000, 8};
         case NativeKind::bond:
         case NativeKind::unbond:
         case NativeKind::withdraw:

@@ -14,6 +14,11 @@ namespace quern::chain::types {
 
 // X(kind, group, payload, function)
 #define QUERN_NATIVE_KINDS(X)                                                 \
+    X(create_validator, staking, CreateValidatorPayload, "createValidator")   \
+    X(delegate, staking, DelegatePayload, "delegate")                         \
+    X(undelegate, staking, UndelegatePayload, "undelegate")                   \
+    X(withdraw_stake, staking, WithdrawStakePayload, "withdraw")              \
+    X(evidence, staking, EvidencePayload, "evidence")                         \
     X(bond, roles, BondPayload, "bond")                                       \
     X(unbond, roles, UnbondPayload, "unbond")                                 \
     X(withdraw, roles, WithdrawPayload, "withdraw")                           \

@@ -10,6 +10,11 @@ namespace quern::chain::types {
 
 // High nibble = group. Stable numbers.
 enum class NativeKind : std::uint8_t {
+    create_validator = 0x10,
+    delegate = 0x11,
+    undelegate = 0x12,
+    withdraw_stake = 0x13,
+    evidence = 0x14,
     bond = 0x20,
     unbond = 0x21,
     withdraw = 0x22,
@@ -34,6 +39,47 @@ enum class NativeKind : std::uint8_t {
 enum class Role : std::uint8_t { solver = 1, verifier = 2, whistleblower = 3, custodian = 4, relay = 5 };
 enum class TaskMode : std::uint8_t { exact = 0, tolerance = 1 };
 enum class TaskPrivacy : std::uint8_t { open = 0, encrypted = 1 };
+
+struct CreateValidatorPayload {  // takes `amount` from the sender's balance, as its first delegation
+    Bytes public_key;            // 64 bytes; the key that will sign votes
+    Bytes proof;                 // 64 bytes: its signature over validator_proof_digest
+    Uint256 amount;
+    template <class V>
+    void fields(V& v) {
+        v("publicKey", public_key), v("proof", proof), v("amount", amount);
+    }
+};
+struct DelegatePayload {  // takes `amount` from the sender's balance
+    Address validator;
+    Uint256 amount;
+    template <class V>
+    void fields(V& v) {
+        v("validator", validator), v("amount", amount);
+    }
+};
+struct UndelegatePayload {  // moves `amount` of what the sender's shares are worth into the unbonding queue
+    Address validator;
+    Uint256 amount;
+    template <class V>
+    void fields(V& v) {
+        v("validator", validator), v("amount", amount);
+    }
+};
+struct WithdrawStakePayload {  // pays the delegator what has finished unbonding; anybody may send it
+    Address validator;
+    Address delegator;
+    template <class V>
+    void fields(V& v) {
+        v("validator", validator), v("delegator", delegator);
+    }
+};
+struct EvidencePayload {
+    Bytes evidence;  // RLP: chain/consensus/sdbft/evidence.h
+    template <class V>
+    void fields(V& v) {
+        v("evidence", evidence);
+    }
+};
 
 struct BondPayload {  // takes `amount` from the sender's balance
     Role role = Role::solver;

@@ -37,6 +37,90 @@ Result validators(const Backend& backend) {
     return json::Value::object({{"validators", std::move(list)}, {"totalStake", quantity(total)}});
 }
 
+// The address filter of a call, if it has one.
+std::optional<types::Address> filter_of(const Call& call) {
+    return call.has(0) ? std::optional(call.address(0)) : std::nullopt;
+}
+
+Expected<std::optional<types::ValidatorObject>> validator_at(const chain::api::StateView& state,
+                                                             const types::Address& address) {
+    return read_object<types::ValidatorObject>(state, types::object_key(types::ObjectPrefix::validator, address));
+}
+
+Result validator(const Backend& backend, const Call& call) {
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    QUERN_RPC_TRY(const auto record, validator_at(*state, call.address(0)));
+    return record ? types::to_json(*record) : json::Value();
+}
+
+// Rounded down, as execution does.
+Uint256 value_of(const std::optional<types::ValidatorObject>& pool, const Uint256& shares) {
+    if (!pool || pool->shares.is_zero()) return {};
+    return mul_div(shares, pool->stake, pool->shares).value_or(Uint256());
+}
+
+Result delegations(const Backend& backend, const Call& call) {
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    const auto filter = filter_of(call);
+    Status broken;
+    QUERN_RPC_TRY(auto all, all_under<types::StakeDelegation>(
+                                *state, types::object_key(types::ObjectPrefix::stake_delegation),
+                                [&](const types::StakeDelegation& delegation) {
+                                    if (filter && delegation.validator != *filter && delegation.delegator != *filter)
+                                        return json::Value();
+                                    const auto pool = validator_at(*state, delegation.validator);
+                                    if (!pool) {
+                                        broken = fail(pool.error());
+                                        return json::Value();
+                                    }
+                                    json::Value object = types::to_json(delegation);
+                                    object.set("value", quantity(value_of(*pool, delegation.shares)));
+                                    return object;
+                                }));
+    if (!broken) return rpc_fail(kServerError, broken.error().to_string());
+    std::erase_if(all, [](const json::Value& item) { return item.is_null(); });
+    return all;
+}
+
+Result unbondings(const Backend& backend, const Call& call) {
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    const auto filter = filter_of(call);
+    QUERN_RPC_TRY(auto all, all_under<types::StakeUnbonding>(
+                                *state, types::object_key(types::ObjectPrefix::stake_unbonding),
+                                [&](const types::StakeUnbonding& unbonding) {
+                                    if (filter && unbonding.validator != *filter && unbonding.delegator != *filter)
+                                        return json::Value();
+                                    return types::to_json(unbonding);
+                                }));
+    std::erase_if(all, [](const json::Value& item) { return item.is_null(); });
+    return all;
+}
+
+Result epoch(const Backend& backend, const Call& call) {
+    const auto head = backend.chain->block({});
+    if (!head) return rpc_fail(kServerError, "chain.no_head");
+    const std::uint64_t number = call.number_or(0, head->block.header.consensus.epoch);
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    QUERN_RPC_TRY(const auto record,
+                  read_object<types::EpochObject>(*state, types::object_key(types::ObjectPrefix::epoch, number)));
+    if (!record) return json::Value();
+    Uint256 total;
+    json::Array members;
+    for (const auto& member : record->members) {
+        const auto key = FixedBytes<64>::from_view(member.public_key);
+        if (!key) return rpc_fail(kServerError, "state.corrupt_object");
+        total += member.weight;
+        json::Value object = types::to_json(member);
+        object.set("address", types::to_checksum_address(types::address_of(crypto::PublicKey{*key})));
+        members.push_back(std::move(object));
+    }
+    return json::Value::object({{"epoch", number},
+                                {"seed", to_hex0x(record->seed)},
+                                {"seeded", !record->seed.is_zero()},
+                                {"totalWeight", quantity(total)},
+                                {"members", std::move(members)}});
+}
+
 Result roles(const Backend& backend, const Call& call) {
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
     Bytes prefix = types::object_key(types::ObjectPrefix::role_bond);
@@ -65,10 +149,46 @@ Status add_stake_methods(Registry& registry, const Backend& backend) {
     QUERN_CHECK(registry.add({"stake_validators",
                               "The validators and their stakes.",
                               {},
-                              {"object", "validators: address, publicKey, stake; totalStake"},
+                              {"object",
+                               "validators: address, publicKey, stake, shares, owner, tombstoned and the conviction; "
+                               "totalStake"},
                               {},
                               {},
                               [backend](const Call&) -> Result { return validators(backend); }}));
+    QUERN_CHECK(registry.add({"stake_validator",
+                              "One validator's pool of stake.",
+                              {{"validator", Kind::address, true, "address of its key"}},
+                              {"object", "as in stake_validators; null when there is none"},
+                              {},
+                              {},
+                              [backend](const Call& call) -> Result { return validator(backend, call); }}));
+    QUERN_CHECK(registry.add({"stake_delegations",
+                              "Who has staked how much for whom.",
+                              {{"filter", Kind::address, false, "a validator or a delegator"}},
+                              {"array", "validator, delegator, shares, value: what the shares are worth now"},
+                              {},
+                              {},
+                              [backend](const Call& call) -> Result { return delegations(backend, call); }}));
+    QUERN_CHECK(
+        registry.add({"stake_unbondings",
+                      "Stake on its way out.",
+                      {{"filter", Kind::address, false, "a validator or a delegator"}},
+                      {"array",
+                       "validator, delegator, entries: amount, epoch, maturesAt (height), slashed (it left after "
+                       "a conviction of the validator and does not answer for it)"},
+                      {},
+                      {},
+                      [backend](const Call& call) -> Result { return unbondings(backend, call); }}));
+    QUERN_CHECK(
+        registry.add({"stake_epoch",
+                      "The committee of an epoch: the present one, the next two, or one of the evidence window.",
+                      {{"epoch", Kind::number, false, "its number; the newest block's when left out"}},
+                      {"object",
+                       "epoch, seed (zero while seeded is false), totalWeight, members: publicKey, weight, "
+                       "address; null when it is not known"},
+                      {},
+                      {},
+                      [backend](const Call& call) -> Result { return epoch(backend, call); }}));
     return registry.add({"stake_roles",
                          "Bonds of solvers, verifiers and whistleblowers.",
                          {{"filter", Kind::any, false, "an address, or a role by name or number"}},

@@ -468,6 +468,34 @@ TEST_F(MethodsTest, stakes_and_supply) {
     EXPECT_EQ(ok("stake_roles", "[\"0x" + std::string(40, '9') + "\"]").size(), 0u);
     EXPECT_EQ(error("stake_roles", R"(["king"])").code, kInvalidParams);
     EXPECT_EQ(text(ok("stake_validators"), "totalStake"), "0x3e8");
+    const std::string name = "[\"" + to_hex0x(who) + "\"]";
+    EXPECT_EQ(text(ok("stake_validator", name), "stake"), "0x3e8");
+    EXPECT_TRUE(ok("stake_validator", "[\"0x" + std::string(40, '9') + "\"]").is_null());
+    EXPECT_EQ(error("stake_validator", R"(["x"])").code, kInvalidParams);
+    validator.shares = 2000;
+    chain.current->objects[types::object_key(types::ObjectPrefix::validator, who)] = types::encode_record(validator);
+    types::Address other = who;
+    other.data[3] ^= 1;
+    Bytes pair = to_bytes(who.view());
+    append(pair, other);
+    chain.current->objects[types::object_key(types::ObjectPrefix::stake_delegation, pair)] =
+        types::encode_record(types::StakeDelegation{who, other, 501});
+    chain.current->objects[types::object_key(types::ObjectPrefix::stake_unbonding, pair)] =
+        types::encode_record(types::StakeUnbonding{who, other, {{7, 1, 99, false}}});
+    for (const auto& filter : {name, "[\"" + to_hex0x(other) + "\"]", std::string("[]")}) {
+        EXPECT_EQ(text(ok("stake_delegations", filter)[0], "value"), "0xfa");
+        EXPECT_EQ(ok("stake_unbondings", filter).size(), 1u);
+    }
+    EXPECT_EQ(ok("stake_delegations", "[\"0x" + std::string(40, '9') + "\"]").size(), 0u);
+    EXPECT_EQ(ok("stake_unbondings", "[\"0x" + std::string(40, '9') + "\"]").size(), 0u);
+    EXPECT_EQ(error("stake_unbondings", R"(["x"])").code, kInvalidParams);
+    types::EpochObject epoch;
+    epoch.members = {{Bytes(64, 3), 5}, {Bytes(64, 4), 6}};
+    chain.current->objects[types::object_key(types::ObjectPrefix::epoch, 2)] = types::encode_record(epoch);
+    EXPECT_EQ(text(ok("stake_epoch", "[2]"), "totalWeight"), "0xb");
+    EXPECT_EQ(ok("stake_epoch", R"(["0x2"])").find("members")->size(), 2u);
+    EXPECT_TRUE(ok("stake_epoch", "[3]").is_null());
+    EXPECT_EQ(error("stake_epoch", "[-1]").code, kInvalidParams);
     EXPECT_EQ(error("quern_supply").message, "chain.no_globals");
     types::Globals globals;
     globals.minted = 100;

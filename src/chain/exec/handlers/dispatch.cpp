@@ -11,6 +11,15 @@ Status check_native_form(const params::MarketParams& market, std::uint8_t kind, 
     });
 }
 
+Status check_native_state(const Context& context, types::NativeKind kind, BytesView payload) {
+    return types::visit_kind(kind, [&](auto constant, auto tag) -> Status {
+        using H = Handler<decltype(constant)::value>;
+        QUERN_TRY(const auto data, types::decode_record<typename decltype(tag)::Payload>(payload));
+        QUERN_CHECK(H::check_form(context.market(), data));
+        return H::check_state(context, data);
+    });
+}
+
 Status run_native(Context& context, types::NativeKind kind, BytesView payload) {
     return types::visit_kind(kind, [&](auto constant, auto tag) -> Status {
         using H = Handler<decltype(constant)::value>;

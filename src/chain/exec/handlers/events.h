@@ -6,6 +6,69 @@
 
 namespace quern::chain::exec::events {
 
+struct ValidatorCreated {  // staking
+    static constexpr const char* kEvent = "ValidatorCreated";
+    static constexpr std::size_t kIndexed = 2;
+    types::Address validator;
+    types::Address owner;
+    Uint256 stake;
+    template <class V>
+    void fields(V& v) {
+        v("validator", validator), v("owner", owner), v("stake", stake);
+    }
+};
+
+struct Delegated {  // staking
+    static constexpr const char* kEvent = "Delegated";
+    static constexpr std::size_t kIndexed = 2;
+    types::Address validator;
+    types::Address delegator;
+    Uint256 amount;
+    template <class V>
+    void fields(V& v) {
+        v("validator", validator), v("delegator", delegator), v("amount", amount);
+    }
+};
+
+struct Undelegated {  // staking
+    static constexpr const char* kEvent = "Undelegated";
+    static constexpr std::size_t kIndexed = 2;
+    types::Address validator;
+    types::Address delegator;
+    Uint256 amount;
+    std::uint64_t matures_at = 0;
+    template <class V>
+    void fields(V& v) {
+        v("validator", validator), v("delegator", delegator), v("amount", amount), v("maturesAt", matures_at);
+    }
+};
+
+struct StakeWithdrawn {  // staking
+    static constexpr const char* kEvent = "StakeWithdrawn";
+    static constexpr std::size_t kIndexed = 2;
+    types::Address validator;
+    types::Address delegator;
+    Uint256 amount;   // paid
+    Uint256 slashed;  // cut off for a conviction
+    template <class V>
+    void fields(V& v) {
+        v("validator", validator), v("delegator", delegator), v("amount", amount), v("slashed", slashed);
+    }
+};
+
+struct ValidatorConvicted {  // staking
+    static constexpr const char* kEvent = "ValidatorConvicted";
+    static constexpr std::size_t kIndexed = 2;
+    types::Address validator;
+    types::Address reporter;
+    std::uint64_t epoch = 0;
+    Uint256 slashed;  // of the pool; what is unbonding is cut when it is withdrawn
+    template <class V>
+    void fields(V& v) {
+        v("validator", validator), v("reporter", reporter), v("epoch", epoch), v("slashed", slashed);
+    }
+};
+
 struct BondChanged {  // roles
     static constexpr const char* kEvent = "BondChanged";
     static constexpr std::size_t kIndexed = 1;

@@ -1,5 +1,6 @@
 // The three functions of each native kind, and the dispatch over them. A kind's functions stand in the file of its
-// group: roles.cpp, tasks.cpp, verification.cpp, disputes.cpp, market.cpp. Used by tx_executor, by one thread.
+// group: staking.cpp, evidence.cpp, roles.cpp, tasks.cpp, verification.cpp, disputes.cpp, market.cpp. Used by
+// tx_executor, by one thread.
 #pragma once
 
 #include "chain/exec/handlers/context.h"
@@ -24,6 +25,8 @@ QUERN_NATIVE_KINDS(QUERN_DECLARE_HANDLER)
 
 // Decodes the RLP payload and checks its form. Errors: native.unknown_kind, rlp.*, and the kind's own.
 [[nodiscard]] Status check_native_form(const params::MarketParams& market, std::uint8_t kind, BytesView payload);
+// check_form and check_state: whether it would run on this state.
+[[nodiscard]] Status check_native_state(const Context& context, types::NativeKind kind, BytesView payload);
 // check_form, check_state, apply.
 [[nodiscard]] Status run_native(Context& context, types::NativeKind kind, BytesView payload);
 

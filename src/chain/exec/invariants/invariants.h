@@ -8,11 +8,14 @@
 
 namespace quern::chain::exec::invariants {
 
-// Accounts + bonds (bonded and unbonding) + stakes + escrows + vaults + burned = minted. Error invariant.supply.
+// Accounts + bonds and stakes (bonded and unbonding) + escrows + vaults + burned = minted. Error invariant.supply.
 [[nodiscard]] Status check_supply(const state::Overlay& state);
 // Each bond covers its locks, and all locks together are those of tasks, challenges and open disputes. Errors
 // invariant.bond_locks, invariant.lock_sum.
 [[nodiscard]] Status check_bonds(const state::Overlay& state);
+// Delegations add up to their validators' shares, a pool without shares holds nothing, and exactly those validators
+// that may be in a committee are ranked, by what they hold. Errors invariant.stake_shares, invariant.stake_rank.
+[[nodiscard]] Status check_stakes(const state::Overlay& state, const params::StakingParams& staking);
 // A live task's escrow covers what it may have to pay; a final one holds its storage deposit alone. Error
 // invariant.escrow.
 [[nodiscard]] Status check_escrow(const state::Overlay& state, const params::MarketParams& market);

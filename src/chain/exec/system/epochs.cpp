@@ -9,6 +9,8 @@ namespace {
 using types::object_key;
 using types::ObjectPrefix;
 
+constexpr std::size_t kMaxForgottenConvictions = 128;  // in one block: no epoch has more members
+
 Bytes epoch_key(std::uint64_t epoch) { return object_key(ObjectPrefix::epoch, epoch); }
 
 Status set_seed(state::Overlay& state, std::uint64_t epoch, const Hash32& beacon) {
@@ -16,6 +18,18 @@ Status set_seed(state::Overlay& state, std::uint64_t epoch, const Hash32& beacon
     if (!object) return {};  // a state without a genesis' committees, as tests of execution alone use
     object->seed = beacon;
     state.store(epoch_key(epoch), *object);
+    return {};
+}
+
+// Convictions that no later one is added to.
+Status forget_convictions(state::Overlay& state, std::uint64_t window, std::uint64_t height) {
+    for (const auto& [key, value] :
+         state.native_range(object_key(ObjectPrefix::conviction), {}, kMaxForgottenConvictions)) {
+        const auto conviction = types::decode_record<types::Conviction>(value);
+        if (!conviction) return fail("state.corrupt_object", conviction.error().to_string());
+        if (conviction->height + window >= height) break;
+        state.erase_native(key);
+    }
     return {};
 }
 
@@ -46,7 +60,7 @@ Status end_block(const params::ChainParams& params, state::Overlay& state, std::
         const Bytes old = epoch_key(epoch - kept - 1);
         if (state.native(old)) state.erase_native(old);
     }
-    return {};
+    return forget_convictions(state, params.staking.unbonding_blocks, height);
 }
 
 }  // namespace quern::chain::exec::system

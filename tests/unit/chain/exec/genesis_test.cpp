@@ -95,6 +95,27 @@ TEST(GenesisFile, names_what_is_wrong) {
     const std::string huge = "1" + std::string(60, '0');
     EXPECT_EQ(error_of([&](auto& r) { r.set("allocations", json::Value::array({allocation(one, huge.c_str())})); }),
               "genesis.supply_overflow");
+    const auto set = [](const char* section, const char* name, json::Value value) {
+        return [=](json::Value& r) {
+            auto values = *r.find(section);
+            values.set(name, value);
+            r.set(section, values);
+        };
+    };
+    EXPECT_EQ(error_of(set("block", "epoch_length", 3)), "genesis.bad_parameter");
+    EXPECT_EQ(error_of(set("block", "epoch_length", 4)), "none");
+    EXPECT_EQ(error_of(set("block", "delta_ms", 0)), "genesis.bad_parameter");
+    EXPECT_EQ(error_of(set("staking", "unbonding_blocks", 149)), "genesis.bad_parameter");
+    EXPECT_EQ(error_of(set("staking", "unbonding_blocks", 150)), "none") << "three epochs of 50";
+    EXPECT_EQ(error_of(set("staking", "max_validators", 0)), "genesis.bad_parameter");
+    EXPECT_EQ(error_of(set("staking", "max_validators", 101)), "genesis.bad_parameter");
+    EXPECT_EQ(error_of(set("staking", "double_sign_slash_per_mille", 0)), "genesis.bad_parameter");
+    EXPECT_EQ(error_of(set("staking", "double_sign_slash_per_mille", 1001)), "genesis.bad_parameter");
+    EXPECT_EQ(error_of(set("staking", "reporter_percent", 26)), "genesis.bad_parameter");
+    EXPECT_EQ(error_of(set("staking", "max_unbonding_entries", 0)), "genesis.bad_parameter");
+    EXPECT_EQ(error_of(set("staking", "min_validator_stake", "0")), "genesis.bad_parameter");
+    EXPECT_EQ(error_of(set("staking", "min_validator_stake", "100000000000000000001")), "genesis.stake_too_small");
+    EXPECT_EQ(error_of(set("staking", "commission", 1)), "genesis.unknown_field");
     EXPECT_FALSE(parse_genesis("{"));
     EXPECT_FALSE(parse_genesis("[]"));
 }

@@ -1,3 +1,4 @@
+#include "chain/consensus/sdbft/evidence.h"
 #include "pool_fixture.h"
 
 namespace quern::chain::mempool {
@@ -147,6 +148,81 @@ TEST_F(PoolTest, dropping_one_holds_back_the_later_ones) {
     EXPECT_EQ(pool.next_nonce(test_address(1), 0), 0U);
     EXPECT_TRUE(pool.add(first, state_, 0));
     EXPECT_EQ(pool.next_nonce(test_address(1), 0), 2U);
+}
+
+class FreeEvidence : public PoolTest {
+protected:
+    FreeEvidence() {
+        types::EpochObject epoch;
+        for (std::uint8_t seed = 101; seed <= 103; ++seed) {
+            const auto key = to_bytes(crypto::derive_public(test_key(seed)).bytes.view());
+            epoch.members.push_back({key, 10});
+            store(seed, false);
+        }
+        state_.store(types::object_key(types::ObjectPrefix::epoch, 0), epoch);
+    }
+    void store(std::uint8_t seed, bool tombstoned) {
+        types::ValidatorObject validator;
+        validator.address = test_address(seed);
+        validator.public_key = to_bytes(crypto::derive_public(test_key(seed)).bytes.view());
+        validator.tombstoned = tombstoned;
+        state_.store(types::object_key(types::ObjectPrefix::validator, validator.address), validator);
+    }
+    types::Transaction evidence_against(std::uint8_t seed, std::uint64_t nonce = 0, std::uint64_t view = 1) const {
+        using namespace consensus;
+        const sdbft::KeySigner signer(test_key(seed));
+        const Vote a{VoteType::finalize, 0, view, params_.genesis_hash};
+        const Vote b{VoteType::nullify, 0, view, {}};
+        const ChainIdentity chain{params_.genesis_hash, params_.chain_id};
+        const sdbft::Evidence evidence{signer.public_key(), a, signer.sign(vote_digest(chain, a)), b,
+                                       signer.sign(vote_digest(chain, b))};
+        types::Transaction tx;
+        tx.type = types::TxType::native;
+        tx.chain_id = params_.chain_id;
+        tx.nonce = nonce;
+        tx.gas_limit = 1'000'000;
+        tx.native_kind = static_cast<std::uint8_t>(types::NativeKind::evidence);
+        tx.data = types::encode_record(types::EvidencePayload{sdbft::encode(evidence)});
+        return tx;
+    }
+};
+
+TEST_F(FreeEvidence, needs_no_money_but_a_conviction_and_the_next_nonce) {
+    Pool pool(params_);
+    fund(50, 0);
+    EXPECT_EQ(add(pool, 50, evidence_against(104)), "evidence.not_in_committee");
+    EXPECT_EQ(add(pool, 50, evidence_against(101, 1)), "nonce too high");
+    EXPECT_EQ(add(pool, 50, evidence_against(101)), "ok");
+    EXPECT_TRUE(pool.has_executable(Uint256(1000) * kGwei));
+}
+
+TEST_F(FreeEvidence, has_its_own_limit_and_is_not_pushed_out) {
+    PoolLimits limits;
+    limits.max_free = 2;
+    limits.max_transactions = 3;
+    Pool pool(params_, limits);
+    EXPECT_EQ(add(pool, 50, evidence_against(101)), "ok");
+    EXPECT_EQ(add(pool, 51, evidence_against(102)), "ok");
+    EXPECT_EQ(add(pool, 52, evidence_against(103)), "txpool is full");
+    EXPECT_EQ(add(pool, 1, transfer(0, 10)), "ok");
+    EXPECT_EQ(add(pool, 2, transfer(0, 20, 200)), "ok");
+    EXPECT_EQ(add(pool, 3, transfer(0, 1, 1)), "txpool is full");
+    EXPECT_EQ(pool.next_nonce(test_address(50), 0), 1U);
+    EXPECT_EQ(pool.next_nonce(test_address(1), 0), 0U);
+}
+
+TEST_F(FreeEvidence, goes_when_somebody_else_brought_it) {
+    PoolLimits limits;
+    limits.max_free = 1;
+    Pool pool(params_, limits);
+    EXPECT_EQ(add(pool, 50, evidence_against(101)), "ok");
+    pool.on_block({}, state_, 1);
+    EXPECT_EQ(pool.status().transactions, 1U);
+    store(101, true);
+    pool.on_block({}, state_, 2);
+    EXPECT_EQ(pool.status().transactions, 0U);
+    height_ = 2;
+    EXPECT_EQ(add(pool, 50, evidence_against(102)), "ok") << "its place is free again";
 }
 
 }  // namespace

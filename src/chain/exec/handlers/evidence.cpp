@@ -1,0 +1,107 @@
+// evidence: two votes that no honest validator signs both. Convicts their signer: its pool is slashed, it is never in a
+// committee again, and who sent the evidence is paid. Stake that is unbonding is cut when it is withdrawn, so that no
+// number of delegators can make a conviction too expensive to execute.
+#include "chain/consensus/sdbft/evidence.h"
+
+#include <algorithm>
+
+#include "chain/consensus/sdbft/epoch.h"
+#include "chain/exec/handlers/events.h"
+#include "chain/exec/handlers/handler.h"
+#include "chain/exec/handlers/stake_pool.h"
+
+namespace quern::chain::exec::handlers {
+namespace {
+
+using consensus::sdbft::Evidence;
+using types::NativeKind;
+using types::object_key;
+using types::ObjectPrefix;
+
+constexpr std::size_t kMaxEvidenceBytes = 512;   // real ones have about 300
+constexpr std::size_t kMaxConvictions = 1'000;   // of a window that are added up
+constexpr std::uint64_t kCorrelationFactor = 3;  // a third of the weight, which is what a fork needs, loses all
+
+struct Offence {
+    types::ValidatorObject validator;
+    std::uint64_t epoch = 0;
+    Uint256 share;  // of the epoch's weight, in 1 / kShareUnit
+};
+
+// The convict and its share of the committee, without looking at signatures. Errors: evidence.unknown_epoch,
+// evidence.too_old, evidence.not_in_committee, evidence.already_convicted.
+Expected<Offence> find_offence(const Context& context, const Evidence& evidence) {
+    Offence offence;
+    offence.epoch = evidence.first.epoch;
+    QUERN_TRY(const auto epoch, context.state.load<types::EpochObject>(object_key(ObjectPrefix::epoch, offence.epoch)));
+    if (!epoch) return fail("evidence.unknown_epoch", std::to_string(offence.epoch));
+    const consensus::sdbft::EpochHeights heights(context.params.epoch_length);
+    if (context.height > heights.last(offence.epoch) + context.params.staking.unbonding_blocks)
+        return fail("evidence.too_old", std::to_string(offence.epoch));
+    Uint256 total;
+    Uint256 weight;
+    for (const auto& member : epoch->members) {
+        total += member.weight;
+        if (equal(member.public_key, evidence.signer.bytes.view())) weight = member.weight;
+    }
+    if (weight.is_zero()) return fail("evidence.not_in_committee", std::to_string(offence.epoch));
+    QUERN_TRY(offence.validator, load_validator(context, types::address_of(evidence.signer)));
+    if (offence.validator.tombstoned) return fail("evidence.already_convicted", to_hex0x(offence.validator.address));
+    offence.share = mul_div(weight, kShareUnit, total).value_or(Uint256(kShareUnit));
+    return offence;
+}
+
+// Three times the share of the weight that was convicted within the window, this one included, at most one.
+Expected<Uint256> correlation_of(const Context& context, const Offence& offence) {
+    const std::uint64_t window = context.params.staking.unbonding_blocks;
+    const std::uint64_t since = context.height > window ? context.height - window : 0;
+    Uint256 share = offence.share;
+    for (const auto& [key, value] : context.state.native_range(
+             object_key(ObjectPrefix::conviction), object_key(ObjectPrefix::conviction, since), kMaxConvictions)) {
+        const auto conviction = types::decode_record<types::Conviction>(value);
+        if (!conviction) return fail("state.corrupt_object", conviction.error().to_string());
+        share += conviction->share;
+    }
+    return std::min(share * Uint256(kCorrelationFactor), Uint256(kShareUnit));
+}
+
+}  // namespace
+
+Status Handler<NativeKind::evidence>::check_form(const params::MarketParams&, const types::EvidencePayload& data) {
+    if (data.evidence.size() > kMaxEvidenceBytes) return fail("evidence.too_large");
+    QUERN_TRY(const auto evidence, consensus::sdbft::decode_evidence(data.evidence));
+    if (!consensus::sdbft::is_slashable_pair(evidence.first, evidence.second)) return fail("evidence.not_slashable");
+    return {};
+}
+
+Status Handler<NativeKind::evidence>::check_state(const Context& context, const types::EvidencePayload& data) {
+    QUERN_TRY(const auto evidence, consensus::sdbft::decode_evidence(data.evidence));
+    QUERN_TRY(const auto offence, find_offence(context, evidence));
+    return consensus::sdbft::check_evidence(evidence, {context.params.genesis_hash, context.params.chain_id},
+                                            consensus::sdbft::EcdsaScheme());
+}
+
+Status Handler<NativeKind::evidence>::apply(Context& context, const types::EvidencePayload& data) {
+    QUERN_TRY(const auto evidence, consensus::sdbft::decode_evidence(data.evidence));
+    QUERN_TRY(auto offence, find_offence(context, evidence));
+    auto& validator = offence.validator;
+    QUERN_TRY(validator.correlation, correlation_of(context, offence));
+    validator.tombstoned = true;
+    validator.convicted_epoch = offence.epoch;
+    validator.convicted_at = context.height;
+    validator.reporter = context.sender;
+    const Uint256 slashed = slash_of(context.params.staking, validator, validator.stake);
+    validator.stake -= slashed;
+    QUERN_CHECK(store_validator(context, validator));
+    QUERN_CHECK(distribute_slash(context, validator.reporter, slashed));
+
+    Bytes key = object_key(ObjectPrefix::conviction, context.height);
+    append(key, validator.address);
+    context.state.store(std::move(key),
+                        types::Conviction{validator.address, offence.epoch, context.height, offence.share});
+    emit(context, types::KindGroup::staking,
+         events::ValidatorConvicted{validator.address, context.sender, offence.epoch, slashed});
+    return {};
+}
+
+}  // namespace quern::chain::exec::handlers
