@@ -120,6 +120,38 @@ class CliTest(unittest.TestCase):
         type(self).nonce += 1
         self.assertEqual(self.settle(raw)["status"], "0x1")
 
+    def test_stake_comes_and_goes(self):
+        validator = json.loads(self.cli("stake_validators"))["validators"][0]
+        for arguments in (("--amount", "3qrn"), ("--amount", "2qrn", "--via-abi")):
+            receipt = self.settle(self.sign("delegate", "--validator", validator["address"], *arguments))
+            self.assertEqual(receipt["status"], "0x1")
+        mine = json.loads(self.cli("stake_delegations", self.alice.address))
+        self.assertEqual([(d["validator"].lower(), int(d["value"], 16)) for d in mine],
+                         [(validator["address"].lower(), 5 * QRN)])
+        self.assertEqual(self.settle(self.sign("undelegate", "--validator", validator["address"], "--amount", "1qrn"))
+                         ["status"], "0x1")
+        leaving = json.loads(self.cli("stake_unbondings", self.alice.address))[0]["entries"]
+        self.assertEqual([int(entry["amount"], 16) for entry in leaving], [QRN])
+        early = self.settle(self.sign("withdraw-stake", "--validator", validator["address"]))
+        self.assertIn("stake.nothing_to_withdraw", early["quern"]["failure"])
+        pool = json.loads(self.cli("stake_validator", validator["address"]))
+        self.assertEqual(int(pool["stake"], 16), int(validator["stake"], 16) + 4 * QRN)
+        epoch = json.loads(self.cli("stake_epoch", "0"))
+        self.assertEqual(epoch["members"][0]["publicKey"], validator["publicKey"])
+
+    def test_a_key_becomes_a_validator_with_its_consent(self):
+        keystore = self.path("second-validator.json")
+        self.wallet("new", "--keystore", keystore, "--password-file", self.alice.password_file, "--light")
+        receipt = self.settle(self.sign("create-validator", "--validator-key", keystore, "--validator-password-file",
+                                        self.alice.password_file, "--amount", "1qrn"))
+        self.assertEqual(receipt["status"], "0x1")
+        validators = json.loads(self.cli("stake_validators"))["validators"]
+        self.assertEqual([v["stake"] for v in validators if v["owner"].lower() == self.alice.address.lower()],
+                         [hex(QRN)])
+        refused = self.wallet("submit-evidence", "--seed", "x", "--nonce", 0, "--max-fee", "0", "--tip", "0",
+                              "--evidence", "0xc0", code=1)
+        self.assertIn("rlp.", refused)
+
     def test_wallet_keeps_secrets_and_files(self):
         keystore = self.path("new.json")
         made = self.wallet("new", "--keystore", keystore, "--password-file", self.alice.password_file, "--light")
