@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -31,9 +32,21 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
 class SnapshotBoard {
 public:
     void publish(SnapshotPtr snapshot) {
-        const std::lock_guard lock(mutex_);
-        kept_.push_back(std::move(snapshot));
-        if (kept_.size() > kKeptStates) kept_.pop_front();
+        const Snapshot& newest = *snapshot;
+        {
+            const std::lock_guard lock(mutex_);
+            kept_.push_back(std::move(snapshot));
+            if (kept_.size() > kKeptStates) kept_.pop_front();
+        }
+        // The snapshot is among the kept ones until the same thread publishes another.
+        const std::lock_guard lock(watcher_mutex_);
+        if (watcher_) watcher_(newest);
+    }
+    // Called after each publication by the publishing thread, which it must not hold up. One watcher at a time; none
+    // runs any more when this returns. Watching changes nothing of what readers see: hence const.
+    void watch(std::function<void(const Snapshot&)> watcher) const {
+        const std::lock_guard lock(watcher_mutex_);
+        watcher_ = std::move(watcher);
     }
     // Never null after the chain was opened.
     [[nodiscard]] SnapshotPtr latest() const {
@@ -51,6 +64,8 @@ public:
 private:
     mutable std::mutex mutex_;
     std::deque<SnapshotPtr> kept_;
+    mutable std::mutex watcher_mutex_;  // guards watcher_
+    mutable std::function<void(const Snapshot&)> watcher_;
 };
 
 }  // namespace quern::node

@@ -36,6 +36,7 @@ Expected<Hash32> TxGateway::submit(BytesView encoded) {
     }
     log::debug(log::Category::mempool, "admitted tx={} sender={} nonce={}", to_hex0x(hash),
                to_hex0x(pooled->transaction.sender), pooled->transaction.tx.nonce);
+    if (watcher_) watcher_(*pooled);
     if (on_admitted_) on_admitted_(*pooled);
     return hash;
 }

@@ -21,6 +21,8 @@ public:
     // Called after each admission, from the submitting thread. Set before the first submission.
     using Admitted = std::function<void(const chain::mempool::PooledTransaction& transaction)>;
     void on_admitted(Admitted callback) { on_admitted_ = std::move(callback); }
+    // As on_admitted, for those that only want to know.
+    void watch(Admitted watcher) { watcher_ = std::move(watcher); }
 
     [[nodiscard]] Expected<Hash32> submit(BytesView encoded) override;
     // Queues what the journal held; gives the number that was still good.
@@ -34,6 +36,7 @@ private:
     chain::mempool::Pool& pool_;
     const SnapshotBoard& board_;
     Admitted on_admitted_;
+    Admitted watcher_;
     std::mutex mutex_;  // guards the journal
     chain::mempool::PoolJournal journal_;
     bool journal_failed_ = false;

@@ -16,6 +16,20 @@ Bytes object_key(ObjectPrefix prefix, std::uint64_t id) {
     return object_key(prefix, BytesView(big_endian));
 }
 
+const char* to_string(DisputeWinner winner) {
+    switch (winner) {
+        case DisputeWinner::none:
+            return "none";
+        case DisputeWinner::defender:
+            return "defender";
+        case DisputeWinner::rival:
+            return "rival";
+        case DisputeWinner::neither:
+            return "neither";
+    }
+    return "unknown";
+}
+
 const char* to_string(TaskState state) {
     switch (state) {
         case TaskState::open:

@@ -291,6 +291,7 @@ struct ChallengeCommitment {
 };
 
 enum class DisputeWinner : std::uint8_t { none = 0, defender = 1, rival = 2, neither = 3 };
+[[nodiscard]] const char* to_string(DisputeWinner winner);
 struct Dispute {
     std::uint64_t id = 0;
     std::uint64_t task = 0;

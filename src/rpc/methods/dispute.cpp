@@ -16,7 +16,7 @@ constexpr std::uint64_t kMaxPage = 500;
 json::Value summary(const Backend& backend, const Dispute& dispute) {
     json::Value object = types::to_json(dispute);
     object.set("rivalRoleName", name_of(dispute.rival_role));
-    object.set("winnerName", name_of(dispute.winner));
+    object.set("winnerName", types::to_string(dispute.winner));
     object.set("open", dispute.winner == types::DisputeWinner::none && dispute.closed_at == 0);
     object.set("leafOpName",
                dispute.leaf_executed ? json::Value(backend.market->op_name(dispute.leaf_op)) : json::Value());

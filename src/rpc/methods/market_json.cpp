@@ -38,20 +38,6 @@ const char* name_of(types::Role role) {
     return "unknown";
 }
 
-const char* name_of(types::DisputeWinner winner) {
-    switch (winner) {
-        case types::DisputeWinner::none:
-            return "none";
-        case types::DisputeWinner::defender:
-            return "defender";
-        case types::DisputeWinner::rival:
-            return "rival";
-        case types::DisputeWinner::neither:
-            return "neither";
-    }
-    return "unknown";
-}
-
 std::optional<types::Role> role_from(const json::Value& value) {
     for (const types::Role role : {types::Role::solver, types::Role::verifier, types::Role::whistleblower,
                                    types::Role::custodian, types::Role::relay})
