@@ -8,6 +8,7 @@
 #include "base/args.h"
 #include "base/http_client.h"
 #include "base/log.h"
+#include "base/websocket_client.h"
 #include "compute/worker/worker.h"
 #include "crypto/key_file.h"
 #include "quern_version.h"
@@ -41,6 +42,7 @@ Expected<arith::Backend> backend_named(const std::string& name) {
 int main(int argc, char** argv) {
     compute::worker::WorkerOptions options;
     std::string node = "http://127.0.0.1:8545";
+    std::string ws;
     std::string key_file;
     std::string password_file;
     std::string bid_price;
@@ -67,7 +69,10 @@ int main(int argc, char** argv) {
     app.add_option("--threads", options.threads, "compute threads; 0: one per CPU")->capture_default_str();
     app.add_option("--backend", backend, "auto, soft, scalar, avx2 or avx512; all give the same bits")
         ->capture_default_str();
-    app.add_option("--poll-ms", options.poll_ms, "how often an idle worker looks at the chain")->capture_default_str();
+    app.add_option("--ws", ws,
+                   "ws:// URL of the node's notifications; off: none (default: the port that the node names)");
+    app.add_option("--poll-ms", options.poll_ms, "how often an idle worker looks at the chain without notifications")
+        ->capture_default_str();
     app.add_flag("--no-ticks", no_ticks, "do not send market.tick for what is due");
     app.add_option("--debug", logging.debug, "log categories shown at debug level, comma separated")->delimiter(',');
     app.add_option("--logfile", logging.file, "also log to this file");
@@ -86,6 +91,12 @@ int main(int argc, char** argv) {
     if (!url) return complain(url.error());
     options.node_host = url->host;
     options.node_port = url->port;
+    options.notifications = ws != "off";
+    if (options.notifications && !ws.empty()) {
+        const auto notifications = websocket::parse_url(ws);
+        if (!notifications) return complain(notifications.error());
+        options.websocket = *notifications;
+    }
     options.ticks = !no_ticks;
     if (!bid_price.empty()) {
         const auto price = Uint256::from_decimal(bid_price);

@@ -8,6 +8,7 @@
 #include "crypto/key_file.h"
 #include "node/call_simulator.h"
 #include "node/content_gateway.h"
+#include "node/event_hub.h"
 #include "node/market_guide.h"
 #include "node/network_reading.h"
 #include "node/participation.h"
@@ -45,6 +46,7 @@ struct Node::Services {
     std::unique_ptr<Chain> chain;
     std::unique_ptr<TxGateway> gateway;
     std::unique_ptr<Reader> reader;
+    std::unique_ptr<EventHub> events;
     std::unique_ptr<CallSimulator> simulator;
     std::unique_ptr<StoreGateway> content_gateway;
     std::unique_ptr<CoreMarketGuide> market;
@@ -54,6 +56,8 @@ struct Node::Services {
     std::unique_ptr<rpc::Registry> registry;
     std::unique_ptr<rpc::Dispatcher> dispatcher;
     std::unique_ptr<rpc::HttpServer> server;
+    std::unique_ptr<rpc::WsServer> ws_server;
+    std::atomic<std::uint16_t> ws_port{0};
 
     std::atomic<bool> stop{false};
     std::mutex mutex;
@@ -66,7 +70,9 @@ struct Node::Services {
     [[nodiscard]] Expected<crypto::PrivateKey> node_key() const;
     void fail_with(const Error& error);
     [[nodiscard]] static std::string agent() { return std::string("quernd/") + QUERN_VERSION; }
+    void open_events();
     [[nodiscard]] Status open_rpc();
+    [[nodiscard]] Status open_websocket(const std::string& cookie);
     [[nodiscard]] std::string path(const char* name) const { return options.datadir + "/" + name; }
 };
 
@@ -177,8 +183,14 @@ Status Node::Services::open_network() {
     return {};
 }
 
-Status Node::Services::open_rpc() {
+// Before anything can submit a transaction or commit a block.
+void Node::Services::open_events() {
     reader = std::make_unique<Reader>(*setup, chain->board(), *pool, chain->leaf_timer());
+    events = std::make_unique<EventHub>(EventHub::Parts{chain->board(), *reader, clock});
+    gateway->watch([this](const auto& pooled) { events->transaction(pooled.transaction); });
+}
+
+Status Node::Services::open_rpc() {
     simulator = std::make_unique<CallSimulator>(*setup, chain->board());
     content_gateway = std::make_unique<StoreGateway>(*contents);
     // One thread at least stays free for those who do not wait for contents.
@@ -196,6 +208,7 @@ Status Node::Services::open_rpc() {
     backend.network = network_reading.get();
     backend.version = QUERN_VERSION;
     backend.request_stop = [this] { stop = true; };
+    backend.websocket_port = [this] { return ws_port.load(); };
     QUERN_TRY(registry, rpc::methods::make_registry(backend));
     dispatcher = std::make_unique<rpc::Dispatcher>(*registry);
 
@@ -218,6 +231,23 @@ Status Node::Services::open_rpc() {
                                               started.error().detail +
                                               " (choose another with -rpcport or -portoffset)");
     server = std::move(*started);
+    return open_websocket(cookie);
+}
+
+Status Node::Services::open_websocket(const std::string& cookie) {
+    if (!options.ws_enabled) return {};
+    rpc::WsOptions ws = options.ws;
+    ws.cookie = cookie;
+    auto started = rpc::WsServer::start(
+        ws,
+        [this](std::string_view text, const rpc::CallContext& context) { return dispatcher->handle(text, context); },
+        *events);
+    if (!started)
+        return fail(started.error().name, "WebSocket port " + std::to_string(ws.port) + " on " + ws.bind + ": " +
+                                              started.error().detail +
+                                              " (choose another with -wsport or -portoffset, or none with -nows)");
+    ws_server = std::move(*started);
+    ws_port = ws_server->port();
     return {};
 }
 
@@ -228,6 +258,7 @@ Expected<std::unique_ptr<Node>> Node::start(const NodeOptions& options) {
     services->options = options;
     QUERN_CHECK(services->open_storage());
     QUERN_CHECK(services->open_chain());
+    services->open_events();
     QUERN_CHECK(services->open_network());
     QUERN_CHECK(services->open_rpc());
     log::info(log::Category::node, "started");
@@ -236,6 +267,7 @@ Expected<std::unique_ptr<Node>> Node::start(const NodeOptions& options) {
 
 Node::~Node() {
     log::info(log::Category::node, "shutting down");
+    if (services_->ws_server) services_->ws_server->stop();
     if (services_->server) services_->server->stop();
     services_->participation->stop();
     (void)fs::remove_file(services_->path(".cookie"));

@@ -16,6 +16,7 @@ struct Raw {  // what has to be translated after parsing
     std::string conf;
     std::uint16_t rpc_port = kDefaultRpcPort;
     std::uint16_t port = kDefaultPort;
+    std::uint16_t ws_port = rpc::kDefaultWsPort;
     std::uint16_t port_offset = 0;
     std::vector<std::string> add_nodes;
     std::vector<std::string> connect;
@@ -111,6 +112,22 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
         ->delimiter(',')
         ->take_all()
         ->group("RPC");
+    app.add_flag("--ws,!--nows", options.ws_enabled, "with -rpc: serve JSON-RPC and subscriptions over WebSocket")
+        ->capture_default_str()
+        ->group("RPC");
+    app.add_option("--wsbind", options.ws.bind, "address to listen on for WebSocket")
+        ->capture_default_str()
+        ->group("RPC");
+    app.add_option("--wsport", raw.ws_port, "port for WebSocket; 0: any free one")->capture_default_str()->group("RPC");
+    app.add_option("--wsorigin", options.ws.origins,
+                   "origins of web pages that may connect by WebSocket, comma separated; * for all")
+        ->delimiter(',')
+        ->take_all()
+        ->group("RPC");
+    app.add_option("--wsmaxconnections", options.ws.max_connections, "WebSocket connections at most")
+        ->check(CLI::Range(1, 10'000))
+        ->capture_default_str()
+        ->group("RPC");
     app.add_option("--maxmempool", options.mempool.max_transactions, "waiting transactions at most")
         ->check(CLI::Range(1, 10'000'000))
         ->capture_default_str()
@@ -185,6 +202,10 @@ Status translate(NodeOptions& options, const Raw& raw) {
         return fail("options.bad_port", "rpcport and portoffset together pass 65535");
     options.rpc.port = static_cast<std::uint16_t>(raw.rpc_port + raw.port_offset);
     QUERN_CHECK(translate_peers(options, raw));
+    if (std::uint32_t{raw.ws_port} + raw.port_offset > 65535)
+        return fail("options.bad_port", "wsport and portoffset together pass 65535");
+    options.ws.port = static_cast<std::uint16_t>(raw.ws_port == 0 ? 0 : raw.ws_port + raw.port_offset);
+    options.ws.threads = options.rpc.threads;
     options.content_quota_bytes = raw.content_quota_mib << 20;
     options.content_max_item_bytes = raw.content_max_item_mib << 20;
     options.rpc.max_content_bytes = options.content_max_item_bytes;

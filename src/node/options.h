@@ -11,6 +11,7 @@
 #include "content/store.h"
 #include "p2p/network.h"
 #include "rpc/http_server.h"
+#include "rpc/ws_server.h"
 
 namespace quern::node {
 
@@ -42,6 +43,8 @@ struct NodeOptions {
     PeerOptions peers;
     rpc::HttpOptions rpc;
     bool rpc_enabled = true;
+    rpc::WsOptions ws;
+    bool ws_enabled = true;  // only with RPC
     chain::mempool::PoolLimits mempool;
     std::uint64_t content_quota_bytes = content::kDefaultQuotaBytes;
     std::uint64_t content_max_item_bytes = content::kDefaultMaxItemBytes;

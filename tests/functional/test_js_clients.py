@@ -15,6 +15,7 @@ from quern.devnet import Devnet, run  # noqa: E402
 from quern.processes import wait_until  # noqa: E402
 
 SOURCE = os.path.join(HERE, "js")
+TESTS = ["clients.test.mjs", "subscriptions.test.mjs"]
 NPM_TIMEOUT_S = 600
 TEST_TIMEOUT_S = 300
 
@@ -63,7 +64,7 @@ def main():
     install()
     directory = tempfile.mkdtemp(prefix="quern-js-")
     try:
-        with Devnet(directory, {"viem": 1000, "ethers": 1000, "bonder": 100}, []) as network:
+        with Devnet(directory, {"viem": 1000, "ethers": 1000, "viem_ws": 1000, "ethers_ws": 1000, "bonder": 100}, []) as network:
             network.start()
             bond = run("quern-wallet", "bond", "--seed", f"{network.seed}/bonder", "--nonce", 0, "--role", "solver",
                        "--amount", "1qrn").strip()
@@ -71,19 +72,27 @@ def main():
             wait_until(lambda: network.node.eth_getTransactionReceipt(native), 30, "the native bond's receipt",
                        alive=[network.daemon])
             environment = {
-                **os.environ, "QUERN_RPC_URL": network.node.url, "QUERN_NATIVE_TX": native,
+                **os.environ, "QUERN_RPC_URL": network.node.url, "QUERN_WS_URL": network.daemons[0].ws_url,
+                "QUERN_NATIVE_TX": native,
+                "QUERN_KEY_VIEM_WS": private_key(network, "viem_ws"),
+                "QUERN_KEY_ETHERS_WS": private_key(network, "ethers_ws"),
                 "QUERN_KEY_VIEM": private_key(network, "viem"), "QUERN_KEY_ETHERS": private_key(network, "ethers"),
                 "QUERN_KEY_EMPTY": private_key(network, "nobody"),
             }
-            done = subprocess.run(["node", "--test-reporter=tap", "clients.test.mjs"], cwd=SOURCE, env=environment,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TEST_TIMEOUT_S)
+            runs = [subprocess.run(["node", "--test-reporter=tap", name], cwd=SOURCE, env=environment,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TEST_TIMEOUT_S)
+                    for name in TESTS]
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    count = lambda name: sum(int(n) for n in re.findall(rf"^# {name} (\d+)$", done.stdout, re.M))
-    passed, failed = count("pass"), count("fail") + count("cancelled")
-    if done.returncode != 0 or failed or not passed:
-        print(done.stdout)
-        failed = max(failed, 1)
+    passed, failed = 0, 0
+    for name, done in zip(TESTS, runs):
+        def count(word, text=done.stdout):
+            return sum(int(n) for n in re.findall(rf"^# {word} (\d+)$", text, re.M))
+        good, bad = count("pass"), count("fail") + count("cancelled")
+        if done.returncode != 0 or bad or not good:
+            print(f"--- {name}\n{done.stdout}")
+            bad = max(bad, 1)
+        passed, failed = passed + good, failed + bad
     finish(passed, failed)
 
 

@@ -1,8 +1,10 @@
 // What a worker is told on its command line, as plain data (quern_worker.cpp fills it; nothing below reads argv).
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "base/http_client.h"
 #include "base/uint256.h"
 #include "compute/worker/faults.h"
 #include "vm/tensor/arith/kernels.h"
@@ -24,6 +26,8 @@ struct WorkerOptions {
     std::uint64_t max_step_work = std::uint64_t{1} << 30;
     std::size_t threads = 0;  // 0: one per CPU
     vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
+    bool notifications = true;           // wait for the node's newHeads; polling where they do not come
+    std::optional<http::Url> websocket;  // absent: where the node says
     std::uint64_t poll_ms = 200;
     std::uint64_t slice_ms = 400;  // how long training or replay may run before the chain is looked at again
     FaultPlan fault;               // test builds only

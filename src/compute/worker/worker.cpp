@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "compute/worker/block_signal.h"
 #include "compute/worker/dispute_player.h"
 #include "compute/worker/solver.h"
 #include "compute/worker/verifier.h"
@@ -20,6 +21,7 @@ using chain::types::TaskState;
 using log::Category;
 
 constexpr std::uint64_t kRetryNodeMs = 500;
+constexpr std::uint64_t kQuietMs = 5'000;             // with notifications of blocks it is looked all the same
 constexpr std::uint64_t kTickSpread = 3;              // blocks over which workers spread the same due tick
 constexpr std::uint64_t kDrawDelay = 2;               // a draw waits for the beacon this many blocks later
 constexpr std::uint64_t kMostMemoryMib = 1ULL << 40;  // keeps the limit below 2^64 bytes
@@ -142,6 +144,20 @@ Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atom
               options.verifier ? "verifier " : "", options.whistleblower ? "whistleblower" : "");
 
     Loop loop(options, node, sender, inputs, pool, rng);
+    std::optional<BlockSignal> blocks;
+    if (options.notifications) {
+        BlockSignal::Options signal;
+        signal.node_host = options.node_host;
+        signal.node_port = options.node_port;
+        signal.url = options.websocket;
+        blocks.emplace(std::move(signal));
+    }
+    const auto wait_for_block = [&] {
+        if (blocks)
+            blocks->wait(blocks->connected() ? kQuietMs : options.poll_ms, stop);
+        else
+            pause(options.poll_ms);
+    };
     bool reachable = true;
     while (!stop) {
         const Status seen = loop.look();
@@ -151,7 +167,7 @@ Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atom
         reachable = static_cast<bool>(seen);
         if (!reachable) pause(kRetryNodeMs);
         const bool worked = loop.work();
-        if (!worked && reachable) pause(options.poll_ms);
+        if (!worked && reachable) wait_for_block();
     }
     log::info(Category::worker, "worker stopped");
     return {};

@@ -1,0 +1,519 @@
+#include "rpc/ws_server.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <mutex>
+
+#include "base/websocket_client.h"
+#include "rpc/auth.h"
+#include "unit/rpc/fake_backend.h"
+#include "unit/rpc/raw_websocket.h"
+
+namespace quern::rpc {
+namespace {
+
+using testing::Frame;
+using testing::RawSocket;
+
+class Events final : public chain::api::EventSource {
+public:
+    void add(chain::api::EventListener& listener) override {
+        const std::lock_guard lock(mutex_);
+        listeners_.push_back(&listener);
+    }
+    void remove(chain::api::EventListener& listener) override {
+        const std::lock_guard lock(mutex_);
+        std::erase(listeners_, &listener);
+    }
+    void block(const chain::api::BlockEvent& event) {
+        const std::lock_guard lock(mutex_);
+        for (auto* listener : listeners_) listener->on_block(event);
+    }
+    void transaction(const chain::types::RecoveredTransaction& transaction) {
+        const std::lock_guard lock(mutex_);
+        for (auto* listener : listeners_) listener->on_transaction(transaction);
+    }
+    std::size_t listeners() {
+        const std::lock_guard lock(mutex_);
+        return listeners_.size();
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<chain::api::EventListener*> listeners_;
+};
+
+chain::api::BlockEvent event_of(const testing::FakeChain& chain, std::uint64_t number) {
+    chain::api::BlockEvent event;
+    event.view = chain.blocks[number];
+    event.receipts = chain.receipts(number);
+    return event;
+}
+
+class WsServerTest : public ::testing::Test {
+protected:
+    void start(const std::function<void(WsOptions&)>& shape = {}) {
+        WsOptions options;
+        options.port = 0;
+        options.cookie = "__cookie__:abc";
+        if (shape) shape(options);
+        dispatcher = std::make_unique<Dispatcher>(*fixture.registry);
+        auto started = WsServer::start(
+            options,
+            [this](std::string_view text, const CallContext& context) -> std::optional<std::string> {
+                if (text.starts_with("big")) return std::string(big_answer, 'x');
+                if (text.starts_with("slow"))
+                    while (!release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                return dispatcher->handle(text, context);
+            },
+            events);
+        ASSERT_TRUE(started) << started.error().to_string();
+        server = std::move(*started);
+    }
+    std::unique_ptr<RawSocket> raw(const std::string& headers = {}, int receive_buffer = 0) const {
+        auto socket = std::make_unique<RawSocket>(server->port(), receive_buffer);
+        EXPECT_TRUE(socket->upgrade(headers).starts_with("HTTP/1.1 101 ")) << headers;
+        return socket;
+    }
+    static std::string request(int id, const std::string& method, const std::string& params = "[]") {
+        return R"({"jsonrpc":"2.0","id":)" + std::to_string(id) + R"(,"method":")" + method + R"(","params":)" +
+               params + "}";
+    }
+    // The id of a subscription that is made now.
+    static std::string subscribe(RawSocket& socket, const std::string& params, const std::string& group = "eth") {
+        socket.send_text(request(1, group + "_subscribe", params));
+        const auto answer = json::parse(socket.text());
+        if (!answer || answer->find("result") == nullptr) return answer ? answer->dump() : "no JSON";
+        return std::string(*answer->find("result")->as_string());
+    }
+    static json::Value result_of(const std::string& notification, const std::string& id) {
+        const auto document = json::parse(notification);
+        if (!document || document->find("params") == nullptr) return json::Value(notification);
+        const json::Value& params = *document->find("params");
+        EXPECT_EQ(params.get_string("subscription").value_or("?"), id);
+        return *params.find("result");
+    }
+    template <class Condition>
+    static bool eventually(Condition&& condition) {
+        for (int i = 0; i < 500; ++i) {
+            if (condition()) return true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+        return false;
+    }
+
+    testing::Fixture fixture;
+    std::unique_ptr<Dispatcher> dispatcher;
+    Events events;
+    std::atomic<bool> release{false};
+    std::size_t big_answer = 1U << 20;
+    std::unique_ptr<WsServer> server;
+};
+
+TEST_F(WsServerTest, answers_the_methods_of_the_registry_in_order) {
+    start();
+    const auto socket = raw();
+    for (int i = 0; i < 50; ++i) ASSERT_TRUE(socket->send_text(request(i, "eth_chainId")));
+    for (int i = 0; i < 50; ++i)
+        EXPECT_EQ(socket->text(), R"({"jsonrpc":"2.0","id":)" + std::to_string(i) + R"(,"result":"0x1ec6"})");
+    socket->send_text("[" + request(1, "eth_chainId") + "," + request(2, "eth_nothing") + "]");
+    const auto batch = json::parse(socket->text());
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(batch->size(), 2U);
+    EXPECT_EQ((*batch)[1].find("error")->get_i64("code").value_or(0), kMethodNotFound);
+    socket->send_text("{");
+    EXPECT_NE(socket->text().find("-32700"), std::string::npos);
+    // A notification has no answer: the next one is that of the call behind it.
+    socket->send_text(R"({"jsonrpc":"2.0","method":"eth_chainId"})");
+    socket->send_text(request(7, "eth_chainId"));
+    EXPECT_NE(socket->text().find("\"id\":7"), std::string::npos);
+}
+
+TEST_F(WsServerTest, the_cookie_decides_who_administers) {
+    start();
+    const auto stranger = raw();
+    stranger->send_text(request(1, "admin_stop"));
+    EXPECT_NE(stranger->text().find("cookie"), std::string::npos);
+    EXPECT_FALSE(fixture.stopped);
+    const auto impostor = raw("Authorization: " + basic_authorization("__cookie__:abd") + "\r\n");
+    impostor->send_text(request(1, "admin_stop"));
+    EXPECT_NE(impostor->text().find("cookie"), std::string::npos);
+    const auto owner = raw("Authorization: " + basic_authorization("__cookie__:abc") + "\r\n");
+    owner->send_text(request(1, "admin_stop"));
+    EXPECT_NE(owner->text().find("true"), std::string::npos);
+    EXPECT_TRUE(fixture.stopped);
+}
+
+TEST_F(WsServerTest, refuses_foreign_origins_and_what_is_no_upgrade) {
+    start([](WsOptions& options) { options.origins = {"https://good.example"}; });
+    const auto status = [this](const std::string& headers, const std::string& version = "13") {
+        return RawSocket(server->port()).upgrade(headers, version).substr(0, 12);
+    };
+    EXPECT_EQ(status("Origin: https://good.example\r\n"), "HTTP/1.1 101");
+    EXPECT_EQ(status("Origin: https://evil.example\r\n"), "HTTP/1.1 403");
+    EXPECT_EQ(status("Origin: https://good.example.evil\r\n"), "HTTP/1.1 403");
+    EXPECT_EQ(status("Origin: null\r\n"), "HTTP/1.1 403");
+    EXPECT_EQ(status({}), "HTTP/1.1 101");
+    EXPECT_NE(status({}, "12"), "HTTP/1.1 101");
+    EXPECT_NE(status({}, "8"), "HTTP/1.1 101");
+    RawSocket plain(server->port());
+    plain.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(plain.read_header().substr(0, 12), "HTTP/1.1 426");
+    RawSocket post(server->port());
+    post.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n");
+    EXPECT_NE(post.read_header().substr(0, 12), "HTTP/1.1 101");
+    RawSocket noise(server->port());
+    noise.send(std::string(3000, '\x16') + "\r\n\r\n");
+    EXPECT_NE(noise.read_header().substr(0, 12), "HTTP/1.1 101");
+    RawSocket endless(server->port());
+    endless.send("GET / HTTP/1.1\r\nHost: localhost\r\n");
+    for (int i = 0; i < 64; ++i)
+        if (!endless.send("X-Filler: " + std::string(1000, 'x') + "\r\n")) break;
+    EXPECT_NE(endless.read_header().substr(0, 12), "HTTP/1.1 101");
+}
+
+TEST_F(WsServerTest, bad_frames_close_the_connection_with_their_code) {
+    start([](WsOptions& options) { options.max_message_bytes = 10'000; });
+    const auto code = [this](const std::string& bytes) {
+        const auto socket = raw();
+        socket->send(bytes);
+        return socket->close_code();
+    };
+    EXPECT_EQ(code(RawSocket::frame(testing::kText, "{}", true, false)), 1002U) << "unmasked";
+    EXPECT_EQ(code(RawSocket::frame(3, "{}")), 1002U) << "reserved opcode";
+    EXPECT_EQ(code(RawSocket::frame(testing::kPing, std::string(126, 'x'))), 1002U) << "large control frame";
+    EXPECT_EQ(code(RawSocket::frame(testing::kPing, "x", false)), 1002U) << "fragmented control frame";
+    EXPECT_EQ(code(RawSocket::frame(0, "x")), 1002U) << "continuation of nothing";
+    EXPECT_EQ(code(RawSocket::frame(testing::kText, "\xc3\x28")), 1007U) << "no UTF-8";
+    EXPECT_EQ(code(RawSocket::frame(testing::kBinary, "{}")), 1003U) << "binary";
+    EXPECT_EQ(code(RawSocket::frame(testing::kText, std::string(10'001, ' '))), 1009U) << "too large";
+    EXPECT_EQ(code(RawSocket::frame(testing::kText, std::string(9'000, ' '), false) +
+                   RawSocket::frame(0, std::string(2'000, ' '))),
+              1009U)
+        << "too large in fragments";
+    // Only the announced length: nothing of it may be believed.
+    EXPECT_EQ(code(std::string("\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff\x11\x22\x33\x44", 14)), 1009U) << "huge";
+    EXPECT_EQ(code(RawSocket::frame(testing::kText, "x").replace(0, 1, "\xc1")), 1002U) << "reserved bit";
+    // And one that does everything right.
+    const auto socket = raw();
+    socket->send(RawSocket::frame(testing::kText, request(1, "eth_chainId").substr(0, 10), false) +
+                 RawSocket::frame(testing::kPing, "hello") + RawSocket::frame(0, request(1, "eth_chainId").substr(10)));
+    const auto pong = socket->read();
+    ASSERT_TRUE(pong);
+    EXPECT_EQ(pong->opcode, testing::kPong);
+    EXPECT_EQ(pong->payload, "hello");
+    EXPECT_NE(socket->text().find("0x1ec6"), std::string::npos);
+    socket->send(RawSocket::frame(testing::kClose, std::string("\x03\xe8", 2)));
+    EXPECT_EQ(socket->close_code(), 1000U);
+    EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
+}
+
+TEST_F(WsServerTest, tells_new_heads_logs_and_transactions) {
+    start();
+    const auto transaction = testing::signed_transaction();
+    chain::types::Address source;
+    source.data[19] = 0x42;
+    Hash32 topic;
+    topic.data[0] = 7;
+    fixture.chain.add_block({transaction, testing::signed_transaction([](auto& tx) { tx.nonce = 1; })},
+                            [&](std::size_t i, chain::types::Receipt& receipt) {
+                                if (i == 1) receipt.logs.push_back({source, {topic}, {}});
+                            });
+    const auto socket = raw();
+    const std::string heads = subscribe(*socket, R"(["newHeads"])");
+    EXPECT_TRUE(heads.starts_with("0x")) << heads;
+    events.block(event_of(fixture.chain, 1));
+    const auto head = result_of(socket->text(), heads);
+    EXPECT_EQ(head.get_string("number").value_or("?"), "0x1");
+    EXPECT_EQ(head.get_string("hash").value_or("?"), hex(fixture.chain.blocks[1]->hash));
+    EXPECT_EQ(head.find("transactions"), nullptr);
+
+    const auto other = raw();
+    const std::string matching =
+        subscribe(*other, R"(["logs",{"address":")" + hex(source) + R"(","topics":[[")" + hex(topic) + R"("]]}])");
+    const std::string nothing = subscribe(*other, R"(["logs",{"topics":[null,")" + hex(topic) + R"("]}])");
+    const std::string later = subscribe(*other, R"(["logs",{"fromBlock":"0x2"}])");
+    const std::string hashes = subscribe(*other, R"(["newPendingTransactions"])");
+    const std::string full = subscribe(*other, R"(["newPendingTransactions",true])");
+    EXPECT_TRUE(nothing.starts_with("0x") && later.starts_with("0x"));
+    events.block(event_of(fixture.chain, 1));
+    const auto log = result_of(other->text(), matching);
+    EXPECT_EQ(log.get_string("address").value_or("?"), hex(source));
+    EXPECT_EQ(log.get_string("transactionIndex").value_or("?"), "0x1");
+    EXPECT_EQ(log.get_bool("removed").value_or(true), false);
+    const auto recovered = chain::types::recover(chain::types::encode(transaction));
+    ASSERT_TRUE(recovered);
+    events.transaction(*recovered);
+    std::map<std::string, json::Value> told;
+    for (int i = 0; i < 2; ++i) {
+        const auto message = json::parse(other->text());
+        ASSERT_TRUE(message);
+        const json::Value& params = *message->find("params");
+        told[std::string(*params.get_string("subscription"))] = *params.find("result");
+    }
+    EXPECT_EQ(told[hashes], json::Value(hex(recovered->hash)));
+    EXPECT_EQ(told[full].get_string("hash").value_or("?"), hex(recovered->hash));
+    EXPECT_TRUE(told[full].find("blockHash")->is_null());
+}
+
+TEST_F(WsServerTest, tells_the_market_and_finality) {
+    start();
+    fixture.chain.add_block({});
+    auto event = event_of(fixture.chain, 1);
+    using Topic = chain::api::MarketChange::Topic;
+    using chain::types::TaskState;
+    event.changes.push_back({Topic::task, "submitted", 7, {}, TaskState::open, {}, json::Value::object({{"x", 1}})});
+    event.changes.push_back({Topic::task, "state", 8, {}, TaskState::settled, {}, {}});
+    event.changes.push_back({Topic::dispute, "closed", 8, 3, TaskState::settled, {}, {}});
+    event.finality = {3, Uint256(30), Uint256(40), 12};
+    const auto socket = raw();
+    const std::string settled = subscribe(*socket, R"(["tasks",{"states":["final"]}])", "quern");
+    events.block(event);
+    auto change = result_of(socket->text(), settled);
+    EXPECT_EQ(change.get_u64("taskId").value_or(0), 8U);
+    EXPECT_EQ(change.get_string("state").value_or("?"), "settled");
+    EXPECT_EQ(change.get_string("kind").value_or("?"), "state");
+    const auto other = raw();
+    const std::string seventh = subscribe(*other, R"(["tasks",{"task":7}])", "quern");
+    events.block(event);
+    EXPECT_EQ(result_of(other->text(), seventh).get_u64("x").value_or(0), 1U);
+    const auto third = raw();
+    const std::string dispute = subscribe(*third, R"(["disputes",{"dispute":3,"task":8}])", "quern");
+    events.block(event);
+    EXPECT_EQ(result_of(third->text(), dispute).get_u64("disputeId").value_or(0), 3U);
+    const auto fourth = raw();
+    const std::string finality = subscribe(*fourth, R"(["finality"])", "quern");
+    events.block(event);
+    const auto report = result_of(fourth->text(), finality);
+    EXPECT_EQ(report.get_u64("signers").value_or(0), 3U);
+    EXPECT_EQ(report.get_string("weight").value_or("?"), "0x1e");
+    EXPECT_EQ(report.get_u64("finalityMs").value_or(0), 12U);
+}
+
+TEST_F(WsServerTest, bad_subscriptions_are_refused_by_name) {
+    start([](WsOptions& options) { options.max_subscriptions = 3; });
+    const auto socket = raw();
+    const auto error = [&](const std::string& method, const std::string& params) {
+        socket->send_text(request(1, method, params));
+        const std::string answer = socket->text();
+        EXPECT_NE(answer.find("\"error\""), std::string::npos) << answer;
+        return answer;
+    };
+    const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+    EXPECT_TRUE(has(error("eth_subscribe", R"(["nothing"])"), "no \\\"nothing\\\" subscription in eth namespace"));
+    EXPECT_TRUE(has(error("eth_subscribe", R"([])"), "missing value"));
+    EXPECT_TRUE(has(error("eth_subscribe", R"(["logs",{"topics":[1]}])"), "-32602"));
+    EXPECT_TRUE(has(error("eth_subscribe", R"(["logs",{"topics":[null,null,null,null,null]}])"), "-32602"));
+    EXPECT_TRUE(has(error("eth_subscribe", R"(["logs",{"fromBlock":"0x5","toBlock":"0x4"}])"), "block range"));
+    EXPECT_TRUE(has(error("eth_subscribe", R"(["logs",{"blockHash":")" + hex(Hash32()) + R"("}])"), "blockHash"));
+    EXPECT_TRUE(has(error("eth_subscribe", R"(["newPendingTransactions","yes"])"), "-32602"));
+    EXPECT_TRUE(has(error("quern_subscribe", R"(["tasks",{"stats":[]}])"), "unknown member"));
+    EXPECT_TRUE(has(error("quern_subscribe", R"(["tasks",{"states":["lost"]}])"), "unknown state"));
+    EXPECT_TRUE(has(error("quern_subscribe", R"(["newHeads"])"), "quern namespace"));
+    EXPECT_TRUE(has(error("eth_unsubscribe", R"(["0x1"])"), "subscription not found"));
+    EXPECT_EQ(server->subscriptions(), 0U);
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(subscribe(*socket, R"(["newHeads"])").starts_with("0x"));
+    EXPECT_TRUE(has(error("eth_subscribe", R"(["newHeads"])"), "subscription.too_many"));
+    EXPECT_EQ(server->subscriptions(), 3U);
+    // Over HTTP, where there is no connection to tell anything:
+    const auto refused = fixture.call("eth_subscribe", R"(["newHeads"])");
+    ASSERT_FALSE(refused);
+    EXPECT_TRUE(refused.error().message.starts_with("notifications not supported"));
+    EXPECT_FALSE(fixture.call("quern_unsubscribe", R"(["0x1"])"));
+}
+
+TEST_F(WsServerTest, nothing_follows_the_answer_of_an_unsubscription) {
+    start();
+    fixture.chain.add_block({});
+    const auto event = event_of(fixture.chain, 1);
+    std::atomic<bool> stop{false};
+    std::thread teller([&] {
+        while (!stop) events.block(event);
+    });
+    for (int round = 0; round < 20; ++round) {
+        const auto socket = raw();
+        socket->send_text(request(1, "eth_subscribe", R"(["newHeads"])"));
+        // The first message is the answer, however fast blocks come.
+        const auto answer = json::parse(socket->text());
+        ASSERT_TRUE(answer && answer->find("result") != nullptr) << (answer ? answer->dump() : "");
+        const std::string id(*answer->find("result")->as_string());
+        socket->send_text(request(2, "quern_unsubscribe", "[\"" + id + "\"]"));  // another group's
+        socket->send_text(request(3, "eth_unsubscribe", "[\"" + id + "\"]"));
+        bool gone = false;
+        bool refused = false;
+        while (!gone) {
+            const std::string text = socket->text();
+            ASSERT_FALSE(text.starts_with("closed") || text == "gone") << text;
+            refused = refused || text.find("\"id\":2,\"error\"") != std::string::npos;
+            gone = text.find("\"id\":3") != std::string::npos;
+        }
+        EXPECT_TRUE(refused);
+        socket->send_text(request(4, "eth_chainId"));
+        EXPECT_NE(socket->text().find("\"id\":4"), std::string::npos);
+    }
+    stop = true;
+    teller.join();
+}
+
+TEST_F(WsServerTest, every_block_comes_once_and_in_order) {
+    start();
+    constexpr std::uint64_t kBlocks = 300;
+    for (std::uint64_t i = 0; i < kBlocks; ++i) fixture.chain.add_block({});
+    std::list<std::unique_ptr<RawSocket>> sockets;
+    std::vector<std::string> ids;
+    for (int i = 0; i < 8; ++i) {
+        sockets.push_back(raw());
+        ids.push_back(subscribe(*sockets.back(), R"(["newHeads"])"));
+    }
+    std::thread teller([&] {
+        for (std::uint64_t i = 1; i <= kBlocks; ++i) events.block(event_of(fixture.chain, i));
+    });
+    std::size_t which = 0;
+    for (const auto& socket : sockets) {
+        for (std::uint64_t i = 1; i <= kBlocks; ++i)
+            ASSERT_EQ(result_of(socket->text(), ids[which]).get_string("number").value_or("?"), quantity(i));
+        ++which;
+    }
+    teller.join();
+}
+
+TEST_F(WsServerTest, a_slow_reader_is_closed_and_others_are_not_held_up) {
+    start([](WsOptions& options) {
+        options.max_outgoing_bytes = 256 << 10;
+        options.close_ms = 500;
+    });
+    fixture.chain.add_block({});
+    const auto event = event_of(fixture.chain, 1);
+    const auto slow = raw({}, 4096);
+    const auto quick = raw();
+    EXPECT_TRUE(subscribe(*slow, R"(["newHeads"])").starts_with("0x"));
+    const std::string id = subscribe(*quick, R"(["newHeads"])");
+    std::size_t told = 0;
+    while (server->connections() == 2 && told < 20'000) {
+        events.block(event);
+        ++told;
+        ASSERT_EQ(result_of(quick->text(), id).get_string("number").value_or("?"), "0x1");
+    }
+    EXPECT_EQ(server->connections(), 1U) << "after " << told;
+    EXPECT_EQ(server->subscriptions(), 1U);
+    quick->send_text(request(5, "eth_chainId"));
+    EXPECT_NE(quick->text().find("\"id\":5"), std::string::npos);
+}
+
+TEST_F(WsServerTest, a_slow_reader_that_reads_on_learns_why) {
+    start([](WsOptions& options) {
+        options.max_outgoing_bytes = 64 << 10;
+        options.close_ms = 5'000;
+    });
+    fixture.chain.add_block({});
+    const auto event = event_of(fixture.chain, 1);
+    const auto slow = raw({}, 4096);
+    EXPECT_TRUE(subscribe(*slow, R"(["newHeads"])").starts_with("0x"));
+    for (int i = 0; i < 4'000; ++i) events.block(event);
+    EXPECT_EQ(slow->close_code(), 1008U);
+}
+
+TEST_F(WsServerTest, answers_wait_for_the_reader_instead_of_filling_memory) {
+    start([](WsOptions& options) { options.max_outgoing_bytes = 2 << 20; });
+    const auto socket = raw({}, 65536);
+    constexpr int kCalls = 40;
+    for (int i = 0; i < kCalls; ++i) socket->send_text("big");
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    for (int i = 0; i < kCalls; ++i) ASSERT_EQ(socket->text().size(), big_answer) << i;
+}
+
+TEST_F(WsServerTest, too_many_waiting_requests_close_the_connection) {
+    start([](WsOptions& options) { options.max_waiting_requests = 10; });
+    const auto socket = raw();
+    socket->send_text("slow");
+    for (int i = 0; i < 20; ++i) socket->send_text(request(i, "eth_chainId"));
+    EXPECT_EQ(socket->close_code(), 1013U);
+    release = true;
+    const auto other = raw();
+    other->send_text(request(1, "eth_chainId"));
+    EXPECT_NE(other->text().find("0x1ec6"), std::string::npos);
+}
+
+TEST_F(WsServerTest, a_flood_of_half_open_connections_is_bounded_and_passes) {
+    start([](WsOptions& options) {
+        options.max_connections = 20;
+        options.handshake_ms = 400;
+    });
+    std::list<RawSocket> idle;
+    for (int i = 0; i < 200; ++i) {
+        idle.emplace_back(server->port());
+        if (i % 2 == 0) idle.back().send("GET / HTTP/1.1\r\nHost: x\r\nUpgr");
+    }
+    EXPECT_TRUE(eventually([&] { return server->connections() == 20; }));
+    EXPECT_TRUE(idle.back().closed_within(2'000));
+    EXPECT_LE(server->connections(), 20U);
+    EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
+    raw()->send_text(request(1, "eth_chainId"));
+}
+
+TEST_F(WsServerTest, silence_is_pinged_and_then_closed) {
+    start([](WsOptions& options) {
+        options.ping_ms = 100;
+        options.pong_ms = 300;
+        options.close_ms = 200;
+    });
+    const auto dead = raw();
+    const auto alive = raw();
+    for (int i = 0; i < 8; ++i) {
+        const auto ping = alive->read();
+        ASSERT_TRUE(ping);
+        ASSERT_EQ(ping->opcode, testing::kPing) << ping->payload;
+        alive->send(RawSocket::frame(testing::kPong, ping->payload));
+    }
+    EXPECT_EQ(dead->close_code(), 1008U);
+    EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
+}
+
+TEST_F(WsServerTest, stopping_says_so_and_ends_running_calls) {
+    start();
+    const auto first = raw();
+    const auto second = raw();
+    EXPECT_TRUE(subscribe(*second, R"(["newHeads"])").starts_with("0x"));
+    first->send_text("slow");
+    std::thread stopper([this] { server->stop(); });
+    EXPECT_EQ(second->close_code(), 1001U);
+    second->send(RawSocket::frame(testing::kClose, std::string("\x03\xe9", 2)));
+    EXPECT_EQ(first->close_code(), 1001U);
+    release = true;
+    stopper.join();
+    EXPECT_EQ(events.listeners(), 0U);
+    EXPECT_FALSE(RawSocket(server->port()).connected());
+}
+
+TEST_F(WsServerTest, the_client_of_the_workers_understands_it) {
+    start();
+    fixture.chain.add_block({});
+    http::Url url{"127.0.0.1", server->port(), "/"};
+    auto client = websocket::Client::connect(url);
+    ASSERT_TRUE(client) << client.error().to_string();
+    ASSERT_TRUE((*client)->send(request(1, "eth_subscribe", R"(["newHeads"])")));
+    auto answer = (*client)->receive(5'000);
+    ASSERT_TRUE(answer && *answer);
+    EXPECT_NE((**answer).find("result"), std::string::npos);
+    auto none = (*client)->receive(20);
+    ASSERT_TRUE(none);
+    EXPECT_FALSE(*none);
+    events.block(event_of(fixture.chain, 1));
+    auto told = (*client)->receive(5'000);
+    ASSERT_TRUE(told && *told);
+    EXPECT_NE((**told).find("eth_subscription"), std::string::npos);
+    server->stop();
+    auto closed = (*client)->receive(5'000);
+    ASSERT_FALSE(closed);
+    EXPECT_EQ(closed.error().name, "websocket.closed");
+    EXPECT_NE(closed.error().detail.find("1001"), std::string::npos) << closed.error().detail;
+    EXPECT_EQ(websocket::Client::connect(url).error().name, "websocket.connect_failed");
+    EXPECT_EQ(websocket::parse_url("http://x").error().name, "http.unsupported_scheme");
+    EXPECT_EQ(websocket::parse_url("ws://x:8546")->port, 8546);
+}
+
+}  // namespace
+}  // namespace quern::rpc
