@@ -1,0 +1,176 @@
+#include "node/event_hub.h"
+
+#include "chain/exec/handlers/events.h"
+#include "chain/types/abi.h"
+#include "chain_fixture.h"
+#include "node/market_changes.h"
+
+namespace quern::node {
+namespace {
+
+namespace api = chain::api;
+namespace events = chain::exec::events;
+
+// Keeps what it was told; can be made slow.
+class Listener final : public api::EventListener {
+public:
+    void on_block(const api::BlockEvent& event) override {
+        while (hold) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const std::lock_guard lock(mutex_);
+        blocks_.push_back(event);
+    }
+    void on_transaction(const types::RecoveredTransaction& transaction) override {
+        while (hold) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const std::lock_guard lock(mutex_);
+        transactions_.push_back(transaction.hash);
+    }
+    std::vector<api::BlockEvent> blocks(std::size_t count) { return wait_for(blocks_, count); }
+    std::vector<Hash32> transactions(std::size_t count) { return wait_for(transactions_, count); }
+    std::atomic<bool> hold{false};
+
+private:
+    template <class T>
+    std::vector<T> wait_for(const std::vector<T>& list, std::size_t count) {
+        for (int i = 0; i < 1000; ++i) {
+            {
+                const std::lock_guard lock(mutex_);
+                if (list.size() >= count) return list;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        const std::lock_guard lock(mutex_);
+        return list;
+    }
+    std::mutex mutex_;
+    std::vector<api::BlockEvent> blocks_;
+    std::vector<Hash32> transactions_;
+};
+
+class EventHubTest : public ChainFixture {
+protected:
+    EventHubTest() {
+        hub_ = std::make_unique<EventHub>(EventHub::Parts{chain_->board(), *reader_, clock_});
+        gateway_->watch([this](const auto& pooled) { hub_->transaction(pooled.transaction); });
+    }
+    ~EventHubTest() override { hub_.reset(); }
+    std::unique_ptr<EventHub> hub_;
+};
+
+TEST_F(EventHubTest, tells_each_block_once_and_in_order_however_slow_the_listener_is) {
+    Listener listener;
+    hub_->add(listener);
+    listener.hold = true;
+    constexpr std::size_t kBlocks = kKeptStates + 20;  // further than states are kept
+    for (std::size_t i = 0; i < kBlocks; ++i) ASSERT_TRUE(make_block());
+    listener.hold = false;
+    const auto told = listener.blocks(kBlocks);
+    ASSERT_EQ(told.size(), kBlocks);
+    for (std::size_t i = 0; i < kBlocks; ++i) EXPECT_EQ(told[i].view->block.header.number, i + 1);
+    const auto& last = told.back();
+    EXPECT_EQ(last.finality.signers, 1U);
+    EXPECT_EQ(last.finality.weight, setup_->genesis.validators[0].stake);
+    EXPECT_EQ(last.finality.weight, last.finality.total_weight);
+    EXPECT_EQ(last.finality.milliseconds, 0U);
+    hub_->remove(listener);
+    ASSERT_TRUE(make_block());
+    EXPECT_EQ(listener.blocks(kBlocks).size(), kBlocks);
+}
+
+TEST_F(EventHubTest, tells_admitted_transactions_and_then_their_block) {
+    Listener listener;
+    hub_->add(listener);
+    const Hash32 first = submit(1, transfer(0));
+    const Hash32 second = submit(1, bond(1, Uint256(5) * chain::params::kGrainsPerQrn));
+    EXPECT_FALSE(gateway_->submit(signed_by(1, transfer(0))));
+    EXPECT_EQ(listener.transactions(2), (std::vector<Hash32>{first, second}));
+    ASSERT_TRUE(make_block());
+    const auto told = listener.blocks(1);
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_EQ(told[0].view->block.transactions.size(), 2U);
+    ASSERT_EQ(told[0].receipts.size(), 2U);
+    EXPECT_FALSE(told[0].receipts[1].logs.empty());
+    EXPECT_TRUE(told[0].changes.empty()) << "a bond is no task's change";
+    hub_->remove(listener);
+}
+
+TEST_F(EventHubTest, keeps_the_newest_of_too_many_transactions) {
+    Listener listener;
+    hub_->add(listener);
+    listener.hold = true;
+    const auto recovered = types::recover(signed_by(1, transfer(0)));
+    ASSERT_TRUE(recovered);
+    constexpr std::size_t kExtra = 100;
+    for (std::size_t i = 0; i < 2 * EventHub::kMaxQueuedTransactions + kExtra; ++i) hub_->transaction(*recovered);
+    EXPECT_GE(hub_->left_out(), kExtra);
+    listener.hold = false;
+    ASSERT_TRUE(make_block());
+    EXPECT_EQ(listener.blocks(1).size(), 1U);
+    hub_->stop();
+    hub_->remove(listener);
+}
+
+TEST(MarketChangesTest, reads_events_with_what_the_state_knows_of_them) {
+    class State final : public api::StateView {
+    public:
+        std::map<Bytes, Bytes, BytesLess> objects;
+        std::uint64_t block_number() const override { return 1; }
+        api::AccountView account(const types::Address&) const override { return {}; }
+        Bytes code_at(const types::Address&) const override { return {}; }
+        Hash32 storage(const types::Address&, const Hash32&) const override { return {}; }
+        std::optional<Bytes> native(BytesView key) const override {
+            const auto found = objects.find(to_bytes(key));
+            return found == objects.end() ? std::nullopt : std::optional(found->second);
+        }
+        std::vector<std::pair<Bytes, Bytes>> native_range(BytesView, BytesView, std::size_t) const override {
+            return {};
+        }
+    } state;
+    types::Task task;
+    task.id = 7;
+    task.state = types::TaskState::training;
+    state.objects[types::object_key(types::ObjectPrefix::task, 7)] = types::encode_record(task);
+    types::Dispute dispute;
+    dispute.id = 3;
+    dispute.task = 7;
+    state.objects[types::object_key(types::ObjectPrefix::dispute, 3)] = types::encode_record(dispute);
+
+    namespace abi = types::abi;
+    const auto tasks = types::group_address(types::KindGroup::tasks);
+    const auto disputes = types::group_address(types::KindGroup::disputes);
+    types::Block block;
+    block.transactions = {Bytes{1}, Bytes{2}};
+    std::vector<types::Receipt> receipts(2);
+    receipts[0].logs = {abi::event_log(tasks, events::TaskSubmitted{7, test_address(1)}),
+                        abi::event_log(tasks, events::CheckpointPosted{7, 10, {}, 0})};
+    receipts[1].logs = {
+        abi::event_log(tasks, events::TaskStateChanged{7, types::TaskState::open, types::TaskState::assigned, "bid"}),
+        abi::event_log(disputes, events::DisputeMoved{3, test_address(2), 1, 4}),
+        abi::event_log(disputes, events::DisputeClosed{3, 7, types::DisputeWinner::rival, "leaf"}),
+        {tasks, {}, {}},
+        abi::event_log(tasks, events::TaskDeleted{9})};
+    const auto changes = market_changes(block, receipts, &state);
+    ASSERT_EQ(changes.size(), 6U);
+    EXPECT_EQ(changes[0].kind, "submitted");
+    EXPECT_EQ(changes[0].state, types::TaskState::open);
+    EXPECT_EQ(changes[0].transaction, types::transaction_hash(Bytes{1}));
+    EXPECT_EQ(changes[1].kind, "checkpoint");
+    EXPECT_EQ(changes[1].state, types::TaskState::training);
+    EXPECT_EQ(changes[1].fields.get_u64("step").value_or(0), 10U);
+    EXPECT_EQ(changes[1].fields.find("task"), nullptr);
+    EXPECT_EQ(changes[2].state, types::TaskState::assigned);
+    EXPECT_EQ(changes[2].fields.get_string("from").value_or("?"), "open");
+    EXPECT_EQ(changes[2].transaction, types::transaction_hash(Bytes{2}));
+    EXPECT_EQ(changes[3].kind, "moved");
+    EXPECT_EQ(changes[3].task, 7U);
+    EXPECT_EQ(changes[3].dispute, 3U);
+    EXPECT_EQ(changes[4].fields.get_string("winner").value_or("?"), "rival");
+    EXPECT_EQ(changes[5].kind, "deleted");
+    EXPECT_EQ(changes[5].state, std::nullopt);
+    const auto blind = market_changes(block, receipts, nullptr);
+    ASSERT_EQ(blind.size(), 6U);
+    EXPECT_EQ(blind[1].state, std::nullopt);
+    EXPECT_EQ(blind[3].task, std::nullopt);
+}
+
+}  // namespace
+}  // namespace quern::node
