@@ -66,6 +66,9 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     app.add_option("--max-step-work", options.max_step_work, "leave alone tasks with more work units in one step")
         ->capture_default_str();
+    app.add_option("--work-per-block", options.work_per_block,
+                   "verifier: work units it replays in a block's time, declared on chain; 0: any")
+        ->capture_default_str();
     app.add_option("--threads", options.threads, "compute threads; 0: one per CPU")->capture_default_str();
     app.add_option("--backend", backend, "auto, soft, scalar, avx2 or avx512; all give the same bits")
         ->capture_default_str();

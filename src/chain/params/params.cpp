@@ -27,6 +27,7 @@ NativeGas native_gas(types::NativeKind kind) {
         case NativeKind::bond:
         case NativeKind::unbond:
         case NativeKind::withdraw:
+        case NativeKind::declare_capacity:
             return {10'000, 8};
         case NativeKind::task_submit:
             return {100'000, 16};

@@ -20,6 +20,8 @@ inline constexpr std::uint64_t kBeaconWindow = 512;  // heights whose beacons ar
 inline constexpr std::uint64_t kBeaconDelay = 2;     // d: draws use beacon(h + d)
 inline constexpr std::uint64_t kMaxFutureMs = 2000;  // a block's timestamp against the local clock
 
+inline constexpr std::uint64_t kCapacityBlocks = 32;  // from one declaration of a capacity to the next
+
 struct MarketParams {
     Uint256 dispute_cost = kGrainsPerQrn / 100;  // γ: worst on-chain cost of one honest dispute path, grains
     std::uint64_t solver_bond_gammas = 1000;     // solver's lock = max(this x γ, 2 x reward at the price cap)

@@ -22,6 +22,7 @@ namespace quern::chain::types {
     X(bond, roles, BondPayload, "bond")                                       \
     X(unbond, roles, UnbondPayload, "unbond")                                 \
     X(withdraw, roles, WithdrawPayload, "withdraw")                           \
+    X(declare_capacity, roles, DeclareCapacityPayload, "declareCapacity")     \
     X(task_submit, tasks, TaskSubmitPayload, "submit")                        \
     X(task_cancel, tasks, TaskIdPayload, "cancel")                            \
     X(task_bid, tasks, TaskBidPayload, "bid")                                 \

@@ -141,10 +141,14 @@ struct RoleBond {
     std::vector<UnbondingEntry> unbonding;
     std::uint64_t faults = 0;  // times slashed
     std::uint64_t since = 0;   // height of the last increase: draws count only bonds that are older than their anchor
+    Capacity capacity;         // as declared at capacity_since
+    Capacity former_capacity;  // before: for draws that are anchored before that
+    std::uint64_t capacity_since = 0;
     template <class V>
     void fields(V& v) {
         v("address", address), v("role", role), v("bonded", bonded), v("locked", locked), v("unbonding", unbonding);
-        v("faults", faults), v("since", since);
+        v("faults", faults), v("since", since), v("capacity", capacity), v("formerCapacity", former_capacity);
+        v("capacitySince", capacity_since);
     }
 };
 

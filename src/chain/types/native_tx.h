@@ -18,6 +18,7 @@ enum class NativeKind : std::uint8_t {
     bond = 0x20,
     unbond = 0x21,
     withdraw = 0x22,
+    declare_capacity = 0x23,
     task_submit = 0x30,
     task_cancel = 0x31,
     task_bid = 0x34,
@@ -102,6 +103,27 @@ struct WithdrawPayload {  // pays out what has finished unbonding
     template <class V>
     void fields(V& v) {
         v("role", role);
+    }
+};
+
+// What a party can do: draws leave it out of work that is more. 0: no limit.
+struct Capacity {
+    std::uint64_t step_work = 0;       // work units of one step
+    std::uint64_t work_per_block = 0;  // work units of a replay in a block's time
+    std::uint64_t memory_mib = 0;      // that a task may claim
+    template <class V>
+    void fields(V& v) {
+        v("stepWork", step_work), v("workPerBlock", work_per_block), v("memoryMib", memory_mib);
+    }
+    friend bool operator==(const Capacity&, const Capacity&) = default;
+};
+struct DeclareCapacityPayload {
+    Role role = Role::verifier;
+    Capacity capacity;
+    template <class V>
+    void fields(V& v) {
+        v("role", role);
+        capacity.fields(v);
     }
 };
 

@@ -124,6 +124,17 @@ Expected<std::vector<chain::types::Task>> NodeClient::live_tasks() {
     }
 }
 
+Expected<std::optional<chain::types::RoleBond>> NodeClient::bond(chain::types::Role role,
+                                                                 const chain::types::Address& address) {
+    QUERN_TRY(const json::Value value, call("stake_roles", json::Value::array({to_hex0x(address)})));
+    QUERN_TRY(const auto items, value.as_array());
+    for (const json::Value& item : items) {
+        QUERN_TRY(auto bond, chain::types::record_from_json<chain::types::RoleBond>(item));
+        if (bond.role == role) return std::optional(std::move(bond));
+    }
+    return std::optional<chain::types::RoleBond>();
+}
+
 Expected<chain::types::Task> NodeClient::task(std::uint64_t id) {
     QUERN_TRY(const json::Value value, call("task_get", json::Value::array({id})));
     chain::types::Task task;

@@ -45,6 +45,10 @@ public:
     [[nodiscard]] Expected<chain::types::Dispute> dispute(std::uint64_t id);
     [[nodiscard]] Expected<chain::types::Task> task(std::uint64_t id);
 
+    // The bond of a role; nullopt: none.
+    [[nodiscard]] Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role role,
+                                                                       const chain::types::Address& address);
+
     // Contents up to `max_bytes`; the id is checked. Errors: content.not_found, content.too_large, content.id_mismatch.
     [[nodiscard]] Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes);
     // Uploads unless the node has it; returns the id.

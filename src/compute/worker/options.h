@@ -24,7 +24,8 @@ struct WorkerOptions {
     // Work units of one step: the longest time for which the worker does not look at the chain. 2^30 are about 10^12
     // floating-point operations.
     std::uint64_t max_step_work = std::uint64_t{1} << 30;
-    std::size_t threads = 0;  // 0: one per CPU
+    std::uint64_t work_per_block = 0;  // declared for a verifier: work units it replays in a block's time; 0: any
+    std::size_t threads = 0;           // 0: one per CPU
     vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
     bool notifications = true;           // wait for the node's newHeads; polling where they do not come
     std::optional<http::Url> websocket;  // absent: where the node says

@@ -10,6 +10,8 @@ using chain::types::Task;
 using chain::types::TaskState;
 using log::Category;
 
+constexpr std::uint64_t kDeclareBlocks = 16;  // from one look at the own bond to the next
+
 // A redraw of verifiers asks for a new report.
 std::string report_file(const Hash32& verify_beacon) {
     return "report-" + to_hex(verify_beacon.view().first(8)) + ".rlp";
@@ -109,6 +111,18 @@ Expected<Verifier::Job*> Verifier::job(const Task& task) {
         }
     }
     return &(jobs_[task.id] = std::move(job));
+}
+
+void Verifier::on_block() {
+    if (context_.height < declare_at_) return;
+    declare_at_ = context_.height + kDeclareBlocks;
+    const auto bond = context_.node.bond(chain::types::Role::verifier, context_.sender.address());
+    if (!bond || !*bond) return;
+    const chain::types::Capacity mine{context_.options.max_step_work, context_.options.work_per_block,
+                                      context_.options.max_memory_mib};
+    if ((*bond)->capacity == mine) return;
+    context_.sender.send("declare_capacity", NativeKind::declare_capacity,
+                         chain::types::DeclareCapacityPayload{chain::types::Role::verifier, mine});
 }
 
 void Verifier::on_task(const Task& task) {

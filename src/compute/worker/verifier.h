@@ -29,6 +29,8 @@ class Verifier {
 public:
     explicit Verifier(Context& context) : context_(context) {}
 
+    // Tells the chain what this worker can do, so that it is not drawn for more. Looks now and then.
+    void on_block();
     void on_task(const chain::types::Task& task);
     bool work(std::uint64_t milliseconds);
     void forget_all_but(const std::set<std::uint64_t>& live);
@@ -50,6 +52,7 @@ private:
 
     Context& context_;
     std::map<std::uint64_t, Job> jobs_;  // by task
+    std::uint64_t declare_at_ = 0;       // height of the next look at the own bond
 };
 
 }  // namespace quern::compute::worker

@@ -45,6 +45,7 @@ public:
         if (height == context_.height) return {};
         context_.height = height;
         context_.sender.refresh(height);
+        if (context_.options.verifier) verifier_.on_block();
         QUERN_TRY(const std::vector<Task> tasks, context_.node.live_tasks());
         std::set<std::uint64_t> live;
         for (const Task& task : tasks) {

@@ -192,7 +192,7 @@ Status add_stake_methods(Registry& registry, const Backend& backend) {
     return registry.add({"stake_roles",
                          "Bonds of solvers, verifiers and whistleblowers.",
                          {{"filter", Kind::any, false, "an address, or a role by name or number"}},
-                         {"array", "address, role, roleName, bonded, locked, free, unbonding, faults"},
+                         {"array", "address, role, roleName, bonded, locked, free, unbonding, faults, capacity"},
                          {},
                          {{R"(["solver"])", "[]"}},
                          [backend](const Call& call) -> Result { return roles(backend, call); }});

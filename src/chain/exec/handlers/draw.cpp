@@ -35,8 +35,14 @@ Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, std::uint64_t i
     return crypto::sha256({as_bytes(purpose), beacon, id_word.view().last(8), counter_word.view().last(8)});
 }
 
+bool can_do(const types::Capacity& capacity, const Demand& demand) {
+    if (capacity.step_work != 0 && demand.step_work > capacity.step_work) return false;
+    if (capacity.memory_mib != 0 && demand.memory_mib > capacity.memory_mib) return false;
+    return capacity.work_per_block == 0 || demand.work <= Uint256(capacity.work_per_block) * Uint256(demand.blocks);
+}
+
 Expected<std::vector<Candidate>> find_candidates(const Context& context, types::Role role, const Uint256& needed,
-                                                 std::uint64_t anchor, const Hash32& randomness,
+                                                 const Demand& demand, std::uint64_t anchor, const Hash32& randomness,
                                                  const std::vector<types::Address>& excluded) {
     const Bytes prefix = types::object_key(types::ObjectPrefix::role_bond, Bytes{static_cast<std::uint8_t>(role)});
     Bytes start = prefix;
@@ -54,6 +60,7 @@ Expected<std::vector<Candidate>> find_candidates(const Context& context, types::
         auto bond = types::decode_record<types::RoleBond>(value);
         if (!bond) return fail("state.corrupt_object", bond.error().to_string());
         if (free_part(*bond) < needed || bond->bonded.is_zero() || bond->since > anchor) continue;
+        if (!can_do(bond->capacity_since > anchor ? bond->former_capacity : bond->capacity, demand)) continue;
         if (std::find(excluded.begin(), excluded.end(), bond->address) != excluded.end()) continue;
         candidates.push_back({bond->address, bond->bonded});
     }

@@ -23,12 +23,22 @@ struct Candidate {
 // SHA-256(purpose || beacon || id || counter).
 [[nodiscard]] Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, std::uint64_t id, std::uint64_t counter);
 
-// Bonds of the role with a free part of at least `needed`, not raised after height `anchor`, without `excluded`. At
+// What a capacity must allow; see types::Capacity.
+struct Demand {
+    std::uint64_t step_work = 0;
+    Uint256 work;                  // of the whole job ...
+    std::uint64_t blocks = 0;      // ... which may take so many blocks
+    std::uint64_t memory_mib = 0;  // 0: not claimed
+};
+[[nodiscard]] bool can_do(const types::Capacity& capacity, const Demand& demand);
+
+// Bonds of the role with a free part of at least `needed`, not raised after height `anchor`, whose capacity at `anchor`
+// was enough for `demand`, without `excluded`. At
 // most kMaxDrawCandidates, from the address that `randomness` points at on, around the end: so that many small bonds at
 // low addresses cannot hide the others.
 [[nodiscard]] Expected<std::vector<Candidate>> find_candidates(const Context& context, types::Role role,
-                                                               const Uint256& needed, std::uint64_t anchor,
-                                                               const Hash32& randomness,
+                                                               const Uint256& needed, const Demand& demand,
+                                                               std::uint64_t anchor, const Hash32& randomness,
                                                                const std::vector<types::Address>& excluded);
 
 }  // namespace quern::chain::exec::handlers

@@ -95,6 +95,21 @@ struct Slashed {  // roles
     }
 };
 
+struct CapacityDeclared {  // roles
+    static constexpr const char* kEvent = "CapacityDeclared";
+    static constexpr std::size_t kIndexed = 1;
+    types::Address account;
+    types::Role role = types::Role::verifier;
+    std::uint64_t step_work = 0;
+    std::uint64_t work_per_block = 0;
+    std::uint64_t memory_mib = 0;
+    template <class V>
+    void fields(V& v) {
+        v("account", account), v("role", role), v("stepWork", step_work), v("workPerBlock", work_per_block);
+        v("memoryMib", memory_mib);
+    }
+};
+
 struct TaskSubmitted {  // tasks
     static constexpr const char* kEvent = "TaskSubmitted";
     static constexpr std::size_t kIndexed = 2;

@@ -102,7 +102,10 @@ Status dismiss_silent(Context& context, types::Task& task) {
 // Bonds that cover a report on the task, of those who can do the work.
 Expected<std::vector<Candidate>> find_verifiers(const Context& context, const types::Task& task, std::uint64_t anchor,
                                                 const Hash32& randomness, const std::vector<types::Address>& excluded) {
-    return find_candidates(context, Role::verifier, verifier_bond(context.market(), task), anchor, randomness,
+    // From custody to the commitments: what a replay may take.
+    const Demand demand{task.work_units, core::sampled_work(work_of(task)), task.spec.verify_blocks,
+                        task.spec.memory_mib};
+    return find_candidates(context, Role::verifier, verifier_bond(context.market(), task), demand, anchor, randomness,
                            excluded);
 }
 

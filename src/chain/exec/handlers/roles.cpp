@@ -1,5 +1,5 @@
-// bond, unbond, withdraw: stakes that answer for a role. A bond's locked part backs open work; the free part can be
-// unbonded and is paid out after the unbonding period.
+// bond, unbond, withdraw, declare_capacity: stakes that answer for a role, and what their owners can do. A bond's
+// locked part backs open work; the free part can be unbonded and is paid out after the unbonding period.
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 
@@ -100,6 +100,36 @@ Status Handler<NativeKind::withdraw>::apply(Context& context, const types::Withd
     bond.unbonding = std::move(waiting);
     store_bond(context.state, bond);
     announce(context, bond);
+    return {};
+}
+
+Status Handler<NativeKind::declare_capacity>::check_form(const params::MarketParams&,
+                                                         const types::DeclareCapacityPayload& data) {
+    return check_role(data.role);
+}
+
+Status Handler<NativeKind::declare_capacity>::check_state(const Context& context,
+                                                          const types::DeclareCapacityPayload& data) {
+    QUERN_TRY(const auto bond, load_bond(context.state, data.role, context.sender));
+    if (bond.bonded.is_zero()) return fail("bond.none");
+    if (bond.capacity == data.capacity) return fail("bond.same_capacity");
+    // A draw goes by what was declared before its anchor, and only one former capacity is kept: who could declare twice
+    // while a draw waits would choose after its beacon.
+    if (bond.capacity_since != 0 && context.height < bond.capacity_since + params::kCapacityBlocks)
+        return fail("bond.capacity_too_soon",
+                    "not before height " + std::to_string(bond.capacity_since + params::kCapacityBlocks));
+    return {};
+}
+
+Status Handler<NativeKind::declare_capacity>::apply(Context& context, const types::DeclareCapacityPayload& data) {
+    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
+    bond.former_capacity = bond.capacity;
+    bond.capacity = data.capacity;
+    bond.capacity_since = context.height;
+    store_bond(context.state, bond);
+    emit(context, types::KindGroup::roles,
+         events::CapacityDeclared{bond.address, bond.role, data.capacity.step_work, data.capacity.work_per_block,
+                                  data.capacity.memory_mib});
     return {};
 }
 

@@ -23,8 +23,8 @@ protected:
         store_bond(overlay, bond);
     }
     std::vector<Candidate> find(std::uint64_t needed, std::uint64_t anchor, const Hash32& randomness,
-                                const std::vector<types::Address>& excluded = {}) {
-        return *find_candidates(context, types::Role::verifier, needed, anchor, randomness, excluded);
+                                const std::vector<types::Address>& excluded = {}, const Demand& demand = {}) {
+        return *find_candidates(context, types::Role::verifier, needed, demand, anchor, randomness, excluded);
     }
 
     test::EmptyState empty;
@@ -82,6 +82,26 @@ TEST_F(Draws, beacons_left_too_long_are_replaced_by_one_that_waiting_cannot_choo
     EXPECT_EQ(beacon_at(context, 601).error().name, "beacon.not_known");
     EXPECT_EQ(*beacon_at(context, 80), random_word(80 + params::kBeaconWindow));
     EXPECT_EQ(beacon_at(context, 100).error().name, "beacon.not_known");  // within the window, yet not recorded
+}
+
+TEST_F(Draws, leave_out_who_cannot_do_the_work) {
+    store(1, 100, 0, 0);
+    types::RoleBond bond;
+    bond.address = test::address(1);
+    bond.role = types::Role::verifier;
+    bond.bonded = 100;
+    bond.capacity = {50, 10, 64};
+    bond.capacity_since = 20;
+    store_bond(overlay, bond);
+    const auto found = [&](const Demand& demand, std::uint64_t anchor) {
+        return find(1, anchor, {}, {}, demand).size();
+    };
+    EXPECT_EQ(found({50, 300, 30, 64}, 20), 1U);
+    EXPECT_EQ(found({51, 300, 30, 64}, 20), 0U);  // a step
+    EXPECT_EQ(found({50, 301, 30, 64}, 20), 0U);  // all of it in the blocks it may take
+    EXPECT_EQ(found({50, 300, 30, 65}, 20), 0U);  // memory
+    EXPECT_EQ(found({50, Uint256(1) << 90, 30, 0}, 20), 0U);
+    EXPECT_EQ(found({51, 301, 30, 65}, 19), 1U);  // what was declared after the anchor does not count yet
 }
 
 }  // namespace

@@ -306,5 +306,33 @@ TEST_F(Incentives, commitments_that_nobody_reveals_give_way_and_pay) {
     EXPECT_EQ(world.task(id).disputes.size(), 1U);
 }
 
+TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
+    bond_everybody();
+    const auto declare = [&](const types::Address& who, const types::Capacity& capacity) {
+        return name(
+            world.one(who, NativeKind::declare_capacity, types::DeclareCapacityPayload{Role::verifier, capacity}));
+    };
+    EXPECT_EQ(declare(kSecond, {1, 0, 0}), "bond.none");
+    EXPECT_EQ(declare(kVerifiers[0], {}), "bond.same_capacity");
+    const auto work = tiny().program.header.work_units;
+    spec.memory_mib = 100;
+    EXPECT_EQ(declare(kVerifiers[0], {work, work, 100}), "ok");
+    EXPECT_EQ(world.bond(Role::verifier, kVerifiers[0]).capacity.memory_mib, 100U);
+    EXPECT_EQ(declare(kVerifiers[0], {1, 0, 0}), "bond.capacity_too_soon");
+    EXPECT_EQ(declare(kVerifiers[1], {0, 0, 99}), "ok");
+    const auto id = prove();  // two of three are left, one of them just able to
+    tick_when_due(id);
+    ASSERT_EQ(world.task(id).reports.size(), 2U);
+    for (const auto& report : world.task(id).reports) EXPECT_NE(report.verifier, kVerifiers[1]);
+
+    world.skip(params::kCapacityBlocks);
+    spec.steps = 400;  // 200 segments, of which 20 are drawn
+    EXPECT_EQ(declare(kVerifiers[0], {0, work, 0}), "ok");
+    const auto larger = submit();
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{larger, 3}));
+    tick_when_due(larger);
+    EXPECT_EQ(world.task(larger).reason, "no_verifiers");  // only one can do as much in 8 blocks
+}
+
 }  // namespace
 }  // namespace quern::chain::exec::test
