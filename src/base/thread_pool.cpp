@@ -1,6 +1,8 @@
 #include "base/thread_pool.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -11,7 +13,36 @@ namespace quern {
 inline namespace base {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+// To wake a thread takes up to 50 microseconds, as long as a small loop; the loops of a training step follow each other
+// sooner than that.
+constexpr std::chrono::microseconds kSpin{50};
+constexpr std::chrono::microseconds kShortGap{2 * kSpin};  // between two loops: the next is expected as soon
+constexpr int kPausesPerLook = 32;                         // between two looks at the clock
+
 thread_local bool inside_loop = false;
+
+void pause_cpu() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#else
+    std::this_thread::yield();
+#endif
+}
+
+// Whether `ready` came true within kSpin.
+template <class Ready>
+bool spin_until(Ready&& ready) {
+    const auto until = Clock::now() + kSpin;
+    do {
+        for (int i = 0; i < kPausesPerLook; ++i) {
+            if (ready()) return true;
+            pause_cpu();
+        }
+    } while (Clock::now() < until);
+    return ready();
+}
 
 }  // namespace
 
@@ -19,15 +50,18 @@ struct ThreadPool::Impl {
     using Fn = std::function<void(std::size_t, std::size_t)>;
 
     std::mutex loop_mutex;  // one loop at a time
-    std::mutex mutex;       // guards what follows
-    std::condition_variable start;
-    std::condition_variable done;
+    // The loop: written before `generation` rises, read after that was seen, not written again before `running` is 0.
     const Fn* fn = nullptr;
     std::size_t count = 0;
     std::size_t parts = 0;
-    std::size_t running = 0;
-    std::uint64_t generation = 0;
-    bool stopping = false;
+    std::atomic<std::uint64_t> generation{0};
+    std::atomic<std::size_t> running{0};
+    std::atomic<bool> stopping{false};
+    std::mutex mutex;  // of the condition variables; guards `sleeping`, and each change that they wait for
+    std::condition_variable start;
+    std::condition_variable done;
+    std::size_t sleeping = 0;  // threads that wait for `start`
+    bool spins = false;        // there is a CPU for each thread
     std::vector<std::thread> threads;
 
     static void run_part(const Fn& fn, std::size_t count, std::size_t parts, std::size_t index) noexcept {
@@ -44,35 +78,39 @@ struct ThreadPool::Impl {
 
     void work(std::size_t index) {
         std::uint64_t seen = 0;
+        bool expects_soon = false;
         for (;;) {
-            const Fn* current = nullptr;
-            std::size_t current_count = 0;
-            std::size_t current_parts = 0;
-            {
+            const auto called = [&] {
+                return stopping.load(std::memory_order_acquire) || generation.load(std::memory_order_acquire) != seen;
+            };
+            const auto idle_since = Clock::now();
+            if (!(spins && expects_soon && spin_until(called))) {
                 std::unique_lock lock(mutex);
-                start.wait(lock, [&] { return stopping || generation != seen; });
-                if (stopping) return;
-                seen = generation;
-                current = fn;
-                current_count = count;
-                current_parts = parts;
+                ++sleeping;
+                start.wait(lock, called);
+                --sleeping;
             }
-            run_part(*current, current_count, current_parts, index);
-            const std::lock_guard lock(mutex);
-            if (--running == 0) done.notify_one();
+            if (stopping.load(std::memory_order_acquire)) return;
+            expects_soon = Clock::now() - idle_since < kShortGap;
+            seen = generation.load(std::memory_order_acquire);
+            run_part(*fn, count, parts, index);
+            if (running.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+            const std::lock_guard lock(mutex);  // so that the caller does not fall asleep in between
+            done.notify_one();
         }
     }
 };
 
 ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>()) {
     if (threads == 0) threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+    impl_->spins = threads <= std::thread::hardware_concurrency();
     for (std::size_t i = 1; i < threads; ++i) impl_->threads.emplace_back([this, i] { impl_->work(i); });
 }
 
 ThreadPool::~ThreadPool() {
     {
         const std::lock_guard lock(impl_->mutex);
-        impl_->stopping = true;
+        impl_->stopping.store(true, std::memory_order_release);
     }
     impl_->start.notify_all();
     for (auto& thread : impl_->threads) thread.join();
@@ -88,18 +126,22 @@ void ThreadPool::parallel_ranges(std::size_t count, const std::function<void(std
     }
     const std::lock_guard one_loop(impl_->loop_mutex);
     const std::size_t parts = size();
+    impl_->fn = &fn;
+    impl_->count = count;
+    impl_->parts = parts;
+    impl_->running.store(impl_->threads.size(), std::memory_order_relaxed);
+    bool wake = false;
     {
         const std::lock_guard lock(impl_->mutex);
-        impl_->fn = &fn;
-        impl_->count = count;
-        impl_->parts = parts;
-        impl_->running = impl_->threads.size();
-        ++impl_->generation;
+        impl_->generation.fetch_add(1, std::memory_order_release);
+        wake = impl_->sleeping != 0;
     }
-    impl_->start.notify_all();
+    if (wake) impl_->start.notify_all();
     Impl::run_part(fn, count, parts, 0);
+    const auto all_done = [&] { return impl_->running.load(std::memory_order_acquire) == 0; };
+    if (impl_->spins && spin_until(all_done)) return;
     std::unique_lock lock(impl_->mutex);
-    impl_->done.wait(lock, [&] { return impl_->running == 0; });
+    impl_->done.wait(lock, all_done);
 }
 
 }  // namespace base

@@ -122,6 +122,18 @@ TEST(ThreadPool, runs_every_index_once_for_any_size) {
     }
 }
 
+TEST(ThreadPool, loops_end_whether_threads_spin_or_sleep_between_them) {
+    ThreadPool pool(2);
+    std::vector<int> values(64);
+    for (int round = 1; round <= 400; ++round) {
+        pool.parallel_for(values.size(), [&](std::size_t i) { ++values[i]; });
+        for (const int value : values) ASSERT_EQ(value, round);
+        // At once, after about as long as a thread spins, or long after it fell asleep.
+        if (round % 3 == 1) std::this_thread::sleep_for(std::chrono::microseconds(round % 100));
+        if (round % 40 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+}
+
 TEST(ThreadPool, nested_and_concurrent_loops_end) {
     ThreadPool pool(3);
     std::atomic<int> total{0};
