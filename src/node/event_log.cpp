@@ -31,7 +31,7 @@ void log_event(std::uint64_t block, const types::Log& entry) {
                   opened->task, opened->target, block);
     else if (const auto closed = read_event<events::DisputeClosed>(entry))
         log::info(Category::dispute, "dispute closed dispute={} task={} winner={} reason={} block={}", closed->dispute,
-                  closed->task, to_string(closed->winner), closed->reason, block);
+                  closed->task, types::to_string(closed->winner), closed->reason, block);
     else if (const auto slashed = read_event<events::Slashed>(entry))
         log::info(Category::market, "slashed account={} amount={} reason={} block={}",
                   types::to_checksum_address(slashed->account), slashed->amount.to_decimal(), slashed->reason, block);

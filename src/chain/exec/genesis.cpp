@@ -18,7 +18,6 @@ using json::Value;
 using consensus::kMaxCommittee;
 
 constexpr std::string_view kFormat = "quern-genesis-1";
-constexpr std::array<std::string_view, 5> kRoleNames{"solver", "verifier", "whistleblower", "custodian", "relay"};
 
 // The numbers that a file may set, by name; one list for reading and writing.
 template <class Block, class Visitor>
@@ -225,14 +224,8 @@ void store_first_epochs(const Genesis& genesis, state::Overlay& overlay) {
 
 Bytes reserved_code() { return {0x60, 0x00, 0x60, 0x00, 0xfd}; }
 
-std::string_view role_name(types::Role role) {
-    const auto index = static_cast<std::size_t>(role) - 1;
-    return index < kRoleNames.size() ? kRoleNames[index] : "unknown";
-}
-
 Expected<types::Role> parse_role(std::string_view name) {
-    for (std::size_t i = 0; i < kRoleNames.size(); ++i)
-        if (kRoleNames[i] == name) return static_cast<types::Role>(i + 1);
+    if (const auto role = types::role_named(name)) return *role;
     return fail("genesis.bad_value", "role " + std::string(name));
 }
 
@@ -369,7 +362,7 @@ Value to_json(const Genesis& genesis) {
     auto bonds = Value::array();
     for (const auto& bond : genesis.bonds)
         bonds.push(Value::object({{"address", types::to_checksum_address(bond.address)},
-                                  {"role", role_name(bond.role)},
+                                  {"role", types::to_string(bond.role)},
                                   {"amount", bond.amount.to_decimal()}}));
     root.set("bonds", std::move(bonds));
     return root;

@@ -68,7 +68,6 @@ void apply_genesis(const Genesis& genesis, state::Overlay& overlay);
 // 0x60006000fd: PUSH1 0 PUSH1 0 REVERT, the code of reserved addresses, so that a contract's size check passes.
 [[nodiscard]] Bytes reserved_code();
 
-[[nodiscard]] std::string_view role_name(types::Role role);             // "solver"
 [[nodiscard]] Expected<types::Role> parse_role(std::string_view name);  // error genesis.bad_value
 
 }  // namespace quern::chain::exec

@@ -62,4 +62,40 @@ const char* to_string(TaskState state) {
     return "unknown";
 }
 
+const char* to_string(Role role) {
+    switch (role) {
+        case Role::solver:
+            return "solver";
+        case Role::verifier:
+            return "verifier";
+        case Role::whistleblower:
+            return "whistleblower";
+        case Role::custodian:
+            return "custodian";
+        case Role::relay:
+            return "relay";
+    }
+    return "unknown";
+}
+
+std::optional<Role> role_named(std::string_view name) {
+    for (const Role role : kRoles)
+        if (name == to_string(role)) return role;
+    return std::nullopt;
+}
+
+const char* to_string(DisputeWinner winner) {
+    switch (winner) {
+        case DisputeWinner::none:
+            return "none";
+        case DisputeWinner::defender:
+            return "defender";
+        case DisputeWinner::rival:
+            return "rival";
+        case DisputeWinner::neither:
+            return "neither";
+    }
+    return "unknown";
+}
+
 }  // namespace quern::chain::types

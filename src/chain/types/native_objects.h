@@ -2,6 +2,9 @@
 // chain/exec; read by RPC, workers and wallets (as JSON through json_codec.h). Plain values. Semantics: doc/market.md.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "chain/types/native_tx.h"
 
 namespace quern::chain::types {
@@ -125,6 +128,9 @@ struct Conviction {
     }
 };
 
+inline constexpr Role kRoles[] = {Role::solver, Role::verifier, Role::whistleblower, Role::custodian, Role::relay};
+[[nodiscard]] const char* to_string(Role role);  // "solver"
+[[nodiscard]] std::optional<Role> role_named(std::string_view name);
 struct UnbondingEntry {
     Uint256 amount;
     std::uint64_t matures_at = 0;  // height

@@ -1,6 +1,10 @@
 // What the roles of one worker process share: connection, key, inputs, threads, options. One thread.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <map>
+
 #include "base/rng.h"
 #include "base/thread_pool.h"
 #include "compute/worker/options.h"
@@ -22,6 +26,24 @@ struct Context {
 // Sender's purpose of an action that a worker takes once in each round of a task: "bid/3.0".
 [[nodiscard]] inline std::string purpose(const char* what, const chain::types::Task& task) {
     return std::string(what) + "/" + std::to_string(task.id) + "." + std::to_string(task.round);
+}
+
+// What a role keeps of a task, when it is of the task's present round and draw; what is older is dropped.
+template <class Job>
+[[nodiscard]] Job* current_job(std::map<std::uint64_t, Job>& jobs, const chain::types::Task& task) {
+    const auto known = jobs.find(task.id);
+    if (known == jobs.end()) return nullptr;
+    if (known->second.round == task.round && known->second.verify_beacon == task.verify_beacon) return &known->second;
+    jobs.erase(known);
+    return nullptr;
+}
+
+// Until when the next of `waiting` jobs may run: equal shares, so that a long one does not starve the others.
+[[nodiscard]] inline std::chrono::steady_clock::time_point share_of(std::chrono::steady_clock::time_point until,
+                                                                    std::size_t waiting) {
+    const auto now = std::chrono::steady_clock::now();
+    return now + std::max(until - now, std::chrono::steady_clock::duration::zero()) /
+                     static_cast<std::int64_t>(std::max<std::size_t>(waiting, 1));
 }
 
 // 32-byte roots as one byte string and back, for records.

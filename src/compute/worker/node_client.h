@@ -22,6 +22,11 @@ struct TransactionOutcome {
     std::string failure;  // result code of a failed native transaction
 };
 
+// The node did not answer: says nothing about what was asked for.
+[[nodiscard]] inline bool node_was_away(const Error& error) {
+    return error.name.starts_with("http.") || error.name.starts_with("node.");
+}
+
 class NodeClient {
 public:
     NodeClient(std::string host, std::uint16_t port);

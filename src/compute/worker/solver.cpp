@@ -21,8 +21,7 @@ constexpr std::uint64_t kMaxSegments = 1U << 14;  // the progress file holds a r
 
 // Failures that another attempt may cure: the node or the content was not there.
 bool may_pass(const Error& error) {
-    return error.name.starts_with("http.") || error.name.starts_with("node.") || error.name == "content.not_found" ||
-           error.name == "inputs.busy";
+    return node_was_away(error) || error.name == "content.not_found" || error.name == "inputs.busy";
 }
 
 }  // namespace
@@ -118,10 +117,7 @@ bool Solver::work(std::uint64_t milliseconds) {
     for (const auto& [task, training] : trainings_) waiting += training.roots.size() <= training.steps ? 1 : 0;
     for (auto& [task, training] : trainings_) {
         if (training.roots.size() > training.steps) continue;
-        // Equal shares: a long training does not starve the others.
-        const auto now = std::chrono::steady_clock::now();
-        const auto share = now + std::max(until - now, std::chrono::steady_clock::duration::zero()) /
-                                     static_cast<std::int64_t>(std::max<std::size_t>(waiting--, 1));
+        const auto share = share_of(until, waiting--);
         while (training.roots.size() <= training.steps && std::chrono::steady_clock::now() < share) {
             const std::uint64_t step = training.roots.size();
             training.runner->run(training.state, step);

@@ -36,6 +36,12 @@ enum class Duty : bool { bound, voluntary };  // voluntary work leaves half of t
 // A tensor's scalar as the chain opens it: bits of the loss slot.
 [[nodiscard]] std::uint32_t loss_bits(const vm::tensor::Program& program, const vm::tensor::State& state);
 
+// This worker has no room, now or ever: says nothing about the task.
+[[nodiscard]] inline bool is_own_limit(const Error& error) {
+    return error.name == "inputs.busy" || error.name == "inputs.too_much_memory" ||
+           error.name == "inputs.too_much_work";
+}
+
 class InputStore {
 public:
     // `node` must outlive the store.

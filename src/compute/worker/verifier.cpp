@@ -17,18 +17,8 @@ std::string report_file(const Hash32& verify_beacon) {
     return "report-" + to_hex(verify_beacon.view().first(8)) + ".rlp";
 }
 
-// The node did not answer, or this worker has no room: nothing that says anything about the task.
-bool may_pass(const Error& error) {
-    return error.name.starts_with("http.") || error.name.starts_with("node.") || error.name == "inputs.busy" ||
-           error.name == "inputs.too_much_memory" || error.name == "inputs.too_much_work";
-}
-
-// Until when the next of `waiting` jobs may run, so that a long one does not starve the others.
-std::chrono::steady_clock::time_point share_of(std::chrono::steady_clock::time_point until, std::size_t waiting) {
-    const auto now = std::chrono::steady_clock::now();
-    return now + std::max(until - now, std::chrono::steady_clock::duration::zero()) /
-                     static_cast<std::int64_t>(std::max<std::size_t>(waiting, 1));
-}
+// Nothing that the solver could be blamed for.
+bool may_pass(const Error& error) { return node_was_away(error) || is_own_limit(error); }
 
 SavedReport pack(bool pass, const Hash32& rival_root, const Hash32& randomness, const std::vector<Hash32>& history,
                  const std::vector<core::ProbeResult>& probes) {
@@ -69,11 +59,7 @@ Expected<std::vector<core::ProbeResult>> unpack_probes(const SavedReport& saved)
 }  // namespace
 
 Expected<Verifier::Job*> Verifier::job(const Task& task) {
-    if (const auto known = jobs_.find(task.id); known != jobs_.end()) {
-        if (known->second.round == task.round && known->second.verify_beacon == task.verify_beacon)
-            return &known->second;
-        jobs_.erase(known);
-    }
+    if (Job* known = current_job(jobs_, task)) return known;
     Job job;
     job.round = task.round;
     job.verify_beacon = task.verify_beacon;

@@ -25,8 +25,6 @@ std::string purpose(const char* what, const Task& task, std::uint32_t target) {
     return worker::purpose(what, task) + ":" + std::to_string(target);
 }
 
-bool may_pass(const Error& error) { return error.name.starts_with("http.") || error.name.starts_with("node."); }
-
 // Whether the verifier was drawn for the segment of a step.
 bool sampled(const Task& task, const chain::types::Address& verifier, std::uint64_t step) {
     const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
@@ -51,11 +49,7 @@ Hash32 salt_of(const SavedWatch& saved, std::uint32_t target) {
 }  // namespace
 
 Expected<Whistleblower::Watch*> Whistleblower::watch(const Task& task) {
-    if (const auto known = watches_.find(task.id); known != watches_.end()) {
-        if (known->second.round == task.round && known->second.verify_beacon == task.verify_beacon)
-            return &known->second;
-        watches_.erase(known);
-    }
+    if (Watch* known = current_job(watches_, task)) return known;
     Watch watch;
     watch.round = task.round;
     watch.verify_beacon = task.verify_beacon;
@@ -178,12 +172,9 @@ bool Whistleblower::work(std::uint64_t milliseconds) {
     for (auto& [task, watch] : watches_) {
         if (!watch.replay || watch.saved) continue;
         worked = true;
-        // Equal shares: a long replay does not starve the others.
-        const auto now = std::chrono::steady_clock::now();
-        const auto share = now + std::max(until - now, std::chrono::steady_clock::duration::zero()) /
-                                     static_cast<std::int64_t>(std::max<std::size_t>(waiting--, 1));
+        const auto share = share_of(until, waiting--);
         if (const Status status = watch.replay->advance(share); !status) {
-            if (may_pass(status.error())) continue;  // goes on where it stands
+            if (node_was_away(status.error())) continue;  // goes on where it stands
             log::warning(Category::whistleblower, "replay stopped task={} reason={}", task, status.error().to_string());
             watch.replay.reset();
             watch.given_up = true;

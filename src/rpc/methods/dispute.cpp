@@ -15,7 +15,7 @@ constexpr std::uint64_t kMaxPage = 500;
 
 json::Value summary(const Backend& backend, const Dispute& dispute) {
     json::Value object = types::to_json(dispute);
-    object.set("rivalRoleName", name_of(dispute.rival_role));
+    object.set("rivalRoleName", types::to_string(dispute.rival_role));
     object.set("winnerName", types::to_string(dispute.winner));
     object.set("open", dispute.winner == types::DisputeWinner::none && dispute.closed_at == 0);
     object.set("leafOpName",

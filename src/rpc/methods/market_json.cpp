@@ -17,31 +17,15 @@ json::Value task_json(const types::Task& task) {
 
 json::Value role_bond_json(const types::RoleBond& bond) {
     json::Value object = types::to_json(bond);
-    object.set("roleName", name_of(bond.role));
+    object.set("roleName", types::to_string(bond.role));
     object.set("free", checked_sub(bond.bonded, bond.locked).value_or(Uint256()).to_hex_quantity());
     return object;
 }
 
-const char* name_of(types::Role role) {
-    switch (role) {
-        case types::Role::solver:
-            return "solver";
-        case types::Role::verifier:
-            return "verifier";
-        case types::Role::whistleblower:
-            return "whistleblower";
-        case types::Role::custodian:
-            return "custodian";
-        case types::Role::relay:
-            return "relay";
-    }
-    return "unknown";
-}
-
 std::optional<types::Role> role_from(const json::Value& value) {
-    for (const types::Role role : {types::Role::solver, types::Role::verifier, types::Role::whistleblower,
-                                   types::Role::custodian, types::Role::relay})
-        if (value == json::Value(name_of(role)) || value == json::Value(static_cast<std::uint64_t>(role))) return role;
+    for (const types::Role role : types::kRoles)
+        if (value == json::Value(types::to_string(role)) || value == json::Value(static_cast<std::uint64_t>(role)))
+            return role;
     return std::nullopt;
 }
 

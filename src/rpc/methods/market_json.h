@@ -12,7 +12,6 @@ namespace quern::rpc::methods {
 
 [[nodiscard]] json::Value task_json(const chain::types::Task& task);
 [[nodiscard]] json::Value role_bond_json(const chain::types::RoleBond& bond);
-[[nodiscard]] const char* name_of(chain::types::Role role);
 // By name ("solver") or number.
 [[nodiscard]] std::optional<chain::types::Role> role_from(const json::Value& value);
 // An f32 given as its bits.
