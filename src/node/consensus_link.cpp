@@ -42,8 +42,11 @@ void ConsensusLink::send(sdbft::action::Send send, bool member) {
     switch (send.target) {
         case sdbft::action::Target::all:
             // Votes and certificates of one who is no member say nothing that the members do not know.
-            if (member) network->send_consensus(std::move(send.message));
-            return;
+            if (!member) return;
+#ifdef QUERN_TEST_FAULTS
+            if (double_voter_ != nullptr) send_second_vote(*network, send.message);
+#endif
+            return network->send_consensus(std::move(send.message));
         case sdbft::action::Target::one:
             if (const auto peer = parts_.peers.address_of(send.peer)) send_to(*peer, std::move(send.message));
             return;
@@ -52,6 +55,18 @@ void ConsensusLink::send(sdbft::action::Send send, bool member) {
             return;
     }
 }
+
+#ifdef QUERN_TEST_FAULTS
+void ConsensusLink::send_second_vote(p2p::Network& network, BytesView message) const {
+    const auto decoded = sdbft::decode_message(message);
+    const auto* vote = decoded ? std::get_if<sdbft::VoteMessage>(&*decoded) : nullptr;
+    if (vote == nullptr || vote->vote.type != chain::consensus::VoteType::notarize) return;
+    sdbft::VoteMessage second = *vote;
+    second.vote.hash.data[0] ^= 1;
+    second.signature = double_voter_->sign(vote_digest(identity_, second.vote));
+    network.send_consensus(encode(sdbft::Message(second)));
+}
+#endif
 
 void ConsensusLink::keep(chain::consensus::Certificate certificate) {
     const bool queued = parts_.work.post(8192, [this, certificate = std::move(certificate)] {

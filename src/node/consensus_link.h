@@ -39,6 +39,14 @@ public:
     // The peers that consensus talks to: the members of the tip's and the next epoch.
     void announce_committee();
 
+#ifdef QUERN_TEST_FAULTS
+    // From now on each NOTARIZE is followed by one for another block. The signer outlives the link.
+    void vote_twice(const chain::consensus::sdbft::Signer& signer, const chain::consensus::ChainIdentity& chain) {
+        double_voter_ = &signer;
+        identity_ = chain;
+    }
+#endif
+
     void send(chain::consensus::sdbft::action::Send send, bool member) override;
     void build(chain::consensus::sdbft::BlockRequest request) override { executor_->build(std::move(request)); }
     void validate(chain::consensus::sdbft::action::Validate block) override { executor_->validate(std::move(block)); }
@@ -61,6 +69,11 @@ private:
     std::atomic<p2p::Network*> network_{nullptr};
     ExecutorThread* executor_ = nullptr;
     RangeSync* sync_ = nullptr;
+#ifdef QUERN_TEST_FAULTS
+    void send_second_vote(p2p::Network& network, BytesView message) const;
+    const chain::consensus::sdbft::Signer* double_voter_ = nullptr;
+    chain::consensus::ChainIdentity identity_;
+#endif
 };
 
 // What an error that consensus names costs the peer.

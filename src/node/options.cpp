@@ -60,6 +60,11 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
                  "sign although consensus/sdbft.journal is missing: only when no other copy of this key signs or has "
                  "signed more")
         ->group("Validator");
+#ifdef QUERN_TEST_FAULTS
+    app.add_option("--testfault", options.test_fault, "misbehave: double_vote (this is a test build)")
+        ->check(CLI::IsMember({"double_vote"}))
+        ->group("Validator");
+#endif
     app.add_flag("--listen,!--nolisten", options.peers.listen, "take connections from other nodes")
         ->capture_default_str()
         ->group("Network");

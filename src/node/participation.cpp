@@ -21,7 +21,12 @@ Expected<std::unique_ptr<Participation>> Participation::start(const Parts& parts
 Status Participation::open(const ParticipationOptions& options, const crypto::PrivateKey& node_key,
                            std::optional<crypto::PrivateKey> validator) {
     const auto& params = parts_.setup.genesis.params;
-    if (validator) signer_.emplace(std::move(*validator));
+    if (validator) {
+        evidence_ = std::make_unique<EvidenceSender>(
+            EvidenceSender::Parts{parts_.gateway, parts_.pool, parts_.chain.board(), params.chain_id},
+            validator->clone());
+        signer_.emplace(std::move(*validator));
+    }
 
     sdbft::CoreSetup setup;
     setup.config.chain = {parts_.setup.genesis_hash, params.chain_id};
@@ -46,9 +51,9 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     }
 
     const auto& board = parts_.chain.board();
-    consensus_link_ = std::make_unique<ConsensusLink>(ConsensusLink::Parts{parts_.store, board, parts_.pool, peers_,
-                                                                           work_, server_, nullptr, parts_.clock,
-                                                                           params.epoch_length, parts_.failed});
+    consensus_link_ = std::make_unique<ConsensusLink>(
+        ConsensusLink::Parts{parts_.store, board, parts_.pool, peers_, work_, server_, evidence_.get(), parts_.clock,
+                             params.epoch_length, parts_.failed});
     QUERN_TRY(consensus_, ConsensusThread::make({std::move(setup), signer_ ? &*signer_ : nullptr, scheme_,
                                                  std::move(journal), *consensus_link_, parts_.clock}));
     sync_ = std::make_unique<RangeSync>(
@@ -56,6 +61,10 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     network_link_ = std::make_unique<NetworkLink>(
         NetworkLink::Parts{*consensus_, peers_, inbox_, *sync_, server_, work_, board, parts_.pool});
     executor_ = std::make_unique<ExecutorThread>(parts_.chain, parts_.gateway);
+#ifdef QUERN_TEST_FAULTS
+    if (options.double_vote && signer_)
+        consensus_link_->vote_twice(*signer_, {parts_.setup.genesis_hash, params.chain_id});
+#endif
     consensus_link_->set_executor(executor_.get());
     consensus_link_->set_sync(sync_.get());
 
@@ -105,6 +114,7 @@ void Participation::committed(const SnapshotPtr& snapshot) {
     inbox_.committed(block.transactions);
     sync_->committed(snapshot->number());
     network_->set_status({snapshot->number(), snapshot->head->hash, fields.epoch, fields.view, 0});
+    if (evidence_ && evidence_->pending() != 0) (void)work_.post(0, [this] { evidence_->step(); });
     if (was_syncing) return;
     const std::uint64_t now = parts_.clock.now_ms();
     finality_.add(now - std::min(now, fields.timestamp_ms));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "node/consensus_link.h"
+#include "node/evidence_sender.h"
 #include "node/network_link.h"
 
 namespace quern::node {
@@ -16,6 +17,7 @@ struct ParticipationOptions {
     p2p::NetworkOptions network;
     std::string journal;  // of a validator
     bool accept_missing_journal = false;
+    bool double_vote = false;  // a fault to be found and convicted; works in test builds only
 };
 
 class Participation {
@@ -62,6 +64,7 @@ private:
     BlockServer server_;
     TransactionInbox inbox_;
     FinalityMeter finality_;
+    std::unique_ptr<EvidenceSender> evidence_;  // of a validator
     std::unique_ptr<ConsensusLink> consensus_link_;
     std::unique_ptr<ConsensusThread> consensus_;
     std::unique_ptr<RangeSync> sync_;

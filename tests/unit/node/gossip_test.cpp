@@ -1,0 +1,189 @@
+// The parts between consensus, the mempool and the network, one by one.
+#include "chain/store/certificate_store.h"
+#include "chain_fixture.h"
+#include "node/block_server.h"
+#include "node/consensus_link.h"
+#include "node/message_queue.h"
+#include "node/peer_table.h"
+#include "node/transaction_inbox.h"
+
+namespace quern::node {
+namespace {
+
+namespace sdbft = chain::consensus::sdbft;
+using p2p::messages::short_id;
+
+const Bytes kSmall(100, 1);
+const Bytes kLarge(kSmallMessageBytes + 1, 2);
+
+TEST(MessageQueue, a_flood_of_one_peer_does_not_delay_the_others) {
+    MessageQueue queue;
+    for (int i = 0; i < 1000; ++i) ASSERT_TRUE(queue.push(1, kSmall));
+    ASSERT_TRUE(queue.push(2, kSmall));
+    ASSERT_TRUE(queue.push(3, kSmall));
+    std::set<sdbft::PeerId> first_three;
+    for (int i = 0; i < 3; ++i) first_three.insert(queue.pop()->peer);
+    EXPECT_EQ(first_three, (std::set<sdbft::PeerId>{1, 2, 3}));
+}
+
+TEST(MessageQueue, votes_pass_blocks_and_blocks_get_their_turn) {
+    MessageQueue queue;
+    ASSERT_TRUE(queue.push(1, kLarge));
+    for (std::uint64_t i = 0; i < kSmallPerLarge + 5; ++i) ASSERT_TRUE(queue.push(2, kSmall));
+    std::uint64_t before = 0;
+    while (queue.pop()->message.size() == kSmall.size()) ++before;
+    EXPECT_EQ(before, kSmallPerLarge);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(queue.pop()->peer, 2U);
+    EXPECT_FALSE(queue.pop());
+    EXPECT_EQ(queue.bytes(), 0U);
+}
+
+TEST(MessageQueue, keeps_to_its_limits_and_forgets_who_left) {
+    MessageQueue queue;
+    for (std::size_t i = 0; i < kMaxPeerQueueMessages; ++i) ASSERT_TRUE(queue.push(1, {}));
+    EXPECT_FALSE(queue.push(1, {}));
+    EXPECT_TRUE(queue.push(2, Bytes(kMaxPeerQueueBytes)));
+    EXPECT_FALSE(queue.push(2, kSmall));
+    EXPECT_FALSE(queue.push(3, Bytes(kMaxPeerQueueBytes + 1)));
+    std::uint64_t others = 10;
+    while (queue.push(others, Bytes(kMaxPeerQueueBytes))) ++others;
+    EXPECT_LE(queue.bytes(), kMaxQueueBytes);
+    EXPECT_GT(queue.bytes(), kMaxQueueBytes - kMaxPeerQueueBytes);
+    for (std::uint64_t peer = 1; peer < others; ++peer) queue.forget(peer);
+    EXPECT_TRUE(queue.empty());
+    EXPECT_EQ(queue.bytes(), 0U);
+}
+
+TEST(PeerTable, names_sessions_and_picks_those_who_have_the_height) {
+    PeerTable table;
+    const Bytes20 first = test_address(1);
+    const Bytes20 second = test_address(2);
+    const auto id = table.add(first, {10, {}, 0, 0, 0}, false);
+    table.add(second, {500, {}, 0, 0, 0}, false);
+    EXPECT_EQ(table.address_of(id), first);
+    EXPECT_EQ(table.pick(11), second);
+    EXPECT_FALSE(table.pick(501));
+    EXPECT_EQ(table.finalized(), 500U);
+    // What a stranger claims does not count when a member is there to ask.
+    table.set_committee({first});
+    EXPECT_EQ(table.finalized(), 10U);
+    EXPECT_EQ(table.pick(5), first);
+    EXPECT_EQ(table.remove(first), id);
+    EXPECT_FALSE(table.address_of(id));
+    EXPECT_NE(table.add(first, {}, false), id);
+}
+
+TEST(CertificateStore, finds_by_view_and_prunes_by_epoch) {
+    chain::store::MemoryStore store;
+    chain::store::WriteBatch batch;
+    using chain::store::CertificateStore;
+    for (std::uint64_t epoch = 1; epoch <= 300; ++epoch)
+        CertificateStore::put(batch, epoch, 7, 4, Hash32{{1}}, Bytes{static_cast<std::uint8_t>(epoch)});
+    CertificateStore::put(batch, 300, 7, 4, Hash32{{2}}, Bytes{9});
+    ASSERT_TRUE(store.write(batch, true));
+    const CertificateStore kept(store);
+    EXPECT_EQ(kept.find(255, 7, 4)->size(), 1U);
+    EXPECT_EQ(kept.find(300, 7, 4)->size(), 2U);  // a fork: both sides are kept
+    EXPECT_TRUE(kept.find(255, 7, 3)->empty());
+    EXPECT_TRUE(kept.find(255, 8, 4)->empty());
+    chain::store::WriteBatch erase;
+    EXPECT_EQ(*kept.prune(erase, 256), 255U);
+    ASSERT_TRUE(store.write(erase, true));
+    EXPECT_TRUE(kept.find(255, 7, 4)->empty());
+    EXPECT_EQ(kept.find(256, 7, 4)->size(), 1U);
+}
+
+TEST(EpochRange, ends_with_the_last_finalization_of_the_first_blocks_epoch) {
+    const sdbft::EpochHeights heights(10);
+    chain::consensus::Certificate certificate;
+    certificate.bitmap = {1};
+    const Bytes encoded = encode(certificate);
+    const auto range = [&](std::initializer_list<bool> certified) {
+        p2p::messages::Range made;
+        for (const bool one : certified) made.blocks.push_back({Bytes{1}, one ? encoded : Bytes{}});
+        return made;
+    };
+    EXPECT_EQ(epoch_range(range({true, false, true, false}), 3, 6, heights)->count, 3U);
+    EXPECT_EQ(epoch_range(range({true, false, true, false}), 3, 6, heights)->answer.blocks.size(), 3U);
+    EXPECT_EQ(epoch_range(range({true, true, true}), 8, 40, heights)->count, 2U);  // 8, 9 | 10
+    EXPECT_EQ(epoch_range(range({true, true, true}), 8, 40, heights)->answer.tip_height, 40U);
+    EXPECT_EQ(epoch_range(range({false, false, true}), 8, 40, heights)->count, 0U);
+    EXPECT_EQ(epoch_range(range({}), 8, 40, heights)->count, 0U);
+    p2p::messages::Range bad;
+    bad.blocks.push_back({Bytes{1}, Bytes{0xc1}});
+    EXPECT_FALSE(epoch_range(bad, 1, 1, heights));
+}
+
+TEST(Offences, are_judged_by_what_consensus_names) {
+    EXPECT_EQ(offence_of({"message.unknown_kind", {}}), p2p::Offence::malformed);
+    EXPECT_EQ(offence_of({"rlp.truncated", {}}), p2p::Offence::malformed);
+    EXPECT_EQ(offence_of({"sdbft.bad_signature", {}}), p2p::Offence::invalid_consensus);
+    EXPECT_EQ(offence_of({"certificate.no_quorum", {}}), p2p::Offence::invalid_consensus);
+    EXPECT_EQ(offence_of({"sdbft.bad_block", {}}), p2p::Offence::invalid_block);
+    EXPECT_EQ(offence_of({"proposal.invalid_block", {}}), p2p::Offence::invalid_block);
+}
+
+class InboxTest : public ChainFixture {
+protected:
+    InboxTest() {
+        gateway_->on_admitted([this](const chain::mempool::PooledTransaction& pooled) { inbox_.admitted(pooled); });
+        inbox_.start([this](const Bytes20&, p2p::Offence offence) {
+            const std::lock_guard lock(mutex_);
+            offences_.push_back(offence);
+        });
+    }
+    ~InboxTest() override { inbox_.stop(); }
+    // Hands it in and waits until the inbox has looked at it.
+    void take(const Bytes& encoded) {
+        inbox_.take(test_address(9), {encoded});
+        const auto id = short_id(types::transaction_hash(encoded));
+        for (int i = 0; i < 2000 && inbox_.wants(id); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::size_t offences() {
+        const std::lock_guard lock(mutex_);
+        return offences_.size();
+    }
+
+    TransactionInbox inbox_{*gateway_, *pool_};
+    std::mutex mutex_;
+    std::vector<p2p::Offence> offences_;
+};
+
+TEST_F(InboxTest, takes_good_ones_and_gives_them_out_again) {
+    const Bytes good = signed_by(1, transfer(0, 5));
+    const auto id = short_id(types::transaction_hash(good));
+    EXPECT_TRUE(inbox_.wants(id));
+    EXPECT_FALSE(inbox_.find(id));
+    take(good);
+    EXPECT_FALSE(inbox_.wants(id));
+    EXPECT_EQ(inbox_.find(id), good);
+    ASSERT_TRUE(make_block());
+    inbox_.committed({good});
+    EXPECT_FALSE(inbox_.wants(id));
+    EXPECT_FALSE(inbox_.find(id));  // it is in a block
+    EXPECT_EQ(offences(), 0U);
+}
+
+TEST_F(InboxTest, reports_what_can_never_be_valid_and_remembers_it) {
+    Bytes bad = signed_by(1, transfer(0, 5));
+    bad.back() ^= 1;
+    bad.resize(bad.size() - 1);
+    take(bad);
+    for (int i = 0; i < 2000 && offences() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(offences(), 1U);
+    inbox_.committed({});
+    EXPECT_FALSE(inbox_.wants(short_id(types::transaction_hash(bad))));
+}
+
+TEST_F(InboxTest, gives_another_chance_after_a_block_to_what_may_fit_then) {
+    const Bytes far = signed_by(1, transfer(5000, 5));  // nonce too high
+    take(far);
+    const auto id = short_id(types::transaction_hash(far));
+    EXPECT_FALSE(inbox_.wants(id));
+    inbox_.committed({});
+    EXPECT_TRUE(inbox_.wants(id));
+    EXPECT_EQ(offences(), 0U);
+}
+
+}  // namespace
+}  // namespace quern::node
