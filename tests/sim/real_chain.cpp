@@ -5,22 +5,15 @@
 #include "chain/state/trie.h"
 #include "chain/store/block_store.h"
 #include "chain/store/tables.h"
-#include "crypto/hash.h"
 #include "node/block_server.h"
 #include "node/epoch_state.h"
+#include "sim/users.h"
 
 namespace quern::sim {
 namespace {
 
 namespace store = chain::store;
 namespace state = chain::state;
-
-constexpr std::size_t kUsers = 6;
-constexpr std::size_t kMaxWaiting = 200;
-
-crypto::PrivateKey user_key(std::size_t user) {
-    return std::move(*crypto::PrivateKey::from_bytes(crypto::sha256(store::be64(7000 + user))));
-}
 
 class NoState final : public state::StateReader {
 public:
@@ -38,9 +31,9 @@ std::string real_genesis_text(const LightGenesis& light) {
     genesis.timestamp_ms = light.block.header.consensus.timestamp_ms;
     genesis.params.epoch_length = light.epoch_length;
     genesis.params.market.unbonding_blocks = 3;
+    genesis.params.market.dispute_cost = 1000;
     for (std::size_t user = 0; user < kUsers; ++user)
-        genesis.allocations.push_back(
-            {crypto::address20(user_key(user)), Uint256(1000) * chain::params::kGrainsPerQrn});
+        genesis.allocations.push_back({user_address(user), Uint256(1000) * chain::params::kGrainsPerQrn});
     for (std::size_t i = 0; i < light.stake.size(); ++i)
         if (light.stake[i] != 0)
             genesis.validators.push_back(
@@ -180,44 +173,6 @@ Status RealChain::audit() const {
 
 std::uint64_t RealChain::nonce_of(const types::Address& address) const {
     return state().account(address).value_or(state::empty_account()).nonce;
-}
-
-types::RecoveredTransaction Users::send() {
-    if (waiting_.size() >= kMaxWaiting || (!waiting_.empty() && rng_.below(3) == 0))
-        return waiting_[rng_.below(waiting_.size())];
-    waiting_.push_back(make());
-    return waiting_.back();
-}
-
-void Users::prune(const RealChain& chain) {
-    std::erase_if(waiting_,
-                  [&](const auto& transaction) { return transaction.tx.nonce < chain.nonce_of(transaction.sender); });
-}
-
-types::RecoveredTransaction Users::make() {
-    const std::size_t user = rng_.below(kUsers);
-    types::Transaction tx;
-    tx.type = types::TxType::dynamic_fee;
-    tx.chain_id = chain::params::kDevnetChainId;
-    tx.nonce = nonces_[user]++;
-    tx.max_priority_fee_per_gas = Uint256(1 + rng_.below(5)) * 1'000'000'000;
-    tx.max_fee_per_gas = 100'000'000'000;
-    const std::uint64_t kind = rng_.below(10);
-    if (kind < 7) {
-        tx.gas_limit = 21'000;
-        tx.to = crypto::address20(user_key(rng_.below(kUsers + 2)));
-        tx.value = Uint256(1 + rng_.below(1000)) * 1'000'000;
-    } else {
-        tx.type = types::TxType::native;
-        tx.gas_limit = 300'000;
-        const auto role = rng_.below(2) == 0 ? types::Role::solver : types::Role::verifier;
-        const Uint256 amount = Uint256(1 + rng_.below(1000)) * 1'000'000'000;
-        tx.native_kind = static_cast<std::uint8_t>(kind < 9 ? types::NativeKind::bond : types::NativeKind::unbond);
-        tx.data = kind < 9 ? types::encode_record(types::BondPayload{role, amount})
-                           : types::encode_record(types::UnbondPayload{role, amount});
-    }
-    types::sign(tx, user_key(user));
-    return *types::recover(types::encode(tx));
 }
 
 }  // namespace quern::sim

@@ -1,5 +1,5 @@
 // The node's own executor, mempool and database format behind a simulated node: node::Chain over a FaultStore, which
-// loses what was not synced when the node crashes. And the users who send transactions to it. Single-threaded.
+// loses what was not synced when the node crashes. Single-threaded.
 #pragma once
 
 #include "base/clock.h"
@@ -52,23 +52,6 @@ private:
     std::optional<node::ChainSetup> setup_;
     std::unique_ptr<chain::mempool::Pool> pool_;
     std::unique_ptr<node::Chain> chain_;
-};
-
-// People who transfer, bond and unbond. Each transaction is made once; until it is in a block it may be sent again.
-class Users {
-public:
-    explicit Users(Rng& rng) : rng_(rng) {}
-    // A transaction of some user: a new one, or one that was made and is not known to be in a block.
-    [[nodiscard]] types::RecoveredTransaction send();
-    // Forgets what this chain has.
-    void prune(const RealChain& chain);
-
-private:
-    [[nodiscard]] types::RecoveredTransaction make();
-
-    Rng& rng_;
-    std::map<std::size_t, std::uint64_t> nonces_;
-    std::vector<types::RecoveredTransaction> waiting_;
 };
 
 }  // namespace quern::sim

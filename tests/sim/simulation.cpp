@@ -4,7 +4,7 @@
 #include <queue>
 
 #include "sim/disk.h"
-#include "sim/real_chain.h"
+#include "sim/users.h"
 
 namespace quern::sim {
 namespace {
