@@ -84,18 +84,4 @@ std::optional<Role> role_named(std::string_view name) {
     return std::nullopt;
 }
 
-const char* to_string(DisputeWinner winner) {
-    switch (winner) {
-        case DisputeWinner::none:
-            return "none";
-        case DisputeWinner::defender:
-            return "defender";
-        case DisputeWinner::rival:
-            return "rival";
-        case DisputeWinner::neither:
-            return "neither";
-    }
-    return "unknown";
-}
-
 }  // namespace quern::chain::types

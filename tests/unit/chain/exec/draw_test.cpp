@@ -85,7 +85,6 @@ TEST_F(Draws, beacons_left_too_long_are_replaced_by_one_that_waiting_cannot_choo
 }
 
 TEST_F(Draws, leave_out_who_cannot_do_the_work) {
-    store(1, 100, 0, 0);
     types::RoleBond bond;
     bond.address = test::address(1);
     bond.role = types::Role::verifier;
