@@ -2,7 +2,7 @@
 
 namespace quern::chain::consensus::sdbft {
 
-Harness::Harness(bool master_of_first) : keys(sim::make_keys(4, false, 3)) {
+Harness::Harness(bool master_of_first) : keys(sim::make_keys(4, false, false, 3)) {
     genesis.block = sim::make_genesis_block();
     genesis.epoch_length = kEpochLength;
     for (const auto& signer : keys.signers) {
@@ -14,7 +14,7 @@ Harness::Harness(bool master_of_first) : keys(sim::make_keys(4, false, 3)) {
     chain = std::make_unique<sim::LightChain>(genesis);
     world = std::make_unique<sim::LightChain>(genesis);
     identity = {genesis.tip().hash, 7878};
-    epoch = chain->epoch_at(1);
+    epoch = chain->epoch_setup();
     for (const auto& member : epoch.committee.members())
         for (std::size_t i = 0; i < keys.signers.size(); ++i)
             if (keys.signers[i]->public_key() == member.key) signer_of_member.push_back(i);
@@ -35,14 +35,14 @@ void Harness::restart(bool with_journal) {
     setup.config.min_block_ms = 10;
     setup.config.max_idle_ms = max_idle_ms;
     setup.config.journal_rewrite_bytes = rewrite_bytes;
-    setup.epoch = chain->epoch_at(chain->height() + 1);
+    setup.epoch = chain->epoch_setup();
     if (setup.epoch.epoch > 0) setup.previous_committee = chain->committee_of(setup.epoch.epoch - 1);
     setup.tip = chain->tip();
     setup.tip_certificate = chain->tip_certificate();
     setup.journal_found = with_journal;
     if (with_journal) setup.records = journal;
-    setup.body_matches = sim::LightChain::body_matches;
-    chain->lose_speculation();
+    setup.body_matches = [this](BytesView block) { return chain->body_matches(block); };
+    (void)chain->crash();
     unsynced.clear();
     waiting.clear();
     core = *Core::make(std::move(setup), keys.signers[signer_of_member[me]].get(), *keys.scheme);
@@ -72,9 +72,10 @@ void Harness::step(const Event& first) {
                 events.push_back(event::Built{build->request.view, *chain->build(build->request, {}, 77)});
             } else if (auto* validate = std::get_if<action::Validate>(&action)) {
                 validated.push_back(validate->hash);
-                events.push_back(event::Validated{validate->hash, valid && chain->validate(validate->block)});
+                events.push_back(
+                    event::Validated{validate->hash, valid && chain->validate(validate->hash, validate->block)});
             } else if (auto* commit = std::get_if<action::Commit>(&action)) {
-                auto next = chain->commit(commit->block, commit->certificate);
+                auto next = chain->commit(commit->hash, commit->block, commit->certificate);
                 events.push_back(event::Committed{chain->tip(), std::move(*next)});
             } else if (auto* keep = std::get_if<action::Keep>(&action)) {
                 kept.push_back(keep->certificate);
@@ -171,8 +172,8 @@ void Harness::finalize(std::uint64_t view, const Made& made) {
     receive(others()[0], CertificateMessage{certificate(VoteType::notarize, view, made.tip.hash)});
     receive(others()[0], CertificateMessage{certificate(VoteType::finalize, view, made.tip.hash)});
     if (world->tip().number + 1 == made.tip.number)
-        (void)world->commit(made.bytes, certificate(VoteType::finalize, view, made.tip.hash));
-    epoch = chain->epoch_at(chain->height() + 1);
+        (void)world->commit(made.tip.hash, made.bytes, certificate(VoteType::finalize, view, made.tip.hash));
+    epoch = chain->epoch_setup();
 }
 
 std::size_t Harness::sent_votes(VoteType type, std::uint64_t view) const {
