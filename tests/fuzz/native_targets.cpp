@@ -138,6 +138,7 @@ void add_object(std::vector<Seed>& seeds, const char* name, ObjectPrefix prefix)
 std::vector<Seed> seeds_object() {
     std::vector<Seed> seeds;
     add_object<Globals>(seeds, "globals", ObjectPrefix::globals);
+    add_object<BeaconObject>(seeds, "beacon", ObjectPrefix::beacon);
     add_object<EpochObject>(seeds, "epoch", ObjectPrefix::epoch);
     add_object<ValidatorObject>(seeds, "validator", ObjectPrefix::validator);
     add_object<CommitteeEntry>(seeds, "validator_rank", ObjectPrefix::validator_rank);
