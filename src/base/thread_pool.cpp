@@ -118,6 +118,8 @@ ThreadPool::~ThreadPool() {
 
 std::size_t ThreadPool::size() const { return impl_->threads.size() + 1; }
 
+bool ThreadPool::spins() const { return impl_->spins; }
+
 void ThreadPool::parallel_ranges(std::size_t count, const std::function<void(std::size_t, std::size_t)>& fn) {
     if (count == 0) return;
     if (inside_loop || impl_->threads.empty() || count == 1) {

@@ -54,14 +54,17 @@ struct LoopNest {
 // Copies a view into `out`, whose element strides are `out_strides` with stride 1 along the last dim.
 void copy_view(const View& source, std::uint32_t* out, const Strides& out_strides, ThreadPool* pool);
 
-// Below this much work one thread is quicker than waking others (measured: 2^15 made the demo's step half as slow again).
-// No bit of a result depends on it; tests lower it, so that small programs are spread too.
-inline std::size_t worth_a_thread = 1U << 20;
+// Below this much work one thread is quicker than several (measured on the demo's step: 2^14 to 2^16 are the same, 2^18
+// gives a fifth of the gain away). Threads that sleep must be woken, which is worth it for more work only. No bit of a
+// result depends on it; tests lower it, so that small programs are spread too.
+inline std::size_t worth_a_thread = 1U << 16;
+inline constexpr std::size_t kWakingFactor = 16;
 
 // fn(begin, end) over parts of 0..count-1, on the pool where `work` (words touched, or as much arithmetic) is worth it.
 template <class Fn>
 void parallel_parts(ThreadPool* pool, std::size_t count, std::size_t work, Fn&& fn) {
-    if (pool == nullptr || pool->size() == 1 || work < worth_a_thread || count < 2) {
+    const std::size_t worth = pool != nullptr && pool->spins() ? worth_a_thread : kWakingFactor * worth_a_thread;
+    if (pool == nullptr || pool->size() == 1 || work < worth || count < 2) {
         if (count != 0) fn(std::size_t{0}, count);
         return;
     }
