@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs the main job on real text: see contrib/python/quern/demo.py.
-# Usage: contrib/demo.sh [--report FILE] [--seed N] [--directory DIR]
+# Usage: contrib/demo.sh [--report FILE] [--validators N] [--seed N] [--directory DIR]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 case " $* " in

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(ROOT, "contrib", "python"))
 
 from quern.devnet import Devnet  # noqa: E402
 from quern.market import FINAL_STATES, Job, licence_texts, spec_options, submit, supply_difference, wait_for_task  # noqa: E402
+from quern.processes import end_on_sigterm  # noqa: E402
 
 ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "verifier1": 20, "verifier2": 20,
             "verifier3": 20, "whistleblower": 20}
@@ -93,6 +94,7 @@ class MarketTest(unittest.TestCase):
 
 def main():
     """Runs the calling file's tests; the last line is "N passed, N failed, N skipped"."""
+    end_on_sigterm()
     program = unittest.main(module="__main__", exit=False, verbosity=2, warnings="ignore")
     result = program.result
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)

@@ -4,6 +4,7 @@ import os
 
 import framework
 from quern.devnet import run
+from quern.market import Job, licence_texts
 
 
 class AcrossNodes(framework.MarketTest):
@@ -16,15 +17,24 @@ class AcrossNodes(framework.MarketTest):
             self.net.worker(name, "--verifier", node=1 + index)
         self.net.worker("whistleblower", "--whistleblower", node=0)
 
+    def stores(self, index, content):
+        """Whether the node has the job's content on disk."""
+        name = self.job.contents[content].removeprefix("0x")
+        return any(name in file for _, _, files in os.walk(os.path.join(self.net.daemons[index].datadir, "content"))
+                   for file in files)
+
     def test_contents_travel_between_nodes(self):
-        for identifier in self.job.contents.values():
-            self.assertFalse(any(identifier.removeprefix("0x") in name for _, _, names in
-                                 os.walk(os.path.join(self.net.daemons[3].datadir, "content")) for name in names))
+        self.job = Job(os.path.join(self.directory, "job2"), self.net.nodes[0], licence_texts()[:2], seed=2, layers=1,
+                       d_model=32, context=32, batch=4, total_steps=framework.STEPS)
+        self.assertTrue(self.stores(0, "init"))
+        self.assertFalse(self.stores(1, "init"))
         self.start_workers()
         number = self.submit()
         task = self.wait(number)
         self.assertEqual((task["stateName"], task["round"]), ("settled", 0), task["reason"])
         self.assertEqual(task["slashes"], [])
+        for index in range(self.validators):  # the solver's and the verifiers' nodes fetched it
+            self.assertTrue(self.stores(index, "init"))
         for node in self.net.nodes:
             self.assertEqual(node.task_get(number)["finalRoot"], task["finalRoot"])
         # The model that was trained at node1 can be had from any node.
@@ -37,7 +47,8 @@ class AcrossNodes(framework.MarketTest):
         self.start_workers("--test-fault=flip_element --price=1")
         self.net.worker("solver2", "--solver", node=2)
         number = self.submit()
-        self.wait(number, "training", "custody", "committing", "revealing", "challenge", "disputed")
+        started = self.wait(number, "training", "custody", "committing", "revealing", "challenge", *framework.FINAL_STATES)
+        self.assertNotIn(started["stateName"], framework.FINAL_STATES)
         victim = self.net.daemons[3]  # verifier3's
         victim.process.kill()
         self.net.wait_for_blocks(10)

@@ -1,14 +1,15 @@
 """The main job on a network of real processes: train, prove, verify, dispute, settle, on real text.
 
-One validator, two solvers, three verifiers and a whistleblower. First an honest training of a character-level transformer
-on the system's licence texts; then a second one whose first solver cheats, is taken to the chain's judge and slashed,
-and whose second solver finishes. Processes that are killed meanwhile are started again.
+Four validators; two solvers, three verifiers and a whistleblower spread over them. First an honest training of a
+character-level transformer on the system's licence texts; then a second one whose first solver cheats, is taken to the
+chain's judge and slashed, and whose second solver finishes. Processes that are killed meanwhile are started again.
 """
 import argparse
 import hashlib
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from . import events
 from .devnet import QRN, Devnet, program, run
 from .market import (FINAL_STATES, Job, all_tasks, licence_texts, price, spec_options, submit, supply_difference,
                      transfer, wait_for_task)
+from .processes import end_on_sigterm
 
 STEPS, INTERVAL = 600, 30
 CHEAT_STEPS, CHEAT_INTERVAL = 200, 25
@@ -72,13 +74,15 @@ class Demo:
     # --- phases -----------------------------------------------------------------------------------------------------
     def start_network(self):
         self.phase("network")
-        self.net = net = Devnet(self.options.directory, ACCOUNTS, BONDS, seed=self.options.seed)
+        self.net = net = Devnet(self.options.directory, ACCOUNTS, BONDS, seed=self.options.seed,
+                                validators=self.options.validators)
         net.start()
-        self.say(f"quernd is up: {net.node.web3_clientVersion()}, JSON-RPC on {net.node.url}, chain id "
-                 f"{net.node.number('eth_chainId')}")
+        self.say(f"{net.node.web3_clientVersion()}, chain id {net.node.number('eth_chainId')}")
+        for daemon in net.daemons:
+            self.say(f"{daemon.name} validates as {daemon.account.address}, JSON-RPC on {daemon.client.url}")
         for name, role, bond in BONDS:
             net.worker(name, "--" + role)
-            self.say(f"{name} {net.accounts[name].address} bonded {bond} QRN")
+            self.say(f"{name} {net.accounts[name].address} bonded {bond} QRN, works at {net.home(name).name}")
         net.supervise(lambda name: self.say(f"{name} ended unasked and was started again"))
 
     def honest_task(self):
@@ -211,6 +215,16 @@ class Demo:
                  f"{dispute['leafMicroseconds']:.1f} microseconds: {dispute['winnerName']} wins")
 
     # --- report -----------------------------------------------------------------------------------------------------
+    def consensus(self):
+        """Time from a block's proposal to its finality, as the nodes measured it, and the views that gave no block: the
+        middle node's median, the slowest node's p99, the most views that a node has seen nullified."""
+        statuses = [node.sdbft_status() for node in self.net.nodes]
+        timings = [status["finality_ms"] for status in statuses if status["finality_ms"]["samples"]]
+        return {"validators": self.options.validators,
+                "finality_ms": {"p50": statistics.median(timing["p50"] for timing in timings),
+                                "p99": max(timing["p99"] for timing in timings)},
+                "views_nullified": max(status["viewsNullified"] for status in statuses)}
+
     def report(self):
         node, net = self.net.node, self.net
         tasks, slashed = [], []
@@ -230,7 +244,7 @@ class Demo:
                     for d in node.dispute_list(start=1, limit=100)["disputes"]]
         with open(self.model, "rb") as file:
             digest = hashlib.sha256(file.read()).hexdigest()
-        return {"finalized_blocks": node.height(), "tasks": tasks, "disputes": disputes, "slashed": slashed,
+        return {"finalized_blocks": node.height(), **self.consensus(), "tasks": tasks, "disputes": disputes, "slashed": slashed,
                 "supply_ok": supply_difference(net) == 0, "model_sha256": digest, "restarts": net.restarts,
                 "wall_seconds": {**self.walls, "total": round(time.monotonic() - self.started, 3)}}
 
@@ -244,6 +258,8 @@ class Demo:
         report["wall_seconds"].update(self.walls)
         self.say(f"{report['finalized_blocks']} blocks finalized, {len(report['tasks'])} tasks settled, "
                  f"{len(report['disputes'])} disputes, {len(report['slashed'])} slashed")
+        self.say(f"{report['validators']} validators: finality {report['finality_ms']['p50']} ms (p50), "
+                 f"{report['finality_ms']['p99']} ms (p99), {report['views_nullified']} views nullified")
         for task in report["tasks"]:
             self.say(f"task {task['id']}: {task['state']}, {task['steps']} steps, loss {task['loss_first']:.3f} -> "
                      f"{task['loss_last']:.3f}")
@@ -264,13 +280,17 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--report", metavar="FILE", help="also write a JSON report")
     parser.add_argument("--seed", type=int, default=1, help="changes keys and initialisation (default 1)")
+    parser.add_argument("--validators", type=int, default=4, help="how many (default 4)")
     parser.add_argument("--directory", help="where the network lives (default: a new one under the temporary directory)")
     options = parser.parse_args()
     if not os.path.exists(program("quernd")):
         sys.exit("demo: the programs are not built; run contrib/demo.sh")
+    if not 1 <= options.validators <= 20:
+        sys.exit("demo: 1 to 20 validators")
     options.directory = os.path.abspath(options.directory or tempfile.mkdtemp(prefix="quern-demo-"))
     if os.path.exists(os.path.join(options.directory, "genesis.json")):
         sys.exit(f"demo: {options.directory} holds a network already")
+    end_on_sigterm()
     demo = Demo(options)
     demo.say(f"network directory: {options.directory}")
     try:

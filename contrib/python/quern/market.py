@@ -142,6 +142,7 @@ def supply_difference(net):
         for bond in node.stake_roles():
             total += int(bond["bonded"], 16) + sum(int(entry["amount"], 16) for entry in bond["unbonding"])
         total += int(node.stake_validators()["totalStake"], 16)
+        total += sum(int(entry["amount"], 16) for left in node.stake_unbondings() for entry in left["entries"])
         total += sum(int(task["escrow"], 16) for task in all_tasks(node))
         supply = node.quern_supply()
         total += sum(int(supply[part], 16) for part in ("jackpotVault", "treasuryVault", "burned"))

@@ -3,6 +3,7 @@ import atexit
 import os
 import signal
 import subprocess
+import sys
 import time
 
 _running = []
@@ -12,6 +13,11 @@ _running = []
 def _stop_all():
     for process in list(_running):
         process.kill()
+
+
+def end_on_sigterm():
+    """Lets SIGTERM end this program as an exception does, so that what it started is stopped too. Main thread only."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def start_time(pid):
