@@ -1,5 +1,4 @@
 """A local network: keys, genesis, validators, followers and workers, each a process of its own."""
-import functools
 import json
 import os
 import random
@@ -43,12 +42,6 @@ def run(name, *arguments):
     if done.returncode != 0:
         raise RuntimeError(f"{name} {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
-
-
-@functools.cache
-def _knows(option):
-    """Whether quernd has the option."""
-    return option in run("quernd", "--help")
 
 
 def free_ports(count, taken=()):
@@ -183,15 +176,13 @@ class Devnet:
         return daemon
 
     def _arguments(self, daemon):
-        options = [f"-datadir={daemon.datadir}", f"-genesis={self.genesis}", f"-rpcbind={daemon.host}",
-                   f"-rpcport={daemon.rpc_port}"]
+        options = [f"-datadir={daemon.datadir}", f"-genesis={self.genesis}",
+                   f"-rpcbind={daemon.host}", f"-rpcport={daemon.rpc_port}",
+                   f"-bind={daemon.host}", f"-port={daemon.p2p_port}",
+                   f"-wsbind={daemon.host}", f"-wsport={daemon.ws_port}"]
+        options += [f"-addnode={other.peer}" for other in self.daemons if other.account and other is not daemon]
         if daemon.account:
             options += [f"-validatorkey={daemon.account.keystore}", f"-validatorpassword={self.password_file}"]
-        if _knows("--addnode"):
-            options += [f"-bind={daemon.host}", f"-port={daemon.p2p_port}"]
-            options += [f"-addnode={other.peer}" for other in self.daemons if other.account and other is not daemon]
-        if _knows("--wsport"):
-            options += [f"-wsbind={daemon.host}", f"-wsport={daemon.ws_port}"]
         return (self.switch.enter(daemon.index) if self.switch else []) + [program("quernd"), *options]
 
     def add_node(self, account=None):
