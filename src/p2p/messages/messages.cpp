@@ -197,6 +197,9 @@ Expected<PrefilledTransaction> read_prefilled(Reader& reader) {
     QUERN_TRY(value.index, fields.u64());
     QUERN_TRY(value.encoded, read_string(fields));
     QUERN_CHECK(fields.expect_end());
+    // A legacy transaction stands in the block's list as it is: bytes that are no single item would become several.
+    if (!value.encoded.empty() && value.encoded[0] >= 0xc0 && !rlp::decode_single(value.encoded))
+        return fail("message.bad_envelope", "index " + std::to_string(value.index));
     return value;
 }
 }  // namespace

@@ -21,7 +21,7 @@
 //   refusal                = [code, detail (<= 128)]       answers any request
 //
 // Decoding errors: message.too_many (a list is longer than its limit), message.bad_text, message.empty,
-// message.bad_index, message.bad_bitmap, message.out_of_range, and the reader's rlp.*.
+// message.bad_index, message.bad_bitmap, message.bad_envelope, message.out_of_range, and the reader's rlp.*.
 #pragma once
 
 #include <vector>

@@ -40,6 +40,18 @@ void check(const T& value, Decode decode) {
     EXPECT_FALSE(decode(longer));
 }
 
+TEST(Messages, refuses_a_prefilled_transaction_that_would_become_several) {
+    CompactBlock compact = sample_compact();
+    compact.prefilled[0].encoded = Bytes{0xc1, 0x05};
+    EXPECT_TRUE(decode_compact_block(encode(compact)));
+    for (const Bytes& bad : {Bytes{0xc0, 0xc0}, Bytes{0xc1, 0x05, 0x06}, Bytes{0xc2, 0x05}}) {
+        compact.prefilled[0].encoded = bad;
+        const auto refused = decode_compact_block(encode(compact));
+        ASSERT_FALSE(refused) << to_hex(bad);
+        EXPECT_EQ(refused.error().name, "message.bad_envelope");
+    }
+}
+
 TEST(Messages, round_trips) {
     const Status status{10, kId, 2, 33, 1};
     check(status, decode_status);
