@@ -35,21 +35,30 @@ void EvidenceSender::step() {
     }
 }
 
-bool EvidenceSender::handle(Pending& pending) {
-    if (pending.sent && parts_.pool.find(*pending.sent) != nullptr) return false;  // waits for a block
-    const auto at = parts_.board.latest();
-    const auto account = at->state.account(address_);
+Bytes EvidenceSender::transaction(const Bytes& evidence, std::uint64_t nonce, const Uint256& max_fee) const {
     types::Transaction tx;
     tx.type = types::TxType::native;
     tx.native_kind = static_cast<std::uint8_t>(types::NativeKind::evidence);
     tx.chain_id = parts_.chain_id;
-    tx.nonce = parts_.pool.next_nonce(address_, account ? account->nonce : 0);
-    tx.max_priority_fee_per_gas = at->next_base_fee;
-    tx.max_fee_per_gas = at->next_base_fee * Uint256(kEvidenceFeeFactor);
+    tx.nonce = nonce;
+    tx.max_priority_fee_per_gas = max_fee / Uint256(kEvidenceFeeFactor);
+    tx.max_fee_per_gas = max_fee;
     tx.gas_limit = kEvidenceGas;
-    tx.data = types::encode_record(types::EvidencePayload{pending.evidence});
+    tx.data = types::encode_record(types::EvidencePayload{evidence});
     types::sign(tx, key_);
-    const auto sent = parts_.gateway.submit(types::encode(tx));
+    return types::encode(tx);
+}
+
+bool EvidenceSender::handle(Pending& pending) {
+    if (pending.sent && parts_.pool.find(*pending.sent) != nullptr) return false;  // waits for a block
+    const auto at = parts_.board.latest();
+    const auto account = at->state.account(address_);
+    const std::uint64_t nonce = account ? account->nonce : 0;
+    auto sent = parts_.gateway.submit(transaction(pending.evidence, parts_.pool.next_nonce(address_, nonce),
+                                                  at->next_base_fee * Uint256(kEvidenceFeeFactor)));
+    // A validator need not have free money: then the evidence travels without a fee (doc/staking.md).
+    if (!sent && sent.error().name.starts_with("insufficient funds"))
+        sent = parts_.gateway.submit(transaction(pending.evidence, nonce, Uint256()));
     if (sent) {
         pending.sent = *sent;
         log::info(log::Category::consensus, "evidence sent tx={}", to_hex0x(*sent));

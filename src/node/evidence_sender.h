@@ -33,6 +33,7 @@ private:
         std::optional<Hash32> sent;
         bool warned = false;
     };
+    [[nodiscard]] Bytes transaction(const Bytes& evidence, std::uint64_t nonce, const Uint256& max_fee) const;
     // True when nothing is left to do about it.
     [[nodiscard]] bool handle(Pending& pending);
 
