@@ -25,7 +25,8 @@ std::string network_genesis(std::uint8_t validators) {
     genesis.validators.clear();
     for (std::uint8_t i = 0; i < validators; ++i) {
         const auto seed = static_cast<std::uint8_t>(kFirstValidator + i);
-        genesis.validators.push_back({to_bytes(crypto::derive_public(test_key(seed)).bytes), 1000});
+        genesis.validators.push_back(
+            {to_bytes(crypto::derive_public(test_key(seed)).bytes), Uint256(1000) * chain::params::kGrainsPerQrn});
         genesis.allocations.push_back({test_address(seed), Uint256(10) * chain::params::kGrainsPerQrn});
     }
     genesis.params.min_block_ms = 50;
