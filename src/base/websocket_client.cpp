@@ -51,11 +51,10 @@ struct Client::Impl {
     Error closed(error_code code) const {
         if (code == ws::error::message_too_big || code == ws::error::buffer_overflow)
             return {"websocket.too_large", code.message()};
-        if (code == ws::error::closed) {
-            const auto& reason = stream.reason();
+        // The server may be gone before our part of closing reached it: then only the reason says that it closed.
+        if (const auto& reason = stream.reason(); code == ws::error::closed || reason.code != ws::close_code::none)
             return {"websocket.closed",
                     std::to_string(reason.code) + " " + std::string(reason.reason.data(), reason.reason.size())};
-        }
         if (code.category() == ws::make_error_code(ws::error::bad_opcode).category())
             return {"websocket.malformed", code.message()};
         return {"websocket.closed", code.message()};

@@ -37,6 +37,7 @@ constexpr std::chrono::milliseconds kStopLook{5};
 struct CountedConnection {
     std::shared_ptr<void> slot;
     ConnectionId id = 0;
+    bool awaits_pong = false;
 };
 
 // One IO thread runs everything: no locks, no strands. No log: what matters is told to the handler.
@@ -133,6 +134,9 @@ struct Transport::Impl {
         server.set_close_handler([this](websocketpp::connection_hdl handle) { closed(handle); });
         server.set_message_handler(
             [this](websocketpp::connection_hdl handle, Server::message_ptr message) { received(handle, message); });
+        server.set_pong_handler([this](websocketpp::connection_hdl handle, const std::string&) {
+            if (const auto con = find(handle)) con->awaits_pong = false;
+        });
         server.set_pong_timeout_handler([this](websocketpp::connection_hdl handle, const std::string&) {
             if (const auto con = find(handle)) close(con->id, kPolicyViolation, "no pong in time");
         });
@@ -318,6 +322,8 @@ struct Transport::Impl {
         ping_timer.async_wait([this](error_code stopped) {
             if (stopped) return;
             for (const auto& out : all()) {
+                // Another ping would start the wait for the pong anew.
+                if (std::exchange(out->con->awaits_pong, true)) continue;
                 websocketpp::lib::error_code ignored;
                 out->con->ping("", ignored);
             }
@@ -368,6 +374,11 @@ struct Transport::Impl {
         }
         io.stop();
         thread.join();
+        // Clients that did not do their part of closing must not wait until this object is destroyed.
+        for (const auto& out : all()) {
+            error_code ignored;
+            out->con->get_raw_socket().close(ignored);
+        }
     }
 };
 
