@@ -41,16 +41,18 @@ KeyRing make_keys(std::size_t count, bool real, bool on_curve, std::uint64_t see
     else
         ring.scheme = std::make_unique<HashScheme>();
     for (std::size_t i = 0; i < count; ++i) {
-        if (real) {
-            ring.signers.push_back(std::make_unique<sdbft::KeySigner>(crypto::PrivateKey::generate(rng)));
+        crypto::PublicKey key;
+        if (real || on_curve) {
+            ring.private_keys.push_back(crypto::PrivateKey::generate(rng));
+            key = crypto::derive_public(ring.private_keys.back());
         } else {
-            crypto::PublicKey key;
-            if (on_curve)
-                key = crypto::derive_public(crypto::PrivateKey::generate(rng));
-            else
-                rng.fill(key.bytes.data);
-            ring.signers.push_back(std::make_unique<HashSigner>(key));
+            rng.fill(key.bytes.data);
         }
+        if (real)
+            ring.signers.push_back(std::make_unique<sdbft::KeySigner>(
+                *crypto::PrivateKey::from_bytes(ring.private_keys.back().secret_bytes())));
+        else
+            ring.signers.push_back(std::make_unique<HashSigner>(key));
     }
     return ring;
 }

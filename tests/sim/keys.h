@@ -33,6 +33,7 @@ private:
 struct KeyRing {
     std::unique_ptr<sdbft::Scheme> scheme;
     std::vector<std::unique_ptr<sdbft::Signer>> signers;
+    std::vector<crypto::PrivateKey> private_keys;  // of the signers, where they have some
 };
 // `on_curve`: public keys that somebody could have, under either scheme.
 [[nodiscard]] KeyRing make_keys(std::size_t count, bool real, bool on_curve, std::uint64_t seed);

@@ -71,12 +71,16 @@ int main(int argc, char** argv) {
     std::uint64_t failed = 0;
     std::uint64_t blocks = 0;
     std::uint64_t transactions = 0;
+    std::uint64_t committee_changes = 0;
+    std::uint64_t convictions = 0;
     std::uint64_t messages = 0;
     std::uint64_t virtual_ms = 0;
     std::uint64_t forks = 0;
     for (const auto& result : results) {
         blocks += result.height;
         transactions += result.transactions;
+        committee_changes += result.committee_changes;
+        convictions += result.convictions;
         messages += result.deliveries;
         virtual_ms += result.virtual_ms;
         forks += result.forked ? 1 : 0;
@@ -86,13 +90,11 @@ int main(int argc, char** argv) {
         for (const auto& failure : result.failures) std::printf("  %s\n", failure.c_str());
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    std::printf(
-        "%llu blocks with %llu transactions, %llu messages, %.0f s of virtual time, %llu forks (all with convictions) "
-        "in %.1f s\n",
-        static_cast<unsigned long long>(blocks), static_cast<unsigned long long>(transactions),
-        static_cast<unsigned long long>(messages), static_cast<double>(virtual_ms) / 1000,
-        static_cast<unsigned long long>(forks), seconds);
-    std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(count - failed),
-                static_cast<unsigned long long>(failed));
+    const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
+    std::printf("%llu blocks with %llu transactions, %llu committee changes, %llu convictions, %llu messages\n",
+                number(blocks), number(transactions), number(committee_changes), number(convictions), number(messages));
+    std::printf("%.0f s of virtual time, %llu forks (all with convictions) in %.1f s\n",
+                static_cast<double>(virtual_ms) / 1000, number(forks), seconds);
+    std::printf("%llu passed, %llu failed\n", number(count - failed), number(failed));
     return failed == 0 ? 0 : 1;
 }

@@ -171,6 +171,10 @@ Status RealChain::audit() const {
     return chain::exec::invariants::check_all(all, setup_->genesis.params, header.number);
 }
 
+std::size_t RealChain::convictions() const {
+    return state().native_range(types::object_key(types::ObjectPrefix::conviction), {}, 1000).size();
+}
+
 std::uint64_t RealChain::nonce_of(const types::Address& address) const {
     return state().account(address).value_or(state::empty_account()).nonce;
 }

@@ -37,6 +37,8 @@ public:
     Status audit() const override;
 
     [[nodiscard]] const node::ChainSetup& setup() const { return *setup_; }
+    // Validators that evidence in blocks convicted.
+    [[nodiscard]] std::size_t convictions() const;
     [[nodiscard]] std::uint64_t nonce_of(const types::Address& address) const;
 
 private:

@@ -30,11 +30,24 @@ Options real(std::uint64_t seed, bool signatures = false) {
 }
 
 TEST(Simulation, seeds_pass_with_the_real_executor) {
+    std::uint64_t changes = 0;
     for (std::uint64_t seed = 1; seed <= 15; ++seed) {
         const auto result = run_seed(real(seed, seed % 5 == 0));
         EXPECT_TRUE(result.passed()) << "seed " << seed << ": " << (result.passed() ? "" : result.failures[0]);
         EXPECT_GT(result.transactions, 0U);
+        changes += result.committee_changes;
     }
+    EXPECT_GT(changes, 10U);
+}
+
+TEST(Simulation, evidence_in_blocks_convicts_double_signers) {
+    std::uint64_t convictions = 0;
+    for (std::uint64_t seed = 1; seed <= 30 && convictions < 2; ++seed) {
+        const auto result = run_seed(real(seed, true));
+        EXPECT_TRUE(result.passed()) << "seed " << seed << ": " << (result.passed() ? "" : result.failures[0]);
+        convictions += result.convictions;
+    }
+    EXPECT_GE(convictions, 2U);
 }
 
 TEST(Simulation, a_seed_with_the_real_executor_replays_exactly) {

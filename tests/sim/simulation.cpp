@@ -46,7 +46,7 @@ public:
           genesis_text_(options.real_executor ? real_genesis_text(scenario_.genesis) : std::string()),
           identity_{new_chain(0)->tip().hash, chain::params::kDevnetChainId},
           auditor_(scenario_.genesis, new_chain(0), identity_, *keys_.scheme, faulty(), scenario_.over_budget),
-          users_(rng_) {}
+          users_(make_users()) {}
 
     Result run();
     [[nodiscard]] const Scenario& scenario() const { return scenario_; }
@@ -63,6 +63,18 @@ private:
         std::vector<crypto::PublicKey> keys;
         for (const auto& signer : keys_.signers) keys.push_back(signer->public_key());
         return keys;
+    }
+    Users make_users() {
+        std::vector<Users::Validator> validators;
+        std::optional<Users::Joiner> joiner;
+        const auto& genesis = scenario_.genesis;
+        for (std::size_t i = 0; i < genesis.stake.size() && options_.real_executor; ++i) {
+            if (genesis.stake[i] == 0)
+                joiner = {to_bytes(genesis.keys[i].bytes), &keys_.private_keys[i]};
+            else if (genesis.ceiling[i] > genesis.stake[i])
+                validators.push_back({types::address_of(genesis.keys[i]), genesis.ceiling[i] - genesis.stake[i]});
+        }
+        return Users(rng_, std::move(validators), std::move(joiner));
     }
     // On a new disk.
     std::unique_ptr<SimChain> new_chain(std::uint8_t mark) const {
@@ -343,6 +355,8 @@ void Simulation::act(Node& node, sdbft::Action& action) {
     } else if (auto* convict = std::get_if<a::Convict>(&action)) {
         trace(node, [] { return std::string("has evidence of a double sign"); });
         auditor_.convicted(convict->evidence);
+        // The chain checks real signatures only.
+        if (options_.real_executor && options_.real_signatures) users_.report(convict->evidence);
     } else if (auto* blame = std::get_if<a::Misbehaved>(&action)) {
         Node& accused = *nodes_[blame->peer];
         trace(node, [&] { return "blames node " + std::to_string(accused.id) + ": " + blame->error.to_string(); });
@@ -548,6 +562,12 @@ Result Simulation::run() {
     result.scenario = scenario_.describe();
     result.height = auditor_.height();
     result.transactions = auditor_.transactions();
+    const auto& reference = auditor_.reference();
+    const std::uint64_t last_epoch = reference.epoch_setup().epoch + 1;
+    for (std::uint64_t epoch = 1; epoch <= last_epoch; ++epoch)
+        if (reference.committee_of(epoch)->hash() != reference.committee_of(epoch - 1)->hash())
+            ++result.committee_changes;
+    if (options_.real_executor) result.convictions = static_cast<const RealChain&>(reference).convictions();
     result.virtual_ms = now_;
     result.deliveries = deliveries_;
     result.forked = auditor_.forked();

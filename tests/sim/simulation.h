@@ -16,6 +16,8 @@ struct Result {
     std::string scenario;
     std::uint64_t height = 0;
     std::uint64_t transactions = 0;  // in final blocks
+    std::uint64_t committee_changes = 0;
+    std::uint64_t convictions = 0;  // by evidence in final blocks
     std::uint64_t virtual_ms = 0;
     std::uint64_t deliveries = 0;
     bool forked = false;

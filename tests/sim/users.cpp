@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "chain/types/validator_proof.h"
 #include "compute/core/program_opening.h"
 #include "crypto/hash.h"
 
@@ -14,6 +15,7 @@ using types::NativeKind;
 using types::Role;
 
 constexpr std::size_t kMaxWaiting = 200;
+constexpr std::size_t kFirstReporter = 1000;
 
 crypto::PrivateKey user_key(std::size_t user) {
     const Bytes name = to_bytes(as_bytes("user " + std::to_string(user)));
@@ -81,6 +83,7 @@ void put(types::Transaction& tx, NativeKind kind, const Payload& payload) {
 types::Address user_address(std::size_t user) { return crypto::address20(user_key(user)); }
 
 types::RecoveredTransaction Users::send() {
+    if (!reports_.empty() && rng_.below(3) == 0) return reports_[rng_.below(reports_.size())];
     if (waiting_.size() >= kMaxWaiting || (!waiting_.empty() && rng_.below(3) == 0))
         return waiting_[rng_.below(waiting_.size())];
     waiting_.push_back(make());
@@ -88,8 +91,37 @@ types::RecoveredTransaction Users::send() {
 }
 
 void Users::prune(const RealChain& chain) {
-    std::erase_if(waiting_,
-                  [&](const auto& transaction) { return transaction.tx.nonce < chain.nonce_of(transaction.sender); });
+    const auto done = [&](const auto& transaction) {
+        return transaction.tx.nonce < chain.nonce_of(transaction.sender);
+    };
+    std::erase_if(waiting_, done);
+    std::erase_if(reports_, done);
+}
+
+void Users::choose_staking(types::Transaction& tx, std::size_t user) {
+    const Uint256 qrn = chain::params::kGrainsPerQrn;
+    if (joiner_) {
+        types::CreateValidatorPayload payload;
+        payload.public_key = joiner_->public_key;
+        payload.proof = types::sign_validator_proof(chain::params::kDevnetChainId, user_address(user), *joiner_->key);
+        payload.amount = qrn * Uint256(1 + rng_.below(8));
+        joiner_.reset();
+        return put(tx, NativeKind::create_validator, payload);
+    }
+    const std::size_t which = rng_.below(validators_.size());
+    auto& validator = validators_[which];
+    std::uint64_t& mine = delegated_[{user, which}];
+    if (mine > 0 && rng_.below(2) == 0) {
+        const std::uint64_t amount = 1 + rng_.below(mine);
+        mine -= amount;
+        return put(tx, NativeKind::undelegate, types::UndelegatePayload{validator.address, qrn * Uint256(amount)});
+    }
+    if (validator.room == 0)
+        return put(tx, NativeKind::withdraw_stake, types::WithdrawStakePayload{validator.address, user_address(user)});
+    const std::uint64_t amount = 1 + rng_.below(std::min<std::uint64_t>(validator.room, 6));
+    validator.room -= amount;
+    mine += amount;
+    put(tx, NativeKind::delegate, types::DelegatePayload{validator.address, qrn * Uint256(amount)});
 }
 
 void Users::choose_native(types::Transaction& tx, std::size_t user) {
@@ -120,25 +152,50 @@ void Users::choose_native(types::Transaction& tx, std::size_t user) {
     }
 }
 
-types::RecoveredTransaction Users::make() {
-    const std::size_t user = rng_.below(kUsers);
+types::Transaction Users::form(std::size_t user) {
     types::Transaction tx;
     tx.type = types::TxType::dynamic_fee;
     tx.chain_id = chain::params::kDevnetChainId;
     tx.nonce = nonces_[user]++;
     tx.max_priority_fee_per_gas = Uint256(1 + rng_.below(5)) * 1'000'000'000;
     tx.max_fee_per_gas = 100'000'000'000;
-    if (rng_.below(2) == 0) {
+    tx.gas_limit = 2'000'000;
+    return tx;
+}
+
+types::RecoveredTransaction Users::sign(types::Transaction tx, std::size_t user) {
+    types::sign(tx, user_key(user));
+    return *types::recover(types::encode(tx));
+}
+
+void Users::report(const sdbft::Evidence& evidence) {
+    // Evidence travels free, and what is refused (another report came first) must not hold up anybody's nonces: each
+    // reporter is a new account.
+    if (!reported_.insert(evidence.signer).second) return;
+    types::Transaction tx;
+    tx.type = types::TxType::native;
+    tx.chain_id = chain::params::kDevnetChainId;
+    tx.gas_limit = 2'000'000;
+    put(tx, NativeKind::evidence, types::EvidencePayload{sdbft::encode(evidence)});
+    reports_.push_back(sign(std::move(tx), kFirstReporter + reported_.size()));
+}
+
+types::RecoveredTransaction Users::make() {
+    const std::size_t user = rng_.below(kUsers);
+    auto tx = form(user);
+    const std::uint64_t choice = rng_.below(10);
+    if (choice < 4) {
         tx.gas_limit = 21'000;
         tx.to = user_address(rng_.below(kUsers + 2));
         tx.value = Uint256(1 + rng_.below(1000)) * 1'000'000;
     } else {
         tx.type = types::TxType::native;
-        tx.gas_limit = 2'000'000;
-        choose_native(tx, user);
+        if (choice < 6 && !validators_.empty())
+            choose_staking(tx, user);
+        else
+            choose_native(tx, user);
     }
-    types::sign(tx, user_key(user));
-    return *types::recover(types::encode(tx));
+    return sign(std::move(tx), user);
 }
 
 }  // namespace quern::sim

@@ -12,7 +12,18 @@ inline constexpr std::size_t kUsers = 6;
 
 class Users {
 public:
-    explicit Users(Rng& rng) : rng_(rng) {}
+    struct Validator {
+        types::Address address;
+        std::uint64_t room = 0;  // QRN that may be delegated to it: the faulty share must not grow
+    };
+    struct Joiner {  // has a key and no stake yet
+        Bytes public_key;
+        const crypto::PrivateKey* key = nullptr;
+    };
+    Users(Rng& rng, std::vector<Validator> validators, std::optional<Joiner> joiner)
+        : rng_(rng), validators_(std::move(validators)), joiner_(std::move(joiner)) {}
+    // Somebody has the evidence, and will send it.
+    void report(const sdbft::Evidence& evidence);
     // A transaction of some user: a new one, or one that was made and is not known to be in a block.
     [[nodiscard]] types::RecoveredTransaction send();
     // Forgets what this chain has.
@@ -20,13 +31,21 @@ public:
 
 private:
     [[nodiscard]] types::RecoveredTransaction make();
+    [[nodiscard]] types::Transaction form(std::size_t user);
+    [[nodiscard]] static types::RecoveredTransaction sign(types::Transaction tx, std::size_t user);
+    void choose_staking(types::Transaction& tx, std::size_t user);
     // A native kind, sensible or not, with its payload.
     void choose_native(types::Transaction& tx, std::size_t user);
 
     Rng& rng_;
+    std::vector<Validator> validators_;
+    std::optional<Joiner> joiner_;
+    std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> delegated_;  // user, validator -> QRN
     std::map<std::size_t, std::uint64_t> nonces_;
+    std::set<crypto::PublicKey> reported_;
     std::uint64_t tasks_ = 0;  // submitted; some of them may fail
     std::vector<types::RecoveredTransaction> waiting_;
+    std::vector<types::RecoveredTransaction> reports_;  // of double signs
 };
 
 }  // namespace quern::sim
