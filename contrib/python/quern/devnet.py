@@ -79,8 +79,14 @@ class Account:
         if not os.path.exists(self.keystore):
             run("quern-wallet", "new", "--keystore", self.keystore, "--password-file", self.password_file, "--light",
                 "--seed", f"{network.seed}/{name}")
-        self.info = json.loads(run("quern-wallet", "address", "--keystore", self.keystore, "--password-file",
-                                   self.password_file))
+        known = self.keystore.removesuffix(".json") + ".address"  # opening a keystore takes a while
+        if not os.path.exists(known):
+            text = run("quern-wallet", "address", "--keystore", self.keystore, "--password-file", self.password_file)
+            with open(known + ".new", "w") as file:
+                file.write(text)
+            os.replace(known + ".new", known)
+        with open(known) as file:
+            self.info = json.load(file)
         self.address = self.info["address"]
 
 
