@@ -82,6 +82,9 @@ void ConsensusLink::keep(chain::consensus::Certificate certificate) {
 }
 
 void ConsensusLink::convict(sdbft::Evidence evidence) {
+    // One who signs twice does so in each view: the first pair of an epoch is enough.
+    if (accused_.size() >= kMaxAccused) accused_.clear();
+    if (!accused_.insert({crypto::address20(evidence.signer), evidence.first.epoch}).second) return;
     log::error(log::Category::consensus, "A VALIDATOR SIGNED TWICE address={} epoch={} view={} first={} second={}",
                to_hex0x(crypto::address20(evidence.signer)), evidence.first.epoch, evidence.first.view,
                sdbft::name_of(evidence.first.type), sdbft::name_of(evidence.second.type));

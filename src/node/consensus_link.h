@@ -17,6 +17,8 @@ public:
     virtual void convict(chain::consensus::sdbft::Evidence evidence) = 0;
 };
 
+inline constexpr std::size_t kMaxAccused = 4096;
+
 class ConsensusLink final : public ConsensusPorts {
 public:
     struct Parts {  // all outlive the link
@@ -69,6 +71,7 @@ private:
     std::atomic<p2p::Network*> network_{nullptr};
     ExecutorThread* executor_ = nullptr;
     RangeSync* sync_ = nullptr;
+    std::set<std::pair<Bytes20, std::uint64_t>> accused_;  // address, epoch
 #ifdef QUERN_TEST_FAULTS
     void send_second_vote(p2p::Network& network, BytesView message) const;
     const chain::consensus::sdbft::Signer* double_voter_ = nullptr;

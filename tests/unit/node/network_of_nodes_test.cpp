@@ -39,7 +39,9 @@ struct TestNode {
     TestNode(std::uint8_t key_seed, bool signs, std::uint8_t validators) : seed(key_seed), validator(signs) {
         std::string pattern = ::testing::TempDir() + "quern-network-XXXXXX";
         if (::mkdtemp(pattern.data()) != nullptr) folder = pattern;
-        setup = std::move(*open_chain_database(store, network_genesis(validators)));
+        auto opened = open_chain_database(store, network_genesis(validators));
+        if (!opened) throw std::runtime_error(opened.error().to_string());
+        setup = std::move(*opened);
     }
     ~TestNode() {
         stop();
@@ -48,7 +50,9 @@ struct TestNode {
     // `double_vote`: see ParticipationOptions.
     void start(const std::vector<p2p::StaticPeer>& peers, bool double_vote = false) {
         pool = std::make_unique<chain::mempool::Pool>(setup->genesis.params);
-        chain = std::move(*Chain::open({store, *setup, *pool, threads, clock, test_address(seed)}));
+        auto loaded = Chain::open({store, *setup, *pool, threads, clock, test_address(seed)});
+        ASSERT_TRUE(loaded) << loaded.error().to_string();
+        chain = std::move(*loaded);
         gateway = std::make_unique<TxGateway>(
             *pool, chain->board(), std::move(*chain::mempool::PoolJournal::open(folder + "/mempool.journal")));
         reader = std::make_unique<Reader>(*setup, chain->board(), *pool, chain->leaf_timer());
