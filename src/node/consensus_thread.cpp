@@ -12,8 +12,8 @@ void log_refusal(std::string_view reason) {
     if (reason == "sdbft.no_journal") {
         log::error(
             log::Category::consensus,
-            "THIS VALIDATOR SIGNS NOTHING: its journal (consensus/sdbft.journal) is missing and the chain is not "
-            "new; the node follows. If no other copy of this key signs or has signed more, start once with "
+            "THIS VALIDATOR SIGNS NOTHING: its journal (consensus/sdbft.journal) is missing and the chain, or the "
+            "key, is not new; the node follows. If no other copy of this key signs or has signed more, start once with "
             "-acceptmissingjournal");
     } else if (reason == "sdbft.other_signer") {
         log::error(log::Category::consensus,
@@ -224,6 +224,12 @@ void ConsensusThread::publish() {
     if (view.refuses_because == refused_) return;
     refused_ = view.refuses_because;
     log_refusal(refused_);
+    if (refused_ == "sdbft.no_journal" && journal_) {
+        // At the next start it would pass for the one that is missing.
+        if (const auto erased = journal_->erase(); !erased)
+            log::error(log::Category::consensus, "journal not erased reason={}", erased.error().to_string());
+        journal_.reset();
+    }
 }
 
 }  // namespace quern::node

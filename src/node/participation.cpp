@@ -33,7 +33,8 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     setup.config.epoch_length = params.epoch_length;
     setup.config.min_block_ms = params.min_block_ms;
     setup.config.max_idle_ms = params.max_idle_ms;
-    setup.config.delta_ms = kDeltaMs;
+    setup.config.delta_ms = params.delta_ms;
+    setup.listen_ms = kListenDeltas * params.delta_ms;
     QUERN_TRY(setup.epoch, parts_.chain.epoch_setup());
     setup.previous_committee = parts_.chain.previous_committee();
     setup.tip = parts_.chain.tip();

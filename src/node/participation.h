@@ -11,7 +11,7 @@ namespace quern::node {
 
 inline constexpr std::size_t kMaxWorkJobs = 1024;
 inline constexpr std::size_t kMaxWorkBytes = 64U << 20;
-inline constexpr std::uint64_t kDeltaMs = 300;  // consensus' assumed bound on a message's delay
+inline constexpr std::uint64_t kListenDeltas = 3;  // how long a key without history listens before it signs
 
 struct ParticipationOptions {
     p2p::NetworkOptions network;

@@ -186,6 +186,7 @@ void Simulation::start(Node& node) {
     setup.tip = node.chain->tip();
     setup.tip_certificate = node.chain->tip_certificate();
     setup.journal_found = node.disk.exists();
+    setup.listen_ms = 3 * scenario_.delta_ms;
     setup.records = std::move(*records);
     setup.detect_other_signer = node.behaviour == Behaviour::honest;
     setup.body_matches = [&node](BytesView block) { return node.chain->body_matches(block); };

@@ -468,7 +468,9 @@ TEST_F(EpochTest, the_last_block_of_an_epoch_gives_the_next_ones_setup) {
             EXPECT_EQ(setup.epoch, heights.epoch_of(committed->tip.number + 1));
             EXPECT_EQ(setup.next_committee_hash, setup.committee.hash());
             EXPECT_EQ(chain_->previous_committee().has_value(), setup.epoch > 0);
-            if (setup.epoch > 0) EXPECT_EQ(setup.seed, beacons[heights.seed_height(setup.epoch - 1)]);
+            if (setup.epoch > 0) {
+                EXPECT_EQ(setup.seed, beacons[heights.seed_height(setup.epoch - 1)]);
+            }
             if (!last) continue;
             EXPECT_EQ(committed->next_epoch->epoch, setup.epoch);
             EXPECT_EQ(committed->next_epoch->seed, setup.seed);

@@ -10,6 +10,7 @@ Core::Core(CoreSetup setup, const Signer* signer, const Scheme& scheme)
       epoch_(std::move(setup.epoch)),
       previous_committee_(std::move(setup.previous_committee)),
       detect_other_signer_(setup.detect_other_signer),
+      listen_ms_(setup.listen_ms),
       body_matches_(std::move(setup.body_matches)),
       pacemaker_(setup.config.delta_ms, setup.config.max_idle_ms),
       tip_(setup.tip),
@@ -17,6 +18,7 @@ Core::Core(CoreSetup setup, const Signer* signer, const Scheme& scheme)
     index_ = signer_ != nullptr ? epoch_.committee.index_of(signer_->public_key()) : epoch_.committee.members().size();
     if (signer_ != nullptr && !setup.journal_found && tip_.number != 0 && !setup.accept_missing_journal)
         refuses_because_ = "sdbft.no_journal";
+    blank_ = signer_ != nullptr && detect_other_signer_ && !setup.accept_missing_journal;
 }
 
 Expected<std::unique_ptr<Core>> Core::make(CoreSetup setup, const Signer* signer, const Scheme& scheme) {
@@ -30,6 +32,8 @@ Expected<std::unique_ptr<Core>> Core::make(CoreSetup setup, const Signer* signer
 
 Status Core::restore(std::vector<Record> records) {
     restoring_ = true;
+    for (const auto& record : records)
+        if (record.kind == RecordKind::own_vote) blank_ = false;
     view_ = 1;
     if (is_epoch_base(tip_)) {
         base_certificate_ = tip_certificate_;
@@ -49,6 +53,7 @@ Status Core::restore(std::vector<Record> records) {
         switch (record.kind) {
             case RecordKind::own_vote: {
                 QUERN_TRY(const auto vote, decode_own_vote(record.payload));
+                newest_own_ = vote;
                 if (vote.vote.epoch < epoch_.epoch || config_.hooks.has(PlantedBug::forget_votes)) break;
                 auto& slot = own_[{vote.vote.epoch, vote.vote.view}].of(vote.vote.type);
                 if (!slot) slot = Own::Signed{vote, 0};
@@ -126,6 +131,7 @@ void Core::start() {
     started_ = true;
     entered_ms_ = now_.monotonic_ms;
     entered_wall_ms_ = now_.wall_ms;
+    listen_until_ms_ = now_.monotonic_ms + listen_ms_;
     pacemaker_.enter(view_, last_final_view_, now_.monotonic_ms);
     count_own_votes();
     repeat();
@@ -223,6 +229,8 @@ void Core::rewrite_journal() {
     for (const auto& entry : own_)
         for (const auto& vote : entry.second.by_type)
             if (vote) records.push_back(record_of(vote->vote));
+    // At least one, so that the key does not look blank.
+    if (newest_own_) records.push_back(record_of(*newest_own_));
     persist(std::move(records), {}, {}, true);
 }
 
@@ -256,6 +264,7 @@ void Core::schedule() {
     consider(propose_at_);
     consider(reconsider_at_);
     consider(wanted_retry_at_);
+    if (listening()) consider(listen_until_ms_);
     if (wake_at_ == next) return;
     wake_at_ = next;
     actions_.push_back(action::WakeAt{next});

@@ -32,6 +32,7 @@ inline constexpr std::size_t kMaxPendingMessages = 64;  // of the next epoch, fo
 inline constexpr std::size_t kMaxPendingBytes = 9U << 20;
 inline constexpr std::size_t kMaxPendingPeers = 128;
 inline constexpr std::size_t kMaxPeersHelped = 1024;
+inline constexpr std::size_t kBlankStartCertificates = 8;
 inline constexpr std::uint64_t kRangeDistance = 8;  // missing heights from which ranges are asked for
 
 struct CoreConfig {
@@ -55,6 +56,10 @@ struct CoreSetup {
     std::vector<Record> records;  // the journal's
     // The operator says that no other copy of this key signs or has signed more than the journal knows.
     bool accept_missing_journal = false;
+    // A key without any record of what it signed may have signed in a former life, on a disk that is gone. It listens
+    // for so long at first, and again after each of the first kBlankStartCertificates certificates that it hears; a
+    // signature of its own in any of them, or in a block, and it refuses as if the journal were missing.
+    std::uint64_t listen_ms = 0;
     // Whether a block's body (transactions, withdrawals) is the one that its header's roots name: the hash that is
     // voted for covers the header alone. Pure.
     std::function<bool(BytesView block)> body_matches;
@@ -161,6 +166,7 @@ private:
     [[nodiscard]] ViewState& view_state(std::uint64_t view);
     [[nodiscard]] const ViewState* find_view(std::uint64_t view) const;
     [[nodiscard]] bool may_sign() const;
+    [[nodiscard]] bool listening() const { return blank_ && now_.monotonic_ms < listen_until_ms_; }
     [[nodiscard]] bool can_nullify() const;
     [[nodiscard]] bool is_quorum(const ViewVotes::Tally& tally) const;
     [[nodiscard]] Own& own(std::uint64_t view) { return own_[{epoch_.epoch, view}]; }
@@ -172,6 +178,8 @@ private:
     void on_vote(PeerId peer, const VoteMessage& message);
     void count_vote(const Vote& vote, std::size_t member, const Signature& signature);
     void check_own_key(const Vote& vote, std::size_t member);
+    // A blank key looks for its own signature in what a block carries.
+    void look_for_own_signature(BytesView encoded_certificate);
     // True when the certificate is valid and known now.
     bool accept(const Certificate& certificate, std::optional<PeerId> from, bool verified = false);
     void apply(const Certificate& certificate, std::optional<PeerId> from);
@@ -224,6 +232,11 @@ private:
     std::size_t index_ = 0;  // of our key in the committee, or its size
     std::string_view refuses_because_;
     bool detect_other_signer_ = true;
+    bool blank_ = false;  // nothing is known that this key has signed
+    std::uint64_t listen_ms_ = 0;
+    std::uint64_t listen_until_ms_ = 0;
+    std::size_t listens_left_ = kBlankStartCertificates;
+    std::optional<OwnVote> newest_own_;
     std::function<bool(BytesView)> body_matches_;
     bool restoring_ = false;
     bool started_ = false;

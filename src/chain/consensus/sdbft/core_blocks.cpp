@@ -32,6 +32,7 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
 
     const bool wanted = wanted_.contains(info->hash);
     if (view < view_ && !wanted) return;
+    if (info->number <= tip_.number) return;  // late, and no fault: its height is final here
     if (!insert_block(*info, message.block, wanted)) return misbehaved(peer, {"sdbft.bad_block", ""});
     ViewState& current = view_state(view);
     if (config_.hooks.has(PlantedBug::notarize_twice) && current.proposal && current.proposal->hash != info->hash)
@@ -53,6 +54,7 @@ bool Core::insert_block(const BlockInfo& info, const Bytes& bytes, bool wanted) 
     if (blocks_.size() >= (wanted ? 2 * kMaxBlocksKept : kMaxBlocksKept)) return false;
     if (info.parent_certificate_hash != certificate_hash(info.parent_certificate)) return false;
     if (body_matches_ && !body_matches_(bytes)) return false;
+    look_for_own_signature(info.parent_certificate);
     wanted_.erase(info.hash);
     blocks_.emplace(info.hash, BlockEntry{info, bytes, Validity::unknown, false});
     return true;

@@ -13,7 +13,7 @@ const Core::ViewState* Core::find_view(std::uint64_t view) const {
 }
 
 bool Core::may_sign() const {
-    return signer_ != nullptr && index_ < epoch_.committee.members().size() && refuses_because_.empty();
+    return signer_ != nullptr && index_ < epoch_.committee.members().size() && refuses_because_.empty() && !listening();
 }
 
 const Core::Own* Core::find_own(std::uint64_t view) const {
@@ -40,6 +40,8 @@ bool Core::is_quorum(const ViewVotes::Tally& tally) const {
 VoteMessage Core::sign(const Vote& vote) {
     const OwnVote own_vote{vote, signer_->sign(vote_digest(config_.chain, vote))};
     own(vote.view).of(vote.type) = Own::Signed{own_vote, next_sequence_};
+    blank_ = false;
+    newest_own_ = own_vote;
     return {vote, index_, own_vote.signature};
 }
 
@@ -75,10 +77,30 @@ void Core::on_vote(PeerId peer, const VoteMessage& message) {
 }
 
 void Core::check_own_key(const Vote& vote, std::size_t member) {
-    if (member != index_ || signer_ == nullptr || !detect_other_signer_ || vote.view < view_) return;
+    if (member != index_ || signer_ == nullptr || !detect_other_signer_) return;
+    if (blank_) refuses_because_ = "sdbft.no_journal";
+    if (vote.view < view_ || !refuses_because_.empty()) return;
     const Own* own = find_own(vote.view);
     if (own == nullptr || !own->of(vote.type) || own->of(vote.type)->vote.vote.hash != vote.hash)
         refuses_because_ = "sdbft.other_signer";
+}
+
+void Core::look_for_own_signature(BytesView encoded_certificate) {
+    if (!blank_ || encoded_certificate.empty()) return;
+    const auto certificate = decode_certificate(encoded_certificate);
+    if (!certificate) return;
+    const Committee* committee = certificate->epoch == epoch_.epoch                              ? &epoch_.committee
+                                 : certificate->epoch + 1 == epoch_.epoch && previous_committee_ ? &*previous_committee_
+                                                                                                 : nullptr;
+    if (committee == nullptr) return;
+    const auto signers = signers_of(*certificate, *committee);
+    if (!signers) return;
+    // The block may be anybody's: only the signature itself proves something.
+    const crypto::PublicKey key = signer_->public_key();
+    const std::size_t own_index = committee->index_of(key);
+    for (const auto& [member, signature] : *signers)
+        if (member == own_index && scheme_.verify(vote_digest(config_.chain, certificate->vote()), signature, key))
+            refuses_because_ = "sdbft.no_journal";
 }
 
 void Core::count_vote(const Vote& vote, std::size_t member, const Signature& signature) {
@@ -125,6 +147,10 @@ bool Core::accept(const Certificate& certificate, std::optional<PeerId> from, bo
             if (auto evidence = state.votes.add(epoch_.committee, certificate.vote(), member, signature))
                 if (state.convicted.insert(member).second) actions_.push_back(action::Convict{std::move(*evidence)});
         }
+    }
+    if (blank_ && from && listens_left_ > 0) {
+        --listens_left_;
+        listen_until_ms_ = now_.monotonic_ms + listen_ms_;
     }
     actions_.push_back(action::Keep{certificate});
     auto& slot = state.certificate(certificate.type);

@@ -85,4 +85,12 @@ Status FileJournal::replace(const std::vector<Record>& records) {
     return reopen();
 }
 
+Status FileJournal::erase() {
+    if (auto removed = fs::remove_file(path_); !removed)
+        return fail("journal.write_failed", removed.error().to_string());
+    if (auto synced = fs::sync_directory(folder_of(path_)); !synced)
+        return fail("journal.write_failed", synced.error().to_string());
+    return {};
+}
+
 }  // namespace quern::chain::consensus::sdbft

@@ -66,6 +66,9 @@ public:
     [[nodiscard]] Status append(const std::vector<Record>& records);
     // The whole content, replaced atomically and durably. Error: journal.write_failed.
     [[nodiscard]] Status replace(const std::vector<Record>& records);
+    // Erases the file, durably: this key's history turned out to be elsewhere. Nothing may follow.
+    // Error: journal.write_failed.
+    [[nodiscard]] Status erase();
 
 private:
     explicit FileJournal(std::string path) : path_(std::move(path)) {}

@@ -37,6 +37,7 @@ void Harness::restart(bool with_journal) {
     setup.config.journal_rewrite_bytes = rewrite_bytes;
     setup.epoch = chain->epoch_setup();
     if (setup.epoch.epoch > 0) setup.previous_committee = chain->committee_of(setup.epoch.epoch - 1);
+    setup.listen_ms = listen_ms;
     setup.tip = chain->tip();
     setup.tip_certificate = chain->tip_certificate();
     setup.journal_found = with_journal;
@@ -135,6 +136,14 @@ Certificate Harness::certificate(VoteType type, std::uint64_t view, const Hash32
     const Vote vote{type, epoch.epoch, view, hash};
     std::vector<std::pair<std::size_t, Signature>> signatures;
     for (const auto member : others()) signatures.emplace_back(member, signature(member, vote));
+    return make_certificate(vote, epoch.committee, signatures);
+}
+
+Certificate Harness::certificate_with_me(VoteType type, std::uint64_t view, const Hash32& hash) const {
+    const Vote vote{type, epoch.epoch, view, hash};
+    std::vector<std::pair<std::size_t, Signature>> signatures;
+    for (std::size_t member = 0; member < 4; ++member)
+        if (member != others()[0]) signatures.emplace_back(member, signature(member, vote));
     return make_certificate(vote, epoch.committee, signatures);
 }
 

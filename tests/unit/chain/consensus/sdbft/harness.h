@@ -33,6 +33,8 @@ struct Harness {
                                    const Hash32& hash = {}) const;
     // Signed by the three others.
     [[nodiscard]] Certificate certificate(VoteType type, std::uint64_t view, const Hash32& hash = {}) const;
+    // Signed by this core's key, in a life it knows nothing of, and two others.
+    [[nodiscard]] Certificate certificate_with_me(VoteType type, std::uint64_t view, const Hash32& hash = {}) const;
     struct Made {
         Tip tip;
         Bytes bytes;
@@ -73,6 +75,7 @@ struct Harness {
     std::uint64_t delta_ms = 100;
     std::uint64_t max_idle_ms = 100;
     std::size_t rewrite_bytes = 1U << 20;
+    std::uint64_t listen_ms = 0;
 
     bool auto_sync = true;
     std::deque<std::uint64_t> unsynced;

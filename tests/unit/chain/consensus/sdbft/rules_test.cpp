@@ -310,10 +310,91 @@ TEST(SdbftJournal, is_rewritten_with_what_is_still_needed) {
 
 TEST(SdbftJournal, stops_signing_when_somebody_else_uses_the_key) {
     Harness h;
-    h.receive(h.others()[0], h.vote(h.me, notarize, 1, Hash32{{5}}));
+    h.receive(h.others()[0], h.proposal(1, h.first()));
+    ASSERT_EQ(h.sent_votes(notarize, 1), 1U);
+    h.receive(h.others()[0], h.vote(h.me, nullify, 1));
     EXPECT_EQ(h.core->status().refuses_because, "sdbft.other_signer");
+    h.forget();
     h.pass(60'000);
+    EXPECT_EQ(h.sent_votes(nullify, 1), 0U);
+}
+
+TEST(SdbftJournal, a_key_without_history_listens_before_it_signs) {
+    Harness h;
+    h.listen_ms = 50;
+    h.restart();
+    h.start();
+    h.receive(h.others()[0], h.proposal(1, h.first()));
     EXPECT_TRUE(h.sent<VoteMessage>().empty());
+    EXPECT_FALSE(h.core->status().signs);
+    h.pass(49);
+    EXPECT_TRUE(h.sent<VoteMessage>().empty());
+    h.pass(1);
+    EXPECT_EQ(h.sent_votes(notarize, 1), 1U);
+    EXPECT_TRUE(h.core->status().signs);
+}
+
+TEST(SdbftJournal, a_key_without_history_listens_longer_where_the_chain_moves_but_not_forever) {
+    Harness h;
+    h.listen_ms = 50;
+    h.restart();
+    h.start();
+    for (std::uint64_t view = 1; view <= kBlankStartCertificates; ++view) {
+        h.pass(49);
+        h.receive(h.others()[0], CertificateMessage{h.certificate(nullify, view)});
+    }
+    h.pass(49);
+    EXPECT_FALSE(h.core->status().signs);
+    h.receive(h.others()[0], CertificateMessage{h.certificate(nullify, kBlankStartCertificates + 1)});
+    h.pass(1);
+    EXPECT_TRUE(h.core->status().signs);
+}
+
+TEST(SdbftJournal, a_key_without_history_that_sees_its_own_signature_signs_nothing) {
+    for (const bool in_block : {false, true}) {
+        Harness h;
+        h.listen_ms = 50;
+        h.restart();
+        h.start();
+        const auto first = h.first();
+        const auto proof = h.certificate_with_me(notarize, 1, first.tip.hash);
+        if (in_block)
+            h.receive(h.others()[0], h.proposal(2, h.block(2, first.tip, encode(proof))));
+        else
+            h.receive(h.others()[0], CertificateMessage{proof});
+        EXPECT_EQ(h.core->status().refuses_because, "sdbft.no_journal") << in_block;
+        h.pass(60'000);
+        EXPECT_TRUE(h.sent<VoteMessage>().empty());
+    }
+}
+
+TEST(SdbftJournal, nobody_can_make_up_the_signature_that_silences_a_new_key) {
+    Harness h;
+    h.listen_ms = 50;
+    h.restart();
+    h.start();
+    const auto first = h.first();
+    auto forged = h.certificate_with_me(notarize, 1, first.tip.hash);
+    for (auto& signature : forged.signatures) signature.data[3] ^= 1;
+    h.receive(h.others()[0], h.proposal(2, h.block(2, first.tip, encode(forged))));
+    EXPECT_EQ(h.core->status().refuses_because, "");
+    h.pass(50);
+    EXPECT_TRUE(h.core->status().signs);
+}
+
+TEST(SdbftJournal, keeps_a_vote_when_it_is_rewritten_so_that_the_key_has_a_history) {
+    Harness h;
+    h.rewrite_bytes = 1;
+    h.listen_ms = 50;
+    h.restart();
+    h.start();
+    h.pass(50);
+    for (std::uint64_t view = 1; view <= 2; ++view)
+        h.finalize(view, view == 1 ? h.first() : h.block(view, h.chain->tip(), h.chain->tip_certificate()));
+    ASSERT_GE(h.rewrites, 1U);
+    h.restart();
+    h.start();
+    EXPECT_TRUE(h.core->status().signs);
 }
 
 // Rule 8.
