@@ -163,7 +163,12 @@ TEST(Attack, two_thousand_slow_sockets_hold_little_and_honest_peers_get_in) {
         eventually([&] { return node.network->status().pending_handshakes >= std::min<std::size_t>(sockets, 200); }));
     EXPECT_LE(node.network->status().pending_handshakes, kMaxPendingHandshakes);
     const std::size_t grown = resident_bytes() - std::min(before, resident_bytes());
-    EXPECT_LT(grown, 16U << 20);
+#ifdef __SANITIZE_ADDRESS__
+    constexpr std::size_t kMayGrow = 48U << 20;  // with red zones, and what is freed is kept for a while
+#else
+    constexpr std::size_t kMayGrow = 16U << 20;
+#endif
+    EXPECT_LT(grown, kMayGrow);
     TestNode honest(2, {node.as_peer()});
     EXPECT_TRUE(eventually([&] { return honest.has_peers(1); }));
     RecordProperty("resident_growth_kib", static_cast<int>(grown >> 10));
