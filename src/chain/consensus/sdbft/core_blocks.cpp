@@ -32,7 +32,8 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
 
     const bool wanted = wanted_.contains(info->hash);
     if (view < view_ && !wanted) return;
-    if (info->number <= tip_.number) return;  // late, and no fault: its height is final here
+    // Late, and no fault: its height is final here. (In this view or a later one it would have to extend the tip.)
+    if (view < view_ && info->number <= tip_.number) return;
     if (!insert_block(*info, message.block, wanted)) return misbehaved(peer, {"sdbft.bad_block", ""});
     ViewState& current = view_state(view);
     if (config_.hooks.has(PlantedBug::notarize_twice) && current.proposal && current.proposal->hash != info->hash)
