@@ -27,7 +27,8 @@ const account = privateKeyToAccount(process.env.QUERN_KEY_VIEM)
 const poor = privateKeyToAccount(process.env.QUERN_KEY_EMPTY)
 const reader = viem.createPublicClient({ chain, transport: viem.http(url), pollingInterval: 100 })
 const writer = viem.createWalletClient({ chain, account, transport: viem.http(url) })
-const provider = new ethers.JsonRpcProvider(url, undefined, { polling: true, pollingInterval: 100 })
+// Blocks come faster than the 250 ms for which ethers remembers answers.
+const provider = new ethers.JsonRpcProvider(url, undefined, { polling: true, pollingInterval: 100, cacheTimeout: -1 })
 const wallet = new ethers.Wallet(process.env.QUERN_KEY_ETHERS, provider)
 
 async function post(body) {

@@ -26,7 +26,7 @@ const account = privateKeyToAccount(process.env.QUERN_KEY_VIEM_WS)
 const transport = viem.webSocket(wsUrl, { keepAlive: false, reconnect: false })
 const reader = viem.createPublicClient({ chain, transport })
 const writer = viem.createWalletClient({ chain, account, transport })
-const provider = new ethers.WebSocketProvider(wsUrl)
+const provider = new ethers.WebSocketProvider(wsUrl, undefined, { cacheTimeout: -1 })
 const wallet = new ethers.Wallet(process.env.QUERN_KEY_ETHERS_WS, provider)
 
 const timeoutMs = 30_000
