@@ -92,14 +92,14 @@ class NetworkTest(unittest.TestCase):
         daemons = daemons or self.running()
         target = self.head(daemons) + count
         for daemon in daemons:
-            wait_until(lambda: (daemon.height() or 0) >= target, timeout, f"{daemon.name} at height {target}", 0.05,
+            wait_until(lambda: (height := daemon.height()) is not None and height >= target, timeout, f"{daemon.name} at height {target}", 0.05,
                        alive=lambda: [daemon.process])
 
     def catch_up(self, daemon, target, timeout=30):
         """Starts the node; the seconds until it has block `target`."""
         started = time.monotonic()
         daemon.process.start()
-        wait_until(lambda: (daemon.height() or 0) >= target, timeout, f"{daemon.name} at height {target}", 0.02,
+        wait_until(lambda: (height := daemon.height()) is not None and height >= target, timeout, f"{daemon.name} at height {target}", 0.02,
                    alive=[daemon.process])
         return time.monotonic() - started
 
