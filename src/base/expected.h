@@ -38,15 +38,15 @@ using Status = Expected<void>;
 
 // QUERN_TRY(declaration, expression): evaluates an Expected; returns its error from the enclosing function, or
 // initialises the declaration with its value: QUERN_TRY(auto block, decode_block(bytes));
-#define QUERN_TRY(declaration, expression)                                  \
-    auto QUERN_CONCAT(quern_try_, __LINE__) = (expression);                 \
-    if (!QUERN_CONCAT(quern_try_, __LINE__))                                \
+#define QUERN_TRY(declaration, expression)                                           \
+    auto QUERN_CONCAT(quern_try_, __LINE__) = (expression);                          \
+    if (!QUERN_CONCAT(quern_try_, __LINE__))                                         \
         return ::quern::fail(std::move(QUERN_CONCAT(quern_try_, __LINE__)).error()); \
     declaration = std::move(*QUERN_CONCAT(quern_try_, __LINE__))
 
 // The same for a Status, or an Expected whose value is not needed.
-#define QUERN_CHECK(expression)                                             \
-    do {                                                                    \
-        auto quern_check_status = (expression);                             \
+#define QUERN_CHECK(expression)                                                               \
+    do {                                                                                      \
+        auto quern_check_status = (expression);                                               \
         if (!quern_check_status) return ::quern::fail(std::move(quern_check_status).error()); \
     } while (false)

@@ -42,7 +42,7 @@ enum class Category : std::uint8_t {
 enum class Level : std::uint8_t { debug, info, warning, error, off };
 
 struct Options {
-    Level level = Level::info;       // least severe level that is shown
+    Level level = Level::info;            // least severe level that is shown
     std::vector<std::string> debug = {};  // categories shown at debug whatever `level` says; "all" for each
     std::string file = {};                // appended to; empty for none
     bool to_stderr = true;

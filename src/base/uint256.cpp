@@ -80,7 +80,8 @@ void divide_long(const Limbs& dividend, const Uint256& divisor, Limbs& quotient,
             borrow = static_cast<std::uint64_t>(d >> 64) & 1;
             carry >>= 64;
         }
-        const unsigned __int128 d = static_cast<unsigned __int128>(u[j + n]) - static_cast<std::uint64_t>(carry) - borrow;
+        const unsigned __int128 d =
+            static_cast<unsigned __int128>(u[j + n]) - static_cast<std::uint64_t>(carry) - borrow;
         u[j + n] = static_cast<std::uint64_t>(d);
         if ((static_cast<std::uint64_t>(d >> 64) & 1) != 0) {
             --guess;
@@ -94,8 +95,7 @@ void divide_long(const Limbs& dividend, const Uint256& divisor, Limbs& quotient,
         }
         quotient[j] = static_cast<std::uint64_t>(guess);
     }
-    for (std::size_t i = 0; i < n; ++i)
-        remainder.limb[i] = u[i] >> shift | (shift != 0 ? u[i + 1] << (64 - shift) : 0);
+    for (std::size_t i = 0; i < n; ++i) remainder.limb[i] = u[i] >> shift | (shift != 0 ? u[i + 1] << (64 - shift) : 0);
 }
 
 }  // namespace
@@ -117,8 +117,7 @@ Uint256 operator%(const Uint256& a, const Uint256& b) { return Uint256::divmod(a
 
 Hash32 Uint256::to_be32() const {
     Hash32 out;
-    for (std::size_t i = 0; i < 32; ++i)
-        out.data[31 - i] = static_cast<std::uint8_t>(limb[i / 8] >> (8 * (i % 8)));
+    for (std::size_t i = 0; i < 32; ++i) out.data[31 - i] = static_cast<std::uint8_t>(limb[i / 8] >> (8 * (i % 8)));
     return out;
 }
 

@@ -118,7 +118,7 @@ struct Uint256 {
 
     // Big-endian bytes.
     [[nodiscard]] Hash32 to_be32() const;
-    [[nodiscard]] Bytes to_be_minimal() const;  // no leading zeros; empty for 0 (RLP's integer form)
+    [[nodiscard]] Bytes to_be_minimal() const;              // no leading zeros; empty for 0 (RLP's integer form)
     [[nodiscard]] static Uint256 from_be(BytesView bytes);  // at most 32 bytes; the caller has checked the length
 
     [[nodiscard]] std::string to_decimal() const;

@@ -153,7 +153,8 @@ std::vector<Seed> seeds_genesis() {
     genesis.bonds.push_back({crypto::address20(sample_key(2)), chain::types::Role::verifier, Uint256(77)});
     std::string minimal = R"({"format":"quern-genesis-1","network":"devnet","chain_id":7878,)"
                           R"("timestamp_ms":1700000000000,"allocations":[],"validators":[{"public_key":")" +
-                          to_hex0x(crypto::derive_public(sample_key(1)).bytes) + R"(","stake":"1000000000000000000"}],"bonds":[]})";
+                          to_hex0x(crypto::derive_public(sample_key(1)).bytes) +
+                          R"(","stake":"1000000000000000000"}],"bonds":[]})";
     return {text_seed("full", chain::exec::to_json(genesis).dump()), text_seed("minimal", minimal)};
 }
 

@@ -28,7 +28,8 @@ public:
     virtual ~Simulator() = default;
     [[nodiscard]] virtual Expected<SimulationResult> call(const SimulatedCall& call, const BlockSelector& at) const = 0;
     // The least gas limit with which the call succeeds; errors name the failure ("execution reverted", ...).
-    [[nodiscard]] virtual Expected<std::uint64_t> estimate_gas(const SimulatedCall& call, const BlockSelector& at) const = 0;
+    [[nodiscard]] virtual Expected<std::uint64_t> estimate_gas(const SimulatedCall& call,
+                                                               const BlockSelector& at) const = 0;
 };
 
 }  // namespace quern::chain::api

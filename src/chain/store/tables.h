@@ -9,20 +9,20 @@
 namespace quern::chain::store {
 
 enum class Table : std::uint8_t {
-    meta = 0x00,            // name -> value: database version, chain id, genesis hash
-    block = 0x10,           // block hash -> encoded block
-    receipts = 0x11,        // block hash -> rlp([stored receipt...])
-    tx_index = 0x12,        // transaction hash -> rlp([block hash, block number, position])
-    canonical = 0x13,       // block number (8, big endian) -> block hash
-    finalization = 0x14,    // block hash -> finalization record
-    head = 0x15,            // -> rlp([number, hash])
-    account = 0x20,         // address -> account (flat state)
-    storage = 0x21,         // address || slot -> value
-    code = 0x22,            // code hash -> code
-    native = 0x23,          // native object key -> record
-    state_node = 0x30,      // node hash -> node of the accounts' and storage tries
-    native_node = 0x31,     // node hash -> node of the native objects' trie
-    certificate = 0x41,     // epoch || view || type || block hash -> consensus certificate; 0x40 was used before
+    meta = 0x00,          // name -> value: database version, chain id, genesis hash
+    block = 0x10,         // block hash -> encoded block
+    receipts = 0x11,      // block hash -> rlp([stored receipt...])
+    tx_index = 0x12,      // transaction hash -> rlp([block hash, block number, position])
+    canonical = 0x13,     // block number (8, big endian) -> block hash
+    finalization = 0x14,  // block hash -> finalization record
+    head = 0x15,          // -> rlp([number, hash])
+    account = 0x20,       // address -> account (flat state)
+    storage = 0x21,       // address || slot -> value
+    code = 0x22,          // code hash -> code
+    native = 0x23,        // native object key -> record
+    state_node = 0x30,    // node hash -> node of the accounts' and storage tries
+    native_node = 0x31,   // node hash -> node of the native objects' trie
+    certificate = 0x41,   // epoch || view || type || block hash -> consensus certificate; 0x40 was used before
 };
 
 // Table byte, then the parts.

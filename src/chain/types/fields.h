@@ -1,6 +1,7 @@
 // Field lists. A record (a native payload or a native object) declares its fields once:
 //
-//   struct Bid { std::uint64_t task = 0; Uint256 price; template <class V> void fields(V& v) { v("task", task); v("price", price); } };
+//   struct Bid { std::uint64_t task = 0; Uint256 price; template <class V> void fields(V& v) { v("task", task);
+//   v("price", price); } };
 //
 // From this come its RLP form (here), its Solidity ABI form (abi.h, payloads only) and its JSON form (json_codec.h).
 // RLP: a record is the list of its fields in order; a vector is a list; integers are canonical; decoding is strict and
@@ -36,7 +37,9 @@ struct IsFixedBytes<FixedBytes<N>> : std::true_type {};
 }  // namespace detail
 
 template <class T>
-concept Record = requires(T& record, detail::AnyVisitor& visitor) { record.fields(visitor); };
+concept Record = requires(T& record, detail::AnyVisitor& visitor) {
+    record.fields(visitor);
+};
 template <class T>
 concept RecordVector = detail::IsVector<T>::value;
 template <class T>

@@ -41,7 +41,7 @@ public:
                 return bits();
             case 2:
                 return bits() & 0x807fffffU;  // subnormals
-            case 3: {  // around 1
+            case 3: {                         // around 1
                 const std::uint32_t sign = bits() & 0x80000000U;
                 return sign | (0x3f000000U + (bits() & 0x01ffffffU));
             }
