@@ -34,8 +34,9 @@ private:
     int value_;
 };
 
+// The system refused: full disk, missing rights, not there.
 tl::unexpected<Error> fail_errno(std::string_view name, const std::string& path) {
-    return fail(name, path + ": " + std::generic_category().message(errno));
+    return fault(name, path + ": " + std::generic_category().message(errno));
 }
 
 Status write_all(int descriptor, BytesView content, const std::string& path) {
@@ -56,7 +57,7 @@ Expected<Container> read_into(const std::string& path, std::size_t max_bytes) {
     if (file.get() < 0) return fail_errno(errno == ENOENT ? "fs.not_found" : "fs.cannot_open", path);
     struct stat info {};
     if (::fstat(file.get(), &info) != 0) return fail_errno("fs.read_failed", path);
-    if (S_ISDIR(info.st_mode)) return fail("fs.cannot_open", path + ": is a directory");
+    if (S_ISDIR(info.st_mode)) return fault("fs.cannot_open", path + ": is a directory");
     Container content;
     if (info.st_size > 0) {
         if (static_cast<std::uint64_t>(info.st_size) > max_bytes)
@@ -128,7 +129,7 @@ Expected<std::uint64_t> file_size(const std::string& path) {
 }
 
 Status create_directories(const std::string& path, unsigned mode) {
-    if (path.empty()) return fail("fs.create_directory_failed", "empty path");
+    if (path.empty()) return fault("fs.create_directory_failed", "empty path");
     for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
         const std::string part = path.substr(0, end);
         if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST) return fail_errno("fs.create_directory_failed", part);
@@ -136,7 +137,7 @@ Status create_directories(const std::string& path, unsigned mode) {
     }
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) return fail_errno("fs.create_directory_failed", path);
-    if (!S_ISDIR(info.st_mode)) return fail("fs.create_directory_failed", path + ": not a directory");
+    if (!S_ISDIR(info.st_mode)) return fault("fs.create_directory_failed", path + ": not a directory");
     return {};
 }
 
@@ -160,7 +161,7 @@ Expected<LockFile> LockFile::acquire(const std::string& path) {
         const ssize_t got = ::pread(file.get(), owner, sizeof(owner) - 1, 0);
         std::string who;
         for (ssize_t i = 0; i < got && owner[i] >= '0' && owner[i] <= '9'; ++i) who += owner[i];
-        return fail("fs.locked", path + " is held by process " + (who.empty() ? "unknown" : who));
+        return fault("fs.locked", path + " is held by process " + (who.empty() ? "unknown" : who));
     }
     const std::string own = std::to_string(::getpid()) + "\n";
     if (::ftruncate(file.get(), 0) != 0) return fail_errno("fs.cannot_open", path);

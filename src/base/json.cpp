@@ -211,7 +211,7 @@ tl::unexpected<Error> wrong_type(std::string_view wanted, const Value& value) {
 template <class T>
 Expected<T> name_field(std::string_view key, Expected<T> result) {
     if (result) return result;
-    return fail(result.error().name, std::string(key) + ": " + result.error().detail);
+    return detailed(result.error(), std::string(key) + ": " + result.error().detail);
 }
 
 const Value kNull;

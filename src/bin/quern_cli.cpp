@@ -235,13 +235,13 @@ int content_get(rpc::Client& client, const Options& options, const std::string& 
     Status status = client.get_content(*id, [&](BytesView piece) -> Status {
         hasher.update(piece);
         file.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
-        if (!file) return fail("fs.write_failed", partial);
+        if (!file) return fault("fs.write_failed", partial);
         return {};
     });
     file.close();
-    if (status && !file) status = fail("fs.write_failed", partial);
+    if (status && !file) status = fault("fs.write_failed", partial);
     if (status && hasher.finish() != *id) status = fail("content.id_mismatch", "the node sent other bytes");
-    if (status && std::rename(partial.c_str(), path.c_str()) != 0) status = fail("fs.write_failed", path);
+    if (status && std::rename(partial.c_str(), path.c_str()) != 0) status = fault("fs.write_failed", path);
     if (!status) {
         std::remove(partial.c_str());
         return content_failure(options, status.error());

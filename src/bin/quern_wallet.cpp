@@ -256,7 +256,7 @@ Status read_member(const json::Value& object, const char* name, Reader&& reader,
     const json::Value* value = object.find(name);
     if (value == nullptr || value->is_null()) return {};
     auto result = reader(*value);
-    if (!result) return fail(result.error().name, std::string(name) + ": " + result.error().detail);
+    if (!result) return detailed(result.error(), std::string(name) + ": " + result.error().detail);
     target = std::move(*result);
     return {};
 }

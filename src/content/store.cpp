@@ -297,7 +297,7 @@ Store::Upload::Upload(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::Upload::~Upload() = default;
 
 Status Store::Upload::append(BytesView bytes) {
-    if (impl_->failed) return fail("content.write_failed", "the upload failed before");
+    if (impl_->failed) return fault("content.write_failed", "the upload failed before");
     impl_->failed = true;  // until this append is through
     if (bytes.size() > impl_->size - impl_->hasher.size())
         return fail("content.too_large", "more than the announced " + std::to_string(impl_->size) + " bytes");
@@ -308,7 +308,7 @@ Status Store::Upload::append(BytesView bytes) {
 }
 
 Status Store::Upload::finish() {
-    if (impl_->failed) return fail("content.write_failed", "the upload failed before");
+    if (impl_->failed) return fault("content.write_failed", "the upload failed before");
     impl_->failed = true;  // one finish only
     auto& store = impl_->store;
     const Hash32& id = impl_->id;

@@ -22,9 +22,9 @@ Expected<std::unique_ptr<Chain>> Chain::open(const Parts& parts) {
 Status Chain::load() {
     const BlockStore blocks(parts_.store);
     QUERN_TRY(const auto head, blocks.head());
-    if (!head) return fail("node.no_head", "the database has no newest block");
+    if (!head) return fault("node.no_head", "the database has no newest block");
     QUERN_TRY(const auto encoded, blocks.block(head->hash));
-    if (!encoded) return fail("store.corrupt", "the newest block is missing");
+    if (!encoded) return fault("store.corrupt", "the newest block is missing");
     QUERN_TRY(auto block, types::decode_block(*encoded));
     const auto finalization = blocks.finalization(head->hash);
     QUERN_CHECK(finalization);

@@ -57,7 +57,8 @@ public:
         const chain::consensus::sdbft::BlockRequest& request);
     // Executes the block on its parent, which is the tip or was built or validated here. Errors: block.* (wrong_hash,
     // unknown_parent, wrong_root, wrong_gas, bad_transaction, ...), header.* (wrong_number, wrong_timestamp,
-    // wrong_beacon, wrong_gas_limit, wrong_constant), rlp.*, exec.invariant_broken; and faults, see is_fault.
+    // wrong_beacon, wrong_gas_limit, wrong_constant), rlp.*, exec.invariant_broken. Of these only errors of the kind
+    // `input` say that the block is bad; the others (store.*, trie.*, block.too_many, ...) say nothing about it.
     [[nodiscard]] Status validate_block(const Hash32& hash, BytesView bytes);
     // Makes the block at tip + 1 the chain's newest, durably, executing it first when it was not prepared, and drops
     // its siblings with all that descends from them. next_epoch is set for an epoch's last block. Errors: as
@@ -67,10 +68,6 @@ public:
 
     // Whether the body's transactions and withdrawals are those of the header's roots. Pure.
     [[nodiscard]] static bool body_matches(BytesView bytes);
-    // Whether an error of build_block or validate_block is a fault of this node (disk, memory limits) that says nothing
-    // about the block.
-    [[nodiscard]] static bool is_fault(const Error& error);
-
     // Blocks that are executed and not committed.
     [[nodiscard]] std::size_t prepared_blocks() const { return prepared_.size(); }
 

@@ -103,10 +103,6 @@ bool Chain::body_matches(BytesView bytes) {
            chain::state::ordered_trie_root(block->transactions) == block->header.transactions_root;
 }
 
-bool Chain::is_fault(const Error& error) {
-    return error.name.starts_with("store.") || error.name.starts_with("trie.") || error.name == "block.too_many";
-}
-
 Expected<Chain::Base> Chain::base_for(const Hash32& parent) {
     if (parent == tip_.hash) return Base{&latest_->head->block.header, latest_->reader.get(), &parts_.store, true};
     const PreparedBlock* prepared = prepared_.find(parent);

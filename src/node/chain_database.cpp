@@ -36,7 +36,7 @@ Expected<ChainSetup> load(const chain::store::Store& store, BytesView version) {
         return fail("node.database_version", "this program reads version " + std::to_string(kDatabaseVersion));
     QUERN_TRY(const auto text, chain::store::get_meta(store, kGenesisName));
     QUERN_TRY(const auto hash, chain::store::get_meta(store, kGenesisHashName));
-    if (!text || !hash || hash->size() != 32) return fail("store.corrupt", "the database names no genesis");
+    if (!text || !hash || hash->size() != 32) return fault("store.corrupt", "the database names no genesis");
     ChainSetup setup;
     QUERN_TRY(setup.genesis, chain::exec::parse_genesis(as_text(*text)));
     setup.genesis_hash = Hash32::copy_of(*hash);

@@ -11,7 +11,7 @@ Expected<types::EpochObject> read_epoch(const chain::state::StateReader& state, 
     const auto bytes = state.native(types::object_key(types::ObjectPrefix::epoch, epoch));
     if (!bytes) return fail("epoch.unknown", std::to_string(epoch));
     auto object = types::decode_record<types::EpochObject>(*bytes);
-    if (!object) return fail("state.corrupt_object", object.error().to_string());
+    if (!object) return fault("state.corrupt_object", object.error().to_string());
     return object;
 }
 

@@ -47,7 +47,7 @@ void ExecutorThread::run() {
 Status ExecutorThread::perform(const sdbft::BlockRequest& request) {
     auto built = chain_.build_block(request);
     if (!built) {
-        if (Chain::is_fault(built.error())) return fail(built.error());
+        if (built.error().kind != ErrorKind::input) return fail(built.error());
         log::warning(log::Category::consensus, "no block built parent={} view={} reason={}", request.parent.number,
                      request.view, built.error().to_string());
         hooks_.answer(sdbft::event::BuildFailed{request.view});
@@ -61,7 +61,7 @@ Status ExecutorThread::perform(const sdbft::action::Validate& block) {
     const auto valid = chain_.validate_block(block.hash, block.block);
     if (!valid) {
         // Nothing was learnt about the block: a vote against it, or for it, would be a guess.
-        if (Chain::is_fault(valid.error())) return valid;
+        if (valid.error().kind != ErrorKind::input) return valid;
         log::warning(log::Category::consensus, "invalid block hash={} reason={}", to_hex0x(block.hash),
                      valid.error().to_string());
     }

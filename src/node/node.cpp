@@ -81,8 +81,8 @@ Status Node::Services::open_storage() {
     QUERN_CHECK(log::configure(options.log));
     auto locked = fs::LockFile::acquire(path(".lock"));
     if (!locked)
-        return fail(locked.error().name, "the data directory " + options.datadir + " is in use by another quernd (" +
-                                             locked.error().detail + ")");
+        return detailed(locked.error(), "the data directory " + options.datadir + " is in use by another quernd (" +
+                                            locked.error().detail + ")");
     lock.emplace(std::move(*locked));
     log::info(log::Category::node, "quernd {} datadir={}", QUERN_VERSION, options.datadir);
     threads = std::make_unique<ThreadPool>(options.threads);
@@ -174,9 +174,9 @@ Status Node::Services::open_network() {
         {*store, *setup, *chain, *pool, *gateway, clock, [this](const Error& error) { fail_with(error); }}, wanted, key,
         validator_key ? std::optional(validator_key->clone()) : std::nullopt);
     if (!started && started.error().name == "p2p.cannot_listen")
-        return fail(started.error().name, "port " + std::to_string(options.peers.port) + " on " + options.peers.bind +
-                                              ": " + started.error().detail +
-                                              " (choose another with -port or -portoffset, or -listen=0)");
+        return detailed(started.error(), "port " + std::to_string(options.peers.port) + " on " + options.peers.bind +
+                                             ": " + started.error().detail +
+                                             " (choose another with -port or -portoffset, or -listen=0)");
     QUERN_TRY(participation, std::move(started));
     const auto& network = participation->network();
     log::info(log::Category::node, "network address={} port={} peers_wanted={}", to_hex0x(network.address()),
@@ -228,9 +228,8 @@ Status Node::Services::open_rpc() {
     hooks.content = content_gateway.get();
     auto started = rpc::HttpServer::start(http, std::move(hooks));
     if (!started)
-        return fail(started.error().name, "port " + std::to_string(http.port) + " on " + http.bind + ": " +
-                                              started.error().detail +
-                                              " (choose another with -rpcport or -portoffset)");
+        return detailed(started.error(), "port " + std::to_string(http.port) + " on " + http.bind + ": " +
+                                             started.error().detail + " (choose another with -rpcport or -portoffset)");
     server = std::move(*started);
     return open_websocket(cookie);
 }
@@ -244,9 +243,9 @@ Status Node::Services::open_websocket(const std::string& cookie) {
         [this](std::string_view text, const rpc::CallContext& context) { return dispatcher->handle(text, context); },
         *events);
     if (!started)
-        return fail(started.error().name, "WebSocket port " + std::to_string(ws.port) + " on " + ws.bind + ": " +
-                                              started.error().detail +
-                                              " (choose another with -wsport or -portoffset, or none with -nows)");
+        return detailed(started.error(), "WebSocket port " + std::to_string(ws.port) + " on " + ws.bind + ": " +
+                                             started.error().detail +
+                                             " (choose another with -wsport or -portoffset, or none with -nows)");
     ws_server = std::move(*started);
     ws_port = ws_server->port();
     return {};

@@ -29,7 +29,7 @@ const chain::store::Reader& PreparedBlocks::state_after(const Hash32& hash) {
 
 Status PreparedBlocks::add(PreparedBlock block) {
     if (entries_.contains(block.hash)) return {};
-    if (entries_.size() >= kMaxPreparedBlocks) return fail("block.too_many", std::to_string(entries_.size()));
+    if (entries_.size() >= kMaxPreparedBlocks) return busy("block.too_many", std::to_string(entries_.size()));
     const Hash32 hash = block.hash;
     entries_.emplace(hash, std::make_unique<Entry>(Entry{std::move(block), std::nullopt}));
     return {};

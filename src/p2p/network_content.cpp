@@ -17,12 +17,12 @@ constexpr std::size_t kMaxWrites = 32;  // chunks of one content on their way to
 
 Status write_at(const std::string& path, std::uint64_t offset, BytesView bytes) {
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (file < 0) return fail("content.write_failed", path);
+    if (file < 0) return fault("content.write_failed", path);
     while (!bytes.empty()) {
         const ssize_t written = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
         if (written <= 0) {
             ::close(file);
-            return fail("content.write_failed", path);
+            return fault("content.write_failed", path);
         }
         offset += static_cast<std::uint64_t>(written);
         bytes = bytes.subspan(static_cast<std::size_t>(written));

@@ -81,7 +81,7 @@ public:
         const auto bytes = native(key);
         if (!bytes) return std::optional<T>{};
         auto record = types::decode_record<T>(*bytes);
-        if (!record) return fail("state.corrupt_object", record.error().to_string());
+        if (!record) return fault("state.corrupt_object", record.error().to_string());
         return std::optional<T>(std::move(*record));
     }
     template <types::Record T>

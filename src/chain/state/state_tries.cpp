@@ -28,7 +28,7 @@ Bytes storage_value(const Hash32& value) {
 
 Expected<Bytes> StoredNodes::node(const Hash32& hash) const {
     QUERN_TRY(auto encoding, reader_.get(table_key(native_ ? Table::native_node : Table::state_node, {hash})));
-    if (!encoding) return fail("trie.missing_node", to_hex0x(hash));
+    if (!encoding) return fault("trie.missing_node", to_hex0x(hash));
     return std::move(*encoding);
 }
 

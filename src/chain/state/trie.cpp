@@ -29,7 +29,7 @@ Nibbles concat(NibblesView a, NibblesView b) {
 
 class NoNodes final : public TrieNodeReader {
 public:
-    Expected<Bytes> node(const Hash32& hash) const override { return fail("trie.missing_node", to_hex0x(hash)); }
+    Expected<Bytes> node(const Hash32& hash) const override { return fault("trie.missing_node", to_hex0x(hash)); }
 };
 
 // Hands every node that is not stored to the sink and marks it. References are made already.
@@ -159,7 +159,7 @@ Expected<bool> Trie::remove(TrieNodePtr& slot, NibblesView path) {
             if (!starts_with(path, node.path)) return false;
             QUERN_TRY(const bool removed, remove(node.child, path.subspan(node.path.size())));
             if (!removed) return false;
-            if (!node.child) return fail("trie.corrupt_node", "extension without a branch");
+            if (!node.child) return fault("trie.corrupt_node", "extension without a branch");
             // A branch stays a branch or became a leaf or extension, whose path joins this one.
             if (node.child->kind != Kind::branch) {
                 node.child->path = concat(node.path, node.child->path);
@@ -191,7 +191,7 @@ Expected<bool> Trie::remove(TrieNodePtr& slot, NibblesView path) {
         case Kind::unloaded:
             break;
     }
-    return fail("trie.corrupt_node", "unloaded");
+    return fault("trie.corrupt_node", "unloaded");
 }
 
 // A branch that is left with one way becomes a leaf or an extension.
@@ -338,9 +338,11 @@ Expected<std::optional<Bytes>> verify_trie_proof(const Hash32& root, BytesView k
         if (node->kind == Kind::unloaded) {
             if (used == proof.size()) return fail("trie.bad_proof", "a node is missing");
             if (crypto::keccak256(proof[used]) != node->hash) return fail("trie.bad_proof", "wrong node");
-            QUERN_TRY(TrieNodePtr next, decode_node(proof[used]));
+            auto next = decode_node(proof[used]);
+            // The proof is its sender's, no store's.
+            if (!next) return fail(next.error().name, next.error().detail);
             ++used;
-            decoded.push_back(std::move(next));
+            decoded.push_back(std::move(*next));
             node = decoded.back().get();
             continue;
         }

@@ -15,7 +15,7 @@ struct Path {
     bool is_leaf = false;
 };
 
-tl::unexpected<Error> corrupt(std::string why) { return fail("trie.corrupt_node", std::move(why)); }
+tl::unexpected<Error> corrupt(std::string why) { return fault("trie.corrupt_node", std::move(why)); }
 
 Expected<Path> decode_hex_prefix(BytesView encoded) {
     if (encoded.empty()) return corrupt("empty path");

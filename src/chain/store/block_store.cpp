@@ -8,7 +8,7 @@ namespace {
 
 // What is in the database was written by this code, so a failure to decode it is a damaged database.
 tl::unexpected<Error> corrupt(std::string_view what, const Error& error) {
-    return fail("store.corrupt", std::string(what) + ": " + error.to_string());
+    return fault("store.corrupt", std::string(what) + ": " + error.to_string());
 }
 
 Expected<std::vector<Bytes>> decode_receipts(BytesView bytes) {

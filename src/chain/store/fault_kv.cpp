@@ -20,7 +20,7 @@ Status FaultStore::reload() {
 
 Status FaultStore::write(const WriteBatch& batch, bool sync) {
     const std::lock_guard lock(mutex_);
-    if (writes_left_ == 0) return fail("store.io", "injected fault");
+    if (writes_left_ == 0) return fault("store.io", "injected fault");
     --writes_left_;
     unsynced_.push_back(batch);
     QUERN_CHECK(visible_->write(batch, sync));

@@ -19,7 +19,7 @@ BytesView view(const leveldb::Slice& bytes) { return as_bytes(std::string_view(b
 
 tl::unexpected<Error> failed(const leveldb::Status& status, const std::string& folder) {
     const std::string text = folder + ": " + status.ToString();
-    return fail(status.IsCorruption() ? "store.corrupt" : "store.io", text);
+    return fault(status.IsCorruption() ? "store.corrupt" : "store.io", text);
 }
 
 Expected<std::optional<Bytes>> get_from(leveldb::DB& db, const leveldb::Snapshot* snapshot, BytesView key,
@@ -97,8 +97,8 @@ Expected<std::unique_ptr<LevelDbStore>> LevelDbStore::open(const std::string& fo
         // LevelDB has no code of its own for these two.
         if (text.find("/LOCK") != std::string::npos && (text.find("temporarily unavailable") != std::string::npos ||
                                                         text.find("already held") != std::string::npos))
-            return fail("store.locked", folder + " is open in another process");
-        if (text.find("does not exist") != std::string::npos) return fail("store.not_found", folder);
+            return fault("store.locked", folder + " is open in another process");
+        if (text.find("does not exist") != std::string::npos) return fault("store.not_found", folder);
         return failed(status, folder);
     }
     impl->db.reset(db);

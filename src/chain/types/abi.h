@@ -218,7 +218,7 @@ struct DecodeVisitor {
     void operator()(const char* name, T& value) {
         if (!status) return;
         status = read(value);
-        if (!status) status = fail(status.error().name, std::string("argument ") + name + " " + status.error().detail);
+        if (!status) status = detailed(status.error(), std::string("argument ") + name + " " + status.error().detail);
     }
 
 private:

@@ -96,7 +96,7 @@ struct RlpReadVisitor {
     void operator()(const char* name, T& value) {
         if (!status) return;
         status = read_field(reader, value);
-        if (!status) status = fail(status.error().name, std::string("field ") + name + ": " + status.error().detail);
+        if (!status) status = detailed(status.error(), std::string("field ") + name + ": " + status.error().detail);
     }
 };
 }  // namespace detail

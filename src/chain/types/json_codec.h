@@ -43,7 +43,7 @@ struct JsonWriteVisitor {
 
 [[nodiscard]] inline Status at_field(std::string_view name, const Error& error) {
     const bool nested = !error.detail.empty() && error.detail[0] != ' ';
-    return fail(error.name, std::string(name) + (nested ? "." + error.detail : ":" + error.detail));
+    return detailed(error, std::string(name) + (nested ? "." + error.detail : ":" + error.detail));
 }
 
 struct JsonReadVisitor {
@@ -76,8 +76,7 @@ struct JsonNameVisitor {
 
 // Details of leaf errors start with a space, so that at_field can tell a path from a text.
 [[nodiscard]] inline tl::unexpected<Error> leaf_error(const Error& error) {
-    return fail(error.name,
-                std::string(" ").append(error.detail.empty() ? error.name : std::string_view(error.detail)));
+    return detailed(error, std::string(" ").append(error.detail.empty() ? error.name : std::string_view(error.detail)));
 }
 
 }  // namespace detail

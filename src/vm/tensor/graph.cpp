@@ -41,7 +41,7 @@ Status check_nodes(const Program& program) {
             inputs.push_back({program.nodes[input].dtype, program.nodes[input].shape});
         }
         if (const Status status = check_node(node, inputs, program.header); !status)
-            return fail(status.error().name, at_node(i, status.error()));
+            return detailed(status.error(), at_node(i, status.error()));
         if (node.op == Op::slot) {
             const Slot& slot = program.slots[node.attributes[0]];
             if (node.dtype != slot.dtype || node.shape != slot.shape)

@@ -11,7 +11,7 @@
 namespace quern::chain::consensus::sdbft {
 namespace {
 
-auto write_failed(const std::string& path) { return fail("journal.write_failed", path + ": " + std::strerror(errno)); }
+auto write_failed(const std::string& path) { return fault("journal.write_failed", path + ": " + std::strerror(errno)); }
 
 std::string folder_of(const std::string& path) {
     const auto slash = path.rfind('/');
@@ -37,11 +37,11 @@ FileJournal::~FileJournal() {
 Expected<FileJournal> FileJournal::open(std::string path) {
     FileJournal journal(std::move(path));
     const auto log = fs::read_file(journal.path_, kMaxJournalBytes);
-    if (!log && log.error().name != "fs.not_found") return fail("journal.read_failed", log.error().to_string());
+    if (!log && log.error().name != "fs.not_found") return fault("journal.read_failed", log.error().to_string());
     std::size_t valid_bytes = 0;
     if (log) {
         auto recovered = recover(*log);
-        if (!recovered) return fail("journal.corrupt", journal.path_ + ": " + recovered.error().detail);
+        if (!recovered) return fault("journal.corrupt", journal.path_ + ": " + recovered.error().detail);
         journal.existed_ = true;
         journal.records_ = std::move(recovered->records);
         journal.next_sequence_ = recovered->next_sequence;
@@ -59,7 +59,7 @@ Status FileJournal::reopen() {
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (descriptor_ < 0) return write_failed(path_);
     if (const auto synced = fs::sync_directory(folder_of(path_)); !synced)
-        return fail("journal.write_failed", synced.error().to_string());
+        return fault("journal.write_failed", synced.error().to_string());
     return {};
 }
 
@@ -81,15 +81,15 @@ Status FileJournal::replace(const std::vector<Record>& records) {
     Bytes bytes;
     for (const auto& record : records) quern::append(bytes, encode_frame(next_sequence_++, record));
     if (const auto written = fs::write_file_atomic(path_, bytes, 0600); !written)
-        return fail("journal.write_failed", written.error().to_string());
+        return fault("journal.write_failed", written.error().to_string());
     return reopen();
 }
 
 Status FileJournal::erase() {
     if (auto removed = fs::remove_file(path_); !removed)
-        return fail("journal.write_failed", removed.error().to_string());
+        return fault("journal.write_failed", removed.error().to_string());
     if (auto synced = fs::sync_directory(folder_of(path_)); !synced)
-        return fail("journal.write_failed", synced.error().to_string());
+        return fault("journal.write_failed", synced.error().to_string());
     return {};
 }
 

@@ -85,8 +85,8 @@ Expected<Recovered> recover(BytesView log) {
     // Appends are synced in order: a whole frame behind a broken one means that synced bytes were damaged.
     for (std::size_t at = recovered.valid_bytes; at < log.size(); ++at)
         if (log[at] == static_cast<std::uint8_t>(kMagic[0]) && read_frame(log.subspan(at)))
-            return fail("journal.corrupt", "damaged at byte " + std::to_string(recovered.valid_bytes) +
-                                               ", whole records follow at byte " + std::to_string(at));
+            return fault("journal.corrupt", "damaged at byte " + std::to_string(recovered.valid_bytes) +
+                                                ", whole records follow at byte " + std::to_string(at));
     return recovered;
 }
 

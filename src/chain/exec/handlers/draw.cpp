@@ -58,7 +58,7 @@ Expected<std::vector<Candidate>> find_candidates(const Context& context, types::
     std::vector<Candidate> candidates;
     for (const auto& [key, value] : entries) {
         auto bond = types::decode_record<types::RoleBond>(value);
-        if (!bond) return fail("state.corrupt_object", bond.error().to_string());
+        if (!bond) return fault("state.corrupt_object", bond.error().to_string());
         if (free_part(*bond) < needed || bond->bonded.is_zero() || bond->since > anchor) continue;
         if (!can_do(bond->capacity_since > anchor ? bond->former_capacity : bond->capacity, demand)) continue;
         if (std::find(excluded.begin(), excluded.end(), bond->address) != excluded.end()) continue;

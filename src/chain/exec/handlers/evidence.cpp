@@ -59,7 +59,7 @@ Expected<Uint256> correlation_of(const Context& context, const Offence& offence)
     for (const auto& [key, value] : context.state.native_range(
              object_key(ObjectPrefix::conviction), object_key(ObjectPrefix::conviction, since), kMaxConvictions)) {
         const auto conviction = types::decode_record<types::Conviction>(value);
-        if (!conviction) return fail("state.corrupt_object", conviction.error().to_string());
+        if (!conviction) return fault("state.corrupt_object", conviction.error().to_string());
         share += conviction->share;
     }
     return std::min(share * Uint256(kCorrelationFactor), Uint256(kShareUnit));

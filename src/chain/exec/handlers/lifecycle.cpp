@@ -284,7 +284,7 @@ Status release_round(Context& context, types::Task& task, bool sweep) {
     if (task.commitments == 0) return {};
     for (const auto& [key, value] : context.state.native_range(challenge_prefix(task.id), {}, task.commitments)) {
         auto challenge = types::decode_record<types::ChallengeCommitment>(value);
-        if (!challenge) return fail("state.corrupt_object", challenge.error().to_string());
+        if (!challenge) return fault("state.corrupt_object", challenge.error().to_string());
         QUERN_CHECK(drop_commitment(context, task, *challenge, sweep && could_reveal(context, task, *challenge)));
     }
     return {};

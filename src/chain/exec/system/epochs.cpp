@@ -26,7 +26,7 @@ Status forget_convictions(state::Overlay& state, std::uint64_t window, std::uint
     for (const auto& [key, value] :
          state.native_range(object_key(ObjectPrefix::conviction), {}, kMaxForgottenConvictions)) {
         const auto conviction = types::decode_record<types::Conviction>(value);
-        if (!conviction) return fail("state.corrupt_object", conviction.error().to_string());
+        if (!conviction) return fault("state.corrupt_object", conviction.error().to_string());
         if (conviction->height + window >= height) break;
         state.erase_native(key);
     }

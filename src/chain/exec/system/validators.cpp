@@ -43,7 +43,7 @@ Expected<std::vector<types::CommitteeEntry>> strongest_validators(const params::
     for (const auto& [key, value] :
          state.native_range(object_key(ObjectPrefix::validator_rank), {}, staking.max_validators)) {
         auto entry = types::decode_record<types::CommitteeEntry>(value);
-        if (!entry || key.size() != 1 + 32 + 20) return fail("state.corrupt_object", "validator rank");
+        if (!entry || key.size() != 1 + 32 + 20) return fault("state.corrupt_object", "validator rank");
         by_address[types::Address::copy_of(BytesView(key).last(20))] = std::move(*entry);
     }
     std::vector<types::CommitteeEntry> members;
