@@ -18,5 +18,9 @@ void bench_handshake(Bench& bench);  // network_cases.cpp
 void bench_channel(Bench& bench);
 void bench_votes(Bench& bench);       // vote_cases.cpp
 void bench_end_to_end(Bench& bench);  // load_cases.cpp
+void bench_load(Bench& bench);        // throughput_cases.cpp
+void bench_load_singles(Bench& bench);
+void bench_load_validators(Bench& bench);
+void bench_load_million(Bench& bench);
 
 }  // namespace quern::bench

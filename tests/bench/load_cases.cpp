@@ -1,18 +1,14 @@
 // End to end, as a user has it: transfers signed beforehand go to real quernd processes over JSON-RPC, and count when
 // their receipts are read back. With one validator and with four.
-#include <sys/resource.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
 
-#include "base/rng.h"
 #include "bench/cases.h"
 #include "bench/local_network.h"
-#include "chain/types/transaction.h"
-#include "crypto/hash.h"
+#include "bench/transfers.h"
 #include "rpc/client.h"
 
 namespace quern::bench {
@@ -31,15 +27,6 @@ constexpr double kSinglePause = 0.037;       // so that they fall anywhere betwe
 constexpr double kPatience = 60;             // seconds without a receipt
 constexpr auto kPoll = std::chrono::milliseconds(2);
 
-crypto::PrivateKey key_of(std::uint32_t number) {
-    SeededRng rng(0x5eed'0000ULL + number);
-    return crypto::PrivateKey::generate(rng);
-}
-
-types::Address sink_address(std::size_t number) {
-    return types::Address::copy_of(crypto::keccak256(as_bytes("sink " + std::to_string(number))).view().first(20));
-}
-
 struct Prepared {
     std::string hex;
     std::string hash;
@@ -47,17 +34,7 @@ struct Prepared {
 };
 
 Prepared transfer(const crypto::PrivateKey& key, std::size_t sender, std::uint64_t nonce) {
-    types::Transaction tx;
-    tx.type = types::TxType::dynamic_fee;
-    tx.chain_id = chain::params::kDevnetChainId;
-    tx.nonce = nonce;
-    tx.max_priority_fee_per_gas = 1'000'000;
-    tx.max_fee_per_gas = 1'000'000'000'000'000;  // full blocks raise the base fee by an eighth each
-    tx.gas_limit = 21'000;
-    tx.to = sink_address(sender % 97);
-    tx.value = 1;
-    types::sign(tx, key);
-    const Bytes encoded = types::encode(tx);
+    const Bytes encoded = signed_transfer(key, nonce, sink_address(sender % 97));
     return {to_hex0x(encoded), to_hex0x(types::transaction_hash(encoded)), sender};
 }
 
@@ -71,13 +48,6 @@ std::uint64_t quantity(const json::Value& value) {
     const auto text = value.as_string();
     if (!text) give_up("the node gave no number");
     return std::stoull(std::string(*text), nullptr, 16);
-}
-
-double own_cpu_seconds() {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 struct Round {
@@ -232,7 +202,7 @@ Figures measure(const std::string& folder, std::size_t validators, const std::ve
         genesis.allocations.push_back(
             {crypto::address20(key), Uint256(1'000'000) * Uint256(chain::params::kGrainsPerQrn)});
     std::vector<crypto::PrivateKey> keys;
-    for (std::uint32_t i = 0; i < validators; ++i) keys.push_back(key_of(1'000'000 + i));
+    for (std::uint32_t i = 0; i < validators; ++i) keys.push_back(load_key(1'000'000 + i));
     const LocalNetwork network(folder, genesis, keys);
 
     std::vector<double> seconds;
@@ -286,7 +256,7 @@ std::string text_of(const char* format, double value) {
 
 void bench_end_to_end(Bench& bench) {
     std::vector<crypto::PrivateKey> senders;
-    for (std::uint32_t i = 0; i < kSenders; ++i) senders.push_back(key_of(i));
+    for (std::uint32_t i = 0; i < kSenders; ++i) senders.push_back(load_key(i));
     // The least that each node must do for a transfer.
     std::vector<Bytes> encoded;
     for (std::size_t i = 0; i < 200; ++i)

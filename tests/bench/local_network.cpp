@@ -88,12 +88,14 @@ LocalNetwork::LocalNetwork(std::string folder, chain::exec::Genesis genesis,
         const std::string key_file = name + ".key";
         must(fs::write_file_atomic(key_file, as_bytes(to_hex(validators[i].secret_bytes()))), "key");
         if (::chmod(key_file.c_str(), 0600) != 0) give_up("cannot protect " + key_file);
+        nodes_[i].folder = name;
         nodes_[i].log = name + ".log";
         std::vector<std::string> arguments = {quernd,
                                               "-datadir=" + name,
                                               "-genesis=" + genesis_file,
                                               "-validatorkey=" + key_file,
                                               "-rpcport=" + std::to_string(nodes_[i].rpc_port),
+                                              "-wsport=0",
                                               "-bind=127.0.0.1",
                                               "-port=" + std::to_string(nodes_[i].p2p_port)};
         for (std::size_t other = 0; other < nodes_.size(); ++other)
@@ -151,6 +153,14 @@ double LocalNetwork::cpu_seconds() const {
         ticks += user + system;
     }
     return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+std::uint64_t LocalNetwork::disk_bytes(std::size_t node) const {
+    std::uint64_t sum = 0;
+    std::error_code ignored;  // the node deletes files meanwhile
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(nodes_[node].folder, ignored))
+        if (entry.is_regular_file(ignored)) sum += entry.file_size(ignored);
+    return sum;
 }
 
 }  // namespace quern::bench

@@ -29,12 +29,15 @@ public:
     [[nodiscard]] std::uint16_t rpc_port(std::size_t node) const { return nodes_[node].rpc_port; }
     // Processor seconds of all nodes so far.
     [[nodiscard]] double cpu_seconds() const;
+    // Bytes of a node's data directory.
+    [[nodiscard]] std::uint64_t disk_bytes(std::size_t node) const;
 
 private:
     struct Node {
         pid_t process = -1;
         std::uint16_t rpc_port = 0;
         std::uint16_t p2p_port = 0;
+        std::string folder;
         std::string log;
     };
     std::vector<Node> nodes_;

@@ -32,6 +32,12 @@ std::vector<Case> all_cases() {
         {"consensus", "certificates, VRF, messages and bytes a block at 4 to 100 validators", bench_consensus},
         {"end-to-end", "transfers over RPC to quernd processes, to their receipts; 1 and 4 validators",
          bench_end_to_end},
+        {"load-batches", "20,000 signed transfers over 4 connections in batches of 100, to 1 validator", bench_load},
+        {"load-singles", "the same one by one over 16 connections", bench_load_singles},
+        {"load-validators", "the same to 4 validators: rate, and finality at full and at half load",
+         bench_load_validators},
+        {"load-million", "the same over 1,000,000 accounts, which 1,000,000 transfers make; takes minutes",
+         bench_load_million},
     };
 }
 
@@ -81,7 +87,7 @@ int run(int argc, char** argv) {
     }
     if (list) {
         for (const Case& entry : all_cases())
-            std::printf("%-12s %s\n", std::string(entry.name).c_str(), std::string(entry.about).c_str());
+            std::printf("%-15s %s\n", std::string(entry.name).c_str(), std::string(entry.about).c_str());
         return 0;
     }
     std::regex wanted;
