@@ -7,24 +7,11 @@ namespace quern::sim {
 using chain::consensus::sdbft::PlantedBug;
 
 namespace {
-constexpr std::array<std::string_view, static_cast<std::size_t>(PlantedBug::count_)> kNames = {
-    "none",
-    "finalize_after_nullify",
-    "finalize_after_sibling",
-    "nullify_after_finalize",
-    "notarize_after_nullify",
-    "notarize_twice",
-    "propose_twice",
-    "skip_nullification_check",
-    "child_of_last_block",
-    "send_before_sync",
-    "forget_votes",
-    "stale_epoch_certificates",
-    "quorum_by_members",
-    "weak_quorum_finalizes",
-    "no_rebroadcast",
-    "commit_on_notarization",
-};
+constexpr auto kNames = std::to_array<std::string_view>({"none",
+#define QUERN_PLANTED_BUG(name) #name,
+                                                         QUERN_PLANTED_BUGS(QUERN_PLANTED_BUG)
+#undef QUERN_PLANTED_BUG
+});
 }  // namespace
 
 std::vector<std::string_view> bug_names() { return {kNames.begin() + 1, kNames.end()}; }

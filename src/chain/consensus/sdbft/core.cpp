@@ -11,6 +11,7 @@ Core::Core(CoreSetup setup, const Signer* signer, const Scheme& scheme)
       previous_committee_(std::move(setup.previous_committee)),
       detect_other_signer_(setup.detect_other_signer),
       listen_ms_(setup.listen_ms),
+      listens_left_(setup.config.limits.blank_start_certificates),
       body_matches_(std::move(setup.body_matches)),
       pacemaker_(setup.config.delta_ms, setup.config.max_idle_ms),
       tip_(setup.tip),
@@ -323,7 +324,13 @@ Core::View Core::status() const {
     view.master = master_of(epoch_, view_);
     view.blocks_kept = blocks_.size();
     view.views_kept = views_.size();
-    for (const auto& entry : held_) view.pending_messages += entry.second.messages.size();
+    view.wanted_blocks = wanted_.size();
+    view.pending_peers = held_.size();
+    for (const auto& entry : held_) {
+        view.pending_messages += entry.second.messages.size();
+        view.pending_bytes += entry.second.bytes;
+    }
+    view.peers_helped = helped_at_.size();
     view.signs = may_sign();
     view.refuses_because = refuses_because_;
     return view;

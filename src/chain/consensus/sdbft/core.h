@@ -14,26 +14,13 @@
 
 #include "chain/consensus/sdbft/actions.h"
 #include "chain/consensus/sdbft/hooks.h"
+#include "chain/consensus/sdbft/limits.h"
 #include "chain/consensus/sdbft/pacemaker.h"
 #include "chain/consensus/sdbft/proposal_rules.h"
 #include "chain/consensus/sdbft/view_votes.h"
 #include "chain/params/params.h"
 
 namespace quern::chain::consensus::sdbft {
-
-// Limits on what peers can make this node hold.
-inline constexpr std::uint64_t kMaxFutureViews = 64;     // votes this far ahead are kept
-inline constexpr std::uint64_t kMaxFutureProposals = 4;  // proposals (whole blocks) this far ahead
-inline constexpr std::uint64_t kKeptVoteViews = 32;      // behind the current view, single votes are dropped
-inline constexpr std::uint64_t kKeptFinalViews = 4;      // views kept behind the last finalized one
-inline constexpr std::size_t kMaxBlocksKept = 512;       // not yet final
-inline constexpr std::size_t kMaxWantedBlocks = 64;
-inline constexpr std::size_t kMaxPendingMessages = 64;  // of the next epoch, for each peer
-inline constexpr std::size_t kMaxPendingBytes = 9U << 20;
-inline constexpr std::size_t kMaxPendingPeers = 128;
-inline constexpr std::size_t kMaxPeersHelped = 1024;
-inline constexpr std::size_t kBlankStartCertificates = 8;
-inline constexpr std::uint64_t kRangeDistance = 8;  // missing heights from which ranges are asked for
 
 struct CoreConfig {
     ChainIdentity chain;
@@ -43,6 +30,7 @@ struct CoreConfig {
     std::uint64_t delta_ms = 300;  // the assumed bound on a message's delay
     // The journal is rewritten with what is still needed after this many bytes.
     std::size_t journal_rewrite_bytes = 64U << 20;
+    Limits limits = {};
     Hooks hooks = {};
 };
 
@@ -86,7 +74,11 @@ public:
         std::size_t master = 0;
         std::size_t blocks_kept = 0;
         std::size_t views_kept = 0;
+        std::size_t wanted_blocks = 0;
         std::size_t pending_messages = 0;
+        std::size_t pending_bytes = 0;
+        std::size_t pending_peers = 0;
+        std::size_t peers_helped = 0;
         bool signs = false;
         std::string_view refuses_because;  // error name: sdbft.no_journal, sdbft.other_signer, or empty
     };
@@ -235,7 +227,7 @@ private:
     bool blank_ = false;  // nothing is known that this key has signed
     std::uint64_t listen_ms_ = 0;
     std::uint64_t listen_until_ms_ = 0;
-    std::size_t listens_left_ = kBlankStartCertificates;
+    std::size_t listens_left_;
     std::optional<OwnVote> newest_own_;
     std::function<bool(BytesView)> body_matches_;
     bool restoring_ = false;

@@ -6,7 +6,9 @@ namespace quern::chain::consensus::sdbft {
 
 void Core::on_propose(PeerId peer, const ProposeMessage& message) {
     const std::uint64_t view = message.view;
-    if (view == 0 || view + kKeptFinalViews < last_final_view_ || view > view_ + kMaxFutureProposals) return;
+    if (view == 0 || view + config_.limits.kept_final_views < last_final_view_ ||
+        view > view_ + config_.limits.future_proposals)
+        return;
     const auto info = read_block(message.block);
     if (!info) return misbehaved(peer, info.error());
     const std::size_t master = master_of(epoch_, view);
@@ -16,7 +18,8 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
     if (known == nullptr || known->hash != info->hash) {
         if (known != nullptr && state.convicted.contains(master) && !config_.hooks.has(PlantedBug::notarize_twice))
             return;
-        if (!scheme_.verify(vote_digest(config_.chain, vote), message.signature,
+        if (config_.hooks.checks(PlantedBug::unsigned_proposal) &&
+            !scheme_.verify(vote_digest(config_.chain, vote), message.signature,
                             epoch_.committee.members()[master].key))
             return misbehaved(peer, {"sdbft.bad_signature", describe(Message(message))});
         check_own_key(vote, master);
@@ -33,7 +36,7 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
     const bool wanted = wanted_.contains(info->hash);
     if (view < view_ && !wanted) return;
     // Late, and no fault: its height is final here. (In this view or a later one it would have to extend the tip.)
-    if (view < view_ && info->number <= tip_.number) return;
+    if (view < view_ && info->number <= tip_.number && config_.hooks.checks(PlantedBug::blames_the_late)) return;
     if (!insert_block(*info, message.block, wanted)) return misbehaved(peer, {"sdbft.bad_block", ""});
     ViewState& current = view_state(view);
     if (config_.hooks.has(PlantedBug::notarize_twice) && current.proposal && current.proposal->hash != info->hash)
@@ -52,9 +55,14 @@ bool Core::insert_block(const BlockInfo& info, const Bytes& bytes, bool wanted) 
         wanted_.erase(info.hash);
         return true;
     }
-    if (blocks_.size() >= (wanted ? 2 * kMaxBlocksKept : kMaxBlocksKept)) return false;
-    if (info.parent_certificate_hash != certificate_hash(info.parent_certificate)) return false;
-    if (body_matches_ && !body_matches_(bytes)) return false;
+    const auto& hooks = config_.hooks;
+    if (hooks.checks(PlantedBug::unlimited_blocks) &&
+        blocks_.size() >= (wanted ? 2 * config_.limits.blocks_kept : config_.limits.blocks_kept))
+        return false;
+    if (hooks.checks(PlantedBug::wrong_body_certificate) &&
+        info.parent_certificate_hash != certificate_hash(info.parent_certificate))
+        return false;
+    if (hooks.checks(PlantedBug::wrong_body) && body_matches_ && !body_matches_(bytes)) return false;
     look_for_own_signature(info.parent_certificate);
     wanted_.erase(info.hash);
     blocks_.emplace(info.hash, BlockEntry{info, bytes, Validity::unknown, false});
@@ -95,7 +103,8 @@ bool Core::ensure_valid(const Hash32& hash) {
 void Core::on_validated(const event::Validated& validated) {
     const auto found = blocks_.find(validated.hash);
     if (found == blocks_.end()) return;
-    found->second.validity = validated.valid ? Validity::valid : Validity::invalid;
+    found->second.validity =
+        validated.valid || config_.hooks.has(PlantedBug::invalid_block) ? Validity::valid : Validity::invalid;
     advance();
 }
 
@@ -128,33 +137,35 @@ void Core::consider_proposal() {
 
 Expected<bool> Core::proposal_ready(const Proposal& proposal, const BlockEntry& entry) {
     const BlockInfo& block = entry.info;
+    const auto& hooks = config_.hooks;
     std::uint64_t parent_view = 0;
     const auto parent = known_tip(block.parent);
     if (block.view == view_) {
         QUERN_CHECK(check_parent_certificate(block, parent_view));
-        if (parent && !is_epoch_base(*parent) && parent->view != parent_view)
+        if (parent && !is_epoch_base(*parent) && parent->view != parent_view &&
+            hooks.checks(PlantedBug::wrong_parent_view))
             return fail("proposal.wrong_parent_view", std::to_string(parent->view));
     } else {
-        if (!heights_.is_last(block.number) || block.epoch != epoch_.epoch || block.view > view_)
+        const bool last = heights_.is_last(block.number) || hooks.has(PlantedBug::reproposal_of_any_block);
+        if (!last || block.epoch != epoch_.epoch || block.view > view_)
             return fail("proposal.wrong_view", std::to_string(block.view));
-        if (!proposal.notarized_in) return false;
-        const Certificate* certificate = notarized(*proposal.notarized_in);
-        if (certificate == nullptr || certificate->hash != block.hash) return false;
-        parent_view = *proposal.notarized_in;
+        if (hooks.checks(PlantedBug::unnotarized_reproposal)) {
+            if (!proposal.notarized_in) return false;
+            const Certificate* certificate = notarized(*proposal.notarized_in);
+            if (certificate == nullptr || certificate->hash != block.hash) return false;
+        }
+        parent_view = proposal.notarized_in.value_or(view_ - 1);
     }
     if (!parent) {
         want_block(block.parent);
         return false;
     }
     if (!entry.checked) {
-        const auto checked = check_proposed(block, *parent, epoch_, heights_, scheme_);
-        const bool child_of_last = config_.hooks.has(PlantedBug::child_of_last_block) && !checked &&
-                                   checked.error().name == "header.wrong_epoch" && block.epoch == epoch_.epoch;
-        if (!checked && !child_of_last) return fail(checked.error());
+        QUERN_CHECK(check_proposed(block, *parent, epoch_, heights_, scheme_, hooks));
         blocks_.find(block.hash)->second.checked = true;
     }
     if (!nullified_between(parent_view, view_)) return false;
-    if (block.timestamp_ms > now_.wall_ms + params::kMaxFutureMs) {
+    if (block.timestamp_ms > now_.wall_ms + params::kMaxFutureMs && hooks.checks(PlantedBug::future_timestamp)) {
         reconsider_at_ = now_.monotonic_ms + (block.timestamp_ms - now_.wall_ms - params::kMaxFutureMs);
         return false;
     }
@@ -164,25 +175,33 @@ Expected<bool> Core::proposal_ready(const Proposal& proposal, const BlockEntry& 
 
 Status Core::check_parent_certificate(const BlockInfo& block, std::uint64_t& parent_view) {
     parent_view = 0;
+    const auto& hooks = config_.hooks;
     const BytesView bytes = block.parent_certificate;
     if (block.number == 1)
-        return bytes.empty() ? Status() : Status(fail("proposal.bad_parent_certificate", "genesis has none"));
+        return bytes.empty() || hooks.has(PlantedBug::genesis_certificate)
+                   ? Status()
+                   : Status(fail("proposal.bad_parent_certificate", "genesis has none"));
     if (!bytes.empty() && equal(bytes, base_certificate_)) return {};
     QUERN_TRY(const auto certificate, decode_certificate(bytes));
-    if (certificate.hash != block.parent) return fail("proposal.bad_parent_certificate", "of another block");
+    if (certificate.hash != block.parent && hooks.checks(PlantedBug::parent_of_another_block))
+        return fail("proposal.bad_parent_certificate", "of another block");
     if (block.number == heights_.first(epoch_.epoch)) {
         // The first block of an epoch rests on a finalization, in any view, of the last one before.
+        if (hooks.has(PlantedBug::unclosed_epoch)) return {};
         if (certificate.type != VoteType::finalize || certificate.epoch + 1 != epoch_.epoch || !previous_committee_)
             return fail("proposal.bad_parent_certificate", "the epoch before is not closed by it");
+        if (hooks.has(PlantedBug::unsigned_epoch_end)) return {};
         return check_certificate(certificate, *previous_committee_, config_.chain, scheme_);
     }
-    if (certificate.type != VoteType::notarize && certificate.type != VoteType::finalize)
+    if (certificate.type != VoteType::notarize && certificate.type != VoteType::finalize &&
+        hooks.checks(PlantedBug::parent_nullification))
         return fail("proposal.bad_parent_certificate", "type");
-    if (certificate.epoch != epoch_.epoch || certificate.view >= block.view)
+    if ((certificate.epoch != epoch_.epoch || certificate.view >= block.view) &&
+        hooks.checks(PlantedBug::parent_of_another_epoch))
         return fail("proposal.bad_parent_certificate", "view");
     if (certificate.view < last_final_view_) return fail("proposal.old_parent", std::to_string(certificate.view));
     const Certificate* known = notarized(certificate.view);
-    if (known == nullptr || known->hash != block.parent)
+    if ((known == nullptr || known->hash != block.parent) && hooks.checks(PlantedBug::unsigned_parent))
         QUERN_CHECK(check_certificate(certificate, epoch_.committee, config_.chain, scheme_));
     parent_view = certificate.view;
     return {};
@@ -271,7 +290,9 @@ void Core::propose(std::uint64_t parent_view, const Hash32& hash, const Bytes& b
                    std::optional<Certificate> justification) {
     ProposeMessage message{epoch_.epoch, view_, block, std::move(justification), {}, {}};
     for (std::uint64_t view = view_ - 1; view > parent_view; --view) {
-        if (message.nullifications.size() == kMaxNullificationsPerProposal) break;
+        if (message.nullifications.size() == config_.limits.nullifications_per_proposal &&
+            config_.hooks.checks(PlantedBug::unlimited_nullifications))
+            break;
         if (const ViewState* state = find_view(view); state != nullptr && state->nullification)
             message.nullifications.push_back(*state->nullification);
     }

@@ -8,7 +8,7 @@ void Core::on_finalized(const Certificate& certificate) {
         last_final_view_ = certificate.view;
         pacemaker_.finalized_view();
         final_ = certificate;
-        while (!views_.empty() && views_.begin()->first + kKeptFinalViews < last_final_view_)
+        while (!views_.empty() && views_.begin()->first + config_.limits.kept_final_views < last_final_view_)
             views_.erase(views_.begin());
         const std::uint64_t needed = std::min(view_, last_final_view_);
         own_.erase(own_.begin(), own_.lower_bound({epoch_.epoch, needed}));
@@ -25,7 +25,8 @@ void Core::try_commit() {
         const auto found = blocks_.find(at);
         if (found == blocks_.end()) {
             // On the way down from `lowest`, whose parent is missing.
-            if (lowest != nullptr && lowest->info.number > tip_.number + kRangeDistance) ask_range(answering_);
+            if (lowest != nullptr && lowest->info.number > tip_.number + config_.limits.range_distance)
+                ask_range(answering_);
             // The finalization of the tip itself, or of a block below it, may arrive late.
             if (lowest == nullptr && final_->view <= tip_.view && !is_epoch_base(tip_)) return;
             return want_block(at);
@@ -103,7 +104,8 @@ void Core::switch_epoch(EpochSetup next) {
 }
 
 void Core::want_block(const Hash32& hash) {
-    if (restoring_ || hash == tip_.hash || wanted_.contains(hash) || wanted_.size() >= kMaxWantedBlocks) return;
+    if (restoring_ || hash == tip_.hash || wanted_.contains(hash)) return;
+    if (wanted_.size() >= config_.limits.wanted_blocks && config_.hooks.checks(PlantedBug::unlimited_wanted)) return;
     wanted_.insert(hash);
     if (answering_) send_to(*answering_, BlockQuery{hash});
     // Its proposal may be on the way: ask a little later.
@@ -123,12 +125,14 @@ void Core::ask_certificates(std::uint64_t first, std::uint64_t last) {
         now_.monotonic_ms < certificates_asked_->second + config_.delta_ms)
         return;
     certificates_asked_ = {last, now_.monotonic_ms};
-    first = std::max(first, last - std::min<std::uint64_t>(last, kMaxCertificatesPerQuery - 1));
+    if (config_.hooks.checks(PlantedBug::unlimited_query))
+        first = std::max(first, last - std::min<std::uint64_t>(last, config_.limits.certificates_per_query - 1));
     send_any(CertificateQuery{epoch_.epoch, first, last});
 }
 
 void Core::on_certificate_query(PeerId peer, const CertificateQuery& query) {
-    if (query.last_view < query.first_view || query.last_view - query.first_view >= kMaxCertificatesPerQuery)
+    if (query.last_view < query.first_view ||
+        query.last_view - query.first_view >= config_.limits.certificates_per_query)
         return misbehaved(peer, {"message.too_many", "certificates"});
     for (auto it = views_.lower_bound(query.first_view); it != views_.end() && it->first <= query.last_view; ++it)
         for (const auto* certificate : {&it->second.notarization, &it->second.nullification, &it->second.finalization})
@@ -167,7 +171,7 @@ void Core::on_range_answer(PeerId peer, const RangeAnswer& answer) {
     }
     if (parent != answer.certificate.hash) return misbehaved(peer, {"sdbft.bad_range", "another block's certificate"});
     const auto checked = check_certificate(answer.certificate, epoch_.committee, config_.chain, scheme_);
-    if (!checked) return misbehaved(peer, checked.error());
+    if (!checked && config_.hooks.checks(PlantedBug::unsigned_range)) return misbehaved(peer, checked.error());
     for (std::size_t i = 0; i < infos.size(); ++i)
         if (!insert_block(infos[i], answer.blocks[i], true))
             return misbehaved(peer, {"sdbft.bad_block", to_hex0x(infos[i].hash)});
@@ -181,7 +185,7 @@ void Core::on_range_answer(PeerId peer, const RangeAnswer& answer) {
 }
 
 void Core::help(PeerId peer, bool older_epoch) {
-    if (helped_at_.size() >= kMaxPeersHelped) helped_at_.clear();
+    if (helped_at_.size() >= config_.limits.peers_helped) helped_at_.clear();
     const auto known = helped_at_.find(peer);
     if (known != helped_at_.end() && now_.monotonic_ms < known->second + config_.delta_ms) return;
     helped_at_[peer] = now_.monotonic_ms;
@@ -198,9 +202,12 @@ void Core::hold_for_next_epoch(PeerId peer, std::uint64_t epoch, const Bytes& by
     if (epoch != epoch_.epoch + 1) return;
     if (held_epoch_ != epoch) held_.clear();
     held_epoch_ = epoch;
-    if (!held_.contains(peer) && held_.size() >= kMaxPendingPeers) return;
+    const bool limited = config_.hooks.checks(PlantedBug::unlimited_pending);
+    if (limited && !held_.contains(peer) && held_.size() >= config_.limits.pending_peers) return;
     Held& held = held_[peer];
-    if (held.messages.size() >= kMaxPendingMessages || held.bytes + bytes.size() > kMaxPendingBytes) return;
+    if (limited && (held.messages.size() >= config_.limits.pending_messages ||
+                    held.bytes + bytes.size() > config_.limits.pending_bytes))
+        return;
     held.bytes += bytes.size();
     held.messages.push_back(bytes);
 }

@@ -57,8 +57,10 @@ void Core::nullify() {
 
 void Core::on_vote(PeerId peer, const VoteMessage& message) {
     const Vote& vote = message.vote;
-    if (vote.view == 0 || vote.view > view_ + kMaxFutureViews) return;
-    if (vote.view + kKeptFinalViews < last_final_view_ || vote.view + kKeptVoteViews < view_) return help(peer, false);
+    if (vote.view == 0 || vote.view > view_ + config_.limits.future_views) return;
+    if (vote.view + config_.limits.kept_final_views < last_final_view_ ||
+        vote.view + config_.limits.kept_vote_views < view_)
+        return help(peer, false);
     const auto& members = epoch_.committee.members();
     if (message.member >= members.size())
         return misbehaved(peer, {"sdbft.unknown_member", std::to_string(message.member)});
@@ -67,7 +69,8 @@ void Core::on_vote(PeerId peer, const VoteMessage& message) {
     const bool is_known = known != nullptr && known->hash == vote.hash;
     if (!is_known) {
         if (state.convicted.contains(message.member) && known != nullptr) return;
-        if (!scheme_.verify(vote_digest(config_.chain, vote), message.signature, members[message.member].key))
+        if (config_.hooks.checks(PlantedBug::unsigned_vote) &&
+            !scheme_.verify(vote_digest(config_.chain, vote), message.signature, members[message.member].key))
             return misbehaved(peer, {"sdbft.bad_signature", describe(Message(message))});
         check_own_key(vote, message.member);
     }
@@ -124,13 +127,13 @@ void Core::count_vote(const Vote& vote, std::size_t member, const Signature& sig
 bool Core::accept(const Certificate& certificate, std::optional<PeerId> from, bool verified) {
     if (certificate.epoch != epoch_.epoch || certificate.view == 0 || certificate.type == VoteType::propose)
         return false;
-    if (certificate.view + kKeptFinalViews < last_final_view_) return false;
+    if (certificate.view + config_.limits.kept_final_views < last_final_view_) return false;
     const ViewState* before = find_view(certificate.view);
     if (before != nullptr) {
         auto& slot = const_cast<ViewState*>(before)->certificate(certificate.type);
         if (slot && slot->hash == certificate.hash) return true;
     }
-    if (!verified) {
+    if (!verified && config_.hooks.checks(PlantedBug::unsigned_certificate)) {
         const auto checked = check_certificate(certificate, epoch_.committee, config_.chain, scheme_);
         const bool lenient = (config_.hooks.has(PlantedBug::quorum_by_members) ||
                               config_.hooks.has(PlantedBug::weak_quorum_finalizes)) &&
@@ -193,7 +196,7 @@ void Core::enter_view(std::uint64_t view, const Certificate* opener) {
     propose_at_.reset();
     reconsider_at_.reset();
     for (auto& [old, state] : views_) {
-        if (old + kKeptVoteViews >= view_) break;
+        if (old + config_.limits.kept_vote_views >= view_) break;
         state.votes = ViewVotes(epoch_.epoch, old);
         state.proposal.reset();
     }

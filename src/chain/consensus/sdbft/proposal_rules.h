@@ -3,6 +3,7 @@
 #pragma once
 
 #include "chain/consensus/sdbft/epoch.h"
+#include "chain/consensus/sdbft/hooks.h"
 #include "chain/consensus/sdbft/keys.h"
 
 namespace quern::chain::consensus::sdbft {
@@ -29,6 +30,6 @@ struct BlockInfo {
 // its hash is the header's. Errors: header.wrong_number, header.wrong_parent, header.wrong_epoch, header.wrong_view,
 // header.wrong_timestamp, header.wrong_beacon, header.wrong_committee, header.wrong_certificate, vrf.*.
 [[nodiscard]] Status check_proposed(const BlockInfo& block, const Tip& parent, const EpochSetup& epoch,
-                                    const EpochHeights& heights, const Scheme& scheme);
+                                    const EpochHeights& heights, const Scheme& scheme, const Hooks& hooks = {});
 
 }  // namespace quern::chain::consensus::sdbft

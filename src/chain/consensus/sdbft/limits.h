@@ -1,0 +1,40 @@
+// What peers can make the core hold, and what it asks for and says at most. The constants are what a node runs with;
+// the simulator also runs with smaller ones, so that every one of them is reached. Plain values; thread-safe.
+#pragma once
+
+#include "chain/consensus/sdbft/messages.h"
+
+namespace quern::chain::consensus::sdbft {
+
+inline constexpr std::uint64_t kMaxFutureViews = 64;     // votes this far ahead are kept
+inline constexpr std::uint64_t kMaxFutureProposals = 4;  // proposals (whole blocks) this far ahead
+inline constexpr std::uint64_t kKeptVoteViews = 32;      // behind the current view, single votes are dropped
+inline constexpr std::uint64_t kKeptFinalViews = 4;      // views kept behind the last finalized one
+inline constexpr std::size_t kMaxBlocksKept = 512;       // not yet final
+inline constexpr std::size_t kMaxWantedBlocks = 64;
+inline constexpr std::size_t kMaxPendingMessages = 64;  // of the next epoch, for each peer
+inline constexpr std::size_t kMaxPendingBytes = 9U << 20;
+inline constexpr std::size_t kMaxPendingPeers = 128;
+inline constexpr std::size_t kMaxPeersHelped = 1024;
+inline constexpr std::size_t kBlankStartCertificates = 8;
+inline constexpr std::uint64_t kRangeDistance = 8;  // missing heights from which ranges are asked for
+
+struct Limits {
+    std::uint64_t future_views = kMaxFutureViews;
+    std::uint64_t future_proposals = kMaxFutureProposals;
+    std::uint64_t kept_vote_views = kKeptVoteViews;
+    std::uint64_t kept_final_views = kKeptFinalViews;
+    std::size_t blocks_kept = kMaxBlocksKept;
+    std::size_t wanted_blocks = kMaxWantedBlocks;
+    std::size_t pending_messages = kMaxPendingMessages;
+    std::size_t pending_bytes = kMaxPendingBytes;
+    std::size_t pending_peers = kMaxPendingPeers;
+    std::size_t peers_helped = kMaxPeersHelped;
+    std::size_t blank_start_certificates = kBlankStartCertificates;
+    std::uint64_t range_distance = kRangeDistance;
+    // At most what the messages allow (messages.h); at least 1.
+    std::size_t nullifications_per_proposal = kMaxNullificationsPerProposal;
+    std::size_t certificates_per_query = kMaxCertificatesPerQuery;
+};
+
+}  // namespace quern::chain::consensus::sdbft
