@@ -141,7 +141,6 @@ void Network::Impl::stop() {
     accept_pause.cancel();
     resolver.cancel();
     save_book();
-    end_sync(fail("network.stopped"));
     std::vector<Hash32> ids;
     for (const auto& [id, fetch] : fetches) ids.push_back(id);
     for (const auto& id : ids) end_fetch(id, fail("network.stopped"));
@@ -182,7 +181,6 @@ void Network::Impl::tick() {
     expire_requests();
     std::vector<Bytes20> late;
     for (auto& ask : relay.expired(now, late)) ask_transactions(ask.peer, std::move(ask.ids));
-    tick_sync();
     tick_fetches();
     update_uplink();
     if (now >= next_exchange_ms) {
@@ -329,6 +327,11 @@ std::function<void(Expected<Bytes>)> decoded(Answer<T> answer, Decode decode) {
 }
 }  // namespace
 
+NoAnswer why_no_answer(const Error& error) {
+    if (error.name == kRefused) return error.is_busy() ? NoAnswer::busy : NoAnswer::refused;
+    return error.name.starts_with("network.") ? NoAnswer::late : NoAnswer::refused;
+}
+
 void Network::request_block(const Bytes20& peer, const messages::GetBlock& request, std::uint64_t timeout_ms,
                             Answer<messages::BlockAnswer> answer) {
     impl_->post([impl = impl_.get(), peer, body = encode(request), timeout_ms, answer = std::move(answer)]() mutable {
@@ -348,17 +351,6 @@ void Network::request_range(const Bytes20& peer, const messages::GetRange& reque
     impl_->post([impl = impl_.get(), peer, body = encode(request), timeout_ms, answer = std::move(answer)]() mutable {
         impl->request(peer, Type::get_range, std::move(body), timeout_ms,
                       decoded(std::move(answer), messages::decode_range));
-    });
-}
-
-void Network::sync_range(std::uint64_t first, std::uint64_t last,
-                         std::function<void(std::uint64_t, messages::BlockAnswer, const Bytes20&)> deliver,
-                         std::function<void(quern::Status)> done) {
-    impl_->post([impl = impl_.get(), first, last, deliver = std::move(deliver), done = std::move(done)]() mutable {
-        impl->end_sync(fail("network.replaced"));
-        impl->sync.emplace(
-            Impl::Sync{sync::RangePlanner(first, last), std::move(deliver), std::move(done), ++impl->sync_number});
-        impl->tick_sync();
     });
 }
 

@@ -143,10 +143,19 @@ public:
     virtual void get_range(const Bytes20& from, const messages::GetRange& request, Responder responder) = 0;
 };
 
-// Errors of answers: network.timeout, network.disconnected, network.refused (detail: the peer's code and words),
-// network.not_connected, network.too_many_requests, network.stopped, and decoding errors.
+// Errors of answers: network.timeout, network.disconnected, network.refused (detail: the peer's code and words; of the
+// kind `busy` when that is what it says), network.not_connected, network.too_many_requests, network.stopped, and
+// decoding errors.
 template <class T>
 using Answer = std::function<void(Expected<T>)>;
+
+enum class NoAnswer : std::uint8_t {
+    late,     // none in time, or the connection ended
+    refused,  // it has not what was asked for, or sent something that is none
+    busy,     // it says that it cannot now
+};
+// Why a request has no answer.
+[[nodiscard]] NoAnswer why_no_answer(const Error& error);
 
 class Network {
 public:
@@ -185,12 +194,6 @@ public:
                              Answer<messages::CertificateAnswer> answer);
     void request_range(const Bytes20& peer, const messages::GetRange& request, std::uint64_t timeout_ms,
                        Answer<messages::Range> answer);
-
-    // Fetches blocks first .. last from all peers that have them and hands them out in order. One sync at a time: a new
-    // one replaces the old. `done`: success after the last block, network.sync_stuck, network.replaced.
-    void sync_range(std::uint64_t first, std::uint64_t last,
-                    std::function<void(std::uint64_t number, messages::BlockAnswer block, const Bytes20& from)> deliver,
-                    std::function<void(quern::Status)> done);
 
     // Fetches a content into the store. `done`: success (also when it is there already), network.too_many_fetches,
     // network.no_store, content.*. It goes on looking for sources until it is done or cancelled.

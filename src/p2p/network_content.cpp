@@ -1,4 +1,4 @@
-// Range sync and contents: drives the pure plans with requests and files.
+// Contents: drives the pure plans with requests and files.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -47,52 +47,6 @@ Expected<Bytes> read_at(const std::string& path, std::uint64_t offset, std::size
 }
 
 }  // namespace
-
-// --- Range sync
-// -------------------------------------------------------------------------------------------------------
-
-void Network::Impl::end_sync(quern::Status status) {
-    if (!sync) return;
-    const auto done = std::move(sync->done);
-    sync.reset();
-    done(std::move(status));
-}
-
-void Network::Impl::tick_sync() {
-    if (!sync) return;
-    for (const auto& [address, peer] : peers)
-        if (peer.has_hello)
-            sync->planner.add_peer(address, peer.hello.status.earliest_block, peer.hello.status.finalized_number);
-    (void)sync->planner.expired(now_ms());  // the requests' own time-outs cost the peers' score
-    const std::uint64_t number = sync->number;
-    for (auto& ask : sync->planner.next_asks(now_ms())) {
-        request(ask.peer, Type::get_range, encode(ask.request), sync::kSliceMs,
-                [this, number, peer = ask.peer, first = ask.request.first](Expected<Bytes> body) {
-                    if (!sync || sync->number != number) return;
-                    if (!body) {
-                        // Its own limits, or this node's: no fault of the peer's.
-                        const bool is_busy = body.error().name == "network.too_many_requests" ||
-                                             body.error().name == "send_queue.full" ||
-                                             body.error().detail.starts_with("busy") ||
-                                             body.error().detail.starts_with("too_fast");
-                        return is_busy ? sync->planner.busy(peer, first, now_ms()) : sync->planner.failed(peer, first);
-                    }
-                    auto range = messages::decode_range(*body);
-                    if (!range) {
-                        penalize(peer, Offence::malformed, range.error().to_string());
-                        return sync->planner.failed(peer, first);
-                    }
-                    if (auto status = sync->planner.received(peer, first, std::move(range->blocks)); !status)
-                        return penalize(peer, Offence::useless, status.error().to_string());
-                    post([this] { tick_sync(); });
-                });
-        if (!sync || sync->number != number) return;
-    }
-    for (auto& block : sync->planner.take_ready()) sync->deliver(block.number, std::move(block.answer), block.from);
-    if (sync->planner.is_done()) return end_sync({});
-    if (sync->planner.is_stuck())
-        end_sync(fail("network.sync_stuck", "at block " + std::to_string(sync->planner.next())));
-}
 
 // --- Contents: fetching
 // -----------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@
 #include "p2p/gossip/tx_relay.h"
 #include "p2p/network.h"
 #include "p2p/peer_manager.h"
-#include "p2p/sync/range_planner.h"
 #include "p2p/transport/connection.h"
 #include "p2p/transport/cookie.h"
 #include "p2p/transport/uplink.h"
@@ -31,6 +30,7 @@ using transport::tcp;
 using ConnectionPtr = std::shared_ptr<Connection>;
 
 inline constexpr log::Category kLog = log::Category::node;
+inline constexpr std::string_view kRefused = "network.refused";
 inline constexpr std::uint64_t kTickMs = 50;
 inline constexpr std::uint64_t kDialLimitMs = 5'000;
 inline constexpr std::uint64_t kBulkRedialMs = 1'000;
@@ -137,9 +137,7 @@ struct Network::Impl final : transport::ConnectionHost {
     void expire_requests();
     void send_consensus(const std::shared_ptr<const Bytes>& envelope, const std::optional<Bytes20>& only);
 
-    // --- network_content.cpp: range sync and contents
-    void tick_sync();
-    void end_sync(quern::Status status);
+    // --- network_content.cpp: contents
     void tick_fetches();
     void find_sources(const Hash32& id, Fetch& fetch);
     void ask_leaves(const content_exchange::FetchPlan::Ask& ask);
@@ -197,14 +195,6 @@ struct Network::Impl final : transport::ConnectionHost {
     std::uint64_t next_snapshot_ms = 0;
     std::uint64_t next_status_ms = 0;
 
-    struct Sync {
-        sync::RangePlanner planner;
-        std::function<void(std::uint64_t, messages::BlockAnswer, const Bytes20&)> deliver;
-        std::function<void(quern::Status)> done;
-        std::uint64_t number = 0;  // tells an old sync's answers from the present one's
-    };
-    std::optional<Sync> sync;
-    std::uint64_t sync_number = 0;
     std::map<Hash32, Fetch> fetches;
 
     std::uint64_t handshakes_done = 0;

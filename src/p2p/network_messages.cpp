@@ -95,7 +95,6 @@ void Network::Impl::handle(Peer& peer, const Rule& rule, transport::WholeMessage
                 messages::decode_status(body),
                 [&](messages::Status status) {
                     peer.hello.status = status;
-                    if (sync) sync->planner.add_peer(peer.address, status.earliest_block, status.finalized_number);
                     handler.peer_status(peer.address, status);
                 },
                 bad);
@@ -170,7 +169,6 @@ void Network::Impl::handle_hello(Peer& peer, BytesView body) {
     peer.has_hello = true;
     const Bytes20 address = peer.address;
     relay.add_peer(address);
-    if (sync) sync->planner.add_peer(address, hello->status.earliest_block, hello->status.finalized_number);
     for (auto& [id, fetch] : fetches) fetch.next_find_ms = 0;
     log::info(kLog, "peer joined address={} host={} outbound={} peers={}", to_hex0x(address),
               peer.control->remote_host(), peer.control->is_outbound(), peers.size());
@@ -213,11 +211,13 @@ void Network::Impl::handle_answer(Peer& peer, Type type, std::uint32_t stream, B
     const auto refusal = messages::decode_refusal(body);
     if (!refusal) {
         penalize(address, Offence::malformed, refusal.error().to_string());
-        return done(fail("network.refused", "malformed"));
+        return done(fail(kRefused, "malformed"));
     }
     static constexpr std::string_view kCodes[] = {"", "not_found", "busy", "too_fast", "malformed", "unsupported"};
-    done(fail("network.refused", std::string(kCodes[static_cast<std::size_t>(refusal->code)]) +
-                                     (refusal->detail.empty() ? "" : ": " + refusal->detail)));
+    const std::string words = std::string(kCodes[static_cast<std::size_t>(refusal->code)]) +
+                              (refusal->detail.empty() ? "" : ": " + refusal->detail);
+    const bool later = refusal->code == RefusalCode::busy || refusal->code == RefusalCode::too_fast;
+    done(later ? busy(kRefused, words) : fail(kRefused, words));
 }
 
 void Network::Impl::expire_requests() {

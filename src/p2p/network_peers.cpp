@@ -216,7 +216,6 @@ void Network::Impl::drop_peer(const Bytes20& address, const Error& reason) {
     Peer gone = std::move(at->second);
     peers.erase(at);
     relay.remove_peer(address);
-    if (sync) sync->planner.remove_peer(address);
     for (auto& [id, fetch] : fetches) fetch.plan.remove_source(address);
     manager.disconnected(address, now_ms());
     if (gone.bulk) gone.bulk->close(reason);

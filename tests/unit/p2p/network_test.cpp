@@ -60,6 +60,7 @@ TEST(Network, requests_are_answered_refused_and_timed_out) {
     });
     b.network->request_block(a.me, {Hash32{}}, 5000, [&](Expected<messages::BlockAnswer> answer) {
         note("unknown", answer ? "?" : answer.error().to_string());
+        EXPECT_TRUE(answer || why_no_answer(answer.error()) == NoAnswer::refused);
     });
     b.network->request_certificate(a.me, {3, 1, 7}, 5000, [&](Expected<messages::CertificateAnswer> answer) {
         note("certificate", answer ? std::to_string(answer->certificate.size()) : answer.error().to_string());
@@ -72,6 +73,7 @@ TEST(Network, requests_are_answered_refused_and_timed_out) {
     });
     b.network->request_block(address_of(9), {hash}, 5000, [&](Expected<messages::BlockAnswer> answer) {
         note("stranger", answer ? "?" : std::string(answer.error().name));
+        EXPECT_TRUE(answer || why_no_answer(answer.error()) == NoAnswer::late);
     });
     ASSERT_TRUE(eventually([&] {
         const std::lock_guard lock(mutex);
@@ -83,6 +85,9 @@ TEST(Network, requests_are_answered_refused_and_timed_out) {
     EXPECT_EQ(results["dropped"], "network.refused: not_found");
     EXPECT_EQ(results["range"], "2");
     EXPECT_EQ(results["stranger"], "network.not_connected");
+    EXPECT_EQ(why_no_answer(busy("network.refused", "busy").value()), NoAnswer::busy);
+    EXPECT_EQ(why_no_answer(busy("network.timeout").value()), NoAnswer::late);
+    EXPECT_EQ(why_no_answer(fail("rlp.truncated").value()), NoAnswer::refused);
 }
 
 TEST(Network, refuses_other_keys_genesis_and_expired_certificates) {
@@ -180,40 +185,6 @@ TEST(Network, compact_blocks_fetch_only_what_is_missing) {
     }));
     EXPECT_EQ(b.handler.blocks[0].block, chain::types::encode(block));
     EXPECT_EQ(b.handler.blocks[0].certificate, Bytes(10, 3));
-}
-
-TEST(Network, range_sync_takes_blocks_from_several_peers_in_order) {
-    TestNode a(1);
-    TestNode b(2);
-    for (TestNode* node : {&a, &b}) {
-        node->handler.chain_length = 500;
-        node->network->set_status({500, Hash32{}, 1, 1, 1});
-    }
-    TestNode c(3, {a.as_peer(), b.as_peer()});
-    ASSERT_TRUE(eventually([&] { return c.has_peers(2); }));
-    std::mutex mutex;
-    std::vector<std::uint64_t> numbers;
-    std::set<Bytes20> sources;
-    std::string result;
-    c.network->sync_range(
-        1, 500,
-        [&](std::uint64_t number, messages::BlockAnswer answer, const Bytes20& from) {
-            const std::lock_guard lock(mutex);
-            if (answer.block == chain::types::encode(block_of(number))) numbers.push_back(number);
-            sources.insert(from);
-        },
-        [&](Status status) {
-            const std::lock_guard lock(mutex);
-            result = status ? "done" : status.error().to_string();
-        });
-    ASSERT_TRUE(eventually([&] {
-        const std::lock_guard lock(mutex);
-        return !result.empty();
-    }));
-    EXPECT_EQ(result, "done");
-    ASSERT_EQ(numbers.size(), 500U);
-    for (std::uint64_t i = 0; i < 500; ++i) EXPECT_EQ(numbers[i], i + 1);
-    EXPECT_EQ(sources.size(), 2U);
 }
 
 TEST(Network, returns_after_the_other_side_restarted) {

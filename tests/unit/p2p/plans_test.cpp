@@ -3,7 +3,6 @@
 #include "p2p/content_exchange/fetch_plan.h"
 #include "p2p/gossip/compact_block.h"
 #include "p2p/gossip/tx_relay.h"
-#include "p2p/sync/range_planner.h"
 
 namespace quern::p2p {
 namespace {
@@ -99,88 +98,6 @@ TEST(CompactBlock, is_put_together_from_what_is_known_and_what_is_asked) {
     EXPECT_EQ(assembly.fill({transaction(5), transaction(4)}).error().name, "compact_block.wrong_transaction");
     ASSERT_TRUE(assembly.fill({transaction(4), transaction(5)}));
     EXPECT_EQ(assembly.finish()->block, chain::types::encode(block));
-}
-
-// --- Range sync
-// -------------------------------------------------------------------------------------------------------
-
-std::vector<messages::BlockAnswer> answers(std::uint64_t first, std::uint64_t count) {
-    std::vector<messages::BlockAnswer> out;
-    for (std::uint64_t i = 0; i < count; ++i) out.push_back({Bytes(10, static_cast<std::uint8_t>(first + i)), {}});
-    return out;
-}
-
-TEST(RangePlanner, spreads_slices_and_delivers_in_order) {
-    sync::RangePlanner planner(1, 100);
-    planner.add_peer(peer(1), 1, 1000);
-    planner.add_peer(peer(2), 1, 1000);
-    auto asks = planner.next_asks(0);
-    ASSERT_EQ(asks.size(), 4U);
-    EXPECT_NE(asks[0].peer, asks[1].peer);
-    EXPECT_EQ(asks[3].request.first, 97U);
-    EXPECT_EQ(asks[3].request.count, 4U);
-    std::vector<std::uint64_t> order;
-    for (const std::size_t i : {3U, 1U, 0U, 2U}) {
-        const auto& ask = asks[i];
-        ASSERT_TRUE(planner.received(ask.peer, ask.request.first, answers(ask.request.first, ask.request.count)));
-        for (const auto& block : planner.take_ready()) order.push_back(block.number);
-    }
-    ASSERT_EQ(order.size(), 100U);
-    for (std::uint64_t i = 0; i < 100; ++i) EXPECT_EQ(order[i], i + 1);
-    EXPECT_TRUE(planner.is_done());
-}
-
-TEST(RangePlanner, gives_late_and_failed_slices_to_others) {
-    sync::RangePlanner planner(1, 40);
-    planner.add_peer(peer(1), 1, 40);
-    auto asks = planner.next_asks(0);
-    ASSERT_EQ(asks.size(), 2U);
-    planner.add_peer(peer(2), 1, 40);
-    EXPECT_EQ(planner.expired(sync::kSliceMs), std::vector<Bytes20>{peer(1)});
-    asks = planner.next_asks(sync::kSliceMs);
-    ASSERT_FALSE(asks.empty());
-    for (const auto& ask : asks) EXPECT_EQ(ask.peer, peer(2));
-    EXPECT_EQ(planner.received(peer(1), 1, answers(1, 32)).error().name, "range.unasked");
-    // An answer that stops early: the rest is asked for again.
-    ASSERT_TRUE(planner.received(peer(2), 1, answers(1, 5)));
-    const auto more = planner.next_asks(sync::kSliceMs);
-    ASSERT_FALSE(more.empty());
-    EXPECT_EQ(more[0].request.first, 6U);
-    EXPECT_EQ(planner.received(peer(2), 6, {}).error().name, "range.empty");
-    EXPECT_TRUE(planner.received(peer(2), 33, answers(33, 8)));
-    EXPECT_TRUE(planner.is_stuck());
-}
-
-TEST(RangePlanner, a_busy_peer_is_asked_again_later) {
-    sync::RangePlanner planner(1, 10);
-    planner.add_peer(peer(1), 1, 10);
-    ASSERT_EQ(planner.next_asks(0).size(), 1U);
-    planner.busy(peer(1), 1, 0);
-    EXPECT_TRUE(planner.next_asks(sync::kBusyPauseMs - 1).empty());
-    EXPECT_FALSE(planner.is_stuck());
-    EXPECT_EQ(planner.next_asks(sync::kBusyPauseMs).size(), 1U);
-}
-
-TEST(RangePlanner, does_not_run_far_ahead_of_a_hole) {
-    sync::RangePlanner planner(1, 1'000'000);
-    planner.add_peer(peer(1), 1, 1'000'000);
-    planner.add_peer(peer(2), 1, 1'000'000);
-    const auto first = planner.next_asks(0);
-    std::uint64_t highest = 0;
-    for (int round = 0; round < 200; ++round)
-        for (const auto& ask : planner.next_asks(0)) {
-            highest = std::max(highest, ask.request.first);
-            ASSERT_TRUE(planner.received(ask.peer, ask.request.first, answers(ask.request.first, ask.request.count)));
-        }
-    for (std::size_t i = 1; i < first.size(); ++i)
-        ASSERT_TRUE(planner.received(first[i].peer, first[i].request.first, answers(first[i].request.first, 32)));
-    for (int round = 0; round < 200; ++round)
-        for (const auto& ask : planner.next_asks(0)) {
-            highest = std::max(highest, ask.request.first);
-            ASSERT_TRUE(planner.received(ask.peer, ask.request.first, answers(ask.request.first, ask.request.count)));
-        }
-    EXPECT_LE(highest, sync::kMaxAheadBlocks + sync::kSliceBlocks);
-    EXPECT_TRUE(planner.take_ready().empty());
 }
 
 // --- Contents
