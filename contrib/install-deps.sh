@@ -1,25 +1,28 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Quern builds, runs and tests with (Debian 12). Run as root or with sudo.
-# Usage: contrib/install-deps.sh [--with-clang]
+# Usage: contrib/install-deps.sh [--programs | --with-clang]
+#   --programs     only what the programs, the demo and contrib/devnet need: no libtorch, no tests, no Node.js
 #   --with-clang   also clang 14 and its runtimes, for the fuzz preset and clang-format
 # Installs only what is missing, so a second run is quick. Why each package is needed: doc/dependencies.md
 set -euo pipefail
 
 packages=(
-  build-essential autoconf cmake ninja-build ccache pkg-config git ca-certificates
+  build-essential cmake ninja-build ccache pkg-config
   libboost-dev libwebsocketpp-dev libssl-dev libsecp256k1-dev libleveldb-dev libcrypto++-dev
   rapidjson-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
-  libtorch-dev libopenblas0-openmp
-  libgtest-dev libgmock-dev
-  python3 gnuplot-nox xz-utils
+  python3 gnuplot-nox iproute2
 )
+more=(autoconf git ca-certificates libtorch-dev libopenblas0-openmp libgtest-dev libgmock-dev xz-utils)
+npm=1
 for argument in "$@"; do
   case "$argument" in
-    --with-clang) packages+=(clang libclang-rt-14-dev clang-format) ;;
-    -h|--help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --programs) more=() npm=0 ;;
+    --with-clang) more+=(clang libclang-rt-14-dev clang-format) ;;
+    -h|--help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "install-deps: unknown option $argument" >&2; exit 2 ;;
   esac
 done
+packages+=(${more[@]+"${more[@]}"})
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
 
@@ -28,7 +31,7 @@ for package in "${packages[@]}"; do
   installed "$package" || missing+=("$package")
 done
 # A vendor's Node.js conflicts with Debian's npm package, so the command decides, not the package.
-if ! command -v npm >/dev/null 2>&1; then missing+=(nodejs npm); fi
+if [ $npm = 1 ] && ! command -v npm >/dev/null 2>&1; then missing+=(nodejs npm); fi
 if [ "${#missing[@]}" -eq 0 ]; then
   echo "install-deps: every package is present"
   exit 0
