@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(ROOT, "contrib", "python"))
 
 from quern.devnet import Devnet  # noqa: E402
 from quern.market import FINAL_STATES, Job, licence_texts, spec_options, submit, supply_difference, wait_for_task  # noqa: E402
-from quern.processes import end_on_sigterm  # noqa: E402
+from quern.processes import Ended, at_end, end_on_signals, kill_all  # noqa: E402
 
 ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "verifier1": 20, "verifier2": 20,
             "verifier3": 20, "whistleblower": 20}
@@ -29,6 +29,19 @@ TASK_TIMEOUT_S = 240
 ROLES = {"solver": 1, "verifier": 2, "whistleblower": 3}
 
 
+def temporary_directory(prefix):
+    """A directory that is gone when this program ends, however it ends; kept with QUERN_KEEP."""
+    directory = tempfile.mkdtemp(prefix=prefix)
+
+    def remove():
+        kill_all()
+        shutil.rmtree(directory, ignore_errors=True)
+
+    if not os.environ.get("QUERN_KEEP"):
+        at_end(remove)
+    return directory
+
+
 class MarketTest(unittest.TestCase):
     """One network for the class; each test submits tasks of its own and (re)starts the workers it needs."""
 
@@ -36,7 +49,7 @@ class MarketTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.directory = tempfile.mkdtemp(prefix="quern-test-")
+        cls.directory = temporary_directory("quern-test-")
         cls.net = Devnet(cls.directory, ACCOUNTS, BONDS, market=MARKET, block=BLOCK, validators=cls.validators)
         cls.addClassCleanup(cls._tear_down)
         cls.net.start()
@@ -94,8 +107,12 @@ class MarketTest(unittest.TestCase):
 
 def main():
     """Runs the calling file's tests; the last line is "N passed, N failed, N skipped"."""
-    end_on_sigterm()
-    program = unittest.main(module="__main__", exit=False, verbosity=2, warnings="ignore")
+    end_on_signals()
+    try:
+        program = unittest.main(module="__main__", exit=False, verbosity=2, warnings="ignore")
+    except Ended as ended:
+        print(f"ended by {ended}", flush=True)
+        sys.exit(ended.status)
     result = program.result
     failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
     skipped = len(result.skipped)

@@ -2,12 +2,11 @@
 import http.client
 import os
 import shutil
-import tempfile
 import threading
 import time
 import unittest
 
-import framework  # noqa: F401  (puts contrib/python into the path)
+import framework
 from quern.devnet import Devnet, run
 from quern.processes import wait_until
 from quern.rpc import RpcError
@@ -34,7 +33,7 @@ class NetworkTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.directory = tempfile.mkdtemp(prefix="quern-network-")
+        cls.directory = framework.temporary_directory("quern-network-")
         cls.net = Devnet(cls.directory, cls.accounts, cls.bonds, validators=cls.validators, followers=cls.followers,
                          stakes=cls.stakes, block={**BLOCK, **cls.block}, market={**framework.MARKET, **cls.market},
                          staking=cls.staking, namespaces=cls.namespaces)

@@ -4,13 +4,11 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib", "python"))
-from quern.devnet import QRN, Devnet, program  # noqa: E402
-from quern.processes import wait_until  # noqa: E402
+import framework
+from quern.devnet import QRN, Devnet, program
+from quern.processes import wait_until
 
 BOB = "0x00000000000000000000000000000000000000b0"
 LARGE = 3_000_017  # bytes of the content that is stored and fetched
@@ -23,7 +21,7 @@ def command(name, *arguments, stdin=None):
 class CliTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.directory = tempfile.mkdtemp(prefix="quern-cli-")
+        cls.directory = framework.temporary_directory("quern-cli-")
         cls.network = Devnet(cls.directory, {"alice": 1000}, [], block={"min_block_ms": 50, "max_idle_ms": 200}).start()
         cls.alice = cls.network.accounts["alice"]
         cls.nonce = 0
@@ -188,7 +186,4 @@ class CliTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    result = unittest.main(exit=False, verbosity=2, warnings="ignore").result
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    framework.main()

@@ -7,13 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
+
+import framework
+from quern.devnet import Devnet, run
+from quern.processes import end_on_signals, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "contrib", "python"))
-from quern.devnet import Devnet, run  # noqa: E402
-from quern.processes import wait_until  # noqa: E402
-
 SOURCE = os.path.join(HERE, "js")
 TESTS = ["clients.test.mjs", "subscriptions.test.mjs"]
 NPM_TIMEOUT_S = 600
@@ -26,7 +25,7 @@ def finish(passed, failed, skipped=0):
 
 
 def without_npm(reason):
-    print(reason)
+    print("skipped: " + reason)
     if os.environ.get("CI"):
         finish(0, 1)
     finish(0, 0, 1)
@@ -61,8 +60,9 @@ def private_key(network, name):
 
 
 def main():
+    end_on_signals()
     install()
-    directory = tempfile.mkdtemp(prefix="quern-js-")
+    directory = framework.temporary_directory("quern-js-")
     try:
         with Devnet(directory, {"viem": 1000, "ethers": 1000, "viem_ws": 1000, "ethers_ws": 1000, "bonder": 100}, []) as network:
             network.start()

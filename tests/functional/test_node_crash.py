@@ -6,16 +6,14 @@ import random
 import shutil
 import socket
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib", "python"))
-from quern.devnet import Devnet, program, run  # noqa: E402
-from quern.processes import Process, wait_until  # noqa: E402
-from quern.rpc import RpcError  # noqa: E402
+import framework
+from quern.devnet import Devnet, program, run
+from quern.processes import Process, wait_until
+from quern.rpc import RpcError
 
 KILLS = int(os.environ.get("QUERN_CRASH_KILLS", "10"))
 UNREACHABLE = (OSError, ValueError, http.client.HTTPException)
@@ -26,7 +24,7 @@ class NodeTest(unittest.TestCase):
     block = {"min_block_ms": 50, "max_idle_ms": 200}
 
     def setUp(self):
-        self.directory = tempfile.mkdtemp(prefix="quern-crash-")
+        self.directory = framework.temporary_directory("quern-crash-")
         self.network = Devnet(self.directory, {"alice": 1000}, [], block=self.block)
         self.node = self.network.node
 
@@ -181,7 +179,4 @@ class StartTest(NodeTest):
 
 
 if __name__ == "__main__":
-    result = unittest.main(exit=False, verbosity=2, warnings="ignore").result
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    framework.main()

@@ -2,7 +2,6 @@
 """Subscriptions of a running node: no block left out, none told twice, however fast they come; what the market's and
 finality's notifications say; a restart; workers that wait for notifications."""
 import shutil
-import tempfile
 import threading
 import unittest
 
@@ -17,7 +16,7 @@ BLOCKS = 150
 class WebSocketTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.directory = tempfile.mkdtemp(prefix="quern-ws-")
+        cls.directory = framework.temporary_directory("quern-ws-")
         cls.addClassCleanup(shutil.rmtree, cls.directory, ignore_errors=True)
         cls.net = Devnet(cls.directory, {"alice": 1000, "solver1": 20}, [("solver1", "solver", 10)],
                          block={"min_block_ms": 10, "max_idle_ms": 20})

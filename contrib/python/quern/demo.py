@@ -5,9 +5,12 @@ character-level transformer on the system's licence texts; then a second one who
 chain's judge and slashed, and whose second solver finishes. Processes that are killed meanwhile are started again.
 """
 import argparse
+import glob
 import hashlib
 import json
 import os
+import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -19,7 +22,8 @@ from . import events
 from .devnet import QRN, Devnet, program, run
 from .market import (FINAL_STATES, Job, all_tasks, licence_texts, price, spec_options, submit, supply_difference,
                      transfer, wait_for_task)
-from .processes import end_on_sigterm
+from .processes import Ended, end_on_signals, hang_up
+from .rpc import RpcError
 
 STEPS, INTERVAL = 600, 30
 CHEAT_STEPS, CHEAT_INTERVAL = 200, 25
@@ -50,6 +54,82 @@ def bar(values, width=60, height=10):
     return "\n".join(lines + ["         +" + "-" * len(columns)])
 
 
+class Progress:
+    """A line every few seconds while a task is trained, verified or disputed: from the chain, and for what is not yet
+    there from the workers' logs."""
+
+    EVERY_S = 5
+
+    def __init__(self, net, say, number):
+        self.net, self.say, self.number = net, say, number
+        self.next = 0.0
+        self.training = None  # (round, step, time) of the first look at a training
+
+    def changed(self, _task):
+        self.next = time.monotonic() + self.EVERY_S
+
+    def look(self, task):
+        if time.monotonic() < self.next:
+            return
+        state = task["stateName"]
+        line = self.trained(task) if state == "training" else self.verified(task)
+        if line:
+            self.say(f"  {line}")
+        self.next = time.monotonic() + self.EVERY_S
+
+    def trained(self, task):
+        """Steps by the solver's last heartbeat on chain, or by its log when that is ahead."""
+        steps, name = task["spec"]["steps"], self.net.name_of(task["solver"])
+        step, loss = task["step"], events.f32(task["loss"]) if task["step"] else None
+        where = "on chain"
+        said = self.last(name, rf"trained task={task['id']} step=(\d+)/\d+ loss=([0-9.]+)")
+        if said and int(said[0]) > step:
+            step, loss, where = int(said[0]), float(said[1]), "not on chain yet"
+        now = time.monotonic()
+        if self.training is None or self.training[0] != task["round"] or step < self.training[1]:
+            self.training = (task["round"], step, now)
+        if step >= steps:
+            return f"{name} has trained all {steps} steps, loss {loss:.4f}; the proof is next"
+        text = f"{name} trains: step {step} of {steps}"
+        if loss is not None:
+            text += f", loss {loss:.4f} ({where})"
+        done, seconds = step - self.training[1], now - self.training[2]
+        if done > 0 and seconds > 0:
+            text += f", about {(steps - step) * seconds / done:.0f} s to go"
+        return text
+
+    def verified(self, task):
+        """Who has replayed how much of what it drew, and the moves of open disputes."""
+        parts = []
+        for name in sorted({self.net.name_of(report["verifier"]) for report in task["reports"]}):
+            if found := self.last(name, rf"replay(?:ed|s|ing)? (?:begins )?task={task['id']} (.*)"):
+                parts.append(f"{name} {self.replay(found[0])}")
+        for dispute in (self.net.node.dispute_get(number) for number in task["disputes"]):
+            if dispute["open"]:
+                parts.append(f"dispute {dispute['id']} in round {dispute['rounds']}")
+        return f"{task['stateName']}: " + ", ".join(parts) if parts else None
+
+    @staticmethod
+    def replay(fields):
+        words = dict(word.split("=", 1) for word in fields.split() if "=" in word)
+        if "verdict" in words:
+            return f"says {words['verdict']}"
+        done, _, of = words.get("segment", "").partition("/")
+        total = of or words.get("segments", "?")
+        return f"{done or 0} of {total} segments"
+
+    def last(self, name, pattern):
+        """The last match of `pattern` in the end of the process's log, or None."""
+        try:
+            with open(self.net.workers[name].log, "rb") as file:
+                file.seek(max(0, os.path.getsize(file.name) - 65536))
+                found = re.findall(pattern, file.read().decode(errors="replace"))
+        except (OSError, KeyError):
+            return None
+        last = found[-1] if found else None
+        return (last,) if isinstance(last, str) else last
+
+
 class Demo:
     def __init__(self, options):
         self.options = options
@@ -60,8 +140,11 @@ class Demo:
 
     def say(self, text=""):
         elapsed = time.monotonic() - self.started
-        for line in text.splitlines() or [""]:
-            print(f"[{elapsed:6.1f} s] {line}", flush=True)
+        try:
+            for line in text.splitlines() or [""]:
+                print(f"[{elapsed:6.1f} s] {line}", flush=True)
+        except OSError:
+            hang_up()
 
     def phase(self, name):
         now = time.monotonic()
@@ -83,7 +166,7 @@ class Demo:
         for name, role, bond in BONDS:
             net.worker(name, "--" + role)
             self.say(f"{name} {net.accounts[name].address} bonded {bond} QRN, works at {net.home(name).name}")
-        net.supervise(lambda name: self.say(f"{name} ended unasked and was started again"))
+        net.supervise(lambda name, why: self.say(f"{name} ended unasked ({why}) and was started again"))
 
     def honest_task(self):
         self.phase("honest task")
@@ -147,8 +230,10 @@ class Demo:
             self.say(f"task {number} {task['stateName']} ({task['reason']}){more}")
             # Ordinary payments go on meanwhile, as from any Ethereum wallet.
             transfer(net, net.accounts["wallet"], net.accounts["submitter"].address, next(paid), kind=next(paid) % 3)
+            progress.changed(task)
 
-        return wait_for_task(net, number, FINAL_STATES, TASK_TIMEOUT_S, changed)
+        progress = Progress(net, self.say, number)
+        return wait_for_task(net, number, FINAL_STATES, TASK_TIMEOUT_S, changed, progress.look)
 
     def checkpoints(self, task):
         """Heartbeats of the task's last round: the loss on chain is proven to lie in the state."""
@@ -248,6 +333,22 @@ class Demo:
                 "supply_ok": supply_difference(net) == 0, "model_sha256": digest, "restarts": net.restarts,
                 "wall_seconds": {**self.walls, "total": round(time.monotonic() - self.started, 3)}}
 
+    def stop(self):
+        if self.net:
+            self.say("stopping all processes")
+            self.net.stop()
+
+    def leave(self, status, own):
+        """Tells what stays on disk, or removes what nobody can want."""
+        directory = self.options.directory
+        if status > 128 and own:
+            shutil.rmtree(directory, ignore_errors=True)
+            self.say(f"removed {directory}")
+            return
+        sizes = [os.path.getsize(path) for path in glob.glob(directory + "/**", recursive=True) if os.path.isfile(path)]
+        self.say(f"{'the model, the plot, the chain and the logs are' if status == 0 else 'the logs (*.log) are'} in "
+                 f"{directory} ({sum(sizes) >> 20} MB); when you are done: rm -r {shlex.quote(directory)}")
+
     def run(self):
         self.start_network()
         self.honest_task()
@@ -276,6 +377,13 @@ class Demo:
 
 
 def main():
+    try:
+        return guarded_main()
+    except Ended as ended:  # while it was ending anyway; atexit kills what is left
+        return ended.status
+
+
+def guarded_main():
     parser = argparse.ArgumentParser(prog="demo.sh", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--report", metavar="FILE", help="also write a JSON report")
@@ -287,21 +395,24 @@ def main():
         sys.exit("demo: the programs are not built; run contrib/demo.sh")
     if not 1 <= options.validators <= 20:
         sys.exit("demo: 1 to 20 validators")
+    end_on_signals()
+    own = options.directory is None  # then nobody misses it when nothing came of it
     options.directory = os.path.abspath(options.directory or tempfile.mkdtemp(prefix="quern-demo-"))
     if os.path.exists(os.path.join(options.directory, "genesis.json")):
         sys.exit(f"demo: {options.directory} holds a network already")
-    end_on_sigterm()
     demo = Demo(options)
-    demo.say(f"network directory: {options.directory}")
+    status = 1
     try:
+        demo.say(f"network directory: {options.directory}")
         status = demo.run()
-    except (RuntimeError, TimeoutError, OSError, KeyError) as error:
-        demo.say(f"failed: {error}")
-        demo.say(f"logs: {options.directory}/*.log")
-        status = 1
+    except Ended as ended:
+        status = ended.status
+        demo.say(f"ended by {ended}")
+    except (RuntimeError, TimeoutError, OSError, KeyError, RpcError) as error:
+        demo.say(f"failed: {demo.net.given_up if demo.net and demo.net.given_up else error}")
     finally:
-        if demo.net:
-            demo.net.stop()
+        demo.stop()
+    demo.leave(status, own)
     return status
 
 

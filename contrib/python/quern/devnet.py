@@ -2,13 +2,15 @@
 import json
 import os
 import random
+import shutil
+import signal
 import socket
 import subprocess
 import threading
 import time
 
 from .namespaces import Switch
-from .processes import Process, wait_until
+from .processes import Process, at_end, wait_until
 from .rpc import AnyNode, Node
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -24,6 +26,7 @@ MARKET = {
 }
 BLOCK = {"min_block_ms": 200, "max_idle_ms": 1000}
 RPC_PORT, P2P_PORT, WS_PORT = 8545, 7876, 8546  # quernd's defaults, used where each node has an address of its own
+LITTLE_DISK = 1 << 20  # bytes
 CHOSEN_PORTS = (10000, 32768)  # below those that Linux gives to outgoing connections, so a node finds its port again
 
 
@@ -147,12 +150,16 @@ class Devnet:
                                  "staking": staking or {}})
         run("quern-genesis", "validate", self.genesis)
         self.switch = switch
+        self._remove_switch = None
         if namespaces and switch is None:
             self.switch = Switch()
             self.switch.create(validators + followers)
+            self._remove_switch = at_end(self.switch.destroy)
         self.daemons, self.nodes, self.workers = [], [], {}
         self._homes = {}  # worker -> index of its node
         self.supervised = False
+        self._supervision = None
+        self.given_up = None  # why the supervisor starts nothing any more
         self.restarts = []  # names, by the supervisor
         for index in range(validators + followers):
             account = self.accounts[signers[index]] if index < validators else None
@@ -238,7 +245,11 @@ class Devnet:
         return [daemon.process for daemon in self.daemons if daemon.process.wanted]
 
     def wait_until(self, condition, timeout, what, every=0.2):
-        return wait_until(condition, timeout, what, every, self._alive, self.supervised)
+        def look():
+            self.check()
+            return condition()
+
+        return wait_until(look, timeout, what, every, self._alive, self.supervised)
 
     def partition(self, *groups):
         """Cuts the network between groups of node numbers; needs namespaces."""
@@ -268,28 +279,28 @@ class Devnet:
         return self.daemons[self._homes[name]]
 
     # --- the whole --------------------------------------------------------------------------------------------------
-    def supervise(self, told=lambda name: None):
-        """From now on a process that ends unasked is started again, as systemd would; told(name) hears of it."""
+    def supervise(self, told=lambda name, why: None):
+        """From now on a process that ends unasked is started again, as systemd would: at once when it was killed or had
+        run for a while, with growing pauses when it ends by itself again and again, and in the end no more (`given_up`
+        says why). told(name, why) hears of each new start."""
         self.supervised = True
         self.node.patience = 60
+        self._supervision = threading.Thread(target=Supervisor(self, told).run, daemon=True)
+        self._supervision.start()
 
-        def watch():
-            while self.supervised:
-                for process in [*(daemon.process for daemon in self.daemons), *self.workers.values()]:
-                    if process.wanted and not process.running():
-                        self.restarts.append(process.name)
-                        process.start()
-                        told(process.name)
-                time.sleep(0.3)
-
-        threading.Thread(target=watch, daemon=True).start()
+    def check(self):
+        """Raises RuntimeError when the supervisor has given up."""
+        if self.given_up:
+            raise RuntimeError(self.given_up)
 
     def stop(self):
         self.supervised = False
+        if self._supervision:
+            self._supervision.join()
         for group in (list(self.workers.values()), [daemon.process for daemon in self.daemons]):
             stop_all(group)
-        if self.switch and not self.detached:
-            self.switch.destroy()
+        if self._remove_switch:
+            self._remove_switch()
 
     def __enter__(self):
         return self
@@ -306,6 +317,62 @@ class Devnet:
     def wait_for_blocks(self, count, timeout=60):
         target = self.node.height() + count
         self.wait_until(lambda: self.node.height() >= target, timeout, f"{count} blocks")
+
+
+class Supervisor:
+    """Brings back what ends unasked, for Devnet.supervise()."""
+
+    LOOK_S = 0.1
+    PAUSES_S = (0.3, 1, 2, 4)  # before a new start, by how often it has ended by itself soon after one
+    STEADY_S = 20  # what ran for so long begins with the first pause again
+
+    def __init__(self, net, told):
+        self.net, self.told = net, told
+        self.ends = {}  # name -> times it ended by itself soon after its start, one after the other
+        self.due = {}  # name -> when to start it again
+        self.causes = {}
+
+    def run(self):
+        while self.net.supervised:
+            for process in [*(daemon.process for daemon in self.net.daemons), *self.net.workers.values()]:
+                if process.wanted and not process.running():
+                    self._look_after(process)
+            time.sleep(self.LOOK_S)
+
+    def _look_after(self, process):
+        name, now = process.name, time.monotonic()
+        if name not in self.due:
+            status = process.child.returncode if process.child else 0
+            killed = status in (-signal.SIGKILL, -signal.SIGTERM)  # somebody wanted that; nothing is wrong with it
+            steady = now - process.started_at >= self.STEADY_S
+            self.ends[name] = 0 if killed or steady else self.ends.get(name, 0) + 1
+            self.causes[name] = self._cause(process, status)
+            if self.ends[name] > len(self.PAUSES_S):
+                self._give_up(f"{name} ended {self.ends[name]} times in a row: {self.causes[name]}")
+                return
+            self.due[name] = now + self.PAUSES_S[max(0, self.ends[name] - 1)]
+        if now < self.due[name]:
+            return
+        del self.due[name]
+        self.net.restarts.append(name)
+        try:
+            process.start()
+        except OSError as error:
+            self._give_up(f"{name} cannot be started again: {error}")
+            return
+        self.told(name, self.causes[name])
+
+    def _give_up(self, why):
+        self.net.given_up = why
+        self.net.node.abandoned = True
+        self.net.supervised = False
+
+    def _cause(self, process, status):
+        how = signal.Signals(-status).name if status < 0 else f"exit {status}"
+        said = process.last_line()
+        free = shutil.disk_usage(self.net.directory).free
+        full = f"; the disk of {self.net.directory} is full" if free < LITTLE_DISK else ""
+        return how + (f", it said: {said}" if status >= 0 and said else "") + full
 
 
 def stop_all(processes):

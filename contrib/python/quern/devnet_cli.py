@@ -17,7 +17,7 @@ import sys
 from . import namespaces
 from .devnet import Devnet, free_ports, program, run, stop_all
 from .market import transfer
-from .processes import start_time, wait_until
+from .processes import Ended, end_on_signals, start_time, wait_until
 from .rpc import RpcError
 
 ROLE_BONDS = {"solver": 200, "verifier": 400, "whistleblower": 100}  # QRN at genesis
@@ -416,6 +416,11 @@ def status(options):
     return 0
 
 
+NOT_YET = "not yet"
+NOT_YET_BECAUSE = ("not yet: a validator whose key has signed nothing so far listens first, for a few seconds, whether another\n"
+                   "process signs with it (doc/operations.md)")
+
+
 def describe(daemon):
     """(height, epoch/view, peers, signs) as text; what is not to be had is '-'."""
     client = daemon.client
@@ -436,9 +441,14 @@ def describe(daemon):
     view = f"{number(consensus['epoch'])}/{number(consensus['view'])}" if "epoch" in consensus else "-"
     signs = "-"
     if "signs" in consensus:
-        signs = "yes" if consensus["signs"] else "no"
-        if consensus.get("refusesBecause"):
+        if consensus["signs"]:
+            signs = "yes"
+        elif consensus.get("refusesBecause"):
             signs = f"no: {consensus['refusesBecause']}"
+        elif consensus.get("member"):
+            signs = NOT_YET
+        else:
+            signs = "no: not in the committee" if daemon.account else "no: follower"
     return [str(height), view, "-" if peers is None else str(peers), signs]
 
 
@@ -451,6 +461,8 @@ def show_status(network):
         rows.append((daemon.name, str(daemon.process.pid) if running else "down", height, view, peers, signs,
                      daemon.client.url, daemon.ws_url))
     table(rows)
+    if any(row[5] == NOT_YET for row in rows):
+        print(NOT_YET_BECAUSE)
     if net.switch and (groups := network.config.get("partition")):
         print("partitioned: " + " | ".join(",".join(f"node{node}" for node in group) for group in groups))
     if net.workers:
@@ -495,6 +507,8 @@ def faucet(options):
             raise DevnetError("no node runs; contrib/devnet up starts them")
         try:
             receipt = transfer(net, net.accounts["faucet"], address, amount + "qrn")
+        except RpcError as error:
+            raise DevnetError(f"not paid: {error.message}") from None
         except (RuntimeError, TimeoutError, OSError) as error:
             raise DevnetError(f"not paid: {error}") from None
     print(f"{amount} QRN to {address} in block {int(receipt['blockNumber'], 16)}, transaction {receipt['transactionHash']}")
@@ -668,16 +682,21 @@ def parse_arguments(arguments):
 
 def main(arguments=None):
     options = parse_arguments(arguments)
+    end_on_signals()
     try:
-        return options.function(options)
-    except (DevnetError, namespaces.NamespaceError) as error:
+        code = options.function(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # nobody reads on: devnet status | head -1
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    # RuntimeError: a program of ours refused; OSError: a full disk, say.
+    except (DevnetError, namespaces.NamespaceError, RuntimeError, TimeoutError, RpcError, OSError) as error:
         print(f"devnet: {error}", file=sys.stderr)
         return 1
-    except RuntimeError as error:  # a program of ours refused
-        print(f"devnet: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    except Ended as ended:
+        print(f"devnet: ended by {ended}; contrib/devnet status shows what runs", file=sys.stderr)
+        return ended.status
 
 
 if __name__ == "__main__":

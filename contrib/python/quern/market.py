@@ -44,14 +44,17 @@ class Job:
         self.contents = {"program": put(self.program), "init": put(self.init), "data": put(self.data)}
 
 
-def wait_for_task(net, task_id, states, timeout, on_change=None):
-    """Follows a task until its state is one of `states`; returns the task."""
+def wait_for_task(net, task_id, states, timeout, on_change=None, on_look=None):
+    """Follows a task until its state is one of `states`; returns the task. on_change(task) hears of each new state,
+    on_look(task) of each look at it."""
     last = [None]
 
     def look():
         task = net.node.task_get(task_id)
         if on_change and (task["stateName"], task["round"]) != last[0]:
             on_change(task)
+        elif on_look:
+            on_look(task)
         last[0] = (task["stateName"], task["round"])
         return task if task["stateName"] in states else None
 

@@ -1,23 +1,127 @@
 """Child processes with a log file each, stopped cleanly or killed, and never left behind unless they are meant to be."""
 import atexit
 import os
+import queue
+import shutil
 import signal
+import stat
 import subprocess
 import sys
+import threading
 import time
 
 _running = []
 
 
-@atexit.register
-def _stop_all():
+# --- ends ---------------------------------------------------------------------------------------------------------------
+class Ended(KeyboardInterrupt):
+    """A signal asked this program to end. A KeyboardInterrupt, so that nothing takes it for a failure and goes on."""
+
+    def __init__(self, number):
+        super().__init__(signal.Signals(number).name)
+        self.status = 128 + number
+
+
+def at_end(function, *arguments):
+    """Has function(*arguments) called when this program ends, unless what is returned is called before; once at most."""
+    waiting = [True]
+
+    def once():
+        if waiting:
+            waiting.clear()
+            atexit.unregister(once)
+            function(*arguments)
+
+    atexit.register(once)
+    return once
+
+
+def kill_all():
+    """SIGKILL to all that this program has started and that does not outlive it."""
     for process in list(_running):
         process.kill()
 
 
-def end_on_sigterm():
-    """Lets SIGTERM end this program as an exception does, so that what it started is stopped too. Main thread only."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+def _end(number, _frame):
+    for other in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(other, signal.SIG_IGN)  # a closing terminal and its shell send several; the first one counts
+    signal.signal(signal.SIGINT, _end_at_once)
+    if number == signal.SIGHUP:
+        _let_go_of_terminal()
+    raise Ended(number)
+
+
+def _end_at_once(number, _frame):
+    """A second Ctrl-C: without waiting for anybody."""
+    for process in list(_running):
+        process.signal(signal.SIGKILL)
+    os._exit(128 + number)
+
+
+def _let_go_of_terminal():
+    """What is still said while ending must not fail because nobody can read it."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # isatty() denies a terminal that is gone
+            os.dup2(null, descriptor)
+    os.close(null)
+
+
+def hang_up():
+    """For one who cannot write to the terminal any more, before the signal says so: as the signal."""
+    if threading.current_thread() is threading.main_thread():
+        _end(signal.SIGHUP, None)
+
+
+def end_on_signals():
+    """From now on SIGTERM, SIGHUP (a closed terminal) and Ctrl-C raise Ended, so that what was started is stopped too.
+    A SIGHUP that the caller has ignored, as nohup does, stays ignored. Main thread only."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _end)
+
+
+atexit.register(kill_all)
+
+
+# --- starts -------------------------------------------------------------------------------------------------------------
+_starts = queue.SimpleQueue()
+_starter_lock = threading.Lock()
+_starter = None
+
+
+def _start_forever():
+    while True:
+        work, done = _starts.get()
+        try:
+            done.put((work(), None))
+        except OSError as error:
+            done.put((None, error))
+
+
+def _from_lasting_thread(work):
+    """Runs work() on a thread that ends with this program only: the kernel tells children of the death of the *thread*
+    that started them."""
+    global _starter
+    with _starter_lock:
+        if _starter is None:
+            _starter = threading.Thread(target=_start_forever, daemon=True)
+            _starter.start()
+    done = queue.SimpleQueue()
+    _starts.put((work, done))
+    child, error = done.get()
+    if error is not None:
+        raise error
+    return child
+
+
+def popen(arguments, **options):
+    """subprocess.Popen of a child that the kernel kills when this program is gone, however it went."""
+    prefix = []
+    if shutil.which("setpriv"):
+        # The shell looks whether this program was still there when the kernel was told.
+        prefix = ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", f'[ "$PPID" = {os.getpid()} ] && exec "$@"', "sh"]
+    return _from_lasting_thread(lambda: subprocess.Popen(prefix + list(arguments), **options))
 
 
 def start_time(pid):
@@ -44,11 +148,16 @@ class Process:
         self.child = None
         self.adopted = None  # (pid, start time) of a process that another run of Python started
         self.wanted = False  # whether a supervisor should bring it back
+        self.log_start = 0  # where in the log the last start's output begins
+        self.started_at = 0.0
 
     def start(self):
+        launch = subprocess.Popen if self.detached else popen
         with open(self.log, "ab") as output:
-            self.child = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=output,
-                                          stderr=subprocess.STDOUT, start_new_session=True)
+            self.log_start = output.tell()
+            self.child = launch(self.arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                start_new_session=True)
+        self.started_at = time.monotonic()
         self.adopted = None
         self.wanted = True
         if not self.detached:
@@ -115,6 +224,16 @@ class Process:
                 return "".join(text.readlines()[-lines:])
         except FileNotFoundError:
             return ""
+
+    def last_line(self):
+        """The last thing that it said since its last start, or ""."""
+        try:
+            with open(self.log, "rb") as text:
+                text.seek(max(self.log_start, os.path.getsize(self.log) - 65536))
+                lines = text.read().decode(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def wait_until(condition, timeout, what, every=0.1, alive=(), supervised=False):

@@ -22,6 +22,7 @@ class Node:
     def __init__(self, port, host="127.0.0.1", timeout=30, patience=0):
         """patience: seconds for which a node that does not answer is asked again (it may be restarting)."""
         self.host, self.port, self.timeout, self.patience = host, port, timeout, patience
+        self.abandoned = False  # nobody brings it back: asking again is no use
         self._ids = itertools.count(1)
         self._local = threading.local()
 
@@ -67,7 +68,7 @@ class Node:
                 answer = self.post(request)
                 break
             except (http.client.HTTPException, OSError):
-                if time.monotonic() > end:
+                if time.monotonic() > end or self.abandoned:
                     raise
                 time.sleep(0.2)
         if "error" in answer:

@@ -28,6 +28,8 @@ public:
     // the segment before has just led to is not asked for.
     [[nodiscard]] Status advance(std::chrono::steady_clock::time_point until);
     [[nodiscard]] bool done() const { return segment_ == segments_.size(); }
+    [[nodiscard]] std::size_t segments() const { return segments_.size(); }
+    [[nodiscard]] std::size_t segments_done() const { return segment_; }
     // Between two segments (or at the end).
     [[nodiscard]] bool at_segment_start() const { return step_ == 0; }
     // First step whose state root is not the solver's; 0: none so far.

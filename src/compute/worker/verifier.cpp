@@ -152,8 +152,12 @@ bool Verifier::work(std::uint64_t milliseconds) {
         if (!job.replay || job.saved) continue;
         worked = true;
         const auto share = share_of(until, waiting--);
+        const std::size_t before = job.replay->segments_done();
         Status status = job.replay->check_checkpoints(share);
         if (status && job.replay->checkpoints_checked()) status = job.replay->advance(share);
+        if (job.replay->segments_done() != before)
+            log::info(Category::verifier, "replays task={} segment={}/{}", task, job.replay->segments_done(),
+                      job.replay->segments());
         if (!status) {
             if (!may_pass(status.error())) job.data_missing = true;
             log::warning(Category::verifier, "replay stopped task={} reason={}", task, status.error().to_string());
