@@ -2,19 +2,28 @@
 """Runs test programs and sums their counts into one line, "N passed, N failed[, N skipped]".
 
 Test programs are build/<preset>/bin/test_* (GoogleTest), tests/lint/lint.py and tests/functional/test_*.py. A program that
-crashes, hangs or reports nothing counts as one failure.
+crashes, hangs or reports nothing counts as one failure. Unit tests run side by side, then functional tests one after the
+other: they are about time, and each keeps the machine busy. Says why tests were skipped and which took longest.
 """
 import argparse
+import concurrent.futures
+import dataclasses
 import glob
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+
+from quern.processes import Ended, end_on_signals, popen
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UNIT_TIMEOUT_S = 600
 FUNCTIONAL_TIMEOUT_S = 1200
+SLOWEST = 15
 NEEDS_FIXTURES = {"test_vectors"}  # official vectors are run by CI, which has them
 PLAIN_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 SANITIZER_LOAD = {"QUERN_PROPERTY_RUNS": "500"}  # instrumented code is ten times slower; the release build runs them all
@@ -24,6 +33,27 @@ ENVIRONMENT = {
     "PYTHONPATH": os.path.join(ROOT, "contrib", "python"),
     "PYTHONUNBUFFERED": "1",
 }
+
+
+@dataclasses.dataclass
+class Job:
+    label: str
+    command: list
+    timeout: float
+    environment: dict
+    single: bool = False  # its exit status is all that it reports
+    alone: bool = False  # nothing runs beside it
+
+
+@dataclasses.dataclass
+class Result:
+    job: Job
+    passed: int
+    failed: int
+    skipped: int
+    seconds: float
+    cpu_seconds: float
+    output: str
 
 
 def count(output, status, single):
@@ -44,22 +74,118 @@ def count(output, status, single):
     return passed, failed, skipped
 
 
-def run(label, command, timeout, environment, single):
-    started = time.monotonic()
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                              timeout=timeout, env={**os.environ, **ENVIRONMENT, **environment}, cwd=ROOT)
-        output, status = done.stdout, done.returncode
-    except subprocess.TimeoutExpired as expired:
-        output = (expired.stdout or b"").decode(errors="replace") + f"\ntimed out after {timeout} s\n"
-        status = -1
-    result = count(output, status, single)
-    seconds = time.monotonic() - started
-    print(f"{'ok  ' if result[1] == 0 else 'FAIL'} {label}: {result[0]} passed, {result[1]} failed, {result[2]} skipped "
-          f"({seconds:.1f} s)", flush=True)
-    if result[1] != 0:
-        print(output[-20000:], flush=True)
-    return result
+def skip_reasons(output):
+    """(test, reason) of what unittest and GoogleTest say they skipped; a plain "skipped: reason" line counts too."""
+    found = [(test, reason) for test, reason in re.findall(r"^(\w+) \(.*?\) \.\.\. skipped ['\"](.*)['\"]$", output, re.M)]
+    found += [(test, reason.strip()) for reason, test in
+              re.findall(r": Skipped\n(.*(?:\n(?!\[).+)*)\n+\[  SKIPPED \] ([\w./]+)", output)]
+    found += [("all", reason) for reason in re.findall(r"^skipped: (.+)$", output, re.M)]
+    return found
+
+
+class Runner:
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.children = set()
+        self.ending = False
+
+    def run(self, job):
+        """One program's result, or None when all is ending."""
+        started = time.monotonic()
+        with tempfile.TemporaryFile() as log:
+            with self.lock:
+                if self.ending:
+                    return None
+                child = popen(job.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT,
+                              env={**os.environ, **ENVIRONMENT, **job.environment}, start_new_session=True)
+                self.children.add(child)
+            timer = threading.Timer(job.timeout, self.end_group, [child, signal.SIGKILL])
+            timer.start()
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            timed_out = not timer.is_alive()
+            timer.cancel()
+            with self.lock:
+                self.children.discard(child)
+                if self.ending:
+                    return None
+            log.seek(0)
+            output = log.read().decode(errors="replace")
+        if timed_out:
+            output += f"\ntimed out after {job.timeout} s\n"
+        seconds = time.monotonic() - started
+        result = Result(job, *count(output, child.returncode, job.single), seconds, usage.ru_utime + usage.ru_stime, output)
+        with self.lock:
+            self.show(result)
+        return result
+
+    @staticmethod
+    def show(result):
+        print(f"{'ok  ' if result.failed == 0 else 'FAIL'} {result.job.label}: {result.passed} passed, {result.failed} failed, "
+              f"{result.skipped} skipped ({result.seconds:.1f} s)", flush=True)
+        if result.skipped:
+            for test, reason in skip_reasons(result.output) or [("?", "it gives no reason")]:
+                print(f"     skipped {test}: {reason}", flush=True)
+        if result.failed:
+            print(result.output[-20000:], flush=True)
+
+    @staticmethod
+    def end_group(child, how):
+        try:
+            os.killpg(child.pid, how)
+        except ProcessLookupError:
+            pass
+
+    def end(self):
+        """Asks everything that runs to end, and sees to it."""
+        with self.lock:
+            self.ending = True
+            left = set(self.children)
+        for child in left:
+            self.end_group(child, signal.SIGTERM)
+        end = time.monotonic() + 40
+        while self.children and time.monotonic() < end:
+            time.sleep(0.05)
+        for child in set(self.children):
+            self.end_group(child, signal.SIGKILL)
+
+    def run_all(self, jobs, at_once):
+        results = []
+        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+            try:
+                results += pool.map(self.run, [job for job in jobs if not job.alone])
+                for job in jobs:
+                    if job.alone:
+                        results += pool.map(self.run, [job])
+            except Ended:
+                self.end()
+                pool.shutdown(cancel_futures=True)
+                raise
+        return [result for result in results if result]
+
+
+def all_jobs(options):
+    jobs = []
+    environment = {"QUERN_BIN": os.path.join(ROOT, options.build[0], "bin")} if options.build else {}
+    for build in options.build:
+        for program in sorted(glob.glob(os.path.join(ROOT, build, "bin", "test_*"))):
+            if os.path.basename(program) in NEEDS_FIXTURES:
+                continue
+            label = f"{os.path.basename(build)}/{os.path.basename(program)}"
+            load = SANITIZER_LOAD if "san" in os.path.basename(build) else {}
+            jobs.append(Job(label, [program], UNIT_TIMEOUT_S, {**environment, **load}))
+    if options.functional:
+        simulator = os.path.join(ROOT, options.build[0] if options.build else "", "bin", "quern-sim")
+        if os.path.exists(simulator):
+            jobs.append(Job("simulation", [simulator, "-n", "1000", "--first-seed", "1"], UNIT_TIMEOUT_S, {}, single=True))
+        lint = [sys.executable, os.path.join(ROOT, "tests", "lint", "lint.py")]
+        jobs.append(Job("lint", lint, UNIT_TIMEOUT_S, {}, single=True))
+        jobs.append(Job("lint --self-test", [*lint, "--self-test"], UNIT_TIMEOUT_S, {}, single=True))
+        for script in sorted(glob.glob(os.path.join(ROOT, "tests", "functional", "test_*.py"))):
+            jobs.append(Job(f"functional/{os.path.basename(script)}", [sys.executable, script], FUNCTIONAL_TIMEOUT_S,
+                            environment, alone=True))
+    wanted = re.compile(options.filter)
+    return [job for job in jobs if wanted.search(job.label)]
 
 
 def main():
@@ -67,33 +193,24 @@ def main():
     parser.add_argument("--build", action="append", default=[], help="a build directory; its bin/test_* are run")
     parser.add_argument("--functional", action="store_true", help="also lint and functional tests, on the first build")
     parser.add_argument("--filter", default=".", help="regular expression on the names")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="unit tests at once (default: one per CPU)")
     options = parser.parse_args()
-    wanted = re.compile(options.filter)
-    jobs = []
-    for build in options.build:
-        for program in sorted(glob.glob(os.path.join(ROOT, build, "bin", "test_*"))):
-            if os.path.basename(program) in NEEDS_FIXTURES:
-                continue
-            label = f"{os.path.basename(build)}/{os.path.basename(program)}"
-            jobs.append((label, [program], UNIT_TIMEOUT_S, SANITIZER_LOAD if "san" in os.path.basename(build) else {}))
-    if options.functional:
-        simulator = os.path.join(ROOT, options.build[0] if options.build else "", "bin", "quern-sim")
-        if os.path.exists(simulator):
-            jobs.append(("simulation", [simulator, "-n", "1000", "--first-seed", "1"], UNIT_TIMEOUT_S, {}))
-        lint = os.path.join(ROOT, "tests", "lint", "lint.py")
-        jobs.append(("lint", [sys.executable, lint], UNIT_TIMEOUT_S, {}))
-        jobs.append(("lint --self-test", [sys.executable, lint, "--self-test"], UNIT_TIMEOUT_S, {}))
-        for script in sorted(glob.glob(os.path.join(ROOT, "tests", "functional", "test_*.py"))):
-            jobs.append((f"functional/{os.path.basename(script)}", [sys.executable, script], FUNCTIONAL_TIMEOUT_S, {}))
-    environment = {"QUERN_BIN": os.path.join(ROOT, options.build[0], "bin")} if options.build else {}
-    total = [0, 0, 0]
-    for label, command, timeout, load in jobs:
-        if wanted.search(label):
-            total = [a + b for a, b in zip(total, run(label, command, timeout, {**environment, **load}, label.startswith(("lint", "simulation"))))]
-    if sum(total) == 0:
-        total[1] = 1
-    print(f"{total[0]} passed, {total[1]} failed" + (f", {total[2]} skipped" if total[2] else ""), flush=True)
-    return 1 if total[1] else 0
+    end_on_signals()
+    started = time.monotonic()
+    try:
+        results = Runner().run_all(all_jobs(options), max(1, options.jobs))
+    except Ended as ended:
+        print(f"ended by {ended}", flush=True)
+        return ended.status
+    if len(results) > 1:
+        print(f"the slowest, of {time.monotonic() - started:.0f} s in all (seconds, of them on a CPU):")
+        for result in sorted(results, key=lambda result: -result.seconds)[:SLOWEST]:
+            print(f"  {result.seconds:7.1f}  {result.cpu_seconds:7.1f}  {result.job.label}")
+    passed, failed, skipped = (sum(getattr(result, what) for result in results) for what in ("passed", "failed", "skipped"))
+    if passed + failed + skipped == 0:
+        failed = 1
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""), flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""contrib/demo.sh and its like before they do anything: options, help, what they announce; and how tests are counted."""
+import contextlib
+import io
+import os
+import shutil
+import subprocess
+import unittest
+
+import framework
+import run_tests
+
+CONTRIB = os.path.join(framework.ROOT, "contrib")
+INSTALLING = 7  # the exit code of what stands in for install-deps.sh
+
+
+class DemoScriptTest(unittest.TestCase):
+    """demo.sh beside an install-deps.sh that only says that it was reached, and without Python."""
+
+    def setUp(self):
+        self.directory = framework.temporary_directory("quern-scripts-")
+        os.mkdir(self.path("contrib"))
+        shutil.copy(os.path.join(CONTRIB, "demo.sh"), self.path("contrib"))
+        with open(os.open(self.path("contrib", "install-deps.sh"), os.O_CREAT | os.O_WRONLY, 0o755), "w") as file:
+            file.write(f"#!/bin/bash\necho installing\nexit {INSTALLING}\n")
+        os.mkdir(self.path("bin"))
+        for tool in ("bash", "env", "dirname", "sed", "rm", "mkdir"):
+            os.symlink(shutil.which(tool), self.path("bin", tool))
+
+    def path(self, *names):
+        return os.path.join(self.directory, *names)
+
+    def run_demo(self, *arguments):
+        return subprocess.run([self.path("contrib", "demo.sh"), *arguments], capture_output=True, text=True, timeout=30,
+                              check=False, env={"PATH": self.path("bin")})
+
+    def test_wrong_options_are_refused_before_anything_is_installed(self):
+        os.mkdir(self.path("net"))
+        with open(self.path("net", "genesis.json"), "w"):
+            pass
+        for arguments, word in ((["--bogus"], "unknown option --bogus"), (["--validators", "0"], "1 to 20"),
+                                (["--validators=21"], "1 to 20"), (["--validators", "two"], "1 to 20"), (["--seed", "x"], "a number"),
+                                (["--report"], "needs a value"), (["--report", self.path("no", "such")], "cannot be written"),
+                                (["--report", self.directory], "cannot be written"), (["--report="], "empty"),
+                                (["--directory", "/proc/none"], "cannot be written"),
+                                (["--directory", self.path("net")], "holds a network already"), (["left", "over"], "unknown")):
+            done = self.run_demo(*arguments)
+            self.assertEqual(done.returncode, 2, (arguments, done.stdout, done.stderr))
+            self.assertIn(word, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+    def test_help_needs_no_python(self):
+        done = self.run_demo("--help")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("--report FILE", done.stdout)
+
+    def test_says_first_how_long_it_takes_and_what_it_needs(self):
+        done = self.run_demo("--report", self.path("report.json"), "--validators=3", "--directory", self.path("new"))
+        self.assertEqual(done.returncode, INSTALLING, done.stderr)
+        first, second = done.stdout.splitlines()
+        self.assertRegex(first, r"minutes on two cores.* of disk, .* of memory")
+        self.assertEqual(second, "installing")
+        self.assertFalse(os.path.exists(self.path("report.json")), "the check of --report left a file")
+
+
+class OtherScriptsTest(unittest.TestCase):
+    def test_they_tell_how_they_are_used(self):
+        for script in ("build.sh", "install-deps.sh", "test.sh", "demo.sh", "fuzz.sh"):
+            done = subprocess.run([os.path.join(CONTRIB, script), "--help"], capture_output=True, text=True, timeout=30, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), script)
+            self.assertIn("Usage: contrib/" + script, done.stdout)
+        for script in ("build.sh", "install-deps.sh", "test.sh"):
+            done = subprocess.run([os.path.join(CONTRIB, script), "--bogus"], capture_output=True, text=True, timeout=30, check=False)
+            self.assertEqual(done.returncode, 2, script)
+
+
+class CountingTest(unittest.TestCase):
+    def test_crashes_and_silence_count_as_failures(self):
+        self.assertEqual(run_tests.count("", 0, False), (0, 1, 0))
+        self.assertEqual(run_tests.count("[  PASSED  ] 3 tests.\n", -11, False), (3, 1, 0))
+        self.assertEqual(run_tests.count("2 passed, 0 failed, 1 skipped\n", 0, False), (2, 0, 1))
+        self.assertEqual(run_tests.count("anything", 0, True), (1, 0, 0))
+
+    def test_reasons_of_skips_are_found(self):
+        unittest_says = "test_a (__main__.X.test_a) ... skipped 'needs root'\ntest_b (__main__.X.test_b) ... ok\n"
+        self.assertEqual(run_tests.skip_reasons(unittest_says), [("test_a", "needs root")])
+        google_says = "[ RUN      ] Arith.avx\na_test.cpp:7: Skipped\nno AVX-512 here\n\n[  SKIPPED ] Arith.avx (0 ms)\n"
+        self.assertEqual(run_tests.skip_reasons(google_says), [("Arith.avx", "no AVX-512 here")])
+        self.assertEqual(run_tests.skip_reasons("skipped: npm is missing\n0 passed, 0 failed, 1 skipped\n"),
+                         [("all", "npm is missing")])
+
+    def test_a_hung_program_and_its_children_are_killed(self):
+        job = run_tests.Job("hung", ["sh", "-c", "sleep 61.5 & echo begun; sleep 61.5"], 0.5, {})
+        with contextlib.redirect_stdout(io.StringIO()):
+            result = run_tests.Runner().run(job)
+        self.assertEqual((result.passed, result.failed), (0, 1))
+        self.assertIn("begun\n", result.output)
+        self.assertIn("timed out", result.output)
+        self.assertNotIn("sleep 61.5", subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=False).stdout
+                         if shutil.which("ps") else "")
+
+
+if __name__ == "__main__":
+    framework.main()
