@@ -8,7 +8,7 @@
 #include "base/args.h"
 #include "base/fs.h"
 #include "crypto/key_file.h"
-#include "node/chain_database.h"
+#include "node/chain/chain_database.h"
 #include "quern_version.h"
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "chain/exec/block_validation.h"
 
 namespace quern::node {
 
@@ -40,7 +41,7 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     setup.tip = parts_.chain.tip();
     setup.tip_certificate = parts_.chain.tip_certificate();
     setup.accept_missing_journal = options.accept_missing_journal;
-    setup.body_matches = [](BytesView block) { return Chain::body_matches(block); };
+    setup.body_matches = [](BytesView block) { return chain::exec::body_matches(block); };
     std::optional<sdbft::FileJournal> journal;
     // One that refuses to sign keeps no journal: at the next start it would pass for the one that is missing.
     const bool refuses = setup.tip.number != 0 && !options.accept_missing_journal && !fs::exists(options.journal);
@@ -61,7 +62,7 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
         RangeSync::Parts{*consensus_, peers_, work_, parts_.clock, params.epoch_length, parts_.chain.tip().number});
     network_link_ = std::make_unique<NetworkLink>(
         NetworkLink::Parts{*consensus_, peers_, inbox_, *sync_, server_, work_, board, parts_.pool});
-    executor_ = std::make_unique<ExecutorThread>(parts_.chain, parts_.gateway);
+    executor_ = std::make_unique<ExecutorThread>(parts_.chain);
 #ifdef QUERN_TEST_FAULTS
     if (options.double_vote && signer_)
         consensus_link_->vote_twice(*signer_, {parts_.setup.genesis_hash, params.chain_id});
@@ -109,6 +110,7 @@ void Participation::admitted(const chain::mempool::PooledTransaction& transactio
 }
 
 void Participation::committed(const SnapshotPtr& snapshot) {
+    parts_.gateway.tidy_journal();
     const auto& block = snapshot->head->block;
     const auto& fields = block.header.consensus;
     const bool was_syncing = sync_->progress().syncing;

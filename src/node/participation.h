@@ -3,9 +3,10 @@
 // thread; the readings may be called from any.
 #pragma once
 
-#include "node/consensus_link.h"
-#include "node/evidence_sender.h"
-#include "node/network_link.h"
+#include "node/agree/consensus_link.h"
+#include "node/agree/evidence_sender.h"
+#include "node/net/network_link.h"
+#include "node/serve/tx_gateway.h"
 
 namespace quern::node {
 

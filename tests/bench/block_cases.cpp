@@ -10,7 +10,7 @@
 #include "chain/store/block_store.h"
 #include "chain/store/leveldb_kv.h"
 #include "crypto/hash.h"
-#include "node/chain.h"
+#include "node/chain/chain.h"
 
 namespace quern::bench {
 namespace {

@@ -1,12 +1,12 @@
 #include "sim/real_chain.h"
 
 #include "chain/exec/invariants/invariants.h"
+#include "chain/exec/system/epoch_reader.h"
 #include "chain/state/account_codec.h"
 #include "chain/state/trie.h"
 #include "chain/store/block_store.h"
 #include "chain/store/tables.h"
-#include "node/block_server.h"
-#include "node/epoch_state.h"
+#include "node/net/block_server.h"
 #include "sim/users.h"
 
 namespace quern::sim {
@@ -119,7 +119,7 @@ std::optional<Committee> RealChain::committee_of(std::uint64_t epoch) const {
     // The state has those up to the epoch after the next height's.
     if (epoch > sdbft::EpochHeights(setup_->genesis.params.epoch_length).epoch_of(height() + 1) + 1)
         return std::nullopt;
-    auto committee = node::committee_of_epoch(state(), epoch);
+    auto committee = chain::exec::system::committee_of_epoch(state(), epoch);
     return committee ? std::optional(std::move(*committee)) : std::nullopt;
 }
 

@@ -3,8 +3,9 @@
 #pragma once
 
 #include "base/clock.h"
+#include "chain/exec/block_validation.h"
 #include "chain/store/fault_kv.h"
-#include "node/chain.h"
+#include "node/chain/chain.h"
 #include "sim/light_chain.h"
 
 namespace quern::sim {
@@ -33,7 +34,7 @@ public:
     std::optional<Committee> committee_of(std::uint64_t epoch) const override;
     std::optional<sdbft::BlockAnswer> block(const Hash32& hash) const override;
     std::optional<sdbft::RangeAnswer> range(std::uint64_t first) const override;
-    bool body_matches(BytesView block) const override { return node::Chain::body_matches(block); }
+    bool body_matches(BytesView block) const override { return chain::exec::body_matches(block); }
     Status audit() const override;
 
     [[nodiscard]] const node::ChainSetup& setup() const { return *setup_; }

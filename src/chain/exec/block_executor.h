@@ -1,11 +1,12 @@
 // execute(block, state) -> receipts, changes, roots: a pure function of its inputs. Used by the validator to build and
-// to check blocks, by RPC to simulate calls, by -reindex. One executor per thread; no clocks, no IO.
+// to check blocks, by RPC to simulate calls. One executor per thread; no clocks, no IO.
 #pragma once
 
 #include <functional>
 #include <memory>
 
-#include "chain/exec/result_code.h"
+#include "chain/exec/result/observer.h"
+#include "chain/exec/result/result_code.h"
 #include "chain/params/params.h"
 #include "chain/state/overlay.h"
 #include "chain/types/receipt.h"
@@ -20,14 +21,6 @@ struct BlockContext {
     std::uint64_t gas_limit = 0;
     Uint256 base_fee;
     Hash32 beacon;
-};
-
-// Called around a leaf so that a node can time it; never influences a result.
-class ExecutionObserver {
-public:
-    virtual ~ExecutionObserver() = default;
-    virtual void leaf_begins(std::uint64_t dispute) = 0;
-    virtual void leaf_ended(std::uint64_t dispute) = 0;
 };
 
 // Gas and fees of a block while it is built or checked, one transaction after the other, on one overlay.

@@ -12,10 +12,10 @@
 #include "chain/consensus/beacon.h"
 #include "chain/store/fault_kv.h"
 #include "chain/store/memory_kv.h"
-#include "node/call_simulator.h"
-#include "node/chain.h"
-#include "node/reader.h"
-#include "node/tx_gateway.h"
+#include "node/chain/chain.h"
+#include "node/serve/call_simulator.h"
+#include "node/serve/reader.h"
+#include "node/serve/tx_gateway.h"
 
 namespace quern::node {
 

@@ -1,5 +1,6 @@
-#include "node/chain.h"
+#include "node/chain/chain.h"
 
+#include "chain/exec/block_validation.h"
 #include "chain/store/block_store.h"
 #include "chain_fixture.h"
 
@@ -134,19 +135,19 @@ TEST_F(ChainTest, knows_whether_a_body_belongs_to_its_header) {
     submit(1, transfer(0, 5));
     const auto built = chain_->build_block(next_request());
     ASSERT_TRUE(built);
-    EXPECT_TRUE(Chain::body_matches(built->block));
+    EXPECT_TRUE(chain::exec::body_matches(built->block));
     const auto matches = [&](auto&& change) {
         auto block = *types::decode_block(built->block);
         change(block);
-        return Chain::body_matches(types::encode(block));
+        return chain::exec::body_matches(types::encode(block));
     };
     EXPECT_TRUE(matches([](auto& b) { b.parent_certificate = Bytes{1}; }));  // the core compares its hash
     EXPECT_FALSE(matches([](auto& b) { b.transactions.clear(); }));
     EXPECT_FALSE(matches([](auto& b) { b.transactions.push_back(b.transactions[0]); }));
     EXPECT_FALSE(matches([](auto& b) { b.withdrawals.push_back({}); }));
     EXPECT_FALSE(matches([](auto& b) { b.header.withdrawals_root.data[0] ^= 1; }));
-    EXPECT_FALSE(Chain::body_matches(BytesView(built->block).first(50)));
-    EXPECT_FALSE(Chain::body_matches({}));
+    EXPECT_FALSE(chain::exec::body_matches(BytesView(built->block).first(50)));
+    EXPECT_FALSE(chain::exec::body_matches({}));
 }
 
 TEST_F(ChainTest, readers_keep_the_state_they_started_with) {

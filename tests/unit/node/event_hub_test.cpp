@@ -1,9 +1,9 @@
-#include "node/event_hub.h"
+#include "node/serve/event_hub.h"
 
 #include "chain/exec/handlers/events.h"
 #include "chain/types/abi.h"
 #include "chain_fixture.h"
-#include "node/market_changes.h"
+#include "node/serve/market_changes.h"
 
 namespace quern::node {
 namespace {

@@ -1,4 +1,4 @@
-#include "node/evidence_sender.h"
+#include "node/agree/evidence_sender.h"
 
 #include "chain_fixture.h"
 

@@ -1,11 +1,11 @@
 // The parts between consensus, the mempool and the network, one by one.
 #include "chain/store/certificate_store.h"
 #include "chain_fixture.h"
-#include "node/block_server.h"
-#include "node/consensus_link.h"
-#include "node/message_queue.h"
-#include "node/peer_table.h"
-#include "node/transaction_inbox.h"
+#include "node/agree/consensus_link.h"
+#include "node/agree/message_queue.h"
+#include "node/net/block_server.h"
+#include "node/net/peer_table.h"
+#include "node/net/transaction_inbox.h"
 
 namespace quern::node {
 namespace {

@@ -1,13 +1,13 @@
 #include "base/log.h"
 #include "chain/exec/handlers/events.h"
+#include "chain/mempool/dispute_lane.h"
 #include "chain/types/abi.h"
 #include "chain_fixture.h"
 #include "compute/core/dispute_game.h"
 #include "content/store.h"
-#include "node/content_gateway.h"
-#include "node/dispute_lane.h"
-#include "node/event_log.h"
+#include "node/chain/event_log.h"
 #include "node/options.h"
+#include "node/serve/content_gateway.h"
 
 namespace quern::node {
 namespace {
@@ -98,7 +98,7 @@ protected:
         auto tx = bond(0, 1);
         tx.native_kind = static_cast<std::uint8_t>(kind);
         tx.data = std::move(payload);
-        return due_dispute_move(overlay_, *types::recover(signed_by(seed, tx)));
+        return chain::mempool::due_dispute_move(overlay_, *types::recover(signed_by(seed, tx)));
     }
     chain::state::Overlay overlay_;
     types::Dispute dispute_;
@@ -124,9 +124,9 @@ TEST_F(LaneTest, takes_calls_to_the_reserved_address_alike) {
     tx.to = types::group_address(types::KindGroup::disputes);
     tx.data = *types::abi::encode_call(types::NativeKind::dispute_concede,
                                        types::encode_record(types::DisputeConcedePayload{4}));
-    EXPECT_EQ(due_dispute_move(overlay_, *types::recover(signed_by(2, tx))), 4U);
+    EXPECT_EQ(chain::mempool::due_dispute_move(overlay_, *types::recover(signed_by(2, tx))), 4U);
     tx.to = test_address(9);
-    EXPECT_EQ(due_dispute_move(overlay_, *types::recover(signed_by(2, tx))), std::nullopt);
+    EXPECT_EQ(chain::mempool::due_dispute_move(overlay_, *types::recover(signed_by(2, tx))), std::nullopt);
 }
 
 TEST(LeafTimerTest, times_survive_in_the_side_table) {

@@ -2,8 +2,12 @@
 // only through these, so that each grain and each lock is accounted for. Used inside chain/exec, by one thread.
 #pragma once
 
-#include "chain/exec/block_executor.h"
+#include "chain/exec/result/observer.h"
+#include "chain/exec/result/result_code.h"
+#include "chain/params/params.h"
+#include "chain/state/overlay.h"
 #include "chain/types/abi.h"
+#include "chain/types/receipt.h"
 
 namespace quern::chain::exec::handlers {
 

@@ -42,7 +42,7 @@ Status check_dispute_liveness(const state::Overlay& state, const params::MarketP
 
 Status check_all(const state::Overlay& state, const params::ChainParams& params, std::uint64_t height) {
     const auto named = [](Status status) -> Status {
-        if (!status) return fail("exec.invariant_broken", status.error().to_string());
+        if (!status) return fail(kInvariantBroken, status.error().to_string());
         return {};
     };
     QUERN_CHECK(named(check_supply(state)));

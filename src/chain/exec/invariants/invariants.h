@@ -8,6 +8,9 @@
 
 namespace quern::chain::exec::invariants {
 
+// The name of the error when the state breaks a rule that no transaction may break.
+inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
+
 // Accounts + bonds and stakes (bonded and unbonding) + escrows + vaults + burned = minted. Error invariant.supply.
 [[nodiscard]] Status check_supply(const state::Overlay& state);
 // Each bond covers its locks, and all locks together are those of tasks, challenges and open disputes. Errors

@@ -1,0 +1,86 @@
+// Consensus' way out: carries what the consensus thread asks for to the network, the executor, the stores. Its
+// functions are called on the consensus thread; set_network, set_consensus and set_executor before that thread starts.
+#pragma once
+
+#include <atomic>
+
+#include "node/agree/consensus_thread.h"
+#include "node/agree/finality_meter.h"
+#include "node/chain/executor_thread.h"
+#include "node/net/range_sync.h"
+
+namespace quern::node {
+
+// Evidence for the chain to act upon.
+class EvidenceSink {
+public:
+    virtual ~EvidenceSink() = default;
+    virtual void convict(chain::consensus::sdbft::Evidence evidence) = 0;
+};
+
+inline constexpr std::size_t kMaxAccused = 4096;
+
+class ConsensusLink final : public ConsensusPorts {
+public:
+    struct Parts {  // all outlive the link
+        chain::store::Store& store;
+        const SnapshotBoard& board;
+        const chain::mempool::Pool& pool;
+        PeerTable& peers;
+        WorkQueue& work;  // reads and writes of the disk
+        BlockServer& server;
+        EvidenceSink* evidence;  // null: found evidence is logged only
+        const Clock& clock;
+        std::uint64_t epoch_length;
+        std::function<void(const Error&)> failed;
+    };
+    explicit ConsensusLink(const Parts& parts) : parts_(parts), heights_(parts.epoch_length) {}
+
+    void set_network(p2p::Network* network) { network_ = network; }
+    void set_executor(ExecutorThread* executor) { executor_ = executor; }
+    void set_sync(RangeSync* sync) { sync_ = sync; }
+    // The peers that consensus talks to: the members of the tip's and the next epoch.
+    void announce_committee();
+
+#ifdef QUERN_TEST_FAULTS
+    // From now on each NOTARIZE is followed by one for another block. The signer outlives the link.
+    void vote_twice(const chain::consensus::sdbft::Signer& signer, const chain::consensus::ChainIdentity& chain) {
+        double_voter_ = &signer;
+        identity_ = chain;
+    }
+#endif
+
+    void send(chain::consensus::sdbft::action::Send send, bool member) override;
+    void build(chain::consensus::sdbft::BlockRequest request) override { executor_->build(std::move(request)); }
+    void validate(chain::consensus::sdbft::action::Validate block) override { executor_->validate(std::move(block)); }
+    void commit(chain::consensus::sdbft::action::Commit block) override { executor_->commit(std::move(block)); }
+    void keep(chain::consensus::Certificate certificate) override;
+    void convict(chain::consensus::sdbft::Evidence evidence) override;
+    void misbehaved(chain::consensus::sdbft::PeerId peer, const Error& error) override;
+    void serve_block(chain::consensus::sdbft::PeerId peer, const Hash32& hash) override;
+    void serve_range(chain::consensus::sdbft::PeerId peer, std::uint64_t first_height) override;
+    [[nodiscard]] bool transactions_wait() override;
+    void committed(const chain::consensus::sdbft::event::Committed& committed) override;
+    void failed(const Error& error) override { parts_.failed(error); }
+
+private:
+    void send_to(const Bytes20& peer, Bytes message);
+    void prune_certificates(std::uint64_t epoch);
+
+    const Parts parts_;
+    const chain::consensus::sdbft::EpochHeights heights_;
+    std::atomic<p2p::Network*> network_{nullptr};
+    ExecutorThread* executor_ = nullptr;
+    RangeSync* sync_ = nullptr;
+    std::set<std::pair<Bytes20, std::uint64_t>> accused_;  // address, epoch
+#ifdef QUERN_TEST_FAULTS
+    void send_second_vote(p2p::Network& network, BytesView message) const;
+    const chain::consensus::sdbft::Signer* double_voter_ = nullptr;
+    chain::consensus::ChainIdentity identity_;
+#endif
+};
+
+// What an error that consensus names costs the peer.
+[[nodiscard]] p2p::Offence offence_of(const Error& error);
+
+}  // namespace quern::node

@@ -1,0 +1,114 @@
+// The thread that drives SDBFT's core: takes the messages of peers, the executor's answers and the timers, carries out
+// the core's actions, and keeps the journal. What was signed leaves only after it is synced; several events share one
+// sync when they come together. start() and stop() belong to one thread; the other functions may be called from any.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "base/clock.h"
+#include "chain/consensus/sdbft/core.h"
+#include "node/agree/message_queue.h"
+#include "node/net/consensus_inbox.h"
+
+namespace quern::node {
+
+inline constexpr std::size_t kEventsPerSync = 32;  // at most so many wait for one sync of the journal
+
+// What the consensus thread asks of the rest of the node. Called on it: must return quickly.
+class ConsensusPorts {
+public:
+    virtual ~ConsensusPorts() = default;
+    // `member`: this node's key is in the committee that the core is in.
+    virtual void send(chain::consensus::sdbft::action::Send send, bool member) = 0;
+    virtual void build(chain::consensus::sdbft::BlockRequest request) = 0;
+    virtual void validate(chain::consensus::sdbft::action::Validate block) = 0;
+    virtual void commit(chain::consensus::sdbft::action::Commit block) = 0;
+    virtual void keep(chain::consensus::Certificate certificate) = 0;
+    virtual void convict(chain::consensus::sdbft::Evidence evidence) = 0;
+    virtual void misbehaved(chain::consensus::sdbft::PeerId peer, const Error& error) = 0;
+    virtual void serve_block(chain::consensus::sdbft::PeerId peer, const Hash32& hash) = 0;
+    virtual void serve_range(chain::consensus::sdbft::PeerId peer, std::uint64_t first_height) = 0;
+    // Whether the mempool has something for a block.
+    [[nodiscard]] virtual bool transactions_wait() = 0;
+    // The core has taken note of a committed block.
+    virtual void committed(const chain::consensus::sdbft::event::Committed& committed) = 0;
+    // Once: consensus stopped and the node must.
+    virtual void failed(const Error& error) = 0;
+};
+
+class ConsensusThread final : public ConsensusInbox {
+public:
+    struct Parts {
+        chain::consensus::sdbft::CoreSetup setup;
+        const chain::consensus::sdbft::Signer* signer;  // null: follows only
+        const chain::consensus::sdbft::Scheme& scheme;
+        // Of a validator; a follower signs nothing and keeps none.
+        std::optional<chain::consensus::sdbft::FileJournal> journal;
+        ConsensusPorts& ports;
+        const Clock& clock;
+    };
+    struct State {
+        chain::consensus::sdbft::Core::View core;
+        chain::consensus::Committee committee;  // of core.epoch
+        bool member = false;
+        std::uint64_t views_nullified = 0;  // since the start
+        std::uint64_t journal_syncs = 0;
+        std::uint64_t dropped_messages = 0;  // at the queue's limits
+        std::size_t queued_bytes = 0;
+    };
+
+    // Errors: the core's (journal.bad_record, rlp.*, sdbft.wrong_epoch).
+    [[nodiscard]] static Expected<std::unique_ptr<ConsensusThread>> make(Parts parts);
+    ~ConsensusThread() override { stop(); }
+    ConsensusThread(const ConsensusThread&) = delete;
+    ConsensusThread& operator=(const ConsensusThread&) = delete;
+
+    void start();
+    void stop();
+    [[nodiscard]] bool receive(chain::consensus::sdbft::PeerId peer, Bytes message) override;
+    void forget(chain::consensus::sdbft::PeerId peer) override;
+    // The executor's answers.
+    void post(chain::consensus::sdbft::Event event);
+    // Something entered or left the mempool.
+    void transactions_changed();
+    [[nodiscard]] State state() const;
+
+private:
+    explicit ConsensusThread(Parts parts);
+    void run();
+    [[nodiscard]] Status loop();
+    [[nodiscard]] Status step(const chain::consensus::sdbft::Event& event);
+    [[nodiscard]] Status perform(chain::consensus::sdbft::Action& action);
+    // Writes what the core wants durable and tells it so.
+    [[nodiscard]] Status sync();
+    [[nodiscard]] Status check_transactions();
+    void publish();
+    [[nodiscard]] std::uint64_t wait_ms() const;
+
+    chain::consensus::sdbft::EpochSetup epoch_;
+    const chain::consensus::sdbft::Signer* signer_;
+    std::optional<chain::consensus::sdbft::FileJournal> journal_;
+    ConsensusPorts& ports_;
+    const Clock& clock_;
+    std::unique_ptr<chain::consensus::sdbft::Core> core_;
+    std::vector<chain::consensus::sdbft::Record> unsynced_;
+    std::optional<std::uint64_t> unsynced_sequence_;
+    std::size_t events_unsynced_ = 0;
+    std::optional<std::uint64_t> wake_at_;
+    bool transactions_wait_ = false;
+    std::string_view refused_;  // the reason that was logged
+    std::thread thread_;
+
+    mutable std::mutex mutex_;  // guards all below
+    std::condition_variable changed_;
+    MessageQueue messages_;
+    std::deque<chain::consensus::sdbft::Event> events_;
+    bool transactions_changed_ = true;
+    bool stopping_ = false;
+    State state_;
+};
+
+}  // namespace quern::node

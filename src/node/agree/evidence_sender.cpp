@@ -1,0 +1,80 @@
+#include "node/agree/evidence_sender.h"
+
+#include "base/log.h"
+#include "chain/types/native_tx.h"
+
+namespace quern::node {
+
+namespace types = chain::types;
+
+void EvidenceSender::convict(chain::consensus::sdbft::Evidence evidence) {
+    const std::lock_guard lock(mutex_);
+    if (pending_.size() >= kMaxPendingEvidence) return;
+    // One offence suffices: a convict is out for good.
+    pending_.try_emplace(crypto::address20(evidence.signer), Pending{encode(evidence), std::nullopt, false});
+}
+
+std::size_t EvidenceSender::pending() const {
+    const std::lock_guard lock(mutex_);
+    return pending_.size();
+}
+
+void EvidenceSender::step() {
+    std::map<types::Address, Pending> work;
+    {
+        const std::lock_guard lock(mutex_);
+        work = pending_;
+    }
+    for (auto& [convict, pending] : work) {
+        const bool done = handle(pending);
+        const std::lock_guard lock(mutex_);
+        if (done)
+            pending_.erase(convict);
+        else
+            pending_[convict] = pending;
+    }
+}
+
+Bytes EvidenceSender::transaction(const Bytes& evidence, std::uint64_t nonce, const Uint256& max_fee) const {
+    types::Transaction tx;
+    tx.type = types::TxType::native;
+    tx.native_kind = static_cast<std::uint8_t>(types::NativeKind::evidence);
+    tx.chain_id = parts_.chain_id;
+    tx.nonce = nonce;
+    tx.max_priority_fee_per_gas = max_fee / Uint256(kEvidenceFeeFactor);
+    tx.max_fee_per_gas = max_fee;
+    tx.gas_limit = kEvidenceGas;
+    tx.data = types::encode_record(types::EvidencePayload{evidence});
+    types::sign(tx, key_);
+    return types::encode(tx);
+}
+
+bool EvidenceSender::handle(Pending& pending) {
+    if (pending.sent && parts_.pool.find(*pending.sent) != nullptr) return false;  // waits for a block
+    const auto at = parts_.board.latest();
+    const auto account = at->state.account(address_);
+    const std::uint64_t nonce = account ? account->nonce : 0;
+    auto sent = parts_.submitter.submit(transaction(pending.evidence, parts_.pool.next_nonce(address_, nonce),
+                                                    at->next_base_fee * Uint256(kEvidenceFeeFactor)));
+    // A validator need not have free money: then the evidence travels without a fee (doc/staking.md).
+    if (!sent && sent.error().name.starts_with("insufficient funds"))
+        sent = parts_.submitter.submit(transaction(pending.evidence, nonce, Uint256()));
+    if (sent) {
+        pending.sent = *sent;
+        log::info(log::Category::consensus, "evidence sent tx={}", to_hex0x(*sent));
+        return false;
+    }
+    const Error& error = sent.error();
+    // Convicted already, too long ago, never in that committee: the state says so.
+    if (error.name.starts_with("evidence.")) {
+        log::info(log::Category::consensus, "evidence closed reason={}", error.to_string());
+        return true;
+    }
+    if (!pending.warned)
+        log::warning(log::Category::consensus, "evidence waits reason={} account={}", error.to_string(),
+                     to_hex0x(address_));
+    pending.warned = true;
+    return false;
+}
+
+}  // namespace quern::node

@@ -1,0 +1,55 @@
+#include "node/agree/message_queue.h"
+
+namespace quern::node {
+
+using chain::consensus::sdbft::event::Received;
+
+bool MessageQueue::push(PeerId peer, Bytes message) {
+    const auto known = lanes_.find(peer);
+    if (known != lanes_.end() && (known->second.bytes + message.size() > kMaxPeerQueueBytes ||
+                                  known->second.small.size() + known->second.large.size() >= kMaxPeerQueueMessages))
+        return false;
+    if (message.size() > kMaxPeerQueueBytes || bytes_ + message.size() > kMaxQueueBytes) return false;
+    Lane& lane = known != lanes_.end() ? known->second : lanes_[peer];
+    lane.bytes += message.size();
+    bytes_ += message.size();
+    (message.size() <= kSmallMessageBytes ? lane.small : lane.large).push_back(std::move(message));
+    return true;
+}
+
+std::optional<Received> MessageQueue::pop() {
+    const bool large_first = small_in_a_row_ >= kSmallPerLarge;
+    auto taken = take(large_first);
+    const bool is_large = taken ? large_first : !large_first;
+    if (!taken) taken = take(!large_first);
+    if (taken) small_in_a_row_ = is_large ? 0 : small_in_a_row_ + 1;
+    return taken;
+}
+
+std::optional<Received> MessageQueue::take(bool large) {
+    PeerId& last = large ? last_large_ : last_small_;
+    const auto queue_of = [large](Lane& lane) -> std::deque<Bytes>& { return large ? lane.large : lane.small; };
+    auto at = lanes_.upper_bound(last);
+    for (std::size_t tried = 0; tried < lanes_.size(); ++tried, ++at) {
+        if (at == lanes_.end()) at = lanes_.begin();
+        auto& queue = queue_of(at->second);
+        if (queue.empty()) continue;
+        Received received{at->first, std::move(queue.front())};
+        queue.pop_front();
+        last = at->first;
+        at->second.bytes -= received.message.size();
+        bytes_ -= received.message.size();
+        if (at->second.small.empty() && at->second.large.empty()) lanes_.erase(at);
+        return received;
+    }
+    return std::nullopt;
+}
+
+void MessageQueue::forget(PeerId peer) {
+    const auto known = lanes_.find(peer);
+    if (known == lanes_.end()) return;
+    bytes_ -= known->second.bytes;
+    lanes_.erase(known);
+}
+
+}  // namespace quern::node

@@ -1,0 +1,116 @@
+#include "node/chain/chain.h"
+
+#include "base/log.h"
+#include "chain/exec/system/epoch_reader.h"
+#include "chain/store/block_store.h"
+#include "node/chain/event_log.h"
+
+namespace quern::node {
+
+namespace types = chain::types;
+namespace consensus = chain::consensus;
+using chain::store::BlockStore;
+using consensus::sdbft::EpochHeights;
+using consensus::sdbft::EpochSetup;
+
+Expected<std::unique_ptr<Chain>> Chain::open(const Parts& parts) {
+    auto chain = std::unique_ptr<Chain>(new Chain(parts));
+    QUERN_CHECK(chain->load());
+    return chain;
+}
+
+Status Chain::load() {
+    const BlockStore blocks(parts_.store);
+    QUERN_TRY(const auto head, blocks.head());
+    if (!head) return fault("node.no_head", "the database has no newest block");
+    QUERN_TRY(const auto encoded, blocks.block(head->hash));
+    if (!encoded) return fault("store.corrupt", "the newest block is missing");
+    QUERN_TRY(auto block, types::decode_block(*encoded));
+    const auto finalization = blocks.finalization(head->hash);
+    QUERN_CHECK(finalization);
+    Bytes certificate;
+    if (*finalization) certificate = **finalization;
+
+    tries_ = std::make_unique<chain::state::StateTries>(
+        trie_reader_, chain::state::Roots{block.header.state_root, block.header.consensus.native_root});
+    const std::uint64_t size = encoded->size();
+    set_head(std::make_shared<chain::api::BlockView>(
+        chain::api::BlockView{std::move(block), head->hash, size, std::move(certificate), &parts_.pool.senders()}));
+    QUERN_CHECK(epoch_setup());
+    QUERN_TRY(previous_committee_, committee_before(tip_.number));
+    return {};
+}
+
+void Chain::set_head(std::shared_ptr<const chain::api::BlockView> head) {
+    const auto& header = head->block.header;
+    tip_ = consensus::tip_of(header);
+    const Uint256 base_fee =
+        chain::exec::next_base_fee(params(), header.gas_used, header.gas_limit, header.base_fee_per_gas);
+    latest_ = std::make_shared<const Snapshot>(parts_.store.snapshot(), std::move(head), base_fee);
+    board_.publish(latest_);
+}
+
+Expected<EpochSetup> Chain::epoch_setup() const {
+    const chain::state::FlatState state(*latest_->reader);
+    auto setup =
+        chain::exec::system::read_epoch_setup(state, EpochHeights(params().epoch_length).epoch_of(tip_.number + 1));
+    QUERN_CHECK(state.status());
+    return setup;
+}
+
+Expected<std::optional<consensus::Committee>> Chain::committee_before(std::uint64_t number) const {
+    const std::uint64_t epoch = EpochHeights(params().epoch_length).epoch_of(number + 1);
+    if (epoch == 0) return std::optional<consensus::Committee>();
+    const chain::state::FlatState state(*latest_->reader);
+    auto committee = chain::exec::system::committee_of_epoch(state, epoch - 1);
+    QUERN_CHECK(state.status());
+    QUERN_TRY(auto found, std::move(committee));
+    return std::optional(std::move(found));
+}
+
+Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, BytesView bytes,
+                                                           const std::optional<consensus::Certificate>& certificate) {
+    const std::uint64_t began_ms = parts_.clock.monotonic_ms();
+    if (prepared_.find(hash) == nullptr) QUERN_CHECK(prepare(hash, bytes));
+    PreparedBlock& prepared = prepared_.to_commit(hash);
+    if (prepared.block.header.parent_hash != tip_.hash)
+        return fail("block.wrong_parent", to_hex0x(prepared.block.header.parent_hash));
+    if (!equal(prepared.encoded, bytes)) return fail("block.other_bytes", to_hex0x(hash));
+
+    const chain::store::BlockId id{prepared.block.header.number, hash};
+    const Bytes finalization = certificate ? consensus::encode(*certificate) : Bytes{};
+    auto& batch = prepared.change.batch;
+    std::vector<Bytes> receipts;
+    for (const auto& receipt : prepared.receipts) receipts.push_back(types::encode_stored(receipt));
+    std::vector<Hash32> hashes;
+    for (const auto& transaction : prepared.transactions) hashes.push_back(transaction.hash);
+    BlockStore::put_block(batch, hash, bytes);
+    BlockStore::put_receipts(batch, hash, receipts);
+    BlockStore::put_transaction_places(batch, id, hashes);
+    BlockStore::put_canonical(batch, id);
+    if (certificate) BlockStore::put_finalization(batch, hash, finalization);
+    BlockStore::put_head(batch, id);
+    LeafTimer::write(prepared.leaf_times, batch);
+    QUERN_CHECK(parts_.store.write(batch, true));
+
+    leaf_timer_.publish(prepared.leaf_times);
+    PreparedBlock block = std::move(prepared);
+    prepared_.committed(hash);
+    const std::uint64_t gas_used = block.block.header.gas_used;
+    set_head(std::make_shared<chain::api::BlockView>(
+        chain::api::BlockView{std::move(block.block), hash, bytes.size(), finalization, &parts_.pool.senders()}));
+    parts_.pool.on_block(block.transactions, latest_->state, tip_.number);
+    log::info(log::Category::consensus, "block finalized number={} hash={} txs={} gas={} ms={}", tip_.number,
+              to_hex0x(hash), block.transactions.size(), gas_used,
+              block.spent_ms + (parts_.clock.monotonic_ms() - began_ms));
+    log_market_events(tip_.number, block.receipts);
+
+    consensus::sdbft::event::Committed committed{tip_, std::nullopt};
+    if (EpochHeights(params().epoch_length).is_last(tip_.number)) {
+        QUERN_TRY(committed.next_epoch, epoch_setup());
+        QUERN_TRY(previous_committee_, committee_before(tip_.number));
+    }
+    return committed;
+}
+
+}  // namespace quern::node

@@ -1,0 +1,197 @@
+// Making and checking blocks on any parent whose state is known.
+#include "base/log.h"
+#include "chain/exec/block_sealer.h"
+#include "chain/exec/block_validation.h"
+#include "chain/exec/invariants/invariants.h"
+#include "chain/mempool/dispute_lane.h"
+#include "chain/store/block_store.h"
+#include "node/chain/chain.h"
+
+namespace quern::node {
+
+namespace types = chain::types;
+namespace consensus = chain::consensus;
+namespace mempool = chain::mempool;
+namespace exec = chain::exec;
+
+Expected<Chain::Base> Chain::base_for(const Hash32& parent) {
+    if (parent == tip_.hash) return Base{&latest_->head->block.header, latest_->reader.get(), &parts_.store, true};
+    const PreparedBlock* prepared = prepared_.find(parent);
+    if (prepared == nullptr) return fail("block.unknown_parent", to_hex0x(parent));
+    const auto& state = prepared_.state_after(parent);
+    return Base{&prepared->block.header, &state, &state, false};
+}
+
+std::vector<mempool::SenderQueue> Chain::transactions_for(const Base& base,
+                                                          const chain::state::StateReader& state) const {
+    auto queues = base.committed ? parts_.pool.executable() : mempool::executable_on(parts_.pool.waiting(), state);
+    if (breakers_.empty()) return queues;
+    for (auto& queue : queues) {
+        const auto breaker = std::find_if(queue.begin(), queue.end(), [this](const mempool::PooledPtr& pooled) {
+            return breakers_.contains(pooled->transaction.hash);
+        });
+        queue.erase(breaker, queue.end());
+    }
+    std::erase_if(queues, [](const auto& queue) { return queue.empty(); });
+    return queues;
+}
+
+void Chain::drop_refused(const mempool::FilledBlock& filled) {
+    if (filled.refused.empty()) return;
+    const chain::state::FlatState committed(*latest_->reader);
+    std::vector<Hash32> dropped;
+    for (const auto& refused : filled.refused) {
+        const auto& transaction = refused.transaction->transaction;
+        if (!mempool::refused_for_good(params(), committed, transaction)) continue;
+        log::debug(log::Category::mempool, "dropped tx={} sender={} reason={}", to_hex0x(transaction.hash),
+                   to_hex0x(transaction.sender), refused.result.to_string());
+        dropped.push_back(transaction.hash);
+    }
+    if (committed.status()) parts_.pool.drop(dropped);
+}
+
+Expected<std::size_t> Chain::find_breaker(const Base& base, const types::BlockHeader& header,
+                                          const std::vector<mempool::PooledPtr>& transactions) const {
+    std::size_t holds = 0;  // after this many transactions every invariant holds
+    std::size_t broken = transactions.size();
+    while (broken - holds > 1) {
+        const std::size_t middle = holds + (broken - holds) / 2;
+        const chain::state::FlatState state(*base.state);
+        chain::state::Overlay overlay(state);
+        exec::BlockExecution execution(params(), overlay, exec::context_of(header));
+        execution.begin();
+        for (std::size_t i = 0; i < middle; ++i) (void)execution.apply(transactions[i]->transaction);
+        const auto finished = execution.finish();
+        QUERN_CHECK(state.status());
+        (finished ? holds : broken) = middle;
+    }
+    return broken - 1;
+}
+
+void Chain::reject_breaker(const types::RecoveredTransaction& transaction, const Error& error) {
+    log::error(log::Category::consensus, "left out a transaction that breaks the state: tx={} sender={} error={}",
+               to_hex0x(transaction.hash), to_hex0x(transaction.sender), error.to_string());
+    if (breakers_.size() >= kMaxBreakersRemembered) breakers_.clear();
+    breakers_.insert(transaction.hash);
+    parts_.pool.drop({transaction.hash});
+}
+
+Status Chain::seal(PreparedBlock& prepared, const Base& base, const exec::BlockExecution& execution,
+                   const chain::state::Overlay& overlay, const chain::state::FlatState& state) {
+    // A read that the store failed looked like a missing object: nothing that came of it may be used.
+    QUERN_CHECK(state.status());
+    trie_reader_.point_to(*base.nodes);
+    const chain::state::Roots parent{base.header->state_root, base.header->consensus.native_root};
+    QUERN_TRY(prepared.change, tries_->compute(overlay, parent, &parts_.threads));
+    prepared.receipts = execution.receipts();
+    prepared.leaf_times = leaf_timer_.take();
+    exec::fill_results(prepared.block, prepared.receipts, execution.gas_used(), prepared.change.roots);
+    prepared.hash = types::hash_of(prepared.block.header);
+    return {};
+}
+
+Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::BlockRequest& request) {
+    const std::uint64_t began_ms = parts_.clock.monotonic_ms();
+    QUERN_TRY(const Base base, base_for(request.parent.hash));
+    PreparedBlock prepared;
+    auto& header = prepared.block.header;
+    header = exec::header_for(request, *base.header, params(), parts_.beneficiary);
+    prepared.block.parent_certificate = request.parent_certificate;
+
+    const chain::state::FlatState state(*base.state);
+    for (std::size_t repairs = 0;; ++repairs) {
+        leaf_timer_.discard();
+        chain::state::Overlay overlay(state);
+        exec::BlockExecution execution(params(), overlay, exec::context_of(header), &leaf_timer_);
+        execution.begin();
+        auto queues = repairs < kMaxBuildRepairs ? transactions_for(base, state) : std::vector<mempool::SenderQueue>();
+        const auto filled =
+            mempool::fill_block(execution, std::move(queues), header.base_fee_per_gas, {.gas_limit = header.gas_limit},
+                                [&](const types::RecoveredTransaction& transaction) {
+                                    return mempool::due_dispute_move(overlay, transaction);
+                                });
+        if (const auto finished = execution.finish(); !finished) {
+            QUERN_CHECK(state.status());
+            if (finished.error().name != exec::invariants::kInvariantBroken || filled.included.empty())
+                return fail(finished.error());
+            QUERN_TRY(const std::size_t breaker, find_breaker(base, header, filled.included));
+            reject_breaker(filled.included[breaker]->transaction, finished.error());
+            continue;
+        }
+        drop_refused(filled);
+        for (const auto& pooled : filled.included) {
+            prepared.block.transactions.push_back(pooled->transaction.encoded);
+            prepared.transactions.push_back(pooled->transaction);
+        }
+        QUERN_CHECK(seal(prepared, base, execution, overlay, state));
+        break;
+    }
+    prepared.encoded = types::encode(prepared.block);
+    prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
+    consensus::BuiltBlock built{prepared.hash, prepared.encoded};
+    QUERN_CHECK(prepared_.add(std::move(prepared)));
+    return built;
+}
+
+Expected<std::vector<types::RecoveredTransaction>> Chain::recover_all(const std::vector<Bytes>& encoded) const {
+    // Signatures are the slow part and independent of each other; those of the pool were checked already.
+    std::vector<types::RecoveredTransaction> transactions(encoded.size());
+    std::vector<Status> recovered(encoded.size());
+    parts_.threads.parallel_for(encoded.size(), [&](std::size_t i) {
+        if (const auto pooled = parts_.pool.find(types::transaction_hash(encoded[i]))) {
+            transactions[i] = pooled->transaction;
+        } else if (auto transaction = parts_.pool.senders().recover(encoded[i])) {
+            transactions[i] = std::move(*transaction);
+        } else {
+            recovered[i] = fail(transaction.error());
+        }
+    });
+    for (const auto& status : recovered)
+        if (!status) return fail("block.bad_transaction", status.error().to_string());
+    return transactions;
+}
+
+Status Chain::validate_block(const Hash32& hash, BytesView bytes) {
+    if (const PreparedBlock* known = prepared_.find(hash))
+        return equal(known->encoded, bytes) ? Status() : Status(fail("block.other_bytes", to_hex0x(hash)));
+    auto prepared = prepare(hash, bytes);
+    if (prepared || prepared.error().name != "block.unknown_parent") return prepared;
+    // The question may have been overtaken by the block's own commit.
+    QUERN_TRY(const auto block, types::decode_block(bytes));
+    QUERN_TRY(const auto committed, chain::store::BlockStore(parts_.store).canonical_hash(block.header.number));
+    return committed == hash ? Status() : prepared;
+}
+
+Status Chain::prepare(const Hash32& hash, BytesView bytes) {
+    const std::uint64_t began_ms = parts_.clock.monotonic_ms();
+    PreparedBlock prepared;
+    QUERN_TRY(prepared.block, types::decode_block(bytes));
+    const auto claimed = prepared.block.header;
+    if (types::hash_of(claimed) != hash) return fail("block.wrong_hash", to_hex0x(hash));
+    QUERN_TRY(const Base base, base_for(claimed.parent_hash));
+    QUERN_CHECK(exec::check_header(params(), *base.header, claimed));
+    QUERN_CHECK(exec::check_body(prepared.block));
+    QUERN_TRY(prepared.transactions, recover_all(prepared.block.transactions));
+
+    leaf_timer_.discard();
+    const chain::state::FlatState state(*base.state);
+    chain::state::Overlay overlay(state);
+    exec::BlockExecution execution(params(), overlay, exec::context_of(claimed), &leaf_timer_);
+    execution.begin();
+    for (const auto& transaction : prepared.transactions)
+        if (const auto result = execution.apply(transaction); !result.in_block()) {
+            QUERN_CHECK(state.status());
+            return fail("block.bad_transaction", to_hex0x(transaction.hash) + " " + result.to_string());
+        }
+    if (const auto finished = execution.finish(); !finished) {
+        QUERN_CHECK(state.status());
+        return fail(finished.error());
+    }
+    QUERN_CHECK(seal(prepared, base, execution, overlay, state));
+    QUERN_CHECK(exec::check_results(claimed, prepared.block.header));
+    prepared.encoded = to_bytes(bytes);
+    prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
+    return prepared_.add(std::move(prepared));
+}
+
+}  // namespace quern::node

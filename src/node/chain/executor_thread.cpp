@@ -1,0 +1,80 @@
+#include "node/chain/executor_thread.h"
+
+#include "base/log.h"
+
+namespace quern::node {
+
+namespace sdbft = chain::consensus::sdbft;
+
+void ExecutorThread::start(Hooks hooks) {
+    hooks_ = std::move(hooks);
+    thread_ = std::thread([this] { run(); });
+}
+
+void ExecutorThread::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+}
+
+void ExecutorThread::post(Job job) {
+    {
+        const std::lock_guard lock(mutex_);
+        jobs_.push_back(std::move(job));
+    }
+    changed_.notify_one();
+}
+
+void ExecutorThread::run() {
+    for (;;) {
+        std::optional<Job> job;
+        {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+            if (stopping_) return;
+            job = std::move(jobs_.front());
+            jobs_.pop_front();
+        }
+        const auto done = std::visit([this](const auto& asked) { return perform(asked); }, *job);
+        if (done) continue;
+        return hooks_.failed(done.error());
+    }
+}
+
+Status ExecutorThread::perform(const sdbft::BlockRequest& request) {
+    auto built = chain_.build_block(request);
+    if (!built) {
+        if (built.error().kind != ErrorKind::input) return fail(built.error());
+        log::warning(log::Category::consensus, "no block built parent={} view={} reason={}", request.parent.number,
+                     request.view, built.error().to_string());
+        hooks_.answer(sdbft::event::BuildFailed{request.view});
+        return {};
+    }
+    hooks_.answer(sdbft::event::Built{request.view, std::move(built->block)});
+    return {};
+}
+
+Status ExecutorThread::perform(const sdbft::action::Validate& block) {
+    const auto valid = chain_.validate_block(block.hash, block.block);
+    if (!valid) {
+        // Nothing was learnt about the block: a vote against it, or for it, would be a guess.
+        if (valid.error().kind != ErrorKind::input) return valid;
+        log::warning(log::Category::consensus, "invalid block hash={} reason={}", to_hex0x(block.hash),
+                     valid.error().to_string());
+    }
+    hooks_.answer(sdbft::event::Validated{block.hash, valid.has_value()});
+    return {};
+}
+
+Status ExecutorThread::perform(const sdbft::action::Commit& block) {
+    auto committed = chain_.commit(block.hash, block.block, block.certificate);
+    if (!committed) return fail(committed.error());
+    hooks_.committed(chain_.board().latest());
+    hooks_.answer(std::move(*committed));
+    return {};
+}
+
+}  // namespace quern::node

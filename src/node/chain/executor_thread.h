@@ -1,0 +1,59 @@
+// The thread that owns the chain: builds, validates and commits blocks in the order in which consensus asks, and gives
+// the answers back as events. start() and stop() belong to one thread; build(), validate() and commit() may be called
+// from any. Consensus bounds how much it asks at once (sdbft::kMaxBlocksKept).
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <variant>
+
+#include "node/chain/chain.h"
+
+namespace quern::node {
+
+class ExecutorThread {
+public:
+    struct Hooks {
+        // Answers: Built, BuildFailed, Validated, Committed.
+        std::function<void(chain::consensus::sdbft::Event&&)> answer;
+        // A block was committed and its snapshot published; before `answer` hears of it.
+        std::function<void(const SnapshotPtr&)> committed;
+        // Once, when the thread cannot go on.
+        std::function<void(const Error&)> failed;
+    };
+    // `chain` outlives the thread.
+    explicit ExecutorThread(Chain& chain) : chain_(chain) {}
+    ~ExecutorThread() { stop(); }
+    ExecutorThread(const ExecutorThread&) = delete;
+    ExecutorThread& operator=(const ExecutorThread&) = delete;
+
+    void start(Hooks hooks);
+    // Finishes the job at hand, drops the others, joins.
+    void stop();
+
+    void build(chain::consensus::sdbft::BlockRequest request) { post(std::move(request)); }
+    void validate(chain::consensus::sdbft::action::Validate block) { post(std::move(block)); }
+    void commit(chain::consensus::sdbft::action::Commit block) { post(std::move(block)); }
+
+private:
+    using Job = std::variant<chain::consensus::sdbft::BlockRequest, chain::consensus::sdbft::action::Validate,
+                             chain::consensus::sdbft::action::Commit>;
+    void post(Job job);
+    void run();
+    [[nodiscard]] Status perform(const chain::consensus::sdbft::BlockRequest& request);
+    [[nodiscard]] Status perform(const chain::consensus::sdbft::action::Validate& block);
+    [[nodiscard]] Status perform(const chain::consensus::sdbft::action::Commit& block);
+
+    Chain& chain_;
+    Hooks hooks_;
+    std::thread thread_;
+    std::mutex mutex_;  // guards all below
+    std::condition_variable changed_;
+    std::deque<Job> jobs_;
+    bool stopping_ = false;
+};
+
+}  // namespace quern::node

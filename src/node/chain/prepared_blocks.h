@@ -1,0 +1,61 @@
+// Blocks that were executed and are not committed, with the state after each as a layer over its parent's. The chain
+// builds and validates on any of them. Belongs to the executor thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "chain/consensus/sdbft/core.h"
+#include "chain/state/state_tries.h"
+#include "chain/store/layered_reader.h"
+#include "chain/types/receipt.h"
+#include "node/chain/leaf_timer.h"
+
+namespace quern::node {
+
+// The core keeps at most twice kMaxBlocksKept blocks that are not final and asks for no others; each costs what it
+// changed.
+inline constexpr std::size_t kMaxPreparedBlocks = 2 * chain::consensus::sdbft::kMaxBlocksKept;
+
+struct PreparedBlock {
+    Hash32 hash;
+    Bytes encoded;
+    chain::types::Block block;
+    std::vector<chain::types::RecoveredTransaction> transactions;
+    std::vector<chain::types::Receipt> receipts;
+    chain::state::StateChange change;
+    LeafTimes leaf_times;
+    std::uint64_t spent_ms = 0;  // on execution
+};
+
+class PreparedBlocks {
+public:
+    // `committed`: the store of the chain's newest committed block; outlives this.
+    explicit PreparedBlocks(const chain::store::Reader& committed) : committed_(committed) {}
+
+    // Null when it is not prepared. The pointer lives until committed() drops the block.
+    [[nodiscard]] const PreparedBlock* find(const Hash32& hash) const;
+    // The state after a prepared block, or the committed one for any other hash. The layer is made when it is first
+    // asked for: a block that is committed before it gets a child never pays for one.
+    [[nodiscard]] const chain::store::Reader& state_after(const Hash32& hash);
+    // Its parent is prepared, or the newest committed block. Error block.too_many.
+    [[nodiscard]] Status add(PreparedBlock block);
+    // A prepared block, for its commit: what commits it may append to its batch and take its parts, then call
+    // committed().
+    [[nodiscard]] PreparedBlock& to_commit(const Hash32& hash) { return entries_.at(hash)->block; }
+    // The store holds this block now: what descends from it rests on the store, everything else is dropped.
+    void committed(const Hash32& hash);
+    [[nodiscard]] std::size_t size() const { return entries_.size(); }
+
+private:
+    struct Entry {
+        PreparedBlock block;
+        std::optional<chain::store::LayeredReader> layer;
+    };
+
+    const chain::store::Reader& committed_;
+    std::map<Hash32, std::unique_ptr<Entry>> entries_;
+};
+
+}  // namespace quern::node

@@ -1,0 +1,56 @@
+// What peers say, handed to who answers for it: consensus messages to the consensus thread, transactions to the inbox,
+// questions about blocks to the serving thread. Called on the network thread, so every function is short. The parts are
+// set before the network starts.
+#pragma once
+
+#include "node/chain/snapshot.h"
+#include "node/net/block_server.h"
+#include "node/net/consensus_inbox.h"
+#include "node/net/range_sync.h"
+#include "node/net/transaction_inbox.h"
+#include "p2p/network.h"
+
+namespace quern::node {
+
+class NetworkLink final : public p2p::NetworkHandler {
+public:
+    struct Parts {  // all outlive the link
+        ConsensusInbox& consensus;
+        PeerTable& peers;
+        TransactionInbox& inbox;
+        RangeSync& sync;
+        BlockServer& server;
+        WorkQueue& work;
+        const SnapshotBoard& board;
+        const chain::mempool::Pool& pool;
+    };
+    explicit NetworkLink(const Parts& parts) : parts_(parts) {}
+    void set_network(p2p::Network* network) { network_ = network; }
+
+    void peer_connected(const p2p::PeerInfo& peer) override;
+    void peer_disconnected(const Bytes20& peer, const Error& reason) override;
+    void peer_status(const Bytes20& peer, const p2p::messages::Status& status) override;
+    void consensus(const Bytes20& from, Bytes envelope) override;
+    bool wants_transaction(const p2p::messages::ShortId& id) override { return parts_.inbox.wants(id); }
+    void transactions(const Bytes20& from, std::vector<Bytes> encoded) override {
+        parts_.inbox.take(from, std::move(encoded));
+    }
+    std::optional<Bytes> find_transaction(const p2p::messages::ShortId& id) override { return parts_.inbox.find(id); }
+    bool wants_block(const Hash32& hash, std::uint64_t number) override;
+    void block(const Bytes20& from, p2p::messages::BlockAnswer block) override;
+    void get_block(const Bytes20& from, const p2p::messages::GetBlock& request, p2p::Responder responder) override;
+    void get_block_transactions(const Bytes20& from, const p2p::messages::GetBlockTransactions& request,
+                                p2p::Responder responder) override;
+    void get_certificate(const Bytes20& from, const p2p::messages::GetCertificate& request,
+                         p2p::Responder responder) override;
+    void get_range(const Bytes20& from, const p2p::messages::GetRange& request, p2p::Responder responder) override;
+
+private:
+    void serve(p2p::Responder responder, std::function<void(p2p::Responder&)> answer);
+    void receive(const Bytes20& from, Bytes message);
+
+    const Parts parts_;
+    std::atomic<p2p::Network*> network_{nullptr};
+};
+
+}  // namespace quern::node

@@ -1,0 +1,101 @@
+#include "node/serve/call_simulator.h"
+
+#include "chain/exec/handlers/context.h"
+#include "chain/exec/tx_executor.h"
+#include "node/serve/reader.h"
+
+namespace quern::node {
+namespace {
+
+namespace api = chain::api;
+namespace exec = chain::exec;
+
+// A native transaction's kind has no call data form that costs the same, so it runs as what it is.
+Expected<api::SimulationResult> run_native(const chain::params::ChainParams& params, chain::state::Overlay& overlay,
+                                           const exec::BlockContext& context, const api::SimulatedCall& call,
+                                           std::uint64_t gas) {
+    if (chain::types::find_kind(*call.native_kind) == nullptr)
+        return fail("native.unknown_kind", std::to_string(*call.native_kind));
+    chain::types::Transaction tx;
+    tx.type = chain::types::TxType::native;
+    tx.native_kind = *call.native_kind;
+    tx.data = call.data;
+    exec::Message message;
+    message.from = call.from;
+    message.data = call.data;
+    message.native_kind = static_cast<chain::types::NativeKind>(*call.native_kind);
+    message.gas = gas;
+    message.gas_charged = exec::due_gas(tx);
+    message.gas_floor = chain::types::floor_gas(tx);
+    if (gas < std::max(message.gas_charged, message.gas_floor)) return fail("intrinsic gas too low");
+    overlay.store(chain::types::object_key(chain::types::ObjectPrefix::beacon, context.number),
+                  chain::types::BeaconObject{context.beacon});
+    auto outcome = exec::run_message(params, overlay, context.number, message, nullptr);
+    return api::SimulationResult{outcome.success, outcome.gas_used, std::move(outcome.output),
+                                 outcome.success ? std::string() : outcome.error.to_string()};
+}
+
+}  // namespace
+
+Expected<api::SimulationResult> CallSimulator::run(const api::SimulatedCall& call, const Snapshot& snapshot,
+                                                   std::uint64_t gas) const {
+    const auto& params = setup_.genesis.params;
+    const auto& header = snapshot.head->block.header;
+    exec::BlockContext context;
+    context.number = header.number + 1;
+    context.timestamp_ms = header.consensus.timestamp_ms + params.min_block_ms;
+    context.beneficiary = header.beneficiary;
+    context.gas_limit = params.block_gas_limit;
+    context.base_fee = snapshot.next_base_fee;
+    context.beacon = header.consensus.beacon;  // the next one is not known; any value does for a trial
+    chain::state::Overlay overlay(snapshot.state);
+    if (call.native_kind) return run_native(params, overlay, context, call, gas);
+
+    exec::CallRequest request{call.from, call.to, call.value, call.data, gas, call.gas_price, call.access_list};
+    QUERN_TRY(auto result, exec::simulate(params, overlay, context, request));
+    return api::SimulationResult{result.success, result.gas_used, std::move(result.output), std::move(result.failure)};
+}
+
+Expected<api::SimulationResult> CallSimulator::call(const api::SimulatedCall& call,
+                                                    const api::BlockSelector& at) const {
+    QUERN_TRY(const auto snapshot, select_snapshot(board_, at));
+    const std::uint64_t limit = setup_.genesis.params.block_gas_limit;
+    return run(call, *snapshot, std::min(call.gas.value_or(limit), limit));
+}
+
+Expected<std::uint64_t> CallSimulator::estimate_gas(const api::SimulatedCall& call,
+                                                    const api::BlockSelector& at) const {
+    QUERN_TRY(const auto snapshot, select_snapshot(board_, at));
+    std::uint64_t limit =
+        std::min(call.gas.value_or(setup_.genesis.params.block_gas_limit), setup_.genesis.params.block_gas_limit);
+    if (!call.gas_price.is_zero()) {
+        // No more gas than the sender can pay for.
+        const auto account = snapshot->state.account(call.from).value_or(chain::state::empty_account());
+        const auto left = checked_sub(account.balance, call.value);
+        if (!left) return fail("insufficient funds for transfer");
+        const Uint256 affordable = *left / call.gas_price;
+        if (affordable < Uint256(limit)) limit = affordable.low_u64();
+    }
+    QUERN_TRY(const auto most, run(call, *snapshot, limit));
+    if (!most.success) {
+        if (most.failure.starts_with("out of gas"))
+            return fail("gas required exceeds allowance", std::to_string(limit));
+        if (most.failure.starts_with("insufficient funds")) return fail("insufficient funds for transfer");
+        return fail("execution reverted", most.failure);
+    }
+    // What was used is nearly always enough; else the least sufficient limit lies between it and the most.
+    std::uint64_t enough = limit;
+    std::uint64_t too_little = most.gas_used == 0 ? 0 : most.gas_used - 1;
+    const auto succeeds = [&](std::uint64_t gas) {
+        const auto result = run(call, *snapshot, gas);
+        return result && result->success;
+    };
+    if (succeeds(most.gas_used)) return most.gas_used;
+    while (enough - too_little > 1) {
+        const std::uint64_t middle = too_little + (enough - too_little) / 2;
+        (succeeds(middle) ? enough : too_little) = middle;
+    }
+    return enough;
+}
+
+}  // namespace quern::node

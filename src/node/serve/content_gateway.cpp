@@ -1,0 +1,92 @@
+#include "node/serve/content_gateway.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace quern::node {
+namespace {
+
+class LoggedUpload final : public chain::api::ContentGateway::Upload {
+public:
+    LoggedUpload(std::unique_ptr<content::Store::Upload> upload, const Hash32& id, std::uint64_t size)
+        : upload_(std::move(upload)), id_(id), size_(size) {}
+    Status append(BytesView bytes) override { return upload_->append(bytes); }
+    Status finish() override {
+        QUERN_CHECK(upload_->finish());
+        log::info(log::Category::content, "stored id={} bytes={}", to_hex(id_), size_);
+        return {};
+    }
+
+private:
+    std::unique_ptr<content::Store::Upload> upload_;
+    Hash32 id_;
+    std::uint64_t size_;
+};
+
+}  // namespace
+
+void StoreGateway::fetch_from(p2p::Network& network, const Clock& clock, std::size_t waiters) {
+    network_ = &network;
+    clock_ = &clock;
+    waiters_ = waiters;
+}
+
+Expected<std::uint64_t> StoreGateway::obtain(const Hash32& id) {
+    auto here = store_.size(id);
+    if (here || here.error().name != "content.not_found" || network_ == nullptr) return here;
+    if (network_->peer_count() == 0) return fail("content.not_found", "and no other node is connected");
+    if (!begin_fetch(id)) return fail("content.not_found", "too many contents are being fetched, ask again later");
+    std::unique_lock lock(fetches_->mutex);
+    if (fetches_->waiting < waiters_) {
+        ++fetches_->waiting;
+        fetches_->changed.wait_for(lock, std::chrono::milliseconds(kContentWaitMs),
+                                   [this, &id] { return !fetches_->open.contains(id); });
+        --fetches_->waiting;
+    }
+    lock.unlock();
+    here = store_.size(id);
+    if (here || here.error().name != "content.not_found") return here;
+    return fail("content.not_found", "other nodes are being asked for it, ask again");
+}
+
+bool StoreGateway::begin_fetch(const Hash32& id) {
+    {
+        const std::lock_guard lock(fetches_->mutex);
+        const std::uint64_t now = clock_->monotonic_ms();
+        auto& open = fetches_->open;
+        if (const auto known = open.find(id); known != open.end()) {
+            known->second.asked_ms = now;
+            return true;
+        }
+        if (open.size() >= p2p::kMaxFetches) {
+            const auto oldest = std::min_element(open.begin(), open.end(), [](const auto& a, const auto& b) {
+                return a.second.asked_ms < b.second.asked_ms;
+            });
+            if (now < oldest->second.asked_ms + kContentForgetMs) return false;
+            network_->cancel_fetch(oldest->first);
+            open.erase(oldest);
+        }
+        open[id] = {now};
+    }
+    log::info(log::Category::content, "fetching id={}", to_hex(id));
+    network_->fetch_content(id, [fetches = fetches_, id](const Status& done) {
+        if (done)
+            log::info(log::Category::content, "fetched id={}", to_hex(id));
+        else
+            log::info(log::Category::content, "not fetched id={} reason={}", to_hex(id), done.error().to_string());
+        {
+            const std::lock_guard lock(fetches->mutex);
+            fetches->open.erase(id);
+        }
+        fetches->changed.notify_all();
+    });
+    return true;
+}
+
+Expected<std::unique_ptr<StoreGateway::Upload>> StoreGateway::begin_upload(const Hash32& id, std::uint64_t size) {
+    QUERN_TRY(auto upload, store_.begin_upload(id, size));
+    return std::unique_ptr<Upload>(std::make_unique<LoggedUpload>(std::move(upload), id, size));
+}
+
+}  // namespace quern::node

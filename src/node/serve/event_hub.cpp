@@ -1,0 +1,143 @@
+#include "node/serve/event_hub.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/log.h"
+#include "chain/consensus/certificate.h"
+#include "chain/exec/system/epoch_reader.h"
+#include "node/serve/market_changes.h"
+
+namespace quern::node {
+
+namespace api = chain::api;
+namespace consensus = chain::consensus;
+
+EventHub::EventHub(const Parts& parts) : parts_(parts) {
+    newest_ = told_ = parts_.board.latest()->number();
+    parts_.board.watch([this](const Snapshot& snapshot) { published(snapshot); });
+    thread_ = std::thread([this] { run(); });
+}
+
+EventHub::~EventHub() {
+    parts_.board.watch({});
+    stop();
+}
+
+void EventHub::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+}
+
+void EventHub::add(api::EventListener& listener) {
+    const std::lock_guard calling(calling_);
+    listeners_.push_back(&listener);
+    const std::lock_guard lock(mutex_);
+    listened_to_ = true;
+}
+
+void EventHub::remove(api::EventListener& listener) {
+    const std::lock_guard calling(calling_);
+    std::erase(listeners_, &listener);
+    const std::lock_guard lock(mutex_);
+    listened_to_ = !listeners_.empty();
+    if (!listened_to_) transactions_.clear();
+}
+
+void EventHub::published(const Snapshot& snapshot) {
+    {
+        const std::lock_guard lock(mutex_);
+        newest_ = snapshot.number();
+        times_.emplace_back(newest_, parts_.clock.now_ms());
+        if (times_.size() > kKeptTimes) times_.pop_front();
+    }
+    changed_.notify_all();
+}
+
+void EventHub::transaction(const chain::types::RecoveredTransaction& transaction) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!listened_to_) return;
+        transactions_.push_back(transaction);
+        if (transactions_.size() > kMaxQueuedTransactions) {
+            transactions_.pop_front();
+            ++left_out_;
+        }
+    }
+    changed_.notify_all();
+}
+
+std::uint64_t EventHub::left_out() const {
+    const std::lock_guard lock(mutex_);
+    return left_out_;
+}
+
+void EventHub::run() {
+    for (;;) {
+        std::deque<chain::types::RecoveredTransaction> transactions;
+        std::uint64_t next = 0;
+        {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [this] { return stopping_ || newest_ > told_ || !transactions_.empty(); });
+            if (stopping_) return;
+            transactions.swap(transactions_);
+            if (newest_ > told_) next = ++told_;
+        }
+        // When both wait: a transaction before the block that holds it.
+        if (!transactions.empty()) {
+            const std::lock_guard calling(calling_);
+            for (const auto& transaction : transactions)
+                for (auto* listener : listeners_) listener->on_transaction(transaction);
+        }
+        if (next != 0) tell_block(next);
+    }
+}
+
+void EventHub::tell_block(std::uint64_t number) {
+    std::optional<std::uint64_t> final_at;
+    {
+        const std::lock_guard lock(mutex_);
+        while (!times_.empty() && times_.front().first < number) times_.pop_front();
+        if (!times_.empty() && times_.front().first == number) final_at = times_.front().second;
+    }
+    const std::lock_guard calling(calling_);
+    if (listeners_.empty()) return;
+    api::BlockEvent event;
+    event.view = parts_.reader.block({api::BlockSelector::Kind::number, number, {}});
+    if (!event.view) {  // the store's fault, which it has logged and which stops the node
+        log::error(log::Category::node, "cannot tell subscribers of a block number={}", number);
+        return;
+    }
+    event.receipts = parts_.reader.receipts(number);
+    const auto after = parts_.reader.state({api::BlockSelector::Kind::number, number, {}});
+    event.changes = market_changes(event.view->block, event.receipts, after ? after->get() : nullptr);
+    event.finality = finality_of(*event.view, final_at);
+    for (auto* listener : listeners_) listener->on_block(event);
+}
+
+api::Finality EventHub::finality_of(const api::BlockView& view, std::optional<std::uint64_t> final_at) {
+    api::Finality finality;
+    const auto& fields = view.block.header.consensus;
+    if (final_at) finality.milliseconds = *final_at > fields.timestamp_ms ? *final_at - fields.timestamp_ms : 0;
+    const auto certificate = consensus::decode_certificate(view.finalization);
+    if (!certificate) return finality;  // finalized by a descendant
+    for (const std::uint8_t byte : certificate->bitmap)
+        finality.signers += static_cast<std::size_t>(std::popcount(byte));
+    auto snapshot = parts_.board.at(view.block.header.number);
+    if (!snapshot) return finality;
+    const auto committee = chain::exec::system::committee_of_epoch(snapshot->state, fields.epoch);
+    if (!committee || committee->hash() != fields.committee_hash) return finality;
+    Uint256 weight;
+    const auto& members = committee->members();
+    for (std::size_t i = 0; i < members.size() && i / 8 < certificate->bitmap.size(); ++i)
+        if ((certificate->bitmap[i / 8] >> (i % 8) & 1) != 0) weight = weight + members[i].weight;
+    finality.weight = weight;
+    finality.total_weight = committee->total_weight();
+    return finality;
+}
+
+}  // namespace quern::node

@@ -1,0 +1,66 @@
+// Tells listeners (the WebSocket server) what happens in the chain, on a thread of its own: the chain thread and those
+// that submit transactions only leave a note. Blocks are not queued: the hub walks the stored chain from the last block
+// that it told to the newest, so that none is left out however far it falls behind, and it costs no memory. Waiting
+// transactions are queued, the newest kMaxQueuedTransactions of them. Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <thread>
+
+#include "base/clock.h"
+#include "chain/api/events.h"
+#include "chain/mempool/pool.h"
+#include "node/chain/snapshot.h"
+
+namespace quern::node {
+
+class EventHub final : public chain::api::EventSource {
+public:
+    static constexpr std::size_t kMaxQueuedTransactions = 8'192;
+    static constexpr std::size_t kKeptTimes = 1'024;  // blocks whose moment of finality is kept until they are told
+
+    struct Parts {  // all outlive the hub
+        const SnapshotBoard& board;
+        const chain::api::ChainReader& reader;
+        const Clock& clock;
+    };
+    // Watches the board from here on; the first block told is the next one.
+    explicit EventHub(const Parts& parts);
+    ~EventHub() override;
+    EventHub(const EventHub&) = delete;
+    EventHub& operator=(const EventHub&) = delete;
+
+    void add(chain::api::EventListener& listener) override;
+    void remove(chain::api::EventListener& listener) override;
+
+    // A transaction was admitted to the mempool; never waits.
+    void transaction(const chain::types::RecoveredTransaction& transaction);
+    // Ends the thread; nothing is told after it.
+    void stop();
+    // Transactions that were left out because too many waited to be told.
+    [[nodiscard]] std::uint64_t left_out() const;
+
+private:
+    void published(const Snapshot& snapshot);
+    void run();
+    void tell_block(std::uint64_t number);
+    [[nodiscard]] chain::api::Finality finality_of(const chain::api::BlockView& view,
+                                                   std::optional<std::uint64_t> final_at);
+
+    const Parts parts_;
+    std::mutex calling_;  // guards listeners_, and is held while they are called; taken before mutex_
+    std::vector<chain::api::EventListener*> listeners_;
+    mutable std::mutex mutex_;  // guards what follows
+    std::condition_variable changed_;
+    std::uint64_t newest_ = 0;
+    std::uint64_t told_ = 0;
+    std::deque<std::pair<std::uint64_t, std::uint64_t>> times_;  // block number, when it was final (clock's now_ms)
+    std::deque<chain::types::RecoveredTransaction> transactions_;
+    bool listened_to_ = false;
+    std::uint64_t left_out_ = 0;
+    bool stopping_ = false;
+    std::thread thread_;
+};
+
+}  // namespace quern::node

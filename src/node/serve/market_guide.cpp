@@ -1,0 +1,161 @@
+#include "node/serve/market_guide.h"
+
+#include <bit>
+
+#include "compute/core/dispute_game.h"
+#include "compute/core/task_spec.h"
+
+namespace quern::node {
+namespace {
+
+namespace core = compute::core;
+namespace tensor = vm::tensor;
+
+// {defender's, rival's} of a game, as an object; null while the game has not come that far.
+template <class T, class Fn>
+json::Value both(const std::vector<T>& pair, Fn&& show) {
+    if (pair.size() != 2) return nullptr;
+    return json::Value::object({{"defender", show(pair[0])}, {"rival", show(pair[1])}});
+}
+
+json::Value hashes(const std::vector<Hash32>& pair) {
+    return both(pair, [](const Hash32& hash) { return json::Value(to_hex0x(hash)); });
+}
+
+// A 32-bit word as the game knows it and as the number that it stands for.
+json::Value word(std::uint32_t bits, tensor::DType dtype) {
+    json::Value value = json::Value::object({{"bits", bits}});
+    if (dtype == tensor::DType::f32)
+        value.set("value", static_cast<double>(std::bit_cast<float>(bits)));
+    else
+        value.set("value", static_cast<std::int64_t>(static_cast<std::int32_t>(bits)));
+    return value;
+}
+
+const char* name_of(core::Verdict verdict) {
+    switch (verdict) {
+        case core::Verdict::none:
+            return "none";
+        case core::Verdict::defender_wins:
+            return "defender_wins";
+        case core::Verdict::rival_wins:
+            return "rival_wins";
+        case core::Verdict::both_lose:
+            return "both_lose";
+    }
+    return "unknown";
+}
+
+const char* name_of(tensor::Op op) {
+    switch (op) {
+        case tensor::Op::slot:
+            return "slot";
+        case tensor::Op::data:
+            return "data";
+        case tensor::Op::seed:
+            return "seed";
+        case tensor::Op::full:
+            return "full";
+        case tensor::Op::iota:
+            return "iota";
+        case tensor::Op::philox:
+            return "philox";
+        case tensor::Op::elementwise:
+            return "elementwise";
+        case tensor::Op::matmul:
+            return "matmul";
+        case tensor::Op::sum_last:
+            return "sum_last";
+        case tensor::Op::max_last:
+            return "max_last";
+        case tensor::Op::sum_rows:
+            return "sum_rows";
+        case tensor::Op::reshape:
+            return "reshape";
+        case tensor::Op::permute:
+            return "permute";
+        case tensor::Op::slice:
+            return "slice";
+        case tensor::Op::concat:
+            return "concat";
+        case tensor::Op::gather_rows:
+            return "gather_rows";
+        case tensor::Op::scatter_add_rows:
+            return "scatter_add_rows";
+    }
+    return "unknown";
+}
+
+}  // namespace
+
+std::string CoreMarketGuide::op_name(std::uint32_t op) const {
+    return op > std::numeric_limits<std::uint8_t>::max() ? "unknown" : name_of(static_cast<tensor::Op>(op));
+}
+
+Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::types::TaskSubmitPayload& spec) const {
+    QUERN_TRY(const tensor::ProgramHeader header, core::check_task_spec(spec));
+    const core::TaskWork work = core::task_work(spec, header.work_units);
+    QUERN_TRY(const core::Escrow escrow, core::escrow_of(work, spec.price_cap, spec.tax, params_.storage_deposit));
+    chain::api::TaskEstimate estimate;
+    estimate.work_per_step = work.work_per_step;
+    estimate.total_work = core::total_work(work);
+    estimate.segments = work.interval == 0 ? 0 : work.steps / work.interval;
+    estimate.sampled_segments = core::sampled_segments(work);
+    estimate.verifier_work = core::sampled_work(work);
+    estimate.reward = escrow.reward;
+    estimate.verifier_fee = escrow.verifier_fee;
+    estimate.verifier_fees = escrow.verifier_fees;
+    estimate.tax = escrow.tax;
+    estimate.storage_deposit = escrow.storage_deposit;
+    estimate.escrow = escrow.total;
+    const auto solver = chain::params::solver_bond(params_, escrow.reward);
+    const auto verifier = chain::params::verifier_bond(params_, escrow.verifier_fee);
+    if (!solver || !verifier) return fail("task.price_overflow");
+    estimate.solver_bond = *solver;
+    estimate.verifier_bond = *verifier;
+    return estimate;
+}
+
+Expected<json::Value> CoreMarketGuide::describe_game(BytesView bytes) const {
+    QUERN_TRY(const core::Game game, chain::types::decode_record<core::Game>(bytes));
+    const bool decided = game.phase == core::Phase::decided;
+    tensor::DType dtype = tensor::DType::f32;
+    json::Value operation;
+    if (!game.node_bytes.empty())
+        if (const auto node = tensor::decode_node(game.node_bytes[0])) {
+            dtype = node->dtype;
+            operation = name_of(node->op);
+        }
+    json::Array waits_for;
+    if (!decided && core::owes_move(game, core::Side::defender)) waits_for.push_back("defender");
+    if (!decided && core::owes_move(game, core::Side::rival)) waits_for.push_back("rival");
+    return json::Value::object(
+        {{"phase", core::to_string(game.phase)},
+         {"verdict", name_of(game.verdict)},
+         {"reason", game.reason},
+         {"about", game.probe ? "probe" : "history"},
+         {"claims", hashes(game.claims)},
+         {"step", game.step},
+         {"previousState", to_hex0x(game.previous_state)},
+         {"slot", game.slot},
+         {"slotRoots", hashes(game.slot_roots)},
+         {"traceTops", hashes(game.trace_tops)},
+         {"node", game.node},
+         {"nodeOp", std::move(operation)},
+         {"tile", game.tile},
+         {"tileHashes", hashes(game.tile_hashes)},
+         {"microStep", game.micro_step},
+         {"microHashes", hashes(game.micro_hashes)},
+         {"accumulator", game.accumulator},
+         {"element", game.element},
+         {"values", both(game.values, [&](std::uint32_t bits) { return word(bits, dtype); })},
+         {"trueValue", decided && game.reason == "leaf" ? word(game.true_value, dtype) : json::Value()},
+         {"cursor",
+          json::Value::object(
+              {{"leafCount", game.cursor.leaf_count}, {"level", game.cursor.level}, {"index", game.cursor.index}})},
+         {"waitsFor", std::move(waits_for)},
+         {"blocksLeft", both(game.budget, [](std::uint64_t blocks) { return json::Value(blocks); })},
+         {"deadline", decided ? json::Value() : json::Value(core::next_deadline(game))}});
+}
+
+}  // namespace quern::node

@@ -1,0 +1,195 @@
+#include "node/serve/reader.h"
+
+#include "base/log.h"
+#include "chain/store/block_store.h"
+
+namespace quern::node {
+namespace {
+
+namespace types = chain::types;
+namespace api = chain::api;
+using chain::store::BlockStore;
+
+// A fault of the database is logged and reads as "not there": the interfaces have no place for it, and the chain
+// thread, which meets the same fault, stops the node.
+template <class T>
+std::optional<T> or_nothing(Expected<std::optional<T>> result) {
+    if (result) return std::move(*result);
+    log::error(log::Category::store, "read failed: {}", result.error().to_string());
+    return std::nullopt;
+}
+
+class CommittedState final : public api::StateView {
+public:
+    explicit CommittedState(SnapshotPtr snapshot) : snapshot_(std::move(snapshot)) {}
+    std::uint64_t block_number() const override { return snapshot_->number(); }
+    api::AccountView account(const types::Address& address) const override {
+        const auto account = snapshot_->state.account(address).value_or(chain::state::empty_account());
+        return {account.nonce, account.balance};
+    }
+    Bytes code_at(const types::Address& address) const override {
+        const auto account = snapshot_->state.account(address).value_or(chain::state::empty_account());
+        if (account.code_hash == chain::state::empty_account().code_hash) return {};
+        return snapshot_->state.code(account.code_hash);
+    }
+    Hash32 storage(const types::Address& address, const Hash32& slot) const override {
+        return snapshot_->state.storage(address, slot);
+    }
+    std::optional<Bytes> native(BytesView key) const override { return snapshot_->state.native(key); }
+    std::vector<std::pair<Bytes, Bytes>> native_range(BytesView prefix, BytesView start,
+                                                      std::size_t limit) const override {
+        return snapshot_->state.native_range(prefix, start, limit);
+    }
+
+private:
+    SnapshotPtr snapshot_;
+};
+
+}  // namespace
+
+Expected<SnapshotPtr> select_snapshot(const SnapshotBoard& board, const api::BlockSelector& selector) {
+    using Kind = api::BlockSelector::Kind;
+    const auto latest = board.latest();
+    std::uint64_t number = 0;
+    switch (selector.kind) {
+        case Kind::latest:
+        case Kind::pending:
+            return latest;
+        case Kind::earliest:
+            break;
+        case Kind::number:
+            number = selector.number;
+            break;
+        case Kind::hash: {
+            const auto encoded = or_nothing(BlockStore(*latest->reader).block(selector.hash));
+            const auto block = encoded ? types::decode_block(*encoded) : fail("chain.state_unavailable");
+            if (!block) return fail("chain.state_unavailable", "unknown block " + to_hex0x(selector.hash));
+            number = block->header.number;
+            break;
+        }
+    }
+    if (auto snapshot = board.at(number)) return snapshot;
+    return fail("chain.state_unavailable", "only the states of the newest " + std::to_string(kKeptStates) +
+                                               " blocks since the node's start are kept");
+}
+
+Reader::BlockPtr Reader::block_by_number(const Snapshot& at, std::uint64_t number) const {
+    if (number == at.number()) return at.head;
+    if (number > at.number()) return nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        if (const auto found = cache_.find(number); found != cache_.end()) return found->second;
+    }
+    const auto hash = or_nothing(BlockStore(*at.reader).canonical_hash(number));
+    return hash ? block_by_hash(at, *hash) : nullptr;
+}
+
+Reader::BlockPtr Reader::block_by_hash(const Snapshot& at, const Hash32& hash) const {
+    if (hash == at.head->hash) return at.head;
+    const BlockStore blocks(*at.reader);
+    const auto encoded = or_nothing(blocks.block(hash));
+    if (!encoded) return nullptr;
+    auto block = types::decode_block(*encoded);
+    if (!block) {
+        log::error(log::Category::store, "block {} does not decode: {}", to_hex0x(hash), block.error().to_string());
+        return nullptr;
+    }
+    auto view = std::make_shared<const api::BlockView>(
+        api::BlockView{std::move(*block), hash, encoded->size(),
+                       or_nothing(blocks.finalization(hash)).value_or(Bytes{}), &pool_.senders()});
+    const std::lock_guard lock(mutex_);
+    cache_[view->block.header.number] = view;
+    if (cache_.size() > kCachedBlocks) cache_.erase(cache_.begin());
+    return view;
+}
+
+Reader::BlockPtr Reader::block(const api::BlockSelector& selector) const {
+    const auto at = board_.latest();
+    using Kind = api::BlockSelector::Kind;
+    switch (selector.kind) {
+        case Kind::earliest:
+            return block_by_number(*at, 0);
+        case Kind::number:
+            return block_by_number(*at, selector.number);
+        case Kind::hash:
+            return block_by_hash(*at, selector.hash);
+        case Kind::latest:
+        case Kind::pending:
+            break;
+    }
+    return at->head;
+}
+
+std::vector<types::Receipt> Reader::receipts(std::uint64_t block_number) const {
+    const auto at = board_.latest();
+    if (block_number > at->number()) return {};
+    const BlockStore blocks(*at->reader);
+    const auto hash = or_nothing(blocks.canonical_hash(block_number));
+    const auto stored = hash ? or_nothing(blocks.receipts(*hash)) : std::nullopt;
+    std::vector<types::Receipt> receipts;
+    if (!stored) return receipts;
+    for (const auto& encoded : *stored) {
+        auto receipt = types::decode_stored_receipt(encoded);
+        if (!receipt) {
+            log::error(log::Category::store, "receipt of block {}: {}", block_number, receipt.error().to_string());
+            return {};
+        }
+        receipts.push_back(std::move(*receipt));
+    }
+    return receipts;
+}
+
+std::optional<api::TransactionView> Reader::transaction(const Hash32& hash) const {
+    const auto at = board_.latest();
+    if (const auto place = or_nothing(BlockStore(*at->reader).transaction_place(hash))) {
+        const auto view = block_by_number(*at, place->block.number);
+        if (!view || place->position >= view->block.transactions.size()) return std::nullopt;
+        auto transaction = pool_.senders().recover(view->block.transactions[place->position]);
+        if (!transaction) return std::nullopt;
+        return api::TransactionView{std::move(*transaction), view->hash, place->block.number, place->position,
+                                    view->block.header.base_fee_per_gas};
+    }
+    if (const auto pooled = pool_.find(hash))
+        return api::TransactionView{pooled->transaction, std::nullopt, 0, 0, at->next_base_fee};
+    return std::nullopt;
+}
+
+std::optional<api::ReceiptView> Reader::receipt(const Hash32& hash) const {
+    auto transaction = this->transaction(hash);
+    if (!transaction || !transaction->block_hash) return std::nullopt;
+    auto all = receipts(transaction->block_number);
+    if (transaction->index >= all.size()) return std::nullopt;
+    api::ReceiptView view;
+    for (std::size_t i = 0; i < transaction->index; ++i) view.first_log_index += all[i].logs.size();
+    view.receipt = std::move(all[transaction->index]);
+    view.transaction = std::move(*transaction);
+    return view;
+}
+
+Expected<std::shared_ptr<const api::StateView>> Reader::state(const api::BlockSelector& selector) const {
+    QUERN_TRY(auto snapshot, select_snapshot(board_, selector));
+    return std::shared_ptr<const api::StateView>(std::make_shared<CommittedState>(std::move(snapshot)));
+}
+
+std::uint64_t Reader::pending_nonce(const types::Address& address) const {
+    const auto account = board_.latest()->state.account(address).value_or(chain::state::empty_account());
+    return pool_.next_nonce(address, account.nonce);
+}
+
+std::vector<types::RecoveredTransaction> Reader::pending_tasks() const {
+    std::vector<types::RecoveredTransaction> tasks;
+    for (const auto& pooled : pool_.tasks()) tasks.push_back(pooled->transaction);
+    return tasks;
+}
+
+std::optional<double> Reader::leaf_microseconds(std::uint64_t dispute) const {
+    return leaf_timer_.microseconds(*board_.latest()->reader, dispute);
+}
+
+std::string Reader::params_json() const {
+    auto document = chain::exec::to_json(setup_.genesis);
+    for (const char* list : {"format", "timestamp_ms", "allocations", "validators", "bonds"}) document.erase(list);
+    return document.dump();
+}
+
+}  // namespace quern::node
