@@ -1,7 +1,5 @@
 #include "p2p/address_book.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 
 #include "base/rlp.h"
@@ -13,31 +11,6 @@ namespace {
 constexpr std::uint32_t kMaxFailures = 8;  // then a new record may take the slot
 
 }  // namespace
-
-std::string network_group(std::string_view host) {
-    const std::string text(host);
-    in_addr v4{};
-    in6_addr v6{};
-    if (::inet_pton(AF_INET6, text.c_str(), &v6) == 1) {
-        const std::uint8_t* b = v6.s6_addr;
-        static constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-        if (std::equal(kMapped, kMapped + 12, b)) {
-            std::memcpy(&v4, b + 12, 4);
-        } else {
-            const bool loopback = std::all_of(b, b + 15, [](std::uint8_t x) { return x == 0; }) && b[15] == 1;
-            if (loopback || (b[0] & 0xfe) == 0xfc || (b[0] == 0xfe && (b[1] & 0xc0) == 0x80)) return "local";
-            return "6:" + to_hex(BytesView(b, 4));
-        }
-    } else if (::inet_pton(AF_INET, text.c_str(), &v4) != 1) {
-        return "name";
-    }
-    std::uint8_t b[4];
-    std::memcpy(b, &v4, 4);
-    if (b[0] == 127 || b[0] == 10 || (b[0] == 192 && b[1] == 168) || (b[0] == 172 && (b[1] & 0xf0) == 16) ||
-        (b[0] == 169 && b[1] == 254))
-        return "local";
-    return "4:" + to_hex(BytesView(b, 2));
-}
 
 AddressBook::AddressBook(std::uint64_t chain_id, Rng& rng)
     : chain_id_(chain_id), rng_(rng), new_(kNewBuckets * kBucketSlots), tried_(kTriedBuckets * kBucketSlots) {

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "p2p/messages/peer_record.h"
+#include "p2p/transport/host_group.h"
 
 namespace quern::p2p {
 
@@ -18,8 +19,7 @@ inline constexpr std::size_t kTriedBuckets = 64;
 inline constexpr std::size_t kBucketSlots = 16;
 inline constexpr std::size_t kBucketsPerSource = 16;  // new buckets that one source group can reach
 
-// /16 of IPv4, /32 of IPv6; "local" for loopback and private networks, "name" for host names.
-[[nodiscard]] std::string network_group(std::string_view host);
+using transport::network_group;
 
 class AddressBook {
 public:

@@ -62,11 +62,11 @@ Network::Impl::Impl(const NetworkOptions& settings, const crypto::PrivateKey& ch
                crypto::address20(chain_key),
                settings.chain_id,
                prologue_of(settings)},
-      memory(settings.partial_memory),
+      unfinished(transport::unfinished_limits(settings.partial_memory)),
       uplink(settings.bulk_bytes_per_second),
       bulk_pace(uplink.bytes_per_second(), uplink.burst()),
       cookies(rng),
-      shared{*this, identity, clock, rng, certificates, memory, bulk_pace, bulk_sent},
+      shared{*this, identity, clock, rng, certificates, unfinished, bulk_pace, bulk_sent, settings.unfinished_ms},
       book(settings.chain_id, rng),
       manager(identity.address, {settings.max_inbound, settings.max_outbound}, book, rng) {
     sign_identity();
@@ -161,7 +161,7 @@ void Network::Impl::tick() {
     for (const auto& target : manager.due_dials(now)) dial(target.address, target.endpoint, ConnectionKind::control);
     std::vector<Bytes20> silent;
     for (auto& [address, peer] : peers) {
-        if (!peer.has_hello) {
+        if (!peer.session.has_hello()) {
             if (now - peer.since_ms > kHelloLimitMs) silent.push_back(address);
             continue;
         }
@@ -176,7 +176,7 @@ void Network::Impl::tick() {
         next_status_ms = now + kStatusMs;
         const auto body = std::make_shared<const Bytes>(encode(own_status));
         for (auto& [address, peer] : peers)
-            if (peer.has_hello) (void)send(peer, Type::status, peer.next_stream++, body);
+            if (peer.session.has_hello()) (void)send(peer, Type::status, peer.session.next_stream(), body);
     }
     expire_requests();
     std::vector<Bytes20> late;
@@ -189,7 +189,7 @@ void Network::Impl::tick() {
         if (!peers.empty()) {
             auto at = peers.begin();
             std::advance(at, static_cast<std::ptrdiff_t>(rng.below(peers.size())));
-            if (at->second.has_hello) ask_peers(at->first);
+            if (at->second.session.has_hello()) ask_peers(at->first);
         }
     }
     if (now >= next_save_ms) {
@@ -233,18 +233,19 @@ void Network::Impl::refresh_snapshot() {
     next.port = bound_port;
     next.listening = options.listen;
     for (const auto& [address, peer] : peers)
-        if (peer.has_hello) next.peers.push_back(info_of(peer));
+        if (peer.session.has_hello()) next.peers.push_back(info_of(peer));
     next.pending_handshakes = pending.size();
     next.handshakes_done = handshakes_done;
     next.handshakes_failed = handshakes_failed;
     next.sockets_refused = sockets_refused;
     next.cookies_sent = cookies_sent;
     next.known_addresses = book.size();
-    next.partial_bytes = memory.used();
+    next.partial_bytes = unfinished.used();
+    next.partial_evictions = unfinished.evictions();
     next.bulk_rate = uplink.bytes_per_second();
     next.fetches = fetches.size();
     live_peers = next.peers.size();
-    const std::lock_guard lock(snapshot_mutex);
+    const MutexLock lock(snapshot_mutex);
     snapshot = std::move(next);
 }
 
@@ -270,7 +271,7 @@ std::uint16_t Network::port() const { return impl_->bound_port; }
 const Bytes20& Network::address() const { return impl_->identity.address; }
 std::size_t Network::peer_count() const { return impl_->live_peers; }
 NetworkStatus Network::status() const {
-    const std::lock_guard lock(impl_->snapshot_mutex);
+    const MutexLock lock(impl_->snapshot_mutex);
     return impl_->snapshot;
 }
 
@@ -281,7 +282,10 @@ void Network::set_committee(const std::set<Bytes20>& members) {
     impl_->post([impl = impl_.get(), members] {
         impl->committee = members;
         impl->manager.set_committee(members);
-        for (auto& [address, peer] : impl->peers) peer.rates.erase(Type::consensus);
+        for (auto& [address, peer] : impl->peers) {
+            peer.session.set_stranger(impl->is_stranger(address));
+            impl->set_fixed(peer);
+        }
     });
 }
 void Network::set_status(const messages::Status& status) {
@@ -311,8 +315,8 @@ void Network::announce_block(const chain::types::Block& block, Bytes certificate
         const auto body = std::make_shared<const Bytes>(encode(gossip::make_compact(
             block, certificate, [impl](const messages::ShortId& id) { return impl->relay.find(id) != nullptr; })));
         for (auto& [address, peer] : impl->peers)
-            if (peer.has_hello && address != except && !(outsiders_only && impl->committee.contains(address)))
-                (void)impl->send(peer, Type::compact_block, peer.next_stream++, body);
+            if (peer.session.has_hello() && address != except && !(outsiders_only && impl->committee.contains(address)))
+                (void)impl->send(peer, Type::compact_block, peer.session.next_stream(), body);
     });
 }
 

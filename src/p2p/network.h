@@ -42,6 +42,7 @@ struct NetworkOptions {
     std::size_t max_outbound = 8;
     std::uint64_t bulk_bytes_per_second = 0;  // 0: learned
     std::size_t partial_memory = 256U << 20;  // of messages that are not whole yet, all peers together
+    std::uint64_t unfinished_ms = 30'000;     // from a message's first record to its last
     std::uint64_t certificate_seconds = 30 * 86'400;
     std::string peers_file;              // where known peers survive a restart; empty: nowhere
     content::Store* contents = nullptr;  // served and filled; must outlive the network
@@ -79,8 +80,9 @@ struct NetworkStatus {
     std::uint64_t cookies_sent = 0;
     std::size_t known_addresses = 0;
     std::size_t partial_bytes = 0;
-    std::uint64_t bulk_rate = 0;  // bytes/s
-    std::uint64_t fetches = 0;    // contents on their way
+    std::uint64_t partial_evictions = 0;  // connections left because others needed the room
+    std::uint64_t bulk_rate = 0;          // bytes/s
+    std::uint64_t fetches = 0;            // contents on their way
 };
 
 // Limits of strangers, by name.
@@ -88,8 +90,6 @@ inline constexpr std::size_t kMaxPendingHandshakes = 256;   // the oldest goes w
 inline constexpr std::size_t kMaxPendingPerGroup = 32;      // "local" excepted
 inline constexpr std::uint64_t kHandshakesPerSecond = 500;  // above: cookies
 inline constexpr std::uint64_t kSocketsPerSecond = 5'000;
-inline constexpr std::size_t kMaxRequestsPerPeer = 256;  // open at once, asked by this node
-inline constexpr std::size_t kMaxServedPerPeer = 64;     // open at once, asked by the peer
 inline constexpr std::size_t kMaxFetches = 8;
 
 // Answers one request of a peer, at most once; dropped unanswered it refuses with not_found.

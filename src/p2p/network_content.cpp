@@ -105,7 +105,7 @@ void Network::Impl::find_sources(const Hash32& id, Fetch& fetch) {
     fetch.next_find_ms = now_ms() + kFindContentMs;
     std::vector<Bytes20> targets;
     for (const auto& [address, peer] : peers)
-        if (peer.has_hello) targets.push_back(address);
+        if (peer.session.has_hello()) targets.push_back(address);
     for (const auto& address : targets)
         request(address, Type::find_content, encode(messages::FindContent{{id}}), kRequestMs,
                 [this, address, id](Expected<Bytes> body) {

@@ -7,15 +7,16 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <list>
-#include <mutex>
 #include <thread>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "p2p/content_exchange/fetch_plan.h"
 #include "p2p/gossip/compact_block.h"
 #include "p2p/gossip/tx_relay.h"
 #include "p2p/network.h"
 #include "p2p/peer_manager.h"
+#include "p2p/peer_session.h"
 #include "p2p/transport/connection.h"
 #include "p2p/transport/cookie.h"
 #include "p2p/transport/uplink.h"
@@ -38,31 +39,19 @@ inline constexpr std::uint64_t kHelloLimitMs = 5'000;  // from the open connecti
 inline constexpr std::uint64_t kPeerExchangeMs = 60'000;
 inline constexpr std::uint64_t kFindContentMs = 2'000;
 inline constexpr std::uint64_t kRequestMs = 10'000;
-inline constexpr std::uint64_t kStatusMs = 250;      // at most so often: status messages, snapshots
-inline constexpr std::size_t kMaxAssemblies = 16;    // compact blocks waiting for transactions
-inline constexpr std::size_t kMaxLateStreams = 256;  // answers that may still come after their time
-
-struct PendingRequest {
-    Type request;
-    std::uint64_t deadline_ms = 0;
-    std::function<void(Expected<Bytes>)> done;
-};
+inline constexpr std::uint64_t kStatusMs = 250;    // at most so often: status messages, snapshots
+inline constexpr std::size_t kMaxAssemblies = 16;  // compact blocks waiting for transactions
 
 struct Peer {
     Bytes20 address;
     ConnectionPtr control;
     ConnectionPtr bulk;
-    bool has_hello = false;
+    PeerSession session;
     messages::Hello hello;
     std::uint64_t since_ms = 0;
     std::uint64_t next_bulk_dial_ms = 0;
     bool dialing_bulk = false;
     std::optional<messages::Endpoint> dialled;  // where bulk goes too, when this node dialled
-    std::map<Type, transport::TokenBucket> rates;
-    std::map<std::uint32_t, PendingRequest> requests;
-    std::set<std::uint32_t> late;
-    std::uint32_t next_stream = 1;
-    std::size_t serving = 0;
     std::uint64_t messages_in = 0;
     std::uint64_t rtt_samples = 0;
 };
@@ -104,17 +93,25 @@ struct Network::Impl final : transport::ConnectionHost {
     void dial(const Bytes20& address, const messages::Endpoint& endpoint, ConnectionKind kind);
     void dial_bulk(Peer& peer);
     void dial_over(const Bytes20& address, ConnectionKind kind, const std::string& why);
-    [[nodiscard]] std::size_t max_body(std::uint8_t type) const override;
+    [[nodiscard]] Expected<transport::Admission> admit_message(Connection& connection, std::uint8_t type,
+                                                               std::uint32_t stream) override;
     [[nodiscard]] std::optional<FixedBytes<16>> cookie_challenge(const std::string& host, BytesView message) override;
     [[nodiscard]] bool cookie_fits(const std::string& host, BytesView message, BytesView cookie) override;
     [[nodiscard]] quern::Status opened(Connection& connection) override;
     [[nodiscard]] quern::Status opened_control(Connection& connection);
-    void closed(Connection& connection, const Error& reason) override;
+    void closed(Connection& connection, const Error& reason, transport::Blame blame) override;
     void drop_peer(const Bytes20& address, const Error& reason);
     void penalize(const Bytes20& address, Offence offence, const std::string& detail);
+    // Tells a peer's connections whether it is fixed.
+    void set_fixed(Peer& peer);
     [[nodiscard]] PeerInfo info_of(const Peer& peer) const;
 
     // --- network_messages.cpp: what peers say
+    [[nodiscard]] Peer* peer_of(const Connection& connection);
+    // Whether its words about consensus are a stranger's.
+    [[nodiscard]] bool is_stranger(const Bytes20& address) const {
+        return !committee.empty() && committee.count(address) == 0;
+    }
     void message(Connection& connection, transport::WholeMessage message) override;
     void handle(Peer& peer, const messages::Rule& rule, transport::WholeMessage& message);
     void handle_hello(Peer& peer, BytesView body);
@@ -127,7 +124,7 @@ struct Network::Impl final : transport::ConnectionHost {
     void answer(const Bytes20& address, std::uint32_t stream, Type type, Bytes body);
     quern::Status send(Peer& peer, Type type, std::uint32_t stream, std::shared_ptr<const Bytes> body);
     quern::Status send(Peer& peer, Type type, Bytes body) {
-        return send(peer, type, peer.next_stream++, std::make_shared<Bytes>(std::move(body)));
+        return send(peer, type, peer.session.next_stream(), std::make_shared<Bytes>(std::move(body)));
     }
     void request(const Bytes20& address, Type type, Bytes body, std::uint64_t timeout_ms,
                  std::function<void(Expected<Bytes>)> done);
@@ -161,7 +158,7 @@ struct Network::Impl final : transport::ConnectionHost {
     std::uint64_t certificate_expiry = 0;  // seconds
     Bytes own_record;
     transport::NetCertCache certificates;
-    transport::MemoryBudget memory;
+    transport::MemoryLedger unfinished;  // outlives the connections
     transport::UplinkRate uplink;
     transport::TokenBucket bulk_pace;
     std::uint64_t bulk_sent = 0;
@@ -203,8 +200,8 @@ struct Network::Impl final : transport::ConnectionHost {
     std::uint64_t cookies_sent = 0;
     std::uint16_t bound_port = 0;
     std::atomic<std::size_t> live_peers{0};
-    mutable std::mutex snapshot_mutex;
-    NetworkStatus snapshot;  // guarded by snapshot_mutex
+    mutable Mutex snapshot_mutex;
+    NetworkStatus snapshot QUERN_GUARDED_BY(snapshot_mutex);
 
     asio::thread_pool disk{1};  // its tasks touch files only, and post what follows
     std::thread thread;

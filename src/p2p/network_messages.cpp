@@ -20,50 +20,39 @@ void Network::Impl::send_consensus(const std::shared_ptr<const Bytes>& envelope,
     if (envelope->size() > messages::rule_of(Type::consensus).max_bytes) return;
     for (auto& [address, peer] : peers) {
         const bool wanted = only ? address == *only : committee.empty() || committee.count(address) != 0;
-        if (wanted && peer.has_hello) (void)send(peer, Type::consensus, peer.next_stream++, envelope);
+        if (wanted && peer.session.has_hello()) (void)send(peer, Type::consensus, peer.session.next_stream(), envelope);
     }
 }
 
-void Network::Impl::message(Connection& connection, transport::WholeMessage message) {
+Peer* Network::Impl::peer_of(const Connection& connection) {
     const auto at = peers.find(connection.peer().address);
-    if (at == peers.end() || (at->second.control.get() != &connection && at->second.bulk.get() != &connection)) return;
+    if (at == peers.end()) return nullptr;
     Peer& peer = at->second;
+    return peer.control.get() == &connection || peer.bulk.get() == &connection ? &peer : nullptr;
+}
+
+Expected<transport::Admission> Network::Impl::admit_message(Connection& connection, std::uint8_t type,
+                                                            std::uint32_t stream) {
+    const Rule* rule = messages::rule_of(type);
+    if (rule == nullptr) return fail("connection.unknown_type", std::to_string(type));
+    Peer* peer = peer_of(connection);
+    if (peer == nullptr) return transport::Admission{rule->max_bytes, true};  // it is being left
+    const auto judged = peer->session.judge(*rule, stream, connection.kind(), now_us());
+    if (judged.offence) penalize(peer->address, *judged.offence, std::string(judged.why));
+    if (judged.refuse_too_fast)
+        answer(peer->address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::too_fast, {}}));
+    return judged.admission;
+}
+
+void Network::Impl::message(Connection& connection, transport::WholeMessage message) {
+    Peer* const peer = peer_of(connection);
+    if (peer == nullptr) return;
     const Rule& rule = *messages::rule_of(message.type);
-    ++peer.messages_in;
-    if (!peer.has_hello && rule.type != Type::hello)
-        return connection.kind() == ConnectionKind::control ? penalize(peer.address, Offence::protocol, "no hello")
-                                                            : void();
-    const bool is_answer = [&] {
-        if (rule.type == Type::refusal) return true;
-        for (const auto& other : messages::kRules)
-            if (messages::is_request(other) && other.answer == rule.type) return true;
-        return false;
-    }();
-    // Answers are bounded by the requests that they answer.
-    if (!is_answer) {
-        const bool is_strangers_vote =
-            rule.type == Type::consensus && !committee.empty() && committee.count(peer.address) == 0;
-        auto& rate =
-            peer.rates
-                .try_emplace(rule.type, is_strangers_vote ? messages::kStrangersConsensusPerSecond : rule.per_second,
-                             is_strangers_vote ? messages::kStrangersConsensusBurst : rule.burst)
-                .first->second;
-        if (!rate.try_take(1, now_us())) {
-            penalize(peer.address, Offence::too_fast, std::string(rule.name));
-            if (messages::is_request(rule))
-                answer(peer.address, message.stream, Type::refusal,
-                       encode(messages::Refusal{RefusalCode::too_fast, {}}));
-            return;
-        }
-    } else {
-        return handle_answer(peer, rule.type, message.stream, std::move(message.body));
-    }
-    if (messages::is_request(rule)) {
-        if (peer.serving >= kMaxServedPerPeer)
-            return answer(peer.address, message.stream, Type::refusal,
-                          encode(messages::Refusal{RefusalCode::busy, {}}));
-    }
-    handle(peer, rule, message);
+    ++peer->messages_in;
+    if (messages::is_answer(rule)) return handle_answer(*peer, rule.type, message.stream, std::move(message.body));
+    if (messages::is_request(rule) && !peer->session.may_be_served())
+        return answer(peer->address, message.stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
+    handle(*peer, rule, message);
 }
 
 namespace {
@@ -163,10 +152,10 @@ void Network::Impl::handle(Peer& peer, const Rule& rule, transport::WholeMessage
 void Network::Impl::handle_hello(Peer& peer, BytesView body) {
     const auto hello = messages::decode_hello(body);
     if (!hello) return penalize(peer.address, Offence::malformed, hello.error().to_string());
-    if (hello->version != messages::kProtocolVersion || peer.has_hello)
+    if (hello->version != messages::kProtocolVersion || peer.session.has_hello())
         return penalize(peer.address, Offence::protocol, "hello");
     peer.hello = *hello;
-    peer.has_hello = true;
+    peer.session.said_hello();
     const Bytes20 address = peer.address;
     relay.add_peer(address);
     for (auto& [id, fetch] : fetches) fetch.next_find_ms = 0;
@@ -184,25 +173,20 @@ void Network::Impl::request(const Bytes20& address, Type type, Bytes body, std::
                             std::function<void(Expected<Bytes>)> done) {
     if (stopping) return done(fail("network.stopped"));
     const auto at = peers.find(address);
-    if (at == peers.end() || !at->second.has_hello) return done(fail("network.not_connected", to_hex0x(address)));
+    if (at == peers.end() || !at->second.session.has_hello())
+        return done(fail("network.not_connected", to_hex0x(address)));
     Peer& peer = at->second;
-    if (peer.requests.size() >= kMaxRequestsPerPeer) return done(fail("network.too_many_requests"));
-    const std::uint32_t stream = peer.next_stream++;
-    if (auto sent = send(peer, type, stream, std::make_shared<Bytes>(std::move(body))); !sent)
+    const auto stream = peer.session.begin_request();
+    if (!stream) return done(fail(stream.error()));
+    if (auto sent = send(peer, type, *stream, std::make_shared<Bytes>(std::move(body))); !sent)
         return done(fail(std::move(sent).error()));
-    peer.requests[stream] = {type, now_ms() + timeout_ms, std::move(done)};
+    peer.session.asked(*stream, type, now_ms() + timeout_ms, std::move(done));
 }
 
 void Network::Impl::handle_answer(Peer& peer, Type type, std::uint32_t stream, Bytes body) {
-    const auto at = peer.requests.find(stream);
-    if (at == peer.requests.end()) {
-        if (peer.late.erase(stream) == 0) penalize(peer.address, Offence::useless, "an answer that nobody asked for");
-        return;
-    }
-    if (type != Type::refusal && type != messages::rule_of(at->second.request).answer)
-        return penalize(peer.address, Offence::protocol, "the wrong kind of answer");
-    const auto done = std::move(at->second.done);
-    peer.requests.erase(at);
+    // Judged at its first record; its time may have run out since.
+    const auto done = peer.session.take(stream);
+    if (!done) return;
     const Bytes20 address = peer.address;
     if (type != Type::refusal) {
         manager.delivered(address);
@@ -222,21 +206,14 @@ void Network::Impl::handle_answer(Peer& peer, Type type, std::uint32_t stream, B
 
 void Network::Impl::expire_requests() {
     const std::uint64_t now = now_ms();
-    std::vector<std::function<void(Expected<Bytes>)>> over;
+    std::vector<PeerSession::Done> over;
     for (auto& [address, peer] : peers)
-        for (auto at = peer.requests.begin(); at != peer.requests.end();) {
-            if (at->second.deadline_ms > now) {
-                ++at;
-                continue;
-            }
-            over.push_back(std::move(at->second.done));
-            if (peer.late.size() >= kMaxLateStreams) peer.late.erase(peer.late.begin());
-            peer.late.insert(at->first);
-            at = peer.requests.erase(at);
+        for (auto& done : peer.session.expire(now)) {
+            over.push_back(std::move(done));
             // Those whom consensus needs are not lost to a busy machine.
             if (!manager.is_fixed(address)) penalize(address, Offence::timeout, "request");
         }
-    for (const auto& done : over) done(fail("network.timeout"));
+    for (const auto& done : over) done(busy("network.timeout"));
 }
 
 void Network::Impl::answer(const Bytes20& address, std::uint32_t stream, Type type, Bytes body) {
@@ -251,7 +228,7 @@ void Network::Impl::answer(const Bytes20& address, std::uint32_t stream, Type ty
 }
 
 Responder Network::Impl::responder(Peer& peer, Type request, std::uint32_t stream) {
-    ++peer.serving;
+    peer.session.begin_serving();
     const Type expected = messages::rule_of(request).answer;
     // The control connection tells this peer's session from a later one of the same address.
     return Responder(
@@ -259,7 +236,7 @@ Responder Network::Impl::responder(Peer& peer, Type request, std::uint32_t strea
             post([this, address, session, stream, expected, type, body = std::move(body)]() mutable {
                 const auto at = peers.find(address);
                 if (at == peers.end() || at->second.control->session_id() != session) return;
-                --at->second.serving;
+                at->second.session.end_serving();
                 if (type != Type::refusal && type != expected) {
                     type = Type::refusal;
                     body = encode(messages::Refusal{RefusalCode::unsupported, {}});

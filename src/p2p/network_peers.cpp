@@ -17,13 +17,6 @@ struct Dial : std::enable_shared_from_this<Dial> {
     bool over = false;
 };
 
-// Whether the end of a connection shows that the peer broke the protocol.
-bool is_offence(std::string_view name) {
-    return name == "frame.forged" || name == "frame.too_long" || name == "frame.too_short" ||
-           name == "frame.message_too_long" || name == "frame.too_many_partial" || name == "frame.empty_part" ||
-           name == "connection.unknown_type" || name == "connection.bad_control" || name == "connection.ping_flood";
-}
-
 }  // namespace
 
 void Network::Impl::accept() {
@@ -119,11 +112,6 @@ void Network::Impl::dial_over(const Bytes20& address, ConnectionKind kind, const
     }
 }
 
-std::size_t Network::Impl::max_body(std::uint8_t type) const {
-    const auto* rule = messages::rule_of(type);
-    return rule == nullptr ? 0 : rule->max_bytes;
-}
-
 std::optional<FixedBytes<16>> Network::Impl::cookie_challenge(const std::string& host, BytesView message) {
     if (handshake_rate.try_take(1, now_us())) return std::nullopt;
     ++cookies_sent;
@@ -150,6 +138,7 @@ quern::Status Network::Impl::opened(Connection& connection) {
     at->second.dialing_bulk = false;
     // The newer one: a peer opens another only when it has lost the one before.
     if (const ConnectionPtr old = std::exchange(at->second.bulk, self)) old->abort({"peer.duplicate", {}});
+    set_fixed(at->second);
     return {};
 }
 
@@ -180,13 +169,15 @@ quern::Status Network::Impl::opened_control(Connection& connection) {
     peer.address = address;
     peer.control = self;
     peer.since_ms = now_ms();
+    peer.session.set_stranger(is_stranger(address));
     if (connection.is_outbound()) peer.dialled = {connection.remote_host(), connection.remote_port()};
     manager.connected(address, connection.remote_host(), connection.is_outbound(), now_ms());
+    set_fixed(peer);
     return send(peer, Type::hello,
                 encode(messages::Hello{messages::kProtocolVersion, options.agent, bound_port, own_status}));
 }
 
-void Network::Impl::closed(Connection& connection, const Error& reason) {
+void Network::Impl::closed(Connection& connection, const Error& reason, transport::Blame blame) {
     const ConnectionPtr self = connection.shared_from_this();
     connections.erase(self);
     pending.remove(self);
@@ -194,7 +185,7 @@ void Network::Impl::closed(Connection& connection, const Error& reason) {
     if (!connection.was_open()) {
         ++handshakes_failed;
         log::debug(kLog, "handshake failed host={} error={}", connection.remote_host(), reason.to_string());
-    } else if (is_offence(reason.name)) {
+    } else if (blame == transport::Blame::peer) {
         penalize(address, Offence::protocol, reason.to_string());
     }
     const auto at = peers.find(address);
@@ -219,9 +210,9 @@ void Network::Impl::drop_peer(const Bytes20& address, const Error& reason) {
     for (auto& [id, fetch] : fetches) fetch.plan.remove_source(address);
     manager.disconnected(address, now_ms());
     if (gone.bulk) gone.bulk->close(reason);
-    for (auto& [stream, request] : gone.requests)
-        request.done(fail(stopping ? "network.stopped" : "network.disconnected", reason.to_string()));
-    if (!gone.has_hello) return;
+    for (const auto& done : gone.session.take_all())
+        done(fail(stopping ? "network.stopped" : "network.disconnected", reason.to_string()));
+    if (!gone.session.has_hello()) return;
     log::info(kLog, "peer left address={} reason=\"{}\" peers={}", to_hex0x(address), reason.to_string(), peers.size());
     handler.peer_disconnected(address, reason);
     if (!stopping) refresh_snapshot();
@@ -242,6 +233,12 @@ void Network::Impl::penalize(const Bytes20& address, Offence offence, const std:
         const auto now = peers.find(address);
         if (now != peers.end() && now->second.control == control) control->close({"peer.banned", {}});
     });
+}
+
+void Network::Impl::set_fixed(Peer& peer) {
+    const bool fixed = manager.is_fixed(peer.address);
+    peer.control->set_fixed(fixed);
+    if (peer.bulk) peer.bulk->set_fixed(fixed);
 }
 
 PeerInfo Network::Impl::info_of(const Peer& peer) const {

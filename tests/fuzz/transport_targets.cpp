@@ -8,6 +8,7 @@
 #include "p2p/transport/cookie.h"
 #include "p2p/transport/frames.h"
 #include "p2p/transport/handshake_flow.h"
+#include "p2p/transport/message_assembler.h"
 
 namespace quern::fuzz {
 namespace {
@@ -194,6 +195,7 @@ constexpr std::size_t kRecord = 256;
 constexpr std::uint64_t kRekeyAfter = 3;  // so that scripts get past several keys
 constexpr std::size_t kBudget = 2'048;
 constexpr std::size_t kBody = 700;
+constexpr std::uint64_t kUnfinished = 100;
 
 struct Sent {
     transport::Frame frame;
@@ -205,34 +207,46 @@ struct Sent {
 bool run_frames(BytesView input) {
     transport::FrameWriter writer(Hash32{{1}}, kRecord, kRekeyAfter);
     transport::FrameReader reader(Hash32{{1}}, kRecord, kRekeyAfter);
-    transport::MemoryBudget budget(kBudget);
+    transport::MemoryLedger ledger({kBudget, kBudget / 2, kBudget / 2, kBudget});
     std::size_t whole_messages = 0;
     {
-        transport::MessageAssembler assembler(budget);
+        transport::MessageAssembler assembler(ledger, kUnfinished);
         std::vector<Sent> sent;
         std::size_t got = 0;
         std::map<std::pair<std::uint8_t, std::uint32_t>, Bytes>
             expected;  // unfinished messages as the writer sees them
         Bytes link;
         bool ended = false;
+        std::uint64_t now = 0;
         const auto take = [&](const transport::Frame& frame) {
             QUERN_PROPERTY(got < sent.size());
             const Sent& original = sent[got++];
             QUERN_PROPERTY(frame.type == original.frame.type && frame.more == original.frame.more &&
                            frame.stream == original.frame.stream && equal(frame.payload, original.payload));
-            auto whole = assembler.add(frame, kBody);
-            QUERN_PROPERTY(budget.used() <= kBudget);
+            // Streams above 200 are skipped.
+            auto whole = assembler.add(
+                frame,
+                [](std::uint8_t, std::uint32_t stream) {
+                    return transport::Admission{kBody, stream > 200};
+                },
+                now);
+            QUERN_PROPERTY(ledger.used() <= kBudget && ledger.used_by_strangers() <= kBudget / 2);
             QUERN_PROPERTY(assembler.partial_messages() <= transport::kMaxPartialMessages);
             if (!whole) {
-                QUERN_PROPERTY(std::string_view(whole.error().name).starts_with("frame."));
+                const std::string_view name = whole.error().name;
+                QUERN_PROPERTY(name.starts_with("frame.") || (name.starts_with("memory.") && whole.error().is_busy()));
                 ended = true;
                 return;
             }
             Bytes& body = expected[{frame.type, frame.stream}];
             append(body, frame.payload);
             QUERN_PROPERTY(body.size() <= kBody);
-            QUERN_PROPERTY(whole->has_value() == !frame.more);
+            QUERN_PROPERTY(whole->has_value() == (!frame.more && frame.stream <= 200));
             if (frame.more) return;
+            if (!*whole) {
+                expected.erase({frame.type, frame.stream});
+                return;
+            }
             QUERN_PROPERTY(equal((*whole)->body, body) && (*whole)->type == frame.type);
             expected.erase({frame.type, frame.stream});
             ++whole_messages;
@@ -240,6 +254,8 @@ bool run_frames(BytesView input) {
         Script script(input);
         while (!script.ended() && !ended) {
             const std::uint8_t op = script.u8();
+            now += 10;
+            QUERN_PROPERTY(assembler.check_time(now) || assembler.partial_messages() != 0);
             if (op == 0) {
                 const std::uint8_t type = script.u8();
                 const std::uint32_t stream = script.u8();
@@ -278,7 +294,7 @@ bool run_frames(BytesView input) {
             }
         }
     }
-    QUERN_PROPERTY(budget.used() == 0);
+    QUERN_PROPERTY(ledger.used() == 0);
     return whole_messages != 0;
 }
 std::vector<Seed> seeds_frames() {

@@ -98,5 +98,11 @@ inline constexpr std::array kRules = {
 }
 [[nodiscard]] constexpr const Rule& rule_of(Type type) { return *rule_of(static_cast<std::uint8_t>(type)); }
 [[nodiscard]] constexpr bool is_request(const Rule& rule) { return rule.answer != rule.type; }
+[[nodiscard]] constexpr bool is_answer(const Rule& rule) {
+    if (rule.type == Type::refusal) return true;
+    for (const auto& other : kRules)
+        if (is_request(other) && other.answer == rule.type) return true;
+    return false;
+}
 
 }  // namespace quern::p2p::messages

@@ -6,13 +6,26 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 
+#include "p2p/transport/host_group.h"
+
 namespace quern::p2p::transport {
+namespace {
+
+// What is wrong with authenticated bytes is the peer's doing, unless it is this node that lacks something.
+Blame blame_of(const Error& error) { return error.kind == ErrorKind::input ? Blame::peer : Blame::nobody; }
+
+}  // namespace
+
 Connection::Connection(tcp::socket socket, const ConnectionShared& shared)
     : socket_(std::move(socket)),
       timer_(socket_.get_executor()),
       pace_timer_(socket_.get_executor()),
       shared_(shared),
-      assembler_(shared.memory) {}
+      assembler_(shared.unfinished, shared.unfinished_ms, [this] {
+          asio::post(socket_.get_executor(), [self = shared_from_this()] {
+              self->finish({"frame.crowded_out", "others needed the room", ErrorKind::busy});
+          });
+      }) {}
 
 Connection::Connection(tcp::socket socket, const ConnectionShared& shared, ConnectionKind kind, const Bytes20& expected)
     : Connection(std::move(socket), shared) {
@@ -36,6 +49,7 @@ void Connection::start() {
     const int low_water = kNotSentLowWater;
     (void)::setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &low_water, sizeof low_water);
     started_ms_ = heard_ms_ = shared_.clock.monotonic_ms();
+    assembler_.set_origin(subnet_key(remote_host_), started_ms_);
     arm_timer();
     const HandshakeContext context{shared_.identity, shared_.certificates, shared_.rng, shared_.host};
     if (is_outbound()) {
@@ -66,6 +80,7 @@ void Connection::on_timer() {
     if (state_ == State::open) {
         if (now - heard_ms_ >= kSilenceLimitMs) return finish({"connection.silent", {}});
         if (writing_ && now - write_started_ms_ >= kStallLimitMs) return finish({"connection.stalled", {}});
+        if (const Status status = assembler_.check_time(now); !status) return finish(status.error());
         // Answers may be long on their way, and what a cut cable held back arrives at once: never more than the other
         // side lets pass.
         if (now - ping_sent_ms_ >= kPingIntervalMs && open_pings_ < kMaxOpenPings) {
@@ -93,7 +108,7 @@ void Connection::read_handshake() {
 
 void Connection::handle_handshake(BytesView bytes) {
     auto answer = handshake_->take(bytes, shared_.clock.now_ms() / 1000);
-    if (!answer) return finish(answer.error());
+    if (!answer) return finish(answer.error(), Blame::path);
     const bool done = handshake_->is_done();
     if (!answer->empty()) {
         send_handshake(std::move(*answer), done);
@@ -158,10 +173,11 @@ void Connection::on_bytes(std::size_t count) {
     reader_->received(count);
     while (state_ == State::open || state_ == State::closing) {
         const auto frame = reader_->next();
-        if (!frame) return finish(frame.error());
+        // Length bytes travel in the clear, and what does not authenticate was written by somebody.
+        if (!frame) return finish(frame.error(), Blame::path);
         if (!*frame) break;
         if (const Status status = handle_frame(**frame); !status) {
-            if (state_ != State::closed) finish(status.error());
+            if (state_ != State::closed) finish(status.error(), blame_of(status.error()));
             return;
         }
     }
@@ -171,9 +187,10 @@ void Connection::on_bytes(std::size_t count) {
 Status Connection::handle_frame(const Frame& frame) {
     if (state_ == State::closing) return {};  // nothing more is taken from a peer that is being left
     if (frame.type >= kFirstMessageType) {
-        const std::size_t limit = shared_.host.max_body(frame.type);
-        if (limit == 0) return fail("connection.unknown_type", std::to_string(frame.type));
-        QUERN_TRY(auto whole, assembler_.add(frame, limit));
+        const auto admit = [this](std::uint8_t type, std::uint32_t stream) {
+            return shared_.host.admit_message(*this, type, stream);
+        };
+        QUERN_TRY(auto whole, assembler_.add(frame, admit, heard_ms_));
         if (whole) shared_.host.message(*this, std::move(*whole));
         return {};
     }
@@ -267,7 +284,7 @@ void Connection::close(Error reason) {
 
 void Connection::abort(Error reason) { finish(reason); }
 
-void Connection::finish(const Error& reason) {
+void Connection::finish(const Error& reason, Blame blame) {
     if (state_ == State::closed) return;
     state_ = State::closed;
     const auto self = shared_from_this();  // the host may drop its last reference
@@ -278,7 +295,7 @@ void Connection::finish(const Error& reason) {
     socket_.shutdown(tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
     handshake_.reset();
-    shared_.host.closed(*this, why);
+    shared_.host.closed(*this, why, blame);
 }
 
 }  // namespace quern::p2p::transport

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "p2p/transport/frames.h"
 #include "p2p/transport/handshake_flow.h"
+#include "p2p/transport/message_assembler.h"
 #include "p2p/transport/send_queue.h"
 #include "p2p/transport/token_bucket.h"
 
@@ -41,14 +42,22 @@ inline constexpr std::uint8_t kFirstMessageType = 8;
 
 class Connection;
 
+// Who can have caused a connection's end.
+enum class Blame : std::uint8_t {
+    nobody,
+    path,  // bytes that nobody has signed: the peer or whoever sits on the line to it
+    peer,  // the peer's key stands behind it
+};
+
 class ConnectionHost : public CookieGuard {
 public:
-    // Largest body of this message type; 0 for a type that is not known (error connection.unknown_type).
-    [[nodiscard]] virtual std::size_t max_body(std::uint8_t type) const = 0;
+    // A message begins: how much of it is taken, if anything. Errors end the connection, to the peer's blame.
+    [[nodiscard]] virtual Expected<Admission> admit_message(Connection& connection, std::uint8_t type,
+                                                            std::uint32_t stream) = 0;
     // The handshake is done; an error refuses the peer.
     [[nodiscard]] virtual Status opened(Connection& connection) = 0;
     virtual void message(Connection& connection, WholeMessage message) = 0;
-    virtual void closed(Connection& connection, const Error& reason) = 0;
+    virtual void closed(Connection& connection, const Error& reason, Blame blame) = 0;
 };
 
 // What connections of a node share.
@@ -58,9 +67,10 @@ struct ConnectionShared {
     const Clock& clock;
     Rng& rng;
     NetCertCache& certificates;
-    MemoryBudget& memory;
+    MemoryLedger& unfinished;
     TokenBucket& bulk_pace;
     std::uint64_t& bulk_sent;
+    std::uint64_t unfinished_ms = kUnfinishedMs;
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -79,6 +89,8 @@ public:
     void close(Error reason);
     // At once, without a word.
     void abort(Error reason);
+    // A static peer or a member of the committee: it has a part of the node's memory that strangers cannot take.
+    void set_fixed(bool fixed) { assembler_.set_fixed(fixed); }
 
     [[nodiscard]] State state() const { return state_; }
     [[nodiscard]] bool is_outbound() const { return expected_.has_value(); }
@@ -108,7 +120,7 @@ private:
     void on_bytes(std::size_t count);
     [[nodiscard]] Status handle_frame(const Frame& frame);
     void pump();
-    void finish(const Error& reason);
+    void finish(const Error& reason, Blame blame = Blame::nobody);
     [[nodiscard]] std::uint64_t now_us() const;
     [[nodiscard]] std::size_t max_record() const {
         return kind_ == ConnectionKind::bulk ? kMaxBulkRecord : kMaxControlRecord;

@@ -69,28 +69,4 @@ Status FrameReader::end_of_input() const {
     return fail("frame.truncated", "the connection ended inside a record");
 }
 
-MessageAssembler::~MessageAssembler() {
-    for (const auto& [key, body] : partial_) budget_.release(body.size());
-}
-
-Expected<std::optional<WholeMessage>> MessageAssembler::add(const Frame& frame, std::size_t max_body) {
-    const auto at = partial_.find({frame.type, frame.stream});
-    const std::size_t before = at == partial_.end() ? 0 : at->second.size();
-    if (frame.more && frame.payload.empty()) return fail("frame.empty_part");
-    if (frame.payload.size() > max_body || before > max_body - frame.payload.size())
-        return fail("frame.message_too_long", "type " + std::to_string(frame.type));
-    if (at == partial_.end()) {
-        if (!frame.more) return WholeMessage{frame.type, frame.stream, to_bytes(frame.payload)};
-        if (partial_.size() >= kMaxPartialMessages) return fail("frame.too_many_partial");
-    }
-    if (!budget_.reserve(frame.payload.size())) return fail("frame.no_memory", "too many unfinished messages");
-    Bytes& body = at == partial_.end() ? partial_[{frame.type, frame.stream}] : at->second;
-    append(body, frame.payload);
-    if (frame.more) return std::nullopt;
-    WholeMessage whole{frame.type, frame.stream, std::move(body)};
-    budget_.release(whole.body.size());
-    partial_.erase({frame.type, frame.stream});
-    return whole;
-}
-
 }  // namespace quern::p2p::transport

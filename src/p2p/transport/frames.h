@@ -1,4 +1,4 @@
-// Records on an open connection, and the cutting of messages into them. Pure; connection.h feeds bytes in and out,
+// Records on an open connection; message_assembler.h joins them to messages. Pure; connection.h feeds bytes in and out,
 // tests and fuzzers too. An object belongs to one thread at a time.
 //
 //   record   = length (3, big endian, clear) || AEAD(plain, associated = the 3 length bytes)
@@ -13,7 +13,6 @@
 // records. A direction ends with a goodbye message; an end without it is a truncation.
 #pragma once
 
-#include <map>
 #include <optional>
 
 #include "p2p/transport/cipher.h"
@@ -27,7 +26,6 @@ inline constexpr std::size_t kMaxControlRecord = 16U << 10;
 inline constexpr std::size_t kMaxBulkRecord = 64U << 10;
 inline constexpr std::uint64_t kRekeyRecords = std::uint64_t{1} << 20;
 inline constexpr std::uint8_t kMoreFlag = 0x80;
-inline constexpr std::size_t kMaxPartialMessages = 16;  // messages of one connection whose end has not come yet
 
 // Payload bytes that a record of at most `max_record` bytes carries.
 [[nodiscard]] constexpr std::size_t max_payload(std::size_t max_record) { return max_record - kMinRecord; }
@@ -73,47 +71,6 @@ private:
     Bytes buffer_;
     std::size_t begin_ = 0;
     std::size_t end_ = 0;
-};
-
-// Memory that all connections of a node together may hold for messages that are not whole yet.
-class MemoryBudget {
-public:
-    explicit MemoryBudget(std::size_t limit) : limit_(limit) {}
-    [[nodiscard]] bool reserve(std::size_t bytes) {
-        if (bytes > limit_ - used_) return false;
-        used_ += bytes;
-        return true;
-    }
-    void release(std::size_t bytes) { used_ -= bytes; }
-    [[nodiscard]] std::size_t used() const { return used_; }
-
-private:
-    std::size_t limit_;
-    std::size_t used_ = 0;
-};
-
-struct WholeMessage {
-    std::uint8_t type = 0;
-    std::uint32_t stream = 0;
-    Bytes body;
-};
-
-// Joins the records of messages. Memory grows only by bytes that have arrived.
-class MessageAssembler {
-public:
-    explicit MessageAssembler(MemoryBudget& budget) : budget_(budget) {}
-    ~MessageAssembler();
-    MessageAssembler(const MessageAssembler&) = delete;
-    MessageAssembler& operator=(const MessageAssembler&) = delete;
-
-    // `max_body` is the type's limit. A whole message, or nullopt while its end is missing. Errors:
-    // frame.message_too_long, frame.too_many_partial, frame.empty_part, frame.no_memory.
-    [[nodiscard]] Expected<std::optional<WholeMessage>> add(const Frame& frame, std::size_t max_body);
-    [[nodiscard]] std::size_t partial_messages() const { return partial_.size(); }
-
-private:
-    MemoryBudget& budget_;
-    std::map<std::pair<std::uint8_t, std::uint32_t>, Bytes> partial_;
 };
 
 }  // namespace quern::p2p::transport

@@ -67,7 +67,7 @@ Expected<Bytes> HandshakeFlow::take(BytesView bytes, std::uint64_t now_seconds) 
     return answer;
 }
 
-Expected<SessionKeys> HandshakeFlow::split() const {
+Expected<SessionKeys> HandshakeFlow::split() {
     if (!done_) return fail("noise.unfinished");
     return noise_->split();
 }

@@ -75,7 +75,7 @@ public:
     [[nodiscard]] const VerifiedPeer& peer() const { return peer_; }
     [[nodiscard]] const Bytes& peer_certificate() const { return peer_certificate_; }
     [[nodiscard]] const Hash32& session_id() const { return noise_->handshake_hash(); }
-    [[nodiscard]] Expected<SessionKeys> split() const;  // error noise.unfinished
+    [[nodiscard]] Expected<SessionKeys> split();  // once; error noise.unfinished
 
 private:
     [[nodiscard]] Expected<Bytes> take_header(BytesView header);

@@ -27,9 +27,18 @@ void require(bool ok) {
     if (!ok) std::abort();
 }
 
+void cleanse(Hash32& secret) { OPENSSL_cleanse(secret.data.data(), secret.data.size()); }
+
 struct TwoKeys {
     Hash32 first;
     Hash32 second;
+    TwoKeys() = default;
+    TwoKeys(const TwoKeys&) = default;
+    TwoKeys& operator=(const TwoKeys&) = default;
+    ~TwoKeys() {
+        cleanse(first);
+        cleanse(second);
+    }
 };
 
 // Noise's HKDF with two outputs (section 4.3).
@@ -41,7 +50,7 @@ TwoKeys hkdf2(const Hash32& chaining_key, BytesView input) {
     Bytes second = to_bytes(keys.first);
     second.push_back(2);
     keys.second = crypto::hmac_sha256(temporary, second);
-    OPENSSL_cleanse(temporary.data.data(), temporary.data.size());
+    cleanse(temporary);
     OPENSSL_cleanse(second.data(), second.size());
     return keys;
 }
@@ -63,11 +72,11 @@ KeyPair KeyPair::generate(Rng& rng) {
     Hash32 secret;
     rng.fill(secret.data);
     KeyPair pair = from_secret(secret);
-    OPENSSL_cleanse(secret.data.data(), secret.data.size());
+    cleanse(secret);
     return pair;
 }
 
-KeyPair::~KeyPair() { OPENSSL_cleanse(secret_.data.data(), secret_.data.size()); }
+KeyPair::~KeyPair() { cleanse(secret_); }
 
 Expected<Hash32> x25519(const Hash32& secret, const Hash32& peer_public) {
     return KeyPair::from_secret(secret).agree(peer_public);
@@ -96,9 +105,11 @@ Handshake::Handshake(Role role, BytesView prologue, const KeyPair& static_key, c
     mix_hash(prologue);
 }
 
-Handshake::~Handshake() {
-    OPENSSL_cleanse(key_.data.data(), key_.data.size());
-    OPENSSL_cleanse(chaining_key_.data.data(), chaining_key_.data.size());
+Handshake::~Handshake() { wipe(); }
+
+void Handshake::wipe() {
+    cleanse(key_);
+    cleanse(chaining_key_);
 }
 
 void Handshake::mix_hash(BytesView data) { hash_ = crypto::sha256({hash_.view(), data}); }
@@ -114,7 +125,7 @@ void Handshake::mix_key(BytesView input) {
 Status Handshake::mix_dh(const KeyPair& key, const Hash32& peer_public) {
     QUERN_TRY(Hash32 shared, key.agree(peer_public));
     mix_key(shared);
-    OPENSSL_cleanse(shared.data.data(), shared.data.size());
+    cleanse(shared);
     return {};
 }
 
@@ -199,9 +210,16 @@ Expected<Bytes> Handshake::read_message(BytesView message) {
     return open_and_hash(message);
 }
 
-Expected<SessionKeys> Handshake::split() const {
-    if (!is_finished()) return fail("noise.unfinished");
+SessionKeys::~SessionKeys() {
+    cleanse(send);
+    cleanse(receive);
+}
+
+Expected<SessionKeys> Handshake::split() {
+    if (!is_finished() || split_) return fail("noise.unfinished");
     const TwoKeys keys = hkdf2(chaining_key_, {});
+    wipe();
+    split_ = true;
     if (role_ == Role::initiator) return SessionKeys{keys.first, keys.second};
     return SessionKeys{keys.second, keys.first};
 }

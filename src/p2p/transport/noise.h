@@ -45,9 +45,14 @@ private:
 // everybody could derive the keys.
 [[nodiscard]] Expected<Hash32> x25519(const Hash32& secret, const Hash32& peer_public);
 
+// Wiped on destruction.
 struct SessionKeys {
     Hash32 send;
     Hash32 receive;
+    SessionKeys(const Hash32& sending, const Hash32& receiving) : send(sending), receive(receiving) {}
+    SessionKeys(const SessionKeys&) = default;
+    SessionKeys& operator=(const SessionKeys&) = default;
+    ~SessionKeys();
 };
 
 class Handshake {
@@ -68,14 +73,15 @@ public:
     // responder.
     [[nodiscard]] const Hash32& remote_static() const { return remote_static_; }
     [[nodiscard]] const Hash32& handshake_hash() const { return hash_; }
-    // Keys of both directions; error noise.unfinished.
-    [[nodiscard]] Expected<SessionKeys> split() const;
+    // Keys of both directions, once: what they come from is wiped. Error noise.unfinished, also the second time.
+    [[nodiscard]] Expected<SessionKeys> split();
 
 private:
     [[nodiscard]] bool is_my_turn() const { return (step_ % 2 == 0) == (role_ == Role::initiator); }
     [[nodiscard]] Expected<Bytes> write_message(BytesView payload);
     [[nodiscard]] Expected<Bytes> read_message(BytesView message);
     [[nodiscard]] Status mix_dh(const KeyPair& key, const Hash32& peer_public);
+    void wipe();
     void mix_hash(BytesView data);
     void mix_key(BytesView input);
     void seal_and_hash(BytesView plain, Bytes& out);
@@ -92,6 +98,7 @@ private:
     std::uint64_t nonce_ = 0;
     bool has_key_ = false;
     bool failed_ = false;
+    bool split_ = false;
     int step_ = 0;  // messages written or read so far
 };
 

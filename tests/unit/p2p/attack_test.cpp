@@ -82,11 +82,18 @@ TEST(Attack, broken_records_end_the_connection_with_a_name_and_a_ban) {
                              for (std::uint32_t i = 0; i < 40; ++i) raw.send(raw.record(0x10, Bytes(10), true, i));
                          }),
               "frame.too_many_partial");
-    // Such a key is refused for a while.
+    // Such a key is refused for a while: it stands behind what authenticated.
     RawPeer again(node.network->port());
-    ASSERT_TRUE(again.shake_hands(key_of(12), 7878, kGenesis));
+    ASSERT_TRUE(again.shake_hands(key_of(14), 7878, kGenesis));
     EXPECT_TRUE(again.closed_by_peer());
     EXPECT_EQ(node.network->peer_count(), 0U);
+    // What did not authenticate may come from anybody on the line: the key is not refused for it.
+    for (const std::uint64_t seed : {10U, 11U, 12U, 13U}) {
+        RawPeer innocent(node.network->port());
+        ASSERT_TRUE(innocent.shake_hands(key_of(seed), 7878, kGenesis) && innocent.say_hello());
+        EXPECT_TRUE(eventually([&] { return node.has_peers(1); })) << seed;
+        innocent.send(innocent.record(3, Bytes(1)));
+    }
 }
 
 TEST(Attack, truncation_is_told_from_goodbye) {
@@ -106,6 +113,104 @@ TEST(Attack, truncation_is_told_from_goodbye) {
         raw.send(raw.record(3, Bytes(1)));
     }
     EXPECT_TRUE(eventually([&] { return last_reason(node) == "connection.goodbye"; })) << last_reason(node);
+}
+
+TEST(Attack, unfinished_messages_of_strangers_stop_nobody_else) {
+    TestNode node(1, {}, [](NetworkOptions& options) { options.partial_memory = 32U << 20; });
+    TestNode honest(2, {node.as_peer()});
+    ASSERT_TRUE(eventually([&] { return node.has_peers(1) && honest.has_peers(1); }));
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> attackers;
+    for (std::uint64_t i = 0; i < 6; ++i)
+        attackers.emplace_back([&, i] {
+            // Each holds what it got to hold, and comes back when it was left.
+            std::vector<std::unique_ptr<RawPeer>> held;
+            for (std::uint64_t round = 0; !stop && round < 20; ++round) {
+                const std::string from = "127.66.6." + std::to_string(10 + i);
+                auto raw = std::make_unique<RawPeer>(node.network->port(), from.c_str());
+                if (!raw->shake_hands(key_of(100 + i * 20 + round), 7878, kGenesis) || !raw->say_hello()) continue;
+                (void)raw->say_unfinished(messages::Type::consensus, 7U << 20);
+                held.push_back(std::move(raw));
+                if (held.size() > 2) held.erase(held.begin());
+            }
+        });
+    std::size_t most = 0;
+    std::size_t sent = 0;
+    bool all_arrived = true;
+    while (sent < 20 || (sent < 200 && node.network->status().partial_evictions == 0)) {
+        honest.network->send_consensus_to(node.me, Bytes(3U << 20, static_cast<std::uint8_t>(sent)));
+        honest.network->send_consensus_to(node.me, Bytes(200, static_cast<std::uint8_t>(sent)));
+        sent += 2;
+        all_arrived = all_arrived && eventually([&] {
+                          most = std::max(most, node.network->status().partial_bytes);
+                          return node.handler.envelope_count() >= sent;
+                      });
+        if (!all_arrived) break;
+    }
+    stop = true;
+    for (auto& attacker : attackers) attacker.join();
+    EXPECT_TRUE(all_arrived) << node.handler.envelope_count() << " of " << sent;
+    EXPECT_GT(node.network->status().partial_evictions, 0U);
+    EXPECT_LE(most, 32U << 20);
+    EXPECT_TRUE(honest.has_peers(1));
+    const std::lock_guard lock(honest.handler.mutex);
+    EXPECT_TRUE(honest.handler.left.empty());
+}
+
+TEST(Attack, answers_that_nobody_asked_for_take_no_memory) {
+    TestNode node(1);
+    RawPeer raw(node.network->port());
+    ASSERT_TRUE(raw.shake_hands(key_of(40), 7878, kGenesis) && raw.say_hello());
+    ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+    for (std::uint32_t stream = 1000; stream < 1004; ++stream)
+        ASSERT_TRUE(raw.say_unfinished(messages::Type::range, 2U << 20, stream));
+    ASSERT_TRUE(eventually([&] {
+        const auto status = node.network->status();
+        return status.peers.size() == 1 && status.peers[0].score >= 4 * rule_of(Offence::useless).points &&
+               status.peers[0].bytes_in > 8U << 20;
+    }));
+    EXPECT_EQ(node.network->status().partial_bytes, 0U);
+    // Before hello there is nothing but hello.
+    RawPeer rude(node.network->port());
+    ASSERT_TRUE(rude.shake_hands(key_of(41), 7878, kGenesis));
+    (void)rude.say_unfinished(messages::Type::consensus, 2U << 20);
+    EXPECT_TRUE(rude.closed_by_peer());
+    EXPECT_EQ(node.network->status().partial_bytes, 0U);
+}
+
+TEST(Attack, a_message_that_does_not_end_in_time_ends_the_connection) {
+    TestNode node(1, {}, [](NetworkOptions& options) { options.unfinished_ms = 300; });
+    EXPECT_EQ(
+        left_after(node, 42, [](RawPeer& raw) { ASSERT_TRUE(raw.say_unfinished(messages::Type::consensus, 100'000)); }),
+        "frame.unfinished");
+    // A slow line is no offence.
+    RawPeer again(node.network->port());
+    ASSERT_TRUE(again.shake_hands(key_of(42), 7878, kGenesis) && again.say_hello());
+    EXPECT_TRUE(eventually([&] { return node.has_peers(1); }));
+}
+
+TEST(Attack, votes_of_strangers_are_limited_harder_than_those_of_members) {
+    TestNode node(1);
+    node.network->set_committee({address_of(50)});
+    const auto score_after = [&](std::uint64_t seed) {
+        RawPeer raw(node.network->port());
+        EXPECT_TRUE(raw.shake_hands(key_of(seed), 7878, kGenesis) && raw.say_hello());
+        EXPECT_TRUE(eventually([&] { return node.has_peers(1); }));
+        for (std::uint32_t i = 0; i < messages::kStrangersConsensusBurst + 20; ++i)
+            raw.say(messages::Type::consensus, Bytes(100, 1), i + 1);
+        int score = 0;
+        EXPECT_TRUE(eventually([&] {
+            const auto status = node.network->status();
+            if (status.peers.size() != 1) return false;
+            score = status.peers[0].score;
+            return status.peers[0].bytes_in > 120 * (messages::kStrangersConsensusBurst + 20);
+        }));
+        raw.send(raw.record(3, Bytes(1)));
+        return score;
+    };
+    EXPECT_EQ(score_after(50), 0);
+    ASSERT_TRUE(eventually([&] { return node.has_peers(0); }));
+    EXPECT_GT(score_after(51), 0);
 }
 
 TEST(Attack, malformed_and_too_many_messages_cost_points_until_the_peer_is_left) {

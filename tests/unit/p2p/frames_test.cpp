@@ -129,36 +129,5 @@ TEST(Frames, both_ends_move_to_new_keys_together) {
     EXPECT_EQ(kRekeyRecords, 1'048'576U);
 }
 
-Frame part(std::uint32_t stream, BytesView payload, bool more) { return {5, more, stream, payload}; }
-
-TEST(MessageAssembler, joins_interleaved_messages) {
-    MemoryBudget budget(1000);
-    MessageAssembler assembler(budget);
-    EXPECT_FALSE(*assembler.add(part(1, as_bytes("ab"), true), 100));
-    EXPECT_FALSE(*assembler.add(part(2, as_bytes("xy"), true), 100));
-    EXPECT_EQ(budget.used(), 4U);
-    const auto first = *assembler.add(part(1, as_bytes("cd"), false), 100);
-    ASSERT_TRUE(first);
-    EXPECT_EQ(as_text(first->body), "abcd");
-    EXPECT_EQ(as_text((*assembler.add(part(2, {}, false), 100))->body), "xy");
-    EXPECT_EQ(budget.used(), 0U);
-}
-
-TEST(MessageAssembler, bounds_size_number_and_memory) {
-    MemoryBudget budget(40);
-    {
-        MessageAssembler assembler(budget);
-        EXPECT_EQ(assembler.add(part(1, Bytes(11), false), 10).error().name, "frame.message_too_long");
-        ASSERT_TRUE(assembler.add(part(1, Bytes(8), true), 10));
-        EXPECT_EQ(assembler.add(part(1, Bytes(3), true), 10).error().name, "frame.message_too_long");
-        EXPECT_EQ(assembler.add(part(9, {}, true), 10).error().name, "frame.empty_part");
-        for (std::uint32_t i = 2; i <= kMaxPartialMessages; ++i)
-            ASSERT_TRUE(assembler.add(part(i, Bytes(1), true), 10));
-        EXPECT_EQ(assembler.add(part(99, Bytes(1), true), 10).error().name, "frame.too_many_partial");
-        EXPECT_EQ(assembler.add(part(2, Bytes(30), true), 100).error().name, "frame.no_memory");
-    }
-    EXPECT_EQ(budget.used(), 0U);
-}
-
 }  // namespace
 }  // namespace quern::p2p::transport

@@ -21,6 +21,20 @@ TEST(Network, parses_static_peers) {
         EXPECT_EQ(parse_static_peer(bad).error().name, "p2p.bad_peer") << bad;
 }
 
+TEST(Network, refuses_to_advertise_what_is_no_endpoint) {
+    RecordingHandler handler;
+    NetworkOptions options;
+    options.listen = false;
+    for (const messages::Endpoint& bad : std::vector<messages::Endpoint>{{"", 1}, {"two words", 1}, {"1.2.3.4", 0}}) {
+        options.advertised = {bad};
+        const auto network = Network::start(options, key_of(1), handler);
+        ASSERT_FALSE(network) << bad.host;
+        EXPECT_EQ(network.error().name, "p2p.bad_options");
+    }
+    options.advertised = {{"1.2.3.4", 7900}};
+    EXPECT_TRUE(Network::start(options, key_of(1), handler));
+}
+
 TEST(Network, two_nodes_meet_and_carry_consensus_both_ways) {
     TestNode a(1);
     TestNode b(2, {a.as_peer()});

@@ -117,6 +117,20 @@ TEST(Noise, zero_ephemeral_ends_the_handshake) {
     EXPECT_EQ(pair.responder.write({}).error().name, "noise.out_of_turn");
 }
 
+TEST(Noise, session_keys_are_given_once_and_wiped) {
+    Pair pair = vector_pair();
+    ASSERT_TRUE(pair.responder.read(*pair.initiator.write({})));
+    ASSERT_TRUE(pair.initiator.read(*pair.responder.write({})));
+    ASSERT_TRUE(pair.responder.read(*pair.initiator.write({})));
+    alignas(SessionKeys) std::array<std::uint8_t, sizeof(SessionKeys)> storage{};
+    auto* keys = new (storage.data()) SessionKeys(*pair.initiator.split());
+    EXPECT_EQ(keys->send, pair.responder.split()->receive);
+    keys->~SessionKeys();
+    EXPECT_EQ(std::count(storage.begin(), storage.end(), 0), static_cast<std::ptrdiff_t>(storage.size()));
+    // What they came from is gone, too.
+    EXPECT_EQ(pair.initiator.split().error().name, "noise.unfinished");
+}
+
 TEST(Noise, another_prologue_does_not_authenticate) {
     Pair pair = vector_pair("4a6f686e2047616c75");
     const Bytes first = *pair.initiator.write({});

@@ -18,7 +18,15 @@ namespace quern::p2p::testing {
 
 class RawPeer {
 public:
-    explicit RawPeer(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    // `from`: the loopback address that it dials from, e.g. 127.5.6.7.
+    explicit RawPeer(std::uint16_t port, const char* from = nullptr)
+        : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        if (from != nullptr) {
+            sockaddr_in mine{};
+            mine.sin_family = AF_INET;
+            ::inet_pton(AF_INET, from, &mine.sin_addr);
+            (void)::bind(socket_, reinterpret_cast<const sockaddr*>(&mine), sizeof mine);
+        }
         sockaddr_in to{};
         to.sin_family = AF_INET;
         to.sin_port = htons(port);
@@ -87,7 +95,41 @@ public:
         Bytes payload = transport::encode(certificate);
         payload.push_back(1);
         if (!send(handshake_record(3, *handshake.write(payload)))) return false;
-        writer.emplace(handshake.split()->send, transport::kMaxControlRecord);
+        const auto keys = handshake.split();
+        if (!keys) return false;
+        writer.emplace(keys->send, transport::kMaxControlRecord);
+        reader.emplace(keys->receive, transport::kMaxControlRecord);
+        return true;
+    }
+    // The next record from the node; nullopt when the connection ends or the socket's time limit passes.
+    struct Record {
+        std::uint8_t type = 0;
+        bool more = false;
+        std::uint32_t stream = 0;
+        Bytes payload;
+    };
+    std::optional<Record> next_record() {
+        while (true) {
+            const auto frame = reader->next();
+            if (!frame) return std::nullopt;
+            if (*frame) return Record{(*frame)->type, (*frame)->more, (*frame)->stream, to_bytes((*frame)->payload)};
+            const auto space = reader->free_space();
+            const ssize_t got = ::recv(socket_, space.data(), space.size(), 0);
+            if (got <= 0) return std::nullopt;
+            reader->received(static_cast<std::size_t>(got));
+        }
+    }
+    // The next message of this type that fits one record.
+    std::optional<Record> next_message(messages::Type type) {
+        while (auto record = next_record())
+            if (record->type == static_cast<std::uint8_t>(type)) return record;
+        return std::nullopt;
+    }
+    // `bytes` of a message whose end does not come; false when the node has closed.
+    bool say_unfinished(messages::Type type, std::size_t bytes, std::uint32_t stream = 1) {
+        const Bytes part(transport::max_payload(transport::kMaxControlRecord), 7);
+        for (std::size_t sent = 0; sent < bytes; sent += part.size())
+            if (!send(record(static_cast<std::uint8_t>(type), part, true, stream))) return false;
         return true;
     }
     [[nodiscard]] Bytes record(std::uint8_t type, BytesView payload, bool more = false, std::uint32_t stream = 1) {
@@ -101,6 +143,7 @@ public:
     bool say_hello() { return say(messages::Type::hello, encode(messages::Hello{})); }
 
     std::optional<transport::FrameWriter> writer;
+    std::optional<transport::FrameReader> reader;
 
 private:
     int socket_;
