@@ -1,38 +1,42 @@
 // quern-cli: calls a node's JSON-RPC methods and moves contents in and out of its store, from a shell.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "base/args.h"
 #include "base/fs.h"
 #include "base/uint256.h"
-#include "bin/amount.h"
+#include "bin/terminal.h"
 #include "crypto/content_id.h"
 #include "quern_version.h"
 #include "rpc/client.h"
+#include "wallet/amount.h"
 
 namespace quern {
 namespace {
 
-constexpr int kUsage = 1;
-constexpr int kNoNode = 2;
-constexpr int kRefused = 3;  // the node answered with an error
-constexpr int kFileError = 4;
+constexpr int kNoNode = 3;
 constexpr std::size_t kMaxArgumentFile = std::size_t{8} << 20;
 constexpr std::size_t kMaxCookie = 4096;
 constexpr std::size_t kMaxConfig = std::size_t{1} << 20;
 constexpr std::size_t kPiece = 64U << 10;
 constexpr auto kRetryPause = std::chrono::milliseconds(200);
 
+constexpr std::uint16_t kDefaultPort = 8545;
+constexpr std::uint16_t kMaxPort = std::numeric_limits<std::uint16_t>::max();
+
 struct Options {
     std::string connect = "127.0.0.1";
-    std::uint16_t port = 8545;
+    std::uint16_t port = kDefaultPort;
+    std::uint16_t port_offset = 0;
     std::string datadir;
     bool named = false;
     bool wait = false;
@@ -42,10 +46,7 @@ struct Options {
     std::vector<std::string> words;
 };
 
-int complain(int code, const std::string& text) {
-    std::fprintf(stderr, "quern-cli: %s\n", text.c_str());
-    return code;
-}
+int complain(int code, const std::string& text) { return quern::complain("quern-cli", text, code); }
 
 int transport_failure(const Options& options, const Error& error) {
     std::string text = error.to_string();
@@ -57,7 +58,7 @@ int transport_failure(const Options& options, const Error& error) {
 int rpc_failure(const rpc::RpcError& error) {
     std::fprintf(stderr, "error code: %d\nerror message:\n%s\n", error.code, error.message.c_str());
     if (!error.data.is_null()) std::fprintf(stderr, "data: %s\n", error.data.dump().c_str());
-    return kRefused;
+    return kExitFailed;
 }
 
 void print_result(const json::Value& value) {
@@ -155,7 +156,7 @@ Expected<json::Value> build_params(rpc::Client& client, const Options& options) 
 std::string in_qrn(const json::Value* quantity) {
     const auto text = quantity != nullptr ? quantity->as_string() : fail("cli.no_number");
     const auto grains = text ? Uint256::from_hex_quantity(*text) : fail("cli.no_number");
-    return grains ? quern::in_qrn(*grains) : "?";
+    return grains ? wallet::in_qrn(*grains) : "?";
 }
 
 int get_info(rpc::Client& client, const Options& options) {
@@ -200,12 +201,12 @@ int get_info(rpc::Client& client, const Options& options) {
 
 int content_failure(const Options& options, const Error& error) {
     if (error.name.starts_with("http.")) return transport_failure(options, error);
-    return complain(error.name.starts_with("content.") ? kRefused : kFileError, error.to_string());
+    return complain(kExitFailed, error.to_string());
 }
 
 int content_put(rpc::Client& client, const Options& options, const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    if (!file) return complain(kFileError, "cannot read " + path);
+    if (!file) return complain(kExitFailed, "cannot read " + path);
     crypto::ContentHasher hasher;
     std::vector<std::uint8_t> piece(kPiece);
     const auto read = [&](std::span<std::uint8_t> target) {
@@ -213,7 +214,7 @@ int content_put(rpc::Client& client, const Options& options, const std::string& 
         return static_cast<std::size_t>(file.gcount());
     };
     while (const std::size_t got = read(piece)) hasher.update(BytesView(piece).first(got));
-    if (file.bad()) return complain(kFileError, "cannot read " + path);
+    if (file.bad()) return complain(kExitFailed, "cannot read " + path);
     const std::uint64_t size = hasher.size();
     const Hash32 id = hasher.finish();
     file.clear();
@@ -227,10 +228,10 @@ int content_put(rpc::Client& client, const Options& options, const std::string& 
 
 int content_get(rpc::Client& client, const Options& options, const std::string& text, const std::string& path) {
     const auto id = fixed_from_hex<32>(text);
-    if (!id) return complain(kUsage, "not a content id: " + text);
+    if (!id) return complain(kExitUsage, "not a content id: " + text);
     const std::string partial = path + ".part";
     std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-    if (!file) return complain(kFileError, "cannot write " + partial);
+    if (!file) return complain(kExitFailed, "cannot write " + partial);
     crypto::ContentHasher hasher;
     Status status = client.get_content(*id, [&](BytesView piece) -> Status {
         hasher.update(piece);
@@ -253,26 +254,47 @@ int run_content(rpc::Client& client, const Options& options) {
     const auto& words = options.words;
     if (words.size() == 3 && words[1] == "put") return content_put(client, options, words[2]);
     if (words.size() == 4 && words[1] == "get") return content_get(client, options, words[2], words[3]);
-    return complain(kUsage, "usage: quern-cli content put FILE | quern-cli content get ID FILE");
+    return complain(kExitUsage, "usage: quern-cli content put FILE | quern-cli content get ID FILE");
 }
 
-// The port in the node's own quern.conf, so that -datadir alone is enough.
-void read_port(Options& options) {
+// Port and offset in the node's own quern.conf, so that -datadir alone is enough.
+void read_config(std::uint64_t& port, std::uint64_t& offset, const Options& options) {
     const auto text = fs::read_text_file(options.datadir + "/quern.conf", kMaxConfig);
     if (!text) return;
-    std::uint64_t port = options.port;
-    std::uint64_t offset = 0;
     std::istringstream lines(*text);
     for (std::string line; std::getline(lines, line);) {
         const auto number = [&](std::string_view name, std::uint64_t& target) {
             if (!line.starts_with(name)) return;
             const auto value = Uint256::from_decimal(std::string_view(line).substr(name.size()));
-            if (value && *value <= Uint256(std::numeric_limits<std::uint16_t>::max())) target = value->low_u64();
+            if (value && *value <= Uint256(kMaxPort)) target = value->low_u64();
         };
         number("rpcport=", port);
         number("portoffset=", offset);
     }
-    options.port = static_cast<std::uint16_t>(port + offset);
+}
+
+// The node's RPC port: what is typed counts before the configuration file. Error: cli.bad_port.
+Expected<std::uint16_t> choose_port(const Options& options, bool port_given, bool offset_given) {
+    std::uint64_t port = kDefaultPort;
+    std::uint64_t offset = 0;
+    read_config(port, offset, options);
+    if (port_given) {  // meant as it is, unless an offset is typed too
+        port = options.port;
+        offset = 0;
+    }
+    if (offset_given) offset = options.port_offset;
+    if (port + offset > kMaxPort) return fail("cli.bad_port", "-rpcport and -portoffset together pass 65535");
+    return static_cast<std::uint16_t>(port + offset);
+}
+
+// The first word after the options that looks like one: CLI11 leaves all of them to us from the first word on.
+std::optional<std::string> stray_option(const std::vector<std::string>& words) {
+    for (const auto& word : words) {
+        if (word == "--") return std::nullopt;
+        if (word.size() > 1 && word[0] == '-' && !(word[1] >= '0' && word[1] <= '9'))
+            return word.starts_with("--") ? word.substr(1) : word;
+    }
+    return std::nullopt;
 }
 
 std::string default_datadir() {
@@ -293,22 +315,36 @@ bool wait_for_node(rpc::Client& client, const Options& options) {
 
 bool is_local(const std::string& host) { return host == "127.0.0.1" || host == "localhost" || host == "::1"; }
 
+std::string why_no_cookie(const Options& options) {
+    if (!is_local(options.connect)) return "admin methods are answered on the node's own host only";
+    return "no cookie in " + options.datadir +
+           "/.cookie: give the running node's data directory, -datadir=DIR, as the " + "user that runs it";
+}
+
 int run(const Options& options) {
     http::ClientOptions http_options;
     http_options.io_timeout_ms = options.timeout_seconds * 1000;
     rpc::Client client(options.connect, options.port, http_options);
+    bool has_cookie = false;
     if (is_local(options.connect))  // a cookie is nobody else's business
-        if (const auto cookie = fs::read_text_file(options.datadir + "/.cookie", kMaxCookie))
+        if (const auto cookie = fs::read_text_file(options.datadir + "/.cookie", kMaxCookie)) {
             client.set_cookie(*cookie);
+            has_cookie = true;
+        }
     if (options.wait && !wait_for_node(client, options))
         return complain(kNoNode, "no answer after " + std::to_string(options.wait_seconds) + " s");
     if (options.get_info) return get_info(client, options);
     if (options.words[0] == "content") return run_content(client, options);
     const auto params = build_params(client, options);
-    if (!params) return complain(kUsage, params.error().to_string());
+    if (!params) return complain(kExitUsage, params.error().to_string());
     const auto answer = client.call(options.words[0], *params);
     if (!answer) return transport_failure(options, answer.error());
-    if (!*answer) return rpc_failure(answer->error());
+    if (!*answer) {
+        const int code = rpc_failure(answer->error());
+        if (options.words[0].starts_with("admin_") && !has_cookie)
+            std::fprintf(stderr, "%s\n", why_no_cookie(options).c_str());
+        return code;
+    }
     print_result(**answer);
     return 0;
 }
@@ -327,12 +363,14 @@ int main(int argc, char** argv) {
         "  quern-cli [options] content put FILE           stores a file, prints its content id\n"
         "  quern-cli [options] content get ID FILE        fetches and checks a content\n\n"
         "A parameter is JSON or a bare word; decimal numbers become quantities where the method wants those; @FILE is\n"
-        "the file's text, @- standard input. Exit codes: 0 ok, 1 usage, 2 no node, 3 the node refused, 4 file "
-        "error.\n"};
+        "the file's text, @- standard input. Options stand before the method. Exit codes: 0 done, 1 failed (the node\n"
+        "refused, a file), 2 wrong options, 3 no node answers.\n"};
     app.add_option("--rpcconnect", options.connect, "the node's host")->capture_default_str();
     const CLI::Option* port = app.add_option("--rpcport", options.port,
                                              "the node's RPC port; else the one in the data directory's quern.conf")
                                   ->capture_default_str();
+    const CLI::Option* offset =
+        app.add_option("--portoffset", options.port_offset, "the node's -portoffset, added to the RPC port");
     options.datadir = quern::default_datadir();
     app.add_option("--datadir", options.datadir, "the node's data directory: its cookie lets admin methods through")
         ->default_str("~/.quern");
@@ -345,17 +383,22 @@ int main(int argc, char** argv) {
     app.add_flag("--getinfo", options.get_info, "print a summary of the node");
     app.set_version_flag("--version", std::string("quern-cli ") + QUERN_VERSION);
     app.prefix_command();
-    try {
-        app.parse(quern::arguments_for_cli11(argc, argv));
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : quern::kUsage;
-    }
-    if (port->count() == 0) quern::read_port(options);
+    if (const auto code = quern::parse_command_line(app, argc, argv)) return *code;
     options.words = app.remaining();
-    if (!options.words.empty() && options.words[0] == "--") options.words.erase(options.words.begin());
+    if (const auto stray = quern::stray_option(options.words))
+        return quern::complain("quern-cli",
+                               "unknown option " + *stray +
+                                   "; see quern-cli --help (options stand before the method; what begins with - and is "
+                                   "a parameter stands after --)",
+                               quern::kExitUsage);
+    const auto chosen = quern::choose_port(options, port->count() != 0, offset->count() != 0);
+    if (!chosen) return quern::complain("quern-cli", chosen.error(), quern::kExitUsage);
+    options.port = *chosen;
+    if (const auto end = std::find(options.words.begin(), options.words.end(), "--"); end != options.words.end())
+        options.words.erase(end);
     if (options.words.empty() && !options.get_info) {
         std::fputs(app.help().c_str(), stderr);
-        return quern::kUsage;
+        return quern::kExitUsage;
     }
     return quern::run(options);
 }

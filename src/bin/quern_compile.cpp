@@ -5,15 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "base/args.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/thread_pool.h"
+#include "bin/terminal.h"
 #include "compute/program/arch_json.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/sampler.h"
 #include "compute/program/state_file.h"
 #include "compute/program/text_dataset.h"
+#include "quern_version.h"
 
 namespace {
 
@@ -49,7 +50,9 @@ void print(const json::Value& value) { std::printf("%s\n", value.dump_pretty().c
 
 Expected<Architecture> read_architecture(const std::string& path) {
     QUERN_TRY(const std::string text, fs::read_text_file(path, kMaxArchitectureBytes));
-    return parse_architecture(text);
+    auto architecture = parse_architecture(text);
+    if (!architecture) return detailed(architecture.error(), path + ": " + architecture.error().detail);
+    return architecture;
 }
 
 Expected<Program> read_program(const std::string& path) {
@@ -120,6 +123,32 @@ Status make_dataset(const Options& options) {
     result.set("windows", dataset.windows.shape.rows());
     result.set("context", options.context);
     result.set("bytes", file.size());
+    print(result);
+    return {};
+}
+
+// A small transformer that fits a data set, as a file to be changed by hand.
+Status make_architecture(const Options& options) {
+    QUERN_TRY(const Bytes bytes, fs::read_file(options.data, kMaxFileBytes));
+    auto dataset = read_text_dataset(bytes);
+    if (!dataset) return detailed(dataset.error(), options.data + ": " + dataset.error().detail);
+    const Shape& shape = dataset->windows.shape;
+    const std::string text =
+        "{\n  \"format\": \"quern-arch-1\",\n"
+        "  \"model\": {\"type\": \"char_transformer\", \"layers\": 2, \"d_model\": 64, \"heads\": 4, \"context\": " +
+        std::to_string(shape.columns() - 1) +
+        ", \"mlp_ratio\": 4, \"vocab\": " + std::to_string(dataset->vocabulary.size()) +
+        "},\n  \"data\": {\"windows\": " + std::to_string(shape.rows()) +
+        "},\n  \"batch\": 16,\n"
+        "  \"optimizer\": {\"type\": \"adamw\", \"lr\": 0.01, \"betas\": [0.9, 0.99], \"eps\": 1e-8,\n"
+        "                \"weight_decay\": 0.1, \"warmup\": 20, \"total_steps\": 600, \"grad_clip\": 1.0}\n}\n";
+    QUERN_CHECK(parse_architecture(text));
+    QUERN_CHECK(fs::write_file_atomic(options.out, as_bytes(text)));
+    json::Value result = json::Value::object();
+    result.set("architecture", options.out);
+    result.set("vocab", dataset->vocabulary.size());
+    result.set("windows", shape.rows());
+    result.set("context", shape.columns() - 1);
     print(result);
     return {};
 }
@@ -219,6 +248,10 @@ void declare(CLI::App& app, Options& o, Action& action) {
     sub->add_option("--context", o.context, "context length of the model")->capture_default_str();
     sub->add_option("FILE", o.texts, "text files, joined in this order")->required();
 
+    sub = command("arch", "Write the architecture of a small transformer that fits a data set", make_architecture);
+    required(sub, "--data", o.data, "data file (safetensors) of the subcommand dataset");
+    required(sub, "--out", o.out, "architecture JSON to write; change it as you like");
+
     sub = command("inspect", "Describe a program file", inspect);
     required(sub, "FILE", o.file, "program file");
 
@@ -252,14 +285,8 @@ int main(int argc, char** argv) {
     Options options;
     Action action = nullptr;
     declare(app, options, action);
-    try {
-        app.parse(quern::arguments_for_cli11(argc, argv));
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error);
-    }
-    if (const quern::Status status = action(options); !status) {
-        std::fprintf(stderr, "quern-compile: %s\n", status.error().to_string().c_str());
-        return 1;
-    }
-    return 0;
+    app.set_version_flag("--version", std::string("quern-compile ") + QUERN_VERSION);
+    if (const auto code = quern::parse_command_line(app, argc, argv)) return *code;
+    const quern::Status status = action(options);
+    return status ? 0 : quern::complain("quern-compile", status.error());
 }

@@ -5,37 +5,19 @@
 #include <cstdio>
 #include <iostream>
 
-#include "base/args.h"
 #include "base/fs.h"
+#include "bin/terminal.h"
 #include "crypto/key_file.h"
 #include "node/chain/chain_database.h"
 #include "quern_version.h"
+#include "wallet/amount.h"
 
 namespace {
 
 using namespace quern;
 namespace exec = chain::exec;
 
-constexpr std::size_t kMaxQrnDecimals = 18;
-
-int complain(const Error& error) {
-    std::fprintf(stderr, "quern-genesis: %s\n", error.to_string().c_str());
-    return 1;
-}
-
-// "1000" grains, "1.5qrn" or "2qrn".
-Expected<Uint256> parse_amount(std::string_view text) {
-    constexpr std::string_view kUnit = "qrn";
-    if (!text.ends_with(kUnit)) return Uint256::from_decimal(text);
-    text.remove_suffix(kUnit.size());
-    const std::size_t point = std::min(text.find('.'), text.size());
-    std::string digits(text.substr(0, point));
-    std::string_view fraction = point == text.size() ? std::string_view() : text.substr(point + 1);
-    if (fraction.size() > kMaxQrnDecimals) return fail("amount.too_fine", "a grain is 10^-18 qrn");
-    digits += fraction;
-    digits.append(kMaxQrnDecimals - fraction.size(), '0');
-    return Uint256::from_decimal(digits);
-}
+int complain(const Error& error) { return quern::complain("quern-genesis", error); }
 
 std::vector<std::string> split(std::string_view text, char separator) {
     std::vector<std::string> parts;
@@ -80,19 +62,20 @@ std::uint64_t chain_id_of(std::string_view network) {
 Expected<json::Value> read_template(const std::string& path) {
     if (path.empty()) return json::Value::object({{"format", "quern-genesis-1"}});
     QUERN_TRY(const auto text, fs::read_text_file(path, exec::kMaxGenesisBytes));
-    QUERN_TRY(auto document, json::parse(text));
+    QUERN_TRY(auto document, wallet::named(path, json::parse(text)));
     if (!document.is_object()) return fail("genesis.bad_value", path + ": expected an object");
     return document;
 }
 
 Status set_fields(json::Value& document, std::string_view section, const std::vector<std::string>& fields) {
     if (fields.empty()) return {};
+    const std::string option = "--" + std::string(section);
     const auto* existing = document.find(section);
     json::Value values = existing != nullptr ? *existing : json::Value::object();
     for (const auto& field : fields) {
         const auto parts = split(field, '=');
-        if (parts.size() != 2) return fail("options.bad_field", field + ": expected name=value");
-        QUERN_TRY(const auto number, parse_amount(parts[1]));
+        if (parts.size() != 2) return fail("options.bad_field", option + " " + field + ": expected name=value");
+        QUERN_TRY(const auto number, wallet::named(option + " " + field, wallet::parse_amount(parts[1])));
         // Small numbers as numbers: counts must not be strings.
         values.set(parts[0], number.fits_u64() ? json::Value(number.low_u64()) : json::Value(number.to_decimal()));
     }
@@ -125,24 +108,30 @@ Expected<json::Value> assemble(const MakeOptions& options) {
     QUERN_CHECK(set_fields(document, "staking", options.staking));
     for (const auto& text : options.allocations) {
         const auto parts = split(text, ':');
-        if (parts.size() != 2) return fail("options.bad_allocation", text + ": expected ADDRESS:AMOUNT");
-        QUERN_TRY(const auto amount, parse_amount(parts[1]));
-        push(document, "allocations", json::Value::object({{"address", parts[0]}, {"balance", amount.to_decimal()}}));
+        if (parts.size() != 2) return fail("options.bad_allocation", "--alloc " + text + ": expected ADDRESS:AMOUNT");
+        QUERN_TRY(const auto address, wallet::address_of_option("--alloc", parts[0]));
+        QUERN_TRY(const auto amount, wallet::amount_of_option("--alloc", parts[1]));
+        push(document, "allocations",
+             json::Value::object({{"address", to_hex0x(address)}, {"balance", amount.to_decimal()}}));
     }
     for (const auto& text : options.validators) {
         const std::size_t colon = text.rfind(':');
-        if (colon == std::string::npos) return fail("options.bad_validator", text + ": expected KEY:STAKE");
-        QUERN_TRY(const auto key, parse_validator_key(text.substr(0, colon), options.password_file));
-        QUERN_TRY(const auto stake, parse_amount(text.substr(colon + 1)));
+        if (colon == std::string::npos)
+            return fail("options.bad_validator", "--validator " + text + ": expected KEY:STAKE");
+        QUERN_TRY(const auto key,
+                  wallet::named("--validator", parse_validator_key(text.substr(0, colon), options.password_file)));
+        QUERN_TRY(const auto stake, wallet::amount_of_option("--validator", text.substr(colon + 1)));
         push(document, "validators",
              json::Value::object({{"public_key", to_hex0x(key)}, {"stake", stake.to_decimal()}}));
     }
     for (const auto& text : options.bonds) {
         const auto parts = split(text, ':');
-        if (parts.size() != 3) return fail("options.bad_bond", text + ": expected ROLE:ADDRESS:AMOUNT");
-        QUERN_TRY(const auto amount, parse_amount(parts[2]));
-        push(document, "bonds",
-             json::Value::object({{"address", parts[1]}, {"role", parts[0]}, {"amount", amount.to_decimal()}}));
+        if (parts.size() != 3) return fail("options.bad_bond", "--bond " + text + ": expected ROLE:ADDRESS:AMOUNT");
+        QUERN_TRY(const auto address, wallet::address_of_option("--bond", parts[1]));
+        QUERN_TRY(const auto amount, wallet::amount_of_option("--bond", parts[2]));
+        push(
+            document, "bonds",
+            json::Value::object({{"address", to_hex0x(address)}, {"role", parts[0]}, {"amount", amount.to_decimal()}}));
     }
     return document;
 }
@@ -184,7 +173,7 @@ int make(const MakeOptions& options) {
 int validate(const std::string& path) {
     const auto text = fs::read_text_file(path, exec::kMaxGenesisBytes);
     if (!text) return complain(text.error());
-    const auto genesis = exec::parse_genesis(*text);
+    const auto genesis = wallet::named(path, exec::parse_genesis(*text));
     if (!genesis) return complain(genesis.error());
     const auto summary = summary_of(*genesis);
     if (!summary) return complain(summary.error());
@@ -220,10 +209,6 @@ int main(int argc, char** argv) {
     make_command->add_flag("--noinvariants", options.no_invariants, "do not check invariants after each block");
     auto* validate_command = app.add_subcommand("validate", "check a genesis file and print its hash");
     validate_command->add_option("file", path)->required();
-    try {
-        app.parse(arguments_for_cli11(argc, argv));
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : 2;
-    }
+    if (const auto code = parse_command_line(app, argc, argv)) return *code;
     return *make_command ? make(options) : validate(path);
 }

@@ -5,10 +5,10 @@
 #include <csignal>
 #include <cstdio>
 
-#include "base/args.h"
 #include "base/http_client.h"
 #include "base/log.h"
 #include "base/websocket_client.h"
+#include "bin/terminal.h"
 #include "compute/worker/worker.h"
 #include "crypto/key_file.h"
 #include "quern_version.h"
@@ -22,10 +22,7 @@ std::atomic<bool> stop_requested{false};
 
 void request_stop(int) { stop_requested = true; }
 
-int complain(const Error& error) {
-    std::fprintf(stderr, "quern-worker: %s\n", error.to_string().c_str());
-    return 1;
-}
+int complain(const Error& error) { return quern::complain("quern-worker", error); }
 
 Expected<arith::Backend> backend_named(const std::string& name) {
     if (name == "auto") return arith::best_backend();
@@ -84,11 +81,7 @@ int main(int argc, char** argv) {
                    "test builds only: skip_work, wrong_update, flip_element, pass_without_work or "
                    "false_accusation, each with an optional @STEP");
 #endif
-    try {
-        app.parse(arguments_for_cli11(argc, argv));
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error);
-    }
+    if (const auto code = parse_command_line(app, argc, argv)) return *code;
 
     const auto url = http::parse_url(node);
     if (!url) return complain(url.error());
@@ -122,6 +115,9 @@ int main(int argc, char** argv) {
     action.sa_handler = request_stop;
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
+    struct sigaction hangup {};
+    sigaction(SIGHUP, nullptr, &hangup);
+    if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // its terminal is closed, and no nohup
     const Status status = compute::worker::run(options, std::move(*key), stop_requested);
     log::flush();
     return status ? 0 : complain(status.error());

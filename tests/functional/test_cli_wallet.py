@@ -74,14 +74,44 @@ class CliTest(unittest.TestCase):
         self.assertEqual(json.loads(self.cli("-getinfo"))["chainId"], 7878)
 
     def test_failures_have_their_exit_codes(self):
-        self.assertIn("does not exist", self.cli("eth_nothing", code=3))
-        self.assertIn("invalid argument 0", self.cli("eth_getBalance", "0x12", code=3))
-        self.assertIn("expected JSON", self.cli("eth_call", "no json", code=1))
-        self.cli(code=1)
+        self.assertIn("does not exist", self.cli("eth_nothing", code=1))
+        self.assertIn("invalid argument 0", self.cli("eth_getBalance", "0x12", code=1))
+        self.assertIn("expected JSON", self.cli("eth_call", "no json", code=2))
+        self.cli(code=2)
         done = command("quern-cli", "-rpcport=1", "eth_chainId")
-        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.returncode, 3)
         self.assertIn("Is quernd running?", done.stderr)
-        self.assertIn("needs the node's cookie", self.cli("-datadir=" + self.directory, "admin_stop", code=3))
+
+    def test_every_program_has_the_same_exit_codes_and_a_version(self):
+        for name in ("quernd", "quern-worker", "quern-cli", "quern-wallet", "quern-genesis", "quern-compile"):
+            self.assertEqual(command(name, "--bogus").returncode, 2, name)
+            shown = command(name, "--version")
+            self.assertEqual((shown.returncode, shown.stdout.split()[0]), (0, name), shown)
+            self.assertEqual(command(name, "--help").returncode, 0, name)
+        self.assertEqual(command("quern-compile", "inspect", "/no/such/file").returncode, 1)
+        self.assertEqual(command("quern-genesis", "validate", "/no/such/file").returncode, 1)
+
+    def test_misspelled_options_are_not_methods(self):
+        self.assertIn("unknown option -rpcprot=1234", self.cli("-rpcprot=1234", "eth_chainId", code=2))
+        self.assertIn("before the method", self.cli("eth_chainId", "-rpcport=1", code=2))
+        self.assertIn("invalid argument 0", self.cli("eth_getBalance", "--", "-x", code=1))
+        self.assertIn("invalid argument 0", self.cli("eth_getBalance", "-5", code=1))
+
+    def test_the_port_offset_is_the_nodes(self):
+        done = command("quern-cli", f"-rpcport={self.network.port - 3}", "-portoffset=3", "eth_chainId")
+        self.assertEqual((done.returncode, done.stdout.strip()), (0, "0x1ec6"), done.stderr)
+        with open(self.path("quern.conf"), "w") as file:
+            file.write(f"rpcport={self.network.port - 4}\nportoffset=4\n")
+        done = command("quern-cli", f"-datadir={self.directory}", "eth_chainId")
+        self.assertEqual((done.returncode, done.stdout.strip()), (0, "0x1ec6"), done.stderr)
+        self.assertEqual(command("quern-cli", "-rpcport=65535", "-portoffset=1", "eth_chainId").returncode, 2)
+
+    def test_without_the_cookie_it_says_where_it_looked(self):
+        refused = self.cli("-datadir=" + self.directory, "admin_nodeInfo", code=1)
+        self.assertIn("needs the node's cookie", refused)
+        self.assertIn(f"no cookie in {self.directory}/.cookie", refused)
+        self.assertIn("-datadir=DIR", refused)
+        self.assertIn("enode", self.cli("-datadir=" + self.network.daemons[0].datadir, "admin_nodeInfo"))
 
     def test_contents_go_in_and_come_out_checked(self):
         source, target = self.path("content"), self.path("content.copy")
@@ -92,10 +122,10 @@ class CliTest(unittest.TestCase):
         self.cli("content", "get", identifier, target)
         with open(source, "rb") as one, open(target, "rb") as other:
             self.assertEqual(one.read(), other.read())
-        self.assertIn("content.not_found", self.cli("content", "get", "0x" + "11" * 32, self.path("none"), code=3))
+        self.assertIn("content.not_found", self.cli("content", "get", "0x" + "11" * 32, self.path("none"), code=1))
         self.assertFalse(os.path.exists(self.path("none")))
-        self.cli("content", "get", "xyz", self.path("none"), code=1)
-        self.cli("content", "put", self.path("missing"), code=4)
+        self.cli("content", "get", "xyz", self.path("none"), code=2)
+        self.cli("content", "put", self.path("missing"), code=1)
 
     def test_wallet_signs_what_the_node_takes(self):
         before = int(self.cli("eth_getBalance", BOB), 16)
@@ -159,7 +189,8 @@ class CliTest(unittest.TestCase):
         wrong = self.path("wrong")
         with open(os.open(wrong, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
             file.write("something else\n")
-        self.assertIn("wrong_password", self.wallet("address", "--keystore", keystore, "--password-file", wrong, code=1))
+        self.assertIn(f"wrong_password: {keystore}",
+                      self.wallet("address", "--keystore", keystore, "--password-file", wrong, code=1))
         shown = json.loads(self.wallet("address", "--keystore", keystore, "--password-file", self.alice.password_file,
                                        "--show-private-key"))
         hexadecimal = self.path("key.hex")
@@ -170,6 +201,66 @@ class CliTest(unittest.TestCase):
         self.assertEqual(imported["address"], shown["address"])
         os.chmod(hexadecimal, 0o644)
         self.assertIn("permissions", self.wallet("address", "--keystore", hexadecimal, code=1))
+
+    def test_a_password_that_others_may_read_makes_no_keystore(self):
+        password, keystore = self.path("open-password"), self.path("not-made.json")
+        with open(password, "w") as file:
+            file.write("word\n")
+        os.chmod(password, 0o644)
+        refused = self.wallet("new", "--keystore", keystore, "--password-file", password, "--light", code=1)
+        self.assertIn(f"chmod 600 {password}", refused)
+        self.assertFalse(os.path.exists(keystore))
+
+    def test_the_address_alone_fits_into_a_shell_variable(self):
+        self.assertEqual(self.wallet("address", "--keystore", self.alice.keystore, "--password-file",
+                                     self.alice.password_file, "--plain"), self.alice.address)
+
+    def test_missing_options_of_a_task_are_named_at_once(self):
+        refused = self.wallet("price", "--steps", "10", code=2)
+        self.assertIn("--program, --init, --data, --interval, --price-cap", refused)
+        self.assertIn("--spec", refused)
+        self.assertIn("--program", self.wallet("submit-task", "--seed", "x", "--nonce", "0", code=2))
+
+    def test_a_task_whose_data_set_does_not_fit_is_not_priced_and_not_signed(self):
+        short, longer = self.path("short.txt"), self.path("longer.txt")
+        for name, words in ((short, 60), (longer, 90)):
+            with open(name, "w") as file:
+                file.write("abcdefgh " * words)
+        path = {name: self.path(name) for name in ("arch.json", "program.bin", "init.st", "fits.st", "other.st")}
+        data = json.loads(command("quern-compile", "dataset", "--context", 8, "--out", path["fits.st"], longer).stdout)
+        command("quern-compile", "dataset", "--context", 8, "--out", path["other.st"], short)
+        with open(path["arch.json"], "w") as file:
+            json.dump({"format": "quern-arch-1", "batch": 2, "data": {"windows": data["windows"]},
+                       "model": {"type": "char_transformer", "layers": 1, "d_model": 8, "heads": 2, "context": 8,
+                                 "mlp_ratio": 2, "vocab": data["vocab"]},
+                       "optimizer": {"type": "adamw", "lr": 1e-2, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1,
+                                     "warmup": 2, "total_steps": 10, "grad_clip": 1.0}}, file)
+        command("quern-compile", "program", "--arch", path["arch.json"], "--out", path["program.bin"])
+        command("quern-compile", "init", "--arch", path["arch.json"], "--out", path["init.st"])
+        task = ["--program", path["program.bin"], "--init", path["init.st"], "--steps", 10, "--interval", 5, "--price-cap", 1]
+        self.assertIn("escrow", self.wallet("price", *task, "--data", path["fits.st"]))
+        for refused in (self.wallet("price", *task, "--data", path["other.st"], code=1),
+                        self.wallet("submit-task", "--seed", "x", "--nonce", 0, *task, "--data", path["other.st"], code=1)):
+            self.assertIn("task.wrong_data_shape", refused)
+            self.assertIn(path["other.st"], refused)
+            self.assertIn(f"[1,1,{data['windows']},9]", refused)
+
+    def test_genesis_names_the_option_that_is_wrong(self):
+        def refused(*arguments):
+            done = command("quern-genesis", "make", *arguments)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            return done.stderr
+
+        self.assertIn("--alloc 0x12: expected 40 hex digits", refused("-alloc=0x12:1qrn"))
+        self.assertIn("--alloc much", refused(f"-alloc={BOB}:much"))
+        self.assertIn("--bond 0x12", refused("-bond=solver:0x12:1qrn"))
+        self.assertIn("--validator: none.json", refused("-validator=none.json:1qrn"))
+        small = refused(f"-validator={self.alice.keystore}:1", f"-validatorpassword={self.alice.password_file}")
+        self.assertRegex(small, r"stake_too_small: .* stakes 1 grains, the least is \d{10,}")
+        with open(self.path("broken.json"), "w") as file:
+            file.write("{,")
+        done = command("quern-genesis", "validate", self.path("broken.json"))
+        self.assertIn(self.path("broken.json"), done.stderr)
 
     def test_wallet_refuses_mistakes(self):
         for arguments in (["transfer", "--to", "0xAA", "--amount", "1"], ["transfer", "--to", BOB, "--amount", "1.5"],
@@ -183,6 +274,8 @@ class CliTest(unittest.TestCase):
         self.wallet("transfer", "--seed", "x", "--to", BOB, "--amount", "1", code=2)  # the nonce is missing
         self.wallet(code=2)
         self.assertIn("no_key", self.wallet("address", code=1))
+        self.assertIn("--to 0xAA: expected 40 hex digits",
+                      self.wallet("transfer", "--seed", "x", "--nonce", 0, "--to", "0xAA", "--amount", "1", code=1))
 
 
 if __name__ == "__main__":

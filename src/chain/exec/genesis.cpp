@@ -314,7 +314,9 @@ Status check_genesis(const Genesis& genesis) {
         if (!validators.insert(address).second) return fail("genesis.duplicate_address", to_hex0x(address));
         QUERN_CHECK(count(validator.stake));
         if (validator.stake < genesis.params.staking.min_validator_stake)
-            return fail("genesis.stake_too_small", to_hex0x(address));
+            return fail("genesis.stake_too_small",
+                        to_hex0x(address) + " stakes " + validator.stake.to_decimal() + " grains, the least is " +
+                            genesis.params.staking.min_validator_stake.to_decimal() + " (min_validator_stake)");
     }
     std::set<std::pair<types::Role, types::Address>> bonds;
     for (const auto& bond : genesis.bonds) {

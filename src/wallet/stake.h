@@ -1,7 +1,7 @@
-// The staking commands of quern-wallet: payloads from options. Used by quern_wallet.cpp only.
+// Payloads of bonds and stakes from what a person wrote. Used by quern-wallet. Reads key files; thread-safe.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <string>
 
 #include "chain/types/native_kinds.h"
 #include "crypto/signature.h"
@@ -14,13 +14,14 @@ struct StakeOptions {
     std::string amount;
     std::string validator_key;  // key file of the key that will sign votes; the sender's own when empty
     std::string validator_password_file;
-    std::string evidence;  // hex, @FILE or @-
+    std::string evidence;  // hex, or @FILE
 };
 
 // The payload of create_validator, delegate, undelegate, withdraw_stake or evidence, sent by the owner of `sender`.
 // Errors: those of amounts, addresses and key files, evidence.*, wallet.*.
 [[nodiscard]] Expected<Bytes> stake_payload(chain::types::NativeKind kind, const StakeOptions& options,
                                             std::uint64_t chain_id, const crypto::PrivateKey& sender);
-void add_stake_options(CLI::App& app, chain::types::NativeKind kind, StakeOptions& options);
+// role: solver, verifier or whistleblower. Errors: wallet.unknown_role, amount.*, uint256.*.
+[[nodiscard]] Expected<Bytes> bond_payload(const std::string& role, const std::string& amount);
 
 }  // namespace quern::wallet

@@ -1,7 +1,8 @@
-// quern-wallet's training tasks: the specification from files and options, and its price before anything is signed.
-// Used by quern_wallet.cpp only; one thread.
+// Training tasks before they are signed: the specification from files and options, whether its parts fit one another,
+// and its price. Used by quern-wallet. One thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,33 +10,34 @@
 #include "chain/types/native_tx.h"
 #include "compute/core/task_spec.h"
 
-namespace CLI {
-class App;
-}
-
 namespace quern::wallet {
 
 // Where the parts of a specification come from; empty texts: not given.
 struct SpecOptions {
+    SpecOptions();
     std::string spec_file, program, init, data;
     std::string init_root, data_root, price_cap, tax, storage_deposit, max_escrow;
     std::vector<std::string> uris;
     chain::types::TaskSubmitPayload defaults;
 };
-void add_spec_options(CLI::App& app, SpecOptions& spec);
 
-// JSON given as it is, as @FILE, or as @- for standard input. Errors: json.*, fs.*.
+// JSON given as it is, as @FILE, or as @- for standard input. Errors: json.* (with the file's name), fs.*.
 [[nodiscard]] Expected<json::Value> read_json_argument(const std::string& text);
 
+// Options without which there can be no specification and that are not given: "--program", ...
+[[nodiscard]] std::vector<std::string> missing_options(const SpecOptions& options);
+
 // From a JSON file or defaults, completed from the files that the task is about: roots, header with its path, content
-// ids. Errors: json.*, fs.*, program.*, state_file.*, safetensors.*, hex.*, amount.*.
+// ids. The files must fit the program: what has another shape would be signed, paid into escrow, and never trained.
+// Errors: task.wrong_data_shape, json.*, fs.*, program.*, state_file.*, safetensors.*, hex.*,
+// amount.*; they name the file or the option.
 [[nodiscard]] Expected<chain::types::TaskSubmitPayload> build_spec(const SpecOptions& options);
 
 struct Price {
     compute::core::Escrow escrow;
     json::Value json;  // all parts in grains and QRN
 };
-// Checks the specification as the chain will. Errors: task.*, program.*.
+// Checks the specification as the chain will. Errors: task.*, program.*, amount.*, wallet.above_max_escrow.
 [[nodiscard]] Expected<Price> price_of(const chain::types::TaskSubmitPayload& spec, const SpecOptions& options);
 
 }  // namespace quern::wallet

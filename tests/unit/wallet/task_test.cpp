@@ -1,0 +1,161 @@
+#include "wallet/task.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/fs.h"
+#include "chain/types/json_codec.h"
+#include "compute/program/arch_json.h"
+#include "compute/program/initial_state.h"
+#include "compute/program/state_file.h"
+#include "compute/program/text_dataset.h"
+#include "crypto/content_id.h"
+#include "wallet/amount.h"
+
+namespace quern::wallet {
+namespace {
+
+namespace program = compute::program;
+namespace tensor = vm::tensor;
+
+constexpr std::uint32_t kContext = 6;
+constexpr std::uint32_t kWindows = 20;
+
+std::string architecture_of(std::uint32_t windows, std::uint32_t width = 8) {
+    return R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":)" +
+           std::to_string(width) + R"(,"heads":2,"context":)" + std::to_string(kContext) +
+           R"(,"mlp_ratio":2,"vocab":11},"data":{"windows":)" + std::to_string(windows) +
+           R"(},"batch":3,"optimizer":{"type":"adamw","lr":3e-3,"betas":[0.9,0.95],"eps":1e-8,"weight_decay":0.1,)"
+           R"("warmup":20,"total_steps":300,"grad_clip":1.0}})";
+}
+
+Bytes text_of(std::uint32_t windows) {
+    std::string text;
+    for (std::uint32_t i = 0; i <= windows * kContext; ++i) text.push_back(static_cast<char>('a' + i * i % 11));
+    const std::string_view view = text;
+    const auto dataset = program::build_text_dataset(std::span(&view, 1), kContext);
+    EXPECT_TRUE(dataset);
+    EXPECT_EQ(dataset->windows.shape.rows(), windows);
+    return *program::write_text_dataset(*dataset);
+}
+
+// A program, its initial state and its data set as files, and all options that a task needs.
+class TaskTest : public ::testing::Test {
+protected:
+    TaskTest() {
+        std::string name = ::testing::TempDir() + "quern-task-XXXXXX";
+        directory_ = ::mkdtemp(name.data());
+        const auto built = program::build_training_program(*program::parse_architecture(architecture_of(kWindows)));
+        EXPECT_TRUE(built);
+        options_.program = write("program.bin", tensor::encode(built->program));
+        options_.init =
+            write("init.safetensors", *program::write_state(built->program, program::initial_state(*built, 1)));
+        options_.data = write("data.safetensors", text_of(kWindows));
+        options_.price_cap = "1000000";
+        options_.defaults.steps = 40;
+        options_.defaults.interval = 10;
+    }
+    ~TaskTest() override { std::filesystem::remove_all(directory_); }
+
+    std::string write(const std::string& name, BytesView bytes) {
+        const std::string path = directory_ + "/" + name;
+        EXPECT_TRUE(fs::write_file_atomic(path, bytes));
+        return path;
+    }
+    Error error() {
+        const auto spec = build_spec(options_);
+        if (!spec) return spec.error();
+        const auto price = price_of(*spec, options_);
+        return price ? Error{"none", ""} : price.error();
+    }
+
+    std::string directory_;
+    SpecOptions options_;
+};
+
+TEST_F(TaskTest, the_files_make_the_specification) {
+    const auto spec = build_spec(options_);
+    ASSERT_TRUE(spec) << spec.error().to_string();
+    EXPECT_EQ(spec->program_content, crypto::content_id_of(*fs::read_file(options_.program, 1U << 24)));
+    EXPECT_EQ(spec->data_content, crypto::content_id_of(*fs::read_file(options_.data, 1U << 24)));
+    EXPECT_EQ(spec->data_root, tensor::tensor_root(*program::read_data_set(*fs::read_file(options_.data, 1U << 24))));
+    const auto price = price_of(*spec, options_);
+    ASSERT_TRUE(price) << price.error().to_string();
+    const auto work = price->json.find("totalWorkUnits");
+    ASSERT_NE(work, nullptr);
+    EXPECT_EQ(price->escrow.reward, *Uint256::from_decimal(*work->as_string()) * Uint256(1'000'000));
+}
+
+TEST_F(TaskTest, a_data_set_of_another_shape_is_neither_priced_nor_signed) {
+    options_.data = write("other.safetensors", text_of(kWindows - 1));
+    EXPECT_EQ(error().name, "task.wrong_data_shape");
+    for (const char* part : {"other.safetensors", "[1,1,19,7]", "[1,1,20,7]"})
+        EXPECT_NE(error().detail.find(part), std::string::npos) << part << " in " << error().detail;
+    // Nor when the program is known from a specification alone.
+    options_.data = directory_ + "/data.safetensors";
+    const auto whole = build_spec(options_);
+    ASSERT_TRUE(whole);
+    SpecOptions from_spec;
+    from_spec.spec_file = "@" + write("spec.json", as_bytes(chain::types::to_json(*whole).dump()));
+    from_spec.data = directory_ + "/other.safetensors";
+    EXPECT_EQ(build_spec(from_spec).error().name, "task.wrong_data_shape");
+    from_spec.data = options_.data;
+    EXPECT_TRUE(build_spec(from_spec));
+}
+
+TEST_F(TaskTest, a_data_set_of_another_type_is_refused) {
+    tensor::Tensor floats{tensor::DType::f32, tensor::Shape{{1, 1, kWindows, kContext + 1}}, {}};
+    floats.words.resize(floats.shape.elements());
+    options_.data = write("floats.safetensors",
+                          *program::write_safetensors(std::vector{program::TensorView{"data", &floats, {}}}, {}));
+    EXPECT_EQ(error().name, "task.wrong_data_shape") << error().to_string();
+    EXPECT_NE(error().detail.find("f32"), std::string::npos);
+}
+
+TEST_F(TaskTest, an_initial_state_of_another_program_names_its_file) {
+    const auto wider = program::build_training_program(*program::parse_architecture(architecture_of(kWindows, 16)));
+    ASSERT_TRUE(wider);
+    options_.init =
+        write("wider.safetensors", *program::write_state(wider->program, program::initial_state(*wider, 1)));
+    EXPECT_TRUE(error().name.starts_with("state_file.")) << error().to_string();
+    EXPECT_NE(error().detail.find("wider.safetensors"), std::string::npos) << error().detail;
+}
+
+TEST_F(TaskTest, all_missing_options_are_named_at_once) {
+    EXPECT_EQ(missing_options(options_), std::vector<std::string>());
+    EXPECT_EQ(missing_options(SpecOptions()),
+              (std::vector<std::string>{"--program", "--init", "--data", "--steps", "--interval", "--price-cap"}));
+    SpecOptions whole;
+    whole.spec_file = "@file";
+    EXPECT_TRUE(missing_options(whole).empty());
+}
+
+TEST_F(TaskTest, errors_name_the_file_or_the_option) {
+    auto wrong = options_;
+    wrong.spec_file = "@" + write("bad.json", as_bytes("{,"));
+    const auto error = build_spec(wrong).error();
+    EXPECT_EQ(error.name, "json.syntax");
+    EXPECT_NE(error.detail.find("bad.json"), std::string::npos) << error.detail;
+    wrong = options_;
+    wrong.price_cap = "dear";
+    EXPECT_TRUE(build_spec(wrong).error().detail.starts_with("--price-cap dear"));
+    wrong = options_;
+    wrong.init_root = "0x12";
+    EXPECT_TRUE(build_spec(wrong).error().detail.starts_with("--init-root 0x12"));
+    wrong = options_;
+    wrong.program = wrong.data;
+    EXPECT_NE(build_spec(wrong).error().detail.find("data.safetensors"), std::string::npos);
+}
+
+TEST_F(TaskTest, nothing_is_signed_above_the_limit_that_was_set) {
+    options_.max_escrow = "1";
+    EXPECT_EQ(error().name, "wallet.above_max_escrow");
+    options_.max_escrow = "1000qrn";
+    EXPECT_EQ(error().name, "none");
+    options_.max_escrow = "lots";
+    EXPECT_TRUE(error().detail.starts_with("--max-escrow lots"));
+}
+
+}  // namespace
+}  // namespace quern::wallet
