@@ -3,12 +3,14 @@
 import contextlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import unittest
 
 import framework
 import run_tests
+from quern import fenced_blocks
 
 CONTRIB = os.path.join(framework.ROOT, "contrib")
 INSTALLING = 7  # the exit code of what stands in for install-deps.sh
@@ -65,13 +67,41 @@ class DemoScriptTest(unittest.TestCase):
 
 class OtherScriptsTest(unittest.TestCase):
     def test_they_tell_how_they_are_used(self):
-        for script in ("build.sh", "install-deps.sh", "test.sh", "demo.sh", "fuzz.sh"):
+        for script in ("build.sh", "install-deps.sh", "test.sh", "demo.sh", "fuzz.sh", "check-docs.sh"):
             done = subprocess.run([os.path.join(CONTRIB, script), "--help"], capture_output=True, text=True, timeout=30, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, ""), script)
             self.assertIn("Usage: contrib/" + script, done.stdout)
-        for script in ("build.sh", "install-deps.sh", "test.sh"):
+        for script in ("build.sh", "install-deps.sh", "test.sh", "check-docs.sh"):
             done = subprocess.run([os.path.join(CONTRIB, script), "--bogus"], capture_output=True, text=True, timeout=30, check=False)
             self.assertEqual(done.returncode, 2, script)
+
+
+class DocumentsTest(unittest.TestCase):
+    TEXT = "a\n```sh\nX=1\n```\n```\nnot me\n```\n```sh root\nid -u\n```\n```sh tests\nfalse\n```\n```sh\necho $X\nno_such_command\necho late\n```\n"
+
+    def run_script(self, text):
+        return subprocess.run(["bash", "-c", "exec 3>&1; bash -s", "x"], input=text, capture_output=True, text=True, timeout=30,
+                              check=False)
+
+    def test_blocks_of_documents_become_a_script_that_ends_at_the_first_failure(self):
+        done = self.run_script(fenced_blocks.script("doc.md", self.TEXT, "user", ["tests"]))
+        self.assertEqual(done.returncode, 127)
+        self.assertEqual(done.stdout, "ok doc.md:2 as user\n1\nFAIL doc.md:14 as user\n")
+        self.assertIn("ok doc.md:8 as root", self.run_script(fenced_blocks.script("doc.md", self.TEXT, "root", ["tests"])).stdout)
+        self.assertIn("FAIL doc.md:11 as user", self.run_script(fenced_blocks.script("doc.md", self.TEXT)).stdout)
+        with self.assertRaises(ValueError):
+            fenced_blocks.blocks("```sh\nno end\n")
+
+    def test_what_people_paste_is_shell_and_names_nothing_that_is_not_there(self):
+        for name in ("README.md", "doc/operations.md"):
+            with open(os.path.join(framework.ROOT, name), encoding="utf-8") as file:
+                text = fenced_blocks.script(name, file.read(), "root")
+            self.assertGreater(text.count("echo ok"), 1)
+            done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+            for script in re.findall(r"(?:\./)?(contrib/[\w.-]+)", text):
+                self.assertTrue(os.access(os.path.join(framework.ROOT, script), os.X_OK), script)
+            self.assertNotRegex(text, r"\.\.\.|…|<[a-z]+>", "a placeholder cannot be pasted")
 
 
 class CountingTest(unittest.TestCase):

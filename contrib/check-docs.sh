@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Does what README.md and doc/operations.md say, to the letter, on a bare Debian 12: debootstrap makes one, a copy of this
+# checkout goes in, and every block of commands is pasted, as root and as a user with sudo. Takes an hour on two cores.
+# Usage: contrib/check-docs.sh [root] [user] [--tests] [--ccache DIR] [--directory DIR] [--keep]
+#   root, user       only as this one (default: both, each on a system of its own)
+#   --tests          also the block that runs all tests
+#   --ccache DIR     share this compiler cache, for a trial that is not about time
+#   --directory DIR  where the systems are made (default: a new one under the temporary directory)
+#   --keep           leave them there
+# Needs root, debootstrap and the network; the mirror is the one that this system's apt uses. Ends with one line:
+# "N passed, N failed".
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+refuse() { echo "check-docs: $*" >&2; exit 2; }
+people=() without=(--without tests) ccache='' directory='' keep=0
+while [ $# -gt 0 ]; do
+  case "$1" in
+    -h|--help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    root|user) people+=("$1") ;;
+    --tests) without=() ;;
+    --ccache) ccache=$(realpath "${2:?--ccache needs a directory}"); shift ;;
+    --directory) directory=${2:?--directory needs a name}; shift ;;
+    --keep) keep=1 ;;
+    *) refuse "unknown option $1; see contrib/check-docs.sh --help" ;;
+  esac
+  shift
+done
+[ ${#people[@]} -gt 0 ] || people=(root user)
+[ "$(id -u)" = 0 ] || refuse "making a system in a directory needs root"
+command -v debootstrap >/dev/null || refuse "debootstrap is missing (Debian package debootstrap)"
+
+# "codename component site" of what apt knows; the first line is the release itself, the others its updates.
+sources=$(apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(SITE)' 'Created-By: Packages' 'Origin: Debian' | sort -u)
+release=$(awk '$1 == "bookworm" && $2 == "main" { print; exit }' <<<"$sources")
+[ -n "$release" ] || refuse "this system's apt knows no mirror of Debian 12 (bookworm); run apt-get update"
+read -r codename _ mirror <<<"$release"
+eval "$(apt-config shell proxy Acquire::http::Proxy)"
+if [ -n "${proxy:-}" ]; then export http_proxy=$proxy; fi
+
+made=0
+if [ -z "$directory" ]; then directory=$(mktemp -d -t quern-docs-XXXXXX) made=1; fi
+mkdir -p "$directory"
+passed=0 failed=0
+clean() {
+  if [ "$keep" = 1 ]; then
+    echo "check-docs: what was made is in $directory"
+    return
+  fi
+  for who in "${people[@]}"; do rm -rf --one-file-system "${directory:?}/$who"; done
+  rm -f "$directory"/*.log "$directory"/packages.tar
+  if [ "$made" = 1 ]; then rmdir "$directory"; fi
+}
+trap clean EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# make_system WHO: a bare system in $directory/WHO with a copy of the checkout in the home of WHO.
+make_system() {
+  local who=$1 system=$directory/$1 archive=$directory/packages.tar
+  [ -f "$archive" ] ||
+    debootstrap --variant=minbase --make-tarball="$archive" "$codename" "$directory/packages" "$mirror" >"$directory/debootstrap.log" 2>&1 ||
+    { tail -n 5 "$directory/debootstrap.log"; return 1; }
+  debootstrap --variant=minbase --unpack-tarball="$archive" "$codename" "$system" "$mirror" >"$directory/debootstrap.log" 2>&1 ||
+    { tail -n 5 "$directory/debootstrap.log"; return 1; }
+  awk '{ print "deb", $3, $1, $2 }' <<<"$sources" >"$system/etc/apt/sources.list"
+  apt-config dump | grep -E '^Acquire::(https?|Check-[A-Za-z-]+|Retries)\b.* "' >"$system/etc/apt/apt.conf.d/90check-docs" || true
+  cp /etc/resolv.conf "$system/etc/resolv.conf"
+  local home=/root
+  if [ "$who" = user ]; then
+    home=/home/user
+    chroot "$system" sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq sudo &&
+      useradd -m -s /bin/bash user && echo "user ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/user' >>"$directory/debootstrap.log" 2>&1 ||
+      { tail -n 5 "$directory/debootstrap.log"; return 1; }
+  fi
+  mkdir -p "$system$home/quern" "$system$home/.cache/quern-ccache"
+  (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T -) |
+    tar -xf - --no-same-owner -C "$system$home/quern"
+  local name
+  for name in README.md doc/operations.md; do
+    PYTHONPATH=$root/contrib/python python3 -m quern.fenced_blocks "$root/$name" --as "$who" \
+      ${without[@]+"${without[@]}"} >"$system$home/$(basename "$name").sh"
+  done
+  if [ "$who" = user ]; then chroot "$system" chown -R user:user /home/user; fi
+}
+
+# paste WHO: all blocks, in namespaces of their own, so that no process and no mount is left behind.
+paste() {
+  local who=$1 system=$directory/$1 home=/root shell=(bash -l)
+  if [ "$who" = user ]; then home=/home/user shell=(sudo -u user -H bash -l); fi
+  export system home ccache
+  unshare --mount --pid --fork --kill-child bash -s -- "${shell[@]}" 3>"$directory/$who.blocks" <<'INSIDE'
+set -euo pipefail
+mount --make-rprivate /
+mount -t proc proc "$system/proc"
+mount -t sysfs sysfs "$system/sys"
+mount --rbind /dev "$system/dev"
+mount -t tmpfs tmpfs "$system/run"
+mount -t tmpfs -o mode=1777 tmpfs "$system/dev/shm"
+[ -z "$ccache" ] || mount --bind "$ccache" "$system$home/.cache/quern-ccache"
+unset CCACHE_DIR QUERN_BIN QUERN_JOBS TMPDIR
+exec chroot "$system" /usr/bin/env -i HOME="$home" TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+  "$@" -c 'exec 3>&1 >&2
+    (cd ~/quern && bash ~/README.md.sh) &&
+    mkdir ~/first-start && cd ~/first-start && PATH=~/quern/build/release/bin:$PATH bash ~/operations.md.sh' >&3
+INSIDE
+}
+
+for who in "${people[@]}"; do
+  echo "check-docs: a bare Debian ($codename) for $who"
+  if ! make_system "$who"; then
+    echo "FAIL a bare system for $who"
+    failed=$((failed + 1))
+    continue
+  fi
+  started=$(date +%s)
+  paste "$who" >"$directory/$who.log" 2>&1 && ended=0 || ended=$?
+  good=$(grep -c '^ok ' "$directory/$who.blocks" || true)
+  sed 's/^ok /ok   /' "$directory/$who.blocks"
+  passed=$((passed + good))
+  if [ "$ended" != 0 ]; then
+    failed=$((failed + 1))
+    tail -n 40 "$directory/$who.log"
+  fi
+  sed -n 's/^\(\[ *[0-9.]* s\] --- .*\)/     \1/p' "$directory/$who.log"
+  echo "     $(($(date +%s) - started)) s as $who, $(du -sm "$directory/$who" | cut -f1) MB; log: $directory/$who.log"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
