@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace quern {
 inline namespace base {
@@ -49,7 +49,7 @@ bool spin_until(Ready&& ready) {
 struct ThreadPool::Impl {
     using Fn = std::function<void(std::size_t, std::size_t)>;
 
-    std::mutex loop_mutex;  // one loop at a time
+    Mutex loop_mutex;  // one loop at a time
     // The loop: written before `generation` rises, read after that was seen, not written again before `running` is 0.
     const Fn* fn = nullptr;
     std::size_t count = 0;
@@ -57,10 +57,10 @@ struct ThreadPool::Impl {
     std::atomic<std::uint64_t> generation{0};
     std::atomic<std::size_t> running{0};
     std::atomic<bool> stopping{false};
-    std::mutex mutex;  // of the condition variables; guards `sleeping`, and each change that they wait for
-    std::condition_variable start;
-    std::condition_variable done;
-    std::size_t sleeping = 0;  // threads that wait for `start`
+    Mutex mutex;  // of the condition variables: held for each change that they wait for
+    CondVar start;
+    CondVar done;
+    std::size_t sleeping QUERN_GUARDED_BY(mutex) = 0;  // threads that wait for `start`
     bool spins = false;        // there is a CPU for each thread
     std::vector<std::thread> threads;
 
@@ -85,9 +85,9 @@ struct ThreadPool::Impl {
             };
             const auto idle_since = Clock::now();
             if (!(spins && expects_soon && spin_until(called))) {
-                std::unique_lock lock(mutex);
+                MutexLock lock(mutex);
                 ++sleeping;
-                start.wait(lock, called);
+                while (!called()) start.wait(lock);
                 --sleeping;
             }
             if (stopping.load(std::memory_order_acquire)) return;
@@ -95,7 +95,7 @@ struct ThreadPool::Impl {
             seen = generation.load(std::memory_order_acquire);
             run_part(*fn, count, parts, index);
             if (running.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-            const std::lock_guard lock(mutex);  // so that the caller does not fall asleep in between
+            const MutexLock lock(mutex);  // so that the caller does not fall asleep in between
             done.notify_one();
         }
     }
@@ -109,7 +109,7 @@ ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>()) {
 
 ThreadPool::~ThreadPool() {
     {
-        const std::lock_guard lock(impl_->mutex);
+        const MutexLock lock(impl_->mutex);
         impl_->stopping.store(true, std::memory_order_release);
     }
     impl_->start.notify_all();
@@ -126,7 +126,7 @@ void ThreadPool::parallel_ranges(std::size_t count, const std::function<void(std
         Impl::run_part(fn, count, 1, 0);
         return;
     }
-    const std::lock_guard one_loop(impl_->loop_mutex);
+    const MutexLock one_loop(impl_->loop_mutex);
     const std::size_t parts = size();
     impl_->fn = &fn;
     impl_->count = count;
@@ -134,7 +134,7 @@ void ThreadPool::parallel_ranges(std::size_t count, const std::function<void(std
     impl_->running.store(impl_->threads.size(), std::memory_order_relaxed);
     bool wake = false;
     {
-        const std::lock_guard lock(impl_->mutex);
+        const MutexLock lock(impl_->mutex);
         impl_->generation.fetch_add(1, std::memory_order_release);
         wake = impl_->sleeping != 0;
     }
@@ -142,8 +142,8 @@ void ThreadPool::parallel_ranges(std::size_t count, const std::function<void(std
     Impl::run_part(fn, count, parts, 0);
     const auto all_done = [&] { return impl_->running.load(std::memory_order_acquire) == 0; };
     if (impl_->spins && spin_until(all_done)) return;
-    std::unique_lock lock(impl_->mutex);
-    impl_->done.wait(lock, all_done);
+    MutexLock lock(impl_->mutex);
+    while (!all_done()) impl_->done.wait(lock);
 }
 
 }  // namespace base

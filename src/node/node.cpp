@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "base/fs.h"
+#include "base/mutex.h"
 #include "base/rng.h"
 #include "chain/store/leveldb_kv.h"
 #include "crypto/key_file.h"
@@ -60,8 +61,8 @@ struct Node::Services {
     std::atomic<std::uint16_t> ws_port{0};
 
     std::atomic<bool> stop{false};
-    std::mutex mutex;
-    std::optional<Error> failure;  // guarded by mutex
+    Mutex mutex;
+    std::optional<Error> failure QUERN_GUARDED_BY(mutex);
     std::optional<crypto::PrivateKey> validator_key;
 
     [[nodiscard]] Status open_storage();
@@ -128,7 +129,7 @@ Status Node::Services::open_chain() {
 }
 
 void Node::Services::fail_with(const Error& error) {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     if (failure) return;
     log_failure(error);
     failure = error;
@@ -282,7 +283,7 @@ void Node::request_stop() { services_->stop = true; }
 bool Node::stop_requested() const { return services_->stop; }
 
 Status Node::result() const {
-    const std::lock_guard guard(services_->mutex);
+    const MutexLock guard(services_->mutex);
     if (services_->failure) return fail(*services_->failure);
     return {};
 }

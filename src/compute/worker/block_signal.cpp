@@ -30,19 +30,19 @@ BlockSignal::~BlockSignal() {
 
 bool BlockSignal::wait(std::uint64_t time_ms, const std::atomic<bool>& stop) {
     const auto deadline = std::chrono::steady_clock::now() + milliseconds(time_ms);
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (!news_ && !stop) {
         const auto now = std::chrono::steady_clock::now();
         if (now >= deadline) return false;
         // `stop` is set by a signal handler, which cannot notify.
-        changed_.wait_until(lock, std::min(deadline, now + milliseconds(kSliceMs)), [this] { return news_; });
+        (void)changed_.wait_until(lock, std::min(deadline, now + milliseconds(kSliceMs)));
     }
     return std::exchange(news_, false);
 }
 
 void BlockSignal::signal() {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         news_ = true;
     }
     changed_.notify_all();

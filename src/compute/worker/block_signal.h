@@ -4,12 +4,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "base/http_client.h"
+#include "base/mutex.h"
 
 namespace quern::compute::worker {
 
@@ -42,9 +41,9 @@ private:
     const Options options_;
     std::atomic<bool> connected_{false};
     std::atomic<bool> stopping_{false};
-    std::mutex mutex_;  // guards changed_'s wait and news_
-    std::condition_variable changed_;
-    bool news_ = false;
+    Mutex mutex_;
+    CondVar changed_;  // news_
+    bool news_ QUERN_GUARDED_BY(mutex_) = false;
     std::thread thread_;
 };
 

@@ -69,7 +69,7 @@ private:
     InputLimits limits_;
     std::map<std::uint64_t, std::shared_ptr<const TaskInputs>> inputs_;        // by task
     std::map<std::uint64_t, std::weak_ptr<const TaskInputs>> in_use_;          // by task, kept ones included
-    std::map<Bytes, std::shared_ptr<const core::HistoryManifest>> manifests_;  // by content and history root
+    std::map<Bytes, std::shared_ptr<const core::HistoryManifest>, BytesLess> manifests_;  // by content and history root
 };
 
 }  // namespace quern::compute::worker

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
-#include <mutex>
 #include <vector>
 
-#include <cstdint>
+#include "base/mutex.h"
 
 namespace quern::node {
 
@@ -16,7 +16,7 @@ inline constexpr std::size_t kFinalitySamples = 4096;
 class FinalityMeter {
 public:
     void add(std::uint64_t milliseconds) {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         samples_.push_back(milliseconds);
         if (samples_.size() > kFinalitySamples) samples_.pop_front();
     }
@@ -29,7 +29,7 @@ public:
     [[nodiscard]] Figures figures() const {
         std::vector<std::uint64_t> sorted;
         {
-            const std::lock_guard lock(mutex_);
+            const MutexLock lock(mutex_);
             sorted.assign(samples_.begin(), samples_.end());
         }
         if (sorted.empty()) return {};
@@ -38,8 +38,8 @@ public:
     }
 
 private:
-    mutable std::mutex mutex_;
-    std::deque<std::uint64_t> samples_;
+    mutable Mutex mutex_;
+    std::deque<std::uint64_t> samples_ QUERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace quern::node

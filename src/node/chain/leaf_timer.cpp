@@ -22,14 +22,14 @@ void LeafTimer::write(const LeafTimes& times, chain::store::WriteBatch& batch) {
 }
 
 void LeafTimer::publish(const LeafTimes& times) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [dispute, nanoseconds] : times) known_[dispute] = nanoseconds;
     while (known_.size() > kMaxKnown) known_.erase(known_.begin());
 }
 
 std::optional<double> LeafTimer::microseconds(const chain::store::Reader& reader, std::uint64_t dispute) const {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (const auto found = known_.find(dispute); found != known_.end())
             return static_cast<double>(found->second) / 1000.0;
     }

@@ -6,10 +6,10 @@
 
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/mutex.h"
 #include "chain/exec/result/observer.h"
 #include "chain/store/kv.h"
 
@@ -36,8 +36,8 @@ public:
 private:
     std::chrono::steady_clock::time_point begun_;
     LeafTimes pending_;
-    mutable std::mutex mutex_;
-    LeafTimes known_;  // of this run; guarded by mutex_
+    mutable Mutex mutex_;
+    LeafTimes known_ QUERN_GUARDED_BY(mutex_);  // of this run
 };
 
 }  // namespace quern::node

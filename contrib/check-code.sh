@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Checks the code beside compiling and testing it; what CI runs after the release build, whose compile commands it reads.
+# Usage: contrib/check-code.sh format | clang | tidy [--all]
+#   format       every C++ file is as clang-format makes it
+#   clang        every file of src (but libtorch's) compiles with clang, warnings are errors, and each access to what a
+#                mutex guards holds it (-Wthread-safety)
+#   tidy         clang-tidy with .clang-tidy's list on the files that changed since the last full run
+#                (doc/long-runs.md tells its commit); --all: on every file of src
+# Ends with one line: "N passed, N failed". Files are looked at in parallel; clang's objects are cached by ccache.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+exec python3 contrib/python/check_code.py "$@"
