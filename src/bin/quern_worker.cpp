@@ -4,6 +4,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <tuple>
 
 #include "base/http_client.h"
 #include "base/log.h"
@@ -43,6 +44,9 @@ int main(int argc, char** argv) {
     std::string key_file;
     std::string password_file;
     std::string bid_price;
+    std::string max_fee_per_gas;
+    std::string max_fees_per_day;
+    std::optional<std::uint64_t> chain_id;
     std::string backend = "auto";
     std::string fault;
     log::Options logging;
@@ -59,6 +63,14 @@ int main(int argc, char** argv) {
     app.add_flag("--verifier", options.verifier, "replay and report when drawn");
     app.add_flag("--whistleblower", options.whistleblower, "replay every proof and challenge wrong ones");
     app.add_option("--price", bid_price, "bid in grains per work unit (default: half of the task's cap)");
+    app.add_option("--chain-id", chain_id,
+                   "sign for this chain alone (default: the one this --datadir was first used with)");
+    app.add_option("--max-fee-per-gas", max_fee_per_gas, "most grains per gas that a transaction may offer")
+        ->default_str(options.spending.max_fee_per_gas.to_decimal());
+    app.add_option("--max-fees-per-day", max_fees_per_day, "most grains that transactions may cost within 24 hours")
+        ->default_str(options.spending.per_day.to_decimal());
+    app.add_option("--max-disk-mib", options.max_disk_mib, "solver: no new tasks while --datadir holds more")
+        ->capture_default_str();
     app.add_option("--max-memory-mib", options.max_memory_mib, "for all tasks together; leave alone what needs more")
         ->capture_default_str();
     app.add_option("--max-step-work", options.max_step_work, "leave alone tasks with more work units in one step")
@@ -94,10 +106,15 @@ int main(int argc, char** argv) {
         options.websocket = *notifications;
     }
     options.ticks = !no_ticks;
-    if (!bid_price.empty()) {
-        const auto price = Uint256::from_decimal(bid_price);
-        if (!price) return complain(price.error());
-        options.bid_price = *price;
+    options.chain_id = chain_id;
+    for (const auto& [name, text, amount] :
+         {std::tuple("--price", &bid_price, &options.bid_price),
+          std::tuple("--max-fee-per-gas", &max_fee_per_gas, &options.spending.max_fee_per_gas),
+          std::tuple("--max-fees-per-day", &max_fees_per_day, &options.spending.per_day)}) {
+        if (text->empty()) continue;
+        const auto grains = Uint256::from_decimal(*text);
+        if (!grains) return complain({grains.error().name, std::string(name) + ": " + *text});
+        *amount = *grains;
     }
     const auto chosen = backend_named(backend);
     if (!chosen) return complain(chosen.error());

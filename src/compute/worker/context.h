@@ -10,12 +10,13 @@
 #include "compute/worker/options.h"
 #include "compute/worker/sender.h"
 #include "compute/worker/task_inputs.h"
+#include "compute/worker/turns.h"
 
 namespace quern::compute::worker {
 
 struct Context {
     const WorkerOptions& options;
-    NodeClient& node;
+    NodeView& node;
     Sender& sender;
     InputStore& inputs;
     ThreadPool& pool;
@@ -38,7 +39,17 @@ template <class Job>
     return nullptr;
 }
 
-// Until when the next of `waiting` jobs may run: equal shares, so that a long one does not starve the others.
+// The jobs (by task) that `runs` holds for, in the order of their turns.
+template <class Job, class Runs>
+[[nodiscard]] std::vector<std::uint64_t> next_in_turn(const std::map<std::uint64_t, Job>& jobs, const Turns& turns,
+                                                      Runs&& runs) {
+    std::vector<std::uint64_t> ids;
+    for (const auto& [task, job] : jobs)
+        if (runs(job)) ids.push_back(task);
+    return turns.order(std::move(ids));
+}
+
+// Until when the next of `waiting` jobs may run: equal shares of what is left.
 [[nodiscard]] inline std::chrono::steady_clock::time_point share_of(std::chrono::steady_clock::time_point until,
                                                                     std::size_t waiting) {
     const auto now = std::chrono::steady_clock::now();

@@ -7,6 +7,7 @@
 #include "base/http_client.h"
 #include "base/uint256.h"
 #include "compute/worker/faults.h"
+#include "compute/worker/spending.h"
 #include "vm/tensor/arith/kernels.h"
 
 namespace quern::compute::worker {
@@ -18,7 +19,11 @@ struct WorkerOptions {
     bool solver = false;
     bool verifier = false;
     bool whistleblower = false;
-    bool ticks = true;                    // send market.tick for tasks and disputes that are due
+    bool ticks = true;                      // send market.tick for tasks and disputes that are due
+    std::optional<std::uint64_t> chain_id;  // absent: the chain that the data directory was first used with
+    // The node tells the price of gas; this is what it may cost at most (spending.h). 1,000 gwei; 10 QRN.
+    SpendingLimits spending{Uint256(1'000'000'000'000), Uint256(10'000'000'000) * Uint256(1'000'000'000)};
+    std::uint64_t max_disk_mib = 10'240;  // of the data directory: no bid on a task beyond it
     Uint256 bid_price = 0;                // grains per work unit; 0: half of the task's cap
     std::uint64_t max_memory_mib = 4096;  // for all tasks together; a task that needs more is left alone
     // Work units of one step: the longest time for which the worker does not look at the chain. 2^30 are about 10^12

@@ -15,12 +15,25 @@ constexpr std::uint64_t kRaiseBlocks = 3;     // a transaction that waits longer
 constexpr std::uint64_t kRaisePercent = 125;  // what a node asks of a replacement is less
 constexpr std::uint64_t kGasMarginPercent = 130;
 constexpr std::uint64_t kGasMargin = 50'000;
-constexpr std::uint64_t kFeeHeadroom = 2;  // fee cap = this x the node's gas price
+constexpr std::uint64_t kWarnBlocks = 100;  // between two warnings about limits
+constexpr std::uint64_t kFeeHeadroom = 2;   // fee cap = this x the node's gas price
 
 }  // namespace
 
-Sender::Sender(NodeClient& node, crypto::PrivateKey key, std::uint64_t chain_id)
-    : node_(node), key_(std::move(key)), address_(crypto::address20(key_)), chain_id_(chain_id) {}
+Sender::Sender(NodeView& node, crypto::PrivateKey key, std::uint64_t chain_id, Spending spending)
+    : node_(node),
+      key_(std::move(key)),
+      address_(crypto::address20(key_)),
+      chain_id_(chain_id),
+      spending_(std::move(spending)) {}
+
+// In words that an operator sees, once in a while: a worker that must not pay may miss a deadline and lose its bond.
+void Sender::warn_of_limit(const Error& error) {
+    if (warned_at_ != 0 && height_ < warned_at_ + kWarnBlocks) return;
+    warned_at_ = std::max<std::uint64_t>(height_, 1);
+    log::warning(log::Category::worker, "not paid: {}; see --max-fee-per-gas and --max-fees-per-day",
+                 error.to_string());
+}
 
 void Sender::refresh(std::uint64_t height) {
     height_ = height;
@@ -61,6 +74,7 @@ Sender::Outcome Sender::send_encoded(const std::string& purpose, NativeKind kind
     auto sent = sign_and_send(kind, payload);
     if (!sent) {
         log::debug(log::Category::worker, "not sent purpose={} reason={}", purpose, sent.error().to_string());
+        if (sent.error().is_busy()) warn_of_limit(sent.error());
         if (retry == Retry::later) pending_[purpose] = {{}, true, height_, height_, {}};
         return Outcome::refused;
     }
@@ -74,6 +88,7 @@ Expected<Sender::Pending> Sender::sign_and_send(NativeKind kind, const Bytes& pa
     QUERN_TRY(const Bytes call_data, chain::types::abi::encode_call(kind, payload));
     const auto target = chain::types::group_address(chain::types::group_of(kind));
     QUERN_TRY(const std::uint64_t gas, node_.estimate_gas(address_, target, call_data));
+    if (gas > kMaxTransactionGas) return fail("spending.gas_too_high", std::to_string(gas));
     QUERN_TRY(const Uint256 price, node_.gas_price());
 
     Pending entry;
@@ -82,11 +97,12 @@ Expected<Sender::Pending> Sender::sign_and_send(NativeKind kind, const Bytes& pa
     tx.type = chain::types::TxType::native;
     tx.chain_id = chain_id_;
     QUERN_TRY(tx.nonce, node_.pending_nonce(address_));
-    tx.max_fee_per_gas = price * kFeeHeadroom;
+    QUERN_TRY(tx.max_fee_per_gas, spending_.fee_cap(price, kFeeHeadroom));
     tx.max_priority_fee_per_gas = price;
     tx.gas_limit = gas * kGasMarginPercent / 100 + kGasMargin;
     tx.native_kind = static_cast<std::uint8_t>(kind);
     tx.data = payload;
+    QUERN_CHECK(spending_.book(tx.max_fee_per_gas * tx.gas_limit));
     chain::types::sign(tx, key_);
     QUERN_TRY(const Hash32 hash, node_.send_raw(chain::types::encode(tx)));
     entry.hashes.push_back(hash);
@@ -99,7 +115,11 @@ Status Sender::raise_fees(Pending& entry) {
     const auto raised = [](const Uint256& fee) { return mul_div(fee, kRaisePercent, 100).value_or(fee) + Uint256(1); };
     // While the fee cap covers the price, the transaction waits for something else than its fees.
     if (price < tx.max_fee_per_gas) return {};
-    tx.max_fee_per_gas = std::max(price * kFeeHeadroom, raised(tx.max_fee_per_gas));
+    const Uint256 before = tx.max_fee_per_gas;
+    QUERN_TRY(const Uint256 wanted, spending_.fee_cap(price, kFeeHeadroom));
+    QUERN_TRY(tx.max_fee_per_gas, spending_.fee_cap(std::max(wanted, raised(before)), 1));
+    // One of the two is paid, never both.
+    QUERN_CHECK(spending_.book((tx.max_fee_per_gas - before) * tx.gas_limit));
     tx.max_priority_fee_per_gas = raised(tx.max_priority_fee_per_gas);
     if (tx.max_priority_fee_per_gas > tx.max_fee_per_gas) tx.max_priority_fee_per_gas = tx.max_fee_per_gas;
     chain::types::sign(tx, key_);

@@ -1,6 +1,6 @@
 // Signs and sends a worker's native transactions, one at a time per purpose. A purpose ("bid/3") is not sent again
-// while its transaction waits, and after a failure only some blocks later. Keeps nothing on disk: after a restart the
-// chain's state tells what is still to do. Used by one thread.
+// while its transaction waits, and after a failure only some blocks later. What it may cost is bounded (spending.h);
+// else nothing is kept on disk: after a restart the chain's state tells what is still to do. Used by one thread.
 #pragma once
 
 #include <map>
@@ -8,7 +8,8 @@
 
 #include "chain/types/abi.h"
 #include "chain/types/transaction.h"
-#include "compute/worker/node_client.h"
+#include "compute/worker/node_view.h"
+#include "compute/worker/spending.h"
 #include "crypto/signature.h"
 
 namespace quern::compute::worker {
@@ -16,7 +17,7 @@ namespace quern::compute::worker {
 class Sender {
 public:
     // `node` must outlive the sender.
-    Sender(NodeClient& node, crypto::PrivateKey key, std::uint64_t chain_id);
+    Sender(NodeView& node, crypto::PrivateKey key, std::uint64_t chain_id, Spending spending);
 
     [[nodiscard]] const chain::types::Address& address() const { return address_; }
 
@@ -49,10 +50,14 @@ private:
     // that this account sends after it, for as long as somebody keeps the price up.
     [[nodiscard]] Status raise_fees(Pending& entry);
 
-    NodeClient& node_;
+    void warn_of_limit(const Error& error);
+
+    NodeView& node_;
     crypto::PrivateKey key_;
     chain::types::Address address_;
     std::uint64_t chain_id_;
+    Spending spending_;
+    std::uint64_t warned_at_ = 0;  // height
     std::uint64_t height_ = 0;
     std::map<std::string, Pending> pending_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <utility>
 
 #include "base/log.h"
 #include "compute/program/state_file.h"
@@ -67,6 +68,15 @@ void Solver::bid(const Task& task) {
     if (core::segment_count(task.spec.steps, task.spec.interval) > kMaxSegments)
         return decline("more checkpoints than this solver keeps");
     if (context_.sender.is_pending(purpose("bid", task))) return;
+    // Not declined: files of ended tasks go, and then there is room.
+    const auto used = Workspace::used_bytes(context_.options.datadir);
+    if (!used || *used >> 20 >= context_.options.max_disk_mib) {
+        if (!std::exchange(full_, true))
+            log::warning(Category::solver, "no bids: the data directory holds --max-disk-mib={} or more",
+                         context_.options.max_disk_mib);
+        return;
+    }
+    full_ = false;
     const auto inputs = context_.inputs.load(task);
     if (!inputs) {
         if (!may_pass(inputs.error())) decline(inputs.error().to_string());
@@ -112,18 +122,19 @@ Expected<Solver::Training*> Solver::training(const Task& task) {
 
 bool Solver::work(std::uint64_t milliseconds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
-    bool worked = false;
-    std::size_t waiting = 0;
-    for (const auto& [task, training] : trainings_) waiting += training.roots.size() <= training.steps ? 1 : 0;
-    for (auto& [task, training] : trainings_) {
-        if (training.roots.size() > training.steps) continue;
+    const auto runs = [](const Training& training) { return training.roots.size() <= training.steps; };
+    const auto tasks = next_in_turn(trainings_, turns_, runs);
+    std::size_t waiting = tasks.size();
+    for (const std::uint64_t task : tasks) {
+        if (waiting < tasks.size() && std::chrono::steady_clock::now() >= until) break;
+        turns_.ran(task);
+        Training& training = trainings_.at(task);
         const auto share = share_of(until, waiting--);
         while (training.roots.size() <= training.steps && std::chrono::steady_clock::now() < share) {
             const std::uint64_t step = training.roots.size();
             training.runner->run(training.state, step);
             training.roots.push_back(vm::tensor::state_root(training.state));
             training.saved.losses.push_back(loss_bits(training.inputs->program, training.state));
-            worked = true;
             if (step % training.interval != 0) continue;
             if (const Status status = checkpoint(training); !status) {
                 // Kept in memory only up to here: the last saved checkpoint is where a retry begins.
@@ -136,7 +147,7 @@ bool Solver::work(std::uint64_t milliseconds) {
                       std::bit_cast<float>(training.saved.losses.back()));
         }
     }
-    return worked;
+    return !tasks.empty();
 }
 
 Status Solver::checkpoint(Training& training) {

@@ -67,7 +67,9 @@ private:
     [[nodiscard]] Status checkpoint(Training& training);
 
     Context& context_;
-    std::map<std::uint64_t, Training> trainings_;    // by task
+    std::map<std::uint64_t, Training> trainings_;  // by task
+    Turns turns_;
+    bool full_ = false;                              // and it was said
     std::map<std::uint64_t, std::string> declined_;  // tasks not bid on, and why
 };
 

@@ -45,7 +45,7 @@ enum class Duty : bool { bound, voluntary };  // voluntary work leaves half of t
 class InputStore {
 public:
     // `node` must outlive the store.
-    InputStore(NodeClient& node, const InputLimits& limits) : node_(node), limits_(limits) {}
+    InputStore(NodeView& node, const InputLimits& limits) : node_(node), limits_(limits) {}
 
     // Sizes are checked before anything large is fetched. Errors that may pass: http.*, node.*, content.not_found,
     // inputs.busy (other tasks hold the memory). That will not: inputs.wrong_program_root, inputs.wrong_header,
@@ -63,12 +63,12 @@ public:
                                                          const Hash32& state_root);
 
 private:
-    NodeClient& node_;
+    NodeView& node_;
     [[nodiscard]] Status check_limits(const chain::types::Task& task, std::uint64_t needed, Duty duty);
 
     InputLimits limits_;
-    std::map<std::uint64_t, std::shared_ptr<const TaskInputs>> inputs_;        // by task
-    std::map<std::uint64_t, std::weak_ptr<const TaskInputs>> in_use_;          // by task, kept ones included
+    std::map<std::uint64_t, std::shared_ptr<const TaskInputs>> inputs_;                   // by task
+    std::map<std::uint64_t, std::weak_ptr<const TaskInputs>> in_use_;                     // by task, kept ones included
     std::map<Bytes, std::shared_ptr<const core::HistoryManifest>, BytesLess> manifests_;  // by content and history root
 };
 

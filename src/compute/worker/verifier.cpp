@@ -145,12 +145,12 @@ void Verifier::on_task(const Task& task) {
 
 bool Verifier::work(std::uint64_t milliseconds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
-    bool worked = false;
-    std::size_t waiting = 0;
-    for (const auto& [task, job] : jobs_) waiting += job.replay && !job.saved ? 1 : 0;
-    for (auto& [task, job] : jobs_) {
-        if (!job.replay || job.saved) continue;
-        worked = true;
+    const auto tasks = next_in_turn(jobs_, turns_, [](const Job& job) { return job.replay && !job.saved; });
+    std::size_t waiting = tasks.size();
+    for (const std::uint64_t task : tasks) {
+        if (waiting < tasks.size() && std::chrono::steady_clock::now() >= until) break;
+        turns_.ran(task);
+        Job& job = jobs_.at(task);
         const auto share = share_of(until, waiting--);
         const std::size_t before = job.replay->segments_done();
         Status status = job.replay->check_checkpoints(share);
@@ -176,7 +176,7 @@ bool Verifier::work(std::uint64_t milliseconds) {
                       job.saved->pass ? "" : " step=" + std::to_string(job.replay->first_difference()));
         if (job.saved) job.replay.reset();
     }
-    return worked;
+    return !tasks.empty();
 }
 
 Status Verifier::finish(Job& job) {

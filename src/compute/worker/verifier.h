@@ -52,7 +52,8 @@ private:
 
     Context& context_;
     std::map<std::uint64_t, Job> jobs_;  // by task
-    std::uint64_t declare_at_ = 0;       // height of the next look at the own bond
+    Turns turns_;
+    std::uint64_t declare_at_ = 0;  // height of the next look at the own bond
 };
 
 }  // namespace quern::compute::worker

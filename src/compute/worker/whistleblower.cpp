@@ -166,12 +166,12 @@ void Whistleblower::challenge(const Task& task, const SavedWatch& saved, const A
 
 bool Whistleblower::work(std::uint64_t milliseconds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
-    bool worked = false;
-    std::size_t waiting = 0;
-    for (const auto& [task, watch] : watches_) waiting += watch.replay && !watch.saved ? 1 : 0;
-    for (auto& [task, watch] : watches_) {
-        if (!watch.replay || watch.saved) continue;
-        worked = true;
+    const auto tasks = next_in_turn(watches_, turns_, [](const Watch& watch) { return watch.replay && !watch.saved; });
+    std::size_t waiting = tasks.size();
+    for (const std::uint64_t task : tasks) {
+        if (waiting < tasks.size() && std::chrono::steady_clock::now() >= until) break;
+        turns_.ran(task);
+        Watch& watch = watches_.at(task);
         const auto share = share_of(until, waiting--);
         if (const Status status = watch.replay->advance(share); !status) {
             if (node_was_away(status.error())) continue;  // goes on where it stands
@@ -192,7 +192,7 @@ bool Whistleblower::work(std::uint64_t milliseconds) {
                   wrong ? " step=" + std::to_string(watch.replay->first_difference()) : "");
         watch.replay.reset();
     }
-    return worked;
+    return !tasks.empty();
 }
 
 Status Whistleblower::save(Watch& watch) {

@@ -55,6 +55,7 @@ private:
 
     Context& context_;
     std::map<std::uint64_t, Watch> watches_;  // by task
+    Turns turns_;
 };
 
 }  // namespace quern::compute::worker

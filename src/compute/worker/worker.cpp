@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "compute/worker/block_signal.h"
 #include "compute/worker/dispute_player.h"
+#include "compute/worker/node_client.h"
 #include "compute/worker/solver.h"
 #include "compute/worker/verifier.h"
 #include "compute/worker/whistleblower.h"
@@ -21,16 +22,19 @@ using chain::types::TaskState;
 using log::Category;
 
 constexpr std::uint64_t kRetryNodeMs = 500;
-constexpr std::uint64_t kQuietMs = 5'000;             // with notifications of blocks it is looked all the same
-constexpr std::uint64_t kTickSpread = 3;              // blocks over which workers spread the same due tick
-constexpr std::uint64_t kDrawDelay = 2;               // a draw waits for the beacon this many blocks later
+constexpr std::uint64_t kQuietMs = 5'000;  // with notifications of blocks it is looked all the same
+constexpr std::uint64_t kTickSpread = 3;   // blocks over which workers spread the same due tick
+constexpr std::uint64_t kDrawDelay = 2;    // a draw waits for the beacon this many blocks later
+// Files of a task that has ended are kept for so many blocks, should its end be disputed in a block that comes later.
+constexpr std::uint64_t kKeepFilesBlocks = 1'000;
+constexpr std::size_t kMaxChainFileBytes = 32;
 constexpr std::uint64_t kMostMemoryMib = 1ULL << 40;  // keeps the limit below 2^64 bytes
 
 void pause(std::uint64_t milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
 class Loop {
 public:
-    Loop(const WorkerOptions& options, NodeClient& node, Sender& sender, InputStore& inputs, ThreadPool& pool, Rng& rng)
+    Loop(const WorkerOptions& options, NodeView& node, Sender& sender, InputStore& inputs, ThreadPool& pool, Rng& rng)
         : context_{options, node, sender, inputs, pool, rng},
           solver_(context_),
           verifier_(context_),
@@ -60,6 +64,7 @@ public:
         verifier_.forget_all_but(live);
         whistleblower_.forget_all_but(live);
         player_.forget_all_but(live);
+        clean(live);
         return {};
     }
 
@@ -77,6 +82,23 @@ private:
     [[nodiscard]] std::uint64_t delay(std::uint64_t id, std::uint64_t since) const {
         const Bytes key = chain::types::object_key(chain::types::ObjectPrefix::task, id + (since << 20));
         return crypto::sha256({context_.sender.address().view(), key}).data[0] % kTickSpread;
+    }
+
+    void clean(const std::set<std::uint64_t>& live) {
+        for (const std::uint64_t task : live) seen_at_[task] = context_.height;
+        if (context_.height < clean_at_) return;
+        // Those that were there before the start are given the same time.
+        const bool first = clean_at_ == 0;
+        clean_at_ = context_.height + kKeepFilesBlocks;
+        if (first) return;
+        std::erase_if(seen_at_, [&](const auto& each) { return each.second + kKeepFilesBlocks < context_.height; });
+        std::set<std::uint64_t> keep;
+        for (const auto& [task, height] : seen_at_) keep.insert(task);
+        const auto removed = Workspace::remove_all_but(context_.options.datadir, keep);
+        if (!removed)
+            log::warning(Category::worker, "old files not removed reason={}", removed.error().to_string());
+        else if (*removed != 0)
+            log::info(Category::worker, "files of ended tasks removed directories={}", *removed);
     }
 
     void tick(const Task& task) {
@@ -102,6 +124,8 @@ private:
     }
 
     Context context_;
+    std::map<std::uint64_t, std::uint64_t> seen_at_;  // task -> height at which it was live
+    std::uint64_t clean_at_ = 0;
     Solver solver_;
     Verifier verifier_;
     Whistleblower whistleblower_;
@@ -120,6 +144,20 @@ Expected<std::uint64_t> wait_for_node(NodeClient& node, const std::atomic<bool>&
     return fail("worker.stopped");
 }
 
+// The chain that this directory works for: the node may be another one tomorrow, and would get signatures for its own.
+Status check_chain(const WorkerOptions& options, std::uint64_t chain_id) {
+    if (options.chain_id && *options.chain_id != chain_id)
+        return fail("worker.wrong_chain", "the node is on chain " + std::to_string(chain_id) + ", --chain-id says " +
+                                              std::to_string(*options.chain_id));
+    const std::string path = options.datadir + "/chain_id";
+    const std::string text = std::to_string(chain_id) + "\n";
+    if (!fs::exists(path)) return fs::write_file_atomic(path, as_bytes(text), 0600);
+    QUERN_TRY(const std::string known, fs::read_text_file(path, kMaxChainFileBytes));
+    if (known == text) return {};
+    return fail("worker.wrong_chain", "the node is on chain " + std::to_string(chain_id) + ", " + options.datadir +
+                                          " belongs to chain " + known.substr(0, known.find('\n')));
+}
+
 }  // namespace
 
 Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atomic<bool>& stop) {
@@ -133,7 +171,10 @@ Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atom
     NodeClient node(options.node_host, options.node_port);
     const auto chain_id = wait_for_node(node, stop);
     if (!chain_id) return {};
-    Sender sender(node, std::move(key), *chain_id);
+    QUERN_CHECK(check_chain(options, *chain_id));
+    const SystemClock clock;
+    QUERN_TRY(auto spending, Spending::open(options.datadir + "/spending.rlp", options.spending, clock));
+    Sender sender(node, std::move(key), *chain_id, std::move(spending));
     InputLimits limits;
     limits.memory_bytes = std::min(options.max_memory_mib, kMostMemoryMib) << 20;
     limits.step_work = options.max_step_work;

@@ -1,8 +1,10 @@
 // A worker's files for one task and round: <datadir>/tasks/<task>-<round>/<name>, records written atomically. What is
-// here lets a killed worker go on where it was; everything else is on the chain or in the content store. One thread.
+// here lets a killed worker go on where it was; everything else is on the chain or in the content store. The files of a
+// task are removed some time after it has ended. One thread.
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/fs.h"
@@ -20,6 +22,12 @@ public:
         QUERN_CHECK(fs::create_directories(workspace.directory_, 0700));
         return workspace;
     }
+
+    // Bytes of all tasks' files. Errors fs.*.
+    [[nodiscard]] static Expected<std::uint64_t> used_bytes(const std::string& datadir);
+    // Removes the files of each task that is not in `live`; gives their number. Errors fs.*.
+    [[nodiscard]] static Expected<std::size_t> remove_all_but(const std::string& datadir,
+                                                              const std::set<std::uint64_t>& live);
 
     [[nodiscard]] const std::string& directory() const { return directory_; }
 

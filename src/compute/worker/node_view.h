@@ -1,0 +1,46 @@
+// What a worker asks of its node, as an interface: NodeClient is the node over HTTP; tests put a chain of their own
+// behind it. Errors of the kind `busy` may pass; node_was_away() tells those that say nothing about what was asked for.
+// Used by one thread.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/expected.h"
+#include "chain/types/native_objects.h"
+
+namespace quern::compute::worker {
+
+struct TransactionOutcome {
+    bool success = false;
+    std::uint64_t block = 0;
+    std::string failure;  // result code of a failed native transaction
+};
+
+class NodeView {
+public:
+    virtual ~NodeView() = default;
+
+    [[nodiscard]] virtual Expected<std::uint64_t> block_number() = 0;
+    [[nodiscard]] virtual Expected<Uint256> gas_price() = 0;
+    [[nodiscard]] virtual Expected<std::uint64_t> pending_nonce(const chain::types::Address& address) = 0;
+    // Of a call to a reserved address; a call that would fail is an error with the failure's text.
+    [[nodiscard]] virtual Expected<std::uint64_t> estimate_gas(const chain::types::Address& from,
+                                                               const chain::types::Address& to, BytesView data) = 0;
+    [[nodiscard]] virtual Expected<Hash32> send_raw(BytesView encoded) = 0;
+    [[nodiscard]] virtual Expected<std::optional<TransactionOutcome>> outcome(const Hash32& transaction) = 0;
+
+    // Tasks that are not final, by id.
+    [[nodiscard]] virtual Expected<std::vector<chain::types::Task>> live_tasks() = 0;
+    [[nodiscard]] virtual Expected<chain::types::Dispute> dispute(std::uint64_t id) = 0;
+    // The bond of a role; nullopt: none.
+    [[nodiscard]] virtual Expected<std::optional<chain::types::RoleBond>> bond(
+        chain::types::Role role, const chain::types::Address& address) = 0;
+
+    // Contents up to `max_bytes`; the id is checked. Errors: content.not_found, content.too_large, content.id_mismatch.
+    [[nodiscard]] virtual Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) = 0;
+    // Uploads unless the node has it; returns the id.
+    [[nodiscard]] virtual Expected<Hash32> put_content(BytesView content) = 0;
+};
+
+}  // namespace quern::compute::worker

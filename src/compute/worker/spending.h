@@ -1,0 +1,69 @@
+// What a worker may pay in fees: at most so much per gas, at most so much in a day. The node tells the price of gas, so
+// a node that lies, or one whose mempool somebody floods, would otherwise decide how much of the worker's money is
+// burnt. What was booked in the last 24 hours outlives restarts. Used by one thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/expected.h"
+#include "base/uint256.h"
+
+namespace quern::compute::worker {
+
+// More than any of a worker's transactions needs; an estimate above it is a lie or a mistake.
+inline constexpr std::uint64_t kMaxTransactionGas = std::uint64_t{1} << 24;
+inline constexpr std::uint64_t kSpendingHours = 24;
+
+struct SpendingLimits {
+    Uint256 max_fee_per_gas;  // grains
+    Uint256 per_day;          // grains in any 24 hours, in full hours
+};
+
+class Spending {
+public:
+    // `file` keeps what was booked; it need not exist yet. `clock` outlives this. Errors: fs.*, rlp.* (a damaged file:
+    // what was spent is not known, so nothing may be).
+    [[nodiscard]] static Expected<Spending> open(std::string file, const SpendingLimits& limits, const Clock& clock);
+
+    // The fee cap for a transaction when gas costs `price`: `headroom` times that, at most the limit. Error
+    // spending.price_too_high (busy).
+    [[nodiscard]] Expected<Uint256> fee_cap(const Uint256& price, std::uint64_t headroom) const;
+
+    // Books the most that a transaction can cost, in grains; saved before this returns. What was booked stays booked
+    // even if the node says that it refused the transaction: nothing but its word says so. Errors: spending.day_limit
+    // (busy), fs.*.
+    [[nodiscard]] Status book(const Uint256& cost);
+
+    // Booked within the last 24 hours, in grains.
+    [[nodiscard]] Uint256 booked() const;
+
+private:
+    struct Hour {
+        std::uint64_t hour = 0;  // since 1970
+        Uint256 grains;
+        template <class V>
+        void fields(V& v) {
+            v("hour", hour), v("grains", grains);
+        }
+    };
+    struct Ledger {
+        std::vector<Hour> hours;  // ascending
+        template <class V>
+        void fields(V& v) {
+            v("hours", hours);
+        }
+    };
+
+    Spending(std::string file, const SpendingLimits& limits, const Clock& clock)
+        : file_(std::move(file)), limits_(limits), clock_(&clock) {}
+    [[nodiscard]] std::uint64_t hour() const { return clock_->now_ms() / 3'600'000; }
+
+    std::string file_;
+    SpendingLimits limits_;
+    const Clock* clock_;
+    Ledger ledger_;
+};
+
+}  // namespace quern::compute::worker
