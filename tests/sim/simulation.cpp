@@ -306,7 +306,14 @@ void Simulation::feed(Node& node, const sdbft::Event& event) {
 void Simulation::act(Node& node, sdbft::Action& action) {
     namespace a = sdbft::action;
     if (auto* send_action = std::get_if<a::Send>(&action)) return send(node, *send_action);
-    if (auto* persist = std::get_if<a::Persist>(&action)) {
+    const auto ask = [this, &node](const std::optional<sdbft::PeerId>& peer, const sdbft::Message& query) {
+        send(node, {peer ? a::Target::one : a::Target::any, peer.value_or(0), sdbft::encode(query)});
+    };
+    if (const auto* range = std::get_if<a::AskRange>(&action)) {
+        ask(range->peer, sdbft::RangeQuery{range->first_height});
+    } else if (const auto* block = std::get_if<a::AskBlock>(&action)) {
+        ask(block->peer, sdbft::BlockQuery{block->hash});
+    } else if (auto* persist = std::get_if<a::Persist>(&action)) {
         node.disk.write(persist->sequence, persist->records, persist->replace);
         const std::uint64_t sequence = persist->sequence;
         at(node, rng_.below(scenario_.sync_max_ms + 1), [this, &node, sequence] {
@@ -365,9 +372,9 @@ void Simulation::act(Node& node, sdbft::Action& action) {
     } else if (auto* serve = std::get_if<a::ServeBlock>(&action)) {
         if (auto answer = node.chain->block(serve->hash))
             send(node, {a::Target::one, serve->peer, sdbft::encode(sdbft::Message(std::move(*answer)))});
-    } else if (auto* range = std::get_if<a::ServeRange>(&action)) {
-        if (auto answer = node.chain->range(range->first_height))
-            send(node, {a::Target::one, range->peer, sdbft::encode(sdbft::Message(std::move(*answer)))});
+    } else if (auto* serve_range = std::get_if<a::ServeRange>(&action)) {
+        if (auto answer = node.chain->range(serve_range->first_height))
+            send(node, {a::Target::one, serve_range->peer, sdbft::encode(sdbft::Message(std::move(*answer)))});
     } else if (auto* halt = std::get_if<a::Halt>(&action)) {
         trace(node, [&] { return "halts: " + halt->error.to_string(); });
         node.up = false;

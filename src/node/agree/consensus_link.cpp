@@ -9,13 +9,6 @@ namespace quern::node {
 namespace sdbft = chain::consensus::sdbft;
 namespace messages = p2p::messages;
 
-namespace {
-
-// The first byte of an encoded message (sdbft/messages.h).
-constexpr std::uint8_t kRangeQueryKind = 7;
-
-}  // namespace
-
 p2p::Offence offence_of(const Error& error) {
     if (error.name.starts_with("message.") || error.name.starts_with("rlp.")) return p2p::Offence::malformed;
     if (error.name.starts_with("header.") || error.name == "sdbft.bad_block" || error.name == "sdbft.bad_range" ||
@@ -30,15 +23,7 @@ void ConsensusLink::send_to(const Bytes20& peer, Bytes message) {
 
 void ConsensusLink::send(sdbft::action::Send send, bool member) {
     auto* const network = network_.load();
-    if (network == nullptr || send.message.empty()) return;
-    if (send.message[0] == kRangeQueryKind) {
-        const auto query = sdbft::decode_message(send.message);
-        const auto* range = query ? std::get_if<sdbft::RangeQuery>(&*query) : nullptr;
-        if (range == nullptr) return;
-        // Blocks in bulk go by a request of their own: bounded, timed, behind votes in the queues.
-        const auto peer = send.target == sdbft::action::Target::one ? parts_.peers.address_of(send.peer) : std::nullopt;
-        return sync_->ask(range->first_height, peer);
-    }
+    if (network == nullptr) return;
     switch (send.target) {
         case sdbft::action::Target::all:
             // Votes and certificates of one who is no member say nothing that the members do not know.
@@ -54,6 +39,17 @@ void ConsensusLink::send(sdbft::action::Send send, bool member) {
             if (const auto peer = parts_.peers.pick(0)) send_to(*peer, std::move(send.message));
             return;
     }
+}
+
+void ConsensusLink::ask_range(std::uint64_t first_height, std::optional<sdbft::PeerId> peer) {
+    // Blocks in bulk go by a request of their own: bounded, timed, behind votes in the queues.
+    sync_->ask(first_height, peer ? parts_.peers.address_of(*peer) : std::nullopt);
+}
+
+void ConsensusLink::ask_block(const Hash32& hash, std::optional<sdbft::PeerId> peer) {
+    auto address = peer ? parts_.peers.address_of(*peer) : std::nullopt;
+    if (!address) address = parts_.peers.pick(0);
+    if (address) send_to(*address, encode(sdbft::Message(sdbft::BlockQuery{hash})));
 }
 
 #ifdef QUERN_TEST_FAULTS

@@ -51,6 +51,8 @@ public:
 #endif
 
     void send(chain::consensus::sdbft::action::Send send, bool member) override;
+    void ask_range(std::uint64_t first_height, std::optional<chain::consensus::sdbft::PeerId> peer) override;
+    void ask_block(const Hash32& hash, std::optional<chain::consensus::sdbft::PeerId> peer) override;
     void build(chain::consensus::sdbft::BlockRequest request) override { executor_->build(std::move(request)); }
     void validate(chain::consensus::sdbft::action::Validate block) override { executor_->validate(std::move(block)); }
     void commit(chain::consensus::sdbft::action::Commit block) override { executor_->commit(std::move(block)); }

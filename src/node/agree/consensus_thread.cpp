@@ -161,6 +161,10 @@ Status ConsensusThread::perform(sdbft::Action& action) {
     namespace act = sdbft::action;
     if (auto* send = std::get_if<act::Send>(&action)) {
         ports_.send(std::move(*send), state_.member);
+    } else if (const auto* ask_range = std::get_if<act::AskRange>(&action)) {
+        ports_.ask_range(ask_range->first_height, ask_range->peer);
+    } else if (const auto* ask_block = std::get_if<act::AskBlock>(&action)) {
+        ports_.ask_block(ask_block->hash, ask_block->peer);
     } else if (auto* persist = std::get_if<act::Persist>(&action)) {
         if (persist->replace && journal_) {
             // What waits is older than the replacement: it goes first.

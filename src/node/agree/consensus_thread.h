@@ -23,6 +23,9 @@ public:
     virtual ~ConsensusPorts() = default;
     // `member`: this node's key is in the committee that the core is in.
     virtual void send(chain::consensus::sdbft::action::Send send, bool member) = 0;
+    // Final blocks from `first_height` on, or one block, of this peer or of anybody; `peer` is a hint.
+    virtual void ask_range(std::uint64_t first_height, std::optional<chain::consensus::sdbft::PeerId> peer) = 0;
+    virtual void ask_block(const Hash32& hash, std::optional<chain::consensus::sdbft::PeerId> peer) = 0;
     virtual void build(chain::consensus::sdbft::BlockRequest request) = 0;
     virtual void validate(chain::consensus::sdbft::action::Validate block) = 0;
     virtual void commit(chain::consensus::sdbft::action::Commit block) = 0;

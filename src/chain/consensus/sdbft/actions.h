@@ -4,6 +4,9 @@
 //
 // action          answer (event)      what the driver does
 // Send            -                   hands the bytes to p2p; may be lost
+// AskRange        Received            asks a peer for final blocks; hands the answer over as a RangeAnswer. May do
+//                                     nothing when enough questions are open
+// AskBlock        Received            asks a peer for one block, final or not (a BlockQuery, a BlockAnswer)
 // Persist         Persisted           appends (or replaces) the journal and syncs; in order, Persisted(n) means that
 //                                     all up to n are durable. On failure it stops the node
 // WakeAt          TimePassed          replaces an earlier one
@@ -84,6 +87,15 @@ struct Send {
     PeerId peer = 0;
     Bytes message;
 };
+// `peer` is somebody who proved to have what is next to it: the driver may ask another. Without one it picks.
+struct AskRange {
+    std::uint64_t first_height = 0;
+    std::optional<PeerId> peer;
+};
+struct AskBlock {
+    Hash32 hash;
+    std::optional<PeerId> peer;
+};
 struct Persist {
     std::uint64_t sequence = 0;
     std::vector<Record> records;
@@ -126,8 +138,8 @@ struct Halt {
     Error error;
 };
 }  // namespace action
-using Action = std::variant<action::Send, action::Persist, action::WakeAt, action::Build, action::Validate,
-                            action::Commit, action::Keep, action::Convict, action::Misbehaved, action::ServeBlock,
-                            action::ServeRange, action::Halt>;
+using Action = std::variant<action::Send, action::AskRange, action::AskBlock, action::Persist, action::WakeAt,
+                            action::Build, action::Validate, action::Commit, action::Keep, action::Convict,
+                            action::Misbehaved, action::ServeBlock, action::ServeRange, action::Halt>;
 
 }  // namespace quern::chain::consensus::sdbft

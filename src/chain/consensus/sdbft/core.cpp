@@ -281,7 +281,8 @@ void Core::receive(PeerId peer, const Bytes& bytes) {
     if (const auto* m = std::get_if<CertificateQuery>(&*message)) epoch = m->epoch;
     if (epoch && *epoch > epoch_.epoch) {
         hold_for_next_epoch(peer, *epoch, bytes);
-        return ask_range(peer);
+        // Nothing of it is verified: it may be a reason to ask, but not whom.
+        return ask_range(std::nullopt);
     }
     if (epoch && *epoch < epoch_.epoch) {
         const auto* stale = std::get_if<CertificateMessage>(&*message);

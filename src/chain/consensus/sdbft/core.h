@@ -262,8 +262,8 @@ private:
     std::set<Hash32> wanted_;
     std::optional<std::uint64_t> wanted_retry_at_;
     std::optional<PeerId> answering_;  // the peer whose answer is being handled: the next question goes there
-    std::optional<PeerId> sync_peer_;
-    std::uint64_t sync_target_ = 0;  // height that sync_peer_ has
+    // Who gave a range and says it has more, and the last height of that range: asked once when that is committed.
+    std::optional<std::pair<PeerId, std::uint64_t>> more_at_;
     std::map<PeerId, std::uint64_t> helped_at_;
     std::optional<std::uint64_t> range_asked_at_;
     std::optional<std::pair<std::uint64_t, std::uint64_t>> certificates_asked_;  // view, when

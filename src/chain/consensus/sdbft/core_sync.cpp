@@ -67,7 +67,10 @@ void Core::on_committed(const event::Committed& committed) {
     }
     if (halted_) return;
     if (journal_bytes_ > config_.journal_rewrite_bytes) rewrite_journal();
-    if (!committing_ && sync_target_ > tip_.number) ask_range(sync_peer_);
+    if (!committing_ && more_at_ && tip_.number >= more_at_->second) {
+        ask_range(more_at_->first);
+        more_at_.reset();
+    }
 }
 
 void Core::switch_epoch(EpochSetup next) {
@@ -107,7 +110,7 @@ void Core::want_block(const Hash32& hash) {
     if (restoring_ || hash == tip_.hash || wanted_.contains(hash)) return;
     if (wanted_.size() >= config_.limits.wanted_blocks && config_.hooks.checks(PlantedBug::unlimited_wanted)) return;
     wanted_.insert(hash);
-    if (answering_) send_to(*answering_, BlockQuery{hash});
+    if (answering_) actions_.push_back(action::AskBlock{hash, answering_});
     // Its proposal may be on the way: ask a little later.
     if (!wanted_retry_at_)
         wanted_retry_at_ = now_.monotonic_ms + std::max<std::uint64_t>(1, config_.delta_ms / (answering_ ? 1 : 4));
@@ -116,7 +119,7 @@ void Core::want_block(const Hash32& hash) {
 void Core::retry_wanted() {
     wanted_retry_at_.reset();
     if (wanted_.empty()) return;
-    for (const auto& hash : wanted_) send_any(BlockQuery{hash});
+    for (const auto& hash : wanted_) actions_.push_back(action::AskBlock{hash, std::nullopt});
     wanted_retry_at_ = now_.monotonic_ms + std::max<std::uint64_t>(1, 2 * config_.delta_ms);
 }
 
@@ -175,8 +178,10 @@ void Core::on_range_answer(PeerId peer, const RangeAnswer& answer) {
     for (std::size_t i = 0; i < infos.size(); ++i)
         if (!insert_block(infos[i], answer.blocks[i], true))
             return misbehaved(peer, {"sdbft.bad_block", to_hex0x(infos[i].hash)});
-    sync_peer_ = peer;
-    sync_target_ = answer.tip_height;
+    // What it claims of its tip is its word alone: the range that it gave earns it one more question.
+    const std::uint64_t last = infos.back().number;
+    more_at_.reset();
+    if (answer.tip_height > last) more_at_ = {peer, last};
     range_asked_at_.reset();
     answering_ = peer;
     (void)accept(answer.certificate, peer, true);
@@ -215,11 +220,7 @@ void Core::hold_for_next_epoch(PeerId peer, std::uint64_t epoch, const Bytes& by
 void Core::ask_range(std::optional<PeerId> peer) {
     if (range_asked_at_ && now_.monotonic_ms < *range_asked_at_ + config_.delta_ms) return;
     range_asked_at_ = now_.monotonic_ms;
-    const RangeQuery query{tip_.number + 1};
-    if (peer)
-        send_to(*peer, query);
-    else
-        send_any(query);
+    actions_.push_back(action::AskRange{tip_.number + 1, peer});
 }
 
 }  // namespace quern::chain::consensus::sdbft

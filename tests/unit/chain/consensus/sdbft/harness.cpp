@@ -57,6 +57,10 @@ void Harness::step(const Event& first) {
         for (auto& action : core->step(event, now)) {
             if (auto* send = std::get_if<action::Send>(&action)) {
                 messages.push_back(*decode_message(send->message));
+            } else if (auto* range = std::get_if<action::AskRange>(&action)) {
+                asked_ranges.push_back(*range);
+            } else if (auto* block = std::get_if<action::AskBlock>(&action)) {
+                asked_blocks.push_back(*block);
             } else if (auto* persist = std::get_if<action::Persist>(&action)) {
                 if (persist->replace) {
                     ++rewrites;

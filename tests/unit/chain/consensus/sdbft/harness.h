@@ -60,7 +60,11 @@ struct Harness {
             if (const auto* m = std::get_if<T>(&message)) found.push_back(*m);
         return found;
     }
-    void forget() { messages.clear(); }
+    void forget() {
+        messages.clear();
+        asked_ranges.clear();
+        asked_blocks.clear();
+    }
 
     sim::KeyRing keys;
     sim::LightGenesis genesis;
@@ -82,6 +86,8 @@ struct Harness {
     std::vector<Record> journal;               // durable
     std::vector<std::vector<Record>> waiting;  // not yet
     std::vector<Message> messages;             // sent
+    std::vector<action::AskRange> asked_ranges;
+    std::vector<action::AskBlock> asked_blocks;
     std::vector<std::string_view> misbehaved;
     std::vector<Evidence> evidence;
     std::vector<Certificate> kept;

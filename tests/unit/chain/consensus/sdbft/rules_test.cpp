@@ -411,8 +411,8 @@ TEST(SdbftCatchUp, fetches_the_body_of_a_final_block) {
     const auto made = h.first();
     h.receive(h.others()[0], CertificateMessage{h.certificate(finalize, 1, made.tip.hash)});
     h.pass(h.delta_ms);
-    ASSERT_FALSE(h.sent<BlockQuery>().empty());
-    EXPECT_EQ(h.sent<BlockQuery>()[0].hash, made.tip.hash);
+    ASSERT_FALSE(h.asked_blocks.empty());
+    EXPECT_EQ(h.asked_blocks[0].hash, made.tip.hash);
     h.receive(h.others()[1], BlockAnswer{made.bytes});
     EXPECT_EQ(h.chain->height(), 1U);
 }
@@ -494,7 +494,7 @@ TEST(SdbftEpoch, messages_of_the_next_epoch_wait_within_limits) {
     vote.vote.epoch = 1;
     for (std::size_t i = 0; i < 2 * kMaxPendingMessages; ++i) h.receive(h.others()[0], vote);
     EXPECT_EQ(h.core->status().pending_messages, kMaxPendingMessages);
-    EXPECT_FALSE(h.sent<RangeQuery>().empty());
+    EXPECT_FALSE(h.asked_ranges.empty());
     vote.vote.epoch = 2;
     h.receive(h.others()[1], vote);
     EXPECT_EQ(h.core->status().pending_messages, kMaxPendingMessages);
