@@ -12,8 +12,9 @@ void log_refusal(std::string_view reason) {
     if (reason == "sdbft.no_journal") {
         log::error(
             log::Category::consensus,
-            "THIS VALIDATOR SIGNS NOTHING: its journal (consensus/sdbft.journal) is missing and the chain, or the "
-            "key, is not new; the node follows. If no other copy of this key signs or has signed more, start once with "
+            "THIS VALIDATOR SIGNS NOTHING: its journal (consensus/sdbft.journal) is missing or an old copy, and the "
+            "chain, or the key, is not new; the node follows. If no other copy of this key signs or has signed more, "
+            "start once with "
             "-acceptmissingjournal");
     } else if (reason == "sdbft.other_signer") {
         log::error(log::Category::consensus,

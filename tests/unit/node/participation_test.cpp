@@ -96,9 +96,10 @@ TEST_F(AloneTest, signs_nothing_when_its_journal_is_gone) {
     accept_missing_journal_ = true;
     node = participate();
     ASSERT_TRUE(node) << node.error().to_string();
-    EXPECT_TRUE((*node)->consensus().core.signs);
+    EXPECT_FALSE((*node)->consensus().core.signs);  // it listens first
     const auto height = reader_->head_number();
     EXPECT_TRUE(wait_until([&] { return reader_->head_number() > height; }));
+    EXPECT_TRUE((*node)->consensus().core.signs);
     (*node)->stop();
 }
 

@@ -20,6 +20,7 @@ Core::Core(CoreSetup setup, const Signer* signer, const Scheme& scheme)
     if (signer_ != nullptr && !setup.journal_found && tip_.number != 0 && !setup.accept_missing_journal)
         refuses_because_ = "sdbft.no_journal";
     blank_ = signer_ != nullptr && detect_other_signer_ && !setup.accept_missing_journal;
+    adopting_ = signer_ != nullptr && detect_other_signer_ && setup.accept_missing_journal;
 }
 
 Expected<std::unique_ptr<Core>> Core::make(CoreSetup setup, const Signer* signer, const Scheme& scheme) {
@@ -40,6 +41,7 @@ Status Core::restore(std::vector<Record> records) {
         base_certificate_ = tip_certificate_;
     } else {
         last_final_view_ = tip_.view;
+        view_ = tip_.view + 1;  // that view is over, whether its certificate is here or not
     }
     if (!tip_certificate_.empty()) {
         QUERN_TRY(const auto certificate, decode_certificate(tip_certificate_));
@@ -54,7 +56,7 @@ Status Core::restore(std::vector<Record> records) {
         switch (record.kind) {
             case RecordKind::own_vote: {
                 QUERN_TRY(const auto vote, decode_own_vote(record.payload));
-                newest_own_ = vote;
+                remember_own(vote);
                 if (vote.vote.epoch < epoch_.epoch || config_.hooks.has(PlantedBug::forget_votes)) break;
                 auto& slot = own_[{vote.vote.epoch, vote.vote.view}].of(vote.vote.type);
                 if (!slot) slot = Own::Signed{vote, 0};
@@ -69,6 +71,7 @@ Status Core::restore(std::vector<Record> records) {
                 auto& slot = own_[{propose->epoch, propose->view}].of(VoteType::propose);
                 const Vote vote{VoteType::propose, propose->epoch, propose->view, info.hash};
                 if (!slot) slot = Own::Signed{{vote, propose->signature}, 0};
+                remember_own({vote, propose->signature});
                 if (propose->epoch != epoch_.epoch) break;
                 own_proposal_ = {propose->view, record.payload};
                 if (info.number > tip_.number) (void)insert_block(info, propose->block, true);
@@ -91,9 +94,9 @@ Status Core::restore(std::vector<Record> records) {
             }
         }
     }
-    // Nothing was signed before what opened its view was durable, so this changes a view only if the file was cut.
-    for (const auto& entry : own_)
-        if (entry.first.first == epoch_.epoch && entry.first.second > view_) view_ = entry.first.second;
+    // Nothing was signed before what opened its view was durable, so this changes a view only if the file was cut or
+    // the chain's store was put back behind it.
+    if (newest_own_ && newest_own_->vote.epoch == epoch_.epoch) view_ = std::max(view_, newest_own_->vote.view);
     restoring_ = false;
     return {};
 }
@@ -133,24 +136,12 @@ void Core::start() {
     entered_ms_ = now_.monotonic_ms;
     entered_wall_ms_ = now_.wall_ms;
     listen_until_ms_ = now_.monotonic_ms + listen_ms_;
+    compare_journal_with_tip();
     pacemaker_.enter(view_, last_final_view_, now_.monotonic_ms);
     count_own_votes();
     repeat();
     try_commit();
     advance();
-}
-
-// What was signed before a restart counts here as it does with the others: without it a quorum that needs this
-// member's vote would form everywhere but here, and nowhere if all had restarted.
-void Core::count_own_votes() {
-    if (index_ >= epoch_.committee.members().size()) return;
-    std::vector<OwnVote> votes;
-    for (const auto& [position, own] : own_)
-        if (position.first == epoch_.epoch && position.second >= last_final_view_)
-            for (const auto& vote : own.by_type)
-                if (vote) votes.push_back(vote->vote);
-    for (const auto& vote : votes)
-        if (!halted_ && vote.vote.epoch == epoch_.epoch) count_vote(vote.vote, index_, vote.signature);
 }
 
 void Core::tick() {

@@ -2,8 +2,9 @@
 // randomness inside. The node's driver, the simulator and the tests drive this very object. The protocol and why it is
 // safe: doc/consensus.md. Belongs to one thread.
 //
-// Source files: core.cpp (dispatch, recovery, outbox, timers), core_views.cpp (votes, certificates, views),
-// core_blocks.cpp (proposals and blocks), core_sync.cpp (finality, epochs, catching up).
+// Source files: core.cpp (dispatch, recovery, outbox, timers), core_signing.cpp (own votes),
+// core_views.cpp (votes, certificates, views), core_blocks.cpp (proposals and blocks), core_sync.cpp (finality, epochs,
+// catching up).
 #pragma once
 
 #include <deque>
@@ -42,7 +43,8 @@ struct CoreSetup {
     Bytes tip_certificate;  // stored with it; empty for the genesis block, may be for blocks inside an epoch
     bool journal_found = false;
     std::vector<Record> records;  // the journal's
-    // The operator says that no other copy of this key signs or has signed more than the journal knows.
+    // The operator says that no other copy of this key signs any more. The core listens as a key without any record
+    // does (below), but takes over what it hears of its own votes instead of refusing.
     bool accept_missing_journal = false;
     // A key without any record of what it signed may have signed in a former life, on a disk that is gone. It listens
     // for so long at first, and again after each of the first kBlankStartCertificates certificates that it hears; a
@@ -138,7 +140,6 @@ private:
     // core.cpp
     [[nodiscard]] Status restore(std::vector<Record> records);
     void start();
-    void count_own_votes();
     void tick();
     void repeat();  // while stuck: own votes, what opened the view, open questions
     void on_persisted(std::uint64_t sequence);
@@ -154,24 +155,38 @@ private:
     void dispatch(PeerId peer, Message message);
     void misbehaved(PeerId peer, Error error);
 
-    // core_views.cpp
-    [[nodiscard]] ViewState& view_state(std::uint64_t view);
-    [[nodiscard]] const ViewState* find_view(std::uint64_t view) const;
+    // core_signing.cpp
     [[nodiscard]] bool may_sign() const;
-    [[nodiscard]] bool listening() const { return blank_ && now_.monotonic_ms < listen_until_ms_; }
+    [[nodiscard]] bool listening() const {
+        return (blank_ || adopting_) && (!started_ || now_.monotonic_ms < listen_until_ms_);
+    }
     [[nodiscard]] bool can_nullify() const;
-    [[nodiscard]] bool is_quorum(const ViewVotes::Tally& tally) const;
+    // The signing floor: whether the vote comes after the newest one that this key is known to have signed, in the
+    // order in which an honest validator signs, and does not contradict it.
+    [[nodiscard]] bool above_floor(const Vote& vote) const;
     [[nodiscard]] Own& own(std::uint64_t view) { return own_[{epoch_.epoch, view}]; }
     [[nodiscard]] const Own* find_own(std::uint64_t view) const;
     [[nodiscard]] bool has_signed(VoteType type, std::uint64_t view) const;
-    [[nodiscard]] VoteMessage sign(const Vote& vote);
+    // Halts (sdbft.contradiction) and returns nothing rather than contradict what was signed before.
+    [[nodiscard]] std::optional<VoteMessage> sign(const Vote& vote);
     void cast(VoteType type, std::uint64_t view, const Hash32& hash, std::vector<Record> records = {});
     void nullify();
+    void remember_own(const OwnVote& vote);
+    void adopt(const OwnVote& vote);
+    // A verified vote of a member: what it means if the member is this key.
+    void check_own_key(const OwnVote& heard, std::size_t member);
+    [[nodiscard]] std::optional<OwnVote> own_vote_in(BytesView encoded_certificate) const;
+    // A key that listens looks for its own signature in what a block carries.
+    void look_for_own_signature(BytesView encoded_certificate);
+    void compare_journal_with_tip();
+    void count_own_votes();
+
+    // core_views.cpp
+    [[nodiscard]] ViewState& view_state(std::uint64_t view);
+    [[nodiscard]] const ViewState* find_view(std::uint64_t view) const;
+    [[nodiscard]] bool is_quorum(const ViewVotes::Tally& tally) const;
     void on_vote(PeerId peer, const VoteMessage& message);
     void count_vote(const Vote& vote, std::size_t member, const Signature& signature);
-    void check_own_key(const Vote& vote, std::size_t member);
-    // A blank key looks for its own signature in what a block carries.
-    void look_for_own_signature(BytesView encoded_certificate);
     // True when the certificate is valid and known now.
     bool accept(const Certificate& certificate, std::optional<PeerId> from, bool verified = false);
     void apply(const Certificate& certificate, std::optional<PeerId> from);
@@ -224,11 +239,12 @@ private:
     std::size_t index_ = 0;  // of our key in the committee, or its size
     std::string_view refuses_because_;
     bool detect_other_signer_ = true;
-    bool blank_ = false;  // nothing is known that this key has signed
+    bool blank_ = false;     // nothing is known that this key has signed
+    bool adopting_ = false;  // its own votes that others have heard are taken over, until it signs again
     std::uint64_t listen_ms_ = 0;
     std::uint64_t listen_until_ms_ = 0;
     std::size_t listens_left_;
-    std::optional<OwnVote> newest_own_;
+    std::optional<OwnVote> newest_own_;  // the signing floor; outlives rewriting the journal
     std::function<bool(BytesView)> body_matches_;
     bool restoring_ = false;
     bool started_ = false;

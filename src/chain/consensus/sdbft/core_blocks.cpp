@@ -22,7 +22,7 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
             !scheme_.verify(vote_digest(config_.chain, vote), message.signature,
                             epoch_.committee.members()[master].key))
             return misbehaved(peer, {"sdbft.bad_signature", describe(Message(message))});
-        check_own_key(vote, master);
+        check_own_key({vote, message.signature}, master);
         count_vote(vote, master, message.signature);
     }
     for (const auto& certificate : message.nullifications) (void)accept(certificate, peer);
@@ -125,6 +125,7 @@ void Core::consider_proposal() {
         if (notarize && !(hooks.has(PlantedBug::notarize_twice) && notarize->vote.vote.hash != proposal.hash)) return;
         if (own->of(VoteType::nullify) && !hooks.has(PlantedBug::notarize_after_nullify)) return;
     }
+    if (!above_floor({VoteType::notarize, epoch_.epoch, view_, proposal.hash})) return;
     const auto block = blocks_.find(proposal.hash);
     if (block == blocks_.end()) return;
     const auto ready = proposal_ready(proposal, block->second);
@@ -240,7 +241,10 @@ std::optional<Core::Parent> Core::find_parent() {
 void Core::try_propose() {
     if (!may_sign() || building_ || master_of(epoch_, view_) != index_) return;
     if (has_signed(VoteType::nullify, view_)) return;
-    if (has_signed(VoteType::propose, view_)) {
+    if (!has_signed(VoteType::propose, view_)) {
+        // Of what is proposed only the hash is open: any hash is above the floor, or none.
+        if (!above_floor({VoteType::propose, epoch_.epoch, view_, {}})) return;
+    } else {
         // The planted bug: what was proposed before a restart is not looked at.
         const bool restarted = own(view_).of(VoteType::propose)->sequence == 0;
         if (!restarted || !config_.hooks.has(PlantedBug::propose_twice)) return;
@@ -300,19 +304,21 @@ void Core::propose(std::uint64_t parent_view, const Hash32& hash, const Bytes& b
     if (!state.proposal)
         state.proposal =
             Proposal{hash, message.justification ? std::optional(message.justification->view) : std::nullopt, false, 0};
-    const VoteMessage proposal_vote = sign({VoteType::propose, epoch_.epoch, view_, hash});
-    message.signature = proposal_vote.signature;
+    const auto proposal_vote = sign({VoteType::propose, epoch_.epoch, view_, hash});
+    if (!proposal_vote) return;
+    message.signature = proposal_vote->signature;
     const Bytes encoded = encode(Message(message));
     own_proposal_ = {view_, encoded};
-    std::vector<Record> records = {record_of({proposal_vote.vote, proposal_vote.signature}),
+    std::vector<Record> records = {record_of({proposal_vote->vote, proposal_vote->signature}),
                                    {RecordKind::own_proposal, encoded}};
     std::vector<Bytes> messages = {encoded};
-    std::vector<VoteMessage> votes = {proposal_vote};
+    std::vector<VoteMessage> votes = {*proposal_vote};
     if (!has_signed(VoteType::notarize, view_)) {
-        const VoteMessage vote = sign({VoteType::notarize, epoch_.epoch, view_, hash});
-        records.push_back(record_of({vote.vote, vote.signature}));
-        messages.push_back(encode(Message(vote)));
-        votes.push_back(vote);
+        const auto vote = sign({VoteType::notarize, epoch_.epoch, view_, hash});
+        if (!vote) return;
+        records.push_back(record_of({vote->vote, vote->signature}));
+        messages.push_back(encode(Message(*vote)));
+        votes.push_back(*vote);
     }
     persist(std::move(records), std::move(messages), std::move(votes));
 }

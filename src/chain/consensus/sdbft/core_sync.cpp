@@ -89,9 +89,8 @@ void Core::switch_epoch(EpochSetup next) {
     range_asked_at_.reset();
     pacemaker_.new_epoch();
     // Votes of this epoch are there already when the chain's store was put back behind the journal.
-    const std::uint64_t view =
-        own_.empty() || own_.rbegin()->first.first != epoch_.epoch ? 1 : own_.rbegin()->first.second;
-    enter_view(view, opener ? &*opener : nullptr);
+    const bool signed_in_it = newest_own_ && newest_own_->vote.epoch == epoch_.epoch;
+    enter_view(signed_in_it ? newest_own_->vote.view : 1, opener ? &*opener : nullptr);
     count_own_votes();
     if (held_epoch_ != epoch_.epoch) {
         if (held_epoch_ < epoch_.epoch) held_.clear();

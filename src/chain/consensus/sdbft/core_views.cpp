@@ -12,47 +12,11 @@ const Core::ViewState* Core::find_view(std::uint64_t view) const {
     return found == views_.end() ? nullptr : &found->second;
 }
 
-bool Core::may_sign() const {
-    return signer_ != nullptr && index_ < epoch_.committee.members().size() && refuses_because_.empty() && !listening();
-}
-
-const Core::Own* Core::find_own(std::uint64_t view) const {
-    const auto found = own_.find({epoch_.epoch, view});
-    return found == own_.end() ? nullptr : &found->second;
-}
-
-bool Core::has_signed(VoteType type, std::uint64_t view) const {
-    const Own* own = find_own(view);
-    return own != nullptr && own->of(type).has_value();
-}
-
-bool Core::can_nullify() const {
-    return may_sign() && !has_signed(VoteType::nullify, view_) && !has_signed(VoteType::finalize, view_);
-}
-
 bool Core::is_quorum(const ViewVotes::Tally& tally) const {
     if (config_.hooks.has(PlantedBug::quorum_by_members))
         return 3 * tally.members > 2 * epoch_.committee.members().size();
     if (config_.hooks.has(PlantedBug::weak_quorum_finalizes)) return epoch_.committee.is_weak_quorum(tally.weight);
     return epoch_.committee.is_quorum(tally.weight);
-}
-
-VoteMessage Core::sign(const Vote& vote) {
-    const OwnVote own_vote{vote, signer_->sign(vote_digest(config_.chain, vote))};
-    own(vote.view).of(vote.type) = Own::Signed{own_vote, next_sequence_};
-    blank_ = false;
-    newest_own_ = own_vote;
-    return {vote, index_, own_vote.signature};
-}
-
-void Core::cast(VoteType type, std::uint64_t view, const Hash32& hash, std::vector<Record> records) {
-    const VoteMessage message = sign({type, epoch_.epoch, view, hash});
-    records.push_back(record_of(OwnVote{message.vote, message.signature}));
-    persist(std::move(records), {encode(Message(message))}, {message});
-}
-
-void Core::nullify() {
-    if (can_nullify()) cast(VoteType::nullify, view_, {});
 }
 
 void Core::on_vote(PeerId peer, const VoteMessage& message) {
@@ -72,38 +36,11 @@ void Core::on_vote(PeerId peer, const VoteMessage& message) {
         if (config_.hooks.checks(PlantedBug::unsigned_vote) &&
             !scheme_.verify(vote_digest(config_.chain, vote), message.signature, members[message.member].key))
             return misbehaved(peer, {"sdbft.bad_signature", describe(Message(message))});
-        check_own_key(vote, message.member);
+        check_own_key({vote, message.signature}, message.member);
     }
     // Whoever repeats votes of a view that is long over needs what ended it.
     if (vote.view + 2 <= view_) help(peer, false);
     if (!is_known) count_vote(vote, message.member, message.signature);
-}
-
-void Core::check_own_key(const Vote& vote, std::size_t member) {
-    if (member != index_ || signer_ == nullptr || !detect_other_signer_) return;
-    if (blank_) refuses_because_ = "sdbft.no_journal";
-    if (vote.view < view_ || !refuses_because_.empty()) return;
-    const Own* own = find_own(vote.view);
-    if (own == nullptr || !own->of(vote.type) || own->of(vote.type)->vote.vote.hash != vote.hash)
-        refuses_because_ = "sdbft.other_signer";
-}
-
-void Core::look_for_own_signature(BytesView encoded_certificate) {
-    if (!blank_ || encoded_certificate.empty()) return;
-    const auto certificate = decode_certificate(encoded_certificate);
-    if (!certificate) return;
-    const Committee* committee = certificate->epoch == epoch_.epoch                              ? &epoch_.committee
-                                 : certificate->epoch + 1 == epoch_.epoch && previous_committee_ ? &*previous_committee_
-                                                                                                 : nullptr;
-    if (committee == nullptr) return;
-    const auto signers = signers_of(*certificate, *committee);
-    if (!signers) return;
-    // The block may be anybody's: only the signature itself proves something.
-    const crypto::PublicKey key = signer_->public_key();
-    const std::size_t own_index = committee->index_of(key);
-    for (const auto& [member, signature] : *signers)
-        if (member == own_index && scheme_.verify(vote_digest(config_.chain, certificate->vote()), signature, key))
-            refuses_because_ = "sdbft.no_journal";
 }
 
 void Core::count_vote(const Vote& vote, std::size_t member, const Signature& signature) {
@@ -146,12 +83,12 @@ bool Core::accept(const Certificate& certificate, std::optional<PeerId> from, bo
     ViewState& state = view_state(certificate.view);
     if (const auto signers = signers_of(certificate, epoch_.committee)) {
         for (const auto& [member, signature] : *signers) {
-            check_own_key(certificate.vote(), member);
+            check_own_key({certificate.vote(), signature}, member);
             if (auto evidence = state.votes.add(epoch_.committee, certificate.vote(), member, signature))
                 if (state.convicted.insert(member).second) actions_.push_back(action::Convict{std::move(*evidence)});
         }
     }
-    if (blank_ && from && listens_left_ > 0) {
+    if ((blank_ || adopting_) && from && listens_left_ > 0) {
         --listens_left_;
         listen_until_ms_ = now_.monotonic_ms + listen_ms_;
     }
@@ -175,7 +112,9 @@ void Core::apply(const Certificate& certificate, std::optional<PeerId>) {
                                      own->of(VoteType::notarize)->vote.vote.hash != certificate.hash &&
                                      !config_.hooks.has(PlantedBug::finalize_after_sibling);
         const bool finalized_it = own != nullptr && own->of(VoteType::finalize);
-        if (!nullified_it && !notarized_other && !finalized_it) cast(VoteType::finalize, view, certificate.hash);
+        if (!nullified_it && !notarized_other && !finalized_it &&
+            above_floor({VoteType::finalize, epoch_.epoch, view, certificate.hash}))
+            cast(VoteType::finalize, view, certificate.hash);
     }
     if (certificate.type != VoteType::nullify && !known_tip(certificate.hash)) want_block(certificate.hash);
     if (certificate.type == VoteType::finalize ||

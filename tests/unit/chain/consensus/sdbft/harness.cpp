@@ -38,6 +38,7 @@ void Harness::restart(bool with_journal) {
     setup.epoch = chain->epoch_setup();
     if (setup.epoch.epoch > 0) setup.previous_committee = chain->committee_of(setup.epoch.epoch - 1);
     setup.listen_ms = listen_ms;
+    setup.accept_missing_journal = accept_missing_journal;
     setup.tip = chain->tip();
     setup.tip_certificate = chain->tip_certificate();
     setup.journal_found = with_journal;

@@ -80,6 +80,7 @@ struct Harness {
     std::uint64_t max_idle_ms = 100;
     std::size_t rewrite_bytes = 1U << 20;
     std::uint64_t listen_ms = 0;
+    bool accept_missing_journal = false;
 
     bool auto_sync = true;
     std::deque<std::uint64_t> unsynced;
