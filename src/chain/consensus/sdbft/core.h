@@ -264,6 +264,8 @@ private:
     Bytes tip_certificate_;
     Bytes base_certificate_;            // the finalization that closed the epoch before
     std::optional<Certificate> final_;  // the newest finalization
+    // Of the range that is being committed: the newest one may be of a block that is still far away.
+    std::optional<Certificate> range_final_;
     std::optional<Hash32> committing_;
     std::map<Hash32, BlockEntry> blocks_;
     struct Building {

@@ -20,15 +20,17 @@ void Core::on_finalized(const Certificate& certificate) {
 
 void Core::try_commit() {
     if (!started_ || !final_ || committing_ || halted_) return;
+    if (range_final_ && !blocks_.contains(range_final_->hash)) range_final_.reset();
+    const Certificate& target = range_final_ ? *range_final_ : *final_;
     BlockEntry* lowest = nullptr;
-    for (Hash32 at = final_->hash; at != tip_.hash;) {
+    for (Hash32 at = target.hash; at != tip_.hash;) {
         const auto found = blocks_.find(at);
         if (found == blocks_.end()) {
             // On the way down from `lowest`, whose parent is missing.
             if (lowest != nullptr && lowest->info.number > tip_.number + config_.limits.range_distance)
                 ask_range(answering_);
             // The finalization of the tip itself, or of a block below it, may arrive late.
-            if (lowest == nullptr && final_->view <= tip_.view && !is_epoch_base(tip_)) return;
+            if (lowest == nullptr && target.view <= tip_.view && !is_epoch_base(tip_)) return;
             return want_block(at);
         }
         lowest = &found->second;
@@ -43,7 +45,7 @@ void Core::try_commit() {
     if (lowest == nullptr) return;
     committing_ = lowest->info.hash;
     std::optional<Certificate> certificate;
-    if (final_->hash == lowest->info.hash) certificate = *final_;
+    if (target.hash == lowest->info.hash) certificate = target;
     actions_.push_back(action::Commit{lowest->info.hash, lowest->bytes, std::move(certificate)});
 }
 
@@ -51,7 +53,9 @@ void Core::on_committed(const event::Committed& committed) {
     if (!committing_ || *committing_ != committed.tip.hash) return;
     committing_.reset();
     tip_ = committed.tip;
-    tip_certificate_ = final_ && final_->hash == tip_.hash ? encode(*final_) : Bytes{};
+    tip_certificate_ = range_final_ && range_final_->hash == tip_.hash ? encode(*range_final_)
+                       : final_ && final_->hash == tip_.hash           ? encode(*final_)
+                                                                       : Bytes{};
     std::erase_if(blocks_, [this](const auto& entry) { return entry.second.info.number <= tip_.number; });
     wanted_.clear();
     wanted_retry_at_.reset();
@@ -85,6 +89,7 @@ void Core::switch_epoch(EpochSetup next) {
     last_final_view_ = 0;
     const auto opener = final_;
     final_.reset();
+    range_final_.reset();
     certificates_asked_.reset();
     range_asked_at_.reset();
     pacemaker_.new_epoch();
@@ -183,8 +188,13 @@ void Core::on_range_answer(PeerId peer, const RangeAnswer& answer) {
     if (answer.tip_height > last) more_at_ = {peer, last};
     range_asked_at_.reset();
     answering_ = peer;
-    (void)accept(answer.certificate, peer, true);
-    try_commit();
+    // One that is older than those of the newest views is worth keeping too.
+    if (!accept(answer.certificate, peer, true)) actions_.push_back(action::Keep{answer.certificate});
+    if (!halted_ && answer.certificate.epoch == epoch_.epoch) {
+        range_final_ = answer.certificate;
+        if (!final_) final_ = answer.certificate;
+        try_commit();
+    }
     answering_.reset();
 }
 

@@ -1,6 +1,8 @@
 // What the core asks for, of whom, and how often.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "harness.h"
 
 namespace quern::chain::consensus::sdbft {
@@ -61,6 +63,20 @@ TEST(SdbftAsking, a_range_earns_its_giver_one_more_question_whatever_it_claims_t
     h.finalize(2, second);
     ASSERT_EQ(h.chain->height(), 2U);
     EXPECT_EQ(asked_of(h, boaster), 0U);
+}
+
+TEST(SdbftAsking, a_range_is_committed_although_the_newest_final_block_is_far_away) {
+    Harness h;
+    const auto first = h.first();
+    const auto second = h.block(2, first.tip, encode(h.certificate(finalize, 1, first.tip.hash)));
+    const auto third = h.block(9, second.tip, encode(h.certificate(finalize, 2, second.tip.hash)));
+    h.receive(h.others()[0], CertificateMessage{h.certificate(finalize, 9, third.tip.hash)});
+    const auto closing = h.certificate(finalize, 2, second.tip.hash);
+    h.receive(77, RangeAnswer{2, {first.bytes, second.bytes}, closing});
+    ASSERT_EQ(h.chain->height(), 2U);
+    EXPECT_EQ(std::count(h.kept.begin(), h.kept.end(), closing), 1) << "others will ask for it";
+    h.receive(77, BlockAnswer{third.bytes});
+    EXPECT_EQ(h.chain->height(), 3U);
 }
 
 TEST(SdbftAsking, who_gave_a_block_is_asked_for_its_parent_first) {
