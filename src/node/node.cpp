@@ -113,7 +113,8 @@ Status Node::Services::open_chain() {
         beneficiary = crypto::address20(loaded);
         validator_key.emplace(std::move(loaded));
     }
-    QUERN_TRY(chain, Chain::open({*store, *setup, *pool, *threads, clock, beneficiary}));
+    const auto checkpoint = options.checkpoint ? options.checkpoint : checkpoint_of(setup->genesis_hash);
+    QUERN_TRY(chain, Chain::open({*store, *setup, *pool, *threads, clock, beneficiary, checkpoint}));
     QUERN_TRY(auto pool_journal, chain::mempool::PoolJournal::open(path("mempool.journal")));
     gateway = std::make_unique<TxGateway>(*pool, chain->board(), std::move(pool_journal));
     const std::size_t restored = gateway->restore();

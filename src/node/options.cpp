@@ -18,6 +18,7 @@ struct Raw {  // what has to be translated after parsing
     std::uint16_t port = kDefaultPort;
     std::uint16_t ws_port = rpc::kDefaultWsPort;
     std::uint16_t port_offset = 0;
+    std::string checkpoint;
     std::vector<std::string> add_nodes;
     std::vector<std::string> connect;
     std::vector<std::string> external;
@@ -42,6 +43,9 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
     app.add_option("--chain", options.network, "network that the genesis must name: devnet, testnet, mainnet")
         ->group("Chain");
     app.add_option("--genesis", options.genesis_file, "genesis file; needed at first start (quern-genesis makes one)")
+        ->group("Chain");
+    app.add_option("--checkpoint", raw.checkpoint,
+                   "HEIGHT:HASH of a recent block that the chain must have; for a node that is new or was long away")
         ->group("Chain");
     app.add_option("--dbcache", options.database_cache_mib, "database cache, MiB")
         ->check(CLI::Range(1, 65536))
@@ -207,6 +211,9 @@ Status translate(NodeOptions& options, const Raw& raw) {
         return fail("options.bad_port", "rpcport and portoffset together pass 65535");
     options.rpc.port = static_cast<std::uint16_t>(raw.rpc_port + raw.port_offset);
     QUERN_CHECK(translate_peers(options, raw));
+    if (!raw.checkpoint.empty()) {
+        QUERN_TRY(options.checkpoint, parse_checkpoint(raw.checkpoint));
+    }
     if (std::uint32_t{raw.ws_port} + raw.port_offset > 65535)
         return fail("options.bad_port", "wsport and portoffset together pass 65535");
     options.ws.port = static_cast<std::uint16_t>(raw.ws_port == 0 ? 0 : raw.ws_port + raw.port_offset);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "chain/mempool/pool.h"
 #include "content/store.h"
+#include "node/chain/checkpoint.h"
 #include "p2p/network.h"
 #include "rpc/http_server.h"
 #include "rpc/ws_server.h"
@@ -32,9 +33,10 @@ struct PeerOptions {
 
 struct NodeOptions {
     std::string datadir;
-    std::string network;        // expected; empty: whatever the genesis says
-    std::string genesis_file;   // needed at first start
-    std::string validator_key;  // empty: this node makes no blocks
+    std::string network;                   // expected; empty: whatever the genesis says
+    std::string genesis_file;              // needed at first start
+    std::optional<Checkpoint> checkpoint;  // else what the release knows of the network
+    std::string validator_key;             // empty: this node makes no blocks
     std::string validator_password_file;
     std::string node_key;  // of a node that is no validator; default <datadir>/node.key, made when it is not there
     bool accept_missing_journal = false;

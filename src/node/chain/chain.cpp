@@ -26,6 +26,10 @@ Status Chain::load() {
     QUERN_TRY(const auto encoded, blocks.block(head->hash));
     if (!encoded) return fault("store.corrupt", "the newest block is missing");
     QUERN_TRY(auto block, types::decode_block(*encoded));
+    if (parts_.checkpoint) {
+        QUERN_TRY(const auto known, blocks.canonical_hash(parts_.checkpoint->number));
+        if (known) QUERN_CHECK(check_history(parts_.checkpoint->number, *known));
+    }
     const auto finalization = blocks.finalization(head->hash);
     QUERN_CHECK(finalization);
     Bytes certificate;
@@ -39,6 +43,14 @@ Status Chain::load() {
     QUERN_CHECK(epoch_setup());
     QUERN_TRY(previous_committee_, committee_before(tip_.number));
     return {};
+}
+
+Status Chain::check_history(std::uint64_t number, const Hash32& hash) const {
+    if (!parts_.checkpoint || parts_.checkpoint->number != number || parts_.checkpoint->hash == hash) return {};
+    return fail("node.other_history", "block " + std::to_string(number) + " is " + to_hex0x(hash) +
+                                          ", the checkpoint says " + to_hex0x(parts_.checkpoint->hash) +
+                                          ". If the checkpoint is right, this data directory follows a history that "
+                                          "others forged: move chaindata away and start again with other peers");
 }
 
 void Chain::set_head(std::shared_ptr<const chain::api::BlockView> head) {
@@ -77,6 +89,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
         return fail("block.wrong_parent", to_hex0x(prepared.block.header.parent_hash));
     if (!equal(prepared.encoded, bytes)) return fail("block.other_bytes", to_hex0x(hash));
 
+    QUERN_CHECK(check_history(prepared.block.header.number, hash));
     const chain::store::BlockId id{prepared.block.header.number, hash};
     const Bytes finalization = certificate ? consensus::encode(*certificate) : Bytes{};
     auto& batch = prepared.change.batch;

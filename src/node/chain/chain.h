@@ -17,6 +17,7 @@
 #include "chain/exec/block_executor.h"
 #include "chain/mempool/block_builder.h"
 #include "node/chain/chain_database.h"
+#include "node/chain/checkpoint.h"
 #include "node/chain/leaf_timer.h"
 #include "node/chain/prepared_blocks.h"
 #include "node/chain/snapshot.h"
@@ -36,9 +37,11 @@ public:
         chain::mempool::Pool& pool;
         ThreadPool& threads;
         const Clock& clock;
-        chain::types::Address beneficiary;  // of the blocks built here
+        chain::types::Address beneficiary;                    // of the blocks built here
+        std::optional<Checkpoint> checkpoint = std::nullopt;  // another history is refused
     };
-    // Loads the head. Errors: node.no_head, store.*, epoch.unknown, committee.*.
+    // Loads the head. Errors: node.other_history (the checkpoint's block is another here), node.no_head, store.*,
+    // epoch.unknown, committee.*.
     [[nodiscard]] static Expected<std::unique_ptr<Chain>> open(const Parts& parts);
 
     [[nodiscard]] const chain::consensus::Tip& tip() const { return tip_; }  // newest committed block
@@ -62,7 +65,8 @@ public:
     [[nodiscard]] Status validate_block(const Hash32& hash, BytesView bytes);
     // Makes the block at tip + 1 the chain's newest, durably, executing it first when it was not prepared, and drops
     // its siblings with all that descends from them. next_epoch is set for an epoch's last block. Errors: as
-    // validate_block, block.wrong_parent, block.other_bytes, store.*; after one the chain must not be used any more.
+    // validate_block, node.other_history, block.wrong_parent, block.other_bytes, store.*; after one the chain must not
+    // be used any more.
     [[nodiscard]] Expected<chain::consensus::sdbft::event::Committed> commit(
         const Hash32& hash, BytesView bytes, const std::optional<chain::consensus::Certificate>& certificate);
 
@@ -80,6 +84,8 @@ private:
 
     explicit Chain(const Parts& parts) : parts_(parts), prepared_(parts.store), trie_reader_(parts.store) {}
     [[nodiscard]] Status load();
+    // Whether the block is the checkpoint's, if it is at its height.
+    [[nodiscard]] Status check_history(std::uint64_t number, const Hash32& hash) const;
     // Of the epoch before that of the height after `number`.
     [[nodiscard]] Expected<std::optional<chain::consensus::Committee>> committee_before(std::uint64_t number) const;
     void set_head(std::shared_ptr<const chain::api::BlockView> head);

@@ -63,7 +63,7 @@ protected:
         ASSERT_TRUE(opened) << opened.error().to_string();
         setup_ = std::move(*opened);
         pool_ = std::make_unique<chain::mempool::Pool>(setup_->genesis.params);
-        auto chain = Chain::open({*store_, *setup_, *pool_, threads_, clock_, test_address(kValidator)});
+        auto chain = Chain::open({*store_, *setup_, *pool_, threads_, clock_, test_address(kValidator), checkpoint_});
         ASSERT_TRUE(chain) << chain.error().to_string();
         chain_ = std::move(*chain);
         gateway_ = std::make_unique<TxGateway>(
@@ -159,6 +159,7 @@ protected:
     std::string folder_;
     ManualClock clock_{kGenesisTime + 60'000};
     ThreadPool threads_{2};
+    std::optional<Checkpoint> checkpoint_;  // of the next start
     chain::store::MemoryStore durable_;
     std::unique_ptr<chain::store::FaultStore> store_;
     std::optional<ChainSetup> setup_;

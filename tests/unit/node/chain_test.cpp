@@ -67,6 +67,33 @@ TEST_F(ChainTest, committed_blocks_survive_power_loss) {
     }
 }
 
+TEST_F(ChainTest, refuses_a_history_without_the_checkpoints_block) {
+    ASSERT_TRUE(make_block());
+    clock_.advance(setup_->genesis.params.max_idle_ms);
+    const auto built = chain_->build_block(next_request());
+    ASSERT_TRUE(built);
+    // The block that everybody has.
+    checkpoint_ = Checkpoint{2, built->hash};
+    restart_after_power_loss();
+    ASSERT_TRUE(chain_->build_block(request_on(chain_->tip(), chain_->tip_certificate())));
+    ASSERT_TRUE(chain_->commit(built->hash, built->block, finalize(tip_of(*built))));
+    ASSERT_TRUE(make_block());
+    // A node whose history is another refuses to start, ...
+    checkpoint_->hash.data[0] ^= 1;
+    const auto refused =
+        Chain::open({*store_, *setup_, *pool_, threads_, clock_, test_address(kValidator), checkpoint_});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().name, "node.other_history");
+    // ... and one that is not there yet to take the other block, final or not.
+    checkpoint_->number = 4;
+    restart_after_power_loss();
+    ASSERT_EQ(chain_->tip().number, 3U);
+    const auto other = make_block();
+    ASSERT_FALSE(other);
+    EXPECT_EQ(other.error().name, "node.other_history");
+    EXPECT_EQ(chain_->tip().number, 3U);
+}
+
 TEST_F(ChainTest, a_block_whose_commit_failed_is_committed_after_a_restart) {
     ASSERT_TRUE(make_block());
     const Hash32 hash = submit(1, transfer(0, 9));

@@ -226,6 +226,12 @@ TEST_F(OptionsTest, has_defaults_and_takes_bitcoin_style_options) {
     EXPECT_FALSE(parsed.options.rpc_enabled);
     EXPECT_FALSE(parsed.options.log.to_stderr);
     EXPECT_EQ(parsed.options.network, "devnet");
+    EXPECT_FALSE(parsed.options.checkpoint);
+    parsed = parse({"-checkpoint=1200:0x" + std::string(64, 'a')});
+    ASSERT_FALSE(parsed.exit) << parsed.exit->text;
+    ASSERT_TRUE(parsed.options.checkpoint);
+    EXPECT_EQ(parsed.options.checkpoint->number, 1200U);
+    EXPECT_EQ(parsed.options.checkpoint->hash.data[31], 0xaa);
 }
 
 TEST_F(OptionsTest, the_command_line_overrides_the_file) {
@@ -244,6 +250,9 @@ TEST_F(OptionsTest, mistakes_exit_with_two_and_help_with_zero) {
     EXPECT_EQ(parse({"-rpcport=65535", "-portoffset=1"}).exit->code, 2);
     EXPECT_EQ(parse({"-loglevel=loud"}).exit->code, 2);
     EXPECT_EQ(parse({"-conf=" + folder_ + "/missing.conf"}).exit->code, 2);
+    EXPECT_EQ(parse({"-checkpoint=12"}).exit->code, 2);
+    EXPECT_EQ(parse({"-checkpoint=12:0x1234"}).exit->code, 2);
+    EXPECT_EQ(parse({"-checkpoint=-1:0x" + std::string(64, 'a')}).exit->code, 2);
     EXPECT_EQ(parse({"--help"}).exit->code, 0);
     EXPECT_NE(parse({"-version"}).exit->text.find("quernd"), std::string::npos);
     write_conf("rpcport=1\nthis is no option\n");
