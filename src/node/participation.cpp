@@ -3,13 +3,17 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "chain/exec/block_validation.h"
+#include "chain/exec/system/epoch_reader.h"
 
 namespace quern::node {
 
 namespace sdbft = chain::consensus::sdbft;
 
 Participation::Participation(const Parts& parts)
-    : parts_(parts), server_(parts.chain.board()), inbox_(parts.gateway, parts.pool) {}
+    : parts_(parts),
+      work_(parts.clock),
+      server_(parts.chain.board(), parts.setup.genesis.params.epoch_length),
+      inbox_(parts.gateway, parts.pool) {}
 
 Expected<std::unique_ptr<Participation>> Participation::start(const Parts& parts, const ParticipationOptions& options,
                                                               const crypto::PrivateKey& node_key,
@@ -24,7 +28,7 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     const auto& params = parts_.setup.genesis.params;
     if (validator) {
         evidence_ = std::make_unique<EvidenceSender>(
-            EvidenceSender::Parts{parts_.gateway, parts_.pool, parts_.chain.board(), params.chain_id},
+            EvidenceSender::Parts{parts_.store, parts_.gateway, parts_.pool, parts_.chain.board(), params.chain_id},
             validator->clone());
         signer_.emplace(std::move(*validator));
     }
@@ -52,16 +56,22 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
         journal.emplace(std::move(opened));
     }
 
+    if (signer_) explain_key(setup.epoch);
     const auto& board = parts_.chain.board();
-    consensus_link_ = std::make_unique<ConsensusLink>(
-        ConsensusLink::Parts{parts_.store, board, parts_.pool, peers_, work_, server_, evidence_.get(), parts_.clock,
-                             params.epoch_length, parts_.failed});
+    certificates_ = std::make_unique<CertificateKeeper>(
+        CertificateKeeper::Parts{parts_.store, board, work_, params.epoch_length, params.staking.unbonding_blocks,
+                                 [this](std::uint64_t epoch) { return committee(epoch); },
+                                 [this](sdbft::Evidence evidence) { consensus_link_->convict(std::move(evidence)); }});
+    consensus_link_ = std::make_unique<ConsensusLink>(ConsensusLink::Parts{board, parts_.pool, peers_, work_, server_,
+                                                                           *answers_, *certificates_, evidence_.get(),
+                                                                           params.epoch_length, parts_.failed});
     QUERN_TRY(consensus_, ConsensusThread::make({std::move(setup), signer_ ? &*signer_ : nullptr, scheme_,
                                                  std::move(journal), *consensus_link_, parts_.clock}));
-    sync_ = std::make_unique<RangeSync>(
-        RangeSync::Parts{*consensus_, peers_, work_, parts_.clock, params.epoch_length, parts_.chain.tip().number});
-    network_link_ = std::make_unique<NetworkLink>(
-        NetworkLink::Parts{*consensus_, peers_, inbox_, *sync_, server_, work_, board, parts_.pool});
+    sync_ = make_sync();
+    audit_ = make_audit();
+    network_link_ = std::make_unique<NetworkLink>(NetworkLink::Parts{
+        *consensus_, peers_, inbox_, *sync_, server_, work_, answers_, board, parts_.pool,
+        [this](const Bytes20& peer, const p2p::messages::Status& status) { audit_->said(peer, status); }});
     executor_ = std::make_unique<ExecutorThread>(parts_.chain);
 #ifdef QUERN_TEST_FAULTS
     if (options.double_vote && signer_)
@@ -80,7 +90,6 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     const auto head = board.latest();
     const auto& fields = head->head->block.header.consensus;
     network_->set_status({head->number(), head->head->hash, fields.epoch, fields.view, 0});
-    sync_->set_network(network_.get());
     network_link_->set_network(network_.get());
     consensus_link_->set_network(network_.get());
     consensus_link_->announce_committee();
@@ -90,15 +99,98 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
                       [this](const SnapshotPtr& snapshot) { committed(snapshot); },
                       [this](const Error& error) { parts_.failed(error); }});
     consensus_->start();
+    sync_->start();
     return {};
+}
+
+void Participation::explain_key(const sdbft::EpochSetup& epoch) const {
+    const auto key = signer_->public_key();
+    const auto in = [&key](const chain::consensus::Committee& each) {
+        return each.index_of(key) < each.members().size();
+    };
+    const auto next = committee(epoch.epoch + 1);
+    const auto address = crypto::address20(key);
+    if (in(epoch.committee) || (next && in(*next))) return;
+    const auto& state = parts_.chain.board().latest()->state;
+    if (state.native(chain::types::object_key(chain::types::ObjectPrefix::validator, address)))
+        log::warning(log::Category::consensus,
+                     "THIS VALIDATOR IS IN NO COMMITTEE address={} epoch={}: it signs nothing until its stake counts, "
+                     "two epochs after it was made, and while it is enough (doc/staking.md)",
+                     to_hex0x(address), epoch.epoch);
+    else
+        log::warning(log::Category::consensus,
+                     "THIS KEY IS NO VALIDATOR'S address={}: neither the genesis nor a stake names it, so the node "
+                     "follows and makes no blocks. Is it the right -validatorkey, and is the genesis the right one?",
+                     to_hex0x(address));
+}
+
+std::optional<chain::consensus::Committee> Participation::committee(std::uint64_t epoch) const {
+    auto found = chain::exec::system::committee_of_epoch(parts_.chain.board().latest()->state, epoch);
+    return found ? std::optional(std::move(*found)) : std::nullopt;
+}
+
+RangeRules Participation::range_rules() const {
+    const auto& params = parts_.setup.genesis.params;
+    return {{parts_.setup.genesis_hash, params.chain_id},
+            sdbft::EpochHeights(params.epoch_length),
+            [](BytesView block) { return chain::exec::body_matches(block); }};
+}
+
+void Participation::report(const Bytes20& peer, p2p::Offence offence) {
+    if (auto* const network = live_network_.load()) network->report(peer, offence);
+}
+
+void Participation::request_range(const Bytes20& peer, const p2p::messages::GetRange& asked, std::uint64_t timeout_ms,
+                                  p2p::Answer<p2p::messages::Range> answer) {
+    if (auto* const network = live_network_.load()) network->request_range(peer, asked, timeout_ms, std::move(answer));
+}
+
+std::unique_ptr<RangeSync> Participation::make_sync() {
+    const auto tip = parts_.chain.tip();
+    return std::make_unique<RangeSync>(RangeSync::Parts{
+        .clock = parts_.clock,
+        .rules = range_rules(),
+        .tip = tip.number,
+        .tip_hash = tip.hash,
+        .request = std::bind_front(&Participation::request_range, this),
+        .deliver =
+            [this](sdbft::RangeAnswer range, const Bytes20& from) {
+                // As an event: what peers flood this node with does not stand before it.
+                const auto peer = peers_.id_of(from).value_or(0);
+                consensus_->post(sdbft::event::Received{peer, encode(sdbft::Message(std::move(range)))});
+            },
+        .report = std::bind_front(&Participation::report, this),
+        .committee = std::bind_front(&Participation::committee, this),
+        .forked = [this](const Bytes20& peer, std::uint64_t number) { audit_->suspect(peer, number - 1); }});
+}
+
+std::unique_ptr<ForkAudit> Participation::make_audit() {
+    return std::make_unique<ForkAudit>(
+        ForkAudit::Parts{.clock = parts_.clock,
+                         .board = parts_.chain.board(),
+                         .duties = work_,
+                         .certificates = *certificates_,
+                         .rules = range_rules(),
+                         .committee = std::bind_front(&Participation::committee, this),
+                         .request_range = std::bind_front(&Participation::request_range, this),
+                         .request_certificate =
+                             [this](const Bytes20& peer, const p2p::messages::GetCertificate& asked,
+                                    std::uint64_t timeout_ms, p2p::Answer<p2p::messages::CertificateAnswer> answer) {
+                                 if (auto* const network = live_network_.load())
+                                     network->request_certificate(peer, asked, timeout_ms, std::move(answer));
+                             },
+                         .report = std::bind_front(&Participation::report, this)});
 }
 
 void Participation::stop() {
     // Those that ask come before those that are asked.
+    if (sync_) sync_->stop();
     if (consensus_) consensus_->stop();
     if (executor_) executor_->stop();
     inbox_.stop();
     work_.stop();
+    if (certificates_) certificates_->flush();
+    live_network_ = nullptr;
     network_.reset();
 }
 
@@ -115,9 +207,8 @@ void Participation::committed(const SnapshotPtr& snapshot) {
     const auto& fields = block.header.consensus;
     const bool was_syncing = sync_->progress().syncing;
     inbox_.committed(block.transactions);
-    sync_->committed(snapshot->number());
     network_->set_status({snapshot->number(), snapshot->head->hash, fields.epoch, fields.view, 0});
-    if (evidence_ && evidence_->pending() != 0) (void)work_.post(0, [this] { evidence_->step(); });
+    if (evidence_ && evidence_->pending() != 0) (void)work_.post_own([this] { evidence_->step(); });
     if (was_syncing) return;
     const std::uint64_t now = parts_.clock.now_ms();
     finality_.add(now - std::min(now, fields.timestamp_ms));

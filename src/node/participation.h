@@ -5,13 +5,12 @@
 
 #include "node/agree/consensus_link.h"
 #include "node/agree/evidence_sender.h"
+#include "node/agree/fork_audit.h"
 #include "node/net/network_link.h"
 #include "node/serve/tx_gateway.h"
 
 namespace quern::node {
 
-inline constexpr std::size_t kMaxWorkJobs = 1024;
-inline constexpr std::size_t kMaxWorkBytes = 64U << 20;
 inline constexpr std::uint64_t kListenDeltas = 3;  // how long a key without history listens before it signs
 
 struct ParticipationOptions {
@@ -54,6 +53,16 @@ private:
     explicit Participation(const Parts& parts);
     [[nodiscard]] Status open(const ParticipationOptions& options, const crypto::PrivateKey& node_key,
                               std::optional<crypto::PrivateKey> validator);
+    // Says so when the key will sign nothing for want of stake.
+    void explain_key(const chain::consensus::sdbft::EpochSetup& epoch) const;
+    [[nodiscard]] std::unique_ptr<RangeSync> make_sync();
+    [[nodiscard]] std::unique_ptr<ForkAudit> make_audit();
+    [[nodiscard]] RangeRules range_rules() const;
+    void report(const Bytes20& peer, p2p::Offence offence);
+    void request_range(const Bytes20& peer, const p2p::messages::GetRange& asked, std::uint64_t timeout_ms,
+                       p2p::Answer<p2p::messages::Range> answer);
+    // The committee of an epoch that the committed state knows.
+    [[nodiscard]] std::optional<chain::consensus::Committee> committee(std::uint64_t epoch) const;
     void committed(const SnapshotPtr& snapshot);
     void admitted(const chain::mempool::PooledTransaction& transaction);
 
@@ -61,14 +70,17 @@ private:
     const chain::consensus::sdbft::EcdsaScheme scheme_;
     std::optional<chain::consensus::sdbft::KeySigner> signer_;
     PeerTable peers_;
-    WorkQueue work_{kMaxWorkJobs, kMaxWorkBytes};
+    DutyQueue work_;
     BlockServer server_;
+    std::shared_ptr<AnswerBudget> answers_ = std::make_shared<AnswerBudget>();
     TransactionInbox inbox_;
     FinalityMeter finality_;
     std::unique_ptr<EvidenceSender> evidence_;  // of a validator
+    std::unique_ptr<CertificateKeeper> certificates_;
     std::unique_ptr<ConsensusLink> consensus_link_;
     std::unique_ptr<ConsensusThread> consensus_;
     std::unique_ptr<RangeSync> sync_;
+    std::unique_ptr<ForkAudit> audit_;
     std::unique_ptr<NetworkLink> network_link_;
     std::unique_ptr<ExecutorThread> executor_;
     std::unique_ptr<p2p::Network> network_;

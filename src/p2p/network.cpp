@@ -50,7 +50,7 @@ void Responder::State::once(Type type, Bytes body) {
     if (!send) return;
     Send function = std::move(send);
     send = nullptr;
-    function(type, std::move(body));
+    function(type, std::move(body), std::move(held));
 }
 
 Network::Impl::Impl(const NetworkOptions& settings, const crypto::PrivateKey& chain_key, NetworkHandler& node_handler)

@@ -95,7 +95,8 @@ inline constexpr std::size_t kMaxFetches = 8;
 // Answers one request of a peer, at most once; dropped unanswered it refuses with not_found.
 class Responder {
 public:
-    using Send = std::function<void(messages::Type, Bytes)>;
+    using Held = std::shared_ptr<const void>;
+    using Send = std::function<void(messages::Type, Bytes, Held)>;
     explicit Responder(Send send) : send_(std::make_shared<State>(std::move(send))) {}
     void answer(const messages::BlockAnswer& value) { send_->once(messages::Type::block, encode(value)); }
     void answer(const messages::Range& value) { send_->once(messages::Type::range, encode(value)); }
@@ -104,6 +105,8 @@ public:
         send_->once(messages::Type::block_transactions, encode(value));
     }
     void answer_leaves(messages::Type type, const messages::Leaves& value) { send_->once(type, encode(value)); }
+    // Lives until the answer has left, or will not.
+    void hold(Held held) { send_->held = std::move(held); }
     void refuse(messages::RefusalCode code, std::string detail = {}) {
         send_->once(messages::Type::refusal, encode(messages::Refusal{code, std::move(detail)}));
     }
@@ -114,6 +117,7 @@ private:
         ~State();
         void once(messages::Type type, Bytes body);
         Send send;
+        Held held;
     };
     std::shared_ptr<State> send_;
 };

@@ -216,7 +216,7 @@ void Network::Impl::expire_requests() {
     for (const auto& done : over) done(busy("network.timeout"));
 }
 
-void Network::Impl::answer(const Bytes20& address, std::uint32_t stream, Type type, Bytes body) {
+void Network::Impl::answer(const Bytes20& address, std::uint32_t stream, Type type, Bytes body, Responder::Held held) {
     const auto at = peers.find(address);
     if (at == peers.end()) return;
     if (body.size() > messages::rule_of(type).max_bytes) {
@@ -224,16 +224,18 @@ void Network::Impl::answer(const Bytes20& address, std::uint32_t stream, Type ty
         body = encode(messages::Refusal{RefusalCode::unsupported, "too large"});
     }
     // A full queue drops the answer: the peer does not read as fast as it asks, and its request runs out of time.
-    (void)send(at->second, type, stream, std::make_shared<Bytes>(std::move(body)));
+    const auto whole = std::make_shared<std::pair<Bytes, Responder::Held>>(std::move(body), std::move(held));
+    (void)send(at->second, type, stream, std::shared_ptr<const Bytes>(whole, &whole->first));
 }
 
 Responder Network::Impl::responder(Peer& peer, Type request, std::uint32_t stream) {
     peer.session.begin_serving();
     const Type expected = messages::rule_of(request).answer;
     // The control connection tells this peer's session from a later one of the same address.
-    return Responder(
-        [this, address = peer.address, session = peer.control->session_id(), stream, expected](Type type, Bytes body) {
-            post([this, address, session, stream, expected, type, body = std::move(body)]() mutable {
+    return Responder([this, address = peer.address, session = peer.control->session_id(), stream, expected](
+                         Type type, Bytes body, Responder::Held held) {
+        post(
+            [this, address, session, stream, expected, type, body = std::move(body), held = std::move(held)]() mutable {
                 const auto at = peers.find(address);
                 if (at == peers.end() || at->second.control->session_id() != session) return;
                 at->second.session.end_serving();
@@ -241,9 +243,9 @@ Responder Network::Impl::responder(Peer& peer, Type request, std::uint32_t strea
                     type = Type::refusal;
                     body = encode(messages::Refusal{RefusalCode::unsupported, {}});
                 }
-                answer(address, stream, type, std::move(body));
+                answer(address, stream, type, std::move(body), std::move(held));
             });
-        });
+    });
 }
 
 // --- Peer exchange

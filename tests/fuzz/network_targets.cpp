@@ -132,7 +132,7 @@ std::vector<Seed> seeds_p2p_message() {
     const messages::BlockAnswer answer{encode(block), block.parent_certificate};
     add(Type::block, messages::encode(answer));
     add(Type::get_certificate, messages::encode(messages::GetCertificate{4, 1, 2}));
-    add(Type::certificate, messages::encode(messages::CertificateAnswer{block.parent_certificate}));
+    add(Type::certificate, messages::encode(messages::CertificateAnswer{{block.parent_certificate}}));
     add(Type::get_range, messages::encode(messages::GetRange{1, 2, 1U << 20}));
     add(Type::range, messages::encode(messages::Range{{answer}}));
     add(Type::find_content, messages::encode(messages::FindContent{{hash}}));

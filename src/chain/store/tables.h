@@ -23,6 +23,7 @@ enum class Table : std::uint8_t {
     state_node = 0x30,    // node hash -> node of the accounts' and storage tries
     native_node = 0x31,   // node hash -> node of the native objects' trie
     certificate = 0x41,   // epoch || view || type || block hash -> consensus certificate; 0x40 was used before
+    evidence = 0x42,      // address of whom it convicts -> evidence that the chain has not acted upon yet
 };
 
 // Table byte, then the parts.

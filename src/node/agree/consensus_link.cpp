@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "chain/exec/system/epoch_reader.h"
-#include "chain/store/certificate_store.h"
 
 namespace quern::node {
 
@@ -36,19 +35,19 @@ void ConsensusLink::send(sdbft::action::Send send, bool member) {
             if (const auto peer = parts_.peers.address_of(send.peer)) send_to(*peer, std::move(send.message));
             return;
         case sdbft::action::Target::any:
-            if (const auto peer = parts_.peers.pick(0)) send_to(*peer, std::move(send.message));
+            if (const auto peer = parts_.peers.pick()) send_to(*peer, std::move(send.message));
             return;
     }
 }
 
-void ConsensusLink::ask_range(std::uint64_t first_height, std::optional<sdbft::PeerId> peer) {
-    // Blocks in bulk go by a request of their own: bounded, timed, behind votes in the queues.
-    sync_->ask(first_height, peer ? parts_.peers.address_of(*peer) : std::nullopt);
+void ConsensusLink::ask_range(std::uint64_t, std::optional<sdbft::PeerId>) {
+    // Whom to ask, and how much, is for who knows what each peer delivered.
+    sync_->ask();
 }
 
 void ConsensusLink::ask_block(const Hash32& hash, std::optional<sdbft::PeerId> peer) {
     auto address = peer ? parts_.peers.address_of(*peer) : std::nullopt;
-    if (!address) address = parts_.peers.pick(0);
+    if (!address) address = parts_.peers.pick();
     if (address) send_to(*address, encode(sdbft::Message(sdbft::BlockQuery{hash})));
 }
 
@@ -65,22 +64,11 @@ void ConsensusLink::send_second_vote(p2p::Network& network, BytesView message) c
 #endif
 
 void ConsensusLink::keep(chain::consensus::Certificate certificate) {
-    const bool queued = parts_.work.post(8192, [this, certificate = std::move(certificate)] {
-        chain::store::WriteBatch batch;
-        chain::store::CertificateStore::put(batch, certificate.epoch, certificate.view,
-                                            static_cast<std::uint8_t>(certificate.type), certificate.hash,
-                                            encode(certificate));
-        // Not synced: the journal and the blocks hold the newest ones.
-        if (const auto written = parts_.store.write(batch, false); !written)
-            log::warning(log::Category::consensus, "certificate not kept reason={}", written.error().to_string());
-    });
-    if (!queued) log::debug(log::Category::consensus, "certificate not kept: the disk is behind");
+    parts_.certificates.keep(std::move(certificate));
 }
 
 void ConsensusLink::convict(sdbft::Evidence evidence) {
-    // One who signs twice does so in each view: the first pair of an epoch is enough.
-    if (accused_.size() >= kMaxAccused) accused_.clear();
-    if (!accused_.insert({crypto::address20(evidence.signer), evidence.first.epoch}).second) return;
+    if (!accused_.add(crypto::address20(evidence.signer), evidence.first.epoch)) return;
     log::error(log::Category::consensus, "A VALIDATOR SIGNED TWICE address={} epoch={} view={} first={} second={}",
                to_hex0x(crypto::address20(evidence.signer)), evidence.first.epoch, evidence.first.view,
                sdbft::name_of(evidence.first.type), sdbft::name_of(evidence.second.type));
@@ -96,30 +84,29 @@ void ConsensusLink::misbehaved(sdbft::PeerId peer, const Error& error) {
 }
 
 void ConsensusLink::serve_block(sdbft::PeerId peer, const Hash32& hash) {
-    (void)parts_.work.post(64, [this, peer, hash] {
-        const auto address = parts_.peers.address_of(peer);
-        if (!address) return;
+    const auto address = parts_.peers.address_of(peer);
+    if (!address) return;
+    parts_.work.post_for(*address, [this, address = *address, hash](bool in_time) {
+        if (!in_time) return;
         if (auto block = parts_.server.block(hash))
-            send_to(*address, encode(sdbft::Message(sdbft::BlockAnswer{std::move(block->block)})));
+            send_to(address, encode(sdbft::Message(sdbft::BlockAnswer{std::move(block->block)})));
     });
 }
 
-void ConsensusLink::serve_range(sdbft::PeerId peer, std::uint64_t first_height) {
-    (void)parts_.work.post(64, [this, peer, first_height] {
-        const auto address = parts_.peers.address_of(peer);
-        if (!address) return;
-        auto found = epoch_range(parts_.server.range({first_height, messages::kMaxRangeBlocks, kMaxServedRangeBytes}),
-                                 first_height, parts_.board.latest()->number(), heights_);
-        if (found && found->count != 0) send_to(*address, encode(sdbft::Message(std::move(found->answer))));
-    });
+// Nodes ask for ranges with p2p's get_range, which has a limit on what waits to be read.
+void ConsensusLink::serve_range(sdbft::PeerId peer, std::uint64_t) {
+    const auto address = parts_.peers.address_of(peer);
+    auto* const network = network_.load();
+    if (network != nullptr && address) network->report(*address, p2p::Offence::useless);
 }
 
 bool ConsensusLink::transactions_wait() { return parts_.pool.has_executable(parts_.board.latest()->next_base_fee); }
 
 void ConsensusLink::committed(const sdbft::event::Committed& committed) {
+    sync_->committed(committed.tip.number, committed.tip.hash);
     if (!committed.next_epoch) return;
     announce_committee();
-    prune_certificates(committed.next_epoch->epoch);
+    parts_.certificates.entered(committed.next_epoch->epoch);
 }
 
 void ConsensusLink::announce_committee() {
@@ -132,19 +119,8 @@ void ConsensusLink::announce_committee() {
         for (const auto& member : committee->members()) members.insert(crypto::address20(member.key));
     }
     parts_.peers.set_committee({members.begin(), members.end()});
+    parts_.answers.set_committee(members);
     if (auto* const network = network_.load()) network->set_committee(members);
-}
-
-void ConsensusLink::prune_certificates(std::uint64_t epoch) {
-    if (epoch <= chain::store::kCertificateEpochs) return;
-    (void)parts_.work.post(64, [this, oldest = epoch - chain::store::kCertificateEpochs] {
-        for (;;) {
-            chain::store::WriteBatch batch;
-            const auto erased = chain::store::CertificateStore(parts_.store).prune(batch, oldest);
-            if (!erased || *erased == 0) return;
-            if (!parts_.store.write(batch, false) || *erased < chain::store::kMaxPrunedAtOnce) return;
-        }
-    });
 }
 
 }  // namespace quern::node

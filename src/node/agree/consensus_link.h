@@ -4,9 +4,14 @@
 
 #include <atomic>
 
+#include "node/agree/accusations.h"
+#include "node/agree/certificate_keeper.h"
 #include "node/agree/consensus_thread.h"
 #include "node/agree/finality_meter.h"
 #include "node/chain/executor_thread.h"
+#include "node/net/answer_budget.h"
+#include "node/net/block_server.h"
+#include "node/net/peer_table.h"
 #include "node/net/range_sync.h"
 
 namespace quern::node {
@@ -18,19 +23,17 @@ public:
     virtual void convict(chain::consensus::sdbft::Evidence evidence) = 0;
 };
 
-inline constexpr std::size_t kMaxAccused = 4096;
-
 class ConsensusLink final : public ConsensusPorts {
 public:
     struct Parts {  // all outlive the link
-        chain::store::Store& store;
         const SnapshotBoard& board;
         const chain::mempool::Pool& pool;
         PeerTable& peers;
-        WorkQueue& work;  // reads and writes of the disk
+        DutyQueue& work;
         BlockServer& server;
+        AnswerBudget& answers;  // knows the committee
+        CertificateKeeper& certificates;
         EvidenceSink* evidence;  // null: found evidence is logged only
-        const Clock& clock;
         std::uint64_t epoch_length;
         std::function<void(const Error&)> failed;
     };
@@ -57,6 +60,7 @@ public:
     void validate(chain::consensus::sdbft::action::Validate block) override { executor_->validate(std::move(block)); }
     void commit(chain::consensus::sdbft::action::Commit block) override { executor_->commit(std::move(block)); }
     void keep(chain::consensus::Certificate certificate) override;
+    // From any thread.
     void convict(chain::consensus::sdbft::Evidence evidence) override;
     void misbehaved(chain::consensus::sdbft::PeerId peer, const Error& error) override;
     void serve_block(chain::consensus::sdbft::PeerId peer, const Hash32& hash) override;
@@ -67,14 +71,13 @@ public:
 
 private:
     void send_to(const Bytes20& peer, Bytes message);
-    void prune_certificates(std::uint64_t epoch);
 
     const Parts parts_;
     const chain::consensus::sdbft::EpochHeights heights_;
     std::atomic<p2p::Network*> network_{nullptr};
     ExecutorThread* executor_ = nullptr;
     RangeSync* sync_ = nullptr;
-    std::set<std::pair<Bytes20, std::uint64_t>> accused_;  // address, epoch
+    Accusations accused_;
 #ifdef QUERN_TEST_FAULTS
     void send_second_vote(p2p::Network& network, BytesView message) const;
     const chain::consensus::sdbft::Signer* double_voter_ = nullptr;

@@ -49,7 +49,7 @@ void ConsensusThread::start() {
 
 void ConsensusThread::stop() {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         stopping_ = true;
     }
     changed_.notify_all();
@@ -58,7 +58,7 @@ void ConsensusThread::stop() {
 
 bool ConsensusThread::receive(sdbft::PeerId peer, Bytes message) {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (stopping_) return true;
         if (!messages_.push(peer, std::move(message))) {
             ++state_.dropped_messages;
@@ -70,13 +70,13 @@ bool ConsensusThread::receive(sdbft::PeerId peer, Bytes message) {
 }
 
 void ConsensusThread::forget(sdbft::PeerId peer) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     messages_.forget(peer);
 }
 
 void ConsensusThread::post(sdbft::Event event) {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         events_.push_back(std::move(event));
     }
     changed_.notify_one();
@@ -84,14 +84,14 @@ void ConsensusThread::post(sdbft::Event event) {
 
 void ConsensusThread::transactions_changed() {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         transactions_changed_ = true;
     }
     changed_.notify_one();
 }
 
 ConsensusThread::State ConsensusThread::state() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     State state = state_;
     state.queued_bytes = messages_.bytes();
     return state;
@@ -114,11 +114,9 @@ Status ConsensusThread::loop() {
         std::optional<sdbft::Event> next;
         bool check_pool = false;
         {
-            std::unique_lock lock(mutex_);
-            const auto ready = [this] {
-                return stopping_ || transactions_changed_ || !events_.empty() || !messages_.empty();
-            };
-            if (!unsynced_sequence_) changed_.wait_for(lock, std::chrono::milliseconds(wait_ms()), ready);
+            MutexLock lock(mutex_);
+            if (!unsynced_sequence_ && !stopping_ && !transactions_changed_ && events_.empty() && messages_.empty())
+                changed_.wait_for(lock, std::chrono::milliseconds(wait_ms()));
             if (stopping_) break;
             check_pool = std::exchange(transactions_changed_, false);
             if (!events_.empty()) {
@@ -161,7 +159,7 @@ Status ConsensusThread::step(const sdbft::Event& event) {
 Status ConsensusThread::perform(sdbft::Action& action) {
     namespace act = sdbft::action;
     if (auto* send = std::get_if<act::Send>(&action)) {
-        ports_.send(std::move(*send), state_.member);
+        ports_.send(std::move(*send), member_);
     } else if (const auto* ask_range = std::get_if<act::AskRange>(&action)) {
         ports_.ask_range(ask_range->first_height, ask_range->peer);
     } else if (const auto* ask_block = std::get_if<act::AskBlock>(&action)) {
@@ -186,7 +184,7 @@ Status ConsensusThread::perform(sdbft::Action& action) {
         ports_.commit(std::move(*commit));
     } else if (auto* keep = std::get_if<act::Keep>(&action)) {
         if (keep->certificate.type == chain::consensus::VoteType::nullify) {
-            const std::lock_guard lock(mutex_);
+            const MutexLock lock(mutex_);
             ++state_.views_nullified;
         }
         ports_.keep(std::move(keep->certificate));
@@ -207,7 +205,7 @@ Status ConsensusThread::perform(sdbft::Action& action) {
 Status ConsensusThread::sync() {
     if (journal_ && !unsynced_.empty()) {
         QUERN_CHECK(journal_->append(unsynced_));
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         ++state_.journal_syncs;
     }
     unsynced_.clear();
@@ -220,10 +218,10 @@ Status ConsensusThread::sync() {
 void ConsensusThread::publish() {
     const auto view = core_->status();
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (state_.committee.members().empty() || view.epoch != state_.core.epoch) state_.committee = epoch_.committee;
         state_.core = view;
-        state_.member =
+        state_.member = member_ =
             signer_ != nullptr && state_.committee.index_of(signer_->public_key()) < state_.committee.members().size();
     }
     if (view.refuses_because == refused_) return;

@@ -3,12 +3,11 @@
 // sync when they come together. start() and stop() belong to one thread; the other functions may be called from any.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "chain/consensus/sdbft/core.h"
 #include "node/agree/message_queue.h"
 #include "node/net/consensus_inbox.h"
@@ -102,16 +101,17 @@ private:
     std::size_t events_unsynced_ = 0;
     std::optional<std::uint64_t> wake_at_;
     bool transactions_wait_ = false;
+    bool member_ = false;       // as in state_
     std::string_view refused_;  // the reason that was logged
     std::thread thread_;
 
-    mutable std::mutex mutex_;  // guards all below
-    std::condition_variable changed_;
-    MessageQueue messages_;
-    std::deque<chain::consensus::sdbft::Event> events_;
-    bool transactions_changed_ = true;
-    bool stopping_ = false;
-    State state_;
+    mutable Mutex mutex_;
+    CondVar changed_;
+    MessageQueue messages_ QUERN_GUARDED_BY(mutex_);
+    std::deque<chain::consensus::sdbft::Event> events_ QUERN_GUARDED_BY(mutex_);
+    bool transactions_changed_ QUERN_GUARDED_BY(mutex_) = true;
+    bool stopping_ QUERN_GUARDED_BY(mutex_) = false;
+    State state_ QUERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace quern::node

@@ -1,38 +1,66 @@
 #include "node/agree/evidence_sender.h"
 
 #include "base/log.h"
+#include "chain/store/certificate_store.h"
 #include "chain/types/native_tx.h"
 
 namespace quern::node {
 
 namespace types = chain::types;
 
+EvidenceSender::EvidenceSender(const Parts& parts, crypto::PrivateKey key)
+    : parts_(parts), key_(std::move(key)), address_(crypto::address20(key_)) {
+    const auto stored = chain::store::EvidenceStore(parts_.store).all();
+    if (!stored) {
+        log::warning(log::Category::consensus, "pending evidence not read reason={}", stored.error().to_string());
+        return;
+    }
+    const MutexLock lock(mutex_);
+    for (const auto& [convict, evidence] : *stored)
+        if (pending_.size() < kMaxPendingEvidence) pending_[convict] = Pending{evidence, std::nullopt, false};
+}
+
+void EvidenceSender::write(const chain::store::WriteBatch& batch) const {
+    if (const auto written = parts_.store.write(batch, true); !written)
+        log::warning(log::Category::consensus, "pending evidence not written reason={}", written.error().to_string());
+}
+
 void EvidenceSender::convict(chain::consensus::sdbft::Evidence evidence) {
-    const std::lock_guard lock(mutex_);
-    if (pending_.size() >= kMaxPendingEvidence) return;
-    // One offence suffices: a convict is out for good.
-    pending_.try_emplace(crypto::address20(evidence.signer), Pending{encode(evidence), std::nullopt, false});
+    const auto convict = crypto::address20(evidence.signer);
+    const Bytes encoded = encode(evidence);
+    {
+        const MutexLock lock(mutex_);
+        // One offence suffices: a convict is out for good.
+        if (pending_.size() >= kMaxPendingEvidence || pending_.contains(convict)) return;
+        pending_[convict] = Pending{encoded, std::nullopt, false};
+    }
+    chain::store::WriteBatch batch;
+    chain::store::EvidenceStore::put(batch, convict, encoded);
+    write(batch);
 }
 
 std::size_t EvidenceSender::pending() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return pending_.size();
 }
 
 void EvidenceSender::step() {
     std::map<types::Address, Pending> work;
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         work = pending_;
     }
+    chain::store::WriteBatch over;
     for (auto& [convict, pending] : work) {
         const bool done = handle(pending);
-        const std::lock_guard lock(mutex_);
+        if (done) chain::store::EvidenceStore::erase(over, convict);
+        const MutexLock lock(mutex_);
         if (done)
             pending_.erase(convict);
         else
             pending_[convict] = pending;
     }
+    if (!over.empty()) write(over);
 }
 
 Bytes EvidenceSender::transaction(const Bytes& evidence, std::uint64_t nonce, const Uint256& max_fee) const {

@@ -1,6 +1,6 @@
 // Brings evidence to the chain: signs a native transaction with the validator's key and sends it until the signer is
-// convicted or cannot be any more. convict() comes from the consensus thread and only takes note; step() runs on the
-// serving thread after each block.
+// convicted or cannot be any more. What is pending is on the disk too, so that a restart forgets nobody. convict() may
+// come from any thread; step() runs on the serving thread after each block.
 #pragma once
 
 #include "chain/api/tx_submitter.h"
@@ -15,13 +15,14 @@ inline constexpr std::uint64_t kEvidenceFeeFactor = 4;  // times the next base f
 class EvidenceSender final : public EvidenceSink {
 public:
     struct Parts {  // all outlive the sender
+        chain::store::Store& store;
         chain::api::TxSubmitter& submitter;
         const chain::mempool::Pool& pool;
         const SnapshotBoard& board;
         std::uint64_t chain_id;
     };
-    EvidenceSender(const Parts& parts, crypto::PrivateKey key)
-        : parts_(parts), key_(std::move(key)), address_(crypto::address20(key_)) {}
+    // Takes up what was pending when the node stopped.
+    EvidenceSender(const Parts& parts, crypto::PrivateKey key);
 
     void convict(chain::consensus::sdbft::Evidence evidence) override;
     void step();
@@ -34,14 +35,15 @@ private:
         bool warned = false;
     };
     [[nodiscard]] Bytes transaction(const Bytes& evidence, std::uint64_t nonce, const Uint256& max_fee) const;
+    void write(const chain::store::WriteBatch& batch) const;
     // True when nothing is left to do about it.
     [[nodiscard]] bool handle(Pending& pending);
 
     const Parts parts_;
     const crypto::PrivateKey key_;
     const chain::types::Address address_;
-    mutable std::mutex mutex_;                          // guards pending_
-    std::map<chain::types::Address, Pending> pending_;  // by whom it convicts
+    mutable Mutex mutex_;
+    std::map<chain::types::Address, Pending> pending_ QUERN_GUARDED_BY(mutex_);  // by whom it convicts
 };
 
 }  // namespace quern::node

@@ -1,11 +1,10 @@
 #include "node/net/block_server.h"
 
 #include "chain/store/block_store.h"
-#include "chain/store/certificate_store.h"
+#include "node/chain/certificate_lookup.h"
 
 namespace quern::node {
 
-namespace sdbft = chain::consensus::sdbft;
 namespace messages = p2p::messages;
 using chain::store::BlockStore;
 
@@ -39,11 +38,16 @@ std::optional<messages::BlockTransactions> BlockServer::transactions(
     return answer;
 }
 
-std::optional<Bytes> BlockServer::certificate(const messages::GetCertificate& asked) const {
+std::vector<Bytes> BlockServer::certificates(const messages::GetCertificate& asked) const {
     const auto at = board_.latest();
-    auto found = chain::store::CertificateStore(*at->reader).find(asked.epoch, asked.view, asked.kind);
-    if (!found || found->empty()) return std::nullopt;
-    return std::move(found->front());
+    std::vector<Bytes> served;
+    const auto found = CertificateLookup(*at->reader, heights_).about(asked.epoch, asked.view);
+    if (!found) return served;
+    for (const auto& certificate : *found)
+        if (static_cast<std::uint8_t>(certificate.type) == asked.kind &&
+            served.size() < messages::kMaxCertificatesInAnswer)
+            served.push_back(encode(certificate));
+    return served;
 }
 
 messages::Range BlockServer::range(const messages::GetRange& asked) const {
@@ -64,20 +68,6 @@ messages::Range BlockServer::range(const messages::GetRange& asked) const {
         answer.blocks.push_back({std::move(*block), std::move(certificate)});
     }
     return answer;
-}
-
-Expected<EpochRange> epoch_range(messages::Range range, std::uint64_t first, std::uint64_t tip_height,
-                                 const sdbft::EpochHeights& heights) {
-    EpochRange result;
-    const std::uint64_t last = heights.last(heights.epoch_of(first));
-    for (std::size_t i = 0; i < range.blocks.size() && i < sdbft::kMaxBlocksPerRange && first + i <= last; ++i)
-        if (!range.blocks[i].certificate.empty()) result.count = i + 1;
-    if (result.count == 0) return result;
-    QUERN_TRY(result.answer.certificate,
-              chain::consensus::decode_certificate(range.blocks[result.count - 1].certificate));
-    result.answer.tip_height = std::max(tip_height, first + result.count - 1);
-    for (std::size_t i = 0; i < result.count; ++i) result.answer.blocks.push_back(std::move(range.blocks[i].block));
-    return result;
 }
 
 }  // namespace quern::node

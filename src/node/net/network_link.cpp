@@ -10,15 +10,33 @@ namespace messages = p2p::messages;
 namespace {
 // Waiting transactions told to a peer that has just come.
 constexpr std::size_t kMaxToldToNewPeer = 4096;
+
+constexpr std::size_t kAnswerOverhead = 64;
+
+// What an answer holds while it waits to leave.
+std::size_t size_of(const messages::BlockAnswer& answer) {
+    return answer.block.size() + answer.certificate.size() + kAnswerOverhead;
+}
+std::size_t size_of(const messages::BlockTransactions& answer) {
+    std::size_t bytes = kAnswerOverhead;
+    for (const auto& encoded : answer.encoded) bytes += encoded.size() + 4;
+    return bytes;
+}
+std::size_t size_of(const messages::Range& answer) {
+    std::size_t bytes = 0;
+    for (const auto& block : answer.blocks) bytes += size_of(block);
+    return bytes;
+}
 }  // namespace
 
 void NetworkLink::peer_connected(const p2p::PeerInfo& peer) {
-    parts_.peers.add(peer.address, peer.status, peer.fixed);
-    parts_.sync.consider();
+    parts_.peers.add(peer.address);
+    parts_.sync.peer_joined(peer.address, peer.status, peer.fixed);
+    parts_.status_heard(peer.address, peer.status);
     // The relay remembers what it has told; a newcomer hears what was admitted before it came.
-    (void)parts_.work.post(0, [this] {
+    parts_.work.post_for(peer.address, [this](bool in_time) {
         auto* const network = network_.load();
-        if (network == nullptr) return;
+        if (network == nullptr || !in_time) return;
         std::size_t told = 0;
         for (const auto& pooled : parts_.pool.all()) {
             if (++told > kMaxToldToNewPeer) return;
@@ -29,12 +47,14 @@ void NetworkLink::peer_connected(const p2p::PeerInfo& peer) {
 
 void NetworkLink::peer_disconnected(const Bytes20& peer, const Error& reason) {
     log::debug(log::Category::node, "peer left address={} reason={}", to_hex0x(peer), reason.to_string());
+    parts_.sync.peer_left(peer);
+    parts_.work.forget(peer);
     if (const auto id = parts_.peers.remove(peer)) parts_.consensus.forget(*id);
 }
 
 void NetworkLink::peer_status(const Bytes20& peer, const messages::Status& status) {
-    parts_.peers.set_status(peer, status);
-    parts_.sync.consider();
+    parts_.sync.peer_said(peer, status);
+    parts_.status_heard(peer, status);
 }
 
 void NetworkLink::receive(const Bytes20& from, Bytes message) {
@@ -59,47 +79,56 @@ void NetworkLink::block(const Bytes20& from, messages::BlockAnswer block) {
     receive(from, encode(sdbft::Message(sdbft::BlockAnswer{std::move(block.block)})));
 }
 
-void NetworkLink::serve(p2p::Responder responder, std::function<void(p2p::Responder&)> answer) {
-    const bool queued = parts_.work.post(64, [responder, answer = std::move(answer)]() mutable { answer(responder); });
-    if (!queued) responder.refuse(messages::RefusalCode::busy);
-}
-
-void NetworkLink::get_block(const Bytes20&, const messages::GetBlock& request, p2p::Responder responder) {
-    serve(std::move(responder), [this, request](p2p::Responder& to) {
-        if (const auto found = parts_.server.block(request.hash))
-            to.answer(*found);
+void NetworkLink::serve(const Bytes20& from, p2p::Responder responder, std::function<void(p2p::Responder&)> answer) {
+    parts_.work.post_for(from, [responder, answer = std::move(answer)](bool in_time) mutable {
+        if (in_time)
+            answer(responder);
         else
-            to.refuse(messages::RefusalCode::not_found);
+            responder.refuse(messages::RefusalCode::busy);
     });
 }
 
-void NetworkLink::get_block_transactions(const Bytes20&, const messages::GetBlockTransactions& request,
+template <class Answer>
+void NetworkLink::serve_large(const Bytes20& from, p2p::Responder responder, std::size_t most,
+                              std::function<std::optional<Answer>()> read) {
+    serve(from, std::move(responder), [this, from, most, read = std::move(read)](p2p::Responder& to) {
+        const auto place = AnswerBudget::reserve(parts_.answers, from, most);
+        if (!place) return to.refuse(messages::RefusalCode::busy);
+        const auto found = read();
+        if (!found) return to.refuse(messages::RefusalCode::not_found);
+        place->shrink(size_of(*found));
+        to.hold(place);
+        to.answer(*found);
+    });
+}
+
+void NetworkLink::get_block(const Bytes20& from, const messages::GetBlock& request, p2p::Responder responder) {
+    serve_large<messages::BlockAnswer>(from, std::move(responder), messages::kMaxBlockMessage,
+                                       [this, request] { return parts_.server.block(request.hash); });
+}
+
+void NetworkLink::get_block_transactions(const Bytes20& from, const messages::GetBlockTransactions& request,
                                          p2p::Responder responder) {
-    serve(std::move(responder), [this, request](p2p::Responder& to) {
-        if (const auto found = parts_.server.transactions(request))
-            to.answer(*found);
+    serve_large<messages::BlockTransactions>(from, std::move(responder), messages::kMaxBlockMessage,
+                                             [this, request] { return parts_.server.transactions(request); });
+}
+
+void NetworkLink::get_certificate(const Bytes20& from, const messages::GetCertificate& request,
+                                  p2p::Responder responder) {
+    serve(from, std::move(responder), [this, request](p2p::Responder& to) {
+        if (auto found = parts_.server.certificates(request); !found.empty())
+            to.answer(messages::CertificateAnswer{std::move(found)});
         else
             to.refuse(messages::RefusalCode::not_found);
     });
 }
 
-void NetworkLink::get_certificate(const Bytes20&, const messages::GetCertificate& request, p2p::Responder responder) {
-    serve(std::move(responder), [this, request](p2p::Responder& to) {
-        if (auto found = parts_.server.certificate(request))
-            to.answer(messages::CertificateAnswer{std::move(*found)});
-        else
-            to.refuse(messages::RefusalCode::not_found);
-    });
-}
-
-void NetworkLink::get_range(const Bytes20&, const messages::GetRange& request, p2p::Responder responder) {
-    serve(std::move(responder), [this, request](p2p::Responder& to) {
-        const auto found = parts_.server.range(request);
-        if (found.blocks.empty())
-            to.refuse(messages::RefusalCode::not_found);
-        else
-            to.answer(found);
-    });
+void NetworkLink::get_range(const Bytes20& from, const messages::GetRange& request, p2p::Responder responder) {
+    serve_large<messages::Range>(from, std::move(responder), messages::kMaxRangeMessage,
+                                 [this, request]() -> std::optional<messages::Range> {
+                                     auto found = parts_.server.range(request);
+                                     return found.blocks.empty() ? std::nullopt : std::optional(std::move(found));
+                                 });
 }
 
 }  // namespace quern::node

@@ -4,8 +4,11 @@
 #pragma once
 
 #include "node/chain/snapshot.h"
+#include "node/net/answer_budget.h"
 #include "node/net/block_server.h"
 #include "node/net/consensus_inbox.h"
+#include "node/net/duty_queue.h"
+#include "node/net/peer_table.h"
 #include "node/net/range_sync.h"
 #include "node/net/transaction_inbox.h"
 #include "p2p/network.h"
@@ -20,9 +23,12 @@ public:
         TransactionInbox& inbox;
         RangeSync& sync;
         BlockServer& server;
-        WorkQueue& work;
+        DutyQueue& work;
+        std::shared_ptr<AnswerBudget> answers;
         const SnapshotBoard& board;
         const chain::mempool::Pool& pool;
+        // A peer told of its newest final block.
+        std::function<void(const Bytes20& peer, const p2p::messages::Status& status)> status_heard;
     };
     explicit NetworkLink(const Parts& parts) : parts_(parts) {}
     void set_network(p2p::Network* network) { network_ = network; }
@@ -46,7 +52,11 @@ public:
     void get_range(const Bytes20& from, const p2p::messages::GetRange& request, p2p::Responder responder) override;
 
 private:
-    void serve(p2p::Responder responder, std::function<void(p2p::Responder&)> answer);
+    void serve(const Bytes20& from, p2p::Responder responder, std::function<void(p2p::Responder&)> answer);
+    // An answer of up to `most` bytes, which has to find room.
+    template <class Answer>
+    void serve_large(const Bytes20& from, p2p::Responder responder, std::size_t most,
+                     std::function<std::optional<Answer>()> read);
     void receive(const Bytes20& from, Bytes message);
 
     const Parts parts_;

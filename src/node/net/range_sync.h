@@ -1,44 +1,63 @@
-// Catching up: asks peers for ranges of final blocks and hands them to consensus, which verifies them. Consensus says
-// when it wants a range; besides, a peer that is far ahead starts one. One request at a time. Thread-safe.
+// Catching up: fetches ranges of final blocks from several peers at once, judges them, and hands them to consensus one
+// after the other. What peers say of their height starts questions, and nothing else: that this node is behind is
+// believed when blocks arrive that a known committee finalized. A thread of its own judges (signatures, hashes) and
+// asks; the other functions may be called from any.
 #pragma once
 
-#include <atomic>
+#include <deque>
+#include <thread>
 
 #include "base/clock.h"
+#include "base/mutex.h"
+#include "base/rng.h"
 #include "chain/consensus/sdbft/core.h"
-#include "node/net/block_server.h"
-#include "node/net/consensus_inbox.h"
-#include "node/net/peer_table.h"
-#include "node/net/work_queue.h"
+#include "node/net/range_judge.h"
 #include "p2p/network.h"
+#include "p2p/sync/range_planner.h"
 
 namespace quern::node {
 
-inline constexpr std::uint64_t kRangeTimeoutMs = 10'000;
-inline constexpr std::uint64_t kSyncStalledMs = 1'000;  // no progress for so long: ask again
-inline constexpr std::uint64_t kSyncReportMs = 5'000;   // a line in the log while catching up
-inline constexpr std::uint64_t kSyncDistance = chain::consensus::sdbft::kRangeDistance;
+inline constexpr std::uint64_t kSyncDistance = chain::consensus::sdbft::kRangeDistance;  // behind by more: catching up
+inline constexpr std::uint64_t kAskedMs = 5'000;       // so long consensus' wish for a range counts
+inline constexpr std::uint64_t kSyncTickMs = 100;      // while something is open
+inline constexpr std::uint64_t kHandAgainMs = 2'000;   // consensus took nothing of a range: it gets it again
+inline constexpr std::uint64_t kSyncQuietMs = 10'000;  // nothing came for so long: not catching up any more
+inline constexpr std::uint64_t kSyncReportMs = 5'000;  // a line in the log while catching up
+inline constexpr std::size_t kMaxJudgedRanges = 2;     // judged and not yet committed
 
 class RangeSync {
 public:
-    struct Parts {  // all outlive it
-        ConsensusInbox& consensus;
-        PeerTable& peers;
-        WorkQueue& work;
-        const Clock& clock;
-        std::uint64_t epoch_length;
-        std::uint64_t tip;
+    struct Parts {
+        const Clock& clock;  // outlives it
+        RangeRules rules;
+        std::uint64_t tip = 0;
+        Hash32 tip_hash;
+        // Called on the sync thread.
+        std::function<void(const Bytes20& peer, const p2p::messages::GetRange& asked, std::uint64_t timeout_ms,
+                           p2p::Answer<p2p::messages::Range> answer)>
+            request;
+        std::function<void(chain::consensus::sdbft::RangeAnswer range, const Bytes20& from)> deliver;
+        std::function<void(const Bytes20& peer, p2p::Offence offence)> report;
+        // Of an epoch; nullopt while the committed state does not know it.
+        std::function<std::optional<chain::consensus::Committee>(std::uint64_t epoch)> committee;
+        // This peer showed a final block at `number` that does not follow the chain's block before it.
+        std::function<void(const Bytes20& peer, std::uint64_t number)> forked;
     };
-    explicit RangeSync(const Parts& parts)
-        : parts_(parts), heights_(parts.epoch_length), tip_(parts.tip), first_(parts.tip) {}
+    explicit RangeSync(Parts parts);
+    ~RangeSync() { stop(); }
+    RangeSync(const RangeSync&) = delete;
+    RangeSync& operator=(const RangeSync&) = delete;
 
-    // Before anything is asked; outlives the calls.
-    void set_network(p2p::Network* network) { network_ = network; }
-    // Consensus wants blocks from `first` on, of this peer or of anybody.
-    void ask(std::uint64_t first, const std::optional<Bytes20>& peer);
-    // A peer told how far it is, or time passed: ask when that is far ahead and nothing moves.
-    void consider();
-    void committed(std::uint64_t number);
+    void start();
+    void stop();
+
+    void peer_joined(const Bytes20& peer, const p2p::messages::Status& status, bool fixed);
+    void peer_said(const Bytes20& peer, const p2p::messages::Status& status);
+    void peer_left(const Bytes20& peer);
+    // Consensus wants blocks from its tip on, of anybody.
+    void ask();
+    // Consensus took note of a committed block.
+    void committed(std::uint64_t number, const Hash32& hash);
 
     struct Progress {
         bool syncing = false;
@@ -49,22 +68,50 @@ public:
     [[nodiscard]] Progress progress() const;
 
 private:
-    void answered(std::uint64_t first, const Bytes20& peer, Expected<p2p::messages::Range> range);
-    void deliver(std::uint64_t first, const Bytes20& peer, p2p::messages::Range range);
-    [[nodiscard]] bool is_syncing(std::uint64_t target) const { return target > tip_ + kSyncDistance; }
+    struct Judged {
+        std::uint64_t first = 0;
+        std::uint64_t last = 0;
+        Hash32 hash;
+        Bytes20 from;  // of the last block, which came with the certificate
+        chain::consensus::sdbft::RangeAnswer answer;
+    };
+    void run();
+    // One round: what is here is judged, what may go to consensus goes, what is missing is asked for.
+    void round() QUERN_REQUIRES(mutex_);
+    void judge() QUERN_REQUIRES(mutex_);
+    void take(const RangeVerdict& verdict, std::uint64_t first,
+              const std::vector<p2p::sync::RangePlanner::Block>& blocks) QUERN_REQUIRES(mutex_);
+    void hand_over() QUERN_REQUIRES(mutex_);
+    void ask_peers() QUERN_REQUIRES(mutex_);
+    void answered(const Bytes20& peer, std::uint64_t first, Expected<p2p::messages::Range> range);
+    void note_progress() QUERN_REQUIRES(mutex_);
+    [[nodiscard]] std::uint64_t target() const QUERN_REQUIRES(mutex_);
+    [[nodiscard]] std::uint64_t judged_until() const QUERN_REQUIRES(mutex_) {
+        return judged_.empty() ? tip_ : judged_.back().last;
+    }
+    [[nodiscard]] bool is_active(std::uint64_t now_ms) const QUERN_REQUIRES(mutex_);
 
     const Parts parts_;
-    const chain::consensus::sdbft::EpochHeights heights_;
-    std::atomic<p2p::Network*> network_{nullptr};
-    mutable std::mutex mutex_;  // guards all below
-    bool in_flight_ = false;
-    std::uint64_t tip_ = 0;
-    std::uint64_t moved_ms_ = 0;
-    bool was_syncing_ = false;
-    std::uint64_t first_ = 0;
-    std::uint64_t began_ms_ = 0;
-    std::uint64_t reported_ms_ = 0;
-    std::uint64_t reported_number_ = 0;
+    OsRng rng_;
+    std::thread thread_;
+    mutable Mutex mutex_;
+    CondVar changed_;
+    bool stopping_ QUERN_GUARDED_BY(mutex_) = false;
+    bool woken_ QUERN_GUARDED_BY(mutex_) = false;
+    p2p::sync::RangePlanner planner_ QUERN_GUARDED_BY(mutex_);
+    std::map<Bytes20, p2p::sync::RangePlanner::Source> sources_ QUERN_GUARDED_BY(mutex_);
+    std::uint64_t tip_ QUERN_GUARDED_BY(mutex_);
+    Hash32 tip_hash_ QUERN_GUARDED_BY(mutex_);
+    std::deque<Judged> judged_ QUERN_GUARDED_BY(mutex_);
+    bool unjudged_ QUERN_GUARDED_BY(mutex_) = false;                   // something came since the last look
+    std::optional<std::uint64_t> handed_ms_ QUERN_GUARDED_BY(mutex_);  // the first judged range
+    std::uint64_t asked_until_ms_ QUERN_GUARDED_BY(mutex_) = 0;
+    bool catching_up_ QUERN_GUARDED_BY(mutex_) = false;
+    std::uint64_t moved_ms_ QUERN_GUARDED_BY(mutex_) = 0;  // verified blocks came, or one was committed
+    std::uint64_t first_ QUERN_GUARDED_BY(mutex_);
+    std::uint64_t began_ms_ QUERN_GUARDED_BY(mutex_) = 0;
+    std::uint64_t reported_ms_ QUERN_GUARDED_BY(mutex_) = 0;
+    std::uint64_t reported_number_ QUERN_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace quern::node

@@ -295,15 +295,15 @@ Expected<GetCertificate> decode_get_certificate(BytesView body) {
 
 Bytes encode(const CertificateAnswer& value) {
     Writer writer;
-    writer.begin_list().bytes(value.certificate).end_list();
+    put_strings(writer, value.certificates);
     return finish(writer);
 }
 Expected<CertificateAnswer> decode_certificate_answer(BytesView body) {
-    return read_body<CertificateAnswer>(body, [](Reader& reader, CertificateAnswer& value) -> quern::Status {
-        QUERN_TRY(value.certificate, read_string(reader));
-        if (value.certificate.empty()) return fail("message.empty");
-        return {};
-    });
+    QUERN_TRY(auto certificates, strings_of<Bytes>(body, kMaxCertificatesInAnswer));
+    if (certificates.empty()) return fail("message.empty");
+    for (const auto& certificate : certificates)
+        if (certificate.empty()) return fail("message.empty");
+    return CertificateAnswer{std::move(certificates)};
 }
 
 Bytes encode(const GetRange& value) {

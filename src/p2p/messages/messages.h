@@ -12,7 +12,7 @@
 //                             parent_certificate, finalization_certificate (may be empty)]
 //   get_block_transactions = [block_hash, [index...]]      block_transactions = [block_hash, [envelope...]]
 //   get_block              = [block_hash]                  block = [block (string), certificate (may be empty)]
-//   get_certificate        = [kind, epoch, view]           certificate = [certificate (string)]
+//   get_certificate        = [kind, epoch, view]           certificate = [certificate (string)...]
 //   get_range              = [first_number, count, max_bytes]   range = [[block, certificate]...]
 //   find_content           = [id...]                       content_info = [[id, size, chunks]...]; chunks: empty when
 //                            whole, else a bitmap of 1 MiB chunks, least significant bit first
@@ -37,6 +37,7 @@ inline constexpr std::size_t kMaxPeersInAnswer = 64;
 inline constexpr std::size_t kMaxShortIds = 1024;  // of tx_announce and get_transactions
 inline constexpr std::size_t kMaxBlockTransactions = 65'536;
 inline constexpr std::size_t kMaxRangeBlocks = 128;
+inline constexpr std::size_t kMaxCertificatesInAnswer = 8;  // of one kind about one view: contradictory ones
 inline constexpr std::size_t kMaxFindContent = 64;
 inline constexpr std::uint64_t kChunkBytes = 1U << 20;
 inline constexpr std::uint64_t kLeavesPerChunk = 64;   // of 16 KiB
@@ -119,7 +120,7 @@ struct GetCertificate {
     bool operator==(const GetCertificate&) const = default;
 };
 struct CertificateAnswer {
-    Bytes certificate;
+    std::vector<Bytes> certificates;
     bool operator==(const CertificateAnswer&) const = default;
 };
 struct GetRange {

@@ -10,7 +10,8 @@ namespace sdbft = chain::consensus::sdbft;
 class EvidenceSenderTest : public ChainFixture {
 protected:
     EvidenceSender sender_of(std::uint8_t seed) {
-        return EvidenceSender({*gateway_, *pool_, chain_->board(), setup_->genesis.params.chain_id}, test_key(seed));
+        return EvidenceSender({*store_, *gateway_, *pool_, chain_->board(), setup_->genesis.params.chain_id},
+                              test_key(seed));
     }
     // The only validator finalizes a view that it gave up.
     sdbft::Evidence evidence_by(std::uint8_t seed) const {
@@ -64,6 +65,37 @@ TEST_F(EvidenceSenderTest, forgets_what_convicts_nobody) {
     EXPECT_EQ(sender.pending(), 0U);
     EXPECT_EQ(pool_->status().transactions, 0U);
     EXPECT_FALSE(convicted());
+}
+
+TEST_F(EvidenceSenderTest, what_is_pending_survives_a_restart_until_it_is_done) {
+    sender_of(77).convict(evidence_by(kValidator));
+    restart_after_power_loss();
+    {
+        auto sender = sender_of(77);
+        EXPECT_EQ(sender.pending(), 1U);
+        sender.step();
+        ASSERT_EQ(pool_->status().transactions, 1U);
+        ASSERT_TRUE(make_block());
+        EXPECT_TRUE(convicted());
+        sender.step();
+    }
+    restart_after_power_loss();
+    EXPECT_EQ(sender_of(77).pending(), 0U);
+}
+
+TEST_F(EvidenceSenderTest, holds_a_bounded_number_of_accusations) {
+    auto sender = sender_of(77);
+    auto evidence = evidence_by(kValidator);
+    Accusations accusations;
+    for (std::uint64_t i = 0; i < kMaxAccused + 10; ++i) {
+        evidence.signer.bytes.data[0] = static_cast<std::uint8_t>(i);
+        evidence.signer.bytes.data[1] = static_cast<std::uint8_t>(i >> 8);
+        if (i < 2 * kMaxPendingEvidence) sender.convict(evidence);
+        EXPECT_TRUE(accusations.add(crypto::address20(evidence.signer), i));
+        EXPECT_FALSE(accusations.add(crypto::address20(evidence.signer), i)) << "once an epoch is enough";
+    }
+    EXPECT_EQ(sender.pending(), kMaxPendingEvidence);
+    EXPECT_EQ(accusations.size(), kMaxAccused);
 }
 
 }  // namespace

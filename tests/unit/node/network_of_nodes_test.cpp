@@ -65,7 +65,7 @@ struct TestNode {
         options.double_vote = double_vote;
         auto made =
             Participation::start({store, *setup, *chain, *pool, *gateway, clock,
-                                  [this](const Error& error) { ADD_FAILURE() << error.to_string(); }},
+                                  [](const Error& error) { ADD_FAILURE() << error.to_string(); }},
                                  options, test_key(seed), validator ? std::optional(test_key(seed)) : std::nullopt);
         ASSERT_TRUE(made) << made.error().to_string();
         node = std::move(*made);
@@ -132,7 +132,10 @@ TEST_F(NetworkOfNodes, agrees_across_epochs_and_newcomers_catch_up) {
     ASSERT_TRUE(hash) << hash.error().to_string();
     for (const auto& node : nodes_) EXPECT_TRUE(wait_until([&] { return node->reader->receipt(*hash).has_value(); }));
 
-    // One of four may be away, through a change of epochs; it catches up over its gap.
+    // One of four may be away, through a change of epochs; it catches up over its gap. A key without history listens
+    // before it signs: it has to have signed, so that it is one with a history that comes back.
+    ASSERT_TRUE(wait_until([&] { return nodes_[3]->node->consensus().core.signs; }));
+    ASSERT_TRUE(reach(nodes_[0]->height() + 3));
     nodes_[3]->stop();
     const std::uint64_t left = nodes_[0]->height();
     ASSERT_TRUE(wait_until([&] { return nodes_[0]->height() >= left + 25; }));
@@ -143,12 +146,13 @@ TEST_F(NetworkOfNodes, agrees_across_epochs_and_newcomers_catch_up) {
     const std::uint64_t target = nodes_[0]->height() + 5;
     ASSERT_TRUE(reach(target));
     expect_agreement(target);
-    EXPECT_TRUE(nodes_[3]->node->consensus().core.signs);
+    EXPECT_TRUE(wait_until([&] { return nodes_[3]->node->consensus().core.signs; }))
+        << nodes_[3]->node->consensus().core.refuses_because;
     EXPECT_FALSE(nodes_[4]->node->consensus().member);
     EXPECT_TRUE(nodes_[4]->reader->receipt(*hash).has_value());
 }
 
-class Silent final : public p2p::NetworkHandler {
+class Silent : public p2p::NetworkHandler {
 public:
     void consensus(const Bytes20&, Bytes) override {}
     bool wants_transaction(const p2p::messages::ShortId&) override { return false; }
@@ -161,6 +165,87 @@ public:
     void get_certificate(const Bytes20&, const p2p::messages::GetCertificate&, p2p::Responder) override {}
     void get_range(const Bytes20&, const p2p::messages::GetRange&, p2p::Responder) override {}
 };
+
+// Claims to have blocks and lets everybody who asks for them wait.
+class Staller final : public Silent {
+public:
+    void get_range(const Bytes20&, const p2p::messages::GetRange&, p2p::Responder responder) override {
+        const std::lock_guard lock(mutex_);
+        waiting_.push_back(std::move(responder));
+    }
+    [[nodiscard]] std::size_t asked() {
+        const std::lock_guard lock(mutex_);
+        return waiting_.size();
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<p2p::Responder> waiting_;
+};
+
+struct Stranger {
+    Stranger(const TestNode& victim, std::uint8_t seed) {
+        p2p::NetworkOptions options;
+        options.chain_id = victim.setup->genesis.params.chain_id;
+        options.genesis_hash = victim.setup->genesis_hash;
+        options.listen = false;
+        options.static_peers = {victim.peer()};
+        auto started = p2p::Network::start(options, test_key(seed), handler);
+        if (!started) throw std::runtime_error(started.error().to_string());
+        network = std::move(*started);
+        network->set_status({std::uint64_t{1} << 63, Hash32{{1}}, 9, 9, 0});
+    }
+    Staller handler;
+    std::unique_ptr<p2p::Network> network;
+};
+
+TEST_F(NetworkOfNodes, a_strangers_claim_makes_nobody_sync) {
+    start(1);
+    ASSERT_TRUE(reach(2));
+    Stranger stranger(*nodes_[0], 200);
+    ASSERT_TRUE(wait_until([&] { return stranger.handler.asked() != 0; })) << "it is put to the test";
+    const std::uint64_t height = nodes_[0]->height();
+    bool was_syncing = false;
+    ASSERT_TRUE(wait_until([&] {
+        was_syncing = was_syncing || nodes_[0]->node->progress().syncing;
+        return nodes_[0]->height() >= height + 20;
+    }));
+    EXPECT_FALSE(was_syncing);
+    EXPECT_LT(nodes_[0]->node->progress().target, height + 100);
+    EXPECT_LE(stranger.handler.asked(), 3U) << "ever less";
+}
+
+TEST_F(NetworkOfNodes, catches_up_although_strangers_claim_everything_and_answer_nothing) {
+    start(4);
+    ASSERT_TRUE(reach(45));
+    // Nobody in the committee is known to who has nothing yet but one follower, which has it all.
+    nodes_.push_back(std::make_unique<TestNode>(kFollower, false, 4));
+    nodes_.back()->start({nodes_[0]->peer(), nodes_[1]->peer()});
+    ASSERT_TRUE(reach(45));
+    TestNode newcomer(kFollower + 1, false, 4);
+    newcomer.start({});
+    std::vector<std::unique_ptr<Stranger>> strangers;
+    for (std::uint8_t i = 0; i < 3; ++i)
+        strangers.push_back(std::make_unique<Stranger>(newcomer, static_cast<std::uint8_t>(200 + i)));
+    ASSERT_TRUE(wait_until([&] { return newcomer.node->network().peer_count() == 3; }));
+    std::atomic<bool> done = false;
+    // What they say is of epochs to come: a reason to ask, but not them.
+    std::thread talk([&] {
+        for (std::uint64_t i = 0; !done; ++i) {
+            sdbft::VoteMessage vote{{chain::consensus::VoteType::notarize, 9, i, Hash32{{1}}}, i % 4, {}};
+            for (const auto& stranger : strangers) stranger->network->send_consensus(encode(sdbft::Message(vote)));
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        }
+    });
+    const auto began = std::chrono::steady_clock::now();
+    newcomer.node->network().add_static_peer(nodes_.back()->peer());
+    const bool reached = wait_until([&] { return newcomer.height() >= 45; }, 120);
+    const auto took = std::chrono::steady_clock::now() - began;
+    done = true;
+    talk.join();
+    ASSERT_TRUE(reached);
+    EXPECT_LT(took, std::chrono::seconds(9)) << std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+}
 
 TEST_F(NetworkOfNodes, goes_on_while_a_stranger_floods_it_with_forged_votes) {
     start(4);

@@ -485,6 +485,25 @@ TEST_F(EpochTest, the_last_block_of_an_epoch_gives_the_next_ones_setup) {
     EXPECT_GE(chain_->epoch_setup()->epoch, 2U);
 }
 
+TEST_F(EpochTest, the_previous_committee_is_the_one_of_the_epoch_before_across_a_change) {
+    auto more_stake = bond(0, 0);
+    more_stake.native_kind = static_cast<std::uint8_t>(types::NativeKind::delegate);
+    more_stake.data = types::encode_record(
+        types::DelegatePayload{test_address(kValidator), Uint256(5) * chain::params::kGrainsPerQrn});
+    submit(1, more_stake);
+    std::map<std::uint64_t, Hash32> committees;
+    for (int i = 0; i < 4 * 6; ++i) {
+        ASSERT_TRUE(make_block());
+        const auto setup = *chain_->epoch_setup();
+        committees[setup.epoch] = setup.committee.hash();
+        if (setup.epoch == 0) continue;
+        ASSERT_TRUE(chain_->previous_committee());
+        EXPECT_EQ(chain_->previous_committee()->hash(), committees[setup.epoch - 1]) << "epoch " << setup.epoch;
+        if (i % 3 == 0) restart_after_power_loss();
+    }
+    EXPECT_NE(committees[1], committees[2]) << "the stake counts two epochs later";
+}
+
 TEST(PreparedBlocksTest, are_bounded_in_number) {
     const store::MemoryStore disk;
     PreparedBlocks blocks(disk);

@@ -66,7 +66,13 @@ TEST(Messages, round_trips) {
     check(GetBlock{kId}, decode_get_block);
     check(BlockAnswer{Bytes{1, 2}, {}}, decode_block_answer);
     check(GetCertificate{3, 1, 2}, decode_get_certificate);
-    check(CertificateAnswer{Bytes{5}}, decode_certificate_answer);
+    check(CertificateAnswer{{Bytes{5}, Bytes{6, 7}}}, decode_certificate_answer);
+    EXPECT_EQ(decode_certificate_answer(encode(CertificateAnswer{})).error().name, "message.empty");
+    EXPECT_EQ(decode_certificate_answer(encode(CertificateAnswer{{Bytes{}}})).error().name, "message.empty");
+    EXPECT_EQ(decode_certificate_answer(encode(CertificateAnswer{std::vector(kMaxCertificatesInAnswer + 1, Bytes{5})}))
+                  .error()
+                  .name,
+              "message.too_many");
     check(GetRange{1, 128, 1'000'000}, decode_get_range);
     check(Range{{{Bytes{1}, Bytes{2}}, {Bytes{3}, {}}}}, decode_range);
     check(FindContent{{kId}}, decode_find_content);

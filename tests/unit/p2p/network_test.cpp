@@ -77,7 +77,7 @@ TEST(Network, requests_are_answered_refused_and_timed_out) {
         EXPECT_TRUE(answer || why_no_answer(answer.error()) == NoAnswer::refused);
     });
     b.network->request_certificate(a.me, {3, 1, 7}, 5000, [&](Expected<messages::CertificateAnswer> answer) {
-        note("certificate", answer ? std::to_string(answer->certificate.size()) : answer.error().to_string());
+        note("certificate", answer ? std::to_string(answer->certificates.at(0).size()) : answer.error().to_string());
     });
     b.network->request_certificate(a.me, {3, 1, 8}, 5000, [&](Expected<messages::CertificateAnswer> answer) {
         note("dropped", answer ? "?" : answer.error().to_string());

@@ -96,7 +96,7 @@ struct RecordingHandler : NetworkHandler {
         responder.answer(out);
     }
     void get_certificate(const Bytes20&, const messages::GetCertificate& request, Responder responder) override {
-        if (request.view == 7) return responder.answer(messages::CertificateAnswer{Bytes(100, 7)});
+        if (request.view == 7) return responder.answer(messages::CertificateAnswer{{Bytes(100, 7)}});
         // Dropped unanswered: the responder refuses by itself.
     }
     void get_range(const Bytes20&, const messages::GetRange& request, Responder responder) override {
