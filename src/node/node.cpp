@@ -122,10 +122,19 @@ Status Node::Services::open_chain() {
     const auto& params = setup->genesis.params;
     log::info(log::Category::node, "chain network={} id={} genesis={} head={} waiting={} contents={}", params.network,
               params.chain_id, to_hex0x(setup->genesis_hash), chain->tip().number, restored, contents->usage().items);
-    if (validator_key)
-        log::info(log::Category::consensus, "validator key address={}", chain::types::to_checksum_address(beneficiary));
-    else
+    if (!validator_key) {
         log::info(log::Category::node, "no -validatorkey: this node follows and makes no blocks");
+        return {};
+    }
+    const std::string address = chain::types::to_checksum_address(beneficiary);
+    log::info(log::Category::consensus, "validator key address={}", address);
+    QUERN_TRY(const auto epoch, chain->epoch_setup());
+    const auto& committee = epoch.committee;
+    if (committee.index_of(crypto::derive_public(*validator_key)) == committee.members().size())
+        log::warning(log::Category::consensus,
+                     "the validator key {} is not in the committee of epoch {}: this node follows and makes no blocks "
+                     "until the key has stake (in the genesis, or by quern-wallet create-validator)",
+                     address, epoch.epoch);
     return {};
 }
 

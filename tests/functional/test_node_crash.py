@@ -177,6 +177,16 @@ class StartTest(NodeTest):
         self.network.start()
         self.network.wait_for_blocks(2)
 
+    def test_a_validator_key_without_stake_is_warned_about(self):
+        stranger = os.path.join(self.directory, "stranger.json")
+        run("quern-wallet", "new", "--keystore", stranger, "--password-file", self.network.password_file, "--light")
+        process = self.network.daemon
+        process.arguments = [f"-validatorkey={stranger}" if argument.startswith("-validatorkey") else argument
+                             for argument in process.arguments]
+        self.network.start()
+        self.assertIn("is not in the committee of epoch 0: this node follows", process.log_tail(200))
+        self.assertFalse(self.node.sdbft_status()["member"])
+
 
 if __name__ == "__main__":
     framework.main()

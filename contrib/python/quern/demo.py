@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 from . import events
@@ -41,17 +42,18 @@ def qrn(grains):
 
 
 def bar(values, width=60, height=10):
-    """A curve in characters: one column a value, averaged down to `width`."""
+    """A curve in characters: a column a value, averaged down and spaced out to `width`."""
     step = max(1, -(-len(values) // width))
     columns = [sum(values[i:i + step]) / len(values[i:i + step]) for i in range(0, len(values), step)]
     low, high = min(columns), max(columns)
     span = (high - low) or 1
+    gap = " " * (max(1, width // len(columns)) - 1)
     lines = []
     for row in range(height, -1, -1):
         level = low + span * row / height
-        marks = "".join("*" if round((value - low) / span * height) == row else " " for value in columns)
-        lines.append(f"  {level:6.3f} |{marks}")
-    return "\n".join(lines + ["         +" + "-" * len(columns)])
+        marks = gap.join("*" if round((value - low) / span * height) == row else " " for value in columns)
+        lines.append(f"  {level:6.3f} |{marks}".rstrip())
+    return "\n".join(lines + ["         +" + "-" * len(gap.join("-" * len(columns)))])
 
 
 class Progress:
@@ -63,7 +65,7 @@ class Progress:
     def __init__(self, net, say, number):
         self.net, self.say, self.number = net, say, number
         self.next = 0.0
-        self.training = None  # (round, step, time) of the first look at a training
+        self.training = None  # of a training: (round, step, time) at the first look and when its step last changed
 
     def changed(self, _task):
         self.next = time.monotonic() + self.EVERY_S
@@ -86,16 +88,19 @@ class Progress:
         if said and int(said[0]) > step:
             step, loss, where = int(said[0]), float(said[1]), "not on chain yet"
         now = time.monotonic()
-        if self.training is None or self.training[0] != task["round"] or step < self.training[1]:
-            self.training = (task["round"], step, now)
+        if self.training is None or self.training[0][0] != task["round"] or step < self.training[1][1]:
+            self.training = [(task["round"], step, now)] * 2
+        elif step > self.training[1][1]:
+            self.training[1] = (task["round"], step, now)
         if step >= steps:
             return f"{name} has trained all {steps} steps, loss {loss:.4f}; the proof is next"
-        text = f"{name} trains: step {step} of {steps}"
-        if loss is not None:
-            text += f", loss {loss:.4f} ({where})"
-        done, seconds = step - self.training[1], now - self.training[2]
-        if done > 0 and seconds > 0:
-            text += f", about {(steps - step) * seconds / done:.0f} s to go"
+        if loss is None:
+            return f"{name} trains: no heartbeat yet, one each {task['spec']['interval']} of {steps} steps"
+        text = f"{name} trains: step {step} of {steps}, loss {loss:.4f} ({where})"
+        (_, first, began), (_, last, changed) = self.training
+        if last > first:
+            left = (steps - last) * (changed - began) / (last - first) - (now - changed)
+            text += f", about {max(1, left):.0f} s to go"
         return text
 
     def verified(self, task):
@@ -142,9 +147,20 @@ class Demo:
         elapsed = time.monotonic() - self.started
         try:
             for line in text.splitlines() or [""]:
-                print(f"[{elapsed:6.1f} s] {line}", flush=True)
+                for part in self.folded(line):
+                    print(f"[{elapsed:6.1f} s] {part}", flush=True)
         except OSError:
             hang_up()
+
+    @staticmethod
+    def folded(line):
+        """The line as a terminal can show it; whole where it goes into a file."""
+        if not sys.stdout.isatty():
+            return [line]
+        room = shutil.get_terminal_size().columns - len("[  99.9 s] ")
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        return textwrap.wrap(line, max(room, 40), subsequent_indent=indent, drop_whitespace=True,
+                             break_on_hyphens=False) or [""]
 
     def phase(self, name):
         now = time.monotonic()
@@ -248,15 +264,19 @@ class Demo:
         curve = self.checkpoints(task)
         self.say("loss, from the heartbeats on chain:")
         self.say("\n".join(f"  step {step:4d}  {loss:.4f}" for step, loss in curve))
-        self.say(bar([loss for _, loss in curve], width=len(curve)))
+        self.say(bar([loss for _, loss in curve]))
         self.plot = os.path.join(self.options.directory, "loss.png")
         data = os.path.join(self.options.directory, "loss.dat")
         with open(data, "w") as file:
             file.writelines(f"{step} {loss}\n" for step, loss in curve)
-        script = (f"set terminal pngcairo size 900,520 font 'sans,12'; set output '{self.plot}'; set grid; "
-                  f"set title 'Quern demo: task {task['id']}, character transformer on licence texts'; "
-                  "set xlabel 'training step'; set ylabel 'loss (nats per character), proven on chain'; "
-                  f"plot '{data}' using 1:2 with linespoints lw 2 pt 7 title 'heartbeats'")
+        script = (f"set terminal pngcairo size 900,520 font 'sans,12'; set output '{self.plot}'; "
+                  f"set title 'Quern demo: task {task['id']}, a character transformer on licence texts'; "
+                  "set xlabel 'training step'; set ylabel 'loss (nats per character)'; set key top right; "
+                  "set border 3; set tics nomirror; set format y '%.1f'; set grid lc rgb '#dddddd' lt 1; "
+                  f"set xrange [0:{curve[-1][0] * 1.07:.0f}]; set offsets 0, 0, 0.1, 0.1; "
+                  f"plot '{data}' using 1:2 with linespoints lw 2 pt 7 ps 0.9 lc rgb '#2060a0' "
+                  "title 'heartbeats, each proven on chain', "
+                  f"'{data}' using 1:2:(sprintf('%.2f', $2)) every {max(1, len(curve) - 1)} with labels offset 2,0.8 notitle")
         if shutil.which("gnuplot"):
             subprocess.run(["gnuplot", "-e", script], check=True)
             self.say(f"plot: {self.plot}")
