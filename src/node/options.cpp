@@ -205,7 +205,30 @@ Status translate_peers(NodeOptions& options, const Raw& raw) {
     return {};
 }
 
+// Nodes whose ports differ by an offset alone must not meet one another: 8545 and 8546 are neighbours, so that a second
+// node with -portoffset=1 would find its JSON-RPC port taken by the first one's WebSocket.
+Status check_offset(const NodeOptions& options, const Raw& raw) {
+    struct Port {
+        const char* option;
+        std::uint16_t number;
+        bool used;
+    };
+    const Port ports[] = {{"-rpcport", raw.rpc_port, options.rpc_enabled},
+                          {"-wsport", raw.ws_port, options.rpc_enabled && options.ws_enabled},
+                          {"-port", raw.port, options.peers.listen}};
+    for (const Port& mine : ports)
+        for (const Port& other : ports)
+            if (raw.port_offset != 0 && mine.used && other.used && mine.number != 0 &&
+                mine.number + raw.port_offset == other.number)
+                return fail("options.bad_port", "-portoffset=" + std::to_string(raw.port_offset) +
+                                                    " makes this node's " + mine.option + " " +
+                                                    std::to_string(other.number) + ", the " + other.option +
+                                                    " of a node without an offset; take 10, 20, ...");
+    return {};
+}
+
 Status translate(NodeOptions& options, const Raw& raw) {
+    QUERN_CHECK(check_offset(options, raw));
     if (options.datadir.empty()) options.datadir = default_datadir();
     if (std::uint32_t{raw.rpc_port} + raw.port_offset > 65535)
         return fail("options.bad_port", "rpcport and portoffset together pass 65535");

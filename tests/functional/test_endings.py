@@ -21,7 +21,7 @@ from quern.processes import Process, at_end, wait_until
 DEMO = [sys.executable, "-m", "quern.demo", "--validators=1"]
 TESTS = [sys.executable, os.path.join(framework.ROOT, "contrib", "python", "run_tests.py"), "--functional", "--filter",
          "functional/test_websocket.py"]
-STARTED = re.compile(rb"works at node0.*works at node0.*works at node0", re.S)  # several workers are there
+STARTED = re.compile(rb"bonded.*bonded.*bonded", re.S)  # several workers are there
 
 
 def processes_of(directory):

@@ -5,12 +5,15 @@ import io
 import os
 import re
 import shutil
+import struct
 import subprocess
+import time
+import types
 import unittest
 
 import framework
 import run_tests
-from quern import fenced_blocks
+from quern import demo, fenced_blocks
 
 CONTRIB = os.path.join(framework.ROOT, "contrib")
 INSTALLING = 7  # the exit code of what stands in for install-deps.sh
@@ -102,6 +105,54 @@ class DocumentsTest(unittest.TestCase):
             for script in re.findall(r"(?:\./)?(contrib/[\w.-]+)", text):
                 self.assertTrue(os.access(os.path.join(framework.ROOT, script), os.X_OK), script)
             self.assertNotRegex(text, r"\.\.\.|…|<[a-z]+>", "a placeholder cannot be pasted")
+
+
+class ProgressTest(unittest.TestCase):
+    """What the demo says while it waits, from a task as the node shows it and the workers' logs."""
+
+    def setUp(self):
+        self.directory = framework.temporary_directory("quern-progress-")
+        names = {"0x1": "solver1", "0x2": "verifier1", "0x3": "verifier2"}
+        disputes = {4: {"id": 4, "open": True, "rounds": 7}, 5: {"id": 5, "open": False, "rounds": 9}}
+        self.net = types.SimpleNamespace(
+            name_of=names.get, node=types.SimpleNamespace(dispute_get=disputes.get),
+            workers={name: types.SimpleNamespace(log=os.path.join(self.directory, name)) for name in names.values()})
+        self.said = []
+        self.progress = demo.Progress(self.net, self.said.append, 1)
+        self.task = {"id": 1, "stateName": "training", "round": 0, "solver": "0x1", "step": 0, "loss": 0, "disputes": [],
+                     "spec": {"steps": 600, "interval": 30}, "reports": [{"verifier": "0x2"}, {"verifier": "0x3"}]}
+
+    def log(self, name, text):
+        with open(self.net.workers[name].log, "a") as file:
+            file.write(text + "\n")
+
+    def test_a_training_shows_step_loss_and_time_to_go(self):
+        self.assertIn("no heartbeat yet", self.progress.trained(self.task))
+        self.log("solver1", "I solver trained task=1 step=60/600 loss=2.5000")
+        self.assertIn("step 60 of 600, loss 2.5000 (not on chain yet)", self.progress.trained(self.task))
+        time.sleep(0.02)
+        self.task.update(step=90, loss=struct.unpack("<I", struct.pack("<f", 1.5))[0])
+        self.assertRegex(self.progress.trained(self.task), r"step 90 of 600, loss 1.5000 \(on chain\), about \d+ s to go")
+        self.task.update(step=600)
+        self.assertIn("all 600 steps", self.progress.trained(self.task))
+
+    def test_verification_shows_each_verifiers_segments_and_open_disputes(self):
+        self.assertIsNone(self.progress.verified(self.task))
+        self.log("verifier1", "I verifier replay begins task=1 round=0 segments=20")
+        self.log("verifier2", "I verifier replay begins task=1 round=0 segments=20\nI verifier replays task=1 segment=3/20")
+        self.task.update(stateName="committing", disputes=[4, 5])
+        self.assertEqual(self.progress.verified(self.task),
+                         "committing: verifier1 0 of 20 segments, verifier2 3 of 20 segments, dispute 4 in round 7")
+        self.log("verifier2", "I verifier replayed task=1 verdict=PASS")
+        self.assertIn("verifier2 says PASS", self.progress.verified(self.task))
+
+    def test_there_is_a_line_every_few_seconds_and_no_more(self):
+        self.progress.look(self.task)
+        self.progress.look(self.task)
+        self.assertEqual(len(self.said), 1)
+        self.progress.next = 0
+        self.progress.look(self.task)
+        self.assertEqual(len(self.said), 2)
 
 
 class CountingTest(unittest.TestCase):

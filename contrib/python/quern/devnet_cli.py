@@ -114,6 +114,9 @@ class Network:
                 raise DevnetError(f"{self.file} is of another version; devnet destroy removes it")
         self.name = self.config["name"] if self.config else name
 
+    def title(self):
+        return "the devnet" if self.name == "devnet" else f"devnet {self.name}"
+
     @contextlib.contextmanager
     def locked(self):
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
@@ -322,7 +325,7 @@ def up(options):
                 raise
     verb = "made and started" if new else "up"
     net = network.net
-    print(f"devnet {network.name} is {verb} in {network.directory}")
+    print(f"{network.title()} is {verb} in {network.directory}")
     show_status(network)
     print("\naccounts (keystores in keys/, password file keys/password):")
     for name in PEOPLE:
@@ -395,7 +398,7 @@ def down(options):
     with network.locked():
         count = len(network.running())
         stop_network(network)
-    print(f"devnet {network.name}: {count} processes stopped; contrib/devnet up goes on with its chain")
+    print(f"{network.title()}: {count} processes stopped; contrib/devnet up goes on with its chain")
     return 0
 
 
@@ -405,7 +408,7 @@ def destroy(options):
         stop_network(network)
         forget(network)
         remove_files(network)
-    print(f"devnet {network.name} is gone")
+    print(f"{network.title()} is gone")
     return 0
 
 
@@ -511,7 +514,8 @@ def faucet(options):
             raise DevnetError(f"not paid: {error.message}") from None
         except (RuntimeError, TimeoutError, OSError) as error:
             raise DevnetError(f"not paid: {error}") from None
-    print(f"{amount} QRN to {address} in block {int(receipt['blockNumber'], 16)}, transaction {receipt['transactionHash']}")
+    print(f"{amount} QRN to {address} in block {int(receipt['blockNumber'], 16)}\n"
+          f"transaction {receipt['transactionHash']}")
     return 0
 
 

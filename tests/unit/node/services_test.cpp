@@ -234,6 +234,18 @@ TEST_F(OptionsTest, has_defaults_and_takes_bitcoin_style_options) {
     EXPECT_EQ(parsed.options.checkpoint->hash.data[31], 0xaa);
 }
 
+TEST_F(OptionsTest, an_offset_that_meets_the_first_nodes_ports_is_refused_with_a_better_one) {
+    const auto parsed = parse({"-portoffset=1"});
+    ASSERT_TRUE(parsed.exit);
+    EXPECT_EQ(parsed.exit->code, 2);
+    for (const char* part : {"-rpcport 8546", "-wsport", "10"})
+        EXPECT_NE(parsed.exit->text.find(part), std::string::npos) << part << " in " << parsed.exit->text;
+    EXPECT_FALSE(parse({"-portoffset=1", "-nows"}).exit);
+    EXPECT_FALSE(parse({"-portoffset=10"}).exit);
+    EXPECT_TRUE(parse({"-portoffset=10", "-wsport=8555"}).exit);
+    EXPECT_FALSE(parse({"-portoffset=1", "-wsport=0"}).exit);
+}
+
 TEST_F(OptionsTest, the_command_line_overrides_the_file) {
     write_conf("# comment\n\nrpcport = 9001\nrpcbind=0.0.0.0\r\nacceptmissingjournal\ndebug=rpc\n");
     const auto parsed = parse({"-rpcport=9002"});
