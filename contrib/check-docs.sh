@@ -4,7 +4,7 @@
 # Usage: contrib/check-docs.sh [root] [user] [--tests] [--ccache DIR] [--directory DIR] [--keep]
 #   root, user       only as this one (default: both, each on a system of its own)
 #   --tests          also the block that runs all tests
-#   --ccache DIR     share this compiler cache, for a trial that is not about time
+#   --ccache DIR     begin with a copy of this compiler cache, for a trial that is not about time
 #   --directory DIR  where the systems are made (default: a new one under the temporary directory)
 #   --keep           leave them there
 # Needs root, debootstrap and the network; the mirror is the one that this system's apt uses. Ends with one line:
@@ -73,7 +73,10 @@ make_system() {
       useradd -m -s /bin/bash user && echo "user ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/user' >>"$directory/debootstrap.log" 2>&1 ||
       { tail -n 5 "$directory/debootstrap.log"; return 1; }
   fi
-  mkdir -p "$system$home/quern" "$system$home/.cache/quern-ccache"
+  mkdir -p "$system$home/quern" "$system$home/.cache"
+  # A copy: ccache's locks name processes by number, which means another one in the system's own namespace.
+  if [ -n "$ccache" ]; then cp -a "$ccache" "$system$home/.cache/quern-ccache"; fi
+  echo "127.0.0.1 localhost $(hostname)" >"$system/etc/hosts"
   (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T -) |
     tar -xf - --no-same-owner -C "$system$home/quern"
   local name
@@ -88,7 +91,7 @@ make_system() {
 paste() {
   local who=$1 system=$directory/$1 home=/root shell=(bash -l)
   if [ "$who" = user ]; then home=/home/user shell=(sudo -u user -H bash -l); fi
-  export system home ccache
+  export system home
   unshare --mount --pid --fork --kill-child bash -s -- "${shell[@]}" 3>"$directory/$who.blocks" <<'INSIDE'
 set -euo pipefail
 mount --make-rprivate /
@@ -97,7 +100,6 @@ mount -t sysfs sysfs "$system/sys"
 mount --rbind /dev "$system/dev"
 mount -t tmpfs tmpfs "$system/run"
 mount -t tmpfs -o mode=1777 tmpfs "$system/dev/shm"
-[ -z "$ccache" ] || mount --bind "$ccache" "$system$home/.cache/quern-ccache"
 unset CCACHE_DIR QUERN_BIN QUERN_JOBS TMPDIR
 exec chroot "$system" /usr/bin/env -i HOME="$home" TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
   "$@" -c 'exec 3>&1 >&2
