@@ -7,15 +7,18 @@
 #include "chain/exec/invariants/invariants.h"
 #include "chain/exec/system/epochs.h"
 #include "chain/exec/tx_executor.h"
+#include "chain/types/transaction_rules.h"
 
 namespace quern::chain::exec {
 namespace {
+
+constexpr std::uint64_t kMaxReceiptsReserved = 32'768;
 
 void record_beacon(state::Overlay& overlay, const BlockContext& context) {
     overlay.store(types::object_key(types::ObjectPrefix::beacon, context.number), types::BeaconObject{context.beacon});
 }
 
-Message message_of(const types::RecoveredTransaction& recovered) {
+Message message_of(const types::RecoveredTransaction& recovered, const GasCosts& costs) {
     const auto& tx = recovered.tx;
     Message message;
     message.from = recovered.sender;
@@ -24,8 +27,8 @@ Message message_of(const types::RecoveredTransaction& recovered) {
     message.data = tx.data;
     if (tx.type == types::TxType::native) message.native_kind = static_cast<types::NativeKind>(tx.native_kind);
     message.gas = tx.gas_limit;
-    message.gas_charged = due_gas(tx);
-    message.gas_floor = types::floor_gas(tx);
+    message.gas_charged = costs.due;
+    message.gas_floor = costs.floor;
     return message;
 }
 
@@ -56,7 +59,13 @@ struct BlockExecution::Impl {
 
 BlockExecution::BlockExecution(const params::ChainParams& params, state::Overlay& overlay, const BlockContext& context,
                                ExecutionObserver* observer)
-    : impl_(std::make_shared<Impl>(Impl{params, overlay, context, observer, 0, {}, {}})) {}
+    : impl_(std::make_unique<Impl>(Impl{params, overlay, context, observer, 0, {}, {}})) {
+    // A receipt is some 400 bytes: moving them as their list grows costs more than a transfer.
+    impl_->receipts.reserve(std::min(context.gas_limit / types::kTxBaseGas, kMaxReceiptsReserved));
+}
+
+BlockExecution::BlockExecution(BlockExecution&&) noexcept = default;
+BlockExecution::~BlockExecution() = default;
 
 void BlockExecution::begin() {
     auto& overlay = impl_->overlay;
@@ -70,36 +79,32 @@ void BlockExecution::begin() {
 Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
     auto& [params, overlay, context, observer, gas_used, base_fees, receipts] = *impl_;
     const auto& tx = recovered.tx;
-    if (auto result = check_stateless(params, recovered); !result.in_block()) return result;
+    const GasCosts costs = gas_costs(tx);
+    if (auto result = check_stateless(params, recovered, costs); !result.in_block()) return result;
     if (context.gas_limit - gas_used < tx.gas_limit) return retry("gas limit reached");
     if (!pays_base_fee(tx, context.base_fee))
         return retry("max fee per gas less than block base fee",
                      "maxFeePerGas: " + tx.max_fee_per_gas.to_decimal() + " baseFee: " + context.base_fee.to_decimal());
-    if (auto result = check_account(overlay, recovered, true); !result.in_block()) return result;
+    if (auto result = check_account(overlay.account_view(recovered.sender), recovered, true); !result.in_block())
+        return result;
 
     const bool free = travels_free(tx);
     const Uint256 price = free ? Uint256() : types::effective_gas_price(tx, context.base_fee);
     const std::size_t start = overlay.snapshot();
-    auto sender = overlay.account_or_empty(recovered.sender);
-    ++sender.nonce;
-    sender.balance -= price * Uint256(tx.gas_limit);
-    overlay.set_account(recovered.sender, sender);
-
-    auto outcome = run_message(params, overlay, context.number, message_of(recovered), observer);
+    {
+        state::Account& sender = overlay.change_account(recovered.sender);
+        ++sender.nonce;
+        sender.balance -= price * Uint256(tx.gas_limit);
+    }
+    auto outcome = run_message(params, overlay, context.number, message_of(recovered, costs), observer);
     if (free && !outcome.success) {
         overlay.revert_to(start);
         return refused(outcome.error.name, outcome.error.detail);
     }
-
-    sender = overlay.account_or_empty(recovered.sender);
-    sender.balance += price * Uint256(tx.gas_limit - outcome.gas_used);
-    overlay.set_account(recovered.sender, sender);
+    if (!price.is_zero() && outcome.gas_used < tx.gas_limit)
+        overlay.change_account(recovered.sender).balance += price * Uint256(tx.gas_limit - outcome.gas_used);
     const Uint256 tip = free ? Uint256() : (price - context.base_fee) * Uint256(outcome.gas_used);
-    if (!tip.is_zero()) {
-        auto beneficiary = overlay.account_or_empty(context.beneficiary);
-        beneficiary.balance += tip;
-        overlay.set_account(context.beneficiary, beneficiary);
-    }
+    if (!tip.is_zero()) overlay.change_account(context.beneficiary).balance += tip;
     if (!free) base_fees += context.base_fee * Uint256(outcome.gas_used);
     gas_used += outcome.gas_used;
 
@@ -108,7 +113,7 @@ Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
     receipt.success = outcome.success;
     receipt.cumulative_gas_used = gas_used;
     receipt.logs = overlay.take_logs();
-    receipt.bloom = types::bloom_of(receipt.logs);
+    if (!receipt.logs.empty()) receipt.bloom = types::bloom_of(receipt.logs);
     receipt.gas_used = outcome.gas_used;
     receipt.effective_gas_price = price;
     if (!outcome.success) receipt.failure = outcome.error.to_string();
@@ -134,6 +139,8 @@ Status BlockExecution::finish() {
 std::uint64_t BlockExecution::gas_used() const { return impl_->gas_used; }
 
 const std::vector<types::Receipt>& BlockExecution::receipts() const { return impl_->receipts; }
+
+std::vector<types::Receipt> BlockExecution::take_receipts() { return std::move(impl_->receipts); }
 
 Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay& overlay, const BlockContext& context,
                               const CallRequest& call) {
@@ -173,11 +180,13 @@ Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay&
 
 Result precheck(const params::ChainParams& params, const state::StateReader& state,
                 const types::RecoveredTransaction& tx, const Uint256& base_fee) {
-    if (auto result = check_stateless(params, tx); !result.in_block()) return result;
+    if (auto result = check_stateless(params, tx, gas_costs(tx.tx)); !result.in_block()) return result;
     if (!pays_base_fee(tx.tx, base_fee))
         return retry("max fee per gas less than block base fee",
                      "maxFeePerGas: " + tx.tx.max_fee_per_gas.to_decimal() + " baseFee: " + base_fee.to_decimal());
-    if (auto result = check_account(state, tx, false); !result.in_block()) return result;
+    const auto sender = state.account(tx.sender);
+    if (auto result = check_account(sender ? *sender : state::empty_account(), tx, false); !result.in_block())
+        return result;
     return check_evidence(params, state, tx);
 }
 

@@ -28,6 +28,8 @@ class BlockExecution {
 public:
     BlockExecution(const params::ChainParams& params, state::Overlay& overlay, const BlockContext& context,
                    ExecutionObserver* observer = nullptr);
+    BlockExecution(BlockExecution&&) noexcept;
+    ~BlockExecution();
 
     // System steps that come before the transactions (beacon record). Call once.
     void begin();
@@ -39,10 +41,11 @@ public:
 
     [[nodiscard]] std::uint64_t gas_used() const;
     [[nodiscard]] const std::vector<types::Receipt>& receipts() const;
+    [[nodiscard]] std::vector<types::Receipt> take_receipts();  // leaves none; nothing may be applied after it
 
 private:
     struct Impl;
-    std::shared_ptr<Impl> impl_;
+    std::unique_ptr<Impl> impl_;
 };
 
 // A call that is not committed (eth_call, eth_estimateGas): no signature, no nonce check, fees not charged when

@@ -24,16 +24,13 @@ Result from_form_error(const Error& error) {
     return malformed(error.name, error.detail);
 }
 
+// Changes nothing when it fails.
 Status transfer(state::Overlay& overlay, const types::Address& from, const types::Address& to, const Uint256& value) {
     if (value.is_zero()) return {};
-    auto payer = overlay.account_or_empty(from);
-    const auto rest = checked_sub(payer.balance, value);
+    const auto rest = checked_sub(overlay.account_view(from).balance, value);
     if (!rest) return fail("insufficient funds", "for transfer");
-    payer.balance = *rest;
-    overlay.set_account(from, payer);
-    auto payee = overlay.account_or_empty(to);
-    payee.balance += value;
-    overlay.set_account(to, payee);
+    overlay.change_account(from).balance = *rest;
+    overlay.change_account(to).balance += value;
     return {};
 }
 
@@ -49,21 +46,17 @@ public:
           gas_(message.gas_charged) {}
 
     Outcome run() {
-        const std::size_t start = overlay_.snapshot();
         Status status;
         if (gas_ > message_.gas)
             status = fail("out of gas");
-        else if (message_.native_kind)
-            status = native(*message_.native_kind, message_.data, false);
-        else if (const auto group = types::group_at(*message_.to))
-            status = reserved_call(*group);
+        else if (message_.native_kind || types::group_at(*message_.to))
+            status = run_native();
         else
             status = transfer(overlay_, message_.from, *message_.to, message_.value);
 
         Outcome outcome;
         outcome.success = status.has_value();
         if (!status) {
-            overlay_.revert_to(start);
             outcome.error = status.error();
             if (status.error().name == "out of gas")
                 gas_ = message_.gas;
@@ -79,6 +72,14 @@ private:
         if (message_.gas - gas_ < amount) return fail("out of gas");
         gas_ += amount;
         return {};
+    }
+
+    Status run_native() {
+        const std::size_t start = overlay_.snapshot();
+        auto status = message_.native_kind ? native(*message_.native_kind, message_.data, false)
+                                           : reserved_call(*types::group_at(*message_.to));
+        if (!status) overlay_.revert_to(start);
+        return status;
     }
 
     Status reserved_call(types::KindGroup group) {
@@ -112,13 +113,16 @@ std::uint64_t due_gas(const Transaction& tx) {
     return gas;
 }
 
-Result check_stateless(const params::ChainParams& params, const types::RecoveredTransaction& recovered) {
+GasCosts gas_costs(const Transaction& tx) { return {due_gas(tx), types::floor_gas(tx)}; }
+
+Result check_stateless(const params::ChainParams& params, const types::RecoveredTransaction& recovered,
+                       const GasCosts& costs) {
     const Transaction& tx = recovered.tx;
     if (tx.type == TxType::set_code) return refused("set_code.not_active", "delegations need the EVM");
     if (tx.type != TxType::native && !tx.to) return refused("contract creation is not active yet");
     if (const auto form = types::check_form(tx, params.chain_id); !form) return from_form_error(form.error());
     if (tx.gas_limit > params.block_gas_limit) return refused("exceeds block gas limit");
-    const std::uint64_t needed = std::max(due_gas(tx), types::floor_gas(tx));
+    const std::uint64_t needed = std::max(costs.due, costs.floor);
     if (tx.gas_limit < needed)
         return refused("intrinsic gas too low",
                        "have " + std::to_string(tx.gas_limit) + ", want " + std::to_string(needed));
@@ -128,16 +132,15 @@ Result check_stateless(const params::ChainParams& params, const types::Recovered
     return ok();
 }
 
-Result check_account(const state::StateReader& state, const types::RecoveredTransaction& recovered, bool exact_nonce) {
+Result check_account(const state::Account& account, const types::RecoveredTransaction& recovered, bool exact_nonce) {
     const Transaction& tx = recovered.tx;
-    const auto account = state.account(recovered.sender).value_or(state::empty_account());
     const auto nonces = [&] {
         return "address " + to_hex0x(recovered.sender) + ", tx: " + std::to_string(tx.nonce) +
                " state: " + std::to_string(account.nonce);
     };
     if (tx.nonce < account.nonce) return refused("nonce too low", nonces());
     if (exact_nonce && tx.nonce > account.nonce) return retry("nonce too high", nonces());
-    if (account.code_hash != state::empty_account().code_hash) return refused("sender not an eoa");  // EIP-3607
+    if (account.has_code()) return refused("sender not an eoa");                   // EIP-3607
     const Uint256 needed = tx.max_fee_per_gas * Uint256(tx.gas_limit) + tx.value;  // check_form excluded overflow
     if (account.balance < needed)
         return refused("insufficient funds", "for gas * price + value: address " + to_hex0x(recovered.sender) +

@@ -7,12 +7,19 @@
 namespace quern::chain::exec {
 
 // --- Before execution ------------------------------------------------------------------------------------------------
-// What needs no state: types and kinds that are active, chain id, fee fields, sizes, gas limit, the native payload.
-[[nodiscard]] Result check_stateless(const params::ChainParams& params, const types::RecoveredTransaction& tx);
 // Gas that is due before anything runs: Ethereum's intrinsic gas, for native transactions the kind's fixed part too.
 [[nodiscard]] std::uint64_t due_gas(const types::Transaction& tx);
-// Nonce and balance. With `exact_nonce` a nonce ahead of the account's is Band::retry, else it is ok.
-[[nodiscard]] Result check_account(const state::StateReader& state, const types::RecoveredTransaction& tx,
+struct GasCosts {
+    std::uint64_t due = 0;    // due_gas
+    std::uint64_t floor = 0;  // EIP-7623
+};
+[[nodiscard]] GasCosts gas_costs(const types::Transaction& tx);
+// What needs no state: types and kinds that are active, chain id, fee fields, sizes, gas limit, the native payload.
+[[nodiscard]] Result check_stateless(const params::ChainParams& params, const types::RecoveredTransaction& tx,
+                                     const GasCosts& costs);
+// Nonce and balance of the sender's account. With `exact_nonce` a nonce ahead of the account's is Band::retry, else it
+// is ok.
+[[nodiscard]] Result check_account(const state::Account& account, const types::RecoveredTransaction& tx,
                                    bool exact_nonce);
 
 // --- Execution -------------------------------------------------------------------------------------------------------

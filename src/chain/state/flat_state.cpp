@@ -70,8 +70,8 @@ void write_flat_tables(const Overlay& overlay, store::WriteBatch& batch) {
         else
             batch.put(std::move(key), encode(account));
     }
-    for (const auto& [slot, value] : overlay.changed_storage()) {
-        Bytes key = table_key(Table::storage, {slot.first, slot.second});
+    for (const auto& [address, slot, value] : overlay.changed_storage()) {
+        Bytes key = table_key(Table::storage, {address, slot});
         if (value.is_zero())
             batch.erase(std::move(key));
         else

@@ -1,6 +1,7 @@
 #include "chain/state/overlay.h"
 
 #include <algorithm>
+#include <set>
 
 #include "chain/types/block.h"
 #include "crypto/hash.h"
@@ -13,13 +14,20 @@ const Hash32& empty_code_hash() {
     return hash;
 }
 
+FixedBytes<52> storage_key(const types::Address& address, const Hash32& slot) {
+    FixedBytes<52> key;
+    std::copy(address.data.begin(), address.data.end(), key.data.begin());
+    std::copy(slot.data.begin(), slot.data.end(), key.data.begin() + types::Address::kSize);
+    return key;
+}
+
 bool has_prefix(BytesView key, BytesView prefix) {
     return key.size() >= prefix.size() && equal(key.first(prefix.size()), prefix);
 }
 
 }  // namespace
 
-bool Account::is_empty() const { return nonce == 0 && balance.is_zero() && code_hash == empty_code_hash(); }
+bool Account::has_code() const { return code_hash != empty_code_hash(); }
 
 Account empty_account() {
     Account account;
@@ -28,11 +36,34 @@ Account empty_account() {
     return account;
 }
 
+Overlay::Accounts::Entry& Overlay::find_account(const types::Address& address) const {
+    const auto [entry, added] = accounts_.find_or_add(address);
+    if (added) {
+        const auto before = base_.account(address);
+        TouchedAccount& touched = entry->value;
+        touched.existed = before.has_value();
+        touched.before = before ? *before : empty_account();
+        touched.now = touched.before;
+    }
+    return *entry;
+}
+
+const Account& Overlay::account_view(const types::Address& address) const {
+    const TouchedAccount& touched = touch(address).value;
+    // An empty account is none, whatever roots it was written with.
+    static const Account none = empty_account();
+    return touched.changed && touched.now.is_empty() ? none : touched.now;
+}
+
 std::optional<Account> Overlay::account(const types::Address& address) const {
-    const auto found = accounts_.find(address);
-    if (found == accounts_.end()) return base_.account(address);
-    if (found->second.is_empty()) return std::nullopt;
-    return found->second;
+    const TouchedAccount& touched = touch(address).value;
+    if (touched.changed ? touched.now.is_empty() : !touched.existed) return std::nullopt;
+    return touched.now;
+}
+
+std::optional<Account> Overlay::account_before(const types::Address& address) const {
+    const TouchedAccount& touched = touch(address).value;
+    return touched.existed ? std::optional(touched.before) : std::nullopt;
 }
 
 Bytes Overlay::code(const Hash32& code_hash) const {
@@ -41,8 +72,8 @@ Bytes Overlay::code(const Hash32& code_hash) const {
 }
 
 Hash32 Overlay::storage(const types::Address& address, const Hash32& slot) const {
-    const auto found = storage_.find({address, slot});
-    return found != storage_.end() ? found->second : base_.storage(address, slot);
+    const auto* entry = storage_.find(storage_key(address, slot));
+    return entry != nullptr && entry->value.changed ? entry->value.now : base_.storage(address, slot);
 }
 
 std::optional<Bytes> Overlay::native(BytesView key) const {
@@ -75,34 +106,33 @@ std::vector<std::pair<Bytes, Bytes>> Overlay::native_range(BytesView prefix, Byt
     return merged;
 }
 
-Account Overlay::account_or_empty(const types::Address& address) const {
-    auto found = account(address);
-    return found ? *found : empty_account();
-}
-
-void Overlay::set_account(const types::Address& address, const Account& account) {
-    JournalEntry entry{JournalEntry::What::account, to_bytes(address), std::nullopt, {}, std::nullopt, std::nullopt};
-    const auto [position, inserted] = accounts_.try_emplace(address, account);
-    if (!inserted) {
-        entry.account = position->second;
-        position->second = account;
+Account& Overlay::change_account(const types::Address& address) {
+    Accounts::Entry& entry = touch(address);
+    TouchedAccount& touched = entry.value;
+    if (!in_journal(touched.journaled)) {
+        old_accounts_.push_back({&entry, touched.now, touched.changed, touched.journaled});
+        touched.journaled = note(What::account);
     }
-    journal_.push_back(std::move(entry));
+    if (touched.changed && touched.now.is_empty()) touched.now = empty_account();
+    touched.changed = true;
+    return touched.now;
 }
 
 void Overlay::set_code(const Hash32& code_hash, Bytes code) {
     if (!code_.try_emplace(code_hash, std::move(code)).second) return;
-    journal_.push_back({JournalEntry::What::code, {}, std::nullopt, code_hash, std::nullopt, std::nullopt});
+    old_code_.push_back(code_hash);
+    (void)note(What::code);
 }
 
 void Overlay::set_storage(const types::Address& address, const Hash32& slot, const Hash32& value) {
-    JournalEntry entry{JournalEntry::What::storage, to_bytes(address), std::nullopt, slot, std::nullopt, std::nullopt};
-    const auto [position, inserted] = storage_.try_emplace({address, slot}, value);
-    if (!inserted) {
-        entry.storage = position->second;
-        position->second = value;
+    Slots::Entry* entry = storage_.find_or_add(storage_key(address, slot)).first;
+    TouchedSlot& touched = entry->value;
+    if (!in_journal(touched.journaled)) {
+        old_slots_.push_back({entry, touched.now, touched.changed, touched.journaled});
+        touched.journaled = note(What::storage);
     }
-    journal_.push_back(std::move(entry));
+    touched.changed = true;
+    touched.now = value;
 }
 
 void Overlay::set_native(Bytes key, Bytes value) { write_native(std::move(key), std::move(value)); }
@@ -110,64 +140,80 @@ void Overlay::set_native(Bytes key, Bytes value) { write_native(std::move(key), 
 void Overlay::erase_native(const Bytes& key) { write_native(key, std::nullopt); }
 
 void Overlay::write_native(Bytes key, std::optional<Bytes> value) {
-    JournalEntry entry{JournalEntry::What::native, key, std::nullopt, {}, std::nullopt, std::nullopt};
-    const auto found = native_.find(key);
-    if (found != native_.end()) {
-        entry.native = std::move(found->second);
-        found->second = std::move(value);
-    } else {
-        native_.emplace(std::move(key), std::move(value));
-    }
-    journal_.push_back(std::move(entry));
+    const auto [entry, inserted] = native_.try_emplace(std::move(key));
+    OldNative old{entry, std::nullopt};
+    if (!inserted) old.value = std::move(entry->second);
+    entry->second = std::move(value);
+    old_natives_.push_back(std::move(old));
+    (void)note(What::native);
 }
 
 void Overlay::add_log(types::Log log) {
     logs_.push_back(std::move(log));
-    journal_.push_back({JournalEntry::What::log, {}, std::nullopt, {}, std::nullopt, std::nullopt});
+    (void)note(What::log);
 }
 
 void Overlay::revert_to(std::size_t point) {
-    while (journal_.size() > point) {
-        auto& entry = journal_.back();
-        switch (entry.what) {
-            case JournalEntry::What::account: {
-                const auto address = types::Address::copy_of(entry.key);
-                if (entry.account)
-                    accounts_[address] = *entry.account;
-                else
-                    accounts_.erase(address);
+    for (; journal_.size() > point; journal_.pop_back()) {
+        switch (journal_.back()) {
+            case What::account: {
+                const OldAccount& old = old_accounts_.back();
+                old.entry->value.now = old.account;
+                old.entry->value.changed = old.changed;
+                old.entry->value.journaled = old.journaled;
+                old_accounts_.pop_back();
                 break;
             }
-            case JournalEntry::What::storage: {
-                const std::pair key{types::Address::copy_of(entry.key), entry.slot};
-                if (entry.storage)
-                    storage_[key] = *entry.storage;
-                else
-                    storage_.erase(key);
+            case What::storage: {
+                const OldSlot& old = old_slots_.back();
+                old.entry->value = {old.value, old.changed, old.journaled};
+                old_slots_.pop_back();
                 break;
             }
-            case JournalEntry::What::code:
-                code_.erase(entry.slot);
+            case What::code:
+                code_.erase(old_code_.back());
+                old_code_.pop_back();
                 break;
-            case JournalEntry::What::native:
-                if (entry.native)
-                    native_[entry.key] = std::move(*entry.native);
+            case What::native: {
+                OldNative& old = old_natives_.back();
+                if (old.value)
+                    old.entry->second = std::move(*old.value);
                 else
-                    native_.erase(entry.key);
+                    native_.erase(old.entry);
+                old_natives_.pop_back();
                 break;
-            case JournalEntry::What::log:
+            }
+            case What::log:
                 if (!logs_.empty()) logs_.pop_back();
                 break;
         }
-        journal_.pop_back();
     }
+    newest_point_ = journal_.size();
 }
 
 std::size_t Overlay::native_writes_since(std::size_t point) const {
+    const auto writes = std::count(journal_.begin() + static_cast<std::ptrdiff_t>(point), journal_.end(), What::native);
     std::set<std::string_view> keys;
-    for (std::size_t i = point; i < journal_.size(); ++i)
-        if (journal_[i].what == JournalEntry::What::native) keys.insert(as_text(journal_[i].key));
+    for (auto old = old_natives_.end() - writes; old != old_natives_.end(); ++old)
+        keys.insert(as_text(old->entry->first));
     return keys.size();
+}
+
+std::vector<std::pair<types::Address, Account>> Overlay::changed_accounts() const {
+    std::vector<std::pair<types::Address, Account>> changes;
+    for (const auto* entry : accounts_.in_key_order([](const TouchedAccount& touched) { return touched.changed; }))
+        changes.emplace_back(entry->key, entry->value.now);
+    return changes;
+}
+
+std::vector<Overlay::StorageChange> Overlay::changed_storage() const {
+    std::vector<StorageChange> changes;
+    for (const auto* entry : storage_.in_key_order([](const TouchedSlot& touched) { return touched.changed; })) {
+        const BytesView key = entry->key;
+        changes.push_back({types::Address::copy_of(key.first(types::Address::kSize)),
+                           Hash32::copy_of(key.last(Hash32::kSize)), entry->value.now});
+    }
+    return changes;
 }
 
 std::vector<types::Log> Overlay::take_logs() { return std::exchange(logs_, {}); }

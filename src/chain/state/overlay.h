@@ -1,13 +1,15 @@
 // Working state during execution: reads fall through to a StateReader (the flat tables of the last committed block, or
 // an earlier unfinalized overlay), writes stay here until they are committed or dropped. One journal covers accounts
-// and native objects, so that a revert undoes both. Used by one thread.
+// and native objects, so that a revert undoes both. What was read of an account or a slot is remembered: the base is
+// asked once. Used by one thread, reads included.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
+#include "chain/state/key_table.h"
 #include "chain/types/native_objects.h"
 #include "chain/types/receipt.h"
 
@@ -19,7 +21,8 @@ struct Account {
     Hash32 storage_root;  // types::kEmptyTrieRoot when there is none
     Hash32 code_hash;     // keccak256("") when there is none
     bool operator==(const Account&) const = default;
-    [[nodiscard]] bool is_empty() const;  // EIP-161
+    [[nodiscard]] bool is_empty() const { return nonce == 0 && balance.is_zero() && !has_code(); }  // EIP-161
+    [[nodiscard]] bool has_code() const;
 };
 [[nodiscard]] Account empty_account();
 
@@ -51,8 +54,14 @@ public:
     [[nodiscard]] std::vector<std::pair<Bytes, Bytes>> native_range(BytesView prefix, BytesView start,
                                                                     std::size_t limit) const override;
 
-    [[nodiscard]] Account account_or_empty(const types::Address& address) const;
-    void set_account(const types::Address& address, const Account& account);
+    [[nodiscard]] Account account_or_empty(const types::Address& address) const { return account_view(address); }
+    // The same without a copy: good until the account is written again.
+    [[nodiscard]] const Account& account_view(const types::Address& address) const;
+    // The account as the base has it: what it was before anything was written here.
+    [[nodiscard]] std::optional<Account> account_before(const types::Address& address) const;
+    void set_account(const types::Address& address, const Account& account) { change_account(address) = account; }
+    // The account, to be changed in place, at once: the reference is good until the next snapshot or revert.
+    [[nodiscard]] Account& change_account(const types::Address& address);
     void set_code(const Hash32& code_hash, Bytes code);
     void set_storage(const types::Address& address, const Hash32& slot, const Hash32& value);
     void set_native(Bytes key, Bytes value);
@@ -60,7 +69,7 @@ public:
     void add_log(types::Log log);
 
     // A point to which revert_to undoes everything, logs included. Nested points are fine.
-    [[nodiscard]] std::size_t snapshot() const { return journal_.size(); }
+    [[nodiscard]] std::size_t snapshot() { return newest_point_ = journal_.size(); }
     void revert_to(std::size_t point);
     [[nodiscard]] std::vector<types::Log> take_logs();
     // Number of different native objects written since that point: what execution charges for.
@@ -68,10 +77,13 @@ public:
     [[nodiscard]] const StateReader& base() const { return base_; }
 
     // What was written, in key order: for roots and the flat tables.
-    [[nodiscard]] const std::map<types::Address, Account>& changed_accounts() const { return accounts_; }
-    [[nodiscard]] const std::map<std::pair<types::Address, Hash32>, Hash32>& changed_storage() const {
-        return storage_;
-    }
+    [[nodiscard]] std::vector<std::pair<types::Address, Account>> changed_accounts() const;
+    struct StorageChange {
+        types::Address address;
+        Hash32 slot;
+        Hash32 value;
+    };
+    [[nodiscard]] std::vector<StorageChange> changed_storage() const;  // by address, then slot
     [[nodiscard]] const std::map<Hash32, Bytes>& new_code() const { return code_; }
     [[nodiscard]] const std::map<Bytes, std::optional<Bytes>, BytesLess>& changed_native() const { return native_; }
 
@@ -90,23 +102,70 @@ public:
     }
 
 private:
+    using Natives = std::map<Bytes, std::optional<Bytes>, BytesLess>;
+    // An account or slot that was read or written. A read alone leaves `changed` false.
+    struct TouchedAccount {
+        Account now;
+        Account before;  // the base's, or an empty one
+        bool existed = false;
+        bool changed = false;
+        std::uint32_t journaled = 0;  // number of its newest journal entry, from 1
+    };
+    struct TouchedSlot {
+        Hash32 now;
+        bool changed = false;
+        std::uint32_t journaled = 0;
+    };
+    using Accounts = KeyTable<types::Address, TouchedAccount>;
+    using Slots = KeyTable<FixedBytes<types::Address::kSize + Hash32::kSize>, TouchedSlot>;
+
+    // What a journal entry undoes; the old values lie on a stack for each kind.
+    enum class What : std::uint8_t { account, storage, code, native, log };
+    struct OldAccount {
+        Accounts::Entry* entry;
+        Account account;
+        bool changed;
+        std::uint32_t journaled;
+    };
+    struct OldSlot {
+        Slots::Entry* entry;
+        Hash32 value;
+        bool changed;
+        std::uint32_t journaled;
+    };
+    struct OldNative {
+        Natives::iterator entry;
+        std::optional<std::optional<Bytes>> value;  // absent: nothing was written before
+    };
+
     void write_native(Bytes key, std::optional<Bytes> value);
+    [[nodiscard]] Accounts::Entry& touch(const types::Address& address) const {
+        Accounts::Entry*& recent = recent_[address.data.back() % kRecent];
+        if (recent == nullptr || recent->key != address) recent = &find_account(address);
+        return *recent;
+    }
+    [[nodiscard]] Accounts::Entry& find_account(const types::Address& address) const;
+    // Whether an entry with this number is in the journal after the newest point: then its old value is there already.
+    [[nodiscard]] bool in_journal(std::uint32_t journaled) const { return journaled > newest_point_; }
+    [[nodiscard]] std::uint32_t note(What what) {
+        journal_.push_back(what);
+        return static_cast<std::uint32_t>(journal_.size());
+    }
 
     const StateReader& base_;
-    std::map<types::Address, Account> accounts_;
-    std::map<std::pair<types::Address, Hash32>, Hash32> storage_;
+    mutable Accounts accounts_;
+    static constexpr std::size_t kRecent = 16;
+    mutable std::array<Accounts::Entry*, kRecent> recent_{};  // found last, by the address' last byte
+    Slots storage_;
     std::map<Hash32, Bytes> code_;
-    std::map<Bytes, std::optional<Bytes>, BytesLess> native_;
+    Natives native_;
     std::vector<types::Log> logs_;
-    struct JournalEntry {
-        enum class What : std::uint8_t { account, storage, code, native, log } what;
-        Bytes key;
-        std::optional<Account> account;
-        Hash32 slot;
-        std::optional<Hash32> storage;
-        std::optional<std::optional<Bytes>> native;
-    };
-    std::vector<JournalEntry> journal_;
+    std::vector<What> journal_;
+    std::size_t newest_point_ = 0;
+    std::vector<OldAccount> old_accounts_;
+    std::vector<OldSlot> old_slots_;
+    std::vector<Hash32> old_code_;
+    std::vector<OldNative> old_natives_;
 };
 
 }  // namespace quern::chain::state

@@ -57,18 +57,21 @@ Expected<StateChange> StateTries::compute(const Overlay& overlay, const Roots& p
 
 Expected<StateChange> StateTries::compute_from(const Overlay& overlay, ThreadPool* pool) {
     StateChange change;
-    auto account = overlay.changed_accounts().begin();
-    auto slot = overlay.changed_storage().begin();
-    const auto accounts_end = overlay.changed_accounts().end();
-    const auto slots_end = overlay.changed_storage().end();
-    // Both maps are ordered by address: walk them together, one account at a time.
+    const auto accounts = overlay.changed_accounts();
+    const auto slots = overlay.changed_storage();
+    auto account = accounts.begin();
+    auto slot = slots.begin();
+    const auto accounts_end = accounts.end();
+    const auto slots_end = slots.end();
+    // Both lists are ordered by address: walk them together, one account at a time.
     while (account != accounts_end || slot != slots_end) {
-        const bool from_account = slot == slots_end || (account != accounts_end && account->first <= slot->first.first);
-        const types::Address address = from_account ? account->first : slot->first.first;
+        const bool from_account = slot == slots_end || (account != accounts_end && account->first <= slot->address);
+        const types::Address address = from_account ? account->first : slot->address;
         Account value = overlay.account_or_empty(address);
-        if (slot != slots_end && slot->first.first == address) {
-            QUERN_TRY(value.storage_root, update_storage(address, value.storage_root, overlay, change.batch));
-            while (slot != slots_end && slot->first.first == address) ++slot;
+        if (slot != slots_end && slot->address == address) {
+            const auto first = slot;
+            while (slot != slots_end && slot->address == address) ++slot;
+            QUERN_TRY(value.storage_root, update_storage(value.storage_root, {first, slot}, change.batch));
             change.batch.put(table_key(Table::account, {address}), encode(value));
         }
         if (account != accounts_end && account->first == address) ++account;
@@ -93,16 +96,15 @@ Expected<StateChange> StateTries::compute_from(const Overlay& overlay, ThreadPoo
     return change;
 }
 
-Expected<Hash32> StateTries::update_storage(const types::Address& address, const Hash32& root, const Overlay& overlay,
+Expected<Hash32> StateTries::update_storage(const Hash32& root, std::span<const Overlay::StorageChange> changes,
                                             store::WriteBatch& batch) const {
     Trie trie(state_nodes_, root);
-    const auto& slots = overlay.changed_storage();
-    for (auto it = slots.lower_bound({address, Hash32{}}); it != slots.end() && it->first.first == address; ++it) {
-        const Hash32 key = crypto::keccak256(it->first.second);
-        if (it->second.is_zero())
+    for (const auto& change : changes) {
+        const Hash32 key = crypto::keccak256(change.slot);
+        if (change.value.is_zero())
             QUERN_CHECK(trie.erase(key));
         else
-            QUERN_CHECK(trie.put(key, storage_value(it->second)));
+            QUERN_CHECK(trie.put(key, storage_value(change.value)));
     }
     return trie.commit(into(batch, Table::state_node));
 }

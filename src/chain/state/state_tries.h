@@ -48,8 +48,9 @@ public:
 
 private:
     [[nodiscard]] Expected<StateChange> compute_from(const Overlay& overlay, ThreadPool* pool);
-    [[nodiscard]] Expected<Hash32> update_storage(const types::Address& address, const Hash32& root,
-                                                  const Overlay& overlay, store::WriteBatch& batch) const;
+    // `changes` are one account's.
+    [[nodiscard]] Expected<Hash32> update_storage(const Hash32& root, std::span<const Overlay::StorageChange> changes,
+                                                  store::WriteBatch& batch) const;
 
     StoredNodes state_nodes_;
     StoredNodes native_nodes_;

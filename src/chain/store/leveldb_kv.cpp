@@ -87,6 +87,7 @@ Expected<std::unique_ptr<LevelDbStore>> LevelDbStore::open(const std::string& fo
     settings.create_if_missing = options.create_if_missing;
     settings.paranoid_checks = true;
     settings.write_buffer_size = options.write_buffer_bytes;
+    settings.max_file_size = options.max_file_bytes;
     settings.max_open_files = options.max_open_files;
     settings.block_cache = impl->cache.get();
     settings.filter_policy = impl->filter.get();

@@ -11,9 +11,12 @@ namespace quern::chain::store {
 
 struct LevelDbOptions {
     std::size_t cache_bytes = std::size_t{64} << 20;
-    std::size_t write_buffer_bytes = std::size_t{16} << 20;
+    std::size_t write_buffer_bytes = std::size_t{32} << 20;
+    std::size_t max_file_bytes = std::size_t{32} << 20;
     int bloom_bits_per_key = 10;  // 0: no filter
-    int max_open_files = 256;
+    // Tables that stay open: with those of max_file_bytes, 32 GB without reopening one at a cold read. LevelDB maps
+    // them into memory and closes the file, so they cost no descriptors.
+    int max_open_files = 1000;
     bool create_if_missing = true;
 };
 

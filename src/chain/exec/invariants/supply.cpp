@@ -51,7 +51,7 @@ Expected<Uint256> money_of(BytesView key, const std::optional<Bytes>& value) {
 Status check_supply(const state::Overlay& state) {
     Uint256 difference;
     for (const auto& [address, account] : state.changed_accounts()) {
-        const auto before = state.base().account(address);
+        const auto before = state.account_before(address);
         difference += account.balance - (before ? before->balance : Uint256());
     }
     for (const auto& [key, value] : state.changed_native()) {

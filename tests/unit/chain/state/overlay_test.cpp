@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/rng.h"
 #include "chain/state/account_codec.h"
 #include "chain/state/flat_state.h"
 #include "chain/state/state_tries.h"
@@ -53,6 +54,133 @@ TEST_F(OverlayOnStore, revert_undoes_everything_since_the_point) {
     EXPECT_TRUE(overlay.storage(address(1), Hash32{}).is_zero());
     EXPECT_TRUE(overlay.code(crypto::keccak256(key("code"))).empty());
     EXPECT_TRUE(overlay.take_logs().empty());
+}
+
+// The overlay as its definition: a copy of everything for each point.
+struct PlainOverlay {
+    std::map<types::Address, Account> accounts;
+    std::map<std::pair<types::Address, Hash32>, Hash32> slots;
+    std::map<Bytes, std::optional<Bytes>, BytesLess> natives;
+};
+
+TEST_F(OverlayOnStore, random_writes_and_reverts_agree_with_copies_of_everything) {
+    SeededRng rng(7);
+    for (std::uint8_t i = 0; i < 10; ++i) overlay.set_account(address(i), with_balance(100U + i));
+    ASSERT_TRUE(commit_overlay(overlay, Roots{}, store));
+    Overlay upper(flat);
+    PlainOverlay plain;
+    std::vector<std::pair<std::size_t, PlainOverlay>> points;
+    const auto slot_of = [](std::uint8_t number) {
+        Hash32 slot;
+        slot.data[3] = number;
+        return slot;
+    };
+    for (int step = 0; step < 20'000; ++step) {
+        const auto who = address(static_cast<std::uint8_t>(rng.below(20)));
+        const Hash32 slot = slot_of(static_cast<std::uint8_t>(rng.below(3)));
+        const Bytes name{static_cast<std::uint8_t>(rng.below(8))};
+        switch (rng.below(8)) {
+            case 0:
+                points.emplace_back(upper.snapshot(), plain);
+                break;
+            case 1:
+                if (points.empty() || rng.below(3) != 0) break;
+                points.resize(1 + rng.below(points.size()));
+                upper.revert_to(points.back().first);
+                plain = points.back().second;
+                if (rng.below(2) == 0) points.pop_back();  // a point may be reverted to more than once
+                break;
+            case 2:
+                upper.change_account(who).nonce += 1;
+                if (!plain.accounts.contains(who)) plain.accounts[who] = flat.account(who).value_or(empty_account());
+                plain.accounts[who].nonce += 1;
+                break;
+            case 3:
+                plain.accounts[who] = with_balance(rng.below(3));  // empty in a third of the cases
+                upper.set_account(who, plain.accounts[who]);
+                break;
+            case 4:
+                plain.slots[{who, slot}] = slot_of(static_cast<std::uint8_t>(rng.below(4)));
+                upper.set_storage(who, slot, plain.slots[{who, slot}]);
+                break;
+            case 5:
+                plain.natives[name] = Bytes{static_cast<std::uint8_t>(rng.below(250))};
+                upper.set_native(name, *plain.natives[name]);
+                break;
+            case 6:
+                plain.natives[name] = std::nullopt;
+                upper.erase_native(name);
+                break;
+            default: {
+                const auto expected =
+                    plain.accounts.contains(who)
+                        ? plain.accounts[who].is_empty() ? std::nullopt : std::optional(plain.accounts[who])
+                        : flat.account(who);
+                ASSERT_EQ(upper.account(who), expected) << step;
+                ASSERT_EQ(upper.account_or_empty(who), expected.value_or(empty_account())) << step;
+                ASSERT_EQ(upper.account_before(who), flat.account(who)) << step;
+                const auto kept = plain.slots.find({who, slot});
+                ASSERT_EQ(upper.storage(who, slot), kept == plain.slots.end() ? Hash32{} : kept->second) << step;
+                const auto native = plain.natives.find(name);
+                ASSERT_EQ(upper.native(name), native == plain.natives.end() ? std::nullopt : native->second) << step;
+            }
+        }
+        if (step % 500 != 0) continue;
+        const auto accounts = upper.changed_accounts();
+        ASSERT_TRUE(std::equal(accounts.begin(), accounts.end(), plain.accounts.begin(), plain.accounts.end(),
+                               [](const auto& a, const auto& b) { return a.first == b.first && a.second == b.second; }))
+            << step;
+        const auto slots = upper.changed_storage();
+        ASSERT_TRUE(std::equal(slots.begin(), slots.end(), plain.slots.begin(), plain.slots.end(),
+                               [](const auto& a, const auto& b) {
+                                   return std::pair(a.address, a.slot) == b.first && a.value == b.second;
+                               }))
+            << step;
+        ASSERT_EQ(upper.changed_native(), plain.natives) << step;
+    }
+}
+
+TEST(KeyTable, finds_what_was_added_whatever_the_keys_have_in_common) {
+    KeyTable<types::Address, std::uint32_t> table;
+    const auto key_of = [](std::uint32_t number, std::size_t at) {
+        types::Address key;
+        for (std::size_t i = 0; i < 4; ++i) key.data[at + i] = static_cast<std::uint8_t>(number >> (8 * i));
+        return key;
+    };
+    for (const std::size_t at : {0U, 8U, 16U})
+        for (std::uint32_t i = 1; i < 5'000; ++i) {
+            const auto [entry, added] = table.find_or_add(key_of(i, at));
+            ASSERT_TRUE(added);
+            entry->value = i;
+        }
+    const auto* first = table.find(key_of(1, 0));
+    for (const std::size_t at : {0U, 8U, 16U})
+        for (std::uint32_t i = 1; i < 5'000; ++i) {
+            ASSERT_FALSE(table.find_or_add(key_of(i, at)).second);
+            ASSERT_EQ(table.find(key_of(i, at))->value, i);
+        }
+    EXPECT_EQ(table.find(key_of(5'000, 0)), nullptr);
+    EXPECT_EQ(table.find(key_of(1, 0)), first);  // entries never move
+    EXPECT_EQ(table.size(), 3U * 4'999U);
+    const auto sorted = table.in_key_order([](std::uint32_t value) { return value % 2 == 0; });
+    EXPECT_EQ(sorted.size(), 3U * 2'499U);
+    EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->key < b->key; }));
+}
+
+TEST_F(OverlayOnStore, a_point_in_a_transaction_keeps_what_an_earlier_one_must_undo) {
+    overlay.set_account(address(1), with_balance(1));
+    const auto outer = overlay.snapshot();
+    overlay.change_account(address(1)).balance = Uint256(2);
+    const auto inner = overlay.snapshot();
+    overlay.change_account(address(1)).balance = Uint256(3);
+    overlay.change_account(address(1)).balance = Uint256(4);
+    overlay.revert_to(inner);
+    EXPECT_EQ(overlay.account(address(1))->balance, Uint256(2));
+    overlay.change_account(address(1)).balance = Uint256(5);
+    overlay.revert_to(inner);
+    EXPECT_EQ(overlay.account(address(1))->balance, Uint256(2));
+    overlay.revert_to(outer);
+    EXPECT_EQ(overlay.account(address(1))->balance, Uint256(1));
 }
 
 TEST_F(OverlayOnStore, range_merges_layers_in_order) {
