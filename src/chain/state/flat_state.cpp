@@ -13,7 +13,8 @@ std::optional<Account> FlatState::account(const types::Address& address) const {
     if (!bytes) return std::nullopt;
     auto account = decode_account(*bytes);
     if (account) return *account;
-    note(Error{"store.corrupt", "account " + to_hex0x(address) + ": " + account.error().to_string()});
+    note(Error{"store.corrupt", "account " + to_hex0x(address) + ": " + account.error().to_string(),
+               ErrorKind::local_fault});
     return std::nullopt;
 }
 
@@ -25,7 +26,7 @@ Hash32 FlatState::storage(const types::Address& address, const Hash32& slot) con
     const auto bytes = get(table_key(Table::storage, {address, slot}));
     if (!bytes) return {};
     if (bytes->size() == Hash32::kSize) return Hash32::copy_of(*bytes);
-    note(Error{"store.corrupt", "storage of " + to_hex0x(address)});
+    note(Error{"store.corrupt", "storage of " + to_hex0x(address), ErrorKind::local_fault});
     return {};
 }
 

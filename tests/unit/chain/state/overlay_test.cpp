@@ -7,6 +7,7 @@
 #include "chain/state/flat_state.h"
 #include "chain/state/state_tries.h"
 #include "chain/store/memory_kv.h"
+#include "chain/store/tables.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::state {
@@ -288,6 +289,18 @@ TEST_F(OverlayOnStore, corrupt_tables_are_reported) {
     EXPECT_FALSE(flat.account(address(1)));
     ASSERT_FALSE(flat.status());
     EXPECT_EQ(flat.status().error().name, "store.corrupt");
+    // Of this process, not of the block that made it read: else a block would be called invalid.
+    EXPECT_TRUE(flat.status().error().is_local_fault());
+}
+
+TEST_F(OverlayOnStore, corrupt_slots_are_reported) {
+    store::WriteBatch batch;
+    batch.put(store::table_key(store::Table::storage, {address(1), Hash32{}}), Bytes(31, 1));
+    ASSERT_TRUE(store.write(batch, true));
+    EXPECT_TRUE(flat.storage(address(1), Hash32{}).is_zero());
+    ASSERT_FALSE(flat.status());
+    EXPECT_EQ(flat.status().error().name, "store.corrupt");
+    EXPECT_TRUE(flat.status().error().is_local_fault());
 }
 
 }  // namespace
