@@ -154,7 +154,7 @@ void bench_parts(Bench& bench, const Senders& senders, const std::string& folder
     const auto head = must(blocks.head(), "head");
     const auto first = must(types::decode_block(must(blocks.block(head->hash), "block").value()), "block");
     state::Roots roots{first.header.state_root, first.header.consensus.native_root};
-    state::StateTries tries(*store, roots);
+    const auto tries = must(state::StateTries::open(*store, 0, roots), "tries");
     const state::FlatState flat(*store);
     std::vector<double> executed, checked, rooted, sealed, written;
     const std::size_t count = static_cast<std::size_t>(bench.settings().repetitions) + kWarmUpBlocks;
@@ -180,7 +180,8 @@ void bench_parts(Bench& bench, const Senders& senders, const std::string& folder
         const double execute_seconds = timed([&] { execute(setup.genesis.params, overlay); });
         const double checked_seconds = timed([&] { execute(with_invariants, overlay_checked); });
         state::StateChange change;
-        const double root_seconds = timed([&] { change = must(tries.compute(overlay, roots), "roots"); });
+        const double root_seconds =
+            timed([&] { change = must(tries->compute(overlay, *tries->head(), *store), "roots"); });
         types::Block body = first;
         const double seal_seconds = timed([&] {
             std::vector<Bytes> encoded_receipts;
@@ -199,6 +200,7 @@ void bench_parts(Bench& bench, const Senders& senders, const std::string& folder
             store::BlockStore::put_block(change.batch, hash, encoded);
             store::BlockStore::put_receipts(change.batch, hash, stored_receipts);
             store::BlockStore::put_transaction_places(change.batch, {block + 1, hash}, hashes);
+            tries->commit(change.version, block + 1, change.batch);
             must(store->write(change.batch, true), "write");
         });
         roots = change.roots;

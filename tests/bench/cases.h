@@ -11,8 +11,9 @@ void bench_training(Bench& bench);  // training_cases.cpp
 void bench_commitment(Bench& bench);
 void bench_leaf(Bench& bench);  // dispute_cases.cpp
 void bench_dispute(Bench& bench);
-void bench_blocks(Bench& bench);     // block_cases.cpp
+void bench_blocks(Bench& bench);      // block_cases.cpp
 void bench_transition(Bench& bench);  // state_cases.cpp
+void bench_tries(Bench& bench);
 void bench_codecs(Bench& bench);     // codec_cases.cpp
 void bench_consensus(Bench& bench);  // consensus_cases.cpp
 void bench_handshake(Bench& bench);  // network_cases.cpp

@@ -26,6 +26,7 @@ std::vector<Case> all_cases() {
         {"dispute", "moves and bytes of a whole game about the demo's program", bench_dispute},
         {"blocks", "blocks of 1,000 transfers: signatures, execution, roots, LevelDB", bench_blocks},
         {"transition", "transfers on accounts in memory: no signatures, no roots, no disk", bench_transition},
+        {"tries", "roots and their nodes with 20,000 and 1,000,000 accounts", bench_tries},
         {"codecs", "hashes, transactions, tries", bench_codecs},
         {"handshake", "CPU of an encrypted handshake against mutual TLS 1.3", bench_handshake},
         {"channel", "records against the bare cipher and TLS 1.3", bench_channel},

@@ -1,10 +1,15 @@
-// The state machine alone: transfers that are decoded and whose senders are known, on accounts in memory, without roots
-// and without a disk. What evmone's block benchmarks measure of a node.
+// The state without signatures. The state machine alone: transfers that are decoded and whose senders are known, on
+// accounts in memory, without roots and without a disk, which is what evmone's block benchmarks measure of a node. And
+// the tries alone: roots, and what is written of them, with few and with many accounts. CPU time of the process.
 #include <ctime>
 
 #include "bench/cases.h"
 #include "chain/exec/block_executor.h"
+#include "chain/state/flat_state.h"
 #include "chain/state/key_table.h"
+#include "chain/state/state_tries.h"
+#include "chain/store/leveldb_kv.h"
+#include "chain/store/tables.h"
 #include "crypto/hash.h"
 
 namespace quern::bench {
@@ -40,7 +45,7 @@ private:
 
 double cpu_seconds() {
     timespec now{};
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0) give_up("no CPU clock");
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) != 0) give_up("no CPU clock");
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
@@ -85,6 +90,79 @@ void bench_transition(Bench& bench) {
     const Timing timing = summarize(std::move(seconds));
     bench.add_time("state transition alone, a transfer (CPU time)", timing, 1, {}, nullptr, 1,
                    std::to_string(static_cast<std::uint64_t>(1 / timing.median)) + " tx/s");
+}
+
+namespace {
+
+constexpr std::size_t kTrieTransfers = 1'000;  // in a block
+constexpr std::size_t kTrieBlocks = 48;        // for each repetition: 1,000,000 transfers with the default of 21
+
+std::size_t trie_bytes(const store::WriteBatch& batch) {
+    std::size_t bytes = 0;
+    for (const auto& operation : batch.operations()) {
+        const auto table = static_cast<store::Table>(operation.key[0]);
+        if (table >= store::Table::account_trie && table <= store::Table::trie_part)
+            bytes += operation.key.size() + (operation.value ? operation.value->size() : 0);
+    }
+    return bytes;
+}
+
+// Blocks in which each transfer changes two accounts of all, evenly.
+void bench_tries_with(Bench& bench, std::size_t accounts) {
+    const std::string label = "tries, " + std::to_string(accounts) + " accounts: ";
+    const auto store =
+        must(store::LevelDbStore::open(bench.settings().scratch + "/tries" + std::to_string(accounts)), "LevelDB");
+    const state::FlatState flat(*store);
+    std::vector<types::Address> addresses;
+    for (std::size_t i = 0; i < accounts; ++i) addresses.push_back(address_of(i));
+    state::Roots roots;
+    {
+        state::Overlay first(flat);
+        for (const auto& address : addresses) first.change_account(address).balance = Uint256(params::kGrainsPerQrn);
+        roots = must(state::commit_overlay(first, roots, *store), "genesis");
+    }
+    auto tries = must(state::StateTries::open(*store, 0, roots), "open");
+    std::vector<double> computed, committed;
+    double trie_written = 0;
+    const std::size_t blocks = kTrieBlocks * static_cast<std::size_t>(bench.settings().repetitions);
+    for (std::size_t block = 1; block <= blocks; ++block) {
+        state::Overlay overlay(flat);
+        for (std::size_t i = 0; i < 2 * kTrieTransfers; ++i) {
+            // An odd stride and a start that depends on the block: all accounts, in an order without pattern.
+            const std::size_t number = (block * 7'368'787 + i * 15'485'863) % accounts;
+            state::Account& account = overlay.change_account(addresses[number]);
+            account.nonce += i % 2;
+            account.balance += Uint256(1);
+        }
+        const double start = cpu_seconds();
+        auto change = must(tries->compute(overlay, *tries->head(), *store), "roots");
+        const double between = cpu_seconds();
+        tries->commit(change.version, block, change.batch);
+        const double end = cpu_seconds();
+        trie_written += static_cast<double>(trie_bytes(change.batch));
+        roots = change.roots;
+        must(store->write(change.batch, false), "write");
+        computed.push_back((between - start) / static_cast<double>(kTrieTransfers));
+        committed.push_back((end - between) / static_cast<double>(kTrieTransfers));
+    }
+    bench.add_time(label + "roots, a transfer", summarize(computed), 1);
+    bench.add_time(label + "nodes for the store, a transfer", summarize(committed), 1);
+    const auto transfers = static_cast<double>(blocks * kTrieTransfers);
+    bench.add_count(label + "bytes of nodes written, a transfer", trie_written / transfers, "bytes",
+                    "over " + std::to_string(blocks * kTrieTransfers) + " transfers");
+    const std::size_t behind = tries->changes_behind();
+    tries.reset();
+    const double start = cpu_seconds();
+    ThreadPool pool;
+    tries = must(state::StateTries::open(*store, blocks, roots, &pool), "open again");
+    bench.add_count(label + "start, CPU", cpu_seconds() - start, "s", std::to_string(behind) + " changes to repeat");
+}
+
+}  // namespace
+
+void bench_tries(Bench& bench) {
+    bench_tries_with(bench, 20'000);
+    bench_tries_with(bench, 1'000'000);
 }
 
 }  // namespace quern::bench

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/rng.h"
+#include "chain/state/path_trie.h"
 #include "chain/state/trie.h"
 #include "crypto/hash.h"
 #include "vectors/cases.h"
@@ -68,6 +69,43 @@ Status check_order(const std::vector<Change>& changes, const Hash32& wanted, std
     return {};
 }
 
+class Places final : public PathNodeReader {
+public:
+    Expected<std::optional<Bytes>> node(NibblesView path) const override {
+        const auto found = nodes_.find(to_bytes(path));
+        return found == nodes_.end() ? std::nullopt : std::optional(found->second);
+    }
+    void store(PathTrie& trie) {
+        for (const auto& place : trie.take_removed()) nodes_.erase(place);
+        store_nodes(trie.root(), [this](NibblesView path, std::optional<Bytes> encoding) {
+            if (encoding)
+                nodes_[to_bytes(path)] = std::move(*encoding);
+            else
+                nodes_.erase(to_bytes(path));
+        });
+    }
+
+private:
+    std::map<Nibbles, Bytes, BytesLess> nodes_;
+};
+
+// The same with the tries that the state is kept in: a version and a reload after each change, or all in one.
+Status check_by_path(const std::vector<Change>& changes, const Hash32& wanted, bool step_by_step) {
+    Places places;
+    Child root;
+    std::uint64_t version = 0;
+    for (std::size_t i = 0; i < changes.size();) {
+        PathTrie trie(places, root, ++version);
+        do QUERN_CHECK(trie.put(to_nibbles(changes[i].first), changes[i].second));
+        while (++i < changes.size() && !step_by_step);
+        trie.hash();
+        places.store(trie);
+        QUERN_TRY(root, PathTrie::load_root(places));
+    }
+    if (root_hash(root) != wanted) return fail("vectors.root", "by path: " + to_hex0x(root_hash(root)));
+    return {};
+}
+
 }  // namespace
 
 Result run_trie_case(std::string_view file, const json::Value& test) {
@@ -88,6 +126,9 @@ Result run_trie_case(std::string_view file, const json::Value& test) {
             if (const auto status = check_order(*changes, *root, reload_every); !status)
                 return failed(status.error().to_string());
         }
+        for (const bool step_by_step : {false, true})
+            if (const auto status = check_by_path(*changes, *root, step_by_step); !status)
+                return failed(status.error().to_string());
         for (std::size_t i = changes->size(); i > 1; --i) std::swap((*changes)[i - 1], (*changes)[rng.below(i)]);
     }
     return passed();

@@ -1,6 +1,6 @@
 // The state after blocks that are executed and not committed: a layer is one block's WriteBatch over its parent's
-// reader, which is another layer or the store. FlatState and StateTries read layers as they read the store. Layers are
-// as thread-safe as what lies below them, except rebase() and point_to(), which need the layer for themselves.
+// reader, which is another layer or the store. FlatState reads layers as it reads the store. Layers are as thread-safe
+// as what lies below them, except rebase(), which needs the layer for itself.
 #pragma once
 
 #include "chain/store/kv.h"
@@ -29,22 +29,6 @@ private:
     const Reader* below_;
     const WriteBatch& batch_;
     std::vector<std::uint32_t> index_;  // the winning operations' numbers in the batch, by key
-};
-
-// A reader whose target can change, for what keeps a reader for long: tries that follow the chain from one layer to the
-// next.
-class ReaderSwitch final : public Reader {
-public:
-    explicit ReaderSwitch(const Reader& target) : target_(&target) {}
-    void point_to(const Reader& target) { target_ = &target; }
-
-    [[nodiscard]] Expected<std::optional<Bytes>> get(BytesView key) const override { return target_->get(key); }
-    [[nodiscard]] Status for_each(BytesView prefix, BytesView start, const Visitor& visit) const override {
-        return target_->for_each(prefix, start, visit);
-    }
-
-private:
-    const Reader* target_;
 };
 
 }  // namespace quern::chain::store

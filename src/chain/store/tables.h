@@ -20,8 +20,11 @@ enum class Table : std::uint8_t {
     storage = 0x21,       // address || slot -> value
     code = 0x22,          // code hash -> code
     native = 0x23,        // native object key -> record
-    state_node = 0x30,    // node hash -> node of the accounts' and storage tries
-    native_node = 0x31,   // node hash -> node of the native objects' trie
+    account_trie = 0x32,  // part || path in it, a nibble a byte -> node of the accounts' trie; 0x30, 0x31 were used before
+    native_trie = 0x33,   // path -> node of the native objects' trie
+    storage_trie = 0x34,  // keccak256(address) || path -> node of the account's storage trie
+    trie_part = 0x35,     // part (2) -> number of the block as of which that part of the tries is stored
+    changes = 0x36,       // block number (8) -> rlp([[address...], [native key...]]): what it changed
     certificate = 0x41,   // epoch || view || type || block hash -> consensus certificate; 0x40 was used before
     evidence = 0x42,      // address of whom it convicts -> evidence that the chain has not acted upon yet
 };

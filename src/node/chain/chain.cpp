@@ -35,8 +35,12 @@ Status Chain::load() {
     Bytes certificate;
     if (*finalization) certificate = **finalization;
 
-    tries_ = std::make_unique<chain::state::StateTries>(
-        trie_reader_, chain::state::Roots{block.header.state_root, block.header.consensus.native_root});
+    const std::uint64_t began_ms = parts_.clock.monotonic_ms();
+    QUERN_TRY(tries_, chain::state::StateTries::open(parts_.store, head->number,
+                                                     {block.header.state_root, block.header.consensus.native_root},
+                                                     &parts_.threads));
+    log::info(log::Category::store, "state opened number={} replayed={} ms={}", head->number, tries_->changes_behind(),
+              parts_.clock.monotonic_ms() - began_ms);
     const std::uint64_t size = encoded->size();
     set_head(std::make_shared<chain::api::BlockView>(
         chain::api::BlockView{std::move(block), head->hash, size, std::move(certificate), &parts_.pool.senders()}));
@@ -93,6 +97,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     const chain::store::BlockId id{prepared.block.header.number, hash};
     const Bytes finalization = certificate ? consensus::encode(*certificate) : Bytes{};
     auto& batch = prepared.change.batch;
+    tries_->commit(prepared.change.version, id.number, batch);
     std::vector<Bytes> receipts;
     for (const auto& receipt : prepared.receipts) receipts.push_back(types::encode_stored(receipt));
     std::vector<Hash32> hashes;

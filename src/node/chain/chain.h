@@ -78,11 +78,11 @@ private:
     struct Base {
         const chain::types::BlockHeader* header;
         const chain::store::Reader* state;  // flat tables
-        const chain::store::Reader* nodes;  // tries
+        const chain::state::StateVersion* tries;
         bool committed;
     };
 
-    explicit Chain(const Parts& parts) : parts_(parts), prepared_(parts.store), trie_reader_(parts.store) {}
+    explicit Chain(const Parts& parts) : parts_(parts), prepared_(parts.store) {}
     [[nodiscard]] Status load();
     // Whether the block is the checkpoint's, if it is at its height.
     [[nodiscard]] Status check_history(std::uint64_t number, const Hash32& hash) const;
@@ -105,13 +105,12 @@ private:
     [[nodiscard]] Expected<std::vector<chain::types::RecoveredTransaction>> recover_all(
         const std::vector<Bytes>& encoded) const;
     // The results of a finished execution into block and change. Errors: the state's or the store's.
-    [[nodiscard]] Status seal(PreparedBlock& prepared, const Base& base, const chain::exec::BlockExecution& execution,
+    [[nodiscard]] Status seal(PreparedBlock& prepared, const Base& base, chain::exec::BlockExecution& execution,
                               const chain::state::Overlay& overlay, const chain::state::FlatState& state);
 
     Parts parts_;
     chain::consensus::Tip tip_;
     PreparedBlocks prepared_;
-    chain::store::ReaderSwitch trie_reader_;
     std::unique_ptr<chain::state::StateTries> tries_;
     LeafTimer leaf_timer_;
     SnapshotBoard board_;

@@ -15,11 +15,12 @@ namespace mempool = chain::mempool;
 namespace exec = chain::exec;
 
 Expected<Chain::Base> Chain::base_for(const Hash32& parent) {
-    if (parent == tip_.hash) return Base{&latest_->head->block.header, latest_->reader.get(), &parts_.store, true};
+    if (parent == tip_.hash)
+        return Base{&latest_->head->block.header, latest_->reader.get(), tries_->head().get(), true};
     const PreparedBlock* prepared = prepared_.find(parent);
     if (prepared == nullptr) return fail("block.unknown_parent", to_hex0x(parent));
     const auto& state = prepared_.state_after(parent);
-    return Base{&prepared->block.header, &state, &state, false};
+    return Base{&prepared->block.header, &state, prepared->change.version.get(), false};
 }
 
 std::vector<mempool::SenderQueue> Chain::transactions_for(const Base& base,
@@ -76,14 +77,12 @@ void Chain::reject_breaker(const types::RecoveredTransaction& transaction, const
     parts_.pool.drop({transaction.hash});
 }
 
-Status Chain::seal(PreparedBlock& prepared, const Base& base, const exec::BlockExecution& execution,
+Status Chain::seal(PreparedBlock& prepared, const Base& base, exec::BlockExecution& execution,
                    const chain::state::Overlay& overlay, const chain::state::FlatState& state) {
     // A read that the store failed looked like a missing object: nothing that came of it may be used.
     QUERN_CHECK(state.status());
-    trie_reader_.point_to(*base.nodes);
-    const chain::state::Roots parent{base.header->state_root, base.header->consensus.native_root};
-    QUERN_TRY(prepared.change, tries_->compute(overlay, parent, &parts_.threads));
-    prepared.receipts = execution.receipts();
+    QUERN_TRY(prepared.change, tries_->compute(overlay, *base.tries, *base.state, &parts_.threads));
+    prepared.receipts = execution.take_receipts();
     prepared.leaf_times = leaf_timer_.take();
     exec::fill_results(prepared.block, prepared.receipts, execution.gas_used(), prepared.change.roots);
     prepared.hash = types::hash_of(prepared.block.header);

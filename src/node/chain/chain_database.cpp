@@ -33,7 +33,10 @@ Expected<chain::consensus::Committee> committee_of(const chain::exec::Genesis& g
 
 Expected<ChainSetup> load(const chain::store::Store& store, BytesView version) {
     if (!equal(version, chain::store::be64(kDatabaseVersion)))
-        return fail("node.database_version", "this program reads version " + std::to_string(kDatabaseVersion));
+        return fail("node.database_version",
+                    "this program reads databases of version " + std::to_string(kDatabaseVersion) + ", this one has " +
+                        (version.size() == 8 ? Uint256::from_be(version).to_decimal() : std::string("no number")) +
+                        ": move chaindata in the data directory away, and the node loads the chain from others");
     QUERN_TRY(const auto text, chain::store::get_meta(store, kGenesisName));
     QUERN_TRY(const auto hash, chain::store::get_meta(store, kGenesisHashName));
     if (!text || !hash || hash->size() != 32) return fault("store.corrupt", "the database names no genesis");
@@ -52,8 +55,9 @@ Expected<GenesisBlock> make_genesis_block(const chain::exec::Genesis& genesis) {
     chain::state::Overlay overlay(nothing);
     chain::exec::apply_genesis(genesis, overlay);
     const chain::store::MemoryStore empty;
-    chain::state::StateTries tries(empty, chain::state::Roots{});
-    QUERN_TRY(auto change, tries.compute(overlay, chain::state::Roots{}));
+    QUERN_TRY(const auto tries, chain::state::StateTries::open(empty, 0, chain::state::Roots{}));
+    QUERN_TRY(auto change, tries->compute(overlay, *tries->head(), empty));
+    tries->commit_whole(change.version, 0, change.batch);
 
     GenesisBlock result;
     result.block.header =

@@ -10,7 +10,7 @@
 
 namespace quern::node {
 
-inline constexpr std::uint64_t kDatabaseVersion = 1;
+inline constexpr std::uint64_t kDatabaseVersion = 2;  // 2: tries by path
 
 struct ChainSetup {
     chain::exec::Genesis genesis;

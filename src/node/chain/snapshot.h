@@ -13,7 +13,7 @@
 
 namespace quern::node {
 
-inline constexpr std::size_t kKeptStates = 64;  // newest blocks whose states can be asked for
+inline constexpr std::size_t kKeptStates = 128;  // newest blocks whose states can be asked for
 
 struct Snapshot {
     Snapshot(std::unique_ptr<chain::store::Reader> view, std::shared_ptr<const chain::api::BlockView> newest,

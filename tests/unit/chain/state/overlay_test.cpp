@@ -256,19 +256,21 @@ TEST_F(OverlayOnStore, a_dropped_change_leaves_no_trace) {
     overlay.set_account(address(1), with_balance(5));
     const auto first = commit_overlay(overlay, Roots{}, store);
     ASSERT_TRUE(first);
-    StateTries tries(store, *first);
+    const auto tries = StateTries::open(store, 0, *first).value();
     Overlay dropped(flat);
     dropped.set_account(address(2), with_balance(1));
-    ASSERT_TRUE(tries.compute(dropped, *first));
+    ASSERT_TRUE(tries->compute(dropped, *tries->head(), store));
     Overlay kept(flat);
     kept.set_account(address(3), with_balance(1));
-    const auto change = tries.compute(kept, *first);
+    auto change = tries->compute(kept, *tries->head(), store);
     ASSERT_TRUE(change);
-    StateTries fresh(store, *first);
-    EXPECT_EQ(change->roots, fresh.compute(kept, *first)->roots);
+    const auto fresh = StateTries::open(store, 0, *first).value();
+    EXPECT_EQ(change->roots, fresh->compute(kept, *fresh->head(), store)->roots);
+    tries->commit(change->version, 1, change->batch);
     ASSERT_TRUE(store.write(change->batch, true));
-    StateTries reopened(store, change->roots);
-    EXPECT_EQ(reopened.compute(Overlay(flat), change->roots)->roots, change->roots);
+    const auto reopened = StateTries::open(store, 1, change->roots);
+    ASSERT_TRUE(reopened);
+    EXPECT_EQ((*reopened)->compute(Overlay(flat), *(*reopened)->head(), store)->roots, change->roots);
 }
 
 TEST_F(OverlayOnStore, account_encoding_is_ethereums) {

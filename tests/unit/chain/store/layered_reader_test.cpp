@@ -173,18 +173,5 @@ TEST(LayeredReaderFaults, pass_through) {
     EXPECT_EQ(layer.for_each({}, {}, [](BytesView, BytesView) { return true; }).error().name, "store.io");
 }
 
-TEST(ReaderSwitchTest, reads_what_it_points_to) {
-    MemoryStore one;
-    MemoryStore two;
-    WriteBatch batch;
-    batch.put(text("a"), as_bytes("1"));
-    ASSERT_TRUE(two.write(batch, true));
-    ReaderSwitch reader(one);
-    EXPECT_EQ(*reader.get(as_bytes("a")), std::nullopt);
-    reader.point_to(two);
-    EXPECT_NE(*reader.get(as_bytes("a")), std::nullopt);
-    EXPECT_EQ(pairs_of(reader).size(), 1U);
-}
-
 }  // namespace
 }  // namespace quern::chain::store
