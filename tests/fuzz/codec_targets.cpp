@@ -1,5 +1,6 @@
 // RLP and Ethereum's formats: whatever is taken must encode to the same bytes.
 #include "base/rlp.h"
+#include "chain/state/path_node.h"
 #include "chain/state/trie.h"
 #include "chain/types/transaction_rules.h"
 #include "fuzz/samples.h"
@@ -178,6 +179,17 @@ bool run_trie_proof(BytesView input) {
         const auto node = nodes->bytes();
         if (!node) return false;
         proof.push_back(to_bytes(*node));
+    }
+    // The two readers of nodes take the same, and what is taken has one encoding.
+    for (const Bytes& node : proof) {
+        const auto plain = chain::state::decode_node(node);
+        const auto by_path = chain::state::decode_path_node(node);
+        QUERN_PROPERTY(plain.has_value() == by_path.has_value());
+        if (!by_path) continue;
+        Bytes again;
+        chain::state::append_encoding(**by_path, again);
+        QUERN_PROPERTY(again == node);
+        QUERN_PROPERTY(chain::state::encode_node(**plain) == node);
     }
     const auto value = chain::state::verify_trie_proof(*root, *key, proof);
     if (!value) return false;

@@ -64,13 +64,6 @@ void FlatState::note(const Error& error) const {
 }
 
 void write_flat_tables(const Overlay& overlay, store::WriteBatch& batch) {
-    for (const auto& [address, account] : overlay.changed_accounts()) {
-        Bytes key = table_key(Table::account, {address});
-        if (account.is_empty())
-            batch.erase(std::move(key));
-        else
-            batch.put(std::move(key), encode(account));
-    }
     for (const auto& [address, slot, value] : overlay.changed_storage()) {
         Bytes key = table_key(Table::storage, {address, slot});
         if (value.is_zero())

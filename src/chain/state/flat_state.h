@@ -34,7 +34,7 @@ private:
     mutable std::optional<Error> fault_;
 };
 
-// The overlay's changes as writes to the flat tables.
+// The overlay's changes as writes to the flat tables: all but the accounts', whose storage roots follow from the tries.
 void write_flat_tables(const Overlay& overlay, store::WriteBatch& batch);
 
 }  // namespace quern::chain::state

@@ -212,6 +212,8 @@ Expected<StateChange> StateTries::compute(const Overlay& overlay, const StateVer
     version->top = parent.top;
 
     StateChange change;
+    const auto table = std::make_shared<AccountTable>();
+    change.accounts = table;
     write_flat_tables(overlay, change.batch);
     const auto accounts = overlay.changed_accounts();
     const auto slots = overlay.changed_storage();
@@ -223,18 +225,23 @@ Expected<StateChange> StateTries::compute(const Overlay& overlay, const StateVer
     while (account != accounts.end() || slot != slots.end()) {
         const bool from_account = slot == slots.end() || (account != accounts.end() && account->first <= slot->address);
         const types::Address address = from_account ? account->first : slot->address;
-        Account value = overlay.account_or_empty(address);
+        Account value = from_account ? account->second : overlay.account_or_empty(address);
+        if (value.is_empty()) value = empty_account();
         if (from_account) ++account;
         const auto first = slot;
         while (slot != slots.end() && slot->address == address) ++slot;
         if (first != slot) {
             QUERN_TRY(value.storage_root,
                       update_storage(address, value.storage_root, {first, slot}, state, change.batch));
-            // After its plain form: this wins.
-            if (!value.is_empty()) change.batch.put(table_key(Table::account, {address}), encode(value));
         }
+        Bytes encoded = value.is_empty() ? Bytes{} : encode(value);
+        if (encoded.empty())
+            change.batch.erase(table_key(Table::account, {address}));
+        else
+            change.batch.put(table_key(Table::account, {address}), BytesView(encoded));
+        table->find_or_add(address).first->value = value;
         version->accounts.push_back(address);
-        updates.push_back({{}, value.is_empty() ? Bytes{} : encode(value)});
+        updates.push_back({{}, std::move(encoded)});
     }
     const auto hashes = hash_addresses(version->accounts);
     for (std::size_t i = 0; i < hashes.size(); ++i) {

@@ -14,6 +14,7 @@
 #include <span>
 
 #include "base/thread_pool.h"
+#include "chain/state/cached_state.h"
 #include "chain/state/overlay.h"
 #include "chain/state/path_trie.h"
 #include "chain/state/trie.h"
@@ -56,6 +57,7 @@ using StateVersionPtr = std::shared_ptr<const StateVersion>;
 struct StateChange {
     Roots roots;
     StateVersionPtr version;
+    std::shared_ptr<const AccountTable> accounts;  // those that changed, as they are now
     store::WriteBatch batch;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/rlp.h"
+#include "chain/state/path_trie.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::state {
@@ -311,14 +312,19 @@ Hash32 secure_trie_root(std::span<const std::pair<Bytes, Bytes>> pairs) {
 }
 
 Hash32 ordered_trie_root(std::span<const Bytes> items) {
-    static const NoNodes none;
-    Trie trie(none);
+    class NoPlaces final : public PathNodeReader {
+    public:
+        Expected<std::optional<Bytes>> node(NibblesView) const override { return std::optional<Bytes>(); }
+    };
+    static const NoPlaces none;
+    PathTrie trie(none, {}, 1);  // its nodes are hashed side by side
     for (std::size_t i = 0; i < items.size(); ++i) {
         rlp::Writer key;
         key.integer(std::uint64_t{i});
-        (void)trie.put(std::move(key).finish(), items[i]);
+        (void)trie.put(to_nibbles(std::move(key).finish()), items[i]);  // nothing is loaded and the keys are short
     }
-    return trie.root();
+    trie.hash();
+    return root_hash(trie.root());
 }
 
 Expected<std::optional<Bytes>> verify_trie_proof(const Hash32& root, BytesView key, std::span<const Bytes> proof) {

@@ -112,6 +112,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     QUERN_CHECK(parts_.store.write(batch, true));
 
     leaf_timer_.publish(prepared.leaf_times);
+    accounts_.put_all(*prepared.change.accounts);
     PreparedBlock block = std::move(prepared);
     prepared_.committed(hash);
     const std::uint64_t gas_used = block.block.header.gas_used;

@@ -79,6 +79,7 @@ private:
         const chain::types::BlockHeader* header;
         const chain::store::Reader* state;  // flat tables
         const chain::state::StateVersion* tries;
+        std::vector<const chain::state::AccountTable*> changed;  // accounts, by blocks that are not committed
         bool committed;
     };
 
@@ -93,6 +94,9 @@ private:
 
     // chain_blocks.cpp
     [[nodiscard]] Expected<Base> base_for(const Hash32& parent);
+    [[nodiscard]] chain::state::CachedState state_of(const Base& base) const {
+        return {*latest_->reader, *base.state, base.changed, accounts_};
+    }
     [[nodiscard]] std::vector<chain::mempool::SenderQueue> transactions_for(
         const Base& base, const chain::state::StateReader& state) const;
     void drop_refused(const chain::mempool::FilledBlock& filled);
@@ -106,12 +110,13 @@ private:
         const std::vector<Bytes>& encoded) const;
     // The results of a finished execution into block and change. Errors: the state's or the store's.
     [[nodiscard]] Status seal(PreparedBlock& prepared, const Base& base, chain::exec::BlockExecution& execution,
-                              const chain::state::Overlay& overlay, const chain::state::FlatState& state);
+                              const chain::state::Overlay& overlay, const chain::state::CachedState& state);
 
     Parts parts_;
     chain::consensus::Tip tip_;
     PreparedBlocks prepared_;
     std::unique_ptr<chain::state::StateTries> tries_;
+    mutable chain::state::AccountCache accounts_;  // of the committed state; reading through it changes no answer
     LeafTimer leaf_timer_;
     SnapshotBoard board_;
     SnapshotPtr latest_;

@@ -16,11 +16,12 @@ namespace exec = chain::exec;
 
 Expected<Chain::Base> Chain::base_for(const Hash32& parent) {
     if (parent == tip_.hash)
-        return Base{&latest_->head->block.header, latest_->reader.get(), tries_->head().get(), true};
+        return Base{&latest_->head->block.header, latest_->reader.get(), tries_->head().get(), {}, true};
     const PreparedBlock* prepared = prepared_.find(parent);
     if (prepared == nullptr) return fail("block.unknown_parent", to_hex0x(parent));
     const auto& state = prepared_.state_after(parent);
-    return Base{&prepared->block.header, &state, prepared->change.version.get(), false};
+    return Base{&prepared->block.header, &state, prepared->change.version.get(), prepared_.changed_accounts(parent),
+                false};
 }
 
 std::vector<mempool::SenderQueue> Chain::transactions_for(const Base& base,
@@ -57,7 +58,7 @@ Expected<std::size_t> Chain::find_breaker(const Base& base, const types::BlockHe
     std::size_t broken = transactions.size();
     while (broken - holds > 1) {
         const std::size_t middle = holds + (broken - holds) / 2;
-        const chain::state::FlatState state(*base.state);
+        const auto state = state_of(base);
         chain::state::Overlay overlay(state);
         exec::BlockExecution execution(params(), overlay, exec::context_of(header));
         execution.begin();
@@ -78,7 +79,7 @@ void Chain::reject_breaker(const types::RecoveredTransaction& transaction, const
 }
 
 Status Chain::seal(PreparedBlock& prepared, const Base& base, exec::BlockExecution& execution,
-                   const chain::state::Overlay& overlay, const chain::state::FlatState& state) {
+                   const chain::state::Overlay& overlay, const chain::state::CachedState& state) {
     // A read that the store failed looked like a missing object: nothing that came of it may be used.
     QUERN_CHECK(state.status());
     QUERN_TRY(prepared.change, tries_->compute(overlay, *base.tries, *base.state, &parts_.threads));
@@ -97,7 +98,7 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
     header = exec::header_for(request, *base.header, params(), parts_.beneficiary);
     prepared.block.parent_certificate = request.parent_certificate;
 
-    const chain::state::FlatState state(*base.state);
+    const auto state = state_of(base);
     for (std::size_t repairs = 0;; ++repairs) {
         leaf_timer_.discard();
         chain::state::Overlay overlay(state);
@@ -173,7 +174,7 @@ Status Chain::prepare(const Hash32& hash, BytesView bytes) {
     QUERN_TRY(prepared.transactions, recover_all(prepared.block.transactions));
 
     leaf_timer_.discard();
-    const chain::state::FlatState state(*base.state);
+    const auto state = state_of(base);
     chain::state::Overlay overlay(state);
     exec::BlockExecution execution(params(), overlay, exec::context_of(claimed), &leaf_timer_);
     execution.begin();

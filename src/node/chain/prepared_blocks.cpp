@@ -27,6 +27,14 @@ const chain::store::Reader& PreparedBlocks::state_after(const Hash32& hash) {
     return *below;
 }
 
+std::vector<const chain::state::AccountTable*> PreparedBlocks::changed_accounts(const Hash32& hash) const {
+    std::vector<const chain::state::AccountTable*> changed;
+    for (auto at = entries_.find(hash); at != entries_.end();
+         at = entries_.find(at->second->block.block.header.parent_hash))
+        changed.push_back(at->second->block.change.accounts.get());
+    return changed;
+}
+
 Status PreparedBlocks::add(PreparedBlock block) {
     if (entries_.contains(block.hash)) return {};
     if (entries_.size() >= kMaxPreparedBlocks) return busy("block.too_many", std::to_string(entries_.size()));

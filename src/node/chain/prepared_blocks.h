@@ -39,6 +39,8 @@ public:
     // The state after a prepared block, or the committed one for any other hash. The layer is made when it is first
     // asked for: a block that is committed before it gets a child never pays for one.
     [[nodiscard]] const chain::store::Reader& state_after(const Hash32& hash);
+    // The accounts that this block and its prepared ancestors changed, newest first; none for any other hash.
+    [[nodiscard]] std::vector<const chain::state::AccountTable*> changed_accounts(const Hash32& hash) const;
     // Its parent is prepared, or the newest committed block. Error block.too_many.
     [[nodiscard]] Status add(PreparedBlock block);
     // A prepared block, for its commit: what commits it may append to its batch and take its parts, then call

@@ -3,12 +3,17 @@
 #include "chain/state/state_tries.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
 
 #include "base/rng.h"
 #include "chain/state/account_codec.h"
 #include "chain/state/flat_state.h"
 #include "chain/store/fault_kv.h"
 #include "chain/store/layered_reader.h"
+#include "chain/store/leveldb_kv.h"
 #include "chain/store/tables.h"
 #include "crypto/hash.h"
 
@@ -226,6 +231,45 @@ TEST(StateTries, the_store_holds_the_tree_of_one_state_and_nothing_of_older_ones
         EXPECT_EQ(found, expected) << static_cast<int>(table);
     }
     EXPECT_EQ(count(store, Table::changes), 0U);
+}
+
+// The power goes while LevelDB writes its log: whatever is left of it is the state of some block.
+TEST(StateTries, a_log_that_was_cut_anywhere_opens_at_a_whole_block) {
+    const std::filesystem::path folder =
+        std::filesystem::path(::testing::TempDir()) / ("quern-cut-" + std::to_string(::getpid()));
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    SeededRng rng(21);
+    std::vector<Content> history(1);
+    {
+        const auto store = store::LevelDbStore::open(folder / "whole").value();
+        auto tries = StateTries::open(*store, 0, Roots{}, nullptr, kTiny).value();
+        for (std::uint64_t number = 1; number <= 60; ++number) {
+            const FlatState flat(*store);
+            Overlay overlay(flat);
+            Content content = history.back();
+            change(rng, overlay, content, 100);
+            Block block{tries->compute(overlay, *tries->head(), *store).value(), content};
+            ASSERT_TRUE(write_block(*store, *tries, block, number, false));
+            history.push_back(content);
+        }
+    }
+    std::set<std::uint64_t> heads;
+    for (int cut = 0; cut < 60; ++cut) {
+        std::filesystem::remove_all(folder / "cut");
+        std::filesystem::copy(folder / "whole", folder / "cut", std::filesystem::copy_options::recursive);
+        for (const auto& entry : std::filesystem::directory_iterator(folder / "cut"))
+            if (entry.path().extension() == ".log")
+                std::filesystem::resize_file(entry.path(), rng.below(entry.file_size() + 1));
+        const auto store = store::LevelDbStore::open(folder / "cut");
+        ASSERT_TRUE(store) << store.error().to_string();
+        const std::uint64_t head = head_of(**store);
+        heads.insert(head);
+        const auto opened = StateTries::open(**store, head, roots_of(history[head]), nullptr, kTiny);
+        ASSERT_TRUE(opened) << head << " " << opened.error().to_string();
+    }
+    EXPECT_GT(heads.size(), 20U);
+    std::filesystem::remove_all(folder);
 }
 
 class StoredState : public ::testing::Test {
