@@ -20,7 +20,8 @@ enum class Table : std::uint8_t {
     storage = 0x21,       // address || slot -> value
     code = 0x22,          // code hash -> code
     native = 0x23,        // native object key -> record
-    account_trie = 0x32,  // part || path in it, a nibble a byte -> node of the accounts' trie; 0x30, 0x31 were used before
+    account_trie =
+        0x32,  // part || path in it, a nibble a byte -> node of the accounts' trie; 0x30, 0x31 were used before
     native_trie = 0x33,   // path -> node of the native objects' trie
     storage_trie = 0x34,  // keccak256(address) || path -> node of the account's storage trie
     trie_part = 0x35,     // part (2) -> number of the block as of which that part of the tries is stored
