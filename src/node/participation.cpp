@@ -1,7 +1,6 @@
 #include "node/participation.h"
 
 #include "base/fs.h"
-#include "base/log.h"
 #include "chain/exec/block_validation.h"
 #include "chain/exec/system/epoch_reader.h"
 
@@ -56,7 +55,6 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
         journal.emplace(std::move(opened));
     }
 
-    if (signer_) explain_key(setup.epoch);
     const auto& board = parts_.chain.board();
     certificates_ = std::make_unique<CertificateKeeper>(
         CertificateKeeper::Parts{parts_.store, board, work_, params.epoch_length, params.staking.unbonding_blocks,
@@ -101,27 +99,6 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     consensus_->start();
     sync_->start();
     return {};
-}
-
-void Participation::explain_key(const sdbft::EpochSetup& epoch) const {
-    const auto key = signer_->public_key();
-    const auto in = [&key](const chain::consensus::Committee& each) {
-        return each.index_of(key) < each.members().size();
-    };
-    const auto next = committee(epoch.epoch + 1);
-    const auto address = crypto::address20(key);
-    if (in(epoch.committee) || (next && in(*next))) return;
-    const auto& state = parts_.chain.board().latest()->state;
-    if (state.native(chain::types::object_key(chain::types::ObjectPrefix::validator, address)))
-        log::warning(log::Category::consensus,
-                     "THIS VALIDATOR IS IN NO COMMITTEE address={} epoch={}: it signs nothing until its stake counts, "
-                     "two epochs after it was made, and while it is enough (doc/staking.md)",
-                     to_hex0x(address), epoch.epoch);
-    else
-        log::warning(log::Category::consensus,
-                     "THIS KEY IS NO VALIDATOR'S address={}: neither the genesis nor a stake names it, so the node "
-                     "follows and makes no blocks. Is it the right -validatorkey, and is the genesis the right one?",
-                     to_hex0x(address));
 }
 
 std::optional<chain::consensus::Committee> Participation::committee(std::uint64_t epoch) const {

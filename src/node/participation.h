@@ -53,8 +53,6 @@ private:
     explicit Participation(const Parts& parts);
     [[nodiscard]] Status open(const ParticipationOptions& options, const crypto::PrivateKey& node_key,
                               std::optional<crypto::PrivateKey> validator);
-    // Says so when the key will sign nothing for want of stake.
-    void explain_key(const chain::consensus::sdbft::EpochSetup& epoch) const;
     [[nodiscard]] std::unique_ptr<RangeSync> make_sync();
     [[nodiscard]] std::unique_ptr<ForkAudit> make_audit();
     [[nodiscard]] RangeRules range_rules() const;

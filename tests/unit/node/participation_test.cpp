@@ -1,6 +1,5 @@
 #include "node/participation.h"
 
-#include "base/log.h"
 #include "chain_fixture.h"
 
 namespace quern::node {
@@ -30,7 +29,7 @@ protected:
                                          const std::lock_guard lock(mutex_);
                                          failure_ = error;
                                      }},
-                                    options, test_key(key_), test_key(key_));
+                                    options, test_key(kValidator), test_key(kValidator));
     }
     std::optional<Error> failure() {
         const std::lock_guard lock(mutex_);
@@ -38,7 +37,6 @@ protected:
     }
 
     SystemClock system_;
-    std::uint8_t key_ = kValidator;
     bool accept_missing_journal_ = false;
     std::mutex mutex_;
     std::optional<Error> failure_;
@@ -64,34 +62,6 @@ TEST_F(AloneTest, one_validator_finalizes_and_goes_on_after_a_restart) {
     EXPECT_TRUE(wait_until([&] { return reader_->head_number() > height; }));
     (*node)->stop();
     EXPECT_FALSE(failure());
-}
-
-TEST_F(AloneTest, says_that_a_key_without_stake_will_sign_nothing) {
-    const std::string file = folder_ + "/node.log";
-    log::Options options;
-    options.file = file;
-    options.to_stderr = false;
-    ASSERT_TRUE(log::configure(options));
-    const auto logged = [&] {
-        log::flush();
-        std::ifstream in(file);
-        return std::string((std::istreambuf_iterator<char>(in)), {});
-    };
-    {
-        auto node = participate();
-        ASSERT_TRUE(node) << node.error().to_string();
-        EXPECT_EQ(logged().find("THIS KEY IS NO VALIDATOR'S"), std::string::npos);
-        (*node)->stop();
-    }
-    key_ = 77;
-    restart_after_power_loss();
-    auto node = participate();
-    ASSERT_TRUE(node) << node.error().to_string();
-    EXPECT_FALSE((*node)->consensus().core.signs);
-    (*node)->stop();
-    const std::string text = logged();
-    ASSERT_TRUE(log::configure(log::Options{}));
-    EXPECT_NE(text.find("THIS KEY IS NO VALIDATOR'S address=" + to_hex0x(test_address(77))), std::string::npos) << text;
 }
 
 TEST_F(AloneTest, a_failing_disk_stops_it_with_the_stores_error) {
