@@ -55,13 +55,16 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# apart COMMAND...: with mounts and processes of its own; nothing of either is left when it ends, or when this script does.
+apart() { unshare --mount --pid --fork --kill-child --mount-proc "$@"; }
+
 # make_system WHO: a bare system in $directory/WHO with a copy of the checkout in the home of WHO.
 make_system() {
   local who=$1 system=$directory/$1 archive=$directory/packages.tar
   [ -f "$archive" ] ||
-    debootstrap --variant=minbase --make-tarball="$archive" "$codename" "$directory/packages" "$mirror" >"$directory/debootstrap.log" 2>&1 ||
+    apart debootstrap --variant=minbase --make-tarball="$archive" "$codename" "$directory/packages" "$mirror" >"$directory/debootstrap.log" 2>&1 ||
     { tail -n 5 "$directory/debootstrap.log"; return 1; }
-  debootstrap --variant=minbase --unpack-tarball="$archive" "$codename" "$system" "$mirror" >"$directory/debootstrap.log" 2>&1 ||
+  apart debootstrap --variant=minbase --unpack-tarball="$archive" "$codename" "$system" "$mirror" >"$directory/debootstrap.log" 2>&1 ||
     { tail -n 5 "$directory/debootstrap.log"; return 1; }
   awk '{ print "deb", $3, $1, $2 }' <<<"$sources" >"$system/etc/apt/sources.list"
   apt-config dump | grep -E '^Acquire::(https?|Check-[A-Za-z-]+|Retries)\b.* "' >"$system/etc/apt/apt.conf.d/90check-docs" || true
@@ -92,7 +95,7 @@ paste() {
   local who=$1 system=$directory/$1 home=/root shell=(bash -l)
   if [ "$who" = user ]; then home=/home/user shell=(sudo -u user -H bash -l); fi
   export system home
-  unshare --mount --pid --fork --kill-child bash -s -- "${shell[@]}" 3>"$directory/$who.blocks" <<'INSIDE'
+  apart bash -s -- "${shell[@]}" 3>"$directory/$who.blocks" <<'INSIDE'
 set -euo pipefail
 mount --make-rprivate /
 mount -t proc proc "$system/proc"
