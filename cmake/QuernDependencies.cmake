@@ -26,9 +26,6 @@ target_include_directories(quern::rapidjson INTERFACE ${RAPIDJSON_INCLUDE_DIRS})
 
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 find_path(EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
-find_path(WEBSOCKETPP_INCLUDE_DIR websocketpp/server.hpp REQUIRED)
-add_library(quern::websocketpp INTERFACE IMPORTED)
-target_include_directories(quern::websocketpp INTERFACE ${WEBSOCKETPP_INCLUDE_DIR} ${Boost_INCLUDE_DIRS})
 add_library(quern::headers INTERFACE IMPORTED)
 target_include_directories(quern::headers INTERFACE ${CLI11_INCLUDE_DIR} ${EXPECTED_INCLUDE_DIR} ${Boost_INCLUDE_DIRS})
 

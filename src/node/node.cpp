@@ -73,7 +73,8 @@ struct Node::Services {
     [[nodiscard]] static std::string agent() { return std::string("quernd/") + QUERN_VERSION; }
     void open_events();
     [[nodiscard]] Status open_rpc();
-    [[nodiscard]] Status open_websocket(const std::string& cookie);
+    [[nodiscard]] Status open_websocket(const std::shared_ptr<const rpc::Gate>& gate);
+    [[nodiscard]] rpc::BeginJob begin_job();
     [[nodiscard]] std::string path(const char* name) const { return options.datadir + "/" + name; }
 };
 
@@ -228,31 +229,38 @@ Status Node::Services::open_rpc() {
     OsRng().fill(secret);
     const std::string cookie = "__cookie__:" + to_hex(secret);
     QUERN_CHECK(fs::write_secret_file(path(".cookie"), as_bytes(cookie)));
+    rpc::GateRules rules = options.gate;
+    rules.cookie = cookie;
+    QUERN_TRY(const auto gate, rpc::Gate::make(rules));
+    QUERN_CHECK(open_websocket(gate));
     rpc::HttpOptions http = options.rpc;
-    http.cookie = cookie;
+    http.gate = gate;
     rpc::HttpHooks hooks;
-    hooks.rpc = [this](std::string_view text, const rpc::CallContext& context) {
-        return dispatcher->handle(text, context);
-    };
+    hooks.rpc = begin_job();
     hooks.home = [this] { return rpc::methods::home_text(backend); };
     hooks.health = [this] { return rpc::methods::health_report(backend); };
     hooks.content = content_gateway.get();
+    if (ws_server)
+        hooks.upgrade = [this](int socket, std::string received) { ws_server->adopt(socket, std::move(received)); };
     auto started = rpc::HttpServer::start(http, std::move(hooks));
     if (!started)
         return detailed(started.error(), "port " + std::to_string(http.port) + " on " + http.bind + ": " +
                                              started.error().detail + " (choose another with -rpcport or -portoffset)");
     server = std::move(*started);
-    return open_websocket(cookie);
+    return {};
 }
 
-Status Node::Services::open_websocket(const std::string& cookie) {
+rpc::BeginJob Node::Services::begin_job() {
+    return [this](std::string text, const rpc::CallContext& context) {
+        return dispatcher->begin(std::move(text), context);
+    };
+}
+
+Status Node::Services::open_websocket(const std::shared_ptr<const rpc::Gate>& gate) {
     if (!options.ws_enabled) return {};
     rpc::WsOptions ws = options.ws;
-    ws.cookie = cookie;
-    auto started = rpc::WsServer::start(
-        ws,
-        [this](std::string_view text, const rpc::CallContext& context) { return dispatcher->handle(text, context); },
-        *events);
+    ws.gate = gate;
+    auto started = rpc::WsServer::start(ws, begin_job(), *events);
     if (!started)
         return detailed(started.error(), "WebSocket port " + std::to_string(ws.port) + " on " + ws.bind + ": " +
                                              started.error().detail +

@@ -121,7 +121,28 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
         ->delimiter(',')
         ->take_all()
         ->group("RPC");
-    app.add_flag("--ws,!--nows", options.ws_enabled, "with -rpc: serve JSON-RPC and subscriptions over WebSocket")
+    app.add_option("--rpcallowhost", options.gate.allow_hosts,
+                   "names by which clients may call this node, comma separated, beside localhost and addresses; * for "
+                   "all")
+        ->delimiter(',')
+        ->take_all()
+        ->group("RPC");
+    app.add_option("--rpcauth", options.gate.users,
+                   "USER:SALT$HASH of a user who may call all methods (contrib/rpcauth.py makes one; repeatable)")
+        ->take_all()
+        ->group("RPC");
+    app.add_option("--rpcwhitelist", options.gate.whitelists,
+                   "USER:METHOD,METHOD: what a user of -rpcauth may call instead of all (repeatable)")
+        ->take_all()
+        ->group("RPC");
+    app.add_option("--rpcallowmethod", options.gate.allow_methods,
+                   "methods that callers without credentials may use, comma separated, such as eth_*; all when left "
+                   "out, but for those that need credentials")
+        ->delimiter(',')
+        ->take_all()
+        ->group("RPC");
+    app.add_flag("--ws,!--nows", options.ws_enabled,
+                 "with -rpc: serve JSON-RPC and subscriptions over WebSocket, on its port and on -rpcport")
         ->capture_default_str()
         ->group("RPC");
     app.add_option("--wsbind", options.ws.bind, "address to listen on for WebSocket")

@@ -11,6 +11,7 @@
 #include "content/store.h"
 #include "node/chain/checkpoint.h"
 #include "p2p/network.h"
+#include "rpc/gate.h"
 #include "rpc/http_server.h"
 #include "rpc/ws_server.h"
 
@@ -48,6 +49,7 @@ struct NodeOptions {
     bool rpc_enabled = true;
     rpc::WsOptions ws;
     bool ws_enabled = true;  // only with RPC
+    rpc::GateRules gate;     // but for the cookie
     chain::mempool::PoolLimits mempool;
     std::uint64_t content_quota_bytes = content::kDefaultQuotaBytes;
     std::uint64_t content_max_item_bytes = content::kDefaultMaxItemBytes;

@@ -1,7 +1,8 @@
-// The cookie that separates local administration from everybody else: "__cookie__:<hex>" in the data directory, made
-// anew at each start, sent as HTTP basic authentication. Pure; thread-safe.
+// HTTP basic authentication and the cookie that separates local administration from everybody else: "__cookie__:<hex>"
+// in the data directory, made anew at each start, sent as its user and password. Pure; thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,8 @@ namespace quern::rpc {
 
 // RFC 4648 with padding.
 [[nodiscard]] std::string base64(std::string_view text);
+// Strict: padding where it belongs, no other characters. nullopt for anything else.
+[[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 // The value of an Authorization header for "user:password".
 [[nodiscard]] std::string basic_authorization(std::string_view user_and_password);
 // Comparison in time that depends on the lengths only.

@@ -3,69 +3,134 @@
 namespace quern::rpc {
 namespace {
 
-json::Value error_response(json::Value id, const RpcError& error) {
+void append_error(std::string& out, const json::Value& id, const RpcError& error) {
     json::Value body = json::Value::object({{"code", error.code}, {"message", error.message}});
     if (!error.data.is_null()) body.set("data", error.data);
-    return json::Value::object({{"jsonrpc", "2.0"}, {"id", std::move(id)}, {"error", std::move(body)}});
+    out += R"({"jsonrpc":"2.0","id":)";
+    out += id.dump();
+    out += R"(,"error":)";
+    out += body.dump();
+    out += '}';
+}
+
+void append_result(std::string& out, const json::Value& id, const json::Value& result) {
+    out += R"({"jsonrpc":"2.0","id":)";
+    out += id.dump();
+    out += R"(,"result":)";
+    out += result.dump();
+    out += '}';
+}
+
+std::string error_response(int code, std::string message) {
+    std::string out;
+    append_error(out, {}, RpcError{code, std::move(message), {}});
+    return out;
 }
 
 }  // namespace
 
-std::optional<json::Value> Dispatcher::handle_one(const json::Value& request, const CallContext& context) const {
-    const auto invalid = [](json::Value id, std::string message) {
-        return error_response(std::move(id), RpcError{kInvalidRequest, std::move(message), {}});
+class Dispatcher::Run final : public Job {
+public:
+    Run(const Dispatcher& owner, std::string request, const CallContext& context)
+        : owner_(owner), request_(std::move(request)), context_(context) {}
+
+    bool run(std::chrono::milliseconds slice) override {
+        if (!parsed_) {
+            parsed_ = true;
+            if (!parse()) return true;
+        }
+        const auto until = std::chrono::steady_clock::now() + slice;
+        do {
+            step(document_.is_array() ? document_[next_] : document_);
+            if (++next_ < count_) continue;
+            if (document_.is_array() && !answer_.empty()) answer_ += ']';
+            return true;
+        } while (std::chrono::steady_clock::now() < until);
+        return false;
+    }
+    std::optional<std::string> take_answer() override {
+        if (answer_.empty()) return std::nullopt;
+        return std::move(answer_);
+    }
+
+private:
+    // False when there is nothing to call.
+    bool parse() {
+        auto document = json::parse(request_, {owner_.limits_.max_request_bytes, owner_.limits_.max_depth});
+        request_ = {};
+        if (!document) {
+            answer_ = error_response(kParseError, "parse error: " + document.error().to_string());
+            return false;
+        }
+        document_ = std::move(*document);
+        if (!document_.is_array()) return true;
+        count_ = document_.size();
+        if (count_ == 0) {
+            answer_ = error_response(kInvalidRequest, "empty batch");
+        } else if (count_ > owner_.limits_.max_batch) {
+            answer_ = error_response(kInvalidRequest, "batch too large: " + std::to_string(count_) + " calls, limit " +
+                                                          std::to_string(owner_.limits_.max_batch));
+            count_ = 0;
+        }
+        return count_ != 0;
+    }
+
+    void step(const json::Value& request) {
+        const std::size_t before = answer_.size();
+        if (document_.is_array()) answer_ += answer_.empty() ? '[' : ',';
+        const std::size_t start = answer_.size();
+        if (before > owner_.limits_.max_batch_response_bytes) {
+            if (const json::Value* id = request.find("id"))
+                append_error(answer_, *id, RpcError{kLimitExceeded, "response too large", {}});
+        } else {
+            owner_.append_answer(answer_, request, context_);
+        }
+        if (answer_.size() == start) answer_.resize(before);  // a notification
+    }
+
+    const Dispatcher& owner_;
+    std::string request_;
+    const CallContext context_;
+    json::Value document_;
+    std::size_t count_ = 1;  // calls
+    std::size_t next_ = 0;
+    bool parsed_ = false;
+    std::string answer_;
+};
+
+void Dispatcher::append_answer(std::string& out, const json::Value& request, const CallContext& context) const {
+    static const json::Value kNone;
+    const auto invalid = [&](const json::Value& id, std::string message) {
+        append_error(out, id, RpcError{kInvalidRequest, std::move(message), {}});
     };
-    if (!request.is_object()) return invalid(nullptr, "invalid request: not an object");
+    if (!request.is_object()) return invalid(kNone, "invalid request: not an object");
     const json::Value* id = request.find("id");
     if (id != nullptr && !id->is_null() && !id->is_string() && !id->is_number())
-        return invalid(nullptr, "invalid request: the id must be a string, a number or null");
-    const json::Value answer_id = id != nullptr ? *id : json::Value();
+        return invalid(kNone, "invalid request: the id must be a string, a number or null");
+    const json::Value& answer_id = id != nullptr ? *id : kNone;
     const json::Value* version = request.find("jsonrpc");
-    if (version == nullptr || !(*version == json::Value("2.0")))
+    if (version == nullptr || version->as_string().value_or("") != "2.0")
         return invalid(answer_id, "invalid request: jsonrpc must be \"2.0\"");
     const auto method = request.get_string("method");
     if (!method) return invalid(answer_id, "invalid request: the method must be a string");
     const json::Value* params = request.find("params");
-    const json::Value none;
-    Result result = registry_.call(*method, params != nullptr ? *params : none, context);
-    if (id == nullptr) return std::nullopt;
-    if (!result) return error_response(answer_id, result.error());
-    return json::Value::object({{"jsonrpc", "2.0"}, {"id", answer_id}, {"result", std::move(*result)}});
+    const Result result = registry_.call(*method, params != nullptr ? *params : kNone, context);
+    if (id == nullptr) return;
+    if (result)
+        append_result(out, answer_id, *result);
+    else
+        append_error(out, answer_id, result.error());
+}
+
+std::unique_ptr<Job> Dispatcher::begin(std::string request, const CallContext& context) const {
+    return std::make_unique<Run>(*this, std::move(request), context);
 }
 
 std::optional<std::string> Dispatcher::handle(std::string_view request, const CallContext& context) const {
-    const auto parsed = json::parse(request, {limits_.max_request_bytes, limits_.max_depth});
-    if (!parsed)
-        return error_response(nullptr, RpcError{kParseError, "parse error: " + parsed.error().to_string(), {}}).dump();
-    if (!parsed->is_array()) {
-        const auto response = handle_one(*parsed, context);
-        if (!response) return std::nullopt;
-        return response->dump();
+    Run whole(*this, std::string(request), context);
+    while (!whole.run(std::chrono::hours(1))) {
     }
-    if (parsed->size() == 0) return error_response(nullptr, RpcError{kInvalidRequest, "empty batch", {}}).dump();
-    if (parsed->size() > limits_.max_batch)
-        return error_response(nullptr, RpcError{kInvalidRequest,
-                                                "batch too large: " + std::to_string(parsed->size()) +
-                                                    " calls, limit " + std::to_string(limits_.max_batch),
-                                                {}})
-            .dump();
-    std::string responses;
-    for (const json::Value& item : parsed->items()) {
-        std::optional<json::Value> response;
-        if (responses.size() > limits_.max_batch_response_bytes) {
-            const json::Value* id = item.find("id");
-            if (id == nullptr) continue;
-            response = error_response(*id, RpcError{kLimitExceeded, "response too large", {}});
-        } else {
-            response = handle_one(item, context);
-        }
-        if (!response) continue;
-        responses += responses.empty() ? '[' : ',';
-        responses += response->dump();
-    }
-    if (responses.empty()) return std::nullopt;
-    responses += ']';
-    return responses;
+    return whole.take_answer();
 }
 
 }  // namespace quern::rpc

@@ -2,6 +2,9 @@
 // Knows no transport. Thread-safe.
 #pragma once
 
+#include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,16 +20,35 @@ struct DispatcherLimits {
     std::size_t max_batch_response_bytes = std::size_t{32} << 20;  // later calls of the batch get an error
 };
 
+// One request on its way to its answer, in slices, so that a long batch does not keep a thread from others. Used by one
+// thread at a time.
+class Job {
+public:
+    virtual ~Job() = default;
+    // Works for about this time, one call at least; true when all is done.
+    [[nodiscard]] virtual bool run(std::chrono::milliseconds slice) = 0;
+    // The response's text, once run() said true; nullopt when there is nothing to answer (notifications only).
+    [[nodiscard]] virtual std::optional<std::string> take_answer() = 0;
+};
+// Begins a job for a request. What the context points to outlives the job.
+using BeginJob = std::function<std::unique_ptr<Job>(std::string request, const CallContext& context)>;
+
+inline constexpr std::chrono::milliseconds kJobSlice{20};  // then others that wait have their turn
+
 class Dispatcher {
 public:
     explicit Dispatcher(const Registry& registry, DispatcherLimits limits = {})
         : registry_(registry), limits_(limits) {}
 
-    // The response's text; nullopt when there is nothing to answer (notifications only).
+    // The dispatcher outlives the job.
+    [[nodiscard]] std::unique_ptr<Job> begin(std::string request, const CallContext& context) const;
+    // The whole job at once.
     [[nodiscard]] std::optional<std::string> handle(std::string_view request, const CallContext& context) const;
 
 private:
-    [[nodiscard]] std::optional<json::Value> handle_one(const json::Value& request, const CallContext& context) const;
+    class Run;
+    // Nothing for a notification.
+    void append_answer(std::string& out, const json::Value& request, const CallContext& context) const;
 
     const Registry& registry_;
     DispatcherLimits limits_;

@@ -15,6 +15,7 @@ inline constexpr int kInvalidParams = -32602;
 inline constexpr int kInternalError = -32603;
 inline constexpr int kServerError = -32000;  // a refusal that the message explains
 inline constexpr int kResourceNotFound = -32001;
+inline constexpr int kTimedOut = -32002;  // "request timed out": the call's deadline passed, or the node stops
 inline constexpr int kLimitExceeded = -32005;
 inline constexpr int kExecutionReverted = 3;  // data holds the revert data
 
@@ -32,6 +33,7 @@ using Result = tl::expected<json::Value, RpcError>;
 [[nodiscard]] inline tl::unexpected<RpcError> rpc_fail(const Error& error, int code = kServerError) {
     return rpc_fail(code, error.to_string());
 }
+[[nodiscard]] inline tl::unexpected<RpcError> timed_out() { return rpc_fail(kTimedOut, "request timed out"); }
 
 }  // namespace quern::rpc
 

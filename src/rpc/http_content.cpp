@@ -9,6 +9,7 @@ namespace quern::rpc {
 namespace {
 
 wire::status status_of(const Error& error) {
+    if (error.is_busy()) return wire::status::service_unavailable;
     if (error.name == "content.not_found") return wire::status::not_found;
     if (error.name == "content.too_large") return wire::status::payload_too_large;
     if (error.name == "content.quota_exceeded" || error.name == "content.disk_full")
@@ -36,7 +37,14 @@ struct HttpSession::Upload {
     Bytes piece;
     std::size_t filled = 0;
     bool known = false;  // the store has it already
+    std::uint64_t begun_ms = 0;
+    std::uint64_t received = 0;
     Status status;
+    SessionHost* host = nullptr;
+    std::string client;
+    ~Upload() {
+        if (host != nullptr) host->end_upload(client);
+    }
 };
 
 void HttpSession::reply_error(const Error& error, bool close) {
@@ -67,7 +75,11 @@ void HttpSession::begin_download(const Hash32& id) {
     auto size = std::make_shared<Expected<std::uint64_t>>(std::uint64_t{0});
     const std::string range(field(wire::field::range));
     const bool queued = host_.enqueue(
-        false, [size, id, content = host_.hooks().content] { *size = content->obtain(id); },
+        false,
+        // Fetching costs other nodes' time and this one's disk: not for a stranger's web page.
+        [size, id, content = host_.hooks().content, fetch = caller_.authenticated] {
+            *size = fetch ? content->obtain(id) : content->size(id);
+        },
         [self = shared_from_this(), size, id, range] {
             if (!*size) return self->reply_error(size->error(), false);
             self->send_download(id, **size, range);
@@ -152,9 +164,15 @@ void HttpSession::begin_upload(const Hash32& id) {
         return reply_error(wire::status::payload_too_large, "content.too_large",
                            "a content may have at most " + std::to_string(host_.options().max_content_bytes) + " bytes",
                            true);
+    if (!host_.begin_upload(client_))
+        return reply_error(wire::status::service_unavailable, "content.too_many_uploads",
+                           "this host has as many uploads open as it may", true);
     auto upload = std::make_shared<Upload>();
+    upload->host = &host_;
+    upload->client = client_;
     upload->id = id;
     upload->size = size;
+    upload->begun_ms = steady_ms();
     const bool queued = host_.enqueue(
         false,
         [upload, content = host_.hooks().content] {
@@ -192,11 +210,19 @@ void HttpSession::read_piece(const std::shared_ptr<Upload>& upload) {
     body.data = upload->piece.data();
     body.size = upload->piece.size();
     body.more = true;
-    arm(host_.options().piece_ms);
+    // Whoever holds a place moves on: at least the rate after the first pieces, and not for ever.
+    const auto& options = host_.options();
+    const std::uint64_t passed = steady_ms() - upload->begun_ms;
+    const std::uint64_t allowed =
+        std::min(options.upload_ms, 2 * options.piece_ms + upload->received * 1000 / options.upload_bytes_per_second);
+    if (passed >= allowed)
+        return reply_error(wire::status::request_timeout, "content.too_slow", "the upload takes too long", true);
+    arm(std::min(options.piece_ms, allowed - passed));
     wire::async_read(stream_, buffer_, *upload->parser,
                      [self = shared_from_this(), upload](error_code code, std::size_t) {
                          if (code && code != wire::error::need_buffer) return self->close();
                          upload->filled = upload->piece.size() - upload->parser->get().body().size;
+                         upload->received += upload->filled;
                          self->store_piece(upload);
                      });
 }

@@ -5,11 +5,14 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <deque>
+#include <map>
 #include <set>
 #include <thread>
 
+#include "base/eviction.h"
 #include "base/log.h"
-#include "rpc/auth.h"
+#include "base/mutex.h"
 #include "rpc/http_session.h"
 
 namespace quern::rpc {
@@ -26,29 +29,33 @@ struct HttpServer::Impl final : SessionHost {
           acceptor(io),
           pause(io),
           workers(settings.threads == 0 ? 1 : settings.threads) {
-        if (!settings.cookie.empty()) authorization = basic_authorization(settings.cookie);
+        if (!settings.gate) settings.gate = *Gate::make({});
     }
 
     HttpOptions settings;
     HttpHooks callbacks;
-    std::string authorization;
     std::uint16_t bound_port = 0;
     std::atomic<std::size_t> live{0};
     std::atomic<std::size_t> queued{0};
+    std::atomic<std::ptrdiff_t> held{0};
+    std::atomic<bool> stop_begun{false};
+    Mutex uploads_mutex;
+    std::map<std::string, std::size_t> uploads QUERN_GUARDED_BY(uploads_mutex);  // by client
     asio::io_context io{1};
     tcp::acceptor acceptor;
     asio::steady_timer pause;
-    std::set<std::weak_ptr<HttpSession>, std::owner_less<std::weak_ptr<HttpSession>>> sessions;  // IO thread only
+    // IO thread only.
+    std::set<std::weak_ptr<HttpSession>, std::owner_less<std::weak_ptr<HttpSession>>> sessions;
+    std::size_t large_jobs = 0;
+    std::deque<std::function<void()>> large_waiting;
     asio::thread_pool workers;  // destroyed before the io_context that its tasks refer to
     std::thread io_thread;
 
     const HttpOptions& options() const override { return settings; }
     const HttpHooks& hooks() const override { return callbacks; }
+    const Gate& gate() const override { return *settings.gate; }
+    const std::atomic<bool>& stopping() const override { return stop_begun; }
     void session_ended() override { --live; }
-
-    bool is_authorized(std::string_view header) const override {
-        return !authorization.empty() && equal_secrets(header, authorization);
-    }
 
     bool enqueue(bool admitted, std::function<void()> work, std::function<void()> done) override {
         if (queued.fetch_add(1) >= settings.max_queued && !admitted) {
@@ -56,11 +63,54 @@ struct HttpServer::Impl final : SessionHost {
             return false;
         }
         asio::post(workers, [this, work = std::move(work), done = std::move(done)]() mutable {
-            work();
+            if (!stop_begun) work();
             --queued;
             asio::post(io, std::move(done));
         });
         return true;
+    }
+
+    bool begin_large_job(std::function<void()> begin) override {
+        if (large_jobs >= settings.max_large_jobs) {
+            if (large_waiting.size() >= settings.max_queued) return false;
+            large_waiting.push_back(std::move(begin));
+            return true;
+        }
+        ++large_jobs;
+        begin();
+        return true;
+    }
+    void end_large_job() override {
+        --large_jobs;
+        if (large_waiting.empty()) return;
+        const auto next = std::move(large_waiting.front());
+        large_waiting.pop_front();
+        ++large_jobs;
+        next();
+    }
+
+    bool begin_upload(const std::string& client) override {
+        const MutexLock lock(uploads_mutex);
+        std::size_t& count = uploads[client];
+        if (count >= settings.max_uploads_per_host) return false;
+        ++count;
+        return true;
+    }
+    void end_upload(const std::string& client) override {
+        const MutexLock lock(uploads_mutex);
+        const auto found = uploads.find(client);
+        if (found != uploads.end() && --found->second == 0) uploads.erase(found);
+    }
+
+    void hold(std::ptrdiff_t bytes) override {
+        if ((held += bytes) <= static_cast<std::ptrdiff_t>(settings.max_held_bytes) || bytes < 0) return;
+        std::shared_ptr<HttpSession> most;
+        for (const auto& entry : sessions)
+            if (const auto session = entry.lock(); session && (!most || session->held() > most->held())) most = session;
+        if (!most) return;
+        log::warning(log::Category::rpc, "memory for requests is used up, closing client={} bytes={}", most->client(),
+                     most->held());
+        most->close();
     }
 
     Status listen() {
@@ -90,22 +140,42 @@ struct HttpServer::Impl final : SessionHost {
                 });
                 return;
             }
-            if (live >= settings.max_connections) {
-                error_code ignored;
-                socket.close(ignored);
-            } else {
-                ++live;
-                auto session = std::make_shared<HttpSession>(std::move(socket), *this);
-                std::erase_if(sessions, [](const auto& other) { return other.expired(); });
-                sessions.insert(session);
-                session->start();
-            }
+            begin(std::move(socket));
             accept();
         });
     }
 
+    void begin(tcp::socket socket) {
+        std::erase_if(sessions, [](const auto& other) { return other.expired(); });
+        if (live >= settings.max_connections && !make_room(socket)) return;
+        ++live;
+        auto session = std::make_shared<HttpSession>(std::move(socket), *this);
+        sessions.insert(session);
+        session->start();
+    }
+
+    bool make_room(const tcp::socket& newcomer) {
+        error_code code;
+        const auto remote = newcomer.remote_endpoint(code);
+        const std::string host = code ? std::string() : remote.address().to_string();
+        std::vector<Occupant> occupants;
+        std::vector<std::shared_ptr<HttpSession>> same_order;
+        for (const auto& entry : sessions) {
+            auto session = entry.lock();
+            if (!session || session->is_closed()) continue;
+            occupants.push_back({session->client(), session->is_idle(), session->since_ms()});
+            same_order.push_back(std::move(session));
+        }
+        // Those that are closed have their last operation before them.
+        if (same_order.size() < settings.max_connections) return true;
+        const auto victim = choose_victim(occupants, host);
+        if (victim) same_order[*victim]->close();
+        return victim.has_value();
+    }
+
     void stop() {
         if (!io_thread.joinable()) return;
+        stop_begun = true;  // running calls see it
         asio::post(io, [this] {
             error_code ignored;
             acceptor.close(ignored);
@@ -137,6 +207,9 @@ Expected<std::unique_ptr<HttpServer>> HttpServer::start(HttpOptions options, Htt
 
 std::uint16_t HttpServer::port() const { return impl_->bound_port; }
 std::size_t HttpServer::connections() const { return impl_->live; }
+std::size_t HttpServer::held_bytes() const {
+    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(impl_->held, 0));
+}
 void HttpServer::stop() { impl_->stop(); }
 
 }  // namespace quern::rpc

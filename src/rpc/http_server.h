@@ -1,7 +1,8 @@
 // The node's HTTP/1.1 server on the RPC port: POST / is JSON-RPC, /content/<id> the content store, GET / a line of
-// text, GET /health a JSON object. One thread moves bytes, a few others answer; nothing that a client does (slow,
-// large, many) takes more than the named limits. Boost.Beast is behind it and stays in the .cpp files. Start and stop
-// belong to one thread; the hooks are called from the answering threads.
+// text, GET /health a JSON object; a request for an upgrade goes to the WebSocket server. One thread moves bytes, a few
+// others answer; nothing that a client does (slow, large, many) takes more than the named limits. Boost.Beast is behind
+// it and stays in the .cpp files. Start and stop belong to one thread; the hooks are called from the answering threads,
+// but for `upgrade`.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,8 @@
 
 #include "base/json.h"
 #include "chain/api/content_gateway.h"
-#include "rpc/method.h"
+#include "rpc/dispatcher.h"
+#include "rpc/gate.h"
 
 namespace quern::rpc {
 
@@ -20,26 +22,36 @@ struct HttpOptions {
     std::string bind = "127.0.0.1";
     std::uint16_t port = 8545;          // 0: any free one
     unsigned threads = 2;               // that answer
-    std::size_t max_connections = 256;  // more are closed at once
+    std::size_t max_connections = 256;  // see base/eviction.h for what is beyond
     std::size_t max_queued = 128;       // requests that wait for a thread; more get 503
+    std::size_t max_large_jobs = 4;     // JSON-RPC requests above kSmallRequest that are parsed at a time; others wait
+    // Requests' bodies and answers of all connections; the one that holds most goes when there is more.
+    std::size_t max_held_bytes = std::size_t{512} << 20;
     std::uint32_t max_header_bytes = 16U << 10;
     std::uint64_t max_body_bytes = 8ULL << 20;      // of a JSON-RPC request; more gets 413
     std::uint64_t max_content_bytes = 16ULL << 30;  // of an upload, besides the store's own quota
-    std::uint64_t idle_ms = 60'000;         // a kept connection may wait this long for the next request's header
-    std::uint64_t body_ms = 30'000;         // a JSON-RPC body must be there by then
-    std::uint64_t piece_ms = 30'000;        // each kContentPiece of a content transfer
-    std::uint64_t write_ms = 60'000;        // a response must be taken by then
-    std::vector<std::string> cors_origins;  // allowed Origin headers; "*": every one. Others get 403
-    std::string cookie;                     // "user:password" of administration; empty: nobody has it
+    std::size_t max_uploads_per_host = 16;          // more get 503
+    std::uint64_t idle_ms = 60'000;                 // a connection may wait this long for the next request's header
+    std::uint64_t body_ms = 30'000;                 // a JSON-RPC body must be there by then
+    std::uint64_t call_ms = 5'000;                  // a JSON-RPC request, batches whole; then its calls time out
+    std::uint64_t piece_ms = 30'000;                // each kContentPiece of a content transfer
+    std::uint64_t upload_bytes_per_second = 128U << 10;  // at least, but for the first piece_ms
+    std::uint64_t upload_ms = 24 * 3'600'000;            // a whole upload
+    std::uint64_t write_ms = 60'000;                     // a response must be taken by then
+    std::vector<std::string> cors_origins;               // allowed Origin headers; "*": every one. Others get 403
+    std::shared_ptr<const Gate> gate;                    // null: nobody is authenticated, no names but localhost
 };
 inline constexpr std::size_t kContentPiece = 256U << 10;
+inline constexpr std::size_t kSmallRequest = 16U << 10;
 
 struct HttpHooks {
-    // JSON-RPC text to text; nullopt: nothing to answer.
-    std::function<std::optional<std::string>(std::string_view, const CallContext&)> rpc;
+    BeginJob rpc;                                   // JSON-RPC
     std::function<std::string()> home;              // GET /
     std::function<json::Value()> health;            // GET /health; a member "ok" that is false gives status 503
     chain::api::ContentGateway* content = nullptr;  // null: no content store here
+    // Takes over a connected socket that has sent this header, asking for a WebSocket. Called from the IO thread;
+    // empty: no WebSocket here.
+    std::function<void(int socket, std::string received)> upgrade;
 };
 
 class HttpServer {
@@ -52,7 +64,8 @@ public:
 
     [[nodiscard]] std::uint16_t port() const;
     [[nodiscard]] std::size_t connections() const;
-    // Closes the port and all connections and waits for running calls. Also done on destruction.
+    [[nodiscard]] std::size_t held_bytes() const;  // of requests and answers
+    // Closes the port and all connections, cancels running calls and waits for them. Also done on destruction.
     void stop();
 
 private:

@@ -4,6 +4,7 @@
 #include <array>
 #include <boost/asio/write.hpp>
 #include <limits>
+#include <sstream>
 
 namespace quern::rpc {
 namespace {
@@ -11,14 +12,13 @@ namespace {
 constexpr std::size_t kMaxLinger = 1U << 20;  // bytes read and dropped before a refused connection is closed
 constexpr std::uint64_t kLingerMs = 2'000;
 
-bool is_json_type(std::string_view type) {
-    type = type.substr(0, type.find(';'));
-    while (type.ends_with(' ')) type.remove_suffix(1);
-    return beast::iequals({type.data(), type.size()}, "application/json") ||
-           beast::iequals({type.data(), type.size()}, "application/json-rpc");
-}
-
 std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
+
+bool wants_upgrade(const wire::request<wire::empty_body>& request) {
+    return request.method() == wire::verb::get &&
+           wire::token_list(request[wire::field::connection]).exists("upgrade") &&
+           wire::token_list(request[wire::field::upgrade]).exists("websocket");
+}
 
 std::string error_body(std::string_view name, std::string_view message) {
     return json::Value::object({{"error", name}, {"message", message}}).dump() + "\n";
@@ -26,15 +26,35 @@ std::string error_body(std::string_view name, std::string_view message) {
 
 }  // namespace
 
-HttpSession::HttpSession(tcp::socket socket, SessionHost& host) : stream_(std::move(socket)), host_(host) {
-    error_code ignored;
-    stream_.socket().set_option(tcp::no_delay(true), ignored);
+std::uint64_t steady_ms() {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+            .count());
 }
 
-HttpSession::~HttpSession() { host_.session_ended(); }
+HttpSession::HttpSession(tcp::socket socket, SessionHost& host)
+    : stream_(std::move(socket)), host_(host), since_ms_(steady_ms()), delay_(stream_.get_executor()) {
+    error_code ignored;
+    stream_.socket().set_option(tcp::no_delay(true), ignored);
+    if (const auto remote = stream_.socket().remote_endpoint(ignored); !ignored) client_ = remote.address().to_string();
+}
+
+HttpSession::~HttpSession() {
+    hold(0);
+    host_.session_ended();
+}
+
+void HttpSession::hold(std::size_t bytes) {
+    const auto more = static_cast<std::ptrdiff_t>(bytes) - static_cast<std::ptrdiff_t>(held_);
+    held_ = bytes;
+    if (more != 0) host_.hold(more);
+}
 
 void HttpSession::close() {
     error_code ignored;
+    is_closed_ = true;
+    delay_.cancel();
+    cancel_call();
     stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
     stream_.close();
 }
@@ -54,7 +74,10 @@ void HttpSession::read_header() {
     keep_alive_ = false;
     is_head_ = false;
     expects_continue_ = false;
-    authenticated_ = false;
+    caller_ = {};
+    is_idle_ = true;
+    since_ms_ = steady_ms();
+    hold(0);
     arm(host_.options().idle_ms);
     wire::async_read_header(stream_, buffer_, *header_, [self = shared_from_this()](error_code code, std::size_t) {
         if (!code) return self->route();
@@ -70,10 +93,49 @@ void HttpSession::read_header() {
 
 void HttpSession::route() {
     const auto& request = header_->get();
+    is_idle_ = false;
+    since_ms_ = steady_ms();
     keep_alive_ = request.keep_alive();
     is_head_ = request.method() == wire::verb::head;
     expects_continue_ = beast::iequals(request[wire::field::expect], "100-continue");
-    authenticated_ = host_.is_authorized(field(wire::field::authorization));
+    // A page whose own name was made to point here (DNS rebinding) sends no Origin that we could refuse.
+    if (!host_.gate().admits_host(field(wire::field::host)))
+        return reply_error(wire::status::forbidden, "http.host_not_allowed",
+                           "this name is not in the node's list of allowed hosts (-rpcallowhost)", true);
+    if (wants_upgrade(request)) return upgrade();
+    const auto caller = host_.gate().identify(field(wire::field::authorization));
+    if (!caller) return refuse_credentials();
+    caller_ = *caller;
+    route_by_path();
+}
+
+// The WebSocket server reads the header again and decides about origin and credentials.
+void HttpSession::upgrade() {
+    if (!host_.hooks().upgrade)
+        return reply_error(wire::status::not_found, "http.no_websocket", "this node serves no WebSocket", true);
+    std::ostringstream header;
+    header << header_->get().base();
+    std::string received = header.str();
+    const auto rest = buffer_.data();
+    received.append(static_cast<const char*>(rest.data()), rest.size());
+    error_code code;
+    stream_.expires_never();
+    const int descriptor = stream_.socket().release(code);
+    if (!code) host_.hooks().upgrade(descriptor, std::move(received));
+}
+
+// Guessing passwords is slow; nobody else waits meanwhile.
+void HttpSession::refuse_credentials() {
+    stream_.expires_never();
+    delay_.expires_after(std::chrono::milliseconds(kRefusedCredentialsMs));
+    delay_.async_wait([self = shared_from_this()](error_code stopped) {
+        if (stopped) return;
+        self->reply_error(wire::status::unauthorized, "rpc.bad_credentials", "unknown user or wrong password", true);
+    });
+}
+
+void HttpSession::route_by_path() {
+    const auto& request = header_->get();
     const std::string_view origin = field(wire::field::origin);
     if (!origin.empty()) {
         const auto& allowed = host_.options().cors_origins;
@@ -132,50 +194,6 @@ void HttpSession::route_health(wire::verb verb) {
     });
 }
 
-void HttpSession::read_rpc() {
-    const std::string_view type = field(wire::field::content_type);
-    // A browser sends other types across origins without asking first; programs may leave the type out.
-    if (!origin_.empty() && !is_json_type(type))
-        return reply_error(wire::status::unsupported_media_type, "http.unsupported_media_type",
-                           "the content type must be application/json", true);
-    const std::uint64_t limit = host_.options().max_body_bytes;
-    if (header_->content_length() && *header_->content_length() > limit)
-        return reply_error(wire::status::payload_too_large, "http.body_too_large",
-                           "a request may have at most " + std::to_string(limit) + " bytes", true);
-    if (!expects_continue_) return read_rpc_body();
-    send_continue([self = shared_from_this()] { self->read_rpc_body(); });
-}
-
-void HttpSession::read_rpc_body() {
-    rpc_body_.emplace(std::move(*header_));
-    rpc_body_->body_limit(host_.options().max_body_bytes);
-    arm(host_.options().body_ms);
-    wire::async_read(stream_, buffer_, *rpc_body_, [self = shared_from_this()](error_code code, std::size_t) {
-        if (!code) return self->answer_rpc(std::move(self->rpc_body_->get().body()));
-        if (code == wire::error::body_limit)
-            return self->reply_error(
-                wire::status::payload_too_large, "http.body_too_large",
-                "a request may have at most " + std::to_string(self->host_.options().max_body_bytes) + " bytes", true);
-        const bool is_http_error = code.category() == wire::make_error_code(wire::error::bad_method).category();
-        if (is_http_error && code != wire::error::partial_message)
-            return self->reply_error(wire::status::bad_request, "http.malformed", code.message(), true);
-        self->close();
-    });
-}
-
-void HttpSession::answer_rpc(std::string body) {
-    answer_with([rpc = host_.hooks().rpc, body = std::move(body), context = CallContext{authenticated_}] {
-        Reply answer;
-        answer.content_type = "application/json";
-        auto text = rpc(body, context);
-        if (text)
-            answer.body = std::move(*text);
-        else
-            answer.status = wire::status::no_content;
-        return answer;
-    });
-}
-
 void HttpSession::answer_with(std::function<Reply()> make) {
     auto made = std::make_shared<Reply>();
     const bool queued = host_.enqueue(
@@ -207,6 +225,8 @@ void HttpSession::add_common_headers(Message& message) {
 
 void HttpSession::reply(Reply reply) {
     const bool keep = keep_alive_ && !reply.close;
+    hold(reply.body.size());
+    if (is_closed_) return;  // it held most
     const auto send = [&](auto response) {
         response->version(11);
         response->result(reply.status);
@@ -241,12 +261,15 @@ void HttpSession::reply_error(wire::status status, std::string_view name, std::s
     refusal.body = error_body(name, message);
     refusal.close = close;
     if (status == wire::status::service_unavailable) refusal.headers.push_back({wire::field::retry_after, "1"});
+    if (status == wire::status::unauthorized)
+        refusal.headers.push_back({wire::field::www_authenticate, "Basic realm=\"quern\""});
     if (status == wire::status::method_not_allowed)
         refusal.headers.push_back({wire::field::allow, "GET, HEAD, POST, PUT, OPTIONS"});
     reply(std::move(refusal));
 }
 
 void HttpSession::after_write(bool keep_alive) {
+    hold(0);
     if (keep_alive) return read_header();
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);

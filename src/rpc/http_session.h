@@ -1,15 +1,18 @@
 // One connection of the HTTP server: reads requests one after the other, hands them to the answering threads, writes
-// the responses. Private to http_server.cpp and http_session*.cpp (it includes Boost.Beast). Everything but the work
-// functions runs on the server's one IO thread.
+// the responses. Private to http_server.cpp, http_session.cpp, http_rpc.cpp and http_content.cpp (it includes
+// Boost.Beast). Everything but the work functions runs on the server's one IO thread.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 
+#include <atomic>
 #include <chrono>
 
+#include "rpc/cancellation.h"
 #include "rpc/http_server.h"
 
 namespace quern::rpc {
@@ -20,16 +23,26 @@ namespace wire = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// What a session needs of its server.
+// What a session needs of its server. On the IO thread.
 class SessionHost {
 public:
     virtual ~SessionHost() = default;
     [[nodiscard]] virtual const HttpOptions& options() const = 0;
     [[nodiscard]] virtual const HttpHooks& hooks() const = 0;
+    [[nodiscard]] virtual const Gate& gate() const = 0;
     // Runs `work` on an answering thread, then `done` on the IO thread; false when the queue is full. The later parts
-    // of a transfer that was let in (`admitted`) always get their turn.
+    // of what was let in (`admitted`) always get their turn. When the server stops `work` may be left out.
     [[nodiscard]] virtual bool enqueue(bool admitted, std::function<void()> work, std::function<void()> done) = 0;
-    [[nodiscard]] virtual bool is_authorized(std::string_view authorization) const = 0;
+    // Calls `begin` at once, or when one of the large jobs has ended with end_large_job(); false: too many wait.
+    [[nodiscard]] virtual bool begin_large_job(std::function<void()> begin) = 0;
+    virtual void end_large_job() = 0;
+    // A place among the uploads of a host; false: it has as many as it may.
+    [[nodiscard]] virtual bool begin_upload(const std::string& client) = 0;
+    virtual void end_upload(const std::string& client) = 0;  // from any thread
+    // Counts bytes that this session keeps, or keeps no longer; may close the session that keeps most.
+    virtual void hold(std::ptrdiff_t bytes) = 0;
+    // True once the server stops.
+    [[nodiscard]] virtual const std::atomic<bool>& stopping() const = 0;
     virtual void session_ended() = 0;
 };
 
@@ -42,10 +55,17 @@ public:
 
     void start() { read_header(); }
     void close();
+    // For base/eviction.h.
+    [[nodiscard]] const std::string& client() const { return client_; }
+    [[nodiscard]] bool is_idle() const { return is_idle_; }
+    [[nodiscard]] bool is_closed() const { return is_closed_; }
+    [[nodiscard]] std::uint64_t since_ms() const { return since_ms_; }
+    [[nodiscard]] std::size_t held() const { return held_; }
 
 private:
     struct Download;
     struct Upload;
+    struct RunningCall;
     struct Reply {
         wire::status status = wire::status::ok;
         std::string content_type = "text/plain; charset=utf-8";
@@ -56,12 +76,20 @@ private:
 
     void read_header();
     void route();
+    void route_by_path();
+    void upgrade();
+    void refuse_credentials();
     void route_root(wire::verb verb);
     void route_health(wire::verb verb);
     void route_content(wire::verb verb, std::string_view id);
     void read_rpc();
     void read_rpc_body();
     void answer_rpc(std::string body);
+    void run_call(const std::shared_ptr<RunningCall>& call, bool admitted);
+    void finish_call(const std::shared_ptr<RunningCall>& call);
+    void cancel_call();
+    // Cancels the running call when the client hangs up.
+    void watch_client(const std::shared_ptr<RunningCall>& call);
     void answer_with(std::function<Reply()> make);
     void begin_download(const Hash32& id);
     void send_download(const Hash32& id, std::uint64_t size, const std::string& range_header);
@@ -78,6 +106,7 @@ private:
     void reply_error(const Error& error, bool close);
     void busy();
     void after_write(bool keep_alive);
+    void hold(std::size_t bytes);  // from now on, instead of what it was
     void linger();
     template <class Message>
     void add_common_headers(Message& message);
@@ -87,6 +116,12 @@ private:
 
     beast::tcp_stream stream_;
     SessionHost& host_;
+    std::string client_;  // the other side's address
+    bool is_idle_ = true;
+    bool is_closed_ = false;  // its last operations have still to end
+    std::uint64_t since_ms_ = 0;
+    std::size_t held_ = 0;
+    asio::steady_timer delay_;  // of answers to wrong credentials
     beast::flat_buffer buffer_;
     std::optional<wire::request_parser<wire::empty_body>> header_;
     std::optional<wire::request_parser<wire::string_body>> rpc_body_;
@@ -94,8 +129,12 @@ private:
     bool keep_alive_ = false;
     bool is_head_ = false;
     bool expects_continue_ = false;
-    bool authenticated_ = false;
+    Caller caller_;
+    std::shared_ptr<RunningCall> call_;
     std::size_t lingered_ = 0;
 };
+
+// Milliseconds of a clock that only goes forward.
+[[nodiscard]] std::uint64_t steady_ms();
 
 }  // namespace quern::rpc

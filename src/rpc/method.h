@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "rpc/cancellation.h"
 #include "rpc/error.h"
+#include "rpc/gate.h"
 #include "rpc/values.h"
 
 namespace quern::rpc {
@@ -47,13 +49,17 @@ struct Example {
     std::string_view result;  // JSON value
 };
 
-enum class Access : std::uint8_t { open, cookie };  // cookie: only with the node's .cookie (local administration)
+// cookie: only with the node's .cookie or as a user of -rpcauth.
+enum class Access : std::uint8_t { open, cookie };
 
 class SubscriptionHost;
 
+// All pointers may be null and outlive the call.
 struct CallContext {
-    bool authenticated = false;                 // the request carried the node's cookie
-    SubscriptionHost* subscriptions = nullptr;  // null where the connection cannot be told things (HTTP)
+    Caller caller;                               // who asks, and what they may call
+    SubscriptionHost* subscriptions = nullptr;   // null where the connection cannot be told things (HTTP)
+    const Cancellation* cancellation = nullptr;  // null: never
+    [[nodiscard]] bool is_cancelled() const { return cancellation != nullptr && cancellation->is_cancelled(); }
 };
 
 // The checked arguments of one call. An accessor may be used for an argument of the fitting kind that is present
@@ -84,6 +90,8 @@ public:
     }
     [[nodiscard]] std::string_view text(std::size_t i) const { return value(i).as_string().value_or(""); }
     [[nodiscard]] const CallContext& context() const { return context_; }
+    // To be asked between two steps of long work; then the handler gives timed_out() back.
+    [[nodiscard]] bool is_cancelled() const { return context_.is_cancelled(); }
 
 private:
     std::vector<json::Value> arguments_;

@@ -142,11 +142,12 @@ std::vector<const Method*> Registry::list() const {
 Result Registry::call(std::string_view name, const json::Value& params, const CallContext& context) const {
     constexpr std::size_t kShownName = 64;
     const Method* method = find(name);
-    if (method == nullptr)
+    if (method == nullptr || (context.caller.methods != nullptr && !context.caller.methods->admits(method->name)))
         return rpc_fail(kMethodNotFound,
                         "the method " + std::string(name.substr(0, kShownName)) + " does not exist/is not available");
-    if (method->access == Access::cookie && !context.authenticated)
+    if (method->access == Access::cookie && !context.caller.authenticated)
         return rpc_fail(kServerError, "the method " + std::string(method->name) + " needs the node's cookie");
+    if (context.is_cancelled()) return timed_out();
     auto arguments = bind_arguments(*method, params);
     if (!arguments) return tl::unexpected<RpcError>(arguments.error());
     try {

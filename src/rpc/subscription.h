@@ -35,6 +35,8 @@ public:
     virtual ~Subscription() = default;
     // "eth" or "quern": its notifications are of the method <group>_subscription.
     [[nodiscard]] virtual std::string_view group() const = 0;
+    // What its filter takes in memory.
+    [[nodiscard]] virtual std::size_t bytes() const { return 0; }
     virtual void on_block(const chain::api::BlockEvent& event, TextCache& texts, const Emit& emit) = 0;
     virtual void on_transaction(const chain::types::RecoveredTransaction& transaction, TextCache& texts,
                                 const Emit& emit) = 0;
@@ -44,7 +46,7 @@ class SubscriptionHost {
 public:
     virtual ~SubscriptionHost() = default;
     // The subscription's id; its notifications begin after the running call was answered. Error:
-    // subscription.too_many.
+    // subscription.too_many, subscription.too_large.
     [[nodiscard]] virtual Expected<std::string> subscribe(std::unique_ptr<Subscription> subscription) = 0;
     // False when there is none of this id and group. After true no notification follows.
     [[nodiscard]] virtual bool unsubscribe(std::string_view group, std::string_view id) = 0;

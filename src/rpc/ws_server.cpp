@@ -5,7 +5,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include "base/log.h"
-#include "rpc/auth.h"
+#include "base/mutex.h"
 #include "rpc/ws_session.h"
 
 namespace quern::rpc {
@@ -16,23 +16,22 @@ using chain::api::BlockEvent;
 struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
     using SessionPtr = std::shared_ptr<WsSession>;
 
-    Impl(const WsOptions& server_options, Rpc server_rpc, chain::api::EventSource& event_source)
+    Impl(const WsOptions& server_options, BeginJob server_rpc, chain::api::EventSource& event_source)
         : options(server_options),
           rpc(std::move(server_rpc)),
           events(event_source),
           workers(options.threads == 0 ? 1 : options.threads) {
-        if (!options.cookie.empty()) authorization = basic_authorization(options.cookie);
+        if (!options.gate) options.gate = *Gate::make({});
     }
 
-    const WsOptions options;
-    const Rpc rpc;
+    WsOptions options;
+    const BeginJob rpc;
     chain::api::EventSource& events;
-    std::string authorization;
     std::unique_ptr<websocket::Transport> transport;
-    mutable std::mutex mutex;  // guards sessions
-    std::map<websocket::ConnectionId, SessionPtr> sessions;
+    mutable Mutex mutex;
+    std::map<websocket::ConnectionId, SessionPtr> sessions QUERN_GUARDED_BY(mutex);
     asio::thread_pool workers;
-    bool stopped = false;
+    std::atomic<bool> stopped{false};
 
     Status listen() {
         websocket::TransportOptions transport_options;
@@ -42,31 +41,37 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
         transport_options.max_message_bytes = options.max_message_bytes;
         transport_options.max_outgoing_bytes = options.max_outgoing_bytes;
         transport_options.handshake_ms = options.handshake_ms;
+        transport_options.max_held_bytes = options.max_held_bytes;
+        transport_options.message_ms = options.message_ms;
         transport_options.ping_ms = options.ping_ms;
         transport_options.pong_ms = options.pong_ms;
         transport_options.close_ms = options.close_ms;
-        std::string error;
         // Until `transport` is set no session can be made: opened() waits for the lock.
-        const std::lock_guard lock(mutex);
-        transport = websocket::Transport::start(transport_options, *this, error);
-        if (!transport)
-            return fail(error.starts_with("not an address") ? "rpc.bad_bind_address" : "rpc.cannot_listen", error);
+        const MutexLock lock(mutex);
+        QUERN_TRY(transport, websocket::Transport::start(transport_options, *this));
         return {};
     }
 
-    bool admit(const websocket::Handshake& handshake) override {
-        return handshake.origin.empty() ||
-               std::any_of(options.origins.begin(), options.origins.end(),
-                           [&](const std::string& entry) { return entry == "*" || entry == handshake.origin; });
+    unsigned admit(const websocket::Handshake& handshake) override {
+        constexpr unsigned kWelcome = 101;
+        constexpr unsigned kUnauthorized = 401;
+        constexpr unsigned kForbidden = 403;
+        const bool good_origin =
+            handshake.origin.empty() ||
+            std::any_of(options.origins.begin(), options.origins.end(),
+                        [&](const std::string& entry) { return entry == "*" || entry == handshake.origin; });
+        if (!good_origin || !options.gate->admits_host(handshake.host)) return kForbidden;
+        return options.gate->identify(handshake.authorization) ? kWelcome : kUnauthorized;
     }
 
     void opened(websocket::ConnectionId id, const websocket::Handshake& handshake) override {
-        const bool authenticated = !authorization.empty() && equal_secrets(handshake.authorization, authorization);
+        const auto caller = options.gate->identify(handshake.authorization);
         log::debug(log::Category::rpc, "websocket opened connection={} remote={}", id, handshake.remote);
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         const WsSession::Parts parts{options, *transport, rpc,
-                                     [this](std::function<void()> work) { asio::post(workers, std::move(work)); }};
-        sessions.emplace(id, std::make_shared<WsSession>(parts, id, authenticated));
+                                     [this](std::function<void()> work) { asio::post(workers, std::move(work)); },
+                                     stopped};
+        sessions.emplace(id, std::make_shared<WsSession>(parts, id, caller.value_or(Caller{})));
     }
 
     void received(websocket::ConnectionId id, std::string text) override {
@@ -77,7 +82,7 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
         log::debug(log::Category::rpc, "websocket closed connection={} code={} reason={}", id, code, reason);
         SessionPtr session;
         {
-            const std::lock_guard lock(mutex);
+            const MutexLock lock(mutex);
             const auto found = sessions.find(id);
             if (found == sessions.end()) return;
             session = std::move(found->second);
@@ -87,13 +92,13 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
     }
 
     SessionPtr find(websocket::ConnectionId id) const {
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         const auto found = sessions.find(id);
         return found == sessions.end() ? nullptr : found->second;
     }
 
     std::vector<SessionPtr> all() const {
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         std::vector<SessionPtr> list;
         list.reserve(sessions.size());
         for (const auto& [id, session] : sessions) list.push_back(session);
@@ -111,13 +116,13 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
     }
 
     void stop() {
-        if (!transport || std::exchange(stopped, true)) return;
+        if (!transport || stopped.exchange(true)) return;
         events.remove(*this);
         transport->begin_stop();
         transport->stop();
         for (const auto& session : all()) session->end();  // those that did not finish closing
         workers.join();
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         sessions.clear();
     }
 };
@@ -125,7 +130,7 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
 WsServer::WsServer() = default;
 WsServer::~WsServer() { stop(); }
 
-Expected<std::unique_ptr<WsServer>> WsServer::start(const WsOptions& options, Rpc rpc,
+Expected<std::unique_ptr<WsServer>> WsServer::start(const WsOptions& options, BeginJob rpc,
                                                     chain::api::EventSource& events) {
     std::unique_ptr<WsServer> server(new WsServer());
     server->impl_ = std::make_unique<Impl>(options, std::move(rpc), events);
@@ -143,6 +148,8 @@ std::size_t WsServer::subscriptions() const {
     for (const auto& session : impl_->all()) count += session->subscriptions();
     return count;
 }
+std::size_t WsServer::held_bytes() const { return impl_->transport->held_bytes(); }
+void WsServer::adopt(int socket, std::string received) { impl_->transport->adopt(socket, std::move(received)); }
 void WsServer::stop() { impl_->stop(); }
 
 }  // namespace quern::rpc

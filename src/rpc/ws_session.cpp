@@ -6,7 +6,8 @@
 namespace quern::rpc {
 namespace {
 
-constexpr std::uint32_t kBackPressureMs = 10;  // until it is looked again whether the client has read
+constexpr std::size_t kSubscriptionBytes = 512;  // of one, without its filter
+constexpr std::uint32_t kBackPressureMs = 10;    // until it is looked again whether the client has read
 
 std::string notification(std::string_view group, std::string_view id, std::string_view result) {
     std::string text = R"({"jsonrpc":"2.0","method":")";
@@ -23,12 +24,13 @@ std::string notification(std::string_view group, std::string_view id, std::strin
 
 void WsSession::received(std::string text) {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (ended_) return;
         const auto& options = parts_.options;
         if (waiting_.size() < options.max_waiting_requests &&
             (waiting_.empty() || waiting_bytes_ + text.size() <= options.max_waiting_bytes)) {
             waiting_bytes_ += text.size();
+            hold(text.size());
             waiting_.push_back(std::move(text));
             if (std::exchange(answering_, true)) return;
             parts_.post([self = shared_from_this()] { self->answer_next(); });
@@ -41,7 +43,7 @@ void WsSession::received(std::string text) {
 void WsSession::answer_next() {
     std::string request;
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (ended_ || waiting_.empty()) {
             answering_ = false;
             return;
@@ -50,8 +52,27 @@ void WsSession::answer_next() {
         waiting_.pop_front();
         waiting_bytes_ -= request.size();
     }
-    if (auto answer = parts_.rpc(request, CallContext{authenticated_, this}))
-        (void)parts_.transport.send(id_, std::move(*answer));  // gone or too slow: closed() ends the session
+    auto running = std::make_shared<Running>(std::chrono::milliseconds(parts_.options.call_ms), parts_.stopping);
+    running->held = request.size();
+    running->job = parts_.rpc(std::move(request), CallContext{caller_, this, &running->cancellation});
+    {
+        const MutexLock lock(mutex_);
+        running_ = running;
+    }
+    run(running);
+}
+
+void WsSession::run(const std::shared_ptr<Running>& running) {
+    if (!running->job->run(kJobSlice) && !parts_.stopping)
+        return parts_.post([self = shared_from_this(), running] { self->run(running); });
+    auto answer = running->job->take_answer();
+    running->job.reset();
+    {
+        const MutexLock lock(mutex_);
+        running_.reset();
+    }
+    let_go(running->held);
+    if (answer) (void)parts_.transport.send(id_, std::move(*answer));  // gone or too slow: closed() ends the session
     activate();
     go_on();
 }
@@ -64,20 +85,20 @@ void WsSession::go_on() {
 }
 
 void WsSession::activate() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto& [id, entry] : subscriptions_) {
         if (!std::exchange(entry.fresh, false)) continue;
         for (auto& text : entry.held) (void)parts_.transport.send(id_, std::move(text));
         entry.held = {};
     }
-    held_bytes_ = 0;
+    let_go(std::exchange(held_bytes_, 0));
 }
 
 void WsSession::notify(const std::string& id, std::string_view group, const std::string& result) {
     bool too_much = false;
     {
         // Sent under the lock: none may follow the answer of an unsubscription.
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         const auto found = subscriptions_.find(id);
         if (found == subscriptions_.end()) return;
         std::string text = notification(group, id, result);
@@ -86,6 +107,7 @@ void WsSession::notify(const std::string& id, std::string_view group, const std:
             return;
         }
         held_bytes_ += text.size();
+        hold(text.size());
         too_much = held_bytes_ > parts_.options.max_outgoing_bytes;
         if (!too_much) found->second.held.push_back(std::move(text));
     }
@@ -96,7 +118,7 @@ template <class Call>
 void WsSession::tell(Call&& call) {
     std::vector<std::pair<std::string, std::shared_ptr<Subscription>>> all;
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         all.reserve(subscriptions_.size());
         for (const auto& [id, entry] : subscriptions_) all.emplace_back(id, entry.subscription);
     }
@@ -114,15 +136,16 @@ void WsSession::on_transaction(const chain::types::RecoveredTransaction& transac
 }
 
 void WsSession::end() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
+    if (running_) running_->cancellation.cancel();
     waiting_.clear();
     waiting_bytes_ = 0;
     subscriptions_.clear();
 }
 
 std::size_t WsSession::subscriptions() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return subscriptions_.size();
 }
 
@@ -131,19 +154,29 @@ Expected<std::string> WsSession::subscribe(std::unique_ptr<Subscription> subscri
     OsRng().fill(number.data);
     number.data[0] |= 0x10;  // without leading zeros it is a quantity, as geth's are
     std::string id = hex(number);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended_) return fail("subscription.connection_closed");
     if (subscriptions_.size() >= parts_.options.max_subscriptions)
         return fail("subscription.too_many",
                     "a connection may have " + std::to_string(parts_.options.max_subscriptions) + " subscriptions");
-    subscriptions_[id].subscription = std::move(subscription);
+    const std::size_t bytes = kSubscriptionBytes + subscription->bytes();
+    if (subscription_bytes_ + bytes > parts_.options.max_subscription_bytes)
+        return fail("subscription.too_large", "the filters of a connection may take " +
+                                                  std::to_string(parts_.options.max_subscription_bytes) + " bytes");
+    subscription_bytes_ += bytes;
+    hold(bytes);
+    Entry& entry = subscriptions_[id];
+    entry.bytes = bytes;
+    entry.subscription = std::move(subscription);
     return id;
 }
 
 bool WsSession::unsubscribe(std::string_view group, std::string_view id) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = subscriptions_.find(id);
     if (found == subscriptions_.end() || found->second.subscription->group() != group) return false;
+    subscription_bytes_ -= found->second.bytes;
+    let_go(found->second.bytes);
     subscriptions_.erase(found);
     return true;
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <deque>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "rpc/subscription.h"
 #include "rpc/websocket/transport.h"
 #include "rpc/ws_server.h"
@@ -16,11 +16,12 @@ public:
     struct Parts {  // all outlive the session
         const WsOptions& options;
         websocket::Transport& transport;
-        const WsServer::Rpc& rpc;
+        const BeginJob& rpc;
         std::function<void(std::function<void()>)> post;  // to an answering thread
+        const std::atomic<bool>& stopping;
     };
-    WsSession(const Parts& parts, websocket::ConnectionId id, bool authenticated)
-        : parts_(parts), id_(id), authenticated_(authenticated) {}
+    WsSession(const Parts& parts, websocket::ConnectionId id, const Caller& caller)
+        : parts_(parts), id_(id), caller_(caller) {}
 
     void received(std::string text);
     void on_block(const chain::api::BlockEvent& event, TextCache& texts);
@@ -37,28 +38,42 @@ private:
         std::shared_ptr<Subscription> subscription;
         // The client does not know the id yet: what happens meanwhile waits for the answer.
         bool fresh = true;
+        std::size_t bytes = 0;
         std::vector<std::string> held;
     };
 
-    void answer_next();
+    // One request on its way to its answer.
+    struct Running {
+        Running(std::chrono::milliseconds limit, const std::atomic<bool>& stopping) : cancellation(limit, &stopping) {}
+        Cancellation cancellation;
+        std::unique_ptr<Job> job;  // refers to `cancellation`
+        std::size_t held = 0;      // bytes of the request
+    };
+
+    void answer_next() QUERN_EXCLUDES(mutex_);
+    void run(const std::shared_ptr<Running>& running) QUERN_EXCLUDES(mutex_);
     void go_on();
-    void activate();
+    void activate() QUERN_EXCLUDES(mutex_);
     // `call` is given each subscription with its emitter.
     template <class Call>
-    void tell(Call&& call);
-    void notify(const std::string& id, std::string_view group, const std::string& result);
+    void tell(Call&& call) QUERN_EXCLUDES(mutex_);
+    void notify(const std::string& id, std::string_view group, const std::string& result) QUERN_EXCLUDES(mutex_);
+    void hold(std::size_t bytes) { parts_.transport.hold(id_, static_cast<std::ptrdiff_t>(bytes)); }
+    void let_go(std::size_t bytes) { parts_.transport.hold(id_, -static_cast<std::ptrdiff_t>(bytes)); }
 
     const Parts parts_;
     const websocket::ConnectionId id_;
-    const bool authenticated_;
+    const Caller caller_;
 
-    mutable std::mutex mutex_;  // guards what follows
-    std::deque<std::string> waiting_;
-    std::size_t waiting_bytes_ = 0;
-    std::size_t held_bytes_ = 0;
-    bool answering_ = false;
-    bool ended_ = false;
-    std::map<std::string, Entry, std::less<>> subscriptions_;
+    mutable Mutex mutex_;
+    std::deque<std::string> waiting_ QUERN_GUARDED_BY(mutex_);
+    std::size_t waiting_bytes_ QUERN_GUARDED_BY(mutex_) = 0;
+    std::size_t held_bytes_ QUERN_GUARDED_BY(mutex_) = 0;
+    std::size_t subscription_bytes_ QUERN_GUARDED_BY(mutex_) = 0;
+    bool answering_ QUERN_GUARDED_BY(mutex_) = false;
+    bool ended_ QUERN_GUARDED_BY(mutex_) = false;
+    std::shared_ptr<Running> running_ QUERN_GUARDED_BY(mutex_);
+    std::map<std::string, Entry, std::less<>> subscriptions_ QUERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace quern::rpc

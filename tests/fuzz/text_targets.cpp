@@ -101,7 +101,7 @@ bool run_rpc(BytesView input) {
         registry, {.max_request_bytes = 1 << 16, .max_depth = 32, .max_batch = 20, .max_batch_response_bytes = 2000});
     bool answered = false;
     for (const bool authenticated : {false, true}) {
-        const auto text = dispatcher.handle(as_text(input), {authenticated});
+        const auto text = dispatcher.handle(as_text(input), {{authenticated, nullptr}, nullptr, nullptr});
         if (!text) continue;
         const auto response = json::parse(*text);
         QUERN_ACCEPTED(response);

@@ -113,6 +113,7 @@ Result fee_history(const ChainReader& chain, const Call& call) {
     json::Array zeros;
     json::Array zero_ratios;
     for (std::uint64_t number = last + 1 - count; number <= last && count != 0; ++number) {
+        if (call.is_cancelled()) return timed_out();
         const auto view = number == last ? newest : chain.block({BlockSelector::Kind::number, number, {}});
         if (!view) return rpc_fail(kServerError, "block " + std::to_string(number) + " is not available");
         const auto& header = view->block.header;

@@ -12,7 +12,36 @@ using chain::types::Address;
 constexpr std::size_t kMaxTopics = 4;
 constexpr std::size_t kMaxAlternatives = 1'000;
 
+BloomBits bits_of(BytesView value) {
+    chain::types::Bloom bloom;
+    chain::types::bloom_add(bloom, value);
+    BloomBits bits{};
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < 8 * chain::types::Bloom::kSize && count < bits.size(); ++i)
+        if ((bloom.data[i / 8] >> (i % 8) & 1) != 0) bits[count++] = static_cast<std::uint16_t>(i);
+    while (count < bits.size()) bits[count++] = bits[0];  // two of them were the same
+    return bits;
+}
+
+template <class Value>
+void finish(LogFilter::Alternatives<Value>& list) {
+    std::sort(list.values.begin(), list.values.end());
+    list.values.erase(std::unique(list.values.begin(), list.values.end()), list.values.end());
+    list.values.shrink_to_fit();
+    list.bits.reserve(list.values.size());
+    for (const Value& value : list.values) list.bits.push_back(bits_of(value.view()));
+}
+
 }  // namespace
+
+std::size_t LogFilter::bytes() const {
+    const auto of = [](const auto& list) {
+        return list.values.capacity() * sizeof(list.values[0]) + list.bits.capacity() * sizeof(BloomBits);
+    };
+    std::size_t bytes = of(addresses);
+    for (const auto& list : topics) bytes += sizeof(list) + of(list);
+    return bytes;
+}
 
 Expected<LogFilter> read_log_filter(const json::Value& object) {
     LogFilter filter;
@@ -21,19 +50,20 @@ Expected<LogFilter> read_log_filter(const json::Value& object) {
             if (address->size() > kMaxAlternatives) return fail("value.too_many", "addresses");
             for (const json::Value& item : address->items()) {
                 QUERN_TRY(const Address one, read_address(item));
-                filter.addresses.push_back(one);
+                filter.addresses.values.push_back(one);
             }
         } else {
             QUERN_TRY(const Address one, read_address(*address));
-            filter.addresses.push_back(one);
+            filter.addresses.values.push_back(one);
         }
     }
+    finish(filter.addresses);
     const json::Value* topics = object.find("topics");
     if (topics == nullptr || topics->is_null()) return filter;
     if (!topics->is_array()) return fail("value.wrong_type", "topics must be an array");
     if (topics->size() > kMaxTopics) return fail("value.too_many", "topics");
     for (const json::Value& position : topics->items()) {
-        std::vector<Hash32> alternatives;
+        LogFilter::Alternatives<Hash32> alternatives;
         bool any = position.is_null();
         if (position.is_array()) {
             if (position.size() > kMaxAlternatives) return fail("value.too_many", "topics");
@@ -44,13 +74,14 @@ Expected<LogFilter> read_log_filter(const json::Value& object) {
                     continue;
                 }
                 QUERN_TRY(const Hash32 topic, read_hash(item));
-                alternatives.push_back(topic);
+                alternatives.values.push_back(topic);
             }
         } else if (!any) {
             QUERN_TRY(const Hash32 topic, read_hash(position));
-            alternatives.push_back(topic);
+            alternatives.values.push_back(topic);
         }
-        if (any) alternatives.clear();
+        if (any) alternatives.values.clear();
+        finish(alternatives);
         filter.topics.push_back(std::move(alternatives));
     }
     return filter;
@@ -58,19 +89,20 @@ Expected<LogFilter> read_log_filter(const json::Value& object) {
 
 bool matches(const LogFilter& filter, const chain::types::Log& log) {
     const auto among = [](const auto& list, const auto& value) {
-        return std::find(list.begin(), list.end(), value) != list.end();
+        return list.values.empty() || std::binary_search(list.values.begin(), list.values.end(), value);
     };
-    if (!filter.addresses.empty() && !among(filter.addresses, log.address)) return false;
+    if (!among(filter.addresses, log.address)) return false;
     if (log.topics.size() < filter.topics.size()) return false;
     for (std::size_t i = 0; i < filter.topics.size(); ++i)
-        if (!filter.topics[i].empty() && !among(filter.topics[i], log.topics[i])) return false;
+        if (!among(filter.topics[i], log.topics[i])) return false;
     return true;
 }
 
 bool may_match(const LogFilter& filter, const chain::types::Bloom& bloom) {
     const auto any_in_bloom = [&](const auto& list) {
-        return list.empty() || std::any_of(list.begin(), list.end(), [&](const auto& value) {
-                   return chain::types::bloom_may_contain(bloom, value.view());
+        return list.bits.empty() || std::any_of(list.bits.begin(), list.bits.end(), [&](const BloomBits& bits) {
+                   return std::all_of(bits.begin(), bits.end(),
+                                      [&](std::uint16_t bit) { return (bloom.data[bit / 8] >> (bit % 8) & 1) != 0; });
                });
     };
     return any_in_bloom(filter.addresses) && std::all_of(filter.topics.begin(), filter.topics.end(), any_in_bloom);

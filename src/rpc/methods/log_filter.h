@@ -2,6 +2,7 @@
 // thread-safe.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -9,9 +10,21 @@
 
 namespace quern::rpc::methods {
 
+// The bits of a value in a bloom filter, found once: looking them up costs no hash.
+using BloomBits = std::array<std::uint16_t, 3>;
+
 struct LogFilter {
-    std::vector<chain::types::Address> addresses;  // empty: any
-    std::vector<std::vector<Hash32>> topics;       // by position; an empty list: any
+    // Ascending; empty: any.
+    template <class Value>
+    struct Alternatives {
+        std::vector<Value> values;
+        std::vector<BloomBits> bits;
+    };
+    Alternatives<chain::types::Address> addresses;
+    std::vector<Alternatives<Hash32>> topics;  // by position
+
+    // What it takes in memory.
+    [[nodiscard]] std::size_t bytes() const;
 };
 
 // From the members address and topics of an object. Errors: value.*.

@@ -43,6 +43,7 @@ class Logs final : public OfBlocks {
 public:
     explicit Logs(LogRange range) : range_(std::move(range)) {}
     std::string_view group() const override { return kEth; }
+    std::size_t bytes() const override { return range_.filter.bytes(); }
     void on_block(const BlockEvent& event, TextCache& texts, const Emit& emit) override {
         const std::uint64_t number = event.view->block.header.number;
         if (number < range_.from || number > range_.to) return;
@@ -266,7 +267,7 @@ Result unsubscribe(const Call& call, std::string_view group) {
 Status add_subscribe_methods(Registry& registry, const Backend&) {
     const ErrorInfo no_notifications{kMethodNotFound,
                                      "notifications not supported: subscriptions need a WebSocket connection"};
-    const ErrorInfo too_many{kLimitExceeded, "subscription.too_many"};
+    const ErrorInfo too_many{kLimitExceeded, "subscription.too_many, subscription.too_large"};
     const ErrorInfo not_found{kServerError, "subscription not found"};
     const Example unsubscription{R"(["0x9cef478923ff08bf67fde6c64013158d"])", "true"};
     const std::string_view id_text = "the subscription's id, by which its notifications are known";

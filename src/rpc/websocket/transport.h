@@ -1,7 +1,8 @@
 // WebSocket connections (RFC 6455) as text messages in and out, with limits on everything that a client could make
-// grow. WebSocket++ is behind it and stays in transport.cpp: it does not compile as C++20, so this folder is C++17 and
-// this header uses the standard library alone. Used by rpc/ws_server. The handler is called from the one IO thread;
-// the methods of a Transport may be called from any thread, start() and stop() from one.
+// grow: per connection, per host, and for all together. Boost.Beast is behind it and stays in transport.cpp and
+// connection.*. Used by rpc/ws_server; connections come from its own port, or from the HTTP port when a request asks
+// for an upgrade. The handler is called from the one IO thread; the methods of a Transport may be called from any
+// thread, start() and stop() from one.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,8 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
+
+#include "base/expected.h"
 
 namespace quern::rpc::websocket {
 
@@ -23,11 +25,13 @@ inline constexpr std::uint16_t kTryAgainLater = 1013;
 
 struct TransportOptions {
     std::string bind = "127.0.0.1";
-    std::uint16_t port = 0;                                 // 0: any free one
-    std::size_t max_connections = 128;                      // open and half open; more are closed at once
-    std::size_t max_message_bytes = std::size_t{4} << 20;   // incoming, all fragments together; more closes with 1009
+    std::uint16_t port = 0;                                // 0: any free one
+    std::size_t max_connections = 128;                     // open and half open; see base/eviction.h for what is beyond
+    std::size_t max_message_bytes = std::size_t{4} << 20;  // incoming, all fragments together; more closes with 1009
     std::size_t max_outgoing_bytes = std::size_t{8} << 20;  // that wait for a reader; more closes with 1008
+    std::size_t max_held_bytes = std::size_t{256} << 20;    // of all connections; the one that holds most goes first
     std::uint32_t handshake_ms = 5'000;                     // from the TCP connection to the upgrade
+    std::uint32_t message_ms = 60'000;                      // from a message's first byte to its last
     std::uint32_t ping_ms = 30'000;                         // between pings; a pong must come ...
     std::uint32_t pong_ms = 15'000;                         // ... within this time
     std::uint32_t close_ms = 2'000;                         // for the client's part of closing
@@ -35,6 +39,7 @@ struct TransportOptions {
 
 struct Handshake {
     std::string origin;         // empty: no browser
+    std::string host;           // the Host header
     std::string authorization;  // the header's value
     std::string remote;         // "address:port", for the log
 };
@@ -42,8 +47,8 @@ struct Handshake {
 class Handler {
 public:
     virtual ~Handler() = default;
-    // False: refused with status 403.
-    [[nodiscard]] virtual bool admit(const Handshake& handshake) = 0;
+    // 101: welcome; another HTTP status refuses.
+    [[nodiscard]] virtual unsigned admit(const Handshake& handshake) = 0;
     virtual void opened(ConnectionId id, const Handshake& handshake) = 0;
     // One text message, valid UTF-8.
     virtual void received(ConnectionId id, std::string text) = 0;
@@ -53,21 +58,26 @@ public:
 
 class Transport {
 public:
-    // Null when the port cannot be had; `error` then says why. `handler` outlives the transport.
-    [[nodiscard]] static std::unique_ptr<Transport> start(const TransportOptions& options, Handler& handler,
-                                                          std::string& error);
+    // `handler` outlives the transport. Errors: rpc.bad_bind_address, rpc.cannot_listen.
+    [[nodiscard]] static Expected<std::unique_ptr<Transport>> start(const TransportOptions& options, Handler& handler);
     ~Transport();
     Transport(const Transport&) = delete;
     Transport& operator=(const Transport&) = delete;
 
     [[nodiscard]] std::uint16_t port() const;
     [[nodiscard]] std::size_t connections() const;  // open and half open
+    // Bytes that are kept for clients: messages on their way in and out, and what hold() adds.
+    [[nodiscard]] std::size_t held_bytes() const;
 
+    // Takes over a connected TCP socket whose client has sent `received`, a request's header that asks for an upgrade.
+    void adopt(int socket, std::string received);
     // Queues a text message. False when the connection is gone, closing, or too slow, in which case it is being closed.
     // One message is taken whatever its size while less than max_outgoing_bytes waits.
     bool send(ConnectionId id, std::string text);
     // Bytes that wait to be handed to the socket; 0 for unknown connections.
     [[nodiscard]] std::size_t waiting_bytes(ConnectionId id) const;
+    // What the handler keeps for this connection counts against max_held_bytes, too: adds to it, or takes off.
+    void hold(ConnectionId id, std::ptrdiff_t bytes);
     // Drops what waits and closes with this code and reason (at most 123 bytes).
     void close(ConnectionId id, std::uint16_t code, std::string reason);
     // Runs `task` on the IO thread after this time, unless the transport is stopped before.

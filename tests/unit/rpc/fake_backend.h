@@ -228,7 +228,7 @@ struct Fixture {
         registry = std::move(*methods::make_registry(backend));
     }
     Result call(std::string_view method, std::string_view params = "[]", bool authenticated = false) const {
-        return registry->call(method, *json::parse(params), CallContext{authenticated});
+        return registry->call(method, *json::parse(params), CallContext{{authenticated, nullptr}, nullptr, nullptr});
     }
 };
 

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "rpc/auth.h"
 #include "rpc/client.h"
 #include "rpc/http_range.h"
 
@@ -24,6 +25,8 @@ public:
     std::map<Hash32, Bytes> contents;
     std::uint64_t quota = std::uint64_t{1} << 30;
     std::atomic<int> aborted{0};
+    std::atomic<int> begun{0};
+    std::atomic<int> obtained{0};
     std::atomic<std::size_t> largest_piece{0};
     bool broken = false;
 
@@ -32,6 +35,12 @@ public:
         const auto found = contents.find(id);
         if (found == contents.end()) return fail("content.not_found");
         return std::uint64_t{found->second.size()};
+    }
+    Expected<std::uint64_t> obtain(const Hash32& id) override {
+        ++obtained;
+        auto here = size(id);
+        if (here) return here;
+        return busy("content.on_its_way");
     }
     Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const override {
         const std::lock_guard lock(mutex_);
@@ -42,6 +51,7 @@ public:
     }
     Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size) override {
         if (size > quota) return fail("content.quota_exceeded", "full");
+        ++begun;
         return std::unique_ptr<Upload>(std::make_unique<FakeUpload>(*this, id));
     }
 
@@ -85,21 +95,21 @@ Bytes pattern(std::size_t size) {
 
 class HttpServerTest : public ::testing::Test {
 protected:
-    void start(const std::function<void(HttpOptions&)>& shape = {}) {
+    void start(const std::function<void(HttpOptions&)>& shape = {},
+               const std::function<void(GateRules&)>& shape_gate = {}) {
         HttpOptions options;
         options.port = 0;
-        options.cookie = "__cookie__:abc";
+        GateRules rules;
+        rules.cookie = "__cookie__:abc";
+        if (shape_gate) shape_gate(rules);
+        auto gate = Gate::make(rules);
+        ASSERT_TRUE(gate) << gate.error().to_string();
+        options.gate = *gate;
         options.idle_ms = 5'000;
         if (shape) shape(options);
         HttpHooks hooks;
-        hooks.rpc = [this](std::string_view text, const CallContext& context) -> std::optional<std::string> {
-            if (text == "notify") return std::nullopt;
-            if (text == "slow") {
-                ++running;
-                while (!release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-            }
-            return std::string(text.size() > 100 ? std::to_string(text.size()) : std::string(text)) +
-                   (context.authenticated ? "!" : "");
+        hooks.rpc = [this](std::string text, const CallContext& context) -> std::unique_ptr<Job> {
+            return std::make_unique<FakeJob>(*this, std::move(text), context);
         };
         hooks.home = [] { return std::string("hello"); };
         hooks.health = [this] { return json::Value::object({{"ok", healthy.load()}}); };
@@ -156,7 +166,40 @@ protected:
         return false;
     }
 
+    // What the answer is depends on the request's text.
+    class FakeJob final : public Job {
+    public:
+        FakeJob(HttpServerTest& test, std::string text, const CallContext& context)
+            : test_(test), text_(std::move(text)), context_(context) {}
+        bool run(std::chrono::milliseconds) override {
+            if (text_ == "slow") {
+                ++test_.running;
+                while (!test_.release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+            if (text_ == "endless" && !context_.is_cancelled()) {
+                ++test_.slices;
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                return false;
+            }
+            return true;
+        }
+        std::optional<std::string> take_answer() override {
+            if (text_ == "notify") return std::nullopt;
+            if (text_ == "endless") ++test_.cancelled;
+            if (text_.starts_with("big")) return std::string(std::size_t{1} << 20, 'x');
+            return (text_.size() > 100 ? std::to_string(text_.size()) : text_) +
+                   (context_.caller.authenticated ? "!" : "");
+        }
+
+    private:
+        HttpServerTest& test_;
+        std::string text_;
+        const CallContext context_;
+    };
+
     FakeContent content;
+    std::atomic<int> slices{0};
+    std::atomic<int> cancelled{0};
     std::atomic<bool> release{false};
     std::atomic<bool> healthy{true};
     std::atomic<int> running{0};
@@ -178,7 +221,7 @@ TEST_F(HttpServerTest, answers_many_calls_on_one_connection) {
 
 TEST_F(HttpServerTest, pipelined_requests_are_answered_in_order) {
     start();
-    const std::string one = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n";
+    const std::string one = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n";
     const std::string answer =
         raw(one + "1" + one + "2" + one.substr(0, one.size() - 2) + "Connection: close\r\n\r\n3");
     const auto first = answer.find("\r\n\r\n1");
@@ -189,12 +232,13 @@ TEST_F(HttpServerTest, pipelined_requests_are_answered_in_order) {
 
 TEST_F(HttpServerTest, chunked_and_expecting_requests_work) {
     start();
-    EXPECT_NE(raw("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    EXPECT_NE(raw("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
                   "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
                   .find("\r\n\r\nabcde"),
               std::string::npos);
     const std::string answer =
-        raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n\r\nxy");
+        raw("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-continue\r\nConnection: "
+            "close\r\n\r\nxy");
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 100 Continue\r\n\r\n")) << answer;
     EXPECT_NE(answer.find("\r\n\r\nxy"), std::string::npos);
 }
@@ -220,7 +264,97 @@ TEST_F(HttpServerTest, cookie_authenticates) {
     start();
     EXPECT_EQ(send("POST", "/", "a").body, "a");
     EXPECT_EQ(send("POST", "/", "a", {{"Authorization", "Basic X19jb29raWVfXzphYmM="}}).body, "a!");
-    EXPECT_EQ(send("POST", "/", "a", {{"Authorization", "Basic X19jb29raWVfXzphYmQ="}}).body, "a");
+    const auto begin = std::chrono::steady_clock::now();
+    const auto wrong = send("POST", "/", "a", {{"Authorization", "Basic X19jb29raWVfXzphYmQ="}});
+    EXPECT_EQ(wrong.status, 401u);
+    EXPECT_NE(wrong.header("WWW-Authenticate"), "");
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(kRefusedCredentialsMs - 10));
+}
+
+TEST_F(HttpServerTest, a_name_that_is_not_allowed_reads_nothing) {
+    start({}, [](GateRules& rules) { rules.allow_hosts = {"node.example"}; });
+    content.contents[id_of(1)] = pattern(10);
+    const auto status = [this](const std::string& host) {
+        const std::string target = "/content/" + to_hex(id_of(1));
+        return raw("GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n").substr(9, 3);
+    };
+    EXPECT_EQ(status("evil.example"), "403");
+    EXPECT_EQ(status("localhost.evil.example:8545"), "403");
+    EXPECT_EQ(status("localhost:8545"), "200");
+    EXPECT_EQ(status("LocalHost."), "200");
+    EXPECT_EQ(status("127.0.0.1:1"), "200");
+    EXPECT_EQ(status("[::1]:8545"), "200");
+    EXPECT_EQ(status("node.example:80"), "200");
+    EXPECT_EQ(status("[evil.example]"), "403");
+}
+
+TEST_F(HttpServerTest, a_call_ends_at_its_deadline) {
+    start([](HttpOptions& options) { options.call_ms = 200; });
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(send("POST", "/", "endless").status, 200u);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+    EXPECT_EQ(cancelled, 1);
+}
+
+TEST_F(HttpServerTest, a_call_ends_when_its_client_hangs_up) {
+    start([](HttpOptions& options) { options.call_ms = 600'000; });
+    const int descriptor = connect_raw();
+    const std::string bytes = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\nendless";
+    EXPECT_EQ(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    EXPECT_TRUE(eventually([&] { return slices > 3; }));
+    EXPECT_EQ(cancelled, 0);
+    ::close(descriptor);
+    EXPECT_TRUE(eventually([&] { return cancelled == 1 && server->connections() == 0; }));
+}
+
+TEST_F(HttpServerTest, stopping_does_not_wait_for_long_calls) {
+    start([](HttpOptions& options) { options.call_ms = 600'000; });
+    std::vector<int> callers;
+    const std::string bytes = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\nendless";
+    for (int i = 0; i < 20; ++i) {
+        callers.push_back(connect_raw());
+        EXPECT_GT(::send(callers.back(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    }
+    EXPECT_TRUE(eventually([&] { return slices > 100; }));
+    const auto begin = std::chrono::steady_clock::now();
+    server->stop();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+    for (const int descriptor : callers) ::close(descriptor);
+}
+
+TEST_F(HttpServerTest, long_calls_share_the_threads_with_short_ones) {
+    start([](HttpOptions& options) { options.threads = 1, options.call_ms = 600'000; });
+    std::vector<int> callers;
+    const std::string bytes = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\nendless";
+    for (int i = 0; i < 4; ++i) {
+        callers.push_back(connect_raw());
+        EXPECT_GT(::send(callers.back(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    }
+    EXPECT_TRUE(eventually([&] { return slices > 10; }));
+    EXPECT_EQ(send("POST", "/", "a").body, "a");
+    for (const int descriptor : callers) ::close(descriptor);
+}
+
+TEST_F(HttpServerTest, answers_that_nobody_reads_are_bounded) {
+    start([](HttpOptions& options) { options.max_held_bytes = 8 << 20; });
+    std::vector<int> deaf;
+    const std::string bytes = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nbig";
+    for (int i = 0; i < 40; ++i) {
+        const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
+        const int small = 4096;
+        ::setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(server->port());
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+        EXPECT_GT(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+        deaf.push_back(descriptor);
+    }
+    EXPECT_TRUE(eventually([&] { return server->connections() <= 10; })) << server->connections();
+    EXPECT_LE(server->held_bytes(), std::size_t{8} << 20);
+    EXPECT_EQ(send("POST", "/", "a").body, "a");
+    for (const int descriptor : deaf) ::close(descriptor);
 }
 
 TEST_F(HttpServerTest, origins_outside_the_list_are_refused) {
@@ -244,7 +378,7 @@ TEST_F(HttpServerTest, oversized_bodies_and_headers_are_refused_with_their_reaso
     EXPECT_EQ(send("POST", "/", std::string(1'001, 'x')).status, 413u);
     EXPECT_EQ(send("POST", "/", std::string(300'000, 'x')).status, 413u);
     EXPECT_EQ(send("POST", "/", "a", {{"X-Long", std::string(3'000, 'x')}}).status, 431u);
-    std::string chunks = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    std::string chunks = "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     for (int i = 0; i < 4; ++i) chunks += "190\r\n" + std::string(400, 'x') + "\r\n";
     EXPECT_NE(raw(chunks + "0\r\n\r\n").find("413"), std::string::npos);
 }
@@ -256,8 +390,8 @@ TEST_F(HttpServerTest, malformed_requests_get_400_and_do_no_harm) {
           "POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
           "GET / HTTP/1.1\r\nBad Header: x\r\n\r\n"})
         EXPECT_TRUE(raw(text).starts_with("HTTP/1.1 400")) << text;
-    EXPECT_TRUE(
-        raw("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").starts_with("HTTP/1.1 400"));
+    EXPECT_TRUE(raw("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+                    .starts_with("HTTP/1.1 400"));
     EXPECT_TRUE(raw("GET / HTTP", 2'000, true).empty());
     EXPECT_EQ(send("POST", "/", "still here").body, "still here");
 }
@@ -266,7 +400,7 @@ TEST_F(HttpServerTest, slow_clients_are_dropped) {
     start([](HttpOptions& options) { options.idle_ms = 150, options.body_ms = 150; });
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(raw("POST / HTTP/1.1\r\nHo"), "");
-    EXPECT_EQ(raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc"), "");
+    EXPECT_EQ(raw("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc"), "");
     EXPECT_EQ(raw(""), "");
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
     EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
@@ -284,17 +418,32 @@ TEST_F(HttpServerTest, a_client_that_dribbles_its_header_is_dropped_too) {
     ::close(descriptor);
 }
 
-TEST_F(HttpServerTest, connections_are_limited) {
+TEST_F(HttpServerTest, idle_connections_do_not_shut_others_out) {
+    start([](HttpOptions& options) { options.max_connections = 8; });
+    std::vector<int> idle;
+    for (int i = 0; i < 40; ++i) idle.push_back(connect_raw());
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(send("POST", "/", "a").body, "a") << i;
+    EXPECT_LE(server->connections(), 8u);
+    EXPECT_EQ(read_all(idle.front(), 2'000), "");
+    for (const int descriptor : idle) ::close(descriptor);
+}
+
+TEST_F(HttpServerTest, connections_at_work_are_not_evicted) {
     start([](HttpOptions& options) { options.max_connections = 2; });
-    const int first = connect_raw();
-    const int second = connect_raw();
-    EXPECT_TRUE(eventually([&] { return server->connections() == 2; }));
+    std::vector<int> working;
+    const std::string bytes = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nslow";
+    for (int i = 0; i < 2; ++i) {
+        working.push_back(connect_raw());
+        EXPECT_GT(::send(working.back(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    }
+    EXPECT_TRUE(eventually([&] { return running == 2; }));
     const int third = connect_raw();
     EXPECT_EQ(read_all(third, 2'000), "");
-    ::close(first);
-    EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
-    EXPECT_EQ(send("POST", "/", "a").body, "a");
-    ::close(second);
+    release = true;
+    for (const int descriptor : working) {
+        EXPECT_NE(read_all(descriptor, 300).find("\r\n\r\nslow"), std::string::npos);
+        ::close(descriptor);
+    }
     ::close(third);
 }
 
@@ -422,15 +571,16 @@ TEST_F(HttpServerTest, refused_uploads_say_why) {
     const auto mismatch = put(0xbad % 256, 400'000);
     EXPECT_EQ(mismatch.status, 422u);
     EXPECT_NE(mismatch.body.find("content.id_mismatch"), std::string::npos);
-    EXPECT_NE(raw("PUT /content/" + to_hex(id_of(4)) + " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-                  .find("411"),
-              std::string::npos);
+    EXPECT_NE(
+        raw("PUT /content/" + to_hex(id_of(4)) + " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+            .find("411"),
+        std::string::npos);
 }
 
 TEST_F(HttpServerTest, an_interrupted_upload_is_dropped) {
     start([](HttpOptions& options) { options.piece_ms = 200; });
     const std::string header =
-        "PUT /content/" + to_hex(id_of(5)) + " HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n";
+        "PUT /content/" + to_hex(id_of(5)) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
     const int descriptor = connect_raw();
     const std::string bytes = header + std::string(300'000, 'x');
     EXPECT_GT(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
@@ -439,6 +589,57 @@ TEST_F(HttpServerTest, an_interrupted_upload_is_dropped) {
     EXPECT_EQ(raw(header + "slow"), "");  // and a slow one
     EXPECT_TRUE(eventually([&] { return content.aborted == 2; }));
     EXPECT_TRUE(content.contents.empty());
+}
+
+TEST_F(HttpServerTest, an_upload_that_crawls_is_ended) {
+    start([](HttpOptions& options) {
+        options.piece_ms = 300;
+        options.upload_bytes_per_second = 1'000'000;
+    });
+    const std::string header =
+        "PUT /content/" + to_hex(id_of(5)) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n";
+    const int descriptor = connect_raw();
+    ::send(descriptor, header.data(), header.size(), MSG_NOSIGNAL);
+    const std::string bytes(kContentPiece / 4, 'x');  // a whole piece every 200 ms is in time for each, but too slow
+    const auto begin = std::chrono::steady_clock::now();
+    bool ended = false;
+    while (!ended && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
+        ended = ::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size());
+        std::this_thread::sleep_for(std::chrono::milliseconds(70));
+    }
+    EXPECT_TRUE(ended);
+    EXPECT_TRUE(eventually([&] { return content.aborted == 1; }));
+    ::close(descriptor);
+}
+
+TEST_F(HttpServerTest, one_host_has_its_share_of_uploads) {
+    start([](HttpOptions& options) { options.max_uploads_per_host = 3; });
+    std::vector<int> open;
+    const std::string header =
+        "PUT /content/" + to_hex(id_of(5)) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
+    for (int i = 0; i < 3; ++i) {
+        open.push_back(connect_raw());
+        ::send(open.back(), header.data(), header.size(), MSG_NOSIGNAL);
+    }
+    EXPECT_TRUE(eventually([&] { return content.begun == 3; }));
+    EXPECT_EQ(raw(header).substr(9, 3), "503");
+    ::close(open.back());
+    open.pop_back();
+    EXPECT_TRUE(eventually([&] { return content.aborted == 1; }));
+    EXPECT_EQ(send("PUT", "/content/" + to_hex(id_of(6)), "x").status, 201u);
+    for (const int descriptor : open) ::close(descriptor);
+}
+
+TEST_F(HttpServerTest, only_who_is_known_makes_the_node_fetch) {
+    start();
+    const std::string target = "/content/" + to_hex(id_of(9));
+    EXPECT_EQ(send("GET", target).status, 404u);
+    EXPECT_EQ(send("HEAD", target).status, 404u);
+    EXPECT_EQ(content.obtained, 0);
+    const auto coming = send("GET", target, {}, {{"Authorization", "Basic X19jb29raWVfXzphYmM="}});
+    EXPECT_EQ(coming.status, 503u);  // on its way is not missing
+    EXPECT_NE(coming.header("Retry-After"), "");
+    EXPECT_EQ(content.obtained, 1);
 }
 
 TEST_F(HttpServerTest, many_clients_at_once) {
@@ -457,6 +658,70 @@ TEST_F(HttpServerTest, many_clients_at_once) {
         });
     for (auto& thread : threads) thread.join();
     EXPECT_EQ(good, 160);
+}
+
+TEST(Gate, users_are_told_apart_by_their_passwords_and_lists) {
+    GateRules rules;
+    rules.cookie = "__cookie__:abc";
+    // HMAC-SHA-256(key "7d9ba5ae63c3d4dc30583ff4fe65a67e", message "secret"), computed with Python's hmac.
+    rules.users = {
+        "ann:7d9ba5ae63c3d4dc30583ff4fe65a67e$"
+        "14b2e8d3de3f55bb1b168d2a317e9ca52e092653ec03a9703636da6162bfd92a",
+        "bob:7d9ba5ae63c3d4dc30583ff4fe65a67e$"
+        "14b2e8d3de3f55bb1b168d2a317e9ca52e092653ec03a9703636da6162bfd92a"};
+    rules.whitelists = {"bob:eth_getBalance,net_*"};
+    rules.allow_methods = {"eth_*"};
+    const auto made = Gate::make(rules);
+    ASSERT_TRUE(made) << made.error().to_string();
+    const Gate& gate = **made;
+    const auto who = [&](const std::string& user) { return gate.identify(basic_authorization(user)); };
+    ASSERT_TRUE(who("ann:secret"));
+    EXPECT_TRUE(who("ann:secret")->authenticated);
+    EXPECT_EQ(who("ann:secret")->methods, nullptr);
+    EXPECT_EQ(who("ann:Secret").error().name, "rpc.bad_credentials");
+    EXPECT_FALSE(who("ann:"));
+    EXPECT_FALSE(who("eve:secret"));
+    EXPECT_FALSE(gate.identify("Basic !!!!"));
+    EXPECT_FALSE(gate.identify("basic AAAA"));
+    ASSERT_TRUE(who("bob:secret"));
+    EXPECT_TRUE(who("bob:secret")->methods->admits("eth_getBalance"));
+    EXPECT_TRUE(who("bob:secret")->methods->admits("net_version"));
+    EXPECT_FALSE(who("bob:secret")->methods->admits("eth_getBalances"));
+    EXPECT_FALSE(who("bob:secret")->methods->admits("admin_stop"));
+    ASSERT_TRUE(who("__cookie__:abc"));
+    EXPECT_EQ(who("__cookie__:abc")->methods, nullptr);
+    const auto stranger = gate.identify("");
+    ASSERT_TRUE(stranger);
+    EXPECT_FALSE(stranger->authenticated);
+    EXPECT_TRUE(stranger->methods->admits("eth_call"));
+    EXPECT_FALSE(stranger->methods->admits("net_version"));
+    EXPECT_FALSE(gate.identify("Bearer x")->authenticated);
+}
+
+TEST(Gate, bad_rules_are_refused_by_name) {
+    const auto error = [](const std::function<void(GateRules&)>& shape) {
+        GateRules rules;
+        shape(rules);
+        const auto made = Gate::make(rules);
+        return made ? std::string_view("none") : made.error().name;
+    };
+    const std::string hash(64, 'a');
+    EXPECT_EQ(error([&](auto& rules) { rules.users = {"a:b$" + hash}; }), "none");
+    EXPECT_EQ(error([&](auto& rules) { rules.users = {"a:b$" + hash, "a:c$" + hash}; }), "rpc.bad_auth");
+    EXPECT_EQ(error([&](auto& rules) { rules.users = {"a:b$" + hash + "a"}; }), "rpc.bad_auth");
+    EXPECT_EQ(error([&](auto& rules) { rules.users = {":b$" + hash}; }), "rpc.bad_auth");
+    EXPECT_EQ(error([&](auto& rules) { rules.users = {"a:$" + hash}; }), "rpc.bad_auth");
+    EXPECT_EQ(error([&](auto& rules) { rules.users = {"a"}; }), "rpc.bad_auth");
+    EXPECT_EQ(error([&](auto& rules) { rules.whitelists = {"a:eth_call"}; }), "rpc.bad_whitelist");
+    EXPECT_EQ(error([&](auto& rules) { rules.allow_methods = {"e*h"}; }), "rpc.bad_method_list");
+    EXPECT_EQ(error([&](auto& rules) { rules.allow_methods = {""}; }), "rpc.bad_method_list");
+}
+
+TEST(Base64, reads_back_what_it_writes_and_nothing_else) {
+    for (const std::string text : {"", "a", "ab", "abc", "abcd", "\xff\x00\x10"})
+        EXPECT_EQ(from_base64(base64(text)), text);
+    for (const char* bad : {"A", "AA", "AAA", "A===", "AA=A", "AB==", "AAB=", "A A=", "AAAA=", "AA==AAAA"})
+        EXPECT_FALSE(from_base64(bad)) << bad;
 }
 
 TEST(HttpRange, headers) {

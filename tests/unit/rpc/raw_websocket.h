@@ -128,6 +128,15 @@ public:
             if (next->opcode == kClose) return "closed " + std::to_string(next->close_code());
         }
     }
+    // As text(), and does what a client does about pings.
+    std::string text_answering_pings() {
+        for (;;) {
+            const auto next = read();
+            if (!next) return "gone";
+            if (next->opcode == kText) return next->payload;
+            if (next->opcode == kPing) send(frame(kPong, next->payload));
+        }
+    }
     // Reads until the close frame and gives its code; 0 when the socket ended without one.
     unsigned close_code() {
         for (;;) {

@@ -16,7 +16,7 @@ Method echo(std::string_view name, std::vector<Parameter> parameters) {
 }
 
 Result call(const Registry& registry, std::string_view method, std::string_view params, bool authenticated = false) {
-    return registry.call(method, *json::parse(params), CallContext{authenticated});
+    return registry.call(method, *json::parse(params), CallContext{{authenticated, nullptr}, nullptr, nullptr});
 }
 
 TEST(Registry, declarations_are_checked) {
@@ -220,7 +220,8 @@ TEST(Registry, examples_of_open_methods_pass_their_own_argument_checks) {
     fixture.chain.add_block({});
     for (const Method* method : fixture.registry->list())
         for (const Example& example : method->examples) {
-            const auto result = fixture.registry->call(method->name, *json::parse(example.params), CallContext{true});
+            const auto result = fixture.registry->call(method->name, *json::parse(example.params),
+                                                       CallContext{{true, nullptr}, nullptr, nullptr});
             if (!result) {
                 EXPECT_NE(result.error().code, kInvalidParams) << method->name << ": " << result.error().message;
             }

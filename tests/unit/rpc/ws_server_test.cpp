@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <list>
 #include <mutex>
 
 #include "base/websocket_client.h"
 #include "rpc/auth.h"
+#include "rpc/http_server.h"
 #include "unit/rpc/fake_backend.h"
 #include "unit/rpc/raw_websocket.h"
 
@@ -53,21 +55,31 @@ chain::api::BlockEvent event_of(const testing::FakeChain& chain, std::uint64_t n
     return event;
 }
 
+// Of this process.
+std::size_t resident_bytes() {
+    std::ifstream file("/proc/self/statm");
+    std::size_t total = 0;
+    std::size_t resident = 0;
+    file >> total >> resident;
+    return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
 class WsServerTest : public ::testing::Test {
 protected:
     void start(const std::function<void(WsOptions&)>& shape = {}) {
         WsOptions options;
         options.port = 0;
-        options.cookie = "__cookie__:abc";
+        GateRules rules;
+        rules.cookie = "__cookie__:abc";
+        options.gate = *Gate::make(rules);
         if (shape) shape(options);
         dispatcher = std::make_unique<Dispatcher>(*fixture.registry);
         auto started = WsServer::start(
             options,
-            [this](std::string_view text, const CallContext& context) -> std::optional<std::string> {
-                if (text.starts_with("big")) return std::string(big_answer, 'x');
-                if (text.starts_with("slow"))
-                    while (!release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-                return dispatcher->handle(text, context);
+            [this](std::string text, const CallContext& context) -> std::unique_ptr<Job> {
+                if (text.starts_with("big") || text.starts_with("slow") || text.starts_with("endless"))
+                    return std::make_unique<FakeJob>(*this, std::move(text), context);
+                return dispatcher->begin(std::move(text), context);
             },
             events);
         ASSERT_TRUE(started) << started.error().to_string();
@@ -105,7 +117,30 @@ protected:
         return false;
     }
 
+    class FakeJob final : public Job {
+    public:
+        FakeJob(WsServerTest& test, std::string text, const CallContext& context)
+            : test_(test), text_(std::move(text)), context_(context) {}
+        bool run(std::chrono::milliseconds) override {
+            if (text_.starts_with("slow"))
+                while (!test_.release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            if (!text_.starts_with("endless") || context_.is_cancelled()) return true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            return false;
+        }
+        std::optional<std::string> take_answer() override {
+            if (text_.starts_with("endless")) ++test_.cancelled;
+            return std::string(text_.starts_with("big") ? test_.big_answer : 5, 'x');
+        }
+
+    private:
+        WsServerTest& test_;
+        std::string text_;
+        const CallContext context_;
+    };
+
     testing::Fixture fixture;
+    std::atomic<int> cancelled{0};
     std::unique_ptr<Dispatcher> dispatcher;
     Events events;
     std::atomic<bool> release{false};
@@ -138,9 +173,9 @@ TEST_F(WsServerTest, the_cookie_decides_who_administers) {
     stranger->send_text(request(1, "admin_stop"));
     EXPECT_NE(stranger->text().find("cookie"), std::string::npos);
     EXPECT_FALSE(fixture.stopped);
-    const auto impostor = raw("Authorization: " + basic_authorization("__cookie__:abd") + "\r\n");
-    impostor->send_text(request(1, "admin_stop"));
-    EXPECT_NE(impostor->text().find("cookie"), std::string::npos);
+    RawSocket impostor(server->port());
+    EXPECT_EQ(impostor.upgrade("Authorization: " + basic_authorization("__cookie__:abd") + "\r\n").substr(0, 12),
+              "HTTP/1.1 401");
     const auto owner = raw("Authorization: " + basic_authorization("__cookie__:abc") + "\r\n");
     owner->send_text(request(1, "admin_stop"));
     EXPECT_NE(owner->text().find("true"), std::string::npos);
@@ -209,6 +244,132 @@ TEST_F(WsServerTest, bad_frames_close_the_connection_with_their_code) {
     socket->send(RawSocket::frame(testing::kClose, std::string("\x03\xe8", 2)));
     EXPECT_EQ(socket->close_code(), 1000U);
     EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
+}
+
+TEST_F(WsServerTest, a_flood_of_pings_costs_no_memory) {
+    start([](WsOptions& options) {
+        options.ping_ms = 200;
+        options.pong_ms = 600;
+        options.close_ms = 300;
+    });
+    const auto flooder = raw({}, 4096);  // never reads a pong
+    const auto honest = raw();
+    const std::string pings = [] {
+        std::string many;
+        for (int i = 0; i < 500; ++i) many += RawSocket::frame(testing::kPing, std::string(125, 'p'));
+        return many;
+    }();
+    const std::size_t before = resident_bytes();
+    std::atomic<bool> gone{false};
+    std::thread flood([&] {
+        while (flooder->send(pings)) {
+        }
+        gone = true;
+    });
+    for (int i = 0; i < 50 && !gone; ++i) {
+        honest->send_text(request(i, "eth_chainId"));
+        EXPECT_NE(honest->text_answering_pings().find("0x1ec6"), std::string::npos);
+        EXPECT_LT(resident_bytes(), before + (std::size_t{32} << 20));
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    // It reads nothing, no ping of ours either: it is dropped.
+    EXPECT_TRUE(eventually([&] { return gone.load(); }));
+    flood.join();
+    EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
+}
+
+TEST_F(WsServerTest, memory_of_all_clients_is_bounded_and_the_largest_goes_first) {
+    start([](WsOptions& options) { options.max_held_bytes = 20 << 20; });
+    fixture.chain.add_block({});
+    const auto honest = raw();
+    const std::string id = subscribe(*honest, R"(["newHeads"])");
+    std::list<std::unique_ptr<RawSocket>> deaf;
+    for (int i = 0; i < 30; ++i) {
+        deaf.push_back(raw({}, 4096));
+        for (int j = 0; j < 4; ++j) deaf.back()->send_text("big");
+    }
+    EXPECT_TRUE(eventually([&] { return server->connections() < 28; })) << server->connections();
+    EXPECT_TRUE(eventually([&] { return server->held_bytes() <= (20U << 20); })) << server->held_bytes();
+    events.block(event_of(fixture.chain, 1));
+    EXPECT_EQ(result_of(honest->text(), id).get_string("number").value_or("?"), "0x1");
+    deaf.clear();
+    honest->send(RawSocket::frame(testing::kClose, std::string("\x03\xe8", 2)));
+    EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
+    EXPECT_EQ(server->held_bytes(), 0U);
+}
+
+TEST_F(WsServerTest, filters_of_subscriptions_are_bounded) {
+    start([](WsOptions& options) { options.max_subscription_bytes = 100'000; });
+    const auto socket = raw();
+    std::string topics;
+    for (int i = 0; i < 1'000; ++i) {
+        Hash32 topic;
+        topic.data[0] = static_cast<std::uint8_t>(i);
+        topic.data[1] = static_cast<std::uint8_t>(i >> 8);
+        topics += (i == 0 ? "\"" : ",\"") + hex(topic) + "\"";
+    }
+    const std::string filter = R"(["logs",{"topics":[[)" + topics + R"(],[)" + topics + "]]}]";
+    EXPECT_TRUE(subscribe(*socket, filter).starts_with("0x"));
+    EXPECT_NE(subscribe(*socket, filter).find("subscription.too_large"), std::string::npos);
+    EXPECT_GT(server->held_bytes(), 64'000U);
+    EXPECT_LT(server->held_bytes(), 200'000U);
+}
+
+TEST_F(WsServerTest, a_message_that_never_ends_is_given_up) {
+    start([](WsOptions& options) { options.message_ms = 200; });
+    const auto socket = raw();
+    socket->send(RawSocket::frame(testing::kText, std::string(1000, ' '), false));
+    EXPECT_EQ(socket->close_code(), 1008U);
+}
+
+TEST_F(WsServerTest, a_call_ends_when_its_client_has_gone) {
+    start([](WsOptions& options) { options.call_ms = 600'000; });
+    auto socket = raw();
+    socket->send_text("endless");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(cancelled, 0);
+    socket.reset();
+    EXPECT_TRUE(eventually([&] { return cancelled == 1; }));
+    const auto second = raw();
+    second->send_text("endless");
+    const auto begin = std::chrono::steady_clock::now();
+    server->stop();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+    EXPECT_EQ(cancelled, 2);
+}
+
+TEST_F(WsServerTest, the_http_port_upgrades_too) {
+    start();
+    HttpOptions options;
+    options.port = 0;
+    HttpHooks hooks;
+    hooks.upgrade = [this](int socket, std::string received) { server->adopt(socket, std::move(received)); };
+    auto http = HttpServer::start(options, std::move(hooks));
+    ASSERT_TRUE(http);
+    RawSocket socket((*http)->port());
+    EXPECT_TRUE(socket.upgrade().starts_with("HTTP/1.1 101 "));
+    socket.send_text(request(1, "eth_chainId"));
+    EXPECT_NE(socket.text().find("0x1ec6"), std::string::npos);
+    EXPECT_TRUE(subscribe(socket, R"(["newHeads"])").starts_with("0x"));
+    EXPECT_EQ((*http)->connections(), 0U);
+    EXPECT_EQ(server->connections(), 1U);
+    // The rules are the same.
+    RawSocket foreign((*http)->port());
+    EXPECT_TRUE(foreign.upgrade("Origin: https://evil.example\r\n").starts_with("HTTP/1.1 403"));
+    RawSocket rebound((*http)->port());
+    rebound.send(
+        "GET / HTTP/1.1\r\nHost: evil.example\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n");
+    EXPECT_TRUE(rebound.read_header().starts_with("HTTP/1.1 403"));
+}
+
+TEST_F(WsServerTest, a_name_that_is_not_allowed_is_refused) {
+    start();
+    RawSocket rebound(server->port());
+    rebound.send(
+        "GET / HTTP/1.1\r\nHost: evil.example\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n");
+    EXPECT_TRUE(rebound.read_header().starts_with("HTTP/1.1 403"));
 }
 
 TEST_F(WsServerTest, tells_new_heads_logs_and_transactions) {

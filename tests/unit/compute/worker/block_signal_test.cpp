@@ -43,8 +43,8 @@ protected:
         options.close_ms = 200;
         auto started = rpc::WsServer::start(
             options,
-            [this](std::string_view text, const rpc::CallContext& context) {
-                return dispatcher_.handle(text, context);
+            [this](std::string text, const rpc::CallContext& context) {
+                return dispatcher_.begin(std::move(text), context);
             },
             events_);
         ASSERT_TRUE(started) << started.error().to_string();
