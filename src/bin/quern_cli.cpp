@@ -24,6 +24,8 @@ namespace quern {
 namespace {
 
 constexpr int kNoNode = 3;
+constexpr int kMaxContentTries = 600;  // a second apart, for a content that the node gets from others
+constexpr std::chrono::seconds kContentPause{1};
 constexpr std::size_t kMaxArgumentFile = std::size_t{8} << 20;
 constexpr std::size_t kMaxCookie = 4096;
 constexpr std::size_t kMaxConfig = std::size_t{1} << 20;
@@ -233,12 +235,18 @@ int content_get(rpc::Client& client, const Options& options, const std::string& 
     std::ofstream file(partial, std::ios::binary | std::ios::trunc);
     if (!file) return complain(kExitFailed, "cannot write " + partial);
     crypto::ContentHasher hasher;
-    Status status = client.get_content(*id, [&](BytesView piece) -> Status {
+    const http::Sink sink = [&](BytesView piece) -> Status {
         hasher.update(piece);
         file.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
         if (!file) return fault("fs.write_failed", partial);
         return {};
-    });
+    };
+    Status status = client.get_content(*id, sink);
+    // The node gets it from others; nothing was written yet.
+    for (int i = 0; i < kMaxContentTries && !status && status.error().is_busy(); ++i) {
+        std::this_thread::sleep_for(kContentPause);
+        status = client.get_content(*id, sink);
+    }
     file.close();
     if (status && !file) status = fault("fs.write_failed", partial);
     if (status && hasher.finish() != *id) status = fail("content.id_mismatch", "the node sent other bytes");

@@ -55,6 +55,9 @@ int main(int argc, char** argv) {
     CLI::App app{"quern-worker: solver, verifier and whistleblower of the Quern compute market"};
     app.set_version_flag("--version", std::string("quern-worker ") + QUERN_VERSION);
     app.add_option("--node", node, "URL of the node's JSON-RPC port")->capture_default_str();
+    app.add_option("--rpc-cookie", options.credentials_file,
+                   "file with USER:PASSWORD for the node (its <datadir>/.cookie, or of -rpcauth): without it the node "
+                   "fetches no contents from others for this worker");
     app.add_option("--datadir", options.datadir, "directory for training progress and sealed reports")->required();
     app.add_option("--key", key_file, "keystore (Web3 Secret Storage) or file with a hexadecimal key, mode 600")
         ->required();

@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "content/manifest.h"
 
 namespace quern::content {
@@ -36,7 +36,7 @@ private:
 
 tl::unexpected<Error> write_error(const std::string& path, int code) {
     const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
-    return fail(full ? "content.disk_full" : "content.write_failed", path + ": " + std::strerror(code));
+    return fault(full ? "content.disk_full" : "content.write_failed", path + ": " + std::strerror(code));
 }
 
 Status write_all(int descriptor, BytesView bytes, const std::string& path) {
@@ -63,18 +63,19 @@ std::vector<std::string> names_in(const std::string& directory) {
 }
 
 constexpr std::string_view kManifestSuffix = ".manifest";
+constexpr std::string_view kPublishedSuffix = ".published";  // a manifest before it has its name
 
 }  // namespace
 
 struct Store::Impl {
     StoreOptions options;
-    mutable std::mutex mutex;               // guards what follows
-    std::map<Hash32, std::uint64_t> sizes;  // published contents
-    std::uint64_t used = 0;                 // data and manifests of these
-    std::uint64_t reserved = 0;
-    std::size_t uploads = 0;
-    std::uint64_t next_upload = 0;
-    mutable std::map<Hash32, std::shared_ptr<const Manifest>> manifests;  // cache
+    mutable Mutex mutex;
+    std::map<Hash32, std::uint64_t> sizes QUERN_GUARDED_BY(mutex);  // published contents
+    std::uint64_t used QUERN_GUARDED_BY(mutex) = 0;                 // data and manifests of these
+    std::uint64_t reserved QUERN_GUARDED_BY(mutex) = 0;
+    std::size_t uploads QUERN_GUARDED_BY(mutex) = 0;
+    std::uint64_t next_upload QUERN_GUARDED_BY(mutex) = 0;
+    mutable std::map<Hash32, std::shared_ptr<const Manifest>> manifests QUERN_GUARDED_BY(mutex);  // cache
 
     [[nodiscard]] std::string directory_of(const Hash32& id) const {
         return options.root + "/" + to_hex(id).substr(0, 2);
@@ -84,8 +85,13 @@ struct Store::Impl {
         return data_path(id) + std::string(kManifestSuffix);
     }
     [[nodiscard]] Expected<std::shared_ptr<const Manifest>> manifest(const Hash32& id) const;
-    [[nodiscard]] Status scan();
-    [[nodiscard]] Status scan_directory(const std::string& name);
+    [[nodiscard]] Status scan() QUERN_REQUIRES(mutex);
+    [[nodiscard]] Status scan_directory(const std::string& name) QUERN_REQUIRES(mutex);
+    [[nodiscard]] Status check_size(std::uint64_t size) const;
+    [[nodiscard]] Status check_room(std::uint64_t bytes) const QUERN_REQUIRES(mutex);
+    // Makes a written and synced file a content.
+    [[nodiscard]] Status publish(const Hash32& id, const Manifest& manifest, const std::string& path)
+        QUERN_EXCLUDES(mutex);
     [[nodiscard]] Status prepare_directory(const Hash32& id) const;
 };
 
@@ -97,21 +103,31 @@ struct Store::Upload::Impl {
     Descriptor file;
     crypto::ContentHasher hasher;
     bool failed = false;
+    std::uint64_t held = 0;  // of the quota
+
+    // Takes the quota for what comes next.
+    [[nodiscard]] Status take(std::uint64_t bytes) {
+        const MutexLock lock(store.mutex);
+        QUERN_CHECK(store.check_room(bytes));
+        store.reserved += bytes;
+        held += bytes;
+        return {};
+    }
 
     Impl(Store::Impl& owner, const Hash32& content, std::uint64_t bytes, std::string temporary, int descriptor)
         : store(owner), id(content), size(bytes), path(std::move(temporary)), file(descriptor) {}
     ~Impl() {
         file.close();
         (void)fs::remove_file(path);  // gone already after a successful finish
-        const std::lock_guard lock(store.mutex);
-        store.reserved -= size + manifest_bytes(size);
+        const MutexLock lock(store.mutex);
+        store.reserved -= held;
         --store.uploads;
     }
 };
 
 Expected<std::shared_ptr<const Manifest>> Store::Impl::manifest(const Hash32& id) const {
     {
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         const auto known = sizes.find(id);
         if (known == sizes.end()) return fail("content.not_found", to_hex(id));
         if (const auto cached = manifests.find(id); cached != manifests.end()) return cached->second;
@@ -121,7 +137,7 @@ Expected<std::shared_ptr<const Manifest>> Store::Impl::manifest(const Hash32& id
     if (!bytes) return fail("content.read_failed", bytes.error().to_string());
     QUERN_TRY(auto decoded, decode_manifest(*bytes, id));
     auto shared = std::make_shared<const Manifest>(std::move(decoded));
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (manifests.size() >= kMaxCachedManifests) manifests.erase(manifests.begin());
     manifests[id] = shared;
     return shared;
@@ -169,6 +185,18 @@ Status Store::Impl::prepare_directory(const Hash32& id) const {
     return fs::sync_directory(options.root);
 }
 
+Status Store::Impl::check_size(std::uint64_t size) const {
+    if (size <= options.max_item_bytes) return {};
+    return fail("content.too_large",
+                std::to_string(size) + " bytes; the limit is " + std::to_string(options.max_item_bytes));
+}
+
+Status Store::Impl::check_room(std::uint64_t bytes) const {
+    if (bytes <= options.quota_bytes && used + reserved <= options.quota_bytes - bytes) return {};
+    return fail("content.quota_exceeded", std::to_string(bytes) + " bytes wanted; " + std::to_string(used + reserved) +
+                                              " of " + std::to_string(options.quota_bytes) + " used");
+}
+
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
@@ -176,12 +204,15 @@ Expected<std::unique_ptr<Store>> Store::open(const StoreOptions& options) {
     auto impl = std::make_unique<Impl>();
     impl->options = options;
     QUERN_CHECK(fs::create_directories(options.root + "/tmp"));
-    QUERN_CHECK(impl->scan());
+    {
+        const MutexLock lock(impl->mutex);
+        QUERN_CHECK(impl->scan());
+    }
     return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
 
 Expected<std::uint64_t> Store::size(const Hash32& id) const {
-    const std::lock_guard lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     const auto found = impl_->sizes.find(id);
     if (found == impl_->sizes.end()) return fail("content.not_found", to_hex(id));
     return found->second;
@@ -233,7 +264,7 @@ Status Store::verify(const Hash32& id) const {
 }
 
 std::vector<Hash32> Store::list() const {
-    const std::lock_guard lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     std::vector<Hash32> ids;
     ids.reserve(impl_->sizes.size());
     for (const auto& [id, size] : impl_->sizes) ids.push_back(id);
@@ -241,7 +272,7 @@ std::vector<Hash32> Store::list() const {
 }
 
 Status Store::remove(const Hash32& id) {
-    const std::lock_guard lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     const auto found = impl_->sizes.find(id);
     if (found == impl_->sizes.end()) return fail("content.not_found", to_hex(id));
     // The bytes go first: a manifest alone is cleaned up at the next start.
@@ -255,31 +286,26 @@ Status Store::remove(const Hash32& id) {
 }
 
 StoreUsage Store::usage() const {
-    const std::lock_guard lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     return {impl_->sizes.size(), impl_->used, impl_->reserved};
 }
 
 Expected<std::unique_ptr<Store::Upload>> Store::begin_upload(const Hash32& id, std::uint64_t size) {
-    if (size > impl_->options.max_item_bytes)
-        return fail("content.too_large",
-                    std::to_string(size) + " bytes; the limit is " + std::to_string(impl_->options.max_item_bytes));
+    QUERN_CHECK(impl_->check_size(size));
     const std::uint64_t needed = size + manifest_bytes(size);
     std::string path;
     {
-        const std::lock_guard lock(impl_->mutex);
+        const MutexLock lock(impl_->mutex);
         if (impl_->uploads == kMaxUploads)
-            return fail("content.too_many_uploads", std::to_string(kMaxUploads) + " uploads are open");
-        if (needed > impl_->options.quota_bytes || impl_->used + impl_->reserved > impl_->options.quota_bytes - needed)
-            return fail("content.quota_exceeded", std::to_string(size) + " bytes wanted; " +
-                                                      std::to_string(impl_->used + impl_->reserved) + " of " +
-                                                      std::to_string(impl_->options.quota_bytes) + " used");
+            return busy("content.too_many_uploads", std::to_string(kMaxUploads) + " uploads are open");
+        // Only whether it would fit: whoever announces much and sends nothing holds nothing.
+        QUERN_CHECK(impl_->check_room(needed));
         path = impl_->options.root + "/tmp/" + to_hex(id) + "." + std::to_string(impl_->next_upload++);
-        impl_->reserved += needed;
         ++impl_->uploads;
     }
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     const int code = errno;
-    // From here on the upload's destructor gives the reservation back.
+    // From here on the upload's destructor gives its place back.
     auto upload = std::make_unique<Upload::Impl>(*impl_, id, size, path, descriptor);
     if (descriptor < 0) return write_error(path, code);
     return std::unique_ptr<Upload>(new Upload(std::move(upload)));
@@ -301,49 +327,90 @@ Status Store::Upload::append(BytesView bytes) {
     impl_->failed = true;  // until this append is through
     if (bytes.size() > impl_->size - impl_->hasher.size())
         return fail("content.too_large", "more than the announced " + std::to_string(impl_->size) + " bytes");
+    QUERN_CHECK(impl_->take(bytes.size()));
     QUERN_CHECK(write_all(impl_->file.get(), bytes, impl_->path));
     impl_->hasher.update(bytes);
     impl_->failed = false;
     return {};
 }
 
-Status Store::Upload::finish() {
-    if (impl_->failed) return fault("content.write_failed", "the upload failed before");
-    impl_->failed = true;  // one finish only
-    auto& store = impl_->store;
-    const Hash32& id = impl_->id;
-    if (impl_->hasher.size() != impl_->size)
-        return fail("content.incomplete",
-                    "got " + std::to_string(impl_->hasher.size()) + " of " + std::to_string(impl_->size) + " bytes");
-    if (const Hash32 actual = impl_->hasher.finish(); actual != id)
-        return fail("content.id_mismatch", "announced " + to_hex(id) + ", the bytes are " + to_hex(actual));
-    if (::fsync(impl_->file.get()) != 0) return write_error(impl_->path, errno);
-
-    QUERN_CHECK(store.prepare_directory(id));
-    const Bytes manifest = encode(Manifest{impl_->size, impl_->hasher.leaves()});
-    const std::string temporary_manifest = impl_->path + std::string(kManifestSuffix);
+Status Store::Impl::publish(const Hash32& id, const Manifest& manifest, const std::string& path) {
+    QUERN_CHECK(prepare_directory(id));
+    const Bytes encoded = encode(manifest);
+    const std::string temporary = path + std::string(kPublishedSuffix);
     {
-        Descriptor file(::open(temporary_manifest.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+        Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
         Status written;
         if (file.get() < 0)
-            written = write_error(temporary_manifest, errno);
-        else if (written = write_all(file.get(), manifest, temporary_manifest); written && ::fsync(file.get()) != 0)
-            written = write_error(temporary_manifest, errno);
+            written = write_error(temporary, errno);
+        else if (written = write_all(file.get(), encoded, temporary); written && ::fsync(file.get()) != 0)
+            written = write_error(temporary, errno);
         if (!written) {
-            (void)fs::remove_file(temporary_manifest);
+            (void)fs::remove_file(temporary);
             return written;
         }
     }
     // Under the lock, so that a removal of the same id does not fall between the two renames.
-    const std::lock_guard lock(store.mutex);
-    if (::rename(temporary_manifest.c_str(), store.manifest_path(id).c_str()) != 0)
-        return write_error(store.manifest_path(id), errno);
+    const MutexLock lock(mutex);
+    if (::rename(temporary.c_str(), manifest_path(id).c_str()) != 0) return write_error(manifest_path(id), errno);
     // The manifest's name is durable before the data's: the data's presence is what makes a content exist.
-    QUERN_CHECK(fs::sync_directory(store.directory_of(id)));
-    if (::rename(impl_->path.c_str(), store.data_path(id).c_str()) != 0) return write_error(store.data_path(id), errno);
-    QUERN_CHECK(fs::sync_directory(store.directory_of(id)));
-    if (store.sizes.insert_or_assign(id, impl_->size).second) store.used += impl_->size + manifest_bytes(impl_->size);
-    store.manifests.erase(id);
+    QUERN_CHECK(fs::sync_directory(directory_of(id)));
+    if (::rename(path.c_str(), data_path(id).c_str()) != 0) return write_error(data_path(id), errno);
+    QUERN_CHECK(fs::sync_directory(directory_of(id)));
+    if (sizes.insert_or_assign(id, manifest.size).second) used += manifest.size + manifest_bytes(manifest.size);
+    manifests.erase(id);
+    return {};
+}
+
+Status Store::Upload::finish() {
+    if (impl_->failed) return fault("content.write_failed", "the upload failed before");
+    impl_->failed = true;  // one finish only
+    if (impl_->hasher.size() != impl_->size)
+        return fail("content.incomplete",
+                    "got " + std::to_string(impl_->hasher.size()) + " of " + std::to_string(impl_->size) + " bytes");
+    if (const Hash32 actual = impl_->hasher.finish(); actual != impl_->id)
+        return fail("content.id_mismatch", "announced " + to_hex(impl_->id) + ", the bytes are " + to_hex(actual));
+    QUERN_CHECK(impl_->take(manifest_bytes(impl_->size)));
+    if (::fsync(impl_->file.get()) != 0) return write_error(impl_->path, errno);
+    QUERN_CHECK(impl_->store.publish(impl_->id, Manifest{impl_->size, impl_->hasher.leaves()}, impl_->path));
+    const MutexLock lock(impl_->store.mutex);
+    impl_->store.reserved -= std::exchange(impl_->held, 0);  // it counts as a content now
+    return {};
+}
+
+Store::Reservation::~Reservation() {
+    const MutexLock lock(store_.mutex);
+    store_.reserved -= bytes_;
+}
+
+Expected<std::unique_ptr<Store::Reservation>> Store::reserve(std::uint64_t size) {
+    QUERN_CHECK(impl_->check_size(size));
+    const std::uint64_t bytes = size + manifest_bytes(size);
+    const MutexLock lock(impl_->mutex);
+    QUERN_CHECK(impl_->check_room(bytes));
+    impl_->reserved += bytes;
+    return std::unique_ptr<Reservation>(new Reservation(*impl_, bytes));
+}
+
+Status Store::adopt(const Hash32& id, std::uint64_t size, const std::string& path,
+                    std::unique_ptr<Reservation> reservation) {
+    Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (file.get() < 0) return fault("content.read_failed", path + ": " + std::strerror(errno));
+    crypto::ContentHasher hasher;
+    Bytes piece(std::size_t{1} << 20);
+    for (;;) {
+        const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fault("content.read_failed", path + ": " + std::strerror(errno));
+        if (got == 0) break;
+        hasher.update(BytesView(piece).first(static_cast<std::size_t>(got)));
+    }
+    if (hasher.size() != size)
+        return fail("content.incomplete", path + " has " + std::to_string(hasher.size()) + " bytes");
+    if (hasher.finish() != id) return fail("content.id_mismatch", path);
+    if (::fsync(file.get()) != 0) return write_error(path, errno);
+    QUERN_CHECK(impl_->publish(id, Manifest{size, hasher.leaves()}, path));
+    reservation.reset();  // what it stood for counts itself now
     return {};
 }
 

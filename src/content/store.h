@@ -23,17 +23,20 @@ inline constexpr std::size_t kMaxCachedManifests = 64;
 
 struct StoreOptions {
     std::string root;                                // directory; made if needed
-    std::uint64_t quota_bytes = kDefaultQuotaBytes;  // data and manifests of all contents, and open uploads
+    std::uint64_t quota_bytes = kDefaultQuotaBytes;  // data and manifests of all contents, what uploads have written,
+                                                     // and reservations
     std::uint64_t max_item_bytes = kDefaultMaxItemBytes;
 };
 
 struct StoreUsage {
     std::uint64_t items = 0;
     std::uint64_t bytes = 0;     // published data and manifests
-    std::uint64_t reserved = 0;  // open uploads
+    std::uint64_t reserved = 0;  // written by open uploads, and reservations
 };
 
 class Store {
+    struct Impl;
+
 public:
     // Removes what aborted uploads left behind and counts what is there. Errors: content.cannot_open, fs.*.
     [[nodiscard]] static Expected<std::unique_ptr<Store>> open(const StoreOptions& options);
@@ -55,6 +58,28 @@ public:
     [[nodiscard]] Status remove(const Hash32& id);
     [[nodiscard]] StoreUsage usage() const;
 
+    // Room within the quota for a content that is kept elsewhere until it is whole, such as a download; given back when
+    // it is dropped. Must not outlive the store.
+    class Reservation {
+    public:
+        ~Reservation();
+        Reservation(const Reservation&) = delete;
+        Reservation& operator=(const Reservation&) = delete;
+
+    private:
+        friend class Store;
+        Reservation(Impl& store, std::uint64_t bytes) : store_(store), bytes_(bytes) {}
+        Impl& store_;
+        std::uint64_t bytes_;
+    };
+    // Errors: content.too_large, content.quota_exceeded.
+    [[nodiscard]] Expected<std::unique_ptr<Reservation>> reserve(std::uint64_t size);
+    // Takes over a whole content in a file on the same file system, for which there is a reservation: its bytes are
+    // read and checked against the id, then the file is renamed. Errors: content.incomplete, content.id_mismatch,
+    // content.read_failed, content.disk_full, content.write_failed. The file is gone after a success.
+    [[nodiscard]] Status adopt(const Hash32& id, std::uint64_t size, const std::string& path,
+                               std::unique_ptr<Reservation> reservation);
+
     // One content on its way in; dropping it without finish() removes what was written. One thread at a time; must not
     // outlive the store.
     class Upload {
@@ -62,7 +87,8 @@ public:
         ~Upload();
         Upload(const Upload&) = delete;
         Upload& operator=(const Upload&) = delete;
-        // Errors: content.too_large (more than announced), content.disk_full, content.write_failed.
+        // Errors: content.too_large (more than announced), content.quota_exceeded (others took the room meanwhile: an
+        // announcement holds none), content.disk_full, content.write_failed.
         [[nodiscard]] Status append(BytesView bytes);
         // Publishes. Errors: content.incomplete (fewer bytes than announced), content.id_mismatch, and append's. A
         // content that is there already is replaced by the same bytes, which repairs a damaged file.
@@ -74,14 +100,13 @@ public:
         explicit Upload(std::unique_ptr<Impl> impl);
         std::unique_ptr<Impl> impl_;
     };
-    // Errors: content.too_large, content.quota_exceeded, content.too_many_uploads, content.disk_full,
+    // Errors: content.too_large, content.quota_exceeded, content.too_many_uploads (busy), content.disk_full,
     // content.write_failed.
     [[nodiscard]] Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size);
     // begin, append, finish.
     [[nodiscard]] Expected<Hash32> put(BytesView content);
 
 private:
-    struct Impl;
     explicit Store(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
 };

@@ -2,16 +2,11 @@
 // in the data directory, made anew at each start, sent as its user and password. Pure; thread-safe.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
 namespace quern::rpc {
 
-// RFC 4648 with padding.
-[[nodiscard]] std::string base64(std::string_view text);
-// Strict: padding where it belongs, no other characters. nullopt for anything else.
-[[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 // The value of an Authorization header for "user:password".
 [[nodiscard]] std::string basic_authorization(std::string_view user_and_password);
 // Comparison in time that depends on the lengths only.

@@ -10,6 +10,7 @@ namespace {
 
 constexpr unsigned kOk = 200;
 constexpr unsigned kNotFound = 404;
+constexpr unsigned kUnavailable = 503;
 constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 20;
 constexpr std::size_t kShownBody = 300;
 
@@ -17,6 +18,7 @@ std::string content_target(const Hash32& id) { return "/content/" + to_hex(id); 
 
 Error content_error(const http::Response& response) {
     if (response.status == kNotFound) return {"content.not_found", {}};
+    if (response.status == kUnavailable) return {"content.on_its_way", {}, ErrorKind::busy};
     std::string detail = "status " + std::to_string(response.status);
     if (const auto body = json::parse(response.body)) {
         if (const auto name = body->get_string("error")) detail += ", " + std::string(*name);
@@ -51,11 +53,15 @@ Client::Client(std::string host, std::uint16_t port, http::ClientOptions options
 
 void Client::set_cookie(std::string_view cookie) { authorization_ = basic_authorization(cookie); }
 
+void Client::authorize(http::Request& request) const {
+    if (!authorization_.empty()) request.headers.push_back({"Authorization", authorization_});
+}
+
 Expected<json::Value> Client::post(const json::Value& document) {
     http::Request request;
     request.method = "POST";
     request.headers.push_back({"Content-Type", "application/json"});
-    if (!authorization_.empty()) request.headers.push_back({"Authorization", authorization_});
+    authorize(request);
     request.body = document.dump();
     QUERN_TRY(const http::Response response, http_.send(request));
     if (response.status != kOk)
@@ -97,6 +103,7 @@ Expected<std::vector<Result>> Client::batch(const std::vector<Request>& requests
 Status Client::get_content(const Hash32& id, const http::Sink& sink) {
     http::Request request;
     request.target = content_target(id);
+    authorize(request);
     QUERN_TRY(const http::Response response, http_.download(request, sink));
     if (response.status != kOk) return fail(content_error(response));
     return {};
@@ -106,6 +113,7 @@ Expected<std::uint64_t> Client::content_size(const Hash32& id) {
     http::Request request;
     request.method = "HEAD";
     request.target = content_target(id);
+    authorize(request);
     QUERN_TRY(const http::Response response, http_.send(request));
     if (response.status != kOk) return fail(content_error(response));
     const std::string_view text = response.header("Content-Length");

@@ -15,7 +15,7 @@ class Client {
 public:
     Client(std::string host, std::uint16_t port, http::ClientOptions options = {});
 
-    // "user:password" of the node's cookie, for administration.
+    // "user:password", the node's cookie for instance: for administration and to have contents fetched.
     void set_cookie(std::string_view cookie);
 
     // The inner value or error is the node's answer. Errors: http.*, json.*, rpc.bad_answer (not a JSON-RPC response),
@@ -28,7 +28,8 @@ public:
     // One batch; answers in the order of the requests.
     [[nodiscard]] Expected<std::vector<Result>> batch(const std::vector<Request>& requests);
 
-    // Streams a content to `sink`. Errors: content.not_found, content.refused, http.*, and the sink's.
+    // Streams a content to `sink`. Errors: content.not_found, content.on_its_way (busy: the node gets it from others),
+    // content.refused, http.*, and the sink's.
     [[nodiscard]] Status get_content(const Hash32& id, const http::Sink& sink);
     // The content's size. Errors: content.not_found, content.refused, http.*.
     [[nodiscard]] Expected<std::uint64_t> content_size(const Hash32& id);
@@ -36,6 +37,7 @@ public:
     [[nodiscard]] Status put_content(const Hash32& id, std::uint64_t size, const http::Source& source);
 
 private:
+    void authorize(http::Request& request) const;
     [[nodiscard]] Expected<json::Value> post(const json::Value& document);
 
     http::Client http_;

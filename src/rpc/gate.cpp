@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "base/base64.h"
 #include "crypto/hash.h"
 #include "rpc/auth.h"
 

@@ -271,6 +271,7 @@ class Devnet:
         home = self._homes.setdefault(name, len(self._homes) % len(self.daemons) if node is None else node)
         self.workers[name] = Process(name, [
             program("quern-worker"), f"--node={self.nodes[home].url}", f"--datadir={directory}",
+            f"--rpc-cookie={self.daemons[home].datadir}/.cookie",
             f"--key={account.keystore}", f"--password-file={account.password_file}", *options],
             os.path.join(self.directory, name + ".log"), self.detached)
 

@@ -13,8 +13,8 @@ public:
     virtual ~ContentGateway() = default;
     // Size in bytes; error content.not_found.
     [[nodiscard]] virtual Expected<std::uint64_t> size(const Hash32& id) const = 0;
-    // As size, and what this node lacks is fetched from others: waits a bounded time for it. Error content.not_found,
-    // whose detail says whether to ask again.
+    // As size, and what this node lacks is fetched from others: waits a bounded time for it. Errors: content.not_found
+    // (no other node gave it), content.on_its_way and content.too_many_fetches (busy: ask again).
     [[nodiscard]] virtual Expected<std::uint64_t> obtain(const Hash32& id) { return size(id); }
     // Bytes [offset, offset + length) clipped to the end; every leaf read is checked against the id.
     [[nodiscard]] virtual Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/base64.h"
+#include "base/fs.h"
 #include "base/log.h"
 #include "chain/types/json_codec.h"
 #include "crypto/content_id.h"
@@ -13,7 +15,10 @@ using chain::types::Address;
 
 constexpr std::uint64_t kPage = 16;  // tasks asked for at a time: a page of the largest stays far below the limit
 constexpr unsigned kOk = 200;
+constexpr unsigned kUnauthorized = 401;
 constexpr unsigned kNotFound = 404;
+constexpr unsigned kUnavailable = 503;
+constexpr std::size_t kMaxCredentials = 4096;
 
 std::string content_path(const Hash32& id) { return "/content/" + to_hex(id); }
 
@@ -30,7 +35,33 @@ Expected<std::uint64_t> small_quantity(const json::Value& value) {
 
 }  // namespace
 
-NodeClient::NodeClient(std::string host, std::uint16_t port) : http_(std::move(host), port) {}
+NodeClient::NodeClient(std::string host, std::uint16_t port, std::string credentials_file)
+    : http_(std::move(host), port), credentials_file_(std::move(credentials_file)) {}
+
+bool NodeClient::read_credentials() {
+    if (credentials_file_.empty()) return false;
+    auto text = fs::read_text_file(credentials_file_, kMaxCredentials);
+    if (!text) {
+        log::warning(log::Category::worker, "no credentials for the node file={} reason={}", credentials_file_,
+                     text.error().to_string());
+        return false;
+    }
+    while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
+    authorization_ = "Basic " + base64(*text);
+    return true;
+}
+
+template <class Send>
+Expected<http::Response> NodeClient::with_credentials(http::Request& request, Send&& send) {
+    if (authorization_.empty()) (void)read_credentials();
+    if (authorization_.empty()) return send(request);
+    request.headers.push_back({"Authorization", authorization_});
+    auto response = send(request);
+    // A node makes a new cookie at each start.
+    if (!response || response->status != kUnauthorized || !read_credentials()) return response;
+    request.headers.back().value = authorization_;
+    return send(request);
+}
 
 Expected<json::Value> NodeClient::call(std::string_view method, json::Value params) {
     json::Value request = json::Value::object(
@@ -158,7 +189,10 @@ Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_byte
         append(content, piece);
         return {};
     };
-    QUERN_TRY(const http::Response response, http_.download(request, sink));
+    QUERN_TRY(const http::Response response, with_credentials(request, [&](const http::Request& authorized) {
+                  return http_.download(authorized, sink);
+              }));
+    if (response.status == kUnavailable) return busy("content.on_its_way", to_hex(id));
     if (response.status == kNotFound) return fail("content.not_found", to_hex(id));
     if (response.status != kOk) return fail("node.bad_answer", "content status " + std::to_string(response.status));
     if (crypto::content_id_of(content) != id) return fail("content.id_mismatch", to_hex(id));
@@ -170,6 +204,7 @@ Expected<Hash32> NodeClient::put_content(BytesView content) {
     http::Request probe;
     probe.method = "HEAD";
     probe.target = content_path(id);
+    // Without credentials: what the node lacks it shall get from here.
     QUERN_TRY(const http::Response known, http_.send(probe));
     if (known.status == kOk) return id;
     http::Request request;

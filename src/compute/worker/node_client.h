@@ -13,14 +13,16 @@ struct RpcFailure {
     std::string message;
 };
 
-// The node did not answer: says nothing about what was asked for.
+// The node did not answer, or not yet: says nothing about what was asked for.
 [[nodiscard]] inline bool node_was_away(const Error& error) {
-    return error.name.starts_with("http.") || error.name.starts_with("node.");
+    return error.is_busy() || error.name.starts_with("http.") || error.name.starts_with("node.");
 }
 
 class NodeClient final : public NodeView {
 public:
-    NodeClient(std::string host, std::uint16_t port);
+    // `credentials_file`: "user:password" for the node, its .cookie for instance; read when it is needed and again when
+    // the node does not know them any more. Empty: none.
+    NodeClient(std::string host, std::uint16_t port, std::string credentials_file = {});
 
     // One call. Errors: http.*, node.bad_answer, node.rpc_error (the detail is the node's message).
     [[nodiscard]] Expected<json::Value> call(std::string_view method, json::Value params);
@@ -46,7 +48,15 @@ public:
     [[nodiscard]] Expected<Hash32> put_content(BytesView content) override;
 
 private:
+    // False when there are none.
+    bool read_credentials();
+    // With credentials; once more with new ones when the node refuses the old.
+    template <class Send>
+    [[nodiscard]] Expected<http::Response> with_credentials(http::Request& request, Send&& send);
+
     http::Client http_;
+    const std::string credentials_file_;
+    std::string authorization_;
     std::uint64_t next_id_ = 1;
 };
 

@@ -37,7 +37,8 @@ public:
     [[nodiscard]] virtual Expected<std::optional<chain::types::RoleBond>> bond(
         chain::types::Role role, const chain::types::Address& address) = 0;
 
-    // Contents up to `max_bytes`; the id is checked. Errors: content.not_found, content.too_large, content.id_mismatch.
+    // Contents up to `max_bytes`; the id is checked. Errors: content.not_found (no connected node has it),
+    // content.on_its_way (busy: ask again), content.too_large, content.id_mismatch.
     [[nodiscard]] virtual Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) = 0;
     // Uploads unless the node has it; returns the id.
     [[nodiscard]] virtual Expected<Hash32> put_content(BytesView content) = 0;

@@ -15,7 +15,8 @@ namespace quern::compute::worker {
 struct WorkerOptions {
     std::string node_host = "127.0.0.1";
     std::uint16_t node_port = 8545;
-    std::string datadir;  // key-independent state: fetched contents, training progress, sealed verdicts
+    std::string credentials_file;  // "user:password" for the node; empty: it fetches nothing from other nodes for us
+    std::string datadir;           // key-independent state: fetched contents, training progress, sealed verdicts
     bool solver = false;
     bool verifier = false;
     bool whistleblower = false;

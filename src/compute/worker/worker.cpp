@@ -168,7 +168,7 @@ Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atom
     QUERN_CHECK(fs::create_directories(options.datadir, 0700));
     QUERN_TRY(const auto lock, fs::LockFile::acquire(options.datadir + "/.lock"));
 
-    NodeClient node(options.node_host, options.node_port);
+    NodeClient node(options.node_host, options.node_port, options.credentials_file);
     const auto chain_id = wait_for_node(node, stop);
     if (!chain_id) return {};
     QUERN_CHECK(check_chain(options, *chain_id));

@@ -36,38 +36,44 @@ Expected<std::uint64_t> StoreGateway::obtain(const Hash32& id) {
     auto here = store_.size(id);
     if (here || here.error().name != "content.not_found" || network_ == nullptr) return here;
     if (network_->peer_count() == 0) return fail("content.not_found", "and no other node is connected");
-    if (!begin_fetch(id)) return fail("content.not_found", "too many contents are being fetched, ask again later");
-    std::unique_lock lock(fetches_->mutex);
-    if (fetches_->waiting < waiters_) {
-        ++fetches_->waiting;
-        fetches_->changed.wait_for(lock, std::chrono::milliseconds(kContentWaitMs),
-                                   [this, &id] { return !fetches_->open.contains(id); });
-        --fetches_->waiting;
-    }
-    lock.unlock();
+    const auto begun = begin_fetch(id);
+    if (!begun) return busy("content.too_many_fetches", "ask again later");
+    wait_for(id);
     here = store_.size(id);
     if (here || here.error().name != "content.not_found") return here;
-    return fail("content.not_found", "other nodes are being asked for it, ask again");
+    if (clock_->monotonic_ms() >= *begun + kContentSearchMs)
+        return fail("content.not_found", "no connected node gave it so far");
+    return busy("content.on_its_way", "other nodes are being asked for it, ask again");
 }
 
-bool StoreGateway::begin_fetch(const Hash32& id) {
+void StoreGateway::wait_for(const Hash32& id) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kContentWaitMs);
+    MutexLock lock(fetches_->mutex);
+    if (fetches_->waiting >= waiters_) return;
+    ++fetches_->waiting;
+    while (fetches_->open.contains(id) && fetches_->changed.wait_until(lock, until)) {
+    }
+    --fetches_->waiting;
+}
+
+std::optional<std::uint64_t> StoreGateway::begin_fetch(const Hash32& id) {
     {
-        const std::lock_guard lock(fetches_->mutex);
+        const MutexLock lock(fetches_->mutex);
         const std::uint64_t now = clock_->monotonic_ms();
         auto& open = fetches_->open;
         if (const auto known = open.find(id); known != open.end()) {
             known->second.asked_ms = now;
-            return true;
+            return known->second.begun_ms;
         }
         if (open.size() >= p2p::kMaxFetches) {
             const auto oldest = std::min_element(open.begin(), open.end(), [](const auto& a, const auto& b) {
                 return a.second.asked_ms < b.second.asked_ms;
             });
-            if (now < oldest->second.asked_ms + kContentForgetMs) return false;
+            if (now < oldest->second.asked_ms + kContentForgetMs) return std::nullopt;
             network_->cancel_fetch(oldest->first);
             open.erase(oldest);
         }
-        open[id] = {now};
+        open[id] = {now, now};
     }
     log::info(log::Category::content, "fetching id={}", to_hex(id));
     network_->fetch_content(id, [fetches = fetches_, id](const Status& done) {
@@ -76,12 +82,12 @@ bool StoreGateway::begin_fetch(const Hash32& id) {
         else
             log::info(log::Category::content, "not fetched id={} reason={}", to_hex(id), done.error().to_string());
         {
-            const std::lock_guard lock(fetches->mutex);
+            const MutexLock lock(fetches->mutex);
             fetches->open.erase(id);
         }
         fetches->changed.notify_all();
     });
-    return true;
+    return clock_->monotonic_ms();
 }
 
 Expected<std::unique_ptr<StoreGateway::Upload>> StoreGateway::begin_upload(const Hash32& id, std::uint64_t size) {

@@ -3,19 +3,20 @@
 // Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "chain/api/content_gateway.h"
 #include "content/store.h"
 #include "p2p/network.h"
 
 namespace quern::node {
 
-inline constexpr std::uint64_t kContentWaitMs = 5'000;     // of one request, for a content on its way
+inline constexpr std::uint64_t kContentWaitMs = 1'000;     // of one request, for a content on its way
+inline constexpr std::uint64_t kContentSearchMs = 60'000;  // from then on it counts as missing
 inline constexpr std::uint64_t kContentForgetMs = 60'000;  // nobody asked again: its place may go to another
 
 class StoreGateway final : public chain::api::ContentGateway {
@@ -39,14 +40,16 @@ private:
     struct Fetches {
         struct One {
             std::uint64_t asked_ms = 0;
+            std::uint64_t begun_ms = 0;
         };
-        std::mutex mutex;  // guards all
-        std::condition_variable changed;
-        std::map<Hash32, One> open;
-        std::size_t waiting = 0;
+        Mutex mutex;
+        CondVar changed;
+        std::map<Hash32, One> open QUERN_GUARDED_BY(mutex);
+        std::size_t waiting QUERN_GUARDED_BY(mutex) = 0;
     };
-    // Starts a fetch unless it runs; false when there is no room.
-    [[nodiscard]] bool begin_fetch(const Hash32& id);
+    // Starts a fetch unless it runs; when it began, or nullopt when there is no room.
+    [[nodiscard]] std::optional<std::uint64_t> begin_fetch(const Hash32& id);
+    void wait_for(const Hash32& id);
 
     content::Store& store_;
     p2p::Network* network_ = nullptr;

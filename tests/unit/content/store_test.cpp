@@ -152,7 +152,7 @@ TEST_F(StoreTest, dropped_upload_leaves_nothing) {
         ASSERT_TRUE(upload);
         ASSERT_TRUE((*upload)->append(random_bytes(500)));
         EXPECT_EQ(temporary_files(), 1U);
-        EXPECT_GT(store_->usage().reserved, 1000U);
+        EXPECT_EQ(store_->usage().reserved, 500U);
     }
     EXPECT_EQ(temporary_files(), 0U);
     EXPECT_EQ(store_->usage().reserved, 0U);
@@ -196,7 +196,7 @@ TEST_F(StoreTest, detects_a_damaged_manifest_and_a_truncated_file) {
     EXPECT_EQ(store_->verify(*other).error().name, "content.corrupt");
 }
 
-TEST_F(StoreTest, quota_counts_open_uploads_and_is_given_back) {
+TEST_F(StoreTest, quota_counts_what_has_arrived_and_is_given_back) {
     open(100'000);
     const Bytes bytes = random_bytes(60'000);
     const auto id = store_->put(bytes);
@@ -205,12 +205,60 @@ TEST_F(StoreTest, quota_counts_open_uploads_and_is_given_back) {
     {
         const auto upload = store_->begin_upload(Hash32{}, 30'000);
         ASSERT_TRUE(upload);
+        ASSERT_TRUE((*upload)->append(random_bytes(30'000)));
         EXPECT_EQ(store_->begin_upload(Hash32{}, 30'000).error().name, "content.quota_exceeded");
     }
     ASSERT_TRUE(store_->remove(*id));
     EXPECT_EQ(store_->usage().bytes, 0U);
     EXPECT_TRUE(store_->begin_upload(Hash32{}, 60'000));
     EXPECT_EQ(store_->begin_upload(Hash32{}, ~std::uint64_t{0}).error().name, "content.too_large");
+}
+
+TEST_F(StoreTest, announcements_hold_no_room) {
+    open(100'000);
+    std::vector<std::unique_ptr<Store::Upload>> idle;
+    for (int i = 0; i < 4; ++i) {
+        auto upload = store_->begin_upload(Hash32{}, 90'000);
+        ASSERT_TRUE(upload);
+        idle.push_back(std::move(*upload));
+    }
+    EXPECT_EQ(store_->usage().reserved, 0U);
+    ASSERT_TRUE(store_->put(random_bytes(60'000)));
+    // Now there is no room for what they announced: the first bytes beyond it are refused.
+    ASSERT_TRUE(idle[0]->append(random_bytes(30'000)));
+    EXPECT_EQ(idle[0]->append(random_bytes(30'000)).error().name, "content.quota_exceeded");
+    idle.clear();
+    EXPECT_EQ(store_->usage().reserved, 0U);
+}
+
+TEST_F(StoreTest, a_download_has_its_room_before_it_begins_and_is_taken_over_when_it_is_whole) {
+    open(100'000);
+    const Bytes bytes = random_bytes(60'000);
+    const Hash32 id = crypto::content_id_of(bytes);
+    const std::string part = root_ + "/download.part";
+    {
+        const auto reserved = store_->reserve(60'000);
+        ASSERT_TRUE(reserved);
+        EXPECT_EQ(store_->reserve(60'000).error().name, "content.quota_exceeded");
+        EXPECT_EQ(store_->put(random_bytes(60'000, 2)).error().name, "content.quota_exceeded");
+    }
+    EXPECT_EQ(store_->reserve(200'000).error().name, "content.quota_exceeded");
+    const auto adopt = [&](const Bytes& written) {
+        std::ofstream(part, std::ios::binary)
+            .write(reinterpret_cast<const char*>(written.data()), static_cast<std::streamsize>(written.size()));
+        auto room = store_->reserve(60'000);
+        EXPECT_TRUE(room);
+        return store_->adopt(id, 60'000, part, std::move(*room));
+    };
+    EXPECT_EQ(adopt(random_bytes(60'000, 3)).error().name, "content.id_mismatch");
+    EXPECT_EQ(adopt(random_bytes(50'000)).error().name, "content.incomplete");
+    EXPECT_EQ(store_->usage().reserved, 0U);
+    ASSERT_TRUE(adopt(bytes));
+    EXPECT_FALSE(stdfs::exists(part));
+    EXPECT_EQ(store_->usage().reserved, 0U);
+    EXPECT_TRUE(store_->verify(id));
+    open(100'000);
+    EXPECT_EQ(*store_->size(id), 60'000U);
 }
 
 TEST_F(StoreTest, limits_the_number_of_open_uploads_and_the_item_size) {

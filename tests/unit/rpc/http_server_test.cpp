@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/base64.h"
 #include "rpc/auth.h"
 #include "rpc/client.h"
 #include "rpc/http_range.h"

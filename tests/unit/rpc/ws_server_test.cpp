@@ -125,6 +125,7 @@ protected:
             if (text_.starts_with("slow"))
                 while (!test_.release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
             if (!text_.starts_with("endless") || context_.is_cancelled()) return true;
+            ++test_.slices;
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
             return false;
         }
@@ -141,6 +142,7 @@ protected:
 
     testing::Fixture fixture;
     std::atomic<int> cancelled{0};
+    std::atomic<int> slices{0};
     std::unique_ptr<Dispatcher> dispatcher;
     Events events;
     std::atomic<bool> release{false};
@@ -326,12 +328,14 @@ TEST_F(WsServerTest, a_call_ends_when_its_client_has_gone) {
     start([](WsOptions& options) { options.call_ms = 600'000; });
     auto socket = raw();
     socket->send_text("endless");
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_TRUE(eventually([&] { return slices > 5; }));
     EXPECT_EQ(cancelled, 0);
     socket.reset();
     EXPECT_TRUE(eventually([&] { return cancelled == 1; }));
     const auto second = raw();
+    slices = 0;
     second->send_text("endless");
+    EXPECT_TRUE(eventually([&] { return slices > 5; }));
     const auto begin = std::chrono::steady_clock::now();
     server->stop();
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
