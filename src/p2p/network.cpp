@@ -243,7 +243,8 @@ void Network::Impl::refresh_snapshot() {
     next.partial_bytes = unfinished.used();
     next.partial_evictions = unfinished.evictions();
     next.bulk_rate = uplink.bytes_per_second();
-    next.fetches = fetches.size();
+    for (const auto& [id, fetch] : fetches)
+        next.fetches.emplace(id, FetchProgress{fetch.plan.sources(), fetch.progress_ms});
     live_peers = next.peers.size();
     const MutexLock lock(snapshot_mutex);
     snapshot = std::move(next);
@@ -262,6 +263,7 @@ Expected<std::unique_ptr<Network>> Network::start(const NetworkOptions& options,
     if (options.agent.size() > messages::kMaxAgent) return fail("p2p.bad_options", "the agent's name is too long");
     if (!options.downloads.empty()) QUERN_CHECK(fs::create_directories(options.downloads));
     auto impl = std::make_unique<Impl>(options, chain_key, handler);
+    impl->clear_downloads();
     if (options.listen) QUERN_CHECK(impl->listen());
     impl->run();
     return std::unique_ptr<Network>(new Network(std::move(impl)));
@@ -366,8 +368,10 @@ void Network::fetch_content(const Hash32& id, std::function<void(quern::Status)>
         const auto known = impl->fetches.find(id);
         if (known != impl->fetches.end()) return known->second.done.push_back(std::move(done));
         if (impl->fetches.size() >= kMaxFetches) return done(fail("network.too_many_fetches"));
-        impl->fetches.emplace(id, id).first->second.done.push_back(std::move(done));
-        impl->resume(id);
+        auto& fetch = impl->fetches.emplace(id, id).first->second;
+        fetch.progress_ms = impl->now_ms();
+        fetch.done.push_back(std::move(done));
+        impl->tick_fetches();
     });
 }
 void Network::cancel_fetch(const Hash32& id) {

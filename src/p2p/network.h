@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -68,6 +69,11 @@ struct PeerInfo {
     int score = 0;
 };
 
+struct FetchProgress {
+    std::size_t sources = 0;        // peers that say they have it
+    std::uint64_t progress_ms = 0;  // when the last new bytes came, or it began; the network's monotonic clock
+};
+
 struct NetworkStatus {
     Bytes20 address;
     std::uint16_t port = 0;
@@ -80,9 +86,9 @@ struct NetworkStatus {
     std::uint64_t cookies_sent = 0;
     std::size_t known_addresses = 0;
     std::size_t partial_bytes = 0;
-    std::uint64_t partial_evictions = 0;  // connections left because others needed the room
-    std::uint64_t bulk_rate = 0;          // bytes/s
-    std::uint64_t fetches = 0;            // contents on their way
+    std::uint64_t partial_evictions = 0;      // connections left because others needed the room
+    std::uint64_t bulk_rate = 0;              // bytes/s
+    std::map<Hash32, FetchProgress> fetches;  // contents on their way
 };
 
 // Limits of strangers, by name.
@@ -200,7 +206,8 @@ public:
                        Answer<messages::Range> answer);
 
     // Fetches a content into the store. `done`: success (also when it is there already), network.too_many_fetches,
-    // network.no_store, content.*. It goes on looking for sources until it is done or cancelled.
+    // network.no_store, network.fetch_stalled (busy: no new byte for 10 minutes), content.* (no room for it, for
+    // instance). It goes on looking for sources until it is done or cancelled; what has come is dropped then.
     void fetch_content(const Hash32& id, std::function<void(quern::Status)> done);
     void cancel_fetch(const Hash32& id);  // done gets network.cancelled
 

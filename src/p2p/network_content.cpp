@@ -1,4 +1,5 @@
 // Contents: drives the pure plans with requests and files.
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -51,34 +52,15 @@ Expected<Bytes> read_at(const std::string& path, std::uint64_t offset, std::size
 // --- Contents: fetching
 // -----------------------------------------------------------------------------------------------
 
-void Network::Impl::resume(const Hash32& id) {
-    // What an earlier run left is read and checked by the disk thread; the plan takes what is good.
-    asio::post(disk, [this, id, part = part_path(id), max = content::manifest_bytes(messages::kMaxContentBytes)] {
-        auto manifest = std::make_shared<content::Manifest>();
-        auto good = std::make_shared<std::vector<std::uint64_t>>();
-        bool found = false;
-        if (const auto bytes = fs::read_file(part + ".manifest", max))
-            if (auto decoded = content::decode_manifest(*bytes, id)) {
-                found = true;
-                *manifest = std::move(*decoded);
-                FetchPlan check(id);
-                if (check.set_manifest(*manifest))
-                    for (std::uint64_t chunk = 0; chunk < check.chunks(); ++chunk)
-                        if (const auto data = read_at(part, chunk * messages::kChunkBytes, check.chunk_bytes(chunk));
-                            data && check.verify_chunk(chunk, *data))
-                            good->push_back(chunk);
-            }
-        post([this, id, manifest, good, found] {
-            const auto at = fetches.find(id);
-            if (at == fetches.end()) return;
-            at->second.resuming = false;
-            if (found && at->second.plan.set_manifest(std::move(*manifest))) {
-                at->second.manifest_saved = true;
-                for (const auto chunk : *good) at->second.plan.mark_present(chunk);
-            }
-            tick_fetches();
-        });
-    });
+// What an earlier run left counts in no quota, and nobody may ask for it again.
+void Network::Impl::clear_downloads() {
+    if (options.downloads.empty()) return;
+    DIR* handle = ::opendir(options.downloads.c_str());
+    if (handle == nullptr) return;
+    while (const dirent* entry = ::readdir(handle))
+        if (const std::string_view name = entry->d_name; name.find(".part") != std::string_view::npos)
+            (void)fs::remove_file(options.downloads + "/" + std::string(name));
+    ::closedir(handle);
 }
 
 void Network::Impl::tick_fetches() {
@@ -88,9 +70,21 @@ void Network::Impl::tick_fetches() {
         const auto at = fetches.find(id);
         if (at == fetches.end()) continue;
         Fetch& fetch = at->second;
-        if (fetch.resuming || fetch.storing) continue;
+        if (fetch.storing) continue;
         (void)fetch.plan.expired(now_ms());
-        if (fetch.plan.manifest() != nullptr && !fetch.manifest_saved) save_manifest(id, fetch);
+        if (now_ms() >= fetch.progress_ms + kFetchStallMs) {
+            end_fetch(id, busy("network.fetch_stalled", "nothing came for a while"));
+            continue;
+        }
+        // Room before the first byte; nobody else gets it until this content is whole or given up.
+        if (fetch.plan.manifest() != nullptr && !fetch.reservation) {
+            auto room = options.contents->reserve(fetch.plan.manifest()->size);
+            if (!room) {
+                end_fetch(id, fail(room.error()));
+                continue;
+            }
+            fetch.reservation = std::move(*room);
+        }
         if (fetch.plan.is_done()) {
             if (fetch.writes == 0) store_content(id);
             continue;
@@ -147,15 +141,10 @@ void Network::Impl::ask_leaves(const FetchPlan::Ask& ask) {
             });
 }
 
-void Network::Impl::save_manifest(const Hash32& id, Fetch& fetch) {
-    fetch.manifest_saved = true;
-    asio::post(disk, [path = part_path(id) + ".manifest", bytes = content::encode(*fetch.plan.manifest())] {
-        (void)fs::write_file_atomic(path, bytes);  // without it a restart begins anew
-    });
-}
-
 void Network::Impl::write_chunk(const Hash32& id, std::uint64_t offset, Bytes bytes) {
-    ++fetches.at(id).writes;
+    Fetch& fetch = fetches.at(id);
+    ++fetch.writes;
+    fetch.progress_ms = now_ms();
     asio::post(disk, [this, id, offset, path = part_path(id), bytes = std::move(bytes)] {
         auto status = write_at(path, offset, bytes);
         post([this, id, status = std::move(status)]() mutable {
@@ -171,19 +160,9 @@ void Network::Impl::write_chunk(const Hash32& id, std::uint64_t offset, Bytes by
 void Network::Impl::store_content(const Hash32& id) {
     Fetch& fetch = fetches.at(id);
     fetch.storing = true;
-    asio::post(disk, [this, id, part = part_path(id), size = fetch.plan.manifest()->size] {
-        const auto store = [&]() -> quern::Status {
-            QUERN_TRY(const auto upload, options.contents->begin_upload(id, size));
-            for (std::uint64_t at = 0; at < size; at += messages::kChunkBytes) {
-                QUERN_TRY(const Bytes bytes,
-                          read_at(part, at, std::min<std::uint64_t>(messages::kChunkBytes, size - at)));
-                QUERN_CHECK(upload->append(bytes));
-            }
-            return upload->finish();
-        };
-        auto status = store();
-        (void)fs::remove_file(part);
-        (void)fs::remove_file(part + ".manifest");
+    asio::post(disk, [this, id, part = part_path(id), size = fetch.plan.manifest()->size,
+                      room = std::move(fetch.reservation)]() mutable {
+        auto status = options.contents->adopt(id, size, part, std::move(room));
         post([this, id, status = std::move(status)]() mutable { end_fetch(id, std::move(status)); });
     });
 }
@@ -192,6 +171,8 @@ void Network::Impl::end_fetch(const Hash32& id, quern::Status status) {
     const auto at = fetches.find(id);
     if (at == fetches.end()) return;
     const auto done = std::move(at->second.done);
+    // After the writes that are under way; what was not finished gives its room back when the file is gone.
+    asio::post(disk, [part = part_path(id), room = std::move(at->second.reservation)] { (void)fs::remove_file(part); });
     fetches.erase(at);
     for (const auto& each : done) each(status);
 }

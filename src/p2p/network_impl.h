@@ -38,6 +38,7 @@ inline constexpr std::uint64_t kBulkRedialMs = 1'000;
 inline constexpr std::uint64_t kHelloLimitMs = 5'000;  // from the open connection to the peer's hello
 inline constexpr std::uint64_t kPeerExchangeMs = 60'000;
 inline constexpr std::uint64_t kFindContentMs = 2'000;
+inline constexpr std::uint64_t kFetchStallMs = 10 * 60'000;  // without a new byte; then it is given up
 inline constexpr std::uint64_t kRequestMs = 10'000;
 inline constexpr std::uint64_t kStatusMs = 250;    // at most so often: status messages, snapshots
 inline constexpr std::size_t kMaxAssemblies = 16;  // compact blocks waiting for transactions
@@ -62,9 +63,9 @@ struct Fetch {
     std::vector<std::function<void(quern::Status)>> done;
     std::uint64_t next_find_ms = 0;
     std::size_t writes = 0;  // on the disk thread
-    bool resuming = true;
     bool storing = false;
-    bool manifest_saved = false;
+    std::uint64_t progress_ms = 0;                             // when the last new bytes came, or it began
+    std::unique_ptr<content::Store::Reservation> reservation;  // once its size is certain
 };
 
 struct Network::Impl final : transport::ConnectionHost {
@@ -139,8 +140,7 @@ struct Network::Impl final : transport::ConnectionHost {
     void find_sources(const Hash32& id, Fetch& fetch);
     void ask_leaves(const content_exchange::FetchPlan::Ask& ask);
     void write_chunk(const Hash32& id, std::uint64_t offset, Bytes bytes);
-    void save_manifest(const Hash32& id, Fetch& fetch);
-    void resume(const Hash32& id);
+    void clear_downloads();
     void store_content(const Hash32& id);
     void end_fetch(const Hash32& id, quern::Status status);
     void serve_find(Peer& peer, std::uint32_t stream, const messages::FindContent& asked);

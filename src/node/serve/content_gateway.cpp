@@ -41,8 +41,14 @@ Expected<std::uint64_t> StoreGateway::obtain(const Hash32& id) {
     wait_for(id);
     here = store_.size(id);
     if (here || here.error().name != "content.not_found") return here;
-    if (clock_->monotonic_ms() >= *begun + kContentSearchMs)
-        return fail("content.not_found", "no connected node gave it so far");
+    // Missing is what nobody has, or says to have and does not send.
+    const auto fetches = network_->status().fetches;
+    const auto fetch = fetches.find(id);
+    const std::uint64_t now = clock_->monotonic_ms();
+    const bool has_source = fetch != fetches.end() && fetch->second.sources != 0;
+    if (!has_source && now >= *begun + kContentSearchMs) return fail("content.not_found", "no connected node has it");
+    if (has_source && now >= fetch->second.progress_ms + kContentStallMs)
+        return fail("content.not_found", "the nodes that say to have it do not send it");
     return busy("content.on_its_way", "other nodes are being asked for it, ask again");
 }
 
@@ -69,7 +75,7 @@ std::optional<std::uint64_t> StoreGateway::begin_fetch(const Hash32& id) {
             const auto oldest = std::min_element(open.begin(), open.end(), [](const auto& a, const auto& b) {
                 return a.second.asked_ms < b.second.asked_ms;
             });
-            if (now < oldest->second.asked_ms + kContentForgetMs) return std::nullopt;
+            if (now < oldest->second.asked_ms + kContentForgetMs) return std::nullopt;  // its part goes with it
             network_->cancel_fetch(oldest->first);
             open.erase(oldest);
         }

@@ -16,7 +16,8 @@
 namespace quern::node {
 
 inline constexpr std::uint64_t kContentWaitMs = 1'000;     // of one request, for a content on its way
-inline constexpr std::uint64_t kContentSearchMs = 60'000;  // from then on it counts as missing
+inline constexpr std::uint64_t kContentSearchMs = 10'000;  // without anybody who has it: it is missing
+inline constexpr std::uint64_t kContentStallMs = 60'000;   // without a new byte of it: it is missing, too
 inline constexpr std::uint64_t kContentForgetMs = 60'000;  // nobody asked again: its place may go to another
 
 class StoreGateway final : public chain::api::ContentGateway {

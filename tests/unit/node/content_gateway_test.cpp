@@ -1,0 +1,84 @@
+#include "node/serve/content_gateway.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "unit/p2p/test_node.h"
+
+namespace quern::node {
+namespace {
+
+using p2p::testing::eventually;
+using p2p::testing::TestNode;
+
+class ContentGatewayTest : public ::testing::Test {
+protected:
+    void SetUp() override {
+        root_ = ::testing::TempDir() + "quern_gateway_" + std::to_string(::getpid());
+        std::filesystem::remove_all(root_);
+        holder_ = *content::Store::open({root_ + "/holder", 1ULL << 30, 1ULL << 30});
+        store_ = *content::Store::open({root_ + "/store", 1ULL << 30, 1ULL << 30});
+        Bytes data(6U << 20);
+        SeededRng rng(3);
+        rng.fill(data);
+        id_ = *holder_->put(data);
+        a_ = std::make_unique<TestNode>(1, std::vector<p2p::StaticPeer>{}, [&](p2p::NetworkOptions& options) {
+            options.contents = holder_.get();
+            options.bulk_bytes_per_second = 2U << 20;
+        });
+        b_ = std::make_unique<TestNode>(2, std::vector{a_->as_peer()}, [&](p2p::NetworkOptions& options) {
+            options.contents = store_.get();
+            options.downloads = root_ + "/parts";
+        });
+        gateway_ = std::make_unique<StoreGateway>(*store_);
+        gateway_->fetch_from(*b_->network, clock_, 1);
+        ASSERT_TRUE(eventually([&] { return b_->has_peers(1); }));
+    }
+    void TearDown() override {
+        b_.reset();
+        a_.reset();
+        gateway_.reset();
+        std::filesystem::remove_all(root_);
+    }
+
+    std::string root_;
+    std::unique_ptr<content::Store> holder_;
+    std::unique_ptr<content::Store> store_;
+    std::unique_ptr<TestNode> a_;
+    std::unique_ptr<TestNode> b_;
+    ManualClock clock_;
+    std::unique_ptr<StoreGateway> gateway_;
+    Hash32 id_;
+};
+
+TEST_F(ContentGatewayTest, what_is_on_its_way_is_missing_for_nobody_who_asks) {
+    std::atomic<int> missing{0};
+    std::atomic<int> coming{0};
+    std::vector<std::thread> askers;
+    for (int i = 0; i < 4; ++i)
+        askers.emplace_back([&] {
+            for (int tries = 0; tries < 2'000; ++tries) {
+                const auto size = gateway_->obtain(id_);
+                if (size) return;
+                ++(size.error().is_busy() ? coming : missing);
+                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            }
+        });
+    for (auto& asker : askers) asker.join();
+    EXPECT_EQ(missing, 0);
+    EXPECT_GT(coming, 0);
+    EXPECT_EQ(*gateway_->obtain(id_), 6U << 20);
+}
+
+TEST_F(ContentGatewayTest, what_nobody_has_is_missing_after_a_while) {
+    const Hash32 nothing{{7}};
+    EXPECT_TRUE(gateway_->obtain(nothing).error().is_busy());
+    clock_.advance(kContentSearchMs);
+    EXPECT_EQ(gateway_->obtain(nothing).error().name, "content.not_found");
+}
+
+}  // namespace
+}  // namespace quern::node

@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+#include "content/store.h"
+#include "unit/p2p/test_node.h"
+
+namespace quern::p2p {
+namespace {
+
+using testing::eventually;
+using testing::TestNode;
+namespace stdfs = std::filesystem;
+
+class Download : public ::testing::Test {
+protected:
+    void SetUp() override {
+        root_ = ::testing::TempDir() + "quern_download_" + std::to_string(::getpid());
+        stdfs::remove_all(root_);
+        stdfs::create_directories(root_ + "/parts");
+        holder_ = *content::Store::open({root_ + "/holder", 1ULL << 30, 1ULL << 30});
+        Bytes data(12U << 20);
+        SeededRng rng(3);
+        rng.fill(data);
+        id_ = *holder_->put(data);
+    }
+    void TearDown() override {
+        b_.reset();
+        a_.reset();
+        stdfs::remove_all(root_);
+    }
+    // A holder that sends at most so much, and a node whose store takes `quota`.
+    void start(std::uint64_t bytes_per_second, std::uint64_t quota) {
+        store_ = *content::Store::open({root_ + "/store", quota, 1ULL << 30});
+        a_ = std::make_unique<TestNode>(1, std::vector<StaticPeer>{}, [&](NetworkOptions& options) {
+            options.contents = holder_.get();
+            options.downloads = root_ + "/none";
+            options.bulk_bytes_per_second = bytes_per_second;
+        });
+        b_ = std::make_unique<TestNode>(2, std::vector{a_->as_peer()}, [&](NetworkOptions& options) {
+            options.contents = store_.get();
+            options.downloads = root_ + "/parts";
+        });
+        ASSERT_TRUE(eventually([&] { return b_->has_peers(1); }));
+    }
+    void fetch() {
+        b_->network->fetch_content(id_, [this](const Status& status) {
+            result_ = status ? "ok" : std::string(status.error().name);
+            done_ = true;
+        });
+    }
+    [[nodiscard]] std::size_t parts() const {
+        return static_cast<std::size_t>(std::distance(stdfs::directory_iterator(root_ + "/parts"), {}));
+    }
+
+    std::string root_;
+    std::unique_ptr<content::Store> holder_;
+    std::unique_ptr<content::Store> store_;
+    std::unique_ptr<TestNode> a_;
+    std::unique_ptr<TestNode> b_;
+    Hash32 id_;
+    std::string result_;
+    std::atomic<bool> done_{false};
+};
+
+TEST_F(Download, what_an_earlier_run_left_is_deleted_at_start) {
+    std::ofstream(root_ + "/parts/" + to_hex(Hash32{}) + ".part") << "left";
+    std::ofstream(root_ + "/parts/" + to_hex(Hash32{}) + ".part.manifest") << "left";
+    start(0, 1ULL << 30);
+    EXPECT_EQ(parts(), 0U);
+    fetch();
+    ASSERT_TRUE(eventually([&] { return done_.load(); }));
+    EXPECT_EQ(result_, "ok");
+    EXPECT_TRUE(store_->verify(id_));
+    EXPECT_TRUE(eventually([&] { return parts() == 0; }));
+    EXPECT_EQ(store_->usage().reserved, 0U);
+}
+
+TEST_F(Download, without_room_nothing_is_downloaded) {
+    start(0, 10U << 20);
+    const std::uint64_t before = a_->network->status().peers[0].bytes_out;
+    fetch();
+    ASSERT_TRUE(eventually([&] { return done_.load(); }));
+    EXPECT_EQ(result_, "content.quota_exceeded");
+    EXPECT_TRUE(eventually([&] { return parts() == 0; }));
+    EXPECT_LT(a_->network->status().peers[0].bytes_out, before + (1U << 20));
+    EXPECT_EQ(store_->usage().reserved, 0U);
+}
+
+TEST_F(Download, a_cancelled_one_gives_its_room_and_its_disk_back) {
+    start(2U << 20, 20U << 20);
+    fetch();
+    ASSERT_TRUE(eventually([&] { return parts() != 0; }));
+    EXPECT_GE(store_->usage().reserved, 12U << 20);
+    const auto progress = b_->network->status().fetches;
+    EXPECT_TRUE(progress.empty() || progress.at(id_).sources == 1U);
+    EXPECT_EQ(store_->begin_upload(Hash32{}, 10U << 20).error().name, "content.quota_exceeded");
+    b_->network->cancel_fetch(id_);
+    ASSERT_TRUE(eventually([&] { return done_.load(); }));
+    EXPECT_EQ(result_, "network.cancelled");
+    EXPECT_TRUE(eventually([&] { return parts() == 0 && store_->usage().reserved == 0; }));
+}
+
+}  // namespace
+}  // namespace quern::p2p
