@@ -9,6 +9,7 @@ namespace quern::rpc {
 namespace {
 
 constexpr unsigned kOk = 200;
+constexpr unsigned kUnauthorized = 401;
 constexpr unsigned kNotFound = 404;
 constexpr unsigned kUnavailable = 503;
 constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 20;
@@ -18,6 +19,7 @@ std::string content_target(const Hash32& id) { return "/content/" + to_hex(id); 
 
 Error content_error(const http::Response& response) {
     if (response.status == kNotFound) return {"content.not_found", {}};
+    if (response.status == kUnauthorized) return {"content.refused", "the node does not know these credentials"};
     if (response.status == kUnavailable) return {"content.on_its_way", {}, ErrorKind::busy};
     std::string detail = "status " + std::to_string(response.status);
     if (const auto body = json::parse(response.body)) {
@@ -63,7 +65,13 @@ Expected<json::Value> Client::post(const json::Value& document) {
     request.headers.push_back({"Content-Type", "application/json"});
     authorize(request);
     request.body = document.dump();
-    QUERN_TRY(const http::Response response, http_.send(request));
+    QUERN_TRY(http::Response response, http_.send(request));
+    if (response.status == kUnauthorized && !authorization_.empty()) {
+        // Another node's cookie, or an old one: what needs none shall go on, what needs one says so.
+        authorization_.clear();
+        request.headers.pop_back();
+        QUERN_TRY(response, http_.send(request));
+    }
     if (response.status != kOk)
         return fail("rpc.refused",
                     "status " + std::to_string(response.status) + " " + response.body.substr(0, kShownBody));

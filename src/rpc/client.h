@@ -15,7 +15,8 @@ class Client {
 public:
     Client(std::string host, std::uint16_t port, http::ClientOptions options = {});
 
-    // "user:password", the node's cookie for instance: for administration and to have contents fetched.
+    // "user:password", the node's cookie for instance: for administration and to have contents fetched. A node that
+    // does not know them is asked without.
     void set_cookie(std::string_view cookie);
 
     // The inner value or error is the node's answer. Errors: http.*, json.*, rpc.bad_answer (not a JSON-RPC response),

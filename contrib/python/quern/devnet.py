@@ -102,6 +102,7 @@ class NodeProcess:
         self.datadir = os.path.join(network.directory, self.name)
         self.rpc_port, self.p2p_port, self.ws_port = ports
         self.client = Node(self.rpc_port, host)
+        self.client.datadir = self.datadir
         self.process = Process(self.name, [], os.path.join(network.directory, self.name + ".log"), network.detached)
 
     @property

@@ -22,14 +22,16 @@ class Node:
     def __init__(self, port, host="127.0.0.1", timeout=30, patience=0):
         """patience: seconds for which a node that does not answer is asked again (it may be restarting)."""
         self.host, self.port, self.timeout, self.patience = host, port, timeout, patience
+        self.datadir = None  # where its cookie is, if it is ours
         self.abandoned = False  # nobody brings it back: asking again is no use
         self._ids = itertools.count(1)
         self._local = threading.local()
 
     @property
     def cli(self):
-        """quern-cli's options that reach this node."""
-        return [f"-rpcconnect={self.host}", f"-rpcport={self.port}"]
+        """quern-cli's options that reach this node, with its cookie when its directory is known."""
+        cookie = [f"-datadir={self.datadir}"] if self.datadir else []
+        return [f"-rpcconnect={self.host}", f"-rpcport={self.port}", *cookie]
 
     @property
     def url(self):
@@ -116,6 +118,7 @@ class AnyNode(Node):
             try:
                 answer = self.nodes[index].request(verb, path, body, headers)
                 self.current, self.host, self.port = index, self.nodes[index].host, self.nodes[index].port
+                self.datadir = self.nodes[index].datadir
                 return answer
             except (http.client.HTTPException, OSError):
                 if step + 1 == len(self.nodes):
