@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <regex>
 
+#include "base/allocator.h"
 #include "base/args.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -138,4 +139,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace quern::bench
 
-int main(int argc, char** argv) { return quern::bench::run(argc, argv); }
+int main(int argc, char** argv) {
+    (void)quern::keep_freed_memory();  // as quernd does
+    return quern::bench::run(argc, argv);
+}

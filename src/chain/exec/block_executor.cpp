@@ -14,6 +14,18 @@ namespace {
 
 constexpr std::uint64_t kMaxReceiptsReserved = 32'768;
 
+// a * b, modulo 2^256 as operator* has it: what gas costs.
+Uint256 times(const Uint256& a, std::uint64_t b) {
+    Uint256 result;
+    unsigned __int128 carry = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+        carry += static_cast<unsigned __int128>(a.limb[i]) * b;
+        result.limb[i] = static_cast<std::uint64_t>(carry);
+        carry >>= 64;
+    }
+    return result;
+}
+
 void record_beacon(state::Overlay& overlay, const BlockContext& context) {
     overlay.store(types::object_key(types::ObjectPrefix::beacon, context.number), types::BeaconObject{context.beacon});
 }
@@ -94,7 +106,7 @@ Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
     {
         state::Account& sender = overlay.change_account(recovered.sender);
         ++sender.nonce;
-        sender.balance -= price * Uint256(tx.gas_limit);
+        sender.balance -= times(price, tx.gas_limit);
     }
     auto outcome = run_message(params, overlay, context.number, message_of(recovered, costs), observer);
     if (free && !outcome.success) {
@@ -102,10 +114,10 @@ Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
         return refused(outcome.error.name, outcome.error.detail);
     }
     if (!price.is_zero() && outcome.gas_used < tx.gas_limit)
-        overlay.change_account(recovered.sender).balance += price * Uint256(tx.gas_limit - outcome.gas_used);
-    const Uint256 tip = free ? Uint256() : (price - context.base_fee) * Uint256(outcome.gas_used);
+        overlay.change_account(recovered.sender).balance += times(price, tx.gas_limit - outcome.gas_used);
+    const Uint256 tip = free ? Uint256() : times(price - context.base_fee, outcome.gas_used);
     if (!tip.is_zero()) overlay.change_account(context.beneficiary).balance += tip;
-    if (!free) base_fees += context.base_fee * Uint256(outcome.gas_used);
+    if (!free) base_fees += times(context.base_fee, outcome.gas_used);
     gas_used += outcome.gas_used;
 
     types::Receipt receipt;

@@ -1,6 +1,7 @@
 // Files, logs, arguments, threads, clocks and randomness.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "base/allocator.h"
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -18,6 +20,24 @@
 
 namespace quern {
 namespace {
+
+long page_faults_of_a_block() {
+    rusage before{};
+    rusage after{};
+    getrusage(RUSAGE_SELF, &before);
+    {
+        std::vector<std::vector<std::uint8_t>> tables;
+        for (int i = 0; i < 10; ++i) tables.emplace_back(std::size_t{4} << 20, std::uint8_t{1});
+    }
+    getrusage(RUSAGE_SELF, &after);
+    return after.ru_minflt - before.ru_minflt;
+}
+
+TEST(Allocator, what_a_block_freed_is_there_for_the_next_one) {
+    if (!keep_freed_memory()) GTEST_SKIP() << "another C library";
+    (void)page_faults_of_a_block();
+    EXPECT_LT(page_faults_of_a_block(), 100);  // 40 MiB are 10,240 pages
+}
 
 class Files : public testing::Test {
 protected:
