@@ -8,19 +8,19 @@ void WorkQueue::start() {
 
 void WorkQueue::stop() {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         stopping_ = true;
     }
     changed_.notify_all();
     if (thread_.joinable()) thread_.join();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     jobs_.clear();
     bytes_ = 0;
 }
 
 bool WorkQueue::post(std::size_t bytes, std::function<void()> job) {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (stopping_ || jobs_.size() >= max_jobs_ || bytes_ + bytes > max_bytes_) return false;
         bytes_ += bytes;
         jobs_.emplace_back(bytes, std::move(job));
@@ -33,14 +33,14 @@ void WorkQueue::run() {
     for (;;) {
         std::pair<std::size_t, std::function<void()>> job;
         {
-            std::unique_lock lock(mutex_);
-            changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+            MutexLock lock(mutex_);
+            while (!stopping_ && jobs_.empty()) changed_.wait(lock);
             if (stopping_) return;
             job = std::move(jobs_.front());
             jobs_.pop_front();
         }
         job.second();
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         bytes_ -= std::min(bytes_, job.first);
     }
 }

@@ -1,12 +1,12 @@
-// One thread that does jobs in order, with a bound on how many wait and how much they hold: reading blocks for peers,
-// checking transactions of peers. post() may be called from any thread; start and stop belong to one.
+// One thread that does jobs in order, with a bound on how many wait and how much they hold: checking transactions of
+// peers. post() may be called from any thread; start and stop belong to one.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace quern::node {
 
@@ -28,11 +28,11 @@ private:
 
     const std::size_t max_jobs_;
     const std::size_t max_bytes_;
-    std::mutex mutex_;  // guards all below but thread_
-    std::condition_variable changed_;
-    std::deque<std::pair<std::size_t, std::function<void()>>> jobs_;
-    std::size_t bytes_ = 0;
-    bool stopping_ = false;
+    Mutex mutex_;
+    CondVar changed_;
+    std::deque<std::pair<std::size_t, std::function<void()>>> jobs_ QUERN_GUARDED_BY(mutex_);
+    std::size_t bytes_ QUERN_GUARDED_BY(mutex_) = 0;
+    bool stopping_ QUERN_GUARDED_BY(mutex_) = false;
     std::thread thread_;
 };
 
