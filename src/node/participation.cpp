@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "chain/exec/block_validation.h"
 #include "chain/exec/system/epoch_reader.h"
+#include "node/agree/file_journal.h"
 
 namespace quern::node {
 
@@ -45,14 +46,14 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     setup.tip_certificate = parts_.chain.tip_certificate();
     setup.accept_missing_journal = options.accept_missing_journal;
     setup.body_matches = [](BytesView block) { return chain::exec::body_matches(block); };
-    std::optional<sdbft::FileJournal> journal;
+    std::unique_ptr<sdbft::Journal> journal;
     // One that refuses to sign keeps no journal: at the next start it would pass for the one that is missing.
     const bool refuses = setup.tip.number != 0 && !options.accept_missing_journal && !fs::exists(options.journal);
     if (signer_ && !refuses) {
-        QUERN_TRY(auto opened, sdbft::FileJournal::open(options.journal));
+        QUERN_TRY(auto opened, FileJournal::open(options.journal));
         setup.journal_found = opened.existed();
         setup.records = opened.take_records();
-        journal.emplace(std::move(opened));
+        journal = std::make_unique<FileJournal>(std::move(opened));
     }
 
     const auto& board = parts_.chain.board();

@@ -48,7 +48,7 @@ public:
         const chain::consensus::sdbft::Signer* signer;  // null: follows only
         const chain::consensus::sdbft::Scheme& scheme;
         // Of a validator; a follower signs nothing and keeps none.
-        std::optional<chain::consensus::sdbft::FileJournal> journal;
+        std::unique_ptr<chain::consensus::sdbft::Journal> journal;
         ConsensusPorts& ports;
         const Clock& clock;
     };
@@ -92,7 +92,7 @@ private:
 
     chain::consensus::sdbft::EpochSetup epoch_;
     const chain::consensus::sdbft::Signer* signer_;
-    std::optional<chain::consensus::sdbft::FileJournal> journal_;
+    std::unique_ptr<chain::consensus::sdbft::Journal> journal_;
     ConsensusPorts& ports_;
     const Clock& clock_;
     std::unique_ptr<chain::consensus::sdbft::Core> core_;

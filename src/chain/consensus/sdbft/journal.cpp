@@ -9,6 +9,7 @@ namespace {
 constexpr std::string_view kMagic = "QJR1";
 constexpr std::size_t kHeadBytes = 4 + 4 + 8 + 1;
 constexpr std::size_t kChecksumBytes = 8;
+static_assert(kHeadBytes + kChecksumBytes == kJournalFrameBytes);
 
 void put_number(Bytes& out, std::uint64_t value, int bytes) {
     for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) out.push_back(static_cast<std::uint8_t>(value >> shift));
@@ -24,18 +25,60 @@ struct Frame {
     Record record;
     std::size_t size = 0;
 };
-std::optional<Frame> read_frame(BytesView log) {
-    if (log.size() < kHeadBytes + kChecksumBytes || !equal(log.first(4), as_bytes(kMagic))) return std::nullopt;
-    const std::uint64_t length = get_number(log.subspan(4, 4));
-    if (length > log.size() - kHeadBytes - kChecksumBytes) return std::nullopt;
-    const BytesView body = log.first(kHeadBytes + length);
+
+// The log through a window that moves forward.
+class Window {
+public:
+    Window(std::uint64_t size, const ReadLog& read) : size_(size), read_(read) {}
+    [[nodiscard]] std::uint64_t left(std::uint64_t offset) const { return size_ - std::min(offset, size_); }
+    // `count` bytes, which are there (left).
+    [[nodiscard]] Expected<BytesView> at(std::uint64_t offset, std::size_t count) {
+        if (offset < begin_ || offset + count > begin_ + bytes_.size()) {
+            const auto wanted = static_cast<std::size_t>(
+                std::min<std::uint64_t>(left(offset), std::max<std::size_t>(count, kWindowBytes)));
+            QUERN_TRY(bytes_, read_(offset, wanted));
+            begin_ = offset;
+            if (bytes_.size() < count) return fault("journal.read_failed", "the log became shorter");
+        }
+        return BytesView(bytes_).subspan(static_cast<std::size_t>(offset - begin_), count);
+    }
+
+private:
+    static constexpr std::size_t kWindowBytes = 1U << 20;
+    std::uint64_t size_;
+    const ReadLog& read_;
+    std::uint64_t begin_ = 0;
+    Bytes bytes_;
+};
+
+// The whole and undamaged frame that begins there, if one does.
+Expected<std::optional<Frame>> read_frame(Window& log, std::uint64_t offset) {
+    if (log.left(offset) < kHeadBytes + kChecksumBytes) return std::optional<Frame>();
+    QUERN_TRY(const BytesView head, log.at(offset, kHeadBytes));
+    if (!equal(head.first(4), as_bytes(kMagic))) return std::optional<Frame>();
+    const std::uint64_t length = get_number(head.subspan(4, 4));
+    if (length > kMaxRecordBytes || length > log.left(offset) - kHeadBytes - kChecksumBytes)
+        return std::optional<Frame>();
+    const auto size = static_cast<std::size_t>(kHeadBytes + length + kChecksumBytes);
+    QUERN_TRY(const BytesView whole, log.at(offset, size));
+    const BytesView body = whole.first(size - kChecksumBytes);
     const Hash32 checksum = crypto::sha256(body);
-    if (!equal(checksum.view().first(kChecksumBytes), log.subspan(body.size(), kChecksumBytes))) return std::nullopt;
+    if (!equal(checksum.view().first(kChecksumBytes), whole.subspan(body.size()))) return std::optional<Frame>();
     const std::uint8_t kind = body[16];
-    if (kind < 1 || kind > 4) return std::nullopt;
-    return Frame{get_number(body.subspan(8, 8)),
-                 Record{static_cast<RecordKind>(kind), to_bytes(body.subspan(kHeadBytes))},
-                 body.size() + kChecksumBytes};
+    if (kind < 1 || kind > 4) return std::optional<Frame>();
+    return std::optional(Frame{get_number(body.subspan(8, 8)),
+                               Record{static_cast<RecordKind>(kind), to_bytes(body.subspan(kHeadBytes))}, size});
+}
+
+// Where the first whole frame from `offset` on begins.
+Expected<std::optional<std::uint64_t>> find_frame(Window& log, std::uint64_t offset) {
+    for (; log.left(offset) >= kHeadBytes + kChecksumBytes; ++offset) {
+        QUERN_TRY(const BytesView first, log.at(offset, 1));
+        if (first[0] != static_cast<std::uint8_t>(kMagic[0])) continue;
+        QUERN_TRY(const auto frame, read_frame(log, offset));
+        if (frame) return std::optional(offset);
+    }
+    return std::optional<std::uint64_t>();
 }
 
 }  // namespace
@@ -72,22 +115,28 @@ Bytes encode_frame(std::uint64_t sequence, const Record& record) {
     return out;
 }
 
-Expected<Recovered> recover(BytesView log) {
+Expected<Recovered> recover(std::uint64_t size, const ReadLog& read) {
     Recovered recovered;
-    while (recovered.valid_bytes < log.size()) {
-        auto frame = read_frame(log.subspan(recovered.valid_bytes));
-        const bool in_order = frame && (recovered.records.empty() || frame->sequence == recovered.next_sequence);
-        if (!in_order) break;
+    Window log(size, read);
+    for (;;) {
+        QUERN_TRY(auto frame, read_frame(log, recovered.valid_bytes));
+        if (!frame || (!recovered.records.empty() && frame->sequence != recovered.next_sequence)) break;
         recovered.next_sequence = frame->sequence + 1;
         recovered.valid_bytes += frame->size;
         recovered.records.push_back(std::move(frame->record));
     }
     // Appends are synced in order: a whole frame behind a broken one means that synced bytes were damaged.
-    for (std::size_t at = recovered.valid_bytes; at < log.size(); ++at)
-        if (log[at] == static_cast<std::uint8_t>(kMagic[0]) && read_frame(log.subspan(at)))
-            return fault("journal.corrupt", "damaged at byte " + std::to_string(recovered.valid_bytes) +
-                                                ", whole records follow at byte " + std::to_string(at));
+    QUERN_TRY(const auto behind, find_frame(log, recovered.valid_bytes));
+    if (behind)
+        return fault("journal.corrupt", "damaged at byte " + std::to_string(recovered.valid_bytes) +
+                                            ", whole records follow at byte " + std::to_string(*behind));
     return recovered;
+}
+
+Expected<Recovered> recover(BytesView log) {
+    return recover(log.size(), [log](std::uint64_t offset, std::size_t count) -> Expected<Bytes> {
+        return to_bytes(log.subspan(static_cast<std::size_t>(offset), count));
+    });
 }
 
 }  // namespace quern::chain::consensus::sdbft

@@ -1,6 +1,6 @@
 // What a validator must find again after a crash (rule 7): its own votes and proposals, the blocks it voted for, the
 // certificates that moved it. An append-only log; what is not wholly there at the end was never acted upon and is cut
-// off. The codec is pure; a FileJournal belongs to one thread.
+// off. Here are the codec, which is pure, and what a driver keeps the records in (node/agree/file_journal.h: a file).
 //
 //   log    = frame...
 //   frame  = "QJR1" || length (4) || sequence (8) || kind (1) || payload (length) || checksum (8)
@@ -11,7 +11,7 @@
 //              4 certificate  = the certificate's encoding
 #pragma once
 
-#include <string>
+#include <functional>
 
 #include "chain/consensus/sdbft/messages.h"
 
@@ -39,46 +39,29 @@ struct OwnVote {
 struct Recovered {
     std::vector<Record> records;
     std::uint64_t next_sequence = 0;  // of the next frame
-    std::size_t valid_bytes = 0;      // what follows is an unfinished write
+    std::uint64_t valid_bytes = 0;    // what follows is an unfinished write
 };
-// An unfinished frame at the end is no error: nothing that depends on it has left the process. A damaged frame with
-// whole ones after it is one, because what was lost had been synced. Error: journal.corrupt.
+// `count` bytes of the log from `offset` on, which are there.
+using ReadLog = std::function<Expected<Bytes>(std::uint64_t offset, std::size_t count)>;
+// A log of any size, of which little more than one frame is in memory at a time besides the records. An unfinished
+// frame at the end is no error: nothing that depends on it has left the process. A damaged frame with whole ones after
+// it is one, because what was lost had been synced. Errors: journal.corrupt, those of `read`.
+[[nodiscard]] Expected<Recovered> recover(std::uint64_t size, const ReadLog& read);
 [[nodiscard]] Expected<Recovered> recover(BytesView log);
 
-inline constexpr std::size_t kMaxJournalBytes = std::size_t{1} << 30;
+inline constexpr std::size_t kJournalFrameBytes = 25;             // of a frame, besides the payload
+inline constexpr std::size_t kMaxRecordBytes = kMaxMessageBytes;  // a PROPOSE message is the longest record
 
-class FileJournal {
+// What a driver keeps the records in. Belongs to one thread.
+class Journal {
 public:
-    // Opens or makes the file, cuts off an unfinished tail. Errors: journal.corrupt, journal.read_failed,
-    // journal.write_failed.
-    [[nodiscard]] static Expected<FileJournal> open(std::string path);
-    FileJournal(FileJournal&& other) noexcept;
-    FileJournal& operator=(FileJournal&&) = delete;
-    FileJournal(const FileJournal&) = delete;
-    FileJournal& operator=(const FileJournal&) = delete;
-    ~FileJournal();
-
-    [[nodiscard]] bool existed() const { return existed_; }
-    [[nodiscard]] const std::vector<Record>& records() const { return records_; }
-    // Lets go of what open() read.
-    [[nodiscard]] std::vector<Record> take_records() { return std::move(records_); }
-    // Durable when it returns. Error: journal.write_failed, after which nothing more may be signed.
-    [[nodiscard]] Status append(const std::vector<Record>& records);
-    // The whole content, replaced atomically and durably. Error: journal.write_failed.
-    [[nodiscard]] Status replace(const std::vector<Record>& records);
-    // Erases the file, durably: this key's history turned out to be elsewhere. Nothing may follow.
-    // Error: journal.write_failed.
-    [[nodiscard]] Status erase();
-
-private:
-    explicit FileJournal(std::string path) : path_(std::move(path)) {}
-    [[nodiscard]] Status reopen();
-
-    std::string path_;
-    int descriptor_ = -1;
-    bool existed_ = false;
-    std::uint64_t next_sequence_ = 0;
-    std::vector<Record> records_;
+    virtual ~Journal() = default;
+    // Durable when it returns. After an error nothing more may be signed.
+    [[nodiscard]] virtual Status append(const std::vector<Record>& records) = 0;
+    // The whole content, replaced atomically and durably.
+    [[nodiscard]] virtual Status replace(const std::vector<Record>& records) = 0;
+    // Erased durably: this key's history turned out to be elsewhere. Nothing may follow.
+    [[nodiscard]] virtual Status erase() = 0;
 };
 
 }  // namespace quern::chain::consensus::sdbft

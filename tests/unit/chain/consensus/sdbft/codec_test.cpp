@@ -157,38 +157,61 @@ TEST(SdbftJournalCodec, damage_before_whole_records_is_an_error) {
     EXPECT_EQ(recover(gap).error().name, "journal.corrupt");
 }
 
-TEST(SdbftFileJournal, keeps_appends_and_replacements_and_cuts_a_torn_tail) {
+TEST(SdbftJournalCodec, a_log_is_read_through_a_window_whatever_its_size) {
+    // Frames across the window's edges, and one that is larger than the window.
+    std::vector<Record> records;
+    Bytes log;
+    for (std::size_t i = 0; i < 40; ++i) {
+        records.push_back(
+            {RecordKind::block, Bytes(i == 20 ? (3U << 20) + 1 : 100'003 + i, static_cast<std::uint8_t>(i))});
+        append(log, encode_frame(7 + i, records.back()));
+    }
+    std::size_t largest = 0;
+    std::size_t reads = 0;
+    const auto read = [&](std::uint64_t offset, std::size_t count) -> Expected<Bytes> {
+        EXPECT_LE(offset + count, log.size());
+        largest = std::max(largest, count);
+        ++reads;
+        return to_bytes(BytesView(log).subspan(offset, count));
+    };
+    const auto recovered = recover(log.size(), read);
+    ASSERT_TRUE(recovered);
+    EXPECT_EQ(recovered->records, records);
+    EXPECT_EQ(recovered->valid_bytes, log.size());
+    EXPECT_EQ(recovered->next_sequence, 47U);
+    EXPECT_LE(largest, (3U << 20) + 1 + kJournalFrameBytes);
+    EXPECT_LE(reads, 20U);
+    log[50] ^= 1;
+    EXPECT_EQ(recover(log.size(), read).error().name, "journal.corrupt");
+    const auto broken = [](std::uint64_t, std::size_t) -> Expected<Bytes> { return fault("journal.read_failed"); };
+    EXPECT_EQ(recover(log.size(), broken).error().name, "journal.read_failed");
+}
+
+TEST(SdbftEpochs, masters_depend_on_the_seed) {
     Harness h;
-    const auto records = sample_records(h);
-    char folder[] = "/tmp/quern-journal-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    const std::string path = std::string(folder).append("/sdbft.journal");
-    {
-        auto journal = FileJournal::open(path);
-        ASSERT_TRUE(journal);
-        EXPECT_FALSE(journal->existed());
-        ASSERT_TRUE(journal->append(records));
+    EpochSetup other = h.epoch;
+    other.seed.data[31] ^= 1;
+    std::size_t different = 0;
+    for (std::uint64_t view = 1; view <= 200; ++view) different += master_of(h.epoch, view) != master_of(other, view);
+    EXPECT_GT(different, 100U);
+    EXPECT_LT(different, 190U);
+}
+
+TEST(SdbftViewVotes, keep_and_convict_each_member_to_the_last) {
+    Harness h;
+    for (std::size_t member = 0; member < 4; ++member) {
+        ViewVotes votes(0, 5);
+        const auto first = h.vote(member, notarize, 5, Hash32{{1}});
+        const auto second = h.vote(member, notarize, 5, Hash32{{2}});
+        EXPECT_EQ(votes.of(notarize, member), nullptr);
+        EXPECT_FALSE(votes.add(h.epoch.committee, first.vote, member, first.signature));
+        ASSERT_NE(votes.of(notarize, member), nullptr) << member;
+        EXPECT_EQ(votes.of(notarize, member)->hash, Hash32{{1}});
+        const auto evidence = votes.add(h.epoch.committee, second.vote, member, second.signature);
+        ASSERT_TRUE(evidence) << member;
+        EXPECT_EQ(evidence->signer, h.epoch.committee.members()[member].key);
+        EXPECT_EQ(votes.tally(h.epoch.committee, notarize, Hash32{{1}}).members, 1U);
     }
-    {
-        auto journal = FileJournal::open(path);
-        ASSERT_TRUE(journal);
-        EXPECT_TRUE(journal->existed());
-        EXPECT_EQ(journal->records(), records);
-        ASSERT_TRUE(journal->replace({records[0]}));
-        ASSERT_TRUE(journal->append({records[2]}));
-    }
-    {
-        Bytes bytes = *fs::read_file(path, 1U << 20);
-        bytes.resize(bytes.size() - 1);
-        ASSERT_TRUE(fs::write_file_atomic(path, bytes));
-        auto journal = FileJournal::open(path);
-        ASSERT_TRUE(journal);
-        EXPECT_EQ(journal->records(), std::vector<Record>{records[0]});
-        ASSERT_TRUE(journal->append({records[1]}));
-    }
-    EXPECT_EQ(FileJournal::open(path)->records(), (std::vector<Record>{records[0], records[1]}));
-    ASSERT_TRUE(fs::remove_file(path));
-    ::rmdir(folder);
 }
 
 }  // namespace
