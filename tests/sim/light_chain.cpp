@@ -171,7 +171,7 @@ Bytes LightChain::tip_certificate() const {
 sdbft::EpochSetup LightChain::epoch_at(std::uint64_t height) const {
     const std::uint64_t epoch = heights_.epoch_of(height);
     const Hash32 seed = epoch == 0 ? crypto::sha256(tips_[0].hash) : tips_[heights_.seed_height(epoch - 1)].beacon;
-    return {epoch, committees_[epoch], committees_[epoch + 1].hash(), seed};
+    return {epoch, committees_[epoch], committees_[epoch + 1].hash(), seed, committees_[epoch + 1]};
 }
 
 std::optional<Committee> LightChain::committee_of(std::uint64_t epoch) const {

@@ -28,12 +28,14 @@ Expected<std::unique_ptr<Core>> Core::make(CoreSetup setup, const Signer* signer
         return fail("sdbft.wrong_epoch", "the tip's successor is not in epoch " + std::to_string(setup.epoch.epoch));
     auto records = std::move(setup.records);
     std::unique_ptr<Core> core(new Core(std::move(setup), signer, scheme));
+    core->foresee_next_epoch();
     QUERN_CHECK(core->restore(std::move(records)));
     return core;
 }
 
 Status Core::restore(std::vector<Record> records) {
     restoring_ = true;
+    for (const auto& record : records) journal_bytes_ += record.payload.size() + kJournalFrameBytes;
     for (const auto& record : records)
         if (record.kind == RecordKind::own_vote) blank_ = false;
     view_ = 1;
@@ -74,13 +76,12 @@ Status Core::restore(std::vector<Record> records) {
                 remember_own({vote, propose->signature});
                 if (propose->epoch != epoch_.epoch) break;
                 own_proposal_ = {propose->view, record.payload};
-                if (info.number > tip_.number) (void)insert_block(info, propose->block, true);
+                restore_block(info, propose->block);
                 break;
             }
             case RecordKind::block: {
                 QUERN_TRY(const auto info, read_block(record.payload));
-                if (info.number > tip_.number && info.epoch == epoch_.epoch)
-                    (void)insert_block(info, record.payload, true);
+                restore_block(info, record.payload);
                 break;
             }
             case RecordKind::certificate: {
@@ -99,6 +100,12 @@ Status Core::restore(std::vector<Record> records) {
     if (newest_own_ && newest_own_->vote.epoch == epoch_.epoch) view_ = std::max(view_, newest_own_->vote.view);
     restoring_ = false;
     return {};
+}
+
+// The journal holds the blocks that this node voted for.
+void Core::restore_block(const BlockInfo& info, const Bytes& bytes) {
+    if (info.epoch != epoch_.epoch || insert_block(info, bytes, false) != Inserted::there) return;
+    blocks_.find(info.hash)->second.voted = true;
 }
 
 std::vector<Action> Core::step(const Event& event, const Time& now) {
@@ -126,6 +133,8 @@ std::vector<Action> Core::step(const Event& event, const Time& now) {
     } else if (const auto* committed = std::get_if<event::Committed>(&event)) {
         on_committed(*committed);
     }
+    ensure(view_ > last_final_view_, "the current view is not final");
+    ensure(durable_sequence_ < next_sequence_, "nothing is durable that was not written");
     if (halted_) return std::move(actions_);
     schedule();
     return std::move(actions_);
@@ -197,7 +206,7 @@ std::uint64_t Core::persist(std::vector<Record> records, std::vector<Bytes> mess
                             bool replace) {
     const std::uint64_t sequence = next_sequence_++;
     if (replace) journal_bytes_ = 0;
-    for (const auto& record : records) journal_bytes_ += record.payload.size() + 32;
+    for (const auto& record : records) journal_bytes_ += record.payload.size() + kJournalFrameBytes;
     if (config_.hooks.has(PlantedBug::send_before_sync)) {
         for (auto& message : messages) actions_.push_back(action::Send{action::Target::all, 0, std::move(message)});
         messages.clear();
@@ -205,6 +214,13 @@ std::uint64_t Core::persist(std::vector<Record> records, std::vector<Bytes> mess
     if (!messages.empty() || !votes.empty()) outbox_.push_back({sequence, std::move(messages), std::move(votes)});
     actions_.push_back(action::Persist{sequence, std::move(records), replace});
     return sequence;
+}
+
+// A commit leaves little that is needed. Without one, what is needed may itself be large: then the journal grows by as
+// much again before it is rewritten.
+void Core::tidy_journal(bool committed) {
+    const std::size_t more = committed ? config_.journal_rewrite_bytes / 2 : journal_needed_bytes_;
+    if (journal_bytes_ > std::max(config_.journal_rewrite_bytes, journal_needed_bytes_ + more)) rewrite_journal();
 }
 
 // Own votes, certificates and bodies that are still needed; what is final is in the chain's store.
@@ -215,7 +231,8 @@ void Core::rewrite_journal() {
         for (const auto* certificate : {&state.notarization, &state.nullification, &state.finalization})
             if (*certificate) records.push_back({RecordKind::certificate, encode(**certificate)});
     }
-    for (const auto& entry : blocks_) records.push_back({RecordKind::block, entry.second.bytes});
+    for (const auto& entry : blocks_)
+        if (entry.second.voted) records.push_back({RecordKind::block, entry.second.bytes});
     if (own_proposal_ && own_proposal_->first >= view_)
         records.push_back({RecordKind::own_proposal, own_proposal_->second});
     for (const auto& entry : own_)
@@ -224,6 +241,7 @@ void Core::rewrite_journal() {
     // At least one, so that the key does not look blank.
     if (newest_own_) records.push_back(record_of(*newest_own_));
     persist(std::move(records), {}, {}, true);
+    journal_needed_bytes_ = journal_bytes_;
 }
 
 void Core::send_all(const Message& message) {
@@ -234,6 +252,10 @@ void Core::send_to(PeerId peer, const Message& message) {
 }
 void Core::send_any(const Message& message) {
     actions_.push_back(action::Send{action::Target::any, 0, encode(message)});
+}
+
+void Core::ensure(bool holds, std::string_view what) {
+    if (!holds && !halted_) halt({"sdbft.invariant", std::string(what), ErrorKind::local_fault});
 }
 
 void Core::halt(Error error) {
@@ -271,7 +293,7 @@ void Core::receive(PeerId peer, const Bytes& bytes) {
     if (const auto* m = std::get_if<CertificateMessage>(&*message)) epoch = m->certificate.epoch;
     if (const auto* m = std::get_if<CertificateQuery>(&*message)) epoch = m->epoch;
     if (epoch && *epoch > epoch_.epoch) {
-        hold_for_next_epoch(peer, *epoch, bytes);
+        hold_for_next_epoch(peer, *message, bytes);
         // Nothing of it is verified: it may be a reason to ask, but not whom.
         return ask_range(std::nullopt);
     }
@@ -315,6 +337,7 @@ Core::View Core::status() const {
     view.tip = tip_;
     view.master = master_of(epoch_, view_);
     view.blocks_kept = blocks_.size();
+    for (const auto& entry : blocks_) view.block_bytes += entry.second.bytes.size();
     view.views_kept = views_.size();
     view.wanted_blocks = wanted_.size();
     view.pending_peers = held_.size();

@@ -3,8 +3,8 @@
 // safe: doc/consensus.md. Belongs to one thread.
 //
 // Source files: core.cpp (dispatch, recovery, outbox, timers), core_signing.cpp (own votes),
-// core_views.cpp (votes, certificates, views), core_blocks.cpp (proposals and blocks), core_sync.cpp (finality, epochs,
-// catching up).
+// core_views.cpp (votes, certificates, views), core_blocks.cpp (proposals and blocks), core_early.cpp (messages of the
+// next epoch), core_sync.cpp (finality, epochs, catching up).
 #pragma once
 
 #include <deque>
@@ -29,7 +29,8 @@ struct CoreConfig {
     std::uint64_t min_block_ms = 200;
     std::uint64_t max_idle_ms = 1000;
     std::uint64_t delta_ms = 300;  // the assumed bound on a message's delay
-    // The journal is rewritten with what is still needed after this many bytes.
+    // The journal is rewritten with what is still needed when it has this many bytes, and has grown by half
+    // as many since it was rewritten last, or to twice what it was while nothing becomes final.
     std::size_t journal_rewrite_bytes = 64U << 20;
     Limits limits = {};
     Hooks hooks = {};
@@ -75,6 +76,7 @@ public:
         Tip tip;
         std::size_t master = 0;
         std::size_t blocks_kept = 0;
+        std::size_t block_bytes = 0;
         std::size_t views_kept = 0;
         std::size_t wanted_blocks = 0;
         std::size_t pending_messages = 0;
@@ -101,6 +103,7 @@ private:
     struct Proposal {
         Hash32 hash;
         std::optional<std::uint64_t> notarized_in;  // set when an epoch's last block is proposed again
+        std::optional<std::uint64_t> parent_view;   // set by check_alone; 0 for an epoch's first block
         bool rejected = false;
         PeerId from = 0;
     };
@@ -121,7 +124,9 @@ private:
         BlockInfo info;
         Bytes bytes;
         Validity validity = Validity::unknown;
-        bool checked = false;  // by check_proposed
+        bool checked = false;    // by check_proposed
+        bool certified = false;  // a quorum has signed it, or a descendant
+        bool voted = false;      // by this node
     };
     struct Pending {  // goes out when `sequence` is durable
         std::uint64_t sequence = 0;
@@ -135,21 +140,36 @@ private:
         bool last_of_epoch = false;
     };
 
+    // Of the next epoch; see core_early.cpp.
+    using EarlyKey = std::pair<std::uint64_t, std::uint8_t>;  // view, type of vote
+    struct Early {
+        PeerId peer = 0;
+        Bytes bytes;
+    };
+    struct Held {
+        std::map<EarlyKey, Early> messages;
+        std::size_t bytes = 0;
+    };
+
     Core(CoreSetup setup, const Signer* signer, const Scheme& scheme);
 
     // core.cpp
     [[nodiscard]] Status restore(std::vector<Record> records);
+    void restore_block(const BlockInfo& info, const Bytes& bytes);
     void start();
     void tick();
     void repeat();  // while stuck: own votes, what opened the view, open questions
     void on_persisted(std::uint64_t sequence);
     std::uint64_t persist(std::vector<Record> records, std::vector<Bytes> messages = {},
                           std::vector<VoteMessage> votes = {}, bool replace = false);
+    void tidy_journal(bool committed);
     void rewrite_journal();
     void send_all(const Message& message);
     void send_to(PeerId peer, const Message& message);
     void send_any(const Message& message);
     void halt(Error error);
+    // Stops the node (sdbft.invariant) when what must always hold does not. Never for what came from outside.
+    void ensure(bool holds, std::string_view what);
     void schedule();
     void receive(PeerId peer, const Bytes& bytes);
     void dispatch(PeerId peer, Message message);
@@ -202,18 +222,36 @@ private:
     // Idempotent: go on with the current view as far as possible.
     void advance();
     void consider_proposal();
-    [[nodiscard]] Expected<bool> proposal_ready(const Proposal& proposal, const BlockEntry& entry);
-    [[nodiscard]] Status check_parent_certificate(const BlockInfo& block, std::uint64_t& parent_view);
+    [[nodiscard]] Expected<bool> proposal_ready(Proposal& proposal, const BlockEntry& entry);
+    // What can be said of a block proposed in `view` without its parent, before any of it is kept: its header, its
+    // height, the parent's certificate. The view in which the parent was notarized, 0 for an epoch's first block.
+    // Errors: header.*, proposal.*, certificate.*, rlp.*.
+    [[nodiscard]] Expected<std::uint64_t> check_alone(const BlockInfo& block, std::uint64_t view);
+    [[nodiscard]] Expected<std::uint64_t> check_parent_certificate(const BlockInfo& block) const;
     [[nodiscard]] bool nullified_between(std::uint64_t from, std::uint64_t to);
     void try_propose();
     void propose(std::uint64_t parent_view, const Hash32& hash, const Bytes& block,
                  std::optional<Certificate> justification);
     [[nodiscard]] std::optional<Parent> find_parent();
-    [[nodiscard]] bool insert_block(const BlockInfo& info, const Bytes& bytes, bool wanted);
+    enum class Inserted : std::uint8_t { there, wrong_body, final_height, no_room };
+    // `certified`: a quorum has signed it, or a descendant; else it is a master's proposal. The last is nobody's fault.
+    [[nodiscard]] Inserted insert_block(const BlockInfo& info, const Bytes& bytes, bool certified,
+                                        bool final_range = false);
+    void make_room_for(const std::vector<BlockInfo>& range);
+    [[nodiscard]] bool is_certified(const Hash32& hash) const;
+    void tidy_blocks();
     [[nodiscard]] std::optional<Tip> known_tip(const Hash32& hash) const;
     // Whether the executor can build on the block; asks it to validate what is missing.
     [[nodiscard]] bool ensure_valid(const Hash32& hash);
     [[nodiscard]] bool is_epoch_base(const Tip& tip) const;
+
+    // core_early.cpp
+    void foresee_next_epoch();
+    void hold_for_next_epoch(PeerId peer, const Message& message, const Bytes& bytes);
+    void hold(std::size_t member, const EarlyKey& key, PeerId peer, const Bytes& bytes);
+    [[nodiscard]] bool is_held(std::size_t member, const EarlyKey& key) const;
+    void forget_held_proposals();
+    void replay_held();
 
     // core_sync.cpp
     void on_finalized(const Certificate& certificate);
@@ -224,10 +262,10 @@ private:
     void retry_wanted();
     void ask_certificates(std::uint64_t first, std::uint64_t last);
     void on_block_answer(PeerId peer, const BlockAnswer& answer);
+    void on_wrong_body(PeerId peer, const Hash32& hash);
     void on_certificate_query(PeerId peer, const CertificateQuery& query);
     void on_range_answer(PeerId peer, const RangeAnswer& answer);
     void help(PeerId peer, bool older_epoch);
-    void hold_for_next_epoch(PeerId peer, std::uint64_t epoch, const Bytes& bytes);
     void ask_range(std::optional<PeerId> peer);
 
     CoreConfig config_;
@@ -282,19 +320,20 @@ private:
     std::optional<PeerId> answering_;  // the peer whose answer is being handled: the next question goes there
     // Who gave a range and says it has more, and the last height of that range: asked once when that is committed.
     std::optional<std::pair<PeerId, std::uint64_t>> more_at_;
+    std::set<std::pair<PeerId, Hash32>> wrong_bodies_;  // whose answer to this wish had another's body
     std::map<PeerId, std::uint64_t> helped_at_;
     std::optional<std::uint64_t> range_asked_at_;
     std::optional<std::pair<std::uint64_t, std::uint64_t>> certificates_asked_;  // view, when
-    struct Held {
-        std::deque<Bytes> messages;
-        std::size_t bytes = 0;
-    };
-    std::uint64_t held_epoch_ = 0;
-    std::map<PeerId, Held> held_;
+    std::optional<EpochSetup> next_epoch_;
+    bool next_masters_known_ = false;                                 // next_epoch_'s seed is final
+    std::map<std::size_t, Held> held_;                                // by member
+    std::optional<std::pair<PeerId, Certificate>> held_certificate_;  // the newest
+    bool verified_ = false;                                           // what is handled was verified when it came
 
     std::uint64_t next_sequence_ = 1;
     std::uint64_t durable_sequence_ = 0;
-    std::size_t journal_bytes_ = 0;
+    std::size_t journal_bytes_ = 0;         // written since it was rewritten, and what was rewritten
+    std::size_t journal_needed_bytes_ = 0;  // when it was rewritten last
     std::deque<Pending> outbox_;
     std::optional<std::uint64_t> wake_at_;
     Time now_;

@@ -18,7 +18,7 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
     if (known == nullptr || known->hash != info->hash) {
         if (known != nullptr && state.convicted.contains(master) && !config_.hooks.has(PlantedBug::notarize_twice))
             return;
-        if (config_.hooks.checks(PlantedBug::unsigned_proposal) &&
+        if (!verified_ && config_.hooks.checks(PlantedBug::unsigned_proposal) &&
             !scheme_.verify(vote_digest(config_.chain, vote), message.signature,
                             epoch_.committee.members()[master].key))
             return misbehaved(peer, {"sdbft.bad_signature", describe(Message(message))});
@@ -33,15 +33,26 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
     }
     if (halted_ || message.epoch != epoch_.epoch) return;
 
+    const auto& hooks = config_.hooks;
     const bool wanted = wanted_.contains(info->hash);
     if (view < view_ && !wanted) return;
     // Late, and no fault: its height is final here. (In this view or a later one it would have to extend the tip.)
-    if (view < view_ && info->number <= tip_.number && config_.hooks.checks(PlantedBug::blames_the_late)) return;
-    if (!insert_block(*info, message.block, wanted)) return misbehaved(peer, {"sdbft.bad_block", ""});
+    if (view < view_ && info->number <= tip_.number && hooks.checks(PlantedBug::blames_the_late)) return;
+    auto& proposal = view_state(view).proposal;
+    if (hooks.has(PlantedBug::notarize_twice) && proposal && proposal->hash != info->hash) proposal.reset();
+    // One block a view: what else its master signs convicts it and is not kept, nor is what was refused already.
+    if (!wanted && proposal && (proposal->hash != info->hash || proposal->rejected)) return;
+    std::optional<std::uint64_t> parent_view;
+    if (!wanted) {
+        const auto checked = check_alone(*info, view);
+        if (!checked) return misbehaved(peer, checked.error());
+        parent_view = *checked;
+    }
+    const Inserted inserted = insert_block(*info, message.block, wanted);
+    if (inserted == Inserted::no_room) return;
+    if (inserted != Inserted::there) return misbehaved(peer, {"sdbft.bad_block", to_hex0x(info->hash)});
     ViewState& current = view_state(view);
-    if (config_.hooks.has(PlantedBug::notarize_twice) && current.proposal && current.proposal->hash != info->hash)
-        current.proposal.reset();
-    if (!current.proposal) current.proposal = Proposal{info->hash, std::nullopt, false, peer};
+    if (!current.proposal) current.proposal = Proposal{info->hash, std::nullopt, parent_view, false, peer};
     if (current.proposal->hash == info->hash && message.justification && message.justification->hash == info->hash &&
         message.justification->type != VoteType::nullify && message.justification->view < view)
         current.proposal->notarized_in = message.justification->view;
@@ -49,24 +60,93 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
     advance();
 }
 
-bool Core::insert_block(const BlockInfo& info, const Bytes& bytes, bool wanted) {
-    if (info.number <= tip_.number) return false;
-    if (blocks_.contains(info.hash)) {
+Core::Inserted Core::insert_block(const BlockInfo& info, const Bytes& bytes, bool certified, bool final_range) {
+    if (info.number <= tip_.number) return Inserted::final_height;
+    if (const auto known = blocks_.find(info.hash); known != blocks_.end()) {
+        known->second.certified = known->second.certified || certified;
         wanted_.erase(info.hash);
-        return true;
+        return Inserted::there;
     }
     const auto& hooks = config_.hooks;
-    if (hooks.checks(PlantedBug::unlimited_blocks) &&
-        blocks_.size() >= (wanted ? 2 * config_.limits.blocks_kept : config_.limits.blocks_kept))
-        return false;
+    // Proposals always find room (tidy_blocks); what a quorum has signed is bounded too.
+    if (certified && !final_range && hooks.checks(PlantedBug::unlimited_blocks) &&
+        blocks_.size() >= 2 * config_.limits.blocks_kept)
+        return Inserted::no_room;
     if (hooks.checks(PlantedBug::wrong_body_certificate) &&
         info.parent_certificate_hash != certificate_hash(info.parent_certificate))
-        return false;
-    if (hooks.checks(PlantedBug::wrong_body) && body_matches_ && !body_matches_(bytes)) return false;
+        return Inserted::wrong_body;
+    if (hooks.checks(PlantedBug::wrong_body) && body_matches_ && !body_matches_(bytes)) return Inserted::wrong_body;
     look_for_own_signature(info.parent_certificate);
     wanted_.erase(info.hash);
-    blocks_.emplace(info.hash, BlockEntry{info, bytes, Validity::unknown, false});
-    return true;
+    BlockEntry entry{info, bytes};
+    entry.certified = certified || is_certified(info.hash);
+    blocks_.emplace(info.hash, std::move(entry));
+    return Inserted::there;
+}
+
+// For a range that is final: what others can give again goes first.
+void Core::make_room_for(const std::vector<BlockInfo>& range) {
+    if (blocks_.size() + range.size() <= 2 * config_.limits.blocks_kept) return;
+    std::set<Hash32> coming;
+    for (const auto& info : range) coming.insert(info.hash);
+    std::erase_if(blocks_,
+                  [&coming](const auto& entry) { return !entry.second.voted && !coming.contains(entry.first); });
+}
+
+bool Core::is_certified(const Hash32& hash) const {
+    return std::any_of(views_.begin(), views_.end(), [&hash](const auto& entry) {
+        const ViewState& state = entry.second;
+        return (state.notarization && state.notarization->hash == hash) ||
+               (state.finalization && state.finalization->hash == hash);
+    });
+}
+
+// What nobody but its proposer stands for goes when its view is over. What this node voted for must stay, because a
+// quorum may have done the same; except that when its view is nullified nobody needs it, and then the oldest of the
+// master that holds most goes first.
+void Core::tidy_blocks() {
+    if (!config_.hooks.checks(PlantedBug::unlimited_blocks)) return;
+    const auto& limits = config_.limits;
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+    for (auto at = blocks_.begin(); at != blocks_.end();) {
+        const BlockEntry& entry = at->second;
+        const bool over = entry.info.view < view_ &&
+                          (nullified(entry.info.view) || entry.info.view + limits.future_proposals < view_);
+        if (over && !entry.certified && !entry.voted) {
+            at = blocks_.erase(at);
+            continue;
+        }
+        if (!entry.certified) {
+            ++count;
+            bytes += entry.bytes.size();
+        }
+        ++at;
+    }
+    if (count <= limits.blocks_kept && bytes <= limits.block_bytes) return;
+    struct Share {
+        std::size_t bytes = 0;
+        std::map<std::uint64_t, Hash32> by_view;
+    };
+    std::map<std::size_t, Share> shares;  // by master
+    for (const auto& [hash, entry] : blocks_) {
+        if (entry.certified || entry.info.view >= view_ || !nullified(entry.info.view)) continue;
+        Share& share = shares[master_of(epoch_, entry.info.view)];
+        share.bytes += entry.bytes.size();
+        share.by_view.emplace(entry.info.view, hash);
+    }
+    while (count > limits.blocks_kept || bytes > limits.block_bytes) {
+        const auto most = std::max_element(
+            shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
+        if (most == shares.end() || most->second.by_view.empty()) return;
+        const auto block = blocks_.find(most->second.by_view.begin()->second);
+        const std::size_t size = block->second.bytes.size();
+        --count;
+        bytes -= size;
+        most->second.bytes -= size;
+        most->second.by_view.erase(most->second.by_view.begin());
+        blocks_.erase(block);
+    }
 }
 
 std::optional<Tip> Core::known_tip(const Hash32& hash) const {
@@ -119,7 +199,7 @@ void Core::consider_proposal() {
     if (!may_sign() || found == views_.end() || !found->second.proposal || found->second.proposal->rejected) return;
     const Own* own = find_own(view_);
     const auto& hooks = config_.hooks;
-    const Proposal proposal = *found->second.proposal;
+    Proposal& proposal = *found->second.proposal;
     if (own != nullptr) {
         const auto& notarize = own->of(VoteType::notarize);
         if (notarize && !(hooks.has(PlantedBug::notarize_twice) && notarize->vote.vote.hash != proposal.hash)) return;
@@ -130,26 +210,41 @@ void Core::consider_proposal() {
     if (block == blocks_.end()) return;
     const auto ready = proposal_ready(proposal, block->second);
     if (!ready) {
-        found->second.proposal->rejected = true;
+        proposal.rejected = true;
+        if (!block->second.certified && !block->second.voted) blocks_.erase(block);
         return misbehaved(proposal.from, ready.error());
     }
-    if (*ready) cast(VoteType::notarize, view_, proposal.hash, {{RecordKind::block, block->second.bytes}});
+    if (!*ready) return;
+    block->second.voted = true;
+    cast(VoteType::notarize, view_, proposal.hash, {{RecordKind::block, block->second.bytes}});
 }
 
-Expected<bool> Core::proposal_ready(const Proposal& proposal, const BlockEntry& entry) {
+Expected<std::uint64_t> Core::check_alone(const BlockInfo& block, std::uint64_t view) {
+    const auto& hooks = config_.hooks;
+    QUERN_CHECK(check_header(block, epoch_, heights_, hooks));
+    if (block.number <= tip_.number) return fail("proposal.old_parent", "height " + std::to_string(block.number));
+    if (block.number == tip_.number + 1 && block.parent != tip_.hash && hooks.checks(PlantedBug::wrong_number))
+        return fail("header.wrong_parent", to_hex0x(block.parent));
+    if (block.view == view) return check_parent_certificate(block);
+    const bool last = heights_.is_last(block.number) || hooks.has(PlantedBug::reproposal_of_any_block);
+    if (!last || block.view > view) return fail("proposal.wrong_view", std::to_string(block.view));
+    return 0;
+}
+
+Expected<bool> Core::proposal_ready(Proposal& proposal, const BlockEntry& entry) {
     const BlockInfo& block = entry.info;
     const auto& hooks = config_.hooks;
-    std::uint64_t parent_view = 0;
+    if (!proposal.parent_view) {
+        QUERN_TRY(proposal.parent_view, check_alone(block, view_));
+    }
+    std::uint64_t parent_view = *proposal.parent_view;
     const auto parent = known_tip(block.parent);
     if (block.view == view_) {
-        QUERN_CHECK(check_parent_certificate(block, parent_view));
+        if (parent_view < last_final_view_) return fail("proposal.old_parent", std::to_string(parent_view));
         if (parent && !is_epoch_base(*parent) && parent->view != parent_view &&
             hooks.checks(PlantedBug::wrong_parent_view))
             return fail("proposal.wrong_parent_view", std::to_string(parent->view));
     } else {
-        const bool last = heights_.is_last(block.number) || hooks.has(PlantedBug::reproposal_of_any_block);
-        if (!last || block.epoch != epoch_.epoch || block.view > view_)
-            return fail("proposal.wrong_view", std::to_string(block.view));
         if (hooks.checks(PlantedBug::unnotarized_reproposal)) {
             if (!proposal.notarized_in) return false;
             const Certificate* certificate = notarized(*proposal.notarized_in);
@@ -162,7 +257,7 @@ Expected<bool> Core::proposal_ready(const Proposal& proposal, const BlockEntry& 
         return false;
     }
     if (!entry.checked) {
-        QUERN_CHECK(check_proposed(block, *parent, epoch_, heights_, scheme_, hooks));
+        QUERN_CHECK(check_proposed(block, *parent, epoch_, scheme_, hooks));
         blocks_.find(block.hash)->second.checked = true;
     }
     if (!nullified_between(parent_view, view_)) return false;
@@ -174,25 +269,25 @@ Expected<bool> Core::proposal_ready(const Proposal& proposal, const BlockEntry& 
     return ensure_valid(block.hash);
 }
 
-Status Core::check_parent_certificate(const BlockInfo& block, std::uint64_t& parent_view) {
-    parent_view = 0;
+Expected<std::uint64_t> Core::check_parent_certificate(const BlockInfo& block) const {
     const auto& hooks = config_.hooks;
     const BytesView bytes = block.parent_certificate;
-    if (block.number == 1)
-        return bytes.empty() || hooks.has(PlantedBug::genesis_certificate)
-                   ? Status()
-                   : Status(fail("proposal.bad_parent_certificate", "genesis has none"));
-    if (!bytes.empty() && equal(bytes, base_certificate_)) return {};
+    if (block.number == 1) {
+        if (!bytes.empty() && hooks.checks(PlantedBug::genesis_certificate))
+            return fail("proposal.bad_parent_certificate", "genesis has none");
+        return 0;
+    }
     QUERN_TRY(const auto certificate, decode_certificate(bytes));
     if (certificate.hash != block.parent && hooks.checks(PlantedBug::parent_of_another_block))
         return fail("proposal.bad_parent_certificate", "of another block");
     if (block.number == heights_.first(epoch_.epoch)) {
         // The first block of an epoch rests on a finalization, in any view, of the last one before.
-        if (hooks.has(PlantedBug::unclosed_epoch)) return {};
+        if (equal(bytes, base_certificate_) || hooks.has(PlantedBug::unclosed_epoch)) return 0;
         if (certificate.type != VoteType::finalize || certificate.epoch + 1 != epoch_.epoch || !previous_committee_)
             return fail("proposal.bad_parent_certificate", "the epoch before is not closed by it");
-        if (hooks.has(PlantedBug::unsigned_epoch_end)) return {};
-        return check_certificate(certificate, *previous_committee_, config_.chain, scheme_);
+        if (hooks.has(PlantedBug::unsigned_epoch_end)) return 0;
+        QUERN_CHECK(check_certificate(certificate, *previous_committee_, config_.chain, scheme_));
+        return 0;
     }
     if (certificate.type != VoteType::notarize && certificate.type != VoteType::finalize &&
         hooks.checks(PlantedBug::parent_nullification))
@@ -200,12 +295,11 @@ Status Core::check_parent_certificate(const BlockInfo& block, std::uint64_t& par
     if ((certificate.epoch != epoch_.epoch || certificate.view >= block.view) &&
         hooks.checks(PlantedBug::parent_of_another_epoch))
         return fail("proposal.bad_parent_certificate", "view");
-    if (certificate.view < last_final_view_) return fail("proposal.old_parent", std::to_string(certificate.view));
+    // That the block is notarized is not enough: these very signatures go into the chain.
     const Certificate* known = notarized(certificate.view);
-    if ((known == nullptr || known->hash != block.parent) && hooks.checks(PlantedBug::unsigned_parent))
+    if ((known == nullptr || *known != certificate) && hooks.checks(PlantedBug::unsigned_parent))
         QUERN_CHECK(check_certificate(certificate, epoch_.committee, config_.chain, scheme_));
-    parent_view = certificate.view;
-    return {};
+    return certificate.view;
 }
 
 bool Core::nullified_between(std::uint64_t from, std::uint64_t to) {
@@ -222,11 +316,10 @@ std::optional<Core::Parent> Core::find_parent() {
     for (std::uint64_t view = view_ - 1; view > 0; --view) {
         if (const Certificate* certificate = notarized(view)) {
             const auto tip = known_tip(certificate->hash);
-            if (!tip) {
-                want_block(certificate->hash);
-                return std::nullopt;
-            }
-            return Parent{view, *tip, encode(*certificate), heights_.is_last(tip->number)};
+            if (tip) return Parent{view, *tip, encode(*certificate), heights_.is_last(tip->number)};
+            want_block(certificate->hash);
+            // Nobody may have it any more: without it, what is older will do if the view is nullified as well.
+            if (!nullified(view)) return std::nullopt;
         }
         const bool gap = !nullified(view) && !config_.hooks.has(PlantedBug::skip_nullification_check);
         if (gap || view <= last_final_view_) {
@@ -283,7 +376,7 @@ void Core::on_built(const event::Built& built) {
     building_.reset();
     if (built.view != view_ || has_signed(VoteType::nullify, view_) || !may_sign()) return;
     const auto info = read_block(built.block);
-    if (!info || !insert_block(*info, built.block, true)) return;
+    if (!info || insert_block(*info, built.block, false) != Inserted::there) return;
     auto& entry = blocks_.find(info->hash)->second;
     entry.validity = Validity::valid;
     entry.checked = true;
@@ -303,7 +396,9 @@ void Core::propose(std::uint64_t parent_view, const Hash32& hash, const Bytes& b
     ViewState& state = view_state(view_);
     if (!state.proposal)
         state.proposal =
-            Proposal{hash, message.justification ? std::optional(message.justification->view) : std::nullopt, false, 0};
+            Proposal{hash, message.justification ? std::optional(message.justification->view) : std::nullopt,
+                     parent_view, false, 0};
+    if (const auto own_block = blocks_.find(hash); own_block != blocks_.end()) own_block->second.voted = true;
     const auto proposal_vote = sign({VoteType::propose, epoch_.epoch, view_, hash});
     if (!proposal_vote) return;
     message.signature = proposal_vote->signature;

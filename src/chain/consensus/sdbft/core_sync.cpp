@@ -51,14 +51,23 @@ void Core::try_commit() {
 
 void Core::on_committed(const event::Committed& committed) {
     if (!committing_ || *committing_ != committed.tip.hash) return;
+    ensure(committed.tip.number == tip_.number + 1, "blocks are committed one after another");
     committing_.reset();
     tip_ = committed.tip;
     tip_certificate_ = range_final_ && range_final_->hash == tip_.hash ? encode(*range_final_)
                        : final_ && final_->hash == tip_.hash           ? encode(*final_)
                                                                        : Bytes{};
-    std::erase_if(blocks_, [this](const auto& entry) { return entry.second.info.number <= tip_.number; });
+    // What is final is in the chain's store; what was proposed up to its view and is no ancestor never can be.
+    std::erase_if(blocks_, [this](const auto& entry) {
+        return entry.second.info.number <= tip_.number || entry.second.info.view <= tip_.view;
+    });
     wanted_.clear();
+    wrong_bodies_.clear();
     wanted_retry_at_.reset();
+    if (tip_.number == heights_.seed_height(epoch_.epoch) && next_epoch_) {
+        next_epoch_->seed = tip_.beacon;
+        next_masters_known_ = true;
+    }
     if (heights_.is_last(tip_.number)) {
         if (!committed.next_epoch || committed.next_epoch->epoch != epoch_.epoch + 1)
             return halt({"sdbft.no_next_epoch", std::to_string(tip_.number)});
@@ -70,7 +79,7 @@ void Core::on_committed(const event::Committed& committed) {
         advance();
     }
     if (halted_) return;
-    if (journal_bytes_ > config_.journal_rewrite_bytes) rewrite_journal();
+    tidy_journal(true);
     if (!committing_ && more_at_ && tip_.number >= more_at_->second) {
         ask_range(more_at_->first);
         more_at_.reset();
@@ -81,6 +90,11 @@ void Core::switch_epoch(EpochSetup next) {
     previous_committee_ = std::move(epoch_.committee);
     epoch_ = std::move(next);
     base_certificate_ = tip_certificate_;
+    // What was kept was verified for this committee and these masters, or is forgotten.
+    if (!next_epoch_ || next_epoch_->committee.hash() != epoch_.committee.hash()) held_.clear();
+    if (!next_epoch_ || next_epoch_->seed != epoch_.seed) forget_held_proposals();
+    next_epoch_.reset();
+    foresee_next_epoch();
     index_ = signer_ != nullptr ? epoch_.committee.index_of(signer_->public_key()) : epoch_.committee.members().size();
     views_.clear();
     blocks_.clear();
@@ -97,17 +111,7 @@ void Core::switch_epoch(EpochSetup next) {
     const bool signed_in_it = newest_own_ && newest_own_->vote.epoch == epoch_.epoch;
     enter_view(signed_in_it ? newest_own_->vote.view : 1, opener ? &*opener : nullptr);
     count_own_votes();
-    if (held_epoch_ != epoch_.epoch) {
-        if (held_epoch_ < epoch_.epoch) held_.clear();
-        return;
-    }
-    const auto held = std::move(held_);
-    held_.clear();
-    for (const auto& [peer, messages] : held)
-        for (const auto& message : messages.messages) {
-            if (halted_) return;
-            receive(peer, message);
-        }
+    replay_held();
 }
 
 void Core::want_block(const Hash32& hash) {
@@ -151,14 +155,23 @@ void Core::on_block_answer(PeerId peer, const BlockAnswer& answer) {
     const auto info = read_block(answer.block);
     if (!info) return misbehaved(peer, info.error());
     if (!wanted_.contains(info->hash)) return;
-    if (!insert_block(*info, answer.block, true)) {
-        if (info->number > tip_.number) misbehaved(peer, {"sdbft.bad_block", to_hex0x(info->hash)});
-        return;
-    }
+    const Inserted inserted = insert_block(*info, answer.block, true);
+    if (inserted == Inserted::wrong_body) return on_wrong_body(peer, info->hash);
+    if (inserted != Inserted::there) return;
     answering_ = peer;
     try_commit();
     advance();
     answering_.reset();
+}
+
+// The hash covers the header alone. A block that was put together from short ids may have got another's transaction,
+// which is nobody's fault: its giver is asked for the whole block, and that must be right.
+void Core::on_wrong_body(PeerId peer, const Hash32& hash) {
+    const auto known = wrong_bodies_.find({peer, hash});
+    if (known != wrong_bodies_.end()) return misbehaved(peer, {"sdbft.bad_block", to_hex0x(hash)});
+    if (wrong_bodies_.size() >= config_.limits.wrong_bodies) return;
+    wrong_bodies_.insert({peer, hash});
+    actions_.push_back(action::AskBlock{hash, peer});
 }
 
 void Core::on_range_answer(PeerId peer, const RangeAnswer& answer) {
@@ -179,8 +192,9 @@ void Core::on_range_answer(PeerId peer, const RangeAnswer& answer) {
     if (parent != answer.certificate.hash) return misbehaved(peer, {"sdbft.bad_range", "another block's certificate"});
     const auto checked = check_certificate(answer.certificate, epoch_.committee, config_.chain, scheme_);
     if (!checked && config_.hooks.checks(PlantedBug::unsigned_range)) return misbehaved(peer, checked.error());
+    make_room_for(infos);
     for (std::size_t i = 0; i < infos.size(); ++i)
-        if (!insert_block(infos[i], answer.blocks[i], true))
+        if (insert_block(infos[i], answer.blocks[i], true, true) != Inserted::there)
             return misbehaved(peer, {"sdbft.bad_block", to_hex0x(infos[i].hash)});
     // What it claims of its tip is its word alone: the range that it gave earns it one more question.
     const std::uint64_t last = infos.back().number;
@@ -199,9 +213,11 @@ void Core::on_range_answer(PeerId peer, const RangeAnswer& answer) {
 }
 
 void Core::help(PeerId peer, bool older_epoch) {
-    if (helped_at_.size() >= config_.limits.peers_helped) helped_at_.clear();
+    const auto is_over = [this](const auto& entry) { return now_.monotonic_ms >= entry.second + config_.delta_ms; };
     const auto known = helped_at_.find(peer);
-    if (known != helped_at_.end() && now_.monotonic_ms < known->second + config_.delta_ms) return;
+    if (known != helped_at_.end() && !is_over(*known)) return;
+    if (helped_at_.size() >= config_.limits.peers_helped) std::erase_if(helped_at_, is_over);
+    if (helped_at_.size() >= config_.limits.peers_helped) return;  // else nobody's rate would be limited
     helped_at_[peer] = now_.monotonic_ms;
     // To a node in the epoch before, the certificate that closed it; to others, a sign of how far the chain is.
     if (older_epoch && !base_certificate_.empty()) {
@@ -210,20 +226,6 @@ void Core::help(PeerId peer, bool older_epoch) {
     }
     if (opener_) send_to(peer, CertificateMessage{*opener_});
     if (!older_epoch && final_ && (!opener_ || *opener_ != *final_)) send_to(peer, CertificateMessage{*final_});
-}
-
-void Core::hold_for_next_epoch(PeerId peer, std::uint64_t epoch, const Bytes& bytes) {
-    if (epoch != epoch_.epoch + 1) return;
-    if (held_epoch_ != epoch) held_.clear();
-    held_epoch_ = epoch;
-    const bool limited = config_.hooks.checks(PlantedBug::unlimited_pending);
-    if (limited && !held_.contains(peer) && held_.size() >= config_.limits.pending_peers) return;
-    Held& held = held_[peer];
-    if (limited && (held.messages.size() >= config_.limits.pending_messages ||
-                    held.bytes + bytes.size() > config_.limits.pending_bytes))
-        return;
-    held.bytes += bytes.size();
-    held.messages.push_back(bytes);
 }
 
 void Core::ask_range(std::optional<PeerId> peer) {

@@ -33,7 +33,7 @@ void Core::on_vote(PeerId peer, const VoteMessage& message) {
     const bool is_known = known != nullptr && known->hash == vote.hash;
     if (!is_known) {
         if (state.convicted.contains(message.member) && known != nullptr) return;
-        if (config_.hooks.checks(PlantedBug::unsigned_vote) &&
+        if (!verified_ && config_.hooks.checks(PlantedBug::unsigned_vote) &&
             !scheme_.verify(vote_digest(config_.chain, vote), message.signature, members[message.member].key))
             return misbehaved(peer, {"sdbft.bad_signature", describe(Message(message))});
         check_own_key({vote, message.signature}, message.member);
@@ -116,7 +116,10 @@ void Core::apply(const Certificate& certificate, std::optional<PeerId>) {
             above_floor({VoteType::finalize, epoch_.epoch, view, certificate.hash}))
             cast(VoteType::finalize, view, certificate.hash);
     }
-    if (certificate.type != VoteType::nullify && !known_tip(certificate.hash)) want_block(certificate.hash);
+    if (certificate.type != VoteType::nullify) {
+        if (const auto block = blocks_.find(certificate.hash); block != blocks_.end()) block->second.certified = true;
+        if (!known_tip(certificate.hash)) want_block(certificate.hash);
+    }
     if (certificate.type == VoteType::finalize ||
         (certificate.type == VoteType::notarize && config_.hooks.has(PlantedBug::commit_on_notarization)))
         on_finalized(certificate);
@@ -140,6 +143,8 @@ void Core::enter_view(std::uint64_t view, const Certificate* opener) {
         state.proposal.reset();
     }
     if (!started_) return;
+    tidy_blocks();
+    tidy_journal(false);
     entered_ms_ = now_.monotonic_ms;
     entered_wall_ms_ = now_.wall_ms;
     pacemaker_.enter(view_, last_final_view_, now_.monotonic_ms);

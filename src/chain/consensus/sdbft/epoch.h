@@ -3,6 +3,8 @@
 // epoch before, two thirds in: after the weights were frozen. Pure; thread-safe.
 #pragma once
 
+#include <optional>
+
 #include "chain/consensus/committee.h"
 #include "chain/consensus/terms.h"
 
@@ -13,6 +15,8 @@ struct EpochSetup {
     Committee committee;
     Hash32 next_committee_hash;  // of epoch + 1, which headers of this epoch commit to
     Hash32 seed;
+    // The next epoch's members, of whom messages that come early are kept; without them none are.
+    std::optional<Committee> next_committee = std::nullopt;
 };
 
 class EpochHeights {

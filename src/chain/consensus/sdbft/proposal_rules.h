@@ -26,10 +26,13 @@ struct BlockInfo {
 [[nodiscard]] Expected<BlockInfo> read_block(BytesView encoded);
 [[nodiscard]] Tip tip_of(const BlockInfo& info);
 
-// Given the parent and the epoch of the block's height. The parent's certificate is checked by the core, except that
-// its hash is the header's. Errors: header.wrong_number, header.wrong_parent, header.wrong_epoch, header.wrong_view,
-// header.wrong_timestamp, header.wrong_beacon, header.wrong_committee, header.wrong_certificate, vrf.*.
+// What the header alone decides, given the epoch that the block claims to be in: nothing of a block is kept before.
+// Errors: header.wrong_epoch, header.wrong_view, header.wrong_number, header.wrong_committee, header.wrong_certificate.
+[[nodiscard]] Status check_header(const BlockInfo& block, const EpochSetup& epoch, const EpochHeights& heights,
+                                  const Hooks& hooks = {});
+// The rest, given the parent. The parent's certificate is checked by the core. Errors: header.wrong_number,
+// header.wrong_parent, header.wrong_view, header.wrong_timestamp, header.wrong_beacon, vrf.*.
 [[nodiscard]] Status check_proposed(const BlockInfo& block, const Tip& parent, const EpochSetup& epoch,
-                                    const EpochHeights& heights, const Scheme& scheme, const Hooks& hooks = {});
+                                    const Scheme& scheme, const Hooks& hooks = {});
 
 }  // namespace quern::chain::consensus::sdbft

@@ -22,8 +22,9 @@ Expected<consensus::Committee> committee_of_epoch(const state::StateReader& stat
 Expected<consensus::sdbft::EpochSetup> read_epoch_setup(const state::StateReader& state, std::uint64_t epoch) {
     QUERN_TRY(const auto object, read_epoch(state, epoch));
     QUERN_TRY(auto committee, consensus::Committee::from_entries(object.members));
-    QUERN_TRY(const auto next, committee_of_epoch(state, epoch + 1));
-    return consensus::sdbft::EpochSetup{epoch, std::move(committee), next.hash(), object.seed};
+    QUERN_TRY(auto next, committee_of_epoch(state, epoch + 1));
+    const Hash32 next_hash = next.hash();
+    return consensus::sdbft::EpochSetup{epoch, std::move(committee), next_hash, object.seed, std::move(next)};
 }
 
 }  // namespace quern::chain::exec::system

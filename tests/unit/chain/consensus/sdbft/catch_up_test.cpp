@@ -95,5 +95,23 @@ TEST(SdbftAsking, who_gave_a_block_is_asked_for_its_parent_first) {
     EXPECT_EQ(h.asked_blocks[1].peer, std::nullopt);
 }
 
+TEST(SdbftHelping, each_peer_is_helped_once_in_a_delta_however_many_there_are) {
+    Harness h;
+    h.limits.peers_helped = 3;
+    h.restart();
+    h.start();
+    for (std::uint64_t view = 1; view <= 5; ++view)
+        h.receive(h.others()[0], CertificateMessage{h.certificate(nullify, view)});
+    h.forget();
+    const auto old = h.vote(h.others()[0], nullify, 1);
+    for (int round = 0; round < 4; ++round)
+        for (std::size_t peer = 70; peer < 80; ++peer) h.receive(peer, old);
+    EXPECT_EQ(h.sent<CertificateMessage>().size(), 3U);
+    h.pass(h.delta_ms);
+    h.forget();
+    h.receive(79, old);
+    EXPECT_EQ(h.sent<CertificateMessage>().size(), 1U);
+}
+
 }  // namespace
 }  // namespace quern::chain::consensus::sdbft

@@ -2,22 +2,20 @@
 
 namespace quern::chain::consensus::sdbft {
 
-Harness::Harness(bool master_of_first) : keys(sim::make_keys(4, false, false, 3)) {
+Harness::Harness(bool master_of_first, bool members_change) : keys(sim::make_keys(4, false, false, 3)) {
     genesis.block = sim::make_genesis_block();
     genesis.epoch_length = kEpochLength;
     for (const auto& signer : keys.signers) {
         genesis.keys.push_back(signer->public_key());
         genesis.stake.push_back(10);
-        genesis.floor.push_back(10);
+        genesis.floor.push_back(members_change ? 0 : 10);
         genesis.ceiling.push_back(10);
     }
     chain = std::make_unique<sim::LightChain>(genesis);
     world = std::make_unique<sim::LightChain>(genesis);
     identity = {genesis.tip().hash, 7878};
     epoch = chain->epoch_setup();
-    for (const auto& member : epoch.committee.members())
-        for (std::size_t i = 0; i < keys.signers.size(); ++i)
-            if (keys.signers[i]->public_key() == member.key) signer_of_member.push_back(i);
+    resolve_members();
     me = master(1);
     // Neither master of the first views, so that the test can play them.
     if (!master_of_first)
@@ -25,6 +23,17 @@ Harness::Harness(bool master_of_first) : keys(sim::make_keys(4, false, false, 3)
         }
     restart(true);
     start();
+}
+
+void Harness::resolve_members() {
+    const auto own = signer_of_member.empty() ? 0 : signer_of_member[me];
+    signer_of_member.clear();
+    for (const auto& member : epoch.committee.members())
+        for (std::size_t i = 0; i < keys.signers.size(); ++i)
+            if (keys.signers[i]->public_key() == member.key) {
+                if (i == own) me = signer_of_member.size();
+                signer_of_member.push_back(i);
+            }
 }
 
 void Harness::restart(bool with_journal) {
@@ -38,6 +47,7 @@ void Harness::restart(bool with_journal) {
     setup.epoch = chain->epoch_setup();
     if (setup.epoch.epoch > 0) setup.previous_committee = chain->committee_of(setup.epoch.epoch - 1);
     setup.listen_ms = listen_ms;
+    setup.config.limits = limits;
     setup.accept_missing_journal = accept_missing_journal;
     setup.tip = chain->tip();
     setup.tip_certificate = chain->tip_certificate();
@@ -82,7 +92,13 @@ void Harness::step(const Event& first) {
                     event::Validated{validate->hash, valid && chain->validate(validate->hash, validate->block)});
             } else if (auto* commit = std::get_if<action::Commit>(&action)) {
                 auto next = chain->commit(commit->hash, commit->block, commit->certificate);
-                events.push_back(event::Committed{chain->tip(), std::move(*next)});
+                event::Committed committed{chain->tip(), std::move(*next)};
+                if (alter_committed) alter_committed(committed);
+                events.push_back(std::move(committed));
+            } else if (auto* serve = std::get_if<action::ServeBlock>(&action)) {
+                served_blocks.push_back(serve->hash);
+            } else if (auto* serve_range = std::get_if<action::ServeRange>(&action)) {
+                served_ranges.push_back(serve_range->first_height);
             } else if (auto* keep = std::get_if<action::Keep>(&action)) {
                 kept.push_back(keep->certificate);
             } else if (auto* convict = std::get_if<action::Convict>(&action)) {
@@ -123,7 +139,7 @@ void Harness::sync() {
 
 std::vector<std::size_t> Harness::others() const {
     std::vector<std::size_t> out;
-    for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t i = 0; i < signer_of_member.size(); ++i)
         if (i != me) out.push_back(i);
     return out;
 }
@@ -147,7 +163,7 @@ Certificate Harness::certificate(VoteType type, std::uint64_t view, const Hash32
 Certificate Harness::certificate_with_me(VoteType type, std::uint64_t view, const Hash32& hash) const {
     const Vote vote{type, epoch.epoch, view, hash};
     std::vector<std::pair<std::size_t, Signature>> signatures;
-    for (std::size_t member = 0; member < 4; ++member)
+    for (std::size_t member = 0; member < signer_of_member.size(); ++member)
         if (member != others()[0]) signatures.emplace_back(member, signature(member, vote));
     return make_certificate(vote, epoch.committee, signatures);
 }
@@ -165,7 +181,7 @@ Harness::Made Harness::block(std::uint64_t view, const Tip& parent, const Bytes&
                                epoch.committee.hash(),
                                epoch.next_committee_hash};
     Made made;
-    made.bytes = *world->build(request, {}, mark);
+    made.bytes = *world->build(request, transactions, mark);
     made.tip = tip_of(*read_block(made.bytes));
     return made;
 }

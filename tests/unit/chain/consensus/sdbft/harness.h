@@ -16,7 +16,9 @@ struct Harness {
     static constexpr std::uint64_t kWall = 1'000'000;
 
     // The core is the member that is (or is not) the master of view 1.
-    explicit Harness(bool master_of_first = false);
+    explicit Harness(bool master_of_first = false, bool members_change = false);
+    // Who signs for which member, after the committee has changed.
+    void resolve_members();
     // A new process on what the disk holds.
     void restart(bool with_journal = true);
     void start() { step(event::Started{}); }
@@ -80,6 +82,7 @@ struct Harness {
     std::uint64_t max_idle_ms = 100;
     std::size_t rewrite_bytes = 1U << 20;
     std::uint64_t listen_ms = 0;
+    Limits limits;
     bool accept_missing_journal = false;
 
     bool auto_sync = true;
@@ -89,6 +92,10 @@ struct Harness {
     std::vector<Message> messages;             // sent
     std::vector<action::AskRange> asked_ranges;
     std::vector<action::AskBlock> asked_blocks;
+    std::vector<Hash32> served_blocks;
+    std::vector<std::uint64_t> served_ranges;
+    std::vector<Bytes> transactions;  // of the blocks that the others make
+    std::function<void(event::Committed&)> alter_committed;
     std::vector<std::string_view> misbehaved;
     std::vector<Evidence> evidence;
     std::vector<Certificate> kept;

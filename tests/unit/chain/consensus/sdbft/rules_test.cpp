@@ -488,18 +488,6 @@ TEST(SdbftEpoch, the_last_block_is_proposed_again_until_it_is_final_and_then_ope
     EXPECT_FALSE(h.halt);
 }
 
-TEST(SdbftEpoch, messages_of_the_next_epoch_wait_within_limits) {
-    Harness h;
-    auto vote = h.vote(h.others()[0], nullify, 1);
-    vote.vote.epoch = 1;
-    for (std::size_t i = 0; i < 2 * kMaxPendingMessages; ++i) h.receive(h.others()[0], vote);
-    EXPECT_EQ(h.core->status().pending_messages, kMaxPendingMessages);
-    EXPECT_FALSE(h.asked_ranges.empty());
-    vote.vote.epoch = 2;
-    h.receive(h.others()[1], vote);
-    EXPECT_EQ(h.core->status().pending_messages, kMaxPendingMessages);
-}
-
 // Evidence and limits.
 TEST(SdbftEvidence, each_slashable_pair_is_found_once) {
     Harness h;
