@@ -5,6 +5,7 @@
 #   root, user       only as this one (default: both, each on a system of its own)
 #   --tests          also the block that runs all tests
 #   --ccache DIR     begin with a copy of this compiler cache, for a trial that is not about time
+#   --programs DIR   built already: copied in, and the demo's block is left out; two minutes instead of an hour
 #   --directory DIR  where the systems are made (default: a new one under the temporary directory)
 #   --keep           leave them there
 # Needs root, debootstrap and the network; the mirror is the one that this system's apt uses. Ends with one line:
@@ -12,13 +13,17 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 refuse() { echo "check-docs: $*" >&2; exit 2; }
-people=() without=(--without tests) ccache='' directory='' keep=0
+people=() without=() ccache='' programs='' directory='' keep=0 tests=0
 while [ $# -gt 0 ]; do
   case "$1" in
-    -h|--help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h|--help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
     root|user) people+=("$1") ;;
-    --tests) without=() ;;
+    --tests) tests=1 ;;
     --ccache) ccache=$(realpath "${2:?--ccache needs a directory}"); shift ;;
+    --programs)
+      programs=$(realpath "${2:?--programs needs a directory}") without+=(--without demo)
+      [ -x "$programs/quernd" ] || refuse "--programs $programs holds no quernd"
+      shift ;;
     --directory) directory=${2:?--directory needs a name}; shift ;;
     --keep) keep=1 ;;
     *) refuse "unknown option $1; see contrib/check-docs.sh --help" ;;
@@ -26,6 +31,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ ${#people[@]} -gt 0 ] || people=(root user)
+[ $tests = 1 ] || without+=(--without tests)
 [ "$(id -u)" = 0 ] || refuse "making a system in a directory needs root"
 command -v debootstrap >/dev/null || refuse "debootstrap is missing (Debian package debootstrap)"
 
@@ -69,7 +75,7 @@ make_system() {
   awk '{ print "deb", $3, $1, $2 }' <<<"$sources" >"$system/etc/apt/sources.list"
   apt-config dump | grep -E '^Acquire::(https?|Check-[A-Za-z-]+|Retries)\b.* "' >"$system/etc/apt/apt.conf.d/90check-docs" || true
   cp /etc/resolv.conf "$system/etc/resolv.conf"
-  local home=/root
+  local home=/root name
   if [ "$who" = user ]; then
     home=/home/user
     chroot "$system" sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq sudo &&
@@ -78,14 +84,25 @@ make_system() {
   fi
   mkdir -p "$system$home/quern" "$system$home/.cache"
   # A copy: ccache's locks name processes by number, which means another one in the system's own namespace.
-  if [ -n "$ccache" ]; then cp -a "$ccache" "$system$home/.cache/quern-ccache"; fi
+  if [ -n "$ccache" ]; then
+    cp -a "$ccache" "$system$home/.cache/quern-ccache"
+    rm -f "$system$home/.cache/quern-ccache/ccache.conf"  # it speaks of this system
+  fi
   echo "127.0.0.1 localhost $(hostname)" >"$system/etc/hosts"
   (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T -) |
     tar -xf - --no-same-owner -C "$system$home/quern"
-  local name
+  if [ -n "$programs" ]; then
+    mkdir -p "$system$home/quern/build/release/bin"
+    for name in quernd quern-worker quern-cli quern-wallet quern-genesis quern-compile; do
+      cp "$programs/$name" "$system$home/quern/build/release/bin"
+    done
+  fi
   for name in README.md doc/operations.md; do
-    PYTHONPATH=$root/contrib/python python3 -m quern.fenced_blocks "$root/$name" --as "$who" \
-      ${without[@]+"${without[@]}"} >"$system$home/$(basename "$name").sh"
+    {
+      [ -z "$programs" ] || echo "~/quern/contrib/install-deps.sh --programs || exit 1"
+      PYTHONPATH=$root/contrib/python python3 -m quern.fenced_blocks "$root/$name" --as "$who" \
+        ${without[@]+"${without[@]}"}
+    } >"$system$home/$(basename "$name").sh"
   done
   if [ "$who" = user ]; then chroot "$system" chown -R user:user /home/user; fi
 }
