@@ -312,9 +312,14 @@ Status PathTrie::shorten(PathNodePtr& slot, NibblesView path) {
 }
 
 void PathTrie::hash() {
-    if (!root_.node) return;
+    PathTrie* const self = this;
+    hash_all(std::span(&self, 1));
+}
+
+void PathTrie::hash_all(std::span<PathTrie* const> tries) {
     Levels levels;
-    collect(root_, 0, levels);
+    for (PathTrie* trie : tries)
+        if (trie->root_.node) collect(trie->root_, 0, levels);
     for (auto level = levels.rbegin(); level != levels.rend(); ++level) hash_level(*level);
 }
 

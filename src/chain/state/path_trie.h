@@ -44,6 +44,8 @@ public:
 
     // Makes every reference that is missing, each node's once.
     void hash();
+    // The same for several tries, whose nodes are hashed side by side.
+    static void hash_all(std::span<PathTrie* const> tries);
     // The version's root; its reference is known after hash(). A null node: the empty trie.
     [[nodiscard]] const Child& root() const { return root_; }
     // Places that a node left for good or until a later version puts one there again: to be erased before the nodes of

@@ -286,21 +286,31 @@ Status StateTries::update(StateVersion& version, std::vector<Update> accounts,
         if (runs.empty() || runs.back().part != part) runs.push_back({part, i, i, {}, {}});
         runs.back().end = i + 1;
     }
-    const auto update_part = [&](std::size_t i) {
-        Run& run = runs[i];
-        const NodesUnder nodes(store_, part_prefix(run.part));
-        PathTrie trie(nodes, std::move(version.parts[run.part]), number);
-        for (std::size_t at = run.begin; at < run.end && run.status; ++at)
-            run.status = trie.put(NibblesView(to_nibbles(accounts[at].key)).subspan(kTopNibbles), accounts[at].value);
-        if (!run.status) return;
-        trie.hash();
-        run.removed = trie.take_removed();
-        version.parts[run.part] = trie.root();
+    // Runs begin to end - 1, whose nodes are hashed side by side.
+    const auto update_parts = [&](std::size_t begin, std::size_t end) {
+        std::vector<std::unique_ptr<NodesUnder>> nodes;
+        std::vector<std::unique_ptr<PathTrie>> tries;
+        std::vector<PathTrie*> changed_tries;
+        for (std::size_t i = begin; i < end; ++i) {
+            Run& run = runs[i];
+            nodes.push_back(std::make_unique<NodesUnder>(store_, part_prefix(run.part)));
+            tries.push_back(std::make_unique<PathTrie>(*nodes.back(), std::move(version.parts[run.part]), number));
+            changed_tries.push_back(tries.back().get());
+            for (std::size_t at = run.begin; at < run.end && run.status; ++at)
+                run.status = tries.back()->put(NibblesView(to_nibbles(accounts[at].key)).subspan(kTopNibbles),
+                                               accounts[at].value);
+            if (!run.status) return;
+        }
+        PathTrie::hash_all(changed_tries);
+        for (std::size_t i = begin; i < end; ++i) {
+            runs[i].removed = tries[i - begin]->take_removed();
+            version.parts[runs[i].part] = tries[i - begin]->root();
+        }
     };
     if (pool != nullptr && accounts.size() >= kMinParallelUpdates)
-        pool->parallel_for(runs.size(), update_part);
+        pool->parallel_ranges(runs.size(), update_parts);
     else
-        for (std::size_t i = 0; i < runs.size(); ++i) update_part(i);
+        update_parts(0, runs.size());
     std::array<bool, 16> changed{};
     for (Run& run : runs) {
         QUERN_CHECK(run.status);
