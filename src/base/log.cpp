@@ -1,13 +1,16 @@
 #include "base/log.h"
 
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <array>
 #include <atomic>
 #include <memory>
+
+#include "base/log_control.h"
+#include "base/log_file.h"
 
 namespace quern {
 inline namespace base {
@@ -16,8 +19,8 @@ namespace {
 
 constexpr std::size_t kCount = static_cast<std::size_t>(Category::count_);
 constexpr std::array<std::string_view, kCount> kNames = {
-    "node",    "store",  "state",  "exec",     "consensus",     "mempool", "rpc",   "content", "market",
-    "dispute", "worker", "solver", "verifier", "whistleblower", "program", "torch", "wallet",  "test"};
+    "node",    "store",  "state",  "exec",     "consensus",     "mempool", "p2p",   "rpc",    "content", "market",
+    "dispute", "worker", "solver", "verifier", "whistleblower", "program", "torch", "wallet", "test"};
 constexpr std::array<std::string_view, 5> kLevelNames = {"debug", "info", "warning", "error", "off"};
 
 std::atomic<Level>& threshold() {
@@ -30,10 +33,46 @@ std::array<std::atomic<bool>, kCount>& debug_flags() {
     return flags;
 }
 
-std::shared_ptr<spdlog::logger> make_logger(const Options& options) {
+Rotation& rotation() {
+    static Rotation chosen;
+    return chosen;
+}
+
+// Writes through, so that flushing has nothing to do.
+class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
+public:
+    explicit FileSink(std::string path) : file_(std::move(path)) {}
+    Status open() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return file_.open();
+    }
+    void set_rotation(const Rotation& chosen) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        file_.set_rotation(chosen);
+    }
+
+protected:
+    void sink_it_(const spdlog::details::log_msg& message) override {
+        spdlog::memory_buf_t line;
+        formatter_->format(message, line);
+        file_.write({line.data(), line.size()});
+    }
+    void flush_() override {}
+
+private:
+    LogFile file_;
+};
+
+// Null: no file.
+std::shared_ptr<FileSink>& file_sink() {
+    static std::shared_ptr<FileSink> shared;
+    return shared;
+}
+
+std::shared_ptr<spdlog::logger> make_logger(const Options& options, const std::shared_ptr<FileSink>& file) {
     std::vector<spdlog::sink_ptr> sinks;
     if (options.to_stderr) sinks.push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    if (!options.file.empty()) sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file));
+    if (file) sinks.push_back(file);
     auto made = std::make_shared<spdlog::logger>("quern", sinks.begin(), sinks.end());
     made->set_level(spdlog::level::trace);  // enabled() has decided already
     made->set_formatter(
@@ -43,7 +82,7 @@ std::shared_ptr<spdlog::logger> make_logger(const Options& options) {
 }
 
 std::shared_ptr<spdlog::logger>& logger() {
-    static std::shared_ptr<spdlog::logger> shared = make_logger({});
+    static std::shared_ptr<spdlog::logger> shared = make_logger({}, nullptr);
     return shared;
 }
 
@@ -79,22 +118,53 @@ Expected<Level> level_from_name(std::string_view name) {
 Status configure(const Options& options) {
     std::array<bool, kCount> chosen{};
     for (const auto& name : options.debug) {
-        bool known = name == "all" || name == "1";
-        for (std::size_t i = 0; i < kCount; ++i) {
-            if (name != "all" && name != "1" && kNames[i] != name) continue;
-            chosen[i] = true;
-            known = true;
+        if (name == "all" || name == "1") {
+            chosen.fill(true);
+            continue;
         }
-        if (!known) return fail("log.unknown_category", name);
+        QUERN_TRY(const Category category, category_from_name(name));
+        chosen[static_cast<std::size_t>(category)] = true;
     }
-    try {
-        logger() = make_logger(options);
-    } catch (const spdlog::spdlog_ex& problem) {
-        return fail("log.cannot_open", problem.what());
+    std::shared_ptr<FileSink> file;
+    if (!options.file.empty()) {
+        file = std::make_shared<FileSink>(options.file);
+        file->set_rotation(rotation());
+        QUERN_CHECK(file->open());
     }
+    file_sink() = file;
+    logger() = make_logger(options, file);
     threshold() = options.level;
     for (std::size_t i = 0; i < kCount; ++i) debug_flags()[i] = chosen[i];
     return {};
+}
+
+void set_rotation(const Rotation& chosen) { rotation() = chosen; }
+
+Status reopen() {
+    const auto& file = file_sink();
+    return file ? file->open() : Status();
+}
+
+std::vector<Category> categories() {
+    std::vector<Category> all;
+    for (std::size_t i = 0; i < kCount; ++i) all.push_back(static_cast<Category>(i));
+    return all;
+}
+
+Expected<Category> category_from_name(std::string_view name) {
+    for (std::size_t i = 0; i < kCount; ++i)
+        if (kNames[i] == name) return static_cast<Category>(i);
+    return fail("log.unknown_category", std::string(name));
+}
+
+bool is_debugged(Category category) {
+    const auto index = static_cast<std::size_t>(category);
+    return index < kCount && debug_flags()[index].load(std::memory_order_relaxed);
+}
+
+void set_debugged(Category category, bool shown) {
+    const auto index = static_cast<std::size_t>(category);
+    if (index < kCount) debug_flags()[index].store(shown, std::memory_order_relaxed);
 }
 
 void flush() { logger()->flush(); }

@@ -24,6 +24,7 @@ enum class Category : std::uint8_t {
     exec,
     consensus,
     mempool,
+    p2p,
     rpc,
     content,
     market,

@@ -22,6 +22,14 @@ sigset_t block_signals() {
     return set;
 }
 
+// As Bitcoin Core: a hang-up never stops the node, whose terminal may be gone.
+void reopen_log() {
+    if (const auto opened = quern::log::reopen())
+        quern::log::info(quern::log::Category::node, "log file opened anew");
+    else
+        quern::log::error(quern::log::Category::node, "{}", opened.error().to_string());
+}
+
 constexpr long kStopPollNanoseconds = 100'000'000;
 
 }  // namespace
@@ -44,7 +52,10 @@ int main(int argc, char** argv) {
     const timespec poll{0, kStopPollNanoseconds};
     while (!(*node)->stop_requested()) {
         const int number = ::sigtimedwait(&signals, nullptr, &poll);
-        if (number > 0) (*node)->request_stop();
+        if (number == SIGHUP)
+            reopen_log();
+        else if (number > 0)
+            (*node)->request_stop();
     }
     const auto result = (*node)->result();
     node->reset();

@@ -80,6 +80,7 @@ struct Node::Services {
 
 Status Node::Services::open_storage() {
     QUERN_CHECK(fs::create_directories(options.datadir, 0700));
+    log::set_rotation(options.log_rotation);
     QUERN_CHECK(log::configure(options.log));
     auto locked = fs::LockFile::acquire(path(".lock"));
     if (!locked)

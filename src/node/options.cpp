@@ -26,6 +26,7 @@ struct Raw {  // what has to be translated after parsing
     std::uint64_t content_quota_mib = content::kDefaultQuotaBytes >> 20;
     std::uint64_t content_max_item_mib = content::kDefaultMaxItemBytes >> 20;
     std::string log_level = "info";
+    std::uint64_t log_mib = log::Rotation{}.max_bytes >> 20;
     bool print_to_console = true;
 };
 
@@ -178,6 +179,15 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
         ->capture_default_str()
         ->group("Log");
     app.add_option("--debuglogfile", options.log.file, "log file")->default_str("<datadir>/debug.log")->group("Log");
+    app.add_option("--debuglogsize", raw.log_mib,
+                   "MiB at which the log file becomes FILE.1 and a new one begins; 0: never (SIGHUP opens it anew)")
+        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 20))
+        ->capture_default_str()
+        ->group("Log");
+    app.add_option("--debuglogfiles", options.log_rotation.kept, "numbered log files that are kept")
+        ->check(CLI::Range(0, 1000))
+        ->capture_default_str()
+        ->group("Log");
     app.add_flag("--printtoconsole,!--noprinttoconsole", raw.print_to_console, "log to standard error too")
         ->capture_default_str()
         ->group("Log");
@@ -266,6 +276,7 @@ Status translate(NodeOptions& options, const Raw& raw) {
     options.content_max_item_bytes = raw.content_max_item_mib << 20;
     options.rpc.max_content_bytes = options.content_max_item_bytes;
     QUERN_TRY(options.log.level, log::level_from_name(raw.log_level));
+    options.log_rotation.max_bytes = raw.log_mib << 20;
     options.log.to_stderr = raw.print_to_console;
     if (options.log.file.empty()) options.log.file = options.datadir + "/debug.log";
     return {};

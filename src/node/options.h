@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
+#include "base/log_control.h"
 #include "chain/mempool/pool.h"
 #include "content/store.h"
 #include "node/chain/checkpoint.h"
@@ -54,6 +54,7 @@ struct NodeOptions {
     std::uint64_t content_quota_bytes = content::kDefaultQuotaBytes;
     std::uint64_t content_max_item_bytes = content::kDefaultMaxItemBytes;
     log::Options log;  // file: <datadir>/debug.log unless set
+    log::Rotation log_rotation;
 };
 
 // What the command line asked for instead of running the node: text to print and an exit code.

@@ -30,7 +30,7 @@ using transport::ConnectionKind;
 using transport::tcp;
 using ConnectionPtr = std::shared_ptr<Connection>;
 
-inline constexpr log::Category kLog = log::Category::node;
+inline constexpr log::Category kLog = log::Category::p2p;
 inline constexpr std::string_view kRefused = "network.refused";
 inline constexpr std::uint64_t kTickMs = 50;
 inline constexpr std::uint64_t kDialLimitMs = 5'000;

@@ -1,4 +1,5 @@
-// admin_*: local administration with the node's cookie.
+// admin_* and logging: administration with credentials.
+#include "base/log_control.h"
 #include "rpc/methods/backend.h"
 
 namespace quern::rpc::methods {
@@ -21,6 +22,33 @@ json::Value peer_json(const chain::api::PeerStatus& peer) {
                                 {"bytesIn", peer.bytes_in},
                                 {"bytesOut", peer.bytes_out},
                                 {"score", std::int64_t{peer.score}}});
+}
+
+// Category names, "all" for each. The first error wins, and nothing is changed then.
+tl::expected<std::vector<log::Category>, RpcError> read_categories(const Call& call, std::size_t argument) {
+    std::vector<log::Category> chosen;
+    if (!call.has(argument)) return chosen;
+    for (const json::Value& item : call.value(argument).items()) {
+        const std::string_view name = item.as_string().value_or("");
+        if (name == "all" || name == "1") return log::categories();
+        const auto category = log::category_from_name(name);
+        if (!category) return rpc_fail(kInvalidParams, "unknown logging category " + item.dump());
+        chosen.push_back(*category);
+    }
+    return chosen;
+}
+
+Result logging(const Call& call) {
+    const auto include = read_categories(call, 0);
+    if (!include) return tl::unexpected<RpcError>(include.error());
+    const auto exclude = read_categories(call, 1);
+    if (!exclude) return tl::unexpected<RpcError>(exclude.error());
+    for (const log::Category category : *include) log::set_debugged(category, true);
+    for (const log::Category category : *exclude) log::set_debugged(category, false);
+    json::Value shown = json::Value::object();
+    for (const log::Category category : log::categories())
+        shown.set(log::name_of(category), log::is_debugged(category));
+    return shown;
 }
 
 }  // namespace
@@ -69,6 +97,18 @@ Status add_admin_methods(Registry& registry, const Backend& backend) {
                                   return json::Value(true);
                               },
                               Access::cookie}));
+    QUERN_CHECK(
+        registry.add({"logging",
+                      "Which categories the log shows at debug level, after switching some on and then some off. Lasts "
+                      "until the node "
+                      "stops.",
+                      {{"include", Kind::array, false, "names of categories to show at debug level; \"all\" for each"},
+                       {"exclude", Kind::array, false, "names of categories not to show so"}},
+                      {"object", "each category's name with true or false"},
+                      {{kInvalidParams, "unknown logging category"}},
+                      {{R"([["p2p"],[]])", R"({"node":false,"p2p":true})"}},
+                      logging,
+                      Access::cookie}));
     return registry.add({"admin_stop",
                          "Stops the node cleanly.",
                          {},
