@@ -8,8 +8,12 @@
 #include <rapidjson/writer.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <iterator>
 #include <limits>
+
+#include "base/json_text.h"
 
 namespace quern {
 inline namespace base {
@@ -51,26 +55,31 @@ public:
         if (has_surrogate({text, length})) return refuse("json.bad_utf8");
         return add(Value(std::string(text, length)));
     }
-    bool StartObject() { return open(true); }
+    bool StartObject() { return open(); }
     bool Key(const char* text, rapidjson::SizeType length, bool) {
         if (has_surrogate({text, length})) return refuse("json.bad_utf8");
-        open_.back().keys.emplace_back(text, length);
+        keys_.emplace_back(text, length);
         return true;
     }
-    bool EndObject(rapidjson::SizeType) {
-        Level level = std::move(open_.back());
-        open_.pop_back();
+    bool EndObject(rapidjson::SizeType count) {
+        --depth_;
         Object members;
-        members.reserve(level.keys.size());
-        for (std::size_t i = 0; i < level.keys.size(); ++i)
-            members.push_back({std::move(level.keys[i]), std::move(level.values[i])});
+        members.reserve(count);
+        const std::size_t key = keys_.size() - count;
+        const std::size_t value = values_.size() - count;
+        for (std::size_t i = 0; i < count; ++i)
+            members.push_back({std::move(keys_[key + i]), std::move(values_[value + i])});
+        keys_.resize(key);
+        values_.resize(value);
         if (has_duplicates(members)) return refuse("json.duplicate_key");
         return add(Value(std::move(members)));
     }
-    bool StartArray() { return open(false); }
-    bool EndArray(rapidjson::SizeType) {
-        Array items = std::move(open_.back().values);
-        open_.pop_back();
+    bool StartArray() { return open(); }
+    bool EndArray(rapidjson::SizeType count) {
+        --depth_;
+        const auto first = values_.end() - static_cast<std::ptrdiff_t>(count);
+        Array items(std::make_move_iterator(first), std::make_move_iterator(values_.end()));
+        values_.resize(values_.size() - count);
         return add(Value(std::move(items)));
     }
 
@@ -78,11 +87,6 @@ public:
     Value result;
 
 private:
-    struct Level {
-        std::vector<std::string> keys;
-        Array values;
-    };
-
     // RapidJSON takes the escape of a low surrogate alone ("\ude00") and makes three bytes of it that are no UTF-8;
     // the text's own bytes it has validated.
     static bool has_surrogate(std::string_view text) {
@@ -94,19 +98,26 @@ private:
         error = name;
         return false;
     }
-    bool open(bool) {
-        if (open_.size() >= max_depth_) return refuse("json.too_deep");
-        open_.emplace_back();
+    bool open() {
+        if (depth_ >= max_depth_) return refuse("json.too_deep");
+        ++depth_;
         return true;
     }
     bool add(Value value) {
-        if (open_.empty())
+        if (depth_ == 0)
             result = std::move(value);
         else
-            open_.back().values.push_back(std::move(value));
+            values_.push_back(std::move(value));
         return true;
     }
     static bool has_duplicates(const Object& members) {
+        constexpr std::size_t kFew = 12;  // comparing each with each is quicker than sorting, and allocates nothing
+        if (members.size() <= kFew) {
+            for (std::size_t i = 1; i < members.size(); ++i)
+                for (std::size_t j = 0; j < i; ++j)
+                    if (members[i].key == members[j].key) return true;
+            return false;
+        }
         std::vector<std::string_view> keys;
         keys.reserve(members.size());
         for (const auto& member : members) keys.push_back(member.key);
@@ -115,7 +126,10 @@ private:
     }
 
     std::size_t max_depth_;
-    std::vector<Level> open_;
+    std::size_t depth_ = 0;  // arrays and objects that have begun
+    // What they hold so far, one behind the other: the innermost's last.
+    std::vector<std::string> keys_;
+    Array values_;
 };
 
 // Length of the valid UTF-8 sequence at the start of `text`, or 0 (RFC 3629: no surrogates, no overlong forms).
@@ -169,6 +183,21 @@ void write_string(Writer& writer, std::string_view text, bool is_key) {
         writer.Key(good.data(), length);
     else
         writer.String(good.data(), length);
+}
+
+// Whether RapidJSON's writer would put `text` between quotes as it is.
+bool is_plain(std::string_view text) {
+    return std::all_of(text.begin(), text.end(), [](char c) {
+        const auto byte = static_cast<unsigned char>(c);
+        return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
+    });
+}
+
+template <class Number>
+void append_number(std::string& out, Number number) {
+    std::array<char, 24> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    out.append(digits.data(), end);
 }
 
 template <class Writer>
@@ -370,11 +399,61 @@ bool Value::erase(std::string_view key) {
     return std::erase_if(*members, [&](const Member& member) { return member.key == key; }) != 0;
 }
 
-std::string Value::dump() const {
+void append_string(std::string& out, std::string_view text) {
+    if (is_plain(text)) {
+        out += '"';
+        out += text;
+        out += '"';
+        return;
+    }
     rapidjson::StringBuffer buffer;
     rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-    write_value(writer, *this);
-    return {buffer.GetString(), buffer.GetSize()};
+    write_string(writer, text, false);
+    out.append(buffer.GetString(), buffer.GetSize());
+}
+
+void append(std::string& out, const Value& value) {
+    if (value.is_string()) {
+        append_string(out, *value.as_string());
+    } else if (value.is_integer()) {
+        if (const auto number = value.as_u64())
+            append_number(out, *number);
+        else
+            append_number(out, *value.as_i64());
+    } else if (value.is_array()) {
+        out += '[';
+        bool first = true;
+        for (const Value& item : value.items()) {
+            if (!std::exchange(first, false)) out += ',';
+            append(out, item);
+        }
+        out += ']';
+    } else if (value.is_object()) {
+        out += '{';
+        bool first = true;
+        for (const Member& member : value.members()) {
+            if (!std::exchange(first, false)) out += ',';
+            append_string(out, member.key);
+            out += ':';
+            append(out, member.value);
+        }
+        out += '}';
+    } else if (value.is_null()) {
+        out += "null";
+    } else if (value.is_bool()) {
+        out += *value.as_bool() ? "true" : "false";
+    } else {
+        rapidjson::StringBuffer buffer;
+        rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+        write_value(writer, value);
+        out.append(buffer.GetString(), buffer.GetSize());
+    }
+}
+
+std::string Value::dump() const {
+    std::string out;
+    append(out, *this);
+    return out;
 }
 
 std::string Value::dump_pretty() const {

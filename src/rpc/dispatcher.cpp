@@ -1,5 +1,7 @@
 #include "rpc/dispatcher.h"
 
+#include "base/json_text.h"
+
 namespace quern::rpc {
 namespace {
 
@@ -7,17 +9,17 @@ void append_error(std::string& out, const json::Value& id, const RpcError& error
     json::Value body = json::Value::object({{"code", error.code}, {"message", error.message}});
     if (!error.data.is_null()) body.set("data", error.data);
     out += R"({"jsonrpc":"2.0","id":)";
-    out += id.dump();
+    json::append(out, id);
     out += R"(,"error":)";
-    out += body.dump();
+    json::append(out, body);
     out += '}';
 }
 
 void append_result(std::string& out, const json::Value& id, const json::Value& result) {
     out += R"({"jsonrpc":"2.0","id":)";
-    out += id.dump();
+    json::append(out, id);
     out += R"(,"result":)";
-    out += result.dump();
+    json::append(out, result);
     out += '}';
 }
 

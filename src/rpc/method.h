@@ -3,6 +3,7 @@
 // from several threads at once.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string_view>
 #include <vector>
@@ -62,15 +63,20 @@ struct CallContext {
     [[nodiscard]] bool is_cancelled() const { return cancellation != nullptr && cancellation->is_cancelled(); }
 };
 
-// The checked arguments of one call. An accessor may be used for an argument of the fitting kind that is present
-// (required, or has() it); it then cannot fail.
+inline constexpr std::size_t kMaxParameters = 8;
+
+// The checked arguments of one call, which live in its request. An accessor may be used for an argument of the fitting
+// kind that is present (required, or has() it); it then cannot fail.
 class Call {
 public:
-    Call(std::vector<json::Value> arguments, CallContext context)
-        : arguments_(std::move(arguments)), context_(context) {}
+    using Arguments = std::array<const json::Value*, kMaxParameters>;  // null: absent
+    Call(const Arguments& arguments, const CallContext& context) : arguments_(arguments), context_(context) {}
 
-    [[nodiscard]] bool has(std::size_t i) const { return i < arguments_.size() && !arguments_[i].is_null(); }
-    [[nodiscard]] const json::Value& value(std::size_t i) const { return arguments_[i]; }
+    [[nodiscard]] bool has(std::size_t i) const { return !value(i).is_null(); }
+    [[nodiscard]] const json::Value& value(std::size_t i) const {
+        static const json::Value kAbsent;
+        return i < kMaxParameters && arguments_[i] != nullptr ? *arguments_[i] : kAbsent;
+    }
     [[nodiscard]] Uint256 quantity(std::size_t i) const { return read_quantity(value(i)).value_or(Uint256()); }
     [[nodiscard]] std::uint64_t number(std::size_t i) const { return read_number(value(i)).value_or(0); }
     [[nodiscard]] std::uint64_t number_or(std::size_t i, std::uint64_t otherwise) const {
@@ -94,8 +100,8 @@ public:
     [[nodiscard]] bool is_cancelled() const { return context_.is_cancelled(); }
 
 private:
-    std::vector<json::Value> arguments_;
-    CallContext context_;
+    const Arguments& arguments_;
+    const CallContext& context_;
 };
 
 using Handler = std::function<Result(const Call&)>;

@@ -8,7 +8,7 @@ namespace quern::rpc {
 namespace {
 
 Status check_kind(Kind kind, const json::Value& value) {
-    const auto discard = [](auto result) -> Status {
+    const auto discard = [](const auto& result) -> Status {
         if (!result) return fail(result.error());
         return {};
     };
@@ -43,32 +43,39 @@ Status check_kind(Kind kind, const json::Value& value) {
     return {};
 }
 
+tl::unexpected<RpcError> bad_argument(const Method& method, std::size_t i, std::string_view before,
+                                      const std::string& after) {
+    return rpc_fail(kInvalidParams, std::string(before) + std::to_string(i) + " (" +
+                                        std::string(method.parameters[i].name) + ")" + after);
+}
+
 // Arguments in the order of the declaration; absent ones are null.
-tl::expected<std::vector<json::Value>, RpcError> bind_arguments(const Method& method, const json::Value& params) {
-    std::vector<json::Value> arguments(method.parameters.size());
+tl::expected<Call::Arguments, RpcError> bind_arguments(const Method& method, const json::Value& params) {
+    Call::Arguments arguments{};
+    const std::size_t count = method.parameters.size();
     if (params.is_array()) {
-        if (params.size() > arguments.size())
-            return rpc_fail(kInvalidParams, "too many arguments, want at most " + std::to_string(arguments.size()));
-        for (std::size_t i = 0; i < params.size(); ++i) arguments[i] = params[i];
+        const auto items = params.items();
+        if (items.size() > count)
+            return rpc_fail(kInvalidParams, "too many arguments, want at most " + std::to_string(count));
+        for (std::size_t i = 0; i < items.size(); ++i) arguments[i] = &items[i];
     } else if (params.is_object()) {
         for (const json::Member& member : params.members()) {
             std::size_t i = 0;
-            while (i < arguments.size() && method.parameters[i].name != member.key) ++i;
-            if (i == arguments.size()) return rpc_fail(kInvalidParams, "unknown parameter \"" + member.key + "\"");
-            arguments[i] = member.value;
+            while (i < count && method.parameters[i].name != member.key) ++i;
+            if (i == count) return rpc_fail(kInvalidParams, "unknown parameter \"" + member.key + "\"");
+            arguments[i] = &member.value;
         }
     } else if (!params.is_null()) {
         return rpc_fail(kInvalidParams, "params must be an array or an object");
     }
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
         const Parameter& parameter = method.parameters[i];
-        const std::string which = std::to_string(i) + " (" + std::string(parameter.name) + ")";
-        if (arguments[i].is_null()) {
-            if (parameter.required) return rpc_fail(kInvalidParams, "missing value for required argument " + which);
+        if (arguments[i] == nullptr || arguments[i]->is_null()) {
+            if (parameter.required) return bad_argument(method, i, "missing value for required argument ", {});
             continue;
         }
-        if (const Status status = check_kind(parameter.kind, arguments[i]); !status)
-            return rpc_fail(kInvalidParams, "invalid argument " + which + ": " + status.error().detail);
+        if (const Status status = check_kind(parameter.kind, *arguments[i]); !status)
+            return bad_argument(method, i, "invalid argument ", ": " + status.error().detail);
     }
     return arguments;
 }
@@ -106,6 +113,8 @@ std::string_view name_of(Kind kind) {
 Status Registry::add(Method method) {
     if (method.name.empty() || !method.handler || method.summary.empty())
         return fail("rpc.bad_declaration", std::string(method.name) + ": name, summary and handler are needed");
+    if (method.parameters.size() > kMaxParameters)
+        return fail("rpc.bad_declaration", std::string(method.name) + ": too many parameters");
     bool optional_before = false;
     for (const Parameter& parameter : method.parameters) {
         if (parameter.required && optional_before)
@@ -121,15 +130,15 @@ Status Registry::add(Method method) {
     for (const std::string_view alias : method.aliases)
         if (find(alias) != nullptr) return fail("rpc.duplicate_method", std::string(alias));
     std::string name(method.name);
-    for (const std::string_view alias : method.aliases) aliases_.emplace(alias, name);
-    methods_.emplace(std::move(name), std::move(method));
+    const Method& added = methods_.emplace(std::move(name), std::move(method)).first->second;
+    by_name_.emplace(added.name, &added);
+    for (const std::string_view alias : added.aliases) by_name_.emplace(alias, &added);
     return {};
 }
 
 const Method* Registry::find(std::string_view name) const {
-    if (const auto alias = aliases_.find(name); alias != aliases_.end()) name = alias->second;
-    const auto found = methods_.find(name);
-    return found == methods_.end() ? nullptr : &found->second;
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
 }
 
 std::vector<const Method*> Registry::list() const {
@@ -151,7 +160,7 @@ Result Registry::call(std::string_view name, const json::Value& params, const Ca
     auto arguments = bind_arguments(*method, params);
     if (!arguments) return tl::unexpected<RpcError>(arguments.error());
     try {
-        return method->handler(Call(std::move(*arguments), context));
+        return method->handler(Call(*arguments, context));
     } catch (const std::exception& exception) {  // memory, or a library that throws: one call fails, not the node
         log::error(log::Category::rpc, "method failed name={} error={}", method->name, exception.what());
         return rpc_fail(kInternalError, "internal error");

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 
 #include "rpc/method.h"
 
@@ -11,6 +12,12 @@ namespace quern::rpc {
 
 class Registry {
 public:
+    Registry() = default;
+    Registry(Registry&&) noexcept = default;  // by_name_ points into methods_, whose places stay
+    Registry& operator=(Registry&&) noexcept = default;
+    Registry(const Registry&) = delete;
+    Registry& operator=(const Registry&) = delete;
+
     // Errors: rpc.duplicate_method, rpc.bad_declaration (no name, no handler, a required parameter after an optional
     // one, an example that is not JSON).
     [[nodiscard]] Status add(Method method);
@@ -33,7 +40,7 @@ public:
 
 private:
     std::map<std::string, Method, std::less<>> methods_;
-    std::map<std::string, std::string, std::less<>> aliases_;
+    std::unordered_map<std::string_view, const Method*> by_name_;  // and by alias
 };
 
 }  // namespace quern::rpc

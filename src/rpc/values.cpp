@@ -1,5 +1,8 @@
 #include "rpc/values.h"
 
+#include <array>
+#include <charconv>
+
 namespace quern::rpc {
 namespace {
 
@@ -23,20 +26,38 @@ Expected<Bytes> whole_bytes(std::string_view text) {
     return bytes;
 }
 
+int digit_of(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+// Each address of each call of a batch comes through here.
 template <std::size_t N>
 Expected<FixedBytes<N>> fixed(const json::Value& value, const char* what) {
     QUERN_TRY(const std::string_view text, hex_text(value));
     if (text.size() != 2 * N + 2)
         return fail("value.bad_hex", "hex string has length " + std::to_string(text.size() - 2) + ", want " +
                                          std::to_string(2 * N) + " for " + what);
-    QUERN_TRY(const Bytes bytes, whole_bytes(text));
-    return FixedBytes<N>::copy_of(bytes);
+    FixedBytes<N> bytes;
+    for (std::size_t i = 0; i < N; ++i) {
+        const int high = digit_of(text[2 + 2 * i]);
+        const int low = digit_of(text[3 + 2 * i]);
+        if (high < 0 || low < 0) return fail("value.bad_hex", "invalid hex string");
+        bytes.data[i] = static_cast<std::uint8_t>(high << 4 | low);
+    }
+    return bytes;
 }
 
 }  // namespace
 
-std::string quantity(std::uint64_t value) { return Uint256(value).to_hex_quantity(); }
-std::string quantity(const Uint256& value) { return value.to_hex_quantity(); }
+std::string quantity(std::uint64_t value) {
+    std::array<char, 18> text{'0', 'x'};
+    return {text.data(), std::to_chars(text.data() + 2, text.data() + text.size(), value, 16).ptr};
+}
+std::string quantity(const Uint256& value) {
+    return value.fits_u64() ? quantity(value.low_u64()) : value.to_hex_quantity();
+}
 std::string hex(BytesView bytes) { return to_hex0x(bytes); }
 
 Expected<Uint256> read_quantity(const json::Value& value) {

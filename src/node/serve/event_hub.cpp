@@ -26,7 +26,7 @@ EventHub::~EventHub() {
 
 void EventHub::stop() {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         stopping_ = true;
     }
     changed_.notify_all();
@@ -34,23 +34,23 @@ void EventHub::stop() {
 }
 
 void EventHub::add(api::EventListener& listener) {
-    const std::lock_guard calling(calling_);
+    const MutexLock calling(calling_);
     listeners_.push_back(&listener);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     listened_to_ = true;
 }
 
 void EventHub::remove(api::EventListener& listener) {
-    const std::lock_guard calling(calling_);
+    const MutexLock calling(calling_);
     std::erase(listeners_, &listener);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     listened_to_ = !listeners_.empty();
     if (!listened_to_) transactions_.clear();
 }
 
 void EventHub::published(const Snapshot& snapshot) {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         newest_ = snapshot.number();
         times_.emplace_back(newest_, parts_.clock.now_ms());
         if (times_.size() > kKeptTimes) times_.pop_front();
@@ -60,7 +60,7 @@ void EventHub::published(const Snapshot& snapshot) {
 
 void EventHub::transaction(const chain::types::RecoveredTransaction& transaction) {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (!listened_to_) return;
         transactions_.push_back(transaction);
         if (transactions_.size() > kMaxQueuedTransactions) {
@@ -72,7 +72,7 @@ void EventHub::transaction(const chain::types::RecoveredTransaction& transaction
 }
 
 std::uint64_t EventHub::left_out() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return left_out_;
 }
 
@@ -81,15 +81,15 @@ void EventHub::run() {
         std::deque<chain::types::RecoveredTransaction> transactions;
         std::uint64_t next = 0;
         {
-            std::unique_lock lock(mutex_);
-            changed_.wait(lock, [this] { return stopping_ || newest_ > told_ || !transactions_.empty(); });
+            MutexLock lock(mutex_);
+            while (!stopping_ && newest_ <= told_ && transactions_.empty()) changed_.wait(lock);
             if (stopping_) return;
             transactions.swap(transactions_);
             if (newest_ > told_) next = ++told_;
         }
         // When both wait: a transaction before the block that holds it.
         if (!transactions.empty()) {
-            const std::lock_guard calling(calling_);
+            const MutexLock calling(calling_);
             for (const auto& transaction : transactions)
                 for (auto* listener : listeners_) listener->on_transaction(transaction);
         }
@@ -100,11 +100,11 @@ void EventHub::run() {
 void EventHub::tell_block(std::uint64_t number) {
     std::optional<std::uint64_t> final_at;
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         while (!times_.empty() && times_.front().first < number) times_.pop_front();
         if (!times_.empty() && times_.front().first == number) final_at = times_.front().second;
     }
-    const std::lock_guard calling(calling_);
+    const MutexLock calling(calling_);
     if (listeners_.empty()) return;
     api::BlockEvent event;
     event.view = parts_.reader.block({api::BlockSelector::Kind::number, number, {}});

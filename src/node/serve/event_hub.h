@@ -4,11 +4,11 @@
 // transactions are queued, the newest kMaxQueuedTransactions of them. Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "chain/api/events.h"
 #include "chain/mempool/pool.h"
 #include "node/chain/snapshot.h"
@@ -49,17 +49,18 @@ private:
                                                    std::optional<std::uint64_t> final_at);
 
     const Parts parts_;
-    std::mutex calling_;  // guards listeners_, and is held while they are called; taken before mutex_
-    std::vector<chain::api::EventListener*> listeners_;
-    mutable std::mutex mutex_;  // guards what follows
-    std::condition_variable changed_;
-    std::uint64_t newest_ = 0;
-    std::uint64_t told_ = 0;
-    std::deque<std::pair<std::uint64_t, std::uint64_t>> times_;  // block number, when it was final (clock's now_ms)
-    std::deque<chain::types::RecoveredTransaction> transactions_;
-    bool listened_to_ = false;
-    std::uint64_t left_out_ = 0;
-    bool stopping_ = false;
+    Mutex calling_;  // held while listeners are called; taken before mutex_
+    std::vector<chain::api::EventListener*> listeners_ QUERN_GUARDED_BY(calling_);
+    mutable Mutex mutex_;
+    CondVar changed_;
+    std::uint64_t newest_ QUERN_GUARDED_BY(mutex_) = 0;
+    std::uint64_t told_ QUERN_GUARDED_BY(mutex_) = 0;
+    // Block number, when it was final (the clock's now_ms).
+    std::deque<std::pair<std::uint64_t, std::uint64_t>> times_ QUERN_GUARDED_BY(mutex_);
+    std::deque<chain::types::RecoveredTransaction> transactions_ QUERN_GUARDED_BY(mutex_);
+    bool listened_to_ QUERN_GUARDED_BY(mutex_) = false;
+    std::uint64_t left_out_ QUERN_GUARDED_BY(mutex_) = 0;
+    bool stopping_ QUERN_GUARDED_BY(mutex_) = false;
     std::thread thread_;
 };
 

@@ -1,6 +1,9 @@
 #include "node/serve/reader.h"
 
+#include <cstring>
+
 #include "base/log.h"
+#include "base/rng.h"
 #include "chain/store/block_store.h"
 
 namespace quern::node {
@@ -21,10 +24,14 @@ std::optional<T> or_nothing(Expected<std::optional<T>> result) {
 
 class CommittedState final : public api::StateView {
 public:
-    explicit CommittedState(SnapshotPtr snapshot) : snapshot_(std::move(snapshot)) {}
+    // `hot` outlives the state; null: this is not the newest one.
+    CommittedState(SnapshotPtr snapshot, HotAccounts* hot) : snapshot_(std::move(snapshot)), hot_(hot) {}
     std::uint64_t block_number() const override { return snapshot_->number(); }
     api::AccountView account(const types::Address& address) const override {
+        if (hot_ != nullptr)
+            if (const auto known = hot_->find(snapshot_->number(), address)) return *known;
         const auto account = snapshot_->state.account(address).value_or(chain::state::empty_account());
+        if (hot_ != nullptr) hot_->put(snapshot_->number(), address, {account.nonce, account.balance});
         return {account.nonce, account.balance};
     }
     Bytes code_at(const types::Address& address) const override {
@@ -43,9 +50,43 @@ public:
 
 private:
     SnapshotPtr snapshot_;
+    HotAccounts* hot_;
 };
 
 }  // namespace
+
+std::array<std::uint64_t, 3> HotAccounts::random_secret() {
+    std::array<std::uint64_t, 3> secret{};
+    OsRng rng;
+    for (auto& word : secret) word = rng.u64() | 1;
+    return secret;
+}
+
+std::size_t HotAccounts::SecretHasher::operator()(const types::Address& address) const noexcept {
+    std::array<std::uint64_t, 3> words{};
+    std::memcpy(words.data(), address.data.data(), types::Address::kSize);
+    std::uint64_t hash = 0;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const auto product = static_cast<unsigned __int128>(words[i] ^ hash ^ secret[i]) * secret[(i + 1) % 3];
+        hash = static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+    }
+    return hash;
+}
+
+std::optional<api::AccountView> HotAccounts::find(std::uint64_t number, const types::Address& address) {
+    const MutexLock lock(mutex_);
+    if (number != number_) return std::nullopt;
+    const auto found = accounts_.find(address);
+    return found == accounts_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void HotAccounts::put(std::uint64_t number, const types::Address& address, const api::AccountView& account) {
+    const MutexLock lock(mutex_);
+    if (number < number_) return;
+    if (number > number_) accounts_.clear();
+    number_ = number;
+    if (accounts_.size() < kMaxHotAccounts) accounts_.emplace(address, account);
+}
 
 Expected<SnapshotPtr> select_snapshot(const SnapshotBoard& board, const api::BlockSelector& selector) {
     using Kind = api::BlockSelector::Kind;
@@ -77,7 +118,7 @@ Reader::BlockPtr Reader::block_by_number(const Snapshot& at, std::uint64_t numbe
     if (number == at.number()) return at.head;
     if (number > at.number()) return nullptr;
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (const auto found = cache_.find(number); found != cache_.end()) return found->second;
     }
     const auto hash = or_nothing(BlockStore(*at.reader).canonical_hash(number));
@@ -97,7 +138,7 @@ Reader::BlockPtr Reader::block_by_hash(const Snapshot& at, const Hash32& hash) c
     auto view = std::make_shared<const api::BlockView>(
         api::BlockView{std::move(*block), hash, encoded->size(),
                        or_nothing(blocks.finalization(hash)).value_or(Bytes{}), &pool_.senders()});
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     cache_[view->block.header.number] = view;
     if (cache_.size() > kCachedBlocks) cache_.erase(cache_.begin());
     return view;
@@ -168,7 +209,10 @@ std::optional<api::ReceiptView> Reader::receipt(const Hash32& hash) const {
 
 Expected<std::shared_ptr<const api::StateView>> Reader::state(const api::BlockSelector& selector) const {
     QUERN_TRY(auto snapshot, select_snapshot(board_, selector));
-    return std::shared_ptr<const api::StateView>(std::make_shared<CommittedState>(std::move(snapshot)));
+    using Kind = api::BlockSelector::Kind;
+    const bool is_newest = selector.kind == Kind::latest || selector.kind == Kind::pending;
+    return std::shared_ptr<const api::StateView>(
+        std::make_shared<CommittedState>(std::move(snapshot), is_newest ? &hot_accounts_ : nullptr));
 }
 
 std::uint64_t Reader::pending_nonce(const types::Address& address) const {

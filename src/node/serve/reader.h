@@ -2,8 +2,11 @@
 // Thread-safe.
 #pragma once
 
+#include <array>
 #include <map>
+#include <unordered_map>
 
+#include "base/mutex.h"
 #include "chain/mempool/pool.h"
 #include "node/chain/chain_database.h"
 #include "node/chain/leaf_timer.h"
@@ -12,6 +15,28 @@
 namespace quern::node {
 
 inline constexpr std::size_t kCachedBlocks = 128;
+inline constexpr std::size_t kMaxHotAccounts = 16'384;
+
+// Accounts of the newest state that were asked for: wallets ask for the same ones again and again. Thread-safe.
+class HotAccounts {
+public:
+    // Of the state after block `number`; nullopt: not known, or of another block.
+    [[nodiscard]] std::optional<chain::api::AccountView> find(std::uint64_t number,
+                                                              const chain::types::Address& address);
+    void put(std::uint64_t number, const chain::types::Address& address, const chain::api::AccountView& account);
+
+private:
+    // Nobody can choose addresses that fall together.
+    struct SecretHasher {
+        std::array<std::uint64_t, 3> secret;
+        std::size_t operator()(const chain::types::Address& address) const noexcept;
+    };
+    Mutex mutex_;
+    std::uint64_t number_ QUERN_GUARDED_BY(mutex_) = 0;
+    std::unordered_map<chain::types::Address, chain::api::AccountView, SecretHasher> accounts_ QUERN_GUARDED_BY(mutex_){
+        0, SecretHasher{random_secret()}};
+    [[nodiscard]] static std::array<std::uint64_t, 3> random_secret();
+};
 
 class Reader final : public chain::api::ChainReader {
 public:
@@ -46,8 +71,10 @@ private:
     const SnapshotBoard& board_;
     const chain::mempool::Pool& pool_;
     const LeafTimer& leaf_timer_;
-    mutable std::mutex mutex_;                         // guards cache_
-    mutable std::map<std::uint64_t, BlockPtr> cache_;  // recently read blocks by number; blocks never change
+    mutable Mutex mutex_;
+    // Recently read blocks by number; blocks never change.
+    mutable std::map<std::uint64_t, BlockPtr> cache_ QUERN_GUARDED_BY(mutex_);
+    mutable HotAccounts hot_accounts_;
 };
 
 // The snapshot that a selector names. Error chain.state_unavailable.

@@ -1,7 +1,8 @@
 // eth_*: fees (EIP-1559) of past blocks and advice for the next.
 #include <algorithm>
-#include <mutex>
+#include <map>
 
+#include "base/mutex.h"
 #include "rpc/methods/backend.h"
 #include "rpc/methods/eth_json.h"
 
@@ -17,38 +18,68 @@ constexpr std::uint64_t kAdviceBlocks = 20;
 constexpr std::uint64_t kDefaultTip = 1'000'000'000;  // when the last blocks hold no transactions
 constexpr std::uint64_t kMaxTip = 500'000'000'000;
 constexpr std::size_t kAdvicePercent = 60;
+constexpr std::size_t kMaxKeptTips = 500'000;  // 40 bytes each
 
 struct PaidTip {
     Uint256 tip;
     std::uint64_t gas = 0;
 };
 
-// What the block's transactions paid above the base fee, ascending.
-std::vector<PaidTip> tips_of(const ChainReader& chain, const chain::api::BlockView& view) {
-    std::vector<PaidTip> tips;
-    const Uint256& base_fee = view.block.header.base_fee_per_gas;
-    for (const auto& receipt : chain.receipts(view.block.header.number)) {
-        const auto tip = checked_sub(receipt.effective_gas_price, base_fee);
-        tips.push_back({tip.value_or(Uint256()), receipt.gas_used});
+// What blocks' transactions paid above the base fee, ascending: read from the receipts once. Thread-safe.
+class TipTable {
+public:
+    using Tips = std::shared_ptr<const std::vector<PaidTip>>;
+    explicit TipTable(const ChainReader* chain) : chain_(chain) {}
+
+    Tips of(const chain::api::BlockView& view) {
+        const std::uint64_t number = view.block.header.number;
+        {
+            const MutexLock lock(mutex_);
+            if (const auto found = kept_.find(number); found != kept_.end()) return found->second;
+        }
+        std::vector<PaidTip> read;
+        const Uint256& base_fee = view.block.header.base_fee_per_gas;
+        if (!view.block.transactions.empty())
+            for (const auto& receipt : chain_->receipts(number))
+                read.push_back(
+                    {checked_sub(receipt.effective_gas_price, base_fee).value_or(Uint256()), receipt.gas_used});
+        std::sort(read.begin(), read.end(), [](const PaidTip& a, const PaidTip& b) { return a.tip < b.tip; });
+        auto tips = std::make_shared<const std::vector<PaidTip>>(std::move(read));
+        const MutexLock lock(mutex_);
+        if (kept_.emplace(number, tips).second) entries_ += 1 + tips->size();
+        // The oldest go; a search far back must not push out what everybody asks for.
+        while (entries_ > kMaxKeptTips && kept_.begin()->first != number) forget(kept_.begin());
+        if (entries_ > kMaxKeptTips) forget(kept_.begin());
+        return tips;
     }
-    std::sort(tips.begin(), tips.end(), [](const PaidTip& a, const PaidTip& b) { return a.tip < b.tip; });
-    return tips;
-}
+
+private:
+    using Kept = std::map<std::uint64_t, Tips>;
+    void forget(Kept::iterator which) QUERN_REQUIRES(mutex_) {
+        entries_ -= 1 + which->second->size();
+        kept_.erase(which);
+    }
+
+    const ChainReader* chain_;
+    Mutex mutex_;
+    Kept kept_ QUERN_GUARDED_BY(mutex_);  // by block number; blocks never change
+    std::size_t entries_ QUERN_GUARDED_BY(mutex_) = 0;
+};
 
 // The tip that a transaction needs to be like its neighbours in the last blocks; computed once per block.
 class TipAdvice {
 public:
-    explicit TipAdvice(const ChainReader* chain) : chain_(chain) {}
+    TipAdvice(const ChainReader* chain, TipTable& table) : chain_(chain), table_(table) {}
 
     Uint256 tip() {
         const std::uint64_t head = chain_->head_number();
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (known_ && head == head_) return tip_;
         std::vector<Uint256> tips;
         for (std::uint64_t back = 0; back < kAdviceBlocks && back <= head; ++back) {
             const auto view = chain_->block({BlockSelector::Kind::number, head - back, {}});
             if (!view) break;
-            for (const PaidTip& paid : tips_of(*chain_, *view)) tips.push_back(paid.tip);
+            for (const PaidTip& paid : *table_.of(*view)) tips.push_back(paid.tip);
         }
         std::sort(tips.begin(), tips.end());
         tip_ = tips.empty() ? Uint256(kDefaultTip) : tips[(tips.size() - 1) * kAdvicePercent / 100];
@@ -60,10 +91,11 @@ public:
 
 private:
     const ChainReader* chain_;
-    std::mutex mutex_;
-    bool known_ = false;
-    std::uint64_t head_ = 0;
-    Uint256 tip_;
+    TipTable& table_;
+    Mutex mutex_;
+    bool known_ QUERN_GUARDED_BY(mutex_) = false;
+    std::uint64_t head_ QUERN_GUARDED_BY(mutex_) = 0;
+    Uint256 tip_ QUERN_GUARDED_BY(mutex_);
 };
 
 Expected<std::vector<double>> read_percentiles(const json::Value& value) {
@@ -96,7 +128,7 @@ json::Array rewards(const std::vector<PaidTip>& tips, std::uint64_t gas_used, co
     return row;
 }
 
-Result fee_history(const ChainReader& chain, const Call& call) {
+Result fee_history(const ChainReader& chain, TipTable& table, const Call& call) {
     std::vector<double> percentiles;
     if (call.has(2)) {
         auto read = read_percentiles(call.value(2));
@@ -122,7 +154,7 @@ Result fee_history(const ChainReader& chain, const Call& call) {
         zero_ratios.push_back(0.0);
         ratios.push_back(
             header.gas_limit == 0 ? 0.0 : static_cast<double>(header.gas_used) / static_cast<double>(header.gas_limit));
-        if (!percentiles.empty()) reward_rows.push_back(rewards(tips_of(chain, *view), header.gas_used, percentiles));
+        if (!percentiles.empty()) reward_rows.push_back(rewards(*table.of(*view), header.gas_used, percentiles));
     }
     if (count != 0) {  // the block after the newest
         const auto next = chain.block({BlockSelector::Kind::number, last + 1, {}});
@@ -142,7 +174,8 @@ Result fee_history(const ChainReader& chain, const Call& call) {
 
 Status add_fee_methods(Registry& registry, const Backend& backend) {
     const auto* chain = backend.chain;
-    const auto advice = std::make_shared<TipAdvice>(chain);
+    const auto table = std::make_shared<TipTable>(chain);
+    const auto advice = std::make_shared<TipAdvice>(chain, *table);
     QUERN_CHECK(registry.add({"eth_gasPrice",
                               "A fee per gas with which a transaction gets into one of the next blocks: the next base "
                               "fee and the advised tip.",
@@ -150,7 +183,7 @@ Status add_fee_methods(Registry& registry, const Backend& backend) {
                               {"quantity", "grains per gas"},
                               {},
                               {{"[]", R"("0x77359400")"}},
-                              [chain, advice](const Call&) -> Result {
+                              [chain, advice, table](const Call&) -> Result {
                                   const auto price = checked_add(chain->next_base_fee(), advice->tip());
                                   return quantity(price.value_or(chain->next_base_fee()));
                               }}));
@@ -160,7 +193,7 @@ Status add_fee_methods(Registry& registry, const Backend& backend) {
                               {"quantity", "grains per gas"},
                               {},
                               {{"[]", R"("0x3b9aca00")"}},
-                              [advice](const Call&) -> Result { return quantity(advice->tip()); }}));
+                              [advice, table](const Call&) -> Result { return quantity(advice->tip()); }}));
     return registry.add({"eth_feeHistory",
                          "Base fees, use of gas and tips of past blocks.",
                          {{"blockCount", Kind::number, true, "how many blocks, at most 1,024"},
@@ -170,7 +203,7 @@ Status add_fee_methods(Registry& registry, const Backend& backend) {
                          {{kServerError, "request beyond head block"}},
                          {{R"(["0x2","latest",[50]])",
                            R"({"oldestBlock":"0x10","baseFeePerGas":["0x7","0x7","0x7"],"gasUsedRatio":[0.0,0.0]})"}},
-                         [chain](const Call& call) -> Result { return fee_history(*chain, call); }});
+                         [chain, table](const Call& call) -> Result { return fee_history(*chain, *table, call); }});
 }
 
 }  // namespace quern::rpc::methods

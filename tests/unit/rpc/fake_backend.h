@@ -74,6 +74,10 @@ public:
     }
 
     // Appends a block with these transactions, each with a receipt that `shape` may fill in.
+    mutable int blocks_read = 0;
+    mutable int receipts_read = 0;
+    std::function<void()> on_read;  // of each block
+
     void add_block(const std::vector<types::Transaction>& transactions,
                    const std::function<void(std::size_t, types::Receipt&)>& shape = {}) {
         auto view = std::make_shared<api::BlockView>();
@@ -110,6 +114,8 @@ public:
     std::uint64_t head_number() const override { return blocks.size() - 1; }
     std::shared_ptr<const api::BlockView> block(const api::BlockSelector& selector) const override {
         using Kind = api::BlockSelector::Kind;
+        ++blocks_read;
+        if (on_read) on_read();
         if (selector.kind == Kind::latest || selector.kind == Kind::pending) return blocks.back();
         if (selector.kind == Kind::earliest) return blocks[0];
         if (selector.kind == Kind::number) return selector.number < blocks.size() ? blocks[selector.number] : nullptr;
@@ -118,6 +124,7 @@ public:
         return nullptr;
     }
     std::vector<types::Receipt> receipts(std::uint64_t number) const override {
+        ++receipts_read;
         const auto found = block_receipts.find(number);
         return found == block_receipts.end() ? std::vector<types::Receipt>() : found->second;
     }

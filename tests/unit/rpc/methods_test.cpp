@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "base/log_control.h"
 #include "chain/types/abi.h"
+#include "rpc/methods/log_filter.h"
 #include "unit/rpc/fake_backend.h"
 
 namespace quern::rpc {
@@ -266,6 +268,76 @@ TEST_F(MethodsTest, receipts_number_their_logs_across_the_block) {
         kInvalidParams);
 }
 
+TEST_F(MethodsTest, a_search_for_logs_reads_a_block_that_holds_nothing_once) {
+    types::Address source;
+    source.data[19] = 0x42;
+    for (int i = 0; i < 50; ++i)
+        chain.add_block({signed_transaction()}, [&](std::size_t, types::Receipt& receipt) {
+            if (i == 30) receipt.logs.push_back({source, {}, {}});
+        });
+    const std::string filter = R"([{"fromBlock":"0x1","address":")" + hex(source) + R"("}])";
+    EXPECT_EQ(ok("eth_getLogs", filter).size(), 1u);
+    EXPECT_EQ(chain.blocks_read, 50);
+    EXPECT_EQ(ok("eth_getLogs", filter).size(), 1u);
+    EXPECT_EQ(chain.blocks_read, 51);
+    EXPECT_EQ(chain.receipts_read, 2);
+}
+
+TEST_F(MethodsTest, a_search_ends_between_two_blocks_when_nobody_waits_for_it) {
+    for (int i = 0; i < 50; ++i) chain.add_block({});
+    const auto ends = [&](std::string_view method, std::string_view params) {
+        Cancellation cancellation(std::chrono::hours(1), nullptr);
+        chain.blocks_read = 0;
+        chain.on_read = [&] {
+            if (chain.blocks_read == 3) cancellation.cancel();
+        };
+        const auto result = registry->call(method, *json::parse(params), CallContext{{}, nullptr, &cancellation});
+        ASSERT_FALSE(result) << method;
+        EXPECT_EQ(result.error().code, kTimedOut);
+        EXPECT_EQ(chain.blocks_read, 3);
+    };
+    ends("eth_getLogs", R"([{"fromBlock":"0x1"}])");
+    ends("eth_feeHistory", R"([50,"latest"])");
+    chain.on_read = {};
+}
+
+TEST_F(MethodsTest, filters_find_every_value_that_a_bloom_holds) {
+    types::Bloom bloom;
+    std::string list;
+    for (int i = 0; i < 100; ++i) {
+        types::Address address;
+        address.data[0] = static_cast<std::uint8_t>(i * 37);
+        address.data[7] = static_cast<std::uint8_t>(i);
+        types::Bloom one;
+        types::bloom_add(one, address);
+        const auto filter = methods::read_log_filter(json::Value::object({{"address", hex(address)}}));
+        ASSERT_TRUE(filter);
+        EXPECT_TRUE(methods::may_match(*filter, one));
+        EXPECT_FALSE(methods::may_match(*filter, types::Bloom()));
+        EXPECT_EQ(methods::may_match(*filter, bloom), types::bloom_may_contain(bloom, address));
+        types::bloom_add(bloom, address);
+    }
+}
+
+TEST_F(MethodsTest, log_categories_are_switched_and_shown) {
+    EXPECT_EQ(error("logging", "[]").code, kServerError);  // needs credentials
+    const auto switched = registry->call("logging", *json::parse(R"([["p2p","rpc"],["rpc"]])"),
+                                         CallContext{{true, nullptr}, nullptr, nullptr});
+    ASSERT_TRUE(switched);
+    EXPECT_EQ(switched->get_bool("p2p").value_or(false), true);
+    EXPECT_EQ(switched->get_bool("rpc").value_or(true), false);
+    EXPECT_TRUE(log::is_debugged(log::Category::p2p));
+    const auto bad = registry->call("logging", *json::parse(R"([["rpc","nothing"]])"),
+                                    CallContext{{true, nullptr}, nullptr, nullptr});
+    ASSERT_FALSE(bad);
+    EXPECT_EQ(bad.error().code, kInvalidParams);
+    EXPECT_FALSE(log::is_debugged(log::Category::rpc));
+    const auto all =
+        registry->call("logging", *json::parse(R"([[],["all"]])"), CallContext{{true, nullptr}, nullptr, nullptr});
+    ASSERT_TRUE(all);
+    for (const json::Member& member : all->members()) EXPECT_EQ(member.value, json::Value(false)) << member.key;
+}
+
 TEST_F(MethodsTest, submission_errors_keep_the_messages_that_wallets_match_on) {
     EXPECT_EQ(ok("eth_sendRawTransaction", R"(["0x02ff"])"), json::Value("0x" + std::string(64, '0')));
     chain.submit_result = fail("nonce too low", "next nonce 5, tx nonce 4");
@@ -329,6 +401,9 @@ TEST_F(MethodsTest, fees) {
     EXPECT_EQ(history.find("gasUsedRatio")->size(), 2u);
     EXPECT_EQ(history.find("reward")->items()[0].items()[0], json::Value("0x0"));
     EXPECT_EQ(history.find("reward")->items()[1].items()[2], json::Value("0x3"));
+    chain.receipts_read = 0;
+    EXPECT_EQ(ok("eth_feeHistory", R"(["0x5","latest",[0,50,100]])"), history);
+    EXPECT_EQ(chain.receipts_read, 0);  // blocks never change
     EXPECT_EQ(ok("eth_feeHistory", R"([1,"latest"])").find("reward"), nullptr);
     EXPECT_EQ(ok("eth_feeHistory", R"([0,"latest",[]])").find("baseFeePerGas")->size(), 0u);
     EXPECT_EQ(error("eth_feeHistory", R"(["0x1","0x99",[]])").message, "request beyond head block");

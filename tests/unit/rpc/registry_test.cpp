@@ -144,6 +144,24 @@ TEST(Registry, cookie_methods_need_the_cookie) {
     EXPECT_TRUE(fixture.stopped);
 }
 
+TEST(Registry, a_caller_sees_only_the_methods_on_its_list) {
+    testing::Fixture fixture;
+    const auto list = MethodList::read({"eth_chainId", "net_*", "admin_stop"});
+    ASSERT_TRUE(list);
+    const auto code = [&](std::string_view method, bool authenticated) {
+        const auto result = fixture.registry->call(method, json::Value::array(),
+                                                   CallContext{{authenticated, &*list}, nullptr, nullptr});
+        return result ? 0 : result.error().code;
+    };
+    EXPECT_EQ(code("eth_chainId", false), 0);
+    EXPECT_EQ(code("net_version", false), 0);
+    EXPECT_EQ(code("eth_blockNumber", false), kMethodNotFound);
+    EXPECT_EQ(code("rpc.discover", false), kMethodNotFound);
+    EXPECT_EQ(code("admin_stop", false), kServerError);  // the list gives no credentials
+    EXPECT_EQ(code("admin_nodeInfo", true), kMethodNotFound);
+    EXPECT_EQ(code("admin_stop", true), 0);
+}
+
 TEST(Registry, every_method_of_the_interface_is_there) {
     const testing::Fixture fixture;
     for (const char* name : {"eth_chainId",
@@ -194,6 +212,7 @@ TEST(Registry, every_method_of_the_interface_is_there) {
                              "rpc_discover",
                              "rpc.discover",
                              "help",
+                             "logging",
                              "admin_stop"})
         EXPECT_NE(fixture.registry->find(name), nullptr) << name;
 }
