@@ -43,6 +43,7 @@ struct Violation {
 [[nodiscard]] std::span<const Target> consensus_targets();
 [[nodiscard]] std::span<const Target> network_targets();
 [[nodiscard]] std::span<const Target> transport_targets();
+[[nodiscard]] std::span<const Target> session_targets();
 
 }  // namespace quern::fuzz
 
