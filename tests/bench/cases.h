@@ -24,5 +24,6 @@ void bench_load(Bench& bench);        // throughput_cases.cpp
 void bench_load_singles(Bench& bench);
 void bench_load_validators(Bench& bench);
 void bench_load_million(Bench& bench);
+void bench_questions(Bench& bench);  // rpc_cases.cpp
 
 }  // namespace quern::bench

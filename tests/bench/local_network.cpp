@@ -28,19 +28,6 @@ namespace {
 constexpr int kStartSeconds = 30;
 constexpr int kStopSeconds = 15;
 
-std::uint16_t free_port() {
-    const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    const bool good = ::bind(probe, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
-                      ::getsockname(probe, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-    ::close(probe);
-    if (!good) give_up("no free port");
-    return ntohs(address.sin_port);
-}
-
 pid_t spawn(const std::vector<std::string>& arguments, const std::string& log) {
     std::vector<char*> raw;
     for (const auto& argument : arguments) raw.push_back(const_cast<char*>(argument.c_str()));
@@ -65,6 +52,19 @@ std::string tail_of(const std::string& path) {
 }
 
 }  // namespace
+
+std::uint16_t free_port() {
+    const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    const bool good = ::bind(probe, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+                      ::getsockname(probe, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+    ::close(probe);
+    if (!good) give_up("no free port");
+    return ntohs(address.sin_port);
+}
 
 std::string program_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path().string(); }
 

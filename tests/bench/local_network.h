@@ -15,6 +15,8 @@ namespace quern::bench {
 
 // The folder of the running program.
 [[nodiscard]] std::string program_folder();
+// A port on loopback that nobody listens on now.
+[[nodiscard]] std::uint16_t free_port();
 
 class LocalNetwork {
 public:

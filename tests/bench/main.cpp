@@ -41,6 +41,7 @@ std::vector<Case> all_cases() {
          bench_load_validators},
         {"load-million", "the same over 1,000,000 accounts, which 1,000,000 transfers make; takes minutes",
          bench_load_million},
+        {"questions", "balances, nonces and fee history over JSON-RPC, beside anvil from npm", bench_questions},
     };
 }
 
