@@ -173,3 +173,14 @@ test('close', async () => {
   const { socket } = await reader.transport.getRpcClient()
   socket.close()
 })
+
+test('viem works over ws:// on the HTTP port', async () => {
+  const samePort = viem.webSocket(url.replace(/^http/, 'ws'), { keepAlive: false, reconnect: false })
+  const client = viem.createPublicClient({ chain, transport: samePort })
+  assert.equal(await client.getChainId(), chain.id)
+  const numbers = await until(
+    (onBlockNumber, onError) => client.watchBlockNumber({ onBlockNumber, onError }), (events) => events.length === 2)
+  assert.ok(successive(numbers))
+  assert.ok(await client.getBalance({ address: account.address }) > 0n)
+  ;(await client.transport.getRpcClient()).close()
+})
