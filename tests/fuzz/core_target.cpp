@@ -109,7 +109,8 @@ private:
         setup.journal_found = journal_found;
         setup.records = node.journal;
         setup.body_matches = [&node](BytesView block) { return node.chain->body_matches(block); };
-        (void)node.chain->crash();
+        SeededRng power(i);
+        (void)node.chain->crash(power);
         node.unsynced.clear();
         node.wake.reset();
         auto made = sdbft::Core::make(std::move(setup), keys_.signers[i].get(), *keys_.scheme);

@@ -1,22 +1,29 @@
 // What must hold whatever happens, checked from outside the core: agreement, certificates by weight, no honest double
-// sign, no evidence against the honest, no honest peer blamed, states that add up, forks that convict. It has its own
-// copy of the chain and its own idea of committees. One per simulation; single-threaded.
+// sign, no vote of an honest validator for what a forger made, no evidence against the honest, no honest peer blamed,
+// blocks that are what their headers say, states that add up, limits that hold, forks that convict. It has its own copy
+// of the chain and its own idea of committees. One per simulation; single-threaded.
 #pragma once
 
 #include <set>
 #include <string>
 
-#include "sim/keys.h"
-#include "sim/light_chain.h"
+#include "sim/forger.h"
 
 namespace quern::sim {
 
 class Auditor {
 public:
+    struct Rules {  // all outlive it
+        const LightGenesis& genesis;
+        chain::consensus::ChainIdentity chain;
+        const sdbft::Scheme& scheme;
+        const ForgeryBook& forgeries;
+        bool fork_allowed = false;
+        // Somebody signs with the keys of the honest: of those only votes for what a forger made count.
+        bool stolen_keys = false;
+    };
     // `reference` is at its genesis block.
-    Auditor(const LightGenesis& genesis, std::unique_ptr<SimChain> reference,
-            const chain::consensus::ChainIdentity& chain, const sdbft::Scheme& scheme, std::set<std::size_t> faulty,
-            bool fork_allowed);
+    Auditor(const Rules& rules, std::unique_ptr<SimChain> reference, std::set<std::size_t> faulty);
 
     // A validator turns out not to keep to the rules any more (an old disk was put back).
     void now_faulty(std::size_t validator) { faulty_.insert(validator); }
@@ -26,14 +33,21 @@ public:
                    const std::optional<Certificate>& certificate);
     void kept(std::size_t node, const Certificate& certificate);
     void convicted(const sdbft::Evidence& evidence);
+    void convicted_on_chain(const types::Address& validator);
     void halted(std::size_t node, const Error& error);
     void blamed(std::size_t accuser, std::size_t accused, const Error& error);
     void failed(std::string what);
+    // An honest validator voted for a block with this timestamp at this time by its clock.
+    void voted_at(std::size_t validator, std::uint64_t timestamp_ms, std::uint64_t wall_ms);
+    // How much of something a node holds; from `reached` on, its limit counts as one that bounds.
+    void holds(std::size_t node, std::string_view what, std::size_t count, std::size_t reached, std::size_t most);
+    void reached(std::string_view limit) { limits_reached_.insert(limit); }
     // The state of a node that ran to the end.
     void state_of(std::size_t node, const SimChain& chain);
     // After the run: a fork must convict a third of the weight.
     void finish();
 
+    [[nodiscard]] const std::set<std::string_view>& limits_reached() const { return limits_reached_; }
     [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
     [[nodiscard]] bool forked() const { return fork_epoch_.has_value(); }
     [[nodiscard]] std::uint64_t transactions() const { return transactions_; }  // in final blocks
@@ -43,16 +57,17 @@ public:
 private:
     [[nodiscard]] std::optional<std::size_t> validator_of(const crypto::PublicKey& key) const;
 
-    const LightGenesis& genesis_;
-    chain::consensus::ChainIdentity identity_;
-    const sdbft::Scheme& scheme_;
+    // The rules of headers and of what they rest on, against the reference chain.
+    [[nodiscard]] Status check_block(const types::Block& block) const;
+
+    const Rules rules_;
     std::set<std::size_t> faulty_;
-    bool fork_allowed_;
     std::unique_ptr<SimChain> chain_;
     std::uint64_t transactions_ = 0;
     std::optional<std::uint64_t> fork_epoch_;
     std::map<std::tuple<std::size_t, std::uint64_t, std::uint64_t>, std::vector<chain::consensus::Vote>> votes_;
-    std::map<std::uint64_t, std::map<std::uint64_t, std::vector<Certificate>>> archive_;  // by epoch, view
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<Certificate>> archive_;  // by epoch, view
+    std::set<std::string_view> limits_reached_;
     std::set<crypto::PublicKey> convicted_;
     std::vector<std::string> failures_;
 };

@@ -40,7 +40,10 @@ types::Block make_genesis_block() {
 
 Tip LightGenesis::tip() const { return chain::consensus::tip_of(block.header); }
 
-LightChain::LightChain(const LightGenesis& genesis) : genesis_(&genesis), heights_(genesis.epoch_length) {
+LightChain::LightChain(const LightGenesis& genesis, std::size_t range_blocks)
+    : genesis_(&genesis),
+      range_blocks_(std::min(range_blocks, sdbft::kMaxBlocksPerRange)),
+      heights_(genesis.epoch_length) {
     state_.pool = genesis.pool;
     state_.stake = genesis.stake;
     tips_.push_back(genesis.tip());
@@ -111,11 +114,12 @@ Expected<Bytes> LightChain::build(const sdbft::BlockRequest& request, std::vecto
     return types::encode(block);
 }
 
-bool LightChain::validate(const Hash32&, BytesView bytes) {
+bool LightChain::validate(const Hash32& hash, BytesView bytes) {
     const auto block = types::decode_block(bytes);
     if (!block) return false;
     const LightState* parent = state_of(block->header.parent_hash);
-    if (parent == nullptr) return false;
+    // The question may have been overtaken by the block's own commit.
+    if (parent == nullptr) return heights_by_hash_.contains(hash);
     auto state = execute(*parent, *block);
     if (!state || state->root != block->header.state_root) return false;
     speculative_[types::hash_of(block->header)] = std::move(*state);
@@ -124,6 +128,7 @@ bool LightChain::validate(const Hash32&, BytesView bytes) {
 
 Expected<std::optional<sdbft::EpochSetup>> LightChain::commit(const Hash32&, BytesView bytes,
                                                               const std::optional<Certificate>& certificate) {
+    if (commit_fails_) return fault("store.io", "injected fault");
     QUERN_TRY(const auto block, types::decode_block(bytes));
     const Tip next = chain::consensus::tip_of(block.header);
     if (block.header.parent_hash != tip().hash || !body_matches(bytes)) return fail("light.invalid", "parent or body");
@@ -143,7 +148,8 @@ Expected<std::optional<sdbft::EpochSetup>> LightChain::commit(const Hash32&, Byt
     return std::optional<sdbft::EpochSetup>();
 }
 
-Status LightChain::crash() {
+Status LightChain::crash(Rng&) {
+    commit_fails_ = false;
     speculative_.clear();
     return {};
 }
@@ -188,7 +194,7 @@ std::optional<sdbft::RangeAnswer> LightChain::range(std::uint64_t first) const {
     if (first == 0 || first > height()) return std::nullopt;
     // Up to the last block within the limit and the epoch that has a finalization of its own.
     std::optional<std::uint64_t> end;
-    for (std::uint64_t at = first; at <= height() && at < first + sdbft::kMaxBlocksPerRange; ++at) {
+    for (std::uint64_t at = first; at <= height() && at < first + range_blocks_; ++at) {
         if (certificates_[at]) end = at;
         if (heights_.is_last(at)) break;
     }

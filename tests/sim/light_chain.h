@@ -37,7 +37,8 @@ struct LightGenesis {
 
 class LightChain final : public SimChain {
 public:
-    explicit LightChain(const LightGenesis& genesis);
+    // `range_blocks`: that range() gives at most.
+    LightChain(const LightGenesis& genesis, std::size_t range_blocks = sdbft::kMaxBlocksPerRange);
 
     Expected<Bytes> build(const sdbft::BlockRequest& request, std::vector<Bytes> transactions,
                           std::uint8_t mark) override;
@@ -45,7 +46,8 @@ public:
     // Error: light.invalid.
     Expected<std::optional<sdbft::EpochSetup>> commit(const Hash32& hash, BytesView block,
                                                       const std::optional<Certificate>& certificate) override;
-    Status crash() override;
+    void fail_next_commit(Rng&) override { commit_fails_ = true; }
+    Status crash(Rng&) override;
     std::unique_ptr<SimChain> copy_of_disk() const override;
 
     const Tip& tip() const override { return tips_.back(); }
@@ -65,6 +67,8 @@ private:
     [[nodiscard]] Committee committee_from(const std::vector<std::uint64_t>& stake) const;
 
     const LightGenesis* genesis_;
+    std::size_t range_blocks_;
+    bool commit_fails_ = false;
     sdbft::EpochHeights heights_;
     LightState state_;  // of the tip
     std::map<Hash32, LightState> speculative_;

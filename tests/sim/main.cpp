@@ -21,6 +21,8 @@ int main(int argc, char** argv) {
     bool real_executor = false;
     unsigned threads = 0;
     bool trace = false;
+    bool list_forgeries = false;
+    bool stop = false;
     std::string bug_name;
     app.add_option("-n", count, "number of seeds")->capture_default_str();
     app.add_option("--first-seed", first, "the first of them")->capture_default_str();
@@ -31,6 +33,8 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     app.add_flag("--real", real_executor, "the node's executor and database in every seed");
     app.add_option("--threads", threads, "0 for as many as the machine has; results do not depend on it");
+    app.add_flag("--stop", stop, "at the first seed that fails");
+    app.add_flag("--forgeries", list_forgeries, "print how often each kind of forgery was tried");
     app.add_option("--bug", bug_name, "plant a protocol bug by name, to see it found");
     try {
         app.parse(arguments_for_cli11(argc, argv));
@@ -54,13 +58,15 @@ int main(int argc, char** argv) {
     const auto began = std::chrono::steady_clock::now();
     std::vector<sim::Result> results(count);
     std::atomic<std::uint64_t> next{0};
+    std::atomic<bool> stopped{false};
     const auto work = [&] {
-        for (std::uint64_t i = next++; i < count; i = next++) {
+        for (std::uint64_t i = next++; i < count && !(stop && stopped); i = next++) {
             const std::uint64_t seed = first + i;
             const auto each = [seed](std::uint64_t every) { return every != 0 && seed % every == 0; };
             const sim::Options options{seed, each(real_every), trace, bug, real_executor || each(real_executor_every)};
             results[i] = trace ? sim::run_seed(options, [](const std::string& line) { std::puts(line.c_str()); })
                                : sim::run_seed(options);
+            if (!results[i].passed()) stopped = true;
         }
     };
     std::vector<std::thread> pool;
@@ -76,6 +82,8 @@ int main(int argc, char** argv) {
     std::uint64_t messages = 0;
     std::uint64_t virtual_ms = 0;
     std::uint64_t forks = 0;
+    std::set<std::string_view> limits;
+    std::map<std::string_view, std::uint64_t> forgeries;
     for (const auto& result : results) {
         blocks += result.height;
         transactions += result.transactions;
@@ -84,6 +92,8 @@ int main(int argc, char** argv) {
         messages += result.deliveries;
         virtual_ms += result.virtual_ms;
         forks += result.forked ? 1 : 0;
+        limits.insert(result.limits_reached.begin(), result.limits_reached.end());
+        for (const auto& [kind, times] : result.forgeries) forgeries[kind] += times;
         if (result.passed()) continue;
         ++failed;
         std::printf("seed %llu: %s\n", static_cast<unsigned long long>(result.seed), result.scenario.c_str());
@@ -95,6 +105,14 @@ int main(int argc, char** argv) {
                 number(blocks), number(transactions), number(committee_changes), number(convictions), number(messages));
     std::printf("%.0f s of virtual time, %llu forks (all with convictions) in %.1f s\n",
                 static_cast<double>(virtual_ms) / 1000, number(forks), seconds);
+    std::uint64_t forged = 0;
+    for (const auto& [kind, times] : forgeries) {
+        if (list_forgeries) std::printf("  %llu x %s\n", number(times), std::string(kind).c_str());
+        forged += times;
+    }
+    if (list_forgeries)
+        for (const auto& limit : limits) std::printf("  limit reached: %s\n", std::string(limit).c_str());
+    std::printf("%llu forgeries of %zu kinds, %zu limits reached\n", number(forged), forgeries.size(), limits.size());
     std::printf("%llu passed, %llu failed\n", number(count - failed), number(failed));
     return failed == 0 ? 0 : 1;
 }

@@ -41,9 +41,10 @@ std::string real_genesis_text(const LightGenesis& light) {
     return chain::exec::to_json(genesis).dump();
 }
 
-RealChain::RealChain(std::string genesis_text, std::uint8_t beneficiary)
+RealChain::RealChain(std::string genesis_text, std::uint8_t beneficiary, std::size_t range_blocks)
     : genesis_text_(std::move(genesis_text)),
       beneficiary_(beneficiary),
+      range_blocks_(std::min(range_blocks, sdbft::kMaxBlocksPerRange)),
       store_(std::make_unique<store::FaultStore>(durable_)) {
     if (const auto started = start(); !started) {
         std::fprintf(stderr, "the simulated genesis is no good: %s\n", started.error().to_string().c_str());
@@ -79,14 +80,14 @@ Expected<std::optional<sdbft::EpochSetup>> RealChain::commit(const Hash32& hash,
     return std::move(committed.next_epoch);
 }
 
-Status RealChain::crash() {
+Status RealChain::crash(Rng& rng) {
     chain_.reset();
-    QUERN_CHECK(store_->crash());
+    QUERN_CHECK(store_->crash(rng.below(store_->unsynced_batches() + 1)));
     return start();
 }
 
 std::unique_ptr<SimChain> RealChain::copy_of_disk() const {
-    auto copy = std::make_unique<RealChain>(genesis_text_, beneficiary_);
+    auto copy = std::make_unique<RealChain>(genesis_text_, beneficiary_, range_blocks_);
     store::WriteBatch rows;
     (void)durable_.for_each({}, {}, [&](BytesView key, BytesView value) {
         rows.put(to_bytes(key), value);
@@ -124,19 +125,26 @@ std::optional<Committee> RealChain::committee_of(std::uint64_t epoch) const {
 }
 
 std::optional<sdbft::BlockAnswer> RealChain::block(const Hash32& hash) const {
-    auto answer = node::BlockServer(chain_->board()).block(hash);
+    auto answer = node::BlockServer(chain_->board(), setup_->genesis.params.epoch_length).block(hash);
     if (!answer || hash == setup_->genesis_hash) return std::nullopt;
     return sdbft::BlockAnswer{std::move(answer->block)};
 }
 
 std::optional<sdbft::RangeAnswer> RealChain::range(std::uint64_t first) const {
     if (first == 0 || first > height()) return std::nullopt;
-    auto range =
-        node::BlockServer(chain_->board()).range({first, sdbft::kMaxBlocksPerRange, node::kMaxServedRangeBytes});
-    auto answer =
-        node::epoch_range(std::move(range), first, height(), sdbft::EpochHeights(setup_->genesis.params.epoch_length));
-    if (!answer || answer->count == 0) return std::nullopt;
-    return std::move(answer->answer);
+    const std::uint64_t length = setup_->genesis.params.epoch_length;
+    auto range = node::BlockServer(chain_->board(), length).range({first, range_blocks_, node::kMaxServedRangeBytes});
+    // Those of one epoch, up to the last that has a finalization of its own.
+    const sdbft::EpochHeights heights(length);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < range.blocks.size() && heights.epoch_of(first + i) == heights.epoch_of(first); ++i)
+        if (!range.blocks[i].certificate.empty()) count = i + 1;
+    if (count == 0) return std::nullopt;
+    auto certificate = chain::consensus::decode_certificate(range.blocks[count - 1].certificate);
+    if (!certificate) return std::nullopt;
+    sdbft::RangeAnswer answer{height(), {}, std::move(*certificate)};
+    for (std::size_t i = 0; i < count; ++i) answer.blocks.push_back(std::move(range.blocks[i].block));
+    return answer;
 }
 
 Status RealChain::audit() const {
@@ -171,8 +179,11 @@ Status RealChain::audit() const {
     return chain::exec::invariants::check_all(all, setup_->genesis.params, header.number);
 }
 
-std::size_t RealChain::convictions() const {
-    return state().native_range(types::object_key(types::ObjectPrefix::conviction), {}, 1000).size();
+std::vector<types::Address> RealChain::convicted() const {
+    std::vector<types::Address> out;
+    for (const auto& [key, value] : state().native_range(types::object_key(types::ObjectPrefix::conviction), {}, 1000))
+        out.push_back(types::Address::copy_of(BytesView(key).last(20)));
+    return out;
 }
 
 std::uint64_t RealChain::nonce_of(const types::Address& address) const {

@@ -16,14 +16,16 @@ namespace quern::sim {
 class RealChain final : public SimChain {
 public:
     // A new disk with the genesis of this text. `beneficiary`: of the blocks built here.
-    RealChain(std::string genesis_text, std::uint8_t beneficiary);
+    // `range_blocks`: that range() gives at most.
+    RealChain(std::string genesis_text, std::uint8_t beneficiary, std::size_t range_blocks = sdbft::kMaxBlocksPerRange);
 
     Expected<Bytes> build(const sdbft::BlockRequest& request, std::vector<Bytes> transactions,
                           std::uint8_t mark) override;
     bool validate(const Hash32& hash, BytesView block) override;
     Expected<std::optional<sdbft::EpochSetup>> commit(const Hash32& hash, BytesView block,
                                                       const std::optional<Certificate>& certificate) override;
-    Status crash() override;
+    void fail_next_commit(Rng& rng) override { store_->fail_writes_after(rng.below(2)); }
+    Status crash(Rng& rng) override;
     std::unique_ptr<SimChain> copy_of_disk() const override;
     void submit(const types::RecoveredTransaction& transaction) override;
     std::optional<bool> has_transactions() const override;
@@ -39,7 +41,7 @@ public:
 
     [[nodiscard]] const node::ChainSetup& setup() const { return *setup_; }
     // Validators that evidence in blocks convicted.
-    [[nodiscard]] std::size_t convictions() const;
+    [[nodiscard]] std::vector<types::Address> convicted() const;
     [[nodiscard]] std::uint64_t nonce_of(const types::Address& address) const;
 
 private:
@@ -48,6 +50,7 @@ private:
 
     std::string genesis_text_;
     std::uint8_t beneficiary_;
+    std::size_t range_blocks_;
     chain::store::MemoryStore durable_;
     std::unique_ptr<chain::store::FaultStore> store_;
     ThreadPool threads_{1};

@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "chain/consensus/sdbft/hooks.h"
+#include "chain/consensus/sdbft/limits.h"
 #include "sim/light_chain.h"
 
 namespace quern::sim {
@@ -17,8 +18,19 @@ enum class Behaviour : std::uint8_t {
     equivocator,  // signs whatever contradicts itself, beside the honest core
     twin,         // two honest cores with one key
     replayer,     // sends again what it once received
+    forger,       // proposes, signs, certifies and answers what is false (forger.h)
 };
 [[nodiscard]] std::string_view name_of(Behaviour behaviour);
+
+// What the network does to hurt as long as it may. Beside random delays, which it always has.
+enum class Scheduler : std::uint8_t {
+    fair,
+    below_quorum,   // holds back the vote with which a node would have a quorum
+    hides_masters,  // proposals come about when the timer for them runs out
+    newest_first,   // what arrives in a tenth of a second arrives in the opposite order
+    halves,         // certificates reach every other node only
+};
+[[nodiscard]] std::string_view name_of(Scheduler scheduler);
 
 struct Options {
     std::uint64_t seed = 1;
@@ -35,6 +47,12 @@ struct Scenario {
     std::vector<std::uint64_t> clock_rate_percent;
     std::size_t observers = 0;  // nodes without a key
     bool over_budget = false;   // a third of the weight or more is Byzantine: forks are possible
+    // A quorum of the keys is in one forger's hands: nothing holds of such a chain, but honest nodes still keep to
+    // every rule that is not about signatures.
+    bool stolen_keys = false;
+    std::size_t depth_epochs = 2;  // to finish after the network has healed
+    sdbft::Limits limits;
+    bool tiny_limits = false;
     std::uint64_t delta_ms = 100;
     std::uint64_t min_block_ms = 40;
     std::uint64_t max_idle_ms = 150;
@@ -44,15 +62,31 @@ struct Scenario {
     std::uint64_t loss_permille = 0;
     std::uint64_t duplication_permille = 0;
     std::uint64_t sync_max_ms = 10;
+    Scheduler scheduler = Scheduler::fair;
+    std::uint64_t executor_max_ms = 5;  // for building, validating and committing a block each
     std::uint64_t partitions = 0;
+    bool one_way = false;  // partitions: one side hears the other
     std::uint64_t crashes = 0;
     std::uint64_t all_crash_permille = 0;  // of the crashes, that take every node at once
+    std::uint64_t failed_writes = 0;       // each takes its node down
     std::optional<std::size_t> victim;     // an honest validator whose disk suffers
     bool old_disk = false;                 // it comes back with an earlier disk
     bool lost_journal = false;             // or without its journal
+    bool old_database = false;             // or with an earlier database under the journal as it is: still honest
+    bool old_journal = false;              // or with an earlier journal beside the database as it is
+    bool accepted = false;                 // of a lost journal: later the operator says that it may sign without
     [[nodiscard]] std::string describe() const;
 };
 [[nodiscard]] Scenario make_scenario(const Options& options, const std::vector<crypto::PublicKey>& keys, Rng& rng);
-inline constexpr std::size_t kMaxValidators = 8;
+inline constexpr std::size_t kMaxValidators = 50;
+inline constexpr std::size_t kFewValidators = 8;  // in most seeds
+
+// What a seed is besides its chances follows from its number: each 64th has 20 to 50 validators, each 64th an epoch of
+// hundreds of heights, each 16th runs for ten times as long, each 4th has limits so small that all of them are reached.
+[[nodiscard]] constexpr bool has_many_validators(std::uint64_t seed) { return seed % 64 == 31; }
+[[nodiscard]] constexpr bool has_long_epochs(std::uint64_t seed) { return seed % 64 == 63; }
+[[nodiscard]] constexpr bool runs_deep(std::uint64_t seed) { return seed % 16 == 5; }
+[[nodiscard]] constexpr bool has_tiny_limits(std::uint64_t seed) { return seed % 4 == 2; }
+[[nodiscard]] constexpr bool has_stolen_keys(std::uint64_t seed) { return seed % 32 == 11; }
 
 }  // namespace quern::sim

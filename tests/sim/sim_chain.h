@@ -28,8 +28,11 @@ public:
     // Executes when it has to. Gives the next epoch's setup at an epoch's end.
     [[nodiscard]] virtual Expected<std::optional<sdbft::EpochSetup>> commit(
         const Hash32& hash, BytesView block, const std::optional<Certificate>& certificate) = 0;
-    // The process dies, and its disk forgets what was not synced; then it starts again. Error: what the start says.
-    [[nodiscard]] virtual Status crash() = 0;
+    // The next commit() fails (store.io), before or amid its writes.
+    virtual void fail_next_commit(Rng& rng) = 0;
+    // The process dies, and its disk forgets some or all of what was not synced; then it starts again. Error: what the
+    // start says.
+    [[nodiscard]] virtual Status crash(Rng& rng) = 0;
     // Another one over a copy of what the disk holds.
     [[nodiscard]] virtual std::unique_ptr<SimChain> copy_of_disk() const = 0;
 

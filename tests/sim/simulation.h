@@ -21,7 +21,9 @@ struct Result {
     std::uint64_t virtual_ms = 0;
     std::uint64_t deliveries = 0;
     bool forked = false;
-    std::uint64_t digest = 0;  // of everything that happened
+    std::set<std::string_view> limits_reached;
+    std::map<std::string_view, std::uint64_t> forgeries;  // by kind
+    std::uint64_t digest = 0;                             // of everything that happened
     [[nodiscard]] bool passed() const { return failures.empty(); }
 };
 

@@ -54,7 +54,8 @@ void Harness::restart(bool with_journal) {
     setup.journal_found = with_journal;
     if (with_journal) setup.records = journal;
     setup.body_matches = [this](BytesView block) { return chain->body_matches(block); };
-    (void)chain->crash();
+    SeededRng power(1);
+    (void)chain->crash(power);
     unsynced.clear();
     waiting.clear();
     core = *Core::make(std::move(setup), keys.signers[signer_of_member[me]].get(), *keys.scheme);
