@@ -229,6 +229,12 @@ Expected<types::Role> parse_role(std::string_view name) {
     return fail("genesis.bad_value", "role " + std::string(name));
 }
 
+params::ChainParams default_params() {
+    params::ChainParams params;
+    params.block_gas_limit = kDefaultBlockGasLimit;
+    return params;
+}
+
 Expected<Genesis> parse_genesis(std::string_view text) {
     QUERN_TRY(const Value root, json::parse(text, json::Limits{kMaxGenesisBytes, 8}));
     QUERN_CHECK(check_keys(root, "genesis",

@@ -22,6 +22,8 @@ namespace quern::chain::exec {
 
 inline constexpr std::size_t kMaxGenesisBytes = 16U << 20;
 inline constexpr std::size_t kMaxGenesisEntries = 100'000;  // of each list
+// Of a new chain: 14,285 transfers. What a block really holds its builder's time decides (doc/chain.md).
+inline constexpr std::uint64_t kDefaultBlockGasLimit = 300'000'000;
 
 struct GenesisAllocation {
     types::Address address;
@@ -36,8 +38,10 @@ struct GenesisBond {
     types::Role role = types::Role::solver;
     Uint256 amount;
 };
+[[nodiscard]] params::ChainParams default_params();
+
 struct Genesis {
-    params::ChainParams params;
+    params::ChainParams params = default_params();
     std::uint64_t timestamp_ms = 0;
     std::vector<GenesisAllocation> allocations;
     std::vector<GenesisValidator> validators;

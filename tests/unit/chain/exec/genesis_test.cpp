@@ -43,7 +43,7 @@ TEST(GenesisFile, defaults_fill_what_is_left_out) {
     EXPECT_EQ(parsed->params.market.max_rounds, 2U);
     EXPECT_EQ(parsed->params.market.dispute_cost, Uint256(1000));
     EXPECT_EQ(parsed->params.market.burn_percent, 25U);
-    EXPECT_EQ(parsed->params.block_gas_limit, 30'000'000U);
+    EXPECT_EQ(parsed->params.block_gas_limit, 300'000'000U);
 }
 
 TEST(GenesisFile, names_what_is_wrong) {
