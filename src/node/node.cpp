@@ -118,7 +118,7 @@ Status Node::Services::open_chain() {
     const auto checkpoint = options.checkpoint ? options.checkpoint : checkpoint_of(setup->genesis_hash);
     QUERN_TRY(chain, Chain::open({*store, *setup, *pool, *threads, clock, beneficiary, checkpoint}));
     QUERN_TRY(auto pool_journal, chain::mempool::PoolJournal::open(path("mempool.journal")));
-    gateway = std::make_unique<TxGateway>(*pool, chain->board(), std::move(pool_journal));
+    gateway = std::make_unique<TxGateway>(*pool, chain->board(), *threads, std::move(pool_journal));
     const std::size_t restored = gateway->restore();
 
     const auto& params = setup->genesis.params;
@@ -201,7 +201,9 @@ Status Node::Services::open_network() {
 void Node::Services::open_events() {
     reader = std::make_unique<Reader>(*setup, chain->board(), *pool, chain->leaf_timer());
     events = std::make_unique<EventHub>(EventHub::Parts{chain->board(), *reader, clock});
-    gateway->watch([this](const auto& pooled) { events->transaction(pooled.transaction); });
+    gateway->watch([this](std::span<const chain::mempool::PooledPtr> taken) {
+        for (const auto& pooled : taken) events->transaction(pooled->transaction);
+    });
 }
 
 Status Node::Services::open_rpc() {

@@ -83,7 +83,7 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     inbox_.start([this](const Bytes20& peer, p2p::Offence offence) {
         if (auto* const network = live_network_.load()) network->report(peer, offence);
     });
-    parts_.gateway.on_admitted([this](const chain::mempool::PooledTransaction& pooled) { admitted(pooled); });
+    parts_.gateway.on_admitted([this](std::span<const chain::mempool::PooledPtr> taken) { admitted(taken); });
     QUERN_TRY(network_, p2p::Network::start(options.network, node_key, *network_link_));
     live_network_ = network_.get();
     const auto head = board.latest();
@@ -92,8 +92,6 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     network_link_->set_network(network_.get());
     consensus_link_->set_network(network_.get());
     consensus_link_->announce_committee();
-    for (const auto& pooled : parts_.pool.all()) admitted(*pooled);
-
     executor_->start({[this](sdbft::Event&& event) { consensus_->post(std::move(event)); },
                       [this](const SnapshotPtr& snapshot) { committed(snapshot); },
                       [this](const Error& error) { parts_.failed(error); }});
@@ -172,10 +170,14 @@ void Participation::stop() {
     network_.reset();
 }
 
-void Participation::admitted(const chain::mempool::PooledTransaction& transaction) {
-    inbox_.admitted(transaction);
-    if (auto* const network = live_network_.load())
-        network->announce_transaction(transaction.transaction.hash, transaction.transaction.encoded);
+void Participation::admitted(std::span<const chain::mempool::PooledPtr> transactions) {
+    if (auto* const network = live_network_.load()) {
+        std::vector<p2p::Network::Announcement> announcements;
+        announcements.reserve(transactions.size());
+        for (const auto& pooled : transactions)
+            announcements.push_back({pooled->transaction.hash, pooled->transaction.encoded});
+        network->announce_transactions(std::move(announcements));
+    }
     consensus_->transactions_changed();
 }
 

@@ -62,7 +62,7 @@ private:
     // The committee of an epoch that the committed state knows.
     [[nodiscard]] std::optional<chain::consensus::Committee> committee(std::uint64_t epoch) const;
     void committed(const SnapshotPtr& snapshot);
-    void admitted(const chain::mempool::PooledTransaction& transaction);
+    void admitted(std::span<const chain::mempool::PooledPtr> transactions);
 
     const Parts parts_;
     const chain::consensus::sdbft::EcdsaScheme scheme_;

@@ -311,6 +311,11 @@ void Network::send_consensus_to(const Bytes20& peer, Bytes envelope) {
 void Network::announce_transaction(const Hash32& hash, Bytes encoded) {
     impl_->post([impl = impl_.get(), hash, encoded = std::move(encoded)] { impl->relay.have(hash, encoded); });
 }
+void Network::announce_transactions(std::vector<Announcement> transactions) {
+    impl_->post([impl = impl_.get(), transactions = std::move(transactions)] {
+        for (const auto& each : transactions) impl->relay.have(each.hash, each.encoded);
+    });
+}
 void Network::announce_block(const chain::types::Block& block, Bytes certificate, bool outsiders_only,
                              const Bytes20& except) {
     impl_->post([impl = impl_.get(), block, certificate = std::move(certificate), outsiders_only, except] {

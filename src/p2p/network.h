@@ -194,6 +194,12 @@ public:
     void send_consensus(Bytes envelope);
     void send_consensus_to(const Bytes20& peer, Bytes envelope);
     void announce_transaction(const Hash32& hash, Bytes encoded);
+    // Many at the cost of one.
+    struct Announcement {
+        Hash32 hash;
+        Bytes encoded;
+    };
+    void announce_transactions(std::vector<Announcement> transactions);
     // Sends compact blocks to all peers but `except`; to those outside the committee only, when `outsiders_only`.
     void announce_block(const chain::types::Block& block, Bytes certificate, bool outsiders_only = false,
                         const Bytes20& except = {});

@@ -249,8 +249,8 @@ void bench_blocks(Bench& bench) {
         const consensus::Tip tip = builder.chain->tip();
         const auto snapshot = builder.chain->board().latest();
         for (const auto& tx : batch)
-            if (auto added = builder.pool->add(tx, snapshot->state, snapshot->number()); !added)
-                give_up("the pool refused a transfer: " + added.error().to_string());
+            if (auto added = builder.pool->add(tx, snapshot->state, snapshot->number()); !added.pooled)
+                give_up("the pool refused a transfer: " + added.result.to_string());
         const auto epoch = must(builder.chain->epoch_setup(), "epoch");
         consensus::sdbft::BlockRequest request;
         request.parent = tip;

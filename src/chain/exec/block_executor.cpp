@@ -5,6 +5,7 @@
 #include "chain/exec/fees.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/invariants/invariants.h"
+#include "chain/exec/result/refusals.h"
 #include "chain/exec/system/epochs.h"
 #include "chain/exec/tx_executor.h"
 #include "chain/types/transaction_rules.h"
@@ -95,8 +96,8 @@ Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
     if (auto result = check_stateless(params, recovered, costs); !result.in_block()) return result;
     if (context.gas_limit - gas_used < tx.gas_limit) return retry("gas limit reached");
     if (!pays_base_fee(tx, context.base_fee))
-        return retry("max fee per gas less than block base fee",
-                     "maxFeePerGas: " + tx.max_fee_per_gas.to_decimal() + " baseFee: " + context.base_fee.to_decimal());
+        return refuse(kFeeTooLow, "maxFeePerGas: " + tx.max_fee_per_gas.to_decimal() +
+                                      " baseFee: " + context.base_fee.to_decimal());
     if (auto result = check_account(overlay.account_view(recovered.sender), recovered, true); !result.in_block())
         return result;
 
@@ -156,7 +157,7 @@ std::vector<types::Receipt> BlockExecution::take_receipts() { return std::move(i
 
 Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay& overlay, const BlockContext& context,
                               const CallRequest& call) {
-    if (!call.to) return fail("contract creation is not active yet");
+    if (!call.to) return fail(kCreationNotActive.text);
     if (!overlay.native(types::object_key(types::ObjectPrefix::beacon, context.number)))
         record_beacon(overlay, context);
 
@@ -172,7 +173,7 @@ Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay&
         const auto fee = checked_mul(call.gas_price, tx.gas_limit);
         const auto needed = fee ? checked_add(*fee, call.value) : std::nullopt;
         auto sender = overlay.account_or_empty(call.from);
-        if (!needed || sender.balance < *needed) return fail("insufficient funds", "for gas * price + value");
+        if (!needed || sender.balance < *needed) return fail(kInsufficientFunds.text);
         sender.balance -= *fee;
         overlay.set_account(call.from, sender);
     }
@@ -184,7 +185,7 @@ Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay&
     message.gas = tx.gas_limit;
     message.gas_charged = types::intrinsic_gas(tx);
     message.gas_floor = types::floor_gas(tx);
-    if (message.gas < std::max(message.gas_charged, message.gas_floor)) return fail("intrinsic gas too low");
+    if (message.gas < std::max(message.gas_charged, message.gas_floor)) return fail(kIntrinsicGas.text);
     auto outcome = run_message(params, overlay, context.number, message, nullptr);
     return CallResult{outcome.success, outcome.gas_used, std::move(outcome.output),
                       outcome.success ? std::string() : outcome.error.to_string()};
@@ -194,8 +195,8 @@ Result precheck(const params::ChainParams& params, const state::StateReader& sta
                 const types::RecoveredTransaction& tx, const Uint256& base_fee) {
     if (auto result = check_stateless(params, tx, gas_costs(tx.tx)); !result.in_block()) return result;
     if (!pays_base_fee(tx.tx, base_fee))
-        return retry("max fee per gas less than block base fee",
-                     "maxFeePerGas: " + tx.tx.max_fee_per_gas.to_decimal() + " baseFee: " + base_fee.to_decimal());
+        return refuse(kFeeTooLow,
+                      "maxFeePerGas: " + tx.tx.max_fee_per_gas.to_decimal() + " baseFee: " + base_fee.to_decimal());
     const auto sender = state.account(tx.sender);
     if (auto result = check_account(sender ? *sender : state::empty_account(), tx, false); !result.in_block())
         return result;

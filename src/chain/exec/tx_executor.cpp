@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "chain/exec/handlers/handler.h"
+#include "chain/exec/result/refusals.h"
+#include "chain/types/transaction_errors.h"
 #include "chain/types/transaction_rules.h"
 
 namespace quern::chain::exec {
@@ -18,9 +20,8 @@ std::uint64_t payload_gas(types::NativeKind kind, std::size_t payload_bytes) {
 
 // Names that wallets match on, for errors of the types module.
 Result from_form_error(const Error& error) {
-    if (error.name == "tx.wrong_chain_id") return malformed("invalid chain id for signer", error.detail);
-    if (error.name == "tx.priority_fee_above_max_fee")
-        return malformed("max priority fee per gas higher than max fee per gas");
+    if (error.name == types::kWrongChainId) return refuse(kWrongChain, error.detail);
+    if (error.name == types::kPriorityFeeAboveMaxFee) return refuse(kTipAboveFee);
     return malformed(error.name, error.detail);
 }
 
@@ -119,13 +120,12 @@ Result check_stateless(const params::ChainParams& params, const types::Recovered
                        const GasCosts& costs) {
     const Transaction& tx = recovered.tx;
     if (tx.type == TxType::set_code) return refused("set_code.not_active", "delegations need the EVM");
-    if (tx.type != TxType::native && !tx.to) return refused("contract creation is not active yet");
+    if (tx.type != TxType::native && !tx.to) return refuse(kCreationNotActive);
     if (const auto form = types::check_form(tx, params.chain_id); !form) return from_form_error(form.error());
-    if (tx.gas_limit > params.block_gas_limit) return refused("exceeds block gas limit");
+    if (tx.gas_limit > params.block_gas_limit) return refuse(kBlockGasLimit);
     const std::uint64_t needed = std::max(costs.due, costs.floor);
     if (tx.gas_limit < needed)
-        return refused("intrinsic gas too low",
-                       "have " + std::to_string(tx.gas_limit) + ", want " + std::to_string(needed));
+        return refuse(kIntrinsicGas, "have " + std::to_string(tx.gas_limit) + ", want " + std::to_string(needed));
     if (tx.type == TxType::native)
         if (const auto form = handlers::check_native_form(params.market, tx.native_kind, tx.data); !form)
             return malformed(form.error().name, form.error().detail);
@@ -138,14 +138,13 @@ Result check_account(const state::Account& account, const types::RecoveredTransa
         return "address " + to_hex0x(recovered.sender) + ", tx: " + std::to_string(tx.nonce) +
                " state: " + std::to_string(account.nonce);
     };
-    if (tx.nonce < account.nonce) return refused("nonce too low", nonces());
-    if (exact_nonce && tx.nonce > account.nonce) return retry("nonce too high", nonces());
-    if (account.has_code()) return refused("sender not an eoa");                   // EIP-3607
+    if (tx.nonce < account.nonce) return refuse(kNonceTooLow, nonces());
+    if (exact_nonce && tx.nonce > account.nonce) return refuse(kNonceTooHigh, nonces());
+    if (account.has_code()) return refuse(kSenderNoEoa);                           // EIP-3607
     const Uint256 needed = tx.max_fee_per_gas * Uint256(tx.gas_limit) + tx.value;  // check_form excluded overflow
     if (account.balance < needed)
-        return refused("insufficient funds", "for gas * price + value: address " + to_hex0x(recovered.sender) +
-                                                 " have " + account.balance.to_decimal() + " want " +
-                                                 needed.to_decimal());
+        return refuse(kInsufficientFunds, "address " + to_hex0x(recovered.sender) + " have " +
+                                              account.balance.to_decimal() + " want " + needed.to_decimal());
     return ok();
 }
 

@@ -1,17 +1,24 @@
 // Picks waiting transactions for a block and executes them: first the reserved lane (the due move of each open dispute
-// game, one per game, within 10 % of the block's gas), then by price, respecting nonces. Deterministic given its
-// inputs, but policy, not consensus: another validator may choose otherwise. Belongs to the chain thread.
+// game, one per game, within 10 % of the block's gas), then by price, respecting nonces, until the block is full or
+// whoever asks for it has had enough. Deterministic given its inputs, but policy, not consensus: another validator may
+// choose otherwise. Belongs to the chain thread.
 #pragma once
 
 #include <functional>
 
-#include "chain/mempool/pool.h"
+#include "chain/mempool/selection.h"
 
 namespace quern::chain::mempool {
 
 inline constexpr std::uint64_t kReservedLanePercent = 10;
 // Room for header, certificate and list prefixes beside the transactions.
 inline constexpr std::size_t kMaxBlockTransactionBytes = types::kMaxBlockBytes - (std::size_t{128} << 10);
+inline constexpr std::size_t kMaxLaneSenders = 1'024;       // looked at for the reserved lane
+inline constexpr std::size_t kTransactionsPerPull = 64;     // from one look at the pool to the next
+inline constexpr std::size_t kTransactionsPerQuestion = 8;  // from one question of `enough` to the next
+// So many in turn that do not fit any more end a block: what is left is for the next one.
+inline constexpr std::size_t kMaxMisfits = 64;
+inline constexpr std::uint64_t kLeastGas = 21'000;
 
 // The game for which this transaction is a due move (its side owes one), or nullopt.
 using LaneRule = std::function<std::optional<std::uint64_t>(const types::RecoveredTransaction&)>;
@@ -20,6 +27,11 @@ struct FillLimits {
     std::uint64_t gas_limit = 0;
     std::uint64_t lane_percent = kReservedLanePercent;
     std::size_t max_bytes = kMaxBlockTransactionBytes;
+    // Whether the block is large enough, given its gas and bytes so far; a block's first transactions are taken
+    // before it is asked. Empty: never.
+    std::function<bool(std::uint64_t gas, std::size_t bytes)> enough;
+    // Transactions that must not be in this block, and so none of their senders' later ones.
+    std::function<bool(const Hash32&)> leave_out;
 };
 
 struct FilledBlock {
@@ -31,17 +43,15 @@ struct FilledBlock {
     // What this state refuses. The state may never become final: see refused_for_good().
     std::vector<Refused> refused;
     std::size_t from_lane = 0;  // how many of `included` came through the lane
+    bool cut_short = false;     // `enough` said so
 };
 
-// Of each queue the part that can be executed on `state`: what a block that is not final yet includes is passed over,
-// not dropped, because that block may never become final.
-[[nodiscard]] std::vector<SenderQueue> executable_on(std::vector<SenderQueue> queues, const state::StateReader& state);
 // Whether a refused transaction would be refused on the committed state, too, so that it can leave the pool.
 [[nodiscard]] bool refused_for_good(const params::ChainParams& params, const state::StateReader& committed,
                                     const types::RecoveredTransaction& transaction);
 
-// `execution` has begun and is not finished.
-[[nodiscard]] FilledBlock fill_block(exec::BlockExecution& execution, std::vector<SenderQueue> queues,
-                                     const Uint256& base_fee, const FillLimits& limits, const LaneRule& lane);
+// `execution` has begun and is not finished; `selection` is for its base fee and the state that it is on.
+[[nodiscard]] FilledBlock fill_block(exec::BlockExecution& execution, Selection& selection, const FillLimits& limits,
+                                     const LaneRule& lane);
 
 }  // namespace quern::chain::mempool

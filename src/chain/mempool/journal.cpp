@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 #include "base/fs.h"
 #include "crypto/hash.h"
@@ -11,40 +13,49 @@
 namespace quern::chain::mempool {
 namespace {
 
-constexpr std::string_view kMagic = "QRNPOOL1";
-constexpr std::size_t kEntryHeader = 8;
+constexpr std::string_view kMagic = "QRNPOOL2";
+constexpr std::size_t kLengthBytes = 4;
+constexpr std::size_t kChecksumBytes = 8;
+constexpr std::size_t kEntryHeader = kLengthBytes + kChecksumBytes + Bytes20::kSize;
 
-void append_entry(Bytes& out, BytesView transaction) {
-    const auto length = static_cast<std::uint32_t>(transaction.size());
-    for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<std::uint8_t>(length >> shift));
-    append(out, crypto::sha256(transaction).view().first(4));
-    append(out, transaction);
+FixedBytes<kChecksumBytes> checksum(BytesView sender, BytesView transaction) {
+    crypto::Sha256 hash;
+    hash.update(sender);
+    hash.update(transaction);
+    return FixedBytes<kChecksumBytes>::copy_of(hash.finish().view().first(kChecksumBytes));
 }
 
-// The whole entries from the start; `good` gets the length of the valid part.
-std::vector<Bytes> parse(BytesView file, std::size_t& good) {
-    std::vector<Bytes> entries;
-    good = 0;
-    if (file.size() < kMagic.size() || !equal(file.first(kMagic.size()), as_bytes(kMagic))) return entries;
-    good = kMagic.size();
+void append_entry(Bytes& out, const JournalEntryView& entry) {
+    const auto length = static_cast<std::uint32_t>(entry.transaction.size());
+    for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<std::uint8_t>(length >> shift));
+    append(out, checksum(entry.sender, entry.transaction));
+    append(out, entry.sender);
+    append(out, entry.transaction);
+}
+
+// Appends the whole entries from the start; gives the length of the valid part.
+std::size_t parse(BytesView file, std::vector<JournalEntry>& entries) {
+    if (file.size() < kMagic.size() || !equal(file.first(kMagic.size()), as_bytes(kMagic))) return 0;
+    std::size_t good = kMagic.size();
     while (file.size() - good >= kEntryHeader) {
         const BytesView header = file.subspan(good, kEntryHeader);
         const std::size_t length =
             std::size_t{header[0]} << 24 | std::size_t{header[1]} << 16 | std::size_t{header[2]} << 8 | header[3];
         if (length > types::kMaxTransactionBytes || length > file.size() - good - kEntryHeader) break;
+        const BytesView sender = header.subspan(kLengthBytes + kChecksumBytes);
         const BytesView transaction = file.subspan(good + kEntryHeader, length);
-        if (!equal(crypto::sha256(transaction).view().first(4), header.subspan(4))) break;
-        entries.push_back(to_bytes(transaction));
+        if (!equal(checksum(sender, transaction), header.subspan(kLengthBytes, kChecksumBytes))) break;
+        entries.push_back({types::Address::copy_of(sender), to_bytes(transaction)});
         good += kEntryHeader + length;
     }
-    return entries;
+    return good;
 }
 
 Status write_all(int descriptor, BytesView bytes, const std::string& path) {
     while (!bytes.empty()) {
         const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return fail("mempool.journal_write_failed", path + ": " + std::strerror(errno));
+        if (written <= 0) return fault("mempool.journal_write_failed", path + ": " + std::strerror(errno));
         bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
     return {};
@@ -54,59 +65,70 @@ Status write_all(int descriptor, BytesView bytes, const std::string& path) {
 
 PoolJournal::PoolJournal(PoolJournal&& other) noexcept
     : path_(std::move(other.path_)),
-      descriptor_(other.descriptor_),
+      descriptor_(std::exchange(other.descriptor_, -1)),
       size_(other.size_),
-      loaded_(std::move(other.loaded_)) {
-    other.descriptor_ = -1;
-}
+      has_old_(other.has_old_),
+      loaded_(std::move(other.loaded_)) {}
 
 PoolJournal::~PoolJournal() {
     if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-Status PoolJournal::reopen() {
+// Opens the file with its first `keep` bytes.
+Status PoolJournal::start(std::size_t keep) {
     if (descriptor_ >= 0) ::close(descriptor_);
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ < 0) return fail("mempool.journal_open_failed", path_ + ": " + std::strerror(errno));
+    if (descriptor_ < 0 || ::ftruncate(descriptor_, static_cast<off_t>(keep)) != 0)
+        return fault("mempool.journal_open_failed", path_ + ": " + std::strerror(errno));
+    size_ = keep;
+    if (keep != 0) return {};
+    QUERN_CHECK(write_all(descriptor_, as_bytes(kMagic), path_));
+    size_ = kMagic.size();
     return {};
 }
 
 Expected<PoolJournal> PoolJournal::open(const std::string& path) {
     PoolJournal journal(path);
-    std::size_t good = 0;
-    if (const auto file = fs::read_file(path, kMaxJournalBytes)) journal.loaded_ = parse(*file, good);
-    QUERN_CHECK(journal.reopen());
-    if (::ftruncate(journal.descriptor_, static_cast<off_t>(good)) != 0)
-        return fail("mempool.journal_open_failed", path + ": " + std::strerror(errno));
-    journal.size_ = good;
-    if (good == 0) {
-        QUERN_CHECK(write_all(journal.descriptor_, as_bytes(kMagic), path));
-        journal.size_ = kMagic.size();
+    if (const auto old = fs::read_file(journal.old_path(), kMaxJournalBytes)) {
+        (void)parse(*old, journal.loaded_);
+        journal.has_old_ = true;
     }
+    std::size_t good = 0;
+    if (const auto file = fs::read_file(path, kMaxJournalBytes)) good = parse(*file, journal.loaded_);
+    QUERN_CHECK(journal.start(good));
     return journal;
 }
 
-std::vector<Bytes> PoolJournal::take_loaded() { return std::exchange(loaded_, {}); }
+std::vector<JournalEntry> PoolJournal::take_loaded() { return std::exchange(loaded_, {}); }
 
-Status PoolJournal::append(BytesView transaction) {
-    Bytes entry;
-    append_entry(entry, transaction);
-    if (const auto written = write_all(descriptor_, entry, path_); !written) {
+Status PoolJournal::append(std::span<const JournalEntryView> entries) {
+    Bytes bytes;
+    std::size_t size = 0;
+    for (const auto& entry : entries) size += kEntryHeader + entry.transaction.size();
+    bytes.reserve(size);
+    for (const auto& entry : entries) append_entry(bytes, entry);
+    if (const auto written = write_all(descriptor_, bytes, path_); !written) {
         // Half an entry would hide those that follow.
-        if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0) size_ += entry.size();
+        if (descriptor_ < 0 || ::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0) size_ += bytes.size();
         return written;
     }
-    size_ += entry.size();
+    size_ += bytes.size();
     return {};
 }
 
-Status PoolJournal::rewrite(const std::vector<BytesView>& transactions) {
-    Bytes content = to_bytes(as_bytes(kMagic));
-    for (const auto& transaction : transactions) append_entry(content, transaction);
-    if (const auto written = fs::write_file_atomic(path_, content); !written)
-        return fail("mempool.journal_write_failed", written.error().to_string());
-    size_ = content.size();
-    return reopen();
+Status PoolJournal::put_aside() {
+    if (has_old_) return fault("mempool.journal_write_failed", old_path() + " is there already");
+    if (std::rename(path_.c_str(), old_path().c_str()) != 0)
+        return fault("mempool.journal_write_failed", path_ + ": " + std::strerror(errno));
+    has_old_ = true;
+    return start(0);
+}
+
+Status PoolJournal::delete_old() {
+    if (has_old_ && ::unlink(old_path().c_str()) != 0 && errno != ENOENT)
+        return fault("mempool.journal_write_failed", old_path() + ": " + std::strerror(errno));
+    has_old_ = false;
+    return {};
 }
 
 }  // namespace quern::chain::mempool

@@ -3,277 +3,203 @@
 #include <algorithm>
 
 #include "chain/exec/fees.h"
-#include "chain/types/abi.h"
 
 namespace quern::chain::mempool {
 namespace {
-
-// Gas at the fee cap, plus value; a transaction whose cost overflows failed precheck.
-Uint256 cost_of(const types::Transaction& tx) { return tx.max_fee_per_gas * tx.gas_limit + tx.value; }
 
 bool pays_more(const Uint256& fresh, const Uint256& old, std::uint64_t percent) {
     const auto wanted = mul_div(old, 100 + percent, 100);
     return wanted && fresh >= *wanted && fresh > old;
 }
 
-bool is_task_submit(const types::Transaction& tx) {
-    if (tx.type == types::TxType::native)
-        return tx.native_kind == static_cast<std::uint8_t>(types::NativeKind::task_submit);
-    if (!tx.to || *tx.to != types::group_address(types::KindGroup::tasks) || tx.data.size() < 4) return false;
-    return types::abi::Selector::copy_of(BytesView(tx.data).first(4)) ==
-           types::abi::selector(types::NativeKind::task_submit);
-}
-
 }  // namespace
-
-std::size_t Pool::Queue::executable() const {
-    std::size_t count = 0;
-    for (const auto& [nonce, pooled] : by_nonce) {
-        if (nonce != account_nonce + count) break;
-        ++count;
-    }
-    return count;
-}
-
-bool Pool::Price::operator<(const Price& other) const {
-    if (fee_cap != other.fee_cap) return fee_cap < other.fee_cap;
-    if (tip_cap != other.tip_cap) return tip_cap < other.tip_cap;
-    if (arrival != other.arrival) return arrival > other.arrival;
-    return sender < other.sender;
-}
 
 Pool::Pool(const params::ChainParams& params, const PoolLimits& limits) : params_(params), limits_(limits) {}
 
-Pool::Price Pool::price_of(const PooledTransaction& pooled) {
-    const auto& tx = pooled.transaction.tx;
-    // Their number is limited on its own; no other transaction pushes them out.
-    if (exec::travels_free(tx)) return {~Uint256(), ~Uint256(), pooled.arrival, pooled.transaction.sender};
-    return {tx.max_fee_per_gas, tx.max_priority_fee_per_gas, pooled.arrival, pooled.transaction.sender};
+Pool::SenderEntry* Pool::find_sender(const types::Address& address) const {
+    const auto found = by_sender_.find(address);
+    return found == by_sender_.end() ? nullptr : found->second.get();
 }
 
-void Pool::unlist_tail(const Queue& queue) {
-    if (!queue.by_nonce.empty()) tails_.erase(price_of(*queue.by_nonce.rbegin()->second));
-}
-
-void Pool::list_tail(const Queue& queue) {
-    if (!queue.by_nonce.empty()) tails_.insert(price_of(*queue.by_nonce.rbegin()->second));
-}
-
-void Pool::erase(Queues::iterator queue, std::uint64_t nonce) {
-    const auto found = queue->second.by_nonce.find(nonce);
-    if (found == queue->second.by_nonce.end()) return;
-    unlist_tail(queue->second);
-    const auto& transaction = found->second->transaction;
-    bytes_ -= transaction.encoded.size();
-    queue->second.cost -= cost_of(transaction.tx);
-    if (exec::travels_free(transaction.tx)) --free_;
-    by_hash_.erase(transaction.hash);
-    queue->second.by_nonce.erase(found);
-    list_tail(queue->second);
-    if (queue->second.by_nonce.empty()) queues_.erase(queue);
-}
-
-Status Pool::make_room(const PooledTransaction& newcomer, const PooledPtr& replaced) {
-    const Price price = price_of(newcomer);
-    const std::size_t more = replaced ? 0 : 1;
-    const std::size_t freed = replaced ? replaced->transaction.encoded.size() : 0;
-    while (by_hash_.size() + more > limits_.max_transactions ||
-           bytes_ + newcomer.transaction.encoded.size() > limits_.max_bytes + freed) {
-        // The newcomer must beat the cheapest, and not push out its own sender's queue.
-        if (tails_.empty() || !(*tails_.begin() < price) || tails_.begin()->sender == newcomer.transaction.sender)
-            return fail("txpool is full");
-        const auto queue = queues_.find(tails_.begin()->sender);
-        erase(queue, queue->second.by_nonce.rbegin()->first);
-    }
-    return {};
-}
-
-Expected<PooledPtr> Pool::add(types::RecoveredTransaction transaction, const state::StateReader& state,
-                              std::uint64_t height) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (by_hash_.contains(transaction.hash)) return fail("already known");
-    }
-    // The slow checks read the state without the lock; what they find can only be older than the pool, and execution
-    // decides in the end. A fee below the current base fee may wait for better times, below the least possible one not.
-    if (const auto checked = exec::precheck(params_, state, transaction, params_.min_base_fee);
-        checked.band != exec::Band::ok)
-        return fail(checked.name, checked.detail);
-    const auto account = state.account(transaction.sender).value_or(state::empty_account());
-    const auto& tx = transaction.tx;
-    if (tx.nonce < account.nonce) return fail("nonce too low");
-    if (tx.nonce - account.nonce > limits_.max_nonce_gap)
-        return fail("nonce too high", "account is at " + std::to_string(account.nonce));
-
+exec::Result Pool::check_place(const Candidate& candidate, const SenderEntry* sender, bool parks) const {
+    const auto& fresh = candidate.pooled->transaction.tx;
+    const AccountView& account = candidate.account;
+    const auto at = [&] { return "account is at " + std::to_string(account.nonce); };
+    if (fresh.nonce < account.nonce) return exec::refuse(exec::kNonceTooLow, at());
+    if (fresh.nonce - account.nonce > limits_.max_nonce_gap) return exec::refuse(exec::kNonceTooHigh, at());
+    const bool free = exec::travels_free(fresh);
     // Else one that nobody tries to execute would keep its place for ever.
-    if (exec::travels_free(tx) && tx.nonce != account.nonce)
-        return fail("nonce too high", "a transaction without a fee must be its sender's next");
+    if (free && fresh.nonce != account.nonce)
+        return exec::refuse(exec::kNonceTooHigh, "a transaction without a fee must be its sender's next");
 
-    const std::lock_guard lock(mutex_);
-    // Else a nonce that a block has used in between would hold up its sender's queue.
-    if (height < height_) return fail("mempool.stale_state");
-    if (by_hash_.contains(transaction.hash)) return fail("already known");
-    auto pooled = std::make_shared<const PooledTransaction>(PooledTransaction{std::move(transaction), next_arrival_});
-    const auto& fresh = pooled->transaction.tx;
-    const types::Address& sender = pooled->transaction.sender;
-    const Uint256 cost = cost_of(fresh);
-
-    Uint256 queued_cost;
-    PooledPtr replaced;
-    if (const auto queue = queues_.find(sender); queue != queues_.end()) {
-        queued_cost = queue->second.cost;
-        const auto old = queue->second.by_nonce.find(fresh.nonce);
-        if (old != queue->second.by_nonce.end()) {
-            replaced = old->second;
-            const auto& previous = replaced->transaction.tx;
+    Uint256 queued;
+    const AccountQueue::Slot* replaced = nullptr;
+    if (sender != nullptr) {
+        const AccountQueue& queue = sender->queue;
+        queued = queue.cost();
+        replaced = queue.find(fresh.nonce);
+        if (replaced != nullptr) {
+            const auto& previous = replaced->pooled->transaction.tx;
             if (!pays_more(fresh.max_fee_per_gas, previous.max_fee_per_gas, limits_.replacement_percent) ||
                 !pays_more(fresh.max_priority_fee_per_gas, previous.max_priority_fee_per_gas,
                            limits_.replacement_percent))
-                return fail("replacement transaction underpriced");
-            queued_cost -= cost_of(previous);
-        } else if (queue->second.by_nonce.size() >= limits_.max_per_sender) {
-            return fail("account limit exceeded", std::to_string(limits_.max_per_sender) + " transactions wait");
+                return exec::refuse(exec::kReplacementUnderpriced);
+            queued -= replaced->cost;
+        } else if (parks && queue.parked() >= limits_.max_parked_per_sender) {
+            return exec::refuse(exec::kAccountLimit,
+                                std::to_string(limits_.max_parked_per_sender) + " wait for a nonce or for money");
+        } else if (queue.slots().size() >= limits_.max_per_sender && (parks || queue.parked() == 0)) {
+            return exec::refuse(exec::kAccountLimit, std::to_string(limits_.max_per_sender) + " transactions wait");
         }
     }
-    const auto total = checked_add(queued_cost, cost);
+    const auto total = checked_add(queued, cost_of(fresh));
     if (!total || *total > account.balance)
-        return fail("insufficient funds for gas * price + value", "together with the sender's waiting transactions");
+        return exec::refuse(exec::kInsufficientFunds, "together with the sender's waiting transactions");
+    if (free && replaced == nullptr && free_.size() >= limits_.max_free)
+        return exec::refuse(exec::kPoolFull, "transactions without a fee");
+    return exec::ok();
+}
 
-    const bool free = exec::travels_free(fresh);
-    if (free && free_ >= limits_.max_free) return fail("txpool is full", "transactions without a fee");
-    QUERN_CHECK(make_room(*pooled, replaced));
-    if (replaced) erase(queues_.find(sender), fresh.nonce);
-    Queue& queue = queues_[sender];
-    unlist_tail(queue);
-    queue.account_nonce = std::max(queue.account_nonce, account.nonce);
-    queue.by_nonce[fresh.nonce] = pooled;
-    queue.cost += cost;
-    list_tail(queue);
-    by_hash_.emplace(pooled->transaction.hash, pooled);
-    bytes_ += pooled->transaction.encoded.size();
-    if (free) ++free_;
+Admitted Pool::add_one(const Candidate& candidate, std::uint64_t height) {
+    PooledTransaction& fresh = *candidate.pooled;
+    const types::Address& address = fresh.transaction.sender;
+    const std::uint64_t nonce = fresh.transaction.tx.nonce;
+    if (by_hash_.find(fresh.transaction.hash)) return {exec::refuse(exec::kAlreadyKnown), nullptr};
+    if (auto* const known = find_sender(address)) set_account(*known, candidate.account, height);
+    trim_parked();
+    SenderEntry* sender = find_sender(address);
+    const bool parks = sender != nullptr ? sender->queue.has_gap_before(nonce) : nonce != candidate.account.nonce;
+    if (auto result = check_place(candidate, sender, parks); !result.in_block()) return {std::move(result), nullptr};
+
+    fresh.arrival = next_arrival_;
+    fresh.height = height_;
+    const auto* slot = sender != nullptr ? sender->queue.find(nonce) : nullptr;
+    const PooledPtr replaced = slot != nullptr ? slot->pooled : nullptr;
+    if (!make_room(fresh, parks, replaced)) return {exec::refuse(exec::kPoolFull), nullptr};
+    // Its place is worth more than that of the sender's last one, which is parked.
+    sender = find_sender(address);
+    if (!replaced && sender != nullptr && sender->queue.slots().size() >= limits_.max_per_sender)
+        erase(address, sender->queue.slots().back().nonce());
+
     ++next_arrival_;
-    return pooled;
-}
-
-void Pool::drop_stale(Queues::iterator queue) {
-    const types::Address sender = queue->first;
-    while (!queue->second.by_nonce.empty()) {
-        const std::uint64_t first = queue->second.by_nonce.begin()->first;
-        if (first >= queue->second.account_nonce) return;
-        erase(queue, first);
-        queue = queues_.find(sender);
-        if (queue == queues_.end()) return;
+    sender = find_sender(address);
+    if (sender == nullptr) {
+        sender = by_sender_.emplace(address, std::make_unique<SenderEntry>()).first->second.get();
+        sender->address = address;
+        set_account(*sender, candidate.account, height);
+    } else if (const auto* old = sender->queue.find(nonce)) {
+        forget(*old);
     }
+    (void)sender->queue.put(candidate.pooled);
+    remember(candidate.pooled);
+    relist(*sender);
+    return {exec::ok(), candidate.pooled};
 }
 
-void Pool::on_block(const std::vector<types::RecoveredTransaction>& included, const state::StateReader& state,
-                    std::uint64_t height) {
-    const std::lock_guard lock(mutex_);
+std::vector<Admitted> Pool::add(std::vector<Candidate> candidates, std::uint64_t height) {
+    std::vector<Admitted> admitted;
+    admitted.reserve(candidates.size());
+    const MutexLock lock(mutex_);
+    // Else a nonce that a block has used in between would hold up its sender's queue.
+    if (height < height_) return admitted;
+    for (const Candidate& candidate : candidates) admitted.push_back(add_one(candidate, height));
+    return admitted;
+}
+
+Admitted Pool::add(types::RecoveredTransaction transaction, const state::StateReader& state, std::uint64_t height,
+                   const Source& source) {
+    // A fee below the current base fee may wait for better times, below the least possible one not.
+    if (auto checked = exec::precheck(params_, state, transaction, params_.min_base_fee); !checked.in_block())
+        return {std::move(checked), nullptr};
+    const auto account = state.account(transaction.sender).value_or(state::empty_account());
+    auto pooled = std::make_shared<PooledTransaction>();
+    pooled->bytes = footprint(transaction);
+    pooled->transaction = std::move(transaction);
+    pooled->source = source;
+    auto admitted = add({Candidate{std::move(pooled), {account.nonce, account.balance}}}, height);
+    if (admitted.empty()) return {exec::retry("mempool.stale_state"), nullptr};
+    return std::move(admitted.front());
+}
+
+void Pool::on_block(std::span<const AccountAfter> senders, const state::StateReader& state, std::uint64_t height) {
+    const MutexLock lock(mutex_);
     height_ = height;
-    for (const auto& transaction : included) {
-        const auto queue = queues_.find(transaction.sender);
-        if (queue == queues_.end()) continue;
-        queue->second.account_nonce = state.account(transaction.sender).value_or(state::empty_account()).nonce;
-        drop_stale(queue);
-    }
-    if (free_ > 0) drop_spent_evidence(state);
-}
-
-// What offers no fee is worth its place only while it convicts.
-void Pool::drop_spent_evidence(const state::StateReader& state) {
-    std::vector<std::pair<types::Address, std::uint64_t>> spent;
-    for (const auto& [sender, queue] : queues_)
-        for (const auto& [nonce, pooled] : queue.by_nonce)
-            if (exec::travels_free(pooled->transaction.tx) &&
-                exec::precheck(params_, state, pooled->transaction, params_.min_base_fee).band != exec::Band::ok)
-                spent.emplace_back(sender, nonce);
-    for (const auto& [sender, nonce] : spent) erase(queues_.find(sender), nonce);
+    for (const AccountAfter& after : senders)
+        if (auto* const sender = find_sender(after.address)) set_account(*sender, after.account, height);
+    if (!free_.empty()) drop_spent_evidence(state);
+    drop_expired();
+    if (height >= next_sweep_) look_again_at_unpayable(state);
+    trim_parked();
 }
 
 void Pool::drop(const std::vector<Hash32>& hashes) {
-    const std::lock_guard lock(mutex_);
-    for (const auto& hash : hashes) {
-        const auto found = by_hash_.find(hash);
-        if (found == by_hash_.end()) continue;
-        const auto pooled = found->second;
-        erase(queues_.find(pooled->transaction.sender), pooled->transaction.tx.nonce);
-    }
+    const MutexLock lock(mutex_);
+    for (const auto& hash : hashes)
+        if (const auto pooled = by_hash_.find(hash)) erase(pooled->transaction.sender, pooled->transaction.tx.nonce);
+    trim_parked();
 }
 
 PooledPtr Pool::find(const Hash32& hash) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = by_hash_.find(hash);
-    return found == by_hash_.end() ? nullptr : found->second;
+    const MutexLock lock(mutex_);
+    return by_hash_.find(hash);
+}
+
+PooledPtr Pool::find_short(const FixedBytes<8>& id) const {
+    const MutexLock lock(mutex_);
+    return by_hash_.find_short(id);
+}
+
+std::vector<PooledPtr> Pool::find(std::span<const Hash32> hashes) const {
+    std::vector<PooledPtr> found;
+    found.reserve(hashes.size());
+    const MutexLock lock(mutex_);
+    for (const auto& hash : hashes) found.push_back(by_hash_.find(hash));
+    return found;
 }
 
 std::uint64_t Pool::next_nonce(const types::Address& sender, std::uint64_t account_nonce) const {
-    const std::lock_guard lock(mutex_);
-    const auto queue = queues_.find(sender);
-    if (queue == queues_.end()) return account_nonce;
+    const MutexLock lock(mutex_);
+    const auto* entry = find_sender(sender);
     // The caller's state may be newer than the queue's view of the account.
     std::uint64_t nonce = account_nonce;
-    for (auto it = queue->second.by_nonce.lower_bound(account_nonce);
-         it != queue->second.by_nonce.end() && it->first == nonce; ++it)
-        ++nonce;
+    if (entry == nullptr) return nonce;
+    while (entry->queue.find(nonce) != nullptr) ++nonce;
     return nonce;
 }
 
-std::vector<SenderQueue> Pool::executable() const {
-    const std::lock_guard lock(mutex_);
-    std::vector<SenderQueue> result;
-    for (const auto& [sender, queue] : queues_) {
-        SenderQueue ready;
-        std::size_t count = queue.executable();
-        for (auto it = queue.by_nonce.begin(); count > 0; ++it, --count) ready.push_back(it->second);
-        if (!ready.empty()) result.push_back(std::move(ready));
-    }
-    return result;
-}
-
-std::vector<SenderQueue> Pool::waiting() const {
-    const std::lock_guard lock(mutex_);
-    std::vector<SenderQueue> result;
-    result.reserve(queues_.size());
-    for (const auto& [sender, queue] : queues_) {
-        SenderQueue all;
-        all.reserve(queue.by_nonce.size());
-        for (const auto& [nonce, pooled] : queue.by_nonce) all.push_back(pooled);
-        result.push_back(std::move(all));
-    }
-    return result;
-}
-
 bool Pool::has_executable(const Uint256& base_fee) const {
-    const std::lock_guard lock(mutex_);
-    return std::any_of(queues_.begin(), queues_.end(), [&](const auto& entry) {
-        const auto& [nonce, pooled] = *entry.second.by_nonce.begin();
-        return nonce == entry.second.account_nonce && exec::pays_base_fee(pooled->transaction.tx, base_fee);
-    });
-}
-
-std::vector<PooledPtr> Pool::all() const {
-    std::vector<PooledPtr> result;
-    {
-        const std::lock_guard lock(mutex_);
-        result.reserve(by_hash_.size());
-        for (const auto& [hash, pooled] : by_hash_) result.push_back(pooled);
-    }
-    std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a->arrival < b->arrival; });
-    return result;
+    const MutexLock lock(mutex_);
+    return !head_fees_.empty() && *head_fees_.rbegin() >= base_fee;
 }
 
 std::vector<PooledPtr> Pool::tasks() const {
-    auto result = all();
-    std::erase_if(result, [](const auto& pooled) { return !is_task_submit(pooled->transaction.tx); });
+    std::vector<PooledPtr> result;
+    const MutexLock lock(mutex_);
+    for (const auto& [arrival, pooled] : tasks_) result.push_back(pooled);
     return result;
 }
 
+std::vector<PooledPtr> Pool::arrived_after(std::uint64_t arrival, std::size_t limit) const {
+    std::vector<PooledPtr> result;
+    const MutexLock lock(mutex_);
+    for (auto it = by_arrival_.upper_bound(arrival); it != by_arrival_.end() && result.size() < limit; ++it)
+        result.push_back(it->second);
+    return result;
+}
+
+std::uint64_t Pool::last_arrival() const {
+    const MutexLock lock(mutex_);
+    return next_arrival_ - 1;
+}
+
 PoolStatus Pool::status() const {
-    const std::lock_guard lock(mutex_);
-    PoolStatus status{by_hash_.size(), 0, bytes_, queues_.size()};
-    for (const auto& [sender, queue] : queues_) status.executable += queue.executable();
-    return status;
+    const MutexLock lock(mutex_);
+    return {by_arrival_.size(), ready_, bytes_, by_sender_.size()};
+}
+
+std::size_t Pool::parked() const {
+    const MutexLock lock(mutex_);
+    return parked_.size();
 }
 
 }  // namespace quern::chain::mempool

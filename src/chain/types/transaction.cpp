@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/rlp.h"
+#include "chain/types/transaction_errors.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::types {
@@ -228,9 +229,9 @@ Expected<Transaction> decode_transaction(BytesView bytes) {
         case static_cast<std::uint8_t>(TxType::native):
             return decode_typed(static_cast<TxType>(bytes[0]), bytes.subspan(1));
         case kBlobType:
-            return fail("tx.blob_unsupported", "blob transactions (type 3) have no place on this chain");
+            return fail(kBlobUnsupported, "blob transactions (type 3) have no place on this chain");
         default:
-            return fail("tx.unknown_type", "type " + std::to_string(bytes[0]));
+            return fail(kUnknownType, "type " + std::to_string(bytes[0]));
     }
 }
 
@@ -238,9 +239,9 @@ Hash32 transaction_hash(BytesView encoded) { return crypto::keccak256(encoded); 
 
 Expected<Address> recover_sender(const Transaction& tx) {
     const crypto::RecoverableSignature signature{tx.r.to_be32(), tx.s.to_be32(), tx.y_parity};
-    if (!crypto::is_low_s(signature.s)) return fail("tx.invalid_signature", "high s (EIP-2)");
+    if (!crypto::is_low_s(signature.s)) return fail(kInvalidSignature, "high s (EIP-2)");
     const auto key = crypto::recover(signing_hash(tx), signature);
-    if (!key) return fail("tx.invalid_signature", key.error().to_string());
+    if (!key) return fail(kInvalidSignature, key.error().to_string());
     return address_of(*key);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "chain/types/transaction_errors.h"
+
 namespace quern::chain::types {
 namespace {
 
@@ -35,9 +37,9 @@ Uint256 effective_gas_price(const Transaction& tx, const Uint256& base_fee) {
 
 Status check_form(const Transaction& tx, std::uint64_t chain_id) {
     if (tx.chain_id && *tx.chain_id != chain_id)
-        return fail("tx.wrong_chain_id",
+        return fail(kWrongChainId,
                     "expected " + std::to_string(chain_id) + ", got " + std::to_string(*tx.chain_id));
-    if (tx.max_priority_fee_per_gas > tx.max_fee_per_gas) return fail("tx.priority_fee_above_max_fee");
+    if (tx.max_priority_fee_per_gas > tx.max_fee_per_gas) return fail(kPriorityFeeAboveMaxFee);
     if (!checked_mul(tx.max_fee_per_gas, tx.gas_limit)) return fail("tx.fee_overflow");
     if (tx.type == TxType::set_code) {
         if (!tx.to) return fail("tx.missing_recipient");

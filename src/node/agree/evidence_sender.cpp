@@ -6,6 +6,8 @@
 
 namespace quern::node {
 
+namespace exec = chain::exec;
+
 namespace types = chain::types;
 
 EvidenceSender::EvidenceSender(const Parts& parts, crypto::PrivateKey key)
@@ -85,21 +87,20 @@ bool EvidenceSender::handle(Pending& pending) {
     auto sent = parts_.submitter.submit(transaction(pending.evidence, parts_.pool.next_nonce(address_, nonce),
                                                     at->next_base_fee * Uint256(kEvidenceFeeFactor)));
     // A validator need not have free money: then the evidence travels without a fee (doc/staking.md).
-    if (!sent && sent.error().name.starts_with("insufficient funds"))
+    if (exec::is(sent.result, exec::kInsufficientFunds))
         sent = parts_.submitter.submit(transaction(pending.evidence, nonce, Uint256()));
     if (sent) {
-        pending.sent = *sent;
-        log::info(log::Category::consensus, "evidence sent tx={}", to_hex0x(*sent));
+        pending.sent = sent.hash;
+        log::info(log::Category::consensus, "evidence sent tx={}", to_hex0x(sent.hash));
         return false;
     }
-    const Error& error = sent.error();
     // Convicted already, too long ago, never in that committee: the state says so.
-    if (error.name.starts_with("evidence.")) {
-        log::info(log::Category::consensus, "evidence closed reason={}", error.to_string());
+    if (sent.result.band != exec::Band::retry && !exec::is_listed(sent.result)) {
+        log::info(log::Category::consensus, "evidence closed reason={}", sent.result.to_string());
         return true;
     }
     if (!pending.warned)
-        log::warning(log::Category::consensus, "evidence waits reason={} account={}", error.to_string(),
+        log::warning(log::Category::consensus, "evidence waits reason={} account={}", sent.result.to_string(),
                      to_hex0x(address_));
     pending.warned = true;
     return false;

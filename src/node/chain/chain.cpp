@@ -118,7 +118,8 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     const std::uint64_t gas_used = block.block.header.gas_used;
     set_head(std::make_shared<chain::api::BlockView>(
         chain::api::BlockView{std::move(block.block), hash, bytes.size(), finalization, &parts_.pool.senders()}));
-    parts_.pool.on_block(block.transactions, latest_->state, tip_.number);
+    learn_from_commit(tip_.number, hash);
+    parts_.pool.on_block(block.senders, latest_->state, tip_.number);
     log::info(log::Category::consensus, "block finalized number={} hash={} txs={} gas={} ms={}", tip_.number,
               to_hex0x(hash), block.transactions.size(), gas_used,
               block.spent_ms + (parts_.clock.monotonic_ms() - began_ms));

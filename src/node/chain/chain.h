@@ -16,6 +16,7 @@
 #include "chain/consensus/sdbft/actions.h"
 #include "chain/exec/block_executor.h"
 #include "chain/mempool/block_builder.h"
+#include "node/chain/build_budget.h"
 #include "node/chain/chain_database.h"
 #include "node/chain/checkpoint.h"
 #include "node/chain/leaf_timer.h"
@@ -28,6 +29,8 @@ namespace quern::node {
 // empty.
 inline constexpr std::size_t kMaxBuildRepairs = 4;
 inline constexpr std::size_t kMaxBreakersRemembered = 1024;
+// Of Δ, by which the views' timers go: how long a large block may take to become final.
+inline constexpr std::uint64_t kFinalityTargetPercent = 66;
 
 class Chain {
 public:
@@ -83,7 +86,18 @@ private:
         bool committed;
     };
 
-    explicit Chain(const Parts& parts) : parts_(parts), prepared_(parts.store) {}
+    // A large block that was built here and is not final, for the budget of later ones.
+    struct OwnBlock {
+        std::uint64_t number = 0;
+        std::uint64_t began_ms = 0;
+        bool cut_short = false;
+    };
+
+    explicit Chain(const Parts& parts)
+        : parts_(parts),
+          prepared_(parts.store),
+          budget_(parts.setup.genesis.params.delta_ms * kFinalityTargetPercent / 100,
+                  chain::mempool::kMaxBlockTransactionBytes) {}
     [[nodiscard]] Status load();
     // Whether the block is the checkpoint's, if it is at its height.
     [[nodiscard]] Status check_history(std::uint64_t number, const Hash32& hash) const;
@@ -97,13 +111,16 @@ private:
     [[nodiscard]] chain::state::CachedState state_of(const Base& base) const {
         return {*latest_->reader, *base.state, base.changed, accounts_};
     }
-    [[nodiscard]] std::vector<chain::mempool::SenderQueue> transactions_for(
-        const Base& base, const chain::state::StateReader& state) const;
+    // The pool's transactions as they can come after `base`.
+    [[nodiscard]] chain::mempool::Selection transactions_for(const Base& base, const Hash32& parent,
+                                                             const Uint256& base_fee) const;
     void drop_refused(const chain::mempool::FilledBlock& filled);
     // The number of the transaction after which an invariant does not hold any more.
     [[nodiscard]] Expected<std::size_t> find_breaker(const Base& base, const chain::types::BlockHeader& header,
                                                      const std::vector<chain::mempool::PooledPtr>& transactions) const;
     void reject_breaker(const chain::types::RecoveredTransaction& transaction, const Error& error);
+    // What became of the blocks built here, for the next ones' size.
+    void learn_from_commit(std::uint64_t number, const Hash32& hash);
     // Executes a block that came from elsewhere, and keeps it.
     [[nodiscard]] Status prepare(const Hash32& hash, BytesView bytes);
     [[nodiscard]] Expected<std::vector<chain::types::RecoveredTransaction>> recover_all(
@@ -122,6 +139,8 @@ private:
     SnapshotPtr latest_;
     std::optional<chain::consensus::Committee> previous_committee_;
     std::set<Hash32> breakers_;  // transactions that broke an invariant
+    BuildBudget budget_;
+    std::map<Hash32, OwnBlock> own_large_;
 };
 
 }  // namespace quern::node

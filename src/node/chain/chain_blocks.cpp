@@ -14,6 +14,27 @@ namespace consensus = chain::consensus;
 namespace mempool = chain::mempool;
 namespace exec = chain::exec;
 
+namespace {
+
+// Each sender once.
+std::vector<mempool::AccountAfter> senders_after(const std::vector<types::RecoveredTransaction>& transactions,
+                                                 const chain::state::Overlay& overlay) {
+    std::vector<types::Address> senders;
+    senders.reserve(transactions.size());
+    for (const auto& transaction : transactions) senders.push_back(transaction.sender);
+    std::sort(senders.begin(), senders.end());
+    senders.erase(std::unique(senders.begin(), senders.end()), senders.end());
+    std::vector<mempool::AccountAfter> after;
+    after.reserve(senders.size());
+    for (const auto& sender : senders) {
+        const auto account = overlay.account_or_empty(sender);
+        after.push_back({sender, {account.nonce, account.balance}});
+    }
+    return after;
+}
+
+}  // namespace
+
 Expected<Chain::Base> Chain::base_for(const Hash32& parent) {
     if (parent == tip_.hash)
         return Base{&latest_->head->block.header, latest_->reader.get(), tries_->head().get(), {}, true};
@@ -24,18 +45,15 @@ Expected<Chain::Base> Chain::base_for(const Hash32& parent) {
                 false};
 }
 
-std::vector<mempool::SenderQueue> Chain::transactions_for(const Base& base,
-                                                          const chain::state::StateReader& state) const {
-    auto queues = base.committed ? parts_.pool.executable() : mempool::executable_on(parts_.pool.waiting(), state);
-    if (breakers_.empty()) return queues;
-    for (auto& queue : queues) {
-        const auto breaker = std::find_if(queue.begin(), queue.end(), [this](const mempool::PooledPtr& pooled) {
-            return breakers_.contains(pooled->transaction.hash);
-        });
-        queue.erase(breaker, queue.end());
+mempool::Selection Chain::transactions_for(const Base& base, const Hash32& parent, const Uint256& base_fee) const {
+    mempool::Selection::Ahead ahead;
+    if (!base.committed) {
+        // What a block that is not final yet includes is passed over, not dropped: it may never become final.
+        const PreparedBlock* prepared = prepared_.find(parent);
+        for (; prepared != nullptr; prepared = prepared_.find(prepared->block.header.parent_hash))
+            for (const auto& after : prepared->senders) ahead.try_emplace(after.address, after.account.nonce);
     }
-    std::erase_if(queues, [](const auto& queue) { return queue.empty(); });
-    return queues;
+    return {parts_.pool, base_fee, std::move(ahead)};
 }
 
 void Chain::drop_refused(const mempool::FilledBlock& filled) {
@@ -85,6 +103,7 @@ Status Chain::seal(PreparedBlock& prepared, const Base& base, exec::BlockExecuti
     QUERN_TRY(prepared.change, tries_->compute(overlay, *base.tries, *base.state, &parts_.threads));
     prepared.receipts = execution.take_receipts();
     prepared.leaf_times = leaf_timer_.take();
+    prepared.senders = senders_after(prepared.transactions, overlay);
     exec::fill_results(prepared.block, prepared.receipts, execution.gas_used(), prepared.change.roots);
     prepared.hash = types::hash_of(prepared.block.header);
     return {};
@@ -98,18 +117,28 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
     header = exec::header_for(request, *base.header, params(), parts_.beneficiary);
     prepared.block.parent_certificate = request.parent_certificate;
 
+    const auto spent_us = [&] { return static_cast<double>(parts_.clock.monotonic_ms() - began_ms) * 1000; };
+    double filling_us = 0;
+    bool cut_short = false;
     const auto state = state_of(base);
     for (std::size_t repairs = 0;; ++repairs) {
         leaf_timer_.discard();
         chain::state::Overlay overlay(state);
         exec::BlockExecution execution(params(), overlay, exec::context_of(header), &leaf_timer_);
         execution.begin();
-        auto queues = repairs < kMaxBuildRepairs ? transactions_for(base, state) : std::vector<mempool::SenderQueue>();
-        const auto filled =
-            mempool::fill_block(execution, std::move(queues), header.base_fee_per_gas, {.gas_limit = header.gas_limit},
-                                [&](const types::RecoveredTransaction& transaction) {
-                                    return mempool::due_dispute_move(overlay, transaction);
-                                });
+        auto selection = transactions_for(base, request.parent.hash, header.base_fee_per_gas);
+        mempool::FilledBlock filled;
+        if (repairs < kMaxBuildRepairs)
+            filled = mempool::fill_block(
+                execution, selection,
+                {.gas_limit = header.gas_limit,
+                 .max_bytes = budget_.bytes(),
+                 .enough = [&](std::uint64_t gas, std::size_t) { return budget_.is_reached(spent_us(), gas); },
+                 .leave_out = [this](const Hash32& hash) { return breakers_.contains(hash); }},
+                [&](const types::RecoveredTransaction& transaction) {
+                    return mempool::due_dispute_move(overlay, transaction);
+                });
+        filling_us = spent_us();
         if (const auto finished = execution.finish(); !finished) {
             QUERN_CHECK(state.status());
             if (finished.error().name != exec::invariants::kInvariantBroken || filled.included.empty())
@@ -124,22 +153,42 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
             prepared.transactions.push_back(pooled->transaction);
         }
         QUERN_CHECK(seal(prepared, base, execution, overlay, state));
+        cut_short = filled.cut_short;
         break;
     }
     prepared.encoded = types::encode(prepared.block);
+    if (budget_.built(filling_us, spent_us() - filling_us, header.gas_used, cut_short))
+        own_large_[prepared.hash] = {header.number, began_ms, cut_short};
     prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
     consensus::BuiltBlock built{prepared.hash, prepared.encoded};
     QUERN_CHECK(prepared_.add(std::move(prepared)));
     return built;
 }
 
+void Chain::learn_from_commit(std::uint64_t number, const Hash32& hash) {
+    const std::uint64_t now = parts_.clock.monotonic_ms();
+    std::erase_if(own_large_, [&](const auto& entry) {
+        const auto& [own, block] = entry;
+        if (block.number > number) return false;
+        if (own == hash)
+            budget_.became_final(static_cast<double>(now - block.began_ms), block.cut_short);
+        else
+            budget_.lost();
+        return true;
+    });
+}
+
 Expected<std::vector<types::RecoveredTransaction>> Chain::recover_all(const std::vector<Bytes>& encoded) const {
     // Signatures are the slow part and independent of each other; those of the pool were checked already.
+    std::vector<Hash32> hashes(encoded.size());
+    parts_.threads.parallel_for(encoded.size(),
+                                [&](std::size_t i) { hashes[i] = types::transaction_hash(encoded[i]); });
+    const auto pooled = parts_.pool.find(hashes);
     std::vector<types::RecoveredTransaction> transactions(encoded.size());
     std::vector<Status> recovered(encoded.size());
     parts_.threads.parallel_for(encoded.size(), [&](std::size_t i) {
-        if (const auto pooled = parts_.pool.find(types::transaction_hash(encoded[i]))) {
-            transactions[i] = pooled->transaction;
+        if (pooled[i]) {
+            transactions[i] = pooled[i]->transaction;
         } else if (auto transaction = parts_.pool.senders().recover(encoded[i])) {
             transactions[i] = std::move(*transaction);
         } else {

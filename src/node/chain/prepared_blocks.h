@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "chain/consensus/sdbft/core.h"
+#include "chain/mempool/pool.h"
 #include "chain/state/state_tries.h"
 #include "chain/store/layered_reader.h"
 #include "chain/types/receipt.h"
@@ -24,6 +25,7 @@ struct PreparedBlock {
     chain::types::Block block;
     std::vector<chain::types::RecoveredTransaction> transactions;
     std::vector<chain::types::Receipt> receipts;
+    std::vector<chain::mempool::AccountAfter> senders;  // of the transactions, after the block
     chain::state::StateChange change;
     LeafTimes leaf_times;
     std::uint64_t spent_ms = 0;  // on execution

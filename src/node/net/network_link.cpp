@@ -37,11 +37,10 @@ void NetworkLink::peer_connected(const p2p::PeerInfo& peer) {
     parts_.work.post_for(peer.address, [this](bool in_time) {
         auto* const network = network_.load();
         if (network == nullptr || !in_time) return;
-        std::size_t told = 0;
-        for (const auto& pooled : parts_.pool.all()) {
-            if (++told > kMaxToldToNewPeer) return;
-            network->announce_transaction(pooled->transaction.hash, pooled->transaction.encoded);
-        }
+        std::vector<p2p::Network::Announcement> announcements;
+        for (const auto& pooled : parts_.pool.arrived_after(0, kMaxToldToNewPeer))
+            announcements.push_back({pooled->transaction.hash, pooled->transaction.encoded});
+        network->announce_transactions(std::move(announcements));
     });
 }
 

@@ -1,10 +1,9 @@
 // Transactions of peers on their way into the mempool: says which announced ones are worth fetching, checks fetched
 // ones on a thread of its own (signatures cost more than the network thread may spend), and remembers those that are in
-// blocks or refused for good. Thread-safe.
+// blocks or refused. What follows from a refusal its band decides. Thread-safe.
 #pragma once
 
-#include <unordered_map>
-
+#include "base/mutex.h"
 #include "chain/api/tx_submitter.h"
 #include "chain/mempool/pool.h"
 #include "node/net/work_queue.h"
@@ -13,9 +12,9 @@
 
 namespace quern::node {
 
-inline constexpr std::size_t kMaxRememberedTransactions = 65'536;  // in recent blocks, or refused for good
-inline constexpr std::size_t kMaxRefusedForNow = 16'384;           // until the next block
-inline constexpr std::size_t kMaxInboxJobs = 4096;                 // answers of peers that wait to be checked
+inline constexpr std::size_t kMaxRememberedTransactions = 262'144;  // in recent blocks, or refused for good
+inline constexpr std::size_t kMaxRefusedForNow = 16'384;            // until the next block
+inline constexpr std::size_t kMaxInboxJobs = 4096;                  // answers of peers that wait to be checked
 inline constexpr std::size_t kMaxInboxBytes = 32U << 20;
 
 class TransactionInbox {
@@ -34,25 +33,18 @@ public:
     [[nodiscard]] std::optional<Bytes> find(const ShortId& id) const;
     // Fetched from a peer. Dropped when too much waits already.
     void take(const Bytes20& peer, std::vector<Bytes> encoded);
-    // It entered the pool.
-    void admitted(const chain::mempool::PooledTransaction& transaction);
     void committed(const std::vector<Bytes>& transactions);
 
-    // Whether an admission error is the transaction's own and no later state will change it.
-    [[nodiscard]] static bool is_invalid(const Error& error);
-
 private:
-    void check(const Bytes20& peer, const Bytes& encoded);
+    void check(const Bytes20& peer, const std::vector<Bytes>& encoded);
 
     chain::api::TxSubmitter& submitter_;
     const chain::mempool::Pool& pool_;
     Report report_;
     WorkQueue queue_{kMaxInboxJobs, kMaxInboxBytes};
-    mutable std::mutex mutex_;  // guards all below
-    p2p::gossip::BoundedIds done_{kMaxRememberedTransactions};
-    p2p::gossip::BoundedIds refused_{kMaxRefusedForNow};
-    std::map<ShortId, Hash32> pooled_;
-    std::deque<ShortId> pooled_order_;
+    mutable Mutex mutex_;
+    p2p::gossip::BoundedIds done_ QUERN_GUARDED_BY(mutex_){kMaxRememberedTransactions};
+    p2p::gossip::BoundedIds refused_ QUERN_GUARDED_BY(mutex_){kMaxRefusedForNow};
 };
 
 }  // namespace quern::node

@@ -1,6 +1,7 @@
 #include "node/serve/call_simulator.h"
 
 #include "chain/exec/handlers/context.h"
+#include "chain/exec/result/refusals.h"
 #include "chain/exec/tx_executor.h"
 #include "node/serve/reader.h"
 
@@ -27,7 +28,7 @@ Expected<api::SimulationResult> run_native(const chain::params::ChainParams& par
     message.gas = gas;
     message.gas_charged = exec::due_gas(tx);
     message.gas_floor = chain::types::floor_gas(tx);
-    if (gas < std::max(message.gas_charged, message.gas_floor)) return fail("intrinsic gas too low");
+    if (gas < std::max(message.gas_charged, message.gas_floor)) return fail(exec::kIntrinsicGas.text);
     overlay.store(chain::types::object_key(chain::types::ObjectPrefix::beacon, context.number),
                   chain::types::BeaconObject{context.beacon});
     auto outcome = exec::run_message(params, overlay, context.number, message, nullptr);

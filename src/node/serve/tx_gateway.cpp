@@ -3,72 +3,99 @@
 #include "base/log.h"
 
 namespace quern::node {
-namespace {
-// The journal is rewritten when it is this much larger than what waits.
-constexpr std::uint64_t kJournalSlackBytes = 4U << 20;
-}  // namespace
 
-Expected<chain::mempool::PooledPtr> TxGateway::admit(BytesView encoded) {
-    auto transaction = pool_.senders().recover(encoded);
-    if (!transaction) {
-        if (transaction.error().name == "tx.invalid_signature")
-            return fail("invalid sender", transaction.error().detail);  // the message that wallets know
-        return fail(transaction.error());
-    }
+namespace mempool = chain::mempool;
+
+std::vector<mempool::PooledPtr> TxGateway::admit(std::span<mempool::Arrival> arrivals) {
     for (;;) {
-        // The snapshot must live while the pool reads its state.
+        // The snapshot must live while its state is read.
         const auto snapshot = board_.latest();
-        auto added = pool_.add(*transaction, snapshot->state, snapshot->number());
-        if (added || added.error().name != "mempool.stale_state") return added;
+        if (mempool::admit(pool_, arrivals, snapshot->state, snapshot->number())) break;
     }
+    std::vector<mempool::PooledPtr> taken;
+    for (const auto& arrival : arrivals)
+        if (arrival.pooled) taken.push_back(arrival.pooled);
+    return taken;
 }
 
-Expected<Hash32> TxGateway::submit(BytesView encoded) {
-    const Hash32 hash = chain::types::transaction_hash(encoded);
-    QUERN_TRY(const auto pooled, admit(encoded));
-    {
-        const std::lock_guard lock(mutex_);
-        const auto written = journal_.append(pooled->transaction.encoded);
-        if (!written && !journal_failed_)
-            log::warning(log::Category::mempool, "waiting transactions will not survive a restart: {}",
-                         written.error().to_string());
-        journal_failed_ = !written;
+void TxGateway::warn_once(const Status& written) {
+    if (!written && !journal_failed_)
+        log::warning(log::Category::mempool, "waiting transactions will not survive a restart: {}",
+                     written.error().to_string());
+    journal_failed_ = !written;
+}
+
+void TxGateway::write_journal(std::span<const mempool::PooledPtr> transactions) {
+    std::vector<mempool::JournalEntryView> entries;
+    entries.reserve(transactions.size());
+    for (const auto& pooled : transactions)
+        entries.push_back({pooled->transaction.sender, pooled->transaction.encoded});
+    warn_once(journal_.append(entries));
+}
+
+std::vector<chain::api::Submission> TxGateway::submit_all(std::span<const Bytes> encoded, const Bytes20& source) {
+    // Where others recover at the same time, each does so on its own thread: waiting in turn for all threads gains
+    // nothing.
+    const bool alone = submitting_.fetch_add(1) == 0;
+    auto arrivals = mempool::recover_all(pool_, alone ? &threads_ : nullptr, encoded, source);
+    --submitting_;
+    const auto taken = admit(arrivals);
+    if (!taken.empty()) {
+        {
+            const MutexLock lock(mutex_);
+            write_journal(taken);
+        }
+        for (const auto& pooled : taken)
+            log::debug(log::Category::mempool, "admitted tx={} sender={} nonce={}", to_hex0x(pooled->transaction.hash),
+                       to_hex0x(pooled->transaction.sender), pooled->transaction.tx.nonce);
+        if (watcher_) watcher_(taken);
+        if (on_admitted_) on_admitted_(taken);
     }
-    log::debug(log::Category::mempool, "admitted tx={} sender={} nonce={}", to_hex0x(hash),
-               to_hex0x(pooled->transaction.sender), pooled->transaction.tx.nonce);
-    if (watcher_) watcher_(*pooled);
-    if (on_admitted_) on_admitted_(*pooled);
-    return hash;
+    std::vector<chain::api::Submission> submissions;
+    submissions.reserve(arrivals.size());
+    for (auto& arrival : arrivals) submissions.push_back({std::move(arrival.result), arrival.hash});
+    return submissions;
 }
 
 std::size_t TxGateway::restore() {
-    std::vector<Bytes> loaded;
+    std::vector<mempool::JournalEntry> loaded;
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         loaded = journal_.take_loaded();
     }
     std::size_t good = 0;
-    for (const auto& encoded : loaded)
-        if (admit(encoded)) ++good;
-    if (good < loaded.size()) {
-        const std::lock_guard lock(mutex_);
-        const auto all = pool_.all();
-        std::vector<BytesView> left;
-        for (const auto& pooled : all) left.emplace_back(pooled->transaction.encoded);
-        if (const auto written = journal_.rewrite(left); !written)
-            log::warning(log::Category::mempool, "{}", written.error().to_string());
+    for (std::size_t at = 0; at < loaded.size(); at += kJournalPiece) {
+        const auto piece = std::span(loaded).subspan(at, std::min(kJournalPiece, loaded.size() - at));
+        auto arrivals = mempool::recover_all(pool_, threads_, piece);
+        good += admit(arrivals).size();
     }
     return good;
 }
 
 void TxGateway::tidy_journal() {
-    const std::lock_guard lock(mutex_);
-    if (journal_.size() < kJournalSlackBytes + 2 * pool_.status().bytes) return;
-    const auto all = pool_.all();
-    std::vector<BytesView> left;
-    for (const auto& pooled : all) left.emplace_back(pooled->transaction.encoded);
-    if (const auto written = journal_.rewrite(left); !written)
-        log::warning(log::Category::mempool, "{}", written.error().to_string());
+    const MutexLock lock(mutex_);
+    if (!journal_.has_old()) {
+        if (journal_.size() <= journal_slack_ + 3 * tidy_size_) return;
+        const auto aside = journal_.put_aside();
+        warn_once(aside);
+        if (!aside) return;
+        journaled_ = 0;
+        move_until_ = pool_.last_arrival();
+    }
+    // What arrives from now on is written to the newer file as it comes.
+    if (move_until_ == 0) move_until_ = pool_.last_arrival();
+    auto piece = pool_.arrived_after(journaled_, kJournalPiece);
+    while (!piece.empty() && piece.back()->arrival > move_until_) piece.pop_back();
+    if (!piece.empty()) {
+        journaled_ = piece.back()->arrival;
+        write_journal(piece);
+        // As long as it cannot be written the old file stays.
+        if (journal_failed_) journaled_ = 0;
+        return;
+    }
+    move_until_ = 0;
+    tidy_size_ = journal_.size();
+    warn_once(journal_.delete_old());
 }
 
 }  // namespace quern::node

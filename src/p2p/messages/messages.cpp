@@ -3,6 +3,11 @@
 #include "base/rlp.h"
 
 namespace quern::p2p::messages {
+
+// Or the largest blocks could be neither proposed nor fetched.
+static_assert(kMaxConsensusMessage >= chain::types::kMaxBlockBytes + 65 * 5'000);  // with 65 certificates
+static_assert(kMaxBlockMessage >= chain::types::kMaxBlockBytes + 5'000 && kMaxRangeMessage > kMaxBlockMessage);
+
 namespace {
 
 using rlp::Reader;

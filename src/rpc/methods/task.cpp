@@ -68,8 +68,9 @@ Result submit(const Backend& backend, const Call& call) {
     QUERN_RPC_TRY(const types::Transaction tx, types::decode_transaction(raw));
     if (!submitted_spec(tx))
         return rpc_fail(kInvalidParams, "not a task_submit transaction; use eth_sendRawTransaction");
-    QUERN_RPC_TRY(const Hash32 hash, backend.submitter->submit(raw));
-    return hex(hash);
+    const auto submission = backend.submitter->submit(raw);
+    if (!submission) return rpc_fail(kServerError, submission.result.to_string());
+    return hex(submission.hash);
 }
 
 struct PoolEntry {

@@ -7,16 +7,11 @@ namespace {
 
 using chain::api::BlockSelector;
 
-constexpr ErrorInfo kSendErrors[] = {
-    {kServerError, "already known"},
-    {kServerError, "nonce too low"},
-    {kServerError, "insufficient funds for gas * price + value"},
-    {kServerError, "replacement transaction underpriced"},
-    {kServerError, "intrinsic gas too low"},
-    {kServerError, "exceeds block gas limit"},
-    {kServerError, "transaction type not supported (blob transactions)"},
-    {kServerError, "contract creation is not active yet"},
-};
+std::vector<ErrorInfo> send_errors() {
+    std::vector<ErrorInfo> errors;
+    for (const auto& refusal : chain::exec::kRefusals) errors.push_back({kServerError, refusal.text});
+    return errors;
+}
 
 }  // namespace
 
@@ -33,16 +28,12 @@ Status add_transaction_methods(Registry& registry, const Backend& backend) {
                               "Checks a signed transaction (types 0, 1, 2 or Quern's 0x51) and queues it.",
                               {{"transaction", Kind::data, true, "the signed envelope"}},
                               {"hash", "the transaction's hash"},
-                              {std::begin(kSendErrors), std::end(kSendErrors)},
+                              send_errors(),
                               {},
                               [submitter](const Call& call) -> Result {
-                                  const auto hash = submitter->submit(call.data(0));
-                                  if (hash) return hex(*hash);
-                                  const Error& error = hash.error();
-                                  if (error.name == "tx.blob_unsupported" || error.name == "tx.unknown_type")
-                                      return rpc_fail(kServerError,
-                                                      "transaction type not supported (" + error.to_string() + ")");
-                                  return rpc_fail(error);
+                                  const auto submission = submitter->submit(call.data(0));
+                                  if (submission) return hex(submission.hash);
+                                  return rpc_fail(kServerError, submission.result.to_string());
                               }}));
     QUERN_CHECK(registry.add({"eth_getTransactionByHash",
                               "A transaction by hash, also while it waits. A native transaction is shown as a type-2 "

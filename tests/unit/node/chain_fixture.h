@@ -66,8 +66,9 @@ protected:
         auto chain = Chain::open({*store_, *setup_, *pool_, threads_, clock_, test_address(kValidator), checkpoint_});
         ASSERT_TRUE(chain) << chain.error().to_string();
         chain_ = std::move(*chain);
-        gateway_ = std::make_unique<TxGateway>(
-            *pool_, chain_->board(), std::move(*chain::mempool::PoolJournal::open(folder_ + "/mempool.journal")));
+        gateway_ =
+            std::make_unique<TxGateway>(*pool_, chain_->board(), threads_,
+                                        std::move(*chain::mempool::PoolJournal::open(folder_ + "/mempool.journal")));
         gateway_->restore();
         reader_ = std::make_unique<Reader>(*setup_, chain_->board(), *pool_, chain_->leaf_timer());
         simulator_ = std::make_unique<CallSimulator>(*setup_, chain_->board());
@@ -147,9 +148,9 @@ protected:
         return types::encode(tx);
     }
     Hash32 submit(std::uint8_t seed, const types::Transaction& tx) {
-        const auto hash = gateway_->submit(signed_by(seed, tx));
-        EXPECT_TRUE(hash) << hash.error().to_string();
-        return hash.value_or(Hash32{});
+        const auto submission = gateway_->submit(signed_by(seed, tx));
+        EXPECT_TRUE(submission) << submission.result.to_string();
+        return submission.hash;
     }
     [[nodiscard]] Uint256 balance(const types::Address& address) const {
         return (*reader_->state({}))->account(address).balance;

@@ -216,14 +216,57 @@ TEST_F(ChainTest, waiting_transactions_survive_a_restart) {
     EXPECT_TRUE(reader_->receipt(later));
 }
 
+TEST_F(ChainTest, a_restart_recovers_no_signature_of_what_waits) {
+    const Hash32 hash = submit(1, transfer(0, 4));
+    stop();
+    {
+        // As if the journal's word were not enough: a sender whom no signature would give.
+        auto journal = chain::mempool::PoolJournal::open(folder_ + "/mempool.journal");
+        auto entries = journal->take_loaded();
+        ASSERT_EQ(entries.size(), 1U);
+        EXPECT_EQ(entries[0].sender, test_address(1));
+        const chain::mempool::JournalEntryView other{test_address(2), entries[0].transaction};
+        ASSERT_TRUE(journal->put_aside());
+        ASSERT_TRUE(journal->append({&other, 1}));
+        ASSERT_TRUE(journal->delete_old());
+    }
+    start();
+    ASSERT_NE(pool_->find(hash), nullptr);
+    EXPECT_EQ(pool_->find(hash)->transaction.sender, test_address(2));
+}
+
+TEST_F(ChainTest, the_journal_of_waiting_transactions_is_tidied_and_loses_none_on_the_way) {
+    const std::string path = folder_ + "/mempool.journal";
+    gateway_.reset();
+    gateway_ = std::make_unique<TxGateway>(*pool_, chain_->board(), threads_,
+                                           std::move(*chain::mempool::PoolJournal::open(path)), 1'000);
+    for (std::uint64_t nonce = 0; nonce < 40; ++nonce) submit(1, transfer(nonce));
+    ASSERT_TRUE(make_block());
+    std::vector<Hash32> waiting;
+    for (std::uint64_t nonce = 0; nonce < 3; ++nonce) waiting.push_back(submit(2, transfer(nonce)));
+    const auto full = std::filesystem::file_size(path);
+    gateway_->tidy_journal();  // puts it aside and moves what waits
+    EXPECT_LT(std::filesystem::file_size(path), full / 4);
+    waiting.push_back(submit(2, transfer(3)));
+    EXPECT_TRUE(std::filesystem::exists(path + ".old"));
+    // A process that ends here finds all in the two files.
+    EXPECT_EQ(chain::mempool::PoolJournal::open(path)->take_loaded().size(), 43U + 3U + 1U);
+    gateway_->tidy_journal();
+    EXPECT_FALSE(std::filesystem::exists(path + ".old"));
+    stop();
+    start();
+    for (const auto& hash : waiting) EXPECT_NE(pool_->find(hash), nullptr);
+    EXPECT_EQ(pool_->status().transactions, 4U);
+}
+
 TEST_F(ChainTest, submission_names_what_is_wrong) {
     auto encoded = signed_by(1, transfer(0));
     ASSERT_TRUE(gateway_->submit(encoded));
-    EXPECT_EQ(gateway_->submit(encoded).error().name, "already known");
+    EXPECT_EQ(gateway_->submit(encoded).result.name, "already known");
     EXPECT_FALSE(gateway_->submit(BytesView(encoded).first(10)));
     EXPECT_FALSE(gateway_->submit({}));
     ASSERT_TRUE(make_block());
-    EXPECT_EQ(gateway_->submit(encoded).error().name, "nonce too low");
+    EXPECT_EQ(gateway_->submit(encoded).result.name, "nonce too low");
 }
 
 TEST_F(ChainTest, tells_its_parameters_without_the_genesis_lists) {

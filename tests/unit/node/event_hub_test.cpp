@@ -50,7 +50,9 @@ class EventHubTest : public ChainFixture {
 protected:
     EventHubTest() {
         hub_ = std::make_unique<EventHub>(EventHub::Parts{chain_->board(), *reader_, clock_});
-        gateway_->watch([this](const auto& pooled) { hub_->transaction(pooled.transaction); });
+        gateway_->watch([this](std::span<const chain::mempool::PooledPtr> taken) {
+            for (const auto& pooled : taken) hub_->transaction(pooled->transaction);
+        });
     }
     ~EventHubTest() override { hub_.reset(); }
     std::unique_ptr<EventHub> hub_;

@@ -36,7 +36,7 @@ TEST_F(EvidenceSenderTest, reports_although_its_account_is_empty) {
     sender.convict(evidence_by(kValidator));
     sender.step();
     ASSERT_EQ(pool_->status().transactions, 1U);
-    EXPECT_TRUE(pool_->all()[0]->transaction.tx.max_fee_per_gas.is_zero());
+    EXPECT_TRUE(pool_->arrived_after(0, 1)[0]->transaction.tx.max_fee_per_gas.is_zero());
     sender.step();
     EXPECT_EQ(pool_->status().transactions, 1U) << "one is enough";
     ASSERT_TRUE(make_block());
@@ -53,7 +53,7 @@ TEST_F(EvidenceSenderTest, pays_when_it_can) {
     sender.convict(evidence_by(kValidator));
     sender.step();
     ASSERT_EQ(pool_->status().transactions, 1U);
-    EXPECT_FALSE(pool_->all()[0]->transaction.tx.max_fee_per_gas.is_zero());
+    EXPECT_FALSE(pool_->arrived_after(0, 1)[0]->transaction.tx.max_fee_per_gas.is_zero());
     ASSERT_TRUE(make_block());
     EXPECT_TRUE(convicted());
 }

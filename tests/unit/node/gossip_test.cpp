@@ -104,7 +104,6 @@ TEST(Offences, are_judged_by_what_consensus_names) {
 class InboxTest : public ChainFixture {
 protected:
     InboxTest() {
-        gateway_->on_admitted([this](const chain::mempool::PooledTransaction& pooled) { inbox_.admitted(pooled); });
         inbox_.start([this](const Bytes20&, p2p::Offence offence) {
             const std::lock_guard lock(mutex_);
             offences_.push_back(offence);
@@ -151,6 +150,58 @@ TEST_F(InboxTest, reports_what_can_never_be_valid_and_remembers_it) {
     EXPECT_EQ(offences(), 1U);
     inbox_.committed({});
     EXPECT_FALSE(inbox_.wants(short_id(types::transaction_hash(bad))));
+}
+
+TEST_F(InboxTest, punishes_by_the_band_and_not_by_what_the_refusal_is_called) {
+    // Malformed, each in its own words: none of them can become valid, whatever the state is.
+    auto little_gas = transfer(0);
+    little_gas.gas_limit = 20'999;
+    auto other_chain = transfer(0);
+    other_chain.chain_id = 1;
+    auto odd_fees = transfer(0);
+    odd_fees.max_priority_fee_per_gas = odd_fees.max_fee_per_gas + 1;
+    auto bad_payload = bond(0, 1);
+    bad_payload.data = {0xc1};
+    std::size_t expected = 0;
+    for (const auto& tx : {little_gas, other_chain, odd_fees, bad_payload}) {
+        take(signed_by(1, tx));
+        for (int i = 0; i < 2000 && offences() == expected; ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        EXPECT_EQ(offences(), ++expected);
+    }
+    // Bad luck, or a peer that is behind.
+    submit(1, transfer(0));
+    ASSERT_TRUE(make_block());
+    take(signed_by(1, transfer(0, 2)));                                             // nonce too low
+    take(signed_by(2, transfer(0, Uint256(5000) * chain::params::kGrainsPerQrn)));  // insufficient funds
+    take(signed_by(2, transfer(5000)));                                             // nonce too high
+    auto creation = transfer(0);
+    creation.to.reset();
+    creation.gas_limit = 100'000;
+    take(signed_by(3, creation));  // not active yet
+    EXPECT_EQ(offences(), expected);
+}
+
+TEST_F(InboxTest, a_bundle_is_admitted_at_once) {
+    std::size_t calls = 0;
+    std::size_t admitted = 0;
+    gateway_->on_admitted([&](std::span<const chain::mempool::PooledPtr> taken) {
+        const std::lock_guard lock(mutex_);
+        ++calls;
+        admitted += taken.size();
+    });
+    std::vector<Bytes> bundle;
+    for (std::uint64_t nonce = 0; nonce < 20; ++nonce) bundle.push_back(signed_by(1, transfer(nonce)));
+    Bytes bad = bundle[3];
+    bad.pop_back();
+    bundle.insert(bundle.begin() + 5, bad);
+    inbox_.take(test_address(9), bundle);
+    for (int i = 0; i < 2000 && offences() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(calls, 1U);
+    EXPECT_EQ(admitted, 20U);
+    EXPECT_EQ(pool_->status().executable, 20U);
+    EXPECT_EQ(offences_.size(), 1U);
 }
 
 TEST_F(InboxTest, gives_another_chance_after_a_block_to_what_may_fit_then) {

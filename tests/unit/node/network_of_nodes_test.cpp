@@ -54,7 +54,7 @@ struct TestNode {
         ASSERT_TRUE(loaded) << loaded.error().to_string();
         chain = std::move(*loaded);
         gateway = std::make_unique<TxGateway>(
-            *pool, chain->board(), std::move(*chain::mempool::PoolJournal::open(folder + "/mempool.journal")));
+            *pool, chain->board(), threads, std::move(*chain::mempool::PoolJournal::open(folder + "/mempool.journal")));
         reader = std::make_unique<Reader>(*setup, chain->board(), *pool, chain->leaf_timer());
         ParticipationOptions options;
         options.network.chain_id = setup->genesis.params.chain_id;
@@ -128,9 +128,10 @@ TEST_F(NetworkOfNodes, agrees_across_epochs_and_newcomers_catch_up) {
     transfer.value = 7;
     types::sign(transfer, test_key(1));
     // Sent to one, in a block at all.
-    const auto hash = nodes_[2]->gateway->submit(types::encode(transfer));
-    ASSERT_TRUE(hash) << hash.error().to_string();
-    for (const auto& node : nodes_) EXPECT_TRUE(wait_until([&] { return node->reader->receipt(*hash).has_value(); }));
+    const auto sent = nodes_[2]->gateway->submit(types::encode(transfer));
+    ASSERT_TRUE(sent) << sent.result.to_string();
+    for (const auto& node : nodes_)
+        EXPECT_TRUE(wait_until([&] { return node->reader->receipt(sent.hash).has_value(); }));
 
     // One of four may be away, through a change of epochs; it catches up over its gap. A key without history listens
     // before it signs: it has to have signed, so that it is one with a history that comes back.
@@ -149,7 +150,7 @@ TEST_F(NetworkOfNodes, agrees_across_epochs_and_newcomers_catch_up) {
     EXPECT_TRUE(wait_until([&] { return nodes_[3]->node->consensus().core.signs; }))
         << nodes_[3]->node->consensus().core.refuses_because;
     EXPECT_FALSE(nodes_[4]->node->consensus().member);
-    EXPECT_TRUE(nodes_[4]->reader->receipt(*hash).has_value());
+    EXPECT_TRUE(nodes_[4]->reader->receipt(sent.hash).has_value());
 }
 
 class Silent : public p2p::NetworkHandler {

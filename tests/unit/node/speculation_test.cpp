@@ -22,7 +22,7 @@ public:
     [[nodiscard]] const store::MemoryStore& disk() const { return disk_; }
     void submit(const Bytes& encoded) {
         const auto latest = chain_->board().latest();
-        ASSERT_TRUE(pool_.add(*types::recover(encoded), latest->state, latest->number()));
+        ASSERT_TRUE(pool_.add(*types::recover(encoded), latest->state, latest->number()).pooled);
     }
 
 private:
@@ -286,12 +286,13 @@ TEST_F(SpeculationTest, what_an_unfinished_ancestor_refuses_stays_in_the_pool) {
     clock_.advance(7);
     const auto both = build(next_request());
     EXPECT_EQ(transactions_in(both), 2U);
-    // It does become final: the first is outdated, the second can never be paid for, and leaves with the next block.
+    // It does become final: the first is outdated, the second cannot be paid for any more and is parked.
     ASSERT_TRUE(commit(*poor));
     EXPECT_EQ(pool_->find(first), nullptr);
     EXPECT_NE(pool_->find(second), nullptr);
+    EXPECT_EQ(pool_->parked(), 1U);
+    EXPECT_EQ(pool_->status().executable, 0U);
     EXPECT_EQ(transactions_in(build(next_request())), 0U);
-    EXPECT_EQ(pool_->find(second), nullptr);
 }
 
 // A bond that does not cover its locks, as no execution makes one: whoever touches it breaks an invariant.

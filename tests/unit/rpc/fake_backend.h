@@ -12,6 +12,7 @@
 namespace quern::rpc::testing {
 
 namespace types = chain::types;
+namespace exec = chain::exec;
 namespace api = chain::api;
 
 inline crypto::PrivateKey test_key(std::uint8_t number = 1) {
@@ -58,7 +59,8 @@ public:
     std::vector<std::shared_ptr<api::BlockView>> blocks;
     std::map<std::uint64_t, std::vector<types::Receipt>> block_receipts;
     std::shared_ptr<FakeState> current = std::make_shared<FakeState>();
-    Expected<Hash32> submit_result = Hash32{};
+    exec::Result submit_result;
+    std::size_t submissions = 0;  // calls, each of any number of transactions
     Expected<api::SimulationResult> call_result = api::SimulationResult{};
     Expected<std::uint64_t> gas_result = std::uint64_t{21'000};
     mutable std::vector<api::SimulatedCall> calls;
@@ -153,9 +155,10 @@ public:
     std::optional<double> leaf_microseconds(std::uint64_t) const override { return 12.5; }
     std::string params_json() const override { return R"({"chainId":7878})"; }
 
-    Expected<Hash32> submit(BytesView encoded) override {
-        submitted.push_back(to_bytes(encoded));
-        return submit_result;
+    std::vector<api::Submission> submit_all(std::span<const Bytes> encoded, const Bytes20&) override {
+        ++submissions;
+        submitted.insert(submitted.end(), encoded.begin(), encoded.end());
+        return std::vector<api::Submission>(encoded.size(), {submit_result, Hash32{}});
     }
     Expected<api::SimulationResult> call(const api::SimulatedCall& request, const api::BlockSelector&) const override {
         calls.push_back(request);

@@ -11,6 +11,7 @@ namespace {
 using testing::signed_transaction;
 using testing::test_key;
 namespace types = chain::types;
+namespace exec = chain::exec;
 
 std::string quoted_hash(const types::Transaction& tx) {
     return "[\"" + to_hex0x(types::transaction_hash(types::encode(tx))) + "\"]";
@@ -340,12 +341,14 @@ TEST_F(MethodsTest, log_categories_are_switched_and_shown) {
 
 TEST_F(MethodsTest, submission_errors_keep_the_messages_that_wallets_match_on) {
     EXPECT_EQ(ok("eth_sendRawTransaction", R"(["0x02ff"])"), json::Value("0x" + std::string(64, '0')));
-    chain.submit_result = fail("nonce too low", "next nonce 5, tx nonce 4");
+    chain.submit_result = exec::refuse(exec::kNonceTooLow, "next nonce 5, tx nonce 4");
     EXPECT_EQ(error("eth_sendRawTransaction", R"(["0x02ff"])").message, "nonce too low: next nonce 5, tx nonce 4");
-    chain.submit_result = fail("tx.blob_unsupported");
-    const auto blob = error("eth_sendRawTransaction", R"(["0x03ff"])");
-    EXPECT_TRUE(blob.message.starts_with("transaction type not supported"));
-    EXPECT_EQ(blob.code, kServerError);
+    for (const auto& refusal : exec::kRefusals) {
+        chain.submit_result = exec::refuse(refusal);
+        const auto refused = error("eth_sendRawTransaction", R"(["0x03ff"])");
+        EXPECT_EQ(refused.message, refusal.text);
+        EXPECT_EQ(refused.code, kServerError);
+    }
 }
 
 TEST_F(MethodsTest, reverts_carry_their_data) {

@@ -1,6 +1,7 @@
 #include "support.h"
 
 #include "chain/exec/fees.h"
+#include "chain/exec/result/refusals.h"
 
 namespace quern::chain::exec::test {
 namespace {
@@ -44,7 +45,7 @@ TEST_F(Transfers, refuses_what_cannot_be_in_the_block_without_any_change) {
     const auto before = overlay.changed_accounts();
     EXPECT_EQ(apply(transfer(1, bob, 1)).name, "nonce too high");
     EXPECT_EQ(apply(transfer(1, bob, 1)).band, Band::retry);
-    EXPECT_EQ(apply(transfer(0, bob, 1'000'000'000)).name, "insufficient funds");
+    EXPECT_EQ(apply(transfer(0, bob, 1'000'000'000)).name, kInsufficientFunds.text);
     auto tx = transfer(0, bob, 1);
     tx.gas_limit = 20'999;
     EXPECT_EQ(apply(tx).name, "intrinsic gas too low");
@@ -101,7 +102,7 @@ TEST_F(Transfers, charges_the_floor_price_for_call_data) {
 TEST_F(Transfers, mempool_check_accepts_a_future_nonce_only) {
     EXPECT_EQ(precheck(params, overlay, from(alice, transfer(7, bob, 1)), 10).band, Band::ok);
     EXPECT_EQ(precheck(params, overlay, from(alice, transfer(0, bob, 1)), 101).band, Band::retry);
-    EXPECT_EQ(precheck(params, overlay, from(bob, transfer(0, bob, 1)), 10).name, "insufficient funds");
+    EXPECT_EQ(precheck(params, overlay, from(bob, transfer(0, bob, 1)), 10).name, kInsufficientFunds.text);
     EXPECT_EQ(precheck(params, overlay, from(alice, native(0, types::NativeKind::tick, Bytes{0x80})), 10).band,
               Band::malformed);
     auto unknown = native(0, types::NativeKind::tick, Bytes{0xc0});

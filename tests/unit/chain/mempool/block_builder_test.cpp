@@ -19,8 +19,9 @@ protected:
         state::Overlay overlay(static_cast<const state::StateReader&>(state_));
         exec::BlockExecution execution(params_, overlay, context_);
         execution.begin();
-        auto filled = fill_block(execution, pool.executable(), context_.base_fee,
-                                 {context_.gas_limit, kReservedLanePercent, max_bytes_}, lane);
+        Selection selection(pool, context_.base_fee);
+        limits_.gas_limit = context_.gas_limit;
+        auto filled = fill_block(execution, selection, limits_, lane);
         EXPECT_EQ(execution.receipts().size(), filled.included.size());
         return filled;
     }
@@ -31,7 +32,7 @@ protected:
         return result;
     }
     exec::BlockContext context_;
-    std::size_t max_bytes_ = kMaxBlockTransactionBytes;
+    FillLimits limits_;
 };
 
 TEST_F(BlockBuilderTest, takes_the_best_tip_first_and_respects_nonces) {
@@ -71,7 +72,7 @@ TEST_F(BlockBuilderTest, stops_at_the_gas_limit_and_keeps_the_rest) {
 TEST_F(BlockBuilderTest, stops_at_the_byte_limit) {
     Pool pool(params_);
     for (std::uint8_t seed = 1; seed <= 4; ++seed) EXPECT_EQ(add(pool, seed, transfer(0, seed)), "ok");
-    max_bytes_ = 300;
+    limits_.max_bytes = 300;
     EXPECT_EQ(fill(pool).included.size(), 2U);
 }
 
@@ -84,21 +85,24 @@ TEST_F(BlockBuilderTest, refused_transactions_are_handed_back_to_be_dropped) {
     const auto block = fill(pool);
     ASSERT_EQ(block.refused.size(), 1U);
     EXPECT_EQ(block.refused[0].transaction->transaction.tx.nonce, 0U);
-    EXPECT_EQ(block.refused[0].result.name, "insufficient funds");
+    EXPECT_EQ(block.refused[0].result.name, exec::kInsufficientFunds.text);
     EXPECT_EQ(block.included.size(), 1U);
 }
 
 TEST_F(BlockBuilderTest, due_moves_come_first_one_per_game_within_the_lane) {
     Pool pool(params_);
-    // The value of a transfer stands for its game; 0 is no move.
+    // A call to the disputes' address; what it says stands for its game.
     const auto move = [&](std::uint64_t nonce, std::uint64_t game) {
         auto tx = transfer(nonce, 0, 20);
-        tx.value = game;
+        tx.to = types::group_address(types::KindGroup::disputes);
+        tx.value = 0;
+        tx.data = Bytes(1, static_cast<std::uint8_t>(game));
+        tx.gas_limit = 22'000;
         return tx;
     };
     const LaneRule lane = [](const types::RecoveredTransaction& tx) -> std::optional<std::uint64_t> {
-        if (tx.tx.value.is_zero()) return std::nullopt;
-        return tx.tx.value.low_u64();
+        if (tx.tx.data.empty()) return std::nullopt;
+        return tx.tx.data[0];
     };
     for (std::uint8_t seed = 10; seed < 15; ++seed)
         EXPECT_EQ(add(pool, seed,
@@ -112,17 +116,67 @@ TEST_F(BlockBuilderTest, due_moves_come_first_one_per_game_within_the_lane) {
     EXPECT_EQ(add(pool, 1, move(1, 8)), "ok");
     EXPECT_EQ(add(pool, 2, move(0, 7)), "ok");  // the same game's second move competes by price
     EXPECT_EQ(add(pool, 3, move(0, 9)), "ok");
-    context_.gas_limit = 630'000;  // lane: 63,000 = three transfers
+    context_.gas_limit = 660'000;  // lane: 66,000 = three moves
     auto block = fill(pool, lane);
     EXPECT_EQ(block.from_lane, 3U);
     EXPECT_EQ(order(block)[0], (std::pair<types::Address, std::uint64_t>(test_address(1), 0)));
     EXPECT_EQ(block.included.size(), 9U);
     EXPECT_EQ(block.included.back()->transaction.sender, test_address(2));
 
-    context_.gas_limit = 420'000;  // lane: two
+    context_.gas_limit = 440'000;  // lane: two
     block = fill(pool, lane);
     EXPECT_EQ(block.from_lane, 2U);
     EXPECT_EQ(block.included.size(), 9U);
+}
+
+TEST_F(BlockBuilderTest, ends_when_it_was_told_that_it_is_enough) {
+    Pool pool(params_);
+    for (std::uint8_t seed = 1; seed <= 20; ++seed) EXPECT_EQ(add(pool, seed, transfer(0, seed)), "ok");
+    std::vector<std::size_t> asked;
+    limits_.enough = [&](std::uint64_t gas, std::size_t bytes) {
+        asked.push_back(gas / 21'000);
+        EXPECT_GT(bytes, 0U);
+        return gas >= 16 * 21'000;
+    };
+    const auto block = fill(pool);
+    EXPECT_TRUE(block.cut_short);
+    EXPECT_EQ(block.included.size(), 16U);
+    EXPECT_EQ(asked, (std::vector<std::size_t>{8, 16}));
+    EXPECT_EQ(block.included[0]->transaction.sender, test_address(20));
+    limits_.enough = {};
+    EXPECT_EQ(fill(pool).included.size(), 20U);
+}
+
+TEST_F(BlockBuilderTest, leaves_out_what_it_must_not_take_and_what_comes_after_it) {
+    Pool pool(params_);
+    const auto bad = signed_by(1, transfer(1, 9));
+    EXPECT_EQ(add(pool, 1, transfer(0, 9)), "ok");
+    EXPECT_EQ(add(pool, bad), "ok");
+    EXPECT_EQ(add(pool, 1, transfer(2, 9)), "ok");
+    EXPECT_EQ(add(pool, 2, transfer(0, 1)), "ok");
+    limits_.leave_out = [&](const Hash32& hash) { return hash == bad.hash; };
+    const auto block = fill(pool);
+    const std::vector<std::pair<types::Address, std::uint64_t>> expected{{test_address(1), 0}, {test_address(2), 0}};
+    EXPECT_EQ(order(block), expected);
+}
+
+TEST_F(BlockBuilderTest, a_full_block_does_not_read_the_rest_of_the_pool) {
+    Pool pool(params_);
+    for (std::uint32_t number = 0; number < 1'000; ++number) {
+        fund_number(number, Uint256(100) * params::kGrainsPerQrn);
+        auto tx = transfer(0, 1'000U - number, 2'000);
+        tx.gas_limit = 42'000;
+        ASSERT_TRUE(pool.add(as_of(number, tx), state_, 0).pooled);
+    }
+    // Room for none of these, but for many of half the gas.
+    context_.gas_limit = 41'000;
+    std::size_t looked_at = 0;
+    limits_.leave_out = [&](const Hash32&) {
+        ++looked_at;
+        return false;
+    };
+    EXPECT_TRUE(fill(pool).included.empty());
+    EXPECT_LE(looked_at, kMaxMisfits);
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ TEST_F(PoolTest, queues_by_nonce_and_holds_back_what_comes_after_a_gap) {
     EXPECT_EQ(pool.status().executable, 1U);
     EXPECT_EQ(add(pool, 1, transfer(1, 1)), "ok");
     EXPECT_EQ(pool.next_nonce(test_address(1), 0), 3U);
-    ASSERT_EQ(pool.executable().size(), 1U);
-    EXPECT_EQ(pool.executable()[0].size(), 3U);
-    EXPECT_EQ(pool.executable()[0][2]->transaction.tx.nonce, 2U);
+    ASSERT_EQ(executable(pool).size(), 3U);
+    EXPECT_EQ(executable(pool)[2]->transaction.tx.nonce, 2U);
+    EXPECT_EQ(pool.parked(), 0U);
     EXPECT_EQ(pool.next_nonce(test_address(2), 7), 7U);
 }
 
@@ -26,7 +26,7 @@ TEST_F(PoolTest, refuses_with_the_messages_that_wallets_match_on) {
     EXPECT_EQ(add(pool, 1, transfer(0, 1)), "already known");
     fund(2, params::kGrainsPerQrn, 5);
     EXPECT_EQ(add(pool, 2, transfer(4, 1)), "nonce too low");
-    EXPECT_EQ(add(pool, 2, transfer(5 + 257, 1)), "nonce too high");
+    EXPECT_EQ(add(pool, 2, transfer(5 + 1025, 1)), "nonce too high");
     fund(3, 1000);
     EXPECT_TRUE(add(pool, 3, transfer(0, 1)).starts_with("insufficient funds"));
     auto little_gas = transfer(0, 1);
@@ -55,7 +55,7 @@ TEST_F(PoolTest, replacement_needs_ten_percent_more_in_both_fees) {
     EXPECT_EQ(add(pool, 1, transfer(0, 10, 200)), "replacement transaction underpriced");
     EXPECT_EQ(add(pool, 1, transfer(0, 11, 110)), "ok");
     EXPECT_EQ(pool.status().transactions, 1U);
-    EXPECT_EQ(pool.executable()[0][0]->transaction.tx.max_fee_per_gas, Uint256(110) * kGwei);
+    EXPECT_EQ(executable(pool)[0]->transaction.tx.max_fee_per_gas, Uint256(110) * kGwei);
     // With free transactions ten percent of nothing would be nothing.
     EXPECT_EQ(add(pool, 2, transfer(0, 0, 100)), "ok");
     EXPECT_EQ(add(pool, 2, transfer(0, 0, 200)), "replacement transaction underpriced");
@@ -63,12 +63,18 @@ TEST_F(PoolTest, replacement_needs_ten_percent_more_in_both_fees) {
 
 TEST_F(PoolTest, limits_a_sender) {
     PoolLimits limits;
-    limits.max_per_sender = 2;
+    limits.max_per_sender = 3;
     Pool pool(params_, limits);
     EXPECT_EQ(add(pool, 1, transfer(0, 1)), "ok");
     EXPECT_EQ(add(pool, 1, transfer(1, 1)), "ok");
-    EXPECT_EQ(add(pool, 1, transfer(2, 1)), "account limit exceeded");
+    EXPECT_EQ(add(pool, 1, transfer(3, 1)), "ok");
+    EXPECT_EQ(add(pool, 1, transfer(4, 1)), "account limit exceeded");
     EXPECT_EQ(add(pool, 1, transfer(1, 2, 200)), "ok");
+    // The one that can be executed takes the place of the one that cannot.
+    EXPECT_EQ(add(pool, 1, transfer(2, 1)), "ok");
+    EXPECT_EQ(pool.next_nonce(test_address(1), 0), 3U);
+    EXPECT_EQ(pool.parked(), 0U);
+    EXPECT_EQ(add(pool, 1, transfer(3, 1)), "account limit exceeded");
 }
 
 TEST_F(PoolTest, makes_room_by_dropping_the_cheapest_tail) {
@@ -88,32 +94,48 @@ TEST_F(PoolTest, makes_room_by_dropping_the_cheapest_tail) {
     EXPECT_EQ(pool.status().transactions, 3U);
 }
 
-TEST_F(PoolTest, bounds_its_bytes) {
+TEST_F(PoolTest, bounds_its_memory) {
     PoolLimits limits;
-    limits.max_bytes = 500;
+    limits.max_bytes = 5'000;
     Pool pool(params_, limits);
     std::uint8_t seed = 1;
     while (add(pool, seed, transfer(0, 1)) == "ok") ++seed;
     EXPECT_GT(seed, 2U);
     EXPECT_LT(seed, 6U);
-    EXPECT_LE(pool.status().bytes, 500U);
+    EXPECT_LE(pool.status().bytes, limits.max_bytes);
     // A replacement that grows does not break the limit, and what it would have replaced stays.
     auto big = transfer(0, 2, 200);
-    big.data = Bytes(400, 1);
-    big.gas_limit = 60'000;
+    big.data = Bytes(4'000, 1);
+    big.gas_limit = 200'000;
     EXPECT_EQ(add(pool, 1, big), "txpool is full");
     EXPECT_EQ(pool.next_nonce(test_address(1), 0), 1U);
+}
+
+TEST_F(PoolTest, a_newcomer_that_does_not_fit_pushes_nobody_out) {
+    PoolLimits limits;
+    limits.max_bytes = 6'000;
+    Pool pool(params_, limits);
+    std::uint8_t seed = 1;
+    while (add(pool, seed, transfer(0, seed, 100 + seed)) == "ok") ++seed;
+    const auto before = pool.status();
+    ASSERT_GT(before.transactions, 2U);
+    // Dearer than the first of them, but the room of one is not enough, and its own would have to go.
+    auto big = transfer(1, 100, 101 + seed);
+    big.data = Bytes(5'000, 1);
+    big.gas_limit = 300'000;
+    EXPECT_EQ(add(pool, static_cast<std::uint8_t>(seed - 2), big), "txpool is full");
+    EXPECT_EQ(pool.status().transactions, before.transactions);
 }
 
 TEST_F(PoolTest, a_block_removes_what_it_holds_and_what_became_stale) {
     Pool pool(params_);
     const auto first = signed_by(1, transfer(0, 1));
-    ASSERT_TRUE(pool.add(first, state_, 0));
+    EXPECT_EQ(add(pool, first), "ok");
     EXPECT_EQ(add(pool, 1, transfer(1, 1)), "ok");
     EXPECT_EQ(add(pool, 1, transfer(2, 1)), "ok");
     // Another transaction with nonce 1 came into the block.
     fund(1, Uint256(100) * params::kGrainsPerQrn, 2);
-    pool.on_block({first}, state_, 1);
+    block(pool, {test_address(1)}, 1);
     EXPECT_EQ(pool.status().transactions, 1U);
     EXPECT_EQ(pool.find(first.hash), nullptr);
     EXPECT_EQ(pool.next_nonce(test_address(1), 2), 3U);
@@ -130,24 +152,79 @@ TEST_F(PoolTest, refuses_an_outdated_state_so_that_no_used_nonce_gets_in) {
     EXPECT_EQ(add(pool, 1, transfer(1, 1)), "ok");
 }
 
+TEST_F(PoolTest, an_older_view_of_an_account_does_not_undo_a_newer_one) {
+    Pool pool(params_);
+    EXPECT_EQ(add(pool, 1, transfer(0, 1)), "ok");
+    EXPECT_EQ(add(pool, 1, transfer(1, 1)), "ok");
+    // The snapshot after the next block is out already.
+    fund(1, Uint256(100) * params::kGrainsPerQrn, 1);
+    height_ = 1;
+    EXPECT_EQ(add(pool, 1, transfer(2, 1)), "ok");
+    EXPECT_EQ(pool.status().transactions, 2U);
+    fund(1, Uint256(100) * params::kGrainsPerQrn, 0);
+    height_ = 0;
+    EXPECT_EQ(add(pool, 1, transfer(3, 1)), "ok");
+    EXPECT_EQ(pool.status().executable, 3U);
+}
+
 TEST_F(PoolTest, what_cannot_pay_the_base_fee_does_not_call_for_a_block) {
     Pool pool(params_);
     EXPECT_EQ(add(pool, 1, transfer(0, 1, 10)), "ok");
     EXPECT_TRUE(pool.has_executable(Uint256(10) * kGwei));
     EXPECT_FALSE(pool.has_executable(Uint256(11) * kGwei));
+    EXPECT_EQ(add(pool, 2, transfer(1, 1, 90)), "ok");  // behind a gap
+    EXPECT_FALSE(pool.has_executable(Uint256(11) * kGwei));
+    EXPECT_EQ(add(pool, 3, transfer(0, 1, 11)), "ok");
+    EXPECT_TRUE(pool.has_executable(Uint256(11) * kGwei));
 }
 
 TEST_F(PoolTest, dropping_one_holds_back_the_later_ones) {
     Pool pool(params_);
     const auto first = signed_by(1, transfer(0, 1));
-    ASSERT_TRUE(pool.add(first, state_, 0));
+    EXPECT_EQ(add(pool, first), "ok");
     EXPECT_EQ(add(pool, 1, transfer(1, 1)), "ok");
     pool.drop({first.hash, Hash32{}});
     EXPECT_FALSE(pool.has_executable(1));
     EXPECT_EQ(pool.status().transactions, 1U);
+    EXPECT_EQ(pool.parked(), 1U);
     EXPECT_EQ(pool.next_nonce(test_address(1), 0), 0U);
-    EXPECT_TRUE(pool.add(first, state_, 0));
+    EXPECT_EQ(add(pool, first), "ok");
     EXPECT_EQ(pool.next_nonce(test_address(1), 0), 2U);
+}
+
+TEST_F(PoolTest, finds_by_hash_by_its_first_bytes_and_many_at_once) {
+    Pool pool(params_);
+    const auto first = signed_by(1, transfer(0, 1));
+    auto twin = as_of(7, transfer(0, 1));
+    twin.hash = first.hash;
+    twin.hash.data[31] ^= 1;  // the same first eight bytes
+    fund_number(7, Uint256(100) * params::kGrainsPerQrn);
+    EXPECT_EQ(add(pool, first), "ok");
+    EXPECT_EQ(add(pool, twin), "ok");
+    EXPECT_EQ(pool.find(first.hash)->transaction.sender, first.sender);
+    EXPECT_EQ(pool.find(twin.hash)->transaction.sender, twin.sender);
+    EXPECT_NE(pool.find_short(FixedBytes<8>::copy_of(first.hash.view().first(8))), nullptr);
+    const std::vector<Hash32> hashes{twin.hash, Hash32{}, first.hash};
+    const auto found = pool.find(hashes);
+    ASSERT_EQ(found.size(), 3U);
+    EXPECT_EQ(found[0]->transaction.sender, twin.sender);
+    EXPECT_EQ(found[1], nullptr);
+    EXPECT_EQ(found[2]->transaction.sender, first.sender);
+    pool.drop({first.hash});
+    EXPECT_EQ(pool.find(first.hash), nullptr);
+    EXPECT_NE(pool.find(twin.hash), nullptr);
+}
+
+TEST_F(PoolTest, gives_what_arrived_in_order_and_in_pieces) {
+    Pool pool(params_);
+    for (std::uint8_t seed = 1; seed <= 5; ++seed) EXPECT_EQ(add(pool, seed, transfer(0, 6U - seed)), "ok");
+    const auto first = pool.arrived_after(0, 2);
+    ASSERT_EQ(first.size(), 2U);
+    EXPECT_EQ(first[0]->transaction.sender, test_address(1));
+    const auto rest = pool.arrived_after(first[1]->arrival, 100);
+    ASSERT_EQ(rest.size(), 3U);
+    EXPECT_EQ(rest[2]->transaction.sender, test_address(5));
+    EXPECT_EQ(rest[2]->arrival, pool.last_arrival());
 }
 
 class FreeEvidence : public PoolTest {
@@ -216,12 +293,11 @@ TEST_F(FreeEvidence, goes_when_somebody_else_brought_it) {
     limits.max_free = 1;
     Pool pool(params_, limits);
     EXPECT_EQ(add(pool, 50, evidence_against(101)), "ok");
-    pool.on_block({}, state_, 1);
+    block(pool, {}, 1);
     EXPECT_EQ(pool.status().transactions, 1U);
     store(101, true);
-    pool.on_block({}, state_, 2);
+    block(pool, {}, 2);
     EXPECT_EQ(pool.status().transactions, 0U);
-    height_ = 2;
     EXPECT_EQ(add(pool, 50, evidence_against(102)), "ok") << "its place is free again";
 }
 
