@@ -37,8 +37,7 @@ Uint256 effective_gas_price(const Transaction& tx, const Uint256& base_fee) {
 
 Status check_form(const Transaction& tx, std::uint64_t chain_id) {
     if (tx.chain_id && *tx.chain_id != chain_id)
-        return fail(kWrongChainId,
-                    "expected " + std::to_string(chain_id) + ", got " + std::to_string(*tx.chain_id));
+        return fail(kWrongChainId, "expected " + std::to_string(chain_id) + ", got " + std::to_string(*tx.chain_id));
     if (tx.max_priority_fee_per_gas > tx.max_fee_per_gas) return fail(kPriorityFeeAboveMaxFee);
     if (!checked_mul(tx.max_fee_per_gas, tx.gas_limit)) return fail("tx.fee_overflow");
     if (tx.type == TxType::set_code) {
