@@ -171,6 +171,7 @@ Status Node::Services::open_network() {
     auto& p2p = wanted.network;
     p2p.chain_id = setup->genesis.params.chain_id;
     p2p.genesis_hash = setup->genesis_hash;
+    p2p.local_network = setup->genesis.params.network == "devnet";
     p2p.agent = agent();
     p2p.listen = options.peers.listen;
     p2p.listen_host = options.peers.bind;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMaxPeersFile = 8U << 20;
 constexpr std::uint64_t kSaveBookMs = 60'000;
+constexpr std::uint64_t kKnownHostsMs = 1'000;
 constexpr std::uint64_t kStopLimitMs = 1'500;
 
 Bytes prologue_of(const NetworkOptions& options) {
@@ -66,9 +67,11 @@ Network::Impl::Impl(const NetworkOptions& settings, const crypto::PrivateKey& ch
       uplink(settings.bulk_bytes_per_second),
       bulk_pace(uplink.bytes_per_second(), uplink.burst()),
       cookies(rng),
+      limiter(rng, settings.local_network),
       shared{*this, identity, clock, rng, certificates, unfinished, bulk_pace, bulk_sent, settings.unfinished_ms},
       book(settings.chain_id, rng),
-      manager(identity.address, {settings.max_inbound, settings.max_outbound}, book, rng) {
+      manager(identity.address, {settings.max_inbound, settings.max_outbound}, book, rng),
+      relay(rng) {
     sign_identity();
     for (const auto& peer : options.static_peers) manager.add_static(peer.address, peer.endpoint);
     if (!options.peers_file.empty())
@@ -166,6 +169,7 @@ void Network::Impl::tick() {
             continue;
         }
         if (peer.control->least_rtt_us() != 0) manager.measured(address, peer.control->least_rtt_us());
+        relay.set_round_trip(address, round_trip_ms(peer));
         if (!peer.bulk && peer.dialled && !peer.dialing_bulk && now >= peer.next_bulk_dial_ms) dial_bulk(peer);
         for (auto ids = relay.take_announcements(address); !ids.empty(); ids = relay.take_announcements(address))
             (void)send(peer, Type::tx_announce, encode(messages::ShortIds{std::move(ids)}));
@@ -178,9 +182,12 @@ void Network::Impl::tick() {
         for (auto& [address, peer] : peers)
             if (peer.session.has_hello()) (void)send(peer, Type::status, peer.session.next_stream(), body);
     }
+    if (now >= next_known_ms) {
+        next_known_ms = now + kKnownHostsMs;
+        tell_known_hosts();
+    }
     expire_requests();
-    std::vector<Bytes20> late;
-    for (auto& ask : relay.expired(now, late)) ask_transactions(ask.peer, std::move(ask.ids));
+    for (auto& ask : relay.expired(now)) ask_transactions(ask.peer, std::move(ask.ids));
     tick_fetches();
     update_uplink();
     if (now >= next_exchange_ms) {
@@ -240,6 +247,8 @@ void Network::Impl::refresh_snapshot() {
     next.sockets_refused = sockets_refused;
     next.cookies_sent = cookies_sent;
     next.known_addresses = book.size();
+    next.handshakes_refused = handshakes_refused;
+    next.answer_bytes = answers.used();
     next.partial_bytes = unfinished.used();
     next.partial_evictions = unfinished.evictions();
     next.bulk_rate = uplink.bytes_per_second();
@@ -373,7 +382,7 @@ void Network::fetch_content(const Hash32& id, std::function<void(quern::Status)>
         const auto known = impl->fetches.find(id);
         if (known != impl->fetches.end()) return known->second.done.push_back(std::move(done));
         if (impl->fetches.size() >= kMaxFetches) return done(fail("network.too_many_fetches"));
-        auto& fetch = impl->fetches.emplace(id, id).first->second;
+        auto& fetch = impl->fetches.try_emplace(id, id, impl->rng).first->second;
         fetch.progress_ms = impl->now_ms();
         fetch.done.push_back(std::move(done));
         impl->tick_fetches();

@@ -33,7 +33,8 @@ struct NetworkOptions {
     std::uint64_t chain_id = 0;
     Hash32 genesis_hash;
     std::string agent = "quern";
-    std::uint32_t roles = 2;  // transport/net_cert.h
+    std::uint32_t roles = 2;     // transport/net_cert.h
+    bool local_network = false;  // a network of test nodes: loopback and private addresses are no strangers there
     bool listen = true;
     std::string listen_host = "0.0.0.0";
     std::uint16_t port = 0;                      // 0: any free one, see Network::port()
@@ -85,17 +86,16 @@ struct NetworkStatus {
     std::uint64_t sockets_refused = 0;  // at the limits below, before any work was done for them
     std::uint64_t cookies_sent = 0;
     std::size_t known_addresses = 0;
+    std::uint64_t handshakes_refused = 0;  // at a host's or network's rate
+    std::size_t answer_bytes = 0;          // answers that wait to be read
     std::size_t partial_bytes = 0;
     std::uint64_t partial_evictions = 0;      // connections left because others needed the room
     std::uint64_t bulk_rate = 0;              // bytes/s
     std::map<Hash32, FetchProgress> fetches;  // contents on their way
 };
 
-// Limits of strangers, by name.
-inline constexpr std::size_t kMaxPendingHandshakes = 256;   // the oldest goes when one more comes
-inline constexpr std::size_t kMaxPendingPerGroup = 32;      // "local" excepted
-inline constexpr std::uint64_t kHandshakesPerSecond = 500;  // above: cookies
-inline constexpr std::uint64_t kSocketsPerSecond = 5'000;
+// Limits of strangers, by name; more of them in handshake_limiter.h, peer_session.h and answer_account.h.
+inline constexpr std::size_t kMaxPendingHandshakes = 256;  // the oldest goes when one more comes
 inline constexpr std::size_t kMaxFetches = 8;
 
 // Answers one request of a peer, at most once; dropped unanswered it refuses with not_found.

@@ -107,36 +107,44 @@ void Network::Impl::find_sources(const Hash32& id, Fetch& fetch) {
                     const auto info = messages::decode_content_info(*body);
                     if (!info) return penalize(address, Offence::malformed, info.error().to_string());
                     const auto now = fetches.find(id);
-                    if (now == fetches.end() || peers.count(address) == 0) return;
+                    const auto peer = peers.find(address);
+                    if (now == fetches.end() || peer == peers.end()) return;
+                    FetchPlan& plan = now->second.plan;
                     for (const auto& holding : info->holdings)
-                        if (holding.id == id) (void)now->second.plan.add_source(address, holding);
+                        if (holding.id == id && plan.add_source(address, holding, now_ms()))
+                            plan.set_round_trip(address, round_trip_ms(peer->second));
                     tick_fetches();
                 });
 }
 
 void Network::Impl::ask_leaves(const FetchPlan::Ask& ask) {
-    const Hash32 id = ask.request.id;
     request(ask.peer, ask.hashes ? Type::get_leaf_hashes : Type::get_leaves, encode(ask.request),
-            ask.hashes ? content_exchange::kHashesMs : content_exchange::kChunkMs,
-            [this, id, peer = ask.peer, hashes = ask.hashes](Expected<Bytes> body) {
-                const auto at = fetches.find(id);
+            content_exchange::kAnswerMs, [this, ask](Expected<Bytes> body) {
+                const auto at = fetches.find(ask.request.id);
                 if (at == fetches.end()) return;
                 FetchPlan& plan = at->second.plan;
-                if (!body) return plan.failed(peer);
+                if (!body) {
+                    if (body.error().is_busy())
+                        plan.refused_for_now(ask, now_ms());
+                    else
+                        plan.failed(ask, now_ms());
+                    return tick_fetches();
+                }
                 auto leaves = messages::decode_leaves(*body);
                 if (!leaves) {
-                    penalize(peer, Offence::malformed, leaves.error().to_string());
-                    return plan.failed(peer);
+                    penalize(ask.peer, Offence::malformed, leaves.error().to_string());
+                    return plan.failed(ask, now_ms());
                 }
-                if (hashes) {
-                    if (const auto status = plan.received_hashes(peer, *leaves); !status)
-                        penalize(peer, Offence::bad_leaf, status.error().to_string());
+                std::optional<Error> wrong;
+                if (ask.hashes) {
+                    if (const auto status = plan.received_hashes(ask.peer, *leaves); !status) wrong = status.error();
                 } else {
-                    const auto chunk = plan.received_leaves(peer, *leaves);
-                    if (!chunk && chunk.error().name != "content.unasked")
-                        penalize(peer, Offence::bad_leaf, chunk.error().to_string());
-                    if (chunk && chunk->is_new) write_chunk(id, chunk->offset, std::move(leaves->bytes));
+                    const auto chunk = plan.received_leaves(ask.peer, *leaves, now_ms());
+                    if (!chunk) wrong = chunk.error();
+                    if (chunk && chunk->is_new) write_chunk(ask.request.id, chunk->offset, std::move(leaves->bytes));
                 }
+                // A request that was given to another meanwhile is no fault of who answers it late.
+                if (wrong && !wrong->is_busy()) penalize(ask.peer, Offence::bad_leaf, wrong->to_string());
                 tick_fetches();
             });
 }

@@ -11,9 +11,11 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "p2p/answer_account.h"
 #include "p2p/content_exchange/fetch_plan.h"
 #include "p2p/gossip/compact_block.h"
 #include "p2p/gossip/tx_relay.h"
+#include "p2p/handshake_limiter.h"
 #include "p2p/network.h"
 #include "p2p/peer_manager.h"
 #include "p2p/peer_session.h"
@@ -48,6 +50,7 @@ struct Peer {
     ConnectionPtr control;
     ConnectionPtr bulk;
     PeerSession session;
+    std::shared_ptr<AnswerAccount> answers;
     messages::Hello hello;
     std::uint64_t since_ms = 0;
     std::uint64_t next_bulk_dial_ms = 0;
@@ -58,7 +61,7 @@ struct Peer {
 };
 
 struct Fetch {
-    explicit Fetch(const Hash32& id) : plan(id) {}
+    Fetch(const Hash32& id, Rng& rng) : plan(id, rng) {}
     content_exchange::FetchPlan plan;
     std::vector<std::function<void(quern::Status)>> done;
     std::uint64_t next_find_ms = 0;
@@ -87,6 +90,11 @@ struct Network::Impl final : transport::ConnectionHost {
     }
     [[nodiscard]] std::uint64_t now_ms() const { return clock.monotonic_ms(); }
     [[nodiscard]] std::uint64_t now_us() const;
+    // The newest, as the relay and the fetches reckon with; a guess before the first.
+    [[nodiscard]] static std::uint64_t round_trip_ms(const Peer& peer) {
+        const std::uint64_t us = peer.control->rtt_us();
+        return us == 0 ? content_exchange::kAssumedRoundTripMs : us / 1000 + 1;
+    }
 
     // --- network_peers.cpp: sockets and peers
     void accept();
@@ -96,13 +104,15 @@ struct Network::Impl final : transport::ConnectionHost {
     void dial_over(const Bytes20& address, ConnectionKind kind, const std::string& why);
     [[nodiscard]] Expected<transport::Admission> admit_message(Connection& connection, std::uint8_t type,
                                                                std::uint32_t stream) override;
-    [[nodiscard]] std::optional<FixedBytes<16>> cookie_challenge(const std::string& host, BytesView message) override;
+    [[nodiscard]] Challenge challenge(const std::string& host, BytesView message) override;
     [[nodiscard]] bool cookie_fits(const std::string& host, BytesView message, BytesView cookie) override;
     [[nodiscard]] quern::Status opened(Connection& connection) override;
     [[nodiscard]] quern::Status opened_control(Connection& connection);
     void closed(Connection& connection, const Error& reason, transport::Blame blame) override;
     void drop_peer(const Bytes20& address, const Error& reason);
     void penalize(const Bytes20& address, Offence offence, const std::string& detail);
+    // The hosts that fixed peers are at or are dialled at, for the limiter.
+    void tell_known_hosts();
     // Tells a peer's connections whether it is fixed.
     void set_fixed(Peer& peer);
     [[nodiscard]] PeerInfo info_of(const Peer& peer) const;
@@ -158,14 +168,14 @@ struct Network::Impl final : transport::ConnectionHost {
     std::uint64_t certificate_expiry = 0;  // seconds
     Bytes own_record;
     transport::NetCertCache certificates;
-    transport::MemoryLedger unfinished;  // outlives the connections
+    transport::MemoryLedger unfinished;  // outlives the connections, as the next
+    transport::MemoryLedger answers{kAnswerMemory};
     transport::UplinkRate uplink;
     transport::TokenBucket bulk_pace;
     std::uint64_t bulk_sent = 0;
     std::uint64_t bulk_sent_seen = 0;
     transport::CookieJar cookies;
-    transport::TokenBucket handshake_rate{kHandshakesPerSecond, kHandshakesPerSecond};
-    transport::TokenBucket socket_rate{kSocketsPerSecond, kSocketsPerSecond};
+    HandshakeLimiter limiter;
 
     asio::io_context io{1};
     tcp::acceptor acceptor{io};
@@ -188,6 +198,7 @@ struct Network::Impl final : transport::ConnectionHost {
     std::size_t assemblies = 0;
     bool stopping = false;
     std::uint64_t next_exchange_ms = 0;
+    std::uint64_t next_known_ms = 0;
     std::uint64_t next_save_ms = 0;
     std::uint64_t next_snapshot_ms = 0;
     std::uint64_t next_status_ms = 0;
@@ -198,6 +209,7 @@ struct Network::Impl final : transport::ConnectionHost {
     std::uint64_t handshakes_failed = 0;
     std::uint64_t sockets_refused = 0;
     std::uint64_t cookies_sent = 0;
+    std::uint64_t handshakes_refused = 0;
     std::uint16_t bound_port = 0;
     std::atomic<std::size_t> live_peers{0};
     mutable Mutex snapshot_mutex;

@@ -157,7 +157,7 @@ void Network::Impl::handle_hello(Peer& peer, BytesView body) {
     peer.hello = *hello;
     peer.session.said_hello();
     const Bytes20 address = peer.address;
-    relay.add_peer(address);
+    relay.add_peer(address, manager.is_fixed(address) || peer.control->is_outbound());
     for (auto& [id, fetch] : fetches) fetch.next_find_ms = 0;
     log::info(kLog, "peer joined address={} host={} outbound={} peers={}", to_hex0x(address),
               peer.control->remote_host(), peer.control->is_outbound(), peers.size());
@@ -223,9 +223,14 @@ void Network::Impl::answer(const Bytes20& address, std::uint32_t stream, Type ty
         type = Type::refusal;
         body = encode(messages::Refusal{RefusalCode::unsupported, "too large"});
     }
+    AnswerAccount& account = *at->second.answers;
+    auto charged = account.charge(std::move(body), now_ms(), std::move(held));
+    if (!charged && type != Type::refusal) {
+        type = Type::refusal;
+        charged = account.charge(encode(messages::Refusal{RefusalCode::busy, {}}), now_ms());
+    }
     // A full queue drops the answer: the peer does not read as fast as it asks, and its request runs out of time.
-    const auto whole = std::make_shared<std::pair<Bytes, Responder::Held>>(std::move(body), std::move(held));
-    (void)send(at->second, type, stream, std::shared_ptr<const Bytes>(whole, &whole->first));
+    if (charged) (void)send(at->second, type, stream, std::move(*charged));
 }
 
 Responder Network::Impl::responder(Peer& peer, Type request, std::uint32_t stream) {
@@ -303,7 +308,7 @@ void Network::Impl::ask_transactions(const Bytes20& address, std::vector<message
                         penalize(address, Offence::malformed, transactions.error().to_string());
                     } else {
                         delivered = !transactions->encoded.empty();
-                        auto taken = relay.received(address, std::move(transactions->encoded));
+                        auto taken = relay.received(address, ids, std::move(transactions->encoded));
                         if (!taken)
                             penalize(address, Offence::protocol, taken.error().to_string());
                         else if (!taken->empty())

@@ -38,11 +38,11 @@ void Network::Impl::accepted(tcp::socket socket) {
     transport::error_code code;
     const auto remote = socket.remote_endpoint(code);
     if (code) return;
-    const std::string group = network_group(remote.address().to_string());
+    const std::string host = remote.address().to_string();
+    const std::string group = network_group(host);
     std::size_t in_group = 0;
-    if (group != "local")
-        for (const auto& each : pending) in_group += network_group(each->remote_host()) == group ? 1 : 0;
-    if (!socket_rate.try_take(1, now_us()) || in_group >= kMaxPendingPerGroup) {
+    for (const auto& each : pending) in_group += network_group(each->remote_host()) == group ? 1 : 0;
+    if (!limiter.allow_socket(host, in_group, now_us())) {
         ++sockets_refused;
         return;
     }
@@ -112,14 +112,33 @@ void Network::Impl::dial_over(const Bytes20& address, ConnectionKind kind, const
     }
 }
 
-std::optional<FixedBytes<16>> Network::Impl::cookie_challenge(const std::string& host, BytesView message) {
-    if (handshake_rate.try_take(1, now_us())) return std::nullopt;
-    ++cookies_sent;
-    return cookies.make(host, message, now_ms());
+transport::CookieGuard::Challenge Network::Impl::challenge(const std::string& host, BytesView message) {
+    switch (limiter.allow_handshake(host, false, now_us())) {
+        case HandshakeLimiter::Verdict::allow:
+            return {};
+        case HandshakeLimiter::Verdict::ask_cookie:
+            ++cookies_sent;
+            return {cookies.make(host, message, now_ms()), false};
+        case HandshakeLimiter::Verdict::refuse:
+            break;
+    }
+    ++handshakes_refused;
+    return {std::nullopt, true};
 }
 
 bool Network::Impl::cookie_fits(const std::string& host, BytesView message, BytesView cookie) {
-    return cookies.check(host, message, cookie, now_ms());
+    if (!cookies.check(host, message, cookie, now_ms())) return false;
+    if (limiter.allow_handshake(host, true, now_us()) == HandshakeLimiter::Verdict::allow) return true;
+    ++handshakes_refused;
+    return false;
+}
+
+void Network::Impl::tell_known_hosts() {
+    std::set<std::string> known;
+    for (const auto& [address, peer] : peers)
+        if (manager.is_fixed(address)) known.insert(transport::host_key(peer.control->remote_host()));
+    for (const auto& host : manager.fixed_hosts()) known.insert(transport::host_key(host));
+    limiter.set_known(std::move(known));
 }
 
 quern::Status Network::Impl::opened(Connection& connection) {
@@ -170,6 +189,11 @@ quern::Status Network::Impl::opened_control(Connection& connection) {
     peer.control = self;
     peer.since_ms = now_ms();
     peer.session.set_stranger(is_stranger(address));
+    peer.answers = std::make_shared<AnswerAccount>(answers, [this, control = std::weak_ptr<Connection>(self)] {
+        post([control] {
+            if (const auto open = control.lock()) open->abort({"peer.does_not_read", {}, ErrorKind::busy});
+        });
+    });
     if (connection.is_outbound()) peer.dialled = {connection.remote_host(), connection.remote_port()};
     manager.connected(address, connection.remote_host(), connection.is_outbound(), now_ms());
     set_fixed(peer);
@@ -182,6 +206,9 @@ void Network::Impl::closed(Connection& connection, const Error& reason, transpor
     connections.erase(self);
     pending.remove(self);
     const Bytes20 address = connection.peer().address;
+    // Whoever sits on the line to a peer can break a record: the host it came from is watched, the key is not blamed.
+    if (blame == transport::Blame::path && !connection.is_outbound())
+        limiter.penalize(connection.remote_host(), kBrokenBytesPoints, now_ms());
     if (!connection.was_open()) {
         ++handshakes_failed;
         log::debug(kLog, "handshake failed host={} error={}", connection.remote_host(), reason.to_string());
@@ -227,6 +254,8 @@ void Network::Impl::penalize(const Bytes20& address, Offence offence, const std:
                  rule_of(offence).name, detail);
     const auto at = peers.find(address);
     if (at == peers.end()) return;
+    if (!at->second.control->is_outbound())
+        limiter.penalize(at->second.control->remote_host(), kBannedKeyPoints, now_ms());
     // Not from inside a call that still uses the peer.
     const ConnectionPtr control = at->second.control;
     post([this, address, control] {
@@ -238,6 +267,7 @@ void Network::Impl::penalize(const Bytes20& address, Offence offence, const std:
 void Network::Impl::set_fixed(Peer& peer) {
     const bool fixed = manager.is_fixed(peer.address);
     peer.control->set_fixed(fixed);
+    peer.answers->set_fixed(fixed);
     if (peer.bulk) peer.bulk->set_fixed(fixed);
 }
 

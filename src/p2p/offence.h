@@ -34,6 +34,9 @@ inline constexpr std::array<OffenceRule, 9> kOffences = {{{"malformed", 50},
                                                           {"timeout", 1},
                                                           {"useless", 2}}};
 inline constexpr int kBanPoints = 100;
+// Of the host that it came from: a record or handshake that does not authenticate, a key that had to be banned.
+inline constexpr int kBrokenBytesPoints = 20;
+inline constexpr int kBannedKeyPoints = 34;
 inline constexpr double kDecayPerSecond = 0.2;
 inline constexpr std::uint64_t kBanMs = 600'000;
 // Members of the committee and static peers are left too, but soon heard again: consensus needs them.

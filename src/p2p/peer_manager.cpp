@@ -24,6 +24,15 @@ bool PeerManager::may_dial(const Bytes20& address, std::uint64_t now_ms) const {
     return at == backoff_.end() || at->second.next_ms <= now_ms;
 }
 
+std::vector<std::string> PeerManager::fixed_hosts() const {
+    std::vector<std::string> hosts;
+    for (const auto& [address, known] : static_) hosts.push_back(known.endpoint.host);
+    for (const auto& address : committee_)
+        if (const auto* record = book_.find(address))
+            for (const auto& endpoint : record->endpoints) hosts.push_back(endpoint.host);
+    return hosts;
+}
+
 std::vector<DialTarget> PeerManager::due_dials(std::uint64_t now_ms) {
     std::vector<DialTarget> due;
     const auto take = [&](const Bytes20& address, const messages::Endpoint& endpoint) {

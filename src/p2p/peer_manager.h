@@ -51,6 +51,9 @@ public:
         return static_.count(address) != 0 || committee_.count(address) != 0;
     }
 
+    // Where fixed peers are dialled.
+    [[nodiscard]] std::vector<std::string> fixed_hosts() const;
+
     // What should be dialled now. The caller says how each went.
     [[nodiscard]] std::vector<DialTarget> due_dials(std::uint64_t now_ms);
     void dial_failed(const Bytes20& address, std::uint64_t now_ms);

@@ -33,7 +33,7 @@ void need(bool condition, const char* what) {
 
 // --- Ours ------------------------------------------------------------------------------------------------------------
 struct NoCookies final : transport::CookieGuard {
-    std::optional<FixedBytes<16>> cookie_challenge(const std::string&, BytesView) override { return std::nullopt; }
+    Challenge challenge(const std::string&, BytesView) override { return {}; }
     bool cookie_fits(const std::string&, BytesView, BytesView) override { return false; }
 };
 

@@ -86,6 +86,7 @@ Latencies over_network(const ShapedLink& link, const std::string& folder, bool w
     VoteHandler handler_a;
     VoteHandler handler_b;
     NetworkOptions options;
+    options.local_network = true;
     options.chain_id = 7878;
     options.bulk_bytes_per_second = bulk_rate;
     options.contents = store_a.get();

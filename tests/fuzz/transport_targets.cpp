@@ -80,12 +80,12 @@ transport::Identity identity_of(std::uint8_t number) {
 // Cookies while the node is under load.
 struct LoadedGuard final : transport::CookieGuard {
     explicit LoadedGuard(Rng& rng) : jar(rng) {}
-    std::optional<FixedBytes<16>> cookie_challenge(const std::string& host, BytesView message) override {
+    Challenge challenge(const std::string& host, BytesView message) override {
         if (!loaded) {
             ++let_through;
-            return std::nullopt;
+            return {};
         }
-        return jar.make(host, message, kNow);
+        return {jar.make(host, message, kNow), false};
     }
     bool cookie_fits(const std::string& host, BytesView message, BytesView cookie) override {
         const bool fits = jar.check(host, message, cookie, kNow);

@@ -7,34 +7,41 @@ namespace {
 
 std::vector<TxRelay::Ask> as_asks(std::map<TxRelay::Peer, std::vector<ShortId>>&& asks) {
     std::vector<TxRelay::Ask> out;
-    for (auto& [peer, ids] : asks) out.push_back({peer, std::move(ids)});
+    for (auto& [peer, ids] : asks)
+        for (std::size_t at = 0; at < ids.size(); at += messages::kMaxShortIds) {
+            const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(at);
+            const auto count = std::min(messages::kMaxShortIds, ids.size() - at);
+            out.push_back({peer, {begin, begin + static_cast<std::ptrdiff_t>(count)}});
+        }
     return out;
 }
 
 }  // namespace
 
-void TxRelay::add_peer(const Peer& peer) {
+// --- What is here ----------------------------------------------------------------------------------------------------
+
+void TxRelay::add_peer(const Peer& peer, bool trusted) {
     PeerState& state = peers_[peer];
+    state.trusted = trusted;
     // It hears of what is freshest here.
     const std::size_t skip = recent_order_.size() - std::min(recent_order_.size(), kMaxQueuedPerPeer);
     state.to_announce.assign(recent_order_.begin() + static_cast<std::ptrdiff_t>(skip), recent_order_.end());
 }
 
-void TxRelay::remove_peer(const Peer& peer) {
-    peers_.erase(peer);
-    for (auto& [id, flight] : in_flight_)
-        if (flight.peer == peer) flight.deadline_ms = 0;  // expired() moves it on
+void TxRelay::set_round_trip(const Peer& peer, std::uint64_t round_trip_ms) {
+    if (const auto at = peers_.find(peer); at != peers_.end())
+        at->second.patience_ms = std::clamp(4 * round_trip_ms, kLeastTxRequestMs, kTxRequestMs);
 }
 
 void TxRelay::have(const Hash32& hash, const Bytes& encoded) {
     const ShortId id = messages::short_id(hash);
-    land(id);
-    if (!recent_.emplace(id, encoded).second) return;
+    forget(id);
+    if (!recent_.emplace(id, std::pair(hash, encoded)).second) return;
     recent_order_.push_back(id);
     recent_bytes_ += encoded.size();
     while (recent_order_.size() > kMaxRecent || recent_bytes_ > kMaxRecentBytes) {
         const auto oldest = recent_.find(recent_order_.front());
-        recent_bytes_ -= oldest->second.size();
+        recent_bytes_ -= oldest->second.second.size();
         recent_.erase(oldest);
         recent_order_.pop_front();
     }
@@ -54,92 +61,186 @@ std::vector<ShortId> TxRelay::take_announcements(const Peer& peer) {
     return ids;
 }
 
+const Bytes* TxRelay::find(const ShortId& id) const {
+    const auto at = recent_.find(id);
+    return at == recent_.end() ? nullptr : &at->second.second;
+}
+
+std::size_t TxRelay::announced_by(const Peer& peer) const {
+    const auto at = peers_.find(peer);
+    return at == peers_.end() ? 0 : at->second.announced.size();
+}
+
+std::size_t TxRelay::in_flight(const Peer& peer) const {
+    const auto at = peers_.find(peer);
+    return at == peers_.end() ? 0 : at->second.in_flight;
+}
+
+// --- What is wanted --------------------------------------------------------------------------------------------------
+
+void TxRelay::look_at(const ShortId& id, Wanted& wanted, std::uint64_t when_ms) {
+    looks_.erase({wanted.look_ms, id});
+    wanted.look_ms = when_ms;
+    looks_.insert({when_ms, id});
+}
+
+void TxRelay::give_up(const ShortId& id, Announcer& announcer) {
+    const auto peer = peers_.find(announcer.peer);
+    if (peer != peers_.end()) {
+        if (announcer.state == Announcer::State::asked) --peer->second.in_flight;
+        peer->second.announced.erase(id);
+    }
+    announcer.state = Announcer::State::over;
+}
+
+void TxRelay::forget(const ShortId& id) {
+    const auto at = wanted_.find(id);
+    if (at == wanted_.end()) return;
+    for (auto& announcer : at->second.announcers)
+        if (announcer.state != Announcer::State::over) give_up(id, announcer);
+    looks_.erase({at->second.look_ms, id});
+    wanted_.erase(at);
+}
+
+void TxRelay::remove_peer(const Peer& peer) {
+    const auto at = peers_.find(peer);
+    if (at == peers_.end()) return;
+    const std::set<ShortId> announced = std::move(at->second.announced);
+    peers_.erase(at);
+    for (const auto& id : announced) {
+        const auto found = wanted_.find(id);
+        if (found == wanted_.end()) continue;
+        std::erase_if(found->second.announcers, [&](const Announcer& each) { return each.peer == peer; });
+        look_at(id, found->second, 0);  // expired() moves it on
+    }
+}
+
+// Asks the best of those that wait; forgets the id when nobody is left.
+void TxRelay::ask_some(const ShortId& id, Wanted& wanted, std::uint64_t now_ms, Asks& asks) {
+    std::size_t in_flight = 0;
+    std::uint64_t next_look = now_ms + kTxRetryMs;
+    std::uint64_t first_deadline = 0;
+    bool any_waits = false;
+    for (const auto& announcer : wanted.announcers) {
+        any_waits = any_waits || announcer.state == Announcer::State::waits;
+        if (announcer.state != Announcer::State::asked) continue;
+        ++in_flight;
+        // One that is known for being late is not waited for.
+        wanted.was_late = wanted.was_late || peers_.at(announcer.peer).late != 0;
+        if (first_deadline == 0 || announcer.deadline_ms < first_deadline) first_deadline = announcer.deadline_ms;
+    }
+    if (in_flight == 0 && !any_waits) return forget(id);
+    const std::size_t at_once = wanted.was_late ? kAskedAtOnce : 1;
+    while (any_waits && in_flight < at_once) {
+        Announcer* best = nullptr;
+        PeerState* best_peer = nullptr;
+        std::size_t equals = 0;
+        for (auto& announcer : wanted.announcers) {
+            if (announcer.state != Announcer::State::waits) continue;
+            PeerState& peer = peers_.at(announcer.peer);
+            if (peer.in_flight >= kMaxInFlightPerPeer) continue;
+            const auto order = [](const PeerState& each) { return std::pair(each.late, !each.trusted); };
+            const bool better = best == nullptr || order(peer) < order(*best_peer);
+            equals = better ? 1 : equals + (order(peer) == order(*best_peer) ? 1 : 0);
+            // Among equals by lot, each with the same chance.
+            if (better || (order(peer) == order(*best_peer) && rng_.below(equals) == 0)) {
+                best = &announcer;
+                best_peer = &peer;
+            }
+        }
+        if (best == nullptr) break;
+        best->state = Announcer::State::asked;
+        best->deadline_ms = now_ms + best_peer->patience_ms;
+        ++best_peer->in_flight;
+        ++in_flight;
+        asks[best->peer].push_back(id);
+        if (first_deadline == 0 || best->deadline_ms < first_deadline) first_deadline = best->deadline_ms;
+    }
+    if (in_flight != 0) next_look = first_deadline;
+    look_at(id, wanted, next_look);
+}
+
 std::vector<ShortId> TxRelay::announced(const Peer& peer, const std::vector<ShortId>& ids,
                                         const std::function<bool(const ShortId&)>& wanted, std::uint64_t now_ms) {
     std::vector<ShortId> ask;
     const auto at = peers_.find(peer);
     if (at == peers_.end()) return ask;
+    PeerState& state = at->second;
+    const std::size_t share = state.trusted ? kMaxAnnouncedTrusted : kMaxAnnouncedPerPeer;
     for (const auto& id : ids) {
-        at->second.known.insert(id);
-        if (recent_.count(id) != 0) continue;
-        if (const auto flying = in_flight_.find(id); flying != in_flight_.end()) {
-            auto& others = flying->second.alternates;
-            if (flying->second.peer != peer && others.size() < kMaxAlternates &&
-                std::find(others.begin(), others.end(), peer) == others.end())
-                others.push_back(peer);
-            continue;
+        state.known.insert(id);
+        if (recent_.count(id) != 0 || state.announced.size() >= share || state.announced.contains(id)) continue;
+        auto found = wanted_.find(id);
+        if (found == wanted_.end()) {
+            if (!wanted(id)) continue;
+            found = wanted_.emplace(id, Wanted{}).first;
         }
-        if (in_flight_.size() >= kMaxInFlight || at->second.in_flight >= kMaxInFlightPerPeer || !wanted(id)) continue;
-        in_flight_[id] = Flight{peer, now_ms + kTxRequestMs, {}};
-        ++at->second.in_flight;
-        ask.push_back(id);
+        state.announced.insert(id);
+        auto& announcers = found->second.announcers;
+        // One that was asked in vain and announces again is asked again, after the others.
+        std::erase_if(announcers, [&](const Announcer& each) { return each.peer == peer; });
+        announcers.push_back({peer, Announcer::State::waits, 0});
+        Asks asks;
+        ask_some(id, found->second, now_ms, asks);
+        if (asks.contains(peer)) ask.push_back(id);
     }
     return ask;
 }
 
-void TxRelay::land(const ShortId& id) {
-    const auto at = in_flight_.find(id);
-    if (at == in_flight_.end()) return;
-    if (const auto peer = peers_.find(at->second.peer); peer != peers_.end()) --peer->second.in_flight;
-    in_flight_.erase(at);
-}
-
-Expected<std::vector<Bytes>> TxRelay::received(const Peer& peer, std::vector<Bytes> encoded) {
+Expected<std::vector<Bytes>> TxRelay::received(const Peer& peer, const std::vector<ShortId>& asked,
+                                               std::vector<Bytes> encoded) {
+    const std::set<ShortId> expected(asked.begin(), asked.end());
     for (const auto& each : encoded) {
         const ShortId id = messages::short_id(chain::types::transaction_hash(each));
-        const auto at = in_flight_.find(id);
-        // The request may have moved on to another peer meanwhile: late is no offence.
-        if (at == in_flight_.end() && recent_.count(id) == 0 &&
-            (peers_.count(peer) == 0 || !peers_.at(peer).known.contains(id)))
-            return fail("tx_relay.unsolicited");
-        land(id);
+        if (!expected.contains(id)) return fail("tx_relay.unsolicited");
+        forget(id);
     }
+    if (const auto at = peers_.find(peer); at != peers_.end() && !encoded.empty()) at->second.late /= 2;
     return encoded;
-}
-
-void TxRelay::ask_next(const ShortId& id, Flight& flight, std::uint64_t now_ms,
-                       std::map<Peer, std::vector<ShortId>>& asks) {
-    if (const auto old = peers_.find(flight.peer); old != peers_.end()) --old->second.in_flight;
-    while (!flight.alternates.empty()) {
-        const auto next = peers_.find(flight.alternates.front());
-        flight.alternates.pop_front();
-        if (next == peers_.end() || next->second.in_flight >= kMaxInFlightPerPeer) continue;
-        flight.peer = next->first;
-        flight.deadline_ms = now_ms + kTxRequestMs;
-        ++next->second.in_flight;
-        asks[next->first].push_back(id);
-        return;
-    }
-    in_flight_.erase(id);
 }
 
 std::vector<TxRelay::Ask> TxRelay::not_delivered(const Peer& peer, const std::vector<ShortId>& asked,
                                                  std::uint64_t now_ms) {
-    std::map<Peer, std::vector<ShortId>> asks;
+    Asks asks;
+    bool any = false;
     for (const auto& id : asked) {
-        const auto at = in_flight_.find(id);
-        if (at != in_flight_.end() && at->second.peer == peer) ask_next(id, at->second, now_ms, asks);
+        const auto at = wanted_.find(id);
+        if (at == wanted_.end()) continue;
+        bool changed = false;
+        for (auto& announcer : at->second.announcers)
+            if (announcer.peer == peer && announcer.state == Announcer::State::asked) {
+                give_up(id, announcer);
+                changed = true;
+            }
+        if (!changed) continue;
+        any = true;
+        at->second.was_late = true;
+        ask_some(id, at->second, now_ms, asks);
     }
+    if (const auto state = peers_.find(peer); any && state != peers_.end())
+        state->second.late = std::min(state->second.late + 1, 1'000U);
     return as_asks(std::move(asks));
 }
 
-std::vector<TxRelay::Ask> TxRelay::expired(std::uint64_t now_ms, std::vector<Peer>& late) {
-    std::map<Peer, std::vector<ShortId>> asks;
-    std::vector<ShortId> over;
-    for (const auto& [id, flight] : in_flight_)
-        if (flight.deadline_ms <= now_ms) over.push_back(id);
-    for (const auto& id : over) {
-        Flight& flight = in_flight_.at(id);
-        if (peers_.count(flight.peer) != 0 && std::find(late.begin(), late.end(), flight.peer) == late.end())
-            late.push_back(flight.peer);
-        ask_next(id, flight, now_ms, asks);
+std::vector<TxRelay::Ask> TxRelay::expired(std::uint64_t now_ms) {
+    Asks asks;
+    std::set<Peer> late;
+    while (!looks_.empty() && looks_.begin()->first <= now_ms) {
+        const ShortId id = looks_.begin()->second;
+        Wanted& wanted = wanted_.at(id);
+        for (auto& announcer : wanted.announcers)
+            if (announcer.state == Announcer::State::asked && announcer.deadline_ms <= now_ms) {
+                // Once for each peer and call: a thousand ids in one request are one failure.
+                if (late.insert(announcer.peer).second) {
+                    auto& count = peers_.at(announcer.peer).late;
+                    count = std::min(count + 1, 1'000U);
+                }
+                give_up(id, announcer);
+                wanted.was_late = true;
+            }
+        ask_some(id, wanted, now_ms, asks);
     }
     return as_asks(std::move(asks));
-}
-
-const Bytes* TxRelay::find(const ShortId& id) const {
-    const auto at = recent_.find(id);
-    return at == recent_.end() ? nullptr : &at->second;
 }
 
 }  // namespace quern::p2p::gossip

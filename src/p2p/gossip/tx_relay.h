@@ -1,6 +1,8 @@
-// Transactions by announcement: peers tell short ids of what they have, the node asks one of them for what it lacks and
-// another one when that fails. Pure: time is an argument in milliseconds; network.cpp sends what the calls return. One
-// thread.
+// Transactions by announcement: peers tell short ids of what they have, the node asks one of them for what it lacks,
+// and two others at once when that one is late. Every announcer is remembered, within a share of its own, so that
+// nobody can suppress a transaction by announcing it first and saying no more, and nobody's announcements take
+// another's room. Fixed and outbound peers are asked before others, and whoever was late last. Pure: time is an
+// argument in milliseconds; network.cpp sends what the calls return. One thread.
 #pragma once
 
 #include <deque>
@@ -8,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "base/rng.h"
 #include "p2p/messages/messages.h"
 
 namespace quern::p2p::gossip {
@@ -16,12 +19,15 @@ using messages::ShortId;
 
 inline constexpr std::size_t kMaxRecent = 32'768;  // transactions kept to answer requests
 inline constexpr std::size_t kMaxRecentBytes = 32U << 20;
-inline constexpr std::size_t kMaxKnownPerPeer = 32'768;  // ids that a peer is known to have
-inline constexpr std::size_t kMaxQueuedPerPeer = 8192;   // ids waiting to be announced to it
-inline constexpr std::size_t kMaxInFlight = 16'384;
-inline constexpr std::size_t kMaxInFlightPerPeer = 2048;
-inline constexpr std::size_t kMaxAlternates = 3;
-inline constexpr std::uint64_t kTxRequestMs = 2'000;
+inline constexpr std::size_t kMaxKnownPerPeer = 16'384;    // ids that a peer is known to have; the oldest is forgotten
+inline constexpr std::size_t kMaxQueuedPerPeer = 8192;     // ids waiting to be announced to it
+inline constexpr std::size_t kMaxAnnouncedPerPeer = 4096;  // ids that it announced and nobody has delivered
+inline constexpr std::size_t kMaxAnnouncedTrusted = 16'384;
+inline constexpr std::size_t kMaxInFlightPerPeer = 2048;  // asked of it and not answered
+inline constexpr std::size_t kAskedAtOnce = 2;            // peers for one transaction, after the first was late
+inline constexpr std::uint64_t kTxRequestMs = 2'000;      // the longest wait for an answer before others are asked
+inline constexpr std::uint64_t kLeastTxRequestMs = 300;
+inline constexpr std::uint64_t kTxRetryMs = 100;                  // when all who have it are busy
 inline constexpr std::size_t kMaxTransactionsBytes = 768U << 10;  // of one answer
 
 // Oldest out first.
@@ -53,50 +59,74 @@ public:
         std::vector<ShortId> ids;
     };
 
-    void add_peer(const Peer& peer);
+    // `rng` outlives the relay.
+    explicit TxRelay(Rng& rng) : rng_(rng) {}
+
+    // `trusted`: fixed, or chosen by this node.
+    void add_peer(const Peer& peer, bool trusted = false);
     void remove_peer(const Peer& peer);
+    void set_round_trip(const Peer& peer, std::uint64_t round_trip_ms);
 
     // The node has this transaction now (from RPC or from a peer): keep it and announce it to who lacks it.
     void have(const Hash32& hash, const Bytes& encoded);
     // Ids to announce to the peer now, at most messages::kMaxShortIds; they count as told.
     [[nodiscard]] std::vector<ShortId> take_announcements(const Peer& peer);
 
-    // A peer announced; `wanted` says whether the node lacks it. The ids to ask this peer for.
+    // A peer announced; `wanted` says whether the node lacks it. The ids to ask this peer for now.
     [[nodiscard]] std::vector<ShortId> announced(const Peer& peer, const std::vector<ShortId>& ids,
                                                  const std::function<bool(const ShortId&)>& wanted,
                                                  std::uint64_t now_ms);
-    // A peer's answer to get_transactions. Those that were asked of it, by hash. Error tx_relay.unsolicited.
-    [[nodiscard]] Expected<std::vector<Bytes>> received(const Peer& peer, std::vector<Bytes> encoded);
+    // A peer's answer to get_transactions for `asked`. Error tx_relay.unsolicited: something else is among it.
+    [[nodiscard]] Expected<std::vector<Bytes>> received(const Peer& peer, const std::vector<ShortId>& asked,
+                                                        std::vector<Bytes> encoded);
     // It answered without some of what was asked: `asked` that are still missing go to others.
     [[nodiscard]] std::vector<Ask> not_delivered(const Peer& peer, const std::vector<ShortId>& asked,
                                                  std::uint64_t now_ms);
-    // Requests whose time is over: whom to ask next. `late` gets the peers that failed.
-    [[nodiscard]] std::vector<Ask> expired(std::uint64_t now_ms, std::vector<Peer>& late);
+    // Whom to ask next for what is late.
+    [[nodiscard]] std::vector<Ask> expired(std::uint64_t now_ms);
 
     // What is kept; null when it is not.
     [[nodiscard]] const Bytes* find(const ShortId& id) const;
-    [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
-    [[nodiscard]] std::size_t recent() const { return recent_.size(); }
+    [[nodiscard]] const std::map<ShortId, std::pair<Hash32, Bytes>>& recent() const { return recent_; }
+    [[nodiscard]] std::size_t wanted() const { return wanted_.size(); }
+    // Ids that this peer announced and nobody delivered, and those of them that it is asked for.
+    [[nodiscard]] std::size_t announced_by(const Peer& peer) const;
+    [[nodiscard]] std::size_t in_flight(const Peer& peer) const;
 
 private:
     struct PeerState {
         BoundedIds known{kMaxKnownPerPeer};
         std::deque<ShortId> to_announce;
+        std::set<ShortId> announced;
         std::size_t in_flight = 0;
+        std::uint32_t late = 0;  // halves with each delivery
+        std::uint64_t patience_ms = kTxRequestMs;
+        bool trusted = false;
     };
-    struct Flight {
+    struct Announcer {
         Peer peer;
+        enum class State : std::uint8_t { waits, asked, over } state = State::waits;
         std::uint64_t deadline_ms = 0;
-        std::deque<Peer> alternates;
     };
-    void land(const ShortId& id);
-    void ask_next(const ShortId& id, Flight& flight, std::uint64_t now_ms, std::map<Peer, std::vector<ShortId>>& asks);
+    struct Wanted {
+        std::vector<Announcer> announcers;
+        std::uint64_t look_ms = 0;  // as in looks_
+        bool was_late = false;
+    };
+    using Asks = std::map<Peer, std::vector<ShortId>>;
 
+    void forget(const ShortId& id);
+    void ask_some(const ShortId& id, Wanted& wanted, std::uint64_t now_ms, Asks& asks);
+    void give_up(const ShortId& id, Announcer& announcer);
+    void look_at(const ShortId& id, Wanted& wanted, std::uint64_t when_ms);
+
+    Rng& rng_;
     std::map<Peer, PeerState> peers_;
-    std::map<ShortId, Bytes> recent_;
+    std::map<ShortId, std::pair<Hash32, Bytes>> recent_;
     std::deque<ShortId> recent_order_;
     std::size_t recent_bytes_ = 0;
-    std::map<ShortId, Flight> in_flight_;
+    std::map<ShortId, Wanted> wanted_;
+    std::set<std::pair<std::uint64_t, ShortId>> looks_;  // when to look at which wanted one again
 };
 
 }  // namespace quern::p2p::gossip

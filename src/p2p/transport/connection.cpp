@@ -81,6 +81,7 @@ void Connection::on_timer() {
         if (now - heard_ms_ >= kSilenceLimitMs) return finish({"connection.silent", {}});
         if (writing_ && now - write_started_ms_ >= kStallLimitMs) return finish({"connection.stalled", {}});
         if (const Status status = assembler_.check_time(now); !status) return finish(status.error());
+        if (const Status status = queue_.expire(now); !status) return finish(status.error());
         // Answers may be long on their way, and what a cut cable held back arrives at once: never more than the other
         // side lets pass.
         if (now - ping_sent_ms_ >= kPingIntervalMs && open_pings_ < kMaxOpenPings) {
@@ -89,7 +90,7 @@ void Connection::on_timer() {
             auto body = std::make_shared<Bytes>();
             const std::uint64_t stamp = now_us();
             for (int shift = 56; shift >= 0; shift -= 8) body->push_back(static_cast<std::uint8_t>(stamp >> shift));
-            (void)queue_.push({TrafficClass::urgent, kPingType, 0, std::move(body)});
+            (void)queue_.push({TrafficClass::urgent, kPingType, 0, std::move(body)}, now);
             pump();
         }
     }
@@ -108,7 +109,7 @@ void Connection::read_handshake() {
 
 void Connection::handle_handshake(BytesView bytes) {
     auto answer = handshake_->take(bytes, shared_.clock.now_ms() / 1000);
-    if (!answer) return finish(answer.error(), Blame::path);
+    if (!answer) return finish(answer.error(), answer.error().is_busy() ? Blame::nobody : Blame::path);
     const bool done = handshake_->is_done();
     if (!answer->empty()) {
         send_handshake(std::move(*answer), done);
@@ -199,7 +200,8 @@ Status Connection::handle_frame(const Frame& frame) {
         case kPingType:
             if (frame.payload.size() != 8) return fail("connection.bad_control", "ping");
             if (!ping_rate_.try_take(1, now_us())) return fail("connection.ping_flood");
-            (void)queue_.push({TrafficClass::urgent, kPongType, 0, std::make_shared<Bytes>(to_bytes(frame.payload))});
+            (void)queue_.push({TrafficClass::urgent, kPongType, 0, std::make_shared<Bytes>(to_bytes(frame.payload))},
+                              heard_ms_);
             pump();
             return {};
         case kPongType: {
@@ -226,7 +228,7 @@ Status Connection::handle_frame(const Frame& frame) {
 Status Connection::send(TrafficClass traffic, std::uint8_t type, std::uint32_t stream,
                         std::shared_ptr<const Bytes> body) {
     if (state_ != State::open) return fail("connection.not_open");
-    QUERN_CHECK(queue_.push({traffic, type, stream, std::move(body)}));
+    QUERN_CHECK(queue_.push({traffic, type, stream, std::move(body)}, shared_.clock.monotonic_ms()));
     pump();
     return {};
 }
@@ -277,7 +279,8 @@ void Connection::close(Error reason) {
     state_ = State::closing;
     reason_ = std::move(reason);
     closing_ms_ = shared_.clock.monotonic_ms();
-    (void)queue_.push({TrafficClass::urgent, kGoodbyeType, 0, std::make_shared<Bytes>(1)});
+    (void)queue_.push({TrafficClass::urgent, kGoodbyeType, 0, std::make_shared<Bytes>(1)}, closing_ms_);
+    queue_.clear_shared();
     const auto self = shared_from_this();
     asio::post(socket_.get_executor(), [self] { self->pump(); });
 }
@@ -295,6 +298,7 @@ void Connection::finish(const Error& reason, Blame blame) {
     socket_.shutdown(tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
     handshake_.reset();
+    queue_.clear_shared();
     shared_.host.closed(*this, why, blame);
 }
 

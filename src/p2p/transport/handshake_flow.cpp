@@ -100,9 +100,12 @@ Expected<Bytes> HandshakeFlow::first(std::uint8_t kind, BytesView body) {
     const BytesView message = body.last(kFirstBytes);
     if (kind == kFirstWithCookie) {
         if (!context_.guard.cookie_fits(host_, message, body.first(kCookieBytes))) return fail("handshake.bad_cookie");
-    } else if (const auto cookie = context_.guard.cookie_challenge(host_, message)) {
-        if (std::exchange(challenged_, true)) return fail("handshake.out_of_turn", "asked for a cookie");
-        return framed(kCookie, *cookie);
+    } else {
+        const auto challenge = context_.guard.challenge(host_, message);
+        if (challenge.refused) return busy("handshake.refused", "too many from there");
+        if (challenge.cookie && std::exchange(challenged_, true))
+            return fail("handshake.out_of_turn", "asked for a cookie");
+        if (challenge.cookie) return framed(kCookie, *challenge.cookie);
     }
     noise_ = make_noise(context_, Handshake::Role::responder);
     QUERN_CHECK(noise_->read(message));

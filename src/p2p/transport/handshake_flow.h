@@ -37,9 +37,13 @@ struct Identity {
 class CookieGuard {
 public:
     virtual ~CookieGuard() = default;
-    // A responder is about to do public-key work for `host`. Answers what to send instead, if anything.
-    [[nodiscard]] virtual std::optional<FixedBytes<16>> cookie_challenge(const std::string& host,
-                                                                         BytesView message) = 0;
+    struct Challenge {
+        std::optional<FixedBytes<16>> cookie;  // sent instead, when there is one
+        bool refused = false;
+    };
+    // A responder is about to do public-key work for `host`.
+    [[nodiscard]] virtual Challenge challenge(const std::string& host, BytesView message) = 0;
+    // Whether the cookie is good and the work may be done.
     [[nodiscard]] virtual bool cookie_fits(const std::string& host, BytesView message, BytesView cookie) = 0;
 };
 
@@ -64,7 +68,7 @@ public:
     [[nodiscard]] std::size_t wanted() const { return body_ != 0 ? body_ : kHandshakeHeader; }
     // Takes exactly wanted() bytes; returns what must be sent, if anything. After an error the flow takes nothing more.
     // Errors: handshake.unknown_kind, handshake.wrong_length, handshake.out_of_turn, handshake.bad_cookie,
-    // handshake.wrong_peer, handshake.unknown_purpose, handshake.self, noise.*, net_cert.*.
+    // handshake.wrong_peer, handshake.unknown_purpose, handshake.self, noise.*, net_cert.*; busy handshake.refused.
     [[nodiscard]] Expected<Bytes> take(BytesView bytes, std::uint64_t now_seconds);
 
     // For the initiator: once what take() returned last has been sent.

@@ -10,7 +10,7 @@ constexpr std::size_t kBulk = static_cast<std::size_t>(TrafficClass::bulk);
 
 }  // namespace
 
-Status SendQueue::push(OutMessage message) {
+Status SendQueue::push(OutMessage message, std::uint64_t now_ms) {
     const auto index = static_cast<std::size_t>(message.traffic);
     Lane& lane = lanes_[index];
     const std::size_t size = message.body->size();
@@ -26,10 +26,32 @@ Status SendQueue::push(OutMessage message) {
             lane.messages.erase(victim);
             ++dropped_;
         }
-    if (is_full()) return fail("send_queue.full", "class " + std::to_string(index));
+    if (is_full()) return busy("send_queue.full", "class " + std::to_string(index));
     lane.bytes += size;
-    lane.messages.push_back({std::move(message), 0});
+    lane.messages.push_back({std::move(message), 0, now_ms});
     return {};
+}
+
+Status SendQueue::expire(std::uint64_t now_ms) {
+    for (std::size_t index = kFirstShared; index < kTrafficClasses; ++index) {
+        Lane& lane = lanes_[index];
+        while (!lane.messages.empty()) {
+            const bool begun = lane.messages.front().sent != 0;
+            const std::uint64_t waited = now_ms - std::min(lane.messages.front().since_ms, now_ms);
+            if (begun && waited >= 2 * kQueueLifeMs) return busy("send_queue.too_slow");
+            // The end of one that is begun must follow; those behind it are judged alone.
+            const auto victim = lane.messages.begin() + (begun ? 1 : 0);
+            if (victim == lane.messages.end() || now_ms - std::min(victim->since_ms, now_ms) < kQueueLifeMs) break;
+            lane.bytes -= victim->message.body->size();
+            lane.messages.erase(victim);
+            ++dropped_;
+        }
+    }
+    return {};
+}
+
+void SendQueue::clear_shared() {
+    for (std::size_t index = kFirstShared; index < kTrafficClasses; ++index) lanes_[index] = {};
 }
 
 OutRecord SendQueue::cut(std::size_t index, std::size_t max_payload) {

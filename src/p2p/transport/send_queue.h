@@ -27,6 +27,7 @@ inline constexpr std::size_t kTrafficClasses = 5;
 inline constexpr std::array<std::size_t, kTrafficClasses> kMaxQueuedBytes = {1U << 20, 32U << 20, 4U << 20, 32U << 20,
                                                                              16U << 20};
 inline constexpr std::array<std::size_t, kTrafficClasses> kMaxQueuedMessages = {4096, 64, 4096, 256, 256};
+inline constexpr std::uint64_t kQueueLifeMs = 30'000;  // longer than any request of a peer waits
 // Bytes a turn, from the third class on.
 inline constexpr std::array<std::int64_t, kTrafficClasses> kQuantum = {0, 0, 64 << 10, 32 << 10, 16 << 10};
 
@@ -48,8 +49,13 @@ struct OutRecord {
 
 class SendQueue {
 public:
-    // Error send_queue.full.
-    [[nodiscard]] Status push(OutMessage message);
+    // Error send_queue.full (busy).
+    [[nodiscard]] Status push(OutMessage message, std::uint64_t now_ms);
+    // Forgets messages of the shared classes that have waited for kQueueLifeMs and are not begun: nobody waits for them
+    // any more. Error send_queue.too_slow (busy): one that is begun has not been read for twice as long.
+    [[nodiscard]] Status expire(std::uint64_t now_ms);
+    // Of a connection that ends: what is not urgent.
+    void clear_shared();
     // The next record with at most `max_payload` bytes; nullopt when nothing may go. Bulk goes only if `bulk_allowed`.
     [[nodiscard]] std::optional<OutRecord> next(std::size_t max_payload, bool bulk_allowed);
 
@@ -64,6 +70,7 @@ private:
     struct Waiting {
         OutMessage message;
         std::size_t sent = 0;
+        std::uint64_t since_ms = 0;
     };
     struct Lane {
         std::deque<Waiting> messages;

@@ -59,6 +59,7 @@ struct TestNode {
         ParticipationOptions options;
         options.network.chain_id = setup->genesis.params.chain_id;
         options.network.genesis_hash = setup->genesis_hash;
+        options.network.local_network = true;
         options.network.listen_host = "127.0.0.1";
         options.network.static_peers = peers;
         options.journal = folder + "/sdbft.journal";
@@ -255,6 +256,7 @@ TEST_F(NetworkOfNodes, goes_on_while_a_stranger_floods_it_with_forged_votes) {
     p2p::NetworkOptions options;
     options.chain_id = nodes_[0]->setup->genesis.params.chain_id;
     options.genesis_hash = nodes_[0]->setup->genesis_hash;
+    options.local_network = true;
     options.listen = false;
     for (const auto& node : nodes_) options.static_peers.push_back(node->peer());
     const auto attacker = p2p::Network::start(options, test_key(200), silent);

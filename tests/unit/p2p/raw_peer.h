@@ -38,6 +38,8 @@ public:
     RawPeer(const RawPeer&) = delete;
     RawPeer& operator=(const RawPeer&) = delete;
     ~RawPeer() { ::close(socket_); }
+    // Ends what another thread waits for here.
+    void shut_down() const { ::shutdown(socket_, SHUT_RDWR); }
 
     [[nodiscard]] bool connected() const { return connected_; }
     bool send(BytesView bytes) const {

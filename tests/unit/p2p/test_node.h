@@ -46,6 +46,7 @@ struct RecordingHandler : NetworkHandler {
     Network* network = nullptr;
     bool wants = true;
     std::uint64_t chain_length = 0;
+    std::size_t certificate_bytes = 8;  // of each block in a range
 
     void peer_disconnected(const Bytes20&, const Error& reason) override {
         const std::lock_guard lock(mutex);
@@ -103,7 +104,7 @@ struct RecordingHandler : NetworkHandler {
         messages::Range range;
         for (std::uint64_t number = request.first; number < request.first + request.count && number <= chain_length;
              ++number)
-            range.blocks.push_back({chain::types::encode(block_of(number)), Bytes(8, 1)});
+            range.blocks.push_back({chain::types::encode(block_of(number)), Bytes(certificate_bytes, 1)});
         responder.answer(range);
     }
     chain::types::Block last_block;
@@ -123,6 +124,7 @@ struct TestNode {
                       const std::function<void(NetworkOptions&)>& change = {}) {
         NetworkOptions options;
         options.chain_id = 7878;
+        options.local_network = true;
         options.genesis_hash = Hash32{{1, 2, 3}};
         options.listen_host = "127.0.0.1";
         options.static_peers = std::move(peers);

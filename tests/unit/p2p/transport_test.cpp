@@ -14,14 +14,14 @@ OutMessage message(TrafficClass traffic, std::size_t size, std::uint32_t stream 
 
 TEST(SendQueue, consensus_goes_before_everything) {
     SendQueue queue;
-    ASSERT_TRUE(queue.push(message(TrafficClass::bulk, 100'000, 1)));
-    ASSERT_TRUE(queue.push(message(TrafficClass::transactions, 100, 2)));
+    ASSERT_TRUE(queue.push(message(TrafficClass::bulk, 100'000, 1), 0));
+    ASSERT_TRUE(queue.push(message(TrafficClass::transactions, 100, 2), 0));
     EXPECT_EQ(queue.next(1000, false)->stream, 2U);
     EXPECT_EQ(queue.next(1000, true)->stream, 1U);
-    ASSERT_TRUE(queue.push(message(TrafficClass::consensus, 5000, 3)));
+    ASSERT_TRUE(queue.push(message(TrafficClass::consensus, 5000, 3), 0));
     EXPECT_EQ(queue.next(1000, true)->stream, 3U);
     // A vote passes between two records of a proposal.
-    ASSERT_TRUE(queue.push(message(TrafficClass::urgent, 100, 4)));
+    ASSERT_TRUE(queue.push(message(TrafficClass::urgent, 100, 4), 0));
     EXPECT_EQ(queue.next(1000, true)->stream, 4U);
     for (int i = 0; i < 4; ++i) EXPECT_EQ(queue.next(1000, true)->stream, 3U);
     EXPECT_EQ(queue.next(1000, true)->stream, 1U);
@@ -30,7 +30,7 @@ TEST(SendQueue, consensus_goes_before_everything) {
 TEST(SendQueue, shares_the_rest_by_quanta) {
     SendQueue queue;
     for (const auto traffic : {TrafficClass::transactions, TrafficClass::blocks, TrafficClass::bulk})
-        for (int i = 0; i < 8; ++i) ASSERT_TRUE(queue.push(message(traffic, 500'000)));
+        for (int i = 0; i < 8; ++i) ASSERT_TRUE(queue.push(message(traffic, 500'000), 0));
     std::array<std::size_t, kTrafficClasses> bytes{};
     for (int i = 0; i < 2000; ++i) {
         const auto record = queue.next(1000, true);
@@ -44,10 +44,10 @@ TEST(SendQueue, shares_the_rest_by_quanta) {
 
 TEST(SendQueue, bulk_waits_for_its_pace) {
     SendQueue queue;
-    ASSERT_TRUE(queue.push(message(TrafficClass::bulk, 10)));
+    ASSERT_TRUE(queue.push(message(TrafficClass::bulk, 10), 0));
     EXPECT_TRUE(queue.has_only_bulk());
     EXPECT_FALSE(queue.next(1000, false));
-    ASSERT_TRUE(queue.push(message(TrafficClass::urgent, 0)));
+    ASSERT_TRUE(queue.push(message(TrafficClass::urgent, 0), 0));
     EXPECT_FALSE(queue.has_only_bulk());
     const auto record = queue.next(1000, false);
     ASSERT_TRUE(record);
@@ -59,16 +59,34 @@ TEST(SendQueue, bulk_waits_for_its_pace) {
 
 TEST(SendQueue, full_queues_refuse_or_drop_the_oldest) {
     SendQueue queue;
-    ASSERT_TRUE(queue.push(message(TrafficClass::bulk, 16U << 20)));
-    EXPECT_EQ(queue.push(message(TrafficClass::bulk, 1)).error().name, "send_queue.full");
-    for (std::uint32_t i = 0; i < 5; ++i) ASSERT_TRUE(queue.push(message(TrafficClass::urgent, 300'000, i)));
+    ASSERT_TRUE(queue.push(message(TrafficClass::bulk, 16U << 20), 0));
+    EXPECT_EQ(queue.push(message(TrafficClass::bulk, 1), 0).error().name, "send_queue.full");
+    for (std::uint32_t i = 0; i < 5; ++i) ASSERT_TRUE(queue.push(message(TrafficClass::urgent, 300'000, i), 0));
     EXPECT_EQ(queue.dropped(), 2U);
     EXPECT_EQ(queue.next(1 << 20, true)->stream, 2U);
     // One that is half sent is not dropped: its end must follow.
     ASSERT_TRUE(queue.next(1000, true));
-    for (std::uint32_t i = 10; i < 15; ++i) ASSERT_TRUE(queue.push(message(TrafficClass::urgent, 300'000, i)));
+    for (std::uint32_t i = 10; i < 15; ++i) ASSERT_TRUE(queue.push(message(TrafficClass::urgent, 300'000, i), 0));
     EXPECT_EQ(queue.next(1 << 20, true)->stream, 3U);
-    EXPECT_EQ(queue.push(message(TrafficClass::urgent, 2U << 20)).error().name, "send_queue.full");
+    EXPECT_EQ(queue.push(message(TrafficClass::urgent, 2U << 20), 0).error().name, "send_queue.full");
+}
+
+TEST(SendQueue, what_nobody_reads_does_not_wait_for_ever) {
+    SendQueue queue;
+    ASSERT_TRUE(queue.push(message(TrafficClass::blocks, 5'000, 1), 0));
+    ASSERT_TRUE(queue.push(message(TrafficClass::blocks, 5'000, 2), 0));
+    ASSERT_TRUE(queue.push(message(TrafficClass::blocks, 5'000, 3), 1'000));
+    ASSERT_TRUE(queue.push(message(TrafficClass::consensus, 5'000, 4), 0));
+    ASSERT_TRUE(queue.next(1000, true));
+    while (queue.queued_bytes(TrafficClass::consensus) != 0) ASSERT_TRUE(queue.next(1000, true));
+    EXPECT_EQ(queue.next(1000, true)->stream, 1U);  // begun
+    ASSERT_TRUE(queue.expire(kQueueLifeMs - 1));
+    EXPECT_EQ(queue.queued_bytes(), 15'000U);
+    ASSERT_TRUE(queue.expire(kQueueLifeMs));
+    EXPECT_EQ(queue.queued_bytes(), 10'000U);  // 1 is begun, 3 is younger
+    EXPECT_EQ(queue.expire(2 * kQueueLifeMs).error().name, "send_queue.too_slow");
+    queue.clear_shared();
+    EXPECT_EQ(queue.queued_bytes(), 0U);
 }
 
 TEST(TokenBucket, keeps_the_rate_and_the_burst) {

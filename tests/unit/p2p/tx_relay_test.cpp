@@ -1,0 +1,133 @@
+#include "p2p/gossip/tx_relay.h"
+
+#include <gtest/gtest.h>
+
+namespace quern::p2p::gossip {
+namespace {
+
+Bytes20 peer(std::uint8_t last) {
+    Bytes20 out;
+    out.data[19] = last;
+    return out;
+}
+Bytes transaction(std::uint32_t n) {
+    return Bytes{1, 2, static_cast<std::uint8_t>(n), static_cast<std::uint8_t>(n >> 8),
+                 static_cast<std::uint8_t>(n >> 16)};
+}
+Hash32 hash_of(const Bytes& encoded) { return chain::types::transaction_hash(encoded); }
+ShortId id_of(std::uint32_t n) { return messages::short_id(hash_of(transaction(n))); }
+const auto kAll = [](const ShortId&) { return true; };
+
+struct Relay {
+    SeededRng rng{7};
+    TxRelay relay{rng};
+};
+
+TEST(TxRelay, asks_one_peer_and_another_when_it_fails) {
+    Relay r;
+    for (std::uint8_t i = 1; i <= 3; ++i) r.relay.add_peer(peer(i));
+    EXPECT_EQ(r.relay.announced(peer(1), {id_of(7)}, kAll, 0).size(), 1U);
+    EXPECT_TRUE(r.relay.announced(peer(2), {id_of(7)}, kAll, 0).empty());
+    EXPECT_TRUE(r.relay.expired(kTxRequestMs - 1).empty());
+    const auto asks = r.relay.expired(kTxRequestMs);
+    ASSERT_EQ(asks.size(), 1U);
+    EXPECT_EQ(asks[0].peer, peer(2));
+    ASSERT_TRUE(r.relay.received(peer(2), asks[0].ids, {transaction(7)}));
+    EXPECT_EQ(r.relay.wanted(), 0U);
+    EXPECT_EQ(r.relay.in_flight(peer(2)), 0U);
+    r.relay.have(hash_of(transaction(7)), transaction(7));
+    // To the one that never spoke of it, once.
+    EXPECT_TRUE(r.relay.take_announcements(peer(1)).empty());
+    EXPECT_EQ(r.relay.take_announcements(peer(3)), std::vector<ShortId>{id_of(7)});
+    EXPECT_TRUE(r.relay.take_announcements(peer(3)).empty());
+    EXPECT_EQ(*r.relay.find(id_of(7)), transaction(7));
+}
+
+TEST(TxRelay, unsolicited_transactions_are_an_error) {
+    Relay r;
+    r.relay.add_peer(peer(1));
+    EXPECT_EQ(r.relay.received(peer(1), {id_of(2)}, {transaction(1)}).error().name, "tx_relay.unsolicited");
+    EXPECT_TRUE(r.relay.received(peer(1), {id_of(1)}, {transaction(1)}));
+}
+
+TEST(TxRelay, a_peer_that_leaves_frees_its_requests) {
+    Relay r;
+    r.relay.add_peer(peer(1));
+    r.relay.add_peer(peer(2));
+    ASSERT_EQ(r.relay.announced(peer(1), {id_of(1)}, kAll, 0).size(), 1U);
+    (void)r.relay.announced(peer(2), {id_of(1)}, kAll, 0);
+    r.relay.remove_peer(peer(1));
+    const auto asks = r.relay.expired(1);
+    ASSERT_EQ(asks.size(), 1U);
+    EXPECT_EQ(asks[0].peer, peer(2));
+    r.relay.remove_peer(peer(2));
+    EXPECT_TRUE(r.relay.expired(2).empty());
+    EXPECT_EQ(r.relay.wanted(), 0U);
+}
+
+TEST(TxRelay, eight_sybils_cannot_suppress_a_transaction) {
+    Relay r;
+    for (std::uint8_t i = 1; i <= 9; ++i) {
+        r.relay.add_peer(peer(i));
+        r.relay.set_round_trip(peer(i), 50);
+    }
+    const auto delivered_after = [&](std::uint32_t n, std::uint64_t start) {
+        for (std::uint8_t sybil = 1; sybil <= 8; ++sybil) (void)r.relay.announced(peer(sybil), {id_of(n)}, kAll, start);
+        if (!r.relay.announced(peer(9), {id_of(n)}, kAll, start).empty()) return start;
+        for (std::uint64_t now = start; now < start + 60'000; now += 50)
+            for (const auto& ask : r.relay.expired(now))
+                if (ask.peer == peer(9)) {
+                    EXPECT_TRUE(r.relay.received(peer(9), ask.ids, {transaction(n)}));
+                    return now - start;
+                }
+        return std::uint64_t{60'000};
+    };
+    EXPECT_LE(delivered_after(1, 0), 5 * kLeastTxRequestMs);
+    // Who was late is asked last, so that the next ones do not wait again.
+    for (std::uint32_t n = 2; n < 12; ++n) (void)delivered_after(n, n * 10'000);
+    EXPECT_LE(delivered_after(50, 900'000), 2 * kLeastTxRequestMs);
+}
+
+TEST(TxRelay, announcements_of_sybils_take_no_room_of_others) {
+    Relay r;
+    for (std::uint8_t i = 1; i <= 9; ++i) r.relay.add_peer(peer(i));
+    std::uint32_t n = 0;
+    for (std::uint8_t sybil = 1; sybil <= 8; ++sybil)
+        for (std::uint32_t i = 0; i < 2 * kMaxAnnouncedPerPeer; ++i) {
+            ShortId id;
+            ++n;
+            std::memcpy(id.data.data(), &n, 4);
+            (void)r.relay.announced(peer(sybil), {id}, kAll, 0);
+        }
+    EXPECT_EQ(r.relay.announced_by(peer(1)), kMaxAnnouncedPerPeer);
+    EXPECT_EQ(r.relay.in_flight(peer(1)), kMaxInFlightPerPeer);
+    EXPECT_EQ(r.relay.wanted(), 8 * kMaxAnnouncedPerPeer);
+    // The ninth is asked at once for what it has.
+    EXPECT_EQ(r.relay.announced(peer(9), {id_of(1)}, kAll, 0).size(), 1U);
+    // In the end nothing of them is left.
+    for (std::uint64_t now = 0; now < 60'000; now += 50) (void)r.relay.expired(now);
+    EXPECT_EQ(r.relay.wanted(), 0U);
+    EXPECT_EQ(r.relay.announced_by(peer(1)), 0U);
+}
+
+TEST(TxRelay, a_newcomer_hears_of_the_freshest_and_no_more_than_its_queue_holds) {
+    Relay r;
+    for (std::uint32_t n = 0; n < kMaxQueuedPerPeer + 10; ++n) r.relay.have(hash_of(transaction(n)), transaction(n));
+    r.relay.add_peer(peer(1));
+    std::vector<ShortId> told;
+    for (auto ids = r.relay.take_announcements(peer(1)); !ids.empty(); ids = r.relay.take_announcements(peer(1)))
+        told.insert(told.end(), ids.begin(), ids.end());
+    ASSERT_EQ(told.size(), kMaxQueuedPerPeer);
+    EXPECT_EQ(told.front(), id_of(10));
+    EXPECT_EQ(told.back(), id_of(kMaxQueuedPerPeer + 9));
+    // A peer that does not take what is told it holds one queue, not more.
+    r.relay.add_peer(peer(2));
+    for (std::uint32_t n = 0; n < 100; ++n) r.relay.have(hash_of(transaction(100'000 + n)), transaction(100'000 + n));
+    std::size_t count = 0;
+    for (auto ids = r.relay.take_announcements(peer(2)); !ids.empty(); ids = r.relay.take_announcements(peer(2)))
+        count += ids.size();
+    EXPECT_EQ(count, kMaxQueuedPerPeer);
+}
+
+}  // namespace
+}  // namespace quern::p2p::gossip
