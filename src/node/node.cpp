@@ -178,6 +178,7 @@ Status Node::Services::open_network() {
     p2p.port = options.peers.port;
     p2p.advertised = options.peers.advertised;
     p2p.static_peers = options.peers.static_peers;
+    p2p.seed_nodes = options.peers.seed_nodes;
     p2p.max_inbound = options.peers.max_inbound;
     p2p.max_outbound = options.peers.max_outbound;
     p2p.bulk_bytes_per_second = options.peers.max_upload_bytes_per_second;

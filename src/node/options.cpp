@@ -20,6 +20,7 @@ struct Raw {  // what has to be translated after parsing
     std::uint16_t port_offset = 0;
     std::string checkpoint;
     std::vector<std::string> add_nodes;
+    std::vector<std::string> seed_nodes;
     std::vector<std::string> connect;
     std::vector<std::string> external;
     std::uint64_t max_upload_kib = 0;
@@ -83,6 +84,10 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
         ->take_all()
         ->group("Network");
     app.add_option("--addnode", raw.add_nodes, "0xADDRESS@HOST:PORT of a node to stay connected to (repeatable)")
+        ->take_all()
+        ->group("Network");
+    app.add_option("--seednode", raw.seed_nodes,
+                   "0xADDRESS@HOST:PORT of a node that is asked for others when none is known, then left (repeatable)")
         ->take_all()
         ->group("Network");
     app.add_option("--connect", raw.connect, "as -addnode, and connect to no others (repeatable)")
@@ -229,6 +234,10 @@ Status translate_peers(NodeOptions& options, const Raw& raw) {
     for (const auto& text : only ? raw.connect : raw.add_nodes) {
         QUERN_TRY(auto peer, p2p::parse_static_peer(text));
         peers.static_peers.push_back(std::move(peer));
+    }
+    for (const auto& text : raw.seed_nodes) {
+        QUERN_TRY(auto peer, p2p::parse_static_peer(text));
+        peers.seed_nodes.push_back(std::move(peer));
     }
     if (only) peers.max_outbound = 0;
     peers.max_upload_bytes_per_second = raw.max_upload_kib << 10;

@@ -27,6 +27,7 @@ struct PeerOptions {
     std::uint16_t port = kDefaultPort;  // 0: any free one
     std::vector<p2p::messages::Endpoint> advertised;
     std::vector<p2p::StaticPeer> static_peers;
+    std::vector<p2p::StaticPeer> seed_nodes;
     std::size_t max_inbound = 64;
     std::size_t max_outbound = 8;
     std::uint64_t max_upload_bytes_per_second = 0;  // of contents; 0: learned

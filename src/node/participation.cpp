@@ -70,7 +70,8 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     audit_ = make_audit();
     network_link_ = std::make_unique<NetworkLink>(NetworkLink::Parts{
         *consensus_, peers_, inbox_, *sync_, server_, work_, answers_, board, parts_.pool,
-        [this](const Bytes20& peer, const p2p::messages::Status& status) { audit_->said(peer, status); }});
+        [this](const Bytes20& peer, const p2p::messages::Status& status) { audit_->said(peer, status); },
+        [](BytesView block) { return chain::exec::body_matches(block); }});
     executor_ = std::make_unique<ExecutorThread>(parts_.chain);
 #ifdef QUERN_TEST_FAULTS
     if (options.double_vote && signer_)

@@ -69,14 +69,15 @@ Network::Impl::Impl(const NetworkOptions& settings, const crypto::PrivateKey& ch
       cookies(rng),
       limiter(rng, settings.local_network),
       shared{*this, identity, clock, rng, certificates, unfinished, bulk_pace, bulk_sent, settings.unfinished_ms},
-      book(settings.chain_id, rng),
+      book(settings.chain_id, rng, settings.local_network),
       manager(identity.address, {settings.max_inbound, settings.max_outbound}, book, rng),
       relay(rng) {
     sign_identity();
     for (const auto& peer : options.static_peers) manager.add_static(peer.address, peer.endpoint);
     if (!options.peers_file.empty())
         if (const auto bytes = fs::read_file(options.peers_file, kMaxPeersFile))
-            book.load(*bytes, clock.now_ms() / 1000);
+            for (const auto& anchor : book.load(*bytes, unix_seconds())) manager.add_anchor(anchor);
+    for (const auto& seed : options.seed_nodes) manager.add_seed(seed.address, seed.endpoint);
 }
 
 Network::Impl::~Impl() {
@@ -96,7 +97,7 @@ std::uint64_t Network::Impl::now_us() const {
 
 // The certificate of this run's X25519 key, and the record that peers pass on.
 void Network::Impl::sign_identity() {
-    const std::uint64_t now = clock.now_ms() / 1000;
+    const std::uint64_t now = unix_seconds();
     certificate_expiry = now + options.certificate_seconds;
     transport::NetCert certificate{
         options.chain_id, identity.static_key.public_key(), options.roles, certificate_expiry, {}};
@@ -106,6 +107,10 @@ void Network::Impl::sign_identity() {
     messages::PeerRecord record{options.chain_id, identity.address, now, certificate_expiry, options.roles, {}, {}};
     for (const auto& endpoint : options.advertised)
         if (record.endpoints.size() < messages::kMaxEndpoints) record.endpoints.push_back(endpoint);
+    const auto is_public = [](const messages::Endpoint& each) { return transport::is_routable(each.host); };
+    if (!options.local_network && std::none_of(record.endpoints.begin(), record.endpoints.end(), is_public))
+        log::warning(kLog, "others take no host names and private addresses from strangers advertised={}",
+                     record.endpoints.front().host);
     messages::sign(record, key);
     own_record = messages::encode(record);
 }
@@ -161,7 +166,8 @@ void Network::Impl::stop() {
 void Network::Impl::tick() {
     if (stopping) return;
     const std::uint64_t now = now_ms();
-    for (const auto& target : manager.due_dials(now)) dial(target.address, target.endpoint, ConnectionKind::control);
+    for (const auto& target : manager.due_dials(now, unix_seconds()))
+        dial(target.address, target.endpoint, ConnectionKind::control);
     std::vector<Bytes20> silent;
     for (auto& [address, peer] : peers) {
         if (!peer.session.has_hello()) {
@@ -192,7 +198,7 @@ void Network::Impl::tick() {
     update_uplink();
     if (now >= next_exchange_ms) {
         next_exchange_ms = now + kPeerExchangeMs;
-        if (clock.now_ms() / 1000 + options.certificate_seconds / 2 > certificate_expiry) sign_identity();
+        if (unix_seconds() + options.certificate_seconds / 2 > certificate_expiry) sign_identity();
         if (!peers.empty()) {
             auto at = peers.begin();
             std::advance(at, static_cast<std::ptrdiff_t>(rng.below(peers.size())));
@@ -229,7 +235,7 @@ void Network::Impl::update_uplink() {
 
 void Network::Impl::save_book() {
     if (options.peers_file.empty()) return;
-    if (const auto status = fs::write_file_atomic(options.peers_file, book.save()); !status)
+    if (const auto status = fs::write_file_atomic(options.peers_file, book.save(manager.anchors())); !status)
         log::warning(kLog, "cannot save known peers error={}", status.error().to_string());
 }
 
@@ -329,7 +335,7 @@ void Network::announce_block(const chain::types::Block& block, Bytes certificate
                              const Bytes20& except) {
     impl_->post([impl = impl_.get(), block, certificate = std::move(certificate), outsiders_only, except] {
         const auto body = std::make_shared<const Bytes>(encode(gossip::make_compact(
-            block, certificate, [impl](const messages::ShortId& id) { return impl->relay.find(id) != nullptr; })));
+            block, certificate, impl->rng.u64(), [impl](const Hash32& hash) { return impl->relay.has(hash); })));
         for (auto& [address, peer] : impl->peers)
             if (peer.session.has_hello() && address != except && !(outsiders_only && impl->committee.contains(address)))
                 (void)impl->send(peer, Type::compact_block, peer.session.next_stream(), body);

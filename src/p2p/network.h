@@ -40,6 +40,7 @@ struct NetworkOptions {
     std::uint16_t port = 0;                      // 0: any free one, see Network::port()
     std::vector<messages::Endpoint> advertised;  // where others reach this node; with none it is not passed on
     std::vector<StaticPeer> static_peers;
+    std::vector<StaticPeer> seed_nodes;  // asked for others when nobody else is known
     std::size_t max_inbound = 64;
     std::size_t max_outbound = 8;
     std::uint64_t bulk_bytes_per_second = 0;  // 0: learned
@@ -144,6 +145,8 @@ public:
     virtual std::optional<Bytes> find_transaction(const messages::ShortId& id) = 0;
     // A block was announced; whether to put it together.
     virtual bool wants_block(const Hash32& hash, std::uint64_t number) = 0;
+    // Whether a block put together from short ids has the body that its header names. Called on the disk thread.
+    virtual bool body_matches(BytesView /*block*/) const { return true; }
     // A whole block, not verified; the certificate may be empty.
     virtual void block(const Bytes20& from, messages::BlockAnswer block) = 0;
     virtual void get_block(const Bytes20& from, const messages::GetBlock& request, Responder responder) = 0;

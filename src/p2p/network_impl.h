@@ -44,6 +44,9 @@ inline constexpr std::uint64_t kFetchStallMs = 10 * 60'000;  // without a new by
 inline constexpr std::uint64_t kRequestMs = 10'000;
 inline constexpr std::uint64_t kStatusMs = 250;    // at most so often: status messages, snapshots
 inline constexpr std::size_t kMaxAssemblies = 16;  // compact blocks waiting for transactions
+// Strangers' compact blocks that are put together: each costs a look at all recent transactions, some 2 ms.
+inline constexpr std::uint64_t kAssembliesPerSecond = 20;
+inline constexpr std::uint64_t kAssemblyBurst = 60;
 
 struct Peer {
     Bytes20 address;
@@ -90,6 +93,8 @@ struct Network::Impl final : transport::ConnectionHost {
     }
     [[nodiscard]] std::uint64_t now_ms() const { return clock.monotonic_ms(); }
     [[nodiscard]] std::uint64_t now_us() const;
+    // For what outlives a run: certificates, records, the address book.
+    [[nodiscard]] std::uint64_t unix_seconds() const { return clock.now_ms() / 1000; }
     // The newest, as the relay and the fetches reckon with; a guess before the first.
     [[nodiscard]] static std::uint64_t round_trip_ms(const Peer& peer) {
         const std::uint64_t us = peer.control->rtt_us();
@@ -129,6 +134,7 @@ struct Network::Impl final : transport::ConnectionHost {
     void handle_answer(Peer& peer, Type type, std::uint32_t stream, Bytes body);
     void handle_announcement(Peer& peer, const messages::ShortIds& announced);
     void handle_compact(Peer& peer, messages::CompactBlock compact);
+    void hand_over(const Bytes20& address, const Hash32& hash, Expected<messages::BlockAnswer> block);
     void serve_transactions(Peer& peer, std::uint32_t stream, const messages::ShortIds& asked);
     void serve_peers(Peer& peer, std::uint32_t stream, std::uint64_t limit);
     [[nodiscard]] Responder responder(Peer& peer, Type request, std::uint32_t stream);
@@ -196,6 +202,7 @@ struct Network::Impl final : transport::ConnectionHost {
     std::set<ConnectionPtr> connections;  // all that live
     std::list<ConnectionPtr> pending;     // accepted, in handshake; oldest first
     std::size_t assemblies = 0;
+    transport::TokenBucket assembly_rate{kAssembliesPerSecond, kAssemblyBurst};
     bool stopping = false;
     std::uint64_t next_exchange_ms = 0;
     std::uint64_t next_known_ms = 0;

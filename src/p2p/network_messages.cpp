@@ -267,8 +267,11 @@ void Network::Impl::ask_peers(const Bytes20& address) {
                 for (const auto& encoded : answer->records) {
                     const auto record = messages::decode_peer_record(encoded);
                     if (!record) return penalize(address, Offence::malformed, record.error().to_string());
-                    if (record->address != identity.address) book.add(*record, source, clock.now_ms() / 1000);
+                    if (record->address != identity.address) book.add(*record, source, unix_seconds());
                 }
+                // A seed has told what it knows; it is left to others.
+                if (at != peers.end() && manager.is_seed(address) && book.size() > 1)
+                    at->second.control->close({"peer.seed_done", {}});
             });
 }
 
@@ -278,7 +281,7 @@ void Network::Impl::serve_peers(Peer& peer, std::uint32_t stream, std::uint64_t 
     const std::size_t most = std::min<std::uint64_t>(limit, messages::kMaxPeersInAnswer);
     std::size_t bytes = 0;
     if (most > out.records.size())
-        for (auto& record : book.sample(most - out.records.size(), clock.now_ms() / 1000)) {
+        for (auto& record : book.sample(most - out.records.size(), unix_seconds())) {
             bytes += record.size() + 4;
             if (bytes > 60'000) break;
             out.records.push_back(std::move(record));
@@ -346,17 +349,14 @@ void Network::Impl::handle_compact(Peer& peer, messages::CompactBlock compact) {
     const Hash32 hash = chain::types::hash_of(compact.header);
     if (!handler.wants_block(hash, compact.header.number)) return;
     const Bytes20 address = peer.address;
-    const auto assembly = std::make_shared<gossip::BlockAssembly>(
-        std::move(compact), [this](const messages::ShortId& id) -> std::optional<Bytes> {
-            if (const Bytes* kept = relay.find(id)) return *kept;
-            return handler.find_transaction(id);
+    // What strangers' blocks cost is bounded for all of them together; a node behind catches up by asking.
+    if (!manager.is_fixed(address) && !assembly_rate.try_take(1, now_us())) return;
+    const auto assembly =
+        std::make_shared<gossip::BlockAssembly>(std::move(compact), [this](const gossip::BlockAssembly::Take& take) {
+            for (const auto& [id, transaction] : relay.recent()) take(transaction.first, transaction.second);
         });
     const auto missing = assembly->missing();
-    if (missing.empty()) {
-        auto block = assembly->finish();
-        if (!block) return penalize(address, Offence::malformed, block.error().to_string());
-        return handler.block(address, std::move(*block));
-    }
+    if (missing.empty()) return hand_over(address, hash, assembly->finish());
     if (missing.size() > assembly->compact().transaction_count() / 2 || assemblies >= kMaxAssemblies)
         return ask_block(address, hash);
     ++assemblies;
@@ -367,13 +367,23 @@ void Network::Impl::handle_compact(Peer& peer, messages::CompactBlock compact) {
                 const auto answer = messages::decode_block_transactions(*body);
                 if (!answer || answer->block != hash)
                     return penalize(address, Offence::malformed, answer ? "another block" : answer.error().to_string());
-                if (!assembly->fill(answer->encoded)) {
-                    penalize(address, Offence::protocol, "wrong transactions of a block");
-                    return;
-                }
-                auto block = assembly->finish();
-                if (block) handler.block(address, std::move(*block));
+                if (!assembly->fill(answer->encoded)) return ask_block(address, hash);
+                hand_over(address, hash, assembly->finish());
             });
+}
+
+// The roots are reckoned on the disk thread. A body that is not the header's has two transactions with one id in it, or
+// a sender that chose its salt for that: the whole block tells.
+void Network::Impl::hand_over(const Bytes20& address, const Hash32& hash, Expected<messages::BlockAnswer> block) {
+    if (!block) return ask_block(address, hash);
+    asio::post(disk, [this, address, hash, block = std::move(*block)]() mutable {
+        const bool whole = handler.body_matches(block.block);
+        post([this, address, hash, whole, block = std::move(block)]() mutable {
+            if (stopping) return;
+            if (whole) return handler.block(address, std::move(block));
+            ask_block(address, hash);
+        });
+    });
 }
 
 void Network::Impl::ask_block(const Bytes20& address, const Hash32& hash) {

@@ -108,7 +108,7 @@ void Network::Impl::dial_over(const Bytes20& address, ConnectionKind kind, const
         at->second.dialing_bulk = false;
         at->second.next_bulk_dial_ms = now_ms() + kBulkRedialMs;
     } else if (at == peers.end()) {
-        manager.dial_failed(address, now_ms());
+        manager.dial_failed(address, now_ms(), unix_seconds());
     }
 }
 
@@ -164,6 +164,7 @@ quern::Status Network::Impl::opened(Connection& connection) {
 quern::Status Network::Impl::opened_control(Connection& connection) {
     const ConnectionPtr self = connection.shared_from_this();
     const Bytes20 address = connection.peer().address;
+    if (connection.is_outbound() && manager.feeler_arrived(address, unix_seconds())) return busy("peer.feeler_done");
     auto at = peers.find(address);
     if (at != peers.end()) {
         // Both may have dialled at once. Both keep the connection that the smaller address dialled.
@@ -195,7 +196,8 @@ quern::Status Network::Impl::opened_control(Connection& connection) {
         });
     });
     if (connection.is_outbound()) peer.dialled = {connection.remote_host(), connection.remote_port()};
-    manager.connected(address, connection.remote_host(), connection.is_outbound(), now_ms());
+    manager.connected(address, connection.remote_host(), connection.is_outbound(), now_ms(), unix_seconds(),
+                      {connection.remote_host(), connection.remote_port()});
     set_fixed(peer);
     return send(peer, Type::hello,
                 encode(messages::Hello{messages::kProtocolVersion, options.agent, bound_port, own_status}));

@@ -28,41 +28,111 @@ std::vector<std::string> PeerManager::fixed_hosts() const {
     std::vector<std::string> hosts;
     for (const auto& [address, known] : static_) hosts.push_back(known.endpoint.host);
     for (const auto& address : committee_)
-        if (const auto* record = book_.find(address))
-            for (const auto& endpoint : record->endpoints) hosts.push_back(endpoint.host);
+        for (const auto& endpoint : book_.endpoints(address)) hosts.push_back(endpoint.host);
     return hosts;
 }
 
-std::vector<DialTarget> PeerManager::due_dials(std::uint64_t now_ms) {
+bool PeerManager::take(std::vector<DialTarget>& due, const AddressBook::Candidate& target, DialReason reason) {
+    if (dialing_.size() >= kMaxDialing) return false;
+    dialing_[target.address] = {reason, target.endpoint};
+    due.push_back({target.address, target.endpoint});
+    return true;
+}
+
+std::vector<DialTarget> PeerManager::due_dials(std::uint64_t now_ms, std::uint64_t unix_seconds) {
     std::vector<DialTarget> due;
-    const auto take = [&](const Bytes20& address, const messages::Endpoint& endpoint) {
-        if (dialing_.size() >= kMaxDialing) return;
-        dialing_.insert(address);
-        due.push_back({address, endpoint});
-    };
     for (const auto& [address, known] : static_)
-        if (may_dial(address, now_ms)) take(address, known.endpoint);
-    for (const auto& address : committee_)
-        if (const auto* record = book_.find(address); record != nullptr && may_dial(address, now_ms))
-            take(address, record->endpoints[rng_.below(record->endpoints.size())]);
-    // Free outbound slots: one peer a network group, "local" excepted.
+        if (may_dial(address, now_ms)) (void)take(due, {address, known.endpoint}, DialReason::fixed);
+    for (const auto& address : committee_) {
+        if (!may_dial(address, now_ms)) continue;
+        const auto endpoints = book_.endpoints(address);
+        if (!endpoints.empty()) (void)take(due, {address, endpoints[rng_.below(endpoints.size())]}, DialReason::fixed);
+    }
+    dial_outbound(due, now_ms);
+    dial_feeler(due, now_ms, unix_seconds);
+    return due;
+}
+
+// Free outbound slots: one peer a network group, "local" excepted, dials under way included.
+void PeerManager::dial_outbound(std::vector<DialTarget>& due, std::uint64_t now_ms) {
     std::set<std::string> groups;
     std::size_t outbound = 0;
-    for (const auto& [address, peer] : peers_)
-        if (peer.outbound && !peer.fixed) {
-            ++outbound;
-            groups.insert(network_group(peer.host));
-        }
-    for (std::size_t tries = 0; outbound < limits_.max_outbound && tries < 2 * limits_.max_outbound; ++tries) {
-        const auto* record = book_.select();
-        if (record == nullptr) break;
-        const auto& endpoint = record->endpoints[rng_.below(record->endpoints.size())];
-        const std::string group = network_group(endpoint.host);
-        if (!may_dial(record->address, now_ms) || (group != "local" && !groups.insert(group).second)) continue;
-        take(record->address, endpoint);
+    const auto count = [&](const std::string& host) {
         ++outbound;
+        groups.insert(network_group(host));
+    };
+    for (const auto& [address, peer] : peers_)
+        if (peer.outbound && !peer.fixed) count(peer.host);
+    for (const auto& [address, dialing] : dialing_)
+        if (dialing.reason == DialReason::outbound || dialing.reason == DialReason::seed) count(dialing.endpoint.host);
+    if (outbound >= limits_.max_outbound) return lonely_since_ms_.reset();
+    const auto dial = [&](const AddressBook::Candidate& target) {
+        const std::string group = network_group(target.endpoint.host);
+        if (!may_dial(target.address, now_ms) || (group != "local" && groups.contains(group)) ||
+            !take(due, target, DialReason::outbound))
+            return false;
+        count(target.endpoint.host);
+        return true;
+    };
+    bool any = outbound != 0;
+    while (!anchors_.empty() && outbound < limits_.max_outbound) {
+        any = dial(anchors_.front()) || any;
+        anchors_.pop_front();
     }
-    return due;
+    for (std::size_t tries = 0; outbound < limits_.max_outbound && tries < 2 * limits_.max_outbound; ++tries) {
+        const auto target = book_.select();
+        if (!target) break;
+        any = dial(*target) || any;
+    }
+    if (any) return lonely_since_ms_.reset();
+    if (!lonely_since_ms_) lonely_since_ms_ = now_ms;
+    if (now_ms - *lonely_since_ms_ < kSeedPatienceMs) return;
+    for (const auto& [address, endpoint] : seeds_) {
+        if (outbound >= limits_.max_outbound) break;
+        if (may_dial(address, now_ms) && take(due, {address, endpoint}, DialReason::seed)) count(endpoint.host);
+    }
+}
+
+void PeerManager::dial_feeler(std::vector<DialTarget>& due, std::uint64_t now_ms, std::uint64_t unix_seconds) {
+    if (limits_.max_outbound == 0) return;
+    if (next_feeler_ms_ == 0) next_feeler_ms_ = now_ms + rng_.below(kFeelerMs) + 1;
+    if (now_ms < next_feeler_ms_) return;
+    next_feeler_ms_ = now_ms + kFeelerMs / 2 + rng_.below(kFeelerMs);
+    book_.resolve_collisions(unix_seconds);
+    const auto target = book_.feeler(unix_seconds);
+    if (!target) return;
+    // Who is connected at that very moment has passed.
+    if (const auto at = peers_.find(target->address); at != peers_.end() && at->second.outbound)
+        return book_.succeeded(target->address, at->second.dialled, unix_seconds);
+    if (may_dial(target->address, now_ms)) (void)take(due, *target, DialReason::feeler);
+}
+
+bool PeerManager::feeler_arrived(const Bytes20& address, std::uint64_t unix_seconds) {
+    const auto at = dialing_.find(address);
+    if (at == dialing_.end() || at->second.reason != DialReason::feeler || is_fixed(address)) return false;
+    book_.succeeded(address, at->second.endpoint, unix_seconds);
+    dialing_.erase(at);
+    return true;
+}
+
+void PeerManager::add_seed(const Bytes20& address, const messages::Endpoint& endpoint) {
+    if (address != self_) seeds_[address] = endpoint;
+}
+
+bool PeerManager::is_seed(const Bytes20& address) const {
+    const auto at = peers_.find(address);
+    return at != peers_.end() && at->second.seed && !at->second.fixed;
+}
+
+std::vector<AddressBook::Candidate> PeerManager::anchors() const {
+    std::vector<std::pair<std::uint64_t, AddressBook::Candidate>> outbound;
+    for (const auto& [address, peer] : peers_)
+        if (peer.outbound && !peer.fixed && !peer.seed) outbound.push_back({peer.since_ms, {address, peer.dialled}});
+    std::stable_sort(outbound.begin(), outbound.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<AddressBook::Candidate> oldest;
+    for (const auto& [since, candidate] : outbound)
+        if (oldest.size() < kMaxAnchors) oldest.push_back(candidate);
+    return oldest;
 }
 
 void PeerManager::back_off(const Bytes20& address, std::uint64_t now_ms) {
@@ -73,9 +143,9 @@ void PeerManager::back_off(const Bytes20& address, std::uint64_t now_ms) {
     while (backoff_.size() > kMaxRememberedScores) backoff_.erase(backoff_.begin());
 }
 
-void PeerManager::dial_failed(const Bytes20& address, std::uint64_t now_ms) {
-    dialing_.erase(address);
-    book_.failed(address);
+void PeerManager::dial_failed(const Bytes20& address, std::uint64_t now_ms, std::uint64_t unix_seconds) {
+    if (dialing_.erase(address) == 0) return;
+    book_.failed(address, unix_seconds);
     back_off(address, now_ms);
 }
 
@@ -127,10 +197,18 @@ std::optional<Bytes20> PeerManager::evict() const {
         ->address;
 }
 
-void PeerManager::connected(const Bytes20& address, const std::string& host, bool outbound, std::uint64_t now_ms) {
-    dialing_.erase(address);
-    peers_[address] = ConnectedPeer{host, outbound, is_fixed(address), now_ms, 0, 0};
-    if (outbound) book_.succeeded(address, now_ms / 1000);
+void PeerManager::connected(const Bytes20& address, const std::string& host, bool outbound, std::uint64_t now_ms,
+                            std::uint64_t unix_seconds, const messages::Endpoint& remote) {
+    ConnectedPeer& peer = peers_[address];
+    peer = {host, outbound, is_fixed(address), false, {}, now_ms, 0, 0};
+    const auto at = dialing_.find(address);
+    if (outbound) {
+        // A host name stays one: it is what was dialled.
+        peer.dialled = at != dialing_.end() ? at->second.endpoint : remote;
+        peer.seed = at != dialing_.end() && at->second.reason == DialReason::seed;
+        book_.succeeded(address, peer.dialled, unix_seconds);
+    }
+    if (at != dialing_.end()) dialing_.erase(at);
 }
 
 void PeerManager::disconnected(const Bytes20& address, std::uint64_t now_ms) {

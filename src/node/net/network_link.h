@@ -29,6 +29,8 @@ public:
         const chain::mempool::Pool& pool;
         // A peer told of its newest final block.
         std::function<void(const Bytes20& peer, const p2p::messages::Status& status)> status_heard;
+        // Whether an encoded block's body is the one that its header names; thread-safe.
+        std::function<bool(BytesView block)> body_matches;
     };
     explicit NetworkLink(const Parts& parts) : parts_(parts) {}
     void set_network(p2p::Network* network) { network_ = network; }
@@ -42,6 +44,7 @@ public:
         parts_.inbox.take(from, std::move(encoded));
     }
     std::optional<Bytes> find_transaction(const p2p::messages::ShortId& id) override { return parts_.inbox.find(id); }
+    bool body_matches(BytesView block) const override { return parts_.body_matches(block); }
     bool wants_block(const Hash32& hash, std::uint64_t number) override;
     void block(const Bytes20& from, p2p::messages::BlockAnswer block) override;
     void get_block(const Bytes20& from, const p2p::messages::GetBlock& request, p2p::Responder responder) override;

@@ -66,6 +66,11 @@ const Bytes* TxRelay::find(const ShortId& id) const {
     return at == recent_.end() ? nullptr : &at->second.second;
 }
 
+bool TxRelay::has(const Hash32& hash) const {
+    const auto at = recent_.find(messages::short_id(hash));
+    return at != recent_.end() && at->second.first == hash;
+}
+
 std::size_t TxRelay::announced_by(const Peer& peer) const {
     const auto at = peers_.find(peer);
     return at == peers_.end() ? 0 : at->second.announced.size();

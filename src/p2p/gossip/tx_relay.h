@@ -87,6 +87,7 @@ public:
 
     // What is kept; null when it is not.
     [[nodiscard]] const Bytes* find(const ShortId& id) const;
+    [[nodiscard]] bool has(const Hash32& hash) const;
     [[nodiscard]] const std::map<ShortId, std::pair<Hash32, Bytes>>& recent() const { return recent_; }
     [[nodiscard]] std::size_t wanted() const { return wanted_.size(); }
     // Ids that this peer announced and nobody delivered, and those of them that it is asked for.

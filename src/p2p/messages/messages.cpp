@@ -177,7 +177,7 @@ Bytes encode(const CompactBlock& value) {
     }
     withdrawals.end_list();
     Writer writer;
-    writer.begin_list().bytes(chain::types::encode(value.header));
+    writer.begin_list().bytes(chain::types::encode(value.header)).integer(value.salt);
     put_strings(writer, value.ids);
     writer.begin_list();
     for (const auto& each : value.prefilled) writer.begin_list().integer(each.index).bytes(each.encoded).end_list();
@@ -212,6 +212,7 @@ Expected<CompactBlock> decode_compact_block(BytesView body) {
     return read_body<CompactBlock>(body, [](Reader& reader, CompactBlock& value) -> quern::Status {
         QUERN_TRY(const BytesView header, reader.bytes());
         QUERN_TRY(value.header, chain::types::decode_header(header));
+        QUERN_TRY(value.salt, reader.u64());
         QUERN_CHECK(read_list(reader, value.ids, kMaxBlockTransactions, [](Reader& list) { return list.fixed<8>(); }));
         QUERN_CHECK(read_list(reader, value.prefilled, kMaxBlockTransactions, read_prefilled));
         QUERN_TRY(const BytesView withdrawals, reader.bytes());

@@ -8,7 +8,7 @@
 //   consensus              = opaque bytes, not RLP
 //   tx_announce            = [short_id (8)...]             short_id = first 8 bytes of the transaction's hash
 //   get_transactions       = [short_id (8)...]             transactions = [envelope...]
-//   compact_block          = [header (string), [short_id...], [[index, envelope]...], [withdrawal...] (string),
+//   compact_block          = [header (string), salt, [short_id...], [[index, envelope]...], [withdrawal...] (string),
 //                             parent_certificate, finalization_certificate (may be empty)]
 //   get_block_transactions = [block_hash, [index...]]      block_transactions = [block_hash, [envelope...]]
 //   get_block              = [block_hash]                  block = [block (string), certificate (may be empty)]
@@ -31,7 +31,7 @@
 
 namespace quern::p2p::messages {
 
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 inline constexpr std::size_t kMaxAgent = 64;
 inline constexpr std::size_t kMaxPeersInAnswer = 64;
 inline constexpr std::size_t kMaxShortIds = 1024;  // of tx_announce and get_transactions
@@ -86,6 +86,7 @@ struct PrefilledTransaction {
 };
 struct CompactBlock {
     chain::types::BlockHeader header;
+    std::uint64_t salt = 0;                       // of the ids: gossip/compact_block.h
     std::vector<ShortId> ids;                     // of the transactions that are not prefilled, in order
     std::vector<PrefilledTransaction> prefilled;  // ascending indices into the whole list
     std::vector<chain::types::Withdrawal> withdrawals;

@@ -34,13 +34,14 @@ TEST(Flood, slow_readers_of_answers_hold_a_bounded_part_of_memory_and_honest_one
         return bytes;
     };
     std::size_t most = 0;
-    for (std::uint32_t round = 0; round < 4; ++round) {
+    for (std::uint32_t round = 0; round < 4; ++round)
         for (const auto& each : slow)
             each->say(messages::Type::get_range, encode(messages::GetRange{1, 4, 9U << 20}), 100 + round);
-        for (int i = 0; i < 10; ++i) {
-            most = std::max(most, queued());
-            std::this_thread::sleep_for(std::chrono::milliseconds(30));
-        }
+    EXPECT_TRUE(eventually([&] { return queued() > 16U << 20; }));
+    // The node tells of its queues four times a second.
+    for (int i = 0; i < 50; ++i) {
+        most = std::max(most, queued());
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
     }
     EXPECT_GT(most, 16U << 20);
     EXPECT_LE(most, kAnswerBytesOfStrangers + (1U << 20));

@@ -18,6 +18,7 @@ crypto::PrivateKey key_of(std::uint64_t seed) {
 CompactBlock sample_compact() {
     CompactBlock compact;
     compact.header.number = 9;
+    compact.salt = 0xfedc;
     compact.ids = {ShortId{{1}}, ShortId{{2}}};
     compact.prefilled = {{0, Bytes{7, 7}}, {3, Bytes{8}}};
     compact.withdrawals = {{1, 2, Bytes20{{3}}, 4}};

@@ -201,6 +201,22 @@ TEST(Network, compact_blocks_fetch_only_what_is_missing) {
     EXPECT_EQ(b.handler.blocks[0].certificate, Bytes(10, 3));
 }
 
+TEST(Network, a_block_whose_body_is_not_the_headers_is_fetched_whole_without_blame) {
+    TestNode a(1);
+    TestNode b(2, {a.as_peer()});
+    ASSERT_TRUE(eventually([&] { return a.has_peers(1) && b.has_peers(1); }));
+    a.handler.chain_length = 3;
+    b.handler.body_fits = false;  // as with two transactions of one id
+    a.network->announce_block(block_of(2), Bytes(10, 3));
+    ASSERT_TRUE(eventually([&] {
+        const std::lock_guard lock(b.handler.mutex);
+        return b.handler.blocks.size() == 1;
+    }));
+    EXPECT_EQ(b.handler.blocks[0].block, chain::types::encode(block_of(2)));
+    EXPECT_EQ(b.handler.blocks[0].certificate, Bytes(8, 1));  // get_block's, not the compact block's
+    EXPECT_EQ(b.network->status().peers.at(0).score, 0);
+}
+
 TEST(Network, returns_after_the_other_side_restarted) {
     auto a = std::make_unique<TestNode>(1);
     const StaticPeer peer = a->as_peer();

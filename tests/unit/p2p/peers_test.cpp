@@ -23,62 +23,6 @@ Bytes20 address(std::uint8_t last) {
     return out;
 }
 
-TEST(AddressBook, groups_networks) {
-    EXPECT_EQ(network_group("1.2.3.4"), network_group("1.2.200.4"));
-    EXPECT_NE(network_group("1.2.3.4"), network_group("1.3.3.4"));
-    EXPECT_EQ(network_group("::ffff:1.2.3.4"), network_group("1.2.3.4"));
-    for (const std::string_view local : {"127.0.0.1", "10.1.1.1", "192.168.7.7", "172.20.0.1", "::1", "fe80::1"})
-        EXPECT_EQ(network_group(local), "local");
-    EXPECT_EQ(network_group("2001:db8::1"), network_group("2001:db8:1::1"));
-    EXPECT_EQ(network_group("node.example"), "name");
-}
-
-TEST(AddressBook, newer_records_replace_older_ones) {
-    SeededRng rng(1);
-    AddressBook book(7878, rng);
-    EXPECT_TRUE(book.add(record_of(1, "1.1.1.1", 2), "9.9.9.9", 100));
-    EXPECT_FALSE(book.add(record_of(1, "2.2.2.2", 1), "9.9.9.9", 100));
-    EXPECT_TRUE(book.add(record_of(1, "3.3.3.3", 3), "9.9.9.9", 100));
-    EXPECT_EQ(book.find(record_of(1, "").address)->endpoints[0].host, "3.3.3.3");
-    EXPECT_FALSE(book.add(record_of(2, "1.1.1.1"), "9.9.9.9", 10'000));  // expired
-    messages::PeerRecord foreign = record_of(3, "1.1.1.1");
-    foreign.chain_id = 1;
-    EXPECT_FALSE(book.add(foreign, "9.9.9.9", 100));
-    EXPECT_EQ(book.size(), 1U);
-}
-
-TEST(AddressBook, one_source_cannot_fill_it) {
-    SeededRng rng(2);
-    AddressBook book(7878, rng);
-    messages::PeerRecord record = record_of(1, "1.1.1.1");
-    for (std::uint32_t i = 0; i < 20'000; ++i) {
-        record.address.data[0] = static_cast<std::uint8_t>(i);
-        record.address.data[1] = static_cast<std::uint8_t>(i >> 8);
-        record.endpoints[0].host = std::to_string(1 + i % 200) + "." + std::to_string(i / 200 % 250) + ".1.1";
-        book.add(record, "9.9.1.1", 100);
-    }
-    EXPECT_LE(book.size(), kBucketsPerSource * kBucketSlots);
-    EXPECT_GT(book.size(), 100U);
-}
-
-TEST(AddressBook, tried_ones_survive_a_flood_and_a_restart) {
-    SeededRng rng(3);
-    AddressBook book(7878, rng);
-    for (std::uint64_t i = 1; i <= 5; ++i) {
-        ASSERT_TRUE(book.add(record_of(i, std::to_string(i) + ".1.1.1"), std::to_string(i) + ".1.1.1", 100));
-        book.succeeded(record_of(i, "").address, 100);
-    }
-    EXPECT_EQ(book.tried(), 5U);
-    for (std::uint64_t i = 100; i < 200; ++i) book.add(record_of(i, "66.6.1.1"), "66.6.1.1", 100);
-    EXPECT_EQ(book.tried(), 5U);
-    SeededRng other(4);
-    AddressBook again(7878, other);
-    again.load(book.save(), 100);
-    EXPECT_EQ(again.tried(), 5U);
-    again.load(Bytes{1, 2, 3}, 100);
-    EXPECT_EQ(again.sample(3, 100).size(), 3U);
-}
-
 struct Manager {
     SeededRng rng{5};
     AddressBook book{7878, rng};
@@ -89,14 +33,14 @@ TEST(PeerManager, dials_static_peers_with_growing_pauses) {
     Manager m;
     m.manager.add_static(address(1), {"1.1.1.1", 1});
     m.manager.add_static(address(99), {"1.1.1.1", 2});  // itself
-    ASSERT_EQ(m.manager.due_dials(0), (std::vector<DialTarget>{{address(1), {"1.1.1.1", 1}}}));
-    EXPECT_TRUE(m.manager.due_dials(0).empty());  // one at a time
+    ASSERT_EQ(m.manager.due_dials(0, 1), (std::vector<DialTarget>{{address(1), {"1.1.1.1", 1}}}));
+    EXPECT_TRUE(m.manager.due_dials(0, 1).empty());  // one at a time
     std::uint64_t now = 0;
     std::vector<std::uint64_t> pauses;
     for (int i = 0; i < 10; ++i) {
-        m.manager.dial_failed(address(1), now);
+        m.manager.dial_failed(address(1), now, 1);
         const std::uint64_t failed = now;
-        while (m.manager.due_dials(now).empty()) now += 10;
+        while (m.manager.due_dials(now, 1).empty()) now += 10;
         pauses.push_back(now - failed);
     }
     EXPECT_LE(pauses[0], kFirstBackoffMs * 3 / 2);
@@ -108,18 +52,108 @@ TEST(PeerManager, fills_outbound_slots_from_different_groups) {
     Manager m;
     for (std::uint64_t i = 1; i <= 6; ++i)
         m.book.add(record_of(i, "5.5.1." + std::to_string(i)), std::to_string(i) + ".9.9.9", 1);
-    EXPECT_EQ(m.manager.due_dials(0).size(), 1U);  // all in one group
+    EXPECT_EQ(m.manager.due_dials(0, 1).size(), 1U);  // all in one group
     m.book.add(record_of(20, "6.6.1.1"), "20.9.9.9", 1);
     std::size_t dialled = 0;
-    for (std::uint64_t now = 0; now < 10 && dialled == 0; ++now) dialled = m.manager.due_dials(now).size();
+    for (std::uint64_t now = 0; now < 10 && dialled == 0; ++now) dialled = m.manager.due_dials(now, 1).size();
     EXPECT_GE(dialled, 1U);
+}
+
+TEST(PeerManager, dials_under_way_count_for_their_group) {
+    SeededRng rng(8);
+    AddressBook book(7878, rng);
+    PeerManager manager(address(99), {4, 8}, book, rng);
+    for (std::uint64_t i = 1; i <= 6; ++i)
+        book.add(record_of(i, "5.5.1." + std::to_string(i)), std::to_string(i) + ".9.9.9", 1);
+    // Not one of them answers before the next look.
+    std::size_t dialled = 0;
+    for (std::uint64_t now = 0; now < 1'000; now += 50) dialled += manager.due_dials(now, 1).size();
+    EXPECT_EQ(dialled, 1U);
+}
+
+TEST(PeerManager, outbound_slots_count_dials_under_way) {
+    SeededRng rng(9);
+    AddressBook book(7878, rng);
+    PeerManager manager(address(99), {4, 3}, book, rng);
+    for (std::uint64_t i = 1; i <= 20; ++i)
+        book.add(record_of(i, std::to_string(10 + i) + ".5.1.1"), std::to_string(10 + i) + ".9.9.9", 1);
+    std::size_t dialled = 0;
+    for (std::uint64_t now = 0; now < 1'000; now += 50) dialled += manager.due_dials(now, 1).size();
+    EXPECT_EQ(dialled, 3U);
+}
+
+TEST(PeerManager, anchors_of_the_last_run_are_dialled_first) {
+    SeededRng rng(10);
+    AddressBook book(7878, rng);
+    PeerManager manager(address(99), {4, 2}, book, rng);
+    for (std::uint64_t i = 1; i <= 40; ++i)
+        book.add(record_of(i, "66." + std::to_string(i) + ".1.1"), std::to_string(10 + i) + ".9.9.9", 1);
+    manager.add_anchor({address(1), {"7.7.7.7", 7}});
+    manager.add_anchor({address(2), {"8.8.8.8", 8}});
+    const auto due = manager.due_dials(0, 1);
+    ASSERT_EQ(due.size(), 2U);
+    EXPECT_EQ(due[0], (DialTarget{address(1), {"7.7.7.7", 7}}));
+    manager.connected(address(1), "7.7.7.7", true, 100, 1);
+    manager.connected(address(2), "8.8.8.8", true, 50, 1);
+    manager.connected(address(3), "9.9.9.9", false, 10, 1);
+    // For the next run: outbound ones, the oldest first.
+    const auto anchors = manager.anchors();
+    ASSERT_EQ(anchors.size(), 2U);
+    EXPECT_EQ(anchors[0], (AddressBook::Candidate{address(2), {"8.8.8.8", 8}}));
+    EXPECT_EQ(anchors[1].endpoint, (messages::Endpoint{"7.7.7.7", 7}));
+}
+
+TEST(PeerManager, feelers_test_addresses_and_take_no_slot) {
+    SeededRng rng(11);
+    AddressBook book(7878, rng);
+    PeerManager manager(address(99), {4, 1}, book, rng);
+    for (std::uint64_t i = 1; i <= 6; ++i)
+        book.add(record_of(i, std::to_string(10 + i) + ".5.1.1"), std::to_string(10 + i) + ".9.9.9", 1);
+    const auto first = manager.due_dials(0, 1);
+    ASSERT_EQ(first.size(), 1U);
+    EXPECT_FALSE(manager.feeler_arrived(first[0].address, 1));
+    manager.connected(first[0].address, first[0].endpoint.host, true, 0, 1);
+    EXPECT_EQ(book.tried(), 1U);
+    std::size_t feelers = 0;
+    for (std::uint64_t now = 0; now < 20 * kFeelerMs; now += 1'000)
+        for (const auto& target : manager.due_dials(now, 1)) {
+            ++feelers;
+            EXPECT_TRUE(manager.feeler_arrived(target.address, 1));
+            EXPECT_FALSE(manager.feeler_arrived(target.address, 1));
+        }
+    EXPECT_GE(feelers, 5U);
+    EXPECT_EQ(book.tried(), 6U);
+    EXPECT_EQ(manager.peers().size(), 1U);
+}
+
+TEST(PeerManager, seeds_are_asked_only_when_nobody_else_can_be) {
+    SeededRng rng(12);
+    AddressBook book(7878, rng);
+    PeerManager manager(address(99), {4, 2}, book, rng);
+    manager.add_seed(address(5), {"seed.example", 5});
+    EXPECT_TRUE(manager.due_dials(0, 1).empty());
+    EXPECT_TRUE(manager.due_dials(kSeedPatienceMs - 1, 1).empty());
+    const auto due = manager.due_dials(kSeedPatienceMs, 1);
+    ASSERT_EQ(due, (std::vector<DialTarget>{{address(5), {"seed.example", 5}}}));
+    manager.connected(address(5), "9.9.9.9", true, kSeedPatienceMs, 1);
+    EXPECT_TRUE(manager.is_seed(address(5)));
+    EXPECT_TRUE(manager.anchors().empty());
+    manager.disconnected(address(5), kSeedPatienceMs);
+    book.add(record_of(1, "11.5.1.1"), "9.9.9.9", 1);
+    std::size_t others = 0;
+    for (std::uint64_t now = kSeedPatienceMs; now < 60'000; now += 1'000)
+        for (const auto& target : manager.due_dials(now, 1)) {
+            EXPECT_NE(target.address, address(5));
+            ++others;
+        }
+    EXPECT_GE(others, 1U);
 }
 
 TEST(PeerManager, limits_inbound_by_slots_and_group) {
     Manager m;
     for (std::uint8_t i = 1; i <= 4; ++i) {
         ASSERT_TRUE(m.manager.admit(address(i), std::to_string(i) + ".1.1.1", false, 0));
-        m.manager.connected(address(i), std::to_string(i) + ".1.1.1", false, 0);
+        m.manager.connected(address(i), std::to_string(i) + ".1.1.1", false, 0, 1);
     }
     EXPECT_EQ(m.manager.admit(address(9), "9.1.1.1", false, 0).error().name, "peer.slots_full");
     EXPECT_TRUE(m.manager.admit(address(9), "9.1.1.1", true, 0));
@@ -128,7 +162,8 @@ TEST(PeerManager, limits_inbound_by_slots_and_group) {
     SeededRng rng(6);
     AddressBook book(7878, rng);
     PeerManager wide(address(99), {100, 2}, book, rng);
-    for (std::uint8_t i = 0; i < kMaxPerGroup; ++i) wide.connected(address(i), "7.7.1." + std::to_string(i), false, 0);
+    for (std::uint8_t i = 0; i < kMaxPerGroup; ++i)
+        wide.connected(address(i), "7.7.1." + std::to_string(i), false, 0, 1);
     EXPECT_EQ(wide.admit(address(50), "7.7.9.9", false, 0).error().name, "peer.group_full");
     EXPECT_TRUE(wide.admit(address(50), "7.8.9.9", false, 0));
 }
@@ -137,8 +172,8 @@ TEST(PeerManager, evicts_the_newest_of_the_fullest_group_and_protects_the_useful
     SeededRng rng(7);
     AddressBook book(7878, rng);
     PeerManager manager(address(99), {100, 2}, book, rng);
-    for (std::uint8_t i = 0; i < 20; ++i) manager.connected(address(i), std::to_string(i + 1) + ".1.1.1", false, i);
-    for (std::uint8_t i = 40; i < 46; ++i) manager.connected(address(i), "66.6.1.1", false, 1000U + i);
+    for (std::uint8_t i = 0; i < 20; ++i) manager.connected(address(i), std::to_string(i + 1) + ".1.1.1", false, i, 1);
+    for (std::uint8_t i = 40; i < 46; ++i) manager.connected(address(i), "66.6.1.1", false, 1000U + i, 1);
     EXPECT_EQ(*manager.evict(), address(45));
     manager.measured(address(45), 5);  // the quickest
     manager.delivered(address(44));    // delivers

@@ -85,8 +85,8 @@ public:
         transport::NetCert certificate{chain_id, static_key.public_key(), 2, 4'000'000'000, {}};
         transport::sign(certificate, key);
         Bytes prologue = to_bytes(genesis);
-        prologue.push_back(0);
-        prologue.push_back(1);
+        prologue.push_back(static_cast<std::uint8_t>(messages::kProtocolVersion >> 8));
+        prologue.push_back(static_cast<std::uint8_t>(messages::kProtocolVersion));
         transport::Handshake handshake(transport::Handshake::Role::initiator, prologue, static_key,
                                        transport::KeyPair::generate(rng));
         if (!send(handshake_record(1, *handshake.write({})))) return false;

@@ -2,6 +2,7 @@
 // handler's members are guarded by its mutex; eventually() polls.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -46,6 +47,7 @@ struct RecordingHandler : NetworkHandler {
     Network* network = nullptr;
     bool wants = true;
     std::uint64_t chain_length = 0;
+    std::atomic<bool> body_fits{true};
     std::size_t certificate_bytes = 8;  // of each block in a range
 
     void peer_disconnected(const Bytes20&, const Error& reason) override {
@@ -77,6 +79,7 @@ struct RecordingHandler : NetworkHandler {
         if (at == pool.end()) return std::nullopt;
         return at->second;
     }
+    bool body_matches(BytesView) const override { return body_fits; }
     bool wants_block(const Hash32&, std::uint64_t) override { return true; }
     void block(const Bytes20&, messages::BlockAnswer answer) override {
         const std::lock_guard lock(mutex);
