@@ -44,6 +44,7 @@ struct Violation {
 [[nodiscard]] std::span<const Target> network_targets();
 [[nodiscard]] std::span<const Target> transport_targets();
 [[nodiscard]] std::span<const Target> session_targets();
+[[nodiscard]] std::span<const Target> peer_targets();
 
 }  // namespace quern::fuzz
 

@@ -11,7 +11,7 @@ std::span<const Target> all_targets() {
         std::vector<Target> all;
         for (const auto group :
              {codec_targets(), native_targets(), text_targets(), program_targets(), game_targets(), consensus_targets(),
-              network_targets(), transport_targets(), session_targets(), mempool_targets()})
+              network_targets(), transport_targets(), session_targets(), mempool_targets(), peer_targets()})
             all.insert(all.end(), group.begin(), group.end());
         return all;
     }();

@@ -316,14 +316,17 @@ bool run_compact_block(BytesView input) {
     static const chain::types::Block sample = sample_block();
     const auto compact = messages::decode_compact_block(input.subspan(2));
     if (!compact) return false;
-    const auto find = [&](const messages::ShortId& id, unsigned mask) -> std::optional<Bytes> {
-        for (std::size_t i = 0; i < sample.transactions.size(); ++i)
-            if ((mask >> i & 1) != 0 &&
-                messages::short_id(chain::types::transaction_hash(sample.transactions[i])) == id)
-                return sample.transactions[i];
+    const p2p::gossip::BlockIds ids(chain::types::hash_of(compact->header), compact->salt);
+    const auto find = [&](const messages::ShortId& id) -> std::optional<Bytes> {
+        for (const auto& transaction : sample.transactions)
+            if (ids.of(chain::types::transaction_hash(transaction)) == id) return transaction;
         return std::nullopt;
     };
-    p2p::gossip::BlockAssembly assembly(*compact, [&](const messages::ShortId& id) { return find(id, input[0]); });
+    p2p::gossip::BlockAssembly assembly(*compact, [&](const p2p::gossip::BlockAssembly::Take& take) {
+        for (std::size_t i = 0; i < sample.transactions.size(); ++i)
+            if ((unsigned{input[0]} >> i & 1) != 0)
+                take(chain::types::transaction_hash(sample.transactions[i]), sample.transactions[i]);
+    });
     const std::size_t count = compact->transaction_count();
     const auto missing = assembly.missing();
     QUERN_PROPERTY(missing.size() <= count && std::is_sorted(missing.begin(), missing.end()));
@@ -336,7 +339,7 @@ bool run_compact_block(BytesView input) {
         for (const auto index : missing) {
             std::size_t id = index;
             for (const auto& each : compact->prefilled) id -= each.index < index;
-            answer.push_back(find(compact->ids[id], ~0U).value_or(Bytes{1}));
+            answer.push_back(find(compact->ids[id]).value_or(Bytes{1}));
         }
         if (input[1] < answer.size()) answer[input[1]] = Bytes{2};
         if (const auto status = assembly.fill(answer); !status) {
@@ -360,7 +363,7 @@ std::vector<Seed> seeds_compact_block() {
     const auto add = [&](const char* name, std::uint8_t here, std::uint8_t lie, bool prefill_first) {
         bool first = true;
         Bytes bytes{here, lie};
-        append(bytes, messages::encode(p2p::gossip::make_compact(block, Bytes(20, 4), [&](const auto&) {
+        append(bytes, messages::encode(p2p::gossip::make_compact(block, Bytes(20, 4), 9, [&](const auto&) {
                    return !std::exchange(first, false) || !prefill_first;
                })));
         seeds.push_back({name, std::move(bytes)});
