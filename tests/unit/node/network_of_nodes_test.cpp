@@ -263,12 +263,16 @@ TEST_F(NetworkOfNodes, goes_on_while_a_stranger_floods_it_with_forged_votes) {
     ASSERT_TRUE(attacker) << attacker.error().to_string();
     ASSERT_TRUE(wait_until([&] { return (*attacker)->peer_count() == 4; }));
     std::size_t most_queued = 0;
+    auto at = nodes_[0]->node->consensus().core;
+    // In bursts: asking the nodes in between takes as long as the machine likes, and a slow flood is none.
     for (std::uint64_t i = 0; i < 2000; ++i) {
-        const auto at = nodes_[0]->node->consensus().core;
+        if (i % 100 == 0) {
+            at = nodes_[0]->node->consensus().core;
+            for (const auto& node : nodes_) most_queued = std::max(most_queued, node->node->consensus().queued_bytes);
+        }
         sdbft::VoteMessage vote{{chain::consensus::VoteType::notarize, at.epoch, at.view, Hash32{{1}}}, i % 4, {}};
         vote.signature.data[0] = static_cast<std::uint8_t>(i);
         (*attacker)->send_consensus(encode(sdbft::Message(vote)));
-        for (const auto& node : nodes_) most_queued = std::max(most_queued, node->node->consensus().queued_bytes);
     }
     // Each node judges it by the signatures, and leaves it.
     EXPECT_TRUE(wait_until([&] { return (*attacker)->peer_count() == 0; }));
