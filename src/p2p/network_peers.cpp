@@ -190,10 +190,13 @@ quern::Status Network::Impl::opened_control(Connection& connection) {
     peer.control = self;
     peer.since_ms = now_ms();
     peer.session.set_stranger(is_stranger(address));
-    peer.answers = std::make_shared<AnswerAccount>(answers, [this, control = std::weak_ptr<Connection>(self)] {
-        post([control] {
-            if (const auto open = control.lock()) open->abort({"peer.does_not_read", {}, ErrorKind::busy});
-        });
+    peer.answers = std::make_shared<AnswerAccount>(answers, [this, address] {
+        const auto given_up = peers.find(address);
+        if (given_up == peers.end()) return;
+        // The memory at once; the peer not from inside a call that goes over others.
+        given_up->second.control->forget_queued();
+        if (given_up->second.bulk) given_up->second.bulk->forget_queued();
+        post([control = given_up->second.control] { control->abort({"peer.does_not_read", {}, ErrorKind::busy}); });
     });
     if (connection.is_outbound()) peer.dialled = {connection.remote_host(), connection.remote_port()};
     manager.connected(address, connection.remote_host(), connection.is_outbound(), now_ms(), unix_seconds(),

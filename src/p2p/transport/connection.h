@@ -89,6 +89,8 @@ public:
     void close(Error reason);
     // At once, without a word.
     void abort(Error reason);
+    // Lets go of what waits and is not urgent; for a peer that is about to be left.
+    void forget_queued() { queue_.clear_shared(); }
     // A static peer or a member of the committee: it has a part of the node's memory that strangers cannot take.
     void set_fixed(bool fixed) { assembler_.set_fixed(fixed); }
 
