@@ -61,7 +61,7 @@ struct ThreadPool::Impl {
     CondVar start;
     CondVar done;
     std::size_t sleeping QUERN_GUARDED_BY(mutex) = 0;  // threads that wait for `start`
-    bool spins = false;        // there is a CPU for each thread
+    bool spins = false;                                // there is a CPU for each thread
     std::vector<std::thread> threads;
 
     static void run_part(const Fn& fn, std::size_t count, std::size_t parts, std::size_t index) noexcept {

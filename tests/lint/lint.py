@@ -3,6 +3,7 @@
 
     tests/lint/lint.py [root]       checks the tree; prints "file:line: rule", exit code 1 when there is anything
     tests/lint/lint.py --self-test  feeds each rule a bad snippet and expects it to object
+    tests/lint/lint.py --errors     lists the error names that no test names, by file
 """
 import os
 import re
@@ -183,6 +184,37 @@ def check_tree(root):
     return offences
 
 
+ERROR_NAME = re.compile(r'\b(?:fail|fault|busy|refused|failed|malformed|retry)\(\s*"([a-z0-9_]+\.[a-z0-9_]+)"')
+
+
+def unnamed_errors(root):
+    """(file below src/, error name) of each error that src makes and nothing in tests/ names."""
+    made = {}
+    for folder, _, names in os.walk(os.path.join(root, "src")):
+        for name in sorted(names):
+            if name.endswith((".h", ".cpp")):
+                full = os.path.join(folder, name)
+                with open(full, encoding="utf-8") as file:
+                    for error in ERROR_NAME.findall(file.read()):
+                        made.setdefault(error, os.path.relpath(full, os.path.join(root, "src")))
+    tests = []
+    for folder, _, names in os.walk(os.path.join(root, "tests")):
+        for name in names:
+            if name.endswith((".h", ".cpp", ".py", ".mjs", ".js")):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    tests.append(file.read())
+    text = "\n".join(tests)
+    return len(made), sorted((path, error) for error, path in made.items() if error not in text)
+
+
+def list_errors():
+    total, unnamed = unnamed_errors(ROOT)
+    for path, error in unnamed:
+        print(f"src/{path}: {error}")
+    print(f"lint: {len(unnamed)} of {total} errors are named by no test")
+    return 0
+
+
 # Each bad snippet with a word of the rule that must object; then good ones, to which none may.
 BAD = [
     ("base/a.cpp", '#include "crypto/hash.h"\n', "must not include crypto"),
@@ -242,6 +274,13 @@ def self_test():
             file.write('int x;\n#include "node/node.h"\n')
         if check_tree(root) != [("src/base/bad.cpp", 2, "base must not include node")]:
             problems.append(f"tree: {check_tree(root)}")
+        os.makedirs(os.path.join(root, "tests"))
+        with open(os.path.join(root, "src/base/errors.cpp"), "w", encoding="utf-8") as file:
+            file.write('return fail("a.named"); return busy("a.unnamed", x);\n')
+        with open(os.path.join(root, "tests/errors_test.cpp"), "w", encoding="utf-8") as file:
+            file.write('EXPECT_EQ(name, "a.named");\n')
+        if unnamed_errors(root) != (2, [("base/errors.cpp", "a.unnamed")]):
+            problems.append(f"errors: {unnamed_errors(root)}")
     ALLOWED["base"].append("node_of_cycle")
     ALLOWED["node_of_cycle"] = ["crypto"]
     if not any("cycle" in rule for rule in check_table()):
@@ -250,17 +289,21 @@ def self_test():
     ALLOWED["base"].pop()
     for problem in problems:
         print("lint self-test:", problem)
-    print(f"lint self-test: {len(BAD) + len(GOOD) + 2} checks, {len(problems)} failed")
+    print(f"lint self-test: {len(BAD) + len(GOOD) + 3} checks, {len(problems)} failed")
     return 1 if problems else 0
 
 
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
+    if sys.argv[1:] == ["--errors"]:
+        return list_errors()
     root = sys.argv[1] if len(sys.argv) > 1 else ROOT
     offences = check_tree(root)
     for path, line, rule in offences:
         print(f"{path}:{line}: {rule}")
+    total, unnamed = unnamed_errors(root)
+    print(f"lint: {len(unnamed)} of {total} errors are named by no test (--errors lists them)")
     print(f"lint: {len(offences)} offences")
     return 1 if offences else 0
 
