@@ -191,10 +191,13 @@ TEST_F(InboxTest, a_bundle_is_admitted_at_once) {
         admitted += taken.size();
     });
     std::vector<Bytes> bundle;
-    for (std::uint64_t nonce = 0; nonce < 20; ++nonce) bundle.push_back(signed_by(1, transfer(nonce)));
-    Bytes bad = bundle[3];
-    bad.pop_back();
-    bundle.insert(bundle.begin() + 5, bad);
+    for (std::uint64_t nonce = 0; nonce < 20; ++nonce) {
+        bundle.push_back(signed_by(1, transfer(nonce)));
+        if (nonce != 4) continue;
+        Bytes bad = bundle[3];
+        bad.pop_back();
+        bundle.push_back(std::move(bad));
+    }
     inbox_.take(test_address(9), bundle);
     for (int i = 0; i < 2000 && offences() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const std::lock_guard lock(mutex_);

@@ -105,8 +105,11 @@ TEST(FetchPlan, two_silent_sybils_do_not_stall_a_fetch) {
                 for (std::uint8_t i = 1; i <= 3; ++i)
                     if (plan.add_source(peer(i), content.whole(), now)) plan.set_round_trip(peer(i), 20);
             (void)plan.expired(now);
-            for (const auto& ask : plan.next_asks(now))
-                if (ask.peer == peer(honest)) ASSERT_TRUE(fetching.take(ask, now));
+            for (const auto& ask : plan.next_asks(now)) {
+                if (ask.peer == peer(honest)) {
+                    ASSERT_TRUE(fetching.take(ask, now));
+                }
+            }
         }
         EXPECT_TRUE(plan.is_done()) << int{honest};
         EXPECT_LT(now, 10'000U);
@@ -218,8 +221,11 @@ TEST(FetchPlan, hashes_that_do_not_make_the_id_cost_their_sender) {
     asks = plan.next_asks(0);
     ASSERT_EQ(asks.size(), 2U);
     EXPECT_EQ(plan.received_hashes(peer(2), {content.id, 0, Bytes(32 * 4)}).error().name, "content.id_mismatch");
-    for (const auto& ask : asks)
-        if (ask.peer == peer(3)) ASSERT_TRUE(fetching.take(ask, 0));
+    for (const auto& ask : asks) {
+        if (ask.peer == peer(3)) {
+            ASSERT_TRUE(fetching.take(ask, 0));
+        }
+    }
     EXPECT_NE(plan.manifest(), nullptr);
 }
 
