@@ -9,7 +9,9 @@ BuildBudget::BuildBudget(std::uint64_t target_ms, std::size_t max_bytes)
 
 double BuildBudget::work_us() const { return share_ * kBuildPart * target_ms_ * 1000; }
 
-std::size_t BuildBudget::bytes() const { return static_cast<std::size_t>(share_ * static_cast<double>(max_bytes_)); }
+std::size_t BuildBudget::bytes() const {
+    return static_cast<std::size_t>(std::min(1.0, share_) * static_cast<double>(max_bytes_));
+}
 
 bool BuildBudget::is_reached(double filling_us, std::uint64_t gas) const {
     return filling_us + sealing_us_per_gas_ * static_cast<double>(gas) >= work_us();
@@ -29,7 +31,7 @@ void BuildBudget::became_final(double took_ms, bool cut_short) {
     if (took_ms > target_ms_)
         share_ = std::max(kLeastBuildShare, share_ * std::max(kBuildShareLoss, target_ms_ / took_ms));
     else if (cut_short && took_ms < kWellInTime * target_ms_)
-        share_ = std::min(1.0, share_ * kBuildShareGrowth);
+        share_ = std::min(kMostBuildShare, share_ * kBuildShareGrowth);
 }
 
 void BuildBudget::lost() { share_ = std::max(kLeastBuildShare, share_ * kBuildShareLoss); }

@@ -12,8 +12,12 @@ namespace quern::node {
 
 // Of the time to finality: the part that building may take; sending, the others' execution, votes and commit follow.
 inline constexpr double kBuildPart = 0.5;
-inline constexpr double kLeastBuildShare = 1.0 / 64;
-inline constexpr double kBuildShareGrowth = 1.1;
+// Below this a block's fixed costs (votes, synced writes) outweigh its transactions: where those alone take longer than
+// the target, as on an overloaded machine, smaller blocks would be no sooner final, only fewer transactions.
+inline constexpr double kLeastBuildShare = 1.0 / 4;
+// A validator alone, or with fast others, needs less of the time for what follows.
+inline constexpr double kMostBuildShare = 1.6;
+inline constexpr double kBuildShareGrowth = 1.25;
 inline constexpr double kBuildShareLoss = 0.5;    // after a large block that did not become final
 inline constexpr double kWellInTime = 0.8;        // of the time to finality
 inline constexpr double kLargeBlock = 0.5;        // of the budget: what smaller ones took says nothing about size
@@ -33,7 +37,7 @@ public:
     void became_final(double took_ms, bool cut_short);
     // Another one became final in its place.
     void lost();
-    // Of the whole budget, 0 to 1.
+    // Of kBuildPart of the time, kLeastBuildShare to kMostBuildShare.
     [[nodiscard]] double share() const { return share_; }
 
 private:
