@@ -23,6 +23,8 @@ void append_result(std::string& out, const json::Value& id, const json::Value& r
     out += '}';
 }
 
+constexpr std::size_t kMaxGroup = 256;  // calls that one batch handler gets at once
+
 std::string error_response(int code, std::string message) {
     std::string out;
     append_error(out, {}, RpcError{code, std::move(message), {}});
@@ -43,8 +45,14 @@ public:
         }
         const auto until = std::chrono::steady_clock::now() + slice;
         do {
-            step(document_.is_array() ? document_[next_] : document_);
-            if (++next_ < count_) continue;
+            if (const std::size_t many = group(); many > 1) {
+                step_group(many);
+                next_ += many;
+            } else {
+                step(document_.is_array() ? document_[next_] : document_);
+                ++next_;
+            }
+            if (next_ < count_) continue;
             if (document_.is_array() && !answer_.empty()) answer_ += ']';
             return true;
         } while (std::chrono::steady_clock::now() < until);
@@ -75,6 +83,45 @@ private:
             count_ = 0;
         }
         return count_ != 0;
+    }
+
+    // The method of a call that may go together with others: one that is right but perhaps for its arguments.
+    const Method* groupable(const json::Value& request) const {
+        const auto name = request.get_string("method");
+        const Method* method = name ? owner_.registry_.find(*name) : nullptr;
+        if (method == nullptr || !method->batch) return nullptr;
+        const json::Value* version = request.find("jsonrpc");
+        const json::Value* id = request.find("id");
+        const bool good = version != nullptr && version->as_string().value_or("") == "2.0" &&
+                          (id == nullptr || id->is_null() || id->is_string() || id->is_number());
+        return good ? method : nullptr;
+    }
+    // How many of the next calls go together.
+    std::size_t group() const {
+        if (!document_.is_array() || answer_.size() > owner_.limits_.max_batch_response_bytes) return 1;
+        const Method* method = groupable(document_[next_]);
+        if (method == nullptr) return 1;
+        std::size_t many = 1;
+        while (many < kMaxGroup && next_ + many < count_ && groupable(document_[next_ + many]) == method) ++many;
+        return many;
+    }
+    void step_group(std::size_t many) {
+        static const json::Value kNone;
+        std::vector<const json::Value*> params;
+        for (std::size_t i = 0; i < many; ++i) {
+            const json::Value* given = document_[next_ + i].find("params");
+            params.push_back(given != nullptr ? given : &kNone);
+        }
+        const auto results = owner_.registry_.call_many(*groupable(document_[next_]), params, context_);
+        for (std::size_t i = 0; i < many; ++i) {
+            const json::Value* id = document_[next_ + i].find("id");
+            if (id == nullptr) continue;  // a notification
+            answer_ += answer_.empty() ? '[' : ',';
+            if (results[i])
+                append_result(answer_, *id, *results[i]);
+            else
+                append_error(answer_, *id, results[i].error());
+        }
     }
 
     void step(const json::Value& request) {

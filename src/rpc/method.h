@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -105,6 +106,8 @@ private:
 };
 
 using Handler = std::function<Result(const Call&)>;
+// Calls that follow each other in one batch, at the cost of one; the results in their order.
+using BatchHandler = std::function<std::vector<Result>(std::span<const Call>)>;
 
 struct Method {
     std::string_view name;
@@ -116,6 +119,7 @@ struct Method {
     Handler handler;
     Access access = Access::open;
     std::vector<std::string_view> aliases = {};  // other names of the same method
+    BatchHandler batch = {};                     // where many at once cost less than one by one
 };
 
 }  // namespace quern::rpc

@@ -148,15 +148,21 @@ std::vector<const Method*> Registry::list() const {
     return all;
 }
 
-Result Registry::call(std::string_view name, const json::Value& params, const CallContext& context) const {
+std::optional<RpcError> Registry::refusal(const Method* method, std::string_view name, const CallContext& context) {
     constexpr std::size_t kShownName = 64;
-    const Method* method = find(name);
     if (method == nullptr || (context.caller.methods != nullptr && !context.caller.methods->admits(method->name)))
-        return rpc_fail(kMethodNotFound,
-                        "the method " + std::string(name.substr(0, kShownName)) + " does not exist/is not available");
+        return RpcError{kMethodNotFound,
+                        "the method " + std::string(name.substr(0, kShownName)) + " does not exist/is not available",
+                        {}};
     if (method->access == Access::cookie && !context.caller.authenticated)
-        return rpc_fail(kServerError, "the method " + std::string(method->name) + " needs the node's cookie");
-    if (context.is_cancelled()) return timed_out();
+        return RpcError{kServerError, "the method " + std::string(method->name) + " needs the node's cookie", {}};
+    if (context.is_cancelled()) return timed_out().value();
+    return std::nullopt;
+}
+
+Result Registry::call(std::string_view name, const json::Value& params, const CallContext& context) const {
+    const Method* const method = find(name);
+    if (auto refused = refusal(method, name, context)) return tl::unexpected<RpcError>(std::move(*refused));
     auto arguments = bind_arguments(*method, params);
     if (!arguments) return tl::unexpected<RpcError>(arguments.error());
     try {
@@ -165,6 +171,37 @@ Result Registry::call(std::string_view name, const json::Value& params, const Ca
         log::error(log::Category::rpc, "method failed name={} error={}", method->name, exception.what());
         return rpc_fail(kInternalError, "internal error");
     }
+}
+
+std::vector<Result> Registry::call_many(const Method& method, std::span<const json::Value* const> params,
+                                        const CallContext& context) const {
+    std::vector<Result> results(params.size());
+    std::vector<Call::Arguments> arguments;  // which the calls refer to
+    std::vector<std::size_t> places;
+    arguments.reserve(params.size());
+    const auto refused = refusal(&method, method.name, context);
+    for (std::size_t i = 0; i < params.size(); ++i) {
+        auto bound = refused ? tl::expected<Call::Arguments, RpcError>(tl::unexpect, *refused)
+                             : bind_arguments(method, *params[i]);
+        if (!bound) {
+            results[i] = tl::unexpected<RpcError>(std::move(bound).error());
+            continue;
+        }
+        arguments.push_back(*bound);
+        places.push_back(i);
+    }
+    std::vector<Call> calls;
+    calls.reserve(arguments.size());
+    for (const auto& each : arguments) calls.emplace_back(each, context);
+    if (calls.empty()) return results;
+    try {
+        auto answers = method.batch(calls);
+        for (std::size_t i = 0; i < places.size(); ++i) results[places[i]] = std::move(answers[i]);
+    } catch (const std::exception& exception) {
+        log::error(log::Category::rpc, "method failed name={} error={}", method.name, exception.what());
+        for (const std::size_t place : places) results[place] = rpc_fail(kInternalError, "internal error");
+    }
+    return results;
 }
 
 }  // namespace quern::rpc

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -30,6 +32,10 @@ public:
     // Checks the arguments (`params`: array, object by name, or null for none) and runs the method. Never throws.
     [[nodiscard]] Result call(std::string_view name, const json::Value& params, const CallContext& context) const;
 
+    // The same for calls of one method with a batch handler, which runs once for those whose arguments are right.
+    [[nodiscard]] std::vector<Result> call_many(const Method& method, std::span<const json::Value* const> params,
+                                                const CallContext& context) const;
+
     // Text for people: all methods by namespace, or one in detail. Error: rpc.unknown_method.
     [[nodiscard]] std::string help() const;
     [[nodiscard]] Expected<std::string> help(std::string_view name) const;
@@ -39,6 +45,9 @@ public:
     [[nodiscard]] std::string markdown() const;
 
 private:
+    // Whether this caller may have this method now.
+    [[nodiscard]] static std::optional<RpcError> refusal(const Method* method, std::string_view name,
+                                                         const CallContext& context);
     std::map<std::string, Method, std::less<>> methods_;
     std::unordered_map<std::string_view, const Method*> by_name_;  // and by alias
 };

@@ -24,17 +24,27 @@ Status add_transaction_methods(Registry& registry, const Backend& backend) {
         QUERN_RPC_TRY(const auto transaction, transaction_in(*block, index.low_u64()));
         return transaction_json(transaction, block->block.header.timestamp);
     };
-    QUERN_CHECK(registry.add({"eth_sendRawTransaction",
-                              "Checks a signed transaction (types 0, 1, 2 or Quern's 0x51) and queues it.",
-                              {{"transaction", Kind::data, true, "the signed envelope"}},
-                              {"hash", "the transaction's hash"},
-                              send_errors(),
-                              {},
-                              [submitter](const Call& call) -> Result {
-                                  const auto submission = submitter->submit(call.data(0));
-                                  if (submission) return hex(submission.hash);
-                                  return rpc_fail(kServerError, submission.result.to_string());
-                              }}));
+    const auto answer = [](const chain::api::Submission& submission) -> Result {
+        if (submission) return hex(submission.hash);
+        return rpc_fail(kServerError, submission.result.to_string());
+    };
+    QUERN_CHECK(registry.add(
+        {"eth_sendRawTransaction",
+         "Checks a signed transaction (types 0, 1, 2 or Quern's 0x51) and queues it.",
+         {{"transaction", Kind::data, true, "the signed envelope"}},
+         {"hash", "the transaction's hash"},
+         send_errors(),
+         {},
+         [answer, submitter](const Call& call) -> Result { return answer(submitter->submit(call.data(0))); },
+         Access::open,
+         {},
+         [answer, submitter](std::span<const Call> calls) {
+             std::vector<Bytes> encoded;
+             for (const Call& call : calls) encoded.push_back(call.data(0));
+             std::vector<Result> results;
+             for (const auto& submission : submitter->submit_all(encoded, {})) results.push_back(answer(submission));
+             return results;
+         }}));
     QUERN_CHECK(registry.add({"eth_getTransactionByHash",
                               "A transaction by hash, also while it waits. A native transaction is shown as a type-2 "
                               "call to its reserved address, with its own fields under \"quern\".",

@@ -38,6 +38,31 @@ TEST_F(DispatcherTest, notifications_are_run_and_not_answered) {
     EXPECT_FALSE(raw(R"([{"jsonrpc":"2.0","method":"eth_chainId"},{"jsonrpc":"2.0","method":"nothing"}])"));
 }
 
+TEST_F(DispatcherTest, submissions_that_follow_each_other_in_a_batch_go_together) {
+    const auto send = [](const std::string& id, const std::string& params) {
+        return R"({"jsonrpc":"2.0",)" + id + R"("method":"eth_sendRawTransaction","params":)" + params + "}";
+    };
+    std::string batch = "[";
+    batch += send(R"("id":1,)", R"(["0x01"])") + ",";
+    batch += send("", R"(["0x02"])") + ",";          // a notification
+    batch += send(R"("id":3,)", R"(["zz"])") + ",";  // bad arguments of its own
+    batch += send(R"("id":4,)", R"(["0x04"])") + ",";
+    batch += R"({"jsonrpc":"2.0","id":5,"method":"eth_chainId"},)";
+    batch += send(R"("id":6,)", R"(["0x06"])") + ",";
+    batch += send(R"("id":{},)", R"(["0x07"])") + "]";  // no valid request
+    const auto answer = ask(batch);
+    EXPECT_EQ(fixture.chain.submissions, 2u) << "three together, and one after eth_chainId";
+    EXPECT_EQ(fixture.chain.submitted, (std::vector<Bytes>{{1}, {2}, {4}, {6}}));
+    ASSERT_EQ(answer.size(), 6u);
+    const auto id = [&](std::size_t i) { return answer[i].find("id")->dump(); };
+    EXPECT_EQ(id(0) + id(1) + id(2) + id(3) + id(4) + id(5), "13456null");
+    for (const std::size_t good : {0, 2, 4})
+        EXPECT_EQ(*answer[good].find("result"), json::Value("0x" + std::string(64, '0')));
+    EXPECT_EQ(*answer[1].find("error")->get_i64("code"), kInvalidParams);
+    EXPECT_EQ(*answer[3].find("result"), json::Value("0x1ec6"));
+    EXPECT_EQ(*answer[5].find("error")->get_i64("code"), kInvalidRequest);
+}
+
 TEST_F(DispatcherTest, malformed_json_is_a_parse_error) {
     for (const char* text :
          {"", "{", "[1,", "{\"a\":}", "nul", "{} x", "\xff", "{\"jsonrpc\":\"2.0\",\"jsonrpc\":\"2.0\"}"}) {
