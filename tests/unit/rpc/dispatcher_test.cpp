@@ -50,7 +50,8 @@ TEST_F(DispatcherTest, submissions_that_follow_each_other_in_a_batch_go_together
     batch += R"({"jsonrpc":"2.0","id":5,"method":"eth_chainId"},)";
     batch += send(R"("id":6,)", R"(["0x06"])") + ",";
     batch += send(R"("id":{},)", R"(["0x07"])") + "]";  // no valid request
-    const auto answer = ask(batch);
+    Dispatcher wide{*fixture.registry, {std::size_t{1} << 20, 32, 16, 4000}};
+    const auto answer = *json::parse(wide.handle(batch, {}).value());
     EXPECT_EQ(fixture.chain.submissions, 2u) << "three together, and one after eth_chainId";
     EXPECT_EQ(fixture.chain.submitted, (std::vector<Bytes>{{1}, {2}, {4}, {6}}));
     ASSERT_EQ(answer.size(), 6u);

@@ -68,11 +68,11 @@ TEST_F(ParkedTest, has_a_limit_for_each_sender_for_each_source_and_in_all) {
 
 TEST_F(ParkedTest, is_bounded_by_its_bytes_too) {
     PoolLimits limits;
-    limits.max_parked_bytes = 20'000;  // two of the large ones, not three
-    Pool pool(params_, limits);
     auto large = transfer(1, 5);
     large.data = Bytes(3'000, 1);
     large.gas_limit = 200'000;
+    limits.max_parked_bytes = footprint(as_of(1, large)) * 5 / 2;  // two, not three
+    Pool pool(params_, limits);
     EXPECT_EQ(add(pool, as_of(1, large)), "ok");
     EXPECT_EQ(add(pool, as_of(2, large)), "ok");
     EXPECT_EQ(add(pool, as_of(3, large)), "txpool is full");
