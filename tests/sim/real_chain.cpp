@@ -89,6 +89,11 @@ Status RealChain::crash(Rng& rng) {
 std::unique_ptr<SimChain> RealChain::copy_of_disk() const {
     auto copy = std::make_unique<RealChain>(genesis_text_, beneficiary_, range_blocks_);
     store::WriteBatch rows;
+    // Its own genesis goes first: what the original has erased since must not stay.
+    (void)copy->durable_.for_each({}, {}, [&](BytesView key, BytesView) {
+        rows.erase(to_bytes(key));
+        return true;
+    });
     (void)durable_.for_each({}, {}, [&](BytesView key, BytesView value) {
         rows.put(to_bytes(key), value);
         return true;

@@ -71,7 +71,7 @@ std::vector<Arrival> recover_all(const Pool& pool, ThreadPool* threads, std::spa
     return arrivals;
 }
 
-std::vector<Arrival> recover_all(const Pool& pool, ThreadPool& threads, std::span<const JournalEntry> entries) {
+std::vector<Arrival> recover_all(ThreadPool& threads, std::span<const JournalEntry> entries) {
     std::vector<Arrival> arrivals(entries.size());
     threads.parallel_for(entries.size(), [&](std::size_t i) {
         const JournalEntry& entry = entries[i];

@@ -20,8 +20,7 @@ struct Arrival {
 [[nodiscard]] std::vector<Arrival> recover_all(const Pool& pool, ThreadPool* threads, std::span<const Bytes> encoded,
                                                const Source& source);
 // The same from the node's own journal, whose senders are believed.
-[[nodiscard]] std::vector<Arrival> recover_all(const Pool& pool, ThreadPool& threads,
-                                               std::span<const JournalEntry> entries);
+[[nodiscard]] std::vector<Arrival> recover_all(ThreadPool& threads, std::span<const JournalEntry> entries);
 
 // Those that the pool may take on this state, which is that after block `height`; the others get their refusal.
 // Afterwards each arrival that is not refused yet is the pool's answer. False when a newer block was announced in the

@@ -66,7 +66,7 @@ std::size_t TxGateway::restore() {
     std::size_t good = 0;
     for (std::size_t at = 0; at < loaded.size(); at += kJournalPiece) {
         const auto piece = std::span(loaded).subspan(at, std::min(kJournalPiece, loaded.size() - at));
-        auto arrivals = mempool::recover_all(pool_, threads_, piece);
+        auto arrivals = mempool::recover_all(threads_, piece);
         good += admit(arrivals).size();
     }
     return good;

@@ -109,7 +109,7 @@ TEST_F(AdmissionTest, a_journals_senders_are_believed) {
     auto transaction = as_of(1, transfer(0, 1));
     fund_number(1, Uint256(100) * params::kGrainsPerQrn);
     const std::vector<JournalEntry> entries{{transaction.sender, transaction.encoded}, {transaction.sender, {0x02}}};
-    auto arrivals = recover_all(pool, threads_, entries);
+    auto arrivals = recover_all(threads_, entries);
     ASSERT_TRUE(admit(pool, arrivals, state_, 0));
     EXPECT_EQ(arrivals[0].result.name, "ok");
     EXPECT_EQ(arrivals[1].result.band, exec::Band::malformed);
