@@ -95,7 +95,7 @@ def _start_forever():
         work, done = _starts.get()
         try:
             done.put((work(), None))
-        except OSError as error:
+        except Exception as error:  # for who asked; after a signal it may have closed its files
             done.put((None, error))
 
 
