@@ -7,7 +7,8 @@
 
 # Determinism: no contraction of a*b+c, no fast-math, anywhere in the link (doc/arithmetic.md).
 set(QUERN_COMPILE_OPTIONS -Wall -Wextra -Wconversion -Wno-sign-conversion -ffp-contract=off -fno-fast-math -fstack-protector-strong)
-set(QUERN_LINK_OPTIONS "")
+# Addresses of library functions are bound at the start and read-only from then on: nothing overwrites them later.
+set(QUERN_LINK_OPTIONS -Wl,-z,relro,-z,now)
 if(QUERN_SANITIZE)
   list(APPEND QUERN_COMPILE_OPTIONS -fsanitize=${QUERN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   list(APPEND QUERN_LINK_OPTIONS -fsanitize=${QUERN_SANITIZE})

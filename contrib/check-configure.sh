@@ -43,6 +43,7 @@ installed() {
     { echo "documents are missing"; return 1; }
   ! find "$stage" -name '*.h' -o -name '*.a' -o -name 'test_*' | grep . || { echo "too much is installed"; return 1; }
 }
+bound_at_start() { readelf -d "$stage/opt/quern/bin/quernd" | grep -q BIND_NOW; }
 nothing_left() { ! find "$stage" -type f | grep .; }
 
 step autogen.sh "$root/autogen.sh"
@@ -66,6 +67,7 @@ step make make "JOBS=$jobs"
 step "make check" check_says
 step "make install" make install "DESTDIR=$stage"
 step "what is installed" installed
+step "functions are bound at the start" bound_at_start
 step "make uninstall" make uninstall "DESTDIR=$stage"
 step "nothing is left" nothing_left
 echo "$passed passed, $failed failed"
