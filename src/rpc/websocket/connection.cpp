@@ -19,6 +19,7 @@ constexpr std::size_t kMaxHeader = 16U << 10;   // of the upgrade request
 constexpr std::size_t kKeptBuffer = 16U << 10;  // memory kept between messages
 constexpr int kSocketSendBuffer = 512 << 10;    // asked of the kernel, which would grow to megabytes by itself
 constexpr std::uint32_t kGoodbyeMs = 500;       // from a client's close frame to the end of the connection
+constexpr std::uint32_t kBeastSlackMs = 3'000;  // by which Beast's timer comes after ours
 constexpr std::uint32_t kRefusalMs = 500;       // for a refused client to take the answer
 
 std::string text_of(beast::string_view text) { return {text.data(), text.size()}; }
@@ -129,9 +130,10 @@ void Connection::refused() {
 void Connection::accept() {
     stream_.set_option(
         ws::stream_base::decorator([](ws::response_type& response) { response.set(http::field::server, "quern"); }));
-    // Closing that Beast begins itself, after a bad frame, has this limit; deadline_ has the others.
-    stream_.set_option(
-        ws::stream_base::timeout{std::chrono::milliseconds(host_.options().close_ms), ws::stream_base::none(), false});
+    // Closing that Beast begins itself, after a bad frame, has this limit; deadline_ has the others and must come
+    // first: Beast 1.74 asserts when its own timer ends a close that a read waits for.
+    stream_.set_option(ws::stream_base::timeout{std::chrono::milliseconds(host_.options().close_ms + kBeastSlackMs),
+                                                ws::stream_base::none(), false});
     stream_.read_message_max(host_.options().max_message_bytes);
     stream_.auto_fragment(false);
     stream_.text(true);

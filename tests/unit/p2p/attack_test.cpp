@@ -267,7 +267,8 @@ TEST(Attack, two_thousand_slow_sockets_hold_little_and_honest_peers_get_in) {
     ASSERT_TRUE(
         eventually([&] { return node.network->status().pending_handshakes >= std::min<std::size_t>(sockets, 200); }));
     EXPECT_LE(node.network->status().pending_handshakes, kMaxPendingHandshakes);
-    const std::size_t grown = resident_bytes() - std::min(before, resident_bytes());
+    const std::size_t after = resident_bytes();
+    const std::size_t grown = after - std::min(before, after);
 #ifdef __SANITIZE_ADDRESS__
     constexpr std::size_t kMayGrow = 48U << 20;  // with red zones, and what is freed is kept for a while
 #else
