@@ -81,6 +81,10 @@ Network::Impl::Impl(const NetworkOptions& settings, const crypto::PrivateKey& ch
 }
 
 Network::Impl::~Impl() {
+    {
+        const MutexLock lock(door->mutex);
+        door->impl = nullptr;
+    }
     if (thread.joinable()) {
         post([this] { stop(); });
         thread.join();

@@ -99,7 +99,7 @@ struct NetworkStatus {
 inline constexpr std::size_t kMaxPendingHandshakes = 256;  // the oldest goes when one more comes
 inline constexpr std::size_t kMaxFetches = 8;
 
-// Answers one request of a peer, at most once; dropped unanswered it refuses with not_found.
+// Answers one request of a peer, at most once; dropped unanswered it refuses with not_found. May outlive the network.
 class Responder {
 public:
     using Held = std::shared_ptr<const void>;

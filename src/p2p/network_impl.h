@@ -219,6 +219,14 @@ struct Network::Impl final : transport::ConnectionHost {
     std::uint64_t handshakes_refused = 0;
     std::uint16_t bound_port = 0;
     std::atomic<std::size_t> live_peers{0};
+    // The way in for answers, which may outlive the network: closed when it ends.
+    struct Door {
+        explicit Door(Impl& network) : impl(&network) {}
+        Mutex mutex;
+        Impl* impl QUERN_GUARDED_BY(mutex);
+    };
+    const std::shared_ptr<Door> door = std::make_shared<Door>(*this);
+
     mutable Mutex snapshot_mutex;
     NetworkStatus snapshot QUERN_GUARDED_BY(snapshot_mutex);
 

@@ -237,19 +237,21 @@ Responder Network::Impl::responder(Peer& peer, Type request, std::uint32_t strea
     peer.session.begin_serving();
     const Type expected = messages::rule_of(request).answer;
     // The control connection tells this peer's session from a later one of the same address.
-    return Responder([this, address = peer.address, session = peer.control->session_id(), stream, expected](
+    return Responder([way = door, address = peer.address, session = peer.control->session_id(), stream, expected](
                          Type type, Bytes body, Responder::Held held) {
-        post(
-            [this, address, session, stream, expected, type, body = std::move(body), held = std::move(held)]() mutable {
-                const auto at = peers.find(address);
-                if (at == peers.end() || at->second.control->session_id() != session) return;
-                at->second.session.end_serving();
-                if (type != Type::refusal && type != expected) {
-                    type = Type::refusal;
-                    body = encode(messages::Refusal{RefusalCode::unsupported, {}});
-                }
-                answer(address, stream, type, std::move(body), std::move(held));
-            });
+        const MutexLock lock(way->mutex);
+        if (way->impl == nullptr) return;
+        way->impl->post([network = way->impl, address, session, stream, expected, type, body = std::move(body),
+                         held = std::move(held)]() mutable {
+            const auto at = network->peers.find(address);
+            if (at == network->peers.end() || at->second.control->session_id() != session) return;
+            at->second.session.end_serving();
+            if (type != Type::refusal && type != expected) {
+                type = Type::refusal;
+                body = encode(messages::Refusal{RefusalCode::unsupported, {}});
+            }
+            network->answer(address, stream, type, std::move(body), std::move(held));
+        });
     });
 }
 
