@@ -46,6 +46,8 @@ void HttpSession::read_rpc() {
 
 // What has arrived counts, not what was announced.
 void HttpSession::read_rpc_body() {
+    // A request without a body is whole with its header; Beast must not be asked to read on.
+    if (rpc_body_->is_done()) return answer_rpc(std::move(rpc_body_->get().body()));
     wire::async_read_some(stream_, buffer_, *rpc_body_, [self = shared_from_this()](error_code code, std::size_t) {
         auto& body = self->rpc_body_->get().body();
         if (!code) {

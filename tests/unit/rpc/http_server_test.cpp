@@ -246,6 +246,15 @@ TEST_F(HttpServerTest, chunked_and_expecting_requests_work) {
     EXPECT_NE(answer.find("\r\n\r\nxy"), std::string::npos);
 }
 
+TEST_F(HttpServerTest, a_request_without_a_body_does_not_read_into_the_next) {
+    start();
+    const std::string none = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
+    const std::string answer =
+        raw(none + "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnext");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK")) << answer;
+    EXPECT_TRUE(answer.ends_with("\r\n\r\nnext")) << answer;
+}
+
 TEST_F(HttpServerTest, notifications_have_no_content) {
     start();
     EXPECT_EQ(send("POST", "/", "notify").status, 204u);
