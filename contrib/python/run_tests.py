@@ -21,7 +21,7 @@ import time
 from quern.processes import Ended, end_on_signals, popen
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-UNIT_TIMEOUT_S = 600
+UNIT_TIMEOUT_S = 1200
 FUNCTIONAL_TIMEOUT_S = 1200
 SLOWEST = 15
 NEEDS_FIXTURES = {"test_vectors"}  # official vectors are run by CI, which has them
