@@ -29,13 +29,19 @@ protected:
         }));
         is_held.wait();
     }
+    // Lets it go on and waits until all that was posted has run. A last question waits with the others: posted after
+    // the release it would find a place or none, as the thread was quick or slow.
     void release() {
+        std::promise<void> asked;
+        auto is_asked = asked.get_future();
+        queue_.post_for(peer(255), [&asked](bool) { asked.set_value(); });
         released_.set_value();
-        std::promise<void> done;
-        auto is_done = done.get_future();
-        queue_.post_for(peer(255), [&done](bool) { done.set_value(); });
-        is_done.wait();
+        is_asked.wait();
         while (queue_.waiting() != 0) std::this_thread::yield();
+        std::promise<void> last;
+        auto is_last = last.get_future();
+        ASSERT_TRUE(queue_.post_own([&last] { last.set_value(); }));
+        is_last.wait();
     }
 
     ManualClock clock_;
