@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/ensure.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -120,7 +121,7 @@ struct Store::Upload::Impl {
         file.close();
         (void)fs::remove_file(path);  // gone already after a successful finish
         const MutexLock lock(store.mutex);
-        store.reserved -= held;
+        deduct(store.reserved, held);
         --store.uploads;
     }
 };
@@ -279,7 +280,7 @@ Status Store::remove(const Hash32& id) {
     QUERN_CHECK(fs::remove_file(impl_->data_path(id)));
     QUERN_CHECK(fs::remove_file(impl_->manifest_path(id)));
     QUERN_CHECK(fs::sync_directory(impl_->directory_of(id)));
-    impl_->used -= found->second + manifest_bytes(found->second);
+    deduct(impl_->used, found->second + manifest_bytes(found->second));
     impl_->sizes.erase(found);
     impl_->manifests.erase(id);
     return {};
@@ -374,13 +375,13 @@ Status Store::Upload::finish() {
     if (::fsync(impl_->file.get()) != 0) return write_error(impl_->path, errno);
     QUERN_CHECK(impl_->store.publish(impl_->id, Manifest{impl_->size, impl_->hasher.leaves()}, impl_->path));
     const MutexLock lock(impl_->store.mutex);
-    impl_->store.reserved -= std::exchange(impl_->held, 0);  // it counts as a content now
+    deduct(impl_->store.reserved, std::exchange(impl_->held, 0));  // it counts as a content now
     return {};
 }
 
 Store::Reservation::~Reservation() {
     const MutexLock lock(store_.mutex);
-    store_.reserved -= bytes_;
+    deduct(store_.reserved, bytes_);
 }
 
 Expected<std::unique_ptr<Store::Reservation>> Store::reserve(std::uint64_t size) {

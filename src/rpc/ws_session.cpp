@@ -1,5 +1,6 @@
 #include "rpc/ws_session.h"
 
+#include "base/ensure.h"
 #include "base/rng.h"
 #include "rpc/values.h"
 
@@ -50,7 +51,7 @@ void WsSession::answer_next() {
         }
         request = std::move(waiting_.front());
         waiting_.pop_front();
-        waiting_bytes_ -= request.size();
+        deduct(waiting_bytes_, request.size());
     }
     auto running = std::make_shared<Running>(std::chrono::milliseconds(parts_.options.call_ms), parts_.stopping);
     running->held = request.size();
@@ -175,7 +176,7 @@ bool WsSession::unsubscribe(std::string_view group, std::string_view id) {
     const MutexLock lock(mutex_);
     const auto found = subscriptions_.find(id);
     if (found == subscriptions_.end() || found->second.subscription->group() != group) return false;
-    subscription_bytes_ -= found->second.bytes;
+    deduct(subscription_bytes_, found->second.bytes);
     let_go(found->second.bytes);
     subscriptions_.erase(found);
     return true;

@@ -1,5 +1,7 @@
 #include "node/agree/message_queue.h"
 
+#include "base/ensure.h"
+
 namespace quern::node {
 
 using chain::consensus::sdbft::event::Received;
@@ -37,8 +39,8 @@ std::optional<Received> MessageQueue::take(bool large) {
         Received received{at->first, std::move(queue.front())};
         queue.pop_front();
         last = at->first;
-        at->second.bytes -= received.message.size();
-        bytes_ -= received.message.size();
+        deduct(at->second.bytes, received.message.size());
+        deduct(bytes_, received.message.size());
         if (at->second.small.empty() && at->second.large.empty()) lanes_.erase(at);
         return received;
     }
@@ -48,7 +50,7 @@ std::optional<Received> MessageQueue::take(bool large) {
 void MessageQueue::forget(PeerId peer) {
     const auto known = lanes_.find(peer);
     if (known == lanes_.end()) return;
-    bytes_ -= known->second.bytes;
+    deduct(bytes_, known->second.bytes);
     lanes_.erase(known);
 }
 

@@ -1,5 +1,7 @@
 #include "node/net/answer_budget.h"
 
+#include "base/ensure.h"
+
 namespace quern::node {
 
 void AnswerBudget::set_committee(std::set<Bytes20> members) {
@@ -24,10 +26,12 @@ std::shared_ptr<AnswerBudget::Place> AnswerBudget::reserve(const std::shared_ptr
 
 void AnswerBudget::release(const Bytes20& peer, std::size_t bytes, bool stranger) {
     const MutexLock lock(mutex_);
-    used_ -= bytes;
-    if (stranger) strangers_ -= bytes;
+    deduct(used_, bytes);
+    if (stranger) deduct(strangers_, bytes);
     const auto known = by_peer_.find(peer);
-    if ((known->second -= bytes) == 0) by_peer_.erase(known);
+    ensure(known != by_peer_.end(), "who gives back has taken");
+    deduct(known->second, bytes);
+    if (known->second == 0) by_peer_.erase(known);
 }
 
 std::size_t AnswerBudget::used() const {

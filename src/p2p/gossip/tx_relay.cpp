@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ensure.h"
+
 namespace quern::p2p::gossip {
 namespace {
 
@@ -41,7 +43,7 @@ void TxRelay::have(const Hash32& hash, const Bytes& encoded) {
     recent_bytes_ += encoded.size();
     while (recent_order_.size() > kMaxRecent || recent_bytes_ > kMaxRecentBytes) {
         const auto oldest = recent_.find(recent_order_.front());
-        recent_bytes_ -= oldest->second.second.size();
+        deduct(recent_bytes_, oldest->second.second.size());
         recent_.erase(oldest);
         recent_order_.pop_front();
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/ensure.h"
+
 namespace quern::p2p::sync {
 namespace {
 
@@ -45,7 +47,7 @@ void RangePlanner::advance(std::uint64_t next) {
             next_ = next;
             return;
         }
-        if (window_.front().block) waiting_bytes_ -= bytes_of(*window_.front().block->answer);
+        if (window_.front().block) deduct(waiting_bytes_, bytes_of(*window_.front().block->answer));
         window_.pop_front();
         ++next_;
     }
@@ -252,7 +254,7 @@ void RangePlanner::discard(const Peer& peer, std::uint64_t number, Failure failu
     for (std::uint64_t at = std::max(number, next_); at - next_ < window_.size(); ++at) {
         Slot& here = window_[at - next_];
         if (!here.block || here.block->from != peer) continue;
-        waiting_bytes_ -= bytes_of(*here.block->answer);
+        deduct(waiting_bytes_, bytes_of(*here.block->answer));
         here.block.reset();
     }
     demote(peer, failure, now_ms);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/ensure.h"
+
 namespace quern::p2p::transport {
 namespace {
 
@@ -21,15 +23,15 @@ void MemoryLedger::Holder::set_fixed(bool fixed) {
     if (fixed_ == fixed) return;
     fixed_ = fixed;
     if (fixed)
-        ledger_.strangers_ -= bytes_;
+        deduct(ledger_.strangers_, bytes_);
     else
         ledger_.strangers_ += bytes_;
 }
 
 void MemoryLedger::Holder::release(std::size_t bytes) {
-    bytes_ -= bytes;
-    ledger_.used_ -= bytes;
-    if (!fixed_) ledger_.strangers_ -= bytes;
+    deduct(bytes_, bytes);
+    deduct(ledger_.used_, bytes);
+    if (!fixed_) deduct(ledger_.strangers_, bytes);
 }
 
 std::size_t MemoryLedger::Holder::room() const { return share() - std::min(bytes_, share()); }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ensure.h"
+
 namespace quern::p2p::transport {
 namespace {
 
@@ -22,7 +24,7 @@ Status SendQueue::push(OutMessage message, std::uint64_t now_ms) {
         while (is_full() && !lane.messages.empty()) {
             const auto victim = lane.messages.begin() + (lane.messages.front().sent != 0 ? 1 : 0);
             if (victim == lane.messages.end()) break;
-            lane.bytes -= victim->message.body->size();
+            deduct(lane.bytes, victim->message.body->size());
             lane.messages.erase(victim);
             ++dropped_;
         }
@@ -42,7 +44,7 @@ Status SendQueue::expire(std::uint64_t now_ms) {
             // The end of one that is begun must follow; those behind it are judged alone.
             const auto victim = lane.messages.begin() + (begun ? 1 : 0);
             if (victim == lane.messages.end() || now_ms - std::min(victim->since_ms, now_ms) < kQueueLifeMs) break;
-            lane.bytes -= victim->message.body->size();
+            deduct(lane.bytes, victim->message.body->size());
             lane.messages.erase(victim);
             ++dropped_;
         }
@@ -63,7 +65,7 @@ OutRecord SendQueue::cut(std::size_t index, std::size_t max_payload) {
                      size != rest.size(),   rest.first(size),   front.message.body};
     front.sent += size;
     if (!record.more) {
-        lane.bytes -= front.message.body->size();
+        deduct(lane.bytes, front.message.body->size());
         lane.messages.pop_front();
     }
     return record;
