@@ -2,11 +2,13 @@
 # Configures and builds one preset. Usage: contrib/build.sh PRESET [--programs] [CMAKE OPTION...]
 #   --programs   only what people run: quernd, quern-worker, quern-cli, quern-wallet, quern-genesis, quern-compile; no
 #                tests, no benchmarks, no libtorch (what was configured before with them stays configured)
+# PRESET: release for use; testing has the faults besides that functional tests and the demo plant (QUERN_TEST_FAULTS), and
+# shares all objects but a few; dev, asan-ubsan, tsan: doc/developer-notes.md
 # Objects are cached by ccache in $CCACHE_DIR (default: the user's cache directory, outside the clone).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case "${1:-}" in
-  -h|--help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h|--help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
   ''|-*) echo "usage: contrib/build.sh PRESET [--programs] [CMAKE OPTION...]" >&2; exit 2 ;;
 esac
 preset=$1
@@ -25,7 +27,7 @@ export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/quern-ccache}
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 log=build/$preset/configure.log
 mkdir -p "build/$preset"
-if ! cmake --preset "$preset" -DQUERN_TEST_FAULTS=ON ${options[@]+"${options[@]}"} "$@" >"$log" 2>&1; then
+if ! cmake --preset "$preset" ${options[@]+"${options[@]}"} "$@" >"$log" 2>&1; then
   cat "$log" >&2
   exit 1
 fi

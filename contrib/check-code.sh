@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the code beside compiling and testing it; what CI runs after the release build, whose compile commands it reads.
+# Checks the code beside compiling and testing it; what CI runs after the testing build, whose compile commands it reads.
 # Usage: contrib/check-code.sh format | clang | tidy [--all]
 #   format       every C++ file is as clang-format makes it
 #   clang        every file of src (but libtorch's) compiles with clang, warnings are errors, and each access to what a

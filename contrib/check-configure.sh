@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Proves that ./autogen.sh && ./configure && make && make check && make install work. Run by CI, after the release build:
+# Proves that ./autogen.sh && ./configure && make && make check && make install work. Run by CI, after the testing build:
 # one configuration is that build's own, so little is left to compile, and the other, a fresh one outside the source tree
 # with other options, builds a single program.
 # Usage: contrib/check-configure.sh [FILTER]     FILTER: for make check (default: a few quick test programs and lint)
@@ -58,11 +58,11 @@ step "what was made runs" fresh/bin/quern-cli --help
 step "make distclean" make distclean
 step "distclean removes the build" refuses ls fresh Makefile
 
-# The release build's own options (contrib/build.sh), but for those whose absence is no fault.
+# The testing build's own options (contrib/build.sh), but for those whose absence is no fault.
 torch=--with-torch
-grep -qs '^QUERN_WITH_TORCH:BOOL=OFF' "$root/build/release/CMakeCache.txt" && torch=--without-torch
-step "configure, as the release build" "$root/configure" --prefix=/opt/quern "$torch" --enable-bench --enable-test-faults \
-  --with-build-dir="$root/build/release"
+grep -qs '^QUERN_WITH_TORCH:BOOL=OFF' "$root/build/testing/CMakeCache.txt" && torch=--without-torch
+step "configure, as the testing build" "$root/configure" --prefix=/opt/quern "$torch" --enable-bench --enable-test-faults \
+  --with-build-dir="$root/build/testing"
 step make make "JOBS=$jobs"
 step "make check" check_says
 step "make install" make install "DESTDIR=$stage"

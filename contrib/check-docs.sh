@@ -5,7 +5,7 @@
 #   root, user       only as this one (default: both, each on a system of its own)
 #   --tests          also the block that runs all tests
 #   --ccache DIR     begin with a copy of this compiler cache, for a trial that is not about time
-#   --programs DIR   built already: copied in, and the demo's block is left out; two minutes instead of an hour
+#   --programs DIR   built already: copied in, and the demo's and the build's blocks are left out; two minutes instead of an hour
 #   --directory DIR  where the systems are made (default: a new one under the temporary directory)
 #   --keep           leave them there
 # Needs root, debootstrap and the network; the mirror is the one that this system's apt uses. Ends with one line:
@@ -21,7 +21,7 @@ while [ $# -gt 0 ]; do
     --tests) tests=1 ;;
     --ccache) ccache=$(realpath "${2:?--ccache needs a directory}"); shift ;;
     --programs)
-      programs=$(realpath "${2:?--programs needs a directory}") without+=(--without demo)
+      programs=$(realpath "${2:?--programs needs a directory}") without+=(--without demo --without build)
       [ -x "$programs/quernd" ] || refuse "--programs $programs holds no quernd"
       shift ;;
     --directory) directory=${2:?--directory needs a name}; shift ;;

@@ -44,12 +44,14 @@ if [ -n "$directory" ]; then
   mkdir -p -- "$directory" 2>/dev/null && [ -w "$directory" ] || refuse "--directory $directory cannot be written"
 fi
 
-if [ -x "$here/../build/release/bin/quernd" ]; then
+if [ -x "$here/../build/testing/bin/quernd" ]; then
   echo "demo: the programs are built: about 6 minutes on two cores, 500 MB of disk, 2 GB of memory"
 else
   echo "demo: about 13 minutes on two cores, the first 7 of them to install packages and to build; 2 GB of disk," \
     "2 GB of memory"
 fi
 "$here/install-deps.sh" --programs
-"$here/build.sh" release --programs
+# One of its solvers is told to cheat, which the production build cannot do.
+"$here/build.sh" testing --programs
+export QUERN_BIN=$here/../build/testing/bin
 PYTHONPATH=$here/python exec python3 -m quern.demo ${arguments[@]+"${arguments[@]}"}

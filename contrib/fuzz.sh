@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 case "${1:-}" in
   -h|--help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
   --seeds)
-    cmake --preset release -DQUERN_WITH_TORCH=OFF -B build/fuzz-seeds >/dev/null
+    cmake --preset testing -DQUERN_WITH_TORCH=OFF -B build/fuzz-seeds >/dev/null
     cmake --build build/fuzz-seeds -j "${QUERN_JOBS:-$(nproc)}" --target test_fuzz_corpus
     exec build/fuzz-seeds/bin/test_fuzz_corpus --generate tests/fuzz/corpus ;;
 esac

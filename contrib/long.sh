@@ -35,7 +35,7 @@ for name in "${@:-${all[@]}}"; do
     tsan) run "ThreadSanitizer, unit tests" run_tsan ;;
     fuzz) run "libFuzzer, all targets" ./contrib/fuzz.sh "${FUZZ_SECONDS:-60}" ;;
     mutate) run "mutants" ./contrib/mutate.sh --count 100 chain/consensus/sdbft chain/exec compute/core p2p ;;
-    sim) run "quern-sim, 5,000 seeds" build/release/bin/quern-sim -n 5000 ;;
+    sim) run "quern-sim, 5,000 seeds" build/testing/bin/quern-sim -n 5000 ;;
     docs) run "documents in a bare chroot" ./contrib/check-docs.sh ;;
     *) echo "long.sh: unknown check $name" >&2; exit 2 ;;
   esac

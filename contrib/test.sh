@@ -17,8 +17,8 @@ while [ $# -gt 0 ]; do
   shift
 done
 ./contrib/install-deps.sh
-./contrib/build.sh release
-runs=(--build build/release --functional)
+./contrib/build.sh testing
+runs=(--build build/testing --functional)
 if [ "$sanitizers" = 1 ]; then
   ./contrib/build.sh asan-ubsan
   runs+=(--build build/asan-ubsan)

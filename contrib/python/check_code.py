@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 
-BUILD = "build/release"
+BUILD = "build/testing"
 SOURCES = (".cpp", ".h", ".inc")
 # What g++ is given and clang does not know, or what would make two objects of one source differ.
 GCC_ONLY = {"-mgeneral-regs-only", "-Wno-maybe-uninitialized"}

@@ -143,18 +143,18 @@ def prepare(jobs):
     subprocess.run(["tar", "-xf", "../mutate.tar"], cwd=COPY, check=True)
     os.remove("build/mutate.tar")
     os.environ.update(CCACHE_BASEDIR=os.path.abspath(COPY), CCACHE_NOHASHDIR="1")
-    code, output = run(["cmake", "--preset", "release", "-DQUERN_TEST_FAULTS=ON", "-DQUERN_WITH_TORCH=OFF"], BUILD_TIMEOUT_S)
+    code, output = run(["cmake", "--preset", "testing", "-DQUERN_WITH_TORCH=OFF"], BUILD_TIMEOUT_S)
     if code != 0:
         sys.exit(output)
 
 
 def build_and_test(programs, jobs):
     """'killed', 'survived' or 'no build'."""
-    code, output = run(["ninja", "-C", "build/release", "-j", str(jobs), *programs], BUILD_TIMEOUT_S)
+    code, output = run(["ninja", "-C", "build/testing", "-j", str(jobs), *programs], BUILD_TIMEOUT_S)
     if code != 0:
         return "no build", output
     for program in programs:
-        code, output = run([os.path.join("build/release/bin", program), "--gtest_fail_fast", "--gtest_brief=1"], TEST_TIMEOUT_S)
+        code, output = run([os.path.join("build/testing/bin", program), "--gtest_fail_fast", "--gtest_brief=1"], TEST_TIMEOUT_S)
         if code != 0:
             return "killed", program
     return "survived", ""

@@ -26,7 +26,7 @@ FUNCTIONAL_TIMEOUT_S = 1200
 SLOWEST = 15
 NEEDS_FIXTURES = {"test_vectors"}  # official vectors are run by CI, which has them
 PLAIN_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
-SANITIZER_LOAD = {"QUERN_PROPERTY_RUNS": "500"}  # instrumented code is ten times slower; the release build runs them all
+SANITIZER_LOAD = {"QUERN_PROPERTY_RUNS": "500"}  # instrumented code is ten times slower; the testing build runs them all
 ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",

@@ -122,11 +122,13 @@ int main(int argc, char** argv) {
     const auto chosen = backend_named(backend);
     if (!chosen) return complain(chosen.error());
     options.backend = *chosen;
+#ifdef QUERN_TEST_FAULTS
     if (!fault.empty()) {
         const auto plan = compute::worker::parse_fault(fault);
         if (!plan) return complain(plan.error());
         options.fault = *plan;
     }
+#endif
     if (const Status configured = log::configure(logging); !configured) return complain(configured.error());
     auto key = crypto::load_key_file(key_file, password_file);
     if (!key) return complain(key.error());

@@ -167,7 +167,7 @@ Status Node::Services::open_network() {
     ParticipationOptions wanted;
     wanted.journal = path("consensus/sdbft.journal");
     wanted.accept_missing_journal = options.accept_missing_journal;
-    wanted.double_vote = options.test_fault == "double_vote";
+    wanted.test_fault = options.test_fault;
     auto& p2p = wanted.network;
     p2p.chain_id = setup->genesis.params.chain_id;
     p2p.genesis_hash = setup->genesis_hash;

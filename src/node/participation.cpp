@@ -4,6 +4,9 @@
 #include "chain/exec/block_validation.h"
 #include "chain/exec/system/epoch_reader.h"
 #include "node/agree/file_journal.h"
+#ifdef QUERN_TEST_FAULTS
+#include "node/agree/test_faults.h"
+#endif
 
 namespace quern::node {
 
@@ -74,8 +77,8 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
         [](BytesView block) { return chain::exec::body_matches(block); }});
     executor_ = std::make_unique<ExecutorThread>(parts_.chain);
 #ifdef QUERN_TEST_FAULTS
-    if (options.double_vote && signer_)
-        consensus_link_->vote_twice(*signer_, {parts_.setup.genesis_hash, params.chain_id});
+    if (options.test_fault == "double_vote" && signer_)
+        consensus_link_->set_echo(second_votes(*signer_, {parts_.setup.genesis_hash, params.chain_id}));
 #endif
     consensus_link_->set_executor(executor_.get());
     consensus_link_->set_sync(sync_.get());

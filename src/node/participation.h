@@ -17,7 +17,7 @@ struct ParticipationOptions {
     p2p::NetworkOptions network;
     std::string journal;  // of a validator
     bool accept_missing_journal = false;
-    bool double_vote = false;  // a fault to be found and convicted; works in test builds only
+    std::string test_fault;  // double_vote: a fault to be found and convicted; works in test builds only
 };
 
 class Participation {

@@ -117,12 +117,18 @@ json::Value machine_description() {
 #else
     const std::string compiler = "GCC " __VERSION__;
 #endif
+#ifdef QUERN_TEST_FAULTS
+    const bool test_faults = true;
+#else
+    const bool test_faults = false;
+#endif
     return json::Value::object({{"processor", first_line_with("/proc/cpuinfo", "model name")},
                                 {"hardware_threads", std::thread::hardware_concurrency()},
                                 {"memory", first_line_with("/proc/meminfo", "MemTotal")},
                                 {"load_average", first_line_with("/proc/loadavg", "")},
                                 {"compiler", compiler},
                                 {"build_type", QUERN_BUILD_TYPE},
+                                {"test_faults", test_faults},
                                 {"kernels", std::string(vm::tensor::arith::name(vm::tensor::arith::best_backend()))},
                                 {"version", QUERN_VERSION}});
 }

@@ -1,6 +1,7 @@
 """What the functional tests share: a market of real processes in a temporary directory, and the closing line.
 
-A test file ends with framework.main(). The programs are those of $QUERN_BIN (default: build/release/bin).
+A test file ends with framework.main(). The programs are those of $QUERN_BIN (default: build/testing/bin, where
+some can be told to misbehave).
 """
 import os
 import shutil
@@ -10,6 +11,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "contrib", "python"))
+os.environ.setdefault("QUERN_BIN", os.path.join(ROOT, "build", "testing", "bin"))
 
 from quern.devnet import Devnet  # noqa: E402
 from quern.market import FINAL_STATES, Job, licence_texts, spec_options, submit, supply_difference, wait_for_task  # noqa: E402

@@ -70,11 +70,12 @@ class DemoScriptTest(unittest.TestCase):
 
 class OtherScriptsTest(unittest.TestCase):
     def test_they_tell_how_they_are_used(self):
-        for script in ("build.sh", "install-deps.sh", "test.sh", "demo.sh", "fuzz.sh", "check-docs.sh"):
+        for script in ("build.sh", "install-deps.sh", "test.sh", "demo.sh", "fuzz.sh", "check-docs.sh",
+                       "check-production.sh"):
             done = subprocess.run([os.path.join(CONTRIB, script), "--help"], capture_output=True, text=True, timeout=30, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, ""), script)
             self.assertIn("Usage: contrib/" + script, done.stdout)
-        for script in ("build.sh", "install-deps.sh", "test.sh", "check-docs.sh"):
+        for script in ("build.sh", "install-deps.sh", "test.sh", "check-docs.sh", "check-production.sh"):
             done = subprocess.run([os.path.join(CONTRIB, script), "--bogus"], capture_output=True, text=True, timeout=30, check=False)
             self.assertEqual(done.returncode, 2, script)
 

@@ -31,8 +31,11 @@ CHOSEN_PORTS = (10000, 32768)  # below those that Linux gives to outgoing connec
 
 
 def bin_dir():
-    """Where the programs are: $QUERN_BIN, else build/release/bin."""
-    return os.environ.get("QUERN_BIN", os.path.join(ROOT, "build", "release", "bin"))
+    """Where the programs are: $QUERN_BIN, else build/release/bin, or build/testing/bin when only that has been built."""
+    if given := os.environ.get("QUERN_BIN"):
+        return given
+    folders = [os.path.join(ROOT, "build", preset, "bin") for preset in ("release", "testing")]
+    return next((folder for folder in folders if os.path.exists(os.path.join(folder, "quernd"))), folders[0])
 
 
 def program(name):

@@ -36,7 +36,7 @@ examples:
 
 def up(options):
     if not os.path.exists(program("quernd")):
-        raise DevnetError(f"{program('quernd')} is missing: run contrib/build.sh release (or set QUERN_BIN)")
+        raise DevnetError(f"{program('quernd')} is missing: run contrib/build.sh release --programs (or set QUERN_BIN)")
     network = choose(options)
     new = network.config is None
     if new and os.path.isdir(network.directory) and set(os.listdir(network.directory)) - {".lock"}:

@@ -1,7 +1,6 @@
 #include "compute/worker/faults.h"
 
 #include <bit>
-#include <charconv>
 
 namespace quern::compute::worker {
 namespace {
@@ -11,14 +10,6 @@ using vm::tensor::Op;
 using vm::tensor::Program;
 using vm::tensor::State;
 using vm::tensor::Tensor;
-
-constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
-    {"skip_work", Fault::skip_work},
-    {"wrong_update", Fault::wrong_update},
-    {"flip_element", Fault::flip_element},
-    {"pass_without_work", Fault::pass_without_work},
-    {"false_accusation", Fault::false_accusation},
-};
 
 // A change of one part in 2^11, so that it is not rounded away before it reaches the state. The first element: a causal
 // mask may hide later ones.
@@ -68,25 +59,6 @@ Alteration freeze_tensors(const Program& program, const State& before) {
 }
 
 }  // namespace
-
-Expected<FaultPlan> parse_fault(std::string_view text) {
-    FaultPlan plan;
-    std::string_view name = text;
-    if (const auto at = text.find('@'); at != std::string_view::npos) {
-        name = text.substr(0, at);
-        const std::string_view number = text.substr(at + 1);
-        const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), plan.step);
-        if (error != std::errc{} || end != number.data() + number.size() || plan.step == 0)
-            return fail("fault.bad_step", std::string(number));
-    }
-    for (const auto& [known, fault] : kFaultNames)
-        if (known == name) {
-            plan.fault = fault;
-            return plan;
-        }
-    return fail("fault.unknown", std::string(name) + "; known: skip_work, wrong_update, flip_element, " +
-                                     "pass_without_work, false_accusation (each with an optional @STEP)");
-}
 
 Alteration alteration(const FaultPlan& plan, const Program& program, const State& before, std::uint64_t step,
                       std::uint64_t steps) {

@@ -27,9 +27,7 @@ void ConsensusLink::send(sdbft::action::Send send, bool member) {
         case sdbft::action::Target::all:
             // Votes and certificates of one who is no member say nothing that the members do not know.
             if (!member) return;
-#ifdef QUERN_TEST_FAULTS
-            if (double_voter_ != nullptr) send_second_vote(*network, send.message);
-#endif
+            if (auto echo = echo_ ? echo_(send.message) : std::nullopt) network->send_consensus(std::move(*echo));
             return network->send_consensus(std::move(send.message));
         case sdbft::action::Target::one:
             if (const auto peer = parts_.peers.address_of(send.peer)) send_to(*peer, std::move(send.message));
@@ -50,18 +48,6 @@ void ConsensusLink::ask_block(const Hash32& hash, std::optional<sdbft::PeerId> p
     if (!address) address = parts_.peers.pick();
     if (address) send_to(*address, encode(sdbft::Message(sdbft::BlockQuery{hash})));
 }
-
-#ifdef QUERN_TEST_FAULTS
-void ConsensusLink::send_second_vote(p2p::Network& network, BytesView message) const {
-    const auto decoded = sdbft::decode_message(message);
-    const auto* vote = decoded ? std::get_if<sdbft::VoteMessage>(&*decoded) : nullptr;
-    if (vote == nullptr || vote->vote.type != chain::consensus::VoteType::notarize) return;
-    sdbft::VoteMessage second = *vote;
-    second.vote.hash.data[0] ^= 1;
-    second.signature = double_voter_->sign(vote_digest(identity_, second.vote));
-    network.send_consensus(encode(sdbft::Message(second)));
-}
-#endif
 
 void ConsensusLink::keep(chain::consensus::Certificate certificate) {
     parts_.certificates.keep(std::move(certificate));

@@ -45,13 +45,10 @@ public:
     // The peers that consensus talks to: the members of the tip's and the next epoch.
     void announce_committee();
 
-#ifdef QUERN_TEST_FAULTS
-    // From now on each NOTARIZE is followed by one for another block. The signer outlives the link.
-    void vote_twice(const chain::consensus::sdbft::Signer& signer, const chain::consensus::ChainIdentity& chain) {
-        double_voter_ = &signer;
-        identity_ = chain;
-    }
-#endif
+    // What goes out after a message to all, if anything: test builds misbehave with it (test_faults.h). Before the
+    // consensus thread starts.
+    using Echo = std::function<std::optional<Bytes>(BytesView message)>;
+    void set_echo(Echo echo) { echo_ = std::move(echo); }
 
     void send(chain::consensus::sdbft::action::Send send, bool member) override;
     void ask_range(std::uint64_t first_height, std::optional<chain::consensus::sdbft::PeerId> peer) override;
@@ -78,11 +75,7 @@ private:
     ExecutorThread* executor_ = nullptr;
     RangeSync* sync_ = nullptr;
     Accusations accused_;
-#ifdef QUERN_TEST_FAULTS
-    void send_second_vote(p2p::Network& network, BytesView message) const;
-    const chain::consensus::sdbft::Signer* double_voter_ = nullptr;
-    chain::consensus::ChainIdentity identity_;
-#endif
+    Echo echo_;
 };
 
 // What an error that consensus names costs the peer.

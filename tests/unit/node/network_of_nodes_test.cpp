@@ -47,7 +47,7 @@ struct TestNode {
         stop();
         std::filesystem::remove_all(folder);
     }
-    // `double_vote`: see ParticipationOptions.
+    // `double_vote`: see ParticipationOptions::test_fault.
     void start(const std::vector<p2p::StaticPeer>& peers, bool double_vote = false) {
         pool = std::make_unique<chain::mempool::Pool>(setup->genesis.params);
         auto loaded = Chain::open({store, *setup, *pool, threads, clock, test_address(seed)});
@@ -63,7 +63,7 @@ struct TestNode {
         options.network.listen_host = "127.0.0.1";
         options.network.static_peers = peers;
         options.journal = folder + "/sdbft.journal";
-        options.double_vote = double_vote;
+        if (double_vote) options.test_fault = "double_vote";
         auto made =
             Participation::start({store, *setup, *chain, *pool, *gateway, clock,
                                   [](const Error& error) { ADD_FAILURE() << error.to_string(); }},

@@ -1,0 +1,38 @@
+// Apart from what the faults do, so that a build without the option -test-fault links none of these names.
+#include <charconv>
+
+#include "compute/worker/faults.h"
+
+namespace quern::compute::worker {
+namespace {
+
+constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
+    {"skip_work", Fault::skip_work},
+    {"wrong_update", Fault::wrong_update},
+    {"flip_element", Fault::flip_element},
+    {"pass_without_work", Fault::pass_without_work},
+    {"false_accusation", Fault::false_accusation},
+};
+
+}  // namespace
+
+Expected<FaultPlan> parse_fault(std::string_view text) {
+    FaultPlan plan;
+    std::string_view name = text;
+    if (const auto at = text.find('@'); at != std::string_view::npos) {
+        name = text.substr(0, at);
+        const std::string_view number = text.substr(at + 1);
+        const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), plan.step);
+        if (error != std::errc{} || end != number.data() + number.size() || plan.step == 0)
+            return fail("fault.bad_step", std::string(number));
+    }
+    for (const auto& [known, fault] : kFaultNames)
+        if (known == name) {
+            plan.fault = fault;
+            return plan;
+        }
+    return fail("fault.unknown", std::string(name) + "; known: skip_work, wrong_update, flip_element, " +
+                                     "pass_without_work, false_accusation (each with an optional @STEP)");
+}
+
+}  // namespace quern::compute::worker
