@@ -49,6 +49,7 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     setup.tip_certificate = parts_.chain.tip_certificate();
     setup.accept_missing_journal = options.accept_missing_journal;
     setup.body_matches = [](BytesView block) { return chain::exec::body_matches(block); };
+    setup.address_of = [this](sdbft::PeerId peer) { return peers_.address_of(peer); };
     std::unique_ptr<sdbft::Journal> journal;
     // One that refuses to sign keeps no journal: at the next start it would pass for the one that is missing.
     const bool refuses = setup.tip.number != 0 && !options.accept_missing_journal && !fs::exists(options.journal);

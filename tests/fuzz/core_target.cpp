@@ -109,6 +109,10 @@ private:
         setup.journal_found = journal_found;
         setup.records = node.journal;
         setup.body_matches = [&node](BytesView block) { return node.chain->body_matches(block); };
+        setup.address_of = [this](sdbft::PeerId peer) -> std::optional<Bytes20> {
+            if (peer >= keys_.signers.size()) return std::nullopt;
+            return crypto::address20(keys_.signers[peer]->public_key());
+        };
         SeededRng power(i);
         (void)node.chain->crash(power);
         node.unsynced.clear();

@@ -209,6 +209,11 @@ std::vector<Seed> seeds_sdbft_message() {
     add("block_query", sdbft::BlockQuery{hash_of(block.header)});
     add("block_answer", sdbft::BlockAnswer{encode(block)});
     add("range_query", sdbft::RangeQuery{7});
+    crypto::PublicKey key;
+    key.bytes.data.fill(5);
+    add("vote_query", sdbft::VoteQuery{key});
+    add("vote_answer", sdbft::VoteAnswer{1, key, sdbft::VoteAnswer::Signed{vote.vote, signature}});
+    add("vote_answer_none", sdbft::VoteAnswer{1, key, std::nullopt});
     add("range_answer", sdbft::RangeAnswer{9, {encode(block)}, *certificate});
     return seeds;
 }

@@ -238,7 +238,7 @@ Bytes Forger::absurd_query(std::uint64_t epoch) {
         default: {
             Bytes noise(1 + rng.below(300));
             rng.fill(noise);
-            noise[0] = static_cast<std::uint8_t>(rng.below(10));
+            noise[0] = static_cast<std::uint8_t>(rng.below(12));
             return noise;
         }
     }
@@ -298,6 +298,14 @@ std::optional<Bytes> Forger::answer(const Bytes& honest) {
     if (auto* certificate_message = std::get_if<sdbft::CertificateMessage>(&*message)) {
         ++parts_.book.written["false certificate answer"];
         certificate_message->certificate.view += 1;
+        return sdbft::encode(*message);
+    }
+    if (auto* heard = std::get_if<sdbft::VoteAnswer>(&*message)) {
+        ++parts_.book.written["false vote answer"];
+        if (heard->newest && rng.below(2) == 0)
+            heard->newest.reset();
+        else
+            heard->newest = sdbft::VoteAnswer::Signed{{VoteType::nullify, heard->epoch, 1 + rng.below(9), {}}, noise()};
         return sdbft::encode(*message);
     }
     return std::nullopt;

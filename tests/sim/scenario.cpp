@@ -67,6 +67,7 @@ std::string Scenario::describe() const {
     add(old_database, "old database");
     add(old_journal, "old journal");
     add(lost_journal, accepted ? "lost journal, accepted" : "lost journal");
+    add(lost_disk, "lost disk");
     add(over_budget, "over budget");
     add(stolen_keys, "stolen keys");
     add(tiny_limits, "tiny limits");
@@ -197,7 +198,9 @@ Scenario make_scenario(const Options& options, const std::vector<crypto::PublicK
             s.old_database = fate >= 20 && fate < 32;
             s.lost_journal = fate >= 32 && fate < 50;
             s.accepted = fate >= 40 && fate < 50;
-            if (s.old_disk || s.old_journal || s.lost_journal) genesis.ceiling[*s.victim] = genesis.stake[*s.victim];
+            s.lost_disk = fate >= 50 && fate < 70;
+            if (s.old_disk || s.old_journal || s.lost_journal || s.lost_disk)
+                genesis.ceiling[*s.victim] = genesis.stake[*s.victim];
         }
     }
     if (s.over_budget) {

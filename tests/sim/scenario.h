@@ -74,7 +74,9 @@ struct Scenario {
     bool lost_journal = false;             // or without its journal
     bool old_database = false;             // or with an earlier database under the journal as it is: still honest
     bool old_journal = false;              // or with an earlier journal beside the database as it is
-    bool accepted = false;                 // of a lost journal: later the operator says that it may sign without
+    // Or with nothing at all, like a new key's; until then its votes come after everybody else's. It stays honest.
+    bool lost_disk = false;
+    bool accepted = false;  // of a lost journal: later the operator says that it may sign without
     [[nodiscard]] std::string describe() const;
 };
 [[nodiscard]] Scenario make_scenario(const Options& options, const std::vector<crypto::PublicKey>& keys, Rng& rng);

@@ -123,7 +123,7 @@ void Simulation::plan_chaos() {
 
 void Simulation::plan_victim() {
     const auto& s = scenario_;
-    if (!s.victim || !(s.old_disk || s.old_journal || s.old_database || s.lost_journal)) return;
+    if (!s.victim || !(s.old_disk || s.old_journal || s.old_database || s.lost_journal || s.lost_disk)) return;
     const auto victim = [this]() -> Node* {
         for (auto& node : nodes_)
             if (node->validator == scenario_.victim) return node.get();

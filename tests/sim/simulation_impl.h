@@ -26,6 +26,8 @@ struct Node {
     bool up = false;
     bool halted = false;
     bool accepts_missing_journal = false;
+    bool lost_disk = false;
+    std::uint64_t alone_until = 0;  // nobody hears it, nor it anybody
     std::uint64_t wake_token = 0;
     std::optional<std::pair<std::unique_ptr<SimChain>, Disk>> snapshot;
     std::vector<std::shared_ptr<const Bytes>> heard;  // a replayer's
@@ -81,6 +83,7 @@ private:
     void start(Node& node);
     void crash(Node& node, const char* why);
     void spoil(Node& node);
+    void come_back_alone(Node& node);
     void accept_without_journal(Node& node, std::pair<std::uint64_t, std::uint64_t> signed_up_to);
     void feed(Node& node, const sdbft::Event& event);
     void act(Node& node, sdbft::Action& action);

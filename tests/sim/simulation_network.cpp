@@ -93,6 +93,7 @@ Node& Simulation::anybody_but(const Node& node, BytesView message) {
 }
 
 bool Simulation::cut(const Node& from, const Node& to) const {
+    if (now_ < from.alone_until || now_ < to.alone_until) return true;
     if (side_.empty() || side_[from.id] == side_[to.id]) return false;
     return !scenario_.one_way || side_[from.id] == 0;
 }
@@ -139,6 +140,9 @@ void Simulation::route(Node& from, Node& to, const Shared& bytes) {
     for (std::uint64_t i = 0; i < copies; ++i) {
         std::uint64_t delay = scenario_.delay_min_ms + rng_.below(slowest);
         if (from.behaviour == Behaviour::slow) delay += scenario_.delta_ms * (2 + rng_.below(6));
+        if (scenario_.lost_disk && from.validator == scenario_.victim &&
+            (kind_of(*bytes) == kPropose || kind_of(*bytes) == kVote))
+            delay += scenario_.delta_ms * (1 + rng_.below(3));
         std::int64_t order = order_++;
         if (!healed()) {
             const auto more = scheduled_delay(from, to, *bytes);

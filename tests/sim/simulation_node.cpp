@@ -12,7 +12,7 @@ void Simulation::start(Node& node) {
     setup.config.min_block_ms = scenario_.min_block_ms;
     setup.config.max_idle_ms = scenario_.max_idle_ms;
     setup.config.delta_ms = scenario_.delta_ms;
-    setup.config.journal_rewrite_bytes = 4000 + rng_.below(30000);
+    setup.config.journal_rewrite_bytes = scenario_.old_database ? rng_.below(3000) : 4000 + rng_.below(30000);
     setup.config.limits = scenario_.limits;
 #ifdef QUERN_SDBFT_PLANTED_BUGS
     setup.config.hooks.bug = options_.bug;
@@ -27,6 +27,11 @@ void Simulation::start(Node& node) {
     setup.records = std::move(*records);
     setup.detect_other_signer = node.behaviour == Behaviour::honest;
     setup.body_matches = [&node](BytesView block) { return node.chain->body_matches(block); };
+    setup.address_of = [this](sdbft::PeerId peer) -> std::optional<Bytes20> {
+        const auto& validator = nodes_[peer]->validator;
+        if (!validator) return std::nullopt;
+        return crypto::address20(keys_.signers[*validator]->public_key());
+    };
     const sdbft::Signer* signer = node.validator ? keys_.signers[*node.validator].get() : nullptr;
     auto core = sdbft::Core::make(std::move(setup), signer, *keys_.scheme);
     if (!core) return auditor_.failed("start: " + core.error().to_string());
@@ -47,8 +52,9 @@ void Simulation::crash(Node& node, const char* why) {
     if (const auto restarted = node.chain->crash(rng_); !restarted)
         auditor_.failed("database: " + restarted.error().to_string());
     node.disk.crash(rng_);
-    const std::uint64_t back =
-        std::min(50 + rng_.below(2500), scenario_.heal_at_ms - std::min(now_, scenario_.heal_at_ms));
+    // Where nothing moves without this validator, an early return finds the view that it left.
+    const std::uint64_t back = std::min(50 + rng_.below(now_ < node.alone_until ? 300 : 2500),
+                                        scenario_.heal_at_ms - std::min(now_, scenario_.heal_at_ms));
     at(back, [this, &node] {
         if (!node.up && !node.halted) start(node);
     });
@@ -65,17 +71,31 @@ void Simulation::spoil(Node& node) {
         if (scenario_.accepted) accept_without_journal(node, {view.epoch, view.view});
         return;
     }
+    if (scenario_.lost_disk) {
+        if (node.lost_disk || node.chain->height() == 0) return;
+        node.lost_disk = true;
+        node.chain = new_chain(static_cast<std::uint8_t>(1 + node.id));
+        node.disk.lose();
+        come_back_alone(node);
+        return trace(node, [] { return std::string("loses its disk"); });
+    }
     if (!node.snapshot) return;
     if (scenario_.old_disk || scenario_.old_database) node.chain = std::move(node.snapshot->first);
     if (scenario_.old_disk || scenario_.old_journal) node.disk = std::move(node.snapshot->second);
     node.snapshot.reset();
     if (scenario_.old_database) {
+        come_back_alone(node);
         trace(node, [] { return std::string("gets an old database back"); });
         return;
     }
     spoiled_ = true;
     auditor_.now_faulty(*node.validator);
     trace(node, [] { return std::string("gets an old journal back"); });
+}
+
+// Its connections take longer than its timers: what it signs before anybody can tell it how far the others are.
+void Simulation::come_back_alone(Node& node) {
+    node.alone_until = std::min(now_ + rng_.below(3000), std::max(now_, scenario_.heal_at_ms));
 }
 
 // The operator waits until all that the key has signed is over, and says that it may sign again.

@@ -12,6 +12,7 @@ Core::Core(CoreSetup setup, const Signer* signer, const Scheme& scheme)
       detect_other_signer_(setup.detect_other_signer),
       listen_ms_(setup.listen_ms),
       listens_left_(setup.config.limits.blank_start_certificates),
+      address_of_(std::move(setup.address_of)),
       body_matches_(std::move(setup.body_matches)),
       pacemaker_(setup.config.delta_ms, setup.config.max_idle_ms),
       tip_(setup.tip),
@@ -47,6 +48,7 @@ Status Core::restore(std::vector<Record> records) {
     }
     if (!tip_certificate_.empty()) {
         QUERN_TRY(const auto certificate, decode_certificate(tip_certificate_));
+        hear_signers(certificate);
         if (certificate.epoch != epoch_.epoch) {
             opener_ = certificate;
         } else if (certificate.type != VoteType::propose) {
@@ -86,6 +88,7 @@ Status Core::restore(std::vector<Record> records) {
             }
             case RecordKind::certificate: {
                 QUERN_TRY(const auto certificate, decode_certificate(record.payload));
+                hear_signers(certificate);
                 if (certificate.epoch != epoch_.epoch || certificate.view < last_final_view_) break;
                 auto& slot = view_state(certificate.view).certificate(certificate.type);
                 if (slot) break;
@@ -144,8 +147,8 @@ void Core::start() {
     started_ = true;
     entered_ms_ = now_.monotonic_ms;
     entered_wall_ms_ = now_.wall_ms;
-    listen_until_ms_ = now_.monotonic_ms + listen_ms_;
     compare_journal_with_tip();
+    start_listening();
     pacemaker_.enter(view_, last_final_view_, now_.monotonic_ms);
     count_own_votes();
     repeat();
@@ -163,6 +166,7 @@ void Core::tick() {
         pacemaker_.repeated(now);
     }
     if (wanted_retry_at_ && now >= *wanted_retry_at_) retry_wanted();
+    if (ask_votes_at_ && now >= *ask_votes_at_) ask_for_own_votes();
     if (propose_at_ && now >= *propose_at_) propose_at_.reset();
     if (reconsider_at_ && now >= *reconsider_at_) reconsider_at_.reset();
     advance();
@@ -278,7 +282,7 @@ void Core::schedule() {
     consider(propose_at_);
     consider(reconsider_at_);
     consider(wanted_retry_at_);
-    if (listening()) consider(listen_until_ms_);
+    if (listening()) consider(told_ ? listen_until_ms_ : ask_votes_at_);
     if (wake_at_ == next) return;
     wake_at_ = next;
     actions_.push_back(action::WakeAt{next});
@@ -298,6 +302,7 @@ void Core::receive(PeerId peer, const Bytes& bytes) {
         return ask_range(std::nullopt);
     }
     if (epoch && *epoch < epoch_.epoch) {
+        if (const auto* vote = std::get_if<VoteMessage>(&*message)) hear_late(peer, *vote);
         const auto* stale = std::get_if<CertificateMessage>(&*message);
         if (stale == nullptr || !config_.hooks.has(PlantedBug::stale_epoch_certificates)) return help(peer, true);
         Certificate certificate = stale->certificate;
@@ -326,6 +331,8 @@ void Core::dispatch(PeerId peer, Message message) {
     if (const auto* m = std::get_if<RangeQuery>(&message))
         if (m->first_height <= tip_.number) actions_.push_back(action::ServeRange{peer, m->first_height});
     if (const auto* m = std::get_if<RangeAnswer>(&message)) on_range_answer(peer, *m);
+    if (const auto* m = std::get_if<VoteQuery>(&message)) on_vote_query(peer, *m);
+    if (const auto* m = std::get_if<VoteAnswer>(&message)) on_vote_answer(peer, *m);
 }
 
 Core::View Core::status() const {

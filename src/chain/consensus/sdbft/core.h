@@ -3,8 +3,9 @@
 // safe: doc/consensus.md. Belongs to one thread.
 //
 // Source files: core.cpp (dispatch, recovery, outbox, timers), core_signing.cpp (own votes),
-// core_views.cpp (votes, certificates, views), core_blocks.cpp (proposals and blocks), core_early.cpp (messages of the
-// next epoch), core_sync.cpp (finality, epochs, catching up).
+// core_listening.cpp (what others know of this key's votes), core_views.cpp (votes, certificates, views),
+// core_blocks.cpp (proposals and blocks), core_early.cpp (messages of the next epoch), core_sync.cpp (finality, epochs,
+// catching up).
 #pragma once
 
 #include <deque>
@@ -12,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "chain/consensus/sdbft/actions.h"
 #include "chain/consensus/sdbft/hooks.h"
@@ -47,10 +49,15 @@ struct CoreSetup {
     // The operator says that no other copy of this key signs any more. The core listens as a key without any record
     // does (below), but takes over what it hears of its own votes instead of refusing.
     bool accept_missing_journal = false;
-    // A key without any record of what it signed may have signed in a former life, on a disk that is gone. It listens
-    // for so long at first, and again after each of the first kBlankStartCertificates certificates that it hears; a
-    // signature of its own in any of them, or in a block, and it refuses as if the journal were missing.
+    // A key without any record of what it signed may have signed in a former life, on a disk that is gone. It asks the
+    // members for the newest vote of its key that they have heard, and listens until a quorum (its own weight included)
+    // has answered, for so long after that, and again after each of the first kBlankStartCertificates certificates that
+    // it hears; a signature of its own in an answer, in any of them, or in a block, and it refuses as if the journal
+    // were missing.
     std::uint64_t listen_ms = 0;
+    // Who the peer is, as the transport proved it: an address of a key; nothing when it has left. Without the function
+    // nobody's answer counts, and only a key that is a quorum by itself ever ends listening.
+    std::function<std::optional<Bytes20>(PeerId peer)> address_of;
     // Whether a block's body (transactions, withdrawals) is the one that its header's roots name: the hash that is
     // voted for covers the header alone. Pure.
     std::function<bool(BytesView block)> body_matches;
@@ -177,10 +184,12 @@ private:
 
     // core_signing.cpp
     [[nodiscard]] bool may_sign() const;
-    [[nodiscard]] bool listening() const {
-        return (blank_ || adopting_) && (!started_ || now_.monotonic_ms < listen_until_ms_);
-    }
     [[nodiscard]] bool can_nullify() const;
+    // The order in which an honest validator signs: by epoch, by view, and within a view PROPOSE, NOTARIZE, then
+    // NULLIFY or FINALIZE (the numbers of the types).
+    [[nodiscard]] static std::tuple<std::uint64_t, std::uint64_t, VoteType> position_of(const Vote& vote) {
+        return {vote.epoch, vote.view, vote.type};
+    }
     // The signing floor: whether the vote comes after the newest one that this key is known to have signed, in the
     // order in which an honest validator signs, and does not contradict it.
     [[nodiscard]] bool above_floor(const Vote& vote) const;
@@ -200,6 +209,22 @@ private:
     void look_for_own_signature(BytesView encoded_certificate);
     void compare_journal_with_tip();
     void count_own_votes();
+
+    // core_listening.cpp
+    // Nothing is signed while it lasts.
+    [[nodiscard]] bool listening() const;
+    void start_listening();
+    // Asks whoever has not answered yet, while a quorum has not.
+    void ask_for_own_votes();
+    void weigh_answers();
+    void on_vote_query(PeerId peer, const VoteQuery& query);
+    void on_vote_answer(PeerId peer, const VoteAnswer& answer);
+    // A verified vote of a member of this epoch or the one before: the newest is what a vote query is answered with.
+    void hear(const Vote& vote, std::size_t member, const Signature& signature);
+    [[nodiscard]] bool is_news(const Vote& vote, std::size_t member) const;
+    void hear_signers(const Certificate& certificate);
+    // A vote that is too old to be counted: nobody else may have heard it.
+    void hear_late(PeerId peer, const VoteMessage& message);
 
     // core_views.cpp
     [[nodiscard]] ViewState& view_state(std::uint64_t view);
@@ -280,8 +305,14 @@ private:
     bool blank_ = false;     // nothing is known that this key has signed
     bool adopting_ = false;  // its own votes that others have heard are taken over, until it signs again
     std::uint64_t listen_ms_ = 0;
-    std::uint64_t listen_until_ms_ = 0;
+    bool told_ = false;                             // a quorum of this epoch has said what it heard of this key
+    std::optional<std::uint64_t> listen_until_ms_;  // absent: no quorum has answered since the start
     std::size_t listens_left_;
+    std::optional<std::uint64_t> ask_votes_at_;
+    std::map<crypto::PublicKey, std::uint64_t> answered_;  // members, and the epoch they were in
+    std::vector<std::optional<OwnVote>> heard_;            // by member: the newest vote of this epoch
+    std::vector<std::optional<OwnVote>> heard_before_;     // and of the one before
+    std::function<std::optional<Bytes20>(PeerId)> address_of_;
     std::optional<OwnVote> newest_own_;  // the signing floor; outlives rewriting the journal
     std::function<bool(BytesView)> body_matches_;
     bool restoring_ = false;

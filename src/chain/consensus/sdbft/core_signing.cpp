@@ -1,20 +1,11 @@
 // What this key signs, and what it must never sign: whoever has signed a vote signs none that is not above it. Own
 // votes come back from the journal, from the chain's tip, and, where the operator says so, from what others have heard.
-#include <tuple>
-
 #include "chain/consensus/sdbft/core.h"
 
 namespace quern::chain::consensus::sdbft {
-namespace {
-
-// The order in which an honest validator signs: by epoch, by view, and within a view PROPOSE, NOTARIZE, then NULLIFY or
-// FINALIZE (the numbers of the types).
-auto position_of(const Vote& vote) { return std::tuple(vote.epoch, vote.view, vote.type); }
 
 static_assert(VoteType::propose < VoteType::notarize && VoteType::notarize < VoteType::nullify &&
               VoteType::nullify < VoteType::finalize);
-
-}  // namespace
 
 bool Core::may_sign() const {
     return signer_ != nullptr && index_ < epoch_.committee.members().size() && refuses_because_.empty() && !listening();

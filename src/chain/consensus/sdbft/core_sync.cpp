@@ -95,6 +95,8 @@ void Core::switch_epoch(EpochSetup next) {
     if (!next_epoch_ || next_epoch_->seed != epoch_.seed) forget_held_proposals();
     next_epoch_.reset();
     foresee_next_epoch();
+    heard_before_ = std::exchange(heard_, {});
+    const bool was_member = previous_committee_ && index_ < previous_committee_->members().size();
     index_ = signer_ != nullptr ? epoch_.committee.index_of(signer_->public_key()) : epoch_.committee.members().size();
     views_.clear();
     blocks_.clear();
@@ -109,6 +111,13 @@ void Core::switch_epoch(EpochSetup next) {
     pacemaker_.new_epoch();
     // Votes of this epoch are there already when the chain's store was put back behind the journal.
     const bool signed_in_it = newest_own_ && newest_own_->vote.epoch == epoch_.epoch;
+    told_ = false;
+    ask_votes_at_.reset();
+    // Another life of the key may have signed as a member while this one was none, and nobody could say so then.
+    if (!was_member)
+        start_listening();
+    else
+        ask_for_own_votes();
     enter_view(signed_in_it ? newest_own_->vote.view : 1, opener ? &*opener : nullptr);
     count_own_votes();
     replay_held();

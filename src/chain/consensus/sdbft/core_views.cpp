@@ -23,8 +23,10 @@ void Core::on_vote(PeerId peer, const VoteMessage& message) {
     const Vote& vote = message.vote;
     if (vote.view == 0 || vote.view > view_ + config_.limits.future_views) return;
     if (vote.view + config_.limits.kept_final_views < last_final_view_ ||
-        vote.view + config_.limits.kept_vote_views < view_)
+        vote.view + config_.limits.kept_vote_views < view_) {
+        hear_late(peer, message);
         return help(peer, false);
+    }
     const auto& members = epoch_.committee.members();
     if (message.member >= members.size())
         return misbehaved(peer, {"sdbft.unknown_member", std::to_string(message.member)});
@@ -45,6 +47,7 @@ void Core::on_vote(PeerId peer, const VoteMessage& message) {
 
 void Core::count_vote(const Vote& vote, std::size_t member, const Signature& signature) {
     ViewState& state = view_state(vote.view);
+    hear(vote, member, signature);
     if (auto evidence = state.votes.add(epoch_.committee, vote, member, signature))
         if (state.convicted.insert(member).second) actions_.push_back(action::Convict{std::move(*evidence)});
     if (vote.type == VoteType::propose) return;
@@ -84,11 +87,12 @@ bool Core::accept(const Certificate& certificate, std::optional<PeerId> from, bo
     if (const auto signers = signers_of(certificate, epoch_.committee)) {
         for (const auto& [member, signature] : *signers) {
             check_own_key({certificate.vote(), signature}, member);
+            hear(certificate.vote(), member, signature);
             if (auto evidence = state.votes.add(epoch_.committee, certificate.vote(), member, signature))
                 if (state.convicted.insert(member).second) actions_.push_back(action::Convict{std::move(*evidence)});
         }
     }
-    if ((blank_ || adopting_) && from && listens_left_ > 0) {
+    if ((blank_ || adopting_) && listen_until_ms_ && from && listens_left_ > 0) {
         --listens_left_;
         listen_until_ms_ = now_.monotonic_ms + listen_ms_;
     }

@@ -20,6 +20,8 @@ namespace quern::chain::consensus::sdbft {
     X(child_of_last_block)       /* rule 9: the epoch's last block gets children in its epoch */    \
     X(send_before_sync)          /* rule 7: votes leave before they are durable */                  \
     X(forget_votes)              /* rule 7: own votes are not recovered after a restart */          \
+    X(no_signing_floor)          /* votes below the newest own one are signed */                    \
+    X(asks_nobody)               /* a key without records signs before others told what they heard */ \
     X(stale_epoch_certificates)  /* certificates of another epoch are taken for this one's */       \
     X(quorum_by_members)         /* quorums count members instead of weight */                      \
     X(weak_quorum_finalizes)     /* a third of the weight makes a certificate */                    \

@@ -14,7 +14,9 @@ enum Kind : std::uint8_t {
     kBlockQuery,
     kBlockAnswer,
     kRangeQuery,
-    kRangeAnswer
+    kRangeAnswer,
+    kVoteQuery,
+    kVoteAnswer
 };
 
 struct Encoder {
@@ -38,6 +40,16 @@ struct Encoder {
         out.integer(m.tip_height).begin_list();
         for (const auto& block : m.blocks) out.bytes(block);
         out.end_list().bytes(consensus::encode(m.certificate));
+    }
+    void operator()(const VoteQuery& m) { out.fixed(m.key.bytes); }
+    void operator()(const VoteAnswer& m) {
+        out.integer(m.epoch).fixed(m.key.bytes).begin_list();
+        if (m.newest) {
+            const Vote& vote = m.newest->vote;
+            out.integer(static_cast<std::uint64_t>(vote.type)).integer(vote.epoch).integer(vote.view);
+            out.fixed(vote.hash).fixed(m.newest->signature);
+        }
+        out.end_list();
     }
 };
 
@@ -100,6 +112,26 @@ Expected<Message> read_range_answer(rlp::Reader& reader) {
     return Message(std::move(m));
 }
 
+Expected<Message> read_vote_answer(rlp::Reader& reader) {
+    VoteAnswer m;
+    QUERN_TRY(m.epoch, reader.u64());
+    QUERN_TRY(m.key.bytes, reader.fixed<64>());
+    QUERN_TRY(auto list, reader.list());
+    if (list.at_end()) return Message(m);
+    VoteAnswer::Signed newest;
+    QUERN_TRY(const auto type, list.u64());
+    if (type < static_cast<std::uint64_t>(VoteType::propose) || type > static_cast<std::uint64_t>(VoteType::finalize))
+        return fail("message.bad_vote", "type " + std::to_string(type));
+    newest.vote.type = static_cast<VoteType>(type);
+    QUERN_TRY(newest.vote.epoch, list.u64());
+    QUERN_TRY(newest.vote.view, list.u64());
+    QUERN_TRY(newest.vote.hash, list.fixed<32>());
+    QUERN_TRY(newest.signature, list.fixed<64>());
+    QUERN_CHECK(list.expect_end());
+    m.newest = newest;
+    return Message(m);
+}
+
 Expected<Message> read_body(std::uint8_t kind, rlp::Reader& reader) {
     switch (kind) {
         case kPropose:
@@ -131,6 +163,13 @@ Expected<Message> read_body(std::uint8_t kind, rlp::Reader& reader) {
         }
         case kRangeAnswer:
             return read_range_answer(reader);
+        case kVoteQuery: {
+            VoteQuery m;
+            QUERN_TRY(m.key.bytes, reader.fixed<64>());
+            return Message(m);
+        }
+        case kVoteAnswer:
+            return read_vote_answer(reader);
         default:
             return fail("message.unknown_kind", std::to_string(kind));
     }
@@ -163,6 +202,14 @@ struct Describer {
         return std::to_string(m.blocks.size()) + " blocks under " + describe(m.certificate) + ", tip " +
                std::to_string(m.tip_height);
     }
+    std::string operator()(const VoteQuery& m) { return "newest vote of " + to_hex(m.key.bytes.view().first(4)) + "?"; }
+    std::string operator()(const VoteAnswer& m) {
+        return "newest vote of " + to_hex(m.key.bytes.view().first(4)) + " heard in epoch " + std::to_string(m.epoch) +
+               ": " +
+               (m.newest
+                    ? std::string(name_of(m.newest->vote.type)) + " " + place(m.newest->vote.epoch, m.newest->vote.view)
+                    : std::string("none"));
+    }
 };
 
 }  // namespace
@@ -180,7 +227,7 @@ Bytes encode(const Message& message) {
 Expected<Message> decode_message(BytesView bytes) {
     if (bytes.empty()) return fail("message.empty");
     if (bytes.size() > kMaxMessageBytes) return fail("message.too_large", std::to_string(bytes.size()));
-    if (bytes[0] < kPropose || bytes[0] > kRangeAnswer) return fail("message.unknown_kind", std::to_string(bytes[0]));
+    if (bytes[0] < kPropose || bytes[0] > kVoteAnswer) return fail("message.unknown_kind", std::to_string(bytes[0]));
     QUERN_TRY(auto reader, rlp::decode_list(bytes.subspan(1)));
     QUERN_TRY(auto message, read_body(bytes[0], reader));
     QUERN_CHECK(reader.expect_end());

@@ -10,6 +10,8 @@
 //   6 block answer      = [block]
 //   7 range query       = [first_height]
 //   8 range answer      = [tip_height, [block...], certificate]
+//   9 vote query        = [public key (64)]
+//  10 vote answer       = [epoch, public key (64), [] or [type, epoch, view, hash, signature (64)]]
 //
 // block, justification, nullification and certificate are strings that hold the encodings of types::Block and
 // Certificate. `justification` is empty when the block is new in this view (its body carries the parent's certificate)
@@ -75,8 +77,24 @@ struct RangeAnswer {
     Certificate certificate;
     bool operator==(const RangeAnswer&) const = default;
 };
+// For the newest vote of a key that a member has heard; asked by who does not know what its own key has signed.
+struct VoteQuery {
+    crypto::PublicKey key;
+    bool operator==(const VoteQuery&) const = default;
+};
+struct VoteAnswer {
+    std::uint64_t epoch = 0;  // that who answers is in
+    crypto::PublicKey key;
+    struct Signed {
+        Vote vote;
+        Signature signature;
+        bool operator==(const Signed&) const = default;
+    };
+    std::optional<Signed> newest;  // in this epoch or the one before; absent when it has heard none
+    bool operator==(const VoteAnswer&) const = default;
+};
 using Message = std::variant<ProposeMessage, VoteMessage, CertificateMessage, CertificateQuery, BlockQuery, BlockAnswer,
-                             RangeQuery, RangeAnswer>;
+                             RangeQuery, RangeAnswer, VoteQuery, VoteAnswer>;
 
 [[nodiscard]] Bytes encode(const Message& message);
 // Errors: message.empty, message.too_large, message.unknown_kind, message.bad_vote, message.too_many, certificate.*,

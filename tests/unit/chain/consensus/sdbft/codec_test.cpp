@@ -24,7 +24,10 @@ TEST(SdbftMessages, round_trip_and_refuse_each_truncation) {
         BlockQuery{made.tip.hash},
         BlockAnswer{made.bytes},
         RangeQuery{12},
-        RangeAnswer{20, {made.bytes, made.bytes}, h.certificate(finalize, 9, made.tip.hash)}};
+        RangeAnswer{20, {made.bytes, made.bytes}, h.certificate(finalize, 9, made.tip.hash)},
+        VoteQuery{h.genesis.keys[1]},
+        VoteAnswer{3, h.genesis.keys[1], VoteAnswer::Signed{{propose, 3, 8, made.tip.hash}, {}}},
+        VoteAnswer{3, h.genesis.keys[1], std::nullopt}};
     for (const auto& message : messages) {
         const Bytes bytes = encode(message);
         const auto decoded = decode_message(bytes);
@@ -44,7 +47,7 @@ TEST(SdbftMessages, name_what_is_wrong) {
     const auto name = [](const Bytes& bytes) { return decode_message(bytes).error().name; };
     EXPECT_EQ(name({}), "message.empty");
     EXPECT_EQ(name({0, 0xc0}), "message.unknown_kind");
-    EXPECT_EQ(name({9, 0xc0}), "message.unknown_kind");
+    EXPECT_EQ(name({11, 0xc0}), "message.unknown_kind");
     EXPECT_EQ(name(Bytes(kMaxMessageBytes + 1)), "message.too_large");
     auto vote = h.vote(0, nullify, 1);
     vote.vote.hash = Hash32{{1}};
@@ -55,6 +58,9 @@ TEST(SdbftMessages, name_what_is_wrong) {
     vote.member = 0;
     vote.vote.type = propose;  // only inside a PROPOSE message
     EXPECT_EQ(name(encode(Message(vote))), "message.bad_vote");
+    for (const auto type : {VoteType{0}, VoteType{5}})
+        EXPECT_EQ(name(encode(Message(VoteAnswer{0, h.genesis.keys[0], VoteAnswer::Signed{{type, 0, 1, {}}, {}}}))),
+                  "message.bad_vote");
     auto many = h.proposal(1, h.first());
     many.nullifications.assign(kMaxNullificationsPerProposal + 1, h.certificate(nullify, 1));
     EXPECT_EQ(name(encode(Message(many))), "message.too_many");

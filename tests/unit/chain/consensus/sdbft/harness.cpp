@@ -56,6 +56,10 @@ void Harness::restart(bool with_journal) {
     setup.body_matches = [this](BytesView block) { return chain->body_matches(block); };
     SeededRng power(1);
     (void)chain->crash(power);
+    setup.address_of = [this](PeerId peer) -> std::optional<Bytes20> {
+        if (peer >= signer_of_member.size()) return std::nullopt;
+        return crypto::address20(keys.signers[signer_of_member[peer]]->public_key());
+    };
     unsynced.clear();
     waiting.clear();
     core = *Core::make(std::move(setup), keys.signers[signer_of_member[me]].get(), *keys.scheme);
@@ -69,6 +73,11 @@ void Harness::step(const Event& first) {
         for (auto& action : core->step(event, now)) {
             if (auto* send = std::get_if<action::Send>(&action)) {
                 messages.push_back(*decode_message(send->message));
+                if (send->target == action::Target::one) answers.emplace_back(send->peer, messages.back());
+                if (const auto* query = std::get_if<VoteQuery>(&messages.back()); query != nullptr && members_answer)
+                    for (const auto member : others())
+                        events.push_back(event::Received{
+                            member, encode(VoteAnswer{chain->epoch_setup().epoch, query->key, std::nullopt})});
             } else if (auto* range = std::get_if<action::AskRange>(&action)) {
                 asked_ranges.push_back(*range);
             } else if (auto* block = std::get_if<action::AskBlock>(&action)) {

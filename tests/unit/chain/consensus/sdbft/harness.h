@@ -66,6 +66,7 @@ struct Harness {
         messages.clear();
         asked_ranges.clear();
         asked_blocks.clear();
+        answers.clear();
     }
 
     sim::KeyRing keys;
@@ -84,12 +85,14 @@ struct Harness {
     std::uint64_t listen_ms = 0;
     Limits limits;
     bool accept_missing_journal = false;
+    bool members_answer = true;  // at once, that they have heard no vote of this key
 
     bool auto_sync = true;
     std::deque<std::uint64_t> unsynced;
-    std::vector<Record> journal;               // durable
-    std::vector<std::vector<Record>> waiting;  // not yet
-    std::vector<Message> messages;             // sent
+    std::vector<Record> journal;                      // durable
+    std::vector<std::vector<Record>> waiting;         // not yet
+    std::vector<Message> messages;                    // sent
+    std::vector<std::pair<PeerId, Message>> answers;  // those of them that were for one peer
     std::vector<action::AskRange> asked_ranges;
     std::vector<action::AskBlock> asked_blocks;
     std::vector<Hash32> served_blocks;
