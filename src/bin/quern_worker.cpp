@@ -81,7 +81,15 @@ int main(int argc, char** argv) {
     app.add_option("--work-per-block", options.work_per_block,
                    "verifier: work units it replays in a block's time, declared on chain; 0: any")
         ->capture_default_str();
-    app.add_option("--threads", options.threads, "compute threads; 0: one per CPU")->capture_default_str();
+    app.add_option("--threads", options.threads,
+                   "compute threads; 0: one per CPU. Training, replays for a verifier, replays for a whistleblower and "
+                   "disputes run side by side, each with so many; within each kind tasks take turns")
+        ->capture_default_str();
+    app.add_option("--dispute-threads", options.dispute_threads,
+                   "moves of disputes that are worked out at once, the most urgent first; neither training nor replays "
+                   "hold them up")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
     app.add_option("--backend", backend, "auto, soft, scalar, avx2 or avx512; all give the same bits")
         ->capture_default_str();
     app.add_option("--ws", ws,

@@ -20,32 +20,12 @@ constexpr std::size_t kMaxMessage = 1U << 20;  // a header is some kilobytes
 
 }  // namespace
 
-BlockSignal::BlockSignal(Options options) : options_(std::move(options)), thread_([this] { run(); }) {}
+BlockSignal::BlockSignal(Options options, Bell& bell)
+    : options_(std::move(options)), bell_(bell), thread_([this] { run(); }) {}
 
 BlockSignal::~BlockSignal() {
     stopping_ = true;
-    changed_.notify_all();
     thread_.join();
-}
-
-bool BlockSignal::wait(std::uint64_t time_ms, const std::atomic<bool>& stop) {
-    const auto deadline = std::chrono::steady_clock::now() + milliseconds(time_ms);
-    MutexLock lock(mutex_);
-    while (!news_ && !stop) {
-        const auto now = std::chrono::steady_clock::now();
-        if (now >= deadline) return false;
-        // `stop` is set by a signal handler, which cannot notify.
-        (void)changed_.wait_until(lock, std::min(deadline, now + milliseconds(kSliceMs)));
-    }
-    return std::exchange(news_, false);
-}
-
-void BlockSignal::signal() {
-    {
-        const MutexLock lock(mutex_);
-        news_ = true;
-    }
-    changed_.notify_all();
 }
 
 void BlockSignal::pause(std::uint64_t time_ms) {
@@ -66,7 +46,7 @@ void BlockSignal::run() {
         told = true;
         if (was_connected) {
             retry = options_.first_retry_ms;
-            signal();  // from now on it polls: at once, and not after the long wait
+            bell_.ring();  // from now on it polls: at once, and not after the long wait
         }
         pause(retry);
         retry = std::min(retry * 2, options_.last_retry_ms);
@@ -97,10 +77,10 @@ Status BlockSignal::listen() {
     if (id == nullptr || !id->is_string()) return fail("node.bad_answer", "the node refuses the subscription");
     connected_ = true;
     log::info(Category::worker, "notifications from {}:{}", url.host, url.port);
-    signal();  // what happened before the subscription
+    bell_.ring();  // what happened before the subscription
     while (!stopping_) {
         QUERN_TRY(const auto message, client->receive(kSliceMs));
-        if (message) signal();
+        if (message) bell_.ring();
     }
     return fail("worker.stopped");
 }

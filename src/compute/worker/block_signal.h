@@ -1,6 +1,6 @@
-// Wakes a worker when the chain has a new block: a thread that keeps a WebSocket subscription to the node's newHeads.
-// While the port cannot be reached the worker polls as before, and the thread tries again with growing pauses. What a
-// notification says is not used, only that it came: the worker looks at the chain itself. Thread-safe.
+// Rings a worker's bell when the chain has a new block: a thread that keeps a WebSocket subscription to the node's
+// newHeads. While the port cannot be reached the worker polls as before, and the thread tries again with growing
+// pauses. What a notification says is not used, only that it came: the worker looks at the chain itself. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/http_client.h"
-#include "base/mutex.h"
+#include "compute/worker/bell.h"
 
 namespace quern::compute::worker {
 
@@ -21,29 +21,25 @@ public:
         std::uint64_t first_retry_ms = 500;
         std::uint64_t last_retry_ms = 30'000;
     };
-    explicit BlockSignal(Options options);
+    // `bell` outlives this; rung with each block, and when notifications stop coming.
+    BlockSignal(Options options, Bell& bell);
     ~BlockSignal();
     BlockSignal(const BlockSignal&) = delete;
     BlockSignal& operator=(const BlockSignal&) = delete;
 
     // Whether notifications come: then a wait may be long.
     [[nodiscard]] bool connected() const { return connected_; }
-    // Waits until something happened since the last wait, at most so long, and not beyond `stop`. True: it did.
-    bool wait(std::uint64_t milliseconds, const std::atomic<bool>& stop);
 
 private:
     void run();
     [[nodiscard]] Status listen();
     [[nodiscard]] Expected<http::Url> find_url() const;
-    void signal();
     void pause(std::uint64_t milliseconds);
 
     const Options options_;
     std::atomic<bool> connected_{false};
     std::atomic<bool> stopping_{false};
-    Mutex mutex_;
-    CondVar changed_;  // news_
-    bool news_ QUERN_GUARDED_BY(mutex_) = false;
+    Bell& bell_;
     std::thread thread_;
 };
 

@@ -1,14 +1,17 @@
-// What the roles of one worker process share: connection, key, inputs, threads, options. One thread.
+// What a thread that works for a worker has: a connection of its own, the inputs that all share, threads for its
+// arithmetic, options, and the wish to stop. One for each thread.
 #pragma once
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
+#include <functional>
 #include <map>
+#include <memory>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "base/thread_pool.h"
 #include "compute/worker/options.h"
-#include "compute/worker/sender.h"
 #include "compute/worker/task_inputs.h"
 #include "compute/worker/turns.h"
 
@@ -16,28 +19,23 @@ namespace quern::compute::worker {
 
 struct Context {
     const WorkerOptions& options;
-    NodeView& node;
-    Sender& sender;
+    const Clock& clock;
     InputStore& inputs;
-    ThreadPool& pool;
-    Rng& rng;
-    std::uint64_t height = 0;  // of the newest block
+    const std::atomic<bool>& stop;
+    std::unique_ptr<NodeView> node;
+    std::shared_ptr<ThreadPool> pool;  // of this kind of work alone: loops of others do not make it wait
+    std::unique_ptr<Rng> rng;
 };
 
-// Sender's purpose of an action that a worker takes once in each round of a task: "bid/3.0".
-[[nodiscard]] inline std::string purpose(const char* what, const chain::types::Task& task) {
-    return std::string(what) + "/" + std::to_string(task.id) + "." + std::to_string(task.round);
-}
-
-// What a role keeps of a task, when it is of the task's present round and draw; what is older is dropped.
-template <class Job>
-[[nodiscard]] Job* current_job(std::map<std::uint64_t, Job>& jobs, const chain::types::Task& task) {
-    const auto known = jobs.find(task.id);
-    if (known == jobs.end()) return nullptr;
-    if (known->second.round == task.round && known->second.verify_beacon == task.verify_beacon) return &known->second;
-    jobs.erase(known);
-    return nullptr;
-}
+// A job that one task asks for in one round, and one draw of verifiers where it replays.
+struct TaskOrder {
+    std::shared_ptr<const chain::types::Task> task;
+    [[nodiscard]] std::uint64_t id() const { return task->id; }
+    [[nodiscard]] bool same_job(const TaskOrder& other) const {
+        return task->id == other.task->id && task->round == other.task->round &&
+               task->verify_beacon == other.task->verify_beacon;
+    }
+};
 
 // The jobs (by task) that `runs` holds for, in the order of their turns.
 template <class Job, class Runs>
@@ -49,26 +47,21 @@ template <class Job, class Runs>
     return turns.order(std::move(ids));
 }
 
-// Until when the next of `waiting` jobs may run: equal shares of what is left.
-[[nodiscard]] inline std::chrono::steady_clock::time_point share_of(std::chrono::steady_clock::time_point until,
-                                                                    std::size_t waiting) {
-    const auto now = std::chrono::steady_clock::now();
-    return now + std::max(until - now, std::chrono::steady_clock::duration::zero()) /
-                     static_cast<std::int64_t>(std::max<std::size_t>(waiting, 1));
-}
+// A slice of time, of which a job may use its share. Read from a clock that a test may hold still.
+class Slice {
+public:
+    Slice(const Context& context, std::uint64_t milliseconds)
+        : context_(context), until_(context.clock.monotonic_ms() + milliseconds) {}
+    [[nodiscard]] bool over() const { return context_.stop || context_.clock.monotonic_ms() >= until_; }
+    // For the next of `waiting` jobs: equal shares of what is left.
+    [[nodiscard]] Slice share(std::size_t waiting) const {
+        const std::uint64_t now = context_.clock.monotonic_ms();
+        return {context_, (until_ - std::min(now, until_)) / std::max<std::uint64_t>(waiting, 1)};
+    }
 
-// 32-byte roots as one byte string and back, for records.
-[[nodiscard]] inline Bytes join_roots(const std::vector<Hash32>& roots) {
-    Bytes bytes;
-    bytes.reserve(32 * roots.size());
-    for (const auto& root : roots) append(bytes, root);
-    return bytes;
-}
-[[nodiscard]] inline std::vector<Hash32> split_roots(BytesView bytes) {
-    std::vector<Hash32> roots;
-    roots.reserve(bytes.size() / 32);
-    for (std::size_t i = 0; i + 32 <= bytes.size(); i += 32) roots.push_back(Hash32::copy_of(bytes.subspan(i, 32)));
-    return roots;
-}
+private:
+    const Context& context_;
+    std::uint64_t until_;
+};
 
 }  // namespace quern::compute::worker

@@ -22,14 +22,26 @@ constexpr std::size_t kMaxCredentials = 4096;
 
 std::string content_path(const Hash32& id) { return "/content/" + to_hex(id); }
 
+// The node did not answer, or with nonsense: nothing was learnt about what was asked for.
+template <class T>
+Expected<T> reached(Expected<T> answer) {
+    if (answer) return answer;
+    return busy(answer.error().name, answer.error().detail);
+}
+template <class T>
+Expected<T> understood(Expected<T> answer) {
+    if (answer) return answer;
+    return busy("node.bad_answer", answer.error().to_string());
+}
+
 Expected<Uint256> quantity(const json::Value& value) {
-    QUERN_TRY(const std::string_view text, value.as_string());
-    return Uint256::from_hex_quantity(text);
+    QUERN_TRY(const std::string_view text, understood(value.as_string()));
+    return understood(Uint256::from_hex_quantity(text));
 }
 
 Expected<std::uint64_t> small_quantity(const json::Value& value) {
     QUERN_TRY(const Uint256 number, quantity(value));
-    if (!number.fits_u64()) return fail("node.bad_answer", "number out of range");
+    if (!number.fits_u64()) return busy("node.bad_answer", "number out of range");
     return number.low_u64();
 }
 
@@ -70,16 +82,16 @@ Expected<json::Value> NodeClient::call(std::string_view method, json::Value para
     message.method = "POST";
     message.headers.push_back({"Content-Type", "application/json"});
     message.body = request.dump();
-    QUERN_TRY(const http::Response response, http_.send(message));
+    QUERN_TRY(const http::Response response, reached(http_.send(message)));
     json::Limits limits;
     limits.max_bytes = std::size_t{64} << 20;
-    QUERN_TRY(json::Value answer, json::parse(response.body, limits));
+    QUERN_TRY(json::Value answer, understood(json::parse(response.body, limits)));
     if (const json::Value* error = answer.find("error"); error != nullptr && !error->is_null()) {
         const auto text = error->get_string("message");
         return fail("node.rpc_error", text ? std::string(*text) : error->dump());
     }
     const json::Value* result = answer.find("result");
-    if (result == nullptr) return fail("node.bad_answer", "neither result nor error");
+    if (result == nullptr) return busy("node.bad_answer", "neither result nor error");
     return *result;
 }
 
@@ -135,6 +147,11 @@ Expected<std::optional<TransactionOutcome>> NodeClient::outcome(const Hash32& tr
     return std::optional<TransactionOutcome>(std::move(result));
 }
 
+Expected<bool> NodeClient::knows(const Hash32& transaction) {
+    QUERN_TRY(const json::Value value, call("eth_getTransactionByHash", json::Value::array({to_hex0x(transaction)})));
+    return !value.is_null();
+}
+
 Expected<std::vector<chain::types::Task>> NodeClient::live_tasks() {
     std::vector<chain::types::Task> tasks;
     std::uint64_t start = 1;
@@ -184,18 +201,23 @@ Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_byte
     Bytes content;
     http::Request request;
     request.target = content_path(id);
+    bool too_large = false;
     const http::Sink sink = [&](BytesView piece) -> Status {
-        if (content.size() + piece.size() > max_bytes) return fail("content.too_large", to_hex(id));
+        too_large = content.size() + piece.size() > max_bytes;
+        if (too_large) return fail("content.too_large", to_hex(id));
         append(content, piece);
         return {};
     };
-    QUERN_TRY(const http::Response response, with_credentials(request, [&](const http::Request& authorized) {
-                  return http_.download(authorized, sink);
-              }));
+    auto downloaded = with_credentials(request, [&](const http::Request& authorized) {
+        content.clear();
+        return http_.download(authorized, sink);
+    });
+    if (too_large) return fail("content.too_large", to_hex(id));
+    QUERN_TRY(const http::Response response, reached(std::move(downloaded)));
     if (response.status == kUnavailable) return busy("content.on_its_way", to_hex(id));
-    if (response.status == kNotFound) return fail("content.not_found", to_hex(id));
-    if (response.status != kOk) return fail("node.bad_answer", "content status " + std::to_string(response.status));
-    if (crypto::content_id_of(content) != id) return fail("content.id_mismatch", to_hex(id));
+    if (response.status == kNotFound) return fail(kContentNotFound, to_hex(id));
+    if (response.status != kOk) return busy("node.bad_answer", "content status " + std::to_string(response.status));
+    if (crypto::content_id_of(content) != id) return busy("content.id_mismatch", to_hex(id));
     return content;
 }
 
@@ -205,7 +227,7 @@ Expected<Hash32> NodeClient::put_content(BytesView content) {
     probe.method = "HEAD";
     probe.target = content_path(id);
     // Without credentials: what the node lacks it shall get from here.
-    QUERN_TRY(const http::Response known, http_.send(probe));
+    QUERN_TRY(const http::Response known, reached(http_.send(probe)));
     if (known.status == kOk) return id;
     http::Request request;
     request.method = "PUT";
@@ -217,7 +239,7 @@ Expected<Hash32> NodeClient::put_content(BytesView content) {
         sent += take;
         return take;
     };
-    QUERN_TRY(const http::Response response, http_.upload(request, content.size(), source));
+    QUERN_TRY(const http::Response response, reached(http_.upload(request, content.size(), source)));
     if (!response.ok())
         return fail("content.upload_refused", std::to_string(response.status) + " " + response.body.substr(0, 200));
     return id;

@@ -8,23 +8,13 @@
 
 namespace quern::compute::worker {
 
-struct RpcFailure {
-    std::int64_t code = 0;
-    std::string message;
-};
-
-// The node did not answer, or not yet: says nothing about what was asked for.
-[[nodiscard]] inline bool node_was_away(const Error& error) {
-    return error.is_busy() || error.name.starts_with("http.") || error.name.starts_with("node.");
-}
-
 class NodeClient final : public NodeView {
 public:
     // `credentials_file`: "user:password" for the node, its .cookie for instance; read when it is needed and again when
     // the node does not know them any more. Empty: none.
     NodeClient(std::string host, std::uint16_t port, std::string credentials_file = {});
 
-    // One call. Errors: http.*, node.bad_answer, node.rpc_error (the detail is the node's message).
+    // One call. Errors: http.* and node.bad_answer (busy), node.rpc_error (the detail is the node's message).
     [[nodiscard]] Expected<json::Value> call(std::string_view method, json::Value params);
 
     [[nodiscard]] Expected<std::uint64_t> chain_id();
@@ -36,6 +26,7 @@ public:
                                                        const chain::types::Address& to, BytesView data) override;
     [[nodiscard]] Expected<Hash32> send_raw(BytesView encoded) override;
     [[nodiscard]] Expected<std::optional<TransactionOutcome>> outcome(const Hash32& transaction) override;
+    [[nodiscard]] Expected<bool> knows(const Hash32& transaction) override;
 
     [[nodiscard]] Expected<std::vector<chain::types::Task>> live_tasks() override;
     [[nodiscard]] Expected<chain::types::Dispute> dispute(std::uint64_t id) override;

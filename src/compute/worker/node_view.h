@@ -1,8 +1,10 @@
 // What a worker asks of its node, as an interface: NodeClient is the node over HTTP; tests put a chain of their own
-// behind it. Errors of the kind `busy` may pass; node_was_away() tells those that say nothing about what was asked for.
-// Used by one thread.
+// behind it. An error of the kind busy says nothing about what was asked for: the node did not answer, answered
+// nonsense, or asks to come again. Each instance is used by one thread; a worker makes one for each of its threads.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -17,6 +19,10 @@ struct TransactionOutcome {
     std::string failure;  // result code of a failed native transaction
 };
 
+// No connected node has the content.
+inline constexpr std::string_view kContentNotFound = "content.not_found";
+[[nodiscard]] inline bool is_not_found(const Error& error) { return error.name == kContentNotFound; }
+
 class NodeView {
 public:
     virtual ~NodeView() = default;
@@ -29,6 +35,8 @@ public:
                                                                const chain::types::Address& to, BytesView data) = 0;
     [[nodiscard]] virtual Expected<Hash32> send_raw(BytesView encoded) = 0;
     [[nodiscard]] virtual Expected<std::optional<TransactionOutcome>> outcome(const Hash32& transaction) = 0;
+    // Whether it waits in the mempool or is in a block.
+    [[nodiscard]] virtual Expected<bool> knows(const Hash32& transaction) = 0;
 
     // Tasks that are not final, by id.
     [[nodiscard]] virtual Expected<std::vector<chain::types::Task>> live_tasks() = 0;
@@ -38,10 +46,12 @@ public:
         chain::types::Role role, const chain::types::Address& address) = 0;
 
     // Contents up to `max_bytes`; the id is checked. Errors: content.not_found (no connected node has it),
-    // content.on_its_way (busy: ask again), content.too_large, content.id_mismatch.
+    // content.too_large; busy: content.on_its_way (ask again), content.id_mismatch (the node's fault).
     [[nodiscard]] virtual Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) = 0;
     // Uploads unless the node has it; returns the id.
     [[nodiscard]] virtual Expected<Hash32> put_content(BytesView content) = 0;
 };
+
+using NodeFactory = std::function<std::unique_ptr<NodeView>()>;
 
 }  // namespace quern::compute::worker

@@ -27,16 +27,17 @@ struct WorkerOptions {
     std::uint64_t max_disk_mib = 10'240;  // of the data directory: no bid on a task beyond it
     Uint256 bid_price = 0;                // grains per work unit; 0: half of the task's cap
     std::uint64_t max_memory_mib = 4096;  // for all tasks together; a task that needs more is left alone
-    // Work units of one step: the longest time for which the worker does not look at the chain. 2^30 are about 10^12
-    // floating-point operations.
+    // Work units of one step: the longest that one job keeps others of its kind, or the end, waiting. 2^30 are about
+    // 10^12 floating-point operations.
     std::uint64_t max_step_work = std::uint64_t{1} << 30;
     std::uint64_t work_per_block = 0;  // declared for a verifier: work units it replays in a block's time; 0: any
-    std::size_t threads = 0;           // 0: one per CPU
+    std::size_t threads = 0;           // of each training, replay and dispute; 0: one per CPU
+    std::size_t dispute_threads = 2;   // moves of disputes that are worked out at once
     vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
     bool notifications = true;           // wait for the node's newHeads; polling where they do not come
     std::optional<http::Url> websocket;  // absent: where the node says
     std::uint64_t poll_ms = 200;
-    std::uint64_t slice_ms = 400;  // how long training or replay may run before the chain is looked at again
+    std::uint64_t slice_ms = 400;  // how long jobs of one kind run before their turns are dealt out again
     FaultPlan fault;               // test builds only
 };
 

@@ -10,33 +10,33 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     replay->task_ = task.id;
     replay->round_ = task.round;
     replay->interval_ = task.spec.interval;
-    QUERN_TRY(replay->inputs_, context.inputs.load(task, duty));
-    QUERN_TRY(replay->manifest_, context.inputs.manifest(task));
+    QUERN_TRY(replay->inputs_, context.inputs.load(*context.node, task, duty));
+    QUERN_TRY(replay->manifest_, context.inputs.manifest(*context.node, task));
     replay->seed_ = vm::tensor::seed_tensor(task.seed_beacon);
     replay->history_ = replay->manifest_->state_roots;
     replay->segments_ = std::move(segments);
     replay->results_.resize(probes.size());
     replay->probes_ = std::move(probes);
     replay->runner_ = std::make_unique<StepRunner>(replay->inputs_->program, replay->inputs_->data, replay->seed_,
-                                                   task.spec.steps, fault, context.options.backend, &context.pool);
+                                                   task.spec.steps, fault, context.options.backend, context.pool.get());
     return replay;
 }
 
 Expected<vm::tensor::State> Replay::checkpoint_before(std::uint64_t segment) {
-    return context_->inputs.checkpoint(inputs_->program, manifest_->checkpoint_contents[segment],
+    return context_->inputs.checkpoint(*context_->node, inputs_->program, manifest_->checkpoint_contents[segment],
                                        manifest_->state_roots[segment * interval_]);
 }
 
-Status Replay::check_checkpoints(std::chrono::steady_clock::time_point until) {
-    while (!checkpoints_checked() && std::chrono::steady_clock::now() < until) {
+Status Replay::check_checkpoints(const Slice& slice) {
+    for (bool first = true; !checkpoints_checked() && (first || !slice.over()); first = false) {
         QUERN_CHECK(checkpoint_before(segments_[checked_]));
         ++checked_;
     }
     return {};
 }
 
-Status Replay::advance(std::chrono::steady_clock::time_point until) {
-    while (!done() && std::chrono::steady_clock::now() < until) {
+Status Replay::advance(const Slice& slice) {
+    for (bool first = true; !done() && (first || !slice.over()); first = false) {
         const std::uint64_t segment = segments_[segment_];
         const core::SegmentSteps steps = core::segment_steps(segment, interval_);
         if (step_ == 0) {

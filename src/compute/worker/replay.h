@@ -1,8 +1,7 @@
 // Replays segments of a proven training from the solver's checkpoints and compares every state root, in slices so that
-// the worker stays responsive; captures probe tiles on the way. Used by verifiers and whistleblowers. One thread.
+// the worker stays responsive; captures probe tiles on the way. Used by replay_jobs.h. One thread.
 #pragma once
 
-#include <chrono>
 #include <memory>
 
 #include "compute/core/verification_report.h"
@@ -19,14 +18,14 @@ public:
                                                                  std::vector<core::Probe> probes,
                                                                  const FaultPlan& fault, Duty duty = Duty::bound);
 
-    // Fetches each segment's checkpoint once and checks it, until `until` or the end: what a verifier must know before
-    // it says that the data is there. Errors: content.*, state_file.*, inputs.wrong_state_root.
-    [[nodiscard]] Status check_checkpoints(std::chrono::steady_clock::time_point until);
+    // Fetches each segment's checkpoint once and checks it, until the slice is over or the end: what a verifier must
+    // know before it says that the data is there. Errors: content.*, state_file.*, inputs.wrong_state_root.
+    [[nodiscard]] Status check_checkpoints(const Slice& slice);
     [[nodiscard]] bool checkpoints_checked() const { return checked_ == segments_.size(); }
 
-    // Runs until `until` or the end. Errors: a checkpoint cannot be had (content.*, inputs.wrong_state_root). One that
-    // the segment before has just led to is not asked for.
-    [[nodiscard]] Status advance(std::chrono::steady_clock::time_point until);
+    // Runs until the slice is over or the end; one step at least. Errors: a checkpoint cannot be had (content.*,
+    // inputs.wrong_state_root). One that the segment before has just led to is not asked for.
+    [[nodiscard]] Status advance(const Slice& slice);
     [[nodiscard]] bool done() const { return segment_ == segments_.size(); }
     [[nodiscard]] std::size_t segments() const { return segments_.size(); }
     [[nodiscard]] std::size_t segments_done() const { return segment_; }

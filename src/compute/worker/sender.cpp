@@ -2,30 +2,64 @@
 
 #include <algorithm>
 
+#include "base/fs.h"
 #include "base/log.h"
 
 namespace quern::compute::worker {
 namespace {
 
-using chain::types::NativeKind;
-
-constexpr std::uint64_t kRetryBlocks = 3;     // after a refusal or failure
-constexpr std::uint64_t kForgetBlocks = 30;   // a transaction that never shows up is given up
-constexpr std::uint64_t kRaiseBlocks = 3;     // a transaction that waits longer may pay too little
-constexpr std::uint64_t kRaisePercent = 125;  // what a node asks of a replacement is less
+constexpr std::uint64_t kRetryBlocks = 3;      // after a refusal or failure
+constexpr std::uint64_t kAskAgainBlocks = 30;  // whether the node still has what does not show up
+constexpr std::uint64_t kRaiseBlocks = 3;      // a transaction that waits longer may pay too little
+constexpr std::uint64_t kRaisePercent = 125;   // what a node asks of a replacement is less
 constexpr std::uint64_t kGasMarginPercent = 130;
 constexpr std::uint64_t kGasMargin = 50'000;
-constexpr std::uint64_t kWarnBlocks = 100;  // between two warnings about limits
-constexpr std::uint64_t kFeeHeadroom = 2;   // fee cap = this x the node's gas price
+constexpr std::uint64_t kWarnBlocks = 100;                    // between two warnings about limits
+constexpr std::uint64_t kFeeHeadroom = 2;                     // fee cap = this x the node's gas price
+constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;  // one move is 64 KiB at most
 
 }  // namespace
 
-Sender::Sender(NodeView& node, crypto::PrivateKey key, std::uint64_t chain_id, Spending spending)
-    : node_(node),
+Sender::Sender(NodeView& node, crypto::PrivateKey key, std::uint64_t chain_id, Spending spending, std::string file)
+    : node_(&node),
       key_(std::move(key)),
       address_(crypto::address20(key_)),
       chain_id_(chain_id),
-      spending_(std::move(spending)) {}
+      spending_(std::move(spending)),
+      file_(std::move(file)) {}
+
+Expected<Sender> Sender::open(NodeView& node, crypto::PrivateKey key, std::uint64_t chain_id, Spending spending,
+                              std::string file) {
+    Sender sender(node, std::move(key), chain_id, std::move(spending), std::move(file));
+    QUERN_CHECK(sender.load());
+    return sender;
+}
+
+Status Sender::load() {
+    if (!fs::exists(file_)) return {};
+    QUERN_TRY(const Bytes bytes, fs::read_file(file_, kMaxFileBytes));
+    auto saved = chain::types::decode_record<Saved>(bytes);
+    if (!saved) return detailed(saved.error(), file_ + ": " + saved.error().detail);
+    for (SavedPending& each : saved->pending) {
+        Pending entry;
+        entry.hashes = std::move(each.hashes);
+        entry.done = each.done;
+        entry.height = each.height;
+        entry.raised_at = each.raised_at;
+        QUERN_TRY(entry.newest, chain::types::decode_transaction(each.newest));
+        pending_[each.purpose] = std::move(entry);
+    }
+    return {};
+}
+
+Status Sender::save() const {
+    Saved saved;
+    for (const auto& [purpose, entry] : pending_)
+        if (!entry.hashes.empty())
+            saved.pending.push_back(
+                {purpose, entry.hashes, chain::types::encode(entry.newest), entry.done, entry.height, entry.raised_at});
+    return fs::write_file_atomic(file_, chain::types::encode_record(saved), 0600);
+}
 
 // In words that an operator sees, once in a while: a worker that must not pay may miss a deadline and lose its bond.
 void Sender::warn_of_limit(const Error& error) {
@@ -35,82 +69,133 @@ void Sender::warn_of_limit(const Error& error) {
                  error.to_string());
 }
 
+bool Sender::included(const std::string& purpose, const Pending& entry) {
+    for (const Hash32& hash : entry.hashes) {
+        const auto outcome = node_->outcome(hash);
+        if (!outcome || !outcome->has_value()) continue;
+        if (!(*outcome)->success)
+            log::warning(log::Category::worker, "transaction failed purpose={} reason={}", purpose,
+                         (*outcome)->failure);
+        return true;
+    }
+    return false;
+}
+
+bool Sender::repeat(Pending& entry) {
+    const auto known = node_->knows(entry.hashes.back());
+    if (!known) return true;
+    entry.known = *known;
+    if (entry.known) return true;
+    const auto sent = node_->send_raw(chain::types::encode(entry.newest));
+    entry.known = sent.has_value();
+    return sent || sent.error().is_busy();
+}
+
 void Sender::refresh(std::uint64_t height) {
     height_ = height;
+    bool changed = false;
     for (auto it = pending_.begin(); it != pending_.end();) {
+        const std::string& purpose = it->first;
         Pending& entry = it->second;
         if (entry.done) {
-            it = height > entry.height + kRetryBlocks ? pending_.erase(it) : std::next(it);
+            const bool over = height > entry.height + kRetryBlocks;
+            changed = changed || (over && !entry.hashes.empty());
+            it = over ? pending_.erase(it) : std::next(it);
             continue;
         }
-        for (const Hash32& hash : entry.hashes) {
-            const auto outcome = node_.outcome(hash);
-            if (!outcome || !outcome->has_value()) continue;
-            if (!(*outcome)->success)
-                log::warning(log::Category::worker, "transaction failed purpose={} reason={}", it->first,
-                             (*outcome)->failure);
+        if (included(purpose, entry)) {
             entry.done = true;
+        } else if (!entry.known && !repeat(entry)) {
+            entry.done = included(purpose, entry);  // between the two questions
+            if (!entry.done) {
+                log::warning(log::Category::worker, "transaction refused purpose={} tx={}", purpose,
+                             to_hex0x(entry.hashes.back()));
+                changed = true;
+                it = pending_.erase(it);
+                continue;
+            }
+        } else if (height > entry.height + kAskAgainBlocks) {
+            entry.known = false;
             entry.height = height;
-            break;
         }
-        if (!entry.done && height > entry.height + kForgetBlocks) {
-            log::warning(log::Category::worker, "transaction never included purpose={} tx={}", it->first,
-                         to_hex0x(entry.hashes.back()));
-            it = pending_.erase(it);
-            continue;
+        if (entry.done) {
+            changed = true;
+            entry.height = height;
         }
         if (!entry.done && height > entry.raised_at + kRaiseBlocks) {
             if (const Status raised = raise_fees(entry); !raised)
-                log::debug(log::Category::worker, "fees not raised purpose={} reason={}", it->first,
+                log::debug(log::Category::worker, "fees not raised purpose={} reason={}", purpose,
                            raised.error().to_string());
             entry.raised_at = height;
         }
         ++it;
     }
+    if (!changed) return;
+    if (const Status saved = save(); !saved)
+        log::error(log::Category::worker, "what is on its way was not saved reason={}", saved.error().to_string());
 }
 
-Sender::Outcome Sender::send_encoded(const std::string& purpose, NativeKind kind, const Bytes& payload, Retry retry) {
-    if (pending_.contains(purpose)) return Outcome::waiting;
-    auto sent = sign_and_send(kind, payload);
-    if (!sent) {
-        log::debug(log::Category::worker, "not sent purpose={} reason={}", purpose, sent.error().to_string());
-        if (sent.error().is_busy()) warn_of_limit(sent.error());
-        if (retry == Retry::later) pending_[purpose] = {{}, true, height_, height_, {}};
-        return Outcome::refused;
+void Sender::send(const Send& send) {
+    for (const Attempt& attempt : send.attempts)
+        if (this->send(attempt) != Outcome::refused) return;
+}
+
+Sender::Outcome Sender::send(const Attempt& attempt) {
+    if (pending_.contains(attempt.purpose)) return Outcome::waiting;
+    const Status sent = sign_and_send(attempt);
+    if (sent) {
+        log::info(log::Category::worker, "sent purpose={} tx={} bytes={}", attempt.purpose,
+                  to_hex0x(pending_.at(attempt.purpose).hashes.back()), attempt.payload.size());
+        return Outcome::sent;
     }
-    log::info(log::Category::worker, "sent purpose={} tx={} bytes={}", purpose, to_hex0x(sent->hashes.back()),
-              payload.size());
-    pending_[purpose] = std::move(*sent);
-    return Outcome::sent;
+    pending_.erase(attempt.purpose);
+    log::debug(log::Category::worker, "not sent purpose={} reason={}", attempt.purpose, sent.error().to_string());
+    if (is_spending_limit(sent.error())) warn_of_limit(sent.error());
+    if (!attempt.each_block) pending_[attempt.purpose] = {{}, true, false, height_, height_, {}};
+    return Outcome::refused;
 }
 
-Expected<Sender::Pending> Sender::sign_and_send(NativeKind kind, const Bytes& payload) {
-    QUERN_TRY(const Bytes call_data, chain::types::abi::encode_call(kind, payload));
-    const auto target = chain::types::group_address(chain::types::group_of(kind));
-    QUERN_TRY(const std::uint64_t gas, node_.estimate_gas(address_, target, call_data));
+Status Sender::sign_and_send(const Attempt& attempt) {
+    QUERN_TRY(const Bytes call_data, chain::types::abi::encode_call(attempt.kind, attempt.payload));
+    const auto target = chain::types::group_address(chain::types::group_of(attempt.kind));
+    QUERN_TRY(const std::uint64_t gas, node_->estimate_gas(address_, target, call_data));
     if (gas > kMaxTransactionGas) return fail("spending.gas_too_high", std::to_string(gas));
-    QUERN_TRY(const Uint256 price, node_.gas_price());
+    QUERN_TRY(const Uint256 price, node_->gas_price());
 
-    Pending entry;
-    entry.height = entry.raised_at = height_;
-    chain::types::Transaction& tx = entry.newest;
+    chain::types::Transaction tx;
     tx.type = chain::types::TxType::native;
     tx.chain_id = chain_id_;
-    QUERN_TRY(tx.nonce, node_.pending_nonce(address_));
+    QUERN_TRY(tx.nonce, node_->pending_nonce(address_));
     QUERN_TRY(tx.max_fee_per_gas, spending_.fee_cap(price, kFeeHeadroom));
     tx.max_priority_fee_per_gas = price;
     tx.gas_limit = gas * kGasMarginPercent / 100 + kGasMargin;
-    tx.native_kind = static_cast<std::uint8_t>(kind);
-    tx.data = payload;
+    tx.native_kind = static_cast<std::uint8_t>(attempt.kind);
+    tx.data = attempt.payload;
     QUERN_CHECK(spending_.book(tx.max_fee_per_gas * tx.gas_limit));
+    Pending& entry = pending_[attempt.purpose];
+    entry.height = entry.raised_at = height_;
+    const Status told = tell_node(entry, std::move(tx));
+    if (told) return told;
+    pending_.erase(attempt.purpose);
+    QUERN_CHECK(save());
+    return told;
+}
+
+Status Sender::tell_node(Pending& entry, chain::types::Transaction tx) {
     chain::types::sign(tx, key_);
-    QUERN_TRY(const Hash32 hash, node_.send_raw(chain::types::encode(tx)));
-    entry.hashes.push_back(hash);
-    return entry;
+    const Bytes encoded = chain::types::encode(tx);
+    entry.hashes.push_back(chain::types::transaction_hash(encoded));
+    entry.newest = std::move(tx);
+    entry.known = false;
+    QUERN_CHECK(save());
+    const auto sent = node_->send_raw(encoded);
+    entry.known = sent.has_value();
+    if (!sent && !sent.error().is_busy()) return fail(sent.error());
+    return {};
 }
 
 Status Sender::raise_fees(Pending& entry) {
-    QUERN_TRY(const Uint256 price, node_.gas_price());
+    QUERN_TRY(const Uint256 price, node_->gas_price());
     chain::types::Transaction tx = entry.newest;
     const auto raised = [](const Uint256& fee) { return mul_div(fee, kRaisePercent, 100).value_or(fee) + Uint256(1); };
     // While the fee cap covers the price, the transaction waits for something else than its fees.
@@ -122,11 +207,14 @@ Status Sender::raise_fees(Pending& entry) {
     QUERN_CHECK(spending_.book((tx.max_fee_per_gas - before) * tx.gas_limit));
     tx.max_priority_fee_per_gas = raised(tx.max_priority_fee_per_gas);
     if (tx.max_priority_fee_per_gas > tx.max_fee_per_gas) tx.max_priority_fee_per_gas = tx.max_fee_per_gas;
-    chain::types::sign(tx, key_);
-    QUERN_TRY(const Hash32 hash, node_.send_raw(chain::types::encode(tx)));
-    log::info(log::Category::worker, "fees raised tx={} replaces={}", to_hex0x(hash), to_hex0x(entry.hashes.back()));
-    entry.hashes.push_back(hash);
-    entry.newest = std::move(tx);
+    const Pending former = entry;
+    if (const Status told = tell_node(entry, std::move(tx)); !told) {
+        entry = former;
+        QUERN_CHECK(save());
+        return told;
+    }
+    log::info(log::Category::worker, "fees raised tx={} replaces={}", to_hex0x(entry.hashes.back()),
+              to_hex0x(former.hashes.back()));
     return {};
 }
 

@@ -22,8 +22,8 @@ Expected<Spending> Spending::open(std::string file, const SpendingLimits& limits
 
 Expected<Uint256> Spending::fee_cap(const Uint256& price, std::uint64_t headroom) const {
     if (price > limits_.max_fee_per_gas)
-        return busy("spending.price_too_high", "the node asks " + price.to_decimal() + " grains per gas, at most " +
-                                                   limits_.max_fee_per_gas.to_decimal() + " are allowed");
+        return busy(kPriceTooHigh, "the node asks " + price.to_decimal() + " grains per gas, at most " +
+                                       limits_.max_fee_per_gas.to_decimal() + " are allowed");
     const auto wanted = mul_div(price, headroom, 1);
     return wanted ? std::min(*wanted, limits_.max_fee_per_gas) : limits_.max_fee_per_gas;
 }
@@ -40,8 +40,8 @@ Uint256 Spending::booked() const {
 Status Spending::book(const Uint256& cost) {
     const auto total = checked_add(booked(), cost);
     if (!total || *total > limits_.per_day)
-        return busy("spending.day_limit", booked().to_decimal() + " grains of " + limits_.per_day.to_decimal() +
-                                              " were spent in the last 24 hours, " + cost.to_decimal() + " are asked");
+        return busy(kDayLimit, booked().to_decimal() + " grains of " + limits_.per_day.to_decimal() +
+                                   " were spent in the last 24 hours, " + cost.to_decimal() + " are asked");
     const std::uint64_t now = hour();
     std::erase_if(ledger_.hours, [&](const Hour& each) { return each.hour + kSpendingHours <= now; });
     if (ledger_.hours.empty() || ledger_.hours.back().hour < now) ledger_.hours.push_back({now, Uint256()});

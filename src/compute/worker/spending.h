@@ -16,6 +16,12 @@ namespace quern::compute::worker {
 inline constexpr std::uint64_t kMaxTransactionGas = std::uint64_t{1} << 24;
 inline constexpr std::uint64_t kSpendingHours = 24;
 
+inline constexpr std::string_view kPriceTooHigh = "spending.price_too_high";
+inline constexpr std::string_view kDayLimit = "spending.day_limit";
+[[nodiscard]] inline bool is_spending_limit(const Error& error) {
+    return error.name == kPriceTooHigh || error.name == kDayLimit;
+}
+
 struct SpendingLimits {
     Uint256 max_fee_per_gas;  // grains
     Uint256 per_day;          // grains in any 24 hours, in full hours

@@ -38,62 +38,87 @@ std::uint64_t memory_needed(const Program& program) {
     return vm::tensor::run_all_bytes(program) + data + 3 * state + 2 * std::max(data, state);
 }
 
-Status InputStore::check_limits(const chain::types::Task& task, std::uint64_t needed, Duty duty) {
+std::uint64_t InputStore::used() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [id, held] : in_use_)
+        if (const auto inputs = held.lock()) bytes += inputs->memory_bytes;
+    for (const auto& [id, reserved] : fetching_) bytes += reserved;
+    return bytes;
+}
+
+Status InputStore::reserve(const chain::types::Task& task, std::uint64_t needed, Duty duty) {
     const std::uint64_t claimed = task.spec.memory_mib == 0 ? kDefaultMemoryMib : task.spec.memory_mib;
     if (needed / kMib >= claimed)
         return fail("inputs.beyond_claimed_memory",
                     std::to_string(needed / kMib + 1) + " MiB, the task claims " + std::to_string(claimed));
-    if (needed > limits_.memory_bytes) return fail("inputs.too_much_memory", std::to_string(needed / kMib) + " MiB");
+    if (needed > limits_.memory_bytes) return fail(kTooMuchMemory, std::to_string(needed / kMib) + " MiB");
     const std::uint64_t budget = duty == Duty::voluntary ? limits_.memory_bytes / 2 : limits_.memory_bytes;
-    const auto used = [this] {
-        std::uint64_t bytes = 0;
-        for (const auto& [id, held] : in_use_)
-            if (const auto inputs = held.lock()) bytes += inputs->memory_bytes;
-        return bytes;
-    };
+    const MutexLock lock(mutex_);
     // What is kept only for later goes first.
     std::erase_if(in_use_, [](const auto& entry) { return entry.second.expired(); });
     for (auto it = inputs_.begin(); it != inputs_.end() && used() + needed > budget;)
         it = it->second.use_count() == 1 ? inputs_.erase(it) : std::next(it);
     const std::uint64_t held = used();
-    if (held != 0 && held + needed > budget) return fail("inputs.busy", "other tasks hold the memory");
+    if (held != 0 && held + needed > budget) return busy("inputs.busy", "other tasks hold the memory");
+    fetching_[task.id] = needed;
     return {};
 }
 
-Expected<std::shared_ptr<const TaskInputs>> InputStore::load(const chain::types::Task& task, Duty duty) {
-    if (const auto known = inputs_.find(task.id); known != inputs_.end()) return known->second;
-    if (const auto used = in_use_.find(task.id); used != in_use_.end())
-        if (auto inputs = used->second.lock()) return inputs;
+InputStore::Shared InputStore::known(std::uint64_t task) const {
+    if (const auto kept = inputs_.find(task); kept != inputs_.end()) return kept->second;
+    const auto used = in_use_.find(task);
+    return used == in_use_.end() ? nullptr : used->second.lock();
+}
+
+Expected<std::shared_ptr<const TaskInputs>> InputStore::load(NodeView& node, const chain::types::Task& task,
+                                                             Duty duty) {
+    {
+        MutexLock lock(mutex_);
+        while (fetching_.contains(task.id)) fetched_.wait(lock);
+        if (auto inputs = known(task.id)) return inputs;
+        fetching_[task.id] = 0;
+    }
+    auto inputs = fetch(node, task, duty);
+    {
+        const MutexLock lock(mutex_);
+        fetching_.erase(task.id);
+        if (inputs) {
+            if (inputs_.size() >= kKeptTasks) inputs_.erase(inputs_.begin());
+            inputs_[task.id] = *inputs;
+            in_use_[task.id] = *inputs;
+        }
+    }
+    fetched_.notify_all();
+    return inputs;
+}
+
+Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::types::Task& task, Duty duty) {
     if (task.work_units > limits_.step_work)
-        return fail("inputs.too_much_work", std::to_string(task.work_units) + " work units in a step");
+        return fail(kTooMuchWork, std::to_string(task.work_units) + " work units in a step");
     auto inputs = std::make_shared<TaskInputs>();
-    QUERN_TRY(const Bytes program_bytes, node_.get_content(task.spec.program_content, vm::tensor::kMaxProgramBytes));
+    QUERN_TRY(const Bytes program_bytes, node.get_content(task.spec.program_content, vm::tensor::kMaxProgramBytes));
     QUERN_TRY(inputs->program, vm::tensor::decode_program(program_bytes));
     if (vm::tensor::program_root(inputs->program) != task.spec.program_root) return fail("inputs.wrong_program_root");
     if (vm::tensor::encode(inputs->program.header) != task.spec.program_header) return fail("inputs.wrong_header");
     inputs->memory_bytes = memory_needed(inputs->program);
-    QUERN_CHECK(check_limits(task, inputs->memory_bytes, duty));
+    QUERN_CHECK(reserve(task, inputs->memory_bytes, duty));
 
     const std::uint64_t data_bytes = inputs->program.header.data_shape.elements() * kWordBytes;
     QUERN_TRY(const Bytes data_file,
-              node_.get_content(task.spec.data_content, file_limit(data_bytes, limits_.content_bytes)));
+              node.get_content(task.spec.data_content, file_limit(data_bytes, limits_.content_bytes)));
     QUERN_TRY(inputs->data, program::read_data_set(data_file));
     QUERN_CHECK(vm::tensor::check_data(inputs->program, inputs->data));
     if (vm::tensor::tensor_root(inputs->data) != task.spec.data_root) return fail("inputs.wrong_data_root");
 
-    QUERN_TRY(const Bytes init_file, node_.get_content(task.spec.init_content, file_limit(state_bytes(inputs->program),
-                                                                                          limits_.content_bytes)));
+    QUERN_TRY(const Bytes init_file, node.get_content(task.spec.init_content,
+                                                      file_limit(state_bytes(inputs->program), limits_.content_bytes)));
     QUERN_TRY(inputs->initial, program::read_state(inputs->program, init_file));
     if (vm::tensor::state_root(inputs->initial) != task.spec.init_root) return fail("inputs.wrong_init_root");
-
-    if (inputs_.size() >= kKeptTasks) inputs_.erase(inputs_.begin());
-    std::shared_ptr<const TaskInputs> result = std::move(inputs);
-    inputs_[task.id] = result;
-    in_use_[task.id] = result;
-    return result;
+    return Shared(std::move(inputs));
 }
 
-Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(const chain::types::Task& task) {
+Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(NodeView& node,
+                                                                            const chain::types::Task& task) {
     // Checked against the history root, which another task that names the same content does not share.
     Bytes key;
     append(key, task.history_content);
@@ -101,22 +126,27 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(cons
     const auto fits = [&](const core::HistoryManifest& manifest) {
         return manifest.steps() == task.spec.steps && manifest.interval == task.spec.interval;
     };
-    if (const auto known = manifests_.find(key); known != manifests_.end()) {
-        if (!fits(*known->second)) return fail("inputs.wrong_history_root");
-        return known->second;
+    {
+        const MutexLock lock(mutex_);
+        if (const auto known = manifests_.find(key); known != manifests_.end()) {
+            if (!fits(*known->second)) return fail("inputs.wrong_history_root");
+            return known->second;
+        }
     }
-    QUERN_TRY(const Bytes bytes, node_.get_content(task.history_content, core::kMaxManifestBytes));
+    QUERN_TRY(const Bytes bytes, node.get_content(task.history_content, core::kMaxManifestBytes));
     QUERN_TRY(core::HistoryManifest manifest, core::decode_manifest(bytes));
     if (!fits(manifest) || core::history_root(manifest.state_roots) != task.history_root)
         return fail("inputs.wrong_history_root");
-    if (manifests_.size() >= kKeptManifests) manifests_.erase(manifests_.begin());
     auto result = std::make_shared<const core::HistoryManifest>(std::move(manifest));
+    const MutexLock lock(mutex_);
+    if (manifests_.size() >= kKeptManifests) manifests_.erase(manifests_.begin());
     manifests_[std::move(key)] = result;
     return result;
 }
 
-Expected<State> InputStore::checkpoint(const Program& program, const Hash32& content, const Hash32& state_root) {
-    QUERN_TRY(const Bytes bytes, node_.get_content(content, file_limit(state_bytes(program), limits_.content_bytes)));
+Expected<State> InputStore::checkpoint(NodeView& node, const Program& program, const Hash32& content,
+                                       const Hash32& state_root) {
+    QUERN_TRY(const Bytes bytes, node.get_content(content, file_limit(state_bytes(program), limits_.content_bytes)));
     QUERN_TRY(State state, program::read_state(program, bytes));
     if (vm::tensor::state_root(state) != state_root) return fail("inputs.wrong_state_root");
     return state;

@@ -1,13 +1,15 @@
 // What a task names, fetched by content id and checked against the roots that the chain judges by: program, data set,
-// initial state, and after a proof the history manifest and checkpoints. Used by one thread.
+// initial state, and after a proof the history manifest and checkpoints. Thread-safe: all threads of
+// a worker share one store, each with a connection of its own; nothing is locked while something is fetched.
 #pragma once
 
 #include <map>
 #include <memory>
 
+#include "base/mutex.h"
 #include "chain/types/native_objects.h"
 #include "compute/core/history.h"
-#include "compute/worker/node_client.h"
+#include "compute/worker/node_view.h"
 #include "vm/tensor/executor.h"
 
 namespace quern::compute::worker {
@@ -36,40 +38,53 @@ enum class Duty : bool { bound, voluntary };  // voluntary work leaves half of t
 // A tensor's scalar as the chain opens it: bits of the loss slot.
 [[nodiscard]] std::uint32_t loss_bits(const vm::tensor::Program& program, const vm::tensor::State& state);
 
-// This worker has no room, now or ever: says nothing about the task.
+inline constexpr std::string_view kTooMuchMemory = "inputs.too_much_memory";
+inline constexpr std::string_view kTooMuchWork = "inputs.too_much_work";
+
+// Not the task's fault, and may be otherwise soon: the node or the room was not there, or this process failed.
+[[nodiscard]] inline bool is_passing(const Error& error) { return error.is_busy() || error.is_local_fault(); }
+// This worker has not the means, ever: says nothing about the task.
 [[nodiscard]] inline bool is_own_limit(const Error& error) {
-    return error.name == "inputs.busy" || error.name == "inputs.too_much_memory" ||
-           error.name == "inputs.too_much_work";
+    return error.name == kTooMuchMemory || error.name == kTooMuchWork;
 }
 
 class InputStore {
 public:
-    // `node` must outlive the store.
-    InputStore(NodeView& node, const InputLimits& limits) : node_(node), limits_(limits) {}
+    explicit InputStore(const InputLimits& limits) : limits_(limits) {}
 
-    // Sizes are checked before anything large is fetched. Errors that may pass: http.*, node.*, content.not_found,
-    // inputs.busy (other tasks hold the memory). That will not: inputs.wrong_program_root, inputs.wrong_header,
+    // Sizes are checked before anything large is fetched; one thread fetches a task's inputs, others that want the same
+    // wait for it. Errors that may pass: the kind busy (the node, or inputs.busy: other tasks hold the memory),
+    // content.not_found. That will not: inputs.wrong_program_root, inputs.wrong_header,
     // inputs.wrong_data_root, inputs.wrong_init_root, inputs.beyond_claimed_memory (the submitter's claim is false: the
     // same for everybody), program.*, state_file.*; inputs.too_much_memory and inputs.too_much_work are this worker's
     // own limits. Kept for the last few tasks.
-    [[nodiscard]] Expected<std::shared_ptr<const TaskInputs>> load(const chain::types::Task& task,
+    [[nodiscard]] Expected<std::shared_ptr<const TaskInputs>> load(NodeView& node, const chain::types::Task& task,
                                                                    Duty duty = Duty::bound);
 
     // The history behind task.history_root. Errors: content.*, history.*, inputs.wrong_history_root.
-    [[nodiscard]] Expected<std::shared_ptr<const core::HistoryManifest>> manifest(const chain::types::Task& task);
+    [[nodiscard]] Expected<std::shared_ptr<const core::HistoryManifest>> manifest(NodeView& node,
+                                                                                  const chain::types::Task& task);
 
     // The state in `content`, which must have this root. Errors: content.*, state_file.*, inputs.wrong_state_root.
-    [[nodiscard]] Expected<vm::tensor::State> checkpoint(const vm::tensor::Program& program, const Hash32& content,
-                                                         const Hash32& state_root);
+    [[nodiscard]] Expected<vm::tensor::State> checkpoint(NodeView& node, const vm::tensor::Program& program,
+                                                         const Hash32& content, const Hash32& state_root);
 
 private:
-    NodeView& node_;
-    [[nodiscard]] Status check_limits(const chain::types::Task& task, std::uint64_t needed, Duty duty);
+    using Shared = std::shared_ptr<const TaskInputs>;
+    [[nodiscard]] Shared known(std::uint64_t task) const QUERN_REQUIRES(mutex_);
+    [[nodiscard]] Expected<Shared> fetch(NodeView& node, const chain::types::Task& task, Duty duty);
+    // Keeps `needed` bytes for a task that is being fetched.
+    [[nodiscard]] Status reserve(const chain::types::Task& task, std::uint64_t needed, Duty duty);
+    [[nodiscard]] std::uint64_t used() const QUERN_REQUIRES(mutex_);
 
-    InputLimits limits_;
-    std::map<std::uint64_t, std::shared_ptr<const TaskInputs>> inputs_;                   // by task
-    std::map<std::uint64_t, std::weak_ptr<const TaskInputs>> in_use_;                     // by task, kept ones included
-    std::map<Bytes, std::shared_ptr<const core::HistoryManifest>, BytesLess> manifests_;  // by content and history root
+    const InputLimits limits_;
+    mutable Mutex mutex_;
+    CondVar fetched_;
+    std::map<std::uint64_t, std::uint64_t> fetching_ QUERN_GUARDED_BY(mutex_);  // by task: bytes reserved for it
+    std::map<std::uint64_t, Shared> inputs_ QUERN_GUARDED_BY(mutex_);           // by task
+    std::map<std::uint64_t, std::weak_ptr<const TaskInputs>> in_use_ QUERN_GUARDED_BY(mutex_);  // kept ones included
+    std::map<Bytes, std::shared_ptr<const core::HistoryManifest>, BytesLess> manifests_
+        QUERN_GUARDED_BY(mutex_);  // by content and history root
 };
 
 }  // namespace quern::compute::worker

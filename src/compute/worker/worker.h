@@ -1,5 +1,4 @@
-// The worker's loop: looks at the chain whenever there is a new block, lets each role act on each live task, plays
-// disputes, sends due ticks, and trains or replays in slices in between. One thread, until `stop` says so.
+// The worker: connects the shell (shell.h) with a node, a key, a data directory and notifications of blocks.
 #pragma once
 
 #include <atomic>
@@ -10,7 +9,7 @@
 namespace quern::compute::worker {
 
 // Runs until `stop`. A node that is not there (yet, or any more) is waited for. Errors: worker.no_role, fs.*,
-// arith.bad_fp_environment, worker.backend_unavailable.
+// arith.bad_fp_environment, worker.backend_unavailable, worker.wrong_chain.
 [[nodiscard]] Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atomic<bool>& stop);
 
 }  // namespace quern::compute::worker

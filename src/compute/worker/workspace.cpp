@@ -1,5 +1,6 @@
 #include "compute/worker/workspace.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <system_error>
@@ -7,7 +8,7 @@
 namespace quern::compute::worker {
 namespace {
 
-namespace files = std::filesystem;
+namespace disk = std::filesystem;
 
 tl::unexpected<Error> failed(const std::string& path, const std::error_code& error) {
     return fault("fs.read_failed", path + ": " + error.message());
@@ -27,12 +28,23 @@ std::optional<std::uint64_t> task_of(const std::string& name) {
 
 }  // namespace
 
+Expected<std::vector<std::string>> Workspace::files(const std::string& prefix) const {
+    std::error_code error;
+    std::vector<std::string> names;
+    for (disk::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error))
+        if (std::string name = at->path().filename().string(); name.starts_with(prefix))
+            names.push_back(std::move(name));
+    if (error) return failed(directory_, error);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
 Expected<std::uint64_t> Workspace::used_bytes(const std::string& datadir) {
     const std::string tasks = datadir + "/tasks";
     if (!fs::exists(tasks)) return 0;
     std::error_code error;
     std::uint64_t bytes = 0;
-    for (files::recursive_directory_iterator at(tasks, error), end; !error && at != end; at.increment(error)) {
+    for (disk::recursive_directory_iterator at(tasks, error), end; !error && at != end; at.increment(error)) {
         std::error_code gone;  // a file may be renamed while it is looked at
         const auto size = at->is_regular_file(gone) ? at->file_size(gone) : 0;
         if (!gone) bytes += size;
@@ -45,14 +57,14 @@ Expected<std::size_t> Workspace::remove_all_but(const std::string& datadir, cons
     const std::string tasks = datadir + "/tasks";
     if (!fs::exists(tasks)) return 0;
     std::error_code error;
-    std::vector<files::path> ended;
-    for (files::directory_iterator at(tasks, error), end; !error && at != end; at.increment(error)) {
+    std::vector<disk::path> ended;
+    for (disk::directory_iterator at(tasks, error), end; !error && at != end; at.increment(error)) {
         const auto task = task_of(at->path().filename().string());
         if (task && !live.contains(*task)) ended.push_back(at->path());
     }
     for (const auto& path : ended) {
         if (error) break;
-        files::remove_all(path, error);
+        disk::remove_all(path, error);
     }
     if (error) return failed(tasks, error);
     return ended.size();

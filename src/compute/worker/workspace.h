@@ -1,11 +1,12 @@
 // A worker's files for one task and round: <datadir>/tasks/<task>-<round>/<name>, records written atomically. What is
 // here lets a killed worker go on where it was; everything else is on the chain or in the content store. The files of a
-// task are removed some time after it has ended. One thread.
+// task are removed some time after it has ended. Each file belongs to one thread.
 #pragma once
 
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/fs.h"
 #include "chain/types/fields.h"
@@ -30,6 +31,8 @@ public:
                                                               const std::set<std::uint64_t>& live);
 
     [[nodiscard]] const std::string& directory() const { return directory_; }
+    // Names of the files that begin with `prefix`, ascending. Errors fs.*.
+    [[nodiscard]] Expected<std::vector<std::string>> files(const std::string& prefix) const;
 
     // nullopt when there is none. Errors: fs.*, rlp.*.
     template <chain::types::Record T>

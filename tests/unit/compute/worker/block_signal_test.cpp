@@ -70,21 +70,22 @@ protected:
     rpc::Dispatcher dispatcher_{*registry_};
     Events events_;
     std::unique_ptr<rpc::WsServer> server_;
+    Bell bell_;
     std::atomic<bool> stop_{false};
 };
 
 TEST_F(BlockSignalTest, a_block_ends_the_wait) {
     serve();
-    BlockSignal signal(options());
+    BlockSignal signal(options(), bell_);
     ASSERT_TRUE(eventually([&] { return signal.connected(); }));
-    EXPECT_TRUE(signal.wait(1'000, stop_)) << "what happened before the subscription";
-    EXPECT_FALSE(signal.wait(50, stop_));
+    EXPECT_TRUE(bell_.wait(1'000, stop_)) << "what happened before the subscription";
+    EXPECT_FALSE(bell_.wait(50, stop_));
     std::thread teller([this] {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         events_.block();
     });
     const auto before = std::chrono::steady_clock::now();
-    EXPECT_TRUE(signal.wait(20'000, stop_));
+    EXPECT_TRUE(bell_.wait(20'000, stop_));
     EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
     teller.join();
 }
@@ -92,29 +93,29 @@ TEST_F(BlockSignalTest, a_block_ends_the_wait) {
 TEST_F(BlockSignalTest, it_connects_again_after_the_node_was_away) {
     serve();
     const auto port = server_->port();
-    BlockSignal signal(options());
+    BlockSignal signal(options(), bell_);
     ASSERT_TRUE(eventually([&] { return signal.connected(); }));
     server_.reset();
     ASSERT_TRUE(eventually([&] { return !signal.connected(); }));
-    EXPECT_TRUE(signal.wait(1'000, stop_)) << "the loss is news: the worker polls from now on";
+    EXPECT_TRUE(bell_.wait(1'000, stop_)) << "the loss is news: the worker polls from now on";
     serve(port);
     ASSERT_TRUE(eventually([&] { return signal.connected(); }));
-    while (signal.wait(50, stop_)) {
+    while (bell_.wait(50, stop_)) {
     }
     events_.block();
-    EXPECT_TRUE(signal.wait(20'000, stop_));
+    EXPECT_TRUE(bell_.wait(20'000, stop_));
 }
 
 TEST_F(BlockSignalTest, without_a_node_a_wait_is_a_wait_and_a_stop_ends_it) {
     serve();
     auto unreachable = options();
     server_.reset();
-    BlockSignal signal(unreachable);
-    EXPECT_FALSE(signal.wait(60, stop_));
+    BlockSignal signal(unreachable, bell_);
+    EXPECT_FALSE(bell_.wait(60, stop_));
     EXPECT_FALSE(signal.connected());
     stop_ = true;
     const auto before = std::chrono::steady_clock::now();
-    EXPECT_FALSE(signal.wait(20'000, stop_));
+    EXPECT_FALSE(bell_.wait(20'000, stop_));
     EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
 }
 

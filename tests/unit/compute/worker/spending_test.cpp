@@ -96,6 +96,7 @@ public:
     Expected<std::optional<TransactionOutcome>> outcome(const Hash32&) override {
         return std::optional<TransactionOutcome>();
     }
+    Expected<bool> knows(const Hash32&) override { return true; }
     Expected<std::vector<chain::types::Task>> live_tasks() override { return std::vector<chain::types::Task>(); }
     Expected<chain::types::Dispute> dispute(std::uint64_t) override { return fail("node.rpc_error"); }
     Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role, const chain::types::Address&) override {
@@ -114,12 +115,17 @@ protected:
     [[nodiscard]] Sender sender(std::uint64_t per_gas, std::uint64_t per_day) {
         Hash32 secret;
         secret.data[31] = 7;
-        return Sender(node_, *crypto::PrivateKey::from_bytes(secret.view()), 7878, open(per_gas, per_day));
+        std::filesystem::remove(sent_);
+        return std::move(
+            *Sender::open(node_, *crypto::PrivateKey::from_bytes(secret.view()), 7878, open(per_gas, per_day), sent_));
     }
+    ~SenderLimitTest() override { std::filesystem::remove(sent_); }
     static Sender::Outcome send(Sender& sender, std::uint64_t id) {
-        return sender.send("tick/" + std::to_string(id), chain::types::NativeKind::tick,
-                           chain::types::TickPayload{chain::types::TickObject::task, id});
+        return sender.send(
+            Attempt{"tick/" + std::to_string(id), chain::types::NativeKind::tick,
+                    chain::types::encode_record(chain::types::TickPayload{chain::types::TickObject::task, id})});
     }
+    const std::string sent_ = testing::TempDir() + "/quern-sent-test.rlp";
     GreedyNode node_;
 };
 

@@ -1,0 +1,365 @@
+#include "compute/worker/decide.h"
+
+#include <algorithm>
+
+#include "chain/params/params.h"
+#include "compute/core/claims.h"
+#include "compute/core/history.h"
+#include "crypto/hash.h"
+#include "crypto/merkle.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using chain::types::NativeKind;
+using chain::types::TaskState;
+using chain::types::TickObject;
+using chain::types::VerifierReport;
+
+template <chain::types::Record Payload>
+Attempt attempt(std::string purpose, NativeKind kind, const Payload& payload) {
+    return {std::move(purpose), kind, chain::types::encode_record(payload), false};
+}
+
+bool is_active(const VerifierReport& report) { return !report.slashed && report.custody != 2; }
+
+bool is_open(const DisputeView& view) { return view.dispute->closed_at == 0 && view.game != nullptr; }
+
+Hash32 salt_of(const Hash32& secret, std::uint32_t target) {
+    const std::array<std::uint8_t, 4> number{static_cast<std::uint8_t>(target >> 24),
+                                             static_cast<std::uint8_t>(target >> 16),
+                                             static_cast<std::uint8_t>(target >> 8), static_cast<std::uint8_t>(target)};
+    return crypto::sha256({secret.view(), number});
+}
+
+struct Accusation {
+    std::uint32_t target = 0;
+    Hash32 claim;
+    Bytes opening;
+};
+
+class Decider {
+public:
+    Decider(const Me& me, const View& view) : me_(me), view_(view), task_(view.task), next_(view.height + 1) {}
+
+    std::vector<Action> run() {
+        if (me_.solver) solve();
+        if (me_.verifier) verify();
+        if (me_.whistleblower) blow_whistle();
+        for (const DisputeView& dispute : view_.disputes)
+            if (is_open(dispute)) play(dispute);
+        if (me_.ticks) tick();
+        return std::move(actions_);
+    }
+
+private:
+    // Of an action that is taken once in each round of a task: "bid/3.0".
+    [[nodiscard]] std::string purpose(const char* what) const {
+        return std::string(what) + "/" + std::to_string(task_.id) + "." + std::to_string(task_.round);
+    }
+    [[nodiscard]] bool in_time() const { return next_ < task_.deadline; }
+    void send(Attempt what) { actions_.push_back(Send{{std::move(what)}}); }
+
+    // --- Solver
+    void solve() {
+        const bool mine = task_.solver == me_.address;
+        if (task_.state == TaskState::open) {
+            bid();
+        } else if (task_.state == TaskState::assigned) {
+            if (mine && in_time() && next_ >= task_.assigned_at + chain::params::kBeaconDelay)
+                send(attempt(purpose("start"), NativeKind::task_start, chain::types::TaskIdPayload{task_.id}));
+        } else if (task_.state == TaskState::training) {
+            if (!mine) return;
+            actions_.push_back(Train{});
+            if (in_time()) post_progress();
+        } else if (mine && defends_history()) {
+            actions_.push_back(Train{});  // what it stands for; trained again when its files are gone
+        }
+    }
+
+    void bid() {
+        if (task_.submitter == me_.address || next_ >= task_.since + task_.spec.bid_blocks) return;
+        if (std::find(task_.barred.begin(), task_.barred.end(), me_.address) != task_.barred.end()) return;
+        for (const auto& bid : task_.bids)
+            if (bid.bidder == me_.address) return;
+        const Uint256 price = me_.bid_price.is_zero() ? task_.spec.price_cap / 2 : me_.bid_price;
+        const std::string reason = reason_to_decline(price);
+        if (!reason.empty()) {
+            actions_.push_back(Decline{reason});
+            return;
+        }
+        actions_.push_back(Examine{});  // kept up, so that what was found is not looked for again
+        if (!view_.examined.unfit.empty())
+            actions_.push_back(Decline{view_.examined.unfit});
+        else if (view_.examined.fit)
+            send(attempt(purpose("bid"), NativeKind::task_bid, chain::types::TaskBidPayload{task_.id, price}));
+    }
+
+    [[nodiscard]] std::string reason_to_decline(const Uint256& price) const {
+        if (task_.spec.memory_mib > me_.max_memory_mib) return "needs more memory than allowed";
+        if (price > task_.spec.price_cap) return "pays less than this solver's price";
+        if (price.is_zero()) return "pays nothing";
+        if (core::segment_count(task_.spec.steps, task_.spec.interval) > kMaxSegments)
+            return "more checkpoints than this solver keeps";
+        return {};
+    }
+
+    void post_progress() {
+        if (task_.step >= task_.spec.steps) {
+            if (view_.trained.proof != nullptr)
+                send(attempt(purpose("prove"), NativeKind::task_prove, *view_.trained.proof));
+            return;
+        }
+        const std::uint64_t due = task_.step + task_.spec.interval;
+        for (const CheckpointRecord& record : view_.trained.checkpoints) {
+            if (record.step != due) continue;
+            const chain::types::TaskCheckpointPayload payload{task_.id,       record.step, record.state_root,
+                                                              record.content, record.loss, record.loss_path};
+            send(attempt(purpose("checkpoint") + "@" + std::to_string(due), NativeKind::task_checkpoint, payload));
+        }
+    }
+
+    [[nodiscard]] bool defends_history() const {
+        return std::any_of(view_.disputes.begin(), view_.disputes.end(), [&](const DisputeView& each) {
+            return is_open(each) && each.dispute->target == 0 && each.dispute->defender == me_.address;
+        });
+    }
+
+    // --- Verifier
+    [[nodiscard]] const VerifierReport* own_report() const {
+        for (const auto& report : task_.reports)
+            if (report.verifier == me_.address) return &report;
+        return nullptr;
+    }
+
+    [[nodiscard]] bool accuses_as(chain::types::Role role) const {
+        return std::any_of(view_.disputes.begin(), view_.disputes.end(), [&](const DisputeView& each) {
+            return is_open(each) && each.dispute->rival == me_.address && each.dispute->rival_role == role;
+        });
+    }
+
+    void verify() {
+        const VerifierReport* report = own_report();
+        const bool reports = report != nullptr && is_active(*report) && task_.state >= TaskState::custody &&
+                             task_.state <= TaskState::revealing;
+        if (!reports && !accuses_as(chain::types::Role::verifier)) return;
+        actions_.push_back(Report{});
+        if (!reports || !in_time()) return;
+        const Replayed& mine = view_.report;
+        const bool knows = mine.data_missing || mine.data_checked || mine.finding != nullptr;
+        if (task_.state == TaskState::custody && report->custody == 0 && knows)
+            send(attempt(purpose("custody"), NativeKind::custody_receipt,
+                         chain::types::CustodyReceiptPayload{task_.id, !mine.data_missing}));
+        if (mine.finding == nullptr) return;
+        const bool commits = task_.state == TaskState::committing && report->commitment.is_zero();
+        const bool reveals = task_.state == TaskState::revealing && !report->commitment.is_zero() && !report->revealed;
+        if (!commits && !reveals) return;
+        const Finding& finding = *mine.finding;
+        const auto sealed =
+            core::seal_report(me_.address, finding.pass, finding.rival_root(), finding.probes, finding.secret);
+        if (!sealed) return;
+        if (commits) {
+            send(attempt(purpose("verify_commit"), NativeKind::verify_commit,
+                         chain::types::VerifyCommitPayload{task_.id, sealed->commitment}));
+        } else if (sealed->commitment == report->commitment) {
+            auto reveal = core::make_reveal(*sealed, task_.id, sealed->true_index);
+            if (!reveal.pass) reveal.initial_path = core::history_path(finding.history, 0);
+            send(attempt(purpose("verify_reveal"), NativeKind::verify_reveal, reveal));
+        }
+    }
+
+    // --- Whistleblower
+    void blow_whistle() {
+        const bool party = task_.solver == me_.address || task_.submitter == me_.address || own_report() != nullptr;
+        const bool watches = !party && task_.state >= TaskState::custody && task_.state <= TaskState::disputed;
+        if (!watches && !accuses_as(chain::types::Role::whistleblower)) return;
+        actions_.push_back(Watch{});
+        if (!watches || view_.watch.finding == nullptr || !view_.all_disputes) return;
+        for (const Accusation& accusation : accusations(*view_.watch.finding)) challenge(accusation);
+    }
+
+    // Whether the verifier was drawn for the segment of a step.
+    [[nodiscard]] bool sampled(const Address& verifier, std::uint64_t step) const {
+        const std::uint64_t segments = core::segment_count(task_.spec.steps, task_.spec.interval);
+        const auto drawn = core::draw_segments(task_.verify_beacon, verifier, segments, task_.spec.samples);
+        return std::binary_search(drawn.begin(), drawn.end(), (step - 1) / task_.spec.interval);
+    }
+
+    [[nodiscard]] std::vector<Accusation> accusations(const Finding& finding) const {
+        std::vector<Accusation> found;
+        if (!finding.pass) {
+            // Probes that were taken from a wrong history are not worth a challenge: those who passed the wrong step
+            // answer for it as the solver does.
+            const Hash32 claim = finding.rival_root();
+            const Bytes opening = core::encode(core::HistoryChallenge{core::history_path(finding.history, 0)});
+            found.push_back({0, claim, opening});
+            for (std::size_t i = 0; i < task_.reports.size(); ++i) {
+                const auto& report = task_.reports[i];
+                if (report.revealed && report.pass && is_active(report) && sampled(report.verifier, finding.wrong_step))
+                    found.push_back({core::kPassTarget + static_cast<std::uint32_t>(i), claim, opening});
+            }
+            return found;
+        }
+        if (finding.program == nullptr) return found;
+        std::size_t first = 0;
+        for (std::size_t i = 0; i < task_.reports.size(); ++i) {
+            const auto& report = task_.reports[i];
+            const auto probes = probes_of(task_, report.verifier, finding.program->nodes.size());
+            const std::size_t begin = first;
+            first += probes.size();
+            if (first > finding.probe_hashes.size()) break;
+            if (!report.revealed || !report.pass || !is_active(report) || report.probes.size() != probes.size())
+                continue;
+            for (std::size_t p = 0; p < probes.size(); ++p) {
+                const Hash32& expected = finding.probe_hashes[begin + p];
+                if (report.probes[p] == expected) continue;
+                core::ProbeChallenge challenge;
+                challenge.segment = probes[p].segment;
+                challenge.probe = probes[p].probe;
+                challenge.tile_hash = report.probes[p];
+                challenge.path =
+                    crypto::merkle_path(core::result_leaves(report.pass, report.rival_root, report.probes), 1 + p);
+                challenge.node = core::ProgramProver(*finding.program).node(probes[p].node);
+                found.push_back({static_cast<std::uint32_t>(1 + i), expected, core::encode(challenge)});
+                break;  // one wrong tile is enough
+            }
+        }
+        return found;
+    }
+
+    void challenge(const Accusation& accusation) {
+        // Those of earlier rounds, and about reports of earlier draws, were about something else.
+        const std::uint64_t since = accusation.target == 0 ? task_.assigned_at : task_.proved_at;
+        for (const DisputeView& each : view_.disputes)
+            if (each.dispute->rival == me_.address && each.dispute->target == accusation.target &&
+                each.dispute->opened_at > since)
+                return;
+        const Hash32 salt = salt_of(view_.watch.finding->secret, accusation.target);
+        chain::types::ChallengeRevealPayload reveal;
+        reveal.task = task_.id;
+        reveal.target = accusation.target;
+        reveal.claim = accusation.claim;
+        reveal.salt = salt;
+        reveal.opening = accusation.opening;
+        const std::string target = ":" + std::to_string(accusation.target);
+        // Reveal first: it is refused until the commitment is in an earlier block, whoever sent that before a restart.
+        // It is tried in every block, because the commitment holds the task back only for a few.
+        Send send;
+        if (!task_.voided || next_ < task_.challenge_hold) {
+            send.attempts.push_back(
+                attempt(purpose("challenge_reveal") + target, NativeKind::challenge_reveal, reveal));
+            send.attempts.back().each_block = true;
+        }
+        const bool window_open = task_.challenge_until == 0 || next_ < task_.challenge_until;
+        if (!task_.voided && window_open) {
+            const Hash32 commitment = core::challenge_commitment(me_.address, accusation.claim, salt);
+            send.attempts.push_back(attempt(purpose("challenge_commit") + target, NativeKind::challenge_commit,
+                                            chain::types::ChallengeCommitPayload{task_.id, commitment}));
+        }
+        if (!send.attempts.empty()) actions_.push_back(std::move(send));
+    }
+
+    // --- Disputes
+    void play(const DisputeView& view) {
+        const Dispute& dispute = *view.dispute;
+        const core::Game& game = *view.game;
+        if (dispute.defender != me_.address && dispute.rival != me_.address) return;
+        Play play;
+        play.dispute = dispute.id;
+        play.side = dispute.defender == me_.address ? core::Side::defender : core::Side::rival;
+        play.deadline = core::next_deadline(game);
+        const bool defends = play.side == core::Side::defender;
+        // A game about a probe starts from the solver's history, and who passed a history must be led there by it.
+        const bool published =
+            core::is_probe_target(dispute.target) || (core::is_pass_target(dispute.target) && defends);
+        if (!published) {
+            play.claim = claim(dispute, defends);
+            if (play.claim == nullptr) return;
+        }
+        const auto index = static_cast<std::size_t>(play.side);
+        const bool to_move =
+            game.phase == core::Phase::leaf ||
+            (game.phase < core::Phase::leaf && index < game.posts.size() && !game.posts[index].present);
+        play.due = to_move && next_ < play.deadline;
+        actions_.push_back(play);
+        const std::string position = position_of(game);
+        if (play.due && view.planned != nullptr && view.planned->position == position)
+            send_move(dispute.id, position, view.planned->move);
+    }
+
+    [[nodiscard]] std::shared_ptr<const std::vector<Hash32>> claim(const Dispute& dispute, bool defends) const {
+        if (defends) return view_.trained.history;
+        const auto& finding =
+            dispute.rival_role == chain::types::Role::verifier ? view_.report.finding : view_.watch.finding;
+        if (finding == nullptr || finding->pass) return nullptr;
+        return {finding, &finding->history};
+    }
+
+    void send_move(std::uint64_t id, const std::string& position, const core::Move& move) {
+        // One purpose per position, so that a move is sent once.
+        const std::string purpose = "dispute/" + std::to_string(id) + "@" + position;
+        if (const auto* split = std::get_if<core::SplitMove>(&move))
+            send(attempt(purpose, NativeKind::dispute_split,
+                         chain::types::DisputeSplitPayload{id, chain::types::encode_record(*split)}));
+        else if (const auto* witness = std::get_if<core::LeafWitness>(&move))
+            send(attempt(purpose, NativeKind::dispute_prove_leaf,
+                         chain::types::DisputeProveLeafPayload{id, chain::types::encode_record(*witness)}));
+        else if (std::holds_alternative<core::Concede>(move))
+            send(attempt(purpose, NativeKind::dispute_concede, chain::types::DisputeConcedePayload{id}));
+    }
+
+    // --- Ticks
+    // Blocks that this worker waits after a tick is due, so that not all send it at once.
+    [[nodiscard]] std::uint64_t patience(std::uint64_t id, std::uint64_t since) const {
+        const Bytes key = chain::types::object_key(chain::types::ObjectPrefix::task, id + (since << 20));
+        return crypto::sha256({me_.address.view(), key}).data[0] % kTickSpread;
+    }
+
+    void tick() {
+        if (task_.deadline != 0 && next_ >= task_.deadline + patience(task_.id, task_.since))
+            send_tick(TickObject::task, task_.id, task_.deadline);
+        for (const DisputeView& each : view_.disputes) {
+            const Dispute& dispute = *each.dispute;
+            if (dispute.closed_at == 0 && dispute.deadline != 0 && next_ >= dispute.deadline + patience(dispute.id, 0))
+                send_tick(TickObject::dispute, dispute.id, dispute.deadline);
+        }
+    }
+
+    void send_tick(TickObject object, std::uint64_t id, std::uint64_t deadline) {
+        const char* const what = object == TickObject::task ? "tick/task/" : "tick/dispute/";
+        send(attempt(what + std::to_string(id) + "@" + std::to_string(deadline), NativeKind::tick,
+                     chain::types::TickPayload{object, id}));
+    }
+
+    const Me& me_;
+    const View& view_;
+    const Task& task_;
+    const std::uint64_t next_;  // height of the first block that a transaction can be in
+    std::vector<Action> actions_;
+};
+
+}  // namespace
+
+std::vector<Action> decide(const Me& me, const View& view) {
+    if (chain::types::is_final(view.task.state)) return {};
+    return Decider(me, view).run();
+}
+
+std::optional<Attempt> declare(const chain::types::RoleBond& bond, const chain::types::Capacity& mine) {
+    if (bond.capacity == mine) return std::nullopt;
+    return attempt("declare_capacity", NativeKind::declare_capacity,
+                   chain::types::DeclareCapacityPayload{chain::types::Role::verifier, mine});
+}
+
+std::string position_of(const core::Game& game) {
+    return std::string(core::to_string(game.phase)) + "." + std::to_string(game.cursor.level) + "." +
+           std::to_string(game.cursor.index);
+}
+
+std::vector<core::Probe> probes_of(const Task& task, const Address& verifier, std::uint64_t node_count) {
+    const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
+    const auto drawn = core::draw_segments(task.verify_beacon, verifier, segments, task.spec.samples);
+    return core::draw_probes(task.verify_beacon, verifier, drawn, task.spec.interval, node_count);
+}
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,128 @@
+// What a worker does about a task, as a pure function of what it knows: transactions to send and work to do. Solver,
+// verifier, whistleblower, the player of disputes and the sender of ticks decide here and nowhere else; the shell
+// (shell.h) performs. Decisions are made anew from the chain's state, so a restart loses none, and the same state asks
+// for the same again: the sender (sender.h) sends each purpose once. No clocks, files, sockets or threads. Heights: a
+// transaction that is sent while `height` is the newest block's is executed in block height + 1 at the earliest, and an
+// action is refused from its deadline on.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "chain/types/native_objects.h"
+#include "compute/core/dispute_strategy.h"
+#include "compute/worker/finding.h"
+
+namespace quern::compute::worker {
+
+using chain::types::Address;
+using chain::types::Dispute;
+using chain::types::Task;
+
+inline constexpr std::uint64_t kTickSpread = 3;          // blocks over which workers spread the same due tick
+inline constexpr std::uint64_t kMaxSegments = 1U << 14;  // a solver's progress file holds a record for each
+inline constexpr std::size_t kMaxGameBytes = 1U << 20;   // of a dispute as the node tells it
+
+// Who decides, and what it was told to do.
+struct Me {
+    Address address;
+    bool solver = false;
+    bool verifier = false;
+    bool whistleblower = false;
+    bool ticks = true;
+    Uint256 bid_price;  // grains per work unit; 0: half of the task's cap
+    std::uint64_t max_memory_mib = 0;
+};
+
+// --- What this process has found out so far --------------------------------------------------------------------------
+// Whether an open task is one to bid on: its contents are here and are what their roots say.
+struct Examined {
+    bool fit = false;
+    std::string unfit;  // why it never will be
+};
+struct CheckpointRecord {
+    std::uint64_t step = 0;
+    Hash32 state_root;
+    Hash32 content;
+    std::uint32_t loss = 0;
+    std::vector<Hash32> loss_path;
+    template <class V>
+    void fields(V& v) {
+        v("step", step), v("stateRoot", state_root), v("content", content), v("loss", loss), v("lossPath", loss_path);
+    }
+};
+// A training of the task's present round.
+struct Trained {
+    std::vector<CheckpointRecord> checkpoints;                    // stored, and not posted yet
+    std::shared_ptr<const std::vector<Hash32>> history;           // S_0 … S_N; null until it is complete
+    std::shared_ptr<const chain::types::TaskProvePayload> proof;  // its manifest is stored
+};
+// A replay for the task's present draw.
+struct Replayed {
+    bool data_missing = false;  // in a way that the solver answers for
+    bool data_checked = false;  // every checkpoint that it starts from is here
+    std::shared_ptr<const Finding> finding;
+};
+struct PlannedMove {
+    std::string position;
+    core::Move move;
+};
+struct DisputeView {
+    std::shared_ptr<const Dispute> dispute;
+    std::shared_ptr<const core::Game> game;      // null when it is closed or unreadable
+    std::shared_ptr<const PlannedMove> planned;  // for the game's position; null: not computed
+};
+struct View {
+    std::uint64_t height = 0;  // of the newest block
+    const Task& task;
+    Examined examined;
+    Trained trained;
+    Replayed report;
+    Replayed watch;
+    std::vector<DisputeView> disputes;
+    bool all_disputes = true;  // false: the node did not tell some of them
+};
+
+// --- What it wants ---------------------------------------------------------------------------------------------------
+struct Attempt {
+    std::string purpose;  // names the action; sent once while it waits
+    chain::types::NativeKind kind = chain::types::NativeKind::tick;
+    Bytes payload;
+    bool each_block = false;  // after a refusal: tried again with the next block, else some blocks later
+};
+// The first of them that the node does not say would fail.
+struct Send {
+    std::vector<Attempt> attempts;
+};
+struct Decline {  // never bid on; for the log
+    std::string reason;
+};
+// Work that is to be going on: what is no longer asked for is dropped, what was found is asked for by asking again.
+struct Examine {};
+struct Train {};
+struct Report {};
+struct Watch {};
+struct Play {
+    std::uint64_t dispute = 0;
+    core::Side side = core::Side::defender;
+    bool due = false;                                  // a move of this side is
+    std::shared_ptr<const std::vector<Hash32>> claim;  // null: the history that the solver published
+    std::uint64_t deadline = 0;                        // first height at which the game is decided
+};
+using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play>;
+
+[[nodiscard]] std::vector<Action> decide(const Me& me, const View& view);
+
+// Tells the chain what a verifier can do, so that it is not drawn for more; nothing when the bond says so already.
+[[nodiscard]] std::optional<Attempt> declare(const chain::types::RoleBond& bond, const chain::types::Capacity& mine);
+
+// Names a position of a game: each has one move of a side.
+[[nodiscard]] std::string position_of(const core::Game& game);
+
+// The probes of a report, in its result tree's order.
+[[nodiscard]] std::vector<core::Probe> probes_of(const Task& task, const Address& verifier, std::uint64_t node_count);
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,140 @@
+#include "compute/worker/dispute_jobs.h"
+
+#include "base/log.h"
+#include "compute/core/claims.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using log::Category;
+
+constexpr unsigned kRefusals = 3;  // of a checkpoint, before an earlier one is replayed from
+
+}  // namespace
+
+std::optional<PlayOrder> DisputeJobs::claim_next(std::shared_ptr<Playing>& playing) {
+    const MutexLock lock(mutex_);
+    if (auto orders = board_.take()) {
+        orders_ = std::move(*orders);
+        tried_.clear();
+        for (auto it = playing_.begin(); it != playing_.end();)
+            it = orders_.contains(it->first) ? std::next(it) : playing_.erase(it);
+    }
+    const PlayOrder* next = nullptr;
+    for (const auto& [id, order] : orders_) {
+        if (!order.play.due || busy_.contains(id) || tried_.contains(id)) continue;
+        if (board_.facts(order) != nullptr) continue;
+        if (next == nullptr || order.play.deadline < next->play.deadline) next = &order;
+    }
+    if (next == nullptr) return std::nullopt;
+    busy_.insert(next->id());
+    if (const auto known = playing_.find(next->id()); known != playing_.end()) playing = known->second;
+    return *next;
+}
+
+void DisputeJobs::release(const PlayOrder& order, std::shared_ptr<Playing> playing, bool done) {
+    {
+        const MutexLock lock(mutex_);
+        busy_.erase(order.id());
+        const auto wanted = orders_.find(order.id());
+        if (wanted != orders_.end()) {
+            if (playing != nullptr) playing_[order.id()] = std::move(playing);
+            // A position that came meanwhile has not been tried.
+            if (!done && wanted->second.same_job(order)) tried_.insert(order.id());
+        }
+    }
+    board_.wake();  // another thread may go on with this game
+}
+
+bool DisputeJobs::work(Context& context) {
+    std::shared_ptr<Playing> playing;
+    const auto order = claim_next(playing);
+    if (!order) return false;
+    board_.wake();  // another thread, for the next game
+    Expected<core::Move> move = core::Move{};
+    if (playing == nullptr) {
+        auto begun = begin(context, *order);
+        if (begun)
+            playing = std::move(*begun);
+        else
+            move = fail(begun.error());
+    }
+    if (move && playing != nullptr) {
+        playing->context = &context;
+        move = playing->strategy->next_move(*order->game, order->play.side);
+        playing->context = nullptr;
+    }
+    if (move)
+        board_.publish(*order, std::make_shared<const PlannedMove>(PlannedMove{order->position, std::move(*move)}));
+    else
+        log::warning(Category::dispute, "no move dispute={} position={} reason={}", order->id(), order->position,
+                     move.error().to_string());
+    release(*order, std::move(playing), static_cast<bool>(move));
+    return true;
+}
+
+Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& context, const PlayOrder& order) {
+    const Task& task = *order.task;
+    auto fresh = std::make_shared<Playing>();
+    Playing& playing = *fresh;
+    QUERN_TRY(playing.inputs, context.inputs.load(*context.node, task));
+    QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, task));
+    playing.steps = task.spec.steps;
+    playing.seed = vm::tensor::seed_tensor(task.seed_beacon);
+
+    core::DisputeParty party;
+    party.history = order.play.claim != nullptr ? *order.play.claim : playing.manifest->state_roots;
+    const FaultPlan& planned = context.options.fault;
+    const bool defends = order.play.side == core::Side::defender;
+    if (order.play.claim != nullptr && (defends ? planned.solver_cheats() : planned.fault == Fault::false_accusation))
+        playing.fault = planned;
+    party.program = &playing.inputs->program;
+    party.data = &playing.inputs->data;
+    party.seed = playing.seed;
+    party.backend = context.options.backend;
+    party.pool = context.pool.get();  // one for all threads that play
+    party.state_before = [&playing](std::uint64_t step) { return state_before(playing, step); };
+    if (playing.fault.fault != Fault::none) {
+        party.alter = [&playing](std::uint64_t step, std::uint32_t node, vm::tensor::Tensor& output) {
+            const Alteration alter =
+                alteration(playing.fault, playing.inputs->program, playing.altered_from, step, playing.steps);
+            if (alter) alter(node, output);
+        };
+    }
+    playing.strategy = std::make_unique<core::DisputeStrategy>(std::move(party));
+    log::info(Category::dispute, "playing dispute={} task={} side={}", order.id(), task.id,
+              defends ? "defender" : "rival");
+    return fresh;
+}
+
+Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uint64_t step) {
+    if (step == 0 || step > playing.steps) return fail("dispute.bad_step");
+    Context& context = *playing.context;
+    const std::uint64_t interval = playing.manifest->interval;
+    std::uint64_t segment = (step - 1) / interval;
+    const auto checkpoint = [&] {
+        return context.inputs.checkpoint(*context.node, playing.inputs->program,
+                                         playing.manifest->checkpoint_contents[segment],
+                                         playing.manifest->state_roots[segment * interval]);
+    };
+    // A solver may withhold the very checkpoint that is asked for: an earlier one leads there as well. One that may
+    // come yet is waited for a little, because the way from an earlier one is longer.
+    auto found = checkpoint();
+    if (!found && found.error().is_busy() && ++playing.refusals < kRefusals) return found;
+    while (!found && segment > 0 && !context.stop) {
+        --segment;
+        found = checkpoint();
+    }
+    QUERN_TRY(vm::tensor::State state, std::move(found));
+    playing.refusals = 0;
+    StepRunner runner(playing.inputs->program, playing.inputs->data, playing.seed, playing.steps, playing.fault,
+                      context.options.backend, context.pool.get());
+    for (std::uint64_t i = segment * interval + 1; i < step; ++i) {
+        if (context.stop) return busy("worker.stopped");
+        runner.run(state, i);
+    }
+    playing.altered_from = state;
+    return state;
+}
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,62 @@
+// Works out the moves of the disputes in which this worker is a party, with compute/core's strategy. Nothing is saved:
+// the game is on the chain, the claim comes with the order, states are replayed from checkpoints. Several threads may
+// work at once, each on a game of its own; the game with the earliest deadline comes first. Thread-safe.
+#pragma once
+
+#include <set>
+
+#include "compute/core/dispute_strategy.h"
+#include "compute/worker/board.h"
+#include "compute/worker/context.h"
+#include "compute/worker/decide.h"
+#include "compute/worker/step_runner.h"
+
+namespace quern::compute::worker {
+
+struct PlayOrder {
+    std::shared_ptr<const Task> task;
+    std::shared_ptr<const Dispute> dispute;
+    std::shared_ptr<const core::Game> game;
+    Play play;
+    std::string position;
+    [[nodiscard]] std::uint64_t id() const { return play.dispute; }
+    [[nodiscard]] bool same_job(const PlayOrder& other) const {
+        return play.dispute == other.play.dispute && position == other.position;
+    }
+};
+using PlayBoard = Board<PlayOrder, std::shared_ptr<const PlannedMove>>;
+
+class DisputeJobs {
+public:
+    explicit DisputeJobs(PlayBoard& board) : board_(board) {}
+
+    // Works out one move with what `context` has; false when there is nothing to do until new orders come.
+    bool work(Context& context);
+
+private:
+    struct Playing {
+        std::shared_ptr<const TaskInputs> inputs;
+        std::shared_ptr<const core::HistoryManifest> manifest;
+        FaultPlan fault;
+        std::uint64_t steps = 0;
+        vm::tensor::Tensor seed;
+        vm::tensor::State altered_from;  // state before the step that `alter` speaks of
+        unsigned refusals = 0;           // of the checkpoint that was asked for last
+        Context* context = nullptr;      // of the thread that works on it now
+        std::unique_ptr<core::DisputeStrategy> strategy;
+    };
+    // The most urgent game that nobody works on and that has no move for its position yet.
+    [[nodiscard]] std::optional<PlayOrder> claim_next(std::shared_ptr<Playing>& playing);
+    void release(const PlayOrder& order, std::shared_ptr<Playing> playing, bool done);
+    [[nodiscard]] static Expected<std::shared_ptr<Playing>> begin(Context& context, const PlayOrder& order);
+    [[nodiscard]] static Expected<vm::tensor::State> state_before(Playing& playing, std::uint64_t step);
+
+    PlayBoard& board_;
+    Mutex mutex_;
+    PlayBoard::Orders orders_ QUERN_GUARDED_BY(mutex_);
+    std::set<std::uint64_t> busy_ QUERN_GUARDED_BY(mutex_);   // disputes that a thread works on
+    std::set<std::uint64_t> tried_ QUERN_GUARDED_BY(mutex_);  // since the last orders: answered, or in vain
+    std::map<std::uint64_t, std::shared_ptr<Playing>> playing_ QUERN_GUARDED_BY(mutex_);  // by dispute
+};
+
+}  // namespace quern::compute::worker

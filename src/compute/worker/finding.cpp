@@ -1,0 +1,89 @@
+#include "compute/worker/finding.h"
+
+#include "compute/core/history.h"
+
+namespace quern::compute::worker {
+namespace {
+
+constexpr std::size_t kDimsBytes = 16;
+
+}  // namespace
+
+Hash32 Finding::rival_root() const { return pass ? Hash32{} : core::history_root(history); }
+
+SavedReport pack_report(const Finding& finding) {
+    SavedReport saved;
+    saved.pass = finding.pass;
+    saved.rival_root = finding.rival_root();
+    saved.randomness = finding.secret;
+    if (!finding.pass) saved.history = join_roots(finding.history);
+    for (const auto& probe : finding.probes) {
+        for (const std::uint32_t dim : probe.shape.dims)
+            for (int shift = 24; shift >= 0; shift -= 8)
+                saved.probe_dims.push_back(static_cast<std::uint8_t>(dim >> shift));
+        saved.probe_tiles.push_back(probe.tile);
+        append(saved.probe_words, vm::tensor::tile_bytes(probe.words));
+    }
+    return saved;
+}
+
+Expected<Finding> unpack(const SavedReport& saved) {
+    Finding finding;
+    finding.pass = saved.pass;
+    finding.history = split_roots(saved.history);
+    finding.secret = saved.randomness;
+    finding.probes.resize(saved.probe_tiles.size());
+    if (saved.probe_dims.size() != kDimsBytes * finding.probes.size() ||
+        saved.probe_words.size() != std::size_t{vm::tensor::kTileBytes} * finding.probes.size() ||
+        finding.rival_root() != saved.rival_root)
+        return fault("worker.bad_saved_report");
+    for (std::size_t i = 0; i < finding.probes.size(); ++i) {
+        core::ProbeResult& probe = finding.probes[i];
+        for (std::size_t d = 0; d < probe.shape.dims.size(); ++d) {
+            std::uint32_t dim = 0;
+            for (std::size_t b = 0; b < 4; ++b) dim = dim << 8 | saved.probe_dims[kDimsBytes * i + 4 * d + b];
+            probe.shape.dims[d] = dim;
+        }
+        probe.tile = saved.probe_tiles[i];
+        QUERN_TRY(probe.words,
+                  vm::tensor::tile_from_bytes(
+                      BytesView(saved.probe_words).subspan(vm::tensor::kTileBytes * i, vm::tensor::kTileBytes)));
+    }
+    return finding;
+}
+
+SavedWatch pack_watch(const Finding& finding) {
+    SavedWatch saved;
+    saved.wrong_step = finding.wrong_step;
+    if (!finding.pass) saved.history = join_roots(finding.history);
+    saved.probes = join_roots(finding.probe_hashes);
+    saved.secret = finding.secret;
+    return saved;
+}
+
+Finding unpack(const SavedWatch& saved) {
+    Finding finding;
+    finding.pass = saved.wrong_step == 0;
+    finding.wrong_step = saved.wrong_step;
+    finding.history = split_roots(saved.history);
+    finding.probe_hashes = split_roots(saved.probes);
+    finding.secret = saved.secret;
+    return finding;
+}
+
+Bytes join_roots(const std::vector<Hash32>& roots) {
+    Bytes bytes;
+    bytes.reserve(Hash32::kSize * roots.size());
+    for (const auto& root : roots) append(bytes, root);
+    return bytes;
+}
+
+std::vector<Hash32> split_roots(BytesView bytes) {
+    std::vector<Hash32> roots;
+    roots.reserve(bytes.size() / Hash32::kSize);
+    for (std::size_t i = 0; i + Hash32::kSize <= bytes.size(); i += Hash32::kSize)
+        roots.push_back(Hash32::copy_of(bytes.subspan(i, Hash32::kSize)));
+    return roots;
+}
+
+}  // namespace quern::compute::worker

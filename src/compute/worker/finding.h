@@ -1,0 +1,63 @@
+// What a replay of a proven training found, and the two forms in which it is kept on disk: a verifier's report, with
+// what its commitment and reveal are made of, and a whistleblower's watch. Both are saved before the first transaction
+// about them is sent, so that a restart says the same again. Plain values.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/expected.h"
+#include "chain/types/fields.h"
+#include "compute/core/verification_report.h"
+#include "vm/tensor/graph.h"
+
+namespace quern::compute::worker {
+
+struct Finding {
+    bool pass = true;
+    std::uint64_t wrong_step = 0;           // first step whose result differs; of a report that was loaded again 0
+    std::vector<Hash32> history;            // this worker's own roots, unless `pass`
+    Hash32 secret;                          // a report's randomness; the salts of a watch's challenges follow from it
+    std::vector<core::ProbeResult> probes;  // of a report, in the result tree's order
+    std::vector<Hash32> probe_hashes;       // of a watch: of all reports, in their order
+    std::shared_ptr<const vm::tensor::Program> program;  // of a watch that passes: to open nodes for challenges
+
+    [[nodiscard]] Hash32 rival_root() const;  // zero when `pass`
+};
+
+struct SavedReport {
+    bool pass = false;
+    Hash32 rival_root;
+    Hash32 randomness;
+    Bytes history;     // the roots claimed when !pass
+    Bytes probe_dims;  // 16 bytes each, big endian
+    std::vector<std::uint64_t> probe_tiles;
+    Bytes probe_words;  // 4,096 bytes each
+    template <class V>
+    void fields(V& v) {
+        v("pass", pass), v("rivalRoot", rival_root), v("randomness", randomness), v("history", history);
+        v("probeDims", probe_dims), v("probeTiles", probe_tiles), v("probeWords", probe_words);
+    }
+};
+struct SavedWatch {
+    std::uint64_t wrong_step = 0;
+    Bytes history;  // this worker's own roots, when the history is wrong
+    Bytes probes;   // hashes of all reports' probe tiles, in the order of the reports
+    Hash32 secret;
+    template <class V>
+    void fields(V& v) {
+        v("wrongStep", wrong_step), v("history", history), v("probes", probes), v("secret", secret);
+    }
+};
+
+[[nodiscard]] SavedReport pack_report(const Finding& finding);
+[[nodiscard]] SavedWatch pack_watch(const Finding& finding);
+// Error (local faults: the file is this worker's own): worker.bad_saved_report.
+[[nodiscard]] Expected<Finding> unpack(const SavedReport& saved);
+[[nodiscard]] Finding unpack(const SavedWatch& saved);
+
+// 32-byte roots as one byte string and back, for records.
+[[nodiscard]] Bytes join_roots(const std::vector<Hash32>& roots);
+[[nodiscard]] std::vector<Hash32> split_roots(BytesView bytes);
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,213 @@
+#include "compute/worker/replay_jobs.h"
+
+#include <numeric>
+
+#include "compute/core/history.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using log::Category;
+
+// A redraw of verifiers asks for another replay.
+std::string file_of(const char* what, const Task& task) {
+    return std::string(what) + "-" + to_hex(task.verify_beacon.view().first(8)) + ".rlp";
+}
+
+template <class Saved>
+Expected<std::optional<Saved>> load_saved(const char* what, const Workspace& workspace, const Task& task) {
+    return workspace.load<Saved>(file_of(what, task));
+}
+
+class VerifierDuty final : public ReplayDuty {
+public:
+    VerifierDuty(const Address& address, const FaultPlan& fault) : address_(address), fault_(fault) {}
+    Category category() const override { return Category::verifier; }
+    Duty duty() const override { return Duty::bound; }
+    bool checks_data_first() const override { return true; }
+    bool stops_when_wrong() const override { return false; }
+
+    ReplayPlan plan(const Task& task, std::uint64_t node_count) const override {
+        const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
+        return {core::draw_segments(task.verify_beacon, address_, segments, task.spec.samples),
+                probes_of(task, address_, node_count)};
+    }
+    Expected<std::shared_ptr<Finding>> load(const Workspace& workspace, const Task& task) const override {
+        QUERN_TRY(const auto saved, load_saved<SavedReport>("report", workspace, task));
+        if (!saved) return std::shared_ptr<Finding>();
+        QUERN_TRY(Finding finding, unpack(*saved));
+        return std::make_shared<Finding>(std::move(finding));
+    }
+    Status save(const Workspace& workspace, const Task& task, const Finding& finding) const override {
+        return workspace.save(file_of("report", task), pack_report(finding));
+    }
+    std::optional<Finding> invent(const Task& task, const ReplayPlan& plan) const override {
+        if (fault_.fault != Fault::pass_without_work) return std::nullopt;
+        Finding finding;
+        finding.secret = task.verify_beacon;
+        finding.probes.resize(plan.probes.size());
+        return finding;
+    }
+
+private:
+    Address address_;
+    FaultPlan fault_;
+};
+
+class WhistleblowerDuty final : public ReplayDuty {
+public:
+    Category category() const override { return Category::whistleblower; }
+    Duty duty() const override { return Duty::voluntary; }
+    bool checks_data_first() const override { return false; }
+    bool stops_when_wrong() const override { return true; }
+
+    ReplayPlan plan(const Task& task, std::uint64_t node_count) const override {
+        ReplayPlan plan;
+        plan.segments.resize(core::segment_count(task.spec.steps, task.spec.interval));
+        std::iota(plan.segments.begin(), plan.segments.end(), 0);
+        for (const auto& report : task.reports) {
+            const auto drawn = probes_of(task, report.verifier, node_count);
+            plan.probes.insert(plan.probes.end(), drawn.begin(), drawn.end());
+        }
+        return plan;
+    }
+    Expected<std::shared_ptr<Finding>> load(const Workspace& workspace, const Task& task) const override {
+        QUERN_TRY(auto saved, load_saved<SavedWatch>("watch", workspace, task));
+        if (saved) return std::make_shared<Finding>(unpack(*saved));
+        // A history that was found wrong stays wrong when verifiers are drawn again.
+        QUERN_TRY(const auto names, workspace.files("watch-"));
+        for (const std::string& name : names) {
+            QUERN_TRY(saved, workspace.load<SavedWatch>(name));
+            if (saved && saved->wrong_step != 0) return std::make_shared<Finding>(unpack(*saved));
+        }
+        return std::shared_ptr<Finding>();
+    }
+    Status save(const Workspace& workspace, const Task& task, const Finding& finding) const override {
+        return workspace.save(file_of("watch", task), pack_watch(finding));
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<ReplayDuty> verifier_duty(const Address& address, const FaultPlan& fault) {
+    return std::make_unique<VerifierDuty>(address, fault);
+}
+std::unique_ptr<ReplayDuty> whistleblower_duty() { return std::make_unique<WhistleblowerDuty>(); }
+
+void ReplayJobs::take_orders() {
+    const auto orders = board_.take();
+    if (!orders) return;
+    std::erase_if(jobs_, [&](const auto& entry) {
+        const auto order = orders->find(entry.first);
+        return entry.second.failed || order == orders->end() || !order->second.same_job(entry.second.order);
+    });
+    for (const auto& [id, order] : *orders) {
+        if (jobs_.contains(id)) continue;
+        Job& job = jobs_[id];
+        job.order = order;
+        if (const Status begun = begin(job); !begun) stopped(job, begun.error());
+    }
+}
+
+Status ReplayJobs::complete(Job& job, Finding& finding) {
+    if (duty_->duty() == Duty::bound || !finding.pass) return {};
+    QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, *job.order.task, duty_->duty()));
+    finding.program = std::make_shared<const vm::tensor::Program>(inputs->program);
+    return {};
+}
+
+Status ReplayJobs::begin(Job& job) {
+    const Task& task = *job.order.task;
+    QUERN_TRY(job.workspace, Workspace::open(context_.options.datadir, task));
+    QUERN_TRY(auto saved, duty_->load(job.workspace, task));
+    if (saved == nullptr) {
+        QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, task, duty_->duty()));
+        ReplayPlan plan = duty_->plan(task, inputs->program.nodes.size());
+        if (auto invented = duty_->invent(task, plan)) {
+            QUERN_CHECK(duty_->save(job.workspace, task, *invented));
+            saved = std::make_shared<Finding>(std::move(*invented));
+        } else {
+            const FaultPlan& fault = context_.options.fault;
+            const std::size_t segments = plan.segments.size();
+            QUERN_TRY(job.replay,
+                      Replay::begin(context_, task, std::move(plan.segments), std::move(plan.probes),
+                                    fault.fault == Fault::false_accusation ? fault : FaultPlan{}, duty_->duty()));
+            log::info(duty_->category(), "replay begins task={} round={} segments={}", task.id, task.round, segments);
+            return {};
+        }
+    }
+    QUERN_CHECK(complete(job, *saved));
+    job.told.finding = std::move(saved);
+    board_.publish(job.order, job.told);
+    return {};
+}
+
+void ReplayJobs::stopped(Job& job, const Error& error) {
+    job.replay.reset();
+    // Nothing that the solver could be blamed for: tried again.
+    job.failed = is_passing(error) || is_own_limit(error);
+    log::warning(duty_->category(), "replay stopped task={} round={} data={} reason={}", job.order.id(),
+                 job.order.task->round, job.failed ? "unknown" : "missing", error.to_string());
+    if (job.failed) return;
+    job.told.data_missing = true;
+    board_.publish(job.order, job.told);
+}
+
+bool ReplayJobs::work(std::uint64_t milliseconds) {
+    take_orders();
+    const Slice slice(context_, milliseconds);
+    const auto tasks = next_in_turn(jobs_, turns_, [](const Job& job) { return job.replay != nullptr; });
+    std::size_t waiting = tasks.size();
+    for (const std::uint64_t task : tasks) {
+        if (waiting < tasks.size() && slice.over()) break;
+        turns_.ran(task);
+        Job& job = jobs_.at(task);
+        if (const Status status = advance(job, slice.share(waiting--)); !status) stopped(job, status.error());
+    }
+    return !tasks.empty();
+}
+
+Status ReplayJobs::advance(Job& job, const Slice& slice) {
+    Replay& replay = *job.replay;
+    if (duty_->checks_data_first() && !job.told.data_checked) {
+        QUERN_CHECK(replay.check_checkpoints(slice));
+        if (!replay.checkpoints_checked()) return {};
+        job.told.data_checked = true;
+        board_.publish(job.order, job.told);
+    }
+    const std::size_t before = replay.segments_done();
+    QUERN_CHECK(replay.advance(slice));
+    if (replay.segments_done() != before)
+        log::info(duty_->category(), "replays task={} segment={}/{}", job.order.id(), replay.segments_done(),
+                  replay.segments());
+    const bool wrong = replay.first_difference() != 0;
+    // A wrong segment is enough once it is whole.
+    if (!replay.done() && !(wrong && duty_->stops_when_wrong() && replay.at_segment_start())) return {};
+    return finish(job);
+}
+
+Status ReplayJobs::finish(Job& job) {
+    const Task& task = *job.order.task;
+    auto finding = std::make_shared<Finding>();
+    finding->wrong_step = job.replay->first_difference();
+    finding->pass = finding->wrong_step == 0;
+    if (!finding->pass) finding->history = job.replay->history();
+    if (duty_->duty() == Duty::bound)
+        finding->probes = job.replay->probe_results();
+    else if (finding->pass)
+        for (const auto& probe : job.replay->probe_results())
+            finding->probe_hashes.push_back(vm::tensor::tile_hash(probe.words));
+    context_.rng->fill(finding->secret.data);
+    QUERN_CHECK(duty_->save(job.workspace, task, *finding));
+    QUERN_CHECK(complete(job, *finding));
+    const bool report = duty_->duty() == Duty::bound;
+    const char* const verdict = finding->pass ? (report ? "PASS" : "right") : (report ? "FAIL" : "WRONG");
+    log::info(duty_->category(), "replayed task={} verdict={}{}", task.id, verdict,
+              finding->pass ? "" : " step=" + std::to_string(finding->wrong_step));
+    job.replay.reset();
+    job.told.finding = std::move(finding);
+    board_.publish(job.order, job.told);
+    return {};
+}
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,73 @@
+// Replays for whoever replays: verifiers their drawn segments, whistleblowers the whole training. One class for both;
+// what they differ in is a ReplayDuty. What was found is saved before it is told. One thread each.
+#pragma once
+
+#include "base/log.h"
+#include "compute/worker/board.h"
+#include "compute/worker/context.h"
+#include "compute/worker/decide.h"
+#include "compute/worker/replay.h"
+#include "compute/worker/workspace.h"
+
+namespace quern::compute::worker {
+
+struct ReplayPlan {
+    std::vector<std::uint64_t> segments;
+    std::vector<core::Probe> probes;
+};
+
+class ReplayDuty {
+public:
+    virtual ~ReplayDuty() = default;
+    [[nodiscard]] virtual log::Category category() const = 0;
+    [[nodiscard]] virtual Duty duty() const = 0;
+    // Whether every checkpoint is fetched before the first step is replayed.
+    [[nodiscard]] virtual bool checks_data_first() const = 0;
+    // Whether the first wrong segment is enough.
+    [[nodiscard]] virtual bool stops_when_wrong() const = 0;
+    [[nodiscard]] virtual ReplayPlan plan(const Task& task, std::uint64_t node_count) const = 0;
+    // nullptr when nothing was saved. Errors: fs.*, rlp.*, worker.bad_saved_report.
+    [[nodiscard]] virtual Expected<std::shared_ptr<Finding>> load(const Workspace& workspace,
+                                                                  const Task& task) const = 0;
+    [[nodiscard]] virtual Status save(const Workspace& workspace, const Task& task, const Finding& finding) const = 0;
+    // What a dishonest one says without replaying; nullopt of all others.
+    [[nodiscard]] virtual std::optional<Finding> invent(const Task&, const ReplayPlan&) const { return std::nullopt; }
+};
+
+// `fault` and `address` as the worker's.
+[[nodiscard]] std::unique_ptr<ReplayDuty> verifier_duty(const Address& address, const FaultPlan& fault);
+[[nodiscard]] std::unique_ptr<ReplayDuty> whistleblower_duty();
+
+class ReplayJobs {
+public:
+    using Orders = Board<TaskOrder, Replayed>;
+    ReplayJobs(Context& context, Orders& board, std::unique_ptr<ReplayDuty> duty)
+        : context_(context), board_(board), duty_(std::move(duty)) {}
+    // Replays for about `milliseconds`; false when there is nothing to do until new orders come.
+    bool work(std::uint64_t milliseconds);
+
+private:
+    struct Job {
+        TaskOrder order;
+        bool failed = false;  // tried again with the next orders
+        Workspace workspace;
+        std::unique_ptr<Replay> replay;  // null: nothing (more) to run
+        Replayed told;
+    };
+    void take_orders();
+    [[nodiscard]] Status begin(Job& job);
+    [[nodiscard]] Status advance(Job& job, const Slice& slice);
+    [[nodiscard]] Status finish(Job& job);
+    // Blames the data, when that is what is wrong; else the job is tried again.
+    void stopped(Job& job, const Error& error);
+    // What challenges are made of besides.
+    [[nodiscard]] Status complete(Job& job, Finding& finding);
+
+    Context& context_;
+    Orders& board_;
+    std::unique_ptr<ReplayDuty> duty_;
+    std::map<std::uint64_t, Job> jobs_;  // by task
+    Turns turns_;
+};
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,246 @@
+#include "compute/worker/shell.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using chain::types::TaskState;
+using log::Category;
+
+constexpr std::uint64_t kIdleMs = 5'000;      // orders come with each block; a stop is seen sooner
+constexpr std::uint64_t kDeclareBlocks = 16;  // from one look at the own bond to the next
+// Files of a task that has ended are kept for so many blocks, should its end be disputed in a block that comes later.
+constexpr std::uint64_t kKeepFilesBlocks = 1'000;
+constexpr std::uint64_t kMostMemoryMib = 1ULL << 40;  // keeps the limit below 2^64 bytes
+
+InputLimits limits_of(const WorkerOptions& options) {
+    InputLimits limits;
+    limits.memory_bytes = std::min(options.max_memory_mib, kMostMemoryMib) << 20;
+    limits.step_work = options.max_step_work;
+    return limits;
+}
+
+Me me_of(const WorkerOptions& options, const Address& address) {
+    return {address,       options.solver,    options.verifier,      options.whistleblower,
+            options.ticks, options.bid_price, options.max_memory_mib};
+}
+
+}  // namespace
+
+Shell::Shell(Parts parts)
+    : parts_(std::move(parts)),
+      me_(me_of(parts_.options, parts_.sender.address())),
+      inputs_(limits_of(parts_.options)),
+      examine_(parts_.bell),
+      train_(parts_.bell),
+      report_(parts_.bell),
+      watch_(parts_.bell),
+      play_(parts_.bell),
+      disputes_at_play_(play_) {
+    const WorkerOptions& options = parts_.options;
+    const std::uint64_t slice = options.slice_ms;
+    const auto pool = [&] { return std::make_shared<ThreadPool>(options.threads); };
+    // What a thread runs lives in it, from its start to its end.
+    if (options.solver) {
+        start(nullptr, [this](Context& context) {
+            return [this, jobs = ExamineJobs(context, examine_)]() mutable {
+                if (!jobs.work(0)) examine_.wait(kIdleMs, parts_.stop);
+            };
+        });
+        start(pool(), [this, slice](Context& context) {
+            return [this, slice, jobs = TrainingJobs(context, train_)]() mutable {
+                if (!jobs.work(slice)) train_.wait(kIdleMs, parts_.stop);
+            };
+        });
+    }
+    if (options.verifier)
+        start(pool(), [this, slice](Context& context) {
+            return [this, slice,
+                    jobs = ReplayJobs(context, report_, verifier_duty(me_.address, parts_.options.fault))]() mutable {
+                if (!jobs.work(slice)) report_.wait(kIdleMs, parts_.stop);
+            };
+        });
+    if (options.whistleblower)
+        start(pool(), [this, slice](Context& context) {
+            return [this, slice, jobs = ReplayJobs(context, watch_, whistleblower_duty())]() mutable {
+                if (!jobs.work(slice)) watch_.wait(kIdleMs, parts_.stop);
+            };
+        });
+    const auto players = pool();
+    for (std::size_t i = 0; i < std::max<std::size_t>(options.dispute_threads, 1); ++i)
+        start(players, [this](Context& context) {
+            return [this, &context] {
+                if (!disputes_at_play_.work(context)) play_.wait(kIdleMs, parts_.stop);
+            };
+        });
+}
+
+template <class Work>
+void Shell::start(std::shared_ptr<ThreadPool> pool, Work work) {
+    threads_.emplace_back([this, pool = std::move(pool), work = std::move(work)] {
+        Context context{parts_.options, parts_.clock, inputs_, parts_.stop, parts_.connect(), pool, parts_.make_rng()};
+        auto run = work(context);
+        while (!parts_.stop) run();
+    });
+}
+
+// `stop` is set, or the shell would wait for ever.
+Shell::~Shell() {
+    for (std::thread& thread : threads_) thread.join();
+}
+
+// --- Looking ---------------------------------------------------------------------------------------------------------
+
+Status Shell::look() {
+    QUERN_TRY(const std::uint64_t height, parts_.node.block_number());
+    if (height != height_) QUERN_CHECK(look_at_block(height));
+    decide_all();
+    return {};
+}
+
+Status Shell::look_at_block(std::uint64_t height) {
+    QUERN_TRY(std::vector<Task> tasks, parts_.node.live_tasks());
+    height_ = height;
+    parts_.sender.refresh(height);
+    if (me_.verifier) declare_capacity();
+    tasks_.clear();
+    unread_.clear();
+    std::set<std::uint64_t> live;
+    std::set<std::uint64_t> named;
+    for (Task& task : tasks) {
+        live.insert(task.id);
+        named.insert(task.disputes.begin(), task.disputes.end());
+        read_disputes(task);
+        tasks_.push_back(std::make_shared<const Task>(std::move(task)));
+    }
+    std::erase_if(declined_, [&](const auto& entry) { return !live.contains(entry.first); });
+    std::erase_if(disputes_, [&](const auto& entry) { return !named.contains(entry.first); });
+    for (const std::uint64_t task : live) seen_at_[task] = height_;
+    clean();
+    return {};
+}
+
+void Shell::read_disputes(const Task& task) {
+    if (task.open_disputes == 0 && !me_.whistleblower) return;
+    for (const std::uint64_t id : task.disputes) {
+        KnownDispute& known = disputes_[id];
+        if (known.dispute != nullptr && known.dispute->closed_at != 0) continue;
+        auto dispute = parts_.node.dispute(id);
+        if (!dispute) {
+            unread_.insert(task.id);
+            continue;
+        }
+        const bool changed = known.dispute == nullptr || !equal(known.dispute->game, dispute->game);
+        const bool open = dispute->closed_at == 0;
+        if (!open) known.game = nullptr;
+        if (open && changed) {
+            known.game = nullptr;
+            auto game = dispute->game.size() <= kMaxGameBytes ? chain::types::decode_record<core::Game>(dispute->game)
+                                                              : Expected<core::Game>(fail("dispute.game_too_large"));
+            if (game && core::check_game(*game))
+                known.game = std::make_shared<const core::Game>(std::move(*game));
+            else
+                log::error(Category::dispute, "unreadable game dispute={}", id);
+        }
+        known.dispute = std::make_shared<const Dispute>(std::move(*dispute));
+    }
+}
+
+// --- Deciding --------------------------------------------------------------------------------------------------------
+
+View Shell::view_of(const std::shared_ptr<const Task>& task) {
+    const TaskOrder order{task};
+    View view{height_,
+              *task,
+              examine_.facts(order),
+              train_.facts(order),
+              report_.facts(order),
+              watch_.facts(order),
+              {},
+              !unread_.contains(task->id)};
+    for (const std::uint64_t id : task->disputes) {
+        const auto known = disputes_.find(id);
+        if (known == disputes_.end() || known->second.dispute == nullptr) continue;
+        DisputeView dispute{known->second.dispute, known->second.game, nullptr};
+        if (dispute.game != nullptr) {
+            PlayOrder played{task, dispute.dispute, dispute.game, {}, position_of(*dispute.game)};
+            played.play.dispute = id;
+            dispute.planned = play_.facts(played);
+        }
+        view.disputes.push_back(std::move(dispute));
+    }
+    return view;
+}
+
+void Shell::decide_all() {
+    Orders orders;
+    for (const auto& task : tasks_)
+        for (const Action& action : decide(me_, view_of(task))) perform(task, action, orders);
+    examine_.give(std::move(orders.examine));
+    train_.give(std::move(orders.train));
+    report_.give(std::move(orders.report));
+    watch_.give(std::move(orders.watch));
+    play_.give(std::move(orders.play));
+}
+
+namespace {
+template <class... Functions>
+struct Overloaded : Functions... {
+    using Functions::operator()...;
+};
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+}  // namespace
+
+void Shell::perform(const std::shared_ptr<const Task>& task, const Action& action, Orders& orders) {
+    const TaskOrder order{task};
+    std::visit(Overloaded{[&](const Send& send) { parts_.sender.send(send); },
+                          [&](const Decline& declined) { decline(*task, declined.reason); },
+                          [&](const Examine&) { orders.examine.emplace(task->id, order); },
+                          [&](const Train&) { orders.train.emplace(task->id, order); },
+                          [&](const Report&) { orders.report.emplace(task->id, order); },
+                          [&](const Watch&) { orders.watch.emplace(task->id, order); },
+                          [&](const Play& play) {
+                              const KnownDispute& known = disputes_.at(play.dispute);
+                              orders.play.emplace(play.dispute, PlayOrder{task, known.dispute, known.game, play,
+                                                                          position_of(*known.game)});
+                          }},
+               action);
+}
+
+void Shell::decline(const Task& task, const std::string& reason) {
+    std::string& said = declined_[task.id];
+    if (said != reason) log::info(Category::solver, "task declined task={} reason={}", task.id, reason);
+    said = reason;
+}
+
+void Shell::declare_capacity() {
+    if (height_ < declare_at_) return;
+    declare_at_ = height_ + kDeclareBlocks;
+    const auto bond = parts_.node.bond(chain::types::Role::verifier, me_.address);
+    if (!bond || !*bond) return;
+    const WorkerOptions& options = parts_.options;
+    if (const auto attempt = declare(**bond, {options.max_step_work, options.work_per_block, options.max_memory_mib}))
+        parts_.sender.send(*attempt);
+}
+
+void Shell::clean() {
+    if (height_ < clean_at_) return;
+    // Those that were there before the start are given the same time.
+    const bool first = clean_at_ == 0;
+    clean_at_ = height_ + kKeepFilesBlocks;
+    if (first) return;
+    std::erase_if(seen_at_, [&](const auto& each) { return each.second + kKeepFilesBlocks < height_; });
+    std::set<std::uint64_t> keep;
+    for (const auto& [task, height] : seen_at_) keep.insert(task);
+    const auto removed = Workspace::remove_all_but(parts_.options.datadir, keep);
+    if (!removed)
+        log::warning(Category::worker, "old files not removed reason={}", removed.error().to_string());
+    else if (*removed != 0)
+        log::info(Category::worker, "files of ended tasks removed directories={}", *removed);
+}
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,89 @@
+// The worker around decide(): looks at the chain, decides about each live task, sends, and keeps threads at work. One
+// thread looks, decides and sends, so that no training and no replay delays a reveal or a dispute's move; beside it
+// run, each with a connection of its own,
+//   examine    fetches what open tasks name (solver)
+//   train      the trainings that were won, in turns (solver)
+//   report     the replays that this worker was drawn for, in turns (verifier)
+//   watch      the replays of all proofs, in turns (whistleblower)
+//   play       --dispute-threads of them: moves of disputes, the most urgent first
+// All share the input store with its memory limit, the workspaces with their quota, and one sender with its spending
+// limits. A Shell belongs to one thread; its own threads end with it.
+#pragma once
+
+#include <list>
+#include <set>
+#include <thread>
+
+#include "compute/worker/dispute_jobs.h"
+#include "compute/worker/replay_jobs.h"
+#include "compute/worker/sender.h"
+#include "compute/worker/training_jobs.h"
+
+namespace quern::compute::worker {
+
+class Shell {
+public:
+    struct Parts {
+        const WorkerOptions& options;
+        NodeFactory connect;
+        NodeView& node;  // of the thread that looks
+        Sender& sender;
+        const Clock& clock;
+        std::function<std::unique_ptr<Rng>()> make_rng;
+        const std::atomic<bool>& stop;
+        Bell& bell;  // rung when there is something to decide about
+    };
+    explicit Shell(Parts parts);
+    ~Shell();
+    Shell(const Shell&) = delete;
+    Shell& operator=(const Shell&) = delete;
+
+    // Looks at the chain, when there is a new block, decides and sends. Error: the node did not answer.
+    Status look();
+
+private:
+    struct KnownDispute {
+        std::shared_ptr<const Dispute> dispute;
+        std::shared_ptr<const core::Game> game;  // null: closed, or unreadable
+    };
+    struct Orders {
+        ExamineJobs::Orders::Orders examine;
+        TrainingJobs::Orders::Orders train;
+        ReplayJobs::Orders::Orders report;
+        ReplayJobs::Orders::Orders watch;
+        PlayBoard::Orders play;
+    };
+    Status look_at_block(std::uint64_t height);
+    // Reads the disputes of a task that matter here.
+    void read_disputes(const Task& task);
+    [[nodiscard]] View view_of(const std::shared_ptr<const Task>& task);
+    void decide_all();
+    void perform(const std::shared_ptr<const Task>& task, const Action& action, Orders& orders);
+    void decline(const Task& task, const std::string& reason);
+    void declare_capacity();
+    void clean();
+    template <class Work>
+    void start(std::shared_ptr<ThreadPool> pool, Work work);
+
+    Parts parts_;
+    Me me_;
+    InputStore inputs_;
+    std::uint64_t height_ = 0;
+    std::vector<std::shared_ptr<const Task>> tasks_;  // live at height_
+    std::map<std::uint64_t, KnownDispute> disputes_;  // of live tasks
+    std::set<std::uint64_t> unread_;                  // tasks of which the node did not tell some dispute
+    std::map<std::uint64_t, std::string> declined_;   // tasks not bid on, and why
+    std::map<std::uint64_t, std::uint64_t> seen_at_;  // task -> height at which it was live
+    std::uint64_t clean_at_ = 0;
+    std::uint64_t declare_at_ = 0;
+
+    ExamineJobs::Orders examine_;
+    TrainingJobs::Orders train_;
+    ReplayJobs::Orders report_;
+    ReplayJobs::Orders watch_;
+    PlayBoard play_;
+    DisputeJobs disputes_at_play_;
+    std::list<std::thread> threads_;
+};
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,203 @@
+#include "compute/worker/training_jobs.h"
+
+#include <bit>
+#include <utility>
+
+#include "base/log.h"
+#include "compute/program/state_file.h"
+#include "crypto/merkle.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using chain::types::Task;
+using chain::types::TaskState;
+using log::Category;
+
+constexpr const char* kProgressFile = "training.rlp";
+
+// What another attempt may cure: the node or the content was not there, this process failed.
+bool may_pass(const Error& error) { return is_passing(error) || is_not_found(error); }
+
+}  // namespace
+
+// --- Examining -------------------------------------------------------------------------------------------------------
+
+// Not a reason to decline: files of ended tasks go, and then there is room.
+bool ExamineJobs::has_room() {
+    const auto used = Workspace::used_bytes(context_.options.datadir);
+    const bool room = used && *used >> 20 < context_.options.max_disk_mib;
+    if (!room && !std::exchange(full_, true))
+        log::warning(Category::solver, "no bids: the data directory holds --max-disk-mib={} or more",
+                     context_.options.max_disk_mib);
+    if (room) full_ = false;
+    return room;
+}
+
+bool ExamineJobs::work(std::uint64_t) {
+    const auto orders = board_.take();
+    if (!orders) return false;
+    for (const auto& [id, order] : *orders) {
+        if (context_.stop) return false;
+        const Examined known = board_.facts(order);
+        if (known.fit || !known.unfit.empty() || !has_room()) continue;
+        const auto inputs = context_.inputs.load(*context_.node, *order.task);
+        if (inputs)
+            board_.publish(order, {true, {}});
+        else if (!may_pass(inputs.error()))
+            board_.publish(order, {false, inputs.error().to_string()});
+    }
+    return true;
+}
+
+// --- Training --------------------------------------------------------------------------------------------------------
+
+void TrainingJobs::take_orders() {
+    auto orders = board_.take();
+    if (!orders) return;
+    std::erase_if(trainings_, [&](const auto& entry) {
+        const auto order = orders->find(entry.first);
+        return entry.second.failed || order == orders->end() || !order->second.same_job(entry.second.order);
+    });
+    for (auto& [id, order] : *orders) {
+        if (const auto known = trainings_.find(id); known != trainings_.end()) {
+            known->second.order = order;
+            continue;
+        }
+        Training& training = trainings_[id];
+        training.order = order;
+        if (const Status begun = begin(training); !begun) {
+            training.failed = true;
+            log::warning(Category::solver, "cannot train task={} reason={}", id, begun.error().to_string());
+        }
+    }
+}
+
+Status TrainingJobs::begin(Training& training) {
+    const Task& task = *training.order.task;
+    QUERN_TRY(training.workspace, Workspace::open(context_.options.datadir, task));
+    QUERN_TRY(auto saved, training.workspace.load<TrainingProgress>(kProgressFile));
+    const bool resumed = saved && !saved->checkpoints.empty();
+    if (resumed) {
+        training.saved = std::move(*saved);
+        training.roots = split_roots(training.saved.state_roots);
+        log::info(Category::solver, "training resumed task={} round={} step={}", task.id, task.round,
+                  training.saved.checkpoints.back().step);
+        if (training.complete()) {
+            tell(training);
+            return {};
+        }
+    }
+    QUERN_TRY(training.inputs, context_.inputs.load(*context_.node, task));
+    if (resumed) {
+        const CheckpointRecord& last = training.saved.checkpoints.back();
+        QUERN_TRY(training.state,
+                  context_.inputs.checkpoint(*context_.node, training.inputs->program, last.content, last.state_root));
+    } else {
+        training.state = training.inputs->initial;
+        training.roots = {task.spec.init_root};
+        training.saved.checkpoints.push_back({0, task.spec.init_root, task.spec.init_content, 0, {}});
+        training.saved.state_roots = join_roots(training.roots);
+        log::info(Category::solver, "training begins task={} round={} steps={}", task.id, task.round, task.spec.steps);
+    }
+    training.seed = vm::tensor::seed_tensor(task.seed_beacon);
+    training.runner =
+        std::make_unique<StepRunner>(training.inputs->program, training.inputs->data, training.seed, task.spec.steps,
+                                     context_.options.fault.solver_cheats() ? context_.options.fault : FaultPlan{},
+                                     context_.options.backend, context_.pool.get());
+    tell(training);
+    return {};
+}
+
+void TrainingJobs::tell(Training& training) {
+    training.told.checkpoints.clear();  // those that are not posted yet
+    for (const CheckpointRecord& record : training.saved.checkpoints)
+        if (record.step > training.order.task->step) training.told.checkpoints.push_back(record);
+    if (training.complete() && training.told.history == nullptr)
+        training.told.history = std::make_shared<const std::vector<Hash32>>(training.roots);
+    board_.publish(training.order, training.told);
+}
+
+bool TrainingJobs::work(std::uint64_t milliseconds) {
+    take_orders();
+    const Slice slice(context_, milliseconds);
+    const auto tasks = next_in_turn(trainings_, turns_, [](const Training& training) {
+        const bool to_prove = training.order.task->state == TaskState::training && training.told.proof == nullptr;
+        return !training.failed && (!training.complete() || to_prove);
+    });
+    std::size_t waiting = tasks.size();
+    for (const std::uint64_t task : tasks) {
+        if (waiting < tasks.size() && slice.over()) break;
+        turns_.ran(task);
+        Training& training = trainings_.at(task);
+        Status status = train(training, slice.share(waiting--));
+        if (status && training.complete()) status = finish(training);
+        if (status) continue;
+        // Kept in memory only up to here: the last saved checkpoint is where a retry begins.
+        training.failed = true;
+        log::error(Category::solver, "training stopped task={} step={} reason={}", task, training.roots.size() - 1,
+                   status.error().to_string());
+    }
+    return !tasks.empty();
+}
+
+Status TrainingJobs::train(Training& training, const Slice& slice) {
+    const std::uint64_t interval = training.order.task->spec.interval;
+    for (bool first = true; !training.complete() && !context_.stop && (first || !slice.over()); first = false) {
+        const std::uint64_t step = training.roots.size();
+        training.runner->run(training.state, step);
+        training.roots.push_back(vm::tensor::state_root(training.state));
+        training.saved.losses.push_back(loss_bits(training.inputs->program, training.state));
+        if (step % interval != 0) continue;
+        QUERN_CHECK(checkpoint(training));
+        tell(training);
+        log::info(Category::solver, "trained task={} step={}/{} loss={:.4f}", training.order.id(), step,
+                  training.steps(), std::bit_cast<float>(training.saved.losses.back()));
+    }
+    return {};
+}
+
+Status TrainingJobs::checkpoint(Training& training) {
+    const auto& program = training.inputs->program;
+    CheckpointRecord record;
+    record.step = training.roots.size() - 1;
+    record.state_root = training.roots.back();
+    record.loss = loss_bits(program, training.state);
+    const std::vector<Hash32> slots = vm::tensor::slot_roots(training.state);
+    record.loss_path = crypto::merkle_path(slots, program.header.loss_slot);
+    QUERN_TRY(const Bytes file, program::write_state(program, training.state));
+    QUERN_TRY(record.content, context_.node->put_content(file));
+    training.saved.checkpoints.push_back(std::move(record));
+    training.saved.state_roots = join_roots(training.roots);
+    return training.workspace.save(kProgressFile, training.saved);
+}
+
+// Stores the manifest and makes the proof, when there is one to be made.
+Status TrainingJobs::finish(Training& training) {
+    const Task& task = *training.order.task;
+    if (task.state != TaskState::training) return {};
+    core::HistoryManifest manifest;
+    manifest.interval = task.spec.interval;
+    manifest.state_roots = training.roots;
+    for (const auto& record : training.saved.checkpoints) manifest.checkpoint_contents.push_back(record.content);
+    QUERN_TRY(const Hash32 content, context_.node->put_content(core::encode(manifest)));
+    const CheckpointRecord& last = training.saved.checkpoints.back();
+    chain::types::TaskProvePayload payload;
+    payload.task = task.id;
+    payload.history_root = core::history_root(training.roots);
+    payload.history_content = content;
+    payload.initial_path = core::history_path(training.roots, 0);
+    payload.final_root = training.roots.back();
+    payload.final_path = core::history_path(training.roots, task.spec.steps);
+    payload.loss = last.loss;
+    payload.loss_path = last.loss_path;
+    training.told.proof = std::make_shared<const chain::types::TaskProvePayload>(std::move(payload));
+    tell(training);
+    // What is left to do needs no states: room for other tasks.
+    training.runner.reset();
+    training.inputs.reset();
+    training.state.clear();
+    return {};
+}
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,75 @@
+// The solver's work: fetching and judging what open tasks name (ExamineJobs), and training what was won
+// (TrainingJobs). Progress is saved at each checkpoint, so that a killed solver goes on from the last one. One thread
+// each.
+#pragma once
+
+#include "compute/worker/board.h"
+#include "compute/worker/context.h"
+#include "compute/worker/decide.h"
+#include "compute/worker/step_runner.h"
+#include "compute/worker/workspace.h"
+
+namespace quern::compute::worker {
+
+struct TrainingProgress {
+    Bytes state_roots;                          // S_0 … of the last checkpoint, 32 bytes each
+    std::vector<CheckpointRecord> checkpoints;  // S_0 first
+    std::vector<std::uint32_t> losses;          // f32 bits, one per step
+    template <class V>
+    void fields(V& v) {
+        v("stateRoots", state_roots), v("checkpoints", checkpoints), v("losses", losses);
+    }
+};
+
+class ExamineJobs {
+public:
+    using Orders = Board<TaskOrder, Examined>;
+    ExamineJobs(Context& context, Orders& board) : context_(context), board_(board) {}
+    // False when there is nothing to do until new orders come.
+    bool work(std::uint64_t milliseconds);
+
+private:
+    [[nodiscard]] bool has_room();
+
+    Context& context_;
+    Orders& board_;
+    bool full_ = false;  // and it was said
+};
+
+class TrainingJobs {
+public:
+    using Orders = Board<TaskOrder, Trained>;
+    TrainingJobs(Context& context, Orders& board) : context_(context), board_(board) {}
+    // Trains for about `milliseconds`; false when there is nothing to do until new orders come.
+    bool work(std::uint64_t milliseconds);
+
+private:
+    struct Training {
+        TaskOrder order;
+        bool failed = false;  // tried again with the next orders
+        Workspace workspace;
+        std::shared_ptr<const TaskInputs> inputs;  // null: complete, nothing to run
+        vm::tensor::Tensor seed;
+        std::unique_ptr<StepRunner> runner;
+        vm::tensor::State state;
+        std::vector<Hash32> roots;  // S_0 … S_now
+        TrainingProgress saved;
+        Trained told;
+
+        [[nodiscard]] std::uint64_t steps() const { return order.task->spec.steps; }
+        [[nodiscard]] bool complete() const { return roots.size() == steps() + 1; }
+    };
+    void take_orders();
+    [[nodiscard]] Status begin(Training& training);
+    [[nodiscard]] Status train(Training& training, const Slice& slice);
+    [[nodiscard]] Status checkpoint(Training& training);
+    [[nodiscard]] Status finish(Training& training);
+    void tell(Training& training);
+
+    Context& context_;
+    Orders& board_;
+    std::map<std::uint64_t, Training> trainings_;  // by task
+    Turns turns_;
+};
+
+}  // namespace quern::compute::worker
