@@ -1,0 +1,421 @@
+// What decide() asks for, against the chain's own handlers: in each state, for each role, up to the last block that the
+// chain accepts and not beyond.
+#include <set>
+
+#include "market_actor.h"
+
+namespace quern::compute::worker::test {
+namespace {
+
+class Decide : public Lifecycle {
+protected:
+    Decide() {
+        for (auto* solver : {&solver_, &second_}) solver->me.solver = true;
+        whistleblower_.me.whistleblower = true;
+        whistleblower_.published = &truth;
+        ticker_.me.ticks = true;
+    }
+    [[nodiscard]] std::vector<Attempt> sends(const Actor& actor, std::uint64_t id) const {
+        return attempts_of(actor.decide(world, id));
+    }
+    [[nodiscard]] bool sends_kind(const Actor& actor, std::uint64_t id, NativeKind kind) const {
+        return find(sends(actor, id), kind) != nullptr;
+    }
+    [[nodiscard]] Actor verifier(const Address& address, const History& claim) const {
+        Actor actor(address, claim);
+        actor.me.verifier = true;
+        return actor;
+    }
+    [[nodiscard]] Actor first_verifier(std::uint64_t id, const History& claim) const {
+        return verifier(world.task(id).reports.front().verifier, claim);
+    }
+    // The chain refuses from height `end` on, and decide() offers it for the last block before.
+    void expect_ends_at(const Actor& actor, std::uint64_t id, NativeKind kind, std::uint64_t end,
+                        std::string_view refusal) {
+        world.skip_to(end - 1);
+        const auto in_time = sends(actor, id);
+        const Attempt* const last = find(in_time, kind);
+        ASSERT_NE(last, nullptr) << "not offered for block " << end - 1;
+        world.skip_to(end);
+        EXPECT_FALSE(sends_kind(actor, id, kind)) << "offered for block " << end;
+        world.begin();
+        EXPECT_EQ(name(world.send(actor.me.address, kind, last->payload)), refusal);
+        EXPECT_TRUE(world.finish());
+    }
+    void perform(const Actor& actor, std::uint64_t id, NativeKind kind) {
+        const auto all = sends(actor, id);
+        const Attempt* const attempt = find(all, kind);
+        ASSERT_NE(attempt, nullptr);
+        world.begin();
+        expect_ok(world.send(actor.me.address, kind, attempt->payload));
+        EXPECT_TRUE(world.finish());
+    }
+
+    Actor solver_{kSolver, truth};
+    Actor second_{kSecond, truth};
+    Actor whistleblower_{kWhistleblower, truth};
+    Actor ticker_{address(0x71c), truth};
+};
+
+// --- Solver ----------------------------------------------------------------------------------------------------------
+
+TEST_F(Decide, bids_until_the_last_block_of_bidding) {
+    const auto id = reach(TaskState::open, truth);
+    EXPECT_TRUE(wants<Examine>(solver_.decide(world, id)));
+    expect_ends_at(solver_, id, NativeKind::task_bid, world.task(id).since + spec.bid_blocks, "task.deadline_passed");
+}
+
+TEST_F(Decide, bids_once_and_only_on_what_it_may_win) {
+    const auto id = reach(TaskState::open, truth);
+    Task task = world.task(id);
+    const auto bids = [&] {
+        return find(attempts_of(decide(solver_.me, solver_.view(world, task))), NativeKind::task_bid) != nullptr;
+    };
+    EXPECT_TRUE(bids());
+    task.barred = {kSolver};
+    EXPECT_FALSE(bids());
+    task.barred = {kSecond};
+    task.bids = {{kSecond, 1, 1, 1}};
+    EXPECT_TRUE(bids());
+    task.bids.push_back({kSolver, 2, 1, 1});
+    EXPECT_FALSE(bids());
+    task.bids.clear();
+    task.submitter = kSolver;
+    EXPECT_FALSE(bids());
+}
+
+TEST_F(Decide, bids_only_when_it_has_judged_the_contents) {
+    const auto id = reach(TaskState::open, truth);
+    const Task task = world.task(id);
+    View view = solver_.view(world, task);
+    view.examined = {};
+    EXPECT_TRUE(attempts_of(decide(solver_.me, view)).empty());
+    EXPECT_TRUE(wants<Examine>(decide(solver_.me, view)));
+    view.examined.unfit = "inputs.wrong_program_root";
+    EXPECT_TRUE(attempts_of(decide(solver_.me, view)).empty());
+    EXPECT_TRUE(wants<Decline>(decide(solver_.me, view)));
+    EXPECT_TRUE(wants<Examine>(decide(solver_.me, view))) << "or it would be judged again with each block";
+}
+
+TEST_F(Decide, declines_what_it_was_told_not_to_take) {
+    const auto id = reach(TaskState::open, truth);
+    Actor dear = solver_;
+    dear.me.bid_price = world.task(id).spec.price_cap + Uint256(1);
+    EXPECT_TRUE(wants<Decline>(dear.decide(world, id)));
+    EXPECT_TRUE(sends(dear, id).empty());
+    dear.me.bid_price = world.task(id).spec.price_cap;
+    EXPECT_TRUE(sends_kind(dear, id, NativeKind::task_bid));
+    Task task = world.task(id);
+    task.spec.memory_mib = solver_.me.max_memory_mib + 1;
+    EXPECT_TRUE(wants<Decline>(decide(solver_.me, solver_.view(world, task))));
+    task.spec.memory_mib = solver_.me.max_memory_mib;
+    EXPECT_FALSE(wants<Decline>(decide(solver_.me, solver_.view(world, task))));
+    task.spec.steps = (kMaxSegments + 1) * task.spec.interval;
+    View view = solver_.view(world, world.task(id));
+    const View longer{view.height, task, view.examined, {}, {}, {}, {}, true};
+    EXPECT_TRUE(wants<Decline>(decide(solver_.me, longer)));
+}
+
+TEST_F(Decide, starts_when_the_beacon_is_there_and_until_the_deadline) {
+    const auto id = reach(TaskState::assigned, truth);
+    const std::uint64_t first = world.task(id).assigned_at + chain::params::kBeaconDelay;
+    ASSERT_EQ(world.height + 1, world.task(id).assigned_at + 1);
+    EXPECT_FALSE(sends_kind(solver_, id, NativeKind::task_start));
+    EXPECT_FALSE(sends_kind(second_, id, NativeKind::task_start));
+    world.skip_to(first);
+    EXPECT_TRUE(sends_kind(solver_, id, NativeKind::task_start));
+    expect_ends_at(solver_, id, NativeKind::task_start, world.task(id).deadline, "task.deadline_passed");
+}
+
+TEST_F(Decide, posts_the_checkpoint_that_is_due_until_the_deadline) {
+    const auto id = reach(TaskState::training, truth);
+    EXPECT_TRUE(wants<Train>(solver_.decide(world, id)));
+    EXPECT_FALSE(wants<Train>(second_.decide(world, id)));
+    const auto all = sends(solver_, id);
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_EQ(all[0].purpose, "checkpoint/" + std::to_string(id) + ".0@" + std::to_string(kInterval));
+    expect_ends_at(solver_, id, NativeKind::task_checkpoint, world.task(id).deadline, "task.deadline_passed");
+}
+
+TEST_F(Decide, proves_when_all_is_posted_until_the_deadline) {
+    const auto id = reach(TaskState::training, truth);
+    for (std::uint64_t step = kInterval; step <= kSteps; step += kInterval) {
+        EXPECT_FALSE(sends_kind(solver_, id, NativeKind::task_prove));
+        perform(solver_, id, NativeKind::task_checkpoint);
+    }
+    EXPECT_FALSE(sends_kind(solver_, id, NativeKind::task_checkpoint));
+    const Task task = world.task(id);
+    View unready = solver_.view(world, task);
+    unready.trained.proof = nullptr;
+    EXPECT_TRUE(attempts_of(decide(solver_.me, unready)).empty());
+    EXPECT_TRUE(wants<Train>(decide(solver_.me, unready)));
+    expect_ends_at(solver_, id, NativeKind::task_prove, task.deadline, "task.deadline_passed");
+}
+
+// --- Verifier --------------------------------------------------------------------------------------------------------
+
+TEST_F(Decide, receipts_until_the_deadline_what_it_has_checked) {
+    const auto id = reach(TaskState::custody, truth);
+    const Actor actor = first_verifier(id, truth);
+    EXPECT_TRUE(wants<Report>(actor.decide(world, id)));
+    const Task task = world.task(id);
+    View view = actor.view(world, task);
+    view.report = {};
+    EXPECT_TRUE(attempts_of(decide(actor.me, view)).empty()) << "it knows nothing yet";
+    view.report.data_missing = true;
+    const auto missing = attempts_of(decide(actor.me, view));
+    ASSERT_EQ(missing.size(), 1U);
+    EXPECT_FALSE(chain::types::decode_record<chain::types::CustodyReceiptPayload>(missing[0].payload)->data_ok);
+    view.report = {false, true, nullptr};
+    EXPECT_EQ(attempts_of(decide(actor.me, view)).size(), 1U);
+    expect_ends_at(actor, id, NativeKind::custody_receipt, task.deadline, "task.deadline_passed");
+}
+
+TEST_F(Decide, commits_until_the_deadline_and_once) {
+    const auto id = reach(TaskState::committing, truth);
+    const Actor actor = first_verifier(id, truth);
+    perform(actor, id, NativeKind::verify_commit);
+    EXPECT_TRUE(sends(actor, id).empty());
+    const Actor other = verifier(world.task(id).reports[1].verifier, truth);
+    expect_ends_at(other, id, NativeKind::verify_commit, world.task(id).deadline, "task.deadline_passed");
+}
+
+TEST_F(Decide, reveals_until_the_deadline_what_it_has_committed_to) {
+    const auto id = reach(TaskState::committing, truth);
+    for (const auto& report : world.task(id).reports)
+        perform(verifier(report.verifier, truth), id, NativeKind::verify_commit);
+    ASSERT_EQ(world.task(id).state, TaskState::revealing);
+    const Actor actor = first_verifier(id, truth);
+    perform(actor, id, NativeKind::verify_reveal);
+    EXPECT_TRUE(sends(actor, id).empty());
+    const Actor other = verifier(world.task(id).reports[1].verifier, truth);
+    expect_ends_at(other, id, NativeKind::verify_reveal, world.task(id).deadline, "task.deadline_passed");
+}
+
+TEST_F(Decide, keeps_still_about_a_commitment_that_is_not_its_own) {
+    const auto id = reach(TaskState::revealing, truth);  // committed with another secret
+    EXPECT_TRUE(sends(first_verifier(id, truth), id).empty());
+}
+
+TEST_F(Decide, a_verifier_that_is_out_does_nothing) {
+    const auto id = reach(TaskState::custody, truth);
+    Task task = world.task(id);
+    const Actor actor = first_verifier(id, truth);
+    task.reports.front().slashed = true;
+    EXPECT_TRUE(decide(actor.me, actor.view(world, task)).empty());
+    task.reports.front().slashed = false;
+    task.reports.front().custody = 2;
+    task.state = TaskState::committing;
+    EXPECT_TRUE(decide(actor.me, actor.view(world, task)).empty());
+}
+
+TEST_F(Decide, tells_its_capacity_when_the_chain_has_another) {
+    chain::types::RoleBond bond;
+    const chain::types::Capacity mine{7, 8, 9};
+    const auto attempt = declare(bond, mine);
+    ASSERT_TRUE(attempt);
+    EXPECT_EQ(attempt->kind, NativeKind::declare_capacity);
+    bond.capacity = mine;
+    EXPECT_FALSE(declare(bond, mine));
+}
+
+// --- Whistleblower ---------------------------------------------------------------------------------------------------
+
+TEST_F(Decide, challenges_a_wrong_history_until_the_window_closes) {
+    const auto id = reach(TaskState::challenge, wrong);
+    ASSERT_EQ(world.task(id).state, TaskState::challenge);
+    whistleblower_.published = &wrong;
+    expect_ends_at(whistleblower_, id, NativeKind::challenge_commit, world.task(id).challenge_until,
+                   "challenge.window_closed");
+}
+
+TEST_F(Decide, commits_then_reveals_and_challenges_nothing_twice) {
+    const auto id = reach(TaskState::custody, wrong);
+    whistleblower_.published = &wrong;
+    const auto actions = whistleblower_.decide(world, id);
+    ASSERT_TRUE(wants<Watch>(actions));
+    const auto all = attempts_of(actions);
+    ASSERT_EQ(all.size(), 2U) << "the reveal, and else the commitment";
+    EXPECT_EQ(all[0].kind, NativeKind::challenge_reveal);
+    EXPECT_TRUE(all[0].each_block);
+    world.begin();
+    EXPECT_EQ(name(world.send(kWhistleblower, all[0].kind, all[0].payload)), "challenge.not_committed");
+    expect_ok(world.send(kWhistleblower, all[1].kind, all[1].payload));
+    EXPECT_TRUE(world.finish());
+    perform(whistleblower_, id, NativeKind::challenge_reveal);
+    ASSERT_EQ(world.task(id).disputes.size(), 1U);
+    EXPECT_FALSE(sends_kind(whistleblower_, id, NativeKind::challenge_commit));
+    EXPECT_FALSE(sends_kind(whistleblower_, id, NativeKind::challenge_reveal));
+}
+
+TEST_F(Decide, a_node_that_hides_disputes_gets_no_second_challenge) {
+    const auto id = reach(TaskState::custody, wrong);
+    whistleblower_.published = &wrong;
+    const Task task = world.task(id);
+    View view = whistleblower_.view(world, task);
+    view.all_disputes = false;
+    EXPECT_TRUE(attempts_of(decide(whistleblower_.me, view)).empty());
+}
+
+TEST_F(Decide, challenges_who_passed_what_is_wrong) {
+    const auto id = reach(TaskState::challenge, wrong);
+    whistleblower_.published = &wrong;
+    std::set<std::uint32_t> targets;
+    for (const Attempt& attempt : sends(whistleblower_, id))
+        if (attempt.kind == NativeKind::challenge_reveal)
+            targets.insert(chain::types::decode_record<chain::types::ChallengeRevealPayload>(attempt.payload)->target);
+    EXPECT_EQ(targets, (std::set<std::uint32_t>{0, core::kPassTarget, core::kPassTarget + 1}));
+}
+
+TEST_F(Decide, has_nothing_to_say_against_right_work_or_in_its_own_cause) {
+    const auto id = reach(TaskState::challenge, truth);
+    EXPECT_TRUE(wants<Watch>(whistleblower_.decide(world, id)));
+    // The reports of the straight way were sealed over the same probes.
+    EXPECT_TRUE(sends(whistleblower_, id).empty());
+    for (const Address& party : {kSolver, kSubmitter, world.task(id).reports.front().verifier}) {
+        Actor actor(party, truth);
+        actor.me.whistleblower = true;
+        actor.published = &wrong;
+        EXPECT_TRUE(actor.decide(world, id).empty());
+    }
+}
+
+TEST_F(Decide, a_void_round_takes_reveals_only_and_those_only_for_some_blocks) {
+    const auto id = reach(TaskState::challenge, wrong);
+    whistleblower_.published = &wrong;
+    Task task = world.task(id);
+    task.voided = true;
+    task.challenge_hold = world.height + 2;
+    View view = whistleblower_.view(world, task);
+    EXPECT_EQ(find(attempts_of(decide(whistleblower_.me, view)), NativeKind::challenge_commit), nullptr);
+    EXPECT_NE(find(attempts_of(decide(whistleblower_.me, view)), NativeKind::challenge_reveal), nullptr);
+    ++view.height;
+    EXPECT_TRUE(attempts_of(decide(whistleblower_.me, view)).empty());
+}
+
+// --- Disputes --------------------------------------------------------------------------------------------------------
+
+class DecideDispute : public Decide {
+protected:
+    std::uint64_t open_dispute() {
+        id_ = reach(TaskState::custody, wrong);
+        whistleblower_.published = &wrong;
+        const auto all = sends(whistleblower_, id_);
+        world.begin();
+        expect_ok(
+            world.send(kWhistleblower, NativeKind::challenge_commit, find(all, NativeKind::challenge_commit)->payload));
+        EXPECT_TRUE(world.finish());
+        perform(whistleblower_, id_, NativeKind::challenge_reveal);
+        return world.task(id_).disputes.back();
+    }
+    [[nodiscard]] const Play* play_of(const std::vector<Action>& actions) const {
+        for (const Action& action : actions)
+            if (const auto* play = std::get_if<Play>(&action)) return play;
+        return nullptr;
+    }
+    std::uint64_t id_ = 0;
+    Actor cheat_{kSolver, wrong};
+};
+
+TEST_F(DecideDispute, moves_until_the_block_in_which_a_clock_runs_out) {
+    const auto dispute = open_dispute();
+    cheat_.me.solver = true;
+    for (const Actor* party : {&whistleblower_, &cheat_}) {
+        const auto actions = party->decide(world, id_);
+        ASSERT_NE(play_of(actions), nullptr);
+        EXPECT_TRUE(play_of(actions)->due);
+        EXPECT_TRUE(find(attempts_of(actions), NativeKind::dispute_split));
+    }
+    expect_ends_at(cheat_, id_, NativeKind::dispute_split, world.dispute(dispute).deadline, "dispute.clock_ran_out");
+}
+
+TEST_F(DecideDispute, a_move_is_sent_for_its_own_position_and_once) {
+    open_dispute();
+    const Task task = world.task(id_);
+    View view = whistleblower_.view(world, task);
+    view.disputes[0].planned =
+        std::make_shared<const PlannedMove>(PlannedMove{"state.0.0", view.disputes[0].planned->move});
+    EXPECT_FALSE(find(attempts_of(decide(whistleblower_.me, view)), NativeKind::dispute_split));
+    perform(whistleblower_, id_, NativeKind::dispute_split);
+    const auto actions = whistleblower_.decide(world, id_);
+    EXPECT_FALSE(find(attempts_of(actions), NativeKind::dispute_split));
+    ASSERT_NE(play_of(actions), nullptr) << "what was worked out is kept for the next position";
+    EXPECT_FALSE(play_of(actions)->due);
+}
+
+TEST_F(DecideDispute, a_solver_without_its_history_trains_again_before_it_plays) {
+    open_dispute();
+    cheat_.me.solver = true;
+    const Task task = world.task(id_);
+    View view = cheat_.view(world, task);
+    view.trained = {};
+    const auto actions = decide(cheat_.me, view);
+    EXPECT_TRUE(wants<Train>(actions));
+    EXPECT_EQ(play_of(actions), nullptr);
+}
+
+TEST_F(DecideDispute, who_is_no_party_does_not_play) {
+    open_dispute();
+    EXPECT_EQ(play_of(second_.decide(world, id_)), nullptr);
+    EXPECT_TRUE(sends(second_, id_).empty());
+}
+
+// --- Ticks -----------------------------------------------------------------------------------------------------------
+
+TEST_F(Decide, ticks_what_is_due_not_earlier_and_spread_over_a_few_blocks) {
+    for (const TaskState state :
+         {TaskState::open, TaskState::assigned, TaskState::training, TaskState::proved, TaskState::custody,
+          TaskState::committing, TaskState::revealing, TaskState::challenge}) {
+        SCOPED_TRACE(chain::types::to_string(state));
+        Task task;
+        task.id = 3;
+        task.state = state;
+        task.since = 90;
+        task.deadline = 100;
+        std::set<std::uint64_t> first;
+        for (std::uint64_t number = 0; number < 40; ++number) {
+            Actor actor(address(1000 + number), truth);
+            actor.me.ticks = true;
+            std::uint64_t height = 90;
+            while (attempts_of(decide(actor.me, View{height, task, {}, {}, {}, {}, {}, true})).empty()) ++height;
+            first.insert(height + 1);
+        }
+        EXPECT_EQ(first, (std::set<std::uint64_t>{100, 101, 102}));
+    }
+}
+
+TEST_F(Decide, the_chain_takes_a_tick_that_is_due) {
+    const auto id = reach(TaskState::open, truth);
+    while (!sends_kind(ticker_, id, NativeKind::tick)) world.skip(1);
+    EXPECT_GE(world.height + 1, world.task(id).deadline);
+    perform(ticker_, id, NativeKind::tick);
+    EXPECT_EQ(world.task(id).state, TaskState::expired);
+    EXPECT_TRUE(ticker_.decide(world, id).empty()) << "final";
+}
+
+// --- Everybody -------------------------------------------------------------------------------------------------------
+
+TEST_F(Decide, who_has_no_part_in_a_task_does_nothing_in_any_state) {
+    const auto id = reach(TaskState::challenge, truth);
+    Task task = world.task(id);
+    Actor stranger(address(99), truth);
+    stranger.me.solver = stranger.me.verifier = true;
+    for (int state = static_cast<int>(TaskState::assigned); state <= static_cast<int>(TaskState::failed); ++state) {
+        task.state = static_cast<TaskState>(state);
+        EXPECT_TRUE(decide(stranger.me, stranger.view(world, task)).empty()) << state;
+    }
+}
+
+TEST_F(Decide, a_role_that_was_not_asked_for_does_nothing) {
+    const auto id = reach(TaskState::custody, wrong);
+    Actor idle = first_verifier(id, truth);
+    idle.me.verifier = false;
+    EXPECT_TRUE(idle.decide(world, id).empty());
+    Actor silent = whistleblower_;
+    silent.published = &wrong;
+    silent.me.whistleblower = false;
+    EXPECT_TRUE(silent.decide(world, id).empty());
+}
+
+}  // namespace
+}  // namespace quern::compute::worker::test

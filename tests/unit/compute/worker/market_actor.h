@@ -1,0 +1,120 @@
+// Parties of a market that do what decide() says, on the chain of the handlers' tests: what work would have found out
+// is computed from histories that are known beforehand.
+#pragma once
+
+#include "compute/worker/decide.h"
+#include "lifecycle_fixture.h"
+
+namespace quern::compute::worker::test {
+
+using namespace chain::exec::test;
+
+// What a verifier finds that replayed `replayed`.
+inline std::shared_ptr<const Finding> report_of(const Task& task, const Address& verifier, const History& replayed) {
+    auto finding = std::make_shared<Finding>();
+    finding->pass = replayed.root == task.history_root;
+    if (!finding->pass) finding->history = replayed.roots;
+    finding->secret = crypto::sha256(as_bytes("secret of " + to_hex(verifier)));
+    static tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
+    for (const auto& probe : probes_of(task, verifier, tiny().program.nodes.size())) {
+        const auto outputs =
+            executor.run_all(replayed.states[probe.step - 1], tiny().data, tensor::seed_tensor(task.seed_beacon));
+        finding->probes.push_back(core::probe_result(probe, outputs[probe.node]));
+    }
+    return finding;
+}
+
+// What a whistleblower finds that replayed `replayed` beside the history `claimed`.
+inline std::shared_ptr<const Finding> watch_of(const Task& task, const History& replayed, const History& claimed) {
+    auto finding = std::make_shared<Finding>();
+    finding->pass = replayed.root == claimed.root;
+    finding->secret = crypto::sha256(as_bytes("secret of the watch"));
+    if (!finding->pass) {
+        finding->history = replayed.roots;
+        while (replayed.roots[finding->wrong_step] == claimed.roots[finding->wrong_step]) ++finding->wrong_step;
+        return finding;
+    }
+    for (const auto& report : task.reports) {
+        const auto own = report_of(task, report.verifier, replayed);
+        for (const auto& probe : own->probes) finding->probe_hashes.push_back(tensor::tile_hash(probe.words));
+    }
+    finding->program = std::make_shared<const tensor::Program>(tiny().program);
+    return finding;
+}
+
+class Actor {
+public:
+    // Stands for `claim`, and finds it when it replays.
+    Actor(const Address& address, const History& claim) : claim_(&claim) {
+        me.address = address;
+        me.max_memory_mib = 4096;
+        me.ticks = false;
+    }
+
+    [[nodiscard]] View view(const World& world, const Task& task, std::uint64_t height) const {
+        View view{height, task, {true, {}}, trained(task), {}, {}, {}, true};
+        const bool drawn = !task.verify_beacon.is_zero();
+        if (drawn) view.report.finding = report_of(task, me.address, *claim_);
+        if (drawn && published != nullptr) view.watch.finding = watch_of(task, *claim_, *published);
+        for (const std::uint64_t id : task.disputes) view.disputes.push_back(dispute(world, task, id));
+        return view;
+    }
+    [[nodiscard]] View view(const World& world, const Task& task) const { return view(world, task, world.height); }
+
+    [[nodiscard]] std::vector<Action> decide(const World& world, std::uint64_t id) const {
+        const Task task = world.task(id);
+        return worker::decide(me, view(world, task));
+    }
+
+    Me me;
+    const History* published = nullptr;  // the solver's history, for those who watch
+
+private:
+    [[nodiscard]] Trained trained(const Task& task) const {
+        Trained trained;
+        for (std::uint64_t step = task.spec.interval; step <= task.spec.steps; step += task.spec.interval) {
+            const auto posted = checkpoint_of(task, *claim_, step);
+            trained.checkpoints.push_back(
+                {posted.step, posted.state_root, posted.content, posted.loss, posted.loss_path});
+        }
+        trained.history = std::make_shared<const std::vector<Hash32>>(claim_->roots);
+        trained.proof = std::make_shared<const chain::types::TaskProvePayload>(proof_of(task, *claim_));
+        return trained;
+    }
+    [[nodiscard]] DisputeView dispute(const World& world, const Task& task, std::uint64_t id) const {
+        DisputeView view;
+        view.dispute = world.shared_dispute(id);
+        if (view.dispute->closed_at != 0) return view;
+        view.game = std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(view.dispute->game));
+        if (view.dispute->defender != me.address && view.dispute->rival != me.address) return view;
+        const auto side = view.dispute->defender == me.address ? core::Side::defender : core::Side::rival;
+        core::DisputeStrategy strategy(party_of(task, *claim_));
+        const auto move = strategy.next_move(*view.game, side);
+        EXPECT_TRUE(move) << move.error().to_string();
+        if (move) view.planned = std::make_shared<const PlannedMove>(PlannedMove{position_of(*view.game), *move});
+        return view;
+    }
+
+    const History* claim_;
+};
+
+[[nodiscard]] inline std::vector<Attempt> attempts_of(const std::vector<Action>& actions) {
+    std::vector<Attempt> all;
+    for (const Action& action : actions)
+        if (const auto* send = std::get_if<Send>(&action))
+            all.insert(all.end(), send->attempts.begin(), send->attempts.end());
+    return all;
+}
+[[nodiscard]] inline const Attempt* find(const std::vector<Attempt>& attempts, NativeKind kind) {
+    for (const Attempt& attempt : attempts)
+        if (attempt.kind == kind) return &attempt;
+    return nullptr;
+}
+template <class Wanted>
+[[nodiscard]] bool wants(const std::vector<Action>& actions) {
+    for (const Action& action : actions)
+        if (std::holds_alternative<Wanted>(action)) return true;
+    return false;
+}
+
+}  // namespace quern::compute::worker::test

@@ -1,0 +1,143 @@
+// Whole markets of parties that do what decide() says and nothing else: right work is paid, wrong work is beaten,
+// acting in the very last block is in time, and nothing is executed twice, whoever forgets everything in between.
+#include <list>
+#include <map>
+#include <set>
+
+#include "market_actor.h"
+
+namespace quern::compute::worker::test {
+namespace {
+
+constexpr std::uint64_t kMostBlocks = 400;
+
+class MarketRun : public Lifecycle {
+protected:
+    MarketRun() {
+        bond_everybody();
+        spec.verify_blocks = spec.challenge_blocks = 12;  // a commitment and its reveal take two blocks
+    }
+
+    Actor& add(const Address& who, const History& claim) { return actors_.emplace_back(who, claim); }
+    void add_everybody(const History& solved) {
+        add(kSolver, solved).me.solver = true;
+        for (const auto& verifier : kVerifiers) add(verifier, truth).me.verifier = true;
+        Actor& whistleblower = add(kWhistleblower, truth);
+        whistleblower.me.whistleblower = true;
+        whistleblower.published = &solved;
+        add(address(0x71c), truth).me.ticks = true;
+    }
+
+    // Everybody decides on the state before the block. `lazily`: whatever would still be offered for the block after
+    // this one waits.
+    void block(std::uint64_t id, bool lazily) {
+        std::vector<std::pair<const Actor*, Send>> sends;
+        for (const Actor& actor : actors_) {
+            const Task task = world.task(id);
+            const auto later = attempts_of(decide(actor.me, actor.view(world, task, world.height + 1)));
+            for (const Action& action : decide(actor.me, actor.view(world, task)))
+                if (const auto* send = std::get_if<Send>(&action); send && !(lazily && offers(later, *send)))
+                    sends.emplace_back(&actor, *send);
+        }
+        world.begin();
+        for (const auto& [actor, send] : sends) execute(*actor, send);
+        const Status finished = world.finish();
+        EXPECT_TRUE(finished) << finished.error().to_string();
+    }
+    static bool offers(const std::vector<Attempt>& later, const Send& send) {
+        return std::any_of(later.begin(), later.end(), [&](const Attempt& attempt) {
+            // How long a challenge's reveal has time does not show in the task, and clocks are not reset by a move.
+            return attempt.kind < NativeKind::challenge_reveal && attempt.purpose == send.attempts.back().purpose;
+        });
+    }
+    void execute(const Actor& actor, const Send& send) {
+        for (std::size_t i = 0; i < send.attempts.size(); ++i) {
+            const Attempt& attempt = send.attempts[i];
+            const chain::exec::Result result = world.send(actor.me.address, attempt.kind, attempt.payload);
+            if (result.band != chain::exec::Band::ok) {
+                EXPECT_LT(i + 1, send.attempts.size())
+                    << attempt.purpose << " at height " << world.height << ": " << result.to_string();
+                continue;
+            }
+            int& times = executed_[{to_hex(actor.me.address), attempt.purpose}];
+            EXPECT_EQ(++times, 1) << attempt.purpose;
+            return;
+        }
+    }
+    // Until the task has ended.
+    void run(std::uint64_t id, bool lazily = false) {
+        for (std::uint64_t i = 0; i < kMostBlocks && !chain::types::is_final(world.task(id).state); ++i)
+            block(id, lazily);
+        EXPECT_TRUE(chain::types::is_final(world.task(id).state)) << chain::types::to_string(world.task(id).state);
+    }
+    [[nodiscard]] std::set<std::string> slashed(std::uint64_t id) const {
+        std::set<std::string> reasons;
+        for (const auto& slash : world.task(id).slashes) reasons.insert(slash.reason);
+        return reasons;
+    }
+
+    std::list<Actor> actors_;
+    std::map<std::pair<std::string, std::string>, int> executed_;
+};
+
+TEST_F(MarketRun, right_work_is_paid_and_nobody_slashed) {
+    add_everybody(truth);
+    const auto id = submit();
+    run(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    EXPECT_EQ(world.task(id).round, 0U);
+    EXPECT_EQ(slashed(id), std::set<std::string>{});
+    EXPECT_TRUE(world.task(id).disputes.empty());
+}
+
+TEST_F(MarketRun, acting_in_the_last_block_that_is_offered_is_always_in_time) {
+    add_everybody(truth);
+    const auto id = submit();
+    run(id, true);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    EXPECT_EQ(world.task(id).round, 0U);
+    EXPECT_EQ(slashed(id), std::set<std::string>{});
+}
+
+TEST_F(MarketRun, wrong_work_is_beaten_and_done_again_by_another) {
+    add_everybody(wrong);
+    actors_.front().me.bid_price = 2;
+    add(kSecond, truth).me.solver = true;
+    const auto id = submit();
+    std::uint64_t blocks = 0;
+    while (world.task(id).round == 0 && ++blocks < kMostBlocks) block(id, false);
+    EXPECT_TRUE(slashed(id).contains("wrong_result"));
+    for (Actor& actor : actors_)
+        if (actor.me.whistleblower) actor.published = &truth;  // the next solver's
+    run(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    EXPECT_EQ(world.task(id).solver, kSecond);
+    EXPECT_EQ(slashed(id), std::set<std::string>{"wrong_result"});
+}
+
+TEST_F(MarketRun, a_lazy_whistleblower_alone_beats_wrong_work) {
+    add_everybody(wrong);
+    for (Actor& actor : actors_)
+        if (actor.me.verifier)
+            actor = [&] {
+                Actor liar(actor.me.address, wrong);
+                liar.me.verifier = true;
+                return liar;
+            }();
+    const auto id = submit();
+    std::uint64_t blocks = 0;
+    while (world.task(id).round == 0 && !chain::types::is_final(world.task(id).state) && ++blocks < kMostBlocks)
+        block(id, true);
+    EXPECT_TRUE(slashed(id).contains("wrong_result"));
+    EXPECT_FALSE(slashed(id).contains("false_accusation"));
+}
+
+TEST_F(MarketRun, without_anybody_who_works_the_task_ends_by_ticks) {
+    add(address(0x71c), truth).me.ticks = true;
+    const auto id = submit();
+    run(id);
+    EXPECT_EQ(world.task(id).state, TaskState::expired);
+}
+
+}  // namespace
+}  // namespace quern::compute::worker::test
