@@ -2,6 +2,7 @@
 
 #include "chain/consensus/certificate.h"
 #include "chain/state/trie.h"
+#include "chain/types/transaction_rules.h"
 
 namespace quern::chain::exec {
 
@@ -31,6 +32,9 @@ Status check_header(const params::ChainParams& params, const types::BlockHeader&
 
 Status check_body(const types::Block& block) {
     if (!block.withdrawals.empty()) return fail("block.unexpected_withdrawals");
+    // Before anybody recovers their signatures.
+    if (block.transactions.size() > block.header.gas_limit / types::kTxBaseGas)
+        return fail("block.too_many_transactions", std::to_string(block.transactions.size()));
     if (block.header.consensus.parent_certificate_hash != consensus::certificate_hash(block.parent_certificate))
         return fail("block.wrong_certificate");
     return {};

@@ -167,6 +167,8 @@ Expected<Block> decode_block(BytesView bytes) {
     QUERN_TRY(block.header, read_fields(header));
     QUERN_TRY(rlp::Reader transactions, in.list());
     while (!transactions.at_end()) {
+        // Each takes many times what the shortest ones have on the wire.
+        if (block.transactions.size() == kMaxBlockTransactions) return fail("block.too_many_transactions");
         QUERN_TRY(Bytes transaction, read_transaction(transactions));
         if (transaction.size() > kMaxTransactionBytes) return fail("tx.too_large");
         block.transactions.push_back(std::move(transaction));

@@ -15,6 +15,7 @@ namespace quern::chain::types {
 using Bloom = FixedBytes<256>;
 
 inline constexpr std::size_t kMaxBlockBytes = 8U << 20;
+inline constexpr std::size_t kMaxBlockTransactions = 65'536;
 inline constexpr std::size_t kMaxVrfProofBytes = 128;
 
 struct ConsensusFields {

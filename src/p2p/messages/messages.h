@@ -35,7 +35,7 @@ inline constexpr std::uint16_t kProtocolVersion = 2;
 inline constexpr std::size_t kMaxAgent = 64;
 inline constexpr std::size_t kMaxPeersInAnswer = 64;
 inline constexpr std::size_t kMaxShortIds = 1024;  // of tx_announce and get_transactions
-inline constexpr std::size_t kMaxBlockTransactions = 65'536;
+using chain::types::kMaxBlockTransactions;
 inline constexpr std::size_t kMaxRangeBlocks = 128;
 inline constexpr std::size_t kMaxCertificatesInAnswer = 8;  // of one kind about one view: contradictory ones
 inline constexpr std::size_t kMaxFindContent = 64;

@@ -148,6 +148,10 @@ TEST_F(ChainTest, refuses_blocks_that_do_not_follow_from_execution) {
     EXPECT_EQ(check([](auto& b) { b.transactions.push_back(b.transactions[0]); }), "block.bad_transaction");
     EXPECT_EQ(check([](auto& b) { b.transactions[0].back() ^= 1; }), "block.bad_transaction");
     EXPECT_EQ(check([](auto& b) { b.withdrawals.push_back({}); }), "block.unexpected_withdrawals");
+    // More than its gas could pay for, which is seen before their signatures are.
+    const auto all = [](auto& b) { return b.header.gas_limit / types::kTxBaseGas; };
+    EXPECT_EQ(check([&](auto& b) { b.transactions.resize(all(b), Bytes{1}); }), "block.bad_transaction");
+    EXPECT_EQ(check([&](auto& b) { b.transactions.resize(all(b) + 1, Bytes{1}); }), "block.too_many_transactions");
     EXPECT_EQ(check([](auto& b) { b.parent_certificate = Bytes{1}; }), "block.wrong_certificate");
     EXPECT_EQ(check([](auto& b) { b.header.number = 9; }), "header.wrong_number");
     EXPECT_EQ(check([](auto& b) { b.header.parent_hash.data[0] ^= 1; }), "block.unknown_parent");

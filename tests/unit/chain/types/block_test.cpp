@@ -82,6 +82,17 @@ TEST(Block, truncated_or_extended_blocks_are_refused) {
     EXPECT_EQ(decode_block(Bytes(kMaxBlockBytes + 1)).error().name, "block.too_large");
 }
 
+TEST(Block, has_a_largest_number_of_transactions) {
+    // Short ones take many times as much memory as they have bytes: the size alone would be no limit.
+    Block block = make_block();
+    block.transactions.assign(kMaxBlockTransactions, Bytes{1});
+    EXPECT_TRUE(decode_block(encode(block)));
+    block.transactions.push_back({1});
+    const auto refused = decode_block(encode(block));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().name, "block.too_many_transactions");
+}
+
 TEST(Block, any_changed_byte_is_an_error_or_another_block) {
     const Block block = make_block();
     const Bytes encoded = encode(block);
