@@ -13,7 +13,7 @@ public:
         : execution_(execution), selection_(selection), limits_(limits) {}
 
     void fill_lane(const LaneRule& lane) {
-        auto runs = selection_.moves(kMaxLaneSenders);
+        const auto runs = due_runs(lane);
         std::vector<std::size_t> next(runs.size(), 0);
         std::uint64_t gas_left = limits_.gas_limit / 100 * limits_.lane_percent;
         std::set<std::uint64_t> served;
@@ -58,6 +58,18 @@ public:
     [[nodiscard]] FilledBlock take() { return std::move(block_); }
 
 private:
+    // Those whose first is due. Others that only look like moves must not stand before them.
+    [[nodiscard]] std::vector<std::vector<PooledPtr>> due_runs(const LaneRule& lane) {
+        std::vector<std::vector<PooledPtr>> due;
+        for (std::size_t looks = 0; looks < kMaxLaneLooks;) {
+            auto page = selection_.next_moves(kMaxLaneSenders);
+            if (page.empty()) break;
+            looks += page.size();
+            for (auto& run : page)
+                if (due.size() < kMaxLaneSenders && lane(run[0]->transaction)) due.push_back(std::move(run));
+        }
+        return due;
+    }
     [[nodiscard]] bool is_allowed(const PooledPtr& pooled) const {
         return !limits_.leave_out || !limits_.leave_out(pooled->transaction.hash);
     }
@@ -65,19 +77,29 @@ private:
         closed_.insert(sender);
         selection_.close(sender);
     }
+    [[nodiscard]] std::uint64_t gas_left() const { return limits_.gas_limit - execution_.gas_used(); }
+    // Misfits say that the block is full only when it nearly is: else a few that ask for a whole block's gas and use
+    // little of it would keep all others out.
+    [[nodiscard]] bool has_much_room() const {
+        return gas_left() > limits_.gas_limit / kNearlyFull &&
+               limits_.max_bytes - bytes_ > limits_.max_bytes / kNearlyFull;
+    }
     [[nodiscard]] bool is_full() {
-        if (misfits_ >= kMaxMisfits || limits_.gas_limit - execution_.gas_used() < kLeastGas) return true;
-        if (!limits_.enough || asked_at_ == block_.included.size() ||
-            block_.included.size() % kTransactionsPerQuestion != 0)
-            return false;
-        asked_at_ = block_.included.size();
+        if (block_.included.size() >= limits_.max_transactions || gas_left() < kLeastGas) return true;
+        if (misfits_ >= kMaxMisfits && !has_much_room()) return true;
+        const std::size_t looked_at = block_.included.size() + misfits_;
+        if (!limits_.enough || asked_at_ == looked_at || looked_at % kTransactionsPerQuestion != 0) return false;
+        asked_at_ = looked_at;
         block_.cut_short = limits_.enough(execution_.gas_used(), bytes_);
         return block_.cut_short;
     }
     bool include(const PooledPtr& pooled) {
         const std::size_t size = pooled->transaction.encoded.size() + kTransactionOverheadBytes;
         exec::Result result = exec::retry("block.no_room");
-        if (bytes_ + size <= limits_.max_bytes) result = execution_.apply(pooled->transaction);
+        // Asked here first: a misfit must cost little.
+        if (bytes_ + size <= limits_.max_bytes && pooled->transaction.tx.gas_limit <= gas_left() &&
+            block_.included.size() < limits_.max_transactions)
+            result = execution_.apply(pooled->transaction);
         if (result.in_block()) {
             bytes_ += size;
             misfits_ = 0;

@@ -13,11 +13,13 @@ namespace quern::chain::mempool {
 inline constexpr std::uint64_t kReservedLanePercent = 10;
 // Room for header, certificate and list prefixes beside the transactions.
 inline constexpr std::size_t kMaxBlockTransactionBytes = types::kMaxBlockBytes - (std::size_t{128} << 10);
-inline constexpr std::size_t kMaxLaneSenders = 1'024;       // looked at for the reserved lane
+inline constexpr std::size_t kMaxLaneSenders = 1'024;       // whose next move is due
+inline constexpr std::size_t kMaxLaneLooks = 16'384;        // senders of what may be moves, in one block
 inline constexpr std::size_t kTransactionsPerPull = 64;     // from one look at the pool to the next
 inline constexpr std::size_t kTransactionsPerQuestion = 8;  // from one question of `enough` to the next
-// So many in turn that do not fit any more end a block: what is left is for the next one.
+// So many in turn that do not fit any more end a block of which less than this part is left.
 inline constexpr std::size_t kMaxMisfits = 64;
+inline constexpr std::uint64_t kNearlyFull = 8;
 inline constexpr std::uint64_t kLeastGas = 21'000;
 
 // The game for which this transaction is a due move (its side owes one), or nullopt.
@@ -27,6 +29,7 @@ struct FillLimits {
     std::uint64_t gas_limit = 0;
     std::uint64_t lane_percent = kReservedLanePercent;
     std::size_t max_bytes = kMaxBlockTransactionBytes;
+    std::size_t max_transactions = types::kMaxBlockTransactions;
     // Whether the block is large enough, given its gas and bytes so far; a block's first transactions are taken
     // before it is asked. Empty: never.
     std::function<bool(std::uint64_t gas, std::size_t bytes)> enough;

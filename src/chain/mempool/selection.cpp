@@ -61,14 +61,13 @@ std::vector<PooledPtr> Selection::pull(std::size_t count) {
     return pulled;
 }
 
-std::vector<std::vector<PooledPtr>> Selection::moves(std::size_t limit) const {
+std::vector<std::vector<PooledPtr>> Selection::next_moves(std::size_t limit) {
     std::vector<std::vector<PooledPtr>> runs;
-    std::unordered_set<types::Address, SeededHasher> seen;
     const MutexLock lock(pool_.mutex_);
-    for (const auto& [arrival, pooled] : pool_.moves_) {
-        if (runs.size() >= limit) break;
-        const auto* const sender = pool_.find_sender(pooled->transaction.sender);
-        if (sender == nullptr || !seen.insert(sender->address).second) continue;
+    for (auto at = pool_.moves_.upper_bound(last_move_); at != pool_.moves_.end() && runs.size() < limit; ++at) {
+        last_move_ = at->first;
+        const auto* const sender = pool_.find_sender(at->second->transaction.sender);
+        if (sender == nullptr || !movers_.insert(sender->address).second) continue;
         auto nonce = next_nonce(*sender);
         std::vector<PooledPtr> run;
         for (; nonce; ++*nonce) {

@@ -20,8 +20,9 @@ public:
     Selection(const Pool& pool, const Uint256& base_fee, Ahead ahead = {});
 
     // What can come next of senders whose next transaction is a move in a dispute: that one and the moves that follow
-    // it. At most `limit` senders, by arrival. Before the first pull().
-    [[nodiscard]] std::vector<std::vector<PooledPtr>> moves(std::size_t limit) const;
+    // it. At most `limit` senders, by arrival, from where the last call ended; none: there are no more. Before the
+    // first pull().
+    [[nodiscard]] std::vector<std::vector<PooledPtr>> next_moves(std::size_t limit);
     // The sender's transactions below this nonce are in the block. Before the first pull().
     void took(const types::Address& sender, std::uint64_t next_nonce);
     // The next best ones that can pay the base fee; fewer than `count` when there are no more.
@@ -50,6 +51,8 @@ private:
     const Uint256 base_fee_;
     Ahead ahead_;
     bool begun_ = false;
+    std::uint64_t last_move_ = 0;  // by arrival, looked at by next_moves()
+    std::unordered_set<types::Address, SeededHasher> movers_;
     std::optional<Pool::Head> last_;  // the last head that was offered
     std::priority_queue<Next> next_;
     std::unordered_set<types::Address, SeededHasher> closed_;

@@ -129,6 +129,28 @@ TEST_F(BlockBuilderTest, due_moves_come_first_one_per_game_within_the_lane) {
     EXPECT_EQ(block.included.size(), 9U);
 }
 
+TEST_F(BlockBuilderTest, what_only_looks_like_a_move_does_not_keep_moves_out_of_the_lane) {
+    Pool pool(params_);
+    const auto move = [&](Bytes data) {
+        auto tx = transfer(0, 0, 20);
+        tx.to = types::group_address(types::KindGroup::disputes);
+        tx.value = 0;
+        tx.data = std::move(data);
+        tx.gas_limit = 22'000;
+        return tx;
+    };
+    for (std::uint32_t number = 0; number < kMaxLaneSenders + 10; ++number) {
+        fund_number(number, Uint256(100) * params::kGrainsPerQrn);
+        ASSERT_TRUE(pool.add(as_of(number, move({})), state_, 0).pooled);
+    }
+    EXPECT_EQ(add(pool, 1, move({7})), "ok");
+    const auto block = fill(pool, [](const types::RecoveredTransaction& tx) -> std::optional<std::uint64_t> {
+        return tx.tx.data.empty() ? std::nullopt : std::optional<std::uint64_t>(tx.tx.data[0]);
+    });
+    EXPECT_EQ(block.from_lane, 1U);
+    EXPECT_EQ(block.included[0]->transaction.sender, test_address(1));
+}
+
 TEST_F(BlockBuilderTest, ends_when_it_was_told_that_it_is_enough) {
     Pool pool(params_);
     for (std::uint8_t seed = 1; seed <= 20; ++seed) EXPECT_EQ(add(pool, seed, transfer(0, seed)), "ok");
@@ -168,15 +190,46 @@ TEST_F(BlockBuilderTest, a_full_block_does_not_read_the_rest_of_the_pool) {
         tx.gas_limit = 42'000;
         ASSERT_TRUE(pool.add(as_of(number, tx), state_, 0).pooled);
     }
-    // Room for none of these, but for many of half the gas.
-    context_.gas_limit = 41'000;
+    // When twenty are in there is room for none of these, but for one of half the gas.
+    context_.gas_limit = 461'000;
     std::size_t looked_at = 0;
     limits_.leave_out = [&](const Hash32&) {
         ++looked_at;
         return false;
     };
-    EXPECT_TRUE(fill(pool).included.empty());
-    EXPECT_LE(looked_at, kMaxMisfits);
+    EXPECT_EQ(fill(pool).included.size(), 20U);
+    EXPECT_LE(looked_at, 20 + kMaxMisfits);
+}
+
+TEST_F(BlockBuilderTest, those_who_ask_for_a_whole_blocks_gas_do_not_keep_others_out) {
+    Pool pool(params_);
+    for (std::uint32_t number = 0; number < 2 * kMaxMisfits; ++number) {
+        fund_number(number, Uint256(100) * params::kGrainsPerQrn);
+        auto tx = transfer(0, 90);
+        tx.gas_limit = params_.block_gas_limit;
+        ASSERT_TRUE(pool.add(as_of(number, tx), state_, 0).pooled);
+    }
+    for (std::uint8_t seed = 1; seed <= 20; ++seed) EXPECT_EQ(add(pool, seed, transfer(0, seed)), "ok");
+    EXPECT_EQ(fill(pool).included.size(), 21U);  // the best of the greedy, and all others
+
+    // What is passed over takes time, too.
+    std::size_t asked = 0;
+    limits_.enough = [&](std::uint64_t, std::size_t) { return ++asked == 3; };
+    const auto block = fill(pool);
+    EXPECT_TRUE(block.cut_short);
+    EXPECT_EQ(block.included.size(), 1U);
+}
+
+TEST_F(BlockBuilderTest, stops_at_the_number_that_a_block_may_have) {
+    Pool pool(params_);
+    for (std::uint8_t seed = 1; seed <= 4; ++seed) EXPECT_EQ(add(pool, seed, transfer(0, seed)), "ok");
+    EXPECT_EQ(limits_.max_transactions, types::kMaxBlockTransactions);
+    limits_.max_transactions = 3;
+    EXPECT_EQ(fill(pool).included.size(), 3U);
+    // The lane keeps to it, too.
+    limits_.max_transactions = 1;
+    EXPECT_EQ(fill(pool, [](const auto& transaction) { return std::optional(transaction.tx.nonce); }).included.size(),
+              1U);
 }
 
 }  // namespace

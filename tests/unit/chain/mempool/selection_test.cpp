@@ -116,12 +116,16 @@ TEST_F(SelectionTest, knows_whose_next_transaction_is_a_move_in_a_dispute) {
     EXPECT_EQ(add(pool, 3, move(1)), "ok");  // behind a gap
     EXPECT_EQ(add(pool, 4, move(1)), "ok");  // whose nonce 0 is in a block
     Selection selection(pool, 1, {{test_address(4), 1}});
-    const auto runs = selection.moves(10);
+    const auto runs = selection.next_moves(10);
     ASSERT_EQ(runs.size(), 2U);
     EXPECT_EQ(runs[0].size(), 2U);
     EXPECT_EQ(runs[0][0]->transaction.sender, test_address(1));
     EXPECT_EQ(runs[1][0]->transaction.sender, test_address(4));
-    EXPECT_EQ(selection.moves(1).size(), 1U);
+    EXPECT_TRUE(selection.next_moves(10).empty());
+    Selection again(pool, 1, {{test_address(4), 1}});
+    EXPECT_EQ(again.next_moves(1)[0][0]->transaction.sender, test_address(1));
+    EXPECT_EQ(again.next_moves(1)[0][0]->transaction.sender, test_address(4));
+    EXPECT_TRUE(again.next_moves(1).empty());
     selection.took(test_address(1), 2);
     const auto pulled = selection.pull(10);
     ASSERT_EQ(pulled.size(), 5U);
