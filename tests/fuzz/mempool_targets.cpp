@@ -196,7 +196,7 @@ private:
             auto& account = accounts_.all[number];
             if (pooled->transaction.tx.nonce != account.nonce) continue;
             ++account.nonce;
-            account.balance -= std::min(account.balance, mempool::cost_of(pooled->transaction.tx));
+            account.balance -= std::min(account.balance, mempool::cost_of(*pooled));
             senders[number] = true;
         }
         // One that came from elsewhere.

@@ -37,7 +37,7 @@ bool AccountQueue::has_gap_before(std::uint64_t nonce) const {
 
 PooledPtr AccountQueue::put(PooledPtr pooled) {
     Slot slot{std::move(pooled), {}, false, false, 0};
-    slot.cost = cost_of(slot.pooled->transaction.tx);
+    slot.cost = cost_of(*slot.pooled);
     cost_ += slot.cost;
     const auto place = lower_bound(slot.nonce());
     if (place != slots_.end() && place->nonce() == slot.nonce()) {

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "chain/exec/outlay.h"
 #include "chain/types/transaction_errors.h"
 
 namespace quern::chain::mempool {
@@ -98,6 +99,7 @@ bool admit(Pool& pool, std::span<Arrival> arrivals, const state::StateReader& st
         // A fee below the current base fee may wait for better times, below the least possible one not.
         results[i] = exec::precheck(pool.params(), accounts, transaction, pool.params().min_base_fee);
         if (!results[i].in_block()) continue;
+        arrival.pooled->outlay = exec::outlay_of(pool.params(), transaction.tx);
         const auto account = accounts.account(transaction.sender).value_or(state::empty_account());
         candidates.push_back({arrival.pooled, {account.nonce, account.balance}});
         places.push_back(i);

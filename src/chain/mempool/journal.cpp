@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
 #include "base/fs.h"
 #include "crypto/hash.h"
@@ -33,19 +35,28 @@ void append_entry(Bytes& out, const JournalEntryView& entry) {
     append(out, entry.transaction);
 }
 
-// Appends the whole entries from the start; gives the length of the valid part.
-std::size_t parse(BytesView file, std::vector<JournalEntry>& entries) {
-    if (file.size() < kMagic.size() || !equal(file.first(kMagic.size()), as_bytes(kMagic))) return 0;
+// Appends the whole entries from the file's start; gives the length of the valid part. Piece by piece: beside the
+// entries there is never more than one of them in memory.
+std::size_t read_entries(const std::string& path, std::size_t max_bytes, std::vector<JournalEntry>& entries) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+    if (!file) return 0;
+    const auto read = [&](std::span<std::uint8_t> into) {
+        return std::fread(into.data(), 1, into.size(), file.get()) == into.size();
+    };
+    std::array<std::uint8_t, kMagic.size()> magic{};
+    if (!read(magic) || !equal(magic, as_bytes(kMagic))) return 0;
     std::size_t good = kMagic.size();
-    while (file.size() - good >= kEntryHeader) {
-        const BytesView header = file.subspan(good, kEntryHeader);
+    std::array<std::uint8_t, kEntryHeader> buffer{};
+    while (good < max_bytes && read(buffer)) {
+        const BytesView header = buffer;
         const std::size_t length =
             std::size_t{header[0]} << 24 | std::size_t{header[1]} << 16 | std::size_t{header[2]} << 8 | header[3];
-        if (length > types::kMaxTransactionBytes || length > file.size() - good - kEntryHeader) break;
+        if (length > types::kMaxTransactionBytes) break;
+        Bytes transaction(length);
+        if (!read(transaction)) break;
         const BytesView sender = header.subspan(kLengthBytes + kChecksumBytes);
-        const BytesView transaction = file.subspan(good + kEntryHeader, length);
         if (!equal(checksum(sender, transaction), header.subspan(kLengthBytes, kChecksumBytes))) break;
-        entries.push_back({types::Address::copy_of(sender), to_bytes(transaction)});
+        entries.push_back({types::Address::copy_of(sender), std::move(transaction)});
         good += kEntryHeader + length;
     }
     return good;
@@ -65,6 +76,7 @@ Status write_all(int descriptor, BytesView bytes, const std::string& path) {
 
 PoolJournal::PoolJournal(PoolJournal&& other) noexcept
     : path_(std::move(other.path_)),
+      max_bytes_(other.max_bytes_),
       descriptor_(std::exchange(other.descriptor_, -1)),
       size_(other.size_),
       has_old_(other.has_old_),
@@ -87,14 +99,13 @@ Status PoolJournal::start(std::size_t keep) {
     return {};
 }
 
-Expected<PoolJournal> PoolJournal::open(const std::string& path) {
-    PoolJournal journal(path);
-    if (const auto old = fs::read_file(journal.old_path(), kMaxJournalBytes)) {
-        (void)parse(*old, journal.loaded_);
+Expected<PoolJournal> PoolJournal::open(const std::string& path, std::size_t max_bytes) {
+    PoolJournal journal(path, max_bytes);
+    if (fs::exists(journal.old_path())) {
+        (void)read_entries(journal.old_path(), max_bytes, journal.loaded_);
         journal.has_old_ = true;
     }
-    std::size_t good = 0;
-    if (const auto file = fs::read_file(path, kMaxJournalBytes)) good = parse(*file, journal.loaded_);
+    const std::size_t good = read_entries(path, max_bytes, journal.loaded_);
     QUERN_CHECK(journal.start(good));
     return journal;
 }
@@ -105,6 +116,7 @@ Status PoolJournal::append(std::span<const JournalEntryView> entries) {
     Bytes bytes;
     std::size_t size = 0;
     for (const auto& entry : entries) size += kEntryHeader + entry.transaction.size();
+    if (size_ + size > max_bytes_) return fault("mempool.journal_write_failed", path_ + " is full");
     bytes.reserve(size);
     for (const auto& entry : entries) append_entry(bytes, entry);
     if (const auto written = write_all(descriptor_, bytes, path_); !written) {

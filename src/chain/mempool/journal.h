@@ -17,7 +17,7 @@
 
 namespace quern::chain::mempool {
 
-inline constexpr std::size_t kMaxJournalBytes = std::size_t{2} << 30;
+inline constexpr std::size_t kMaxJournalBytes = std::size_t{2} << 30;  // of one file
 
 struct JournalEntry {
     types::Address sender;
@@ -32,7 +32,7 @@ struct JournalEntryView {
 class PoolJournal {
 public:
     // Errors: mempool.journal_open_failed. An unreadable file is started anew.
-    [[nodiscard]] static Expected<PoolJournal> open(const std::string& path);
+    [[nodiscard]] static Expected<PoolJournal> open(const std::string& path, std::size_t max_bytes = kMaxJournalBytes);
     PoolJournal(PoolJournal&& other) noexcept;
     PoolJournal& operator=(PoolJournal&&) = delete;
     PoolJournal(const PoolJournal&) = delete;
@@ -41,7 +41,8 @@ public:
 
     // What the files held when they were opened; empty after the first call.
     [[nodiscard]] std::vector<JournalEntry> take_loaded();
-    // All in one write. Error mempool.journal_write_failed: then none of them is in the file.
+    // All in one write. Error mempool.journal_write_failed: then none of them is in the file, for which they may have
+    // been too much: while no block comes nothing is tidied.
     [[nodiscard]] Status append(std::span<const JournalEntryView> entries);
     // Puts the file aside and starts a new one. Error mempool.journal_write_failed.
     [[nodiscard]] Status put_aside();
@@ -52,11 +53,12 @@ public:
     [[nodiscard]] std::uint64_t size() const { return size_; }
 
 private:
-    explicit PoolJournal(std::string path) : path_(std::move(path)) {}
+    PoolJournal(std::string path, std::size_t max_bytes) : path_(std::move(path)), max_bytes_(max_bytes) {}
     [[nodiscard]] std::string old_path() const { return path_ + ".old"; }
     [[nodiscard]] Status start(std::size_t keep);
 
     std::string path_;
+    std::size_t max_bytes_;
     int descriptor_ = -1;
     std::uint64_t size_ = 0;
     bool has_old_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chain/exec/fees.h"
+#include "chain/exec/outlay.h"
 
 namespace quern::chain::mempool {
 namespace {
@@ -52,7 +53,7 @@ exec::Result Pool::check_place(const Candidate& candidate, const SenderEntry* se
             return exec::refuse(exec::kAccountLimit, std::to_string(limits_.max_per_sender) + " transactions wait");
         }
     }
-    const auto total = checked_add(queued, cost_of(fresh));
+    const auto total = checked_add(queued, cost_of(*candidate.pooled));
     if (!total || *total > account.balance)
         return exec::refuse(exec::kInsufficientFunds, "together with the sender's waiting transactions");
     if (free && replaced == nullptr && free_.size() >= limits_.max_free)
@@ -114,6 +115,7 @@ Admitted Pool::add(types::RecoveredTransaction transaction, const state::StateRe
     const auto account = state.account(transaction.sender).value_or(state::empty_account());
     auto pooled = std::make_shared<PooledTransaction>();
     pooled->bytes = footprint(transaction);
+    pooled->outlay = exec::outlay_of(params_, transaction.tx);
     pooled->transaction = std::move(transaction);
     pooled->source = source;
     auto admitted = add({Candidate{std::move(pooled), {account.nonce, account.balance}}}, height);
@@ -179,11 +181,27 @@ std::vector<PooledPtr> Pool::tasks() const {
     return result;
 }
 
-std::vector<PooledPtr> Pool::arrived_after(std::uint64_t arrival, std::size_t limit) const {
+std::vector<PooledPtr> Pool::arrived_after(std::uint64_t arrival, std::size_t limit, std::size_t bytes) const {
     std::vector<PooledPtr> result;
     const MutexLock lock(mutex_);
-    for (auto it = by_arrival_.upper_bound(arrival); it != by_arrival_.end() && result.size() < limit; ++it)
+    for (auto it = by_arrival_.upper_bound(arrival); it != by_arrival_.end() && result.size() < limit; ++it) {
+        const std::size_t size = it->second->transaction.encoded.size();
+        if (size > bytes && !result.empty()) break;
+        bytes -= std::min(bytes, size);
         result.push_back(it->second);
+    }
+    return result;
+}
+
+std::vector<PooledPtr> Pool::latest(std::size_t limit, std::size_t bytes) const {
+    std::vector<PooledPtr> result;
+    const MutexLock lock(mutex_);
+    for (auto it = by_arrival_.rbegin(); it != by_arrival_.rend() && result.size() < limit; ++it) {
+        const std::size_t size = it->second->transaction.encoded.size();
+        if (size > bytes) break;
+        bytes -= size;
+        result.push_back(it->second);
+    }
     return result;
 }
 

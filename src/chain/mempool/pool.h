@@ -95,8 +95,11 @@ public:
     // Waiting task_submit transactions, native or as calls to the tasks' reserved address, by arrival: the pending part
     // of the task pool.
     [[nodiscard]] std::vector<PooledPtr> tasks() const;
-    // The first of them by arrival, after that number, at most `limit`.
-    [[nodiscard]] std::vector<PooledPtr> arrived_after(std::uint64_t arrival, std::size_t limit) const;
+    // The first of them by arrival, after that number, at most `limit`; of more than `bytes` (encoded) only the first.
+    [[nodiscard]] std::vector<PooledPtr> arrived_after(std::uint64_t arrival, std::size_t limit,
+                                                       std::size_t bytes = ~std::size_t{0}) const;
+    // The last by arrival, the newest first: at most `limit`, and as many bytes when encoded.
+    [[nodiscard]] std::vector<PooledPtr> latest(std::size_t limit, std::size_t bytes) const;
     // The newest of all arrivals so far.
     [[nodiscard]] std::uint64_t last_arrival() const;
     [[nodiscard]] PoolStatus status() const;

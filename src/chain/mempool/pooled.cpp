@@ -23,7 +23,11 @@ std::size_t footprint(const types::RecoveredTransaction& transaction) {
     return bytes + allocated(tx.authorization_list.capacity() * sizeof(types::Authorization));
 }
 
-Uint256 cost_of(const types::Transaction& tx) { return tx.max_fee_per_gas * Uint256(tx.gas_limit) + tx.value; }
+Uint256 cost_of(const PooledTransaction& pooled) {
+    const auto& tx = pooled.transaction.tx;
+    const Uint256 cost = tx.max_fee_per_gas * Uint256(tx.gas_limit) + tx.value;
+    return checked_add(cost, pooled.outlay).value_or(~Uint256());
+}
 
 bool Price::operator<(const Price& other) const {
     if (fee_cap != other.fee_cap) return fee_cap < other.fee_cap;

@@ -18,6 +18,7 @@ struct PooledTransaction {
     std::uint64_t arrival = 0;  // order of admission, for ties
     std::uint64_t height = 0;   // newest block at admission
     std::size_t bytes = 0;      // memory that it takes, all tables included
+    Uint256 outlay;             // exec::outlay_of
 };
 using PooledPtr = std::shared_ptr<const PooledTransaction>;
 
@@ -25,8 +26,9 @@ using PooledPtr = std::shared_ptr<const PooledTransaction>;
 // each of its transactions, as most have one. An estimate from above, checked against the allocator by a test.
 [[nodiscard]] std::size_t footprint(const types::RecoveredTransaction& transaction);
 
-// Gas at the fee cap, plus value. A transaction whose cost overflows is refused before it is asked for this.
-[[nodiscard]] Uint256 cost_of(const types::Transaction& tx);
+// Gas at the fee cap, plus value, plus outlay; the largest number when that overflows. (Gas and value alone do not:
+// that is refused before.)
+[[nodiscard]] Uint256 cost_of(const PooledTransaction& pooled);
 
 // Order of eviction: cheapest fee cap first, then lowest tip, then the latest arrival. What travels without a fee has a
 // limit of its own and is dearer than all others.

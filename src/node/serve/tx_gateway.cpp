@@ -64,10 +64,17 @@ std::size_t TxGateway::restore() {
         loaded = journal_.take_loaded();
     }
     std::size_t good = 0;
-    for (std::size_t at = 0; at < loaded.size(); at += kJournalPiece) {
-        const auto piece = std::span(loaded).subspan(at, std::min(kJournalPiece, loaded.size() - at));
+    for (std::size_t at = 0; at < loaded.size();) {
+        std::size_t count = 0;
+        for (std::size_t bytes = 0; count < kJournalPiece && at + count < loaded.size(); ++count) {
+            bytes += loaded[at + count].transaction.size();
+            if (bytes > kJournalPieceBytes && count != 0) break;
+        }
+        const auto piece = std::span(loaded).subspan(at, count);
         auto arrivals = mempool::recover_all(threads_, piece);
         good += admit(arrivals).size();
+        for (auto& entry : piece) entry.transaction = {};  // the pool has what it wants of it
+        at += count;
     }
     return good;
 }
@@ -84,7 +91,7 @@ void TxGateway::tidy_journal() {
     }
     // What arrives from now on is written to the newer file as it comes.
     if (move_until_ == 0) move_until_ = pool_.last_arrival();
-    auto piece = pool_.arrived_after(journaled_, kJournalPiece);
+    auto piece = pool_.arrived_after(journaled_, kJournalPiece, kJournalPieceBytes);
     while (!piece.empty() && piece.back()->arrival > move_until_) piece.pop_back();
     if (!piece.empty()) {
         journaled_ = piece.back()->arrival;

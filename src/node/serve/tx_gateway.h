@@ -14,9 +14,10 @@
 namespace quern::node {
 
 // The journal is written anew when it has grown to three times what it was then and by so much, in pieces of so many
-// transactions.
+// transactions and bytes: blocks wait for a piece.
 inline constexpr std::uint64_t kJournalSlackBytes = 16U << 20;
 inline constexpr std::size_t kJournalPiece = 4'096;
+inline constexpr std::size_t kJournalPieceBytes = std::size_t{4} << 20;
 
 class TxGateway final : public chain::api::TxSubmitter {
 public:

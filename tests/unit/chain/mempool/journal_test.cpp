@@ -64,6 +64,27 @@ TEST_F(PoolJournalTest, what_is_put_aside_is_read_until_it_is_deleted) {
     EXPECT_TRUE(PoolJournal::open(path_)->put_aside());
 }
 
+// Without blocks nothing is tidied, and what replaces each other for ever would fill the disk.
+TEST_F(PoolJournalTest, has_a_largest_size) {
+    {
+        auto journal = PoolJournal::open(path_, 1'100);
+        ASSERT_TRUE(append(*journal, {second_}));
+        const auto size = journal->size();
+        const auto full = append(*journal, {second_});
+        ASSERT_FALSE(full);
+        EXPECT_EQ(full.error().name, "mempool.journal_write_failed");
+        EXPECT_EQ(journal->size(), size);
+        ASSERT_TRUE(append(*journal, {first_}));
+        ASSERT_TRUE(journal->put_aside());
+        ASSERT_TRUE(append(*journal, {second_}));
+    }
+    EXPECT_EQ(reload(), (std::vector<JournalEntry>{second_, first_, second_}));
+    // A longer one, made by whomever, is read up to there.
+    std::filesystem::remove(path_ + ".old");
+    ASSERT_TRUE(append(*PoolJournal::open(path_), {second_, second_}));
+    EXPECT_EQ(PoolJournal::open(path_, 1'100)->take_loaded(), (std::vector<JournalEntry>{second_, second_}));
+}
+
 TEST_F(PoolJournalTest, cuts_off_a_torn_end_and_appends_after_it) {
     ASSERT_TRUE(append(*PoolJournal::open(path_), {first_}));
     ASSERT_TRUE(append(*PoolJournal::open(path_), {second_}));

@@ -301,5 +301,56 @@ TEST_F(FreeEvidence, goes_when_somebody_else_brought_it) {
     EXPECT_EQ(add(pool, 50, evidence_against(102)), "ok") << "its place is free again";
 }
 
+TEST_F(PoolTest, names_the_latest_first_within_a_number_and_a_size) {
+    Pool pool(params_);
+    for (std::uint8_t seed = 1; seed <= 4; ++seed) EXPECT_EQ(add(pool, seed, transfer(0, seed)), "ok");
+    const auto senders = [&](std::size_t limit, std::size_t bytes) {
+        std::vector<types::Address> result;
+        for (const auto& pooled : pool.latest(limit, bytes)) result.push_back(pooled->transaction.sender);
+        return result;
+    };
+    const std::size_t size = pool.latest(1, 1'000)[0]->transaction.encoded.size();
+    EXPECT_EQ(senders(3, 1'000), (std::vector{test_address(4), test_address(3), test_address(2)}));
+    EXPECT_EQ(senders(9, 1'000).size(), 4U);
+    EXPECT_EQ(senders(9, 2 * size + size / 2), (std::vector{test_address(4), test_address(3)}));
+    EXPECT_EQ(pool.arrived_after(0, 9, 2 * size + size / 2).size(), 2U);
+    EXPECT_EQ(pool.arrived_after(0, 9, 1).size(), 1U);  // or nobody would ever come past a large one
+    EXPECT_EQ(pool.arrived_after(0, 3).size(), 3U);
+}
+
+// Else the money would stand for transactions that nobody can execute once it is bonded, and theirs would be the places
+// of others.
+TEST_F(PoolTest, what_a_native_transaction_takes_counts_as_value) {
+    const Uint256 qrn(params::kGrainsPerQrn);
+    const auto bond = [&](std::uint64_t nonce, const Uint256& amount, bool call) {
+        const Bytes payload = types::encode_record(types::BondPayload{types::Role::solver, amount});
+        auto tx = transfer(nonce, 5);
+        tx.gas_limit = 200'000;
+        tx.value = 0;
+        if (call) {
+            tx.to = types::group_address(types::KindGroup::roles);
+            tx.data = *types::abi::encode_call(types::NativeKind::bond, payload);
+        } else {
+            tx.type = types::TxType::native;
+            tx.to = std::nullopt;
+            tx.native_kind = static_cast<std::uint8_t>(types::NativeKind::bond);
+            tx.data = payload;
+        }
+        return tx;
+    };
+    Pool pool(params_);
+    for (const bool call : {false, true}) {
+        const std::uint8_t seed = call ? 2 : 1;
+        EXPECT_EQ(add(pool, seed, bond(0, Uint256(100) * qrn, call)), exec::kInsufficientFunds.text) << call;
+        EXPECT_EQ(add(pool, seed, bond(0, ~Uint256(), call)), exec::kInsufficientFunds.text) << call;
+        EXPECT_EQ(add(pool, seed, bond(0, Uint256(60) * qrn, call)), "ok") << call;
+        auto paid = transfer(1, 5);
+        paid.value = Uint256(60) * qrn;
+        EXPECT_EQ(add(pool, seed, paid), exec::kInsufficientFunds.text) << call;
+        EXPECT_EQ(add(pool, seed, bond(1, Uint256(30) * qrn, call)), "ok") << call;
+    }
+    EXPECT_EQ(pool.parked(), 0U);
+}
+
 }  // namespace
 }  // namespace quern::chain::mempool
