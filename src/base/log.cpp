@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <spdlog/details/null_mutex.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -11,6 +12,7 @@
 
 #include "base/log_control.h"
 #include "base/log_file.h"
+#include "base/mutex.h"
 
 namespace quern {
 inline namespace base {
@@ -38,21 +40,22 @@ Rotation& rotation() {
     return chosen;
 }
 
-// Writes through, so that flushing has nothing to do.
-class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
+// Writes through, so that flushing has nothing to do. The lock is its own: the formatter, too, is used only under it.
+class FileSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
 public:
     explicit FileSink(std::string path) : file_(std::move(path)) {}
     Status open() {
-        const std::lock_guard<std::mutex> lock(mutex_);
+        const MutexLock lock(file_mutex_);
         return file_.open();
     }
     void set_rotation(const Rotation& chosen) {
-        const std::lock_guard<std::mutex> lock(mutex_);
+        const MutexLock lock(file_mutex_);
         file_.set_rotation(chosen);
     }
 
 protected:
     void sink_it_(const spdlog::details::log_msg& message) override {
+        const MutexLock lock(file_mutex_);
         spdlog::memory_buf_t line;
         formatter_->format(message, line);
         file_.write({line.data(), line.size()});
@@ -60,7 +63,8 @@ protected:
     void flush_() override {}
 
 private:
-    LogFile file_;
+    Mutex file_mutex_;
+    LogFile file_ QUERN_GUARDED_BY(file_mutex_);
 };
 
 // Null: no file.

@@ -6,21 +6,25 @@
 
 namespace quern::chain::types {
 
-SenderCache::SenderCache(std::size_t slots) : slots_(std::bit_ceil(std::max(slots, kLocks))) {}
+SenderCache::SenderCache(std::size_t slots) : slots_a_part_(std::bit_ceil(std::max(slots, kParts)) / kParts) {
+    for (Part& part : parts_) {
+        const MutexLock lock(part.mutex);
+        part.slots.resize(slots_a_part_);
+    }
+}
 
 Expected<RecoveredTransaction> SenderCache::recover(BytesView encoded) {
     const Hash32 hash = transaction_hash(encoded);
     std::size_t index = 0;
     for (std::size_t i = 0; i < sizeof index; ++i) index = index << 8 | hash.data[i];
-    index &= slots_.size() - 1;
-    Slot& slot = slots_[index];
-    Lock& lock = locks_[index % kLocks];
+    Part& part = parts_[index % kParts];
+    index = index / kParts % slots_a_part_;
     std::optional<Address> known;
     {
-        const std::lock_guard guard(lock.mutex);
-        if (slot.hash == hash) {
+        const MutexLock lock(part.mutex);
+        if (const Slot& slot = part.slots[index]; slot.hash == hash) {
             known = slot.sender;
-            ++lock.hits;
+            ++part.hits;
         }
     }
     if (known) {
@@ -29,17 +33,17 @@ Expected<RecoveredTransaction> SenderCache::recover(BytesView encoded) {
     }
     auto recovered = types::recover(encoded);
     if (recovered) {
-        const std::lock_guard guard(lock.mutex);
-        slot = {hash, recovered->sender};
+        const MutexLock lock(part.mutex);
+        part.slots[index] = {hash, recovered->sender};
     }
     return recovered;
 }
 
 std::uint64_t SenderCache::hits() const {
     std::uint64_t sum = 0;
-    for (const Lock& lock : locks_) {
-        const std::lock_guard guard(lock.mutex);
-        sum += lock.hits;
+    for (const Part& part : parts_) {
+        const MutexLock lock(part.mutex);
+        sum += part.hits;
     }
     return sum;
 }

@@ -6,9 +6,9 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "chain/types/transaction.h"
 
 namespace quern::chain::types {
@@ -26,17 +26,18 @@ public:
     [[nodiscard]] std::uint64_t hits() const;
 
 private:
-    static constexpr std::size_t kLocks = 64;
+    static constexpr std::size_t kParts = 64;
     struct Slot {
         Hash32 hash;  // zero: empty
         Address sender;
     };
-    struct Lock {
-        mutable std::mutex mutex;
-        std::uint64_t hits = 0;
+    struct Part {
+        mutable Mutex mutex;
+        std::vector<Slot> slots QUERN_GUARDED_BY(mutex);
+        std::uint64_t hits QUERN_GUARDED_BY(mutex) = 0;
     };
-    std::vector<Slot> slots_;           // slot i is guarded by locks_[i % kLocks]
-    std::array<Lock, kLocks> locks_{};  // each mutex also guards its hits
+    std::size_t slots_a_part_;
+    std::array<Part, kParts> parts_{};
 };
 
 }  // namespace quern::chain::types

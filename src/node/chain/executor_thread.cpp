@@ -13,7 +13,7 @@ void ExecutorThread::start(Hooks hooks) {
 
 void ExecutorThread::stop() {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         stopping_ = true;
     }
     changed_.notify_all();
@@ -22,7 +22,7 @@ void ExecutorThread::stop() {
 
 void ExecutorThread::post(Job job) {
     {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         jobs_.push_back(std::move(job));
     }
     changed_.notify_one();
@@ -32,8 +32,8 @@ void ExecutorThread::run() {
     for (;;) {
         std::optional<Job> job;
         {
-            std::unique_lock lock(mutex_);
-            changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+            MutexLock lock(mutex_);
+            while (!stopping_ && jobs_.empty()) changed_.wait(lock);
             if (stopping_) return;
             job = std::move(jobs_.front());
             jobs_.pop_front();

@@ -3,13 +3,12 @@
 // from any. Consensus bounds how much it asks at once (sdbft::kMaxBlocksKept).
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <variant>
 
+#include "base/mutex.h"
 #include "node/chain/chain.h"
 
 namespace quern::node {
@@ -50,10 +49,10 @@ private:
     Chain& chain_;
     Hooks hooks_;
     std::thread thread_;
-    std::mutex mutex_;  // guards all below
-    std::condition_variable changed_;
-    std::deque<Job> jobs_;
-    bool stopping_ = false;
+    Mutex mutex_;
+    CondVar changed_;
+    std::deque<Job> jobs_ QUERN_GUARDED_BY(mutex_);
+    bool stopping_ QUERN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace quern::node
