@@ -42,7 +42,22 @@ LIBM_CALL = re.compile(r"(?:\bstd\s*::\s*|(?<![\w:])::\s*)(?:sqrt|cbrt|exp|exp2|
 RANDOM = re.compile(r"(?<![\w.>:])(?:std\s*::\s*)?(?:rand|srand|random|drand48|time|clock|gettimeofday|clock_gettime"
                     r"|getrandom|localtime|gmtime)\s*\(|\bstd\s*::\s*(?:random_device|mt19937(?:_64)?|chrono)\b|\bOsRng\b"
                     r"|\bSystemClock\b")
-PURE_HEADERS = {"chrono", "random", "ctime", "time.h", "sys/time.h", "sys/random.h", "fstream", "iostream", "filesystem"}
+PURE_HEADERS = {"chrono", "random", "ctime", "time.h", "sys/time.h", "sys/random.h", "fstream", "iostream", "filesystem",
+                "cstdio", "stdio.h", "fcntl.h", "unistd.h", "sys/file.h", "sys/stat.h", "sys/socket.h", "thread", "future",
+                "base/fs.h", "base/clock.h", "base/http_client.h", "base/websocket_client.h"}
+# The calls of files whose names a member function may have as well count when they are qualified; <fcntl.h> is refused.
+ENVIRONMENT = re.compile(r"(?<![\w.>:])(?:std\s*::\s*)?(?:getenv|secure_getenv|setlocale|fopen|fsync|unlink)\s*\("
+                         r"|(?<![\w:>])::\s*(?:open|openat|creat|read|write|close|rename|remove)\s*\(")
+UNORDERED = re.compile(r"\bstd\s*::\s*(?:unordered_(?:multi)?(?:map|set)|locale)\b")
+# A shared pointer of its own, and a deleter that also gives back a share.
+OWN_POINTERS = {"chain/state/path_node.h", "p2p/answer_account.h"}
+NEW = re.compile(r"(?<![\w.])new\s+(?:\([^)]*\)\s*)?[A-Za-z_:]+")
+DELETE = re.compile(r"(?<!=)\s\bdelete\b(?:\[\])?\s+\w")
+THROW = re.compile(r"(?<!\w)throw\b(?!;)")
+CALLED_NAME = re.compile(r"(?<![\w.>])(?:fail|fault|busy)\(\"([^\"]*)\"")
+STABLE_NAME = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+")
+# Here names are geth's messages, on which wallets match.
+GETH_NAMES = {"chain/exec/tx_executor.cpp", "node/serve/call_simulator.cpp"}
 LIBM_HEADERS = {"cmath", "math.h", "complex", "tgmath.h"}
 GENERATED = {"quern_version.h"}  # by CMake, into the build folder
 LEFTOVER = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
@@ -123,6 +138,17 @@ def check_file(path, text):
             yield number, "no calls of the C math library here: results differ between libraries"
         if in_any(path, PURE) and RANDOM.search(bare):
             yield number, "pure code has no clock and no randomness"
+        if in_any(path, PURE) and ENVIRONMENT.search(bare):
+            yield number, "pure code has no files and no environment"
+        if in_any(path, PURE) and UNORDERED.search(bare):
+            yield number, "pure code has no order by hash and no locale"
+        if path not in OWN_POINTERS and (DELETE.search(bare) or NEW.search(bare) and not re.search(r"_ptr\b|Ptr\b", bare)):
+            yield number, "what is made is owned: a value, unique_ptr or shared_ptr at once"
+        if module != "bin" and THROW.search(bare):
+            yield number, "no exception crosses a module's border: return an error"
+        for name in CALLED_NAME.findall(line) if '"' in bare else []:
+            if not STABLE_NAME.fullmatch(name) and path not in GETH_NAMES:
+                yield number, f"'{name}' is no dotted error name"
 
 
 def check_include(path, module, quoted, target):
@@ -132,6 +158,8 @@ def check_include(path, module, quoted, target):
         yield f"<{target}> is forbidden here: results differ between libraries"
     if in_any(path, PURE) and target in PURE_HEADERS:
         yield f"<{target}> has no place in pure code"
+    if target.startswith("boost/beast") and module not in ("rpc", "rpc/websocket", "base"):
+        yield "Boost.Beast only in rpc and base: it costs ten seconds a file"
     if target.startswith("torch/") and module != "compute/torch":
         yield "libtorch only in compute/torch"
     if not quoted or target in GENERATED:
@@ -240,6 +268,17 @@ BAD = [
     ("chain/consensus/a.cpp", "auto now = std::chrono::steady_clock::now();\n", "no clock"),
     ("chain/consensus/a.cpp", "#include <chrono>\n", "no place"),
     ("chain/exec/a.cpp", "OsRng rng;\n", "no clock"),
+    ("chain/exec/a.cpp", "const char* home = std::getenv(name);\n", "no files"),
+    ("chain/exec/a.cpp", "const int file = ::open(path, 0);\n", "no files"),
+    ("chain/consensus/a.cpp", "#include <fcntl.h>\n", "no place"),
+    ("chain/consensus/a.cpp", '#include "base/fs.h"\n', "no place"),
+    ("chain/exec/a.cpp", "std::unordered_map<Address, Uint256> payouts;\n", "order by hash"),
+    ("node/a.cpp", "Chain* chain = new Chain(parts);\n", "owned"),
+    ("node/a.cpp", "    delete chain;\n", "owned"),
+    ("node/a.cpp", "if (bad) throw std::runtime_error(text);\n", "exception"),
+    ("node/a.cpp", 'return fail("Insufficient bond: free 3");\n', "dotted"),
+    ("node/a.cpp", 'return busy("late", text);\n', "dotted"),
+    ("p2p/a.cpp", "#include <boost/beast/http.hpp>\n", "Beast"),
     ("base/a.cpp", "int x;  // TODO later\n", "leftover"),
     ("base/a.cpp", "/* FIXME */ int x;\n", "leftover"),
     ("base/a.h", "#pragma once\nint x;\n", "opens with a comment"),
@@ -253,6 +292,10 @@ GOOD = [
     ("node/a.cpp", '#include "rpc/server.h"\n#include <chrono>\n'),
     ("vm/tensor/a.cpp", "// not std::sqrt(x)\nauto y = soft::sqrt(x) + S::fma(x); /* std::exp(x) */ auto s = \"std::log(x)\";\n"),
     ("chain/exec/a.cpp", "auto t = block.time(3) + header->time(); auto n = 1'000'000; log::info(Category::exec, x);\n"),
+    ("chain/state/a.h", "// What it is.\n#pragma once\nstatic Status open(const Options& options);\nvoid f() = delete;\n"),
+    ("node/a.cpp", "std::unique_ptr<Chain> made(new Chain(parts));\nreturn fail(\"chain.broken\", text);\n"),
+    ("chain/exec/tx_executor.cpp", 'return fail("out of gas", text);\n'),
+    ("rpc/a.cpp", "#include <boost/beast/http.hpp>\n"),
     ("content/a.cpp", "auto now = std::chrono::steady_clock::now();\n"),
     ("base/a.cpp", "int x;\n" * MAX_LINES),
 ]
