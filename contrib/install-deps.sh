@@ -2,7 +2,7 @@
 # Installs the Debian packages that Quern builds, runs and tests with (Debian 12). Run as root or with sudo.
 # Usage: contrib/install-deps.sh [--programs | --with-clang]
 #   --programs     only what the programs, the demo and contrib/devnet need: no libtorch, no tests, no Node.js
-#   --with-clang   also clang 14 and its runtimes, for the fuzz preset and clang-format
+#   --with-clang   also clang 14, its runtimes, clang-format and clang-tidy, for the fuzz preset and check-code.sh
 # Installs only what is missing, so a second run is quick. Why each package is needed: doc/dependencies.md
 set -euo pipefail
 
@@ -17,7 +17,7 @@ npm=1
 for argument in "$@"; do
   case "$argument" in
     --programs) more=() npm=0 ;;
-    --with-clang) more+=(clang libclang-rt-14-dev clang-format) ;;
+    --with-clang) more+=(clang libclang-rt-14-dev clang-format clang-tidy) ;;
     -h|--help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "install-deps: unknown option $argument" >&2; exit 2 ;;
   esac

@@ -1,4 +1,5 @@
-"""What contrib/check-code.sh runs: clang-format, a clang build of src with thread-safety analysis, clang-tidy."""
+"""What contrib/check-code.sh runs: clang-format, a clang build of src with thread-safety analysis, clang-tidy,
+the form of commits."""
 import concurrent.futures
 import json
 import os
@@ -11,9 +12,14 @@ BUILD = "build/testing"
 SOURCES = (".cpp", ".h", ".inc")
 # What g++ is given and clang does not know, or what would make two objects of one source differ.
 GCC_ONLY = {"-mgeneral-regs-only", "-Wno-maybe-uninitialized"}
-CLANG = ["-O0", "-Werror", "-Wthread-safety", "-Wno-unused-command-line-argument",
-         # Boost 1.74 does not see clang's coroutines by itself.
-         "-DBOOST_ASIO_HAS_CO_AWAIT", "-DBOOST_ASIO_HAS_STD_COROUTINE"]
+# Boost 1.74 does not see clang's coroutines by itself.
+COROUTINES = ["-DBOOST_ASIO_HAS_CO_AWAIT", "-DBOOST_ASIO_HAS_STD_COROUTINE"]
+CLANG = ["-O0", "-Werror", "-Wthread-safety", "-Wno-unused-command-line-argument", *COROUTINES]
+# What clang is given, for clang-tidy to read.
+CLANG_BUILD = "build/clang"
+NEWEST = 20  # commits
+MAX_SUBJECT = 72
+SUBJECT = re.compile(r"[a-z][a-z0-9_./, -]*: \S.*[^.]")
 # Where the page of long runs tells which commit the last full clang-tidy saw.
 FULL_TIDY = re.compile(r"^\| full clang-tidy \| `([0-9a-f]{7,40})`", re.M)
 
@@ -72,34 +78,93 @@ def clang():
     for path, (folder, arguments) in sorted(commands().items()):
         if not path.startswith("src/") or path.startswith("src/compute/torch/"):
             continue
-        out = os.path.abspath(os.path.join("build/clang", path + ".o"))
+        out = os.path.abspath(os.path.join(CLANG_BUILD, path + ".o"))
         os.makedirs(os.path.dirname(out), exist_ok=True)
         jobs.append((path, [*cache, "clang++", *arguments, *CLANG, "-o", out, "-c", os.path.abspath(path)], folder))
     return run_all("clang", jobs)
 
 
-def changed_files():
-    """Files of src that differ from the last full run's commit; all of them when it is not known."""
-    try:
-        with open("doc/long-runs.md", encoding="utf-8") as file:
-            commit = FULL_TIDY.search(file.read())
-    except FileNotFoundError:
-        commit = None
-    if not commit:
-        return None
-    done = subprocess.run(["git", "diff", "--name-only", commit.group(1), "--", "src"], capture_output=True, text=True)
-    return set(done.stdout.split()) if done.returncode == 0 else None
+def git(*arguments):
+    """What git says, or None when it refuses."""
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def base_commit():
+    """The commit since which changes are looked at: $QUERN_BASE; or where this branch left origin/main; or, on main itself
+    and in a fresh clone of it, the commit of the last full run; or the oldest of the newest 20 commits that are here."""
+    if given := os.environ.get("QUERN_BASE"):
+        return given
+    head = git("rev-parse", "HEAD")
+    fork = git("merge-base", "HEAD", "origin/main")
+    if fork and fork != head:
+        return fork
+    with open("doc/long-runs.md", encoding="utf-8") as file:
+        full = FULL_TIDY.search(file.read())
+    if full and git("merge-base", "--is-ancestor", full.group(1), "HEAD") is not None:
+        return full.group(1)
+    newest = (git("rev-list", "--first-parent", "-n", str(NEWEST), "HEAD") or "").split()
+    return newest[-1] if newest else None
+
+
+def sources_of(changed, known):
+    """The source files whose compilation shows the changed ones: themselves, and for a header its own file or one that
+    includes it."""
+    found = {path for path in changed if path in known}
+    for path in changed:
+        if not path.endswith((".h", ".inc")):
+            continue
+        own = os.path.splitext(path)[0] + ".cpp"
+        if own in known:
+            found.add(own)
+            continue
+        line = f'#include "{path[len("src/"):]}"'
+        for source in sorted(known):
+            with open(source, encoding="utf-8") as file:
+                if line in file.read():
+                    found.add(source)
+                    break
+    return found
 
 
 def tidy(everything):
-    changed = None if everything else changed_files()
-    paths = [path for path in sorted(commands()) if path.startswith("src/") and not path.startswith("src/compute/torch/")]
-    if changed is not None:
-        paths = [path for path in paths if path in changed]
-    jobs = [(path, ["clang-tidy", "--quiet", "-p", BUILD, "--extra-arg=-Wno-unknown-warning-option",
-                    "--extra-arg=-DBOOST_ASIO_HAS_CO_AWAIT", "--extra-arg=-DBOOST_ASIO_HAS_STD_COROUTINE", path], ".")
-            for path in paths]
+    known = commands()
+    paths = {path for path in known if path.startswith("src/") and not path.startswith("src/compute/torch/")
+             and os.path.exists(path)}
+    if not everything:
+        base = base_commit()
+        changed = git("diff", "--name-only", "--diff-filter=d", base, "--", "src") if base else None
+        if changed is None:
+            print(f"FAIL tidy: no commit {base} here")
+            print("0 passed, 1 failed")
+            return 1
+        paths = sources_of(changed.split(), paths)
+        print(f"tidy: {len(paths)} files, changed since {base[:12]}")
+    os.makedirs(CLANG_BUILD, exist_ok=True)
+    with open(os.path.join(CLANG_BUILD, "compile_commands.json"), "w", encoding="utf-8") as file:
+        json.dump([{"directory": known[path][0], "file": os.path.abspath(path),
+                    "arguments": ["clang++", *known[path][1], *COROUTINES, "-Wno-unused-command-line-argument", "-c",
+                                  os.path.abspath(path)]} for path in sorted(paths)], file)
+    jobs = [(path, ["clang-tidy", "--quiet", "-p", CLANG_BUILD, path], ".") for path in sorted(paths)]
     return run_all("tidy", jobs)
+
+
+def commits():
+    """The subjects of this branch's commits, on main of the newest ones: "area: imperative", at most 72 characters."""
+    base = base_commit()
+    lines = (git("log", "--no-merges", "--format=%h%x09%s%x09%b%x00", f"{base}..HEAD") or "").split("\0")
+    jobs = 0
+    failed = 0
+    for line in lines:
+        if not line.strip():
+            continue
+        short, subject, body = line.strip("\n").split("\t", 2)
+        jobs += 1
+        if not SUBJECT.fullmatch(subject) or len(subject) > MAX_SUBJECT or not body.strip():
+            failed += 1
+            print(f"FAIL commits: {short} {subject}: area, colon, imperative, at most {MAX_SUBJECT} characters, and a body")
+    print(f"{jobs - failed} passed, {failed} failed")
+    return 1 if failed else 0
 
 
 def main():
@@ -108,12 +173,14 @@ def main():
         return clang_format()
     if arguments == ["clang"]:
         return clang()
+    if arguments == ["commits"]:
+        return commits()
     if arguments in (["tidy"], ["tidy", "--all"]):
         return tidy("--all" in arguments)
     if arguments in (["-h"], ["--help"]):
         print(open("contrib/check-code.sh", encoding="utf-8").read().split("set -euo")[0])
         return 0
-    print("check-code: one of format, clang, tidy [--all]", file=sys.stderr)
+    print("check-code: one of format, clang, commits, tidy [--all]", file=sys.stderr)
     return 2
 
 

@@ -25,6 +25,7 @@ class Builder {
 public:
     explicit Builder(std::size_t max_depth) : max_depth_(max_depth) {}
 
+    // NOLINTBEGIN(readability-identifier-naming): RapidJSON's names.
     bool Null() { return add(Value()); }
     bool Bool(bool value) { return add(Value(value)); }
     bool Int(int value) { return add(Value(value)); }
@@ -82,6 +83,7 @@ public:
         values_.resize(values_.size() - count);
         return add(Value(std::move(items)));
     }
+    // NOLINTEND(readability-identifier-naming)
 
     std::string_view error;
     Value result;

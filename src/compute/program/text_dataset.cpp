@@ -9,7 +9,6 @@ namespace quern::compute::program {
 
 using vm::tensor::DType;
 using vm::tensor::Shape;
-using vm::tensor::Tensor;
 
 namespace {
 

@@ -9,7 +9,6 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 using u128 = unsigned __int128;
 using constants::kInfinity;
-using constants::kOne;
 using constants::kSignBit;
 
 constexpr bool is_nan(u32 a) { return (a & 0x7fffffffU) > kInfinity; }
