@@ -57,6 +57,10 @@ private:
     [[nodiscard]] std::string purpose(const char* what) const {
         return std::string(what) + "/" + std::to_string(task_.id) + "." + std::to_string(task_.round);
     }
+    // The same in each draw of its verifiers.
+    [[nodiscard]] std::string draw_purpose(const char* what) const {
+        return purpose(what) + "." + std::to_string(task_.draws);
+    }
     [[nodiscard]] bool in_time() const { return next_ < task_.deadline; }
     void send(Attempt what) { actions_.push_back(Send{{std::move(what)}}); }
 
@@ -148,7 +152,7 @@ private:
         const Replayed& mine = view_.report;
         const bool knows = mine.data_missing || mine.data_checked || mine.finding != nullptr;
         if (task_.state == TaskState::custody && report->custody == 0 && knows)
-            send(attempt(purpose("custody"), NativeKind::custody_receipt,
+            send(attempt(draw_purpose("custody"), NativeKind::custody_receipt,
                          chain::types::CustodyReceiptPayload{task_.id, !mine.data_missing}));
         if (mine.finding == nullptr) return;
         const bool commits = task_.state == TaskState::committing && report->commitment.is_zero();
@@ -159,12 +163,12 @@ private:
             core::seal_report(me_.address, finding.pass, finding.rival_root(), finding.probes, finding.secret);
         if (!sealed) return;
         if (commits) {
-            send(attempt(purpose("verify_commit"), NativeKind::verify_commit,
+            send(attempt(draw_purpose("verify_commit"), NativeKind::verify_commit,
                          chain::types::VerifyCommitPayload{task_.id, sealed->commitment}));
         } else if (sealed->commitment == report->commitment) {
             auto reveal = core::make_reveal(*sealed, task_.id, sealed->true_index);
             if (!reveal.pass) reveal.initial_path = core::history_path(finding.history, 0);
-            send(attempt(purpose("verify_reveal"), NativeKind::verify_reveal, reveal));
+            send(attempt(draw_purpose("verify_reveal"), NativeKind::verify_reveal, reveal));
         }
     }
 
@@ -247,13 +251,13 @@ private:
         Send send;
         if (!task_.voided || next_ < task_.challenge_hold) {
             send.attempts.push_back(
-                attempt(purpose("challenge_reveal") + target, NativeKind::challenge_reveal, reveal));
+                attempt(draw_purpose("challenge_reveal") + target, NativeKind::challenge_reveal, reveal));
             send.attempts.back().each_block = true;
         }
         const bool window_open = task_.challenge_until == 0 || next_ < task_.challenge_until;
         if (!task_.voided && window_open) {
             const Hash32 commitment = core::challenge_commitment(me_.address, accusation.claim, salt);
-            send.attempts.push_back(attempt(purpose("challenge_commit") + target, NativeKind::challenge_commit,
+            send.attempts.push_back(attempt(draw_purpose("challenge_commit") + target, NativeKind::challenge_commit,
                                             chain::types::ChallengeCommitPayload{task_.id, commitment}));
         }
         if (!send.attempts.empty()) actions_.push_back(std::move(send));

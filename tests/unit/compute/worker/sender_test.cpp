@@ -1,0 +1,152 @@
+// What is on its way survives lost answers and restarts, and no purpose is sent twice.
+#include "compute/worker/sender.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "base/fs.h"
+#include "chain/types/transaction.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using chain::types::NativeKind;
+
+// A node with a mempool, of which what goes in and what comes out may get lost.
+class LossyNode final : public NodeView {
+public:
+    Expected<std::uint64_t> block_number() override { return 1; }
+    Expected<Uint256> gas_price() override { return Uint256(10); }
+    Expected<std::uint64_t> pending_nonce(const Address&) override { return mempool.size(); }
+    Expected<std::uint64_t> estimate_gas(const Address&, const Address&, BytesView) override { return 100'000; }
+    Expected<Hash32> send_raw(BytesView encoded) override {
+        const Hash32 hash = chain::types::transaction_hash(encoded);
+        ++told;
+        if (refuses) return fail("node.rpc_error", "nonce too low");
+        if (!loses_questions) mempool.insert(hash);
+        if (loses_questions || loses_answers) return busy("http.timeout");
+        return hash;
+    }
+    Expected<std::optional<TransactionOutcome>> outcome(const Hash32& hash) override {
+        if (!included.contains(hash)) return std::optional<TransactionOutcome>();
+        return std::optional(TransactionOutcome{true, 1, {}});
+    }
+    Expected<bool> knows(const Hash32& hash) override { return mempool.contains(hash); }
+    Expected<std::vector<Task>> live_tasks() override { return std::vector<Task>(); }
+    Expected<Dispute> dispute(std::uint64_t) override { return fail("node.rpc_error"); }
+    Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role, const Address&) override {
+        return std::optional<chain::types::RoleBond>();
+    }
+    Expected<Bytes> get_content(const Hash32&, std::uint64_t) override { return fail(kContentNotFound); }
+    Expected<Hash32> put_content(BytesView) override { return fail("content.upload_refused"); }
+
+    bool loses_questions = false;
+    bool loses_answers = false;
+    bool refuses = false;
+    int told = 0;
+    std::set<Hash32, BytesLess> mempool;
+    std::set<Hash32, BytesLess> included;
+};
+
+class SenderTest : public testing::Test {
+protected:
+    SenderTest() { std::filesystem::remove_all(directory_), std::filesystem::create_directories(directory_); }
+    ~SenderTest() override { std::filesystem::remove_all(directory_); }
+
+    [[nodiscard]] Expected<Sender> open() {
+        Hash32 secret;
+        secret.data[31] = 7;
+        QUERN_TRY(auto spending, Spending::open(directory_ + "/spending.rlp", {Uint256(1'000), ~Uint256()}, clock_));
+        return Sender::open(node_, *crypto::PrivateKey::from_bytes(secret.view()), 7878, std::move(spending),
+                            directory_ + "/sent.rlp");
+    }
+    static Attempt tick(std::uint64_t id) {
+        return {"tick/" + std::to_string(id), NativeKind::tick,
+                chain::types::encode_record(chain::types::TickPayload{chain::types::TickObject::task, id}), false};
+    }
+
+    const std::string directory_ = testing::TempDir() + "/quern-sender-test";
+    ManualClock clock_{1'000};
+    LossyNode node_;
+};
+
+TEST_F(SenderTest, a_lost_answer_makes_no_second_transaction) {
+    auto sender = *open();
+    node_.loses_answers = true;
+    EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::sent);
+    EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::waiting);
+    node_.loses_answers = false;
+    for (std::uint64_t height = 2; height < 20; ++height) {
+        sender.refresh(height);
+        EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::waiting);
+    }
+    EXPECT_EQ(node_.mempool.size(), 1U);
+    EXPECT_EQ(node_.told, 1) << "the node has it: nothing to repeat";
+}
+
+TEST_F(SenderTest, a_lost_question_is_asked_again_in_the_same_words) {
+    auto sender = *open();
+    node_.loses_questions = true;
+    EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::sent);
+    EXPECT_TRUE(node_.mempool.empty());
+    node_.loses_questions = false;
+    sender.refresh(2);
+    EXPECT_EQ(node_.mempool.size(), 1U);
+    sender.refresh(3);
+    EXPECT_EQ(node_.told, 2);
+}
+
+TEST_F(SenderTest, a_restart_remembers_what_is_on_its_way) {
+    {
+        auto sender = *open();
+        node_.loses_questions = true;  // killed before it left
+        EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::sent);
+        node_.loses_questions = false;
+        EXPECT_EQ(sender.send(tick(2)), Sender::Outcome::sent);
+    }
+    const auto before = node_.mempool;
+    auto again = *open();
+    EXPECT_EQ(again.send(tick(1)), Sender::Outcome::waiting);
+    EXPECT_EQ(again.send(tick(2)), Sender::Outcome::waiting);
+    again.refresh(2);
+    EXPECT_EQ(node_.mempool.size(), 2U) << "the lost one was told again";
+    EXPECT_TRUE(std::includes(node_.mempool.begin(), node_.mempool.end(), before.begin(), before.end(), BytesLess()));
+    node_.included = node_.mempool;
+    again.refresh(3);
+    EXPECT_EQ(again.send(tick(1)), Sender::Outcome::waiting) << "the node may not show its effect yet";
+    again.refresh(8);
+    EXPECT_EQ(again.send(tick(1)), Sender::Outcome::sent) << "over: whoever asks again means another";
+}
+
+TEST_F(SenderTest, what_the_node_refuses_is_no_longer_on_its_way) {
+    auto sender = *open();
+    node_.refuses = true;
+    EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::refused);
+    EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::waiting) << "not in each block";
+    Attempt urgent = tick(2);
+    urgent.each_block = true;
+    EXPECT_EQ(sender.send(urgent), Sender::Outcome::refused);
+    EXPECT_EQ(sender.send(urgent), Sender::Outcome::refused);
+    node_.refuses = false;
+    sender.refresh(9);
+    EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::sent);
+    EXPECT_EQ(open()->send(tick(2)), Sender::Outcome::sent) << "nothing of the refused one was kept";
+}
+
+TEST_F(SenderTest, the_first_attempt_that_is_not_refused_is_the_only_one) {
+    auto sender = *open();
+    sender.send(Send{{tick(1), tick(2)}});
+    EXPECT_EQ(node_.mempool.size(), 1U);
+    sender.send(Send{{tick(1), tick(2)}});
+    EXPECT_EQ(node_.mempool.size(), 1U) << "the first waits";
+}
+
+TEST_F(SenderTest, a_damaged_record_of_what_is_on_its_way_is_an_error) {
+    ASSERT_TRUE(fs::write_file_atomic(directory_ + "/sent.rlp", Bytes{0xc1, 0x80, 0x80}));
+    EXPECT_FALSE(open());
+}
+
+}  // namespace
+}  // namespace quern::compute::worker

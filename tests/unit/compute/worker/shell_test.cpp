@@ -1,0 +1,374 @@
+// Whole workers with their threads, files and senders, beside a node that is the handlers' test chain: markets of them,
+// killed again and again, and nodes that hang or lie.
+#include "compute/worker/shell.h"
+
+#include <filesystem>
+
+#include "compute/program/safetensors.h"
+#include "compute/program/state_file.h"
+#include "crypto/content_id.h"
+#include "crypto/signature.h"
+#include "lifecycle_fixture.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using namespace chain::exec::test;
+using std::chrono::milliseconds;
+
+constexpr std::uint64_t kMostBlocks = 400;
+constexpr milliseconds kBlockTime{15};
+
+// A chain and a content store that several workers' threads ask.
+class SharedMarket {
+public:
+    template <class Function>
+    auto with(Function&& function) {
+        const MutexLock lock(mutex_);
+        return function(world_);
+    }
+    void mine() {
+        const MutexLock lock(mutex_);
+        world_.begin();
+        for (const auto& transaction : mempool_) {
+            const auto result = world_.send_transaction(transaction.sender, transaction.tx);
+            const bool ok = result.band == chain::exec::Band::ok;
+            outcomes_[transaction.hash] = {ok, world_.height, std::string(result.name)};
+            const auto kind = static_cast<NativeKind>(transaction.tx.native_kind);
+            if (ok && kind != NativeKind::tick)
+                ++executed_[{to_hex(transaction.sender),
+                             std::to_string(transaction.tx.native_kind) + " " + to_hex(transaction.tx.data)}];
+            // Ticks and what became void by others of the same block may come too late.
+            if (!ok && kind != NativeKind::tick)
+                refused_.push_back(std::to_string(transaction.tx.native_kind) + " " + result.to_string());
+        }
+        mempool_.clear();
+        const Status finished = world_.finish();
+        EXPECT_TRUE(finished) << finished.error().to_string();
+    }
+    // Of one transaction's payload, of one sender, the most often executed.
+    int most_executed() {
+        const MutexLock lock(mutex_);
+        int most = 0;
+        for (const auto& [what, times] : executed_) most = std::max(most, times);
+        return most;
+    }
+    std::vector<std::string> refused() {
+        const MutexLock lock(mutex_);
+        return refused_;
+    }
+
+    Expected<std::uint64_t> estimate(const Address& sender, const Address& to, BytesView data) {
+        const MutexLock lock(mutex_);
+        chain::state::Overlay scratch(static_cast<const chain::state::StateReader&>(world_.state()));
+        chain::exec::BlockExecution execution(world_.params, scratch, block_context(world_.height + 1));
+        execution.begin();
+        auto tx = transfer(scratch.account_or_empty(sender).nonce, to, 0);
+        tx.data.assign(data.begin(), data.end());
+        tx.gas_limit = 6'000'000;
+        const auto result = execution.apply(from(sender, tx));
+        if (result.band != chain::exec::Band::ok) return fail("node.rpc_error", result.to_string());
+        return std::uint64_t{3'000'000};
+    }
+    Hash32 queue(BytesView encoded) {
+        const MutexLock lock(mutex_);
+        mempool_.push_back(*chain::types::recover(encoded));
+        return mempool_.back().hash;
+    }
+    std::uint64_t nonce(const Address& address) {
+        const MutexLock lock(mutex_);
+        std::uint64_t nonce = world_.state().account_or_empty(address).nonce;
+        for (const auto& waiting : mempool_) nonce += waiting.sender == address;
+        return nonce;
+    }
+    std::optional<TransactionOutcome> outcome(const Hash32& hash) {
+        const MutexLock lock(mutex_);
+        const auto found = outcomes_.find(hash);
+        return found == outcomes_.end() ? std::nullopt : std::optional(found->second);
+    }
+    bool waits(const Hash32& hash) {
+        const MutexLock lock(mutex_);
+        return std::any_of(mempool_.begin(), mempool_.end(), [&](const auto& each) { return each.hash == hash; });
+    }
+    std::vector<Task> live() {
+        const MutexLock lock(mutex_);
+        std::vector<Task> tasks;
+        for (std::uint64_t id = 1; id < world_.globals().next_task; ++id)
+            if (world_.exists(id) && !chain::types::is_final(world_.task(id).state)) tasks.push_back(world_.task(id));
+        return tasks;
+    }
+    void store(const Hash32& id, Bytes content) {
+        const MutexLock lock(mutex_);
+        contents_[id] = std::move(content);
+    }
+    Expected<Bytes> content(const Hash32& id) {
+        const MutexLock lock(mutex_);
+        const auto found = contents_.find(id);
+        if (found == contents_.end()) return fail(kContentNotFound);
+        return found->second;
+    }
+
+    std::atomic<bool> uploads_hang{false};
+    std::atomic<int> hanging{0};
+
+private:
+    Mutex mutex_;
+    World world_ QUERN_GUARDED_BY(mutex_);
+    std::vector<chain::types::RecoveredTransaction> mempool_ QUERN_GUARDED_BY(mutex_);
+    std::map<Hash32, TransactionOutcome, BytesLess> outcomes_ QUERN_GUARDED_BY(mutex_);
+    std::map<std::pair<std::string, std::string>, int> executed_ QUERN_GUARDED_BY(mutex_);
+    std::vector<std::string> refused_ QUERN_GUARDED_BY(mutex_);
+    std::map<Hash32, Bytes, BytesLess> contents_ QUERN_GUARDED_BY(mutex_);
+};
+
+class MarketNode final : public NodeView {
+public:
+    explicit MarketNode(SharedMarket& market) : market_(market) {}
+    Expected<std::uint64_t> block_number() override {
+        return market_.with([](World& world) { return world.height; });
+    }
+    Expected<Uint256> gas_price() override { return Uint256(20); }
+    Expected<std::uint64_t> pending_nonce(const Address& address) override { return market_.nonce(address); }
+    Expected<std::uint64_t> estimate_gas(const Address& sender, const Address& to, BytesView data) override {
+        return market_.estimate(sender, to, data);
+    }
+    Expected<Hash32> send_raw(BytesView encoded) override { return market_.queue(encoded); }
+    Expected<std::optional<TransactionOutcome>> outcome(const Hash32& hash) override { return market_.outcome(hash); }
+    Expected<bool> knows(const Hash32& hash) override { return market_.waits(hash) || market_.outcome(hash); }
+    Expected<std::vector<Task>> live_tasks() override { return market_.live(); }
+    Expected<Dispute> dispute(std::uint64_t id) override {
+        return market_.with([&](World& world) { return world.dispute(id); });
+    }
+    Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role, const Address&) override {
+        return std::optional<chain::types::RoleBond>();
+    }
+    Expected<Bytes> get_content(const Hash32& id, std::uint64_t) override { return market_.content(id); }
+    Expected<Hash32> put_content(BytesView content) override {
+        if (market_.uploads_hang) {
+            ++market_.hanging;
+            while (market_.uploads_hang) std::this_thread::sleep_for(milliseconds(1));
+        }
+        const Hash32 id = crypto::content_id_of(content);
+        market_.store(id, Bytes(content.begin(), content.end()));
+        return id;
+    }
+
+private:
+    SharedMarket& market_;
+};
+
+// A worker as a process is one: a restart keeps its directory and its key alone.
+class Worker {
+public:
+    Worker(SharedMarket& market, std::uint8_t number, const std::function<void(WorkerOptions&)>& set)
+        : market_(market), node_(market) {
+        secret_.data[31] = number;
+        address_ = crypto::address20(key());
+        options_.datadir = testing::TempDir() + "/quern-shell-test/" + std::to_string(number);
+        options_.slice_ms = 5;
+        options_.threads = 1;
+        options_.ticks = false;
+        options_.spending = {Uint256(1'000), ~Uint256()};
+        set(options_);
+        std::filesystem::remove_all(options_.datadir);
+        std::filesystem::create_directories(options_.datadir);
+        start();
+    }
+    ~Worker() {
+        end();
+        std::filesystem::remove_all(options_.datadir);
+    }
+    void start() {
+        stop_ = false;
+        auto spending = Spending::open(options_.datadir + "/spending.rlp", options_.spending, clock_);
+        auto sender = Sender::open(node_, key(), chain::params::kDevnetChainId, std::move(*spending),
+                                   options_.datadir + "/sent.rlp");
+        ASSERT_TRUE(sender) << sender.error().to_string();
+        sender_.emplace(std::move(*sender));
+        shell_ = std::make_unique<Shell>(
+            Shell::Parts{options_, [this] { return std::make_unique<MarketNode>(market_); }, node_, *sender_, clock_,
+                         [] { return std::make_unique<OsRng>(); }, stop_, bell_});
+    }
+    void end() {
+        stop_ = true;
+        shell_.reset();
+        sender_.reset();
+    }
+    void look() {
+        const Status seen = shell_->look();
+        EXPECT_TRUE(seen) << seen.error().to_string();
+    }
+    [[nodiscard]] const Address& address() const { return address_; }
+
+private:
+    [[nodiscard]] crypto::PrivateKey key() const { return *crypto::PrivateKey::from_bytes(secret_.view()); }
+
+    SharedMarket& market_;
+    MarketNode node_;
+    Hash32 secret_;
+    Address address_;
+    WorkerOptions options_;
+    const SystemClock clock_;
+    std::atomic<bool> stop_{false};
+    Bell bell_;
+    std::optional<Sender> sender_;
+    std::unique_ptr<Shell> shell_;
+};
+
+class ShellTest : public testing::Test {
+protected:
+    ShellTest() {
+        const Bytes program_bytes = tensor::encode(tiny().program);
+        const program::TensorView data{"data", &tiny().data, false};
+        market_.store(crypto::sha256(as_bytes("program")), program_bytes);
+        market_.store(crypto::sha256(as_bytes("init")), *program::write_state(tiny().program, tiny().init));
+        market_.store(crypto::sha256(as_bytes("data")), *program::write_safetensors(std::vector{data}, {}));
+        market_.with([](World& world) {
+            give(world.state(), kSubmitter, Uint256(1'000'000'000'000'000));
+            give(world.state(), chain::exec::test::address(0x71c), Uint256(1'000'000'000'000'000));
+            world.begin();
+            EXPECT_TRUE(world.finish());
+        });
+        spec_.bid_blocks = spec_.start_blocks = spec_.heartbeat_blocks = 30;
+        spec_.prove_blocks = spec_.verify_blocks = spec_.challenge_blocks = 30;
+    }
+    Worker& add(Role role, const std::function<void(WorkerOptions&)>& set = {}) {
+        workers_.push_back(std::make_unique<Worker>(market_, static_cast<std::uint8_t>(workers_.size() + 1),
+                                                    [&](WorkerOptions& options) {
+                                                        options.solver = role == Role::solver;
+                                                        options.verifier = role == Role::verifier;
+                                                        options.whistleblower = role == Role::whistleblower;
+                                                        if (set) set(options);
+                                                    }));
+        market_.with([&](World& world) {
+            give(world.state(), workers_.back()->address(), Uint256(1'000'000'000'000'000));
+            world.bond_role(workers_.back()->address(), role, 1'000'000);
+        });
+        return *workers_.back();
+    }
+    void add_everybody() {
+        add(Role::solver);
+        for (int i = 0; i < 2; ++i) add(Role::verifier);
+        add(Role::whistleblower);
+    }
+    std::uint64_t submit() {
+        return market_.with([&](World& world) {
+            const auto result = world.one(kSubmitter, NativeKind::task_submit, spec_);
+            EXPECT_EQ(result.band, chain::exec::Band::ok) << result.to_string();
+            return world.globals().next_task - 1;
+        });
+    }
+    Task task(std::uint64_t id) {
+        return market_.with([&](World& world) { return world.task(id); });
+    }
+    void block() {
+        for (const auto& worker : workers_) worker->look();
+        std::this_thread::sleep_for(kBlockTime);
+        for (const auto& worker : workers_) worker->look();
+        market_.mine();
+        // What is due and nobody of these ticks.
+        for (const Task& each : market_.live())
+            market_.with([&](World& world) {
+                if (world.height + 1 >= each.deadline && each.deadline != 0) (void)world.tick(each.id);
+            });
+    }
+    template <class Condition>
+    bool run_until(Condition&& condition, const std::function<void(std::uint64_t)>& between = {}) {
+        for (std::uint64_t i = 0; i < kMostBlocks; ++i) {
+            if (condition()) return true;
+            block();
+            if (between) between(i);
+        }
+        return condition();
+    }
+    [[nodiscard]] bool ended(std::uint64_t id) { return chain::types::is_final(task(id).state); }
+
+    SharedMarket market_;
+    chain::types::TaskSubmitPayload spec_ = tiny_spec(kSteps, kInterval);
+    std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+TEST_F(ShellTest, workers_settle_a_task_among_them) {
+    add_everybody();
+    const auto id = submit();
+    ASSERT_TRUE(run_until([&] { return ended(id); }));
+    EXPECT_EQ(task(id).state, TaskState::settled) << task(id).reason;
+    EXPECT_EQ(task(id).round, 0U);
+    EXPECT_TRUE(task(id).slashes.empty());
+    EXPECT_EQ(market_.most_executed(), 1);
+    EXPECT_EQ(market_.refused(), std::vector<std::string>{});
+}
+
+TEST_F(ShellTest, workers_that_are_killed_in_every_block_lose_nothing_and_send_nothing_twice) {
+    add_everybody();
+    const auto id = submit();
+    ASSERT_TRUE(run_until([&] { return ended(id); },
+                          [&](std::uint64_t i) {
+                              Worker& worker = *workers_[i % workers_.size()];
+                              worker.look();  // killed with transactions on their way
+                              worker.end();
+                              worker.start();
+                          }));
+    EXPECT_EQ(task(id).state, TaskState::settled) << task(id).reason;
+    EXPECT_EQ(task(id).round, 0U);
+    EXPECT_TRUE(task(id).slashes.empty());
+    EXPECT_EQ(market_.most_executed(), 1);
+    EXPECT_EQ(market_.refused(), std::vector<std::string>{});
+}
+
+TEST_F(ShellTest, invented_reports_are_beaten_by_a_whistleblower_that_is_killed_again_and_again) {
+    add(Role::solver);
+    for (int i = 0; i < 2; ++i)
+        add(Role::verifier, [](WorkerOptions& options) { options.fault = {Fault::pass_without_work, 0}; });
+    Worker& whistleblower = add(Role::whistleblower);
+    const auto id = submit();
+    ASSERT_TRUE(run_until([&] { return ended(id); },
+                          [&](std::uint64_t i) {
+                              if (i % 3 != 0) return;
+                              whistleblower.look();
+                              whistleblower.end();
+                              whistleblower.start();
+                          }));
+    EXPECT_EQ(task(id).round, 0U);
+    std::set<std::string> reasons;
+    for (const auto& slash : task(id).slashes) reasons.insert(slash.reason);
+    EXPECT_EQ(reasons, std::set<std::string>{"wrong_probe"});
+    EXPECT_EQ(market_.most_executed(), static_cast<int>(task(id).draws)) << "a receipt in each draw";
+}
+
+TEST_F(ShellTest, a_training_that_hangs_delays_no_bid) {
+    Worker& busy = add(Role::solver);
+    for (int i = 0; i < 2; ++i) add(Role::verifier);
+    const auto stuck = submit();
+    market_.uploads_hang = true;
+    ASSERT_TRUE(run_until([&] { return market_.hanging > 0; }));
+    ASSERT_EQ(task(stuck).state, TaskState::training);
+    const auto next = submit();
+    EXPECT_TRUE(run_until([&] { return !task(next).bids.empty() || task(next).state != TaskState::open; }));
+    EXPECT_EQ(task(next).solver, task(next).state == TaskState::open ? Address{} : busy.address());
+    EXPECT_EQ(market_.hanging, 1) << "the training still hangs";
+    market_.uploads_hang = false;
+}
+
+TEST_F(ShellTest, contents_that_are_not_what_was_paid_for_get_no_bid) {
+    add(Role::solver);
+    market_.store(crypto::sha256(as_bytes("data")), Bytes(100, 7));
+    const auto id = submit();
+    ASSERT_TRUE(run_until([&] { return ended(id); }));
+    EXPECT_EQ(task(id).state, TaskState::expired);
+    EXPECT_TRUE(task(id).bids.empty());
+}
+
+TEST_F(ShellTest, a_verifier_says_so_when_a_checkpoint_cannot_be_had) {
+    add(Role::solver);
+    for (int i = 0; i < 2; ++i) add(Role::verifier);
+    const auto id = submit();
+    ASSERT_TRUE(run_until([&] { return task(id).state == TaskState::proved; }));
+    market_.store(task(id).history_content, Bytes(64, 1));
+    ASSERT_TRUE(run_until([&] { return task(id).state > TaskState::proved || task(id).round != 0; }));
+    ASSERT_TRUE(run_until([&] { return task(id).round != 0 || ended(id); }));
+    EXPECT_TRUE(task(id).slashes.empty()) << "nobody can prove who withheld it";
+}
+
+}  // namespace
+}  // namespace quern::compute::worker
