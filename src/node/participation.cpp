@@ -180,7 +180,7 @@ void Participation::admitted(std::span<const chain::mempool::PooledPtr> transact
         std::vector<p2p::Network::Announcement> announcements;
         announcements.reserve(transactions.size());
         for (const auto& pooled : transactions)
-            announcements.push_back({pooled->transaction.hash, pooled->transaction.encoded});
+            announcements.push_back({pooled->transaction.hash, {pooled, &pooled->transaction.encoded}});
         network->announce_transactions(std::move(announcements));
     }
     consensus_->transactions_changed();
@@ -198,7 +198,8 @@ void Participation::committed(const SnapshotPtr& snapshot) {
     const std::uint64_t now = parts_.clock.now_ms();
     finality_.add(now - std::min(now, fields.timestamp_ms));
     // Members of the committee have the block already.
-    if (!snapshot->head->finalization.empty()) network_->announce_block(block, snapshot->head->finalization, true);
+    if (!snapshot->head->finalization.empty())
+        network_->announce_block({snapshot->head, &block}, snapshot->head->finalization, true);
 }
 
 }  // namespace quern::node

@@ -328,22 +328,29 @@ void Network::send_consensus_to(const Bytes20& peer, Bytes envelope) {
     impl_->post([impl = impl_.get(), peer, body = std::move(body)] { impl->send_consensus(body, peer); });
 }
 void Network::announce_transaction(const Hash32& hash, Bytes encoded) {
-    impl_->post([impl = impl_.get(), hash, encoded = std::move(encoded)] { impl->relay.have(hash, encoded); });
+    announce_transactions({{hash, std::make_shared<const Bytes>(std::move(encoded))}});
 }
 void Network::announce_transactions(std::vector<Announcement> transactions) {
-    impl_->post([impl = impl_.get(), transactions = std::move(transactions)] {
-        for (const auto& each : transactions) impl->relay.have(each.hash, each.encoded);
+    impl_->post([impl = impl_.get(), transactions = std::move(transactions)]() mutable {
+        for (auto& each : transactions) impl->relay.have(each.hash, std::move(each.encoded));
     });
 }
-void Network::announce_block(const chain::types::Block& block, Bytes certificate, bool outsiders_only,
+void Network::announce_block(std::shared_ptr<const chain::types::Block> block, Bytes certificate, bool outsiders_only,
                              const Bytes20& except) {
-    impl_->post([impl = impl_.get(), block, certificate = std::move(certificate), outsiders_only, except] {
-        const auto body = std::make_shared<const Bytes>(encode(gossip::make_compact(
-            block, certificate, impl->rng.u64(), [impl](const Hash32& hash) { return impl->relay.has(hash); })));
-        for (auto& [address, peer] : impl->peers)
-            if (peer.session.has_hello() && address != except && !(outsiders_only && impl->committee.contains(address)))
+    impl_->post(
+        [impl = impl_.get(), block = std::move(block), certificate = std::move(certificate), outsiders_only, except] {
+            // Made for the first who is to have it: among members of the committee alone nobody is.
+            std::shared_ptr<const Bytes> body;
+            for (auto& [address, peer] : impl->peers) {
+                if (!peer.session.has_hello() || address == except) continue;
+                if (outsiders_only && impl->committee.contains(address)) continue;
+                if (body == nullptr)
+                    body = std::make_shared<const Bytes>(
+                        encode(gossip::make_compact(*block, certificate, impl->rng.u64(),
+                                                    [impl](const Hash32& hash) { return impl->relay.has(hash); })));
                 (void)impl->send(peer, Type::compact_block, peer.session.next_stream(), body);
-    });
+            }
+        });
 }
 
 namespace {

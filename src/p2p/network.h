@@ -200,12 +200,12 @@ public:
     // Many at the cost of one.
     struct Announcement {
         Hash32 hash;
-        Bytes encoded;
+        std::shared_ptr<const Bytes> encoded;
     };
     void announce_transactions(std::vector<Announcement> transactions);
     // Sends compact blocks to all peers but `except`; to those outside the committee only, when `outsiders_only`.
-    void announce_block(const chain::types::Block& block, Bytes certificate, bool outsiders_only = false,
-                        const Bytes20& except = {});
+    void announce_block(std::shared_ptr<const chain::types::Block> block, Bytes certificate,
+                        bool outsiders_only = false, const Bytes20& except = {});
 
     void request_block(const Bytes20& peer, const messages::GetBlock& request, std::uint64_t timeout_ms,
                        Answer<messages::BlockAnswer> answer);

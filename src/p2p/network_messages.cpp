@@ -355,7 +355,7 @@ void Network::Impl::handle_compact(Peer& peer, messages::CompactBlock compact) {
     if (!manager.is_fixed(address) && !assembly_rate.try_take(1, now_us())) return;
     const auto assembly =
         std::make_shared<gossip::BlockAssembly>(std::move(compact), [this](const gossip::BlockAssembly::Take& take) {
-            for (const auto& [id, transaction] : relay.recent()) take(transaction.first, transaction.second);
+            for (const auto& [id, transaction] : relay.recent()) take(transaction.hash, *transaction.encoded);
         });
     const auto missing = assembly->missing();
     if (missing.empty()) return hand_over(address, hash, assembly->finish());

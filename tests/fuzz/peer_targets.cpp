@@ -190,7 +190,8 @@ bool run_tx_relay(BytesView input) {
                 QUERN_PROPERTY(relay.received(peer, ids, {sample_transaction(number)}).has_value() == was_asked);
                 if (was_asked) {
                     ++delivered;
-                    relay.have(chain::types::transaction_hash(sample_transaction(number)), sample_transaction(number));
+                    relay.have(chain::types::transaction_hash(sample_transaction(number)),
+                               std::make_shared<const Bytes>(sample_transaction(number)));
                 }
                 note(relay.not_delivered(peer, ids, now));
                 asked.erase(peer);
@@ -204,7 +205,8 @@ bool run_tx_relay(BytesView input) {
                 for (const auto& id : relay.take_announcements(peer)) QUERN_PROPERTY(relay.find(id) != nullptr);
                 break;
             default:
-                relay.have(chain::types::transaction_hash(sample_transaction(number)), sample_transaction(number));
+                relay.have(chain::types::transaction_hash(sample_transaction(number)),
+                           std::make_shared<const Bytes>(sample_transaction(number)));
                 break;
         }
         for (const auto& each : peers) {

@@ -39,7 +39,7 @@ void NetworkLink::peer_connected(const p2p::PeerInfo& peer) {
         if (network == nullptr || !in_time) return;
         std::vector<p2p::Network::Announcement> announcements;
         for (const auto& pooled : parts_.pool.arrived_after(0, kMaxToldToNewPeer))
-            announcements.push_back({pooled->transaction.hash, pooled->transaction.encoded});
+            announcements.push_back({pooled->transaction.hash, {pooled, &pooled->transaction.encoded}});
         network->announce_transactions(std::move(announcements));
     });
 }

@@ -1,6 +1,8 @@
 #include "p2p/gossip/tx_relay.h"
 
 #include <algorithm>
+#include <set>
+#include <unordered_set>
 
 #include "base/ensure.h"
 
@@ -35,15 +37,16 @@ void TxRelay::set_round_trip(const Peer& peer, std::uint64_t round_trip_ms) {
         at->second.patience_ms = std::clamp(4 * round_trip_ms, kLeastTxRequestMs, kTxRequestMs);
 }
 
-void TxRelay::have(const Hash32& hash, const Bytes& encoded) {
+void TxRelay::have(const Hash32& hash, std::shared_ptr<const Bytes> encoded) {
     const ShortId id = messages::short_id(hash);
     forget(id);
-    if (!recent_.emplace(id, std::pair(hash, encoded)).second) return;
+    const std::size_t size = encoded->size();
+    if (!recent_.emplace(id, Recent{hash, std::move(encoded)}).second) return;
     recent_order_.push_back(id);
-    recent_bytes_ += encoded.size();
+    recent_bytes_ += size;
     while (recent_order_.size() > kMaxRecent || recent_bytes_ > kMaxRecentBytes) {
         const auto oldest = recent_.find(recent_order_.front());
-        deduct(recent_bytes_, oldest->second.second.size());
+        deduct(recent_bytes_, oldest->second.encoded->size());
         recent_.erase(oldest);
         recent_order_.pop_front();
     }
@@ -65,12 +68,12 @@ std::vector<ShortId> TxRelay::take_announcements(const Peer& peer) {
 
 const Bytes* TxRelay::find(const ShortId& id) const {
     const auto at = recent_.find(id);
-    return at == recent_.end() ? nullptr : &at->second.second;
+    return at == recent_.end() ? nullptr : at->second.encoded.get();
 }
 
 bool TxRelay::has(const Hash32& hash) const {
     const auto at = recent_.find(messages::short_id(hash));
-    return at != recent_.end() && at->second.first == hash;
+    return at != recent_.end() && at->second.hash == hash;
 }
 
 std::size_t TxRelay::announced_by(const Peer& peer) const {
@@ -86,9 +89,14 @@ std::size_t TxRelay::in_flight(const Peer& peer) const {
 // --- What is wanted --------------------------------------------------------------------------------------------------
 
 void TxRelay::look_at(const ShortId& id, Wanted& wanted, std::uint64_t when_ms) {
-    looks_.erase({wanted.look_ms, id});
+    if (wanted.look_ms == when_ms) return;
     wanted.look_ms = when_ms;
-    looks_.insert({when_ms, id});
+    looks_.push({when_ms, id});
+    if (looks_.size() <= kMaxVoidLooks + 2 * wanted_.size()) return;
+    std::vector<Look> valid;
+    valid.reserve(wanted_.size());
+    for (const auto& [each, state] : wanted_) valid.push_back({state.look_ms, each});
+    looks_ = decltype(looks_)(std::greater<>(), std::move(valid));
 }
 
 void TxRelay::give_up(const ShortId& id, Announcer& announcer) {
@@ -105,15 +113,15 @@ void TxRelay::forget(const ShortId& id) {
     if (at == wanted_.end()) return;
     for (auto& announcer : at->second.announcers)
         if (announcer.state != Announcer::State::over) give_up(id, announcer);
-    looks_.erase({at->second.look_ms, id});
     wanted_.erase(at);
 }
 
 void TxRelay::remove_peer(const Peer& peer) {
     const auto at = peers_.find(peer);
     if (at == peers_.end()) return;
-    const std::set<ShortId> announced = std::move(at->second.announced);
+    const std::vector<ShortId> announced = at->second.announced.all();
     peers_.erase(at);
+    owed_.erase(peer);
     for (const auto& id : announced) {
         const auto found = wanted_.find(id);
         if (found == wanted_.end()) continue;
@@ -187,16 +195,15 @@ std::vector<ShortId> TxRelay::announced(const Peer& peer, const std::vector<Shor
         // One that was asked in vain and announces again is asked again, after the others.
         std::erase_if(announcers, [&](const Announcer& each) { return each.peer == peer; });
         announcers.push_back({peer, Announcer::State::waits, 0});
-        Asks asks;
-        ask_some(id, found->second, now_ms, asks);
-        if (asks.contains(peer)) ask.push_back(id);
+        ask_some(id, found->second, now_ms, owed_);
     }
+    if (auto now = owed_.extract(peer); !now.empty()) ask = std::move(now.mapped());
     return ask;
 }
 
 Expected<std::vector<Bytes>> TxRelay::received(const Peer& peer, const std::vector<ShortId>& asked,
                                                std::vector<Bytes> encoded) {
-    const std::set<ShortId> expected(asked.begin(), asked.end());
+    const std::unordered_set<ShortId, ShortIdHasher> expected(asked.begin(), asked.end());
     for (const auto& each : encoded) {
         const ShortId id = messages::short_id(chain::types::transaction_hash(each));
         if (!expected.contains(id)) return fail("tx_relay.unsolicited");
@@ -230,11 +237,15 @@ std::vector<TxRelay::Ask> TxRelay::not_delivered(const Peer& peer, const std::ve
 }
 
 std::vector<TxRelay::Ask> TxRelay::expired(std::uint64_t now_ms) {
-    Asks asks;
+    Asks asks = std::exchange(owed_, {});
     std::set<Peer> late;
-    while (!looks_.empty() && looks_.begin()->first <= now_ms) {
-        const ShortId id = looks_.begin()->second;
-        Wanted& wanted = wanted_.at(id);
+    while (!looks_.empty() && looks_.top().when_ms <= now_ms) {
+        const Look look = looks_.top();
+        looks_.pop();
+        const ShortId& id = look.id;
+        const auto at = wanted_.find(id);
+        if (at == wanted_.end() || at->second.look_ms != look.when_ms) continue;
+        Wanted& wanted = at->second;
         for (auto& announcer : wanted.announcers)
             if (announcer.state == Announcer::State::asked && announcer.deadline_ms <= now_ms) {
                 // Once for each peer and call: a thousand ids in one request are one failure.

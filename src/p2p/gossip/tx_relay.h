@@ -8,14 +8,14 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <set>
+#include <memory>
+#include <queue>
+#include <unordered_map>
 
 #include "base/rng.h"
-#include "p2p/messages/messages.h"
+#include "p2p/gossip/id_set.h"
 
 namespace quern::p2p::gossip {
-
-using messages::ShortId;
 
 inline constexpr std::size_t kMaxRecent = 32'768;  // transactions kept to answer requests
 inline constexpr std::size_t kMaxRecentBytes = 32U << 20;
@@ -29,27 +29,7 @@ inline constexpr std::uint64_t kTxRequestMs = 2'000;      // the longest wait fo
 inline constexpr std::uint64_t kLeastTxRequestMs = 300;
 inline constexpr std::uint64_t kTxRetryMs = 100;                  // when all who have it are busy
 inline constexpr std::size_t kMaxTransactionsBytes = 768U << 10;  // of one answer
-
-// Oldest out first.
-class BoundedIds {
-public:
-    explicit BoundedIds(std::size_t capacity) : capacity_(capacity) {}
-    bool insert(const ShortId& id) {
-        if (!ids_.insert(id).second) return false;
-        order_.push_back(id);
-        if (order_.size() > capacity_) {
-            ids_.erase(order_.front());
-            order_.pop_front();
-        }
-        return true;
-    }
-    [[nodiscard]] bool contains(const ShortId& id) const { return ids_.count(id) != 0; }
-
-private:
-    std::size_t capacity_;
-    std::set<ShortId> ids_;
-    std::deque<ShortId> order_;
-};
+inline constexpr std::size_t kMaxVoidLooks = 4096;                // in looks_, beside as many as are wanted
 
 class TxRelay {
 public:
@@ -68,11 +48,12 @@ public:
     void set_round_trip(const Peer& peer, std::uint64_t round_trip_ms);
 
     // The node has this transaction now (from RPC or from a peer): keep it and announce it to who lacks it.
-    void have(const Hash32& hash, const Bytes& encoded);
+    void have(const Hash32& hash, std::shared_ptr<const Bytes> encoded);
     // Ids to announce to the peer now, at most messages::kMaxShortIds; they count as told.
     [[nodiscard]] std::vector<ShortId> take_announcements(const Peer& peer);
 
-    // A peer announced; `wanted` says whether the node lacks it. The ids to ask this peer for now.
+    // A peer announced; `wanted` says whether the node lacks it. The ids to ask this peer for now; what others are to
+    // be asked for meanwhile, expired() says.
     [[nodiscard]] std::vector<ShortId> announced(const Peer& peer, const std::vector<ShortId>& ids,
                                                  const std::function<bool(const ShortId&)>& wanted,
                                                  std::uint64_t now_ms);
@@ -82,13 +63,17 @@ public:
     // It answered without some of what was asked: `asked` that are still missing go to others.
     [[nodiscard]] std::vector<Ask> not_delivered(const Peer& peer, const std::vector<ShortId>& asked,
                                                  std::uint64_t now_ms);
-    // Whom to ask next for what is late.
+    // Whom to ask next for what is late, or could not be asked for before.
     [[nodiscard]] std::vector<Ask> expired(std::uint64_t now_ms);
 
     // What is kept; null when it is not.
     [[nodiscard]] const Bytes* find(const ShortId& id) const;
     [[nodiscard]] bool has(const Hash32& hash) const;
-    [[nodiscard]] const std::map<ShortId, std::pair<Hash32, Bytes>>& recent() const { return recent_; }
+    struct Recent {
+        Hash32 hash;
+        std::shared_ptr<const Bytes> encoded;
+    };
+    [[nodiscard]] const std::unordered_map<ShortId, Recent, ShortIdHasher>& recent() const { return recent_; }
     [[nodiscard]] std::size_t wanted() const { return wanted_.size(); }
     // Ids that this peer announced and nobody delivered, and those of them that it is asked for.
     [[nodiscard]] std::size_t announced_by(const Peer& peer) const;
@@ -98,7 +83,7 @@ private:
     struct PeerState {
         BoundedIds known{kMaxKnownPerPeer};
         std::deque<ShortId> to_announce;
-        std::set<ShortId> announced;
+        IdSet announced;
         std::size_t in_flight = 0;
         std::uint32_t late = 0;  // halves with each delivery
         std::uint64_t patience_ms = kTxRequestMs;
@@ -111,8 +96,13 @@ private:
     };
     struct Wanted {
         std::vector<Announcer> announcers;
-        std::uint64_t look_ms = 0;  // as in looks_
+        std::uint64_t look_ms = 0;  // as in its valid entry of looks_
         bool was_late = false;
+    };
+    struct Look {
+        std::uint64_t when_ms = 0;
+        ShortId id;
+        bool operator>(const Look& other) const { return std::pair(when_ms, id) > std::pair(other.when_ms, other.id); }
     };
     using Asks = std::map<Peer, std::vector<ShortId>>;
 
@@ -123,11 +113,13 @@ private:
 
     Rng& rng_;
     std::map<Peer, PeerState> peers_;
-    std::map<ShortId, std::pair<Hash32, Bytes>> recent_;
+    std::unordered_map<ShortId, Recent, ShortIdHasher> recent_;
     std::deque<ShortId> recent_order_;
     std::size_t recent_bytes_ = 0;
-    std::map<ShortId, Wanted> wanted_;
-    std::set<std::pair<std::uint64_t, ShortId>> looks_;  // when to look at which wanted one again
+    std::unordered_map<ShortId, Wanted, ShortIdHasher> wanted_;
+    // When to look at which wanted one again, soonest first. An entry whose time is not its id's look_ms is void.
+    std::priority_queue<Look, std::vector<Look>, std::greater<>> looks_;
+    Asks owed_;  // asked for in the relay's books, and not yet told to the caller
 };
 
 }  // namespace quern::p2p::gossip

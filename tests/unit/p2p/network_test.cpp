@@ -192,7 +192,7 @@ TEST(Network, compact_blocks_fetch_only_what_is_missing) {
         const std::lock_guard lock(a.handler.mutex);
         a.handler.last_block = block;
     }
-    a.network->announce_block(block, Bytes(10, 3));
+    a.network->announce_block(std::make_shared<const chain::types::Block>(block), Bytes(10, 3));
     ASSERT_TRUE(eventually([&] {
         const std::lock_guard lock(b.handler.mutex);
         return b.handler.blocks.size() == 1;
@@ -207,7 +207,7 @@ TEST(Network, a_block_whose_body_is_not_the_headers_is_fetched_whole_without_bla
     ASSERT_TRUE(eventually([&] { return a.has_peers(1) && b.has_peers(1); }));
     a.handler.chain_length = 3;
     b.handler.body_fits = false;  // as with two transactions of one id
-    a.network->announce_block(block_of(2), Bytes(10, 3));
+    a.network->announce_block(std::make_shared<const chain::types::Block>(block_of(2)), Bytes(10, 3));
     ASSERT_TRUE(eventually([&] {
         const std::lock_guard lock(b.handler.mutex);
         return b.handler.blocks.size() == 1;

@@ -14,6 +14,7 @@ Bytes transaction(std::uint32_t n) {
     return Bytes{1, 2, static_cast<std::uint8_t>(n), static_cast<std::uint8_t>(n >> 8),
                  static_cast<std::uint8_t>(n >> 16)};
 }
+std::shared_ptr<const Bytes> shared(std::uint32_t n) { return std::make_shared<const Bytes>(transaction(n)); }
 Hash32 hash_of(const Bytes& encoded) { return chain::types::transaction_hash(encoded); }
 ShortId id_of(std::uint32_t n) { return messages::short_id(hash_of(transaction(n))); }
 const auto kAll = [](const ShortId&) { return true; };
@@ -35,12 +36,31 @@ TEST(TxRelay, asks_one_peer_and_another_when_it_fails) {
     ASSERT_TRUE(r.relay.received(peer(2), asks[0].ids, {transaction(7)}));
     EXPECT_EQ(r.relay.wanted(), 0U);
     EXPECT_EQ(r.relay.in_flight(peer(2)), 0U);
-    r.relay.have(hash_of(transaction(7)), transaction(7));
+    r.relay.have(hash_of(transaction(7)), shared(7));
     // To the one that never spoke of it, once.
     EXPECT_TRUE(r.relay.take_announcements(peer(1)).empty());
     EXPECT_EQ(r.relay.take_announcements(peer(3)), std::vector<ShortId>{id_of(7)});
     EXPECT_TRUE(r.relay.take_announcements(peer(3)).empty());
     EXPECT_EQ(*r.relay.find(id_of(7)), transaction(7));
+}
+
+TEST(TxRelay, a_peer_that_was_busy_is_asked_when_another_announces) {
+    Relay r;
+    r.relay.add_peer(peer(1), true);
+    r.relay.add_peer(peer(2));
+    std::vector<ShortId> many;
+    for (std::uint32_t n = 0; n < kMaxInFlightPerPeer; ++n) many.push_back(id_of(n));
+    ASSERT_EQ(r.relay.announced(peer(1), many, kAll, 0).size(), kMaxInFlightPerPeer);
+    ASSERT_TRUE(r.relay.announced(peer(1), {id_of(1'000'000)}, kAll, 0).empty());
+    for (std::uint32_t n = 0; n < kMaxInFlightPerPeer; ++n)
+        ASSERT_TRUE(r.relay.received(peer(1), {id_of(n)}, {transaction(n)}));
+    // It is preferred, and has time now: whoever is chosen must hear of it, or would be blamed for a silence.
+    EXPECT_TRUE(r.relay.announced(peer(2), {id_of(1'000'000)}, kAll, 1).empty());
+    const auto asks = r.relay.expired(2);
+    ASSERT_EQ(asks.size(), 1U);
+    EXPECT_EQ(asks[0].peer, peer(1));
+    EXPECT_EQ(asks[0].ids, std::vector<ShortId>{id_of(1'000'000)});
+    EXPECT_TRUE(r.relay.expired(3).empty());
 }
 
 TEST(TxRelay, unsolicited_transactions_are_an_error) {
@@ -112,7 +132,7 @@ TEST(TxRelay, announcements_of_sybils_take_no_room_of_others) {
 
 TEST(TxRelay, a_newcomer_hears_of_the_freshest_and_no_more_than_its_queue_holds) {
     Relay r;
-    for (std::uint32_t n = 0; n < kMaxQueuedPerPeer + 10; ++n) r.relay.have(hash_of(transaction(n)), transaction(n));
+    for (std::uint32_t n = 0; n < kMaxQueuedPerPeer + 10; ++n) r.relay.have(hash_of(transaction(n)), shared(n));
     r.relay.add_peer(peer(1));
     std::vector<ShortId> told;
     for (auto ids = r.relay.take_announcements(peer(1)); !ids.empty(); ids = r.relay.take_announcements(peer(1)))
@@ -122,7 +142,7 @@ TEST(TxRelay, a_newcomer_hears_of_the_freshest_and_no_more_than_its_queue_holds)
     EXPECT_EQ(told.back(), id_of(kMaxQueuedPerPeer + 9));
     // A peer that does not take what is told it holds one queue, not more.
     r.relay.add_peer(peer(2));
-    for (std::uint32_t n = 0; n < 100; ++n) r.relay.have(hash_of(transaction(100'000 + n)), transaction(100'000 + n));
+    for (std::uint32_t n = 0; n < 100; ++n) r.relay.have(hash_of(transaction(100'000 + n)), shared(100'000 + n));
     std::size_t count = 0;
     for (auto ids = r.relay.take_announcements(peer(2)); !ids.empty(); ids = r.relay.take_announcements(peer(2)))
         count += ids.size();
