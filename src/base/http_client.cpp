@@ -23,6 +23,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::size_t kPieceBytes = 64U << 10;
+constexpr std::size_t kMaxBuffered = 1U << 20;    // read and not taken yet: a chunk may say anything beside its size
 constexpr std::size_t kMaxErrorBody = 64U << 10;  // kept of a refusal's text when the success would be streamed
 
 Error error_from(error_code code, std::string_view otherwise, std::string_view what) {
@@ -98,7 +99,7 @@ struct Client::Impl {
     ClientOptions options;
     asio::io_context io{1};
     std::unique_ptr<beast::tcp_stream> stream;
-    beast::flat_buffer buffer;
+    beast::flat_buffer buffer{kMaxBuffered};
     bool answer_began = false;  // a byte of the answer came: the request may have had its effect
 
     // Runs the one operation that was started until it completes; its own expiry bounds it.

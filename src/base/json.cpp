@@ -23,7 +23,7 @@ namespace {
 // Builds a Value from RapidJSON's events. A handler that returns false ends the parse; `error` says why.
 class Builder {
 public:
-    explicit Builder(std::size_t max_depth) : max_depth_(max_depth) {}
+    explicit Builder(const Limits& limits) : max_depth_(limits.max_depth), values_left_(limits.max_values) {}
 
     // NOLINTBEGIN(readability-identifier-naming): RapidJSON's names.
     bool Null() { return add(Value()); }
@@ -106,6 +106,8 @@ private:
         return true;
     }
     bool add(Value value) {
+        if (values_left_ == 0) return refuse("json.too_many_values");
+        --values_left_;
         if (depth_ == 0)
             result = std::move(value);
         else
@@ -128,6 +130,7 @@ private:
     }
 
     std::size_t max_depth_;
+    std::size_t values_left_;
     std::size_t depth_ = 0;  // arrays and objects that have begun
     // What they hold so far, one behind the other: the innermost's last.
     std::vector<std::string> keys_;
@@ -482,7 +485,7 @@ Expected<Value> parse(std::string_view text, const Limits& limits) {
         rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag | rapidjson::kParseNumbersAsStringsFlag;
     rapidjson::MemoryStream stream(text.data(), text.size());
     rapidjson::Reader reader;
-    Builder builder(limits.max_depth);
+    Builder builder(limits);
     const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, builder);
     if (result.IsError()) {
         std::string detail = "at offset " + std::to_string(result.Offset());

@@ -28,6 +28,8 @@ using Object = std::vector<Member>;
 struct Limits {
     std::size_t max_bytes = std::size_t{16} << 20;
     std::size_t max_depth = 64;
+    // Keys not counted. In memory one takes up to fifty times what it may have in the text.
+    std::size_t max_values = std::size_t{2} << 20;
 };
 
 class Value {
@@ -141,8 +143,8 @@ requires std::is_integral_v<T> Value::Value(T number) {
         data_ = static_cast<std::uint64_t>(number);
 }
 
-// Errors: json.too_large, json.too_deep, json.syntax (with the offset), json.bad_utf8, json.duplicate_key,
-// json.out_of_range (an integer beyond 64 bits, a fraction beyond double).
+// Errors: json.too_large, json.too_deep, json.too_many_values, json.syntax (with the offset), json.bad_utf8,
+// json.duplicate_key, json.out_of_range (an integer beyond 64 bits, a fraction beyond double).
 [[nodiscard]] Expected<Value> parse(std::string_view text, const Limits& limits = {});
 
 }  // namespace json

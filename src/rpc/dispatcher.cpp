@@ -62,11 +62,13 @@ public:
         if (answer_.empty()) return std::nullopt;
         return std::move(answer_);
     }
+    std::size_t held() const override { return answer_.capacity(); }
 
 private:
     // False when there is nothing to call.
     bool parse() {
-        auto document = json::parse(request_, {owner_.limits_.max_request_bytes, owner_.limits_.max_depth});
+        auto document = json::parse(
+            request_, {owner_.limits_.max_request_bytes, owner_.limits_.max_depth, owner_.limits_.max_values});
         request_ = {};
         if (!document) {
             answer_ = error_response(kParseError, "parse error: " + document.error().to_string());

@@ -20,6 +20,7 @@ struct HttpSession::RunningCall {
         : cancellation(std::chrono::milliseconds(limit_ms), &stopping) {}
     Cancellation cancellation;
     std::unique_ptr<Job> job;  // refers to `cancellation`
+    std::size_t request = 0;   // bytes
     bool is_large = false;
     bool done = false;
 };
@@ -69,6 +70,7 @@ void HttpSession::read_rpc_body() {
 void HttpSession::answer_rpc(std::string body) {
     stream_.expires_never();  // the call has a deadline of its own
     auto call = std::make_shared<RunningCall>(host_.options().call_ms, host_.stopping());
+    call->request = body.size();
     call->is_large = body.size() > kSmallRequest;
     call->job = host_.hooks().rpc(std::move(body), CallContext{caller_, nullptr, &call->cancellation});
     call_ = call;
@@ -86,6 +88,8 @@ void HttpSession::run_call(const std::shared_ptr<RunningCall>& call, bool admitt
         admitted, [call] { call->done = call->job->run(kJobSlice); },
         [self = shared_from_this(), call] {
             if (call->done || self->host_.stopping()) return self->finish_call(call);
+            // May end the call of whoever holds most.
+            if (!self->is_closed_) self->hold(call->request + call->job->held());
             self->run_call(call, true);
         });
     if (queued) return;

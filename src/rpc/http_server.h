@@ -42,7 +42,8 @@ struct HttpOptions {
     std::shared_ptr<const Gate> gate;                    // null: nobody is authenticated, no names but localhost
 };
 inline constexpr std::size_t kContentPiece = 256U << 10;
-inline constexpr std::size_t kSmallRequest = 16U << 10;
+// Of one connection, read and not taken yet. What a chunk says beside its size has no other limit.
+inline constexpr std::size_t kMaxBuffered = 2 * kContentPiece;
 
 struct HttpHooks {
     BeginJob rpc;                                   // JSON-RPC

@@ -122,7 +122,7 @@ private:
     std::uint64_t since_ms_ = 0;
     std::size_t held_ = 0;
     asio::steady_timer delay_;  // of answers to wrong credentials
-    beast::flat_buffer buffer_;
+    beast::flat_buffer buffer_{kMaxBuffered};
     std::optional<wire::request_parser<wire::empty_body>> header_;
     std::optional<wire::request_parser<wire::string_body>> rpc_body_;
     std::string origin_;  // the request's, when it is allowed

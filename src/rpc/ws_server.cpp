@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <deque>
 
 #include "base/log.h"
 #include "base/mutex.h"
@@ -30,6 +31,9 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
     std::unique_ptr<websocket::Transport> transport;
     mutable Mutex mutex;
     std::map<websocket::ConnectionId, SessionPtr> sessions QUERN_GUARDED_BY(mutex);
+    Mutex large_mutex;
+    std::size_t large_jobs QUERN_GUARDED_BY(large_mutex) = 0;
+    std::deque<std::function<void()>> large_waiting QUERN_GUARDED_BY(large_mutex);  // one of a session at most
     asio::thread_pool workers;
     std::atomic<bool> stopped{false};
 
@@ -46,6 +50,7 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
         transport_options.ping_ms = options.ping_ms;
         transport_options.pong_ms = options.pong_ms;
         transport_options.close_ms = options.close_ms;
+        transport_options.unauthorized_ms = kRefusedCredentialsMs;
         // Until `transport` is set no session can be made: opened() waits for the lock.
         const MutexLock lock(mutex);
         QUERN_TRY(transport, websocket::Transport::start(transport_options, *this));
@@ -68,10 +73,36 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
         const auto caller = options.gate->identify(handshake.authorization);
         log::debug(log::Category::rpc, "websocket opened connection={} remote={}", id, handshake.remote);
         const MutexLock lock(mutex);
-        const WsSession::Parts parts{options, *transport, rpc,
+        const WsSession::Parts parts{options,
+                                     *transport,
+                                     rpc,
                                      [this](std::function<void()> work) { asio::post(workers, std::move(work)); },
-                                     stopped};
+                                     stopped,
+                                     [this](std::function<void()> begin) { begin_large(std::move(begin)); },
+                                     [this] { end_large(); }};
         sessions.emplace(id, std::make_shared<WsSession>(parts, id, caller.value_or(Caller{})));
+    }
+
+    void begin_large(std::function<void()> begin) QUERN_EXCLUDES(large_mutex) {
+        {
+            const MutexLock lock(large_mutex);
+            if (large_jobs >= options.max_large_jobs) return large_waiting.push_back(std::move(begin));
+            ++large_jobs;
+        }
+        begin();
+    }
+    void end_large() QUERN_EXCLUDES(large_mutex) {
+        std::function<void()> next;
+        {
+            const MutexLock lock(large_mutex);
+            if (large_waiting.empty()) {
+                --large_jobs;
+                return;
+            }
+            next = std::move(large_waiting.front());
+            large_waiting.pop_front();
+        }
+        next();
     }
 
     void received(websocket::ConnectionId id, std::string text) override {

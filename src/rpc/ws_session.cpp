@@ -53,19 +53,32 @@ void WsSession::answer_next() {
         waiting_.pop_front();
         deduct(waiting_bytes_, request.size());
     }
+    if (request.size() <= kSmallRequest) return begin(std::move(request));
+    parts_.begin_large([self = shared_from_this(), request = std::move(request)]() mutable {
+        self->parts_.post([self, request = std::move(request)]() mutable { self->begin(std::move(request)); });
+    });
+}
+
+void WsSession::begin(std::string request) {
     auto running = std::make_shared<Running>(std::chrono::milliseconds(parts_.options.call_ms), parts_.stopping);
-    running->held = request.size();
+    running->request = running->held = request.size();
     running->job = parts_.rpc(std::move(request), CallContext{caller_, this, &running->cancellation});
+    bool ended = false;
     {
         const MutexLock lock(mutex_);
-        running_ = running;
+        ended = ended_;
+        if (!ended) running_ = running;
     }
-    run(running);
+    if (!ended) return run(running);
+    if (running->request > kSmallRequest) parts_.end_large();
 }
 
 void WsSession::run(const std::shared_ptr<Running>& running) {
-    if (!running->job->run(kJobSlice) && !parts_.stopping)
+    if (!running->job->run(kJobSlice) && !parts_.stopping) {
+        const std::size_t held = running->request + running->job->held();
+        hold(held - std::exchange(running->held, held));
         return parts_.post([self = shared_from_this(), running] { self->run(running); });
+    }
     auto answer = running->job->take_answer();
     running->job.reset();
     {
@@ -73,6 +86,7 @@ void WsSession::run(const std::shared_ptr<Running>& running) {
         running_.reset();
     }
     let_go(running->held);
+    if (running->request > kSmallRequest) parts_.end_large();
     if (answer) (void)parts_.transport.send(id_, std::move(*answer));  // gone or too slow: closed() ends the session
     activate();
     go_on();

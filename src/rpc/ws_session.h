@@ -19,6 +19,9 @@ public:
         const BeginJob& rpc;
         std::function<void(std::function<void()>)> post;  // to an answering thread
         const std::atomic<bool>& stopping;
+        // Calls `begin` at once, or when one of the large requests was answered, which end_large() says.
+        std::function<void(std::function<void()> begin)> begin_large;
+        std::function<void()> end_large;
     };
     WsSession(const Parts& parts, websocket::ConnectionId id, const Caller& caller)
         : parts_(parts), id_(id), caller_(caller) {}
@@ -47,10 +50,12 @@ private:
         Running(std::chrono::milliseconds limit, const std::atomic<bool>& stopping) : cancellation(limit, &stopping) {}
         Cancellation cancellation;
         std::unique_ptr<Job> job;  // refers to `cancellation`
-        std::size_t held = 0;      // bytes of the request
+        std::size_t request = 0;   // bytes
+        std::size_t held = 0;      // bytes of the request, and of the answer so far
     };
 
     void answer_next() QUERN_EXCLUDES(mutex_);
+    void begin(std::string request) QUERN_EXCLUDES(mutex_);
     void run(const std::shared_ptr<Running>& running) QUERN_EXCLUDES(mutex_);
     void go_on();
     void activate() QUERN_EXCLUDES(mutex_);

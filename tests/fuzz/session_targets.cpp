@@ -23,6 +23,7 @@ public:
     explicit EchoJob(std::string text) : text_(std::move(text)) {}
     bool run(std::chrono::milliseconds) override { return true; }
     std::optional<std::string> take_answer() override { return std::move(text_); }
+    std::size_t held() const override { return text_.size(); }
 
 private:
     std::string text_;

@@ -93,8 +93,14 @@ void Connection::judge() {
     handshake_.origin = text_of(request[http::field::origin]);
     handshake_.host = text_of(request[http::field::host]);
     handshake_.authorization = text_of(request[http::field::authorization]);
-    if (const unsigned status = host_.handler().admit(handshake_); status != 101) return refuse(status, {});
-    accept();
+    const unsigned status = host_.handler().admit(handshake_);
+    if (status == 101) return accept();
+    if (status != 401) return refuse(status, {});
+    // Guessing passwords is no quicker here than over HTTP.
+    pong_deadline_.expires_after(std::chrono::milliseconds(host_.options().unauthorized_ms));
+    pong_deadline_.async_wait([self = shared_from_this()](error_code stopped) {
+        if (!stopped && self->state_ == State::handshake) self->refuse(401, {});
+    });
 }
 
 void Connection::refuse(unsigned status, std::string_view text) {

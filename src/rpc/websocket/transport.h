@@ -35,6 +35,7 @@ struct TransportOptions {
     std::uint32_t ping_ms = 30'000;                         // between pings; a pong must come ...
     std::uint32_t pong_ms = 15'000;                         // ... within this time
     std::uint32_t close_ms = 2'000;                         // for the client's part of closing
+    std::uint32_t unauthorized_ms = 0;                      // an answer to wrong credentials waits so long
 };
 
 struct Handshake {

@@ -63,6 +63,13 @@ TEST(Json, size_and_depth_are_bounded) {
     EXPECT_EQ(error_of("[1,2,3]", {.max_bytes = 6}), "json.too_large");
 }
 
+TEST(Json, bounds_the_number_of_values) {
+    const json::Limits limits{.max_values = 5};
+    EXPECT_TRUE(json::parse(R"([1,{"a":2},3])", limits));
+    EXPECT_EQ(json::parse(R"([1,{"a":2},3,4])", limits).error().name, "json.too_many_values");
+    EXPECT_EQ(json::parse(R"([1,{"a":2},[],[]])", limits).error().name, "json.too_many_values");
+}
+
 TEST(Json, writes_valid_text_whatever_strings_hold) {
     EXPECT_EQ(json::Value("a\xff"
                           "b")

@@ -81,6 +81,18 @@ TEST_F(DispatcherTest, deep_nesting_is_a_parse_error) {
     EXPECT_EQ(code(objects), kParseError);
 }
 
+TEST_F(DispatcherTest, a_request_of_very_many_values_is_a_parse_error) {
+    // In memory each takes many times its two bytes of text.
+    const auto request = [](std::size_t zeros) {
+        std::string text = R"({"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[0)";
+        for (std::size_t i = 1; i < zeros; ++i) text += ",0";
+        return text + "]}";
+    };
+    const std::size_t limit = DispatcherLimits().max_values;
+    EXPECT_EQ(code(request(limit - 5)), kInvalidParams);  // beside these: three, the list and the whole
+    EXPECT_EQ(code(request(limit - 4)), kParseError);
+}
+
 TEST_F(DispatcherTest, invalid_requests_are_named) {
     EXPECT_EQ(code("1"), kInvalidRequest);
     EXPECT_EQ(code("\"x\""), kInvalidRequest);

@@ -194,6 +194,8 @@ protected:
                    (context_.caller.authenticated ? "!" : "");
         }
 
+        std::size_t held() const override { return test_.job_holds; }
+
     private:
         HttpServerTest& test_;
         std::string text_;
@@ -202,6 +204,7 @@ protected:
 
     FakeContent content;
     std::atomic<int> slices{0};
+    std::atomic<std::size_t> job_holds{0};
     std::atomic<int> cancelled{0};
     std::atomic<bool> release{false};
     std::atomic<bool> healthy{true};
@@ -357,6 +360,23 @@ TEST_F(HttpServerTest, long_calls_share_the_threads_with_short_ones) {
     for (const int descriptor : callers) ::close(descriptor);
 }
 
+TEST_F(HttpServerTest, answers_count_while_they_grow) {
+    start([](HttpOptions& options) {
+        options.call_ms = 600'000;
+        options.max_held_bytes = 8 << 20;
+    });
+    const int descriptor = connect_raw();
+    const std::string bytes = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\nendless";
+    job_holds = 5 << 20;
+    EXPECT_GT(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    EXPECT_TRUE(eventually([&] { return server->held_bytes() >= (std::size_t{5} << 20); })) << server->held_bytes();
+    EXPECT_EQ(cancelled, 0);
+    job_holds = 9 << 20;
+    EXPECT_TRUE(eventually([&] { return cancelled == 1 || server->connections() == 0; }));
+    EXPECT_TRUE(eventually([&] { return server->held_bytes() == 0; })) << server->held_bytes();
+    ::close(descriptor);
+}
+
 TEST_F(HttpServerTest, answers_that_nobody_reads_are_bounded) {
     start([](HttpOptions& options) { options.max_held_bytes = 8 << 20; });
     std::vector<int> deaf;
@@ -416,6 +436,22 @@ TEST_F(HttpServerTest, malformed_requests_get_400_and_do_no_harm) {
                     .starts_with("HTTP/1.1 400"));
     EXPECT_TRUE(raw("GET / HTTP", 2'000, true).empty());
     EXPECT_EQ(send("POST", "/", "still here").body, "still here");
+}
+
+TEST_F(HttpServerTest, what_a_chunk_says_beside_its_size_takes_no_memory) {
+    start();
+    for (const std::string_view begin : {"1;", "1;a=\"", "1\r\nx\r\n0\r\nX-Trailer: ", "00000000"}) {
+        const int descriptor = connect_raw();
+        const std::string header =
+            "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + std::string(begin);
+        EXPECT_GT(::send(descriptor, header.data(), header.size(), MSG_NOSIGNAL), 0);
+        const std::string piece(1U << 20, begin == "00000000" ? '0' : 'a');
+        std::size_t pieces = 0;
+        while (pieces < 64 && ::send(descriptor, piece.data(), piece.size(), MSG_NOSIGNAL) > 0) ++pieces;
+        EXPECT_LT(pieces, 64U) << begin;
+        ::close(descriptor);
+    }
+    EXPECT_EQ(send("POST", "/", "a").body, "a");
 }
 
 TEST_F(HttpServerTest, slow_clients_are_dropped) {

@@ -120,7 +120,9 @@ protected:
     class FakeJob final : public Job {
     public:
         FakeJob(WsServerTest& test, std::string text, const CallContext& context)
-            : test_(test), text_(std::move(text)), context_(context) {}
+            : test_(test), text_(std::move(text)), context_(context) {
+            ++test_.begun;
+        }
         bool run(std::chrono::milliseconds) override {
             if (text_.starts_with("slow"))
                 while (!test_.release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -134,6 +136,8 @@ protected:
             return std::string(text_.starts_with("big") ? test_.big_answer : 5, 'x');
         }
 
+        std::size_t held() const override { return test_.job_holds; }
+
     private:
         WsServerTest& test_;
         std::string text_;
@@ -142,7 +146,9 @@ protected:
 
     testing::Fixture fixture;
     std::atomic<int> cancelled{0};
+    std::atomic<int> begun{0};
     std::atomic<int> slices{0};
+    std::atomic<std::size_t> job_holds{0};
     std::unique_ptr<Dispatcher> dispatcher;
     Events events;
     std::atomic<bool> release{false};
@@ -176,8 +182,10 @@ TEST_F(WsServerTest, the_cookie_decides_who_administers) {
     EXPECT_NE(stranger->text().find("cookie"), std::string::npos);
     EXPECT_FALSE(fixture.stopped);
     RawSocket impostor(server->port());
+    const auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(impostor.upgrade("Authorization: " + basic_authorization("__cookie__:abd") + "\r\n").substr(0, 12),
               "HTTP/1.1 401");
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(kRefusedCredentialsMs - 10));
     const auto owner = raw("Authorization: " + basic_authorization("__cookie__:abc") + "\r\n");
     owner->send_text(request(1, "admin_stop"));
     EXPECT_NE(owner->text().find("true"), std::string::npos);
@@ -298,6 +306,51 @@ TEST_F(WsServerTest, memory_of_all_clients_is_bounded_and_the_largest_goes_first
     honest->send(RawSocket::frame(testing::kClose, std::string("\x03\xe8", 2)));
     EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
     EXPECT_EQ(server->held_bytes(), 0U);
+}
+
+TEST_F(WsServerTest, large_requests_are_answered_a_few_at_a_time) {
+    start([](WsOptions& options) {
+        options.call_ms = 600'000;
+        options.max_large_jobs = 2;
+    });
+    std::list<std::unique_ptr<RawSocket>> clients;
+    for (int i = 0; i < 6; ++i) {
+        clients.push_back(raw());
+        clients.back()->send_text("endless" + std::string(kSmallRequest, ' '));
+    }
+    EXPECT_TRUE(eventually([&] { return begun == 2; }));
+    EXPECT_TRUE(eventually([&] { return slices > 50; }));
+    EXPECT_EQ(begun, 2);
+    // Small ones do not wait for them.
+    const auto other = raw();
+    other->send_text("a small one: slow");
+    EXPECT_EQ(json::parse(other->text())->find("error")->get_i64("code").value_or(0), kParseError);
+    // Who has gone takes no place, whether its turn had come or not.
+    clients.pop_front();
+    EXPECT_TRUE(eventually([&] { return begun == 3; }));
+    clients.pop_back();
+    clients.resize(1);
+    EXPECT_TRUE(eventually([&] { return cancelled == 2; })) << cancelled;
+    EXPECT_TRUE(eventually([&] { return server->connections() == 2; }));
+    const int before = begun;
+    clients.push_back(raw());
+    clients.back()->send_text("endless" + std::string(kSmallRequest, ' '));
+    EXPECT_TRUE(eventually([&] { return begun == before + 1; }));
+}
+
+TEST_F(WsServerTest, answers_count_while_they_grow) {
+    start([](WsOptions& options) {
+        options.call_ms = 600'000;
+        options.max_held_bytes = 20 << 20;
+    });
+    const auto socket = raw();
+    job_holds = 5 << 20;
+    socket->send_text("endless");
+    EXPECT_TRUE(eventually([&] { return server->held_bytes() >= (5U << 20); })) << server->held_bytes();
+    EXPECT_EQ(cancelled, 0);
+    job_holds = 21 << 20;
+    EXPECT_TRUE(eventually([&] { return cancelled == 1; }));
+    EXPECT_TRUE(eventually([&] { return server->held_bytes() == 0; })) << server->held_bytes();
 }
 
 TEST_F(WsServerTest, filters_of_subscriptions_are_bounded) {
