@@ -1,5 +1,7 @@
 #include "market_world.h"
 
+#include "crypto/hash.h"
+
 #include <bit>
 
 #include "chain/exec/invariants/invariants.h"
@@ -157,6 +159,20 @@ Status World::finish() {
 }
 
 void World::fold() {
+    if (trace) {
+        Bytes all = to_bytes(trace->view());
+        for (const auto& [address, account] : block_->changed_accounts()) {
+            append(all, address);
+            append(all, account.balance.to_be32());
+        }
+        for (const auto& [key, value] : block_->changed_native()) {
+            append(all, key);
+            if (value) append(all, *value);
+        }
+        if (execution)
+            for (const auto& receipt : execution->receipts()) append(all, types::encode_stored(receipt));
+        trace = crypto::sha256(all);
+    }
     for (const auto& [address, account] : block_->changed_accounts()) committed_.set_account(address, account);
     for (const auto& [key, value] : block_->changed_native()) {
         if (value)

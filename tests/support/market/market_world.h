@@ -108,6 +108,7 @@ struct World {
     params::ChainParams params;
     std::uint64_t height = 0;
     std::unique_ptr<BlockExecution> execution;
+    std::optional<Hash32> trace;  // when set: a hash over every block's changes and receipts so far
 
 private:
     void fold();  // the block's changes into the blocks before it

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rlp.h"
+#include "crypto/hash.h"
 #include "p2p/messages/peer_record.h"
 
 namespace quern::p2p::messages {
@@ -81,6 +82,26 @@ TEST(Messages, round_trips) {
     check(GetLeaves{kId, 64, 64}, [](BytesView body) { return decode_get_leaves(body, kLeavesPerChunk); });
     check(Leaves{kId, 64, Bytes(100, 3)}, decode_leaves);
     check(Refusal{RefusalCode::busy, "later"}, decode_refusal);
+}
+
+// What a node of another build must understand: one of each kind, with values that no default hides.
+TEST(Messages, the_same_messages_have_the_same_bytes) {
+    const Status status{10, kId, 2, 33, 1};
+    Bytes all;
+    const auto add = [&](const auto&... values) { (append(all, encode(values)), ...); };
+    add(status, Hello{300, "quern/0.2", 7900, status}, GetPeers{64}, Peers{{Bytes{1}, Bytes{2, 3}}}, Peers{});
+    add(ShortIds{{ShortId{{1}}, ShortId{{2}}}}, Transactions{{Bytes(100, 1), Bytes{}}}, sample_compact());
+    add(GetBlockTransactions{kId, {0, 5, 900}}, BlockTransactions{kId, {Bytes{1}, Bytes{2}}}, GetBlock{kId});
+    add(BlockAnswer{Bytes{1, 2}, {}}, GetCertificate{3, 1, 2}, CertificateAnswer{{Bytes{5}, Bytes{6, 7}}});
+    add(GetRange{1, 128, 1'000'000}, Range{{{Bytes{1}, Bytes{2}}, {Bytes{3}, {}}}}, FindContent{{kId}});
+    add(ContentInfo{{{kId, 3 * kChunkBytes, Bytes{0x05}}, {Hash32{}, 0, {}}}}, GetLeaves{kId, 64, 64});
+    add(Leaves{kId, 64, Bytes(100, 3)}, Refusal{RefusalCode::busy, "later"});
+    EXPECT_EQ(to_hex(crypto::sha256(all)), "ae150213f32bb681cddc75882f0a5e15b8070861497635729cd5fdfad1db9f70");
+    PeerRecord record{7878, crypto::address20(key_of(1)),           5, 2'000'000'000,
+                      3,    {{"10.1.2.3", 7900}, {"a.example", 1}}, {}};
+    sign(record, key_of(1));
+    EXPECT_EQ(to_hex(crypto::sha256(encode(record))),
+              "ddf84a0cc297ca310ffb1710e158356d31805f6b9ef465d72c8179b2cd84f3fc");
 }
 
 TEST(Messages, refuse_what_breaks_their_limits) {

@@ -131,6 +131,15 @@ TEST(GenesisState, holds_what_was_minted) {
     EXPECT_EQ(to_hex(overlay.code(tasks->code_hash)), "60006000fd");
 }
 
+// The file's text with every default, and what a network is told apart by.
+TEST(GenesisState, the_same_file_gives_the_same_hash) {
+    auto genesis = sample();
+    genesis.params.network = "pinned";
+    EXPECT_EQ(to_hex(genesis_beacon(genesis)), "0da0fd58b3c8b33c50a884e5e845997b4bb52912eb668ea119c9e2378baac201");
+    EXPECT_EQ(to_hex(types::hash_of(genesis_header(genesis, {}, {}, {}))),
+              "43d3db5bfeded02f583055d9a3e0f3b785a917fc5adc98badaa4eb6817b72883");
+}
+
 TEST(GenesisState, header_tells_parameters_apart) {
     auto genesis = sample();
     const auto first = genesis_header(genesis, {}, {}, {});
