@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "bin/terminal.h"
+#include "chain/params/parameters.h"
 #include "crypto/key_file.h"
 #include "node/chain/chain_database.h"
 #include "quern_version.h"
@@ -209,6 +210,11 @@ int main(int argc, char** argv) {
     make_command->add_flag("--noinvariants", options.no_invariants, "do not check invariants after each block");
     auto* validate_command = app.add_subcommand("validate", "check a genesis file and print its hash");
     validate_command->add_option("file", path)->required();
+    auto* parameters_command = app.add_subcommand("parameters", "print doc/parameters.md: what a file may set");
     if (const auto code = parse_command_line(app, argc, argv)) return *code;
+    if (*parameters_command) {
+        std::cout << chain::params::parameters_page();
+        return 0;
+    }
     return *make_command ? make(options) : validate(path);
 }

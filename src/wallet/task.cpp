@@ -134,9 +134,9 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
     QUERN_TRY(const tensor::ProgramHeader header, core::check_task_spec(spec));
     Uint256 deposit = chain::params::MarketParams{}.storage_deposit;
     QUERN_CHECK(take_amount("--storage-deposit", options.storage_deposit, deposit));
-    const core::TaskWork work = core::task_work(spec, header.work_units);
+    const auto work = chain::market::task_work(spec, header.work_units);
     Price price;
-    QUERN_TRY(price.escrow, core::escrow_of(work, spec.price_cap, spec.tax, deposit));
+    QUERN_TRY(price.escrow, chain::market::escrow_of(spec, header.work_units, deposit));
     if (!options.max_escrow.empty()) {
         QUERN_TRY(const Uint256 limit, amount_of_option("--max-escrow", options.max_escrow));
         if (price.escrow.total > limit)
@@ -147,7 +147,7 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
     };
     price.json = json::Value::object({{"workUnitsPerStep", work.work_per_step},
                                       {"steps", work.steps},
-                                      {"totalWorkUnits", core::total_work(work).to_decimal()},
+                                      {"totalWorkUnits", chain::market::total_work(work).to_decimal()},
                                       {"priceCapPerWorkUnit", spec.price_cap.to_decimal()},
                                       {"reward", amount(price.escrow.reward)},
                                       {"verifiers", work.verifiers},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "chain/market/escrow.h"
 #include "chain/types/native_tx.h"
 #include "compute/core/task_spec.h"
 
@@ -34,7 +35,7 @@ struct SpecOptions {
 [[nodiscard]] Expected<chain::types::TaskSubmitPayload> build_spec(const SpecOptions& options);
 
 struct Price {
-    compute::core::Escrow escrow;
+    chain::market::Escrow escrow;
     json::Value json;  // all parts in grains and QRN
 };
 // Checks the specification as the chain will. Errors: task.*, program.*, amount.*, wallet.above_max_escrow.

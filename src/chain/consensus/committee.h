@@ -9,7 +9,7 @@
 
 namespace quern::chain::consensus {
 
-inline constexpr std::size_t kMaxCommittee = 100;
+using types::kMaxCommittee;
 
 struct CommitteeMember {
     crypto::PublicKey key;

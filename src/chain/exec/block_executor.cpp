@@ -8,6 +8,7 @@
 #include "chain/exec/result/refusals.h"
 #include "chain/exec/system/epochs.h"
 #include "chain/exec/tx_executor.h"
+#include "chain/market/shares.h"
 #include "chain/types/transaction_rules.h"
 
 namespace quern::chain::exec {
@@ -138,7 +139,7 @@ Status BlockExecution::finish() {
     auto& impl = *impl_;
     if (!impl.base_fees.is_zero()) {
         QUERN_TRY(auto globals, handlers::load_globals(impl.overlay));
-        const auto split = split_base_fee(impl.base_fees);
+        const auto split = market::split_base_fee(impl.base_fees);
         globals.burned += split.burned;
         globals.jackpot_vault += split.jackpot;
         handlers::store_globals(impl.overlay, globals);

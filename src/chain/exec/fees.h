@@ -1,4 +1,4 @@
-// EIP-1559 in numbers: how the base fee follows the gas used. Used by the executor and the validator. Pure.
+// Which transactions pay the base fee of EIP-1559. Used by the executor and the validator. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,6 @@
 #include "chain/types/transaction.h"
 
 namespace quern::chain::exec {
-
-inline constexpr std::uint64_t kElasticity = 2;            // gas target = gas limit / this
-inline constexpr std::uint64_t kBaseFeeChangeDivisor = 8;  // at most 1/8 a block
-
-// How a block's base fees are split: half burned (the odd grain too), half to the jackpot vault.
-struct BaseFeeSplit {
-    Uint256 burned;
-    Uint256 jackpot;
-};
-[[nodiscard]] inline BaseFeeSplit split_base_fee(const Uint256& total) {
-    const Uint256 jackpot = total >> 1;
-    return {total - jackpot, jackpot};
-}
 
 // Evidence may offer no fee at all: a validator without free money must be able to report what it saw, and there are
 // at most as many convictions as validators. Such a transaction is in a block only when it convicts.

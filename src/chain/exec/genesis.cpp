@@ -3,10 +3,9 @@
 #include <map>
 #include <set>
 
-#include "chain/consensus/committee.h"
 #include "chain/exec/system/validators.h"
+#include "chain/params/parameters.h"
 #include "chain/types/native_kinds.h"
-#include "compute/core/claims.h"
 #include "crypto/hash.h"
 #include "crypto/signature.h"
 
@@ -15,58 +14,7 @@ namespace {
 
 using json::Value;
 
-using consensus::kMaxCommittee;
-
 constexpr std::string_view kFormat = "quern-genesis-1";
-
-// The numbers that a file may set, by name; one list for reading and writing.
-template <class Block, class Visitor>
-void block_fields(Block& p, Visitor&& v) {
-    v("gas_limit", p.block_gas_limit);
-    v("base_fee", p.initial_base_fee);
-    v("min_base_fee", p.min_base_fee);
-    v("min_block_ms", p.min_block_ms);
-    v("max_idle_ms", p.max_idle_ms);
-    v("delta_ms", p.delta_ms);
-    v("epoch_length", p.epoch_length);
-}
-template <class Market, class Visitor>
-void market_fields(Market& p, Visitor&& v) {
-    v("dispute_cost", p.dispute_cost);
-    v("solver_bond_gammas", p.solver_bond_gammas);
-    v("verifier_bond_fees", p.verifier_bond_fees);
-    v("verifier_bond_gammas", p.verifier_bond_gammas);
-    v("min_bond_gammas", p.min_bond_gammas);
-    v("challenge_stake_gammas", p.challenge_stake_gammas);
-    v("dispute_clock_blocks", p.dispute_clock_blocks);
-    v("unbonding_blocks", p.unbonding_blocks);
-    v("no_start_slash_percent", p.no_start_slash_percent);
-    v("no_reveal_slash_percent", p.no_reveal_slash_percent);
-    v("no_challenge_reveal_slash_percent", p.no_challenge_reveal_slash_percent);
-    v("burn_percent", p.burn_percent);
-    v("submitter_percent", p.submitter_percent);
-    v("bounty_cost_percent", p.bounty_cost_percent);
-    v("max_rounds", p.max_rounds);
-    v("max_bids", p.max_bids);
-    v("max_disputes", p.max_disputes);
-    v("max_commitments", p.max_commitments);
-    v("max_verifiers", p.max_verifiers);
-    v("min_deadline_blocks", p.min_deadline_blocks);
-    v("max_deadline_blocks", p.max_deadline_blocks);
-    v("retention_blocks", p.retention_blocks);
-    v("forced_error_inverse", p.forced_error_inverse);
-    v("storage_deposit", p.storage_deposit);
-}
-
-template <class Staking, class Visitor>
-void staking_fields(Staking& p, Visitor&& v) {
-    v("max_validators", p.max_validators);
-    v("min_validator_stake", p.min_validator_stake);
-    v("unbonding_blocks", p.unbonding_blocks);
-    v("double_sign_slash_per_mille", p.double_sign_slash_per_mille);
-    v("reporter_percent", p.reporter_percent);
-    v("max_unbonding_entries", p.max_unbonding_entries);
-}
 
 Status read_number(const Value& value, std::string_view name, std::uint64_t& out) {
     auto number = value.as_u64();
@@ -97,19 +45,23 @@ Status check_keys(const Value& value, std::string_view where, const std::set<std
     return {};
 }
 
-// Reads the members of `section` that a field list names.
-template <class Fields>
-Status read_section(const Value* section, std::string_view where, Fields&& fields) {
-    if (section == nullptr) return {};
-    std::set<std::string_view> known;
-    fields([&](std::string_view name, auto&) { known.insert(name); });
-    QUERN_CHECK(check_keys(*section, where, known));
-    Status status;
-    fields([&](std::string_view name, auto& target) {
-        const Value* value = section->find(name);
-        if (status && value != nullptr) status = read_number(*value, name, target);
-    });
-    return status;
+// The parameters that the file gives; the others keep their defaults.
+Status read_parameters(const Value& root, params::ChainParams& params) {
+    for (const auto section : params::kSections) {
+        const Value* values = root.find(section);
+        if (values == nullptr) continue;
+        std::set<std::string_view> known;
+        for (const auto& each : params::parameters())
+            if (each.section == section) known.insert(each.name);
+        QUERN_CHECK(check_keys(*values, section, known));
+        Status status;
+        params::visit_parameters(params, [&](const params::Parameter& parameter, auto& target) {
+            if (!status || parameter.section != section) return;
+            if (const Value* value = values->find(parameter.name)) status = read_number(*value, parameter.name, target);
+        });
+        QUERN_CHECK(status);
+    }
+    return {};
 }
 
 Expected<const Value*> need(const Value& object, std::string_view name) {
@@ -153,56 +105,6 @@ Status read_list(const Value& root, std::string_view name, const std::set<std::s
     return {};
 }
 
-Status check_params(const params::ChainParams& p) {
-    const auto& m = p.market;
-    const auto bad = [](const char* name) { return fail("genesis.bad_parameter", name); };
-    if (p.chain_id == 0) return bad("chain_id");
-    if (p.block_gas_limit < 1'000'000 || p.block_gas_limit > 1'000'000'000'000) return bad("gas_limit");
-    if (p.initial_base_fee < p.min_base_fee || p.initial_base_fee.bit_length() > 96) return bad("base_fee");
-    if (p.epoch_length < params::kMinEpochLength || p.epoch_length > (1ULL << 32)) return bad("epoch_length");
-    if (p.max_idle_ms < p.min_block_ms) return bad("max_idle_ms");
-    if (p.delta_ms == 0 || p.delta_ms > 600'000) return bad("delta_ms");
-    const auto& s = p.staking;
-    if (s.max_validators == 0 || s.max_validators > kMaxCommittee) return bad("max_validators");
-    if (s.min_validator_stake.is_zero() || s.min_validator_stake.bit_length() > 160) return bad("min_validator_stake");
-    // Whoever signs for an epoch must still have something to lose when that is found out.
-    if (s.unbonding_blocks < params::kMinUnbondingEpochs * p.epoch_length || s.unbonding_blocks > (1ULL << 40))
-        return bad("unbonding_blocks (of staking)");
-    if (s.double_sign_slash_per_mille == 0 || s.double_sign_slash_per_mille > 1'000)
-        return bad("double_sign_slash_per_mille");
-    // What a culprit gets back by reporting itself stays small.
-    if (s.reporter_percent > 25 || s.reporter_percent > 100 - std::min<std::uint64_t>(m.burn_percent, 100))
-        return bad("reporter_percent");
-    if (s.max_unbonding_entries == 0 || s.max_unbonding_entries > 64) return bad("max_unbonding_entries");
-    if (m.dispute_cost.is_zero() || m.dispute_cost.bit_length() > 96) return bad("dispute_cost");
-    if (m.storage_deposit.bit_length() > 96) return bad("storage_deposit");
-    if (m.no_start_slash_percent > 100) return bad("no_start_slash_percent");
-    if (m.no_reveal_slash_percent > 100) return bad("no_reveal_slash_percent");
-    if (m.no_challenge_reveal_slash_percent > 100) return bad("no_challenge_reveal_slash_percent");
-    // At least a quarter is lost, so that challenging oneself never pays.
-    if (m.burn_percent < 25 || m.burn_percent > 100) return bad("burn_percent");
-    if (m.submitter_percent > 100 - m.burn_percent) return bad("submitter_percent");
-    if (m.bounty_cost_percent > 1'000) return bad("bounty_cost_percent");
-    if (m.solver_bond_gammas == 0 || m.solver_bond_gammas > 1'000'000) return bad("solver_bond_gammas");
-    if (m.challenge_stake_gammas == 0 || m.challenge_stake_gammas > 1'000'000) return bad("challenge_stake_gammas");
-    if (m.verifier_bond_fees == 0 || m.verifier_bond_fees > 1'000'000) return bad("verifier_bond_fees");
-    if (m.verifier_bond_gammas > 1'000'000) return bad("verifier_bond_gammas");
-    if (m.min_bond_gammas > 1'000'000) return bad("min_bond_gammas");
-    if (m.min_deadline_blocks < params::kBeaconDelay + 1) return bad("min_deadline_blocks");
-    if (m.max_deadline_blocks < m.min_deadline_blocks || m.max_deadline_blocks > (1ULL << 40))
-        return bad("max_deadline_blocks");
-    if (m.dispute_clock_blocks == 0 || m.dispute_clock_blocks > (1ULL << 32)) return bad("dispute_clock_blocks");
-    if (m.unbonding_blocks > (1ULL << 40)) return bad("unbonding_blocks");
-    if (m.retention_blocks > (1ULL << 40)) return bad("retention_blocks");
-    if (m.max_rounds > 64) return bad("max_rounds");
-    if (m.max_bids == 0 || m.max_bids > 1'024) return bad("max_bids");
-    if (m.max_disputes == 0 || m.max_disputes > 1'024) return bad("max_disputes");
-    if (m.max_commitments == 0 || m.max_commitments > 1'024) return bad("max_commitments");
-    if (m.max_verifiers == 0 || m.max_verifiers >= compute::core::kPassTarget) return bad("max_verifiers");
-    if (m.forced_error_inverse == 0) return bad("forced_error_inverse");
-    return {};
-}
-
 Expected<types::Address> validator_address(const GenesisValidator& validator) {
     auto bytes = FixedBytes<64>::from_view(validator.public_key);
     if (!bytes) return fail("genesis.bad_validator_key", bytes.error().to_string());
@@ -229,12 +131,6 @@ Expected<types::Role> parse_role(std::string_view name) {
     return fail("genesis.bad_value", "role " + std::string(name));
 }
 
-params::ChainParams default_params() {
-    params::ChainParams params;
-    params.block_gas_limit = kDefaultBlockGasLimit;
-    return params;
-}
-
 Expected<Genesis> parse_genesis(std::string_view text) {
     QUERN_TRY(const Value root, json::parse(text, json::Limits{kMaxGenesisBytes, 8}));
     QUERN_CHECK(check_keys(root, "genesis",
@@ -256,9 +152,7 @@ Expected<Genesis> parse_genesis(std::string_view text) {
         if (!flag) return fail("genesis.bad_value", "check_invariants");
         params.check_invariants = *flag;
     }
-    QUERN_CHECK(read_section(root.find("block"), "block", [&](auto&& v) { block_fields(params, v); }));
-    QUERN_CHECK(read_section(root.find("market"), "market", [&](auto&& v) { market_fields(params.market, v); }));
-    QUERN_CHECK(read_section(root.find("staking"), "staking", [&](auto&& v) { staking_fields(params.staking, v); }));
+    QUERN_CHECK(read_parameters(root, params));
 
     QUERN_CHECK(read_list(root, "allocations", {"address", "balance"}, [&](const Value& item) -> Status {
         GenesisAllocation allocation;
@@ -291,7 +185,7 @@ Expected<Genesis> parse_genesis(std::string_view text) {
 }
 
 Status check_genesis(const Genesis& genesis) {
-    QUERN_CHECK(check_params(genesis.params));
+    QUERN_CHECK(params::check_parameters(genesis.params));
     if (genesis.allocations.size() > kMaxGenesisEntries || genesis.validators.size() > kMaxGenesisEntries ||
         genesis.bonds.size() > kMaxGenesisEntries)
         return fail("genesis.too_many_entries");
@@ -339,23 +233,17 @@ Value to_json(const Genesis& genesis) {
                                {"chain_id", genesis.params.chain_id},
                                {"timestamp_ms", genesis.timestamp_ms},
                                {"check_invariants", genesis.params.check_invariants}});
-    const auto writer = [](Value& section) {
-        return [&section](std::string_view name, const auto& number) {
+    for (const auto section : params::kSections) {
+        auto values = Value::object();
+        params::visit_parameters(genesis.params, [&](const params::Parameter& parameter, const auto& number) {
+            if (parameter.section != section) return;
             if constexpr (std::is_same_v<std::decay_t<decltype(number)>, Uint256>)
-                section.set(name, number.to_decimal());
+                values.set(parameter.name, number.to_decimal());
             else
-                section.set(name, number);
-        };
-    };
-    auto block = Value::object();
-    block_fields(genesis.params, writer(block));
-    root.set("block", std::move(block));
-    auto market = Value::object();
-    market_fields(genesis.params.market, writer(market));
-    root.set("market", std::move(market));
-    auto staking = Value::object();
-    staking_fields(genesis.params.staking, writer(staking));
-    root.set("staking", std::move(staking));
+                values.set(parameter.name, number);
+        });
+        root.set(section, std::move(values));
+    }
 
     auto allocations = Value::array();
     for (const auto& allocation : genesis.allocations)

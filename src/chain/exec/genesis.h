@@ -3,9 +3,7 @@
 //
 //   {"format": "quern-genesis-1", "network": "devnet", "chain_id": 7878, "timestamp_ms": 1700000000000,
 //    "check_invariants": true,
-//    "block": {"gas_limit", "base_fee", "min_base_fee", "min_block_ms", "max_idle_ms", "delta_ms", "epoch_length"},
-//    "market": {every field of params::MarketParams},
-//    "staking": {every field of params::StakingParams},
+//    "block": {...}, "market": {...}, "staking": {...}: the parameters of chain/params/tables.h (doc/parameters.md),
 //    "allocations": [{"address": "0x…", "balance": "1000"}],
 //    "validators": [{"public_key": "0x…" (64 bytes), "stake": "1000"}],
 //    "bonds": [{"address": "0x…", "role": "solver", "amount": "1000"}]}
@@ -22,8 +20,6 @@ namespace quern::chain::exec {
 
 inline constexpr std::size_t kMaxGenesisBytes = 16U << 20;
 inline constexpr std::size_t kMaxGenesisEntries = 100'000;  // of each list
-// Of a new chain: 14,285 transfers. What a block really holds its builder's time decides (doc/chain.md).
-inline constexpr std::uint64_t kDefaultBlockGasLimit = 300'000'000;
 
 struct GenesisAllocation {
     types::Address address;
@@ -38,10 +34,9 @@ struct GenesisBond {
     types::Role role = types::Role::solver;
     Uint256 amount;
 };
-[[nodiscard]] params::ChainParams default_params();
 
 struct Genesis {
-    params::ChainParams params = default_params();
+    params::ChainParams params;
     std::uint64_t timestamp_ms = 0;
     std::vector<GenesisAllocation> allocations;
     std::vector<GenesisValidator> validators;

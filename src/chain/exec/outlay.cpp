@@ -1,13 +1,11 @@
 #include "chain/exec/outlay.h"
 
+#include "chain/market/escrow.h"
 #include "chain/types/abi.h"
-#include "compute/core/task_spec.h"
 #include "vm/tensor/graph.h"
 
 namespace quern::chain::exec {
 namespace {
-
-namespace core = compute::core;
 
 template <class Payload>
 Uint256 amount_in(BytesView payload) {
@@ -15,13 +13,12 @@ Uint256 amount_in(BytesView payload) {
     return data ? data->amount : Uint256();
 }
 
-Uint256 escrow_in(const params::MarketParams& market, BytesView payload) {
+Uint256 escrow_in(const params::MarketParams& params, BytesView payload) {
     const auto data = types::decode_record<types::TaskSubmitPayload>(payload);
     if (!data) return {};
     const auto header = vm::tensor::decode_header(data->program_header);
     if (!header) return {};
-    const auto escrow =
-        core::escrow_of(core::task_work(*data, header->work_units), data->price_cap, data->tax, market.storage_deposit);
+    const auto escrow = market::escrow_of(*data, header->work_units, params.storage_deposit);
     return escrow ? escrow->total : Uint256();
 }
 

@@ -1,15 +1,8 @@
 #include "chain/params/params.h"
 
-#include <algorithm>
-
 #include "chain/types/native_kinds.h"
 
 namespace quern::chain::params {
-namespace {
-
-constexpr std::uint64_t kSolverRewardMultiple = 2;
-
-}  // namespace
 
 // Fixed parts follow what a kind does at worst: draws over all verifiers' bonds for ticks, hashing of Merkle paths for
 // proofs, one executed tile element for a leaf. Payload bytes are hashed and, for disputes, stored in the game.
@@ -60,24 +53,6 @@ NativeGas native_gas(types::NativeKind kind) {
     return {};
 }
 
-std::optional<Uint256> solver_bond(const MarketParams& market, const Uint256& reward) {
-    const auto gammas = checked_mul(market.dispute_cost, market.solver_bond_gammas);
-    const auto rewards = checked_mul(reward, kSolverRewardMultiple);
-    if (!gammas || !rewards) return std::nullopt;
-    return std::max(*gammas, *rewards);
-}
-
-std::optional<Uint256> verifier_bond(const MarketParams& market, const Uint256& fee) {
-    const auto gammas = checked_mul(market.dispute_cost, market.verifier_bond_gammas);
-    const auto fees = checked_mul(fee, market.verifier_bond_fees);
-    if (!gammas || !fees) return std::nullopt;
-    return std::max(*gammas, *fees);
-}
-
-Uint256 min_bond(const MarketParams& market) { return market.dispute_cost * Uint256(market.min_bond_gammas); }
-
 types::Address reserved_address(types::NativeKind kind) { return types::group_address(types::group_of(kind)); }
-
-bool is_reserved(const types::Address& address) { return types::group_at(address).has_value(); }
 
 }  // namespace quern::chain::params

@@ -58,10 +58,11 @@ struct CommitteeEntry {
         v("publicKey", public_key), v("weight", weight);
     }
 };
+inline constexpr std::size_t kMaxCommittee = 100;  // members of an epoch
 // Written with its members when they are frozen, after the last block of epoch e-2; the seed is zero until the block
 // two thirds into epoch e-1 gives it.
 struct EpochObject {
-    std::vector<CommitteeEntry> members;  // ascending by address, at most 100
+    std::vector<CommitteeEntry> members;  // ascending by address, at most kMaxCommittee
     Hash32 seed;
     template <class V>
     void fields(V& v) {

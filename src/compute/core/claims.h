@@ -2,6 +2,7 @@
 // Pure functions; thread-safe. RLP records; ChallengeRevealPayload::opening holds one of them, by target.
 #pragma once
 
+#include "chain/params/params.h"
 #include "chain/types/native_tx.h"
 #include "compute/core/program_opening.h"
 #include "compute/core/verification_report.h"
@@ -16,6 +17,7 @@ namespace quern::compute::core {
 //   1 + i            a probe tile of report i
 //   kPassTarget + i  the PASS of report i: the solver's history, for the segments that its verifier was drawn for
 inline constexpr std::uint32_t kPassTarget = 0x100;
+static_assert(chain::params::kMaxVerifiers < kPassTarget, "or a probe of one report is the PASS of another");
 [[nodiscard]] constexpr bool is_probe_target(std::uint32_t target) { return target != 0 && target < kPassTarget; }
 [[nodiscard]] constexpr bool is_pass_target(std::uint32_t target) { return target >= kPassTarget; }
 // Index of the report that a target other than 0 speaks of.

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/expected.h"
+#include "chain/market/work.h"
 
 namespace quern::compute::core {
 
@@ -20,10 +21,7 @@ inline constexpr std::uint64_t kMaxSteps = 1U << 20;
 [[nodiscard]] Status check_history_leaf(const Hash32& root, const Hash32& state_root, std::uint64_t index,
                                         std::uint64_t steps, std::span<const Hash32> path);
 
-// N / k; 0 when k is 0 or does not divide N.
-[[nodiscard]] constexpr std::uint64_t segment_count(std::uint64_t steps, std::uint64_t interval) {
-    return interval == 0 || steps % interval != 0 ? 0 : steps / interval;
-}
+using chain::market::segment_count;  // what a history is cut into is what its verifiers are paid for
 struct SegmentSteps {
     std::uint64_t first = 0;  // first step of the segment; its result is S_first
     std::uint64_t last = 0;

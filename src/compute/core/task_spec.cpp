@@ -14,14 +14,6 @@ using vm::tensor::ProgramHeader;
 
 namespace {
 
-constexpr std::uint64_t kFeeNumerator = 6;  // a verifier earns 6/5 of what its samples cost at the task's price
-constexpr std::uint64_t kFeeDenominator = 5;
-
-Expected<Uint256> or_overflow(const std::optional<Uint256>& value) {
-    if (!value) return fail("task.price_overflow");
-    return *value;
-}
-
 Status check_supported(const TaskSubmitPayload& spec) {
     if (spec.mode != TaskMode::exact)
         return fail("task.mode_not_supported", "this version runs tasks in exact mode only");
@@ -70,47 +62,6 @@ Expected<ProgramHeader> check_task_spec(const TaskSubmitPayload& spec) {
               open_header(spec.program_root, spec.program_header, spec.program_header_path));
     if (header.work_units == 0) return fail("task.no_work", "the program's steps cost nothing");
     return header;
-}
-
-TaskWork task_work(const TaskSubmitPayload& spec, std::uint64_t work_per_step) {
-    return {spec.steps, spec.interval, work_per_step, spec.verifiers, spec.samples};
-}
-
-std::uint64_t sampled_segments(const TaskWork& work) {
-    return std::min<std::uint64_t>(work.samples, segment_count(work.steps, work.interval));
-}
-
-Uint256 work_of_steps(const TaskWork& work, std::uint64_t steps) {
-    return Uint256(steps) * Uint256(work.work_per_step);
-}
-
-Uint256 total_work(const TaskWork& work) { return work_of_steps(work, work.steps); }
-
-Uint256 sampled_work(const TaskWork& work) {
-    return Uint256(sampled_segments(work)) * Uint256(work.interval) * Uint256(work.work_per_step);
-}
-
-Expected<Uint256> work_price(const Uint256& price, const Uint256& work) {
-    return or_overflow(checked_mul(price, work));
-}
-
-Expected<Uint256> verifier_fee(const TaskWork& work, const Uint256& price) {
-    QUERN_TRY(const Uint256 cost, work_price(price, sampled_work(work)));
-    return or_overflow(mul_div(cost, kFeeNumerator, kFeeDenominator));
-}
-
-Expected<Escrow> escrow_of(const TaskWork& work, const Uint256& price_cap, const Uint256& tax,
-                           const Uint256& storage_deposit) {
-    Escrow escrow;
-    escrow.tax = tax;
-    escrow.storage_deposit = storage_deposit;
-    QUERN_TRY(escrow.reward, work_price(price_cap, total_work(work)));
-    QUERN_TRY(escrow.verifier_fee, verifier_fee(work, price_cap));
-    QUERN_TRY(escrow.verifier_fees, or_overflow(checked_mul(escrow.verifier_fee, work.verifiers)));
-    for (const Uint256& part : {escrow.reward, escrow.verifier_fees, escrow.tax, escrow.storage_deposit}) {
-        QUERN_TRY(escrow.total, or_overflow(checked_add(escrow.total, part)));
-    }
-    return escrow;
 }
 
 }  // namespace quern::compute::core

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "chain/params/params.h"
+#include "chain/market/delays.h"
 #include "compute/core/claims.h"
 #include "compute/core/history.h"
 #include "crypto/hash.h"
@@ -70,7 +70,7 @@ private:
         if (task_.state == TaskState::open) {
             bid();
         } else if (task_.state == TaskState::assigned) {
-            if (mine && in_time() && next_ >= task_.assigned_at + chain::params::kBeaconDelay)
+            if (mine && in_time() && next_ >= chain::market::draw_height(task_.assigned_at))
                 send(attempt(purpose("start"), NativeKind::task_start, chain::types::TaskIdPayload{task_.id}));
         } else if (task_.state == TaskState::training) {
             if (!mine) return;

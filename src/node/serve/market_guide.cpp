@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "chain/market/bonds.h"
 #include "compute/core/dispute_game.h"
 #include "compute/core/task_spec.h"
 
@@ -9,6 +10,7 @@ namespace quern::node {
 namespace {
 
 namespace core = compute::core;
+namespace market = chain::market;
 namespace tensor = vm::tensor;
 
 // {defender's, rival's} of a game, as an object; null while the game has not come that far.
@@ -94,22 +96,22 @@ std::string CoreMarketGuide::op_name(std::uint32_t op) const {
 
 Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::types::TaskSubmitPayload& spec) const {
     QUERN_TRY(const tensor::ProgramHeader header, core::check_task_spec(spec));
-    const core::TaskWork work = core::task_work(spec, header.work_units);
-    QUERN_TRY(const core::Escrow escrow, core::escrow_of(work, spec.price_cap, spec.tax, params_.storage_deposit));
+    const auto work = market::task_work(spec, header.work_units);
+    QUERN_TRY(const auto escrow, market::escrow_of(spec, header.work_units, params_.storage_deposit));
     chain::api::TaskEstimate estimate;
     estimate.work_per_step = work.work_per_step;
-    estimate.total_work = core::total_work(work);
-    estimate.segments = work.interval == 0 ? 0 : work.steps / work.interval;
-    estimate.sampled_segments = core::sampled_segments(work);
-    estimate.verifier_work = core::sampled_work(work);
+    estimate.total_work = market::total_work(work);
+    estimate.segments = market::segment_count(work.steps, work.interval);
+    estimate.sampled_segments = market::sampled_segments(work);
+    estimate.verifier_work = market::sampled_work(work);
     estimate.reward = escrow.reward;
     estimate.verifier_fee = escrow.verifier_fee;
     estimate.verifier_fees = escrow.verifier_fees;
     estimate.tax = escrow.tax;
     estimate.storage_deposit = escrow.storage_deposit;
     estimate.escrow = escrow.total;
-    const auto solver = chain::params::solver_bond(params_, escrow.reward);
-    const auto verifier = chain::params::verifier_bond(params_, escrow.verifier_fee);
+    const auto solver = market::solver_bond(params_, escrow.reward);
+    const auto verifier = market::verifier_bond(params_, escrow.verifier_fee);
     if (!solver || !verifier) return fail("task.price_overflow");
     estimate.solver_bond = *solver;
     estimate.verifier_bond = *verifier;

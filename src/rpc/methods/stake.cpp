@@ -1,4 +1,5 @@
 // stake_*: validators and role bonds.
+#include "chain/market/shares.h"
 #include "rpc/methods/backend.h"
 #include "rpc/methods/market_json.h"
 
@@ -53,30 +54,26 @@ Result validator(const Backend& backend, const Call& call) {
     return record ? types::to_json(*record) : json::Value();
 }
 
-// Rounded down, as execution does.
-Uint256 value_of(const std::optional<types::ValidatorObject>& pool, const Uint256& shares) {
-    if (!pool || pool->shares.is_zero()) return {};
-    return mul_div(shares, pool->stake, pool->shares).value_or(Uint256());
-}
-
 Result delegations(const Backend& backend, const Call& call) {
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
     const auto filter = filter_of(call);
     Status broken;
-    QUERN_RPC_TRY(auto all, all_under<types::StakeDelegation>(
-                                *state, types::object_key(types::ObjectPrefix::stake_delegation),
-                                [&](const types::StakeDelegation& delegation) {
-                                    if (filter && delegation.validator != *filter && delegation.delegator != *filter)
-                                        return json::Value();
-                                    const auto pool = validator_at(*state, delegation.validator);
-                                    if (!pool) {
-                                        broken = fail(pool.error());
-                                        return json::Value();
-                                    }
-                                    json::Value object = types::to_json(delegation);
-                                    object.set("value", quantity(value_of(*pool, delegation.shares)));
-                                    return object;
-                                }));
+    QUERN_RPC_TRY(auto all,
+                  all_under<types::StakeDelegation>(
+                      *state, types::object_key(types::ObjectPrefix::stake_delegation),
+                      [&](const types::StakeDelegation& delegation) {
+                          if (filter && delegation.validator != *filter && delegation.delegator != *filter)
+                              return json::Value();
+                          const auto pool = validator_at(*state, delegation.validator);
+                          if (!pool) {
+                              broken = fail(pool.error());
+                              return json::Value();
+                          }
+                          json::Value object = types::to_json(delegation);
+                          object.set("value",
+                                     quantity(*pool ? chain::market::value_of(**pool, delegation.shares) : Uint256()));
+                          return object;
+                      }));
     if (!broken) return rpc_fail(kServerError, broken.error().to_string());
     std::erase_if(all, [](const json::Value& item) { return item.is_null(); });
     return all;

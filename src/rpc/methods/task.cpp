@@ -1,6 +1,7 @@
 // task_*: the market's tasks.
 #include <algorithm>
 
+#include "chain/market/work.h"
 #include "chain/types/abi.h"
 #include "rpc/methods/backend.h"
 #include "rpc/methods/market_json.h"
@@ -98,7 +99,7 @@ Result pool(const Backend& backend, std::size_t limit) {
     std::vector<PoolEntry> entries;
     QUERN_RPC_TRY(const auto rest, scan_objects<Task>(*state, types::ObjectPrefix::task, 0, [&](const Task& task) {
                       if (task.state != TaskState::open) return true;
-                      const Uint256 work = Uint256(task.work_units) * Uint256(task.spec.steps);
+                      const Uint256 work = chain::market::total_work(chain::market::work_of(task));
                       json::Value entry = pool_json(task.spec, task.submitter, work);
                       entry.set("pending", false);
                       entry.set("task", task.id);

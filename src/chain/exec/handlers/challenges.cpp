@@ -7,6 +7,7 @@
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/exec/handlers/resolution.h"
+#include "chain/market/delays.h"
 #include "compute/core/claims.h"
 
 namespace quern::chain::exec::handlers {
@@ -24,10 +25,6 @@ Expected<types::Task> load_challengeable(const Context& context, std::uint64_t i
     return task;
 }
 
-Uint256 base_stake(const Context& context) {
-    return Uint256(context.market().challenge_stake_gammas) * context.market().dispute_cost;
-}
-
 // The round's disputes that compete with a new one for places, and that raise its stake.
 std::uint64_t& rivals_of(types::Task& task, std::uint32_t target) {
     return target == 0 ? task.rivals : task.report_rivals;
@@ -39,7 +36,7 @@ Expected<std::optional<types::ChallengeCommitment>> overdue_commitment(const Con
     std::optional<types::ChallengeCommitment> oldest;
     for (const auto& [key, value] : context.state.native_range(challenge_prefix(task.id), {}, task.commitments)) {
         QUERN_TRY(auto commitment, types::decode_record<types::ChallengeCommitment>(value));
-        if (commitment.height + context.market().min_deadline_blocks > context.height) continue;
+        if (market::reveal_expected(context.market(), commitment.height) > context.height) continue;
         if (!oldest || commitment.height < oldest->height) oldest = std::move(commitment);
     }
     return oldest;
@@ -69,7 +66,7 @@ Status open_history(const Context& context, const types::Task& task, const types
     QUERN_CHECK(
         core::check_history_challenge(opening, data.claim, task.history_root, task.spec.init_root, task.spec.steps));
     QUERN_TRY(opened.game, core::open_history_game(game_context(task), task.history_root, data.claim,
-                                                   dispute_clock(context.market(), task), context.height));
+                                                   market::dispute_clock(context.market(), task), context.height));
     return {};
 }
 
@@ -88,7 +85,7 @@ Status open_probe(const Context& context, const types::Task& task, const types::
     QUERN_TRY(const auto probe, core::check_probe_challenge(opening, data.claim, about));
     QUERN_TRY(opened.game, core::open_probe_game(game_context(task), task.history_root, probe.step, probe.node,
                                                  probe.tile, probe.defender_hash, data.claim,
-                                                 dispute_clock(context.market(), task), context.height));
+                                                 market::dispute_clock(context.market(), task), context.height));
     return {};
 }
 
@@ -141,7 +138,7 @@ Status Handler<NativeKind::challenge_commit>::check_state(const Context& context
         if (!overdue) return fail("challenge.too_many", "try again in the next block");
     }
     QUERN_TRY(const auto bond, load_bond(context.state, types::Role::whistleblower, context.sender));
-    const Uint256 stake = base_stake(context);
+    const Uint256 stake = market::challenge_stake(context.market());
     if (free_part(bond) < stake)
         return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + stake.to_decimal());
     return {};
@@ -154,10 +151,10 @@ Status Handler<NativeKind::challenge_commit>::apply(Context& context, const type
         if (!overdue) return fail("challenge.too_many");
         QUERN_CHECK(drop_commitment(context, task, *overdue, could_reveal(context, task, *overdue)));
     }
-    const Uint256 stake = base_stake(context);
+    const Uint256 stake = market::challenge_stake(context.market());
     QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, stake));
     ++task.commitments;
-    task.challenge_hold = context.height + context.market().min_deadline_blocks;
+    task.challenge_hold = market::reveal_expected(context.market(), context.height);
     if (task.state == TaskState::challenge) task.deadline = std::max(task.deadline, task.challenge_hold);
     store_task(context.state, task);
     context.state.store(challenge_key(data.task, context.sender, data.commitment),

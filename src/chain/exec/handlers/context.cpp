@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "chain/market/delays.h"
+
 namespace quern::chain::exec::handlers {
 
 using types::object_key;
@@ -70,8 +72,7 @@ void store_dispute(state::Overlay& state, const types::Dispute& dispute) {
 
 Expected<Hash32> beacon_at(const Context& context, std::uint64_t height) {
     if (height > context.height) return fail("beacon.not_known", "height " + std::to_string(height));
-    const std::uint64_t late = context.height - height;
-    const std::uint64_t effective = height + late / params::kBeaconWindow * params::kBeaconWindow;
+    const std::uint64_t effective = market::beacon_height(height, context.height);
     QUERN_TRY(const auto beacon, context.state.load<types::BeaconObject>(object_key(ObjectPrefix::beacon, effective)));
     if (!beacon) return fail("beacon.not_known", "height " + std::to_string(effective));
     return beacon->value;
@@ -122,10 +123,6 @@ Status seize_bond(Context& context, types::Role role, const types::Address& addr
     ++bond.faults;
     store_bond(context.state, bond);
     return {};
-}
-
-Uint256 percent_of(const Uint256& amount, std::uint64_t percent) {
-    return mul_div(amount, percent, 100).value_or(amount);
 }
 
 }  // namespace quern::chain::exec::handlers

@@ -4,12 +4,15 @@
 
 #include "chain/exec/result/observer.h"
 #include "chain/exec/result/result_code.h"
+#include "chain/market/bonds.h"
 #include "chain/params/params.h"
 #include "chain/state/overlay.h"
 #include "chain/types/abi.h"
 #include "chain/types/receipt.h"
 
 namespace quern::chain::exec::handlers {
+
+using market::free_part;
 
 struct Context {
     const params::ChainParams& params;
@@ -35,7 +38,6 @@ void store_globals(state::Overlay& state, const types::Globals& globals);
 [[nodiscard]] Expected<types::RoleBond> load_bond(const state::Overlay& state, types::Role role,
                                                   const types::Address& address);
 void store_bond(state::Overlay& state, const types::RoleBond& bond);  // erases an empty one
-[[nodiscard]] inline Uint256 free_part(const types::RoleBond& bond) { return bond.bonded - bond.locked; }
 // Error task.unknown.
 [[nodiscard]] Expected<types::Task> load_task(const state::Overlay& state, std::uint64_t id);
 void store_task(state::Overlay& state, const types::Task& task);
@@ -44,9 +46,8 @@ void store_task(state::Overlay& state, const types::Task& task);
 void store_dispute(state::Overlay& state, const types::Dispute& dispute);
 
 // --- Randomness ------------------------------------------------------------------------------------------------------
-// The beacon that a draw anchored at `height` uses. Beacons older than the window are gone; a draw that was left so
-// long uses the newest height that is a multiple of the window later, so that nobody gains a choice by waiting a block.
-// Error beacon.not_known while `height` is not reached.
+// The beacon of a height, or what stands for it when it is gone (market::beacon_height). Error beacon.not_known while
+// `height` is not reached.
 [[nodiscard]] Expected<Hash32> beacon_at(const Context& context, std::uint64_t height);
 
 // --- Money -----------------------------------------------------------------------------------------------------------
@@ -62,9 +63,6 @@ void pay_account(Context& context, const types::Address& address, const Uint256&
 // Takes `amount` out of the locked part; the caller distributes it.
 [[nodiscard]] Status seize_bond(Context& context, types::Role role, const types::Address& address,
                                 const Uint256& amount);
-
-// percent of amount, rounded down. percent <= 100 (params are checked at genesis).
-[[nodiscard]] Uint256 percent_of(const Uint256& amount, std::uint64_t percent);
 
 template <types::Record Event>
 void emit(Context& context, types::KindGroup group, const Event& event) {

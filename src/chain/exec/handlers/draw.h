@@ -8,7 +8,7 @@
 
 namespace quern::chain::exec::handlers {
 
-inline constexpr std::size_t kMaxDrawCandidates = 4096;
+using params::kMaxDrawCandidates;
 
 struct Candidate {
     types::Address address;

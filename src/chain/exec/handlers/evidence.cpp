@@ -3,12 +3,11 @@
 // number of delegators can make a conviction too expensive to execute.
 #include "chain/consensus/sdbft/evidence.h"
 
-#include <algorithm>
-
 #include "chain/consensus/sdbft/epoch.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/stake_pool.h"
+#include "chain/market/shares.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -18,14 +17,10 @@ using types::NativeKind;
 using types::object_key;
 using types::ObjectPrefix;
 
-constexpr std::size_t kMaxEvidenceBytes = 512;   // real ones have about 300
-constexpr std::size_t kMaxConvictions = 1'000;   // of a window that are added up
-constexpr std::uint64_t kCorrelationFactor = 3;  // a third of the weight, which is what a fork needs, loses all
-
 struct Offence {
     types::ValidatorObject validator;
     std::uint64_t epoch = 0;
-    Uint256 share;  // of the epoch's weight, in 1 / kShareUnit
+    Uint256 share;  // of the epoch's weight, in 1 / params::kShareUnit
 };
 
 // The convict and its share of the committee, without looking at signatures. Errors: evidence.unknown_epoch,
@@ -47,28 +42,29 @@ Expected<Offence> find_offence(const Context& context, const Evidence& evidence)
     if (weight.is_zero()) return fail("evidence.not_in_committee", std::to_string(offence.epoch));
     QUERN_TRY(offence.validator, load_validator(context, types::address_of(evidence.signer)));
     if (offence.validator.tombstoned) return fail("evidence.already_convicted", to_hex0x(offence.validator.address));
-    offence.share = mul_div(weight, kShareUnit, total).value_or(Uint256(kShareUnit));
+    offence.share = market::share_of(weight, total);
     return offence;
 }
 
-// Three times the share of the weight that was convicted within the window, this one included, at most one.
+// What follows from the share of the weight that was convicted within the window, this one included.
 Expected<Uint256> correlation_of(const Context& context, const Offence& offence) {
     const std::uint64_t window = context.params.staking.unbonding_blocks;
     const std::uint64_t since = context.height > window ? context.height - window : 0;
     Uint256 share = offence.share;
-    for (const auto& [key, value] : context.state.native_range(
-             object_key(ObjectPrefix::conviction), object_key(ObjectPrefix::conviction, since), kMaxConvictions)) {
+    for (const auto& [key, value] :
+         context.state.native_range(object_key(ObjectPrefix::conviction), object_key(ObjectPrefix::conviction, since),
+                                    params::kMaxConvictions)) {
         const auto conviction = types::decode_record<types::Conviction>(value);
         if (!conviction) return fault("state.corrupt_object", conviction.error().to_string());
         share += conviction->share;
     }
-    return std::min(share * Uint256(kCorrelationFactor), Uint256(kShareUnit));
+    return market::correlation_of(share);
 }
 
 }  // namespace
 
 Status Handler<NativeKind::evidence>::check_form(const params::MarketParams&, const types::EvidencePayload& data) {
-    if (data.evidence.size() > kMaxEvidenceBytes) return fail("evidence.too_large");
+    if (data.evidence.size() > params::kMaxEvidenceBytes) return fail("evidence.too_large");
     QUERN_TRY(const auto evidence, consensus::sdbft::decode_evidence(data.evidence));
     if (!consensus::sdbft::is_slashable_pair(evidence.first, evidence.second)) return fail("evidence.not_slashable");
     return {};
@@ -90,7 +86,7 @@ Status Handler<NativeKind::evidence>::apply(Context& context, const types::Evide
     validator.convicted_epoch = offence.epoch;
     validator.convicted_at = context.height;
     validator.reporter = context.sender;
-    const Uint256 slashed = slash_of(context.params.staking, validator, validator.stake);
+    const Uint256 slashed = market::slash_of(context.params.staking, validator, validator.stake);
     validator.stake -= slashed;
     QUERN_CHECK(store_validator(context, validator));
     QUERN_CHECK(distribute_slash(context, validator.reporter, slashed));

@@ -5,6 +5,8 @@
 #include "chain/exec/handlers/draw.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/resolution.h"
+#include "chain/market/delays.h"
+#include "chain/market/shares.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -12,8 +14,7 @@ namespace {
 using types::Role;
 using types::TaskState;
 
-constexpr std::uint64_t kMaxDraws = 2;        // of verifiers in a round
-constexpr std::uint64_t kNearTiePercent = 1;  // bids within this of the lowest are as good
+using params::kMaxDraws;
 
 // The bid to take: the lowest, near ties by lot.
 std::size_t best_bid(const types::Task& task, const Hash32& beacon) {
@@ -22,7 +23,7 @@ std::size_t best_bid(const types::Task& task, const Hash32& beacon) {
     std::vector<Candidate> near;
     std::vector<std::size_t> index;
     for (std::size_t i = 0; i < task.bids.size(); ++i) {
-        if (task.bids[i].price * Uint256(100) > lowest * Uint256(100 + kNearTiePercent)) continue;
+        if (task.bids[i].price * Uint256(100) > lowest * Uint256(100 + params::kNearTiePercent)) continue;
         near.push_back({task.bids[i].bidder, task.bids[i].weight});
         index.push_back(i);
     }
@@ -57,7 +58,7 @@ Status release_reports(Context& context, types::Task& task) {
 
 // A verifier that kept silent in a step: its report counts as absent, it loses its fee and a part of its bond.
 Status dismiss_verifier(Context& context, types::Task& task, types::VerifierReport& report, std::string_view reason) {
-    const Uint256 lost = percent_of(report.locked, context.market().no_reveal_slash_percent);
+    const Uint256 lost = market::percent_of(report.locked, context.market().no_reveal_slash_percent);
     QUERN_CHECK(slash(context, task, Role::verifier, report.verifier, lost, reason));
     QUERN_CHECK(unlock_bond(context, Role::verifier, report.verifier, report.locked - lost));
     report.locked = Uint256();
@@ -103,10 +104,10 @@ Status dismiss_silent(Context& context, types::Task& task) {
 Expected<std::vector<Candidate>> find_verifiers(const Context& context, const types::Task& task, std::uint64_t anchor,
                                                 const Hash32& randomness, const std::vector<types::Address>& excluded) {
     // From custody to the commitments: what a replay may take.
-    const Demand demand{task.work_units, core::sampled_work(work_of(task)), task.spec.verify_blocks,
+    const Demand demand{task.work_units, market::sampled_work(market::work_of(task)), task.spec.verify_blocks,
                         task.spec.memory_mib};
-    return find_candidates(context, Role::verifier, verifier_bond(context.market(), task), demand, anchor, randomness,
-                           excluded);
+    return find_candidates(context, Role::verifier, market::verifier_bond(context.market(), task), demand, anchor,
+                           randomness, excluded);
 }
 
 // Verifiers that could be drawn now if `solver` solves the task.
@@ -125,15 +126,13 @@ void enter(Context& context, types::Task& task, TaskState state, std::uint64_t d
     task.reason = std::string(reason);
 }
 
-std::uint64_t bids_until(const types::Task& task) { return task.since + task.spec.bid_blocks; }
-
 void open_bidding(Context& context, types::Task& task, std::string_view reason) {
     task.bids.clear();
-    enter(context, task, TaskState::open, context.height + task.spec.bid_blocks + params::kBeaconDelay, reason);
+    enter(context, task, TaskState::open, market::draw_height(context.height + task.spec.bid_blocks), reason);
 }
 
 Status assign_next(Context& context, types::Task& task, const Hash32& beacon, std::string_view reason) {
-    const Uint256 needed = solver_bond(context.market(), task);
+    const Uint256 needed = market::solver_bond(context.market(), task);
     std::vector<Candidate> verifiers;
     if (!task.bids.empty()) {
         QUERN_TRY(verifiers,
@@ -165,7 +164,7 @@ Status assign_next(Context& context, types::Task& task, const Hash32& beacon, st
 }
 
 Status dismiss_solver(Context& context, types::Task& task, std::string_view reason) {
-    const Uint256 lost = percent_of(task.solver_locked, context.market().no_start_slash_percent);
+    const Uint256 lost = market::percent_of(task.solver_locked, context.market().no_start_slash_percent);
     QUERN_CHECK(slash(context, task, Role::solver, task.solver, lost, reason));
     QUERN_CHECK(unlock_bond(context, Role::solver, task.solver, task.solver_locked - lost));
     task.solver_locked = Uint256();
@@ -182,12 +181,12 @@ Status give_to_next(Context& context, types::Task& task, std::string_view reason
 
 void await_draw(Context& context, types::Task& task, std::string_view reason) {
     task.draw_at = context.height;
-    enter(context, task, TaskState::proved, context.height + params::kBeaconDelay, reason);
+    enter(context, task, TaskState::proved, market::draw_height(context.height), reason);
 }
 
 Status draw_verifiers(Context& context, types::Task& task) {
-    QUERN_TRY(const Hash32 beacon, beacon_at(context, task.draw_at + params::kBeaconDelay));
-    const Uint256 needed = verifier_bond(context.market(), task);
+    QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(task.draw_at)));
+    const Uint256 needed = market::verifier_bond(context.market(), task);
     const Hash32 randomness = draw_hash("verifiers", beacon, task.id, task.draws);
     QUERN_TRY(auto candidates, find_verifiers(context, task, task.draw_at, randomness, {task.solver, task.submitter}));
     auto drawn = draw_many(randomness, std::move(candidates), task.spec.verifiers);
@@ -292,13 +291,13 @@ Status release_round(Context& context, types::Task& task, bool sweep) {
 
 bool could_reveal(const Context& context, const types::Task& task, const types::ChallengeCommitment& commitment) {
     return commitment.height > task.proved_at &&
-           commitment.height + context.market().min_deadline_blocks <= context.height;
+           market::reveal_expected(context.market(), commitment.height) <= context.height;
 }
 
 Status drop_commitment(Context& context, types::Task& task, const types::ChallengeCommitment& commitment,
                        bool punished) {
     Uint256 lost;
-    if (punished) lost = percent_of(commitment.stake, context.market().no_challenge_reveal_slash_percent);
+    if (punished) lost = market::percent_of(commitment.stake, context.market().no_challenge_reveal_slash_percent);
     QUERN_CHECK(slash(context, task, Role::whistleblower, commitment.challenger, lost, "no_challenge_reveal"));
     QUERN_CHECK(unlock_bond(context, Role::whistleblower, commitment.challenger, commitment.stake - lost));
     context.state.erase_native(challenge_key(task.id, commitment.challenger, commitment.commitment));
@@ -326,8 +325,8 @@ Status close_task(Context& context, types::Task& task, TaskState state, std::str
 Status settle(Context& context, types::Task& task) {
     QUERN_CHECK(release_round(context, task, true));
     const bool confirmed = stands_confirmed(task);
-    QUERN_CHECK(pay_from_escrow(context, task, task.solver, solver_reward(task), "solver_reward"));
-    const Uint256 fee = verifier_fee(task);
+    QUERN_CHECK(pay_from_escrow(context, task, task.solver, market::solver_reward(task), "solver_reward"));
+    const Uint256 fee = market::verifier_fee(task);
     for (const auto& report : task.reports)
         if (is_active(report) && report.revealed)
             QUERN_CHECK(pay_from_escrow(context, task, report.verifier, fee, "verifier_fee"));

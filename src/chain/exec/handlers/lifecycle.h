@@ -12,8 +12,6 @@ void enter(Context& context, types::Task& task, types::TaskState state, std::uin
            std::string_view reason);
 
 // --- Bidding and training --------------------------------------------------------------------------------------------
-// Height at which bidding ends: bids are taken below it.
-[[nodiscard]] std::uint64_t bids_until(const types::Task& task);
 void open_bidding(Context& context, types::Task& task, std::string_view reason);
 // Gives the task to the best of the remaining bids whose bond still covers it and for which there are as many verifiers
 // as the task asks for: training is public, so that what nobody will check must not begin. Without one: expires the

@@ -5,6 +5,7 @@
 
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/lifecycle.h"
+#include "chain/market/delays.h"
 #include "compute/core/claims.h"
 
 namespace quern::chain::exec::handlers {
@@ -33,13 +34,13 @@ types::VerifierReport* report_of(types::Task& task, const types::Address& verifi
 // Static work of what the winner had to compute, at the price cap: what catching a cheat is worth must not follow from
 // the price that the cheat bid.
 Uint256 proven_cost(const types::Task& task, const types::Dispute& dispute) {
-    const auto work = work_of(task);
-    Uint256 units = core::total_work(work);
+    const auto work = market::work_of(task);
+    Uint256 units = market::total_work(work);
     if (dispute.target != 0)  // a rival needs no more than the segment in question
-        units = core::work_of_steps(work, work.interval);
+        units = market::work_of_steps(work, work.interval);
     else if (dispute.rival_role == Role::verifier)
-        units = core::sampled_work(work);
-    return core::work_price(task.spec.price_cap, units).value_or(Uint256());
+        units = market::sampled_work(work);
+    return market::price_at_cap(task, units);
 }
 
 Status slash_report(Context& context, types::Task& task, types::VerifierReport& report, std::string_view reason,
@@ -69,8 +70,9 @@ Status release_rival(Context& context, const types::Dispute& dispute) {
 // others; until the game has come to a step, losing means that the verifier did not even show whose history it passed.
 bool answers_for(const types::Task& task, const types::Dispute& dispute, const core::Game& game) {
     if (!core::is_pass_target(dispute.target) || game.step == 0) return true;
-    const auto drawn = core::draw_segments(task.verify_beacon, dispute.defender,
-                                           core::segment_count(task.spec.steps, task.spec.interval), task.spec.samples);
+    const auto drawn =
+        core::draw_segments(task.verify_beacon, dispute.defender,
+                            market::segment_count(task.spec.steps, task.spec.interval), task.spec.samples);
     return std::binary_search(drawn.begin(), drawn.end(), (game.step - 1) / task.spec.interval);
 }
 
@@ -91,7 +93,7 @@ Status void_history(Context& context, types::Task& task, const types::Dispute& d
     if (rival_wins) {
         shares.winner = dispute.rival;
         shares.proven_cost = proven_cost(task, dispute);
-        shares.fee = verifier_fee(task);
+        shares.fee = market::verifier_fee(task);
         for (const auto& report : task.reports)
             if (is_active(report) && report.revealed && !report.pass && report.verifier != dispute.rival)
                 shares.fees.push_back(report.verifier);
@@ -101,7 +103,7 @@ Status void_history(Context& context, types::Task& task, const types::Dispute& d
     task.barred.push_back(task.solver);
     QUERN_CHECK(close_disputes(context, task, "moot", {0}));
     task.voided = true;
-    task.challenge_hold = context.height + context.market().min_deadline_blocks;
+    task.challenge_hold = market::reveal_expected(context.market(), context.height);
     if (task.open_disputes > 0 || awaits_reveals(context, task))
         enter(context, task, types::TaskState::disputed, 0, "solver_slashed");
     return continue_voided(context, task);
@@ -120,10 +122,6 @@ Status void_report(Context& context, types::Task& task, const types::Dispute& di
 }
 
 }  // namespace
-
-std::uint64_t dispute_clock(const params::MarketParams& market, const types::Task& task) {
-    return market.dispute_clock_blocks + task.spec.heartbeat_blocks;
-}
 
 core::GameContext game_context(const types::Task& task) {
     return {task.spec.program_root, task.spec.program_header, task.spec.data_root, task.seed_beacon,
@@ -160,7 +158,7 @@ Status open_report_dispute(Context& context, types::Task& task, const types::Ver
     opened.rival_role = Role::verifier;
     opened.rival_locked = report.locked;
     QUERN_TRY(opened.game, core::open_history_game(game_context(task), task.history_root, report.rival_root,
-                                                   dispute_clock(context.market(), task), context.height));
+                                                   market::dispute_clock(context.market(), task), context.height));
     return open_dispute(context, task, std::move(opened));
 }
 

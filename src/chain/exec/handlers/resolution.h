@@ -7,6 +7,8 @@
 
 namespace quern::chain::exec::handlers {
 
+namespace core = compute::core;
+
 // What two parties disagree about, before it has a number.
 struct NewDispute {
     std::uint32_t target = 0;
@@ -17,10 +19,6 @@ struct NewDispute {
     Uint256 rival_locked;
     core::Game game;
 };
-// Each side's clock in a dispute about the task, blocks. Beside the moves themselves it covers the replay of one
-// segment, for which the task gives a solver its heartbeat_blocks: who has to compute a state again must not lose by
-// the clock.
-[[nodiscard]] std::uint64_t dispute_clock(const params::MarketParams& market, const types::Task& task);
 [[nodiscard]] core::GameContext game_context(const types::Task& task);
 // Stores the dispute and counts it in the task.
 [[nodiscard]] Status open_dispute(Context& context, types::Task& task, NewDispute dispute);

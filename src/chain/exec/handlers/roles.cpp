@@ -8,8 +8,6 @@ namespace {
 
 using types::NativeKind;
 
-constexpr std::size_t kMaxUnbondingEntries = 16;
-
 Status check_role(types::Role role) {
     if (role < types::Role::solver || role > types::Role::relay) return fail("bond.unknown_role");
     return {};
@@ -17,7 +15,7 @@ Status check_role(types::Role role) {
 
 // A draw looks at so many bonds at most: small ones must not crowd the others out.
 Status check_remaining(const Context& context, const Uint256& bonded) {
-    const Uint256 least = params::min_bond(context.market());
+    const Uint256 least = market::min_bond(context.market());
     if (!bonded.is_zero() && bonded < least) return fail("bond.below_minimum", "at least " + least.to_decimal());
     return {};
 }
@@ -64,7 +62,7 @@ Status Handler<NativeKind::unbond>::check_state(const Context& context, const ty
     if (free_part(bond) < data.amount)
         return fail("bond.insufficient",
                     "free " + free_part(bond).to_decimal() + ", asked " + data.amount.to_decimal());
-    if (bond.unbonding.size() >= kMaxUnbondingEntries) return fail("bond.too_many_unbondings", "withdraw first");
+    if (bond.unbonding.size() >= params::kMaxRoleUnbondings) return fail("bond.too_many_unbondings", "withdraw first");
     return check_remaining(context, bond.bonded - data.amount);
 }
 

@@ -1,23 +1,10 @@
-// How a slash is split and how tasks pay. Every payment and every slash of a task goes through here: it is recorded in
+// How tasks pay and slash. Every payment and every slash of a task goes through here: it is recorded in
 // the task, and announced. Used by the task, verification and dispute handlers, by one thread.
 #pragma once
 
 #include "chain/exec/handlers/context.h"
-#include "compute/core/task_spec.h"
 
 namespace quern::chain::exec::handlers {
-
-namespace core = compute::core;
-
-[[nodiscard]] inline core::TaskWork work_of(const types::Task& task) {
-    return core::task_work(task.spec, task.work_units);
-}
-// The reward at the winning price; everything else at the price cap, so that a solver that bids low does not buy less
-// checking with it. They cannot overflow: the same sums were checked at submission.
-[[nodiscard]] Uint256 solver_reward(const types::Task& task);
-[[nodiscard]] Uint256 verifier_fee(const types::Task& task);
-[[nodiscard]] Uint256 solver_bond(const params::MarketParams& market, const types::Task& task);
-[[nodiscard]] Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task);
 
 // From the task's escrow. Error task.escrow_empty (an invariant: it does not happen).
 [[nodiscard]] Status pay_from_escrow(Context& context, types::Task& task, const types::Address& to,
@@ -31,7 +18,7 @@ struct SlashShares {
     Uint256 fee;
 };
 // Takes `amount` out of the locked part of a bond and distributes it: submitter_percent to the submitter, burn_percent
-// burned, the winner's bounty, fees, the rest to the treasury vault.
+// burned, the winner's bounty, fees, the rest to the treasury vault (market::split_slash).
 [[nodiscard]] Status slash(Context& context, types::Task& task, types::Role role, const types::Address& address,
                            const Uint256& amount, std::string_view reason, const SlashShares& shares = {});
 

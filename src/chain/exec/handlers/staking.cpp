@@ -4,6 +4,7 @@
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/stake_pool.h"
+#include "chain/market/shares.h"
 #include "chain/types/validator_proof.h"
 
 namespace quern::chain::exec::handlers {
@@ -45,7 +46,7 @@ types::StakeUnbondingEntry entry_of(const Context& context, const types::Validat
 Status deposit(Context& context, types::ValidatorObject& validator, const Uint256& amount) {
     QUERN_CHECK(take_from_account(context, context.sender, amount));
     QUERN_TRY(auto delegation, load_delegation(context, validator.address, context.sender));
-    const Uint256 shares = shares_for(validator, amount);
+    const Uint256 shares = market::shares_for(validator, amount);
     delegation.shares += shares;
     validator.shares += shares;
     validator.stake += amount;
@@ -92,7 +93,8 @@ Status Handler<NativeKind::delegate>::check_state(const Context& context, const 
     QUERN_CHECK(check_balance(context, data.amount));
     QUERN_TRY(const auto validator, load_validator(context, data.validator));
     if (validator.tombstoned) return fail("validator.tombstoned", to_hex0x(data.validator));
-    if (shares_for(validator, data.amount).is_zero()) return fail("stake.too_small", "worth less than one share");
+    if (market::shares_for(validator, data.amount).is_zero())
+        return fail("stake.too_small", "worth less than one share");
     return {};
 }
 
@@ -109,7 +111,7 @@ Status Handler<NativeKind::undelegate>::check_form(const params::MarketParams&, 
 Status Handler<NativeKind::undelegate>::check_state(const Context& context, const types::UndelegatePayload& data) {
     QUERN_TRY(const auto validator, load_validator(context, data.validator));
     QUERN_TRY(const auto delegation, load_delegation(context, data.validator, context.sender));
-    const Uint256 value = value_of(validator, delegation.shares);
+    const Uint256 value = market::value_of(validator, delegation.shares);
     if (value < data.amount)
         return fail("stake.insufficient", "staked " + value.to_decimal() + ", asked " + data.amount.to_decimal());
     QUERN_TRY(const auto unbonding, load_unbonding(context, data.validator, context.sender));
@@ -124,7 +126,7 @@ Status Handler<NativeKind::undelegate>::check_state(const Context& context, cons
 Status Handler<NativeKind::undelegate>::apply(Context& context, const types::UndelegatePayload& data) {
     QUERN_TRY(auto validator, load_validator(context, data.validator));
     QUERN_TRY(auto delegation, load_delegation(context, data.validator, context.sender));
-    const Uint256 shares = shares_to_take(validator, delegation.shares, data.amount);
+    const Uint256 shares = market::shares_to_take(validator, delegation.shares, data.amount);
     // With the last share goes what rounding had left in the pool.
     const Uint256 amount = shares == validator.shares ? validator.stake : data.amount;
     const auto left_shares = checked_sub(validator.shares, shares);
@@ -175,8 +177,9 @@ Status Handler<NativeKind::withdraw_stake>::apply(Context& context, const types:
             waiting.push_back(entry);
             continue;
         }
-        const Uint256 cut =
-            is_liable(validator, entry) ? slash_of(context.params.staking, validator, entry.amount) : Uint256();
+        const Uint256 cut = market::is_liable(validator, entry)
+                                ? market::slash_of(context.params.staking, validator, entry.amount)
+                                : Uint256();
         slashed += cut;
         paid += entry.amount - cut;
     }

@@ -4,11 +4,16 @@
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
+#include "chain/market/delays.h"
 #include "compute/core/history.h"
+#include "compute/core/task_spec.h"
 #include "crypto/merkle.h"
 #include "vm/tensor/tensor.h"
 
 namespace quern::chain::exec::handlers {
+
+namespace core = compute::core;
+
 namespace {
 
 using types::NativeKind;
@@ -66,8 +71,7 @@ Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& 
 
 Status Handler<NativeKind::task_submit>::check_state(const Context& context, const types::TaskSubmitPayload& data) {
     QUERN_TRY(const auto header, vm::tensor::decode_header(data.program_header));
-    QUERN_TRY(const auto escrow, core::escrow_of(core::task_work(data, header.work_units), data.price_cap, data.tax,
-                                                 context.market().storage_deposit));
+    QUERN_TRY(const auto escrow, market::escrow_of(data, header.work_units, context.market().storage_deposit));
     if (context.state.account_or_empty(context.sender).balance < escrow.total)
         return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
     return {};
@@ -75,8 +79,7 @@ Status Handler<NativeKind::task_submit>::check_state(const Context& context, con
 
 Status Handler<NativeKind::task_submit>::apply(Context& context, const types::TaskSubmitPayload& data) {
     QUERN_TRY(const auto header, vm::tensor::decode_header(data.program_header));
-    QUERN_TRY(const auto escrow, core::escrow_of(core::task_work(data, header.work_units), data.price_cap, data.tax,
-                                                 context.market().storage_deposit));
+    QUERN_TRY(const auto escrow, market::escrow_of(data, header.work_units, context.market().storage_deposit));
     QUERN_CHECK(take_from_account(context, context.sender, escrow.total));
     QUERN_TRY(auto globals, load_globals(context.state));
     types::Task task;
@@ -123,13 +126,13 @@ Status Handler<NativeKind::task_bid>::check_form(const params::MarketParams&, co
 Status Handler<NativeKind::task_bid>::check_state(const Context& context, const types::TaskBidPayload& data) {
     QUERN_TRY(const auto task, load_task(context.state, data.task));
     if (task.state != TaskState::open) return fail("task.wrong_state", types::to_string(task.state));
-    if (context.height >= bids_until(task)) return fail("task.deadline_passed", "bidding is over");
+    if (context.height >= market::bids_until(task)) return fail("task.deadline_passed", "bidding is over");
     if (data.price > task.spec.price_cap) return fail("bid.above_cap", "cap " + task.spec.price_cap.to_decimal());
     if (context.sender == task.submitter) return fail("bid.by_submitter");
     if (std::find(task.barred.begin(), task.barred.end(), context.sender) != task.barred.end())
         return fail("bid.barred", "lost this task before");
     QUERN_TRY(const auto bond, load_bond(context.state, types::Role::solver, context.sender));
-    const Uint256 needed = solver_bond(context.market(), task);
+    const Uint256 needed = market::solver_bond(context.market(), task);
     if (free_part(bond) < needed)
         return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + needed.to_decimal());
     const auto own = std::find_if(task.bids.begin(), task.bids.end(),
@@ -163,14 +166,14 @@ Status Handler<NativeKind::task_start>::check_form(const params::MarketParams&, 
 Status Handler<NativeKind::task_start>::check_state(const Context& context, const types::TaskIdPayload& data) {
     QUERN_TRY(const auto task, load_for_solver(context, data.task, TaskState::assigned));
     // The data order follows from a beacon that was unknown when the solver was locked in.
-    const auto beacon = beacon_at(context, task.assigned_at + params::kBeaconDelay);
+    const auto beacon = beacon_at(context, market::draw_height(task.assigned_at));
     if (!beacon) return fail(beacon.error());
     return {};
 }
 
 Status Handler<NativeKind::task_start>::apply(Context& context, const types::TaskIdPayload& data) {
     QUERN_TRY(auto task, load_task(context.state, data.task));
-    QUERN_TRY(task.seed_beacon, beacon_at(context, task.assigned_at + params::kBeaconDelay));
+    QUERN_TRY(task.seed_beacon, beacon_at(context, market::draw_height(task.assigned_at)));
     enter(context, task, TaskState::training, context.height + task.spec.heartbeat_blocks, "started");
     store_task(context.state, task);
     return {};

@@ -2,9 +2,13 @@
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
+#include "compute/core/history.h"
 #include "compute/core/verification_report.h"
 
 namespace quern::chain::exec::handlers {
+
+namespace core = compute::core;
+
 namespace {
 
 using types::NativeKind;
@@ -99,7 +103,8 @@ Status Handler<NativeKind::verify_reveal>::check_state(const Context& context, c
     QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::revealing));
     const auto& report = own.report();
     if (report.revealed) return fail("verify.already_revealed");
-    QUERN_CHECK(core::check_reveal(context.sender, report.commitment, data, core::sampled_segments(work_of(own.task))));
+    QUERN_CHECK(core::check_reveal(context.sender, report.commitment, data,
+                                   market::sampled_segments(market::work_of(own.task))));
     if (data.pass) return {};
     if (data.rival_root == own.task.history_root) return fail("verify.equal_claim");
     const auto& spec = own.task.spec;

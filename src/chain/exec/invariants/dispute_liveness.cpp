@@ -1,4 +1,5 @@
 #include "chain/exec/invariants/invariants.h"
+#include "chain/market/delays.h"
 
 namespace quern::chain::exec::invariants {
 namespace {
@@ -21,10 +22,8 @@ Status check_task(const state::Overlay& state, const types::Task& task, std::uin
 
 }  // namespace
 
-Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& market, std::uint64_t height) {
-    // A state lasts two windows of the task at most; a game two clocks, each with a window in it.
-    const std::uint64_t latest = height + 2 * market.max_deadline_blocks + 2 * market.dispute_clock_blocks +
-                                 market.min_deadline_blocks + params::kBeaconDelay;
+Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& params, std::uint64_t height) {
+    const std::uint64_t latest = market::latest_deadline(params, height);
     for (const auto& [key, value] : state.changed_native()) {
         if (!value || key.empty()) continue;
         if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::task)) {
@@ -38,18 +37,6 @@ Status check_dispute_liveness(const state::Overlay& state, const params::MarketP
         }
     }
     return {};
-}
-
-Status check_all(const state::Overlay& state, const params::ChainParams& params, std::uint64_t height) {
-    const auto named = [](Status status) -> Status {
-        if (!status) return fail(kInvariantBroken, status.error().to_string());
-        return {};
-    };
-    QUERN_CHECK(named(check_supply(state)));
-    QUERN_CHECK(named(check_bonds(state)));
-    QUERN_CHECK(named(check_stakes(state, params.staking)));
-    QUERN_CHECK(named(check_escrow(state, params.market)));
-    return named(check_dispute_liveness(state, params.market, height));
 }
 
 }  // namespace quern::chain::exec::invariants

@@ -21,10 +21,10 @@ inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 [[nodiscard]] Status check_stakes(const state::Overlay& state, const params::StakingParams& staking);
 // A live task's escrow covers what it may have to pay; a final one holds its storage deposit alone. Error
 // invariant.escrow.
-[[nodiscard]] Status check_escrow(const state::Overlay& state, const params::MarketParams& market);
+[[nodiscard]] Status check_escrow(const state::Overlay& state, const params::MarketParams& params);
 // Every live task has a deadline within reach, and counts its open disputes right; every open dispute has a deadline.
 // Errors invariant.no_exit, invariant.open_disputes.
-[[nodiscard]] Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& market,
+[[nodiscard]] Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& params,
                                             std::uint64_t height);
 
 // All of them. Error exec.invariant_broken, naming the first.

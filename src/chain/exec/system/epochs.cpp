@@ -9,8 +9,6 @@ namespace {
 using types::object_key;
 using types::ObjectPrefix;
 
-constexpr std::size_t kMaxForgottenConvictions = 128;  // in one block: no epoch has more members
-
 Bytes epoch_key(std::uint64_t epoch) { return object_key(ObjectPrefix::epoch, epoch); }
 
 Status set_seed(state::Overlay& state, std::uint64_t epoch, const Hash32& beacon) {
@@ -24,7 +22,7 @@ Status set_seed(state::Overlay& state, std::uint64_t epoch, const Hash32& beacon
 // Convictions that no later one is added to.
 Status forget_convictions(state::Overlay& state, std::uint64_t window, std::uint64_t height) {
     for (const auto& [key, value] :
-         state.native_range(object_key(ObjectPrefix::conviction), {}, kMaxForgottenConvictions)) {
+         state.native_range(object_key(ObjectPrefix::conviction), {}, params::kMaxForgottenConvictions)) {
         const auto conviction = types::decode_record<types::Conviction>(value);
         if (!conviction) return fault("state.corrupt_object", conviction.error().to_string());
         if (conviction->height + window >= height) break;

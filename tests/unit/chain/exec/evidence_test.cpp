@@ -79,8 +79,8 @@ TEST_F(EvidenceRules, unbonding_stake_answers_for_the_epochs_it_counted_in) {
     // Epoch 2's committee: 1300 of 4300. Three times that share of what 5 % leave.
     const auto cut = [](std::uint64_t amount) {
         const Uint256 first = Uint256(amount) * 50 / Uint256(1000);
-        const Uint256 correlation = Uint256(1300) * Uint256(handlers::kShareUnit) / Uint256(4300) * Uint256(3);
-        return first + (Uint256(amount) - first) * correlation / Uint256(handlers::kShareUnit);
+        const Uint256 correlation = Uint256(1300) * Uint256(params::kShareUnit) / Uint256(4300) * Uint256(3);
+        return first + (Uint256(amount) - first) * correlation / Uint256(params::kShareUnit);
     };
     EXPECT_EQ(world.validator(culprit).stake, Uint256(1000) - cut(1000));
     EXPECT_EQ(world.unbonding(culprit, alice).size(), 2U) << "the cut comes with the withdrawal";

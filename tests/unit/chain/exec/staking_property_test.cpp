@@ -106,7 +106,7 @@ private:
              world.overlay.native_range(types::object_key(types::ObjectPrefix::stake_delegation), {}, 10'000)) {
             const auto delegation = *types::decode_record<types::StakeDelegation>(value);
             auto& [sum, holders] = parts[delegation.validator];
-            sum += handlers::value_of(world.validator(delegation.validator), delegation.shares);
+            sum += market::value_of(world.validator(delegation.validator), delegation.shares);
             ++holders;
         }
         for (const auto& [validator, part] : parts) {

@@ -197,18 +197,18 @@ TEST(StakePool, rounding_is_never_in_favour_of_who_moves) {
             pool.shares = shares;
             pool.stake = stake;
             for (std::uint64_t owned = 0; owned <= shares; owned += 1 + shares / 50) {
-                const Uint256 value = handlers::value_of(pool, owned);
+                const Uint256 value = market::value_of(pool, owned);
                 for (Uint256 amount = 1; amount <= value; amount += Uint256(1 + stake / 20)) {
-                    const Uint256 taken = handlers::shares_to_take(pool, owned, amount);
+                    const Uint256 taken = market::shares_to_take(pool, owned, amount);
                     EXPECT_LE(taken, Uint256(owned));
                     EXPECT_GE(taken * pool.stake, amount * pool.shares) << "paid for in full";
                 }
                 // Giving and taking back at once gains nothing.
-                const Uint256 got = handlers::shares_for(pool, owned);
+                const Uint256 got = market::shares_for(pool, owned);
                 auto after = pool;
                 after.shares += got;
                 after.stake += Uint256(owned);
-                EXPECT_LE(handlers::value_of(after, got), Uint256(owned));
+                EXPECT_LE(market::value_of(after, got), Uint256(owned));
             }
         }
 }
@@ -217,12 +217,12 @@ TEST(StakePool, is_emptied_by_the_last_share) {
     types::ValidatorObject pool;
     pool.shares = 10;
     pool.stake = 7;
-    EXPECT_EQ(handlers::shares_to_take(pool, 10, 7), Uint256(10));
-    EXPECT_EQ(handlers::shares_to_take(pool, 10, 6), Uint256(9));
-    EXPECT_EQ(handlers::shares_to_take(pool, 3, 2), Uint256(3)) << "what is left would be worth nothing";
+    EXPECT_EQ(market::shares_to_take(pool, 10, 7), Uint256(10));
+    EXPECT_EQ(market::shares_to_take(pool, 10, 6), Uint256(9));
+    EXPECT_EQ(market::shares_to_take(pool, 3, 2), Uint256(3)) << "what is left would be worth nothing";
     pool.stake = 0;
-    EXPECT_TRUE(handlers::shares_for(pool, 1000).is_zero());
-    EXPECT_TRUE(handlers::value_of(pool, 10).is_zero());
+    EXPECT_TRUE(market::shares_for(pool, 1000).is_zero());
+    EXPECT_TRUE(market::value_of(pool, 10).is_zero());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "chain/exec/genesis.h"
 #include "chain/exec/handlers/stake_pool.h"
 #include "chain/exec/invariants/invariants.h"
+#include "chain/market/shares.h"
 #include "chain/types/validator_proof.h"
 #include "support.h"
 
@@ -106,7 +107,7 @@ public:
         return found ? found->shares : Uint256();
     }
     Uint256 value(const types::Address& of, const types::Address& who) const {
-        return handlers::value_of(validator(of), shares(of, who));
+        return market::value_of(validator(of), shares(of, who));
     }
     std::vector<types::StakeUnbondingEntry> unbonding(const types::Address& of, const types::Address& who) const {
         const auto found = object<types::StakeUnbonding>(handlers::unbonding_key(of, who));

@@ -15,16 +15,16 @@ TEST(ReservedAddresses, are_one_for_each_group) {
     EXPECT_EQ(to_hex(reserved_address(types::NativeKind::verify_reveal)), "0000000000000000000000000000000000005104");
     EXPECT_EQ(to_hex(reserved_address(types::NativeKind::dispute_split)), "0000000000000000000000000000000000005105");
     EXPECT_EQ(to_hex(reserved_address(types::NativeKind::tick)), "0000000000000000000000000000000000005106");
-    EXPECT_TRUE(is_reserved(types::group_address(types::KindGroup::staking)));
+    EXPECT_EQ(types::group_at(types::group_address(types::KindGroup::staking)), types::KindGroup::staking);
     types::Address next = reserved_address(types::NativeKind::tick);
     next.data[19] = 7;
-    EXPECT_FALSE(is_reserved(next));
+    EXPECT_FALSE(types::group_at(next));
     next.data[19] = 0;
-    EXPECT_FALSE(is_reserved(next));
+    EXPECT_FALSE(types::group_at(next));
     next = reserved_address(types::NativeKind::tick);
     next.data[0] = 1;
-    EXPECT_FALSE(is_reserved(next));
-    EXPECT_FALSE(is_reserved({}));
+    EXPECT_FALSE(types::group_at(next));
+    EXPECT_FALSE(types::group_at({}));
 }
 
 TEST(NativeGas, prices_every_kind_and_the_largest_move_fits_a_block) {

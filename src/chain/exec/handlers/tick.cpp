@@ -3,6 +3,7 @@
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/exec/handlers/resolution.h"
+#include "chain/market/delays.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -47,7 +48,7 @@ Status delete_task(Context& context, types::Task& task) {
 Status move_on(Context& context, types::Task& task) {
     switch (task.state) {
         case TaskState::open: {
-            QUERN_TRY(const Hash32 beacon, beacon_at(context, bids_until(task) + params::kBeaconDelay));
+            QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(market::bids_until(task))));
             return assign_next(context, task, beacon, "best_bid");
         }
         case TaskState::assigned:

@@ -1,0 +1,35 @@
+#include "chain/market/bonds.h"
+
+#include <algorithm>
+
+namespace quern::chain::market {
+
+std::optional<Uint256> solver_bond(const params::MarketParams& market, const Uint256& reward) {
+    const auto gammas = checked_mul(market.dispute_cost, market.solver_bond_gammas);
+    const auto rewards = checked_mul(reward, params::kSolverRewardMultiple);
+    if (!gammas || !rewards) return std::nullopt;
+    return std::max(*gammas, *rewards);
+}
+
+std::optional<Uint256> verifier_bond(const params::MarketParams& market, const Uint256& fee) {
+    const auto gammas = checked_mul(market.dispute_cost, market.verifier_bond_gammas);
+    const auto fees = checked_mul(fee, market.verifier_bond_fees);
+    if (!gammas || !fees) return std::nullopt;
+    return std::max(*gammas, *fees);
+}
+
+Uint256 solver_bond(const params::MarketParams& market, const types::Task& task) {
+    return solver_bond(market, price_at_cap(task, total_work(work_of(task)))).value_or(Uint256());
+}
+
+Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task) {
+    return verifier_bond(market, verifier_fee(task)).value_or(Uint256());
+}
+
+Uint256 min_bond(const params::MarketParams& market) { return market.dispute_cost * Uint256(market.min_bond_gammas); }
+
+Uint256 challenge_stake(const params::MarketParams& market) {
+    return Uint256(market.challenge_stake_gammas) * market.dispute_cost;
+}
+
+}  // namespace quern::chain::market

@@ -1,0 +1,24 @@
+// What the parties of a task answer with. It depends on the price cap and not on the winning bid, so that a low bid
+// buys neither less checking nor cheaper cheating. Used by execution, RPC's estimate and workers. Pure; thread-safe.
+#pragma once
+
+#include <optional>
+
+#include "chain/market/escrow.h"
+#include "chain/params/params.h"
+
+namespace quern::chain::market {
+
+// A solver's lock and a verifier's: for a reward, for a fee, at the cap. nullopt: above 2^256.
+[[nodiscard]] std::optional<Uint256> solver_bond(const params::MarketParams& market, const Uint256& reward);
+[[nodiscard]] std::optional<Uint256> verifier_bond(const params::MarketParams& market, const Uint256& fee);
+// Of a task that was accepted.
+[[nodiscard]] Uint256 solver_bond(const params::MarketParams& market, const types::Task& task);
+[[nodiscard]] Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task);
+
+[[nodiscard]] Uint256 min_bond(const params::MarketParams& market);  // of a role, or nothing
+// Of a commitment; a reveal that opens the n-th dispute of a round raises it to n times as much.
+[[nodiscard]] Uint256 challenge_stake(const params::MarketParams& market);
+[[nodiscard]] inline Uint256 free_part(const types::RoleBond& bond) { return bond.bonded - bond.locked; }
+
+}  // namespace quern::chain::market

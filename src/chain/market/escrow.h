@@ -1,0 +1,40 @@
+// What a task costs and what its parties earn, in grains. Used by execution, RPC's estimate, wallets and workers. Pure
+// functions; thread-safe.
+//
+//   escrow = price cap * N * W  +  m * verifier fee(price cap)  +  tax  +  storage deposit
+//   verifier fee(price) = floor(6/5 * price * sampled segments * k * W)
+//
+// The reward follows from the winning price; everything else from the price cap, so that a solver that bids low does
+// not buy less checking with it.
+#pragma once
+
+#include "base/expected.h"
+#include "chain/market/work.h"
+
+namespace quern::chain::market {
+
+// price * work. Error: task.price_overflow.
+[[nodiscard]] Expected<Uint256> work_price(const Uint256& price, const Uint256& work);
+// Of one verifier at `price`. Error: task.price_overflow.
+[[nodiscard]] Expected<Uint256> verifier_fee(const TaskWork& work, const Uint256& price);
+
+struct Escrow {
+    Uint256 reward;         // of the solver, at the cap
+    Uint256 verifier_fee;   // of each verifier, at the cap
+    Uint256 verifier_fees;  // of all
+    Uint256 tax;
+    Uint256 storage_deposit;
+    Uint256 total;
+};
+// Error: task.price_overflow.
+[[nodiscard]] Expected<Escrow> escrow_of(const TaskWork& work, const Uint256& price_cap, const Uint256& tax,
+                                         const Uint256& storage_deposit);
+[[nodiscard]] Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, std::uint64_t work_per_step,
+                                         const Uint256& storage_deposit);
+
+// Of a task that was accepted: they cannot overflow, since the same sums were checked at submission.
+[[nodiscard]] Uint256 solver_reward(const types::Task& task);  // at the winning price
+[[nodiscard]] Uint256 verifier_fee(const types::Task& task);
+[[nodiscard]] Uint256 price_at_cap(const types::Task& task, const Uint256& work);
+
+}  // namespace quern::chain::market

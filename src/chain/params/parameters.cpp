@@ -1,0 +1,116 @@
+#include "chain/params/parameters.h"
+
+#include <vector>
+
+namespace quern::chain::params {
+namespace {
+
+constexpr std::uint64_t kAny = ~std::uint64_t{0};
+constexpr Uint256 bits(unsigned count) { return (Uint256(1) << count) - Uint256(1); }
+constexpr std::uint64_t bits64(unsigned count) { return (std::uint64_t{1} << count) - 1; }
+
+constexpr Parameter kParameters[] = {
+#define QUERN_ROW(type, member, name, standard, least, most, doc) {"block", name, standard, least, most, doc},
+    QUERN_BLOCK_PARAMETERS(QUERN_ROW)
+#undef QUERN_ROW
+#define QUERN_ROW(type, member, name, standard, least, most, doc) {"market", name, standard, least, most, doc},
+        QUERN_MARKET_PARAMETERS(QUERN_ROW)
+#undef QUERN_ROW
+#define QUERN_ROW(type, member, name, standard, least, most, doc) {"staking", name, standard, least, most, doc},
+            QUERN_STAKING_PARAMETERS(QUERN_ROW)
+#undef QUERN_ROW
+};
+
+constexpr bool defaults_fit() {
+    for (const auto& each : kParameters)
+        if (each.standard < each.least || each.standard > each.most) return false;
+    return true;
+}
+static_assert(defaults_fit());
+
+// Relations between constants. Those with limits of other folders stand there: compute/core/claims.h.
+static_assert(kBeaconDelay < kBeaconWindow, "a draw's beacon must still be in state when it comes");
+static_assert(kCapacityBlocks > kBeaconDelay, "or a capacity could be declared twice while a draw waits");
+static_assert(MarketParams{}.min_deadline_blocks > kBeaconDelay &&
+              MarketParams{}.max_deadline_blocks <= kMaxWindowBlocks);
+static_assert(MarketParams{}.burn_percent + MarketParams{}.submitter_percent <= 100);
+static_assert(MarketParams{}.burn_percent + StakingParams{}.reporter_percent <= 100);
+static_assert(kMaxForgottenConvictions >= types::kMaxCommittee, "or convictions come faster than they are forgotten");
+
+struct Constant {
+    std::string_view name;
+    std::uint64_t value;
+    std::string_view doc;
+};
+constexpr Constant kConstants[] = {
+#define QUERN_ROW(type, name, value, doc) {#name, value, doc},
+    QUERN_CONSTANTS(QUERN_ROW)
+#undef QUERN_ROW
+};
+
+std::string range_of(const Parameter& parameter) {
+    return parameter.least.to_decimal() + " to " +
+           (parameter.most == Uint256(kAny) ? std::string("any") : parameter.most.to_decimal());
+}
+
+// What a table of limits cannot say: how the parameters must fit each other.
+Status check_relations(const ChainParams& params) {
+    const auto bad = [](const char* what) { return fail(kBadParameter, what); };
+    const auto& market = params.market;
+    const auto& staking = params.staking;
+    if (params.chain_id == 0) return bad("chain_id must not be 0");
+    if (params.initial_base_fee < params.min_base_fee) return bad("block.base_fee must be min_base_fee at least");
+    if (params.max_idle_ms < params.min_block_ms) return bad("block.max_idle_ms must be min_block_ms at least");
+    if (market.submitter_percent > 100 - market.burn_percent)
+        return bad("market.submitter_percent and burn_percent exceed 100");
+    if (market.max_deadline_blocks < market.min_deadline_blocks)
+        return bad("market.max_deadline_blocks must be min_deadline_blocks at least");
+    if (staking.unbonding_blocks < kMinUnbondingEpochs * params.epoch_length)
+        return bad("staking.unbonding_blocks must be three epochs at least");
+    if (staking.reporter_percent > 100 - market.burn_percent)
+        return bad("staking.reporter_percent and market.burn_percent exceed 100");
+    return {};
+}
+
+}  // namespace
+
+std::span<const Parameter> parameters() { return kParameters; }
+
+Status check_parameters(const ChainParams& params) {
+    Status status;
+    visit_parameters(params, [&](const Parameter& parameter, const Uint256& value) {
+        if (status && (value < parameter.least || value > parameter.most))
+            status = fail(kBadParameter, std::string(parameter.section) + "." + std::string(parameter.name) + " is " +
+                                             value.to_decimal() + ", allowed: " + range_of(parameter));
+    });
+    QUERN_CHECK(status);
+    return check_relations(params);
+}
+
+std::string parameters_page() {
+    std::string page =
+        "# Parameters\n\n"
+        "Written by `quern-genesis parameters` from `src/chain/params/tables.h`; a test compares. Amounts are grains\n"
+        "(10^-18 QRN). What they mean: [market.md](market.md), [staking.md](staking.md), "
+        "[consensus.md](consensus.md).\n\n"
+        "## What a genesis file may set\n";
+    for (const auto section : kSections) {
+        page +=
+            "\n### `" + std::string(section) + "`\n\n| name | default | allowed | what it is |\n|---|---|---|---|\n";
+        for (const auto& each : parameters())
+            if (each.section == section)
+                page += "| `" + std::string(each.name) + "` | " + each.standard.to_decimal() + " | " + range_of(each) +
+                        " | " + std::string(each.doc) + " |\n";
+    }
+    page +=
+        "\nThey must fit each other as well: `base_fee` is `min_base_fee` at least, `max_idle_ms` `min_block_ms`,\n"
+        "`max_deadline_blocks` `min_deadline_blocks`; `burn_percent` with `submitter_percent`, and with\n"
+        "`reporter_percent`, is 100 at most; the staking's `unbonding_blocks` are three epochs at least.\n"
+        "\n## What is the same on every chain\n\n| constant | value | what it is |\n|---|---|---|\n";
+    for (const auto& each : kConstants)
+        page += "| `" + std::string(each.name) + "` | " + std::to_string(each.value) + " | " + std::string(each.doc) +
+                " |\n";
+    return page;
+}
+
+}  // namespace quern::chain::params

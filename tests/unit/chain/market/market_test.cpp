@@ -1,0 +1,148 @@
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "chain/market/bonds.h"
+#include "chain/market/delays.h"
+#include "chain/market/shares.h"
+
+namespace quern::chain::market {
+namespace {
+
+constexpr std::uint64_t kMostSteps = 1U << 20;          // compute/core/history.h
+constexpr std::uint64_t kMostWork = ~std::uint64_t{0};  // of a step
+
+types::Task sample_task() {
+    types::Task task;
+    task.spec.steps = 300;
+    task.spec.interval = 30;
+    task.spec.verifiers = 3;
+    task.spec.samples = 4;
+    task.spec.price_cap = 7;
+    task.work_units = 11;
+    task.price = 5;
+    return task;
+}
+
+TEST(Escrow, adds_up_by_the_equation) {
+    const TaskWork work{300, 30, 11, 3, 4};
+    const auto escrow = escrow_of(work, 7, 1000, 50);
+    ASSERT_TRUE(escrow.has_value());
+    EXPECT_EQ(escrow->reward, Uint256(300 * 11 * 7));
+    EXPECT_EQ(escrow->verifier_fee, Uint256(4 * 30 * 11 * 7 * 6 / 5));
+    EXPECT_EQ(escrow->verifier_fees, Uint256(3 * (4 * 30 * 11 * 7 * 6 / 5)));
+    EXPECT_EQ(escrow->total, escrow->reward + escrow->verifier_fees + Uint256(1050));
+    // More samples than segments cost as much as all segments.
+    EXPECT_EQ(sampled_segments({300, 30, 11, 3, 20}), 10U);
+    EXPECT_EQ(*verifier_fee({300, 30, 11, 3, 20}, 5), Uint256(300 * 11 * 6));
+    EXPECT_EQ(*verifier_fee({1, 1, 1, 1, 1}, 1), Uint256(1));  // 6/5 rounds down
+    EXPECT_EQ(segment_count(300, 0), 0U);
+    EXPECT_EQ(segment_count(300, 7), 0U);
+}
+
+TEST(Escrow, largest_task_does_not_overflow_and_more_is_refused) {
+    const TaskWork largest{kMostSteps, 1, kMostWork, params::kMaxVerifiers, 4096};
+    const Uint256 price = (Uint256(1) << params::kMaxPriceBits) - Uint256(1);
+    EXPECT_TRUE(escrow_of(largest, price, price, 0).has_value());
+    EXPECT_EQ(escrow_of(largest, Uint256(1) << 200, 0, 0).error().name, "task.price_overflow");
+    EXPECT_EQ(escrow_of({1, 1, 1, 1, 1}, 1, ~Uint256(0), 0).error().name, "task.price_overflow");
+    EXPECT_EQ(work_price(~Uint256(0), 2).error().name, "task.price_overflow");
+}
+
+TEST(Escrow, only_the_reward_follows_from_the_winning_bid) {
+    auto task = sample_task();
+    EXPECT_EQ(solver_reward(task), Uint256(300 * 11 * 5));
+    EXPECT_EQ(verifier_fee(task), Uint256(4 * 30 * 11 * 7 * 6 / 5));
+    EXPECT_EQ(price_at_cap(task, 10), Uint256(70));
+    const params::MarketParams market;
+    const auto bonds = [&] { return std::pair(solver_bond(market, task), verifier_bond(market, task)); };
+    const auto before = bonds();
+    task.price = 1;
+    EXPECT_EQ(bonds(), before);
+}
+
+TEST(Bonds, are_the_larger_of_two_measures) {
+    params::MarketParams market;
+    market.dispute_cost = 10;
+    market.solver_bond_gammas = 100;
+    market.verifier_bond_gammas = 20;
+    market.verifier_bond_fees = 5;
+    market.min_bond_gammas = 3;
+    market.challenge_stake_gammas = 4;
+    EXPECT_EQ(*solver_bond(market, Uint256(500)), Uint256(1000));
+    EXPECT_EQ(*solver_bond(market, Uint256(501)), Uint256(1002)) << "twice the reward";
+    EXPECT_EQ(*verifier_bond(market, Uint256(40)), Uint256(200));
+    EXPECT_EQ(*verifier_bond(market, Uint256(41)), Uint256(205));
+    EXPECT_EQ(min_bond(market), Uint256(30));
+    EXPECT_EQ(challenge_stake(market), Uint256(40));
+    EXPECT_FALSE(solver_bond(market, ~Uint256(0)));
+    EXPECT_FALSE(verifier_bond(market, ~Uint256(0)));
+}
+
+TEST(Shares, a_slash_is_divided_without_a_rest) {
+    params::MarketParams market;  // burned 25 %, submitter 10 %, bounty 150 % of the cost at most
+    const auto sum = [](const SlashSplit& split) {
+        Uint256 all = split.to_submitter + split.burned + split.bounty + split.treasury;
+        for (const auto& fee : split.fees) all += fee;
+        return all;
+    };
+    const auto rich = split_slash(market, 1000, {true, 200, 50, 2});
+    EXPECT_EQ(rich.to_submitter, Uint256(100));
+    EXPECT_EQ(rich.burned, Uint256(250));
+    EXPECT_EQ(rich.bounty, Uint256(300));
+    EXPECT_EQ(rich.fees, (std::vector<Uint256>{50, 50}));
+    EXPECT_EQ(rich.treasury, Uint256(250));
+    // What is left goes to the bounty first, then to the fees in order.
+    const auto poor = split_slash(market, 1000, {true, 400, 30, 3});
+    EXPECT_EQ(poor.bounty, Uint256(600));
+    EXPECT_EQ(poor.fees, (std::vector<Uint256>{30, 20, 0}));
+    EXPECT_TRUE(poor.treasury.is_zero());
+    EXPECT_TRUE(split_slash(market, 1000, {false, 400, 0, 0}).bounty.is_zero());
+    SeededRng rng(5);
+    for (int i = 0; i < 200; ++i) {
+        const Uint256 amount = rng.below(1'000);
+        const SlashClaims claims{rng.below(2) == 0, rng.below(1'000), rng.below(100), rng.below(4)};
+        EXPECT_EQ(sum(split_slash(market, amount, claims)), amount);
+        const auto stake = split_stake_slash({}, amount);
+        EXPECT_EQ(stake.reporter + stake.burned + stake.treasury, amount);
+    }
+}
+
+TEST(Shares, base_fees_burn_the_odd_grain) {
+    EXPECT_EQ(split_base_fee(7).burned, Uint256(4));
+    EXPECT_EQ(split_base_fee(7).jackpot, Uint256(3));
+}
+
+TEST(Shares, a_third_convicted_together_loses_all) {
+    const Uint256 unit = params::kShareUnit;
+    EXPECT_EQ(share_of(1, 4), unit / Uint256(4));
+    EXPECT_EQ(correlation_of(share_of(1, 4)), unit * Uint256(3) / Uint256(4));
+    EXPECT_EQ(correlation_of(share_of(1, 2)), unit);
+    types::ValidatorObject validator;
+    validator.correlation = unit;
+    EXPECT_EQ(slash_of({}, validator, 1000), Uint256(1000));
+    validator.correlation = 0;
+    EXPECT_EQ(slash_of({}, validator, 1000), Uint256(50));
+}
+
+TEST(Delays, a_draw_comes_after_its_anchor_and_old_beacons_have_one_successor) {
+    EXPECT_EQ(draw_height(10), 12U);
+    EXPECT_EQ(beacon_height(80, 80), 80U);
+    EXPECT_EQ(beacon_height(80, 80 + params::kBeaconWindow - 1), 80U);
+    EXPECT_EQ(beacon_height(80, 80 + params::kBeaconWindow), 80 + params::kBeaconWindow);
+    EXPECT_EQ(beacon_height(80, 80 + 3 * params::kBeaconWindow - 1), 80 + 2 * params::kBeaconWindow);
+}
+
+TEST(Delays, follow_the_task_and_the_parameters) {
+    params::MarketParams market;
+    auto task = sample_task();
+    task.since = 100;
+    task.spec.bid_blocks = 7;
+    task.spec.heartbeat_blocks = 9;
+    EXPECT_EQ(bids_until(task), 107U);
+    EXPECT_EQ(dispute_clock(market, task), 609U);
+    EXPECT_EQ(reveal_expected(market, 50), 53U);
+    EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + 2'000'000 + 1200 + 3U);
+}
+
+}  // namespace
+}  // namespace quern::chain::market
