@@ -47,6 +47,7 @@ TEST(Rlp, integers_are_canonical_and_bounded) {
     EXPECT_EQ(u64_of("820001").error().name, "rlp.leading_zero");
     EXPECT_EQ(u64_of("89010000000000000000").error().name, "rlp.integer_overflow");
     EXPECT_EQ(u64_of("c0").error().name, "rlp.expected_string");
+    EXPECT_EQ(rlp::decode_list(hex("01")).error().name, "rlp.expected_list");
     EXPECT_EQ(*u64_of("88ffffffffffffffff"), ~0ULL);
 }
 
