@@ -35,6 +35,9 @@ long page_faults_of_a_block() {
 
 TEST(Allocator, what_a_block_freed_is_there_for_the_next_one) {
     if (!keep_freed_memory()) GTEST_SKIP() << "another C library";
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer has an allocator of its own";
+#endif
     (void)page_faults_of_a_block();
     EXPECT_LT(page_faults_of_a_block(), 100);  // 40 MiB are 10,240 pages
 }
