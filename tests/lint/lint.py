@@ -48,6 +48,11 @@ PURE_HEADERS = {"chrono", "random", "ctime", "time.h", "sys/time.h", "sys/random
 # The calls of files whose names a member function may have as well count when they are qualified; <fcntl.h> is refused.
 ENVIRONMENT = re.compile(r"(?<![\w.>:])(?:std\s*::\s*)?(?:getenv|secure_getenv|setlocale|fopen|fsync|unlink)\s*\("
                          r"|(?<![\w:>])::\s*(?:open|openat|creat|read|write|close|rename|remove)\s*\(")
+# Locks whose rules clang checks are those of base/mutex.h.
+STD_LOCK = re.compile(r"\bstd\s*::\s*(?:recursive_|shared_|timed_)?(?:mutex|condition_variable(?:_any)?|lock_guard|unique_lock"
+                      r"|scoped_lock|shared_lock)\b")
+PLAIN_LOCKS = {"base/mutex.h", "chain/state/flat_state.cpp", "chain/state/flat_state.h", "chain/store/fault_kv.cpp",
+               "chain/store/fault_kv.h", "chain/store/memory_kv.cpp", "chain/store/memory_kv.h", "node/chain/snapshot.h"}
 UNORDERED = re.compile(r"\bstd\s*::\s*(?:unordered_(?:multi)?(?:map|set)|locale)\b")
 # A shared pointer of its own, and a deleter that also gives back a share.
 OWN_POINTERS = {"chain/state/path_node.h", "p2p/answer_account.h"}
@@ -140,6 +145,8 @@ def check_file(path, text):
             yield number, "pure code has no clock and no randomness"
         if in_any(path, PURE) and ENVIRONMENT.search(bare):
             yield number, "pure code has no files and no environment"
+        if path not in PLAIN_LOCKS and STD_LOCK.search(bare):
+            yield number, "a lock is one of base/mutex.h, which says what it guards"
         if in_any(path, PURE) and UNORDERED.search(bare):
             yield number, "pure code has no order by hash and no locale"
         if path not in OWN_POINTERS and (DELETE.search(bare) or NEW.search(bare) and not re.search(r"_ptr\b|Ptr\b", bare)):
@@ -272,6 +279,8 @@ BAD = [
     ("chain/exec/a.cpp", "const int file = ::open(path, 0);\n", "no files"),
     ("chain/consensus/a.cpp", "#include <fcntl.h>\n", "no place"),
     ("chain/consensus/a.cpp", '#include "base/fs.h"\n', "no place"),
+    ("node/a.cpp", "const std::lock_guard lock(mutex_);\n", "base/mutex.h"),
+    ("p2p/a.cpp", "std::condition_variable changed_;\n", "base/mutex.h"),
     ("chain/exec/a.cpp", "std::unordered_map<Address, Uint256> payouts;\n", "order by hash"),
     ("node/a.cpp", "Chain* chain = new Chain(parts);\n", "owned"),
     ("node/a.cpp", "    delete chain;\n", "owned"),
