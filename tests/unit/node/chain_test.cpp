@@ -2,6 +2,7 @@
 
 #include "chain/exec/block_validation.h"
 #include "chain/store/block_store.h"
+#include "chain/types/transaction_rules.h"
 #include "chain_fixture.h"
 
 namespace quern::node {
