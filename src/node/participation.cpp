@@ -29,6 +29,7 @@ Expected<std::unique_ptr<Participation>> Participation::start(const Parts& parts
 Status Participation::open(const ParticipationOptions& options, const crypto::PrivateKey& node_key,
                            std::optional<crypto::PrivateKey> validator) {
     const auto& params = parts_.setup.genesis.params;
+    QUERN_TRY(network_, p2p::Network::make(options.network, node_key));
     if (validator) {
         evidence_ = std::make_unique<EvidenceSender>(
             EvidenceSender::Parts{parts_.store, parts_.gateway, parts_.pool, parts_.chain.board(), params.chain_id},
@@ -65,44 +66,41 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
         CertificateKeeper::Parts{parts_.store, board, work_, params.epoch_length, params.staking.unbonding_blocks,
                                  [this](std::uint64_t epoch) { return committee(epoch); },
                                  [this](sdbft::Evidence evidence) { consensus_link_->convict(std::move(evidence)); }});
-    consensus_link_ = std::make_unique<ConsensusLink>(ConsensusLink::Parts{board, parts_.pool, peers_, work_, server_,
-                                                                           *answers_, *certificates_, evidence_.get(),
-                                                                           params.epoch_length, parts_.failed});
+    executor_ = std::make_unique<ExecutorThread>(parts_.chain);
+    sync_ = make_sync();
+    consensus_link_ = std::make_unique<ConsensusLink>(
+        ConsensusLink::Parts{board, parts_.pool, *network_, *executor_, *sync_, peers_, work_, server_, *answers_,
+                             *certificates_, evidence_.get(), params.epoch_length, parts_.failed});
     QUERN_TRY(consensus_, ConsensusThread::make({std::move(setup), signer_ ? &*signer_ : nullptr, scheme_,
                                                  std::move(journal), *consensus_link_, parts_.clock}));
-    sync_ = make_sync();
     audit_ = make_audit();
     network_link_ = std::make_unique<NetworkLink>(NetworkLink::Parts{
-        *consensus_, peers_, inbox_, *sync_, server_, work_, answers_, board, parts_.pool,
+        *network_, *consensus_, peers_, inbox_, *sync_, server_, work_, answers_, board, parts_.pool,
         [this](const Bytes20& peer, const p2p::messages::Status& status) { audit_->said(peer, status); },
         [](BytesView block) { return chain::exec::body_matches(block); }});
-    executor_ = std::make_unique<ExecutorThread>(parts_.chain);
 #ifdef QUERN_TEST_FAULTS
     if (options.test_fault == "double_vote" && signer_)
         consensus_link_->set_echo(second_votes(*signer_, {parts_.setup.genesis_hash, params.chain_id}));
 #endif
-    consensus_link_->set_executor(executor_.get());
-    consensus_link_->set_sync(sync_.get());
+    run();
+    return {};
+}
 
+// Everything is there: those that are asked begin before those that ask, and the network brings work last.
+void Participation::run() {
     work_.start();
-    inbox_.start([this](const Bytes20& peer, p2p::Offence offence) {
-        if (auto* const network = live_network_.load()) network->report(peer, offence);
-    });
+    inbox_.start([this](const Bytes20& peer, p2p::Offence offence) { network_->report(peer, offence); });
     parts_.gateway.on_admitted([this](std::span<const chain::mempool::PooledPtr> taken) { admitted(taken); });
-    QUERN_TRY(network_, p2p::Network::start(options.network, node_key, *network_link_));
-    live_network_ = network_.get();
-    const auto head = board.latest();
+    const auto head = parts_.chain.board().latest();
     const auto& fields = head->head->block.header.consensus;
     network_->set_status({head->number(), head->head->hash, fields.epoch, fields.view, 0});
-    network_link_->set_network(network_.get());
-    consensus_link_->set_network(network_.get());
     consensus_link_->announce_committee();
     executor_->start({[this](sdbft::Event&& event) { consensus_->post(std::move(event)); },
                       [this](const SnapshotPtr& snapshot) { committed(snapshot); },
                       [this](const Error& error) { parts_.failed(error); }});
     consensus_->start();
     sync_->start();
-    return {};
+    network_->run(*network_link_);
 }
 
 std::optional<chain::consensus::Committee> Participation::committee(std::uint64_t epoch) const {
@@ -117,13 +115,11 @@ RangeRules Participation::range_rules() const {
             [](BytesView block) { return chain::exec::body_matches(block); }};
 }
 
-void Participation::report(const Bytes20& peer, p2p::Offence offence) {
-    if (auto* const network = live_network_.load()) network->report(peer, offence);
-}
+void Participation::report(const Bytes20& peer, p2p::Offence offence) { network_->report(peer, offence); }
 
 void Participation::request_range(const Bytes20& peer, const p2p::messages::GetRange& asked, std::uint64_t timeout_ms,
                                   p2p::Answer<p2p::messages::Range> answer) {
-    if (auto* const network = live_network_.load()) network->request_range(peer, asked, timeout_ms, std::move(answer));
+    network_->request_range(peer, asked, timeout_ms, std::move(answer));
 }
 
 std::unique_ptr<RangeSync> Participation::make_sync() {
@@ -157,8 +153,7 @@ std::unique_ptr<ForkAudit> Participation::make_audit() {
                          .request_certificate =
                              [this](const Bytes20& peer, const p2p::messages::GetCertificate& asked,
                                     std::uint64_t timeout_ms, p2p::Answer<p2p::messages::CertificateAnswer> answer) {
-                                 if (auto* const network = live_network_.load())
-                                     network->request_certificate(peer, asked, timeout_ms, std::move(answer));
+                                 network_->request_certificate(peer, asked, timeout_ms, std::move(answer));
                              },
                          .report = std::bind_front(&Participation::report, this)});
 }
@@ -171,18 +166,15 @@ void Participation::stop() {
     inbox_.stop();
     work_.stop();
     if (certificates_) certificates_->flush();
-    live_network_ = nullptr;
-    network_.reset();
+    if (network_) network_->stop();
 }
 
 void Participation::admitted(std::span<const chain::mempool::PooledPtr> transactions) {
-    if (auto* const network = live_network_.load()) {
-        std::vector<p2p::Network::Announcement> announcements;
-        announcements.reserve(transactions.size());
-        for (const auto& pooled : transactions)
-            announcements.push_back({pooled->transaction.hash, {pooled, &pooled->transaction.encoded}});
-        network->announce_transactions(std::move(announcements));
-    }
+    std::vector<p2p::Network::Announcement> announcements;
+    announcements.reserve(transactions.size());
+    for (const auto& pooled : transactions)
+        announcements.push_back({pooled->transaction.hash, {pooled, &pooled->transaction.encoded}});
+    network_->announce_transactions(std::move(announcements));
     consensus_->transactions_changed();
 }
 

@@ -53,6 +53,7 @@ private:
     explicit Participation(const Parts& parts);
     [[nodiscard]] Status open(const ParticipationOptions& options, const crypto::PrivateKey& node_key,
                               std::optional<crypto::PrivateKey> validator);
+    void run();
     [[nodiscard]] std::unique_ptr<RangeSync> make_sync();
     [[nodiscard]] std::unique_ptr<ForkAudit> make_audit();
     [[nodiscard]] RangeRules range_rules() const;
@@ -68,6 +69,7 @@ private:
     const chain::consensus::sdbft::EcdsaScheme scheme_;
     std::optional<chain::consensus::sdbft::KeySigner> signer_;
     PeerTable peers_;
+    std::unique_ptr<p2p::Network> network_;  // made first, at rest; runs last
     DutyQueue work_;
     BlockServer server_;
     std::shared_ptr<AnswerBudget> answers_ = std::make_shared<AnswerBudget>();
@@ -75,14 +77,12 @@ private:
     FinalityMeter finality_;
     std::unique_ptr<EvidenceSender> evidence_;  // of a validator
     std::unique_ptr<CertificateKeeper> certificates_;
+    std::unique_ptr<ExecutorThread> executor_;
+    std::unique_ptr<RangeSync> sync_;
     std::unique_ptr<ConsensusLink> consensus_link_;
     std::unique_ptr<ConsensusThread> consensus_;
-    std::unique_ptr<RangeSync> sync_;
     std::unique_ptr<ForkAudit> audit_;
     std::unique_ptr<NetworkLink> network_link_;
-    std::unique_ptr<ExecutorThread> executor_;
-    std::unique_ptr<p2p::Network> network_;
-    std::atomic<p2p::Network*> live_network_{nullptr};  // network_, for other threads
 };
 
 }  // namespace quern::node

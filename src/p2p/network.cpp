@@ -54,9 +54,8 @@ void Responder::State::once(Type type, Bytes body) {
     function(type, std::move(body), std::move(held));
 }
 
-Network::Impl::Impl(const NetworkOptions& settings, const crypto::PrivateKey& chain_key, NetworkHandler& node_handler)
+Network::Impl::Impl(const NetworkOptions& settings, const crypto::PrivateKey& chain_key)
     : options(settings),
-      handler(node_handler),
       key(chain_key.clone()),
       identity{transport::KeyPair::generate(rng),
                {},
@@ -85,6 +84,10 @@ Network::Impl::~Impl() {
         const MutexLock lock(door->mutex);
         door->impl = nullptr;
     }
+    end();
+}
+
+void Network::Impl::end() {
     if (thread.joinable()) {
         post([this] { stop(); });
         thread.join();
@@ -274,19 +277,31 @@ void Network::Impl::refresh_snapshot() {
 Network::Network(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Network::~Network() = default;
 
-Expected<std::unique_ptr<Network>> Network::start(const NetworkOptions& options, const crypto::PrivateKey& chain_key,
-                                                  NetworkHandler& handler) {
+Expected<std::unique_ptr<Network>> Network::make(const NetworkOptions& options, const crypto::PrivateKey& chain_key) {
     for (const auto& endpoint : options.advertised)
         if (!messages::is_host(endpoint.host) || endpoint.port == 0)
             return fail("p2p.bad_options", "cannot advertise " + endpoint.host);
     if (options.agent.size() > messages::kMaxAgent) return fail("p2p.bad_options", "the agent's name is too long");
     if (!options.downloads.empty()) QUERN_CHECK(fs::create_directories(options.downloads));
-    auto impl = std::make_unique<Impl>(options, chain_key, handler);
+    auto impl = std::make_unique<Impl>(options, chain_key);
     impl->clear_downloads();
     if (options.listen) QUERN_CHECK(impl->listen());
-    impl->run();
     return std::unique_ptr<Network>(new Network(std::move(impl)));
 }
+
+void Network::run(NetworkHandler& handler) {
+    impl_->handler = &handler;
+    impl_->run();
+}
+
+Expected<std::unique_ptr<Network>> Network::start(const NetworkOptions& options, const crypto::PrivateKey& chain_key,
+                                                  NetworkHandler& handler) {
+    QUERN_TRY(auto network, make(options, chain_key));
+    network->run(handler);
+    return network;
+}
+
+void Network::stop() { impl_->end(); }
 
 std::uint16_t Network::port() const { return impl_->bound_port; }
 const Bytes20& Network::address() const { return impl_->identity.address; }

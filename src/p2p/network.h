@@ -172,7 +172,14 @@ enum class NoAnswer : std::uint8_t {
 
 class Network {
 public:
-    // Errors: p2p.cannot_listen, p2p.bad_options.
+    // Bound to its port and at rest: what it is told to do waits for run(). Errors: p2p.cannot_listen, p2p.bad_options.
+    [[nodiscard]] static Expected<std::unique_ptr<Network>> make(const NetworkOptions& options,
+                                                                 const crypto::PrivateKey& chain_key);
+    // Once. `handler` outlives it, or stop().
+    void run(NetworkHandler& handler);
+    // Ends what goes on, whether it ran or not; from then on nothing that it is told happens. Not from the handler.
+    void stop();
+    // Both at once; errors as make.
     [[nodiscard]] static Expected<std::unique_ptr<Network>> start(const NetworkOptions& options,
                                                                   const crypto::PrivateKey& chain_key,
                                                                   NetworkHandler& handler);

@@ -75,13 +75,14 @@ struct Fetch {
 };
 
 struct Network::Impl final : transport::ConnectionHost {
-    Impl(const NetworkOptions& settings, const crypto::PrivateKey& chain_key, NetworkHandler& node_handler);
+    Impl(const NetworkOptions& settings, const crypto::PrivateKey& chain_key);
     ~Impl() override;
 
     // --- network.cpp: life, clockwork, the public functions' insides
     [[nodiscard]] quern::Status listen();
     void run();
-    void stop();
+    void stop();  // on the thread
+    void end();   // from outside: stops the threads and waits for them
     void tick();
     void sign_identity();
     void refresh_snapshot();
@@ -166,7 +167,7 @@ struct Network::Impl final : transport::ConnectionHost {
     }
 
     NetworkOptions options;
-    NetworkHandler& handler;
+    NetworkHandler* handler = nullptr;  // set before the thread starts
     crypto::PrivateKey key;
     SystemClock clock;
     OsRng rng;

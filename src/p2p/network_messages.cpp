@@ -84,12 +84,12 @@ void Network::Impl::handle(Peer& peer, const Rule& rule, transport::WholeMessage
                 messages::decode_status(body),
                 [&](messages::Status status) {
                     peer.hello.status = status;
-                    handler.peer_status(peer.address, status);
+                    handler->peer_status(peer.address, status);
                 },
                 bad);
         case Type::consensus:
             manager.delivered(peer.address);
-            return handler.consensus(peer.address, std::move(message.body));
+            return handler->consensus(peer.address, std::move(message.body));
         case Type::tx_announce:
             return with(
                 messages::decode_short_ids(body),
@@ -110,28 +110,28 @@ void Network::Impl::handle(Peer& peer, const Rule& rule, transport::WholeMessage
             return with(
                 messages::decode_get_block(body),
                 [&](messages::GetBlock asked) {
-                    handler.get_block(peer.address, asked, responder(peer, rule.type, stream));
+                    handler->get_block(peer.address, asked, responder(peer, rule.type, stream));
                 },
                 bad);
         case Type::get_block_transactions:
             return with(
                 messages::decode_get_block_transactions(body),
                 [&](messages::GetBlockTransactions asked) {
-                    handler.get_block_transactions(peer.address, asked, responder(peer, rule.type, stream));
+                    handler->get_block_transactions(peer.address, asked, responder(peer, rule.type, stream));
                 },
                 bad);
         case Type::get_certificate:
             return with(
                 messages::decode_get_certificate(body),
                 [&](messages::GetCertificate asked) {
-                    handler.get_certificate(peer.address, asked, responder(peer, rule.type, stream));
+                    handler->get_certificate(peer.address, asked, responder(peer, rule.type, stream));
                 },
                 bad);
         case Type::get_range:
             return with(
                 messages::decode_get_range(body),
                 [&](messages::GetRange asked) {
-                    handler.get_range(peer.address, asked, responder(peer, rule.type, stream));
+                    handler->get_range(peer.address, asked, responder(peer, rule.type, stream));
                 },
                 bad);
         case Type::find_content:
@@ -163,7 +163,7 @@ void Network::Impl::handle_hello(Peer& peer, BytesView body) {
               peer.control->remote_host(), peer.control->is_outbound(), peers.size());
     ask_peers(address);
     refresh_snapshot();
-    handler.peer_connected(info_of(peer));
+    handler->peer_connected(info_of(peer));
 }
 
 // --- Requests
@@ -296,7 +296,7 @@ void Network::Impl::serve_peers(Peer& peer, std::uint32_t stream, std::uint64_t 
 
 void Network::Impl::handle_announcement(Peer& peer, const messages::ShortIds& announced) {
     auto ids = relay.announced(
-        peer.address, announced.ids, [this](const messages::ShortId& id) { return handler.wants_transaction(id); },
+        peer.address, announced.ids, [this](const messages::ShortId& id) { return handler->wants_transaction(id); },
         now_ms());
     ask_transactions(peer.address, std::move(ids));
 }
@@ -317,7 +317,7 @@ void Network::Impl::ask_transactions(const Bytes20& address, std::vector<message
                         if (!taken)
                             penalize(address, Offence::protocol, taken.error().to_string());
                         else if (!taken->empty())
-                            handler.transactions(address, std::move(*taken));
+                            handler->transactions(address, std::move(*taken));
                     }
                 }
                 if (answer && !delivered) penalize(address, Offence::useless, "announced and not there");
@@ -335,7 +335,7 @@ void Network::Impl::serve_transactions(Peer& peer, std::uint32_t stream, const m
         if (const Bytes* kept = relay.find(id))
             found = *kept;
         else
-            found = handler.find_transaction(id);
+            found = handler->find_transaction(id);
         if (!found) continue;
         bytes += found->size() + 5;
         if (bytes > gossip::kMaxTransactionsBytes && !out.encoded.empty()) break;
@@ -349,7 +349,7 @@ void Network::Impl::serve_transactions(Peer& peer, std::uint32_t stream, const m
 
 void Network::Impl::handle_compact(Peer& peer, messages::CompactBlock compact) {
     const Hash32 hash = chain::types::hash_of(compact.header);
-    if (!handler.wants_block(hash, compact.header.number)) return;
+    if (!handler->wants_block(hash, compact.header.number)) return;
     const Bytes20 address = peer.address;
     // What strangers' blocks cost is bounded for all of them together; a node behind catches up by asking.
     if (!manager.is_fixed(address) && !assembly_rate.try_take(1, now_us())) return;
@@ -379,10 +379,10 @@ void Network::Impl::handle_compact(Peer& peer, messages::CompactBlock compact) {
 void Network::Impl::hand_over(const Bytes20& address, const Hash32& hash, Expected<messages::BlockAnswer> block) {
     if (!block) return ask_block(address, hash);
     asio::post(disk, [this, address, hash, block = std::move(*block)]() mutable {
-        const bool whole = handler.body_matches(block.block);
+        const bool whole = handler->body_matches(block.block);
         post([this, address, hash, whole, block = std::move(block)]() mutable {
             if (stopping) return;
-            if (whole) return handler.block(address, std::move(block));
+            if (whole) return handler->block(address, std::move(block));
             ask_block(address, hash);
         });
     });
@@ -394,7 +394,7 @@ void Network::Impl::ask_block(const Bytes20& address, const Hash32& hash) {
                 if (!body) return;
                 auto block = messages::decode_block_answer(*body);
                 if (!block) return penalize(address, Offence::malformed, block.error().to_string());
-                handler.block(address, std::move(*block));
+                handler->block(address, std::move(*block));
             });
 }
 

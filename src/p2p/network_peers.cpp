@@ -246,7 +246,7 @@ void Network::Impl::drop_peer(const Bytes20& address, const Error& reason) {
         done(fail(stopping ? "network.stopped" : "network.disconnected", reason.to_string()));
     if (!gone.session.has_hello()) return;
     log::info(kLog, "peer left address={} reason=\"{}\" peers={}", to_hex0x(address), reason.to_string(), peers.size());
-    handler.peer_disconnected(address, reason);
+    handler->peer_disconnected(address, reason);
     if (!stopping) refresh_snapshot();
 }
 

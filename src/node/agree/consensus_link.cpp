@@ -8,27 +8,29 @@ namespace quern::node {
 namespace sdbft = chain::consensus::sdbft;
 namespace messages = p2p::messages;
 
-p2p::Offence offence_of(const Error& error) {
-    if (error.name.starts_with("message.") || error.name.starts_with("rlp.")) return p2p::Offence::malformed;
-    if (error.name.starts_with("header.") || error.name == "sdbft.bad_block" || error.name == "sdbft.bad_range" ||
-        error.name == "proposal.invalid_block")
-        return p2p::Offence::invalid_block;
+p2p::Offence offence_of(sdbft::action::Wrong wrong) {
+    switch (wrong) {
+        case sdbft::action::Wrong::form:
+            return p2p::Offence::malformed;
+        case sdbft::action::Wrong::block:
+            return p2p::Offence::invalid_block;
+        case sdbft::action::Wrong::consensus:
+            break;
+    }
     return p2p::Offence::invalid_consensus;
 }
 
 void ConsensusLink::send_to(const Bytes20& peer, Bytes message) {
-    if (auto* const network = network_.load()) network->send_consensus_to(peer, std::move(message));
+    parts_.network.send_consensus_to(peer, std::move(message));
 }
 
 void ConsensusLink::send(sdbft::action::Send send, bool member) {
-    auto* const network = network_.load();
-    if (network == nullptr) return;
     switch (send.target) {
         case sdbft::action::Target::all:
             // Votes and certificates of one who is no member say nothing that the members do not know.
             if (!member) return;
-            if (auto echo = echo_ ? echo_(send.message) : std::nullopt) network->send_consensus(std::move(*echo));
-            return network->send_consensus(std::move(send.message));
+            if (auto echo = echo_ ? echo_(send.message) : std::nullopt) parts_.network.send_consensus(std::move(*echo));
+            return parts_.network.send_consensus(std::move(send.message));
         case sdbft::action::Target::one:
             if (const auto peer = parts_.peers.address_of(send.peer)) send_to(*peer, std::move(send.message));
             return;
@@ -40,7 +42,7 @@ void ConsensusLink::send(sdbft::action::Send send, bool member) {
 
 void ConsensusLink::ask_range(std::uint64_t, std::optional<sdbft::PeerId>) {
     // Whom to ask, and how much, is for who knows what each peer delivered.
-    sync_->ask();
+    parts_.sync.ask();
 }
 
 void ConsensusLink::ask_block(const Hash32& hash, std::optional<sdbft::PeerId> peer) {
@@ -61,12 +63,11 @@ void ConsensusLink::convict(sdbft::Evidence evidence) {
     if (parts_.evidence != nullptr) parts_.evidence->convict(std::move(evidence));
 }
 
-void ConsensusLink::misbehaved(sdbft::PeerId peer, const Error& error) {
-    const auto address = parts_.peers.address_of(peer);
+void ConsensusLink::misbehaved(const sdbft::action::Misbehaved& blame) {
+    const auto address = parts_.peers.address_of(blame.peer);
     log::debug(log::Category::consensus, "refused from={} reason={}",
-               address ? to_hex0x(*address) : std::to_string(peer), error.to_string());
-    auto* const network = network_.load();
-    if (network != nullptr && address) network->report(*address, offence_of(error));
+               address ? to_hex0x(*address) : std::to_string(blame.peer), blame.error.to_string());
+    if (address) parts_.network.report(*address, offence_of(blame.wrong));
 }
 
 void ConsensusLink::serve_block(sdbft::PeerId peer, const Hash32& hash) {
@@ -82,14 +83,13 @@ void ConsensusLink::serve_block(sdbft::PeerId peer, const Hash32& hash) {
 // Nodes ask for ranges with p2p's get_range, which has a limit on what waits to be read.
 void ConsensusLink::serve_range(sdbft::PeerId peer, std::uint64_t) {
     const auto address = parts_.peers.address_of(peer);
-    auto* const network = network_.load();
-    if (network != nullptr && address) network->report(*address, p2p::Offence::useless);
+    if (address) parts_.network.report(*address, p2p::Offence::useless);
 }
 
 bool ConsensusLink::transactions_wait() { return parts_.pool.has_executable(parts_.board.latest()->next_base_fee); }
 
 void ConsensusLink::committed(const sdbft::event::Committed& committed) {
-    sync_->committed(committed.tip.number, committed.tip.hash);
+    parts_.sync.committed(committed.tip.number, committed.tip.hash);
     if (!committed.next_epoch) return;
     announce_committee();
     parts_.certificates.entered(committed.next_epoch->epoch);
@@ -106,7 +106,7 @@ void ConsensusLink::announce_committee() {
     }
     parts_.peers.set_committee({members.begin(), members.end()});
     parts_.answers.set_committee(members);
-    if (auto* const network = network_.load()) network->set_committee(members);
+    parts_.network.set_committee(members);
 }
 
 }  // namespace quern::node

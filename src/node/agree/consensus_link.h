@@ -1,8 +1,6 @@
 // Consensus' way out: carries what the consensus thread asks for to the network, the executor, the stores. Its
-// functions are called on the consensus thread; set_network, set_consensus and set_executor before that thread starts.
+// functions are called on the consensus thread, announce_committee() also before that thread starts.
 #pragma once
-
-#include <atomic>
 
 #include "node/agree/accusations.h"
 #include "node/agree/certificate_keeper.h"
@@ -28,6 +26,9 @@ public:
     struct Parts {  // all outlive the link
         const SnapshotBoard& board;
         const chain::mempool::Pool& pool;
+        p2p::Network& network;
+        ExecutorThread& executor;
+        RangeSync& sync;
         PeerTable& peers;
         DutyQueue& work;
         BlockServer& server;
@@ -39,9 +40,6 @@ public:
     };
     explicit ConsensusLink(const Parts& parts) : parts_(parts), heights_(parts.epoch_length) {}
 
-    void set_network(p2p::Network* network) { network_ = network; }
-    void set_executor(ExecutorThread* executor) { executor_ = executor; }
-    void set_sync(RangeSync* sync) { sync_ = sync; }
     // The peers that consensus talks to: the members of the tip's and the next epoch.
     void announce_committee();
 
@@ -53,13 +51,15 @@ public:
     void send(chain::consensus::sdbft::action::Send send, bool member) override;
     void ask_range(std::uint64_t first_height, std::optional<chain::consensus::sdbft::PeerId> peer) override;
     void ask_block(const Hash32& hash, std::optional<chain::consensus::sdbft::PeerId> peer) override;
-    void build(chain::consensus::sdbft::BlockRequest request) override { executor_->build(std::move(request)); }
-    void validate(chain::consensus::sdbft::action::Validate block) override { executor_->validate(std::move(block)); }
-    void commit(chain::consensus::sdbft::action::Commit block) override { executor_->commit(std::move(block)); }
+    void build(chain::consensus::sdbft::BlockRequest request) override { parts_.executor.build(std::move(request)); }
+    void validate(chain::consensus::sdbft::action::Validate block) override {
+        parts_.executor.validate(std::move(block));
+    }
+    void commit(chain::consensus::sdbft::action::Commit block) override { parts_.executor.commit(std::move(block)); }
     void keep(chain::consensus::Certificate certificate) override;
     // From any thread.
     void convict(chain::consensus::sdbft::Evidence evidence) override;
-    void misbehaved(chain::consensus::sdbft::PeerId peer, const Error& error) override;
+    void misbehaved(const chain::consensus::sdbft::action::Misbehaved& blame) override;
     void serve_block(chain::consensus::sdbft::PeerId peer, const Hash32& hash) override;
     void serve_range(chain::consensus::sdbft::PeerId peer, std::uint64_t first_height) override;
     [[nodiscard]] bool transactions_wait() override;
@@ -71,14 +71,11 @@ private:
 
     const Parts parts_;
     const chain::consensus::sdbft::EpochHeights heights_;
-    std::atomic<p2p::Network*> network_{nullptr};
-    ExecutorThread* executor_ = nullptr;
-    RangeSync* sync_ = nullptr;
     Accusations accused_;
     Echo echo_;
 };
 
-// What an error that consensus names costs the peer.
-[[nodiscard]] p2p::Offence offence_of(const Error& error);
+// What the peer pays for.
+[[nodiscard]] p2p::Offence offence_of(chain::consensus::sdbft::action::Wrong wrong);
 
 }  // namespace quern::node

@@ -191,7 +191,7 @@ Status ConsensusThread::perform(sdbft::Action& action) {
     } else if (auto* convict = std::get_if<act::Convict>(&action)) {
         ports_.convict(std::move(convict->evidence));
     } else if (const auto* misbehaved = std::get_if<act::Misbehaved>(&action)) {
-        ports_.misbehaved(misbehaved->peer, misbehaved->error);
+        ports_.misbehaved(*misbehaved);
     } else if (const auto* block = std::get_if<act::ServeBlock>(&action)) {
         ports_.serve_block(block->peer, block->hash);
     } else if (const auto* range = std::get_if<act::ServeRange>(&action)) {

@@ -30,7 +30,7 @@ public:
     virtual void commit(chain::consensus::sdbft::action::Commit block) = 0;
     virtual void keep(chain::consensus::Certificate certificate) = 0;
     virtual void convict(chain::consensus::sdbft::Evidence evidence) = 0;
-    virtual void misbehaved(chain::consensus::sdbft::PeerId peer, const Error& error) = 0;
+    virtual void misbehaved(const chain::consensus::sdbft::action::Misbehaved& blame) = 0;
     virtual void serve_block(chain::consensus::sdbft::PeerId peer, const Hash32& hash) = 0;
     virtual void serve_range(chain::consensus::sdbft::PeerId peer, std::uint64_t first_height) = 0;
     // Whether the mempool has something for a block.

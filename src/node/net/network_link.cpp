@@ -35,12 +35,11 @@ void NetworkLink::peer_connected(const p2p::PeerInfo& peer) {
     parts_.status_heard(peer.address, peer.status);
     // The relay remembers what it has told; a newcomer hears what was admitted before it came.
     parts_.work.post_for(peer.address, [this](bool in_time) {
-        auto* const network = network_.load();
-        if (network == nullptr || !in_time) return;
+        if (!in_time) return;
         std::vector<p2p::Network::Announcement> announcements;
         for (const auto& pooled : parts_.pool.arrived_after(0, kMaxToldToNewPeer))
             announcements.push_back({pooled->transaction.hash, {pooled, &pooled->transaction.encoded}});
-        network->announce_transactions(std::move(announcements));
+        parts_.network.announce_transactions(std::move(announcements));
     });
 }
 
@@ -59,7 +58,7 @@ void NetworkLink::peer_status(const Bytes20& peer, const messages::Status& statu
 void NetworkLink::receive(const Bytes20& from, Bytes message) {
     const auto id = parts_.peers.id_of(from);
     if (!id || parts_.consensus.receive(*id, std::move(message))) return;
-    if (auto* const network = network_.load()) network->report(from, p2p::Offence::too_fast);
+    parts_.network.report(from, p2p::Offence::too_fast);
 }
 
 void NetworkLink::consensus(const Bytes20& from, Bytes envelope) { receive(from, std::move(envelope)); }
@@ -70,7 +69,7 @@ void NetworkLink::block(const Bytes20& from, messages::BlockAnswer block) {
     if (block.certificate.empty()) return;  // nothing says that it is final
     auto certificate = chain::consensus::decode_certificate(block.certificate);
     if (!certificate) {
-        if (auto* const network = network_.load()) network->report(from, p2p::Offence::malformed);
+        parts_.network.report(from, p2p::Offence::malformed);
         return;
     }
     // The certificate makes consensus want the block, which comes next.

@@ -1,6 +1,5 @@
 // What peers say, handed to who answers for it: consensus messages to the consensus thread, transactions to the inbox,
-// questions about blocks to the serving thread. Called on the network thread, so every function is short. The parts are
-// set before the network starts.
+// questions about blocks to the serving thread. Called on the network thread, so every function is short.
 #pragma once
 
 #include "node/chain/snapshot.h"
@@ -18,6 +17,7 @@ namespace quern::node {
 class NetworkLink final : public p2p::NetworkHandler {
 public:
     struct Parts {  // all outlive the link
+        p2p::Network& network;
         ConsensusInbox& consensus;
         PeerTable& peers;
         TransactionInbox& inbox;
@@ -33,7 +33,6 @@ public:
         std::function<bool(BytesView block)> body_matches;
     };
     explicit NetworkLink(const Parts& parts) : parts_(parts) {}
-    void set_network(p2p::Network* network) { network_ = network; }
 
     void peer_connected(const p2p::PeerInfo& peer) override;
     void peer_disconnected(const Bytes20& peer, const Error& reason) override;
@@ -63,7 +62,6 @@ private:
     void receive(const Bytes20& from, Bytes message);
 
     const Parts parts_;
-    std::atomic<p2p::Network*> network_{nullptr};
 };
 
 }  // namespace quern::node

@@ -92,13 +92,11 @@ TEST(CertificateStore, finds_by_view_and_prunes_by_epoch) {
     EXPECT_EQ(kept.find(256, 7, 4)->size(), 1U);
 }
 
-TEST(Offences, are_judged_by_what_consensus_names) {
-    EXPECT_EQ(offence_of({"message.unknown_kind", {}}), p2p::Offence::malformed);
-    EXPECT_EQ(offence_of({"rlp.truncated", {}}), p2p::Offence::malformed);
-    EXPECT_EQ(offence_of({"sdbft.bad_signature", {}}), p2p::Offence::invalid_consensus);
-    EXPECT_EQ(offence_of({"certificate.no_quorum", {}}), p2p::Offence::invalid_consensus);
-    EXPECT_EQ(offence_of({"sdbft.bad_block", {}}), p2p::Offence::invalid_block);
-    EXPECT_EQ(offence_of({"proposal.invalid_block", {}}), p2p::Offence::invalid_block);
+TEST(Offences, cost_by_the_kind_of_wrong) {
+    using chain::consensus::sdbft::action::Wrong;
+    EXPECT_EQ(offence_of(Wrong::form), p2p::Offence::malformed);
+    EXPECT_EQ(offence_of(Wrong::consensus), p2p::Offence::invalid_consensus);
+    EXPECT_EQ(offence_of(Wrong::block), p2p::Offence::invalid_block);
 }
 
 class InboxTest : public ChainFixture {

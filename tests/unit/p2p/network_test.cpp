@@ -35,6 +35,33 @@ TEST(Network, refuses_to_advertise_what_is_no_endpoint) {
     EXPECT_TRUE(Network::start(options, key_of(1), handler));
 }
 
+TEST(Network, is_at_rest_until_it_runs_and_does_then_what_it_was_told) {
+    TestNode a(1);
+    RecordingHandler handler;
+    NetworkOptions options;
+    options.chain_id = 7878;
+    options.local_network = true;
+    options.genesis_hash = Hash32{{1, 2, 3}};
+    options.listen_host = "127.0.0.1";
+    auto network = Network::make(options, key_of(2));
+    ASSERT_TRUE(network);
+    EXPECT_NE((*network)->port(), 0);
+    (*network)->set_status({7, {}, 0, 0, 0});
+    (*network)->add_static_peer(a.as_peer());
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_TRUE(a.has_peers(0));
+    (*network)->run(handler);
+    ASSERT_TRUE(eventually([&] { return a.has_peers(1) && (*network)->peer_count() == 1; }));
+    EXPECT_EQ(a.network->status().peers[0].status.finalized_number, 7U);
+    (*network)->stop();
+    (*network)->send_consensus_to(a.me, Bytes{1});
+    ASSERT_TRUE(eventually([&] { return a.has_peers(0); }));
+    EXPECT_EQ(a.handler.envelope_count(), 0U);
+    auto never_run = Network::make(options, key_of(3));
+    ASSERT_TRUE(never_run);
+    (*never_run)->stop();
+}
+
 TEST(Network, two_nodes_meet_and_carry_consensus_both_ways) {
     TestNode a(1);
     TestNode b(2, {a.as_peer()});

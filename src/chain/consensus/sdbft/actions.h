@@ -122,8 +122,15 @@ struct Keep {
 struct Convict {
     Evidence evidence;
 };
+// What kind of wrong a peer did; the error's name is for people.
+enum class Wrong : std::uint8_t {
+    form,       // no message, or not one of the form that it must have
+    block,      // a block, or several, that the rules forbid: its header, body, place or what it does
+    consensus,  // signatures, certificates, members, proposals
+};
 struct Misbehaved {
     PeerId peer = 0;
+    Wrong wrong = Wrong::consensus;
     Error error;
 };
 struct ServeBlock {

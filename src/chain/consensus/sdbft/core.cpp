@@ -267,7 +267,9 @@ void Core::halt(Error error) {
     actions_.push_back(action::Halt{std::move(error)});
 }
 
-void Core::misbehaved(PeerId peer, Error error) { actions_.push_back(action::Misbehaved{peer, std::move(error)}); }
+void Core::misbehaved(PeerId peer, Wrong wrong, Error error) {
+    actions_.push_back(action::Misbehaved{peer, wrong, std::move(error)});
+}
 
 void Core::schedule() {
     std::uint64_t next = pacemaker_.repeat_at();
@@ -290,7 +292,7 @@ void Core::schedule() {
 
 void Core::receive(PeerId peer, const Bytes& bytes) {
     auto message = decode_message(bytes);
-    if (!message) return misbehaved(peer, message.error());
+    if (!message) return misbehaved(peer, Wrong::form, message.error());
     std::optional<std::uint64_t> epoch;
     if (const auto* m = std::get_if<ProposeMessage>(&*message)) epoch = m->epoch;
     if (const auto* m = std::get_if<VoteMessage>(&*message)) epoch = m->vote.epoch;

@@ -180,7 +180,8 @@ private:
     void schedule();
     void receive(PeerId peer, const Bytes& bytes);
     void dispatch(PeerId peer, Message message);
-    void misbehaved(PeerId peer, Error error);
+    using Wrong = action::Wrong;
+    void misbehaved(PeerId peer, Wrong wrong, Error error);
 
     // core_signing.cpp
     [[nodiscard]] bool may_sign() const;

@@ -10,7 +10,7 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
         view > view_ + config_.limits.future_proposals)
         return;
     const auto info = read_block(message.block);
-    if (!info) return misbehaved(peer, info.error());
+    if (!info) return misbehaved(peer, Wrong::form, info.error());
     const std::size_t master = master_of(epoch_, view);
     const Vote vote{VoteType::propose, epoch_.epoch, view, info->hash};
     ViewState& state = view_state(view);
@@ -21,7 +21,7 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
         if (!verified_ && config_.hooks.checks(PlantedBug::unsigned_proposal) &&
             !scheme_.verify(vote_digest(config_.chain, vote), message.signature,
                             epoch_.committee.members()[master].key))
-            return misbehaved(peer, {"sdbft.bad_signature", describe(Message(message))});
+            return misbehaved(peer, Wrong::consensus, {"sdbft.bad_signature", describe(Message(message))});
         check_own_key({vote, message.signature}, master);
         count_vote(vote, master, message.signature);
     }
@@ -45,12 +45,12 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
     std::optional<std::uint64_t> parent_view;
     if (!wanted) {
         const auto checked = check_alone(*info, view);
-        if (!checked) return misbehaved(peer, checked.error());
+        if (!checked) return misbehaved(peer, Wrong::block, checked.error());
         parent_view = *checked;
     }
     const Inserted inserted = insert_block(*info, message.block, wanted);
     if (inserted == Inserted::no_room) return;
-    if (inserted != Inserted::there) return misbehaved(peer, {"sdbft.bad_block", to_hex0x(info->hash)});
+    if (inserted != Inserted::there) return misbehaved(peer, Wrong::block, {"sdbft.bad_block", to_hex0x(info->hash)});
     ViewState& current = view_state(view);
     if (!current.proposal) current.proposal = Proposal{info->hash, std::nullopt, parent_view, false, peer};
     if (current.proposal->hash == info->hash && message.justification && message.justification->hash == info->hash &&
@@ -212,7 +212,7 @@ void Core::consider_proposal() {
     if (!ready) {
         proposal.rejected = true;
         if (!block->second.certified && !block->second.voted) blocks_.erase(block);
-        return misbehaved(proposal.from, ready.error());
+        return misbehaved(proposal.from, Wrong::block, ready.error());
     }
     if (!*ready) return;
     block->second.voted = true;

@@ -23,12 +23,12 @@ void Core::hold_for_next_epoch(PeerId peer, const Message& message, const Bytes&
         if (vote->vote.epoch != next_epoch_->epoch || vote->vote.view == 0 || vote->vote.view > 1 + limits.future_views)
             return;
         if (vote->member >= members.size())
-            return misbehaved(peer, {"sdbft.unknown_member", std::to_string(vote->member)});
+            return misbehaved(peer, Wrong::consensus, {"sdbft.unknown_member", std::to_string(vote->member)});
         const EarlyKey key{vote->vote.view, static_cast<std::uint8_t>(vote->vote.type)};
         if (is_held(vote->member, key)) return;
         if (config_.hooks.checks(PlantedBug::unsigned_vote) &&
             !scheme_.verify(vote_digest(config_.chain, vote->vote), vote->signature, members[vote->member].key))
-            return misbehaved(peer, {"sdbft.bad_signature", describe(message)});
+            return misbehaved(peer, Wrong::consensus, {"sdbft.bad_signature", describe(message)});
         hold(vote->member, key, peer, bytes);
     } else if (const auto* propose = std::get_if<ProposeMessage>(&message)) {
         if (propose->epoch != next_epoch_->epoch || !next_masters_known_ || propose->view == 0 ||
@@ -38,11 +38,11 @@ void Core::hold_for_next_epoch(PeerId peer, const Message& message, const Bytes&
         const EarlyKey key{propose->view, static_cast<std::uint8_t>(VoteType::propose)};
         if (is_held(master, key)) return;
         const auto info = read_block(propose->block);
-        if (!info) return misbehaved(peer, info.error());
+        if (!info) return misbehaved(peer, Wrong::form, info.error());
         const Vote vote{VoteType::propose, propose->epoch, propose->view, info->hash};
         if (config_.hooks.checks(PlantedBug::unsigned_proposal) &&
             !scheme_.verify(vote_digest(config_.chain, vote), propose->signature, members[master].key))
-            return misbehaved(peer, {"sdbft.bad_signature", describe(message)});
+            return misbehaved(peer, Wrong::consensus, {"sdbft.bad_signature", describe(message)});
         hold(master, key, peer, bytes);
     } else if (const auto* own = std::get_if<CertificateMessage>(&message)) {
         const Certificate& certificate = own->certificate;
@@ -52,7 +52,7 @@ void Core::hold_for_next_epoch(PeerId peer, const Message& message, const Bytes&
         if (held_certificate_ && held_certificate_->second.view >= certificate.view) return;
         const auto checked = check_certificate(certificate, next_epoch_->committee, config_.chain, scheme_);
         if (!checked && config_.hooks.checks(PlantedBug::unsigned_certificate))
-            return misbehaved(peer, checked.error());
+            return misbehaved(peer, Wrong::consensus, checked.error());
         held_certificate_ = {peer, certificate};
     }
 }

@@ -59,7 +59,7 @@ void Core::on_vote_answer(PeerId peer, const VoteAnswer& answer) {
     if (answer.newest) {
         const auto& [vote, signature] = *answer.newest;
         if (!scheme_.verify(vote_digest(config_.chain, vote), signature, answer.key))
-            return misbehaved(peer, {"sdbft.bad_signature", describe(Message(answer))});
+            return misbehaved(peer, Wrong::consensus, {"sdbft.bad_signature", describe(Message(answer))});
         if (blank_) {
             refuses_because_ = "sdbft.no_journal";
             return;
@@ -106,7 +106,7 @@ void Core::hear_late(PeerId peer, const VoteMessage& message) {
     if (message.member >= members.size() || !is_news(vote, message.member)) return;
     if (config_.hooks.checks(PlantedBug::unsigned_vote) &&
         !scheme_.verify(vote_digest(config_.chain, vote), message.signature, members[message.member].key))
-        return misbehaved(peer, {"sdbft.bad_signature", describe(Message(message))});
+        return misbehaved(peer, Wrong::consensus, {"sdbft.bad_signature", describe(Message(message))});
     hear(vote, message.member, message.signature);
 }
 

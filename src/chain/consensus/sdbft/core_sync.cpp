@@ -153,7 +153,7 @@ void Core::ask_certificates(std::uint64_t first, std::uint64_t last) {
 void Core::on_certificate_query(PeerId peer, const CertificateQuery& query) {
     if (query.last_view < query.first_view ||
         query.last_view - query.first_view >= config_.limits.certificates_per_query)
-        return misbehaved(peer, {"message.too_many", "certificates"});
+        return misbehaved(peer, Wrong::form, {"message.too_many", "certificates"});
     for (auto it = views_.lower_bound(query.first_view); it != views_.end() && it->first <= query.last_view; ++it)
         for (const auto* certificate : {&it->second.notarization, &it->second.nullification, &it->second.finalization})
             if (*certificate) send_to(peer, CertificateMessage{**certificate});
@@ -162,7 +162,7 @@ void Core::on_certificate_query(PeerId peer, const CertificateQuery& query) {
 
 void Core::on_block_answer(PeerId peer, const BlockAnswer& answer) {
     const auto info = read_block(answer.block);
-    if (!info) return misbehaved(peer, info.error());
+    if (!info) return misbehaved(peer, Wrong::form, info.error());
     if (!wanted_.contains(info->hash)) return;
     const Inserted inserted = insert_block(*info, answer.block, true);
     if (inserted == Inserted::wrong_body) return on_wrong_body(peer, info->hash);
@@ -177,7 +177,7 @@ void Core::on_block_answer(PeerId peer, const BlockAnswer& answer) {
 // which is nobody's fault: its giver is asked for the whole block, and that must be right.
 void Core::on_wrong_body(PeerId peer, const Hash32& hash) {
     const auto known = wrong_bodies_.find({peer, hash});
-    if (known != wrong_bodies_.end()) return misbehaved(peer, {"sdbft.bad_block", to_hex0x(hash)});
+    if (known != wrong_bodies_.end()) return misbehaved(peer, Wrong::block, {"sdbft.bad_block", to_hex0x(hash)});
     if (wrong_bodies_.size() >= config_.limits.wrong_bodies) return;
     wrong_bodies_.insert({peer, hash});
     actions_.push_back(action::AskBlock{hash, peer});
@@ -191,20 +191,22 @@ void Core::on_range_answer(PeerId peer, const RangeAnswer& answer) {
     Hash32 parent = tip_.hash;
     for (const auto& bytes : answer.blocks) {
         auto info = read_block(bytes);
-        if (!info) return misbehaved(peer, info.error());
+        if (!info) return misbehaved(peer, Wrong::form, info.error());
         if (infos.empty() && info->number != tip_.number + 1) return;  // asked for before the tip moved
         if (info->parent != parent || info->epoch != epoch_.epoch)
-            return misbehaved(peer, {"sdbft.bad_range", "blocks do not follow each other"});
+            return misbehaved(peer, Wrong::block, {"sdbft.bad_range", "blocks do not follow each other"});
         parent = info->hash;
         infos.push_back(std::move(*info));
     }
-    if (parent != answer.certificate.hash) return misbehaved(peer, {"sdbft.bad_range", "another block's certificate"});
+    if (parent != answer.certificate.hash)
+        return misbehaved(peer, Wrong::block, {"sdbft.bad_range", "another block's certificate"});
     const auto checked = check_certificate(answer.certificate, epoch_.committee, config_.chain, scheme_);
-    if (!checked && config_.hooks.checks(PlantedBug::unsigned_range)) return misbehaved(peer, checked.error());
+    if (!checked && config_.hooks.checks(PlantedBug::unsigned_range))
+        return misbehaved(peer, Wrong::consensus, checked.error());
     make_room_for(infos);
     for (std::size_t i = 0; i < infos.size(); ++i)
         if (insert_block(infos[i], answer.blocks[i], true, true) != Inserted::there)
-            return misbehaved(peer, {"sdbft.bad_block", to_hex0x(infos[i].hash)});
+            return misbehaved(peer, Wrong::block, {"sdbft.bad_block", to_hex0x(infos[i].hash)});
     // What it claims of its tip is its word alone: the range that it gave earns it one more question.
     const std::uint64_t last = infos.back().number;
     more_at_.reset();

@@ -29,7 +29,7 @@ void Core::on_vote(PeerId peer, const VoteMessage& message) {
     }
     const auto& members = epoch_.committee.members();
     if (message.member >= members.size())
-        return misbehaved(peer, {"sdbft.unknown_member", std::to_string(message.member)});
+        return misbehaved(peer, Wrong::consensus, {"sdbft.unknown_member", std::to_string(message.member)});
     ViewState& state = view_state(vote.view);
     const auto* known = state.votes.of(vote.type, message.member);
     const bool is_known = known != nullptr && known->hash == vote.hash;
@@ -37,7 +37,7 @@ void Core::on_vote(PeerId peer, const VoteMessage& message) {
         if (state.convicted.contains(message.member) && known != nullptr) return;
         if (!verified_ && config_.hooks.checks(PlantedBug::unsigned_vote) &&
             !scheme_.verify(vote_digest(config_.chain, vote), message.signature, members[message.member].key))
-            return misbehaved(peer, {"sdbft.bad_signature", describe(Message(message))});
+            return misbehaved(peer, Wrong::consensus, {"sdbft.bad_signature", describe(Message(message))});
         check_own_key({vote, message.signature}, message.member);
     }
     // Whoever repeats votes of a view that is long over needs what ended it.
@@ -79,7 +79,7 @@ bool Core::accept(const Certificate& certificate, std::optional<PeerId> from, bo
                               config_.hooks.has(PlantedBug::weak_quorum_finalizes)) &&
                              !checked && checked.error().name == "certificate.no_quorum";
         if (!checked && !lenient) {
-            if (from) misbehaved(*from, checked.error());
+            if (from) misbehaved(*from, Wrong::consensus, checked.error());
             return false;
         }
     }

@@ -115,6 +115,7 @@ void Harness::step(const Event& first) {
                 evidence.push_back(convict->evidence);
             } else if (auto* blame = std::get_if<action::Misbehaved>(&action)) {
                 misbehaved.push_back(blame->error.name);
+                wrongs.push_back(blame->wrong);
             } else if (auto* wake_at = std::get_if<action::WakeAt>(&action)) {
                 wake = wake_at->monotonic_ms;
             } else if (auto* stop = std::get_if<action::Halt>(&action)) {

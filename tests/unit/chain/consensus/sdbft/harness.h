@@ -100,6 +100,7 @@ struct Harness {
     std::vector<Bytes> transactions;  // of the blocks that the others make
     std::function<void(event::Committed&)> alter_committed;
     std::vector<std::string_view> misbehaved;
+    std::vector<action::Wrong> wrongs;  // of those
     std::vector<Evidence> evidence;
     std::vector<Certificate> kept;
     std::vector<Hash32> validated;

@@ -308,6 +308,23 @@ TEST(SdbftJournal, is_rewritten_with_what_is_still_needed) {
     EXPECT_EQ(h.core->status().last_finalized_view, 1U);
 }
 
+TEST(SdbftPeers, each_wrong_has_a_kind) {
+    using action::Wrong;
+    Harness h;
+    h.step(event::Received{h.others()[0], Bytes{1, 2, 3}});
+    h.receive(h.others()[0], CertificateQuery{0, 1, 1000});
+    auto forged = h.vote(h.others()[0], nullify, 1);
+    forged.signature.data[0] ^= 1;
+    h.receive(h.others()[0], forged);
+    auto certificate = h.certificate(nullify, 1);
+    certificate.signatures[0].data[0] ^= 1;
+    h.receive(h.others()[0], CertificateMessage{certificate});
+    h.valid = false;
+    h.receive(h.master(1), h.proposal(1, h.first()));
+    EXPECT_EQ(h.wrongs,
+              (std::vector<Wrong>{Wrong::form, Wrong::form, Wrong::consensus, Wrong::consensus, Wrong::block}));
+}
+
 TEST(SdbftJournal, stops_signing_when_somebody_else_uses_the_key) {
     Harness h;
     h.receive(h.others()[0], h.proposal(1, h.first()));
