@@ -27,7 +27,7 @@ bool Core::can_nullify() const {
 }
 
 bool Core::above_floor(const Vote& vote) const {
-    if (!newest_own_ || config_.hooks.any()) return true;
+    if (!newest_own_ || config_.hooks.lifts_floor()) return true;
     const Vote& newest = newest_own_->vote;
     return position_of(vote) > position_of(newest) && !is_slashable_pair(vote, newest);
 }
@@ -36,7 +36,7 @@ std::optional<VoteMessage> Core::sign(const Vote& vote) {
     // Whoever calls has looked already. Should that ever be wrong, a node that stops loses less than one that is
     // slashed.
     bool contradicts = !above_floor(vote);
-    if (const Own* own = find_own(vote.view); own != nullptr && !config_.hooks.any())
+    if (const Own* own = find_own(vote.view); own != nullptr && !config_.hooks.lifts_floor())
         for (const auto& signed_before : own->by_type)
             contradicts = contradicts || (signed_before && is_slashable_pair(vote, signed_before->vote.vote));
     if (contradicts || signer_ == nullptr) {

@@ -73,10 +73,25 @@ struct Hooks {
 #ifdef QUERN_SDBFT_PLANTED_BUGS
     PlantedBug bug = PlantedBug::none;
     [[nodiscard]] bool has(PlantedBug which) const { return bug == which; }
-    [[nodiscard]] bool any() const { return bug != PlantedBug::none; }
+    // Bugs about this key's own votes, which the signing floor would hide. Under all others it holds.
+    [[nodiscard]] bool lifts_floor() const {
+        switch (bug) {
+            case PlantedBug::finalize_after_nullify:
+            case PlantedBug::finalize_after_sibling:
+            case PlantedBug::nullify_after_finalize:
+            case PlantedBug::notarize_after_nullify:
+            case PlantedBug::notarize_twice:
+            case PlantedBug::propose_twice:
+            case PlantedBug::forget_votes:
+            case PlantedBug::no_signing_floor:
+                return true;
+            default:
+                return false;
+        }
+    }
 #else
     [[nodiscard]] static constexpr bool has(PlantedBug) { return false; }
-    [[nodiscard]] static constexpr bool any() { return false; }
+    [[nodiscard]] static constexpr bool lifts_floor() { return false; }
 #endif
     // For a check whose removal is the bug.
     [[nodiscard]] bool checks(PlantedBug which) const { return !has(which); }
