@@ -30,12 +30,11 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
                            std::optional<crypto::PrivateKey> validator) {
     const auto& params = parts_.setup.genesis.params;
     QUERN_TRY(network_, p2p::Network::make(options.network, node_key));
-    if (validator) {
-        evidence_ = std::make_unique<EvidenceSender>(
-            EvidenceSender::Parts{parts_.store, parts_.gateway, parts_.pool, parts_.chain.board(), params.chain_id},
-            validator->clone());
-        signer_.emplace(std::move(*validator));
-    }
+    // A follower's key has no money as a rule: what convicts travels without a fee.
+    evidence_ = std::make_unique<EvidenceSender>(
+        EvidenceSender::Parts{parts_.store, parts_.gateway, parts_.pool, parts_.chain.board(), params.chain_id},
+        node_key.clone());
+    if (validator) signer_.emplace(std::move(*validator));
 
     sdbft::CoreSetup setup;
     setup.config.chain = {parts_.setup.genesis_hash, params.chain_id};
@@ -70,7 +69,7 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
     sync_ = make_sync();
     consensus_link_ = std::make_unique<ConsensusLink>(
         ConsensusLink::Parts{board, parts_.pool, *network_, *executor_, *sync_, peers_, work_, server_, *answers_,
-                             *certificates_, evidence_.get(), params.epoch_length, parts_.failed});
+                             *certificates_, *evidence_, params.epoch_length, parts_.failed});
     QUERN_TRY(consensus_, ConsensusThread::make({std::move(setup), signer_ ? &*signer_ : nullptr, scheme_,
                                                  std::move(journal), *consensus_link_, parts_.clock}));
     audit_ = make_audit();
@@ -112,7 +111,8 @@ RangeRules Participation::range_rules() const {
     const auto& params = parts_.setup.genesis.params;
     return {{parts_.setup.genesis_hash, params.chain_id},
             sdbft::EpochHeights(params.epoch_length),
-            [](BytesView block) { return chain::exec::body_matches(block); }};
+            [](BytesView block) { return chain::exec::body_matches(block); },
+            parts_.chain.checkpoint()};
 }
 
 void Participation::report(const Bytes20& peer, p2p::Offence offence) { network_->report(peer, offence); }
@@ -134,7 +134,7 @@ std::unique_ptr<RangeSync> Participation::make_sync() {
             [this](sdbft::RangeAnswer range, const Bytes20& from) {
                 // As an event: what peers flood this node with does not stand before it.
                 const auto peer = peers_.id_of(from).value_or(0);
-                consensus_->post(sdbft::event::Received{peer, encode(sdbft::Message(std::move(range)))});
+                (void)consensus_->post_range({peer, std::move(range)});
             },
         .report = std::bind_front(&Participation::report, this),
         .committee = std::bind_front(&Participation::committee, this),
@@ -185,7 +185,7 @@ void Participation::committed(const SnapshotPtr& snapshot) {
     const bool was_syncing = sync_->progress().syncing;
     inbox_.committed(block.transactions);
     network_->set_status({snapshot->number(), snapshot->head->hash, fields.epoch, fields.view, 0});
-    if (evidence_ && evidence_->pending() != 0) (void)work_.post_own([this] { evidence_->step(); });
+    if (evidence_->pending() != 0) (void)work_.post_own([this] { evidence_->step(); });
     if (was_syncing) return;
     const std::uint64_t now = parts_.clock.now_ms();
     finality_.add(now - std::min(now, fields.timestamp_ms));

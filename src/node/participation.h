@@ -75,7 +75,7 @@ private:
     std::shared_ptr<AnswerBudget> answers_ = std::make_shared<AnswerBudget>();
     TransactionInbox inbox_;
     FinalityMeter finality_;
-    std::unique_ptr<EvidenceSender> evidence_;  // of a validator
+    std::unique_ptr<EvidenceSender> evidence_;
     std::unique_ptr<CertificateKeeper> certificates_;
     std::unique_ptr<ExecutorThread> executor_;
     std::unique_ptr<RangeSync> sync_;

@@ -60,7 +60,7 @@ void ConsensusLink::convict(sdbft::Evidence evidence) {
     log::error(log::Category::consensus, "A VALIDATOR SIGNED TWICE address={} epoch={} view={} first={} second={}",
                to_hex0x(crypto::address20(evidence.signer)), evidence.first.epoch, evidence.first.view,
                sdbft::name_of(evidence.first.type), sdbft::name_of(evidence.second.type));
-    if (parts_.evidence != nullptr) parts_.evidence->convict(std::move(evidence));
+    parts_.evidence.convict(std::move(evidence));
 }
 
 void ConsensusLink::misbehaved(const sdbft::action::Misbehaved& blame) {

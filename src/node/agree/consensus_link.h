@@ -34,7 +34,7 @@ public:
         BlockServer& server;
         AnswerBudget& answers;  // knows the committee
         CertificateKeeper& certificates;
-        EvidenceSink* evidence;  // null: found evidence is logged only
+        EvidenceSink& evidence;
         std::uint64_t epoch_length;
         std::function<void(const Error&)> failed;
     };

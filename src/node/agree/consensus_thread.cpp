@@ -75,11 +75,25 @@ void ConsensusThread::forget(sdbft::PeerId peer) {
 }
 
 void ConsensusThread::post(sdbft::Event event) {
+    bool fits = true;
     {
         const MutexLock lock(mutex_);
-        events_.push_back(std::move(event));
+        fits = events_.size() < kMaxWaitingEvents;
+        if (fits) events_.push_back(std::move(event));
+    }
+    if (!fits) return ports_.failed(fault("consensus.too_many_events", std::to_string(kMaxWaitingEvents)).value());
+    changed_.notify_one();
+}
+
+bool ConsensusThread::post_range(sdbft::event::Ranged range) {
+    {
+        const MutexLock lock(mutex_);
+        if (waiting_ranges_ >= kMaxWaitingRanges || events_.size() >= kMaxWaitingEvents) return false;
+        ++waiting_ranges_;
+        events_.emplace_back(std::move(range));
     }
     changed_.notify_one();
+    return true;
 }
 
 void ConsensusThread::transactions_changed() {
@@ -122,6 +136,7 @@ Status ConsensusThread::loop() {
             if (!events_.empty()) {
                 next.emplace(std::move(events_.front()));
                 events_.pop_front();
+                if (std::holds_alternative<sdbft::event::Ranged>(*next)) --waiting_ranges_;
             } else if (auto received = messages_.pop()) {
                 next.emplace(std::move(*received));
             }

@@ -15,6 +15,11 @@
 namespace quern::node {
 
 inline constexpr std::size_t kEventsPerSync = 32;  // at most so many wait for one sync of the journal
+// Answers of the executor and ranges that wait for the core. It asks for at most a few blocks a view, and for no block
+// twice before the answer, so that many are a fault of this process: it stops (consensus.too_many_events).
+inline constexpr std::size_t kMaxWaitingEvents = 8 * chain::consensus::sdbft::kMaxBlocksKept;
+inline constexpr std::size_t kMaxWaitingRanges = 2;  // large; a third is refused, and range_sync brings it again
+static_assert(kEventsPerSync < kMaxWaitingEvents && kMaxWaitingRanges < kMaxWaitingEvents);
 
 // What the consensus thread asks of the rest of the node. Called on it: must return quickly.
 class ConsensusPorts {
@@ -74,6 +79,8 @@ public:
     void forget(chain::consensus::sdbft::PeerId peer) override;
     // The executor's answers.
     void post(chain::consensus::sdbft::Event event);
+    // Judged blocks after the tip. False: enough wait.
+    [[nodiscard]] bool post_range(chain::consensus::sdbft::event::Ranged range);
     // Something entered or left the mempool.
     void transactions_changed();
     [[nodiscard]] State state() const;
@@ -109,6 +116,7 @@ private:
     CondVar changed_;
     MessageQueue messages_ QUERN_GUARDED_BY(mutex_);
     std::deque<chain::consensus::sdbft::Event> events_ QUERN_GUARDED_BY(mutex_);
+    std::size_t waiting_ranges_ QUERN_GUARDED_BY(mutex_) = 0;  // of events_
     bool transactions_changed_ QUERN_GUARDED_BY(mutex_) = true;
     bool stopping_ QUERN_GUARDED_BY(mutex_) = false;
     State state_ QUERN_GUARDED_BY(mutex_);

@@ -1,4 +1,5 @@
-// Brings evidence to the chain: signs a native transaction with the validator's key and sends it until the signer is
+// Brings evidence to the chain: signs a native transaction with the node's key (a validator's is its own)
+// and sends it until the signer is
 // convicted or cannot be any more. What is pending is on the disk too, so that a restart forgets nobody. convict() may
 // come from any thread; step() runs on the serving thread after each block.
 #pragma once

@@ -55,6 +55,7 @@ public:
     // Of the epoch before that one, if any.
     [[nodiscard]] std::optional<chain::consensus::Committee> previous_committee() const { return previous_committee_; }
     [[nodiscard]] const SnapshotBoard& board() const { return board_; }
+    [[nodiscard]] const std::optional<Checkpoint>& checkpoint() const { return parts_.checkpoint; }
     [[nodiscard]] const LeafTimer& leaf_timer() const { return leaf_timer_; }
 
     // A valid block on request.parent with as many transactions as fit. Errors: block.unknown_parent, block.too_many,

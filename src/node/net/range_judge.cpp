@@ -12,22 +12,23 @@ namespace {
 
 RangeVerdict blame(std::size_t index, Offence offence, Error error) {
     RangeVerdict verdict;
-    verdict.blame = RangeVerdict::Blame{index, offence, std::move(error)};
+    verdict.blame = RangeVerdict::Blame{index, false, offence, std::move(error)};
     return verdict;
 }
 
 }  // namespace
 
 RangeVerdict judge_range(const std::vector<const p2p::messages::BlockAnswer*>& blocks, std::uint64_t first,
-                         const Hash32& parent, const chain::consensus::Committee& committee, const RangeRules& rules) {
+                         const Hash32& parent, const chain::consensus::Committee& committee, const RangeRules& rules,
+                         const RangeReach& reach) {
     const std::uint64_t epoch = rules.heights.epoch_of(first);
     const std::uint64_t last = rules.heights.last(epoch);
     std::vector<sdbft::BlockInfo> infos;
     std::size_t count = 0;
     std::size_t bytes = 0;
-    for (std::size_t i = 0; i < blocks.size() && i < sdbft::kMaxBlocksPerRange && i <= last - first; ++i) {
+    for (std::size_t i = 0; i < blocks.size() && i < reach.blocks && i <= last - first; ++i) {
         bytes += blocks[i]->block.size();
-        if (i != 0 && bytes > sdbft::kMaxRangeBytes) break;
+        if (i != 0 && bytes > reach.bytes) break;
         auto info = sdbft::read_block(blocks[i]->block);
         if (!info) return blame(i, Offence::malformed, info.error());
         if (info->number != first + i || info->epoch != epoch)
@@ -60,6 +61,18 @@ RangeVerdict judge_range(const std::vector<const p2p::messages::BlockAnswer*>& b
     verdict.hash = infos[count - 1].hash;
     verdict.forks = wanted != parent;
     return verdict;
+}
+
+std::optional<std::size_t> outside_history(const std::vector<const p2p::messages::BlockAnswer*>& blocks,
+                                           std::uint64_t first, const Checkpoint& checkpoint) {
+    if (checkpoint.number < first || checkpoint.number - first >= blocks.size()) return std::nullopt;
+    Hash32 wanted = checkpoint.hash;
+    for (std::size_t i = checkpoint.number - first + 1; i-- > 0;) {
+        const auto info = sdbft::read_block(blocks[i]->block);
+        if (!info || info->hash != wanted) return i;
+        wanted = info->parent;
+    }
+    return std::nullopt;
 }
 
 }  // namespace quern::node

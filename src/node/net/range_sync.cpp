@@ -9,6 +9,11 @@ namespace messages = p2p::messages;
 using p2p::sync::RangePlanner;
 using Failure = RangePlanner::Failure;
 
+namespace {
+// The planner asks for no more when less than this is left.
+constexpr std::size_t kRoomForNothing = p2p::sync::kMaxSliceBlocks * p2p::sync::kSliceBytesPerBlock;
+}  // namespace
+
 RangeSync::RangeSync(Parts parts)
     : parts_(std::move(parts)),
       planner_(parts_.tip + 1),
@@ -125,8 +130,9 @@ void RangeSync::judge() {
     while (unjudged_ && judged_.size() < kMaxJudgedRanges && !stopping_) {
         const std::uint64_t first = judged_until() + 1;
         const Hash32 parent = judged_.empty() ? tip_hash_ : judged_.back().hash;
-        const auto blocks = planner_.run(first, sdbft::kMaxBlocksPerRange);
-        if (blocks.empty()) {
+        // All that is here: a finalization may be far away, and so may be what the checkpoint says.
+        const auto blocks = planner_.run(first, p2p::sync::kMaxAheadBlocks);
+        if (blocks.empty() || waits_for_checkpoint(first + blocks.size())) {
             unjudged_ = false;
             return;
         }
@@ -136,7 +142,7 @@ void RangeSync::judge() {
         if (committee) {
             std::vector<const messages::BlockAnswer*> answers;
             for (const auto& block : blocks) answers.push_back(block.answer.get());
-            verdict = judge_range(answers, first, parent, *committee, parts_.rules);
+            verdict = judge_here(answers, first, parent, *committee);
             if (verdict.blame) parts_.report(blocks[verdict.blame->index].from, verdict.blame->offence);
             if (verdict.forks) parts_.forked(blocks[verdict.count - 1].from, first);
         }
@@ -151,13 +157,40 @@ void RangeSync::judge() {
     }
 }
 
+// As soon as the checkpoint's block can be here, nothing is taken that does not lead to it.
+bool RangeSync::waits_for_checkpoint(std::uint64_t until) const {
+    const auto& checkpoint = parts_.rules.checkpoint;
+    return checkpoint && checkpoint->number >= until &&
+           checkpoint->number - planner_.next() < p2p::sync::kMaxAheadBlocks &&
+           planner_.waiting_bytes() + kRoomForNothing < p2p::sync::kMaxAheadBytes;
+}
+
+RangeVerdict RangeSync::judge_here(const std::vector<const messages::BlockAnswer*>& blocks, std::uint64_t first,
+                                   const Hash32& parent, const chain::consensus::Committee& committee) const {
+    if (parts_.rules.checkpoint) {
+        if (const auto wrong = outside_history(blocks, first, *parts_.rules.checkpoint)) {
+            log::warning(log::Category::node, "a peer's blocks are not in the checkpoint's history number={}",
+                         first + *wrong);
+            RangeVerdict verdict;
+            verdict.blame = RangeVerdict::Blame{
+                *wrong, true, p2p::Offence::useless, {"range.other_history", std::to_string(first + *wrong)}};
+            return verdict;
+        }
+    }
+    auto verdict = judge_range(blocks, first, parent, committee, parts_.rules);
+    if (verdict.count == 0 && !verdict.blame)
+        verdict = judge_range(blocks, first, parent, committee, parts_.rules,
+                              {p2p::sync::kMaxAheadBlocks, p2p::sync::kMaxAheadBytes});
+    return verdict;
+}
+
 void RangeSync::take(const RangeVerdict& verdict, std::uint64_t first, const std::vector<RangePlanner::Block>& blocks) {
     const std::uint64_t now = parts_.clock.monotonic_ms();
     if (verdict.blame) {
         const std::size_t index = verdict.blame->index;
         log::debug(log::Category::node, "wrong block in a range number={} peer={} reason={}", first + index,
                    to_hex0x(blocks[index].from), verdict.blame->error.to_string());
-        return planner_.discard(blocks[index].from, first + index, Failure::wrong, now);
+        return planner_.discard(blocks[index].from, verdict.blame->all ? first : first + index, Failure::wrong, now);
     }
     if (verdict.forks) {
         // Both sides are final: halting or not is for consensus and people. Here nothing of it is taken.
@@ -165,9 +198,11 @@ void RangeSync::take(const RangeVerdict& verdict, std::uint64_t first, const std
         return;
     }
     if (verdict.count == 0) {
-        // An epoch's last block has a finalization of its own, and so has one in each kMaxBlocksPerRange.
+        // An epoch's last block has a finalization of its own. One in all that finds room here has one too, or the
+        // chain has a stretch that nobody can catch up with.
         const std::uint64_t last = parts_.rules.heights.last(parts_.rules.heights.epoch_of(first));
-        const bool whole = blocks.size() >= sdbft::kMaxBlocksPerRange || blocks.size() > last - first;
+        const bool whole = blocks.size() >= p2p::sync::kMaxAheadBlocks || blocks.size() > last - first ||
+                           planner_.waiting_bytes() + kRoomForNothing >= p2p::sync::kMaxAheadBytes;
         const bool can_grow = !whole && (!planner_.is_idle() || planner_.best_claim(now) >= first + blocks.size());
         unjudged_ = false;
         if (can_grow) return;

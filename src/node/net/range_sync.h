@@ -24,6 +24,8 @@ inline constexpr std::uint64_t kHandAgainMs = 2'000;   // consensus took nothing
 inline constexpr std::uint64_t kSyncQuietMs = 10'000;  // nothing came for so long: not catching up any more
 inline constexpr std::uint64_t kSyncReportMs = 5'000;  // a line in the log while catching up
 inline constexpr std::size_t kMaxJudgedRanges = 2;     // judged and not yet committed
+// The core finds room for all that may become final at once.
+static_assert(p2p::sync::kMaxAheadBlocks <= 2 * chain::consensus::sdbft::kMaxBlocksKept);
 
 class RangeSync {
 public:
@@ -79,6 +81,10 @@ private:
     // One round: what is here is judged, what may go to consensus goes, what is missing is asked for.
     void round() QUERN_REQUIRES(mutex_);
     void judge() QUERN_REQUIRES(mutex_);
+    [[nodiscard]] bool waits_for_checkpoint(std::uint64_t until) const QUERN_REQUIRES(mutex_);
+    [[nodiscard]] RangeVerdict judge_here(const std::vector<const p2p::messages::BlockAnswer*>& blocks,
+                                          std::uint64_t first, const Hash32& parent,
+                                          const chain::consensus::Committee& committee) const;
     void take(const RangeVerdict& verdict, std::uint64_t first,
               const std::vector<p2p::sync::RangePlanner::Block>& blocks) QUERN_REQUIRES(mutex_);
     void hand_over() QUERN_REQUIRES(mutex_);

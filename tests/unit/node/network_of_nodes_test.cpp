@@ -283,6 +283,38 @@ TEST_F(NetworkOfNodes, goes_on_while_a_stranger_floods_it_with_forged_votes) {
     for (const auto& node : nodes_) EXPECT_TRUE(node->node->consensus().core.signs);
 }
 
+TEST_F(NetworkOfNodes, a_followers_evidence_convicts_too) {
+    start(4);
+    nodes_.push_back(std::make_unique<TestNode>(kFollower, false, 4));
+    nodes_.back()->start({nodes_[0]->peer(), nodes_[1]->peer()});
+    ASSERT_TRUE(reach(3));
+    // Only the follower hears of two votes for one view to come.
+    const TestNode& follower = *nodes_.back();
+    Stranger stranger(follower, 200);
+    ASSERT_TRUE(wait_until([&] { return stranger.network->peer_count() == 1; }));
+    const auto& params = follower.setup->genesis.params;
+    const chain::consensus::ChainIdentity identity{follower.setup->genesis_hash, params.chain_id};
+    const auto convicted = [&] {
+        const auto at = follower.node->consensus();
+        const auto key = test_key(kFirstValidator);
+        const auto member = at.committee.index_of(crypto::derive_public(key));
+        for (const std::uint8_t hash : {std::uint8_t{1}, std::uint8_t{2}}) {
+            const chain::consensus::Vote vote{chain::consensus::VoteType::notarize, at.core.epoch, at.core.view + 30,
+                                              Hash32{{hash}}};
+            stranger.network->send_consensus_to(
+                test_address(kFollower),
+                encode(sdbft::Message(sdbft::VoteMessage{vote, member, sign_vote(identity, vote, key)})));
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        const auto stored =
+            (*nodes_[1]->reader->state({}))
+                ->native(types::object_key(types::ObjectPrefix::validator, test_address(kFirstValidator)));
+        const auto validator = types::decode_record<types::ValidatorObject>(*stored);
+        return validator && validator->tombstoned;
+    };
+    EXPECT_TRUE(wait_until(convicted));
+}
+
 #ifdef QUERN_TEST_FAULTS
 TEST_F(NetworkOfNodes, convicts_a_validator_that_votes_twice) {
     start(4, 3);

@@ -14,9 +14,9 @@ using p2p::Offence;
 
 constexpr std::uint64_t kEpochLength = 40;
 
-chain::exec::Genesis short_epochs() {
+chain::exec::Genesis short_epochs(std::uint64_t length) {
     auto genesis = test_genesis();
-    genesis.params.epoch_length = kEpochLength;
+    genesis.params.epoch_length = length;
     return genesis;
 }
 
@@ -29,7 +29,8 @@ Bytes20 peer(std::uint8_t number) {
 // Blocks of a real chain, and what to judge them by.
 class RangeFixture : public ChainFixture {
 protected:
-    RangeFixture() : ChainFixture(short_epochs()) {}
+    explicit RangeFixture(std::uint64_t epoch_length = kEpochLength)
+        : ChainFixture(short_epochs(epoch_length)), epoch_length_(epoch_length) {}
 
     void make_blocks(std::uint64_t count) {
         if (blocks_.empty()) hashes_.push_back(chain_->tip().hash), blocks_.emplace_back();
@@ -42,8 +43,9 @@ protected:
     }
     [[nodiscard]] RangeRules rules() const {
         return {{setup_->genesis_hash, setup_->genesis.params.chain_id},
-                sdbft::EpochHeights(kEpochLength),
-                [](BytesView block) { return chain::exec::body_matches(block); }};
+                sdbft::EpochHeights(epoch_length_),
+                [](BytesView block) { return chain::exec::body_matches(block); },
+                checkpoint_};
     }
     [[nodiscard]] consensus::Committee committee() const { return chain_->epoch_setup()->committee; }
     [[nodiscard]] RangeVerdict judge(const std::vector<messages::BlockAnswer>& blocks, std::uint64_t first) const {
@@ -65,6 +67,8 @@ protected:
         return changed(encoded, [](types::Block& block) { ++block.header.gas_used; });
     }
 
+    const std::uint64_t epoch_length_;
+    std::optional<Checkpoint> checkpoint_;
     std::vector<messages::BlockAnswer> blocks_;  // by number
     std::vector<Hash32> hashes_;
 };
@@ -149,9 +153,46 @@ TEST_F(RangeFixture, final_blocks_on_another_parent_are_a_fork) {
     EXPECT_TRUE(judge_range(pointers, 4, hashes_[2], committee(), rules()).forks);
 }
 
+TEST_F(RangeFixture, looks_as_far_for_a_finalization_as_it_is_told) {
+    make_blocks(12);
+    auto blocks = range(1, 12);
+    for (std::size_t i = 0; i < 11; ++i) blocks[i].certificate.clear();
+    std::vector<const messages::BlockAnswer*> pointers;
+    std::size_t bytes = 0;
+    for (const auto& block : blocks) {
+        pointers.push_back(&block);
+        bytes += block.block.size();
+    }
+    const auto count = [&](const RangeReach& reach) {
+        return judge_range(pointers, 1, hashes_[0], committee(), rules(), reach).count;
+    };
+    EXPECT_EQ(count({}), 12U);
+    EXPECT_EQ(count({12, bytes}), 12U);
+    EXPECT_EQ(count({11, bytes}), 0U);
+    EXPECT_EQ(count({12, bytes - 1}), 0U);
+}
+
+TEST_F(RangeFixture, names_the_first_block_down_from_the_checkpoint_that_is_of_another_history) {
+    make_blocks(10);
+    auto blocks = range(3, 8);
+    std::vector<const messages::BlockAnswer*> pointers;
+    for (const auto& block : blocks) pointers.push_back(&block);
+    EXPECT_FALSE(outside_history(pointers, 3, {8, hashes_[8]}));
+    EXPECT_EQ(outside_history(pointers, 3, {8, hashes_[7]}), 5U);
+    EXPECT_EQ(outside_history(pointers, 3, {10, hashes_[7]}), 7U);
+    // Not among them: nothing is known.
+    EXPECT_FALSE(outside_history(pointers, 3, {2, hashes_[7]}));
+    EXPECT_FALSE(outside_history(pointers, 3, {11, hashes_[7]}));
+    blocks[1].block = sibling(blocks[1].block);
+    EXPECT_EQ(outside_history(pointers, 3, {8, hashes_[8]}), 1U);
+    blocks[4].block = {1, 2, 3};
+    EXPECT_EQ(outside_history(pointers, 3, {8, hashes_[8]}), 4U);
+}
+
 // A node that catches up from peers that the test plays; consensus takes what it gets at once.
 class RangeSyncTest : public RangeFixture {
 protected:
+    explicit RangeSyncTest(std::uint64_t epoch_length = kEpochLength) : RangeFixture(epoch_length) {}
     struct Asked {
         Bytes20 peer;
         messages::GetRange request;
@@ -376,6 +417,60 @@ TEST_F(RangeSyncTest, tells_of_final_blocks_that_do_not_follow_its_own) {
                      }));
     EXPECT_EQ(taken(), 0U);
     EXPECT_EQ(forks_[0], (std::pair{peer(1), std::uint64_t{1}}));
+}
+
+TEST_F(RangeSyncTest, of_another_history_than_the_checkpoints_it_takes_nothing_that_leads_there) {
+    make_blocks(70);
+    checkpoint_ = {60, hashes_[59]};  // the true block 60 is another than the peers'
+    begin();
+    join(1, 70);
+    join(2, 70);
+    const auto serve = [&](const Bytes20&, const messages::GetRange& request) {
+        return std::optional(honest(request));
+    };
+    const auto began = clock_.monotonic_ms();
+    ASSERT_TRUE(play(serve, [&] { return clock_.monotonic_ms() > began + 5'000; }));
+    EXPECT_EQ(taken(), 0U);
+    const std::lock_guard lock(mutex_);
+    ASSERT_GE(reports_.size(), 1U);
+    for (const auto& [who, offence] : reports_) EXPECT_EQ(offence, Offence::useless);
+}
+
+TEST_F(RangeSyncTest, takes_nothing_below_the_checkpoint_before_its_block_is_here) {
+    make_blocks(100);
+    checkpoint_ = {90, hashes_[90]};
+    begin();
+    join(1, 100);
+    join(2, 100);
+    bool is_there = false;
+    const auto serve = [&](const Bytes20&, const messages::GetRange& request) -> std::optional<messages::Range> {
+        if (request.first + request.count > 90 && !is_there) return std::nullopt;
+        return honest(request);
+    };
+    const auto began = clock_.monotonic_ms();
+    ASSERT_TRUE(play(serve, [&] { return clock_.monotonic_ms() > began + 1'000; }));
+    EXPECT_EQ(taken(), 0U);
+    is_there = true;
+    EXPECT_TRUE(play(serve, [&] { return taken() == 100; }));
+    EXPECT_TRUE(reports_.empty());
+}
+
+class LongEpochs : public RangeSyncTest {
+protected:
+    LongEpochs() : RangeSyncTest(400) {}
+};
+
+TEST_F(LongEpochs, a_long_stretch_that_one_finalization_made_final_is_caught_up_with) {
+    make_blocks(300);
+    ASSERT_GT(300U, 2 * sdbft::kMaxBlocksPerRange);
+    for (std::size_t i = 1; i < 290; ++i) blocks_[i].certificate.clear();
+    begin();
+    join(1, 300);
+    join(2, 300);
+    ASSERT_TRUE(play([&](const Bytes20&, const messages::GetRange& request) { return std::optional(honest(request)); },
+                     [&] { return taken() == 300; }));
+    const std::lock_guard lock(mutex_);
+    EXPECT_TRUE(reports_.empty());
 }
 
 }  // namespace

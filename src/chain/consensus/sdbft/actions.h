@@ -4,8 +4,8 @@
 //
 // action          answer (event)      what the driver does
 // Send            -                   hands the bytes to p2p; may be lost
-// AskRange        Received            asks a peer for final blocks; hands the answer over as a RangeAnswer. May do
-//                                     nothing when enough questions are open
+// AskRange        Ranged, Received    asks peers for final blocks; hands over what follows the tip, from its own memory
+//                                     or as a peer's RangeAnswer. May do nothing when enough questions are open
 // AskBlock        Received            asks a peer for one block, final or not (a BlockQuery, a BlockAnswer)
 // Persist         Persisted           appends (or replaces) the journal and syncs; in order, Persisted(n) means that
 //                                     all up to n are durable. On failure it stops the node
@@ -30,6 +30,7 @@
 #include "chain/consensus/sdbft/epoch.h"
 #include "chain/consensus/sdbft/evidence.h"
 #include "chain/consensus/sdbft/journal.h"
+#include "chain/consensus/sdbft/messages.h"
 #include "chain/consensus/terms.h"
 
 namespace quern::chain::consensus::sdbft {
@@ -54,6 +55,12 @@ struct Received {
     PeerId peer = 0;
     Bytes message;
 };
+// As a RangeAnswer that was received, of any length: a stretch that only the finalization of a late block makes final
+// may be longer than a message.
+struct Ranged {
+    PeerId peer = 0;  // who gave the finalization
+    RangeAnswer range;
+};
 struct TimePassed {};
 struct TransactionsWait {  // the mempool has, or no longer has, something to put in a block
     bool waiting = false;
@@ -77,7 +84,7 @@ struct Committed {
     std::optional<EpochSetup> next_epoch;  // set for an epoch's last block, and only then
 };
 }  // namespace event
-using Event = std::variant<event::Started, event::Received, event::TimePassed, event::TransactionsWait,
+using Event = std::variant<event::Started, event::Received, event::Ranged, event::TimePassed, event::TransactionsWait,
                            event::Persisted, event::Built, event::BuildFailed, event::Validated, event::Committed>;
 
 namespace action {

@@ -119,6 +119,8 @@ std::vector<Action> Core::step(const Event& event, const Time& now) {
         if (std::holds_alternative<event::Started>(event)) start();
     } else if (const auto* received = std::get_if<event::Received>(&event)) {
         receive(received->peer, received->message);
+    } else if (const auto* ranged = std::get_if<event::Ranged>(&event)) {
+        on_range_answer(ranged->peer, ranged->range);
     } else if (std::holds_alternative<event::TimePassed>(event)) {
         wake_at_.reset();
         tick();

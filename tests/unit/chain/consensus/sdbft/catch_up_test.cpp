@@ -113,5 +113,27 @@ TEST(SdbftHelping, each_peer_is_helped_once_in_a_delta_however_many_there_are) {
     EXPECT_EQ(h.sent<CertificateMessage>().size(), 1U);
 }
 
+TEST(SdbftCatchUp, what_the_driver_has_judged_is_checked_all_the_same) {
+    Harness h;
+    const auto genesis = *h.chain;
+    while (h.chain->height() < 2) {
+        const Tip parent = h.chain->tip();
+        h.finalize(parent.number + 1, h.block(parent.number + 1, parent, h.chain->tip_certificate()));
+    }
+    const auto newer = std::move(h.chain);
+    h.chain = std::make_unique<sim::LightChain>(genesis);
+    h.journal.clear();
+    h.restart();
+    h.start();
+    auto range = *newer->range(1);
+    auto forged = range;
+    forged.certificate.signatures[0].data[0] ^= 1;
+    h.step(event::Ranged{h.others()[1], forged});
+    EXPECT_EQ(h.chain->height(), 0U);
+    EXPECT_EQ(h.misbehaved, std::vector<std::string_view>{"certificate.bad_signature"});
+    h.step(event::Ranged{h.others()[1], range});
+    EXPECT_EQ(h.chain->height(), range.blocks.size());
+}
+
 }  // namespace
 }  // namespace quern::chain::consensus::sdbft
