@@ -125,7 +125,7 @@ Status accept_node(Game& game, const SplitMove& move, const ProgramHeader& heade
     return {};
 }
 
-bool is_input(Op op) { return op == Op::slot || op == Op::data || op == Op::seed; }
+bool is_input(Op op) { return vm::tensor::is_kind(op, vm::tensor::OpKind::input); }
 
 // The true root of an input node's output: known to the chain, or opened under the agreed S_{j-1}.
 Expected<Hash32> input_root(const Game& game, const Node& node, const ProgramHeader& header, const SplitMove& move) {

@@ -218,8 +218,7 @@ private:
         if (game.node >= outputs_.size()) return fail("dispute.bad_game", "node");
         const auto node = static_cast<std::uint32_t>(game.node);
         const vm::tensor::Node& definition = party_.program->nodes[node];
-        if (definition.op == Op::slot || definition.op == Op::data || definition.op == Op::seed)
-            return input_move(game, side, node);
+        if (vm::tensor::is_kind(definition.op, vm::tensor::OpKind::input)) return input_move(game, side, node);
         if (!at_top(game.cursor)) return post(game, side, vm::tensor::tile_hashes(outputs_[node]));
         // The game may not know the number of tiles yet: this party's own node says it.
         Game opened = game;

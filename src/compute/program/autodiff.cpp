@@ -277,8 +277,13 @@ void Reverse::node(std::uint32_t id) {
         }
         case Op::scatter_add_rows:
             return accumulate(input, b_.gather_rows(broadcast_to(b_, g, node.shape), Value{node.inputs[1]}));
-        default:
-            return;  // inputs of the graph
+        case Op::slot:
+        case Op::data:
+        case Op::seed:
+        case Op::full:
+        case Op::iota:
+        case Op::philox:
+            return;  // where the graph begins
     }
 }
 

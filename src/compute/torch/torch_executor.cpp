@@ -14,6 +14,7 @@
 
 #include "vm/tensor/arith/random.h"
 #include "vm/tensor/arith/scalar.h"
+#include "vm/tensor/structural_ops.h"
 
 namespace quern::compute::torch_backend {
 
@@ -22,6 +23,7 @@ namespace {
 using vm::tensor::DType;
 using vm::tensor::Node;
 using vm::tensor::Op;
+using vm::tensor::OpKind;
 using vm::tensor::Program;
 using vm::tensor::Shape;
 using vm::tensor::State;
@@ -190,41 +192,73 @@ at::Tensor slice(const Node& node, at::Tensor x) {
     return x;
 }
 
-at::Tensor evaluate(const Node& node, const std::vector<at::Tensor>& in) {
-    switch (node.op) {
-        case Op::full:
-            return full(node);
-        case Op::iota:
-            return iota(node);
-        case Op::philox:
-            return philox(node, in[0]);
-        case Op::elementwise:
-            return elementwise(node, in);
-        case Op::matmul:
-            return matmul(node, in[0], in[1]);
-        case Op::sum_last:
-            return at::sum(in[0], {3}, true);
-        case Op::max_last:
-            return at::amax(in[0], {3}, true);
-        case Op::sum_rows:
-            return at::sum(in[0], {2}, true);
-        case Op::reshape:
-            return in[0].reshape(sizes_of(node.shape));
-        case Op::permute: {
-            const std::vector<std::int64_t> axes(node.attributes.begin(), node.attributes.end());
-            return in[0].permute(axes);
-        }
-        case Op::slice:
-            return slice(node, in[0]);
-        case Op::concat:
-            return at::cat({in[0], in[1]}, node.attributes[0]);
-        case Op::gather_rows:
-            return gather(node, in[0], in[1]);
-        case Op::scatter_add_rows:
-            return scatter(node, in[0], in[1]);
-        default:
-            return {};  // slot, data, seed: given by the caller
+// Word by word, by the definition of the op: for structural ops without a way of their own.
+at::Tensor copied(const Node& node, const std::vector<at::Tensor>& in) {
+    std::vector<vm::tensor::OperandType> types;
+    std::vector<at::Tensor> flat;
+    std::vector<std::int64_t> first;
+    std::int64_t words = 0;
+    for (const at::Tensor& input : in) {
+        Shape shape;
+        for (std::size_t d = 0; d < 4; ++d)
+            shape.dims[d] = static_cast<std::uint32_t>(input.size(static_cast<std::int64_t>(d)));
+        types.push_back({node.dtype, shape});
+        flat.push_back(input.reshape({-1}));
+        first.push_back(words);
+        words += input.numel();
     }
+    std::vector<std::int64_t> index(node.shape.elements());
+    for (std::size_t i = 0; i < index.size(); ++i) {
+        const auto source = vm::tensor::copy_source(node, types, vm::tensor::coordinates_of(node.shape, i));
+        const std::uint64_t at = vm::tensor::logical_index(types[source.operand].shape, source.at);
+        index[i] = first[source.operand] + static_cast<std::int64_t>(at);
+    }
+    const at::Tensor places =
+        at::from_blob(index.data(), {static_cast<std::int64_t>(index.size())}, at::TensorOptions().dtype(at::kLong));
+    return at::index_select(at::cat(flat), 0, places).reshape(sizes_of(node.shape));
+}
+
+at::Tensor structural(const Node& node, const std::vector<at::Tensor>& in) {
+    if (node.op == Op::reshape) return in[0].reshape(sizes_of(node.shape));
+    if (node.op == Op::permute)
+        return in[0].permute(std::vector<std::int64_t>(node.attributes.begin(), node.attributes.end()));
+    if (node.op == Op::slice) return slice(node, in[0]);
+    if (node.op == Op::concat) return at::cat({in[0], in[1]}, node.attributes[0]);
+    return copied(node, in);
+}
+
+at::Tensor generated(const Node& node, const std::vector<at::Tensor>& in) {
+    if (node.op == Op::full) return full(node);
+    if (node.op == Op::iota) return iota(node);
+    if (node.op == Op::philox) return philox(node, in[0]);
+    return {};
+}
+
+at::Tensor reduction(const Node& node, const std::vector<at::Tensor>& in) {
+    if (node.op == Op::matmul) return matmul(node, in[0], in[1]);
+    if (node.op == Op::sum_last) return at::sum(in[0], {3}, true);
+    if (node.op == Op::max_last) return at::amax(in[0], {3}, true);
+    if (node.op == Op::sum_rows) return at::sum(in[0], {2}, true);
+    if (node.op == Op::scatter_add_rows) return scatter(node, in[0], in[1]);
+    return {};
+}
+
+at::Tensor evaluate(const Node& node, const std::vector<at::Tensor>& in) {
+    switch (vm::tensor::find_op(node.op)->kind) {  // the program was validated
+        case OpKind::input:
+            return {};  // given by the caller
+        case OpKind::generated:
+            return generated(node, in);
+        case OpKind::elementwise:
+            return elementwise(node, in);
+        case OpKind::reduction:
+            return reduction(node, in);
+        case OpKind::structural:
+            return structural(node, in);
+        case OpKind::gather:
+            return gather(node, in[0], in[1]);
+    }
+    return {};
 }
 
 tl::unexpected<Error> torch_error(const std::exception& error) {

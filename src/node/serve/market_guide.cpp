@@ -48,44 +48,9 @@ const char* name_of(core::Verdict verdict) {
     return "unknown";
 }
 
-const char* name_of(tensor::Op op) {
-    switch (op) {
-        case tensor::Op::slot:
-            return "slot";
-        case tensor::Op::data:
-            return "data";
-        case tensor::Op::seed:
-            return "seed";
-        case tensor::Op::full:
-            return "full";
-        case tensor::Op::iota:
-            return "iota";
-        case tensor::Op::philox:
-            return "philox";
-        case tensor::Op::elementwise:
-            return "elementwise";
-        case tensor::Op::matmul:
-            return "matmul";
-        case tensor::Op::sum_last:
-            return "sum_last";
-        case tensor::Op::max_last:
-            return "max_last";
-        case tensor::Op::sum_rows:
-            return "sum_rows";
-        case tensor::Op::reshape:
-            return "reshape";
-        case tensor::Op::permute:
-            return "permute";
-        case tensor::Op::slice:
-            return "slice";
-        case tensor::Op::concat:
-            return "concat";
-        case tensor::Op::gather_rows:
-            return "gather_rows";
-        case tensor::Op::scatter_add_rows:
-            return "scatter_add_rows";
-    }
-    return "unknown";
+std::string name_of(tensor::Op op) {
+    const tensor::OpInfo* const info = tensor::find_op(op);
+    return std::string(info == nullptr ? "unknown" : info->name);
 }
 
 }  // namespace

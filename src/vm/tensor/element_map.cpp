@@ -42,33 +42,6 @@ ElementSource elementwise_source(const Shape& operand_shape, std::uint32_t opera
     return source;
 }
 
-ElementSource copy_source(const Node& node, std::span<const OperandType> inputs, const Coordinates& at) {
-    ElementSource source{0, at};
-    switch (node.op) {
-        case Op::reshape:
-            source.at = coordinates_of(inputs[0].shape, logical_index(node.shape, at));
-            break;
-        case Op::permute:
-            for (std::size_t d = 0; d < 4; ++d) source.at[node.attributes[d]] = at[d];
-            break;
-        case Op::slice:
-            for (std::size_t d = 0; d < 4; ++d) source.at[d] += node.attributes[d];
-            break;
-        case Op::concat: {
-            const std::size_t axis = node.attributes[0];
-            const std::uint64_t first = inputs[0].shape.dims[axis];
-            if (at[axis] >= first) {
-                source.operand = 1;
-                source.at[axis] -= first;
-            }
-            break;
-        }
-        default:
-            break;
-    }
-    return source;
-}
-
 Coordinates index_coordinates(const Shape& index, const Coordinates& at, std::uint64_t row) {
     if (index.rows() == 1) return {at[0], at[1], 0, row};
     return {at[0], at[1], row, 0};

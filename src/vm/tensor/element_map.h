@@ -28,8 +28,6 @@ struct ElementSource {
 // Where operand `operand` of an elementwise node is read for the output element `at`.
 [[nodiscard]] ElementSource elementwise_source(const Shape& operand_shape, std::uint32_t operand,
                                                const Coordinates& at);
-// reshape, permute, slice, concat. `inputs` fit the node.
-[[nodiscard]] ElementSource copy_source(const Node& node, std::span<const OperandType> inputs, const Coordinates& at);
 // Where the index of row `row` under the leading indices of `at` stands, for gather_rows and scatter_add_rows.
 [[nodiscard]] Coordinates index_coordinates(const Shape& index, const Coordinates& at, std::uint64_t row);
 

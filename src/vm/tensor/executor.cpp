@@ -233,20 +233,14 @@ NodeOutputs Executor::run_altered(const State& state, const Tensor& data, const 
         const Node& node = program.nodes[i];
         std::array<View, kMaxInputs> inputs;
         for (std::size_t k = 0; k < node.inputs.size(); ++k) inputs[k] = dense_view(outputs[node.inputs[k]]);
-        switch (node.op) {
-            case Op::slot:
-                outputs.push_back(state[node.attributes[0]]);
-                break;
-            case Op::data:
-                outputs.push_back(data);
-                break;
-            case Op::seed:
-                outputs.push_back(seed);
-                break;
-            default:
-                outputs.push_back(
-                    run_node_checked(plan_->kernels, node, {inputs.data(), node.inputs.size()}, plan_->pool));
-        }
+        if (node.op == Op::slot)
+            outputs.push_back(state[node.attributes[0]]);
+        else if (node.op == Op::data)
+            outputs.push_back(data);
+        else if (node.op == Op::seed)
+            outputs.push_back(seed);
+        else
+            outputs.push_back(run_node_checked(plan_->kernels, node, {inputs.data(), node.inputs.size()}, plan_->pool));
         if (alter) alter(static_cast<std::uint32_t>(i), outputs.back());
     }
     return outputs;

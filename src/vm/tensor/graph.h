@@ -18,6 +18,7 @@
 #include "base/bytes.h"
 #include "base/expected.h"
 #include "vm/tensor/arith/element_op.h"
+#include "vm/tensor/op_table.h"
 #include "vm/tensor/tensor.h"
 
 namespace quern::vm::tensor {
@@ -30,33 +31,6 @@ inline constexpr std::size_t kMaxSlotName = 128;
 inline constexpr std::size_t kMaxInputs = 3;
 inline constexpr std::size_t kMaxProgramBytes = 8U << 20;
 inline constexpr std::uint64_t kMaxWorkUnits = 1ULL << 53;  // per step; exact in JSON numbers
-
-// Stable numbers: they are serialised.
-enum class Op : std::uint8_t {
-    slot = 0,    // state slot `attributes[0]` before the step
-    data = 1,    // the task's data set tensor
-    seed = 2,    // i32 [1,1,1,4]: the task's seed words (from the beacon, fixed after the solver is locked in)
-    full = 3,    // every element = immediate
-    iota = 4,    // i32: element's index along axis attributes[0]
-    philox = 5,  // i32: input 0 = i32 [1,1,1,4] {k0, k1, c1, c2}; element = philox_word(logical index, c1, c2, k0, k1)
-
-    elementwise = 8,  // `element` of 1 to 3 inputs, each dim of each input 1 or the output's (broadcast)
-
-    matmul = 16,    // [a,b,m,k] x [a,b,k,n] -> [a,b,m,n]; attributes {transpose a, transpose b} (0/1): stored
-                    // transposed as [a,b,k,m] / [a,b,n,k]; a leading dim of 1 in an operand is broadcast
-    sum_last = 17,  // [a,b,r,c] -> [a,b,r,1], 32 lanes and fold
-    max_last = 18,
-    sum_rows = 19,  // [a,b,r,c] -> [a,b,1,c], one chain over rows in order
-
-    reshape = 24,  // same elements in row-major order
-    permute = 25,  // attributes = axes: output dim i is input dim attributes[i]
-    slice = 26,    // attributes = start of each dim; the output's dims say how much
-    concat = 27,   // two inputs along axis attributes[0]
-
-    gather_rows = 32,       // table [1,1,v,d], index i32 [a,b,1,n] or [a,b,n,1] -> [a,b,n,d]; out of range reads +0
-    scatter_add_rows = 33,  // source [1,1,n,d], index i32 [1,1,1,n] or [1,1,n,1] -> [1,1,v,d]: zero plus rows of the
-                            // source in ascending position; out of range drops
-};
 
 struct Node {
     Op op = Op::full;

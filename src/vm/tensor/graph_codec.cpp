@@ -56,29 +56,8 @@ Expected<std::vector<std::uint32_t>> read_u32_list(rlp::Reader& reader, std::siz
 
 Expected<Op> read_op(rlp::Reader& reader) {
     QUERN_TRY(const std::uint64_t value, reader.u64());
-    if (value <= std::numeric_limits<std::uint8_t>::max()) {
-        const auto op = static_cast<Op>(value);
-        switch (op) {
-            case Op::slot:
-            case Op::data:
-            case Op::seed:
-            case Op::full:
-            case Op::iota:
-            case Op::philox:
-            case Op::elementwise:
-            case Op::matmul:
-            case Op::sum_last:
-            case Op::max_last:
-            case Op::sum_rows:
-            case Op::reshape:
-            case Op::permute:
-            case Op::slice:
-            case Op::concat:
-            case Op::gather_rows:
-            case Op::scatter_add_rows:
-                return op;
-        }
-    }
+    if (value <= std::numeric_limits<std::uint8_t>::max() && is_op(static_cast<std::uint8_t>(value)))
+        return static_cast<Op>(value);
     return fail("program.unknown_op", "no op has number " + std::to_string(value));
 }
 

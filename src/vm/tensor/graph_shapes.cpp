@@ -4,58 +4,17 @@
 
 #include "vm/tensor/arith/kernel_table.h"
 #include "vm/tensor/graph.h"
+#include "vm/tensor/structural_ops.h"
 
 namespace quern::vm::tensor {
 namespace {
 
-// Costs are counted in fused multiply-adds of a matmul, as ElementOpInfo::work is; 512 of them, about 1 kFLOP, are one
-// work unit. What only moves words costs what it takes of the memory's bandwidth (doc/work-units.md).
-constexpr std::uint64_t kFillCost = 2;      // full, iota: per element
-constexpr std::uint64_t kPhiloxCost = 64;   // per element: 10 rounds of two 32 x 32 products
-constexpr std::uint64_t kReduceCost = 4;    // per element of the input
-constexpr std::uint64_t kFoldCost = 64;     // per row of a reduction over the last axis
-constexpr std::uint64_t kCopyCost = 8;      // slice, concat, gather_rows: per element of the output
-constexpr std::uint64_t kPermuteCost = 12;  // per element
-constexpr std::uint64_t kScatterCost = 16;  // per element of the source; kFillCost per element of the output
-constexpr std::uint64_t kIndexCost = 8;     // per index of gather_rows and scatter_add_rows
-constexpr std::uint64_t kCostPerUnit = 512;
+constexpr std::uint64_t kCostPerUnit = 512;  // fused multiply-adds of a matmul, about 1 kFLOP
 
-std::size_t input_count(const Node& node) {
-    switch (node.op) {
-        case Op::slot:
-        case Op::data:
-        case Op::seed:
-        case Op::full:
-        case Op::iota:
-            return 0;
-        case Op::matmul:
-        case Op::concat:
-        case Op::gather_rows:
-        case Op::scatter_add_rows:
-            return 2;
-        case Op::elementwise: {
-            const arith::ElementOpInfo* info = arith::find_element_op(node.element);
-            return info == nullptr ? 0 : info->arity;
-        }
-        default:
-            return 1;
-    }
-}
-
-std::size_t attribute_count(Op op) {
-    switch (op) {
-        case Op::slot:
-        case Op::iota:
-        case Op::concat:
-            return 1;
-        case Op::matmul:
-            return 2;
-        case Op::permute:
-        case Op::slice:
-            return 4;
-        default:
-            return 0;
-    }
+std::size_t input_count(const Node& node, const OpInfo& info) {
+    if (info.arity != kElementArity) return info.arity;
+    const arith::ElementOpInfo* const element = arith::find_element_op(node.element);
+    return element == nullptr ? 0 : element->arity;
 }
 
 Status expect_dtype(DType actual, DType wanted, std::string_view what) {
@@ -70,6 +29,31 @@ Status expect_shape(const Shape& actual, const Shape& wanted, std::string_view w
 
 Status bad_shape(std::string detail) { return fail("program.bad_shape", std::move(detail)); }
 Status bad_attribute(std::string detail) { return fail("program.bad_attribute", std::move(detail)); }
+
+Status check_input(const Node&, std::span<const OperandType>) { return {}; }  // the header says the rest
+
+Status check_seed(const Node& node, std::span<const OperandType>) {
+    QUERN_CHECK(expect_dtype(node.dtype, DType::i32, "the seed"));
+    return expect_shape(node.shape, Shape{{1, 1, 1, 4}}, "the seed");
+}
+
+Status check_full(const Node& node, std::span<const OperandType>) {
+    if (node.dtype == DType::f32 && (node.immediate & 0x7fffffffU) > 0x7f800000U &&
+        node.immediate != arith::kCanonicalNan)
+        return fail("program.non_canonical_nan", "the immediate is a NaN other than 0x7fc00000");
+    return {};
+}
+
+Status check_iota(const Node& node, std::span<const OperandType>) {
+    if (node.attributes[0] > 3) return bad_attribute("there are axes 0 to 3");
+    return expect_dtype(node.dtype, DType::i32, "the output");
+}
+
+Status check_philox(const Node& node, std::span<const OperandType> inputs) {
+    QUERN_CHECK(expect_dtype(node.dtype, DType::i32, "the output"));
+    QUERN_CHECK(expect_dtype(inputs[0].dtype, DType::i32, "the key"));
+    return expect_shape(inputs[0].shape, Shape{{1, 1, 1, 4}}, "the key");
+}
 
 Status check_elementwise(const Node& node, std::span<const OperandType> inputs) {
     const arith::ElementOpInfo* info = arith::find_element_op(node.element);
@@ -114,44 +98,12 @@ Status check_matmul(const Node& node, std::span<const OperandType> inputs) {
     return expect_shape(node.shape, result, "the output");
 }
 
-Status check_reduction(const Node& node, const OperandType& input) {
+Status check_reduction(const Node& node, std::span<const OperandType> inputs) {
     QUERN_CHECK(expect_dtype(node.dtype, DType::f32, "the output"));
-    QUERN_CHECK(expect_dtype(input.dtype, DType::f32, "the input"));
-    Shape result = input.shape;
+    QUERN_CHECK(expect_dtype(inputs[0].dtype, DType::f32, "the input"));
+    Shape result = inputs[0].shape;
     result.dims[node.op == Op::sum_rows ? 2 : 3] = 1;
     return expect_shape(node.shape, result, "the output");
-}
-
-Status check_permute(const Node& node, const OperandType& input) {
-    std::uint32_t seen = 0;
-    for (const std::uint32_t axis : node.attributes) {
-        if (axis > 3 || (seen >> axis & 1U) != 0) return bad_attribute("the axes are not a permutation of 0..3");
-        seen |= 1U << axis;
-    }
-    Shape result;
-    for (std::size_t d = 0; d < 4; ++d) result.dims[d] = input.shape.dims[node.attributes[d]];
-    return expect_shape(node.shape, result, "the output");
-}
-
-Status check_slice(const Node& node, const OperandType& input) {
-    for (std::size_t d = 0; d < 4; ++d)
-        if (std::uint64_t{node.attributes[d]} + node.shape.dims[d] > input.shape.dims[d])
-            return bad_shape("the slice leaves " + input.shape.to_string());
-    return {};
-}
-
-Status check_concat(const Node& node, std::span<const OperandType> inputs) {
-    const std::uint32_t axis = node.attributes[0];
-    if (axis > 3) return bad_attribute("there are axes 0 to 3");
-    if (inputs[0].dtype != inputs[1].dtype) return fail("program.bad_dtype", "the inputs' dtypes differ");
-    for (std::size_t d = 0; d < 4; ++d) {
-        const std::uint64_t wanted = d == axis ? std::uint64_t{inputs[0].shape.dims[d]} + inputs[1].shape.dims[d]
-                                               : std::uint64_t{inputs[0].shape.dims[d]};
-        if ((d != axis && inputs[1].shape.dims[d] != wanted) || node.shape.dims[d] != wanted)
-            return bad_shape(inputs[0].shape.to_string() + " and " + inputs[1].shape.to_string() + " do not join to " +
-                             node.shape.to_string());
-    }
-    return {};
 }
 
 bool is_index_of(const Shape& index, std::uint32_t d0, std::uint32_t d1, std::uint32_t rows) {
@@ -159,6 +111,7 @@ bool is_index_of(const Shape& index, std::uint32_t d0, std::uint32_t d1, std::ui
 }
 
 Status check_gather(const Node& node, std::span<const OperandType> inputs) {
+    QUERN_CHECK(expect_dtype(node.dtype, inputs[0].dtype, "the output"));
     QUERN_CHECK(expect_dtype(inputs[1].dtype, DType::i32, "the index"));
     const Shape& table = inputs[0].shape;
     if (table.leading() != 1) return bad_shape("the table must be [1,1,v,d], is " + table.to_string());
@@ -185,110 +138,61 @@ std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
     return a > std::numeric_limits<std::uint64_t>::max() - b ? std::numeric_limits<std::uint64_t>::max() : a + b;
 }
 
+struct Rule {
+    Op op{};
+    Status (*check)(const Node&, std::span<const OperandType>) = nullptr;
+};
+constexpr std::array<Rule, 13> kRules{{
+    {Op::slot, check_input},
+    {Op::data, check_input},
+    {Op::seed, check_seed},
+    {Op::full, check_full},
+    {Op::iota, check_iota},
+    {Op::philox, check_philox},
+    {Op::elementwise, check_elementwise},
+    {Op::matmul, check_matmul},
+    {Op::sum_last, check_reduction},
+    {Op::max_last, check_reduction},
+    {Op::sum_rows, check_reduction},
+    {Op::gather_rows, check_gather},
+    {Op::scatter_add_rows, check_scatter},
+}};
+static_assert(covers(kRules, [](const OpInfo& info) { return info.kind != OpKind::structural; }));
+
 // Cost of a node in fused multiply-adds. Fits: an operand has at most 2^31 elements, so a matmul at most 2^62.
-std::uint64_t node_cost(const Node& node, std::span<const OperandType> inputs) {
+std::uint64_t node_cost(const Node& node, const OpInfo& info, std::span<const OperandType> inputs) {
     const std::uint64_t out = node.shape.elements();
     const auto in = [&](std::size_t i) { return i < inputs.size() ? inputs[i].shape.elements() : 0; };
-    switch (node.op) {
-        case Op::slot:
-        case Op::data:
-        case Op::seed:
-            return 0;
-        case Op::reshape:
-            return 1;
-        case Op::full:
-        case Op::iota:
-            return kFillCost * out;
-        case Op::slice:
-        case Op::concat:
-            return kCopyCost * out;
-        case Op::permute:
-            return kPermuteCost * out;
-        case Op::philox:
-            return kPhiloxCost * out;
-        case Op::elementwise: {
-            const arith::ElementOpInfo* info = arith::find_element_op(node.element);
-            return info == nullptr ? out : info->work * out;
-        }
-        case Op::matmul:
-            if (inputs.empty() || node.attributes.empty()) return out;
-            return out * inputs[0].shape.dims[node.attributes[0] != 0 ? 2 : 3];
-        case Op::sum_last:
-        case Op::max_last:
-            return kReduceCost * in(0) + kFoldCost * out;
-        case Op::sum_rows:
-            return kReduceCost * in(0);
-        case Op::gather_rows:
-            return kCopyCost * out + kIndexCost * in(1);
-        case Op::scatter_add_rows:
-            return kFillCost * out + kScatterCost * in(0) + kIndexCost * in(1);
+    std::uint64_t per_output = info.cost.output;
+    if (info.kind == OpKind::elementwise) {
+        const arith::ElementOpInfo* const element = arith::find_element_op(node.element);
+        per_output = element == nullptr ? 1 : element->work;
+    } else if (info.micro_steps == MicroSteps::inner_tiles) {
+        const bool known = !inputs.empty() && !node.attributes.empty();
+        per_output = known ? inputs[0].shape.dims[node.attributes[0] != 0 ? 2 : 3] : 1;
     }
-    return out;
+    return info.cost.node + per_output * out + info.cost.first * in(0) + info.cost.second * in(1);
 }
 
 }  // namespace
 
 Status check_operands(const Node& node, std::span<const OperandType> inputs) {
     QUERN_CHECK(node.shape.validate());
-    if (node.op == Op::elementwise && arith::find_element_op(node.element) == nullptr)
+    const OpInfo* const info = find_op(node.op);
+    if (info == nullptr) return fail("program.unknown_op");
+    if (info->kind == OpKind::elementwise && arith::find_element_op(node.element) == nullptr)
         return fail("program.unknown_element_op");
-    if (node.op != Op::elementwise && static_cast<std::uint8_t>(node.element) != 0)
+    if (info->kind != OpKind::elementwise && static_cast<std::uint8_t>(node.element) != 0)
         return fail("program.unknown_element_op", "only an elementwise node has one");
-    if (inputs.size() != input_count(node) || node.inputs.size() != inputs.size())
-        return fail("program.bad_input", "the op has " + std::to_string(input_count(node)) + " inputs");
-    if (node.attributes.size() != attribute_count(node.op))
-        return bad_attribute("the op has " + std::to_string(attribute_count(node.op)) + " attributes");
+    const std::size_t count = input_count(node, *info);
+    if (inputs.size() != count || node.inputs.size() != count)
+        return fail("program.bad_input", "the op has " + std::to_string(count) + " inputs");
+    if (node.attributes.size() != info->attributes)
+        return bad_attribute("the op has " + std::to_string(info->attributes) + " attributes");
     for (const OperandType& input : inputs) QUERN_CHECK(input.shape.validate());
-    if (node.op != Op::full && node.op != Op::elementwise && node.immediate != 0)
-        return fail("program.bad_immediate", "the op has no immediate");
-
-    switch (node.op) {
-        case Op::slot:
-        case Op::data:
-            return {};
-        case Op::seed:
-            QUERN_CHECK(expect_dtype(node.dtype, DType::i32, "the seed"));
-            return expect_shape(node.shape, Shape{{1, 1, 1, 4}}, "the seed");
-        case Op::full:
-            if (node.dtype == DType::f32 && (node.immediate & 0x7fffffffU) > 0x7f800000U &&
-                node.immediate != arith::kCanonicalNan)
-                return fail("program.non_canonical_nan", "the immediate is a NaN other than 0x7fc00000");
-            return {};
-        case Op::iota:
-            if (node.attributes[0] > 3) return bad_attribute("there are axes 0 to 3");
-            return expect_dtype(node.dtype, DType::i32, "the output");
-        case Op::philox:
-            QUERN_CHECK(expect_dtype(node.dtype, DType::i32, "the output"));
-            QUERN_CHECK(expect_dtype(inputs[0].dtype, DType::i32, "the key"));
-            return expect_shape(inputs[0].shape, Shape{{1, 1, 1, 4}}, "the key");
-        case Op::elementwise:
-            return check_elementwise(node, inputs);
-        case Op::matmul:
-            return check_matmul(node, inputs);
-        case Op::sum_last:
-        case Op::max_last:
-        case Op::sum_rows:
-            return check_reduction(node, inputs[0]);
-        case Op::scatter_add_rows:
-            return check_scatter(node, inputs);
-        case Op::concat:
-            QUERN_CHECK(expect_dtype(node.dtype, inputs[0].dtype, "the output"));
-            return check_concat(node, inputs);
-        case Op::reshape:
-            QUERN_CHECK(expect_dtype(node.dtype, inputs[0].dtype, "the output"));
-            if (node.shape.elements() == inputs[0].shape.elements()) return {};
-            return bad_shape(inputs[0].shape.to_string() + " has not the elements of " + node.shape.to_string());
-        case Op::permute:
-            QUERN_CHECK(expect_dtype(node.dtype, inputs[0].dtype, "the output"));
-            return check_permute(node, inputs[0]);
-        case Op::slice:
-            QUERN_CHECK(expect_dtype(node.dtype, inputs[0].dtype, "the output"));
-            return check_slice(node, inputs[0]);
-        case Op::gather_rows:
-            QUERN_CHECK(expect_dtype(node.dtype, inputs[0].dtype, "the output"));
-            return check_gather(node, inputs);
-    }
-    return fail("program.unknown_op");
+    if (!info->has_immediate && node.immediate != 0) return fail("program.bad_immediate", "the op has no immediate");
+    if (info->kind == OpKind::structural) return check_structural(node, inputs);
+    return find_entry(kRules, node.op)->check(node, inputs);
 }
 
 Status check_node(const Node& node, std::span<const OperandType> inputs, const ProgramHeader& header) {
@@ -303,7 +207,8 @@ Status check_node(const Node& node, std::span<const OperandType> inputs, const P
 }
 
 std::uint64_t node_work_units(const Node& node, std::span<const OperandType> inputs) {
-    const std::uint64_t cost = node_cost(node, inputs);
+    const OpInfo* const info = find_op(node.op);
+    const std::uint64_t cost = info == nullptr ? node.shape.elements() : node_cost(node, *info, inputs);
     return cost / kCostPerUnit + (cost % kCostPerUnit != 0 ? 1 : 0);
 }
 

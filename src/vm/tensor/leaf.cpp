@@ -6,7 +6,7 @@
 #include "crypto/merkle.h"
 #include "vm/tensor/arith/random.h"
 #include "vm/tensor/arith/soft_float.h"
-#include "vm/tensor/element_map.h"
+#include "vm/tensor/structural_ops.h"
 
 namespace quern::vm::tensor {
 namespace {
@@ -15,8 +15,7 @@ constexpr std::uint32_t kMinusInfinity = 0xff800000;
 constexpr std::uint64_t kTilesPerBlock = arith::kMatmulBlock / kTileSide;
 constexpr std::size_t kTotal = 0;
 constexpr std::size_t kPartial = 1;
-
-bool is_input(Op op) { return op == Op::slot || op == Op::data || op == Op::seed; }
+constexpr std::string_view kUnknownOp = "leaf.unknown_op";
 
 std::uint64_t inner_dim(const Node& node, std::span<const OperandType> inputs) {
     return inputs[0].shape.dims[node.attributes[0] != 0 ? 2 : 3];
@@ -34,42 +33,27 @@ public:
           source_(source),
           at_(tile_coordinates(node.shape, target.tile, target.element)) {}
 
-    Expected<std::uint32_t> run() const {
-        switch (node_.op) {
-            case Op::sum_last:
-            case Op::max_last:
-                return reduce_last();
-            default:
-                break;
-        }
+    Expected<std::uint32_t> run(const OpInfo& info) const {
+        // Accumulators of the lanes reach beyond the output's columns.
+        if (info.micro_steps == MicroSteps::column_tiles_and_fold) return reduce_last();
         if (!is_inside(node_.shape, at_)) return 0U;
-        switch (node_.op) {
-            case Op::full:
-                return node_.immediate;
-            case Op::iota:
-                return static_cast<std::uint32_t>(at_[node_.attributes[0]]);
-            case Op::philox:
-                return philox();
-            case Op::elementwise:
+        switch (info.kind) {
+            case OpKind::input:
+                return fail("leaf.input_node", "an input is judged by an opening");
+            case OpKind::generated:
+                return generate();
+            case OpKind::elementwise:
                 return elementwise();
-            case Op::matmul:
-                return matmul();
-            case Op::sum_rows:
-                return sum_rows();
-            case Op::reshape:
-            case Op::permute:
-            case Op::slice:
-            case Op::concat: {
+            case OpKind::reduction:
+                return accumulate(info.micro_steps);
+            case OpKind::structural: {
                 const ElementSource source = copy_source(node_, inputs_, at_);
                 return read(source.operand, source.at);
             }
-            case Op::gather_rows:
+            case OpKind::gather:
                 return gather();
-            case Op::scatter_add_rows:
-                return scatter_add();
-            default:
-                return 0U;
         }
+        return unknown_op();
     }
 
 private:
@@ -87,6 +71,24 @@ private:
     Expected<std::uint32_t> read(std::uint32_t operand, const Coordinates& at) const {
         QUERN_TRY(const Tile* content, tile(operand, tile_of(inputs_[operand].shape, at)));
         return (*content)[element_of(at)];
+    }
+
+    [[nodiscard]] Expected<std::uint32_t> unknown_op() const {
+        return fail(kUnknownOp, "no rule judges op " + std::to_string(static_cast<unsigned>(node_.op)));
+    }
+
+    Expected<std::uint32_t> generate() const {
+        if (node_.op == Op::full) return node_.immediate;
+        if (node_.op == Op::iota) return static_cast<std::uint32_t>(at_[node_.attributes[0]]);
+        if (node_.op == Op::philox) return philox();
+        return unknown_op();
+    }
+
+    Expected<std::uint32_t> accumulate(MicroSteps steps) const {
+        if (steps == MicroSteps::inner_tiles) return matmul();
+        if (node_.op == Op::sum_rows) return sum_rows();
+        if (node_.op == Op::scatter_add_rows) return scatter_add();
+        return unknown_op();
     }
 
     Expected<std::uint32_t> philox() const {
@@ -216,27 +218,31 @@ Expected<std::uint32_t> evaluate_valid(const Node& node, std::span<const Operand
                                            std::to_string(target.micro_step) + " of " + node.shape.to_string());
     if (before.accumulators.size() != accumulator_count(node))
         return fail("leaf.bad_accumulators", std::to_string(before.accumulators.size()) + " tiles");
-    return Evaluation(node, inputs, target, before, source).run();
+    const OpInfo* const info = find_op(node.op);
+    if (info == nullptr) return fail(kUnknownOp);
+    return Evaluation(node, inputs, target, before, source).run(*info);
 }
 
 }  // namespace
 
-std::size_t accumulator_count(const Node& node) { return node.op == Op::matmul ? 2 : 1; }
+std::size_t accumulator_count(const Node& node) {
+    const OpInfo* const info = find_op(node.op);
+    return info == nullptr ? 1 : info->accumulators;
+}
 
 std::uint64_t micro_step_count(const Node& node, std::span<const OperandType> inputs) {
     if (!check_operands(node, inputs)) return 1;
-    switch (node.op) {
-        case Op::matmul:
-            return (inner_dim(node, inputs) + kTileSide - 1) / kTileSide;
-        case Op::sum_last:
-        case Op::max_last:
-            return inputs[0].shape.tile_columns() + 1;
-        case Op::sum_rows:
-        case Op::scatter_add_rows:
-            return inputs[0].shape.tile_rows();
-        default:
+    switch (find_op(node.op)->micro_steps) {
+        case MicroSteps::one:
             return 1;
+        case MicroSteps::inner_tiles:
+            return (inner_dim(node, inputs) + kTileSide - 1) / kTileSide;
+        case MicroSteps::column_tiles_and_fold:
+            return inputs[0].shape.tile_columns() + 1;
+        case MicroSteps::row_tiles:
+            return inputs[0].shape.tile_rows();
     }
+    return 1;
 }
 
 MicroState initial_micro_state(const Node& node) {
@@ -256,7 +262,8 @@ Hash32 micro_state_hash(const MicroState& state) {
 Expected<std::uint32_t> evaluate_leaf(const Node& node, const ProgramHeader& header,
                                       std::span<const OperandType> inputs, const LeafTarget& target,
                                       const MicroState& before, const TileSource& source) {
-    if (is_input(node.op)) return fail("leaf.input_node", "an input is judged by an opening");
+    if (find_op(node.op) == nullptr) return fail(kUnknownOp);
+    if (is_kind(node.op, OpKind::input)) return fail("leaf.input_node", "an input is judged by an opening");
     if (!check_node(node, inputs, header)) return 0U;
     return evaluate_valid(node, inputs, target, before, source);
 }
@@ -264,7 +271,7 @@ Expected<std::uint32_t> evaluate_leaf(const Node& node, const ProgramHeader& hea
 std::vector<TileRead> leaf_reads(const Node& node, std::span<const Tensor* const> inputs, const LeafTarget& target) {
     std::vector<OperandType> types;
     for (const Tensor* input : inputs) types.push_back({input->dtype, input->shape});
-    if (is_input(node.op) || !check_operands(node, types)) return {};
+    if (is_kind(node.op, OpKind::input) || !check_operands(node, types)) return {};
     RecordingSource source(inputs);
     // Which tiles are read depends on the inputs alone, not on the accumulators.
     if (!evaluate_valid(node, types, target, initial_micro_state(node), source)) return {};

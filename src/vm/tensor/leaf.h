@@ -61,8 +61,8 @@ struct LeafTarget {
     std::uint32_t element = 0;      // < 1,024: row * 32 + column in the tile
 };
 // The value of the target element after the micro-step, from the accumulators before it and the input tiles it reads.
-// Total: a node that does not pass check_node evaluates to +0. Integer-only. Error leaf.missing_tile names the tile
-// that `source` lacks.
+// Total: a node that does not pass check_node evaluates to +0. Integer-only. Errors: leaf.missing_tile names the tile
+// that `source` lacks; leaf.input_node; leaf.unknown_op (no program that was decoded has one).
 [[nodiscard]] Expected<std::uint32_t> evaluate_leaf(const Node& node, const ProgramHeader& header,
                                                     std::span<const OperandType> inputs, const LeafTarget& target,
                                                     const MicroState& before, const TileSource& source);

@@ -3,8 +3,8 @@
 
 #include "vm/tensor/arith/kernels.h"
 #include "vm/tensor/arith/random.h"
-#include "vm/tensor/element_map.h"
 #include "vm/tensor/leaf.h"
+#include "vm/tensor/structural_ops.h"
 
 namespace quern::vm::tensor {
 namespace {
@@ -120,38 +120,38 @@ std::vector<MicroState> row_sum_trace(const Kernels& kernels, const Node& node, 
     return trace;
 }
 
-std::uint32_t copied_word(const Node& node, std::span<const OperandType> types, Inputs inputs, const Coordinates& at) {
-    switch (node.op) {
-        case Op::full:
-            return node.immediate;
-        case Op::iota:
-            return static_cast<std::uint32_t>(at[node.attributes[0]]);
-        case Op::philox: {
-            const std::vector<std::uint32_t>& key = inputs[0]->words;
-            return arith::philox_word(static_cast<std::uint32_t>(logical_index(node.shape, at)), key[2], key[3], key[0],
-                                      key[1]);
-        }
-        case Op::gather_rows: {
-            const std::uint32_t row = *word_at(*inputs[1], index_coordinates(types[1].shape, at, at[2]));
-            return row < types[0].shape.rows() ? *word_at(*inputs[0], {0, 0, row, at[3]}) : 0;
-        }
-        default: {
-            const ElementSource source = copy_source(node, types, at);
-            return *word_at(*inputs[source.operand], source.at);
-        }
-    }
+std::uint32_t generated_word(const Node& node, Inputs inputs, const Coordinates& at) {
+    if (node.op == Op::full) return node.immediate;
+    if (node.op == Op::iota) return static_cast<std::uint32_t>(at[node.attributes[0]]);
+    const std::vector<std::uint32_t>& key = inputs[0]->words;
+    return arith::philox_word(static_cast<std::uint32_t>(logical_index(node.shape, at)), key[2], key[3], key[0],
+                              key[1]);
+}
+
+std::uint32_t gathered_word(std::span<const OperandType> types, Inputs inputs, const Coordinates& at) {
+    const std::uint32_t row = *word_at(*inputs[1], index_coordinates(types[1].shape, at, at[2]));
+    return row < types[0].shape.rows() ? *word_at(*inputs[0], {0, 0, row, at[3]}) : 0;
+}
+
+std::uint32_t single_word(const Node& node, OpKind kind, std::span<const OperandType> types, Inputs inputs,
+                          const Coordinates& at) {
+    if (kind == OpKind::generated) return generated_word(node, inputs, at);
+    if (kind == OpKind::gather) return gathered_word(types, inputs, at);
+    const ElementSource source = copy_source(node, types, at);
+    return *word_at(*inputs[source.operand], source.at);
 }
 
 MicroState single_step(const Kernels& kernels, const Node& node, std::span<const OperandType> types, Inputs inputs,
                        const Extent& out) {
     MicroState state = initial_micro_state(node);
+    const OpKind kind = find_op(node.op)->kind;
     for (std::size_t row = 0; row < out.rows; ++row) {
         std::uint32_t* target = &state.accumulators[0][row * kTileSide];
         Coordinates at = out.at;
         at[2] += row;
-        if (node.op != Op::elementwise) {
+        if (kind != OpKind::elementwise) {
             for (std::size_t column = 0; column < out.columns; ++column, ++at[3])
-                target[column] = copied_word(node, types, inputs, at);
+                target[column] = single_word(node, kind, types, inputs, at);
             continue;
         }
         std::array<const std::uint32_t*, kMaxInputs> first{};
@@ -171,22 +171,21 @@ MicroState single_step(const Kernels& kernels, const Node& node, std::span<const
 std::vector<MicroState> micro_trace(const Node& node, std::span<const Tensor* const> inputs, std::uint64_t tile) {
     std::vector<OperandType> types;
     for (const Tensor* input : inputs) types.push_back({input->dtype, input->shape});
-    if (node.op == Op::slot || node.op == Op::data || node.op == Op::seed || !check_operands(node, types))
+    if (is_kind(node.op, OpKind::input) || !check_operands(node, types))
         return {MicroState{std::vector<Tile>(accumulator_count(node), Tile{})}};
     const Kernels& kernels = arith::kernels(arith::best_backend());
     const Extent out = extent_of(node.shape, tile);
-    switch (node.op) {
-        case Op::matmul:
+    switch (find_op(node.op)->micro_steps) {
+        case MicroSteps::one:
+            break;
+        case MicroSteps::inner_tiles:
             return matmul_trace(kernels, node, inputs, out);
-        case Op::sum_last:
-        case Op::max_last:
+        case MicroSteps::column_tiles_and_fold:
             return reduction_trace(kernels, node, *inputs[0], out);
-        case Op::sum_rows:
-        case Op::scatter_add_rows:
+        case MicroSteps::row_tiles:
             return row_sum_trace(kernels, node, inputs, out);
-        default:
-            return {single_step(kernels, node, types, inputs, out)};
     }
+    return {single_step(kernels, node, types, inputs, out)};
 }
 
 }  // namespace quern::vm::tensor

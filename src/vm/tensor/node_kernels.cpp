@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "vm/tensor/arith/random.h"
+#include "vm/tensor/structural_ops.h"
 
 namespace quern::vm::tensor {
 namespace {
@@ -164,18 +165,6 @@ void iota(const Node& node, std::uint32_t* out) {
     }
 }
 
-void permute(const Node& node, const View& x, std::uint32_t* out, ThreadPool* pool) {
-    View permuted{x.data, node.shape, {}};
-    for (std::size_t d = 0; d < 4; ++d) permuted.strides[d] = x.strides[node.attributes[d]];
-    copy_view(permuted, out, dense_strides(node.shape), pool);
-}
-
-void slice(const Node& node, const View& x, std::uint32_t* out, ThreadPool* pool) {
-    View part{x.data, node.shape, x.strides};
-    for (std::size_t d = 0; d < 4; ++d) part.data += static_cast<std::ptrdiff_t>(node.attributes[d]) * x.strides[d];
-    copy_view(part, out, dense_strides(node.shape), pool);
-}
-
 void concat(const Node& node, std::span<const View> inputs, std::uint32_t* out, ThreadPool* pool) {
     const std::size_t axis = node.attributes[0];
     const Strides strides = dense_strides(node.shape);
@@ -183,23 +172,89 @@ void concat(const Node& node, std::span<const View> inputs, std::uint32_t* out, 
     copy_view(inputs[1], out + static_cast<std::ptrdiff_t>(inputs[0].shape.dims[axis]) * strides[axis], strides, pool);
 }
 
+void structural(const Node& node, std::span<const View> inputs, std::uint32_t* out, ThreadPool* pool) {
+    View view{inputs[0].data, node.shape, {}};
+    std::ptrdiff_t offset = 0;
+    if (view_of(node, inputs[0].shape, inputs[0].strides, view.strides, offset)) {
+        view.data += offset;
+        copy_view(view, out, dense_strides(node.shape), pool);
+    } else if (node.op == Op::concat) {
+        concat(node, inputs, out, pool);
+    } else {
+        copy_words(node, inputs, out, pool);
+    }
+}
+
+using Inputs = std::span<const View>;
+struct Runner {
+    Op op{};
+    void (*run)(const Kernels&, const Node&, Inputs, std::uint32_t* out, ThreadPool*) = nullptr;
+    std::array<Layout, kMaxInputs> layouts{};  // required of the operands
+};
+constexpr std::array<Runner, 10> kRunners{{
+    {Op::full, [](const Kernels&, const Node& node, Inputs, std::uint32_t* out,
+                  ThreadPool*) { std::fill_n(out, node.shape.elements(), node.immediate); }},
+    {Op::iota, [](const Kernels&, const Node& node, Inputs, std::uint32_t* out, ThreadPool*) { iota(node, out); }},
+    {Op::philox,
+     [](const Kernels&, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         philox(node, in[0], out, pool);
+     },
+     {Layout::dense}},
+    {Op::elementwise, elementwise},
+    {Op::matmul, [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out,
+                    ThreadPool* pool) { matmul(kernels, node, in[0], in[1], out, pool); }},
+    {Op::sum_last,
+     [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         reduce_last(kernels, node, in[0], out, pool);
+     },
+     {Layout::unit_columns}},
+    {Op::max_last,
+     [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         reduce_last(kernels, node, in[0], out, pool);
+     },
+     {Layout::unit_columns}},
+    {Op::sum_rows,
+     [](const Kernels& kernels, const Node&, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         sum_rows(kernels, in[0], out, pool);
+     },
+     {Layout::unit_columns}},
+    {Op::gather_rows,
+     [](const Kernels&, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         gather(node, in[0], in[1], out, pool);
+     },
+     {Layout::unit_columns, Layout::dense}},
+    {Op::scatter_add_rows,
+     [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out, ThreadPool*) {
+         std::memset(out, 0, node.shape.elements() * sizeof(std::uint32_t));
+         kernels.scatter_add_rows(in[0].shape.rows(), in[0].shape.columns(), in[0].data,
+                                  static_cast<std::size_t>(in[0].strides[2]), in[1].data, node.shape.rows(), out);
+     },
+     {Layout::unit_columns, Layout::dense}},
+}};
+static_assert(covers(kRunners,
+                     [](const OpInfo& info) { return info.kind != OpKind::input && info.kind != OpKind::structural; }));
+
 }  // namespace
 
+void copy_words(const Node& node, std::span<const View> inputs, std::uint32_t* out, ThreadPool* pool) {
+    std::vector<OperandType> types;
+    for (const View& input : inputs) types.push_back({node.dtype, input.shape});
+    const std::size_t count = node.shape.elements();
+    parallel_parts(pool, count, count * 8, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const ElementSource source = copy_source(node, types, coordinates_of(node.shape, i));
+            const View& view = inputs[source.operand];
+            std::ptrdiff_t at = 0;
+            for (std::size_t d = 0; d < 4; ++d) at += static_cast<std::ptrdiff_t>(source.at[d]) * view.strides[d];
+            out[i] = view.data[at];
+        }
+    });
+}
+
 Layout required_layout(Op op, std::size_t operand) {
-    switch (op) {
-        case Op::sum_last:
-        case Op::max_last:
-        case Op::sum_rows:
-            return Layout::unit_columns;
-        case Op::gather_rows:
-        case Op::scatter_add_rows:
-            return operand == 0 ? Layout::unit_columns : Layout::dense;
-        case Op::philox:
-        case Op::reshape:
-            return Layout::dense;
-        default:
-            return Layout::any;
-    }
+    if (op == Op::reshape) return Layout::dense;  // any other order of the words is no view
+    const Runner* const runner = find_entry(kRunners, op);
+    return runner == nullptr ? Layout::any : runner->layouts[operand];
 }
 
 bool has_layout(const View& view, Layout layout) {
@@ -242,45 +297,8 @@ void run_elementwise(const Kernels& kernels, const Node& node, const LoopNest& n
 
 void run_node(const Kernels& kernels, const Node& node, std::span<const View> inputs, std::uint32_t* out,
               ThreadPool* pool) {
-    switch (node.op) {
-        case Op::slot:
-        case Op::data:
-        case Op::seed:
-            return;
-        case Op::full:
-            std::fill_n(out, node.shape.elements(), node.immediate);
-            return;
-        case Op::iota:
-            return iota(node, out);
-        case Op::philox:
-            return philox(node, inputs[0], out, pool);
-        case Op::elementwise:
-            return elementwise(kernels, node, inputs, out, pool);
-        case Op::matmul:
-            return matmul(kernels, node, inputs[0], inputs[1], out, pool);
-        case Op::sum_last:
-        case Op::max_last:
-            return reduce_last(kernels, node, inputs[0], out, pool);
-        case Op::sum_rows:
-            return sum_rows(kernels, inputs[0], out, pool);
-        case Op::reshape:
-            copy_view({inputs[0].data, node.shape, dense_strides(node.shape)}, out, dense_strides(node.shape), pool);
-            return;
-        case Op::permute:
-            return permute(node, inputs[0], out, pool);
-        case Op::slice:
-            return slice(node, inputs[0], out, pool);
-        case Op::concat:
-            return concat(node, inputs, out, pool);
-        case Op::gather_rows:
-            return gather(node, inputs[0], inputs[1], out, pool);
-        case Op::scatter_add_rows:
-            std::memset(out, 0, node.shape.elements() * sizeof(std::uint32_t));
-            kernels.scatter_add_rows(inputs[0].shape.rows(), inputs[0].shape.columns(), inputs[0].data,
-                                     static_cast<std::size_t>(inputs[0].strides[2]), inputs[1].data, node.shape.rows(),
-                                     out);
-            return;
-    }
+    if (is_kind(node.op, OpKind::structural)) return structural(node, inputs, out, pool);
+    if (const Runner* const runner = find_entry(kRunners, node.op)) runner->run(kernels, node, inputs, out, pool);
 }
 
 Tensor run_node_checked(const Kernels& kernels, const Node& node, std::span<const View> inputs, ThreadPool* pool) {

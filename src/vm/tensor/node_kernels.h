@@ -35,4 +35,8 @@ void run_elementwise(const arith::Kernels& kernels, const Node& node, const Loop
 void run_node(const arith::Kernels& kernels, const Node& node, std::span<const View> inputs, std::uint32_t* out,
               ThreadPool* pool);
 
+// The same of a structural node, word by word, whatever the strides: what its definition says, and what ops without a
+// way of their own use.
+void copy_words(const Node& node, std::span<const View> inputs, std::uint32_t* out, ThreadPool* pool);
+
 }  // namespace quern::vm::tensor

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vm/tensor/structural_ops.h"
+
 namespace quern::vm::tensor {
 namespace {
 
@@ -67,21 +69,13 @@ private:
         for (std::size_t i = 0; i < program_.nodes.size(); ++i) {
             if (!live_[i]) continue;
             const std::size_t words = node(i).shape.elements();
-            switch (node(i).op) {
-                case Op::slot:
-                    set_dense(i, add_root(Root::Kind::slot, node(i).attributes[0], words));
-                    continue;
-                case Op::data:
-                    set_dense(i, add_root(Root::Kind::data, 0, words));
-                    continue;
-                case Op::seed:
-                    set_dense(i, add_root(Root::Kind::seed, 0, words));
-                    continue;
-                case Op::full:
-                    add_uniform(i, Tensor{node(i).dtype, Shape{}, {node(i).immediate}});
-                    continue;
-                default:
-                    break;
+            if (is_kind(node(i).op, OpKind::input)) {
+                set_dense(i, add_input(node(i), words));
+                continue;
+            }
+            if (node(i).op == Op::full) {
+                add_uniform(i, Tensor{node(i).dtype, Shape{}, {node(i).immediate}});
+                continue;
             }
             const bool constant = std::all_of(node(i).inputs.begin(), node(i).inputs.end(), [&](std::uint32_t input) {
                 return done_[input] && plan_.roots[values_[input].root].kind == Root::Kind::constant;
@@ -114,6 +108,11 @@ private:
         }
     }
 
+    std::size_t add_input(const Node& input, std::size_t words) {
+        if (input.op == Op::slot) return add_root(Root::Kind::slot, input.attributes[0], words);
+        return add_root(input.op == Op::data ? Root::Kind::data : Root::Kind::seed, 0, words);
+    }
+
     void add_uniform(std::size_t i, Tensor word) {
         plan_.constants.push_back(std::move(word));
         const std::size_t root = add_root(Root::Kind::constant, plan_.constants.size() - 1, 1);
@@ -127,20 +126,7 @@ private:
         const Value& input = values_[node(i).inputs[0]];
         Value value = input;
         value.shape = node(i).shape;
-        switch (node(i).op) {
-            case Op::reshape:
-                if (!reshape_strides(input.shape, input.strides, node(i).shape, value.strides)) return false;
-                break;
-            case Op::permute:
-                for (std::size_t d = 0; d < 4; ++d) value.strides[d] = input.strides[node(i).attributes[d]];
-                break;
-            case Op::slice:
-                for (std::size_t d = 0; d < 4; ++d)
-                    value.offset += static_cast<std::ptrdiff_t>(node(i).attributes[d]) * input.strides[d];
-                break;
-            default:
-                return false;
-        }
+        if (!view_of(node(i), input.shape, input.strides, value.strides, value.offset)) return false;
         values_[i] = value;
         done_[i] = true;
         return true;

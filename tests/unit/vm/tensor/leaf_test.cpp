@@ -32,18 +32,8 @@ private:
     std::map<std::pair<std::uint32_t, std::uint64_t>, Tile> tiles_;
 };
 
-struct Execution {
-    Program program;
-    NodeOutputs outputs;
-};
-
-Execution run_every_op(Fill fill) {
-    Execution run{test::every_op_program(), {}};
-    const State state = test::random_state(run.program, 11, fill);
-    const Tensor data = test::random_data(run.program, 12);
-    run.outputs = Executor(run.program, arith::best_backend(), nullptr).run_all(state, data, test::test_seed());
-    return run;
-}
+using test::Execution;
+using test::run_every_op;
 
 bool is_input(Op op) { return op == Op::slot || op == Op::data || op == Op::seed; }
 

@@ -279,6 +279,14 @@ Tensor test_seed() {
     return seed_tensor(beacon);
 }
 
+Execution run_every_op(Fill fill) {
+    Execution run{every_op_program(), {}};
+    const State state = random_state(run.program, 11, fill);
+    const Tensor data = random_data(run.program, 12);
+    run.outputs = Executor(run.program, arith::best_backend(), nullptr).run_all(state, data, test_seed());
+    return run;
+}
+
 std::vector<OperandType> operand_types(const Program& program, const Node& node) {
     std::vector<OperandType> types;
     for (const std::uint32_t input : node.inputs)

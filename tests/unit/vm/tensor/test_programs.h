@@ -84,6 +84,13 @@ State random_state(const Program& program, std::uint64_t seed, Fill fill);
 Tensor random_data(const Program& program, std::uint64_t seed);
 Tensor test_seed();
 
+// The program with every op, run on random inputs.
+struct Execution {
+    Program program;
+    NodeOutputs outputs;
+};
+Execution run_every_op(Fill fill);
+
 std::vector<OperandType> operand_types(const Program& program, const Node& node);
 std::vector<const Tensor*> operands(const NodeOutputs& outputs, const Node& node);
 
