@@ -13,10 +13,7 @@ constexpr std::array<std::uint8_t, 4> kErrorSelector{0x08, 0xc3, 0x79, 0xa0};  /
 
 struct ErrorArguments {
     std::string message;
-    template <class V>
-    void fields(V& v) {
-        v("message", message);
-    }
+    QUERN_FIELDS(v("message", message))
 };
 
 struct ArgumentVisitor {

@@ -110,7 +110,7 @@ struct EncodeVisitor {
     Bytes tail;
     std::size_t index = 0;
     template <class T>
-    void operator()(const char*, T& value) {
+    void operator()(const char*, const T& value) {
         if (index++ < first) return;
         if constexpr (kIsDynamic<T>) {
             append_number(head, head_size + tail.size());
@@ -125,7 +125,7 @@ struct TopicVisitor {
     std::vector<Hash32>& topics;
     std::size_t index = 0;
     template <class T>
-    void operator()(const char*, T& value) {
+    void operator()(const char*, const T& value) {
         if (index++ >= count) return;
         if constexpr (!kIsDynamic<T>) topics.push_back(static_word(value));
     }
@@ -257,7 +257,7 @@ template <Record T>
 template <Record T>
 [[nodiscard]] Bytes encode_arguments(const T& record, std::size_t first = 0) {
     detail::EncodeVisitor visitor{kWord * (detail::field_count<T>() - first), first, {}, {}};
-    const_cast<T&>(record).fields(visitor);  // the visitor only looks
+    record.fields(visitor);
     append(visitor.head, visitor.tail);
     return std::move(visitor.head);
 }
@@ -286,7 +286,7 @@ template <Record T>
     log.address = from;
     log.topics.push_back(signature);
     detail::TopicVisitor topics{T::kIndexed, log.topics};
-    const_cast<T&>(event).fields(topics);
+    event.fields(topics);
     log.data = encode_arguments(event, T::kIndexed);
     return log;
 }

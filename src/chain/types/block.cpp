@@ -80,17 +80,6 @@ Expected<Bytes> read_transaction(rlp::Reader& in) {
     return to_bytes(item.payload);
 }
 
-Expected<Withdrawal> read_withdrawal(rlp::Reader& in) {
-    QUERN_TRY(rlp::Reader fields, in.list());
-    Withdrawal withdrawal;
-    QUERN_TRY(withdrawal.index, fields.u64());
-    QUERN_TRY(withdrawal.validator_index, fields.u64());
-    QUERN_TRY(withdrawal.address, fields.fixed<20>());
-    QUERN_TRY(withdrawal.amount_gwei, fields.u64());
-    QUERN_CHECK(fields.expect_end());
-    return withdrawal;
-}
-
 }  // namespace
 
 constinit const Hash32 kEmptyOmmersHash = literal("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347");
@@ -151,10 +140,7 @@ Bytes encode(const Block& block) {
     }
     out.end_list().begin_list().end_list();  // no ommers
     out.begin_list();
-    for (const auto& withdrawal : block.withdrawals) {
-        out.begin_list().integer(withdrawal.index).integer(withdrawal.validator_index);
-        out.fixed(withdrawal.address).integer(withdrawal.amount_gwei).end_list();
-    }
+    for (const auto& withdrawal : block.withdrawals) record::write_field(out, withdrawal);
     out.end_list().bytes(block.parent_certificate).end_list();
     return std::move(out).finish();
 }
@@ -177,8 +163,7 @@ Expected<Block> decode_block(BytesView bytes) {
     if (!ommers.at_end()) return fail("block.has_ommers");
     QUERN_TRY(rlp::Reader withdrawals, in.list());
     while (!withdrawals.at_end()) {
-        QUERN_TRY(const Withdrawal withdrawal, read_withdrawal(withdrawals));
-        block.withdrawals.push_back(withdrawal);
+        QUERN_CHECK(record::read_field(withdrawals, block.withdrawals.emplace_back()));
     }
     QUERN_TRY(const BytesView certificate, in.bytes());
     block.parent_certificate = to_bytes(certificate);

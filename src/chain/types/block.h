@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "chain/types/fields.h"
 #include "chain/types/transaction.h"
 
 namespace quern::chain::types {
@@ -57,6 +58,8 @@ struct Withdrawal {  // EIP-4895 system credit
     std::uint64_t validator_index = 0;
     Address address;
     std::uint64_t amount_gwei = 0;
+    QUERN_FIELDS(v("index", index), v("validatorIndex", validator_index), v("address", address),
+                 v("amountGwei", amount_gwei))
     bool operator==(const Withdrawal&) const = default;
 };
 

@@ -105,7 +105,7 @@ json::Value to_json(const T& value) {
     } else {
         static_assert(Record<T>);
         detail::JsonWriteVisitor visitor;
-        const_cast<T&>(value).fields(visitor);  // the visitor only looks
+        value.fields(visitor);
         return std::move(visitor.members);
     }
 }

@@ -35,28 +35,19 @@ struct Globals {
     Uint256 burned;
     Uint256 jackpot_vault;
     Uint256 treasury_vault;  // rest of slashes
-    template <class V>
-    void fields(V& v) {
-        v("nextTask", next_task), v("nextDispute", next_dispute), v("minted", minted), v("burned", burned);
-        v("jackpotVault", jackpot_vault), v("treasuryVault", treasury_vault);
-    }
+    QUERN_FIELDS(v("nextTask", next_task), v("nextDispute", next_dispute), v("minted", minted), v("burned", burned),
+                 v("jackpotVault", jackpot_vault), v("treasuryVault", treasury_vault))
 };
 
 struct BeaconObject {
     Hash32 value;
-    template <class V>
-    void fields(V& v) {
-        v("value", value);
-    }
+    QUERN_FIELDS(v("value", value))
 };
 
 struct CommitteeEntry {
     Bytes public_key;  // 64 bytes
     Uint256 weight;
-    template <class V>
-    void fields(V& v) {
-        v("publicKey", public_key), v("weight", weight);
-    }
+    QUERN_FIELDS(v("publicKey", public_key), v("weight", weight))
 };
 inline constexpr std::size_t kMaxCommittee = 100;  // members of an epoch
 // Written with its members when they are frozen, after the last block of epoch e-2; the seed is zero until the block
@@ -64,10 +55,7 @@ inline constexpr std::size_t kMaxCommittee = 100;  // members of an epoch
 struct EpochObject {
     std::vector<CommitteeEntry> members;  // ascending by address, at most kMaxCommittee
     Hash32 seed;
-    template <class V>
-    void fields(V& v) {
-        v("members", members), v("seed", seed);
-    }
+    QUERN_FIELDS(v("members", members), v("seed", seed))
 };
 
 // A pool of stake: what it holds belongs to its delegators by their shares, so that a slash hits all of them alike.
@@ -83,50 +71,35 @@ struct ValidatorObject {
     std::uint64_t convicted_at = 0;  // height
     Uint256 correlation;             // second part of the slash, in 10^-18 of what the first one left
     Address reporter;
-    template <class V>
-    void fields(V& v) {
-        v("address", address), v("publicKey", public_key), v("stake", stake), v("shares", shares), v("owner", owner);
-        v("tombstoned", tombstoned), v("convictedEpoch", convicted_epoch), v("convictedAt", convicted_at);
-        v("correlation", correlation), v("reporter", reporter);
-    }
+    QUERN_FIELDS(v("address", address), v("publicKey", public_key), v("stake", stake), v("shares", shares),
+                 v("owner", owner), v("tombstoned", tombstoned), v("convictedEpoch", convicted_epoch),
+                 v("convictedAt", convicted_at), v("correlation", correlation), v("reporter", reporter))
 };
 struct StakeDelegation {
     Address validator;
     Address delegator;
     Uint256 shares;
-    template <class V>
-    void fields(V& v) {
-        v("validator", validator), v("delegator", delegator), v("shares", shares);
-    }
+    QUERN_FIELDS(v("validator", validator), v("delegator", delegator), v("shares", shares))
 };
 struct StakeUnbondingEntry {
     Uint256 amount;                // before a slash that is still due
     std::uint64_t epoch = 0;       // in which it left; it counts in committees up to epoch + 1
     std::uint64_t matures_at = 0;  // height
     bool slashed = false;          // left after the slash
-    template <class V>
-    void fields(V& v) {
-        v("amount", amount), v("epoch", epoch), v("maturesAt", matures_at), v("slashed", slashed);
-    }
+    QUERN_FIELDS(v("amount", amount), v("epoch", epoch), v("maturesAt", matures_at), v("slashed", slashed))
 };
 struct StakeUnbonding {
     Address validator;
     Address delegator;
     std::vector<StakeUnbondingEntry> entries;  // by maturity
-    template <class V>
-    void fields(V& v) {
-        v("validator", validator), v("delegator", delegator), v("entries", entries);
-    }
+    QUERN_FIELDS(v("validator", validator), v("delegator", delegator), v("entries", entries))
 };
 struct Conviction {
     Address validator;
     std::uint64_t epoch = 0;   // of the offence
     std::uint64_t height = 0;  // of the conviction
     Uint256 share;             // of that epoch's committee, in 10^-18
-    template <class V>
-    void fields(V& v) {
-        v("validator", validator), v("epoch", epoch), v("height", height), v("share", share);
-    }
+    QUERN_FIELDS(v("validator", validator), v("epoch", epoch), v("height", height), v("share", share))
 };
 
 inline constexpr Role kRoles[] = {Role::solver, Role::verifier, Role::whistleblower, Role::custodian, Role::relay};
@@ -135,10 +108,7 @@ inline constexpr Role kRoles[] = {Role::solver, Role::verifier, Role::whistleblo
 struct UnbondingEntry {
     Uint256 amount;
     std::uint64_t matures_at = 0;  // height
-    template <class V>
-    void fields(V& v) {
-        v("amount", amount), v("maturesAt", matures_at);
-    }
+    QUERN_FIELDS(v("amount", amount), v("maturesAt", matures_at))
 };
 struct RoleBond {
     Address address;
@@ -151,12 +121,9 @@ struct RoleBond {
     Capacity capacity;         // as declared at capacity_since
     Capacity former_capacity;  // before: for draws that are anchored before that
     std::uint64_t capacity_since = 0;
-    template <class V>
-    void fields(V& v) {
-        v("address", address), v("role", role), v("bonded", bonded), v("locked", locked), v("unbonding", unbonding);
-        v("faults", faults), v("since", since), v("capacity", capacity), v("formerCapacity", former_capacity);
-        v("capacitySince", capacity_since);
-    }
+    QUERN_FIELDS(v("address", address), v("role", role), v("bonded", bonded), v("locked", locked),
+                 v("unbonding", unbonding), v("faults", faults), v("since", since), v("capacity", capacity),
+                 v("formerCapacity", former_capacity), v("capacitySince", capacity_since))
 };
 
 enum class TaskState : std::uint8_t {
@@ -182,10 +149,7 @@ struct TaskBid {
     Uint256 price;
     std::uint64_t height = 0;
     Uint256 weight;  // the bidder's bond at that time: weighs near ties
-    template <class V>
-    void fields(V& v) {
-        v("bidder", bidder), v("price", price), v("height", height), v("weight", weight);
-    }
+    QUERN_FIELDS(v("bidder", bidder), v("price", price), v("height", height), v("weight", weight))
 };
 struct VerifierReport {
     Address verifier;
@@ -201,32 +165,23 @@ struct VerifierReport {
     Hash32 other_leaf;
     Hash32 randomness_hash;
     bool slashed = false;
-    template <class V>
-    void fields(V& v) {
-        v("verifier", verifier), v("locked", locked), v("custody", custody), v("commitment", commitment);
-        v("revealed", revealed), v("pass", pass), v("rivalRoot", rival_root), v("opened", opened);
-        v("resultRoot", result_root), v("probes", probes), v("otherLeaf", other_leaf);
-        v("randomnessHash", randomness_hash), v("slashed", slashed);
-    }
+    QUERN_FIELDS(v("verifier", verifier), v("locked", locked), v("custody", custody), v("commitment", commitment),
+                 v("revealed", revealed), v("pass", pass), v("rivalRoot", rival_root), v("opened", opened),
+                 v("resultRoot", result_root), v("probes", probes), v("otherLeaf", other_leaf),
+                 v("randomnessHash", randomness_hash), v("slashed", slashed))
 };
 struct Payment {
     Address to;
     Uint256 amount;
     std::string reason;  // "solver_reward", "verifier_fee", "refund", "bounty", "slash_share"
-    template <class V>
-    void fields(V& v) {
-        v("to", to), v("amount", amount), v("reason", reason);
-    }
+    QUERN_FIELDS(v("to", to), v("amount", amount), v("reason", reason))
 };
 struct SlashRecord {
     Address address;
     Role role = Role::solver;
     Uint256 amount;
     std::string reason;
-    template <class V>
-    void fields(V& v) {
-        v("address", address), v("role", role), v("amount", amount), v("reason", reason);
-    }
+    QUERN_FIELDS(v("address", address), v("role", role), v("amount", amount), v("reason", reason))
 };
 
 struct Task {
@@ -270,22 +225,18 @@ struct Task {
     std::vector<SlashRecord> slashes;
     std::vector<Address> barred;  // solvers that lost this task; not eligible again
     bool voided = false;  // the solver has lost: `disputed` until what is open about its verifiers' reports is decided
-    template <class V>
-    void fields(V& v) {
-        v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round);
-        v("since", since), v("deadline", deadline), v("reason", reason), v("workUnits", work_units);
-        v("escrow", escrow), v("bids", bids), v("solver", solver), v("price", price);
-        v("solverLocked", solver_locked), v("assignedAt", assigned_at), v("seedBeacon", seed_beacon), v("step", step);
-        v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content);
-        v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root);
-        v("historyContent", history_content), v("finalRoot", final_root), v("provedAt", proved_at);
-        v("drawAt", draw_at), v("draws", draws), v("challengeUntil", challenge_until);
-        v("challengeHold", challenge_hold), v("commitments", commitments);
-        v("rivals", rivals), v("reportRivals", report_rivals);
-        v("verifyBeacon", verify_beacon), v("reports", reports), v("disputes", disputes);
-        v("openDisputes", open_disputes), v("payments", payments), v("slashes", slashes), v("barred", barred);
-        v("voided", voided);
-    }
+    QUERN_FIELDS(v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round),
+                 v("since", since), v("deadline", deadline), v("reason", reason), v("workUnits", work_units),
+                 v("escrow", escrow), v("bids", bids), v("solver", solver), v("price", price),
+                 v("solverLocked", solver_locked), v("assignedAt", assigned_at), v("seedBeacon", seed_beacon),
+                 v("step", step), v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content),
+                 v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root),
+                 v("historyContent", history_content), v("finalRoot", final_root), v("provedAt", proved_at),
+                 v("drawAt", draw_at), v("draws", draws), v("challengeUntil", challenge_until),
+                 v("challengeHold", challenge_hold), v("commitments", commitments), v("rivals", rivals),
+                 v("reportRivals", report_rivals), v("verifyBeacon", verify_beacon), v("reports", reports),
+                 v("disputes", disputes), v("openDisputes", open_disputes), v("payments", payments),
+                 v("slashes", slashes), v("barred", barred), v("voided", voided))
 };
 
 struct ChallengeCommitment {
@@ -294,11 +245,8 @@ struct ChallengeCommitment {
     Hash32 commitment;
     std::uint64_t height = 0;
     Uint256 stake;  // locked from the challenger's whistleblower (or verifier) bond
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("challenger", challenger), v("commitment", commitment), v("height", height),
-            v("stake", stake);
-    }
+    QUERN_FIELDS(v("task", task), v("challenger", challenger), v("commitment", commitment), v("height", height),
+                 v("stake", stake))
 };
 
 enum class DisputeWinner : std::uint8_t { none = 0, defender = 1, rival = 2, neither = 3 };
@@ -323,14 +271,11 @@ struct Dispute {
     bool leaf_executed = false;
     DisputeWinner winner = DisputeWinner::none;
     std::string reason;  // "leaf", "clock", "conceded", "input", "moot", "not_sampled"
-    template <class V>
-    void fields(V& v) {
-        v("id", id), v("task", task), v("target", target), v("defender", defender), v("rival", rival);
-        v("rivalRole", rival_role), v("defenderLocked", defender_locked), v("rivalLocked", rival_locked);
-        v("openedAt", opened_at), v("closedAt", closed_at), v("deadline", deadline), v("game", game),
-            v("rounds", rounds), v("bytes", bytes);
-        v("gas", gas), v("leafOp", leaf_op), v("leafExecuted", leaf_executed), v("winner", winner), v("reason", reason);
-    }
+    QUERN_FIELDS(v("id", id), v("task", task), v("target", target), v("defender", defender), v("rival", rival),
+                 v("rivalRole", rival_role), v("defenderLocked", defender_locked), v("rivalLocked", rival_locked),
+                 v("openedAt", opened_at), v("closedAt", closed_at), v("deadline", deadline), v("game", game),
+                 v("rounds", rounds), v("bytes", bytes), v("gas", gas), v("leafOp", leaf_op),
+                 v("leafExecuted", leaf_executed), v("winner", winner), v("reason", reason))
 };
 
 }  // namespace quern::chain::types

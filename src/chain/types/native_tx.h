@@ -45,65 +45,41 @@ struct CreateValidatorPayload {  // takes `amount` from the sender's balance, as
     Bytes public_key;            // 64 bytes; the key that will sign votes
     Bytes proof;                 // 64 bytes: its signature over validator_proof_digest
     Uint256 amount;
-    template <class V>
-    void fields(V& v) {
-        v("publicKey", public_key), v("proof", proof), v("amount", amount);
-    }
+    QUERN_FIELDS(v("publicKey", public_key), v("proof", proof), v("amount", amount))
 };
 struct DelegatePayload {  // takes `amount` from the sender's balance
     Address validator;
     Uint256 amount;
-    template <class V>
-    void fields(V& v) {
-        v("validator", validator), v("amount", amount);
-    }
+    QUERN_FIELDS(v("validator", validator), v("amount", amount))
 };
 struct UndelegatePayload {  // moves `amount` of what the sender's shares are worth into the unbonding queue
     Address validator;
     Uint256 amount;
-    template <class V>
-    void fields(V& v) {
-        v("validator", validator), v("amount", amount);
-    }
+    QUERN_FIELDS(v("validator", validator), v("amount", amount))
 };
 struct WithdrawStakePayload {  // pays the delegator what has finished unbonding; anybody may send it
     Address validator;
     Address delegator;
-    template <class V>
-    void fields(V& v) {
-        v("validator", validator), v("delegator", delegator);
-    }
+    QUERN_FIELDS(v("validator", validator), v("delegator", delegator))
 };
 struct EvidencePayload {
     Bytes evidence;  // RLP: chain/consensus/sdbft/evidence.h
-    template <class V>
-    void fields(V& v) {
-        v("evidence", evidence);
-    }
+    QUERN_FIELDS(v("evidence", evidence))
 };
 
 struct BondPayload {  // takes `amount` from the sender's balance
     Role role = Role::solver;
     Uint256 amount;
-    template <class V>
-    void fields(V& v) {
-        v("role", role), v("amount", amount);
-    }
+    QUERN_FIELDS(v("role", role), v("amount", amount))
 };
 struct UnbondPayload {  // moves `amount` of the bond into the unbonding queue
     Role role = Role::solver;
     Uint256 amount;
-    template <class V>
-    void fields(V& v) {
-        v("role", role), v("amount", amount);
-    }
+    QUERN_FIELDS(v("role", role), v("amount", amount))
 };
 struct WithdrawPayload {  // pays out what has finished unbonding
     Role role = Role::solver;
-    template <class V>
-    void fields(V& v) {
-        v("role", role);
-    }
+    QUERN_FIELDS(v("role", role))
 };
 
 // What a party can do: draws leave it out of work that is more. 0: no limit.
@@ -111,20 +87,13 @@ struct Capacity {
     std::uint64_t step_work = 0;       // work units of one step
     std::uint64_t work_per_block = 0;  // work units of a replay in a block's time
     std::uint64_t memory_mib = 0;      // that a task may claim
-    template <class V>
-    void fields(V& v) {
-        v("stepWork", step_work), v("workPerBlock", work_per_block), v("memoryMib", memory_mib);
-    }
+    QUERN_FIELDS(v("stepWork", step_work), v("workPerBlock", work_per_block), v("memoryMib", memory_mib))
     friend bool operator==(const Capacity&, const Capacity&) = default;
 };
 struct DeclareCapacityPayload {
     Role role = Role::verifier;
     Capacity capacity;
-    template <class V>
-    void fields(V& v) {
-        v("role", role);
-        capacity.fields(v);
-    }
+    QUERN_FIELDS(v("role", role), capacity.fields(v))
 };
 
 struct TaskSubmitPayload {
@@ -156,33 +125,24 @@ struct TaskSubmitPayload {
     std::uint64_t prove_blocks = 0;      // after the last checkpoint
     std::uint64_t verify_blocks = 0;     // each of custody, commit, reveal
     std::uint64_t challenge_blocks = 0;
-    template <class V>
-    void fields(V& v) {
-        v("programRoot", program_root), v("programHeader", program_header), v("programHeaderPath", program_header_path);
-        v("initRoot", init_root), v("dataRoot", data_root);
-        v("programContent", program_content), v("initContent", init_content), v("dataContent", data_content);
-        v("uris", uris), v("mode", mode), v("privacy", privacy), v("steps", steps), v("interval", interval);
-        v("verifiers", verifiers), v("samples", samples), v("priceCap", price_cap), v("tax", tax);
-        v("memoryMib", memory_mib), v("deviceClass", device_class), v("bandwidthClass", bandwidth_class);
-        v("solvers", solvers), v("bidBlocks", bid_blocks), v("startBlocks", start_blocks);
-        v("heartbeatBlocks", heartbeat_blocks), v("proveBlocks", prove_blocks), v("verifyBlocks", verify_blocks);
-        v("challengeBlocks", challenge_blocks);
-    }
+    QUERN_FIELDS(v("programRoot", program_root), v("programHeader", program_header),
+                 v("programHeaderPath", program_header_path), v("initRoot", init_root), v("dataRoot", data_root),
+                 v("programContent", program_content), v("initContent", init_content), v("dataContent", data_content),
+                 v("uris", uris), v("mode", mode), v("privacy", privacy), v("steps", steps), v("interval", interval),
+                 v("verifiers", verifiers), v("samples", samples), v("priceCap", price_cap), v("tax", tax),
+                 v("memoryMib", memory_mib), v("deviceClass", device_class), v("bandwidthClass", bandwidth_class),
+                 v("solvers", solvers), v("bidBlocks", bid_blocks), v("startBlocks", start_blocks),
+                 v("heartbeatBlocks", heartbeat_blocks), v("proveBlocks", prove_blocks),
+                 v("verifyBlocks", verify_blocks), v("challengeBlocks", challenge_blocks))
 };
 struct TaskIdPayload {  // task_cancel, task_start, task_abandon
     std::uint64_t task = 0;
-    template <class V>
-    void fields(V& v) {
-        v("task", task);
-    }
+    QUERN_FIELDS(v("task", task))
 };
 struct TaskBidPayload {
     std::uint64_t task = 0;
     Uint256 price;  // grains per work unit
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("price", price);
-    }
+    QUERN_FIELDS(v("task", task), v("price", price))
 };
 struct TaskCheckpointPayload {  // heartbeat; the loss is proven to lie in the state
     std::uint64_t task = 0;
@@ -191,11 +151,8 @@ struct TaskCheckpointPayload {  // heartbeat; the loss is proven to lie in the s
     Hash32 content;                 // the state as safetensors
     std::uint32_t loss = 0;         // f32 bits of the loss slot
     std::vector<Hash32> loss_path;  // the loss slot's tensor root under state_root
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("step", step), v("stateRoot", state_root), v("content", content), v("loss", loss);
-        v("lossPath", loss_path);
-    }
+    QUERN_FIELDS(v("task", task), v("step", step), v("stateRoot", state_root), v("content", content), v("loss", loss),
+                 v("lossPath", loss_path))
 };
 struct TaskProvePayload {
     std::uint64_t task = 0;
@@ -206,29 +163,20 @@ struct TaskProvePayload {
     std::vector<Hash32> final_path;  // as leaf N
     std::uint32_t loss = 0;
     std::vector<Hash32> loss_path;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("historyRoot", history_root), v("historyContent", history_content);
-        v("initialPath", initial_path), v("finalRoot", final_root), v("finalPath", final_path), v("loss", loss);
-        v("lossPath", loss_path);
-    }
+    QUERN_FIELDS(v("task", task), v("historyRoot", history_root), v("historyContent", history_content),
+                 v("initialPath", initial_path), v("finalRoot", final_root), v("finalPath", final_path),
+                 v("loss", loss), v("lossPath", loss_path))
 };
 
 struct CustodyReceiptPayload {
     std::uint64_t task = 0;
     bool data_ok = false;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("dataOk", data_ok);
-    }
+    QUERN_FIELDS(v("task", task), v("dataOk", data_ok))
 };
 struct VerifyCommitPayload {
     std::uint64_t task = 0;
     Hash32 commitment;  // H(address || leaf_0 || leaf_1 || H(r)), see compute/core/verification_report.h
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("commitment", commitment);
-    }
+    QUERN_FIELDS(v("task", task), v("commitment", commitment))
 };
 struct VerifyRevealPayload {
     std::uint64_t task = 0;
@@ -241,21 +189,15 @@ struct VerifyRevealPayload {
     Hash32 randomness_hash;            // H(r)
     std::vector<Hash32> probes;        // the result tree's leaves after the verdict: hashes of the probe tiles
     std::vector<Hash32> initial_path;  // when !pass: the task's init_root as leaf 0 under rival_root
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("pass", pass), v("rivalRoot", rival_root), v("opened", opened), v("resultRoot", result_root);
-        v("blind", blind), v("otherLeaf", other_leaf), v("randomnessHash", randomness_hash);
-        v("probes", probes), v("initialPath", initial_path);
-    }
+    QUERN_FIELDS(v("task", task), v("pass", pass), v("rivalRoot", rival_root), v("opened", opened),
+                 v("resultRoot", result_root), v("blind", blind), v("otherLeaf", other_leaf),
+                 v("randomnessHash", randomness_hash), v("probes", probes), v("initialPath", initial_path))
 };
 
 struct ChallengeCommitPayload {
     std::uint64_t task = 0;
     Hash32 commitment;  // H(address || claim || salt)
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("commitment", commitment);
-    }
+    QUERN_FIELDS(v("task", task), v("commitment", commitment))
 };
 // target 0: the solver's history, claim = rival history root. target 1 + i: the report of verifier i, claim = rival
 // hash of probe tile `probe`.
@@ -265,43 +207,28 @@ struct ChallengeRevealPayload {
     Hash32 claim;
     Hash32 salt;
     Bytes opening;  // RLP, by target: compute/core/claims.h
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("target", target), v("claim", claim), v("salt", salt), v("opening", opening);
-    }
+    QUERN_FIELDS(v("task", task), v("target", target), v("claim", claim), v("salt", salt), v("opening", opening))
 };
 struct DisputeSplitPayload {
     std::uint64_t dispute = 0;
     Bytes move;  // RLP of compute::core::SplitMove
-    template <class V>
-    void fields(V& v) {
-        v("dispute", dispute), v("move", move);
-    }
+    QUERN_FIELDS(v("dispute", dispute), v("move", move))
 };
 struct DisputeProveLeafPayload {
     std::uint64_t dispute = 0;
     Bytes witness;  // RLP of compute::core::LeafWitness
-    template <class V>
-    void fields(V& v) {
-        v("dispute", dispute), v("witness", witness);
-    }
+    QUERN_FIELDS(v("dispute", dispute), v("witness", witness))
 };
 struct DisputeConcedePayload {
     std::uint64_t dispute = 0;
-    template <class V>
-    void fields(V& v) {
-        v("dispute", dispute);
-    }
+    QUERN_FIELDS(v("dispute", dispute))
 };
 
 enum class TickObject : std::uint8_t { task = 0, dispute = 1 };
 struct TickPayload {
     TickObject object = TickObject::task;
     std::uint64_t id = 0;
-    template <class V>
-    void fields(V& v) {
-        v("object", object), v("id", id);
-    }
+    QUERN_FIELDS(v("object", object), v("id", id))
 };
 
 }  // namespace quern::chain::types

@@ -28,10 +28,7 @@ static_assert(chain::params::kMaxVerifiers < kPassTarget, "or a probe of one rep
 // target 0 and kPassTarget + i, claim = the rival history root: the task's init_root is its leaf 0.
 struct HistoryChallenge {
     std::vector<Hash32> initial_path;
-    template <class V>
-    void fields(V& v) {
-        v("initialPath", initial_path);
-    }
+    QUERN_FIELDS(v("initialPath", initial_path))
 };
 // target 1 + i, claim = the rival hash of a probe tile of report i. Step, node and tile follow from the task's
 // verify_beacon and the report's verifier; the node is opened for the number of its tiles.
@@ -41,10 +38,7 @@ struct ProbeChallenge {
     Hash32 tile_hash;          // the defender's ...
     std::vector<Hash32> path;  // ... as its leaf under the report's result root
     ProgramOpening node;
-    template <class V>
-    void fields(V& v) {
-        v("segment", segment), v("probe", probe), v("tileHash", tile_hash), v("path", path), v("node", node);
-    }
+    QUERN_FIELDS(v("segment", segment), v("probe", probe), v("tileHash", tile_hash), v("path", path), v("node", node))
 };
 inline constexpr std::size_t kMaxChallengeBytes = 8U << 10;
 

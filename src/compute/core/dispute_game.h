@@ -61,12 +61,9 @@ struct SplitMove {
     Hash32 anchor_leaf;
     std::vector<Hash32> probe_path;  // trace in a probe game: the probed tile's hash under anchor_leaf
     std::vector<Bytes> tiles;        // element: the accumulators after the disputed micro-step, 4,096 bytes each
-    template <class V>
-    void fields(V& v) {
-        v("phase", phase), v("nodes", nodes), v("previousState", previous_state), v("previousPath", previous_path);
-        v("program", program), v("anchorPath", anchor_path), v("anchorLeaf", anchor_leaf), v("probePath", probe_path);
-        v("tiles", tiles);
-    }
+    QUERN_FIELDS(v("phase", phase), v("nodes", nodes), v("previousState", previous_state),
+                 v("previousPath", previous_path), v("program", program), v("anchorPath", anchor_path),
+                 v("anchorLeaf", anchor_leaf), v("probePath", probe_path), v("tiles", tiles))
 };
 
 struct OperandTile {
@@ -76,20 +73,14 @@ struct OperandTile {
     std::vector<Hash32> root_path;  // ... as its node's leaf under the sender's trace
     Bytes bytes;                    // 4,096
     std::vector<Hash32> tile_path;  // under root
-    template <class V>
-    void fields(V& v) {
-        v("operand", operand), v("tile", tile), v("root", root), v("rootPath", root_path), v("bytes", bytes);
-        v("tilePath", tile_path);
-    }
+    QUERN_FIELDS(v("operand", operand), v("tile", tile), v("root", root), v("rootPath", root_path), v("bytes", bytes),
+                 v("tilePath", tile_path))
 };
 struct LeafWitness {
     std::vector<Bytes> accumulators;  // before the micro-step; empty when it is the first
     std::vector<Hash32> micro_path;   // their state hash as leaf u-1 under the sender's micro-trace
     std::vector<OperandTile> tiles;   // at most kMaxLeafTiles
-    template <class V>
-    void fields(V& v) {
-        v("accumulators", accumulators), v("microPath", micro_path), v("tiles", tiles);
-    }
+    QUERN_FIELDS(v("accumulators", accumulators), v("microPath", micro_path), v("tiles", tiles))
 };
 
 // What a game is about; fixed when it opens.
@@ -99,20 +90,14 @@ struct GameContext {
     Hash32 data_root;
     Hash32 seed_beacon;
     std::uint64_t history_leaves = 0;  // N + 1
-    template <class V>
-    void fields(V& v) {
-        v("programRoot", program_root), v("programHeader", program_header), v("dataRoot", data_root);
-        v("seedBeacon", seed_beacon), v("historyLeaves", history_leaves);
-    }
+    QUERN_FIELDS(v("programRoot", program_root), v("programHeader", program_header), v("dataRoot", data_root),
+                 v("seedBeacon", seed_beacon), v("historyLeaves", history_leaves))
 };
 
 struct SidePost {  // a post that waits for the other side's
     bool present = false;
     SplitMove move;
-    template <class V>
-    void fields(V& v) {
-        v("present", present), v("move", move);
-    }
+    QUERN_FIELDS(v("present", present), v("move", move))
 };
 
 struct Game {
@@ -145,16 +130,14 @@ struct Game {
     std::uint32_t true_value = 0;       // after the leaf was executed
     std::vector<std::uint64_t> budget;  // blocks left, {defender's, rival's}
     std::uint64_t charged_to = 0;       // height up to which clocks are charged
-    template <class V>
-    void fields(V& v) {
-        v("context", context), v("probe", probe), v("phase", phase), v("verdict", verdict), v("reason", reason);
-        v("claims", claims), v("cursor", cursor), v("posts", posts), v("step", step), v("historyRoot", history_root);
-        v("previousState", previous_state), v("slot", slot), v("slotRoots", slot_roots), v("probeNode", probe_node);
-        v("probeTile", probe_tile), v("traceTops", trace_tops), v("node", node), v("nodeBytes", node_bytes);
-        v("tile", tile), v("tileHashes", tile_hashes), v("microStep", micro_step), v("microTops", micro_tops);
-        v("microHashes", micro_hashes), v("accumulator", accumulator), v("element", element), v("values", values);
-        v("trueValue", true_value), v("budget", budget), v("chargedTo", charged_to);
-    }
+    QUERN_FIELDS(v("context", context), v("probe", probe), v("phase", phase), v("verdict", verdict),
+                 v("reason", reason), v("claims", claims), v("cursor", cursor), v("posts", posts), v("step", step),
+                 v("historyRoot", history_root), v("previousState", previous_state), v("slot", slot),
+                 v("slotRoots", slot_roots), v("probeNode", probe_node), v("probeTile", probe_tile),
+                 v("traceTops", trace_tops), v("node", node), v("nodeBytes", node_bytes), v("tile", tile),
+                 v("tileHashes", tile_hashes), v("microStep", micro_step), v("microTops", micro_tops),
+                 v("microHashes", micro_hashes), v("accumulator", accumulator), v("element", element),
+                 v("values", values), v("trueValue", true_value), v("budget", budget), v("chargedTo", charged_to))
 };
 
 // Opens a game about two different history roots over the same S_0. Errors: dispute.equal_claims, dispute.bad_context.

@@ -15,10 +15,7 @@ struct ProgramOpening {
     std::uint64_t index = 0;  // of the slot or node
     Bytes bytes;
     std::vector<Hash32> path;
-    template <class V>
-    void fields(V& v) {
-        v("index", index), v("bytes", bytes), v("path", path);
-    }
+    QUERN_FIELDS(v("index", index), v("bytes", bytes), v("path", path))
 };
 
 // The opened slot or node. `header` must have been proven under `program_root`.

@@ -22,11 +22,8 @@ struct TreeCursor {
     std::uint32_t level = 0;
     std::uint64_t index = 0;
     std::vector<Hash32> nodes;  // {defender's, rival's}, or none
-    template <class V>
-    void fields(V& v) {
-        v("tag", tag), v("leafCount", leaf_count), v("context", context), v("sealed", sealed), v("level", level);
-        v("index", index), v("nodes", nodes);
-    }
+    QUERN_FIELDS(v("tag", tag), v("leafCount", leaf_count), v("context", context), v("sealed", sealed),
+                 v("level", level), v("index", index), v("nodes", nodes))
 };
 
 // Cursors at the top of a tree.

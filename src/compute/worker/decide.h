@@ -49,10 +49,8 @@ struct CheckpointRecord {
     Hash32 content;
     std::uint32_t loss = 0;
     std::vector<Hash32> loss_path;
-    template <class V>
-    void fields(V& v) {
-        v("step", step), v("stateRoot", state_root), v("content", content), v("loss", loss), v("lossPath", loss_path);
-    }
+    QUERN_FIELDS(v("step", step), v("stateRoot", state_root), v("content", content), v("loss", loss),
+                 v("lossPath", loss_path))
 };
 // A training of the task's present round.
 struct Trained {

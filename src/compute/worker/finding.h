@@ -33,21 +33,15 @@ struct SavedReport {
     Bytes probe_dims;  // 16 bytes each, big endian
     std::vector<std::uint64_t> probe_tiles;
     Bytes probe_words;  // 4,096 bytes each
-    template <class V>
-    void fields(V& v) {
-        v("pass", pass), v("rivalRoot", rival_root), v("randomness", randomness), v("history", history);
-        v("probeDims", probe_dims), v("probeTiles", probe_tiles), v("probeWords", probe_words);
-    }
+    QUERN_FIELDS(v("pass", pass), v("rivalRoot", rival_root), v("randomness", randomness), v("history", history),
+                 v("probeDims", probe_dims), v("probeTiles", probe_tiles), v("probeWords", probe_words))
 };
 struct SavedWatch {
     std::uint64_t wrong_step = 0;
     Bytes history;  // this worker's own roots, when the history is wrong
     Bytes probes;   // hashes of all reports' probe tiles, in the order of the reports
     Hash32 secret;
-    template <class V>
-    void fields(V& v) {
-        v("wrongStep", wrong_step), v("history", history), v("probes", probes), v("secret", secret);
-    }
+    QUERN_FIELDS(v("wrongStep", wrong_step), v("history", history), v("probes", probes), v("secret", secret))
 };
 
 [[nodiscard]] SavedReport pack_report(const Finding& finding);

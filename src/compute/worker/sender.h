@@ -53,18 +53,12 @@ private:
         bool done = false;
         std::uint64_t height = 0;
         std::uint64_t raised_at = 0;
-        template <class V>
-        void fields(V& v) {
-            v("purpose", purpose), v("hashes", hashes), v("newest", newest), v("done", done), v("height", height);
-            v("raisedAt", raised_at);
-        }
+        QUERN_FIELDS(v("purpose", purpose), v("hashes", hashes), v("newest", newest), v("done", done),
+                     v("height", height), v("raisedAt", raised_at))
     };
     struct Saved {
         std::vector<SavedPending> pending;
-        template <class V>
-        void fields(V& v) {
-            v("pending", pending);
-        }
+        QUERN_FIELDS(v("pending", pending))
     };
 
     Sender(NodeView& node, crypto::PrivateKey key, std::uint64_t chain_id, Spending spending, std::string file);

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/expected.h"
-#include "base/uint256.h"
+#include "base/record.h"
 
 namespace quern::compute::worker {
 
@@ -49,17 +49,11 @@ private:
     struct Hour {
         std::uint64_t hour = 0;  // since 1970
         Uint256 grains;
-        template <class V>
-        void fields(V& v) {
-            v("hour", hour), v("grains", grains);
-        }
+        QUERN_FIELDS(v("hour", hour), v("grains", grains))
     };
     struct Ledger {
         std::vector<Hour> hours;  // ascending
-        template <class V>
-        void fields(V& v) {
-            v("hours", hours);
-        }
+        QUERN_FIELDS(v("hours", hours))
     };
 
     Spending(std::string file, const SpendingLimits& limits, const Clock& clock)

@@ -15,10 +15,7 @@ struct TrainingProgress {
     Bytes state_roots;                          // S_0 … of the last checkpoint, 32 bytes each
     std::vector<CheckpointRecord> checkpoints;  // S_0 first
     std::vector<std::uint32_t> losses;          // f32 bits, one per step
-    template <class V>
-    void fields(V& v) {
-        v("stateRoots", state_roots), v("checkpoints", checkpoints), v("losses", losses);
-    }
+    QUERN_FIELDS(v("stateRoots", state_roots), v("checkpoints", checkpoints), v("losses", losses))
 };
 
 class ExamineJobs {

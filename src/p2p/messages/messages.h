@@ -1,4 +1,4 @@
-// What peers say to each other, as values with strict codecs. Bodies are RLP; the table of types is registry.h, the
+// What peers say to each other, as records (base/record.h). Bodies are RLP; the table of types is registry.h, the
 // transport's records are transport/frames.h. Used by network.cpp, gossip, sync, content exchange, fuzzers. Plain
 // values; thread-safe.
 //
@@ -26,6 +26,7 @@
 
 #include <vector>
 
+#include "base/record.h"
 #include "chain/types/block.h"
 #include "p2p/messages/registry.h"
 
@@ -45,8 +46,22 @@ inline constexpr std::size_t kMaxLeafHashes = 32'768;  // 1 MiB of hashes speak 
 inline constexpr std::uint64_t kMaxContentBytes = std::uint64_t{16} << 30;
 inline constexpr std::size_t kMaxRefusalDetail = 128;
 
+inline constexpr std::size_t kMaxWithdrawals = 16;
+inline constexpr std::string_view kTooMany = "message.too_many";
+inline constexpr std::string_view kBadText = "message.bad_text";
+
 using ShortId = FixedBytes<8>;
 [[nodiscard]] inline ShortId short_id(const Hash32& hash) { return ShortId::copy_of(hash.view().first(8)); }
+
+// What a compact block holds as strings.
+struct HeaderCodec {
+    [[nodiscard]] static Bytes encode(const chain::types::BlockHeader& header);
+    [[nodiscard]] static Expected<chain::types::BlockHeader> decode(BytesView bytes);
+};
+struct WithdrawalsCodec {
+    [[nodiscard]] static Bytes encode(const std::vector<chain::types::Withdrawal>& withdrawals);
+    [[nodiscard]] static Expected<std::vector<chain::types::Withdrawal>> decode(BytesView bytes);
+};
 
 struct Status {
     std::uint64_t finalized_number = 0;
@@ -54,6 +69,8 @@ struct Status {
     std::uint64_t epoch = 0;
     std::uint64_t view = 0;
     std::uint64_t earliest_block = 0;  // from which on it serves blocks
+    QUERN_FIELDS(v("finalizedNumber", finalized_number), v("finalizedHash", finalized_hash), v("epoch", epoch),
+                 v("view", view), v("earliestBlock", earliest_block))
     bool operator==(const Status&) const = default;
 };
 struct Hello {
@@ -61,27 +78,40 @@ struct Hello {
     std::string agent;
     std::uint16_t listen_port = 0;  // 0: takes no connections
     Status status;
+    QUERN_FIELDS(v("version", version), v("agent", agent, record::AtMost{kMaxAgent, kBadText}),
+                 v("listenPort", listen_port), v("status", status))
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const Hello&) const = default;
 };
 struct GetPeers {
     std::uint64_t limit = 0;
+    QUERN_FIELDS(v("limit", limit))
     bool operator==(const GetPeers&) const = default;
 };
 struct Peers {
     std::vector<Bytes> records;
+    QUERN_FIELDS(v("records", records, record::AtMost{kMaxPeersInAnswer, kTooMany}))
+    static constexpr bool kBare = true;
     bool operator==(const Peers&) const = default;
 };
 struct ShortIds {  // tx_announce and get_transactions
     std::vector<ShortId> ids;
+    QUERN_FIELDS(v("ids", ids, record::AtMost{kMaxShortIds, kTooMany}))
+    static constexpr bool kBare = true;
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const ShortIds&) const = default;
 };
 struct Transactions {
     std::vector<Bytes> encoded;
+    QUERN_FIELDS(v("encoded", encoded, record::AtMost{kMaxShortIds, kTooMany}))
+    static constexpr bool kBare = true;
     bool operator==(const Transactions&) const = default;
 };
 struct PrefilledTransaction {
     std::uint64_t index = 0;
     Bytes encoded;
+    QUERN_FIELDS(v("index", index), v("encoded", encoded))
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const PrefilledTransaction&) const = default;
 };
 struct CompactBlock {
@@ -92,102 +122,117 @@ struct CompactBlock {
     std::vector<chain::types::Withdrawal> withdrawals;
     Bytes parent_certificate;
     Bytes certificate;
+    QUERN_FIELDS(v("header", header, record::Embedded<HeaderCodec>{}), v("salt", salt),
+                 v("ids", ids, record::AtMost{kMaxBlockTransactions, kTooMany}),
+                 v("prefilled", prefilled, record::AtMost{kMaxBlockTransactions, kTooMany}),
+                 v("withdrawals", withdrawals, record::Embedded<WithdrawalsCodec>{}),
+                 v("parentCertificate", parent_certificate), v("certificate", certificate))
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const CompactBlock&) const = default;
     [[nodiscard]] std::size_t transaction_count() const { return ids.size() + prefilled.size(); }
 };
 struct GetBlockTransactions {
     Hash32 block;
     std::vector<std::uint64_t> indexes;  // ascending
+    QUERN_FIELDS(v("block", block), v("indexes", indexes, record::AtMost{kMaxBlockTransactions, kTooMany}))
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const GetBlockTransactions&) const = default;
 };
 struct BlockTransactions {
     Hash32 block;
     std::vector<Bytes> encoded;
+    QUERN_FIELDS(v("block", block), v("encoded", encoded, record::AtMost{kMaxBlockTransactions, kTooMany}))
     bool operator==(const BlockTransactions&) const = default;
 };
 struct GetBlock {
     Hash32 hash;
+    QUERN_FIELDS(v("hash", hash))
     bool operator==(const GetBlock&) const = default;
 };
 struct BlockAnswer {
     Bytes block;
     Bytes certificate;
+    QUERN_FIELDS(v("block", block), v("certificate", certificate))
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const BlockAnswer&) const = default;
 };
 struct GetCertificate {
     std::uint8_t kind = 0;  // consensus' vote type
     std::uint64_t epoch = 0;
     std::uint64_t view = 0;
+    QUERN_FIELDS(v("kind", kind), v("epoch", epoch), v("view", view))
     bool operator==(const GetCertificate&) const = default;
 };
 struct CertificateAnswer {
     std::vector<Bytes> certificates;
+    QUERN_FIELDS(v("certificates", certificates, record::AtMost{kMaxCertificatesInAnswer, kTooMany}))
+    static constexpr bool kBare = true;
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const CertificateAnswer&) const = default;
 };
 struct GetRange {
     std::uint64_t first = 0;
     std::uint64_t count = 0;      // 1 .. kMaxRangeBlocks
     std::uint64_t max_bytes = 0;  // the answer may stop early, never before its first block
+    QUERN_FIELDS(v("first", first), v("count", count), v("maxBytes", max_bytes))
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const GetRange&) const = default;
 };
 struct Range {
     std::vector<BlockAnswer> blocks;
+    QUERN_FIELDS(v("blocks", blocks, record::AtMost{kMaxRangeBlocks, kTooMany}))
+    static constexpr bool kBare = true;
     bool operator==(const Range&) const = default;
 };
 struct FindContent {
     std::vector<Hash32> ids;
+    QUERN_FIELDS(v("ids", ids, record::AtMost{kMaxFindContent, kTooMany}))
+    static constexpr bool kBare = true;
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const FindContent&) const = default;
 };
 struct ContentHolding {
     Hash32 id;
     std::uint64_t size = 0;
     Bytes chunks;
+    QUERN_FIELDS(v("id", id), v("size", size), v("chunks", chunks))
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const ContentHolding&) const = default;
 };
 struct ContentInfo {
     std::vector<ContentHolding> holdings;
+    QUERN_FIELDS(v("holdings", holdings, record::AtMost{kMaxFindContent, kTooMany}))
+    static constexpr bool kBare = true;
     bool operator==(const ContentInfo&) const = default;
 };
 struct GetLeaves {  // get_leaf_hashes and get_leaves; count's limit differs
     Hash32 id;
     std::uint64_t first = 0;
     std::uint64_t count = 0;
+    QUERN_FIELDS(v("id", id), v("first", first), v("count", count))
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const GetLeaves&) const = default;
 };
 struct Leaves {  // leaf_hashes and leaves
     Hash32 id;
     std::uint64_t first = 0;
     Bytes bytes;
+    QUERN_FIELDS(v("id", id), v("first", first), v("bytes", bytes))
     bool operator==(const Leaves&) const = default;
 };
 enum class RefusalCode : std::uint8_t { not_found = 1, busy = 2, too_fast = 3, malformed = 4, unsupported = 5 };
 struct Refusal {
     RefusalCode code = RefusalCode::not_found;
     std::string detail;
+    QUERN_FIELDS(v("code", code), v("detail", detail, record::AtMost{kMaxRefusalDetail, kBadText}))
+    [[nodiscard]] quern::Status check() const;
     bool operator==(const Refusal&) const = default;
 };
 
-[[nodiscard]] Bytes encode(const Status& value);
-[[nodiscard]] Bytes encode(const Hello& value);
-[[nodiscard]] Bytes encode(const GetPeers& value);
-[[nodiscard]] Bytes encode(const Peers& value);
-[[nodiscard]] Bytes encode(const ShortIds& value);
-[[nodiscard]] Bytes encode(const Transactions& value);
-[[nodiscard]] Bytes encode(const CompactBlock& value);
-[[nodiscard]] Bytes encode(const GetBlockTransactions& value);
-[[nodiscard]] Bytes encode(const BlockTransactions& value);
-[[nodiscard]] Bytes encode(const GetBlock& value);
-[[nodiscard]] Bytes encode(const BlockAnswer& value);
-[[nodiscard]] Bytes encode(const GetCertificate& value);
-[[nodiscard]] Bytes encode(const CertificateAnswer& value);
-[[nodiscard]] Bytes encode(const GetRange& value);
-[[nodiscard]] Bytes encode(const Range& value);
-[[nodiscard]] Bytes encode(const FindContent& value);
-[[nodiscard]] Bytes encode(const ContentInfo& value);
-[[nodiscard]] Bytes encode(const GetLeaves& value);
-[[nodiscard]] Bytes encode(const Leaves& value);
-[[nodiscard]] Bytes encode(const Refusal& value);
-
+template <record::Record T>
+[[nodiscard]] Bytes encode(const T& value) {
+    return record::encode_record(value);
+}
 [[nodiscard]] Expected<Status> decode_status(BytesView body);
 [[nodiscard]] Expected<Hello> decode_hello(BytesView body);
 [[nodiscard]] Expected<GetPeers> decode_get_peers(BytesView body);

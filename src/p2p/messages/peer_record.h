@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/expected.h"
+#include "base/record.h"
 #include "crypto/signature.h"
 
 namespace quern::p2p::messages {
@@ -22,6 +21,8 @@ inline constexpr std::size_t kMaxPeerRecordBytes = 1400;
 struct Endpoint {
     std::string host;
     std::uint16_t port = 0;
+    QUERN_FIELDS(v("host", host), v("port", port))
+    [[nodiscard]] quern::Status check() const;
     auto operator<=>(const Endpoint&) const = default;
 };
 
@@ -33,6 +34,10 @@ struct PeerRecord {
     std::uint32_t roles = 0;
     std::vector<Endpoint> endpoints;
     crypto::RecoverableSignature signature;
+    // What is signed: the signature itself is not among them.
+    QUERN_FIELDS(v("chainId", chain_id), v("address", address), v("sequence", sequence), v("expiry", expiry),
+                 v("roles", roles),
+                 v("endpoints", endpoints, record::AtMost{kMaxEndpoints, "peer_record.too_many_endpoints"}))
     bool operator==(const PeerRecord&) const = default;
 };
 

@@ -12,10 +12,7 @@ struct ValidatorCreated {  // staking
     types::Address validator;
     types::Address owner;
     Uint256 stake;
-    template <class V>
-    void fields(V& v) {
-        v("validator", validator), v("owner", owner), v("stake", stake);
-    }
+    QUERN_FIELDS(v("validator", validator), v("owner", owner), v("stake", stake))
 };
 
 struct Delegated {  // staking
@@ -24,10 +21,7 @@ struct Delegated {  // staking
     types::Address validator;
     types::Address delegator;
     Uint256 amount;
-    template <class V>
-    void fields(V& v) {
-        v("validator", validator), v("delegator", delegator), v("amount", amount);
-    }
+    QUERN_FIELDS(v("validator", validator), v("delegator", delegator), v("amount", amount))
 };
 
 struct Undelegated {  // staking
@@ -37,10 +31,7 @@ struct Undelegated {  // staking
     types::Address delegator;
     Uint256 amount;
     std::uint64_t matures_at = 0;
-    template <class V>
-    void fields(V& v) {
-        v("validator", validator), v("delegator", delegator), v("amount", amount), v("maturesAt", matures_at);
-    }
+    QUERN_FIELDS(v("validator", validator), v("delegator", delegator), v("amount", amount), v("maturesAt", matures_at))
 };
 
 struct StakeWithdrawn {  // staking
@@ -50,10 +41,7 @@ struct StakeWithdrawn {  // staking
     types::Address delegator;
     Uint256 amount;   // paid
     Uint256 slashed;  // cut off for a conviction
-    template <class V>
-    void fields(V& v) {
-        v("validator", validator), v("delegator", delegator), v("amount", amount), v("slashed", slashed);
-    }
+    QUERN_FIELDS(v("validator", validator), v("delegator", delegator), v("amount", amount), v("slashed", slashed))
 };
 
 struct ValidatorConvicted {  // staking
@@ -63,10 +51,7 @@ struct ValidatorConvicted {  // staking
     types::Address reporter;
     std::uint64_t epoch = 0;
     Uint256 slashed;  // of the pool; what is unbonding is cut when it is withdrawn
-    template <class V>
-    void fields(V& v) {
-        v("validator", validator), v("reporter", reporter), v("epoch", epoch), v("slashed", slashed);
-    }
+    QUERN_FIELDS(v("validator", validator), v("reporter", reporter), v("epoch", epoch), v("slashed", slashed))
 };
 
 struct BondChanged {  // roles
@@ -76,10 +61,7 @@ struct BondChanged {  // roles
     types::Role role = types::Role::solver;
     Uint256 bonded;
     Uint256 unbonding;
-    template <class V>
-    void fields(V& v) {
-        v("account", account), v("role", role), v("bonded", bonded), v("unbonding", unbonding);
-    }
+    QUERN_FIELDS(v("account", account), v("role", role), v("bonded", bonded), v("unbonding", unbonding))
 };
 
 struct Slashed {  // roles
@@ -89,10 +71,7 @@ struct Slashed {  // roles
     types::Role role = types::Role::solver;
     Uint256 amount;
     std::string reason;
-    template <class V>
-    void fields(V& v) {
-        v("account", account), v("role", role), v("amount", amount), v("reason", reason);
-    }
+    QUERN_FIELDS(v("account", account), v("role", role), v("amount", amount), v("reason", reason))
 };
 
 struct CapacityDeclared {  // roles
@@ -103,11 +82,8 @@ struct CapacityDeclared {  // roles
     std::uint64_t step_work = 0;
     std::uint64_t work_per_block = 0;
     std::uint64_t memory_mib = 0;
-    template <class V>
-    void fields(V& v) {
-        v("account", account), v("role", role), v("stepWork", step_work), v("workPerBlock", work_per_block);
-        v("memoryMib", memory_mib);
-    }
+    QUERN_FIELDS(v("account", account), v("role", role), v("stepWork", step_work), v("workPerBlock", work_per_block),
+                 v("memoryMib", memory_mib))
 };
 
 struct TaskSubmitted {  // tasks
@@ -115,10 +91,7 @@ struct TaskSubmitted {  // tasks
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t task = 0;
     types::Address submitter;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("submitter", submitter);
-    }
+    QUERN_FIELDS(v("task", task), v("submitter", submitter))
 };
 
 struct TaskStateChanged {  // tasks
@@ -128,20 +101,14 @@ struct TaskStateChanged {  // tasks
     types::TaskState from = types::TaskState::open;
     types::TaskState to = types::TaskState::open;
     std::string reason;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("from", from), v("to", to), v("reason", reason);
-    }
+    QUERN_FIELDS(v("task", task), v("from", from), v("to", to), v("reason", reason))
 };
 
 struct TaskDeleted {  // tasks
     static constexpr const char* kEvent = "TaskDeleted";
     static constexpr std::size_t kIndexed = 1;
     std::uint64_t task = 0;
-    template <class V>
-    void fields(V& v) {
-        v("task", task);
-    }
+    QUERN_FIELDS(v("task", task))
 };
 
 struct BidPlaced {  // tasks
@@ -150,10 +117,7 @@ struct BidPlaced {  // tasks
     std::uint64_t task = 0;
     types::Address bidder;
     Uint256 price;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("bidder", bidder), v("price", price);
-    }
+    QUERN_FIELDS(v("task", task), v("bidder", bidder), v("price", price))
 };
 
 struct SolverAssigned {  // tasks
@@ -162,10 +126,7 @@ struct SolverAssigned {  // tasks
     std::uint64_t task = 0;
     types::Address solver;
     Uint256 price;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("solver", solver), v("price", price);
-    }
+    QUERN_FIELDS(v("task", task), v("solver", solver), v("price", price))
 };
 
 struct CheckpointPosted {  // tasks
@@ -175,10 +136,7 @@ struct CheckpointPosted {  // tasks
     std::uint64_t step = 0;
     Hash32 state_root;
     std::uint32_t loss = 0;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("step", step), v("stateRoot", state_root), v("loss", loss);
-    }
+    QUERN_FIELDS(v("task", task), v("step", step), v("stateRoot", state_root), v("loss", loss))
 };
 
 struct Paid {  // tasks
@@ -188,10 +146,7 @@ struct Paid {  // tasks
     types::Address to;
     Uint256 amount;
     std::string reason;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("to", to), v("amount", amount), v("reason", reason);
-    }
+    QUERN_FIELDS(v("task", task), v("to", to), v("amount", amount), v("reason", reason))
 };
 
 struct VerifierDrawn {  // verification
@@ -199,10 +154,7 @@ struct VerifierDrawn {  // verification
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t task = 0;
     types::Address verifier;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("verifier", verifier);
-    }
+    QUERN_FIELDS(v("task", task), v("verifier", verifier))
 };
 
 struct CustodyReceived {  // verification
@@ -211,10 +163,7 @@ struct CustodyReceived {  // verification
     std::uint64_t task = 0;
     types::Address verifier;
     bool data_ok = false;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("verifier", verifier), v("dataOk", data_ok);
-    }
+    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("dataOk", data_ok))
 };
 
 struct ReportCommitted {  // verification
@@ -223,10 +172,7 @@ struct ReportCommitted {  // verification
     std::uint64_t task = 0;
     types::Address verifier;
     Hash32 commitment;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("verifier", verifier), v("commitment", commitment);
-    }
+    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("commitment", commitment))
 };
 
 struct ReportRevealed {  // verification
@@ -236,10 +182,7 @@ struct ReportRevealed {  // verification
     types::Address verifier;
     bool pass = false;
     Hash32 rival_root;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("verifier", verifier), v("pass", pass), v("rivalRoot", rival_root);
-    }
+    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("pass", pass), v("rivalRoot", rival_root))
 };
 
 struct ChallengeCommitted {  // disputes
@@ -249,10 +192,7 @@ struct ChallengeCommitted {  // disputes
     types::Address challenger;
     Hash32 commitment;
     Uint256 stake;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("challenger", challenger), v("commitment", commitment), v("stake", stake);
-    }
+    QUERN_FIELDS(v("task", task), v("challenger", challenger), v("commitment", commitment), v("stake", stake))
 };
 
 struct ChallengeReleased {  // disputes
@@ -261,10 +201,7 @@ struct ChallengeReleased {  // disputes
     std::uint64_t task = 0;
     types::Address challenger;
     Hash32 commitment;
-    template <class V>
-    void fields(V& v) {
-        v("task", task), v("challenger", challenger), v("commitment", commitment);
-    }
+    QUERN_FIELDS(v("task", task), v("challenger", challenger), v("commitment", commitment))
 };
 
 struct DisputeOpened {  // disputes
@@ -275,10 +212,8 @@ struct DisputeOpened {  // disputes
     std::uint32_t target = 0;
     types::Address defender;
     types::Address rival;
-    template <class V>
-    void fields(V& v) {
-        v("dispute", dispute), v("task", task), v("target", target), v("defender", defender), v("rival", rival);
-    }
+    QUERN_FIELDS(v("dispute", dispute), v("task", task), v("target", target), v("defender", defender),
+                 v("rival", rival))
 };
 
 struct DisputeMoved {  // disputes
@@ -288,10 +223,7 @@ struct DisputeMoved {  // disputes
     types::Address mover;
     std::uint8_t phase = 0;  // after the move
     std::uint64_t round = 0;
-    template <class V>
-    void fields(V& v) {
-        v("dispute", dispute), v("mover", mover), v("phase", phase), v("round", round);
-    }
+    QUERN_FIELDS(v("dispute", dispute), v("mover", mover), v("phase", phase), v("round", round))
 };
 
 struct DisputeClosed {  // disputes
@@ -301,10 +233,7 @@ struct DisputeClosed {  // disputes
     std::uint64_t task = 0;
     types::DisputeWinner winner = types::DisputeWinner::none;
     std::string reason;
-    template <class V>
-    void fields(V& v) {
-        v("dispute", dispute), v("task", task), v("winner", winner), v("reason", reason);
-    }
+    QUERN_FIELDS(v("dispute", dispute), v("task", task), v("winner", winner), v("reason", reason))
 };
 
 }  // namespace quern::chain::exec::events

@@ -15,10 +15,7 @@ struct Sam {
     Bytes name;
     bool flag = false;
     std::vector<Uint256> numbers;
-    template <class V>
-    void fields(V& v) {
-        v("name", name), v("flag", flag), v("numbers", numbers);
-    }
+    QUERN_FIELDS(v("name", name), v("flag", flag), v("numbers", numbers))
 };
 
 const char* const kSam =
