@@ -1,27 +1,17 @@
 #include "crypto/signature.h"
 
 #include <openssl/crypto.h>
-#include <secp256k1.h>
 #include <secp256k1_recovery.h>
 
 #include <cstdlib>
 
 #include "crypto/hash.h"
+#include "crypto/secp256k1_context.h"
 
 namespace quern::crypto {
 namespace {
 
-const secp256k1_context* context() {
-    static const secp256k1_context* const shared = [] {
-        secp256k1_context* made = secp256k1_context_create(SECP256K1_CONTEXT_SIGN | SECP256K1_CONTEXT_VERIFY);
-        Hash32 seed;
-        OsRng().fill(seed.data);
-        if (secp256k1_context_randomize(made, seed.data.data()) != 1) std::abort();
-        OPENSSL_cleanse(seed.data.data(), Hash32::kSize);
-        return made;
-    }();
-    return shared;
-}
+const secp256k1_context* context() { return secp256k1_shared_context(); }
 
 PublicKey serialize(const secp256k1_pubkey& point) {
     std::array<std::uint8_t, 65> encoded;

@@ -1,13 +1,13 @@
 #include "crypto/vrf.h"
 
 #include <openssl/crypto.h>
-#include <secp256k1.h>
 #include <secp256k1_ecdh.h>
 
 #include <cstdlib>
 #include <optional>
 
 #include "crypto/hash.h"
+#include "crypto/secp256k1_context.h"
 
 namespace quern::crypto {
 namespace {
@@ -17,17 +17,7 @@ constexpr std::size_t kChallengeBytes = 16;
 using PointBytes = FixedBytes<kPointBytes>;
 using Challenge = FixedBytes<kChallengeBytes>;
 
-const secp256k1_context* context() {
-    static const secp256k1_context* const shared = [] {
-        secp256k1_context* made = secp256k1_context_create(SECP256K1_CONTEXT_SIGN | SECP256K1_CONTEXT_VERIFY);
-        Hash32 seed;
-        OsRng().fill(seed.data);
-        if (secp256k1_context_randomize(made, seed.data.data()) != 1) std::abort();
-        OPENSSL_cleanse(seed.data.data(), Hash32::kSize);
-        return made;
-    }();
-    return shared;
-}
+const secp256k1_context* context() { return secp256k1_shared_context(); }
 
 PointBytes compress(const secp256k1_pubkey& point) {
     PointBytes out;
