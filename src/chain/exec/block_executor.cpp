@@ -29,10 +29,11 @@ Uint256 times(const Uint256& a, std::uint64_t b) {
 }
 
 void record_beacon(state::Overlay& overlay, const BlockContext& context) {
-    overlay.store(types::object_key(types::ObjectPrefix::beacon, context.number), types::BeaconObject{context.beacon});
+    overlay.store(types::key_of<types::BeaconObject>(context.number), types::BeaconObject{context.beacon});
 }
 
-Message message_of(const types::RecoveredTransaction& recovered, const GasCosts& costs) {
+Message message_of(const types::RecoveredTransaction& recovered, const GasCosts& costs,
+                   const handlers::NativeCall* native) {
     const auto& tx = recovered.tx;
     Message message;
     message.from = recovered.sender;
@@ -40,6 +41,7 @@ Message message_of(const types::RecoveredTransaction& recovered, const GasCosts&
     message.value = tx.value;
     message.data = tx.data;
     if (tx.type == types::TxType::native) message.native_kind = static_cast<types::NativeKind>(tx.native_kind);
+    message.native = native;
     message.gas = tx.gas_limit;
     message.gas_charged = costs.due;
     message.gas_floor = costs.floor;
@@ -48,13 +50,12 @@ Message message_of(const types::RecoveredTransaction& recovered, const GasCosts&
 
 // What would not convict is not passed on, whatever it offers for that. The window's end is left to execution.
 Result check_evidence(const params::ChainParams& params, const state::StateReader& state,
-                      const types::RecoveredTransaction& recovered) {
+                      const types::RecoveredTransaction& recovered, const handlers::NativeCall* native) {
     const auto& tx = recovered.tx;
-    if (tx.type != types::TxType::native || tx.native_kind != static_cast<std::uint8_t>(types::NativeKind::evidence))
-        return ok();
+    if (native == nullptr || tx.native_kind != static_cast<std::uint8_t>(types::NativeKind::evidence)) return ok();
     state::Overlay overlay(state);
     const handlers::Context context{params, overlay, 0, recovered.sender};
-    if (const auto status = handlers::check_native_state(context, types::NativeKind::evidence, tx.data); !status)
+    if (const auto status = native->would_run(context); !status)
         return refused(status.error().name, status.error().detail);
     return ok();
 }
@@ -85,7 +86,7 @@ void BlockExecution::begin() {
     auto& overlay = impl_->overlay;
     record_beacon(overlay, impl_->context);
     if (impl_->context.number >= params::kBeaconWindow) {
-        const Bytes old = types::object_key(types::ObjectPrefix::beacon, impl_->context.number - params::kBeaconWindow);
+        const Bytes old = types::key_of<types::BeaconObject>(impl_->context.number - params::kBeaconWindow);
         if (overlay.native(old)) overlay.erase_native(old);
     }
 }
@@ -94,7 +95,8 @@ Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
     auto& [params, overlay, context, observer, gas_used, base_fees, receipts] = *impl_;
     const auto& tx = recovered.tx;
     const GasCosts costs = gas_costs(tx);
-    if (auto result = check_stateless(params, recovered, costs); !result.in_block()) return result;
+    auto form = check_stateless(params, recovered, costs);
+    if (!form.result.in_block()) return std::move(form.result);
     if (context.gas_limit - gas_used < tx.gas_limit) return retry("gas limit reached");
     if (!pays_base_fee(tx, context.base_fee))
         return refuse(kFeeTooLow, "maxFeePerGas: " + tx.max_fee_per_gas.to_decimal() +
@@ -110,7 +112,8 @@ Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
         ++sender.nonce;
         sender.balance -= times(price, tx.gas_limit);
     }
-    auto outcome = run_message(params, overlay, context.number, message_of(recovered, costs), observer);
+    auto outcome =
+        run_message(params, overlay, context.number, message_of(recovered, costs, form.native.get()), observer);
     if (free && !outcome.success) {
         overlay.revert_to(start);
         return refused(outcome.error.name, outcome.error.detail);
@@ -159,8 +162,7 @@ std::vector<types::Receipt> BlockExecution::take_receipts() { return std::move(i
 Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay& overlay, const BlockContext& context,
                               const CallRequest& call) {
     if (!call.to) return fail(kCreationNotActive.text);
-    if (!overlay.native(types::object_key(types::ObjectPrefix::beacon, context.number)))
-        record_beacon(overlay, context);
+    if (!overlay.native(types::key_of<types::BeaconObject>(context.number))) record_beacon(overlay, context);
 
     types::Transaction tx;
     tx.type = types::TxType::dynamic_fee;
@@ -194,14 +196,15 @@ Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay&
 
 Result precheck(const params::ChainParams& params, const state::StateReader& state,
                 const types::RecoveredTransaction& tx, const Uint256& base_fee) {
-    if (auto result = check_stateless(params, tx, gas_costs(tx.tx)); !result.in_block()) return result;
+    auto form = check_stateless(params, tx, gas_costs(tx.tx));
+    if (!form.result.in_block()) return std::move(form.result);
     if (!pays_base_fee(tx.tx, base_fee))
         return refuse(kFeeTooLow,
                       "maxFeePerGas: " + tx.tx.max_fee_per_gas.to_decimal() + " baseFee: " + base_fee.to_decimal());
     const auto sender = state.account(tx.sender);
     if (auto result = check_account(sender ? *sender : state::empty_account(), tx, false); !result.in_block())
         return result;
-    return check_evidence(params, state, tx);
+    return check_evidence(params, state, tx, form.native.get());
 }
 
 }  // namespace quern::chain::exec

@@ -118,8 +118,7 @@ void store_first_epochs(const Genesis& genesis, state::Overlay& overlay) {
     types::EpochObject epoch;
     for (auto& [address, entry] : by_address) epoch.members.push_back(std::move(entry));
     epoch.seed = genesis_beacon(genesis);
-    for (const std::uint64_t number : {0U, 1U})
-        overlay.store(types::object_key(types::ObjectPrefix::epoch, number), epoch);
+    for (const std::uint64_t number : {0ULL, 1ULL}) overlay.store(types::key_of<types::EpochObject>(number), epoch);
 }
 
 }  // namespace
@@ -280,9 +279,7 @@ void apply_genesis(const Genesis& genesis, state::Overlay& overlay) {
         object.shares = validator.stake;
         object.owner = object.address;
         (void)system::store_validator(genesis.params.staking, overlay, object);  // reads nothing that could be corrupt
-        Bytes pair = to_bytes(object.address.view());
-        append(pair, object.address);
-        overlay.store(types::object_key(types::ObjectPrefix::stake_delegation, pair),
+        overlay.store(types::key_of<types::StakeDelegation>(object.address, object.address),
                       types::StakeDelegation{object.address, object.address, object.shares});
         globals.minted += validator.stake;
     }
@@ -292,12 +289,10 @@ void apply_genesis(const Genesis& genesis, state::Overlay& overlay) {
         object.address = bond.address;
         object.role = bond.role;
         object.bonded = bond.amount;
-        Bytes id{static_cast<std::uint8_t>(bond.role)};
-        append(id, bond.address);
-        overlay.store(types::object_key(types::ObjectPrefix::role_bond, id), object);
+        overlay.store(types::key_of<types::RoleBond>(bond.role, bond.address), object);
         globals.minted += bond.amount;
     }
-    overlay.store(types::object_key(types::ObjectPrefix::globals), globals);
+    overlay.store(types::key_of<types::Globals>(), globals);
 
     const Hash32 code_hash = crypto::keccak256(reserved_code());
     overlay.set_code(code_hash, reserved_code());

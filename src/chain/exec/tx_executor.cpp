@@ -77,8 +77,7 @@ private:
 
     Status run_native() {
         const std::size_t start = overlay_.snapshot();
-        auto status = message_.native_kind ? native(*message_.native_kind, message_.data, false)
-                                           : reserved_call(*types::group_at(*message_.to));
+        auto status = message_.native_kind ? native_transaction() : reserved_call(*types::group_at(*message_.to));
         if (!status) overlay_.revert_to(start);
         return status;
     }
@@ -86,14 +85,25 @@ private:
     Status reserved_call(types::KindGroup group) {
         if (!message_.value.is_zero()) return fail("native.value_not_zero");
         QUERN_TRY(const auto call, types::abi::decode_call(group, message_.data));
-        return native(call.kind, call.payload, true);
+        QUERN_CHECK(charge(payload_gas(call.kind, call.payload.size())));
+        return decode_and_run(call.kind, call.payload);
     }
 
-    Status native(types::NativeKind kind, BytesView payload, bool charge_payload) {
-        if (charge_payload) QUERN_CHECK(charge(payload_gas(kind, payload.size())));
+    // Its payload's gas is part of what is due.
+    Status native_transaction() {
+        if (message_.native != nullptr) return native(*message_.native, message_.data.size());
+        return decode_and_run(*message_.native_kind, message_.data);
+    }
+
+    Status decode_and_run(types::NativeKind kind, BytesView payload) {
+        QUERN_TRY(const auto call, handlers::decode_native(params_.market, static_cast<std::uint8_t>(kind), payload));
+        return native(*call, payload.size());
+    }
+
+    Status native(const handlers::NativeCall& call, std::size_t payload_bytes) {
         const std::size_t start = overlay_.snapshot();
-        handlers::Context context{params_, overlay_, height_, message_.from, payload.size(), gas_, observer_};
-        QUERN_CHECK(handlers::run_native(context, kind, payload));
+        handlers::Context context{params_, overlay_, height_, message_.from, payload_bytes, gas_, observer_};
+        QUERN_CHECK(call.run(context));
         return charge(params::kNativeGasPerObject * overlay_.native_writes_since(start));
     }
 
@@ -116,20 +126,22 @@ std::uint64_t due_gas(const Transaction& tx) {
 
 GasCosts gas_costs(const Transaction& tx) { return {due_gas(tx), types::floor_gas(tx)}; }
 
-Result check_stateless(const params::ChainParams& params, const types::RecoveredTransaction& recovered,
-                       const GasCosts& costs) {
+FormCheck check_stateless(const params::ChainParams& params, const types::RecoveredTransaction& recovered,
+                          const GasCosts& costs) {
     const Transaction& tx = recovered.tx;
-    if (tx.type == TxType::set_code) return refused("set_code.not_active", "delegations need the EVM");
-    if (tx.type != TxType::native && !tx.to) return refuse(kCreationNotActive);
-    if (const auto form = types::check_form(tx, params.chain_id); !form) return from_form_error(form.error());
-    if (tx.gas_limit > params.block_gas_limit) return refuse(kBlockGasLimit);
+    if (tx.type == TxType::set_code) return {refused("set_code.not_active", "delegations need the EVM"), nullptr};
+    if (tx.type != TxType::native && !tx.to) return {refuse(kCreationNotActive), nullptr};
+    if (const auto form = types::check_form(tx, params.chain_id); !form)
+        return {from_form_error(form.error()), nullptr};
+    if (tx.gas_limit > params.block_gas_limit) return {refuse(kBlockGasLimit), nullptr};
     const std::uint64_t needed = std::max(costs.due, costs.floor);
     if (tx.gas_limit < needed)
-        return refuse(kIntrinsicGas, "have " + std::to_string(tx.gas_limit) + ", want " + std::to_string(needed));
-    if (tx.type == TxType::native)
-        if (const auto form = handlers::check_native_form(params.market, tx.native_kind, tx.data); !form)
-            return malformed(form.error().name, form.error().detail);
-    return ok();
+        return {refuse(kIntrinsicGas, "have " + std::to_string(tx.gas_limit) + ", want " + std::to_string(needed)),
+                nullptr};
+    if (tx.type != TxType::native) return {ok(), nullptr};
+    auto call = handlers::decode_native(params.market, tx.native_kind, tx.data);
+    if (!call) return {malformed(call.error().name, call.error().detail), nullptr};
+    return {ok(), std::move(*call)};
 }
 
 Result check_account(const state::Account& account, const types::RecoveredTransaction& recovered, bool exact_nonce) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "chain/exec/block_executor.h"
+#include "chain/exec/handlers/handler.h"
 
 namespace quern::chain::exec {
 
@@ -15,8 +16,12 @@ struct GasCosts {
 };
 [[nodiscard]] GasCosts gas_costs(const types::Transaction& tx);
 // What needs no state: types and kinds that are active, chain id, fee fields, sizes, gas limit, the native payload.
-[[nodiscard]] Result check_stateless(const params::ChainParams& params, const types::RecoveredTransaction& tx,
-                                     const GasCosts& costs);
+struct FormCheck {
+    Result result;
+    std::unique_ptr<const handlers::NativeCall> native;  // the decoded payload of a native transaction, when ok
+};
+[[nodiscard]] FormCheck check_stateless(const params::ChainParams& params, const types::RecoveredTransaction& tx,
+                                        const GasCosts& costs);
 // Nonce and balance of the sender's account. With `exact_nonce` a nonce ahead of the account's is Band::retry, else it
 // is ok.
 [[nodiscard]] Result check_account(const state::Account& account, const types::RecoveredTransaction& tx,
@@ -29,9 +34,10 @@ struct Message {
     Uint256 value;
     BytesView data;  // call data, or the native payload
     std::optional<types::NativeKind> native_kind;
-    std::uint64_t gas = 0;          // limit, intrinsic gas included
-    std::uint64_t gas_charged = 0;  // due_gas
-    std::uint64_t gas_floor = 0;    // EIP-7623
+    const handlers::NativeCall* native = nullptr;  // `data` decoded, where that was done before
+    std::uint64_t gas = 0;                         // limit, intrinsic gas included
+    std::uint64_t gas_charged = 0;                 // due_gas
+    std::uint64_t gas_floor = 0;                   // EIP-7623
 };
 struct Outcome {
     bool success = false;

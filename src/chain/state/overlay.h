@@ -87,15 +87,17 @@ public:
     [[nodiscard]] const std::map<Hash32, Bytes>& new_code() const { return code_; }
     [[nodiscard]] const std::map<Bytes, std::optional<Bytes>, BytesLess>& changed_native() const { return native_; }
 
-    // Typed access to native records. Error state.corrupt_object when a stored record does not decode.
-    template <types::Record T>
-    [[nodiscard]] Expected<std::optional<T>> load(const Bytes& key) const {
-        const auto bytes = native(key);
+    // Typed access to native objects: load<Task>(7). Error state.corrupt_object when a stored one does not decode.
+    template <types::Record T, class... Id>
+    requires types::ObjectId<T, Id...>
+    [[nodiscard]] Expected<std::optional<T>> load(const Id&... id) const {
+        const auto bytes = native(types::key_of<T>(id...));
         if (!bytes) return std::optional<T>{};
         auto record = types::decode_record<T>(*bytes);
         if (!record) return fault("state.corrupt_object", record.error().to_string());
         return std::optional<T>(std::move(*record));
     }
+    // The key is types::key_of's.
     template <types::Record T>
     void store(Bytes key, const T& record) {
         set_native(std::move(key), types::encode_record(record));

@@ -6,7 +6,8 @@ namespace {
 constexpr std::uint8_t kReservedPage = 0x51;
 
 constexpr auto kKinds = std::to_array<NativeKindInfo>({
-#define QUERN_INFO(name, group, payload, function) {NativeKind::name, KindGroup::group, #name, function},
+#define QUERN_INFO(name, group, payload, function, gas, gas_per_byte) \
+    {NativeKind::name, KindGroup::group, #name, function, gas, gas_per_byte},
     QUERN_NATIVE_KINDS(QUERN_INFO)
 #undef QUERN_INFO
 });
@@ -29,7 +30,8 @@ const NativeKindInfo* find_kind(std::string_view name) {
 
 KindGroup group_of(NativeKind kind) {
     const auto* info = find_kind(static_cast<std::uint8_t>(kind));
-    return info != nullptr ? info->group : KindGroup::market;
+    ensure(info != nullptr, "the native kind is known");
+    return info->group;
 }
 
 Address group_address(KindGroup group) {

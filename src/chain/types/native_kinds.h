@@ -1,5 +1,5 @@
-// The registry of native kinds: number, group (reserved address), payload and Solidity function name of each. The ABI
-// codec, execution's dispatch and RPC's JSON are generated from it; adding a kind is one line here and its handler.
+// The registry of native kinds: number, group (reserved address), payload, Solidity function name and gas of each. The
+// ABI codec, execution's dispatch and RPC's JSON are generated from it; adding a kind is one line here and its handler.
 // Pure; thread-safe.
 #pragma once
 
@@ -8,37 +8,41 @@
 #include <span>
 #include <string_view>
 
+#include "base/ensure.h"
 #include "chain/types/native_tx.h"
 
 namespace quern::chain::types {
 
-// X(kind, group, payload, function)
-#define QUERN_NATIVE_KINDS(X)                                                 \
-    X(create_validator, staking, CreateValidatorPayload, "createValidator")   \
-    X(delegate, staking, DelegatePayload, "delegate")                         \
-    X(undelegate, staking, UndelegatePayload, "undelegate")                   \
-    X(withdraw_stake, staking, WithdrawStakePayload, "withdraw")              \
-    X(evidence, staking, EvidencePayload, "evidence")                         \
-    X(bond, roles, BondPayload, "bond")                                       \
-    X(unbond, roles, UnbondPayload, "unbond")                                 \
-    X(withdraw, roles, WithdrawPayload, "withdraw")                           \
-    X(declare_capacity, roles, DeclareCapacityPayload, "declareCapacity")     \
-    X(task_submit, tasks, TaskSubmitPayload, "submit")                        \
-    X(task_cancel, tasks, TaskIdPayload, "cancel")                            \
-    X(task_bid, tasks, TaskBidPayload, "bid")                                 \
-    X(task_start, tasks, TaskIdPayload, "start")                              \
-    X(task_checkpoint, tasks, TaskCheckpointPayload, "checkpoint")            \
-    X(task_prove, tasks, TaskProvePayload, "prove")                           \
-    X(task_abandon, tasks, TaskIdPayload, "abandon")                          \
-    X(custody_receipt, verification, CustodyReceiptPayload, "custodyReceipt") \
-    X(verify_commit, verification, VerifyCommitPayload, "verifyCommit")       \
-    X(verify_reveal, verification, VerifyRevealPayload, "verifyReveal")       \
-    X(challenge_commit, disputes, ChallengeCommitPayload, "challengeCommit")  \
-    X(challenge_reveal, disputes, ChallengeRevealPayload, "challengeReveal")  \
-    X(dispute_split, disputes, DisputeSplitPayload, "split")                  \
-    X(dispute_prove_leaf, disputes, DisputeProveLeafPayload, "proveLeaf")     \
-    X(dispute_concede, disputes, DisputeConcedePayload, "concede")            \
-    X(tick, market, TickPayload, "tick")
+// X(kind, group, payload, function, gas, gas per payload byte). The fixed gas follows what a kind does at worst: draws
+// over all verifiers' bonds for ticks, hashing of Merkle paths for proofs, one executed tile element for a leaf.
+// Payload bytes are hashed and, for disputes, stored in the game. Touched objects cost apart
+// (params::kNativeGasPerObject).
+#define QUERN_NATIVE_KINDS(X)                                                            \
+    X(create_validator, staking, CreateValidatorPayload, "createValidator", 60'000, 8)   \
+    X(delegate, staking, DelegatePayload, "delegate", 15'000, 8)                         \
+    X(undelegate, staking, UndelegatePayload, "undelegate", 15'000, 8)                   \
+    X(withdraw_stake, staking, WithdrawStakePayload, "withdraw", 15'000, 8)              \
+    X(evidence, staking, EvidencePayload, "evidence", 60'000, 8)                         \
+    X(bond, roles, BondPayload, "bond", 10'000, 8)                                       \
+    X(unbond, roles, UnbondPayload, "unbond", 10'000, 8)                                 \
+    X(withdraw, roles, WithdrawPayload, "withdraw", 10'000, 8)                           \
+    X(declare_capacity, roles, DeclareCapacityPayload, "declareCapacity", 10'000, 8)     \
+    X(task_submit, tasks, TaskSubmitPayload, "submit", 100'000, 16)                      \
+    X(task_cancel, tasks, TaskIdPayload, "cancel", 20'000, 8)                            \
+    X(task_bid, tasks, TaskBidPayload, "bid", 20'000, 8)                                 \
+    X(task_start, tasks, TaskIdPayload, "start", 20'000, 8)                              \
+    X(task_checkpoint, tasks, TaskCheckpointPayload, "checkpoint", 30'000, 8)            \
+    X(task_prove, tasks, TaskProvePayload, "prove", 30'000, 8)                           \
+    X(task_abandon, tasks, TaskIdPayload, "abandon", 20'000, 8)                          \
+    X(custody_receipt, verification, CustodyReceiptPayload, "custodyReceipt", 15'000, 8) \
+    X(verify_commit, verification, VerifyCommitPayload, "verifyCommit", 15'000, 8)       \
+    X(verify_reveal, verification, VerifyRevealPayload, "verifyReveal", 30'000, 8)       \
+    X(challenge_commit, disputes, ChallengeCommitPayload, "challengeCommit", 20'000, 8)  \
+    X(challenge_reveal, disputes, ChallengeRevealPayload, "challengeReveal", 60'000, 8)  \
+    X(dispute_split, disputes, DisputeSplitPayload, "split", 40'000, 8)                  \
+    X(dispute_prove_leaf, disputes, DisputeProveLeafPayload, "proveLeaf", 150'000, 8)    \
+    X(dispute_concede, disputes, DisputeConcedePayload, "concede", 40'000, 8)            \
+    X(tick, market, TickPayload, "tick", 60'000, 8)
 
 // Low byte of the group's reserved address 0x00…51xx.
 enum class KindGroup : std::uint8_t { staking = 1, roles = 2, tasks = 3, verification = 4, disputes = 5, market = 6 };
@@ -48,6 +52,8 @@ struct NativeKindInfo {
     KindGroup group;
     std::string_view name;      // "task_submit"
     std::string_view function;  // "submit"
+    std::uint64_t gas;
+    std::uint64_t gas_per_byte;
 };
 
 [[nodiscard]] std::span<const NativeKindInfo> native_kinds();
@@ -67,13 +73,13 @@ struct PayloadTag {
 template <class Visitor>
 decltype(auto) visit_kind(NativeKind kind, Visitor&& visitor) {
     switch (kind) {
-#define QUERN_VISIT(name, group, payload, function) \
-    case NativeKind::name:                          \
+#define QUERN_VISIT(name, group, payload, function, gas, gas_per_byte) \
+    case NativeKind::name:                                             \
         return visitor(std::integral_constant<NativeKind, NativeKind::name>{}, PayloadTag<payload>{});
         QUERN_NATIVE_KINDS(QUERN_VISIT)
 #undef QUERN_VISIT
     }
-    return visitor(std::integral_constant<NativeKind, NativeKind::tick>{}, PayloadTag<TickPayload>{});
+    broken_invariant("the native kind is known", __FILE__, __LINE__);
 }
 
 }  // namespace quern::chain::types

@@ -278,4 +278,77 @@ struct Dispute {
                  v("leafExecuted", leaf_executed), v("winner", winner), v("reason", reason))
 };
 
+// --- Keys by type ----------------------------------------------------------------------------------------------------
+// key_of<Task>(7), key_of<RoleBond>(role, address): who loads by type cannot ask for one object under another's key.
+
+// For each type of objects: `at(id...)`, and the prefix that all of them share.
+template <class T>
+struct KeyOf;
+
+#define QUERN_NUMBERED_OBJECT(type, name)                                                        \
+    template <>                                                                                  \
+    struct KeyOf<type> {                                                                         \
+        static constexpr ObjectPrefix kPrefix = ObjectPrefix::name;                              \
+        static Bytes at(std::uint64_t number) { return object_key(ObjectPrefix::name, number); } \
+    };
+QUERN_NUMBERED_OBJECT(BeaconObject, beacon)  // height
+QUERN_NUMBERED_OBJECT(EpochObject, epoch)
+QUERN_NUMBERED_OBJECT(Task, task)
+QUERN_NUMBERED_OBJECT(Dispute, dispute)
+#undef QUERN_NUMBERED_OBJECT
+
+template <>
+struct KeyOf<Globals> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::globals;
+    static Bytes at() { return object_key(kPrefix); }
+};
+template <>
+struct KeyOf<ValidatorObject> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::validator;
+    static Bytes at(const Address& address) { return object_key(kPrefix, address); }
+};
+template <>
+struct KeyOf<StakeDelegation> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::stake_delegation;
+    static Bytes at(const Address& validator, const Address& delegator);
+};
+template <>
+struct KeyOf<StakeUnbonding> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::stake_unbonding;
+    static Bytes at(const Address& validator, const Address& delegator);
+};
+template <>
+struct KeyOf<Conviction> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::conviction;
+    static Bytes at(std::uint64_t height, const Address& validator);
+    static Bytes from(std::uint64_t height) { return object_key(kPrefix, height); }  // where those of a height begin
+};
+template <>
+struct KeyOf<RoleBond> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::role_bond;
+    static Bytes at(Role role, const Address& address);
+    static Bytes all(Role role) { return object_key(kPrefix, Bytes{static_cast<std::uint8_t>(role)}); }
+};
+template <>
+struct KeyOf<ChallengeCommitment> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::challenge;
+    static Bytes at(std::uint64_t task, const Address& challenger, const Hash32& commitment);
+    static Bytes all(std::uint64_t task) { return object_key(kPrefix, task); }
+};
+// A validator's place among those who may be in a committee: ascending keys are falling stakes.
+[[nodiscard]] Bytes rank_key(const Uint256& stake, const Address& validator);
+
+template <class T, class... Id>
+concept ObjectId = requires(const Id&... id) {
+    KeyOf<T>::at(id...);
+};
+template <class T, class... Id>
+requires ObjectId<T, Id...>
+[[nodiscard]] Bytes key_of(const Id&... id) { return KeyOf<T>::at(id...); }
+// What every key of the type begins with.
+template <class T>
+[[nodiscard]] Bytes prefix_of() {
+    return object_key(KeyOf<T>::kPrefix);
+}
+
 }  // namespace quern::chain::types

@@ -27,8 +27,7 @@ json::Value summary(const Backend& backend, const Dispute& dispute) {
 
 Result get(const Backend& backend, std::uint64_t id) {
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
-    QUERN_RPC_TRY(const auto dispute,
-                  read_object<Dispute>(*state, types::object_key(types::ObjectPrefix::dispute, id)));
+    QUERN_RPC_TRY(const auto dispute, read_object<Dispute>(*state, id));
     if (!dispute) return json::Value();
     json::Value object = summary(backend, *dispute);
     const auto view = backend.market->describe_game(dispute->game);
@@ -41,17 +40,16 @@ Result list(const Backend& backend, const Call& call) {
     const bool only_open = call.boolean_or(1, false);
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
     json::Array disputes;
-    QUERN_RPC_TRY(
-        const auto next,
-        scan_objects<Dispute>(*state, types::ObjectPrefix::dispute, call.number_or(2, 0), [&](const Dispute& dispute) {
-            if (call.has(0) && dispute.task != call.number(0)) return true;
-            if (only_open && (dispute.winner != types::DisputeWinner::none || dispute.closed_at != 0)) return true;
-            if (disputes.size() == limit) return false;
-            json::Value object = summary(backend, dispute);
-            object.erase("game");
-            disputes.push_back(std::move(object));
-            return true;
-        }));
+    QUERN_RPC_TRY(const auto next, scan_objects<Dispute>(*state, call.number_or(2, 0), [&](const Dispute& dispute) {
+                      if (call.has(0) && dispute.task != call.number(0)) return true;
+                      if (only_open && (dispute.winner != types::DisputeWinner::none || dispute.closed_at != 0))
+                          return true;
+                      if (disputes.size() == limit) return false;
+                      json::Value object = summary(backend, dispute);
+                      object.erase("game");
+                      disputes.push_back(std::move(object));
+                      return true;
+                  }));
     return json::Value::object(
         {{"disputes", std::move(disputes)}, {"next", next ? json::Value(*next) : json::Value()}});
 }

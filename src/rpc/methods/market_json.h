@@ -6,6 +6,7 @@
 
 #include "chain/api/chain_reader.h"
 #include "chain/types/json_codec.h"
+#include "chain/types/native_objects.h"
 #include "rpc/error.h"
 
 namespace quern::rpc::methods {
@@ -17,10 +18,11 @@ namespace quern::rpc::methods {
 // An f32 given as its bits.
 [[nodiscard]] inline double f32_value(std::uint32_t bits) { return static_cast<double>(std::bit_cast<float>(bits)); }
 
-// The object under `key`; nullopt when there is none. An object that does not decode is an error of the store.
-template <chain::types::Record T>
-[[nodiscard]] Expected<std::optional<T>> read_object(const chain::api::StateView& state, BytesView key) {
-    const auto bytes = state.native(key);
+// The object with this id (types::key_of); nullopt when there is none. An object that does not decode is an error of
+// the store.
+template <chain::types::Record T, class... Id>
+[[nodiscard]] Expected<std::optional<T>> read_object(const chain::api::StateView& state, const Id&... id) {
+    const auto bytes = state.native(chain::types::key_of<T>(id...));
     if (!bytes) return std::optional<T>();
     QUERN_TRY(auto record, chain::types::decode_record<T>(*bytes));
     return std::optional<T>(std::move(record));
@@ -33,12 +35,11 @@ inline constexpr std::size_t kMaxScan = 200'000;  // objects looked at in one ca
 // the id to go on with, or nullopt at the end.
 template <chain::types::Record T, class Visit>
 [[nodiscard]] Expected<std::optional<std::uint64_t>> scan_objects(const chain::api::StateView& state,
-                                                                  chain::types::ObjectPrefix prefix,
                                                                   std::uint64_t start, Visit&& visit) {
-    const Bytes all = chain::types::object_key(prefix);
+    const Bytes all = chain::types::prefix_of<T>();
     std::size_t seen = 0;
     for (;;) {
-        const auto page = state.native_range(all, chain::types::object_key(prefix, start), kScanPage);
+        const auto page = state.native_range(all, chain::types::key_of<T>(start), kScanPage);
         for (const auto& [key, value] : page) {
             QUERN_TRY(const T record, chain::types::decode_record<T>(value));
             if (seen++ == kMaxScan || !visit(record)) return std::optional<std::uint64_t>(record.id);

@@ -11,8 +11,7 @@ namespace types = chain::types;
 
 Result supply(const Backend& backend) {
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
-    QUERN_RPC_TRY(const auto globals,
-                  read_object<types::Globals>(*state, types::object_key(types::ObjectPrefix::globals)));
+    QUERN_RPC_TRY(const auto globals, read_object<types::Globals>(*state));
     if (!globals) return rpc_fail(kServerError, "chain.no_globals");
     const Uint256 existing = checked_sub(globals->minted, globals->burned).value_or(Uint256());
     return json::Value::object({{"block", state->block_number()},

@@ -29,12 +29,11 @@ Expected<json::Array> all_under(const chain::api::StateView& state, const Bytes&
 Result validators(const Backend& backend) {
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
     Uint256 total;
-    QUERN_RPC_TRY(auto list,
-                  all_under<types::ValidatorObject>(*state, types::object_key(types::ObjectPrefix::validator),
-                                                    [&](const types::ValidatorObject& validator) {
-                                                        total += validator.stake;
-                                                        return types::to_json(validator);
-                                                    }));
+    QUERN_RPC_TRY(auto list, all_under<types::ValidatorObject>(*state, types::prefix_of<types::ValidatorObject>(),
+                                                               [&](const types::ValidatorObject& validator) {
+                                                                   total += validator.stake;
+                                                                   return types::to_json(validator);
+                                                               }));
     return json::Value::object({{"validators", std::move(list)}, {"totalStake", quantity(total)}});
 }
 
@@ -45,7 +44,7 @@ std::optional<types::Address> filter_of(const Call& call) {
 
 Expected<std::optional<types::ValidatorObject>> validator_at(const chain::api::StateView& state,
                                                              const types::Address& address) {
-    return read_object<types::ValidatorObject>(state, types::object_key(types::ObjectPrefix::validator, address));
+    return read_object<types::ValidatorObject>(state, address);
 }
 
 Result validator(const Backend& backend, const Call& call) {
@@ -58,22 +57,20 @@ Result delegations(const Backend& backend, const Call& call) {
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
     const auto filter = filter_of(call);
     Status broken;
-    QUERN_RPC_TRY(auto all,
-                  all_under<types::StakeDelegation>(
-                      *state, types::object_key(types::ObjectPrefix::stake_delegation),
-                      [&](const types::StakeDelegation& delegation) {
-                          if (filter && delegation.validator != *filter && delegation.delegator != *filter)
-                              return json::Value();
-                          const auto pool = validator_at(*state, delegation.validator);
-                          if (!pool) {
-                              broken = fail(pool.error());
-                              return json::Value();
-                          }
-                          json::Value object = types::to_json(delegation);
-                          object.set("value",
-                                     quantity(*pool ? chain::market::value_of(**pool, delegation.shares) : Uint256()));
-                          return object;
-                      }));
+    QUERN_RPC_TRY(
+        auto all,
+        all_under<types::StakeDelegation>(
+            *state, types::prefix_of<types::StakeDelegation>(), [&](const types::StakeDelegation& delegation) {
+                if (filter && delegation.validator != *filter && delegation.delegator != *filter) return json::Value();
+                const auto pool = validator_at(*state, delegation.validator);
+                if (!pool) {
+                    broken = fail(pool.error());
+                    return json::Value();
+                }
+                json::Value object = types::to_json(delegation);
+                object.set("value", quantity(*pool ? chain::market::value_of(**pool, delegation.shares) : Uint256()));
+                return object;
+            }));
     if (!broken) return rpc_fail(kServerError, broken.error().to_string());
     std::erase_if(all, [](const json::Value& item) { return item.is_null(); });
     return all;
@@ -82,13 +79,13 @@ Result delegations(const Backend& backend, const Call& call) {
 Result unbondings(const Backend& backend, const Call& call) {
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
     const auto filter = filter_of(call);
-    QUERN_RPC_TRY(auto all, all_under<types::StakeUnbonding>(
-                                *state, types::object_key(types::ObjectPrefix::stake_unbonding),
-                                [&](const types::StakeUnbonding& unbonding) {
-                                    if (filter && unbonding.validator != *filter && unbonding.delegator != *filter)
-                                        return json::Value();
-                                    return types::to_json(unbonding);
-                                }));
+    QUERN_RPC_TRY(auto all,
+                  all_under<types::StakeUnbonding>(
+                      *state, types::prefix_of<types::StakeUnbonding>(), [&](const types::StakeUnbonding& unbonding) {
+                          if (filter && unbonding.validator != *filter && unbonding.delegator != *filter)
+                              return json::Value();
+                          return types::to_json(unbonding);
+                      }));
     std::erase_if(all, [](const json::Value& item) { return item.is_null(); });
     return all;
 }
@@ -98,8 +95,7 @@ Result epoch(const Backend& backend, const Call& call) {
     if (!head) return rpc_fail(kServerError, "chain.no_head");
     const std::uint64_t number = call.number_or(0, head->block.header.consensus.epoch);
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
-    QUERN_RPC_TRY(const auto record,
-                  read_object<types::EpochObject>(*state, types::object_key(types::ObjectPrefix::epoch, number)));
+    QUERN_RPC_TRY(const auto record, read_object<types::EpochObject>(*state, number));
     if (!record) return json::Value();
     Uint256 total;
     json::Array members;
@@ -120,7 +116,7 @@ Result epoch(const Backend& backend, const Call& call) {
 
 Result roles(const Backend& backend, const Call& call) {
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
-    Bytes prefix = types::object_key(types::ObjectPrefix::role_bond);
+    Bytes prefix = types::prefix_of<types::RoleBond>();
     std::optional<types::Address> address;
     if (call.has(0)) {
         if (const auto read = read_address(call.value(0))) {

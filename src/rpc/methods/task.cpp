@@ -97,7 +97,7 @@ json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address
 Result pool(const Backend& backend, std::size_t limit) {
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
     std::vector<PoolEntry> entries;
-    QUERN_RPC_TRY(const auto rest, scan_objects<Task>(*state, types::ObjectPrefix::task, 0, [&](const Task& task) {
+    QUERN_RPC_TRY(const auto rest, scan_objects<Task>(*state, 0, [&](const Task& task) {
                       if (task.state != TaskState::open) return true;
                       const Uint256 work = chain::market::total_work(chain::market::work_of(task));
                       json::Value entry = pool_json(task.spec, task.submitter, work);
@@ -139,8 +139,7 @@ Result list(const Backend& backend, const Call& call) {
     const std::uint64_t limit = std::min(call.number_or(2, kDefaultPage), kMaxPage);
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
     json::Array tasks;
-    QUERN_RPC_TRY(const auto next,
-                  scan_objects<Task>(*state, types::ObjectPrefix::task, call.number_or(1, 0), [&](const Task& task) {
+    QUERN_RPC_TRY(const auto next, scan_objects<Task>(*state, call.number_or(1, 0), [&](const Task& task) {
                       if (!filter.admits(task.state)) return true;
                       if (tasks.size() == limit) return false;
                       tasks.push_back(task_json(task));
@@ -172,21 +171,19 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           {kServerError, "task.*, program.*: the specification is not valid"}},
          {},
          [backend](const Call& call) -> Result { return estimate(backend, call); }}));
-    QUERN_CHECK(registry.add(
-        {"task_get",
-         "A task with its whole record.",
-         {{"task", Kind::number, true, "the task's id"}},
-         {"object or null",
-          "the record's fields, stateName, losses as numbers; null when unknown "
-          "or deleted after its retention"},
-         {},
-         {},
-         [backend](const Call& call) -> Result {
-             QUERN_RPC_TRY(const auto state, backend.chain->state({}));
-             QUERN_RPC_TRY(const auto task,
-                           read_object<Task>(*state, types::object_key(types::ObjectPrefix::task, call.number(0))));
-             return task ? task_json(*task) : json::Value();
-         }}));
+    QUERN_CHECK(registry.add({"task_get",
+                              "A task with its whole record.",
+                              {{"task", Kind::number, true, "the task's id"}},
+                              {"object or null",
+                               "the record's fields, stateName, losses as numbers; null when unknown "
+                               "or deleted after its retention"},
+                              {},
+                              {},
+                              [backend](const Call& call) -> Result {
+                                  QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+                                  QUERN_RPC_TRY(const auto task, read_object<Task>(*state, call.number(0)));
+                                  return task ? task_json(*task) : json::Value();
+                              }}));
     QUERN_CHECK(registry.add(
         {"task_list",
          "Tasks by ascending id, a page at a time.",

@@ -34,7 +34,8 @@ std::uint64_t& rivals_of(types::Task& task, std::uint32_t target) {
 Expected<std::optional<types::ChallengeCommitment>> overdue_commitment(const Context& context,
                                                                        const types::Task& task) {
     std::optional<types::ChallengeCommitment> oldest;
-    for (const auto& [key, value] : context.state.native_range(challenge_prefix(task.id), {}, task.commitments)) {
+    for (const auto& [key, value] :
+         context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(task.id), {}, task.commitments)) {
         QUERN_TRY(auto commitment, types::decode_record<types::ChallengeCommitment>(value));
         if (market::reveal_expected(context.market(), commitment.height) > context.height) continue;
         if (!oldest || commitment.height < oldest->height) oldest = std::move(commitment);
@@ -45,8 +46,7 @@ Expected<std::optional<types::ChallengeCommitment>> overdue_commitment(const Con
 Expected<types::ChallengeCommitment> load_commitment(const Context& context,
                                                      const types::ChallengeRevealPayload& data) {
     const Hash32 commitment = core::challenge_commitment(context.sender, data.claim, data.salt);
-    QUERN_TRY(auto stored,
-              context.state.load<types::ChallengeCommitment>(challenge_key(data.task, context.sender, commitment)));
+    QUERN_TRY(auto stored, context.state.load<types::ChallengeCommitment>(data.task, context.sender, commitment));
     if (!stored) return fail("challenge.not_committed");
     if (stored->height >= context.height) return fail("challenge.too_early", "reveal in a later block");
     return std::move(*stored);
@@ -118,46 +118,47 @@ Expected<NewDispute> new_dispute(const Context& context, const types::Task& task
 
 // --- challenge_commit ------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::challenge_commit>::check_form(const params::MarketParams&,
-                                                         const types::ChallengeCommitPayload& data) {
+Status Handler<NativeKind::challenge_commit>::check_form(const params::MarketParams&, const Payload& data) {
     if (data.task == 0) return fail("task.unknown", "0");
     if (data.commitment.is_zero()) return fail("challenge.zero_commitment");
     return {};
 }
 
-Status Handler<NativeKind::challenge_commit>::check_state(const Context& context,
-                                                          const types::ChallengeCommitPayload& data) {
-    QUERN_TRY(const auto task, load_challengeable(context, data.task));
+struct Handler<NativeKind::challenge_commit>::Prepared {
+    types::Task task;
+    std::optional<types::ChallengeCommitment> displaced;
+    Uint256 stake;
+};
+
+auto Handler<NativeKind::challenge_commit>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
+    QUERN_TRY(auto task, load_challengeable(context, data.task));
     if (task.voided) return fail("challenge.claim_void", "the solver has lost");
     if (task.challenge_until != 0 && context.height >= task.challenge_until)
         return fail("challenge.window_closed", "at height " + std::to_string(task.challenge_until));
-    if (context.state.native(challenge_key(data.task, context.sender, data.commitment)))
+    if (context.state.native(types::key_of<types::ChallengeCommitment>(data.task, context.sender, data.commitment)))
         return fail("challenge.already_committed");
+    std::optional<types::ChallengeCommitment> displaced;  // gives way to this one
     if (task.commitments >= context.market().max_commitments) {
-        QUERN_TRY(const auto overdue, overdue_commitment(context, task));
-        if (!overdue) return fail("challenge.too_many", "try again in the next block");
+        QUERN_TRY(displaced, overdue_commitment(context, task));
+        if (!displaced) return fail("challenge.too_many", "try again in the next block");
     }
     QUERN_TRY(const auto bond, load_bond(context.state, types::Role::whistleblower, context.sender));
     const Uint256 stake = market::challenge_stake(context.market());
     if (free_part(bond) < stake)
         return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + stake.to_decimal());
-    return {};
+    return Prepared{std::move(task), std::move(displaced), stake};
 }
 
-Status Handler<NativeKind::challenge_commit>::apply(Context& context, const types::ChallengeCommitPayload& data) {
-    QUERN_TRY(auto task, load_task(context.state, data.task));
-    if (task.commitments >= context.market().max_commitments) {
-        QUERN_TRY(const auto overdue, overdue_commitment(context, task));
-        if (!overdue) return fail("challenge.too_many");
-        QUERN_CHECK(drop_commitment(context, task, *overdue, could_reveal(context, task, *overdue)));
-    }
-    const Uint256 stake = market::challenge_stake(context.market());
+Status Handler<NativeKind::challenge_commit>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& [task, displaced, stake] = prepared;
+    if (displaced) QUERN_CHECK(drop_commitment(context, task, *displaced, could_reveal(context, task, *displaced)));
     QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, stake));
     ++task.commitments;
     task.challenge_hold = market::reveal_expected(context.market(), context.height);
     if (task.state == TaskState::challenge) task.deadline = std::max(task.deadline, task.challenge_hold);
     store_task(context.state, task);
-    context.state.store(challenge_key(data.task, context.sender, data.commitment),
+    context.state.store(types::key_of<types::ChallengeCommitment>(data.task, context.sender, data.commitment),
                         types::ChallengeCommitment{data.task, context.sender, data.commitment, context.height, stake});
     emit(context, types::KindGroup::disputes,
          events::ChallengeCommitted{data.task, context.sender, data.commitment, stake});
@@ -166,8 +167,7 @@ Status Handler<NativeKind::challenge_commit>::apply(Context& context, const type
 
 // --- challenge_reveal ------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::challenge_reveal>::check_form(const params::MarketParams& market,
-                                                         const types::ChallengeRevealPayload& data) {
+Status Handler<NativeKind::challenge_reveal>::check_form(const params::MarketParams& market, const Payload& data) {
     if (data.task == 0) return fail("task.unknown", "0");
     if (data.target != 0 && core::target_report(data.target) >= market.max_verifiers)
         return fail("challenge.no_such_report");
@@ -175,19 +175,24 @@ Status Handler<NativeKind::challenge_reveal>::check_form(const params::MarketPar
     return {};
 }
 
-Status Handler<NativeKind::challenge_reveal>::check_state(const Context& context,
-                                                          const types::ChallengeRevealPayload& data) {
-    QUERN_TRY(const auto task, load_challengeable(context, data.task));
-    QUERN_CHECK(load_commitment(context, data));
+struct Handler<NativeKind::challenge_reveal>::Prepared {
+    types::Task task;
+    types::ChallengeCommitment commitment;
+};
+
+auto Handler<NativeKind::challenge_reveal>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
+    QUERN_TRY(auto task, load_challengeable(context, data.task));
+    QUERN_TRY(auto commitment, load_commitment(context, data));
     if (task.voided && context.height >= task.challenge_hold)
         return fail("challenge.window_closed", "at height " + std::to_string(task.challenge_hold));
-    return {};
+    return Prepared{std::move(task), std::move(commitment)};
 }
 
-Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const types::ChallengeRevealPayload& data) {
-    QUERN_TRY(auto task, load_task(context.state, data.task));
-    QUERN_TRY(const auto commitment, load_commitment(context, data));
-    context.state.erase_native(challenge_key(data.task, context.sender, commitment.commitment));
+Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& [task, commitment] = prepared;
+    context.state.erase_native(
+        types::key_of<types::ChallengeCommitment>(data.task, context.sender, commitment.commitment));
     --task.commitments;
     std::uint64_t& rivals = rivals_of(task, data.target);
     // Somebody else was quicker and nothing is left to be accused, or no place for another dispute.
@@ -213,5 +218,8 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const type
     store_task(context.state, task);
     return {};
 }
+
+QUERN_DEFINE_RUN(challenge_commit)
+QUERN_DEFINE_RUN(challenge_reveal)
 
 }  // namespace quern::chain::exec::handlers

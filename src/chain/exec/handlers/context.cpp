@@ -6,35 +6,19 @@
 
 namespace quern::chain::exec::handlers {
 
-using types::object_key;
-using types::ObjectPrefix;
-
-Bytes bond_key(types::Role role, const types::Address& address) {
-    Bytes id{static_cast<std::uint8_t>(role)};
-    append(id, address);
-    return object_key(ObjectPrefix::role_bond, id);
-}
-
-Bytes challenge_prefix(std::uint64_t task) { return object_key(ObjectPrefix::challenge, task); }
-
-Bytes challenge_key(std::uint64_t task, const types::Address& challenger, const Hash32& commitment) {
-    Bytes key = challenge_prefix(task);
-    append(key, challenger);
-    append(key, commitment);
-    return key;
-}
+using types::key_of;
 
 Expected<types::Globals> load_globals(const state::Overlay& state) {
-    QUERN_TRY(auto globals, state.load<types::Globals>(object_key(ObjectPrefix::globals)));
+    QUERN_TRY(auto globals, state.load<types::Globals>());
     return globals.value_or(types::Globals{});
 }
 
 void store_globals(state::Overlay& state, const types::Globals& globals) {
-    state.store(object_key(ObjectPrefix::globals), globals);
+    state.store(key_of<types::Globals>(), globals);
 }
 
 Expected<types::RoleBond> load_bond(const state::Overlay& state, types::Role role, const types::Address& address) {
-    QUERN_TRY(auto bond, state.load<types::RoleBond>(bond_key(role, address)));
+    QUERN_TRY(auto bond, state.load<types::RoleBond>(role, address));
     if (bond) return std::move(*bond);
     types::RoleBond empty;
     empty.address = address;
@@ -43,37 +27,35 @@ Expected<types::RoleBond> load_bond(const state::Overlay& state, types::Role rol
 }
 
 void store_bond(state::Overlay& state, const types::RoleBond& bond) {
-    const Bytes key = bond_key(bond.role, bond.address);
+    Bytes key = key_of<types::RoleBond>(bond.role, bond.address);
     if (bond.bonded.is_zero() && bond.locked.is_zero() && bond.unbonding.empty())
         state.erase_native(key);
     else
-        state.store(key, bond);
+        state.store(std::move(key), bond);
 }
 
 Expected<types::Task> load_task(const state::Overlay& state, std::uint64_t id) {
-    QUERN_TRY(auto task, state.load<types::Task>(object_key(ObjectPrefix::task, id)));
+    QUERN_TRY(auto task, state.load<types::Task>(id));
     if (!task) return fail("task.unknown", std::to_string(id));
     return std::move(*task);
 }
 
-void store_task(state::Overlay& state, const types::Task& task) {
-    state.store(object_key(ObjectPrefix::task, task.id), task);
-}
+void store_task(state::Overlay& state, const types::Task& task) { state.store(key_of<types::Task>(task.id), task); }
 
 Expected<types::Dispute> load_dispute(const state::Overlay& state, std::uint64_t id) {
-    QUERN_TRY(auto dispute, state.load<types::Dispute>(object_key(ObjectPrefix::dispute, id)));
+    QUERN_TRY(auto dispute, state.load<types::Dispute>(id));
     if (!dispute) return fail("dispute.unknown", std::to_string(id));
     return std::move(*dispute);
 }
 
 void store_dispute(state::Overlay& state, const types::Dispute& dispute) {
-    state.store(object_key(ObjectPrefix::dispute, dispute.id), dispute);
+    state.store(key_of<types::Dispute>(dispute.id), dispute);
 }
 
 Expected<Hash32> beacon_at(const Context& context, std::uint64_t height) {
     if (height > context.height) return fail("beacon.not_known", "height " + std::to_string(height));
     const std::uint64_t effective = market::beacon_height(height, context.height);
-    QUERN_TRY(const auto beacon, context.state.load<types::BeaconObject>(object_key(ObjectPrefix::beacon, effective)));
+    QUERN_TRY(const auto beacon, context.state.load<types::BeaconObject>(effective));
     if (!beacon) return fail("beacon.not_known", "height " + std::to_string(effective));
     return beacon->value;
 }

@@ -27,11 +27,6 @@ struct Context {
 };
 
 // --- Objects ---------------------------------------------------------------------------------------------------------
-[[nodiscard]] Bytes bond_key(types::Role role, const types::Address& address);
-[[nodiscard]] Bytes challenge_key(std::uint64_t task, const types::Address& challenger, const Hash32& commitment);
-// Every commitment of a task starts with this.
-[[nodiscard]] Bytes challenge_prefix(std::uint64_t task);
-
 [[nodiscard]] Expected<types::Globals> load_globals(const state::Overlay& state);
 void store_globals(state::Overlay& state, const types::Globals& globals);
 // An address without a bond has an empty one.

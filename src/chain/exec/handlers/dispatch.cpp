@@ -1,32 +1,31 @@
 #include "chain/exec/handlers/handler.h"
 
 namespace quern::chain::exec::handlers {
+namespace {
 
-Status check_native_form(const params::MarketParams& market, std::uint8_t kind, BytesView payload) {
+template <types::NativeKind kind>
+class CallOf final : public NativeCall {
+public:
+    using Payload = typename Handler<kind>::Payload;
+    explicit CallOf(Payload data) : data_(std::move(data)) {}
+    Status would_run(const Context& context) const override { return Handler<kind>::would_run(context, data_); }
+    Status run(Context& context) const override { return Handler<kind>::run(context, data_); }
+
+private:
+    Payload data_;
+};
+
+}  // namespace
+
+Expected<std::unique_ptr<const NativeCall>> decode_native(const params::MarketParams& market, std::uint8_t kind,
+                                                          BytesView payload) {
+    using Call = std::unique_ptr<const NativeCall>;
     const auto* info = types::find_kind(kind);
     if (info == nullptr) return fail("native.unknown_kind", std::to_string(kind));
-    return types::visit_kind(info->kind, [&](auto constant, auto tag) -> Status {
-        QUERN_TRY(const auto data, types::decode_record<typename decltype(tag)::Payload>(payload));
-        return Handler<decltype(constant)::value>::check_form(market, data);
-    });
-}
-
-Status check_native_state(const Context& context, types::NativeKind kind, BytesView payload) {
-    return types::visit_kind(kind, [&](auto constant, auto tag) -> Status {
-        using H = Handler<decltype(constant)::value>;
-        QUERN_TRY(const auto data, types::decode_record<typename decltype(tag)::Payload>(payload));
-        QUERN_CHECK(H::check_form(context.market(), data));
-        return H::check_state(context, data);
-    });
-}
-
-Status run_native(Context& context, types::NativeKind kind, BytesView payload) {
-    return types::visit_kind(kind, [&](auto constant, auto tag) -> Status {
-        using H = Handler<decltype(constant)::value>;
-        QUERN_TRY(const auto data, types::decode_record<typename decltype(tag)::Payload>(payload));
-        QUERN_CHECK(H::check_form(context.market(), data));
-        QUERN_CHECK(H::check_state(context, data));
-        return H::apply(context, data);
+    return types::visit_kind(info->kind, [&](auto constant, auto tag) -> Expected<Call> {
+        QUERN_TRY(auto data, types::decode_record<typename decltype(tag)::Payload>(payload));
+        QUERN_CHECK(Handler<decltype(constant)::value>::check_form(market, data));
+        return Call(std::make_unique<CallOf<decltype(constant)::value>>(std::move(data)));
     });
 }
 

@@ -53,30 +53,28 @@ Status check_dispute_id(std::uint64_t id) {
     return {};
 }
 
-Status check_party(const Context& context, std::uint64_t id) {
-    QUERN_TRY(const auto dispute, load_dispute(context.state, id));
-    if (dispute.closed_at != 0) return fail("dispute.closed");
-    if (context.sender != dispute.rival && context.sender != dispute.defender) return fail("dispute.not_a_party");
-    return {};
-}
-
 }  // namespace
 
 // --- split -----------------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::dispute_split>::check_form(const params::MarketParams&,
-                                                      const types::DisputeSplitPayload& data) {
+Status Handler<NativeKind::dispute_split>::check_form(const params::MarketParams&, const Payload& data) {
     QUERN_CHECK(check_dispute_id(data.dispute));
     QUERN_CHECK(core::decode_split_move(data.move));
     return {};
 }
 
-Status Handler<NativeKind::dispute_split>::check_state(const Context& context, const types::DisputeSplitPayload& data) {
-    return check_party(context, data.dispute);
+struct Handler<NativeKind::dispute_split>::Prepared {
+    OpenGame open;
+};
+
+auto Handler<NativeKind::dispute_split>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
+    QUERN_TRY(auto open, load_game(context, data.dispute));
+    return Prepared{std::move(open)};
 }
 
-Status Handler<NativeKind::dispute_split>::apply(Context& context, const types::DisputeSplitPayload& data) {
-    QUERN_TRY(auto open, load_game(context, data.dispute));
+Status Handler<NativeKind::dispute_split>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& open = prepared.open;
     QUERN_TRY(const auto move, core::decode_split_move(data.move));
     QUERN_CHECK(core::apply_split(open.game, open.side, move, context.height));
     return finish_move(context, open, data.move.size());
@@ -84,20 +82,24 @@ Status Handler<NativeKind::dispute_split>::apply(Context& context, const types::
 
 // --- prove_leaf ------------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::dispute_prove_leaf>::check_form(const params::MarketParams&,
-                                                           const types::DisputeProveLeafPayload& data) {
+Status Handler<NativeKind::dispute_prove_leaf>::check_form(const params::MarketParams&, const Payload& data) {
     QUERN_CHECK(check_dispute_id(data.dispute));
     QUERN_CHECK(core::decode_leaf_witness(data.witness));
     return {};
 }
 
-Status Handler<NativeKind::dispute_prove_leaf>::check_state(const Context& context,
-                                                            const types::DisputeProveLeafPayload& data) {
-    return check_party(context, data.dispute);
+struct Handler<NativeKind::dispute_prove_leaf>::Prepared {
+    OpenGame open;
+};
+
+auto Handler<NativeKind::dispute_prove_leaf>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
+    QUERN_TRY(auto open, load_game(context, data.dispute));
+    return Prepared{std::move(open)};
 }
 
-Status Handler<NativeKind::dispute_prove_leaf>::apply(Context& context, const types::DisputeProveLeafPayload& data) {
-    QUERN_TRY(auto open, load_game(context, data.dispute));
+Status Handler<NativeKind::dispute_prove_leaf>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& open = prepared.open;
     QUERN_TRY(const auto witness, core::decode_leaf_witness(data.witness));
     if (context.observer != nullptr) context.observer->leaf_begins(open.dispute.id);
     const auto status = core::apply_leaf(open.game, open.side, witness, context.height);
@@ -111,20 +113,28 @@ Status Handler<NativeKind::dispute_prove_leaf>::apply(Context& context, const ty
 
 // --- concede ---------------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::dispute_concede>::check_form(const params::MarketParams&,
-                                                        const types::DisputeConcedePayload& data) {
+Status Handler<NativeKind::dispute_concede>::check_form(const params::MarketParams&, const Payload& data) {
     return check_dispute_id(data.dispute);
 }
 
-Status Handler<NativeKind::dispute_concede>::check_state(const Context& context,
-                                                         const types::DisputeConcedePayload& data) {
-    return check_party(context, data.dispute);
+struct Handler<NativeKind::dispute_concede>::Prepared {
+    OpenGame open;
+};
+
+auto Handler<NativeKind::dispute_concede>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
+    QUERN_TRY(auto open, load_game(context, data.dispute));
+    return Prepared{std::move(open)};
 }
 
-Status Handler<NativeKind::dispute_concede>::apply(Context& context, const types::DisputeConcedePayload& data) {
-    QUERN_TRY(auto open, load_game(context, data.dispute));
+Status Handler<NativeKind::dispute_concede>::apply(Context& context, const Payload&, Prepared&& prepared) {
+    auto& open = prepared.open;
     QUERN_CHECK(core::concede(open.game, open.side, context.height));
     return finish_move(context, open, 0);
 }
+
+QUERN_DEFINE_RUN(dispute_split)
+QUERN_DEFINE_RUN(dispute_prove_leaf)
+QUERN_DEFINE_RUN(dispute_concede)
 
 }  // namespace quern::chain::exec::handlers

@@ -44,7 +44,7 @@ bool can_do(const types::Capacity& capacity, const Demand& demand) {
 Expected<std::vector<Candidate>> find_candidates(const Context& context, types::Role role, const Uint256& needed,
                                                  const Demand& demand, std::uint64_t anchor, const Hash32& randomness,
                                                  const std::vector<types::Address>& excluded) {
-    const Bytes prefix = types::object_key(types::ObjectPrefix::role_bond, Bytes{static_cast<std::uint8_t>(role)});
+    const Bytes prefix = types::KeyOf<types::RoleBond>::all(role);
     Bytes start = prefix;
     append(start, randomness.view().first(types::Address::kSize));
     auto entries = context.state.native_range(prefix, start, kMaxDrawCandidates);

@@ -14,8 +14,6 @@ namespace {
 
 using consensus::sdbft::Evidence;
 using types::NativeKind;
-using types::object_key;
-using types::ObjectPrefix;
 
 struct Offence {
     types::ValidatorObject validator;
@@ -28,7 +26,7 @@ struct Offence {
 Expected<Offence> find_offence(const Context& context, const Evidence& evidence) {
     Offence offence;
     offence.epoch = evidence.first.epoch;
-    QUERN_TRY(const auto epoch, context.state.load<types::EpochObject>(object_key(ObjectPrefix::epoch, offence.epoch)));
+    QUERN_TRY(const auto epoch, context.state.load<types::EpochObject>(offence.epoch));
     if (!epoch) return fail("evidence.unknown_epoch", std::to_string(offence.epoch));
     const consensus::sdbft::EpochHeights heights(context.params.epoch_length);
     if (context.height > heights.last(offence.epoch) + context.params.staking.unbonding_blocks)
@@ -52,7 +50,7 @@ Expected<Uint256> correlation_of(const Context& context, const Offence& offence)
     const std::uint64_t since = context.height > window ? context.height - window : 0;
     Uint256 share = offence.share;
     for (const auto& [key, value] :
-         context.state.native_range(object_key(ObjectPrefix::conviction), object_key(ObjectPrefix::conviction, since),
+         context.state.native_range(types::prefix_of<types::Conviction>(), types::KeyOf<types::Conviction>::from(since),
                                     params::kMaxConvictions)) {
         const auto conviction = types::decode_record<types::Conviction>(value);
         if (!conviction) return fault("state.corrupt_object", conviction.error().to_string());
@@ -63,23 +61,27 @@ Expected<Uint256> correlation_of(const Context& context, const Offence& offence)
 
 }  // namespace
 
-Status Handler<NativeKind::evidence>::check_form(const params::MarketParams&, const types::EvidencePayload& data) {
+Status Handler<NativeKind::evidence>::check_form(const params::MarketParams&, const Payload& data) {
     if (data.evidence.size() > params::kMaxEvidenceBytes) return fail("evidence.too_large");
     QUERN_TRY(const auto evidence, consensus::sdbft::decode_evidence(data.evidence));
     if (!consensus::sdbft::is_slashable_pair(evidence.first, evidence.second)) return fail("evidence.not_slashable");
     return {};
 }
 
-Status Handler<NativeKind::evidence>::check_state(const Context& context, const types::EvidencePayload& data) {
-    QUERN_TRY(const auto evidence, consensus::sdbft::decode_evidence(data.evidence));
-    QUERN_TRY(const auto offence, find_offence(context, evidence));
-    return consensus::sdbft::check_evidence(evidence, {context.params.genesis_hash, context.params.chain_id},
-                                            consensus::sdbft::EcdsaScheme());
-}
+struct Handler<NativeKind::evidence>::Prepared {
+    Offence offence;
+};
 
-Status Handler<NativeKind::evidence>::apply(Context& context, const types::EvidencePayload& data) {
+auto Handler<NativeKind::evidence>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_TRY(const auto evidence, consensus::sdbft::decode_evidence(data.evidence));
     QUERN_TRY(auto offence, find_offence(context, evidence));
+    QUERN_CHECK(consensus::sdbft::check_evidence(evidence, {context.params.genesis_hash, context.params.chain_id},
+                                                 consensus::sdbft::EcdsaScheme()));
+    return Prepared{std::move(offence)};
+}
+
+Status Handler<NativeKind::evidence>::apply(Context& context, const Payload&, Prepared&& prepared) {
+    auto& offence = prepared.offence;
     auto& validator = offence.validator;
     QUERN_TRY(validator.correlation, correlation_of(context, offence));
     validator.tombstoned = true;
@@ -91,13 +93,13 @@ Status Handler<NativeKind::evidence>::apply(Context& context, const types::Evide
     QUERN_CHECK(store_validator(context, validator));
     QUERN_CHECK(distribute_slash(context, validator.reporter, slashed));
 
-    Bytes key = object_key(ObjectPrefix::conviction, context.height);
-    append(key, validator.address);
-    context.state.store(std::move(key),
+    context.state.store(types::key_of<types::Conviction>(context.height, validator.address),
                         types::Conviction{validator.address, offence.epoch, context.height, offence.share});
     emit(context, types::KindGroup::staking,
          events::ValidatorConvicted{validator.address, context.sender, offence.epoch, slashed});
     return {};
 }
+
+QUERN_DEFINE_RUN(evidence)
 
 }  // namespace quern::chain::exec::handlers

@@ -1,33 +1,57 @@
 // The three functions of each native kind, and the dispatch over them. A kind's functions stand in the file of its
-// group: staking.cpp, evidence.cpp, roles.cpp, tasks.cpp, verification.cpp, challenges.cpp,
-// disputes.cpp, tick.cpp. Used by tx_executor, by one thread.
+// group: staking.cpp, evidence.cpp, roles.cpp, tasks.cpp, verification.cpp, challenges.cpp, disputes.cpp, tick.cpp.
+// Used by tx_executor, by one thread.
 #pragma once
+
+#include <memory>
 
 #include "chain/exec/handlers/context.h"
 #include "chain/types/native_kinds.h"
 
 namespace quern::chain::exec::handlers {
 
-// check_form: what the payload alone decides. check_state: reads only. apply: writes; what it wrote is undone by the
-// caller when it fails.
+// check_form: what the payload alone decides. check_state: reads only; what it found, decoded, is `Prepared`. apply:
+// writes, going on with that; what it wrote is undone by the caller when it fails. A kind defines its Prepared beside
+// the two and ends with QUERN_DEFINE_RUN.
 template <types::NativeKind kind>
 struct Handler;
 
-#define QUERN_DECLARE_HANDLER(name, group, payload, function)                                     \
-    template <>                                                                                   \
-    struct Handler<types::NativeKind::name> {                                                     \
-        static Status check_form(const params::MarketParams& market, const types::payload& data); \
-        static Status check_state(const Context& context, const types::payload& data);            \
-        static Status apply(Context& context, const types::payload& data);                        \
+#define QUERN_DECLARE_HANDLER(name, group, payload, function, gas, gas_per_byte)            \
+    template <>                                                                             \
+    struct Handler<types::NativeKind::name> {                                               \
+        using Payload = types::payload;                                                     \
+        struct Prepared;                                                                    \
+        static Status check_form(const params::MarketParams& market, const Payload& data);  \
+        static Expected<Prepared> check_state(const Context& context, const Payload& data); \
+        static Status apply(Context& context, const Payload& data, Prepared&& prepared);    \
+        static Status would_run(const Context& context, const Payload& data);               \
+        static Status run(Context& context, const Payload& data);                           \
     };
 QUERN_NATIVE_KINDS(QUERN_DECLARE_HANDLER)
 #undef QUERN_DECLARE_HANDLER
 
-// Decodes the RLP payload and checks its form. Errors: native.unknown_kind, rlp.*, and the kind's own.
-[[nodiscard]] Status check_native_form(const params::MarketParams& market, std::uint8_t kind, BytesView payload);
-// check_form and check_state: whether it would run on this state.
-[[nodiscard]] Status check_native_state(const Context& context, types::NativeKind kind, BytesView payload);
-// check_form, check_state, apply.
-[[nodiscard]] Status run_native(Context& context, types::NativeKind kind, BytesView payload);
+// Where Prepared is known.
+#define QUERN_DEFINE_RUN(name)                                                                        \
+    Status Handler<types::NativeKind::name>::would_run(const Context& context, const Payload& data) { \
+        QUERN_CHECK(check_state(context, data));                                                      \
+        return {};                                                                                    \
+    }                                                                                                 \
+    Status Handler<types::NativeKind::name>::run(Context& context, const Payload& data) {             \
+        QUERN_TRY(auto prepared, check_state(context, data));                                         \
+        return apply(context, data, std::move(prepared));                                             \
+    }
+
+// A payload whose form is good, decoded: judging a transaction decodes it once, whatever follows.
+class NativeCall {
+public:
+    virtual ~NativeCall() = default;
+    // check_state: whether it would run on this state.
+    [[nodiscard]] virtual Status would_run(const Context& context) const = 0;
+    // check_state and apply.
+    [[nodiscard]] virtual Status run(Context& context) const = 0;
+};
+// Decodes an RLP payload and checks its form. Errors: native.unknown_kind, rlp.*, and the kind's own.
+[[nodiscard]] Expected<std::unique_ptr<const NativeCall>> decode_native(const params::MarketParams& market,
+                                                                        std::uint8_t kind, BytesView payload);
 
 }  // namespace quern::chain::exec::handlers

@@ -281,7 +281,8 @@ Status release_round(Context& context, types::Task& task, bool sweep) {
     task.voided = false;
     QUERN_CHECK(release_reports(context, task));
     if (task.commitments == 0) return {};
-    for (const auto& [key, value] : context.state.native_range(challenge_prefix(task.id), {}, task.commitments)) {
+    for (const auto& [key, value] :
+         context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(task.id), {}, task.commitments)) {
         auto challenge = types::decode_record<types::ChallengeCommitment>(value);
         if (!challenge) return fault("state.corrupt_object", challenge.error().to_string());
         QUERN_CHECK(drop_commitment(context, task, *challenge, sweep && could_reveal(context, task, *challenge)));
@@ -300,7 +301,8 @@ Status drop_commitment(Context& context, types::Task& task, const types::Challen
     if (punished) lost = market::percent_of(commitment.stake, context.market().no_challenge_reveal_slash_percent);
     QUERN_CHECK(slash(context, task, Role::whistleblower, commitment.challenger, lost, "no_challenge_reveal"));
     QUERN_CHECK(unlock_bond(context, Role::whistleblower, commitment.challenger, commitment.stake - lost));
-    context.state.erase_native(challenge_key(task.id, commitment.challenger, commitment.commitment));
+    context.state.erase_native(
+        types::key_of<types::ChallengeCommitment>(task.id, commitment.challenger, commitment.commitment));
     --task.commitments;
     return {};
 }

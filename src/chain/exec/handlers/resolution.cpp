@@ -82,7 +82,7 @@ bool awaits_reveals(const Context& context, const types::Task& task) {
     const bool stands = std::any_of(task.reports.begin(), task.reports.end(), [](const auto& report) {
         return is_active(report) && report.revealed && report.pass;
     });
-    return stands && !context.state.native_range(challenge_prefix(task.id), {}, 1).empty();
+    return stands && !context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(task.id), {}, 1).empty();
 }
 
 // The solver's claim is void: it is slashed, and the other games about it are moot. Those who passed it answer for

@@ -28,22 +28,27 @@ void announce(Context& context, const types::RoleBond& bond) {
 
 }  // namespace
 
-Status Handler<NativeKind::bond>::check_form(const params::MarketParams&, const types::BondPayload& data) {
+Status Handler<NativeKind::bond>::check_form(const params::MarketParams&, const Payload& data) {
     QUERN_CHECK(check_role(data.role));
     if (data.amount.is_zero()) return fail("bond.zero_amount");
     return {};
 }
 
-Status Handler<NativeKind::bond>::check_state(const Context& context, const types::BondPayload& data) {
+struct Handler<NativeKind::bond>::Prepared {
+    types::RoleBond bond;
+};
+
+auto Handler<NativeKind::bond>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     if (context.state.account_or_empty(context.sender).balance < data.amount)
         return fail("account.insufficient_balance");
-    QUERN_TRY(const auto bond, load_bond(context.state, data.role, context.sender));
-    return check_remaining(context, bond.bonded + data.amount);
+    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
+    QUERN_CHECK(check_remaining(context, bond.bonded + data.amount));
+    return Prepared{std::move(bond)};
 }
 
-Status Handler<NativeKind::bond>::apply(Context& context, const types::BondPayload& data) {
+Status Handler<NativeKind::bond>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& bond = prepared.bond;
     QUERN_CHECK(take_from_account(context, context.sender, data.amount));
-    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
     bond.bonded += data.amount;
     bond.since = context.height;
     store_bond(context.state, bond);
@@ -51,23 +56,28 @@ Status Handler<NativeKind::bond>::apply(Context& context, const types::BondPaylo
     return {};
 }
 
-Status Handler<NativeKind::unbond>::check_form(const params::MarketParams&, const types::UnbondPayload& data) {
+Status Handler<NativeKind::unbond>::check_form(const params::MarketParams&, const Payload& data) {
     QUERN_CHECK(check_role(data.role));
     if (data.amount.is_zero()) return fail("bond.zero_amount");
     return {};
 }
 
-Status Handler<NativeKind::unbond>::check_state(const Context& context, const types::UnbondPayload& data) {
-    QUERN_TRY(const auto bond, load_bond(context.state, data.role, context.sender));
+struct Handler<NativeKind::unbond>::Prepared {
+    types::RoleBond bond;
+};
+
+auto Handler<NativeKind::unbond>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
+    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
     if (free_part(bond) < data.amount)
         return fail("bond.insufficient",
                     "free " + free_part(bond).to_decimal() + ", asked " + data.amount.to_decimal());
     if (bond.unbonding.size() >= params::kMaxRoleUnbondings) return fail("bond.too_many_unbondings", "withdraw first");
-    return check_remaining(context, bond.bonded - data.amount);
+    QUERN_CHECK(check_remaining(context, bond.bonded - data.amount));
+    return Prepared{std::move(bond)};
 }
 
-Status Handler<NativeKind::unbond>::apply(Context& context, const types::UnbondPayload& data) {
-    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
+Status Handler<NativeKind::unbond>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& bond = prepared.bond;
     bond.bonded -= data.amount;
     bond.unbonding.push_back({data.amount, context.height + context.market().unbonding_blocks});
     store_bond(context.state, bond);
@@ -75,19 +85,23 @@ Status Handler<NativeKind::unbond>::apply(Context& context, const types::UnbondP
     return {};
 }
 
-Status Handler<NativeKind::withdraw>::check_form(const params::MarketParams&, const types::WithdrawPayload& data) {
+Status Handler<NativeKind::withdraw>::check_form(const params::MarketParams&, const Payload& data) {
     return check_role(data.role);
 }
 
-Status Handler<NativeKind::withdraw>::check_state(const Context& context, const types::WithdrawPayload& data) {
-    QUERN_TRY(const auto bond, load_bond(context.state, data.role, context.sender));
+struct Handler<NativeKind::withdraw>::Prepared {
+    types::RoleBond bond;
+};
+
+auto Handler<NativeKind::withdraw>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
+    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
     for (const auto& entry : bond.unbonding)
-        if (entry.matures_at <= context.height) return {};
+        if (entry.matures_at <= context.height) return Prepared{std::move(bond)};
     return fail("bond.nothing_to_withdraw");
 }
 
-Status Handler<NativeKind::withdraw>::apply(Context& context, const types::WithdrawPayload& data) {
-    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
+Status Handler<NativeKind::withdraw>::apply(Context& context, const Payload&, Prepared&& prepared) {
+    auto& bond = prepared.bond;
     std::vector<types::UnbondingEntry> waiting;
     for (const auto& entry : bond.unbonding) {
         if (entry.matures_at <= context.height)
@@ -101,14 +115,17 @@ Status Handler<NativeKind::withdraw>::apply(Context& context, const types::Withd
     return {};
 }
 
-Status Handler<NativeKind::declare_capacity>::check_form(const params::MarketParams&,
-                                                         const types::DeclareCapacityPayload& data) {
+Status Handler<NativeKind::declare_capacity>::check_form(const params::MarketParams&, const Payload& data) {
     return check_role(data.role);
 }
 
-Status Handler<NativeKind::declare_capacity>::check_state(const Context& context,
-                                                          const types::DeclareCapacityPayload& data) {
-    QUERN_TRY(const auto bond, load_bond(context.state, data.role, context.sender));
+struct Handler<NativeKind::declare_capacity>::Prepared {
+    types::RoleBond bond;
+};
+
+auto Handler<NativeKind::declare_capacity>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
+    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
     if (bond.bonded.is_zero()) return fail("bond.none");
     if (bond.capacity == data.capacity) return fail("bond.same_capacity");
     // A draw goes by what was declared before its anchor, and only one former capacity is kept: who could declare twice
@@ -116,11 +133,11 @@ Status Handler<NativeKind::declare_capacity>::check_state(const Context& context
     if (bond.capacity_since != 0 && context.height < bond.capacity_since + params::kCapacityBlocks)
         return fail("bond.capacity_too_soon",
                     "not before height " + std::to_string(bond.capacity_since + params::kCapacityBlocks));
-    return {};
+    return Prepared{std::move(bond)};
 }
 
-Status Handler<NativeKind::declare_capacity>::apply(Context& context, const types::DeclareCapacityPayload& data) {
-    QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
+Status Handler<NativeKind::declare_capacity>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& bond = prepared.bond;
     bond.former_capacity = bond.capacity;
     bond.capacity = data.capacity;
     bond.capacity_since = context.height;
@@ -130,5 +147,10 @@ Status Handler<NativeKind::declare_capacity>::apply(Context& context, const type
                                   data.capacity.memory_mib});
     return {};
 }
+
+QUERN_DEFINE_RUN(bond)
+QUERN_DEFINE_RUN(unbond)
+QUERN_DEFINE_RUN(withdraw)
+QUERN_DEFINE_RUN(declare_capacity)
 
 }  // namespace quern::chain::exec::handlers

@@ -4,18 +4,7 @@
 #include "chain/market/shares.h"
 
 namespace quern::chain::exec::handlers {
-namespace {
-
 using types::Address;
-using types::ObjectPrefix;
-
-Bytes pair_key(ObjectPrefix prefix, const Address& validator, const Address& delegator) {
-    Bytes id = to_bytes(validator.view());
-    append(id, delegator);
-    return types::object_key(prefix, id);
-}
-
-}  // namespace
 
 Expected<types::ValidatorObject> load_validator(const Context& context, const Address& address) {
     QUERN_TRY(auto validator, system::find_validator(context.state, address));
@@ -27,22 +16,14 @@ Status store_validator(Context& context, const types::ValidatorObject& validator
     return system::store_validator(context.params.staking, context.state, validator);
 }
 
-Bytes delegation_key(const Address& validator, const Address& delegator) {
-    return pair_key(ObjectPrefix::stake_delegation, validator, delegator);
-}
-
-Bytes unbonding_key(const Address& validator, const Address& delegator) {
-    return pair_key(ObjectPrefix::stake_unbonding, validator, delegator);
-}
-
 Expected<types::StakeDelegation> load_delegation(const Context& context, const Address& validator,
                                                  const Address& delegator) {
-    QUERN_TRY(auto stored, context.state.load<types::StakeDelegation>(delegation_key(validator, delegator)));
+    QUERN_TRY(auto stored, context.state.load<types::StakeDelegation>(validator, delegator));
     return stored.value_or(types::StakeDelegation{validator, delegator, {}});
 }
 
 void store_delegation(Context& context, const types::StakeDelegation& delegation) {
-    Bytes key = delegation_key(delegation.validator, delegation.delegator);
+    Bytes key = types::key_of<types::StakeDelegation>(delegation.validator, delegation.delegator);
     if (delegation.shares.is_zero())
         context.state.erase_native(key);
     else
@@ -51,12 +32,12 @@ void store_delegation(Context& context, const types::StakeDelegation& delegation
 
 Expected<types::StakeUnbonding> load_unbonding(const Context& context, const Address& validator,
                                                const Address& delegator) {
-    QUERN_TRY(auto stored, context.state.load<types::StakeUnbonding>(unbonding_key(validator, delegator)));
+    QUERN_TRY(auto stored, context.state.load<types::StakeUnbonding>(validator, delegator));
     return stored.value_or(types::StakeUnbonding{validator, delegator, {}});
 }
 
 void store_unbonding(Context& context, const types::StakeUnbonding& unbonding) {
-    Bytes key = unbonding_key(unbonding.validator, unbonding.delegator);
+    Bytes key = types::key_of<types::StakeUnbonding>(unbonding.validator, unbonding.delegator);
     if (unbonding.entries.empty())
         context.state.erase_native(key);
     else

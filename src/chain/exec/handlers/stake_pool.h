@@ -11,8 +11,6 @@ namespace quern::chain::exec::handlers {
 [[nodiscard]] Expected<types::ValidatorObject> load_validator(const Context& context, const types::Address& address);
 [[nodiscard]] Status store_validator(Context& context, const types::ValidatorObject& validator);
 
-[[nodiscard]] Bytes delegation_key(const types::Address& validator, const types::Address& delegator);
-[[nodiscard]] Bytes unbonding_key(const types::Address& validator, const types::Address& delegator);
 // Without shares or entries when there are none.
 [[nodiscard]] Expected<types::StakeDelegation> load_delegation(const Context& context, const types::Address& validator,
                                                                const types::Address& delegator);

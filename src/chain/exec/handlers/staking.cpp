@@ -57,27 +57,31 @@ Status deposit(Context& context, types::ValidatorObject& validator, const Uint25
 
 }  // namespace
 
-Status Handler<NativeKind::create_validator>::check_form(const params::MarketParams&,
-                                                         const types::CreateValidatorPayload& data) {
+Status Handler<NativeKind::create_validator>::check_form(const params::MarketParams&, const Payload& data) {
     if (data.public_key.size() != kKeyBytes) return fail("validator.bad_key", "expected 64 bytes");
     if (data.proof.size() != kProofBytes) return fail("validator.bad_proof", "expected 64 bytes");
     return check_amount(data.amount);
 }
 
-Status Handler<NativeKind::create_validator>::check_state(const Context& context,
-                                                          const types::CreateValidatorPayload& data) {
+struct Handler<NativeKind::create_validator>::Prepared {
+    types::Address address;
+};
+
+auto Handler<NativeKind::create_validator>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
     if (data.amount < context.params.staking.min_validator_stake)
         return fail("stake.below_minimum", context.params.staking.min_validator_stake.to_decimal());
     QUERN_CHECK(check_balance(context, data.amount));
     QUERN_TRY(const auto address, address_of_key(data.public_key));
     QUERN_TRY(const auto existing, system::find_validator(context.state, address));
     if (existing) return fail("validator.exists", to_hex0x(address));
-    return types::check_validator_proof(context.params.chain_id, context.sender, data.public_key, data.proof);
+    QUERN_CHECK(types::check_validator_proof(context.params.chain_id, context.sender, data.public_key, data.proof));
+    return Prepared{address};
 }
 
-Status Handler<NativeKind::create_validator>::apply(Context& context, const types::CreateValidatorPayload& data) {
+Status Handler<NativeKind::create_validator>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     types::ValidatorObject validator;
-    QUERN_TRY(validator.address, address_of_key(data.public_key));
+    validator.address = prepared.address;
     validator.public_key = data.public_key;
     validator.owner = context.sender;
     emit(context, types::KindGroup::staking, events::ValidatorCreated{validator.address, validator.owner, data.amount});
@@ -85,47 +89,56 @@ Status Handler<NativeKind::create_validator>::apply(Context& context, const type
     return store_validator(context, validator);
 }
 
-Status Handler<NativeKind::delegate>::check_form(const params::MarketParams&, const types::DelegatePayload& data) {
+Status Handler<NativeKind::delegate>::check_form(const params::MarketParams&, const Payload& data) {
     return check_amount(data.amount);
 }
 
-Status Handler<NativeKind::delegate>::check_state(const Context& context, const types::DelegatePayload& data) {
+struct Handler<NativeKind::delegate>::Prepared {
+    types::ValidatorObject validator;
+};
+
+auto Handler<NativeKind::delegate>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_CHECK(check_balance(context, data.amount));
-    QUERN_TRY(const auto validator, load_validator(context, data.validator));
+    QUERN_TRY(auto validator, load_validator(context, data.validator));
     if (validator.tombstoned) return fail("validator.tombstoned", to_hex0x(data.validator));
     if (market::shares_for(validator, data.amount).is_zero())
         return fail("stake.too_small", "worth less than one share");
-    return {};
+    return Prepared{std::move(validator)};
 }
 
-Status Handler<NativeKind::delegate>::apply(Context& context, const types::DelegatePayload& data) {
-    QUERN_TRY(auto validator, load_validator(context, data.validator));
+Status Handler<NativeKind::delegate>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& validator = prepared.validator;
     QUERN_CHECK(deposit(context, validator, data.amount));
     return store_validator(context, validator);
 }
 
-Status Handler<NativeKind::undelegate>::check_form(const params::MarketParams&, const types::UndelegatePayload& data) {
+Status Handler<NativeKind::undelegate>::check_form(const params::MarketParams&, const Payload& data) {
     return check_amount(data.amount);
 }
 
-Status Handler<NativeKind::undelegate>::check_state(const Context& context, const types::UndelegatePayload& data) {
-    QUERN_TRY(const auto validator, load_validator(context, data.validator));
-    QUERN_TRY(const auto delegation, load_delegation(context, data.validator, context.sender));
+struct Handler<NativeKind::undelegate>::Prepared {
+    types::ValidatorObject validator;
+    types::StakeDelegation delegation;
+    types::StakeUnbonding unbonding;
+};
+
+auto Handler<NativeKind::undelegate>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
+    QUERN_TRY(auto validator, load_validator(context, data.validator));
+    QUERN_TRY(auto delegation, load_delegation(context, data.validator, context.sender));
     const Uint256 value = market::value_of(validator, delegation.shares);
     if (value < data.amount)
         return fail("stake.insufficient", "staked " + value.to_decimal() + ", asked " + data.amount.to_decimal());
-    QUERN_TRY(const auto unbonding, load_unbonding(context, data.validator, context.sender));
+    QUERN_TRY(auto unbonding, load_unbonding(context, data.validator, context.sender));
     const auto fresh = entry_of(context, validator, data.amount);
     const bool joined = std::any_of(unbonding.entries.begin(), unbonding.entries.end(),
                                     [&](const auto& entry) { return joins(entry, fresh); });
     if (!joined && unbonding.entries.size() >= context.params.staking.max_unbonding_entries)
         return fail("stake.too_many_unbondings", "withdraw first");
-    return {};
+    return Prepared{std::move(validator), std::move(delegation), std::move(unbonding)};
 }
 
-Status Handler<NativeKind::undelegate>::apply(Context& context, const types::UndelegatePayload& data) {
-    QUERN_TRY(auto validator, load_validator(context, data.validator));
-    QUERN_TRY(auto delegation, load_delegation(context, data.validator, context.sender));
+Status Handler<NativeKind::undelegate>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& [validator, delegation, unbonding] = prepared;
     const Uint256 shares = market::shares_to_take(validator, delegation.shares, data.amount);
     // With the last share goes what rounding had left in the pool.
     const Uint256 amount = shares == validator.shares ? validator.stake : data.amount;
@@ -140,7 +153,6 @@ Status Handler<NativeKind::undelegate>::apply(Context& context, const types::Und
     QUERN_CHECK(store_validator(context, validator));
 
     const auto fresh = entry_of(context, validator, amount);
-    QUERN_TRY(auto unbonding, load_unbonding(context, data.validator, context.sender));
     const auto entry = std::find_if(unbonding.entries.begin(), unbonding.entries.end(),
                                     [&](const auto& other) { return joins(other, fresh); });
     if (entry != unbonding.entries.end())
@@ -153,22 +165,23 @@ Status Handler<NativeKind::undelegate>::apply(Context& context, const types::Und
     return {};
 }
 
-Status Handler<NativeKind::withdraw_stake>::check_form(const params::MarketParams&,
-                                                       const types::WithdrawStakePayload&) {
-    return {};
-}
+Status Handler<NativeKind::withdraw_stake>::check_form(const params::MarketParams&, const Payload&) { return {}; }
 
-Status Handler<NativeKind::withdraw_stake>::check_state(const Context& context,
-                                                        const types::WithdrawStakePayload& data) {
-    QUERN_TRY(const auto unbonding, load_unbonding(context, data.validator, data.delegator));
+struct Handler<NativeKind::withdraw_stake>::Prepared {
+    types::StakeUnbonding unbonding;
+};
+
+auto Handler<NativeKind::withdraw_stake>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
+    QUERN_TRY(auto unbonding, load_unbonding(context, data.validator, data.delegator));
     for (const auto& entry : unbonding.entries)
-        if (entry.matures_at <= context.height) return {};
+        if (entry.matures_at <= context.height) return Prepared{std::move(unbonding)};
     return fail("stake.nothing_to_withdraw");
 }
 
-Status Handler<NativeKind::withdraw_stake>::apply(Context& context, const types::WithdrawStakePayload& data) {
+Status Handler<NativeKind::withdraw_stake>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     QUERN_TRY(const auto validator, load_validator(context, data.validator));
-    QUERN_TRY(auto unbonding, load_unbonding(context, data.validator, data.delegator));
+    auto& unbonding = prepared.unbonding;
     std::vector<types::StakeUnbondingEntry> waiting;
     Uint256 paid;
     Uint256 slashed;
@@ -190,5 +203,10 @@ Status Handler<NativeKind::withdraw_stake>::apply(Context& context, const types:
     emit(context, types::KindGroup::staking, events::StakeWithdrawn{data.validator, data.delegator, paid, slashed});
     return {};
 }
+
+QUERN_DEFINE_RUN(create_validator)
+QUERN_DEFINE_RUN(delegate)
+QUERN_DEFINE_RUN(undelegate)
+QUERN_DEFINE_RUN(withdraw_stake)
 
 }  // namespace quern::chain::exec::handlers

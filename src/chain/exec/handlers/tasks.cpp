@@ -56,8 +56,7 @@ Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32
 
 // --- submit ----------------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& market,
-                                                    const types::TaskSubmitPayload& data) {
+Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& market, const Payload& data) {
     QUERN_CHECK(core::check_task_spec(data));
     if (data.verifiers > market.max_verifiers)
         return fail("task.bad_verifiers", "at most " + std::to_string(market.max_verifiers));
@@ -69,17 +68,21 @@ Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& 
     return {};
 }
 
-Status Handler<NativeKind::task_submit>::check_state(const Context& context, const types::TaskSubmitPayload& data) {
-    QUERN_TRY(const auto header, vm::tensor::decode_header(data.program_header));
-    QUERN_TRY(const auto escrow, market::escrow_of(data, header.work_units, context.market().storage_deposit));
+struct Handler<NativeKind::task_submit>::Prepared {
+    vm::tensor::ProgramHeader header;
+    market::Escrow escrow;
+};
+
+auto Handler<NativeKind::task_submit>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
+    QUERN_TRY(auto header, vm::tensor::decode_header(data.program_header));
+    QUERN_TRY(auto escrow, market::escrow_of(data, header.work_units, context.market().storage_deposit));
     if (context.state.account_or_empty(context.sender).balance < escrow.total)
         return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
-    return {};
+    return Prepared{std::move(header), std::move(escrow)};
 }
 
-Status Handler<NativeKind::task_submit>::apply(Context& context, const types::TaskSubmitPayload& data) {
-    QUERN_TRY(const auto header, vm::tensor::decode_header(data.program_header));
-    QUERN_TRY(const auto escrow, market::escrow_of(data, header.work_units, context.market().storage_deposit));
+Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    const auto& [header, escrow] = prepared;
     QUERN_CHECK(take_from_account(context, context.sender, escrow.total));
     QUERN_TRY(auto globals, load_globals(context.state));
     types::Task task;
@@ -97,20 +100,24 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const types::Ta
 
 // --- cancel ----------------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::task_cancel>::check_form(const params::MarketParams&, const types::TaskIdPayload& data) {
+Status Handler<NativeKind::task_cancel>::check_form(const params::MarketParams&, const Payload& data) {
     return check_id(data.task);
 }
 
-Status Handler<NativeKind::task_cancel>::check_state(const Context& context, const types::TaskIdPayload& data) {
-    QUERN_TRY(const auto task, load_task(context.state, data.task));
+struct Handler<NativeKind::task_cancel>::Prepared {
+    types::Task task;
+};
+
+auto Handler<NativeKind::task_cancel>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
+    QUERN_TRY(auto task, load_task(context.state, data.task));
     if (task.submitter != context.sender) return fail("task.not_its_submitter");
     if (task.state != TaskState::open) return fail("task.wrong_state", types::to_string(task.state));
     if (!task.bids.empty()) return fail("task.has_bids");
-    return {};
+    return Prepared{std::move(task)};
 }
 
-Status Handler<NativeKind::task_cancel>::apply(Context& context, const types::TaskIdPayload& data) {
-    QUERN_TRY(auto task, load_task(context.state, data.task));
+Status Handler<NativeKind::task_cancel>::apply(Context& context, const Payload&, Prepared&& prepared) {
+    auto& task = prepared.task;
     QUERN_CHECK(close_task(context, task, TaskState::cancelled, "by_submitter"));
     store_task(context.state, task);
     return {};
@@ -118,20 +125,25 @@ Status Handler<NativeKind::task_cancel>::apply(Context& context, const types::Ta
 
 // --- bid -------------------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::task_bid>::check_form(const params::MarketParams&, const types::TaskBidPayload& data) {
+Status Handler<NativeKind::task_bid>::check_form(const params::MarketParams&, const Payload& data) {
     if (data.price.is_zero()) return fail("bid.zero_price");
     return check_id(data.task);
 }
 
-Status Handler<NativeKind::task_bid>::check_state(const Context& context, const types::TaskBidPayload& data) {
-    QUERN_TRY(const auto task, load_task(context.state, data.task));
+struct Handler<NativeKind::task_bid>::Prepared {
+    types::Task task;
+    types::RoleBond bond;
+};
+
+auto Handler<NativeKind::task_bid>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
+    QUERN_TRY(auto task, load_task(context.state, data.task));
     if (task.state != TaskState::open) return fail("task.wrong_state", types::to_string(task.state));
     if (context.height >= market::bids_until(task)) return fail("task.deadline_passed", "bidding is over");
     if (data.price > task.spec.price_cap) return fail("bid.above_cap", "cap " + task.spec.price_cap.to_decimal());
     if (context.sender == task.submitter) return fail("bid.by_submitter");
     if (std::find(task.barred.begin(), task.barred.end(), context.sender) != task.barred.end())
         return fail("bid.barred", "lost this task before");
-    QUERN_TRY(const auto bond, load_bond(context.state, types::Role::solver, context.sender));
+    QUERN_TRY(auto bond, load_bond(context.state, types::Role::solver, context.sender));
     const Uint256 needed = market::solver_bond(context.market(), task);
     if (free_part(bond) < needed)
         return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + needed.to_decimal());
@@ -142,16 +154,15 @@ Status Handler<NativeKind::task_bid>::check_state(const Context& context, const 
     } else if (task.bids.size() >= context.market().max_bids && data.price >= highest_bid(task)->price) {
         return fail("bid.too_many", "must be below " + highest_bid(task)->price.to_decimal());
     }
-    return {};
+    return Prepared{std::move(task), std::move(bond)};
 }
 
-Status Handler<NativeKind::task_bid>::apply(Context& context, const types::TaskBidPayload& data) {
-    QUERN_TRY(auto task, load_task(context.state, data.task));
-    QUERN_TRY(const auto bond, load_bond(context.state, types::Role::solver, context.sender));
+Status Handler<NativeKind::task_bid>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& task = prepared.task;
     std::erase_if(task.bids, [&](const types::TaskBid& bid) { return bid.bidder == context.sender; });
     // Whoever offers less takes the place of the highest: places cannot be filled with bids that are not meant.
     if (task.bids.size() >= context.market().max_bids) task.bids.erase(highest_bid(task));
-    task.bids.push_back({context.sender, data.price, context.height, bond.bonded});
+    task.bids.push_back({context.sender, data.price, context.height, prepared.bond.bonded});
     store_task(context.state, task);
     emit(context, types::KindGroup::tasks, events::BidPlaced{task.id, context.sender, data.price});
     return {};
@@ -159,21 +170,25 @@ Status Handler<NativeKind::task_bid>::apply(Context& context, const types::TaskB
 
 // --- start -----------------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::task_start>::check_form(const params::MarketParams&, const types::TaskIdPayload& data) {
+Status Handler<NativeKind::task_start>::check_form(const params::MarketParams&, const Payload& data) {
     return check_id(data.task);
 }
 
-Status Handler<NativeKind::task_start>::check_state(const Context& context, const types::TaskIdPayload& data) {
-    QUERN_TRY(const auto task, load_for_solver(context, data.task, TaskState::assigned));
+struct Handler<NativeKind::task_start>::Prepared {
+    types::Task task;
+    Hash32 seed_beacon;
+};
+
+auto Handler<NativeKind::task_start>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
+    QUERN_TRY(auto task, load_for_solver(context, data.task, TaskState::assigned));
     // The data order follows from a beacon that was unknown when the solver was locked in.
-    const auto beacon = beacon_at(context, market::draw_height(task.assigned_at));
-    if (!beacon) return fail(beacon.error());
-    return {};
+    QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(task.assigned_at)));
+    return Prepared{std::move(task), beacon};
 }
 
-Status Handler<NativeKind::task_start>::apply(Context& context, const types::TaskIdPayload& data) {
-    QUERN_TRY(auto task, load_task(context.state, data.task));
-    QUERN_TRY(task.seed_beacon, beacon_at(context, market::draw_height(task.assigned_at)));
+Status Handler<NativeKind::task_start>::apply(Context& context, const Payload&, Prepared&& prepared) {
+    auto& task = prepared.task;
+    task.seed_beacon = prepared.seed_beacon;
     enter(context, task, TaskState::training, context.height + task.spec.heartbeat_blocks, "started");
     store_task(context.state, task);
     return {};
@@ -181,23 +196,27 @@ Status Handler<NativeKind::task_start>::apply(Context& context, const types::Tas
 
 // --- checkpoint ------------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::task_checkpoint>::check_form(const params::MarketParams&,
-                                                        const types::TaskCheckpointPayload& data) {
+Status Handler<NativeKind::task_checkpoint>::check_form(const params::MarketParams&, const Payload& data) {
     return check_id(data.task);
 }
 
-Status Handler<NativeKind::task_checkpoint>::check_state(const Context& context,
-                                                         const types::TaskCheckpointPayload& data) {
-    QUERN_TRY(const auto task, load_for_solver(context, data.task, TaskState::training));
+struct Handler<NativeKind::task_checkpoint>::Prepared {
+    types::Task task;
+};
+
+auto Handler<NativeKind::task_checkpoint>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
+    QUERN_TRY(auto task, load_for_solver(context, data.task, TaskState::training));
     const std::uint64_t expected = task.step + task.spec.interval;
     if (expected > task.spec.steps || data.step != expected)
         return fail("task.wrong_step", "expected " + std::to_string(expected) + " of " +
                                            std::to_string(task.spec.steps) + ", got " + std::to_string(data.step));
-    return check_loss(task, data.state_root, data.loss, data.loss_path);
+    QUERN_CHECK(check_loss(task, data.state_root, data.loss, data.loss_path));
+    return Prepared{std::move(task)};
 }
 
-Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const types::TaskCheckpointPayload& data) {
-    QUERN_TRY(auto task, load_task(context.state, data.task));
+Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& task = prepared.task;
     task.step = data.step;
     task.checkpoint_root = data.state_root;
     task.checkpoint_content = data.content;
@@ -212,12 +231,16 @@ Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const types
 
 // --- prove -----------------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::task_prove>::check_form(const params::MarketParams&, const types::TaskProvePayload& data) {
+Status Handler<NativeKind::task_prove>::check_form(const params::MarketParams&, const Payload& data) {
     return check_id(data.task);
 }
 
-Status Handler<NativeKind::task_prove>::check_state(const Context& context, const types::TaskProvePayload& data) {
-    QUERN_TRY(const auto task, load_for_solver(context, data.task, TaskState::training));
+struct Handler<NativeKind::task_prove>::Prepared {
+    types::Task task;
+};
+
+auto Handler<NativeKind::task_prove>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
+    QUERN_TRY(auto task, load_for_solver(context, data.task, TaskState::training));
     const auto& spec = task.spec;
     // The proof may take the place of the last heartbeat.
     if (task.step + spec.interval < spec.steps)
@@ -231,11 +254,12 @@ Status Handler<NativeKind::task_prove>::check_state(const Context& context, cons
             core::check_history_leaf(data.history_root, data.final_root, spec.steps, spec.steps, data.final_path);
         !last)
         return fail("task.bad_final_proof", last.error().to_string());
-    return check_loss(task, data.final_root, data.loss, data.loss_path);
+    QUERN_CHECK(check_loss(task, data.final_root, data.loss, data.loss_path));
+    return Prepared{std::move(task)};
 }
 
-Status Handler<NativeKind::task_prove>::apply(Context& context, const types::TaskProvePayload& data) {
-    QUERN_TRY(auto task, load_task(context.state, data.task));
+Status Handler<NativeKind::task_prove>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& task = prepared.task;
     task.step = task.spec.steps;
     task.loss = data.loss;
     if (task.spec.interval == task.spec.steps && task.first_loss == 0) task.first_loss = data.loss;
@@ -250,23 +274,35 @@ Status Handler<NativeKind::task_prove>::apply(Context& context, const types::Tas
 
 // --- abandon ---------------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::task_abandon>::check_form(const params::MarketParams&, const types::TaskIdPayload& data) {
+Status Handler<NativeKind::task_abandon>::check_form(const params::MarketParams&, const Payload& data) {
     return check_id(data.task);
 }
 
-Status Handler<NativeKind::task_abandon>::check_state(const Context& context, const types::TaskIdPayload& data) {
-    QUERN_TRY(const auto task, load_task(context.state, data.task));
+struct Handler<NativeKind::task_abandon>::Prepared {
+    types::Task task;
+};
+
+auto Handler<NativeKind::task_abandon>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
+    QUERN_TRY(auto task, load_task(context.state, data.task));
     if (task.state != TaskState::assigned && task.state != TaskState::training)
         return fail("task.wrong_state", types::to_string(task.state));
     if (task.solver != context.sender) return fail("task.not_its_solver");
-    return {};
+    return Prepared{std::move(task)};
 }
 
-Status Handler<NativeKind::task_abandon>::apply(Context& context, const types::TaskIdPayload& data) {
-    QUERN_TRY(auto task, load_task(context.state, data.task));
+Status Handler<NativeKind::task_abandon>::apply(Context& context, const Payload&, Prepared&& prepared) {
+    auto& task = prepared.task;
     QUERN_CHECK(give_to_next(context, task, "abandoned"));
     store_task(context.state, task);
     return {};
 }
+
+QUERN_DEFINE_RUN(task_submit)
+QUERN_DEFINE_RUN(task_cancel)
+QUERN_DEFINE_RUN(task_bid)
+QUERN_DEFINE_RUN(task_start)
+QUERN_DEFINE_RUN(task_checkpoint)
+QUERN_DEFINE_RUN(task_prove)
+QUERN_DEFINE_RUN(task_abandon)
 
 }  // namespace quern::chain::exec::handlers

@@ -38,9 +38,8 @@ Status delete_task(Context& context, types::Task& task) {
     if (context.height < due) return too_early(due);
     pay_account(context, task.submitter, task.escrow);
     emit(context, types::KindGroup::tasks, events::Paid{task.id, task.submitter, task.escrow, "storage_deposit"});
-    for (const std::uint64_t id : task.disputes)
-        context.state.erase_native(types::object_key(types::ObjectPrefix::dispute, id));
-    context.state.erase_native(types::object_key(types::ObjectPrefix::task, task.id));
+    for (const std::uint64_t id : task.disputes) context.state.erase_native(types::key_of<types::Dispute>(id));
+    context.state.erase_native(types::key_of<types::Task>(task.id));
     emit(context, types::KindGroup::tasks, events::TaskDeleted{task.id});
     return {};
 }
@@ -76,8 +75,7 @@ Status move_on(Context& context, types::Task& task) {
     return fail("task.wrong_state", types::to_string(task.state));
 }
 
-Status tick_task(Context& context, std::uint64_t id) {
-    QUERN_TRY(auto task, load_task(context.state, id));
+Status tick_task(Context& context, types::Task& task) {
     if (types::is_final(task.state)) return delete_task(context, task);
     if (context.height < task.deadline) return too_early(task.deadline);
     QUERN_CHECK(move_on(context, task));
@@ -85,8 +83,7 @@ Status tick_task(Context& context, std::uint64_t id) {
     return {};
 }
 
-Status tick_dispute(Context& context, std::uint64_t id) {
-    QUERN_TRY(auto dispute, load_dispute(context.state, id));
+Status tick_dispute(Context& context, types::Dispute& dispute) {
     if (dispute.closed_at != 0) return fail("dispute.closed");
     if (context.height < dispute.deadline) return too_early(dispute.deadline);
     QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
@@ -101,23 +98,31 @@ Status tick_dispute(Context& context, std::uint64_t id) {
 
 }  // namespace
 
-Status Handler<NativeKind::tick>::check_form(const params::MarketParams&, const types::TickPayload& data) {
+Status Handler<NativeKind::tick>::check_form(const params::MarketParams&, const Payload& data) {
     if (data.object > types::TickObject::dispute) return fail("tick.unknown_object");
     if (data.id == 0) return fail("tick.unknown_object", "0");
     return {};
 }
 
-Status Handler<NativeKind::tick>::check_state(const Context& context, const types::TickPayload& data) {
+struct Handler<NativeKind::tick>::Prepared {
+    std::optional<types::Task> task;
+    std::optional<types::Dispute> dispute;
+};
+
+auto Handler<NativeKind::tick>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
+    Prepared prepared;
     if (data.object == types::TickObject::task) {
-        QUERN_CHECK(load_task(context.state, data.id));
-        return {};
+        QUERN_TRY(prepared.task, load_task(context.state, data.id));
+    } else {
+        QUERN_TRY(prepared.dispute, load_dispute(context.state, data.id));
     }
-    QUERN_CHECK(load_dispute(context.state, data.id));
-    return {};
+    return prepared;
 }
 
-Status Handler<NativeKind::tick>::apply(Context& context, const types::TickPayload& data) {
-    return data.object == types::TickObject::task ? tick_task(context, data.id) : tick_dispute(context, data.id);
+Status Handler<NativeKind::tick>::apply(Context& context, const Payload&, Prepared&& prepared) {
+    return prepared.task ? tick_task(context, *prepared.task) : tick_dispute(context, *prepared.dispute);
 }
+
+QUERN_DEFINE_RUN(tick)
 
 }  // namespace quern::chain::exec::handlers

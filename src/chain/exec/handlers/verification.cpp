@@ -37,21 +37,24 @@ Expected<OwnReport> load_own_report(const Context& context, std::uint64_t id, Ta
 
 // --- custody_receipt -------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::custody_receipt>::check_form(const params::MarketParams&,
-                                                        const types::CustodyReceiptPayload& data) {
+Status Handler<NativeKind::custody_receipt>::check_form(const params::MarketParams&, const Payload& data) {
     if (data.task == 0) return fail("task.unknown", "0");
     return {};
 }
 
-Status Handler<NativeKind::custody_receipt>::check_state(const Context& context,
-                                                         const types::CustodyReceiptPayload& data) {
+struct Handler<NativeKind::custody_receipt>::Prepared {
+    OwnReport own;
+};
+
+auto Handler<NativeKind::custody_receipt>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
     QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::custody));
     if (own.report().custody != 0) return fail("verify.already_received");
-    return {};
+    return Prepared{std::move(own)};
 }
 
-Status Handler<NativeKind::custody_receipt>::apply(Context& context, const types::CustodyReceiptPayload& data) {
-    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::custody));
+Status Handler<NativeKind::custody_receipt>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& own = prepared.own;
     auto& report = own.report();
     report.custody = data.data_ok ? 1 : 2;
     if (!data.data_ok) {  // without the data there is nothing to answer for
@@ -66,21 +69,25 @@ Status Handler<NativeKind::custody_receipt>::apply(Context& context, const types
 
 // --- verify_commit ---------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::verify_commit>::check_form(const params::MarketParams&,
-                                                      const types::VerifyCommitPayload& data) {
+Status Handler<NativeKind::verify_commit>::check_form(const params::MarketParams&, const Payload& data) {
     if (data.task == 0) return fail("task.unknown", "0");
     if (data.commitment.is_zero()) return fail("verify.zero_commitment");
     return {};
 }
 
-Status Handler<NativeKind::verify_commit>::check_state(const Context& context, const types::VerifyCommitPayload& data) {
+struct Handler<NativeKind::verify_commit>::Prepared {
+    OwnReport own;
+};
+
+auto Handler<NativeKind::verify_commit>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
     QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::committing));
     if (!own.report().commitment.is_zero()) return fail("verify.already_committed");
-    return {};
+    return Prepared{std::move(own)};
 }
 
-Status Handler<NativeKind::verify_commit>::apply(Context& context, const types::VerifyCommitPayload& data) {
-    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::committing));
+Status Handler<NativeKind::verify_commit>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& own = prepared.own;
     own.report().commitment = data.commitment;
     emit(context, types::KindGroup::verification,
          events::ReportCommitted{own.task.id, context.sender, data.commitment});
@@ -91,31 +98,35 @@ Status Handler<NativeKind::verify_commit>::apply(Context& context, const types::
 
 // --- verify_reveal ---------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::verify_reveal>::check_form(const params::MarketParams&,
-                                                      const types::VerifyRevealPayload& data) {
+Status Handler<NativeKind::verify_reveal>::check_form(const params::MarketParams&, const Payload& data) {
     if (data.task == 0) return fail("task.unknown", "0");
     if (data.pass != data.rival_root.is_zero() || (data.pass && !data.initial_path.empty()))
         return fail("verify.bad_verdict");
     return {};
 }
 
-Status Handler<NativeKind::verify_reveal>::check_state(const Context& context, const types::VerifyRevealPayload& data) {
+struct Handler<NativeKind::verify_reveal>::Prepared {
+    OwnReport own;
+};
+
+auto Handler<NativeKind::verify_reveal>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
     QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::revealing));
     const auto& report = own.report();
     if (report.revealed) return fail("verify.already_revealed");
     QUERN_CHECK(core::check_reveal(context.sender, report.commitment, data,
                                    market::sampled_segments(market::work_of(own.task))));
-    if (data.pass) return {};
+    if (data.pass) return Prepared{std::move(own)};
     if (data.rival_root == own.task.history_root) return fail("verify.equal_claim");
     const auto& spec = own.task.spec;
     if (const auto first = core::check_history_leaf(data.rival_root, spec.init_root, 0, spec.steps, data.initial_path);
         !first)
         return fail("verify.bad_initial_path", first.error().to_string());
-    return {};
+    return Prepared{std::move(own)};
 }
 
-Status Handler<NativeKind::verify_reveal>::apply(Context& context, const types::VerifyRevealPayload& data) {
-    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::revealing));
+Status Handler<NativeKind::verify_reveal>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    auto& own = prepared.own;
     auto& report = own.report();
     report.revealed = true;
     report.pass = data.pass;
@@ -131,5 +142,9 @@ Status Handler<NativeKind::verify_reveal>::apply(Context& context, const types::
     store_task(context.state, own.task);
     return {};
 }
+
+QUERN_DEFINE_RUN(custody_receipt)
+QUERN_DEFINE_RUN(verify_commit)
+QUERN_DEFINE_RUN(verify_reveal)
 
 }  // namespace quern::chain::exec::handlers

@@ -29,9 +29,17 @@ Expected<Uint256> locks_of(BytesView key, const std::optional<Bytes>& value) {
             const bool own_lock = dispute.rival_role == types::Role::whistleblower && dispute.closed_at == 0;
             return own_lock ? dispute.rival_locked : Uint256();
         }
-        default:
-            return Uint256();
+        case ObjectPrefix::globals:
+        case ObjectPrefix::beacon:
+        case ObjectPrefix::epoch:
+        case ObjectPrefix::validator:
+        case ObjectPrefix::validator_rank:
+        case ObjectPrefix::stake_delegation:
+        case ObjectPrefix::stake_unbonding:
+        case ObjectPrefix::conviction:
+            break;
     }
+    return Uint256();
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ Status check_task(const state::Overlay& state, const types::Task& task, std::uin
     if (task.deadline == 0 || task.deadline > latest) return fail("invariant.no_exit", name());
     std::uint32_t open = 0;
     for (const std::uint64_t id : task.disputes) {
-        QUERN_TRY(const auto dispute, state.load<types::Dispute>(types::object_key(types::ObjectPrefix::dispute, id)));
+        QUERN_TRY(const auto dispute, state.load<types::Dispute>(id));
         if (dispute && dispute->closed_at == 0) ++open;
     }
     if (open != task.open_disputes) return fail("invariant.open_disputes", name());

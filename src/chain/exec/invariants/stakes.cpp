@@ -32,9 +32,7 @@ Status check_validator(const state::Overlay& state, const params::StakingParams&
     if (validator.shares.is_zero() && !validator.stake.is_zero())
         return fail("invariant.stake_shares", to_hex(validator.address) + " holds what belongs to nobody");
     const bool ranked = !validator.tombstoned && validator.stake >= staking.min_validator_stake;
-    Bytes id = to_bytes((~Uint256() - validator.stake).to_be32().view());
-    append(id, validator.address);
-    if (state.native(types::object_key(ObjectPrefix::validator_rank, id)).has_value() != ranked)
+    if (state.native(types::rank_key(validator.stake, validator.address)).has_value() != ranked)
         return fail("invariant.stake_rank", to_hex(validator.address));
     return {};
 }
@@ -42,8 +40,7 @@ Status check_validator(const state::Overlay& state, const params::StakingParams&
 // A rank that was written must be its validator's present one: none is left behind.
 Status check_rank(const state::Overlay& state, BytesView key, BytesView value) {
     QUERN_TRY(const auto entry, types::decode_record<types::CommitteeEntry>(value));
-    QUERN_TRY(const auto validator,
-              state.load<types::ValidatorObject>(types::object_key(ObjectPrefix::validator, key.last(20))));
+    QUERN_TRY(const auto validator, state.load<types::ValidatorObject>(types::Address::copy_of(key.last(20))));
     if (!validator || validator->tombstoned || validator->stake != entry.weight ||
         validator->public_key != entry.public_key)
         return fail("invariant.stake_rank", to_hex(key));

@@ -5,7 +5,7 @@ namespace quern::chain::exec::system {
 namespace {
 
 Expected<types::EpochObject> read_epoch(const state::StateReader& state, std::uint64_t epoch) {
-    const auto bytes = state.native(types::object_key(types::ObjectPrefix::epoch, epoch));
+    const auto bytes = state.native(types::key_of<types::EpochObject>(epoch));
     if (!bytes) return fail("epoch.unknown", std::to_string(epoch));
     auto object = types::decode_record<types::EpochObject>(*bytes);
     if (!object) return fault("state.corrupt_object", object.error().to_string());

@@ -6,13 +6,10 @@
 namespace quern::chain::exec::system {
 namespace {
 
-using types::object_key;
-using types::ObjectPrefix;
-
-Bytes epoch_key(std::uint64_t epoch) { return object_key(ObjectPrefix::epoch, epoch); }
+Bytes epoch_key(std::uint64_t epoch) { return types::key_of<types::EpochObject>(epoch); }
 
 Status set_seed(state::Overlay& state, std::uint64_t epoch, const Hash32& beacon) {
-    QUERN_TRY(auto object, state.load<types::EpochObject>(epoch_key(epoch)));
+    QUERN_TRY(auto object, state.load<types::EpochObject>(epoch));
     if (!object) return {};  // a state without a genesis' committees, as tests of execution alone use
     object->seed = beacon;
     state.store(epoch_key(epoch), *object);
@@ -22,7 +19,7 @@ Status set_seed(state::Overlay& state, std::uint64_t epoch, const Hash32& beacon
 // Convictions that no later one is added to.
 Status forget_convictions(state::Overlay& state, std::uint64_t window, std::uint64_t height) {
     for (const auto& [key, value] :
-         state.native_range(object_key(ObjectPrefix::conviction), {}, params::kMaxForgottenConvictions)) {
+         state.native_range(types::prefix_of<types::Conviction>(), {}, params::kMaxForgottenConvictions)) {
         const auto conviction = types::decode_record<types::Conviction>(value);
         if (!conviction) return fault("state.corrupt_object", conviction.error().to_string());
         if (conviction->height + window >= height) break;
@@ -36,7 +33,7 @@ Status freeze_committee(const params::ChainParams& params, state::Overlay& state
     QUERN_TRY(next.members, strongest_validators(params.staking, state));
     if (next.members.empty()) {
         // A chain must have a committee: those who have it now go on rather than nobody.
-        QUERN_TRY(const auto previous, state.load<types::EpochObject>(epoch_key(epoch - 1)));
+        QUERN_TRY(const auto previous, state.load<types::EpochObject>(epoch - 1));
         if (!previous) return {};
         next.members = previous->members;
     }

@@ -3,17 +3,7 @@
 namespace quern::chain::exec::system {
 namespace {
 
-using types::object_key;
-using types::ObjectPrefix;
-
-Bytes validator_key(const types::Address& address) { return object_key(ObjectPrefix::validator, address); }
-
-// Complement of the stake, so that ascending keys are falling stakes.
-Bytes rank_key(const types::ValidatorObject& validator) {
-    Bytes id = to_bytes((~Uint256() - validator.stake).to_be32().view());
-    append(id, validator.address);
-    return object_key(ObjectPrefix::validator_rank, id);
-}
+Bytes rank_key(const types::ValidatorObject& validator) { return types::rank_key(validator.stake, validator.address); }
 
 bool is_eligible(const params::StakingParams& staking, const types::ValidatorObject& validator) {
     return !validator.tombstoned && validator.stake >= staking.min_validator_stake;
@@ -23,7 +13,7 @@ bool is_eligible(const params::StakingParams& staking, const types::ValidatorObj
 
 Expected<std::optional<types::ValidatorObject>> find_validator(const state::Overlay& state,
                                                                const types::Address& address) {
-    return state.load<types::ValidatorObject>(validator_key(address));
+    return state.load<types::ValidatorObject>(address);
 }
 
 Status store_validator(const params::StakingParams& staking, state::Overlay& state,
@@ -33,7 +23,7 @@ Status store_validator(const params::StakingParams& staking, state::Overlay& sta
     const bool is_ranked = is_eligible(staking, validator);
     if (was_ranked && (!is_ranked || before->stake != validator.stake)) state.erase_native(rank_key(*before));
     if (is_ranked) state.store(rank_key(validator), types::CommitteeEntry{validator.public_key, validator.stake});
-    state.store(validator_key(validator.address), validator);
+    state.store(types::key_of<types::ValidatorObject>(validator.address), validator);
     return {};
 }
 
@@ -41,7 +31,7 @@ Expected<std::vector<types::CommitteeEntry>> strongest_validators(const params::
                                                                   const state::StateReader& state) {
     std::map<types::Address, types::CommitteeEntry> by_address;
     for (const auto& [key, value] :
-         state.native_range(object_key(ObjectPrefix::validator_rank), {}, staking.max_validators)) {
+         state.native_range(types::object_key(types::ObjectPrefix::validator_rank), {}, staking.max_validators)) {
         auto entry = types::decode_record<types::CommitteeEntry>(value);
         if (!entry || key.size() != 1 + 32 + 20) return fault("state.corrupt_object", "validator rank");
         by_address[types::Address::copy_of(BytesView(key).last(20))] = std::move(*entry);

@@ -103,14 +103,14 @@ public:
             .value_or(types::ValidatorObject{});
     }
     Uint256 shares(const types::Address& of, const types::Address& who) const {
-        const auto found = object<types::StakeDelegation>(handlers::delegation_key(of, who));
+        const auto found = object<types::StakeDelegation>(types::key_of<types::StakeDelegation>(of, who));
         return found ? found->shares : Uint256();
     }
     Uint256 value(const types::Address& of, const types::Address& who) const {
         return market::value_of(validator(of), shares(of, who));
     }
     std::vector<types::StakeUnbondingEntry> unbonding(const types::Address& of, const types::Address& who) const {
-        const auto found = object<types::StakeUnbonding>(handlers::unbonding_key(of, who));
+        const auto found = object<types::StakeUnbonding>(types::key_of<types::StakeUnbonding>(of, who));
         return found ? found->entries : std::vector<types::StakeUnbondingEntry>();
     }
     types::Globals globals() const { return *object<types::Globals>(types::object_key(types::ObjectPrefix::globals)); }
