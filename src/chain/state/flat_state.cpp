@@ -46,7 +46,7 @@ std::vector<std::pair<Bytes, Bytes>> FlatState::native_range(BytesView prefix, B
 }
 
 Status FlatState::status() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (fault_) return fail(*fault_);
     return {};
 }
@@ -59,7 +59,7 @@ std::optional<Bytes> FlatState::get(const Bytes& key) const {
 }
 
 void FlatState::note(const Error& error) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!fault_) fault_ = error;
 }
 

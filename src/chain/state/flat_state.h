@@ -3,8 +3,7 @@
 // store reads as "nothing there" and is kept in status(), which whoever commits or answers from it must look at.
 #pragma once
 
-#include <mutex>
-
+#include "base/mutex.h"
 #include "chain/state/overlay.h"
 #include "chain/store/kv.h"
 
@@ -30,8 +29,8 @@ private:
     void note(const Error& error) const;
 
     const store::Reader& reader_;
-    mutable std::mutex mutex_;
-    mutable std::optional<Error> fault_;
+    mutable Mutex mutex_;
+    mutable std::optional<Error> fault_ QUERN_GUARDED_BY(mutex_);
 };
 
 // The overlay's changes as writes to the flat tables: all but the accounts', whose storage roots follow from the tries.

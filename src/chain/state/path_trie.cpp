@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chain/state/nibbles.h"
 #include "chain/state/trie.h"
 #include "crypto/hash.h"
 #include "crypto/keccak.h"
@@ -10,25 +11,6 @@ namespace quern::chain::state {
 namespace {
 
 using Kind = PathNode::Kind;
-
-std::size_t common_prefix(NibblesView a, NibblesView b) {
-    const std::size_t limit = std::min(a.size(), b.size());
-    std::size_t length = 0;
-    while (length < limit && a[length] == b[length]) ++length;
-    return length;
-}
-
-bool starts_with(NibblesView path, NibblesView prefix) {
-    return path.size() >= prefix.size() && equal(path.first(prefix.size()), prefix);
-}
-
-Nibbles concat(NibblesView a, NibblesView b) {
-    Nibbles both;
-    both.reserve(a.size() + b.size());
-    append(both, a);
-    append(both, b);
-    return both;
-}
 
 Nibbles with(NibblesView path, std::uint8_t nibble) {
     Nibbles longer;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/rlp.h"
+#include "chain/state/nibbles.h"
 #include "chain/state/path_trie.h"
 #include "crypto/hash.h"
 
@@ -10,23 +11,6 @@ namespace quern::chain::state {
 namespace {
 
 using Kind = TrieNode::Kind;
-
-std::size_t common_prefix(NibblesView a, NibblesView b) {
-    const std::size_t limit = std::min(a.size(), b.size());
-    std::size_t length = 0;
-    while (length < limit && a[length] == b[length]) ++length;
-    return length;
-}
-
-bool starts_with(NibblesView path, NibblesView prefix) {
-    return path.size() >= prefix.size() && equal(path.first(prefix.size()), prefix);
-}
-
-Nibbles concat(NibblesView a, NibblesView b) {
-    Nibbles both = to_bytes(a);
-    append(both, b);
-    return both;
-}
 
 class NoNodes final : public TrieNodeReader {
 public:

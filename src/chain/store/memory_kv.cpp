@@ -18,7 +18,7 @@ private:
 MemoryStore::MemoryStore() : map_(std::make_shared<Map>()) {}
 
 std::shared_ptr<const MemoryStore::Map> MemoryStore::current() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return map_;
 }
 
@@ -38,7 +38,7 @@ void MemoryStore::visit_range(const Map& map, BytesView prefix, BytesView start,
 }
 
 Expected<std::optional<Bytes>> MemoryStore::get(BytesView key) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return find(*map_, key);
 }
 
@@ -48,7 +48,7 @@ Status MemoryStore::for_each(BytesView prefix, BytesView start, const Visitor& v
 }
 
 Status MemoryStore::write(const WriteBatch& batch, bool) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (map_.use_count() > 1) map_ = std::make_shared<Map>(*map_);
     for (const auto& operation : batch.operations()) {
         if (operation.value)

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "chain/store/kv.h"
 
 namespace quern::chain::store {
@@ -26,8 +26,8 @@ private:
     static std::optional<Bytes> find(const Map& map, BytesView key);
     static void visit_range(const Map& map, BytesView prefix, BytesView start, const Visitor& visit);
 
-    mutable std::mutex mutex_;
-    std::shared_ptr<Map> map_;
+    mutable Mutex mutex_;
+    std::shared_ptr<Map> map_ QUERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace quern::chain::store

@@ -5,8 +5,8 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "chain/api/chain_reader.h"
 #include "chain/state/flat_state.h"
 #include "chain/store/kv.h"
@@ -34,38 +34,38 @@ public:
     void publish(SnapshotPtr snapshot) {
         const Snapshot& newest = *snapshot;
         {
-            const std::lock_guard lock(mutex_);
+            const MutexLock lock(mutex_);
             kept_.push_back(std::move(snapshot));
             if (kept_.size() > kKeptStates) kept_.pop_front();
         }
         // The snapshot is among the kept ones until the same thread publishes another.
-        const std::lock_guard lock(watcher_mutex_);
+        const MutexLock lock(watcher_mutex_);
         if (watcher_) watcher_(newest);
     }
     // Called after each publication by the publishing thread, which it must not hold up. One watcher at a time; none
     // runs any more when this returns. Watching changes nothing of what readers see: hence const.
     void watch(std::function<void(const Snapshot&)> watcher) const {
-        const std::lock_guard lock(watcher_mutex_);
+        const MutexLock lock(watcher_mutex_);
         watcher_ = std::move(watcher);
     }
     // Never null after the chain was opened.
     [[nodiscard]] SnapshotPtr latest() const {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         return kept_.empty() ? nullptr : kept_.back();
     }
     // Null when that block's state is not kept.
     [[nodiscard]] SnapshotPtr at(std::uint64_t number) const {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         for (const auto& snapshot : kept_)
             if (snapshot->number() == number) return snapshot;
         return nullptr;
     }
 
 private:
-    mutable std::mutex mutex_;
-    std::deque<SnapshotPtr> kept_;
-    mutable std::mutex watcher_mutex_;  // guards watcher_
-    mutable std::function<void(const Snapshot&)> watcher_;
+    mutable Mutex mutex_;
+    std::deque<SnapshotPtr> kept_ QUERN_GUARDED_BY(mutex_);
+    mutable Mutex watcher_mutex_;
+    mutable std::function<void(const Snapshot&)> watcher_ QUERN_GUARDED_BY(watcher_mutex_);
 };
 
 }  // namespace quern::node
