@@ -202,6 +202,9 @@ void bench_parts(Bench& bench, const Senders& senders, const std::string& folder
             store::BlockStore::put_transaction_places(change.batch, {block + 1, hash}, hashes);
             tries->commit(change.version, block + 1, change.batch);
             must(store->write(change.batch, true), "write");
+            auto due = tries->take_due_parts();
+            must(state::write_parts(*store, due, false), "parts");
+            tries->parts_stored(due.parts);
         });
         roots = change.roots;
         if (block < kWarmUpBlocks) continue;

@@ -14,6 +14,7 @@ void bench_dispute(Bench& bench);
 void bench_blocks(Bench& bench);      // block_cases.cpp
 void bench_transition(Bench& bench);  // state_cases.cpp
 void bench_tries(Bench& bench);
+void bench_tries_million(Bench& bench);
 void bench_codecs(Bench& bench);     // codec_cases.cpp
 void bench_consensus(Bench& bench);  // consensus_cases.cpp
 void bench_handshake(Bench& bench);  // network_cases.cpp

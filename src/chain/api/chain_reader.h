@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "chain/types/native_objects.h"
@@ -40,6 +41,20 @@ struct AccountView {
     Uint256 balance;
 };
 
+// eth_getProof (EIP-1186): nodes from the root towards the key, whether it is there or not.
+struct SlotProof {
+    Hash32 slot;
+    Hash32 value;
+    std::vector<Bytes> nodes;
+};
+struct AccountProof {
+    AccountView account;
+    Hash32 code_hash;
+    Hash32 storage_root;
+    std::vector<Bytes> nodes;
+    std::vector<SlotProof> slots;
+};
+
 // The state after one committed block.
 class StateView {
 public:
@@ -51,6 +66,11 @@ public:
     [[nodiscard]] virtual std::optional<Bytes> native(BytesView key) const = 0;
     [[nodiscard]] virtual std::vector<std::pair<Bytes, Bytes>> native_range(BytesView prefix, BytesView start,
                                                                             std::size_t limit) const = 0;
+    // The first fault of the store that a read met: it read as "nothing there". To be asked before an answer is given.
+    [[nodiscard]] virtual Status status() const { return {}; }
+    // Under the block's state root. Errors: state.too_many_changes (busy), store.*, trie.*.
+    [[nodiscard]] virtual Expected<AccountProof> prove(const types::Address& address,
+                                                       std::span<const Hash32> slots) const = 0;
 };
 
 // A block named by a client.

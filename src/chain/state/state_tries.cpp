@@ -6,7 +6,9 @@
 
 #include "base/rlp.h"
 #include "chain/state/account_codec.h"
+#include "chain/state/archive_state.h"
 #include "chain/state/flat_state.h"
+#include "chain/state/nibbles.h"
 #include "chain/store/tables.h"
 #include "crypto/hash.h"
 #include "crypto/keccak.h"
@@ -17,56 +19,8 @@ namespace {
 using store::Table;
 using store::table_key;
 
-constexpr std::size_t kTopNibbles = 2;  // of an account's path, above its part
 // So many changes of accounts are not worth a thread.
 constexpr std::size_t kMinParallelUpdates = 64;
-
-// The key under which the nodes of a part begin.
-Bytes part_prefix(std::size_t part) {
-    if (part == kNativePart) return table_key(Table::native_trie);
-    const std::array<std::uint8_t, 1> number = {static_cast<std::uint8_t>(part)};
-    return table_key(Table::account_trie, {number});
-}
-
-Bytes mark_key(std::size_t part) {
-    const std::array<std::uint8_t, 2> number = {static_cast<std::uint8_t>(part >> 8),
-                                                static_cast<std::uint8_t>(part & 0xff)};
-    return table_key(Table::trie_part, {number});
-}
-
-// Nodes under one prefix of a store's keys.
-class NodesUnder final : public PathNodeReader {
-public:
-    NodesUnder(const store::Reader& reader, Bytes prefix) : reader_(reader), prefix_(std::move(prefix)) {}
-    Expected<std::optional<Bytes>> node(NibblesView path) const override {
-        Bytes key = prefix_;
-        append(key, path);
-        return reader_.get(key);
-    }
-
-private:
-    const store::Reader& reader_;
-    Bytes prefix_;
-};
-
-PathNodeSink into(store::WriteBatch& batch, const Bytes& prefix) {
-    return [&batch, &prefix](NibblesView path, std::optional<Bytes> encoding) {
-        Bytes key;
-        key.reserve(prefix.size() + path.size());
-        append(key, prefix);
-        append(key, path);
-        if (encoding)
-            batch.put(std::move(key), std::move(*encoding));
-        else
-            batch.erase(std::move(key));
-    };
-}
-
-Bytes storage_value(const Hash32& value) {
-    rlp::Writer writer;
-    writer.integer(Uint256::from_be(value));
-    return std::move(writer).finish();
-}
 
 // The node that stands above up to 16 tries: none, a branch, or the only trie's root with one more nibble before it.
 Child join(std::span<const Child, 16> below) {
@@ -79,13 +33,14 @@ Child join(std::span<const Child, 16> below) {
             if (below[nibble].node) node->add_child(nibble) = below[nibble];
     } else {
         const auto only = std::find_if(below.begin(), below.end(), [](const Child& child) { return bool(child.node); });
-        node->path.push_back(static_cast<std::uint8_t>(only - below.begin()));
+        const std::array<std::uint8_t, 1> step = {static_cast<std::uint8_t>(only - below.begin())};
         if (only->node->kind == PathNode::Kind::branch) {
+            node->path = to_bytes(step);
             node->kind = PathNode::Kind::extension;
             node->children.push_back(*only);
         } else {
             node->kind = only->node->kind;
-            append(node->path, only->node->path);
+            node->path = concat(step, only->node->path);
             node->value = only->node->value;
             node->children = only->node->children;
         }
@@ -95,34 +50,15 @@ Child join(std::span<const Child, 16> below) {
     return {reference_to(encoding), std::move(node)};
 }
 
-Bytes encode_changes(const StateVersion& version) {
-    rlp::Writer out;
-    out.begin_list().begin_list();
-    for (const auto& address : version.accounts) out.fixed(address);
-    out.end_list().begin_list();
-    for (const auto& key : version.natives) out.bytes(key);
-    out.end_list().end_list();
-    return std::move(out).finish();
+std::optional<Bytes> encoding_of(const Child& child) {
+    if (!child.node) return std::nullopt;
+    Bytes encoding;
+    append_encoding(*child.node, encoding);
+    return encoding;
 }
 
-struct Changes {
-    std::set<types::Address> accounts;
-    std::set<Bytes, BytesLess> natives;
-};
-
-Status decode_changes(BytesView bytes, Changes& changes) {
-    QUERN_TRY(rlp::Reader fields, rlp::decode_list(bytes));
-    QUERN_TRY(rlp::Reader accounts, fields.list());
-    while (!accounts.at_end()) {
-        QUERN_TRY(const auto address, accounts.fixed<types::Address::kSize>());
-        changes.accounts.insert(types::Address::copy_of(address));
-    }
-    QUERN_TRY(rlp::Reader natives, fields.list());
-    while (!natives.at_end()) {
-        QUERN_TRY(const BytesView key, natives.bytes());
-        changes.natives.insert(to_bytes(key));
-    }
-    return fields.expect_end();
+bool is_same(const Child& a, const Child& b) {
+    return bool(a.node) == bool(b.node) && (!a.node || a.reference == b.reference);
 }
 
 std::vector<Hash32> hash_addresses(std::span<const types::Address> addresses) {
@@ -150,10 +86,7 @@ Status StateTries::load_parts(StateVersion& version) {
     for (std::size_t part = 0; part < kTrieParts; ++part) {
         const NodesUnder nodes(store_, part_prefix(part));
         QUERN_TRY(version.parts[part], PathTrie::load_root(nodes));
-        QUERN_TRY(const auto mark, store_.get(mark_key(part)));
-        if (!mark) continue;  // nothing was ever stored
-        if (mark->size() != 8) return fault("store.corrupt", "the mark of a part of the tries");
-        parts_[part].stored_at = Uint256::from_be(*mark).low_u64();
+        QUERN_TRY(parts_[part].stored_at, stored_at(store_, part));
     }
     return {};
 }
@@ -162,41 +95,37 @@ Status StateTries::replay(StateVersion& version, std::uint64_t number, ThreadPoo
     const auto oldest = std::min_element(parts_.begin(), parts_.end(),
                                          [](const Part& a, const Part& b) { return a.stored_at < b.stored_at; });
     next_part_ = static_cast<std::size_t>(oldest - parts_.begin());
-    oldest_change_ = oldest->stored_at + 1;
+    head_number_ = number;
     // What changed since each part was stored, at what it is now: the states in between do not matter.
-    Changes all;
-    for (std::uint64_t block = oldest_change_; block <= number; ++block) {
-        QUERN_TRY(const auto bytes, store_.get(table_key(Table::changes, {store::be64(block)})));
-        if (!bytes) return fault("store.corrupt", "no list of changes of block " + std::to_string(block));
-        Changes changes;
-        if (const auto decoded = decode_changes(*bytes, changes); !decoded)
-            return fault("store.corrupt", "list of changes: " + decoded.error().to_string());
-        const std::vector<types::Address> addresses(changes.accounts.begin(), changes.accounts.end());
-        const auto hashes = hash_addresses(addresses);
-        for (std::size_t i = 0; i < hashes.size(); ++i) {
-            Part& part = parts_[hashes[i].data[0]];
-            if (block <= part.stored_at) continue;
-            ++part.changes;
-            all.accounts.insert(addresses[i]);
+    std::vector<types::Address> addresses;
+    std::vector<std::pair<Bytes, Bytes>> natives;
+    for (std::size_t part = 0; part < kTrieParts; ++part) {
+        std::set<Bytes, BytesLess> keys;
+        QUERN_CHECK(visit_changes(store_, part, parts_[part].stored_at, number,
+                                  [&](std::uint64_t, BytesView key, const std::optional<Bytes>&) {
+                                      const auto table = static_cast<Table>(key[0]);
+                                      if (table != Table::account && table != Table::native) return true;
+                                      ++parts_[part].changes;
+                                      keys.insert(to_bytes(key.subspan(1)));
+                                      return true;
+                                  }));
+        behind_ += parts_[part].changes;
+        for (const Bytes& key : keys) {
+            if (part != kNativePart) {
+                QUERN_TRY(const auto address, types::Address::from_view(key));
+                addresses.push_back(address);
+                continue;
+            }
+            QUERN_TRY(auto value, store_.get(table_key(Table::native, {key})));
+            natives.emplace_back(key, value ? std::move(*value) : Bytes{});
         }
-        if (block <= parts_[kNativePart].stored_at) continue;
-        parts_[kNativePart].changes += changes.natives.size();
-        all.natives.merge(changes.natives);
     }
-    for (const Part& part : parts_) behind_ += part.changes;
-
-    const std::vector<types::Address> addresses(all.accounts.begin(), all.accounts.end());
     const auto hashes = hash_addresses(addresses);
     std::vector<Update> accounts;
     accounts.reserve(addresses.size());
     for (std::size_t i = 0; i < addresses.size(); ++i) {
         QUERN_TRY(auto value, store_.get(table_key(Table::account, {addresses[i]})));
         accounts.push_back({hashes[i], value ? std::move(*value) : Bytes{}});
-    }
-    std::vector<std::pair<Bytes, Bytes>> natives;
-    for (const auto& key : all.natives) {
-        QUERN_TRY(auto value, store_.get(table_key(Table::native, {key})));
-        natives.emplace_back(key, value ? std::move(*value) : Bytes{});
     }
     QUERN_CHECK(update(version, std::move(accounts), natives, pool));
     for (auto& [part, place] : version.removed) parts_[part].removed.push_back(std::move(place));
@@ -219,8 +148,12 @@ Expected<StateChange> StateTries::compute(const Overlay& overlay, const StateVer
     const auto slots = overlay.changed_storage();
     auto account = accounts.begin();
     auto slot = slots.begin();
+    std::vector<types::Address> addresses;
     std::vector<Update> updates;
+    std::vector<std::span<const Overlay::StorageChange>> slots_of;
+    addresses.reserve(accounts.size());
     updates.reserve(accounts.size());
+    slots_of.reserve(accounts.size());
     // Both lists are ordered by address: walk them together, one account at a time.
     while (account != accounts.end() || slot != slots.end()) {
         const bool from_account = slot == slots.end() || (account != accounts.end() && account->first <= slot->address);
@@ -230,6 +163,7 @@ Expected<StateChange> StateTries::compute(const Overlay& overlay, const StateVer
         if (from_account) ++account;
         const auto first = slot;
         while (slot != slots.end() && slot->address == address) ++slot;
+        slots_of.emplace_back(first, slot);
         if (first != slot) {
             QUERN_TRY(value.storage_root,
                       update_storage(address, value.storage_root, {first, slot}, state, change.batch));
@@ -240,24 +174,59 @@ Expected<StateChange> StateTries::compute(const Overlay& overlay, const StateVer
         else
             change.batch.put(table_key(Table::account, {address}), BytesView(encoded));
         table->find_or_add(address).first->value = value;
-        version->accounts.push_back(address);
+        addresses.push_back(address);
         updates.push_back({{}, std::move(encoded)});
     }
-    const auto hashes = hash_addresses(version->accounts);
+    std::vector<StateVersion::Changes> changes(kTrieParts);
+    const auto hashes = hash_addresses(addresses);
     for (std::size_t i = 0; i < hashes.size(); ++i) {
         updates[i].key = hashes[i];
-        ++version->changes[hashes[i].data[0]];
+        auto& part = changes[hashes[i].data[0]];
+        ++part.count;
+        append_change(part.before, addresses[i], overlay.account_before(addresses[i]));
+        for (const auto& changed : slots_of[i]) {
+            const Hash32 before = overlay.base().storage(changed.address, changed.slot);
+            append_change(part.before, table_key(Table::storage, {changed.address, changed.slot}),
+                          before.is_zero() ? std::nullopt : std::optional(to_bytes(before)));
+        }
     }
     std::vector<std::pair<Bytes, Bytes>> natives;
+    auto& native_changes = changes[kNativePart];
     for (const auto& [key, value] : overlay.changed_native()) {
-        version->natives.push_back(key);
+        ++native_changes.count;
+        append_change(native_changes.before, table_key(Table::native, {key}), overlay.base().native(key));
         natives.emplace_back(key, value.value_or(Bytes{}));
     }
-    version->changes[kNativePart] = static_cast<std::uint32_t>(natives.size());
+    for (std::size_t part = 0; part < kTrieParts; ++part) {
+        if (changes[part].count == 0) continue;
+        changes[part].part = part;
+        version->changes.push_back(std::move(changes[part]));
+    }
     QUERN_CHECK(update(*version, std::move(updates), natives, pool));
+    note_above(*version, parent, change.batch);
+    if (limits_.archive)
+        for (const auto& changed : version->changes)
+            if (changed.part < kTrieParts) archive_nodes(version->parts[changed.part], next_version_ - 1, change.batch);
     change.roots = version->roots;
     change.version = std::move(version);
     return change;
+}
+
+void StateTries::note_above(StateVersion& version, const StateVersion& parent, store::WriteBatch& batch) const {
+    StateVersion::Changes changes{kAbovePart, 0, {}};
+    for (std::uint8_t number = 0; number <= kTopNode; ++number) {
+        const Child& now = number == kTopNode ? version.top : version.above[number];
+        const Child& before = number == kTopNode ? parent.top : parent.above[number];
+        if (is_same(now, before)) continue;
+        if (limits_.archive) archive_node(now, batch);
+        const Bytes key = above_key(number);
+        append_change(changes.before, key, encoding_of(before));
+        if (auto encoding = encoding_of(now))
+            batch.put(key, std::move(*encoding));
+        else
+            batch.erase(key);
+    }
+    if (!changes.before.empty()) version.changes.push_back(std::move(changes));
 }
 
 Status StateTries::update(StateVersion& version, std::vector<Update> accounts,
@@ -333,7 +302,7 @@ void StateTries::join_above(StateVersion& version, const std::array<bool, 16>& c
 Expected<Hash32> StateTries::update_storage(const types::Address& address, const Hash32& root,
                                             std::span<const Overlay::StorageChange> changes, const store::Reader& state,
                                             store::WriteBatch& batch) {
-    const Bytes prefix = table_key(Table::storage_trie, {crypto::keccak256(address)});
+    const Bytes prefix = storage_trie_prefix(address);
     const NodesUnder nodes(state, prefix);
     Child start;
     if (root != empty_trie_root()) {
@@ -348,79 +317,83 @@ Expected<Hash32> StateTries::update_storage(const types::Address& address, const
     trie.hash();
     const auto sink = into(batch, prefix);
     for (const auto& place : trie.take_removed()) sink(place, std::nullopt);
+    if (limits_.archive) archive_nodes(trie.root(), next_version_ - 1, batch);
     store_nodes(trie.root(), sink);
     return root_hash(trie.root());
 }
 
 void StateTries::commit(StateVersionPtr version, std::uint64_t number, store::WriteBatch& batch) {
-    batch.put(table_key(Table::changes, {store::be64(number)}), encode_changes(*version));
-    adopt(std::move(version));
-    std::size_t stored = number % kBlocksAPart == 0 ? 0 : 1;
-    while (stored == 0 || (behind_ > limits_.changes_behind && stored <= kTrieParts)) {
-        store_part(next_part_, number, batch);
-        next_part_ = (next_part_ + 1) % kTrieParts;
-        ++stored;
+    for (const auto& changes : version->changes) {
+        // Before the first block there is nothing to go back to.
+        if (number != 0) batch.put(changes_key(changes.part, number), BytesView(changes.before));
+        if (changes.part == kAbovePart) continue;
+        parts_[changes.part].changes += changes.count;
+        behind_ += changes.count;
     }
-    forget_changes(batch);
-}
-
-void StateTries::commit_whole(StateVersionPtr version, std::uint64_t number, store::WriteBatch& batch) {
-    adopt(std::move(version));
-    for (std::size_t part = 0; part < kTrieParts; ++part) store_part(part, number, batch);
-    forget_changes(batch);
-}
-
-void StateTries::adopt(StateVersionPtr version) {
+    if (number > kKeptStates) batch.erase(changes_key(kAbovePart, number - kKeptStates));
     for (const auto& [part, place] : version->removed) parts_[part].removed.push_back(place);
-    for (std::size_t part = 0; part < kTrieParts; ++part) {
-        parts_[part].changes += version->changes[part];
-        behind_ += version->changes[part];
-    }
     head_ = std::move(version);
+    head_number_ = number;
 }
 
-void StateTries::store_part(std::size_t number, std::uint64_t block, store::WriteBatch& batch) {
+DueParts StateTries::take_due_parts() {
+    DueParts due;
+    due.block = head_number_;
+    const std::size_t least = head_number_ % kBlocksAPart == 0 ? 1 : 0;
+    while (due.parts.size() < least || (behind_ > limits_.changes_behind && due.parts.size() < kTrieParts)) {
+        take_part(next_part_, due);
+        next_part_ = (next_part_ + 1) % kTrieParts;
+    }
+    return due;
+}
+
+DueParts StateTries::take_all_parts() {
+    DueParts due;
+    due.block = head_number_;
+    for (std::size_t part = 0; part < kTrieParts; ++part) take_part(part, due);
+    return due;
+}
+
+Status write_parts(store::Store& store, DueParts& due, bool sync) {
+    const std::uint64_t last = due.block < kKeptStates ? 0 : due.block - kKeptStates;
+    for (const std::size_t part : due.parts) {
+        QUERN_CHECK(store.for_each(changes_key(part), {}, [&](BytesView key, BytesView) {
+            if (BytesLess()(changes_key(part, last), key)) return false;
+            due.batch.erase(to_bytes(key));
+            return true;
+        }));
+    }
+    return due.parts.empty() ? Status() : store.write(due.batch, sync);
+}
+
+void StateTries::take_part(std::size_t number, DueParts& due) {
     Part& part = parts_[number];
-    const Child& root = head_->parts[number];
     const Bytes prefix = part_prefix(number);
-    const auto sink = into(batch, prefix);
+    const auto sink = into(due.batch, prefix);
     for (const auto& place : part.removed) sink(place, std::nullopt);
-    store_nodes(root, sink);
-    batch.put(mark_key(number), store::be64(block).view());
-
-    const std::size_t before = cached_nodes();
-    const std::uint32_t used_since = before > limits_.cached_nodes + limits_.cached_nodes / 2
-                                         ? static_cast<std::uint32_t>(next_version_)  // all that are not in use now
-                                     : before > limits_.cached_nodes ? part.used_since
-                                                                     : 0;
+    store_nodes(head_->parts[number], sink);
+    due.batch.put(mark_key(number), store::be64(head_number_).view());
+    due.parts.push_back(number);
     behind_ -= part.changes;
-    part = {block, 0, forget_nodes(root, used_since), static_cast<std::uint32_t>(next_version_), {}};
+    part.stored_at = head_number_;
+    part.changes = 0;
+    part.removed.clear();
+    ++part.unwritten;
 }
 
-// The lists that no part needs any more.
-void StateTries::forget_changes(store::WriteBatch& batch) {
-    std::uint64_t oldest = parts_[0].stored_at;
-    for (const Part& part : parts_) oldest = std::min(oldest, part.stored_at);
-    for (; oldest_change_ <= oldest; ++oldest_change_)
-        batch.erase(table_key(Table::changes, {store::be64(oldest_change_)}));
-}
-
-Expected<std::vector<Bytes>> StateTries::prove_account(const StateVersion& version, const types::Address& address) {
-    // The nodes above the parts are in memory, so that only those of one part are ever loaded, by their place in it.
-    class NodesOfPart final : public PathNodeReader {
-    public:
-        NodesOfPart(const store::Reader& reader, std::size_t part) : nodes_(reader, part_prefix(part)) {}
-        Expected<std::optional<Bytes>> node(NibblesView path) const override {
-            return nodes_.node(path.subspan(kTopNibbles));
-        }
-
-    private:
-        NodesUnder nodes_;
-    };
-    const Hash32 key = crypto::keccak256(address);
-    const NodesOfPart nodes(store_, key.data[0]);
-    PathTrie trie(nodes, version.top, next_version_++);
-    return trie.prove(to_nibbles(key));
+void StateTries::parts_stored(const std::vector<std::size_t>& parts) {
+    for (const std::size_t number : parts) {
+        Part& part = parts_[number];
+        // What was taken again is marked as stored already, and can be loaded only when that is written, too.
+        if (--part.unwritten != 0) continue;
+        const std::size_t before = cached_nodes();
+        const std::uint32_t used_since = before > limits_.cached_nodes + limits_.cached_nodes / 2
+                                             ? static_cast<std::uint32_t>(next_version_)  // all that are not in use now
+                                         : before > limits_.cached_nodes ? part.used_since
+                                                                         : 0;
+        part.nodes = forget_nodes(head_->parts[number], used_since);
+        part.used_since = static_cast<std::uint32_t>(next_version_);
+    }
 }
 
 std::size_t StateTries::cached_nodes() const {
@@ -431,7 +404,8 @@ std::size_t StateTries::cached_nodes() const {
 Expected<Roots> commit_overlay(const Overlay& overlay, const Roots& parent, store::Store& store) {
     QUERN_TRY(const auto tries, StateTries::open(store, 0, parent));
     QUERN_TRY(auto change, tries->compute(overlay, *tries->head(), store));
-    tries->commit_whole(change.version, 0, change.batch);
+    tries->commit(change.version, 0, change.batch);
+    change.batch.append(tries->take_all_parts().batch);
     QUERN_CHECK(store.write(change.batch, true));
     return change.roots;
 }

@@ -4,10 +4,11 @@
 // The tries of every block that is executed and not dropped are StateVersions in memory, which share what is the same.
 // The store has the accounts' trie in 256 parts (by the first byte of the hashed address; the two levels above them are
 // made from their roots), and the native trie as one more. Each part is stored as of a block of its own, at or behind
-// the newest: commit() adds to a block's batch the parts whose turn it is, and the list of what the block changed. At
-// start the parts are brought to the newest block by those lists and the flat tables. The layout and why it survives a
-// crash anywhere are in doc/chain.md, "The tries on disk". Storage tries are stored with the block that changes them.
-// Used by one thread.
+// the newest: commit() adds to a block's batch what the block changed and what was there before, take_due_parts() gives
+// the parts whose turn it is, to be written after that block. At start the parts are brought to the newest block by
+// those changes and the flat tables; older states are read by them backwards (past_state.h). The layout and why it
+// survives a crash anywhere are in doc/chain.md, "The tries on disk". Storage tries are stored with the block that
+// changes them. Used by one thread.
 #pragma once
 
 #include <memory>
@@ -16,9 +17,8 @@
 #include "base/thread_pool.h"
 #include "chain/state/cached_state.h"
 #include "chain/state/overlay.h"
-#include "chain/state/path_trie.h"
+#include "chain/state/state_layout.h"
 #include "chain/state/trie.h"
-#include "chain/store/kv.h"
 
 namespace quern::chain::state {
 
@@ -28,9 +28,6 @@ struct Roots {
     bool operator==(const Roots&) const = default;
 };
 
-inline constexpr std::size_t kAccountParts = 256;
-inline constexpr std::size_t kNativePart = kAccountParts;  // number of the native trie's part
-inline constexpr std::size_t kTrieParts = kAccountParts + 1;
 // Changes of parts that are not stored yet, counted once a block: they bound the time that a start takes, and the more
 // of them wait, the fewer nodes are written a change.
 inline constexpr std::size_t kMaxChangesBehind = 300'000;
@@ -46,9 +43,12 @@ struct StateVersion {
     std::array<Child, 16> above;  // of the accounts' trie: by the first nibble
     Child top;
     // Since the parent's version:
-    std::vector<types::Address> accounts;
-    std::vector<Bytes> natives;
-    std::array<std::uint32_t, kTrieParts> changes{};       // how many in each part
+    struct Changes {
+        std::size_t part = 0;   // or kAbovePart
+        std::size_t count = 0;  // of accounts or native objects
+        Bytes before;           // append_change
+    };
+    std::vector<Changes> changes;
     std::vector<std::pair<std::size_t, Nibbles>> removed;  // part and place of nodes that are gone
 };
 using StateVersionPtr = std::shared_ptr<const StateVersion>;
@@ -61,11 +61,23 @@ struct StateChange {
     store::WriteBatch batch;
 };
 
+// Parts as of one block, for the store. To be written after that block, and after those that were taken before.
+struct DueParts {
+    std::uint64_t block = 0;
+    std::vector<std::size_t> parts;
+    store::WriteBatch batch;
+};
+
+// Adds to the batch what no state that is kept needs any more of the parts' changes, and writes it. May run on another
+// thread than the tries'. Errors: store.*.
+[[nodiscard]] Status write_parts(store::Store& store, DueParts& due, bool sync);
+
 class StateTries {
 public:
     struct Limits {
         std::size_t changes_behind = kMaxChangesBehind;
         std::size_t cached_nodes = kMaxCachedNodes;
+        bool archive = false;  // each block's batch has the new nodes of all tries under their hashes (archive_state.h)
     };
     // The tries of the newest block in the store, which outlives this. Errors: store.corrupt (what is stored does not
     // give these roots), trie.*, store.*.
@@ -84,15 +96,14 @@ public:
     [[nodiscard]] Expected<StateChange> compute(const Overlay& overlay, const StateVersion& parent,
                                                 const store::Reader& state, ThreadPool* pool = nullptr);
     // Makes `version` the newest committed one, as that of the block with this number, and adds to the block's batch
-    // what the tries need. A batch that is not written after all leaves nothing to go on with.
+    // what must be written with it. A batch that is not written after all leaves nothing to go on with.
     void commit(StateVersionPtr version, std::uint64_t number, store::WriteBatch& batch);
-    // The same, storing all parts: the first state of a chain, and tools.
-    void commit_whole(StateVersionPtr version, std::uint64_t number, store::WriteBatch& batch);
-
-    // The account's proof under a version's state root (eth_getProof's form), from the committed store or one that
-    // holds the same parts. Errors: trie.*, store.*.
-    [[nodiscard]] Expected<std::vector<Bytes>> prove_account(const StateVersion& version,
-                                                             const types::Address& address);
+    // The parts whose turn it is, as of the newest committed block: to be asked once after each.
+    [[nodiscard]] DueParts take_due_parts();
+    // All of them: the first state of a chain, and tools.
+    [[nodiscard]] DueParts take_all_parts();
+    // What was taken is in the store: so their nodes need not all stay in memory.
+    void parts_stored(const std::vector<std::size_t>& parts);
 
     [[nodiscard]] std::size_t cached_nodes() const;
     [[nodiscard]] std::size_t changes_behind() const { return behind_; }
@@ -108,6 +119,7 @@ private:
         std::size_t changes = 0;      // since then
         std::size_t nodes = 0;        // in memory, when it was stored last
         std::uint32_t used_since = 0;
+        std::size_t unwritten = 0;     // how often it was taken and is not in the store yet
         std::vector<Nibbles> removed;  // since then
     };
 
@@ -121,18 +133,18 @@ private:
     [[nodiscard]] Expected<Hash32> update_storage(const types::Address& address, const Hash32& root,
                                                   std::span<const Overlay::StorageChange> changes,
                                                   const store::Reader& state, store::WriteBatch& batch);
-    void adopt(StateVersionPtr version);
-    void store_part(std::size_t number, std::uint64_t block, store::WriteBatch& batch);
-    void forget_changes(store::WriteBatch& batch);
+    // The nodes above the parts that are others than the parent's, into the version's changes and the batch.
+    void note_above(StateVersion& version, const StateVersion& parent, store::WriteBatch& batch) const;
+    void take_part(std::size_t number, DueParts& due);
 
     const store::Reader& store_;
     Limits limits_;
     StateVersionPtr head_;
+    std::uint64_t head_number_ = 0;
     std::uint64_t next_version_ = 1;
     std::array<Part, kTrieParts> parts_;
-    std::size_t next_part_ = 0;        // whose turn it is to be stored
-    std::size_t behind_ = 0;           // sum of the parts' changes
-    std::uint64_t oldest_change_ = 1;  // the first block whose list is still in the store
+    std::size_t next_part_ = 0;  // whose turn it is to be stored
+    std::size_t behind_ = 0;     // sum of the parts' changes
 };
 
 // Writes a change at once and gives its roots: genesis and tests. The store's tries are those of `parent`.

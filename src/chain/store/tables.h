@@ -25,7 +25,9 @@ enum class Table : std::uint8_t {
     native_trie = 0x33,   // path -> node of the native objects' trie
     storage_trie = 0x34,  // keccak256(address) || path -> node of the account's storage trie
     trie_part = 0x35,     // part (2) -> number of the block as of which that part of the tries is stored
-    changes = 0x36,       // block number (8) -> rlp([[address...], [native key...]]): what it changed
+    changes = 0x36,       // part (2) || block number (8) -> what the block changed in it, with what was there before
+    above_parts = 0x37,   // number (1) -> node of the accounts' trie above its parts
+    archive = 0x38,       // hash -> node of a trie of any block
     certificate = 0x41,   // epoch || view || type || block hash -> consensus certificate; 0x40 was used before
     evidence = 0x42,      // address of whom it convicts -> evidence that the chain has not acted upon yet
 };

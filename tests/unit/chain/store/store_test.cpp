@@ -184,6 +184,17 @@ TEST(FaultStore, a_crash_keeps_synced_batches_and_a_prefix_of_the_others) {
     EXPECT_TRUE(put("f", true));
     EXPECT_FALSE(put("g", true));
     EXPECT_EQ(store.get(as_bytes("g")).value(), std::nullopt);
+    EXPECT_EQ(store.writes(), 2U);
+    // Refused, and on the disk all the same.
+    ASSERT_TRUE(store.crash().has_value());
+    EXPECT_EQ(store.writes(), 0U);
+    store.fail_writes_after(0, true);
+    EXPECT_FALSE(put("h", true));
+    EXPECT_FALSE(put("i", true));
+    EXPECT_EQ(store.get(as_bytes("h")).value(), std::nullopt);
+    EXPECT_EQ(store.unsynced_batches(), 1U);
+    ASSERT_TRUE(store.crash(1).has_value());
+    EXPECT_EQ(keys_of(store, ""), (std::vector<std::string>{"a", "b", "c", "f", "h"}));
 }
 
 TEST(BlockStore, reads_back_what_one_batch_wrote) {
