@@ -28,6 +28,7 @@ struct Options {
     wallet::KeySource source;  // of import
     std::string to, amount, role, kind, text;
     int type = 2;  // of transfers
+    std::uint64_t count = 1;
     bool via_abi = false;
     bool as_json = false;
     bool light = false;
@@ -79,11 +80,13 @@ Status show_address(const Options& options) {
 
 Status sign_and_print(types::Transaction tx, const Options& options) {
     QUERN_TRY(const auto key, open_key(options));
-    QUERN_TRY(const auto done, wallet::sign(std::move(tx), key));
-    if (options.as_json)
-        print(wallet::describe(done));
-    else
-        std::printf("%s\n", to_hex0x(done.encoded).c_str());
+    for (std::uint64_t i = 0; i < options.count; ++i, ++tx.nonce) {
+        QUERN_TRY(const auto done, wallet::sign(tx, key));
+        if (options.as_json)
+            print(wallet::describe(done));
+        else
+            std::printf("%s\n", to_hex0x(done.encoded).c_str());
+    }
     return {};
 }
 
@@ -290,6 +293,9 @@ void Commands::add_transactions() {
     command->add_option("--to", options_.to, "recipient")->required();
     command->add_option("--amount", options_.amount, "1.5qrn, or grains")->required();
     command->add_option("--type", options_.type, "transaction type 0, 1 or 2")->capture_default_str();
+    command->add_option("--count", options_.count, "sign so many, with the nonces that follow, a line each")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
 
     command = native("bond", "signs a role bond", sign_bond);
     command->add_option("--role", options_.role, "solver, verifier or whistleblower")->required();

@@ -3,13 +3,17 @@
 #include <openssl/crypto.h>
 #include <secp256k1_recovery.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include "crypto/hash.h"
+#include "crypto/recovery_count.h"
 #include "crypto/secp256k1_context.h"
 
 namespace quern::crypto {
 namespace {
+
+std::atomic<std::uint64_t> recovery_count{0};
 
 const secp256k1_context* context() { return secp256k1_shared_context(); }
 
@@ -95,6 +99,8 @@ RecoverableSignature sign(const Hash32& digest, const PrivateKey& key) {
             static_cast<std::uint8_t>(recovery_id)};
 }
 
+std::uint64_t recoveries() { return recovery_count.load(std::memory_order_relaxed); }
+
 Expected<PublicKey> recover(const Hash32& digest, const RecoverableSignature& signature) {
     if (signature.y_parity > 1) return fail("signature.bad_parity");
     if (signature.r.is_zero() || signature.s.is_zero()) return fail("signature.out_of_range");
@@ -102,6 +108,7 @@ Expected<PublicKey> recover(const Hash32& digest, const RecoverableSignature& si
     if (secp256k1_ecdsa_recoverable_signature_parse_compact(context(), &parsed, signature.compact().data.data(),
                                                             signature.y_parity) != 1)
         return fail("signature.out_of_range");
+    recovery_count.fetch_add(1, std::memory_order_relaxed);
     secp256k1_pubkey point;
     if (secp256k1_ecdsa_recover(context(), &point, &parsed, digest.data.data()) != 1)
         return fail("signature.not_recoverable");

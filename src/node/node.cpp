@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "chain/store/leveldb_kv.h"
 #include "crypto/key_file.h"
+#include "crypto/recovery_count.h"
 #include "node/network_reading.h"
 #include "node/participation.h"
 #include "node/serve/call_simulator.h"
@@ -97,7 +98,8 @@ Status Node::Services::open_storage() {
     if (!options.genesis_file.empty()) {
         QUERN_TRY(genesis, fs::read_text_file(options.genesis_file, chain::exec::kMaxGenesisBytes));
     }
-    QUERN_TRY(setup, open_chain_database(*store, genesis));
+    QUERN_TRY(setup, open_chain_database(*store, genesis, options.archive));
+    if (setup->archive) log::info(log::Category::store, "archive: the state after every block is kept");
     const auto& params = setup->genesis.params;
     if (!options.network.empty() && options.network != params.network)
         return fail("node.wrong_network",
@@ -122,8 +124,10 @@ Status Node::Services::open_chain() {
     const std::size_t restored = gateway->restore();
 
     const auto& params = setup->genesis.params;
-    log::info(log::Category::node, "chain network={} id={} genesis={} head={} waiting={} contents={}", params.network,
-              params.chain_id, to_hex0x(setup->genesis_hash), chain->tip().number, restored, contents->usage().items);
+    log::info(log::Category::node,
+              "chain network={} id={} genesis={} head={} waiting={} contents={} signatures_recovered={}",
+              params.network, params.chain_id, to_hex0x(setup->genesis_hash), chain->tip().number, restored,
+              contents->usage().items, crypto::recoveries());
     if (!validator_key) {
         log::info(log::Category::node, "no -validatorkey: this node follows and makes no blocks");
         return {};

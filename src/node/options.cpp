@@ -49,6 +49,11 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
     app.add_option("--checkpoint", raw.checkpoint,
                    "HEIGHT:HASH of a recent block that the chain must have; for a node that is new or was long away")
         ->group("Chain");
+    app.add_flag(
+           "--archive", options.archive,
+           "keep the state after every block, not the newest 128 alone; from a database's first start on, and then "
+           "for good")
+        ->group("Chain");
     app.add_option("--dbcache", options.database_cache_mib, "database cache, MiB")
         ->check(CLI::Range(1, 65536))
         ->capture_default_str()

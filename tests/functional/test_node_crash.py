@@ -16,6 +16,8 @@ from quern.processes import Process, wait_until
 from quern.rpc import RpcError
 
 KILLS = int(os.environ.get("QUERN_CRASH_KILLS", "10"))
+LOADED_KILLS = int(os.environ.get("QUERN_CRASH_LOADED_KILLS", "4"))
+START_SECONDS = float(os.environ.get("QUERN_CRASH_START_SECONDS", "5"))
 UNREACHABLE = (OSError, ValueError, http.client.HTTPException)
 BOB = "0x00000000000000000000000000000000000000b0"
 
@@ -87,6 +89,126 @@ class CrashTest(NodeTest):
         self.assertFalse(os.path.exists(os.path.join(self.directory, "node0", ".cookie")))
         self.network.start()
         self.network.wait_for_blocks(2)
+
+
+class Sender:
+    """Transfers of one account, signed ahead, in order; what the node lost or has not room for yet goes again."""
+
+    BATCH = 100
+
+    def __init__(self, network, name):
+        self.name, self.seed = name, f"{network.seed}/{name}"
+        self.address = network.account(name).address
+        self.raw, self.next = [], 0
+
+    def sign(self, count):
+        self.raw += run("quern-wallet", "transfer", "--seed", self.seed, "--nonce", len(self.raw), "--to", BOB,
+                        "--amount", 1, "--count", count).split()
+
+    def send(self, node):
+        """False when there is nothing to do."""
+        batch = self.raw[self.next:self.next + self.BATCH]
+        if not batch:
+            return False
+        answers = node.post([{"jsonrpc": "2.0", "id": index, "method": "eth_sendRawTransaction", "params": [raw]}
+                             for index, raw in enumerate(batch)])
+        for answer in sorted(answers, key=lambda answer: answer["id"]):
+            message = answer.get("error", {}).get("message", "")
+            if message and message.split(":")[0] not in ("already known", "nonce too low"):
+                return False  # too far ahead, or no room: later
+            self.next += 1
+        return True
+
+
+class LoadedCrashTest(NodeTest):
+    """Killed while as many transfers come as it takes."""
+    SENDERS, EACH = 12, 3000  # transfers of each for one kill: more than it takes in the time
+    block = {"min_block_ms": 20, "max_idle_ms": 200}
+
+    def setUp(self):
+        self.names = [f"sender{index}" for index in range(self.SENDERS)]
+        self.directory = framework.temporary_directory("quern-crash-")
+        self.network = Devnet(self.directory, dict.fromkeys(self.names, 1000), [], block=self.block)
+        self.node = self.network.node
+
+    def load(self, senders, stop):
+        while not stop.is_set():
+            try:
+                if not any([sender.send(self.node) for sender in senders]):
+                    time.sleep(0.02)
+            except (*UNREACHABLE, TypeError, KeyError):
+                time.sleep(0.01)
+
+    def check_state(self, number):
+        """After block `number` every transfer that left a sender has come to Bob, and the state proves it."""
+        block = hex(number)
+        sent = sum(self.node.number("eth_getTransactionCount", self.network.account(name).address, block)
+                   for name in self.names)
+        proof = self.node.eth_getProof(BOB, [], block)  # checked against the block's state root by the node
+        self.assertEqual(int(proof["balance"], 16), sent)
+        self.assertEqual(self.node.number("eth_getBalance", BOB, block), sent)
+        return sent
+
+    def start_again(self):
+        """Seconds until it answers, and the line that says what it began with."""
+        began = time.monotonic()
+        self.network.start()
+        seconds = time.monotonic() - began
+        said = [line for line in self.network.daemon.log_tail(2000).splitlines() if "signatures_recovered=" in line][-1]
+        return seconds, dict(word.split("=", 1) for word in said.split() if "=" in word)
+
+    def test_killed_under_full_load_it_loses_no_final_block_and_starts_at_once(self):
+        seed = int(os.environ.get("QUERN_CRASH_SEED", time.time_ns() % 1_000_000))
+        print(f"seed {seed} (QUERN_CRASH_SEED)")
+        chance = random.Random(seed)
+        senders = [Sender(self.network, name) for name in self.names]
+        self.network.start()
+        stop = threading.Event()
+        loaders = [threading.Thread(target=self.load, args=(senders[index::2], stop)) for index in range(2)]
+        for loader in loaders:
+            loader.start()
+        slowest, most_waiting, largest, loaded = 0, 0, 0, 0
+        try:
+            for _ in range(LOADED_KILLS):
+                for sender in senders:
+                    sender.sign(self.EACH)
+                end = time.monotonic() + chance.uniform(0.2, 1.5)
+                final = {}
+                while time.monotonic() < end:
+                    try:
+                        newest = self.node.eth_getBlockByNumber("latest", False)
+                        final[int(newest["number"], 16)] = newest["hash"]
+                        largest = max(largest, len(newest["transactions"]))
+                    except UNREACHABLE:
+                        pass
+                    time.sleep(0.01)
+                is_loaded = any(sender.next < len(sender.raw) for sender in senders)
+                self.network.daemon.kill()
+                seconds, began_with = self.start_again()
+                slowest = max(slowest, seconds)
+                most_waiting = max(most_waiting, int(began_with["waiting"]))
+                loaded += is_loaded or int(began_with["waiting"]) > 0
+                self.assertLessEqual(seconds, START_SECONDS)
+                # Its own blocks' and waiting transactions' senders are known from the disk.
+                self.assertEqual(began_with["signatures_recovered"], "0")
+                head = self.node.height()
+                self.assertGreaterEqual(head, max(final))
+                for number, block_hash in final.items():
+                    self.assertEqual(self.node.eth_getBlockByNumber(hex(number), False)["hash"], block_hash)
+                self.check_state(head)
+                self.check_state(max(0, head - chance.randrange(128)))
+            total = self.SENDERS * self.EACH * LOADED_KILLS
+            wait_until(lambda: all(sender.next == len(sender.raw) for sender in senders) and
+                       self.node.number("eth_getBalance", BOB, "latest") == total, 120, "all transfers",
+                       alive=[self.network.daemon])
+        finally:
+            stop.set()
+            for loader in loaders:
+                loader.join()
+        self.assertEqual(self.check_state(self.node.height()), total)
+        self.assertGreater(loaded, 0)
+        print(f"{LOADED_KILLS} kills, {loaded} of them under load, {total} transfers, blocks of up to {largest}, up to {most_waiting} waiting at a "
+              f"start, slowest start {slowest:.2f} s, head {self.node.height()}")
 
 
 class FullDiskTest(NodeTest):

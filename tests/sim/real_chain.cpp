@@ -61,7 +61,7 @@ Status RealChain::start() {
     types::Address address;
     address.data[0] = beneficiary_;
     address.data[1] = 0x51;
-    QUERN_TRY(chain_, node::Chain::open({*store_, *setup_, *pool_, threads_, clock_, address}));
+    QUERN_TRY(chain_, node::Chain::open({*store_, *setup_, *pool_, threads_, clock_, address, std::nullopt, 0}));
     return {};
 }
 

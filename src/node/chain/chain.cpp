@@ -38,7 +38,7 @@ Status Chain::load() {
     const std::uint64_t began_ms = parts_.clock.monotonic_ms();
     QUERN_TRY(tries_, chain::state::StateTries::open(parts_.store, head->number,
                                                      {block.header.state_root, block.header.consensus.native_root},
-                                                     &parts_.threads));
+                                                     &parts_.threads, {.archive = parts_.setup.archive}));
     log::info(log::Category::store, "state opened number={} replayed={} ms={}", head->number, tries_->changes_behind(),
               parts_.clock.monotonic_ms() - began_ms);
     const std::uint64_t size = encoded->size();
@@ -97,6 +97,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     const chain::store::BlockId id{prepared.block.header.number, hash};
     const Bytes finalization = certificate ? consensus::encode(*certificate) : Bytes{};
     auto& batch = prepared.change.batch;
+    tries_->parts_stored(flusher_.take_written());
     tries_->commit(prepared.change.version, id.number, batch);
     std::vector<Bytes> receipts;
     for (const auto& receipt : prepared.receipts) receipts.push_back(types::encode_stored(receipt));
@@ -110,6 +111,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     BlockStore::put_head(batch, id);
     LeafTimer::write(prepared.leaf_times, batch);
     QUERN_CHECK(parts_.store.write(batch, true));
+    QUERN_CHECK(flusher_.add(tries_->take_due_parts()));
 
     leaf_timer_.publish(prepared.leaf_times);
     accounts_.put_all(*prepared.change.accounts);

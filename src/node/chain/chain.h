@@ -22,6 +22,7 @@
 #include "node/chain/leaf_timer.h"
 #include "node/chain/prepared_blocks.h"
 #include "node/chain/snapshot.h"
+#include "node/chain/state_flusher.h"
 
 namespace quern::node {
 
@@ -40,8 +41,9 @@ public:
         chain::mempool::Pool& pool;
         ThreadPool& threads;
         const Clock& clock;
-        chain::types::Address beneficiary;                    // of the blocks built here
-        std::optional<Checkpoint> checkpoint = std::nullopt;  // another history is refused
+        chain::types::Address beneficiary;                     // of the blocks built here
+        std::optional<Checkpoint> checkpoint = std::nullopt;   // another history is refused
+        std::size_t max_unflushed_bytes = kMaxUnflushedBytes;  // of the tries; 0: written by who commits
     };
     // Loads the head. Errors: node.other_history (the checkpoint's block is another here), node.no_head, store.*,
     // epoch.unknown, committee.*.
@@ -97,6 +99,7 @@ private:
     explicit Chain(const Parts& parts)
         : parts_(parts),
           prepared_(parts.store),
+          flusher_(parts.store, parts.max_unflushed_bytes),
           budget_(parts.setup.genesis.params.delta_ms * kFinalityTargetPercent / 100,
                   chain::mempool::kMaxBlockTransactionBytes) {}
     [[nodiscard]] Status load();
@@ -134,6 +137,7 @@ private:
     chain::consensus::Tip tip_;
     PreparedBlocks prepared_;
     std::unique_ptr<chain::state::StateTries> tries_;
+    StateFlusher flusher_;
     mutable chain::state::AccountCache accounts_;  // of the committed state; reading through it changes no answer
     LeafTimer leaf_timer_;
     SnapshotBoard board_;

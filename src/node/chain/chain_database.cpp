@@ -14,6 +14,7 @@ using chain::store::BlockStore;
 constexpr std::string_view kVersionName = "database_version";
 constexpr std::string_view kGenesisName = "genesis";
 constexpr std::string_view kGenesisHashName = "genesis_hash";
+constexpr std::string_view kArchiveName = "archive";
 
 class NoState final : public chain::state::StateReader {
 public:
@@ -44,20 +45,24 @@ Expected<ChainSetup> load(const chain::store::Store& store, BytesView version) {
     QUERN_TRY(setup.genesis, chain::exec::parse_genesis(as_text(*text)));
     setup.genesis_hash = Hash32::copy_of(*hash);
     setup.genesis.params.genesis_hash = setup.genesis_hash;
+    QUERN_TRY(const auto archive, chain::store::get_meta(store, kArchiveName));
+    setup.archive = archive.has_value();
     return setup;
 }
 
 }  // namespace
 
-Expected<GenesisBlock> make_genesis_block(const chain::exec::Genesis& genesis) {
+Expected<GenesisBlock> make_genesis_block(const chain::exec::Genesis& genesis, bool archive) {
     QUERN_TRY(const auto committee, committee_of(genesis));
     const NoState nothing;
     chain::state::Overlay overlay(nothing);
     chain::exec::apply_genesis(genesis, overlay);
     const chain::store::MemoryStore empty;
-    QUERN_TRY(const auto tries, chain::state::StateTries::open(empty, 0, chain::state::Roots{}));
+    QUERN_TRY(const auto tries,
+              chain::state::StateTries::open(empty, 0, chain::state::Roots{}, nullptr, {.archive = archive}));
     QUERN_TRY(auto change, tries->compute(overlay, *tries->head(), empty));
-    tries->commit_whole(change.version, 0, change.batch);
+    tries->commit(change.version, 0, change.batch);
+    change.batch.append(tries->take_all_parts().batch);
 
     GenesisBlock result;
     result.block.header =
@@ -72,10 +77,12 @@ Expected<GenesisBlock> make_genesis_block(const chain::exec::Genesis& genesis) {
     chain::store::put_meta(result.batch, kVersionName, chain::store::be64(kDatabaseVersion));
     chain::store::put_meta(result.batch, kGenesisName, as_bytes(chain::exec::to_json(genesis).dump()));
     chain::store::put_meta(result.batch, kGenesisHashName, result.hash);
+    if (archive) chain::store::put_meta(result.batch, kArchiveName, Bytes{1});
     return result;
 }
 
-Expected<ChainSetup> open_chain_database(chain::store::Store& store, const std::optional<std::string>& genesis_text) {
+Expected<ChainSetup> open_chain_database(chain::store::Store& store, const std::optional<std::string>& genesis_text,
+                                         bool archive) {
     std::optional<chain::exec::Genesis> given;
     if (genesis_text) {
         QUERN_TRY(given, chain::exec::parse_genesis(*genesis_text));
@@ -83,6 +90,11 @@ Expected<ChainSetup> open_chain_database(chain::store::Store& store, const std::
     QUERN_TRY(const auto version, chain::store::get_meta(store, kVersionName));
     if (version) {
         QUERN_TRY(auto setup, load(store, *version));
+        if (archive && !setup.archive)
+            return fail("node.not_archive",
+                        "this database does not have the states of its earlier blocks, and they cannot be made from "
+                        "it: leave -archive out, or move chaindata in the data directory away, and the node loads the "
+                        "chain from others and keeps all states");
         if (given) {
             QUERN_TRY(const auto block, make_genesis_block(*given));
             if (block.hash != setup.genesis_hash)
@@ -95,10 +107,10 @@ Expected<ChainSetup> open_chain_database(chain::store::Store& store, const std::
     if (!given)
         return fail("node.no_genesis",
                     "the data directory holds no chain yet: give -genesis=FILE (quern-genesis make writes one)");
-    QUERN_TRY(const auto block, make_genesis_block(*given));
+    QUERN_TRY(const auto block, make_genesis_block(*given, archive));
     QUERN_CHECK(store.write(block.batch, true));
     given->params.genesis_hash = block.hash;
-    return ChainSetup{std::move(*given), block.hash};
+    return ChainSetup{std::move(*given), block.hash, archive};
 }
 
 }  // namespace quern::node

@@ -10,25 +10,29 @@
 
 namespace quern::node {
 
-inline constexpr std::uint64_t kDatabaseVersion = 2;  // 2: tries by path
+inline constexpr std::uint64_t kDatabaseVersion = 3;  // 3: tries by path, changes with what was before
 
 struct ChainSetup {
     chain::exec::Genesis genesis;
     Hash32 genesis_hash;
+    bool archive = false;  // the database keeps the state after every block
 };
 
-// Block 0 and the batch that makes its state, from an empty store. Errors: genesis.*, committee.*.
+// Block 0 and the batch that makes its state (an archive's nodes, too, when asked for), from an empty store. Errors:
+// genesis.*, committee.*.
 struct GenesisBlock {
     chain::types::Block block;
     Hash32 hash;
     chain::store::WriteBatch batch;  // state, block, head, meta
 };
-[[nodiscard]] Expected<GenesisBlock> make_genesis_block(const chain::exec::Genesis& genesis);
+[[nodiscard]] Expected<GenesisBlock> make_genesis_block(const chain::exec::Genesis& genesis, bool archive = false);
 
-// Opens what the store holds. An empty store is set up from `genesis_text`, in one synced batch; else the text, when
-// given, must describe the chain that is there. Errors: node.no_genesis, node.wrong_genesis, node.database_version,
-// genesis.*, store.*.
+// Opens what the store holds. An empty store is set up from `genesis_text`, in one synced batch, as an archive when
+// asked for, and stays one; else the text, when given, must describe the chain that is there. Errors: node.no_genesis,
+// node.wrong_genesis, node.database_version, node.not_archive (asked for, and not one from its start), genesis.*,
+// store.*.
 [[nodiscard]] Expected<ChainSetup> open_chain_database(chain::store::Store& store,
-                                                       const std::optional<std::string>& genesis_text);
+                                                       const std::optional<std::string>& genesis_text,
+                                                       bool archive = false);
 
 }  // namespace quern::node

@@ -9,18 +9,37 @@
 #include "base/mutex.h"
 #include "chain/api/chain_reader.h"
 #include "chain/state/flat_state.h"
+#include "chain/state/past_state.h"
 #include "chain/store/kv.h"
 
 namespace quern::node {
 
-inline constexpr std::size_t kKeptStates = 128;  // newest blocks whose states can be asked for
+using chain::state::kKeptStates;
 
 struct Snapshot {
     Snapshot(std::unique_ptr<chain::store::Reader> view, std::shared_ptr<const chain::api::BlockView> newest,
              Uint256 base_fee)
         : reader(std::move(view)), state(*reader), head(std::move(newest)), next_base_fee(base_fee) {}
+    // An older state, read from a newer snapshot.
+    Snapshot(std::shared_ptr<const Snapshot> from, std::unique_ptr<chain::state::StateAt> older,
+             std::shared_ptr<const chain::api::BlockView> block, Uint256 base_fee)
+        : newer(std::move(from)),
+          past(older.get()),
+          reader(std::move(older)),
+          state(*reader),
+          head(std::move(block)),
+          next_base_fee(base_fee) {}
     [[nodiscard]] std::uint64_t number() const { return head->block.header.number; }
+    // Errors: StateAt::prove's.
+    [[nodiscard]] Expected<chain::state::AccountProof> prove(const chain::types::Address& address,
+                                                             std::span<const Hash32> slots) const {
+        const Hash32& root = head->block.header.state_root;
+        if (past != nullptr) return past->prove(root, address, slots);
+        return chain::state::PastState(*reader, number(), number()).prove(root, address, slots);
+    }
 
+    const std::shared_ptr<const Snapshot> newer;
+    const chain::state::StateAt* const past = nullptr;
     const std::unique_ptr<chain::store::Reader> reader;
     const chain::state::FlatState state;
     const std::shared_ptr<const chain::api::BlockView> head;

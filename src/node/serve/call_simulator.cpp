@@ -59,14 +59,14 @@ Expected<api::SimulationResult> CallSimulator::run(const api::SimulatedCall& cal
 
 Expected<api::SimulationResult> CallSimulator::call(const api::SimulatedCall& call,
                                                     const api::BlockSelector& at) const {
-    QUERN_TRY(const auto snapshot, select_snapshot(board_, at));
+    QUERN_TRY(const auto snapshot, select_snapshot(setup_, board_, at));
     const std::uint64_t limit = setup_.genesis.params.block_gas_limit;
     return run(call, *snapshot, std::min(call.gas.value_or(limit), limit));
 }
 
 Expected<std::uint64_t> CallSimulator::estimate_gas(const api::SimulatedCall& call,
                                                     const api::BlockSelector& at) const {
-    QUERN_TRY(const auto snapshot, select_snapshot(board_, at));
+    QUERN_TRY(const auto snapshot, select_snapshot(setup_, board_, at));
     std::uint64_t limit =
         std::min(call.gas.value_or(setup_.genesis.params.block_gas_limit), setup_.genesis.params.block_gas_limit);
     if (!call.gas_price.is_zero()) {

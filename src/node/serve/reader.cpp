@@ -4,6 +4,8 @@
 
 #include "base/log.h"
 #include "base/rng.h"
+#include "chain/exec/block_executor.h"
+#include "chain/state/archive_state.h"
 #include "chain/store/block_store.h"
 
 namespace quern::node {
@@ -47,6 +49,15 @@ public:
                                                       std::size_t limit) const override {
         return snapshot_->state.native_range(prefix, start, limit);
     }
+    Status status() const override { return snapshot_->state.status(); }
+    Expected<api::AccountProof> prove(const types::Address& address, std::span<const Hash32> slots) const override {
+        QUERN_TRY(auto proof, snapshot_->prove(address, slots));
+        const auto& account = proof.account;
+        api::AccountProof result{
+            {account.nonce, account.balance}, account.code_hash, account.storage_root, std::move(proof.nodes), {}};
+        for (auto& slot : proof.slots) result.slots.push_back({slot.slot, slot.value, std::move(slot.nodes)});
+        return result;
+    }
 
 private:
     SnapshotPtr snapshot_;
@@ -88,7 +99,31 @@ void HotAccounts::put(std::uint64_t number, const types::Address& address, const
     if (accounts_.size() < kMaxHotAccounts) accounts_.emplace(address, account);
 }
 
-Expected<SnapshotPtr> select_snapshot(const SnapshotBoard& board, const api::BlockSelector& selector) {
+// The state after an older block than `newest`, or null when it is not kept.
+Expected<SnapshotPtr> older_snapshot(const ChainSetup& setup, const SnapshotPtr& newest, std::uint64_t number) {
+    QUERN_TRY(const std::uint64_t oldest, chain::state::oldest_state(*newest->reader, newest->number()));
+    const bool is_recent = number >= oldest;
+    if (!is_recent && !setup.archive) return SnapshotPtr();
+    const BlockStore blocks(*newest->reader);
+    QUERN_TRY(const auto hash, blocks.canonical_hash(number));
+    QUERN_TRY(const auto encoded, hash ? blocks.block(*hash) : std::optional<Bytes>());
+    if (!encoded) return fault("store.corrupt", "no block " + std::to_string(number));
+    QUERN_TRY(auto block, types::decode_block(*encoded));
+    const auto& header = block.header;
+    std::unique_ptr<chain::state::StateAt> state;
+    if (is_recent)
+        state = std::make_unique<chain::state::PastState>(*newest->reader, newest->number(), number);
+    else
+        state = std::make_unique<chain::state::ArchiveState>(
+            *newest->reader, chain::state::Roots{header.state_root, header.consensus.native_root});
+    const Uint256 base_fee =
+        chain::exec::next_base_fee(setup.genesis.params, header.gas_used, header.gas_limit, header.base_fee_per_gas);
+    auto view = std::make_shared<const api::BlockView>(api::BlockView{std::move(block), *hash, encoded->size(), {}});
+    return std::make_shared<const Snapshot>(newest, std::move(state), std::move(view), base_fee);
+}
+
+Expected<SnapshotPtr> select_snapshot(const ChainSetup& setup, const SnapshotBoard& board,
+                                      const api::BlockSelector& selector) {
     using Kind = api::BlockSelector::Kind;
     const auto latest = board.latest();
     std::uint64_t number = 0;
@@ -110,8 +145,15 @@ Expected<SnapshotPtr> select_snapshot(const SnapshotBoard& board, const api::Blo
         }
     }
     if (auto snapshot = board.at(number)) return snapshot;
-    return fail("chain.state_unavailable", "only the states of the newest " + std::to_string(kKeptStates) +
-                                               " blocks since the node's start are kept");
+    if (number > latest->number())
+        return fail("chain.state_unavailable", "header not found: the newest block is " +
+                                                   std::to_string(latest->number()) + ", not " +
+                                                   std::to_string(number));
+    QUERN_TRY(auto older, older_snapshot(setup, latest, number));
+    if (older) return older;
+    return fail("chain.state_unavailable",
+                "historical state of block " + std::to_string(number) + " is not available: only those of the newest " +
+                    std::to_string(kKeptStates) + " blocks are kept (a node with -archive keeps all)");
 }
 
 Reader::BlockPtr Reader::block_by_number(const Snapshot& at, std::uint64_t number) const {
@@ -208,7 +250,7 @@ std::optional<api::ReceiptView> Reader::receipt(const Hash32& hash) const {
 }
 
 Expected<std::shared_ptr<const api::StateView>> Reader::state(const api::BlockSelector& selector) const {
-    QUERN_TRY(auto snapshot, select_snapshot(board_, selector));
+    QUERN_TRY(auto snapshot, select_snapshot(setup_, board_, selector));
     using Kind = api::BlockSelector::Kind;
     const bool is_newest = selector.kind == Kind::latest || selector.kind == Kind::pending;
     return std::shared_ptr<const api::StateView>(

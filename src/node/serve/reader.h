@@ -77,8 +77,9 @@ private:
     mutable HotAccounts hot_accounts_;
 };
 
-// The snapshot that a selector names. Error chain.state_unavailable.
-[[nodiscard]] Expected<SnapshotPtr> select_snapshot(const SnapshotBoard& board,
+// The snapshot that a selector names: of the newest kKeptStates blocks, or of any in an archive. Error
+// chain.state_unavailable.
+[[nodiscard]] Expected<SnapshotPtr> select_snapshot(const ChainSetup& setup, const SnapshotBoard& board,
                                                     const chain::api::BlockSelector& selector);
 
 }  // namespace quern::node

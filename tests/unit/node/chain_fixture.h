@@ -59,11 +59,12 @@ protected:
 
     // What a new process does over what the disk holds.
     void start() {
-        auto opened = open_chain_database(*store_, genesis_text_);
+        auto opened = open_chain_database(*store_, genesis_text_, archive_);
         ASSERT_TRUE(opened) << opened.error().to_string();
         setup_ = std::move(*opened);
         pool_ = std::make_unique<chain::mempool::Pool>(setup_->genesis.params);
-        auto chain = Chain::open({*store_, *setup_, *pool_, threads_, clock_, test_address(kValidator), checkpoint_});
+        auto chain = Chain::open(
+            {*store_, *setup_, *pool_, threads_, clock_, test_address(kValidator), checkpoint_, max_unflushed_bytes_});
         ASSERT_TRUE(chain) << chain.error().to_string();
         chain_ = std::move(*chain);
         gateway_ =
@@ -161,6 +162,8 @@ protected:
     ManualClock clock_{kGenesisTime + 60'000};
     ThreadPool threads_{2};
     std::optional<Checkpoint> checkpoint_;  // of the next start
+    bool archive_ = false;
+    std::size_t max_unflushed_bytes_ = 0;  // so that databases can be compared
     chain::store::MemoryStore durable_;
     std::unique_ptr<chain::store::FaultStore> store_;
     std::optional<ChainSetup> setup_;

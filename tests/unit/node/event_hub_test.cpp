@@ -126,6 +126,9 @@ TEST(MarketChangesTest, reads_events_with_what_the_state_knows_of_them) {
         std::vector<std::pair<Bytes, Bytes>> native_range(BytesView, BytesView, std::size_t) const override {
             return {};
         }
+        Expected<api::AccountProof> prove(const types::Address&, std::span<const Hash32>) const override {
+            return api::AccountProof{};
+        }
     } state;
     types::Task task;
     task.id = 7;

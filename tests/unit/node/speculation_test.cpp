@@ -17,7 +17,8 @@ public:
     explicit OtherNode(ThreadPool& threads, const Clock& clock, std::uint8_t beneficiary)
         : setup_(std::move(*open_chain_database(disk_, test_genesis_text()))),
           pool_(setup_.genesis.params),
-          chain_(std::move(*Chain::open({disk_, setup_, pool_, threads, clock, test_address(beneficiary)}))) {}
+          chain_(std::move(
+              *Chain::open({disk_, setup_, pool_, threads, clock, test_address(beneficiary), std::nullopt, 0}))) {}
     [[nodiscard]] Chain& chain() { return *chain_; }
     [[nodiscard]] const store::MemoryStore& disk() const { return disk_; }
     void submit(const Bytes& encoded) {

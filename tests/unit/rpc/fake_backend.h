@@ -49,6 +49,13 @@ public:
         }
         return result;
     }
+    Status status() const override { return read_status; }
+    Status read_status;
+    Expected<api::AccountProof> prove(const types::Address& address, std::span<const Hash32> slots) const override {
+        api::AccountProof proof{account(address), Hash32{{0xc0}}, Hash32{{0x57}}, {Bytes{0xc1, 0x80}}, {}};
+        for (const auto& slot : slots) proof.slots.push_back({slot, slot, {Bytes{0xc2, 0x01, 0x02}}});
+        return proof;
+    }
 };
 
 class FakeChain final : public api::ChainReader,

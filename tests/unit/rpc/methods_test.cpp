@@ -113,6 +113,25 @@ TEST_F(MethodsTest, account_state) {
     EXPECT_EQ(ok("eth_getCode", "[\"" + who + "\"]"), json::Value("0x"));
     EXPECT_EQ(ok("eth_getStorageAt", "[\"" + who + "\",\"0x7\",\"latest\"]"),
               json::Value("0x" + std::string(63, '0') + "7"));
+    const auto proof = ok("eth_getProof", "[\"" + who + "\",[\"0x7\"],\"latest\"]");
+    for (const char* field : {"address", "balance", "nonce", "codeHash", "storageHash", "accountProof", "storageProof"})
+        EXPECT_NE(proof.find(field), nullptr) << field;
+    EXPECT_EQ(*proof.find("nonce"), ok("eth_getTransactionCount", "[\"" + who + "\"]"));
+    EXPECT_EQ(*proof.find("balance"), ok("eth_getBalance", "[\"" + who + "\"]"));
+    EXPECT_EQ(proof.find("accountProof")->dump(), R"(["0xc180"])");
+    EXPECT_EQ(proof.find("storageProof")->dump(),
+              R"([{"key":"0x)" + std::string(63, '0') + R"(7","value":"0x7","proof":["0xc20102"]}])");
+    chain.current->read_status = fault("store.corrupt", "a test");
+    for (const char* method : {"eth_getBalance", "eth_getTransactionCount", "eth_getCode"})
+        EXPECT_EQ(error(method, "[\"" + who + "\"]").code, kInternalError) << method;
+    EXPECT_EQ(error("eth_getStorageAt", "[\"" + who + "\",\"0x7\"]").message, "store.corrupt: a test");
+    chain.current->read_status = {};
+    std::string many = "\"0x1\"";
+    for (int i = 0; i < 1024; ++i) many += ",\"0x1\"";
+    EXPECT_EQ(error("eth_getProof", "[\"" + who + "\",[" + many + "],\"latest\"]").code, kInvalidParams);
+    EXPECT_EQ(error("eth_getProof", "[\"" + who + "\",[7],\"latest\"]").code, kInvalidParams);
+    EXPECT_TRUE(
+        error("eth_getProof", "[\"" + who + "\",[],\"earliest\"]").message.starts_with("chain.state_unavailable"));
     const auto unavailable = error("eth_getBalance", "[\"" + who + "\",\"earliest\"]");
     EXPECT_EQ(unavailable.code, kServerError);
     EXPECT_TRUE(unavailable.message.starts_with("chain.state_unavailable"));
