@@ -8,6 +8,7 @@
 #include "chain/store/leveldb_kv.h"
 #include "crypto/key_file.h"
 #include "crypto/recovery_count.h"
+#include "node/chain/revert.h"
 #include "node/network_reading.h"
 #include "node/participation.h"
 #include "node/serve/call_simulator.h"
@@ -99,6 +100,13 @@ Status Node::Services::open_storage() {
         QUERN_TRY(genesis, fs::read_text_file(options.genesis_file, chain::exec::kMaxGenesisBytes));
     }
     QUERN_TRY(setup, open_chain_database(*store, genesis, options.archive));
+    if (options.revert_to) {
+        if (!options.validator_key.empty())
+            return fail("node.cannot_revert",
+                        "a validator has signed that the later blocks are final: without -validatorkey this node loads "
+                        "them again from others");
+        QUERN_CHECK(revert_chain(*store, *options.revert_to));
+    }
     if (setup->archive) log::info(log::Category::store, "archive: the state after every block is kept");
     const auto& params = setup->genesis.params;
     if (!options.network.empty() && options.network != params.network)

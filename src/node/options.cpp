@@ -54,6 +54,9 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
            "keep the state after every block, not the newest 128 alone; from a database's first start on, and then "
            "for good")
         ->group("Chain");
+    app.add_option("--revert", options.revert_to,
+                   "go back to this block, one of the newest 128, before starting; not with a validator's key")
+        ->group("Chain");
     app.add_option("--dbcache", options.database_cache_mib, "database cache, MiB")
         ->check(CLI::Range(1, 65536))
         ->capture_default_str()

@@ -42,8 +42,9 @@ struct NodeOptions {
     std::string validator_password_file;
     std::string node_key;  // of a node that is no validator; default <datadir>/node.key, made when it is not there
     bool accept_missing_journal = false;
-    std::string test_fault;  // test builds only: double_vote
-    bool archive = false;  // keep the state after every block
+    std::string test_fault;                  // test builds only: double_vote
+    bool archive = false;                    // keep the state after every block
+    std::optional<std::uint64_t> revert_to;  // go back to this block first
     std::size_t database_cache_mib = 64;
     unsigned threads = 0;  // for signatures and hashing; 0: one per CPU
     PeerOptions peers;

@@ -102,8 +102,9 @@ class Sender:
         self.raw, self.next = [], 0
 
     def sign(self, count):
-        self.raw += run("quern-wallet", "transfer", "--seed", self.seed, "--nonce", len(self.raw), "--to", BOB,
-                        "--amount", 1, "--count", count).split()
+        """The next transfers, for self.raw."""
+        return run("quern-wallet", "transfer", "--seed", self.seed, "--nonce", len(self.raw), "--to", BOB,
+                   "--amount", 1, "--count", count).split()
 
     def send(self, node):
         """False when there is nothing to do."""
@@ -170,8 +171,9 @@ class LoadedCrashTest(NodeTest):
         slowest, most_waiting, largest, loaded = 0, 0, 0, 0
         try:
             for _ in range(LOADED_KILLS):
-                for sender in senders:
-                    sender.sign(self.EACH)
+                signed = [sender.sign(self.EACH) for sender in senders]
+                for sender, more in zip(senders, signed):
+                    sender.raw += more
                 end = time.monotonic() + chance.uniform(0.2, 1.5)
                 final = {}
                 while time.monotonic() < end:

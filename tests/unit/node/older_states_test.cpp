@@ -5,6 +5,7 @@
 #include "chain/state/account_codec.h"
 #include "chain/state/trie.h"
 #include "crypto/hash.h"
+#include "node/chain/revert.h"
 #include "unit/node/chain_fixture.h"
 
 namespace quern::node {
@@ -131,6 +132,50 @@ TEST_F(OlderStates, a_database_that_was_no_archive_from_its_start_does_not_becom
     EXPECT_EQ(refused.error().name, "node.not_archive");
     EXPECT_FALSE(refused.error().is_local_fault());
     start();
+}
+
+TEST_F(OlderStates, a_database_goes_back_to_a_kept_block_and_loads_the_later_ones_again) {
+    make_blocks(30);
+    std::vector<chain::consensus::BuiltBlock> later;
+    for (std::uint64_t number = 21; number <= 30; ++number) {
+        const auto view = reader_->block(at(number));
+        later.push_back({view->hash, types::encode(view->block)});
+    }
+    const Hash32 moved = types::transaction_hash(reader_->block(at(26))->block.transactions.at(0));
+    ASSERT_TRUE(reader_->receipt(moved));
+    stop();
+    EXPECT_EQ(revert_chain(*store_, 30).error().name, "node.cannot_revert");
+    ASSERT_TRUE(revert_chain(*store_, 20));
+    start();
+    EXPECT_EQ(chain_->tip().number, 20U);
+    EXPECT_EQ(reader_->block(at(21)), nullptr);
+    EXPECT_FALSE(reader_->receipt(moved));
+    expect_state(20);
+    expect_state(7);
+    for (const auto& block : later) ASSERT_TRUE(commit(block));
+    EXPECT_EQ(chain_->tip().hash, later.back().hash);
+    EXPECT_TRUE(reader_->receipt(moved));
+    expect_state(30);
+    expect_state(20);
+}
+
+TEST_F(OlderStates, a_damaged_database_does_not_go_back) {
+    make_blocks(12);
+    stop();
+    // What the last block changed of the native objects is lost: so the older state cannot be made.
+    const Bytes key = chain::state::changes_key(chain::state::kNativePart, 11);
+    const Bytes changes = store_->get(key).value().value();
+    chain::store::WriteBatch loss;
+    loss.erase(key);
+    ASSERT_TRUE(store_->write(loss, true));
+    const auto refused = revert_chain(*store_, 10);
+    ASSERT_FALSE(refused);
+    EXPECT_TRUE(refused.error().is_local_fault());
+    chain::store::WriteBatch mend;
+    mend.put(key, changes);
+    ASSERT_TRUE(store_->write(mend, true));
+    start();
+    EXPECT_EQ(chain_->tip().number, 12U);
 }
 
 // Each write of a chain's run fails once, that of its first block included.
