@@ -26,24 +26,38 @@ std::optional<Bytes> TransactionInbox::find(const ShortId& id) const {
 }
 
 void TransactionInbox::take(const Bytes20& peer, std::vector<Bytes> encoded) {
-    std::size_t bytes = 0;
-    for (const auto& transaction : encoded) bytes += transaction.size();
-    const bool queued = queue_.post(bytes, [this, peer, encoded = std::move(encoded)] { check(peer, encoded); });
-    if (!queued) log::debug(log::Category::mempool, "inbox full dropped_from={}", to_hex0x(peer));
+    for (std::size_t at = 0; at < encoded.size(); at += kMaxTransactionsPerJob) {
+        const auto first = encoded.begin() + static_cast<std::ptrdiff_t>(at);
+        const auto count = std::min(kMaxTransactionsPerJob, encoded.size() - at);
+        std::vector<Bytes> piece(std::make_move_iterator(first),
+                                 std::make_move_iterator(first + static_cast<std::ptrdiff_t>(count)));
+        std::size_t bytes = 0;
+        for (const auto& transaction : piece) bytes += transaction.size() + sizeof(Bytes);
+        const bool queued =
+            queue_.post(peer, bytes, [this, peer, piece = std::move(piece)] { return check(peer, piece); });
+        if (!queued) log::debug(log::Category::mempool, "inbox full dropped_from={}", to_hex0x(peer));
+    }
 }
 
-void TransactionInbox::check(const Bytes20& peer, const std::vector<Bytes>& encoded) {
+std::size_t TransactionInbox::check(const Bytes20& peer, const std::vector<Bytes>& encoded) {
     std::size_t malformed = 0;
+    std::size_t in_vain = 0;
     for (const auto& submission : submitter_.submit_all(encoded, peer)) {
         if (submission) continue;
         const bool is_malformed = submission.result.band == exec::Band::malformed;
         malformed += is_malformed ? 1 : 0;
+        // Known ones cost nothing, and a full pool is not the sender's fault.
+        const bool is_excused = exec::is(submission.result, exec::kAlreadyKnown) ||
+                                exec::is(submission.result, exec::kPoolFull) ||
+                                exec::is(submission.result, exec::kNonceTooLow);
+        in_vain += is_excused ? 0 : 1;
         log::debug(log::Category::mempool, "refused from={} reason={}", to_hex0x(peer), submission.result.to_string());
         const MutexLock lock(mutex_);
         // The others may fit after a block: a nonce gap closes, a balance grows, room is made.
         (is_malformed ? done_ : refused_).insert(short_id(submission.hash));
     }
     for (; malformed != 0; --malformed) report_(peer, p2p::Offence::invalid_transaction);
+    return in_vain;
 }
 
 void TransactionInbox::committed(const std::vector<Bytes>& transactions) {

@@ -16,6 +16,7 @@ inline constexpr std::size_t kMaxRememberedTransactions = 262'144;  // in recent
 inline constexpr std::size_t kMaxRefusedForNow = 16'384;            // until the next block
 inline constexpr std::size_t kMaxInboxJobs = 4096;                  // answers of peers that wait to be checked
 inline constexpr std::size_t kMaxInboxBytes = 32U << 20;
+inline constexpr std::size_t kMaxTransactionsPerJob = 128;  // then others have their turn
 
 class TransactionInbox {
 public:
@@ -36,7 +37,8 @@ public:
     void committed(const std::vector<Bytes>& transactions);
 
 private:
-    void check(const Bytes20& peer, const std::vector<Bytes>& encoded);
+    // How many were checked for nothing.
+    [[nodiscard]] std::size_t check(const Bytes20& peer, const std::vector<Bytes>& encoded);
 
     chain::api::TxSubmitter& submitter_;
     const chain::mempool::Pool& pool_;

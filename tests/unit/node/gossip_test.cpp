@@ -99,6 +99,80 @@ TEST(Offences, cost_by_the_kind_of_wrong) {
     EXPECT_EQ(offence_of(Wrong::block), p2p::Offence::invalid_block);
 }
 
+class WorkQueueTest : public testing::Test {
+protected:
+    static Bytes20 peer(std::uint8_t number) { return Bytes20::copy_of(Bytes(20, number)); }
+    // A job that notes its peer and was in vain or not.
+    WorkQueue::Job job(std::uint8_t number, std::size_t in_vain) {
+        return [this, number, in_vain] {
+            while (!go_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            const std::lock_guard lock(mutex_);
+            order_.push_back(number);
+            return in_vain;
+        };
+    }
+    std::vector<std::uint8_t> order(std::size_t count) {
+        for (int i = 0; i < 5'000; ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            const std::lock_guard lock(mutex_);
+            if (order_.size() >= count) break;
+        }
+        const std::lock_guard lock(mutex_);
+        return order_;
+    }
+    std::atomic<bool> go_{false};
+    std::mutex mutex_;
+    std::vector<std::uint8_t> order_;
+};
+
+TEST_F(WorkQueueTest, peers_take_turns_and_who_wastes_time_waits_for_the_others) {
+    WorkQueue queue(100, 1'000);
+    queue.start();
+    ASSERT_TRUE(queue.post(peer(9), 1, job(9, 0)));  // it holds the thread until all is posted
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.post(peer(1), 1, job(1, 64)));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.post(peer(2), 1, job(2, 0)));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.post(peer(3), 1, job(3, 0)));
+    go_ = true;
+    EXPECT_EQ(order(10), (std::vector<std::uint8_t>{9, 1, 2, 3, 2, 3, 2, 3, 1, 1}));
+    // All is forgiven with time.
+    for (std::size_t i = 0; i < 8 * WorkQueue::kJobsToForgive; ++i) {
+        while (!queue.post(peer(4), 1, job(4, 0))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    (void)order(10 + 8 * WorkQueue::kJobsToForgive);
+    go_ = false;
+    ASSERT_TRUE(queue.post(peer(9), 1, job(9, 0)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ASSERT_TRUE(queue.post(peer(2), 1, job(2, 0)));
+    ASSERT_TRUE(queue.post(peer(1), 1, job(1, 0)));
+    go_ = true;
+    const auto all = order(13 + 8 * WorkQueue::kJobsToForgive);
+    EXPECT_EQ(std::vector<std::uint8_t>(all.end() - 3, all.end()), (std::vector<std::uint8_t>{9, 1, 2}));
+    queue.stop();
+    EXPECT_FALSE(queue.post(peer(1), 1, job(1, 0)));
+}
+
+TEST_F(WorkQueueTest, a_flood_drops_its_own_jobs) {
+    WorkQueue queue(10, 1'000);
+    queue.start();
+    ASSERT_TRUE(queue.post(peer(9), 1, job(9, 0)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(queue.post(peer(1), 1, job(1, 0)));
+    for (int i = 0; i < 10; ++i) EXPECT_FALSE(queue.post(peer(1), 1, job(1, 0)));
+    EXPECT_TRUE(queue.post(peer(2), 1, job(2, 0)));
+    // And by bytes.
+    EXPECT_FALSE(queue.post(peer(3), 1'001, job(3, 0)));
+    EXPECT_FALSE(queue.post(peer(1), 999, job(1, 0)));
+    EXPECT_TRUE(queue.post(peer(3), 500, job(3, 0)));
+    EXPECT_TRUE(queue.post(peer(4), 400, job(4, 0)));
+    EXPECT_FALSE(queue.post(peer(3), 300, job(3, 0)));
+    go_ = true;
+    const auto all = order(11);
+    EXPECT_EQ(std::count(all.begin(), all.end(), 1), 7);
+    for (const int number : {2, 3, 4}) EXPECT_EQ(std::count(all.begin(), all.end(), number), 1);
+    queue.stop();
+}
+
 class InboxTest : public ChainFixture {
 protected:
     InboxTest() {
