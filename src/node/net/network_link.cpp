@@ -8,8 +8,9 @@ namespace sdbft = chain::consensus::sdbft;
 namespace messages = p2p::messages;
 
 namespace {
-// Waiting transactions told to a peer that has just come.
+// Waiting transactions told to a peer that has just come; whoever comes and goes must not cost much.
 constexpr std::size_t kMaxToldToNewPeer = 4096;
+constexpr std::size_t kMaxBytesToldToNewPeer = 4U << 20;
 
 constexpr std::size_t kAnswerOverhead = 64;
 
@@ -37,7 +38,7 @@ void NetworkLink::peer_connected(const p2p::PeerInfo& peer) {
     parts_.work.post_for(peer.address, [this](bool in_time) {
         if (!in_time) return;
         std::vector<p2p::Network::Announcement> announcements;
-        for (const auto& pooled : parts_.pool.arrived_after(0, kMaxToldToNewPeer))
+        for (const auto& pooled : parts_.pool.latest(kMaxToldToNewPeer, kMaxBytesToldToNewPeer))
             announcements.push_back({pooled->transaction.hash, {pooled, &pooled->transaction.encoded}});
         parts_.network.announce_transactions(std::move(announcements));
     });

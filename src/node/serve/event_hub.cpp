@@ -45,7 +45,9 @@ void EventHub::remove(api::EventListener& listener) {
     std::erase(listeners_, &listener);
     const MutexLock lock(mutex_);
     listened_to_ = !listeners_.empty();
-    if (!listened_to_) transactions_.clear();
+    if (listened_to_) return;
+    transactions_.clear();
+    queued_bytes_ = 0;
 }
 
 void EventHub::published(const Snapshot& snapshot) {
@@ -63,7 +65,9 @@ void EventHub::transaction(const chain::types::RecoveredTransaction& transaction
         const MutexLock lock(mutex_);
         if (!listened_to_) return;
         transactions_.push_back(transaction);
-        if (transactions_.size() > kMaxQueuedTransactions) {
+        queued_bytes_ += transaction.encoded.size();
+        while (transactions_.size() > kMaxQueuedTransactions || queued_bytes_ > kMaxQueuedBytes) {
+            queued_bytes_ -= transactions_.front().encoded.size();
             transactions_.pop_front();
             ++left_out_;
         }
@@ -85,6 +89,7 @@ void EventHub::run() {
             while (!stopping_ && newest_ <= told_ && transactions_.empty()) changed_.wait(lock);
             if (stopping_) return;
             transactions.swap(transactions_);
+            queued_bytes_ = 0;
             if (newest_ > told_) next = ++told_;
         }
         // When both wait: a transaction before the block that holds it.

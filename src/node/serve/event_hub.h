@@ -1,7 +1,7 @@
 // Tells listeners (the WebSocket server) what happens in the chain, on a thread of its own: the chain thread and those
 // that submit transactions only leave a note. Blocks are not queued: the hub walks the stored chain from the last block
 // that it told to the newest, so that none is left out however far it falls behind, and it costs no memory. Waiting
-// transactions are queued, the newest kMaxQueuedTransactions of them. Thread-safe.
+// transactions are queued, the newest kMaxQueuedTransactions of them, kMaxQueuedBytes at most. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -18,6 +18,7 @@ namespace quern::node {
 class EventHub final : public chain::api::EventSource {
 public:
     static constexpr std::size_t kMaxQueuedTransactions = 8'192;
+    static constexpr std::size_t kMaxQueuedBytes = std::size_t{16} << 20;
     static constexpr std::size_t kKeptTimes = 1'024;  // blocks whose moment of finality is kept until they are told
 
     struct Parts {  // all outlive the hub
@@ -58,6 +59,7 @@ private:
     // Block number, when it was final (the clock's now_ms).
     std::deque<std::pair<std::uint64_t, std::uint64_t>> times_ QUERN_GUARDED_BY(mutex_);
     std::deque<chain::types::RecoveredTransaction> transactions_ QUERN_GUARDED_BY(mutex_);
+    std::size_t queued_bytes_ QUERN_GUARDED_BY(mutex_) = 0;  // of their encodings
     bool listened_to_ QUERN_GUARDED_BY(mutex_) = false;
     std::uint64_t left_out_ QUERN_GUARDED_BY(mutex_) = 0;
     bool stopping_ QUERN_GUARDED_BY(mutex_) = false;

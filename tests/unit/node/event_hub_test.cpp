@@ -104,6 +104,13 @@ TEST_F(EventHubTest, keeps_the_newest_of_too_many_transactions) {
     constexpr std::size_t kExtra = 100;
     for (std::size_t i = 0; i < 2 * EventHub::kMaxQueuedTransactions + kExtra; ++i) hub_->transaction(*recovered);
     EXPECT_GE(hub_->left_out(), kExtra);
+    // Large ones are bounded by their bytes.
+    auto large = *recovered;
+    large.encoded.resize(types::kMaxTransactionBytes);
+    const std::uint64_t before = hub_->left_out();
+    constexpr std::size_t kFit = EventHub::kMaxQueuedBytes / types::kMaxTransactionBytes;
+    for (std::size_t i = 0; i < kFit + kExtra; ++i) hub_->transaction(large);
+    EXPECT_GE(hub_->left_out(), before + EventHub::kMaxQueuedTransactions + kExtra);
     listener.hold = false;
     ASSERT_TRUE(make_block());
     EXPECT_EQ(listener.blocks(1).size(), 1U);
