@@ -203,6 +203,7 @@ struct Network::Impl final : transport::ConnectionHost {
     std::set<ConnectionPtr> connections;  // all that live
     std::list<ConnectionPtr> pending;     // accepted, in handshake; oldest first
     std::size_t assemblies = 0;
+    std::size_t reckonings = 0;  // blocks whose roots the disk thread has still to reckon
     transport::TokenBucket assembly_rate{kAssembliesPerSecond, kAssemblyBurst};
     bool stopping = false;
     std::uint64_t next_exchange_ms = 0;

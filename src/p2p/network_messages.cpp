@@ -378,9 +378,13 @@ void Network::Impl::handle_compact(Peer& peer, messages::CompactBlock compact) {
 // a sender that chose its salt for that: the whole block tells.
 void Network::Impl::hand_over(const Bytes20& address, const Hash32& hash, Expected<messages::BlockAnswer> block) {
     if (!block) return ask_block(address, hash);
+    // Whole blocks need no questions, so nothing else bounds how many wait.
+    if (reckonings >= kMaxAssemblies) return;
+    ++reckonings;
     asio::post(disk, [this, address, hash, block = std::move(*block)]() mutable {
         const bool whole = handler->body_matches(block.block);
         post([this, address, hash, whole, block = std::move(block)]() mutable {
+            --reckonings;
             if (stopping) return;
             if (whole) return handler->block(address, std::move(block));
             ask_block(address, hash);

@@ -113,5 +113,34 @@ TEST(Flood, bytes_forged_on_the_way_do_not_ban_the_key_that_they_pretend_to_be_f
     EXPECT_TRUE(eventually([&] { return node.has_peers(1); }));
 }
 
+TEST(Flood, whole_blocks_do_not_pile_up_before_the_thread_that_reckons_their_roots) {
+    TestNode node(1);
+    node.handler.hold_bodies = true;
+    RawPeer raw(node.network->port());
+    ASSERT_TRUE(raw.shake_hands(key_of(60), 7878, kGenesis) && raw.say_hello());
+    ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+    constexpr std::size_t kBlocks = 38;  // no more than the rate of their kind allows
+    constexpr std::size_t kAtOnce = 16;
+    for (std::uint64_t number = 1; number <= kBlocks; ++number) {
+        messages::CompactBlock compact;
+        compact.header.number = number;
+        compact.prefilled.push_back({0, Bytes(1'000, 1)});
+        raw.say(messages::Type::compact_block, encode(compact), static_cast<std::uint32_t>(number));
+    }
+    EXPECT_TRUE(eventually([&] {
+        const auto status = node.network->status();
+        return status.peers.size() == 1 && status.peers[0].messages_in > kBlocks;
+    }));
+    node.handler.hold_bodies = false;
+    EXPECT_TRUE(eventually([&] { return node.handler.bodies == kAtOnce; })) << node.handler.bodies;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(node.handler.bodies, kAtOnce);
+    // And goes on.
+    messages::CompactBlock next;
+    next.header.number = kBlocks + 1;
+    raw.say(messages::Type::compact_block, encode(next), kBlocks + 1);
+    EXPECT_TRUE(eventually([&] { return node.handler.bodies == kAtOnce + 1; }));
+}
+
 }  // namespace
 }  // namespace quern::p2p

@@ -48,7 +48,9 @@ struct RecordingHandler : NetworkHandler {
     bool wants = true;
     std::uint64_t chain_length = 0;
     std::atomic<bool> body_fits{true};
-    std::size_t certificate_bytes = 8;  // of each block in a range
+    std::atomic<bool> hold_bodies{false};
+    mutable std::atomic<std::size_t> bodies{0};  // looked at
+    std::size_t certificate_bytes = 8;           // of each block in a range
 
     void peer_disconnected(const Bytes20&, const Error& reason) override {
         const std::lock_guard lock(mutex);
@@ -79,7 +81,11 @@ struct RecordingHandler : NetworkHandler {
         if (at == pool.end()) return std::nullopt;
         return at->second;
     }
-    bool body_matches(BytesView) const override { return body_fits; }
+    bool body_matches(BytesView) const override {
+        while (hold_bodies) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        ++bodies;
+        return body_fits;
+    }
     bool wants_block(const Hash32&, std::uint64_t) override { return true; }
     void block(const Bytes20&, messages::BlockAnswer answer) override {
         const std::lock_guard lock(mutex);
