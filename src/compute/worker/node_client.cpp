@@ -14,6 +14,7 @@ namespace {
 using chain::types::Address;
 
 constexpr std::uint64_t kPage = 16;  // tasks asked for at a time: a page of the largest stays far below the limit
+constexpr std::size_t kMaxTaskListBytes = std::size_t{256} << 20;  // of all pages: more is no list of live tasks
 constexpr unsigned kOk = 200;
 constexpr unsigned kUnauthorized = 401;
 constexpr unsigned kNotFound = 404;
@@ -83,6 +84,7 @@ Expected<json::Value> NodeClient::call(std::string_view method, json::Value para
     message.headers.push_back({"Content-Type", "application/json"});
     message.body = request.dump();
     QUERN_TRY(const http::Response response, reached(http_.send(message)));
+    answer_bytes_ = response.body.size();
     json::Limits limits;
     limits.max_bytes = std::size_t{64} << 20;
     QUERN_TRY(json::Value answer, understood(json::parse(response.body, limits)));
@@ -155,9 +157,12 @@ Expected<bool> NodeClient::knows(const Hash32& transaction) {
 Expected<std::vector<chain::types::Task>> NodeClient::live_tasks() {
     std::vector<chain::types::Task> tasks;
     std::uint64_t start = 1;
+    std::size_t bytes = 0;
     for (;;) {
         json::Value params = json::Value::object({{"state", "live"}, {"start", start}, {"limit", kPage}});
         QUERN_TRY(const json::Value page, call("task_list", std::move(params)));
+        bytes += answer_bytes_;
+        if (bytes > kMaxTaskListBytes) return busy("node.bad_answer", "too many tasks");
         QUERN_TRY(const auto items, page.get_array("tasks"));
         for (const json::Value& item : items) {
             chain::types::Task task;
@@ -168,7 +173,10 @@ Expected<std::vector<chain::types::Task>> NodeClient::live_tasks() {
         }
         const json::Value* next = page.find("next");
         if (next == nullptr || next->is_null()) return tasks;
-        QUERN_TRY(start, next->as_u64());
+        QUERN_TRY(const std::uint64_t after, next->as_u64());
+        // Else the list would have no end.
+        if (after <= start) return busy("node.bad_answer", "the next page is not a later one");
+        start = after;
     }
 }
 

@@ -49,6 +49,7 @@ private:
     const std::string credentials_file_;
     std::string authorization_;
     std::uint64_t next_id_ = 1;
+    std::size_t answer_bytes_ = 0;  // of the newest answer
 };
 
 }  // namespace quern::compute::worker

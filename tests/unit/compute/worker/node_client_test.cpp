@@ -1,0 +1,98 @@
+#include "compute/worker/node_client.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "rpc/http_server.h"
+
+namespace quern::compute::worker {
+namespace {
+
+// Answers each request with what the test says.
+class LyingNode : public testing::Test {
+protected:
+    class Lie final : public rpc::Job {
+    public:
+        explicit Lie(std::string text) : text_(std::move(text)) {}
+        bool run(std::chrono::milliseconds) override { return true; }
+        std::optional<std::string> take_answer() override { return std::move(text_); }
+        std::size_t held() const override { return text_.size(); }
+
+    private:
+        std::string text_;
+    };
+
+    LyingNode() {
+        rpc::HttpOptions options;
+        options.port = 0;
+        rpc::HttpHooks hooks;
+        hooks.rpc = [this](std::string, const rpc::CallContext&) -> std::unique_ptr<rpc::Job> {
+            const int number = ++asked_;
+            return std::make_unique<Lie>(R"({"jsonrpc":"2.0","id":1,"result":)" + answer_(number) + "}");
+        };
+        auto started = rpc::HttpServer::start(options, hooks);
+        EXPECT_TRUE(started);
+        server_ = std::move(*started);
+        client_ = std::make_unique<NodeClient>("127.0.0.1", server_->port());
+    }
+    std::atomic<int> asked_{0};
+    std::function<std::string(int)> answer_;
+    std::unique_ptr<rpc::HttpServer> server_;
+    std::unique_ptr<NodeClient> client_;
+};
+
+TEST_F(LyingNode, cannot_keep_a_worker_reading_pages_for_ever) {
+    answer_ = [](int) { return std::string(R"({"tasks":[],"next":1})"); };
+    const auto same = client_->live_tasks();
+    ASSERT_FALSE(same);
+    EXPECT_EQ(same.error().name, "node.bad_answer");
+    EXPECT_EQ(asked_, 1);
+    answer_ = [](int) { return std::string(R"({"tasks":[],"next":null})"); };
+    const auto none = client_->live_tasks();
+    ASSERT_TRUE(none);
+    EXPECT_TRUE(none->empty());
+}
+
+TEST_F(LyingNode, cannot_fill_a_workers_memory_with_tasks) {
+    const std::string junk(std::size_t{20} << 20, ' ');
+    answer_ = [&](int number) { return R"({"tasks":[],"next":)" + std::to_string(16 * number + 1) + junk + "}"; };
+    const auto tasks = client_->live_tasks();
+    ASSERT_FALSE(tasks);
+    EXPECT_EQ(tasks.error().name, "node.bad_answer");
+    EXPECT_LT(asked_, 20);
+}
+
+TEST(NodeClientTest, reads_no_endless_words_beside_a_chunk) {
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::listen(listener, 1), 0);
+    socklen_t length = sizeof address;
+    ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+    std::atomic<std::size_t> pieces{0};
+    std::thread liar([&] {
+        const int client = ::accept(listener, nullptr, nullptr);
+        char request[4096];
+        (void)::recv(client, request, sizeof request, 0);
+        const std::string begin = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;";
+        (void)::send(client, begin.data(), begin.size(), MSG_NOSIGNAL);
+        const std::string piece(1U << 20, 'a');
+        while (pieces < 64 && ::send(client, piece.data(), piece.size(), MSG_NOSIGNAL) > 0) ++pieces;
+        ::close(client);
+    });
+    NodeClient client("127.0.0.1", ntohs(address.sin_port));
+    EXPECT_FALSE(client.block_number());
+    liar.join();
+    ::close(listener);
+    EXPECT_LT(pieces, 64U);
+}
+
+}  // namespace
+}  // namespace quern::compute::worker
