@@ -83,7 +83,7 @@ sdbft::Limits tiny(Rng& rng) {
     limits.future_proposals = 1 + rng.below(2);
     limits.kept_vote_views = 2 + rng.below(4);
     limits.kept_final_views = 1 + rng.below(3);
-    limits.blocks_kept = 10 + rng.below(6);
+    limits.blocks_kept = 3 + rng.below(13);
     limits.wanted_blocks = 1 + rng.below(2);
     limits.pending_messages = 2 + rng.below(4);
     limits.pending_bytes = 1000 + rng.below(1000);

@@ -84,9 +84,10 @@ TEST(Simulation, seeds_reach_limits_and_forge_in_every_way) {
         limits.insert(result.limits_reached.begin(), result.limits_reached.end());
         for (const auto& [kind, times] : result.forgeries) forgeries.insert(kind);
     }
-    for (const std::string_view limit : {"future_views", "future_proposals", "kept_vote_views", "kept_final_views",
-                                         "wanted_blocks", "pending_messages", "pending_bytes", "pending_peers",
-                                         "peers_helped", "nullifications_per_proposal", "certificates_per_query"})
+    for (const std::string_view limit :
+         {"future_views", "future_proposals", "kept_vote_views", "kept_final_views", "wanted_blocks",
+          "pending_messages", "pending_bytes", "pending_peers", "peers_helped", "nullifications_per_proposal",
+          "certificates_per_query", "blocks_kept"})
         EXPECT_TRUE(limits.contains(limit)) << limit;
     EXPECT_GE(forgeries.size(), 35U);
 }
@@ -114,10 +115,10 @@ TEST(Simulation, a_fork_by_a_third_of_the_weight_convicts_it) {
 
 class PlantedBugs : public ::testing::TestWithParam<std::string_view> {};
 
-TEST_P(PlantedBugs, are_found_within_200_seeds) {
+TEST_P(PlantedBugs, are_found_within_400_seeds) {
     const auto bug = bug_from_name(GetParam());
     ASSERT_TRUE(bug);
-    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 400; ++seed) {
         const auto result = run_seed({seed, false, false, *bug});
         if (result.passed()) continue;
         RecordProperty("seed", std::to_string(seed));
@@ -128,7 +129,8 @@ TEST_P(PlantedBugs, are_found_within_200_seeds) {
 }
 
 // Without those that are a second line behind another check, which nothing that a peer can send tells from their
-// absence, and the table of blocks, which honest nodes do not fill.
+// absence; the one that needs a notarization and its proposal to come after their height is final; and the table of
+// blocks, which fills up to its limit (seeds_reach_limits) and which commits empty before it is far above.
 std::vector<std::string_view> bugs_that_show() {
     auto names = bug_names();
     std::erase_if(names, [](std::string_view name) {
