@@ -9,6 +9,7 @@
 
 #include <optional>
 
+#include "base/mutex.h"
 #include "p2p/messages/messages.h"
 #include "p2p/transport/frames.h"
 #include "p2p/transport/net_cert.h"
@@ -131,7 +132,7 @@ public:
     bool say_unfinished(messages::Type type, std::size_t bytes, std::uint32_t stream = 1) {
         const Bytes part(transport::max_payload(transport::kMaxControlRecord), 7);
         for (std::size_t sent = 0; sent < bytes; sent += part.size())
-            if (!send(record(static_cast<std::uint8_t>(type), part, true, stream))) return false;
+            if (!send_record(static_cast<std::uint8_t>(type), part, true, stream)) return false;
         return true;
     }
     [[nodiscard]] Bytes record(std::uint8_t type, BytesView payload, bool more = false, std::uint32_t stream = 1) {
@@ -139,8 +140,13 @@ public:
         writer->write({type, more, stream, payload}, out);
         return out;
     }
+    // Records reach the socket in the order in which they were sealed, whichever threads say them.
+    bool send_record(std::uint8_t type, BytesView payload, bool more = false, std::uint32_t stream = 1) {
+        const MutexLock lock(sending_);
+        return send(record(type, payload, more, stream));
+    }
     bool say(messages::Type type, BytesView body, std::uint32_t stream = 1) {
-        return send(record(static_cast<std::uint8_t>(type), body, false, stream));
+        return send_record(static_cast<std::uint8_t>(type), body, false, stream);
     }
     bool say_hello() { return say(messages::Type::hello, encode(messages::Hello{})); }
 
@@ -150,6 +156,7 @@ public:
 private:
     int socket_;
     bool connected_ = false;
+    Mutex sending_;
 };
 
 }  // namespace quern::p2p::testing

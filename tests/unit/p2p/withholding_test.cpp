@@ -22,7 +22,7 @@ public:
         if (ready_)
             thread_ = std::thread([this, react = std::move(react)] {
                 while (auto record = raw_.next_record()) {
-                    if (record->type == 1) raw_.send(raw_.record(2, record->payload, false, 0));  // pong
+                    if (record->type == 1) raw_.send_record(2, record->payload, false, 0);  // pong
                     react(raw_, *record);
                 }
             });
