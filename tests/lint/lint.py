@@ -51,8 +51,6 @@ ENVIRONMENT = re.compile(r"(?<![\w.>:])(?:std\s*::\s*)?(?:getenv|secure_getenv|s
 # Locks whose rules clang checks are those of base/mutex.h.
 STD_LOCK = re.compile(r"\bstd\s*::\s*(?:recursive_|shared_|timed_)?(?:mutex|condition_variable(?:_any)?|lock_guard|unique_lock"
                       r"|scoped_lock|shared_lock)\b")
-PLAIN_LOCKS = {"base/mutex.h", "chain/state/flat_state.cpp", "chain/state/flat_state.h", "chain/store/fault_kv.cpp",
-               "chain/store/fault_kv.h", "chain/store/memory_kv.cpp", "chain/store/memory_kv.h", "node/chain/snapshot.h"}
 UNORDERED = re.compile(r"\bstd\s*::\s*(?:unordered_(?:multi)?(?:map|set)|locale)\b")
 # A shared pointer of its own, and a deleter that also gives back a share.
 OWN_POINTERS = {"chain/state/path_node.h", "p2p/answer_account.h"}
@@ -145,7 +143,7 @@ def check_file(path, text):
             yield number, "pure code has no clock and no randomness"
         if in_any(path, PURE) and ENVIRONMENT.search(bare):
             yield number, "pure code has no files and no environment"
-        if path not in PLAIN_LOCKS and STD_LOCK.search(bare):
+        if path != "base/mutex.h" and STD_LOCK.search(bare):
             yield number, "a lock is one of base/mutex.h, which says what it guards"
         if in_any(path, PURE) and UNORDERED.search(bare):
             yield number, "pure code has no order by hash and no locale"
