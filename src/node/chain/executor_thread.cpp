@@ -21,10 +21,17 @@ void ExecutorThread::stop() {
 }
 
 void ExecutorThread::post(Job job) {
+    bool fits = true;
     {
         const MutexLock lock(mutex_);
-        jobs_.push_back(std::move(job));
+        // The view of an older question is over.
+        if (std::holds_alternative<sdbft::BlockRequest>(job))
+            std::erase_if(jobs_,
+                          [](const Job& waiting) { return std::holds_alternative<sdbft::BlockRequest>(waiting); });
+        fits = jobs_.size() < kMaxExecutorJobs;
+        if (fits) jobs_.push_back(std::move(job));
     }
+    if (!fits) return hooks_.failed(fault("executor.too_many_jobs", std::to_string(kMaxExecutorJobs)).value());
     changed_.notify_one();
 }
 

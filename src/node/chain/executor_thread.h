@@ -1,6 +1,6 @@
 // The thread that owns the chain: builds, validates and commits blocks in the order in which consensus asks, and gives
 // the answers back as events. start() and stop() belong to one thread; build(), validate() and commit() may be called
-// from any. Consensus bounds how much it asks at once (sdbft::kMaxBlocksKept).
+// from any.
 #pragma once
 
 #include <deque>
@@ -9,9 +9,16 @@
 #include <variant>
 
 #include "base/mutex.h"
+#include "chain/consensus/sdbft/limits.h"
 #include "node/chain/chain.h"
 
 namespace quern::node {
+
+// What waits. Consensus asks for one block to be built at a time (a newer question takes the place of one that waits),
+// to validate what it holds, and to commit one block at a time; more is a fault of this process, which stops
+// (executor.too_many_jobs).
+inline constexpr std::size_t kMaxExecutorJobs = 4 * chain::consensus::sdbft::kMaxBlocksKept;
+static_assert(2 * chain::consensus::sdbft::kMaxBlocksKept + 2 < kMaxExecutorJobs);
 
 class ExecutorThread {
 public:
