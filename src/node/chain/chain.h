@@ -67,7 +67,8 @@ public:
     // Executes the block on its parent, which is the tip or was built or validated here. Errors: block.* (wrong_hash,
     // unknown_parent, wrong_root, wrong_gas, bad_transaction, ...), header.* (wrong_number, wrong_timestamp,
     // wrong_beacon, wrong_gas_limit, wrong_constant), rlp.*, exec.invariant_broken. Of these only errors of the kind
-    // `input` say that the block is bad; the others (store.*, trie.*, block.too_many, ...) say nothing about it.
+    // `input` say that the block is bad; the others (store.*, trie.*, block.too_many, unknown_parent, ...) say nothing
+    // about it, and the busy ones that it may be asked again.
     [[nodiscard]] Status validate_block(const Hash32& hash, BytesView bytes);
     // Makes the block at tip + 1 the chain's newest, durably, executing it first when it was not prepared, and drops
     // its siblings with all that descends from them. next_epoch is set for an epoch's last block. Errors: as
@@ -78,6 +79,8 @@ public:
 
     // Blocks that are executed and not committed.
     [[nodiscard]] std::size_t prepared_blocks() const { return prepared_.size(); }
+    // Those that went for others since the last call: the core must hear of it.
+    [[nodiscard]] std::vector<Hash32> take_forgotten() { return std::exchange(forgotten_, {}); }
 
 private:
     // What a block rests on.
@@ -136,6 +139,7 @@ private:
     Parts parts_;
     chain::consensus::Tip tip_;
     PreparedBlocks prepared_;
+    std::vector<Hash32> forgotten_;
     std::unique_ptr<chain::state::StateTries> tries_;
     StateFlusher flusher_;
     mutable chain::state::AccountCache accounts_;  // of the committed state; reading through it changes no answer

@@ -39,7 +39,7 @@ Expected<Chain::Base> Chain::base_for(const Hash32& parent) {
     if (parent == tip_.hash)
         return Base{&latest_->head->block.header, latest_->reader.get(), tries_->head().get(), {}, true};
     const PreparedBlock* prepared = prepared_.find(parent);
-    if (prepared == nullptr) return fail("block.unknown_parent", to_hex0x(parent));
+    if (prepared == nullptr) return busy("block.unknown_parent", to_hex0x(parent));
     const auto& state = prepared_.state_after(parent);
     return Base{&prepared->block.header, &state, prepared->change.version.get(), prepared_.changed_accounts(parent),
                 false};
@@ -161,7 +161,7 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
         own_large_[prepared.hash] = {header.number, began_ms, cut_short};
     prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
     consensus::BuiltBlock built{prepared.hash, prepared.encoded};
-    QUERN_CHECK(prepared_.add(std::move(prepared)));
+    QUERN_CHECK(prepared_.add(std::move(prepared), forgotten_));
     return built;
 }
 
@@ -240,7 +240,7 @@ Status Chain::prepare(const Hash32& hash, BytesView bytes) {
     QUERN_CHECK(exec::check_results(claimed, prepared.block.header));
     prepared.encoded = to_bytes(bytes);
     prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
-    return prepared_.add(std::move(prepared));
+    return prepared_.add(std::move(prepared), forgotten_);
 }
 
 }  // namespace quern::node

@@ -46,6 +46,7 @@ void ExecutorThread::run() {
             jobs_.pop_front();
         }
         const auto done = std::visit([this](const auto& asked) { return perform(asked); }, *job);
+        for (const auto& hash : chain_.take_forgotten()) hooks_.answer(sdbft::event::Forgotten{hash});
         if (done) continue;
         return hooks_.failed(done.error());
     }
@@ -54,7 +55,7 @@ void ExecutorThread::run() {
 Status ExecutorThread::perform(const sdbft::BlockRequest& request) {
     auto built = chain_.build_block(request);
     if (!built) {
-        if (built.error().kind != ErrorKind::input) return fail(built.error());
+        if (built.error().is_local_fault()) return fail(built.error());
         log::warning(log::Category::consensus, "no block built parent={} view={} reason={}", request.parent.number,
                      request.view, built.error().to_string());
         hooks_.answer(sdbft::event::BuildFailed{request.view});
@@ -66,6 +67,10 @@ Status ExecutorThread::perform(const sdbft::BlockRequest& request) {
 
 Status ExecutorThread::perform(const sdbft::action::Validate& block) {
     const auto valid = chain_.validate_block(block.hash, block.block);
+    if (!valid && valid.error().is_busy()) {
+        hooks_.answer(sdbft::event::Forgotten{block.hash});
+        return {};
+    }
     if (!valid) {
         // Nothing was learnt about the block: a vote against it, or for it, would be a guess.
         if (valid.error().kind != ErrorKind::input) return valid;

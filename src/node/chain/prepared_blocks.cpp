@@ -4,6 +4,17 @@
 #include <set>
 
 namespace quern::node {
+namespace {
+
+// The encodings, here and of each transaction; what it decodes to, its receipt, and what it changes.
+constexpr std::size_t kEncodings = 4;
+constexpr std::size_t kOfTransaction = 1'024;
+
+std::size_t footprint(const PreparedBlock& block) {
+    return sizeof(PreparedBlock) + kEncodings * block.encoded.size() + kOfTransaction * block.transactions.size();
+}
+
+}  // namespace
 
 const PreparedBlock* PreparedBlocks::find(const Hash32& hash) const {
     const auto found = entries_.find(hash);
@@ -35,11 +46,29 @@ std::vector<const chain::state::AccountTable*> PreparedBlocks::changed_accounts(
     return changed;
 }
 
-Status PreparedBlocks::add(PreparedBlock block) {
+PreparedBlocks::Entries::iterator PreparedBlocks::oldest_leaf(const Hash32& parent) {
+    std::set<Hash32> parents = {parent};
+    for (const auto& item : entries_) parents.insert(item.second->block.block.header.parent_hash);
+    const auto view_of = [](const Entries::iterator& at) { return at->second->block.block.header.consensus.view; };
+    auto oldest = entries_.end();
+    for (auto at = entries_.begin(); at != entries_.end(); ++at)
+        if (!parents.contains(at->first) && (oldest == entries_.end() || view_of(at) < view_of(oldest))) oldest = at;
+    return oldest;
+}
+
+Status PreparedBlocks::add(PreparedBlock block, std::vector<Hash32>& gone) {
     if (entries_.contains(block.hash)) return {};
-    if (entries_.size() >= kMaxPreparedBlocks) return busy("block.too_many", std::to_string(entries_.size()));
+    const std::size_t bytes = footprint(block);
+    while (entries_.size() >= kMaxPreparedBlocks || (bytes_ + bytes > kMaxPreparedBytes && !entries_.empty())) {
+        const auto oldest = oldest_leaf(block.block.header.parent_hash);
+        if (oldest == entries_.end()) return busy("block.too_many", std::to_string(entries_.size()));
+        gone.push_back(oldest->first);
+        bytes_ -= oldest->second->bytes;
+        entries_.erase(oldest);
+    }
     const Hash32 hash = block.hash;
-    entries_.emplace(hash, std::make_unique<Entry>(Entry{std::move(block), std::nullopt}));
+    bytes_ += bytes;
+    entries_.emplace(hash, std::make_unique<Entry>(Entry{std::move(block), std::nullopt, bytes}));
     return {};
 }
 
@@ -58,6 +87,8 @@ void PreparedBlocks::committed(const Hash32& hash) {
         if (parent == hash && entry->layer) entry->layer->rebase(committed_);
     }
     std::erase_if(entries_, [&](const auto& item) { return item.first == hash || !descend.contains(item.first); });
+    bytes_ = 0;
+    for (const auto& item : entries_) bytes_ += item.second->bytes;
 }
 
 }  // namespace quern::node

@@ -15,9 +15,11 @@
 
 namespace quern::node {
 
-// The core keeps at most twice kMaxBlocksKept blocks that are not final and asks for no others; each costs what it
-// changed.
+// The core keeps at most twice kMaxBlocksKept blocks that are not final and asks for no others. While views pass and
+// nothing becomes final, as on a slow network, they are many: the oldest without a child goes and is executed again if
+// it should still matter.
 inline constexpr std::size_t kMaxPreparedBlocks = 2 * chain::consensus::sdbft::kMaxBlocksKept;
+inline constexpr std::size_t kMaxPreparedBytes = std::size_t{512} << 20;  // of memory, an estimate
 
 struct PreparedBlock {
     Hash32 hash;
@@ -43,23 +45,31 @@ public:
     [[nodiscard]] const chain::store::Reader& state_after(const Hash32& hash);
     // The accounts that this block and its prepared ancestors changed, newest first; none for any other hash.
     [[nodiscard]] std::vector<const chain::state::AccountTable*> changed_accounts(const Hash32& hash) const;
-    // Its parent is prepared, or the newest committed block. Error block.too_many.
-    [[nodiscard]] Status add(PreparedBlock block);
+    // Its parent is prepared, or the newest committed block. Those that went for it are in `gone`. Busy block.too_many
+    // when only ancestors are left.
+    [[nodiscard]] Status add(PreparedBlock block, std::vector<Hash32>& gone);
     // A prepared block, for its commit: what commits it may append to its batch and take its parts, then call
     // committed().
     [[nodiscard]] PreparedBlock& to_commit(const Hash32& hash) { return entries_.at(hash)->block; }
     // The store holds this block now: what descends from it rests on the store, everything else is dropped.
     void committed(const Hash32& hash);
     [[nodiscard]] std::size_t size() const { return entries_.size(); }
+    [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
 private:
     struct Entry {
         PreparedBlock block;
         std::optional<chain::store::LayeredReader> layer;
+        std::size_t bytes = 0;
     };
+    using Entries = std::map<Hash32, std::unique_ptr<Entry>>;
+
+    // The one of the earliest view that no other rests on, `parent` excepted.
+    [[nodiscard]] Entries::iterator oldest_leaf(const Hash32& parent);
 
     const chain::store::Reader& committed_;
-    std::map<Hash32, std::unique_ptr<Entry>> entries_;
+    Entries entries_;
+    std::size_t bytes_ = 0;
 };
 
 }  // namespace quern::node

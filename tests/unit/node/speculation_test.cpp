@@ -517,29 +517,54 @@ TEST_F(EpochTest, the_previous_committee_is_the_one_of_the_epoch_before_across_a
     EXPECT_NE(committees[1], committees[2]) << "the stake counts two epochs later";
 }
 
-TEST(PreparedBlocksTest, are_bounded_in_number) {
+PreparedBlock prepared_in(std::uint64_t view, const Hash32& parent = {}, std::size_t bytes = 0) {
+    PreparedBlock made;
+    made.hash = crypto::sha256(store::be64(view));
+    made.block.header.number = 1;
+    made.block.header.parent_hash = parent;
+    made.block.header.consensus.view = view;
+    made.encoded.resize(bytes);
+    return made;
+}
+
+TEST(PreparedBlocksTest, of_too_many_the_oldest_without_a_child_goes) {
     const store::MemoryStore disk;
     PreparedBlocks blocks(disk);
-    const auto block = [](std::uint64_t number) {
-        PreparedBlock made;
-        made.hash = crypto::sha256(store::be64(number));
-        made.block.header.number = 1;
-        return made;
-    };
-    for (std::uint64_t i = 0; i < kMaxPreparedBlocks; ++i) ASSERT_TRUE(blocks.add(block(i)));
-    const auto refused = blocks.add(block(kMaxPreparedBlocks));
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().name, "block.too_many");
-    EXPECT_NE(refused.error().kind, ErrorKind::input);
-    EXPECT_TRUE(blocks.add(block(3)));  // known
-    blocks.committed(block(3).hash);
+    const auto hash_of = [](std::uint64_t view) { return crypto::sha256(store::be64(view)); };
+    std::vector<Hash32> gone;
+    for (std::uint64_t view = 1; view <= kMaxPreparedBlocks; ++view) ASSERT_TRUE(blocks.add(prepared_in(view), gone));
+    EXPECT_TRUE(gone.empty());
+    std::uint64_t view = kMaxPreparedBlocks;
+    ASSERT_TRUE(blocks.add(prepared_in(++view, hash_of(1)), gone));
+    ASSERT_TRUE(blocks.add(prepared_in(++view), gone));
+    EXPECT_EQ(gone, (std::vector<Hash32>{hash_of(2), hash_of(3)}));
+    EXPECT_EQ(blocks.size(), kMaxPreparedBlocks);
+    EXPECT_NE(blocks.find(hash_of(1)), nullptr);
+    EXPECT_EQ(blocks.find(hash_of(2)), nullptr);
+    EXPECT_TRUE(blocks.add(prepared_in(4), gone));  // known
+    EXPECT_EQ(gone.size(), 2U);
+    blocks.committed(hash_of(4));
     EXPECT_EQ(blocks.size(), 0U);
+    EXPECT_EQ(blocks.bytes(), 0U);
+}
+
+TEST(PreparedBlocksTest, are_bounded_in_memory) {
+    const store::MemoryStore disk;
+    PreparedBlocks blocks(disk);
+    std::vector<Hash32> gone;
+    constexpr std::size_t kBlock = 7U << 20;
+    for (std::uint64_t view = 1; view <= 40; ++view) ASSERT_TRUE(blocks.add(prepared_in(view, {}, kBlock), gone));
+    EXPECT_LE(blocks.bytes(), kMaxPreparedBytes);
+    EXPECT_GT(blocks.bytes(), kMaxPreparedBytes / 2);
+    EXPECT_EQ(gone.size() + blocks.size(), 40U);
+    EXPECT_EQ(blocks.find(gone.back()), nullptr);
 }
 
 TEST(PreparedBlocksTest, a_chain_as_deep_as_the_limit_is_read_and_rebased) {
     store::MemoryStore disk;
     PreparedBlocks blocks(disk);
     std::vector<Hash32> hashes = {Hash32{}};
+    std::vector<Hash32> gone;
     for (std::uint64_t number = 1; number <= kMaxPreparedBlocks; ++number) {
         PreparedBlock made;
         made.hash = crypto::sha256(store::be64(number));
@@ -548,8 +573,13 @@ TEST(PreparedBlocksTest, a_chain_as_deep_as_the_limit_is_read_and_rebased) {
         made.change.batch.put(to_bytes(store::be64(number)), Bytes{1});
         made.change.batch.put(Bytes{0xff}, to_bytes(store::be64(number)));
         hashes.push_back(made.hash);
-        ASSERT_TRUE(blocks.add(std::move(made)));
+        ASSERT_TRUE(blocks.add(std::move(made), gone));
     }
+    const auto refused = blocks.add(prepared_in(kMaxPreparedBlocks + 1, hashes.back()), gone);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().name, "block.too_many");
+    EXPECT_TRUE(refused.error().is_busy());
+    EXPECT_TRUE(gone.empty());
     const auto count = [](const store::Reader& reader) {
         std::size_t rows = 0;
         EXPECT_TRUE(reader.for_each({}, {}, [&](BytesView, BytesView) { return ++rows > 0; }));

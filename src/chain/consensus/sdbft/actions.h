@@ -79,13 +79,18 @@ struct Validated {
     Hash32 hash;
     bool valid = false;
 };
+// What the executor knew of the block, or was asked about it, is gone: it is to be validated again when it matters.
+struct Forgotten {
+    Hash32 hash;
+};
 struct Committed {
     Tip tip;
     std::optional<EpochSetup> next_epoch;  // set for an epoch's last block, and only then
 };
 }  // namespace event
 using Event = std::variant<event::Started, event::Received, event::Ranged, event::TimePassed, event::TransactionsWait,
-                           event::Persisted, event::Built, event::BuildFailed, event::Validated, event::Committed>;
+                           event::Persisted, event::Built, event::BuildFailed, event::Validated, event::Forgotten,
+                           event::Committed>;
 
 namespace action {
 enum class Target : std::uint8_t { all, one, any };  // each peer; the peer named; some peer that the driver picks

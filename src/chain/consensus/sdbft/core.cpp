@@ -135,6 +135,8 @@ std::vector<Action> Core::step(const Event& event, const Time& now) {
         if (building_ && building_->view == failed->view) building_.reset();
     } else if (const auto* validated = std::get_if<event::Validated>(&event)) {
         on_validated(*validated);
+    } else if (const auto* forgotten = std::get_if<event::Forgotten>(&event)) {
+        on_forgotten(*forgotten);
     } else if (const auto* committed = std::get_if<event::Committed>(&event)) {
         on_committed(*committed);
     }

@@ -245,6 +245,7 @@ private:
     void on_propose(PeerId peer, const ProposeMessage& message);
     void on_built(const event::Built& built);
     void on_validated(const event::Validated& validated);
+    void on_forgotten(const event::Forgotten& forgotten);
     // Idempotent: go on with the current view as far as possible.
     void advance();
     void consider_proposal();

@@ -188,6 +188,13 @@ void Core::on_validated(const event::Validated& validated) {
     advance();
 }
 
+// Not looked at at once: there may be no room for it yet.
+void Core::on_forgotten(const event::Forgotten& forgotten) {
+    const auto found = blocks_.find(forgotten.hash);
+    if (found != blocks_.end() && found->second.validity != Validity::invalid)
+        found->second.validity = Validity::unknown;
+}
+
 void Core::advance() {
     if (restoring_ || !started_ || halted_) return;
     consider_proposal();

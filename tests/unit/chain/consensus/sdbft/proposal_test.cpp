@@ -386,6 +386,17 @@ TEST(SdbftProposal, what_the_executor_refuses_is_dropped_and_not_taken_again) {
     EXPECT_EQ(h.misbehaved, Names{"proposal.invalid_block"});
 }
 
+TEST(SdbftProposal, what_the_executor_forgot_is_validated_again_when_it_matters) {
+    Second h;
+    h.step(event::Forgotten{h.first_block.tip.hash});
+    EXPECT_TRUE(h.validated.empty());
+    h.receive(h.master(2), h.proposal(2, h.child));
+    EXPECT_EQ(h.validated, (std::vector<Hash32>{h.first_block.tip.hash, h.child.tip.hash}));
+    EXPECT_EQ(h.voted(notarize, 2), h.child.tip.hash);
+    h.step(event::Forgotten{Hash32{}});
+    EXPECT_EQ(h.misbehaved, Names{});
+}
+
 TEST(SdbftProposal, of_a_master_that_signs_two_blocks_one_is_kept) {
     Harness h;
     for (std::uint8_t mark = 9; mark < 30; ++mark) h.receive(h.master(1), h.proposal(1, h.first(1, mark)));
