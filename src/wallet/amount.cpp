@@ -24,7 +24,7 @@ Expected<Uint256> parse_amount(std::string_view text) {
 std::string in_qrn(const Uint256& grains) {
     std::string digits = grains.to_decimal();
     if (digits.size() <= kQrnDecimals) digits.insert(0, kQrnDecimals + 1 - digits.size(), '0');
-    digits.insert(digits.size() - kQrnDecimals, ".");
+    digits.insert(digits.size() - kQrnDecimals, 1, '.');
     while (digits.back() == '0') digits.pop_back();
     if (digits.back() == '.') digits.pop_back();
     return digits;

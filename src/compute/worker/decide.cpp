@@ -245,7 +245,8 @@ private:
         reveal.claim = accusation.claim;
         reveal.salt = salt;
         reveal.opening = accusation.opening;
-        const std::string target = ":" + std::to_string(accusation.target);
+        std::string target(1, ':');
+        target += std::to_string(accusation.target);
         // Reveal first: it is refused until the commitment is in an earlier block, whoever sent that before a restart.
         // It is tried in every block, because the commitment holds the task back only for a few.
         Send send;

@@ -29,7 +29,7 @@ public:
                 nodes.erase(to_bytes(path));
         });
     }
-    std::map<Nibbles, Bytes> nodes;
+    std::map<Nibbles, Bytes, BytesLess> nodes;
 };
 
 Bytes random_key(Rng& rng) {
@@ -47,7 +47,7 @@ Hash32 reference_root(const Content& content) {
 }
 
 // What the store must hold for this content, and nothing else.
-std::map<Nibbles, Bytes> all_nodes(const Content& content) {
+std::map<Nibbles, Bytes, BytesLess> all_nodes(const Content& content) {
     Places places;
     PathTrie trie(places, {}, 1);
     for (const auto& [key, value] : content) EXPECT_TRUE(trie.put(to_nibbles(key), value));
