@@ -101,10 +101,14 @@ struct ThreadPool::Impl {
     }
 };
 
-ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>()) {
+ThreadPool::ThreadPool(std::size_t threads, const std::function<void()>& at_start) : impl_(std::make_unique<Impl>()) {
     if (threads == 0) threads = std::max<std::size_t>(1, std::thread::hardware_concurrency());
     impl_->spins = threads <= std::thread::hardware_concurrency();
-    for (std::size_t i = 1; i < threads; ++i) impl_->threads.emplace_back([this, i] { impl_->work(i); });
+    for (std::size_t i = 1; i < threads; ++i)
+        impl_->threads.emplace_back([this, i, at_start] {
+            if (at_start) at_start();
+            impl_->work(i);
+        });
 }
 
 ThreadPool::~ThreadPool() {

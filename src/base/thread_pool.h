@@ -15,7 +15,8 @@ inline namespace base {
 class ThreadPool {
 public:
     // `threads` counts the caller: 1 runs everything in place; 0 means as many as the machine has.
-    explicit ThreadPool(std::size_t threads = 0);
+    // `at_start` is called first on each of its own threads.
+    explicit ThreadPool(std::size_t threads = 0, const std::function<void()>& at_start = {});
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;

@@ -5,6 +5,7 @@
 #include "base/fs.h"
 #include "base/mutex.h"
 #include "base/rng.h"
+#include "base/thread_priority.h"
 #include "chain/store/leveldb_kv.h"
 #include "crypto/key_file.h"
 #include "crypto/recovery_count.h"
@@ -42,6 +43,8 @@ struct Node::Services {
     SystemClock clock;
     std::optional<fs::LockFile> lock;
     std::unique_ptr<ThreadPool> threads;
+    // Of their own for what is submitted: a block's signatures must not wait for a loop of threads that stand back.
+    std::unique_ptr<ThreadPool> admission_threads;
     std::unique_ptr<chain::store::LevelDbStore> store;
     std::optional<ChainSetup> setup;
     std::unique_ptr<content::Store> contents;
@@ -91,6 +94,7 @@ Status Node::Services::open_storage() {
     lock.emplace(std::move(*locked));
     log::info(log::Category::node, "quernd {} datadir={}", QUERN_VERSION, options.datadir);
     threads = std::make_unique<ThreadPool>(options.threads);
+    admission_threads = std::make_unique<ThreadPool>(options.threads, stand_back);
 
     chain::store::LevelDbOptions database;
     database.cache_bytes = options.database_cache_mib << 20;
@@ -128,7 +132,7 @@ Status Node::Services::open_chain() {
     const auto checkpoint = options.checkpoint ? options.checkpoint : checkpoint_of(setup->genesis_hash);
     QUERN_TRY(chain, Chain::open({*store, *setup, *pool, *threads, clock, beneficiary, checkpoint}));
     QUERN_TRY(auto pool_journal, chain::mempool::PoolJournal::open(path("mempool.journal")));
-    gateway = std::make_unique<TxGateway>(*pool, chain->board(), *threads, std::move(pool_journal));
+    gateway = std::make_unique<TxGateway>(*pool, chain->board(), *admission_threads, std::move(pool_journal));
     const std::size_t restored = gateway->restore();
 
     const auto& params = setup->genesis.params;

@@ -13,6 +13,7 @@
 #include "base/eviction.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/thread_priority.h"
 #include "rpc/http_session.h"
 
 namespace quern::rpc {
@@ -63,6 +64,7 @@ struct HttpServer::Impl final : SessionHost {
             return false;
         }
         asio::post(workers, [this, work = std::move(work), done = std::move(done)]() mutable {
+            stand_back();
             if (!stop_begun) work();
             --queued;
             asio::post(io, std::move(done));

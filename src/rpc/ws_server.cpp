@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/thread_priority.h"
 #include "rpc/ws_session.h"
 
 namespace quern::rpc {
@@ -76,7 +77,12 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
         const WsSession::Parts parts{options,
                                      *transport,
                                      rpc,
-                                     [this](std::function<void()> work) { asio::post(workers, std::move(work)); },
+                                     [this](std::function<void()> work) {
+                                         asio::post(workers, [work = std::move(work)] {
+                                             stand_back();
+                                             work();
+                                         });
+                                     },
                                      stopped,
                                      [this](std::function<void()> begin) { begin_large(std::move(begin)); },
                                      [this] { end_large(); }};

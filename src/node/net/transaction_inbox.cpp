@@ -1,6 +1,7 @@
 #include "node/net/transaction_inbox.h"
 
 #include "base/log.h"
+#include "base/thread_priority.h"
 
 namespace quern::node {
 
@@ -40,6 +41,7 @@ void TransactionInbox::take(const Bytes20& peer, std::vector<Bytes> encoded) {
 }
 
 std::size_t TransactionInbox::check(const Bytes20& peer, const std::vector<Bytes>& encoded) {
+    stand_back();
     std::size_t malformed = 0;
     std::size_t in_vain = 0;
     for (const auto& submission : submitter_.submit_all(encoded, peer)) {
