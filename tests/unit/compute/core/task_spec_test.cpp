@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "compute/core/program_opening.h"
+#include "compute/core/verification_report.h"
 #include "unit/vm/tensor/test_programs.h"
 
 namespace quern::compute::core {
