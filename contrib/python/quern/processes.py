@@ -109,19 +109,30 @@ def _from_lasting_thread(work):
             _starter.start()
     done = queue.SimpleQueue()
     _starts.put((work, done))
-    child, error = done.get()
+    try:
+        child, error = done.get()
+    except BaseException:  # a signal: what has begun is there before anybody stops what is there
+        done.get()
+        raise
     if error is not None:
         raise error
     return child
 
 
-def popen(arguments, **options):
-    """subprocess.Popen of a child that the kernel kills when this program is gone, however it went."""
+def popen(arguments, begun=lambda child: None, **options):
+    """subprocess.Popen of a child that the kernel kills when this program is gone, however it went. begun(child) is called
+    even if a signal ends this call before it returns."""
     prefix = []
     if shutil.which("setpriv"):
         # The shell looks whether this program was still there when the kernel was told.
         prefix = ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", f'[ "$PPID" = {os.getpid()} ] && exec "$@"', "sh"]
-    return _from_lasting_thread(lambda: subprocess.Popen(prefix + list(arguments), **options))
+
+    def start():
+        child = subprocess.Popen(prefix + list(arguments), **options)
+        begun(child)
+        return child
+
+    return _from_lasting_thread(start)
 
 
 def start_time(pid):
@@ -152,17 +163,22 @@ class Process:
         self.started_at = 0.0
 
     def start(self):
-        launch = subprocess.Popen if self.detached else popen
         with open(self.log, "ab") as output:
             self.log_start = output.tell()
-            self.child = launch(self.arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                                start_new_session=True)
-        self.started_at = time.monotonic()
+            options = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT, "start_new_session": True}
+            if self.detached:
+                self._begun(subprocess.Popen(self.arguments, **options))
+            else:
+                popen(self.arguments, self._begun, **options)
+        return self
+
+    def _begun(self, child):
+        self.child = child
         self.adopted = None
+        self.started_at = time.monotonic()
         self.wanted = True
         if not self.detached:
             _running.append(self)
-        return self
 
     @property
     def pid(self):

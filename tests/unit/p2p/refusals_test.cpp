@@ -22,7 +22,7 @@ TEST(Refusals, of_a_peer_record_name_the_field) {
     };
     EXPECT_EQ(error_of({0}, rlp_integer(Uint256(99))), "peer_record.bad_version");
     EXPECT_EQ(error_of({6, 0, 1}, rlp_integer(Uint256(0))), "peer_record.bad_port");
-    EXPECT_EQ(error_of({6, 0, 1}, rlp_integer(Uint256(65'536))), "peer_record.bad_port");
+    EXPECT_EQ(error_of({6, 0, 1}, rlp_integer(Uint256(65'536))), "rlp.integer_overflow");
     EXPECT_EQ(error_of({6, 0, 0}, rlp_bytes(as_bytes("a host"))), "peer_record.bad_host");
     EXPECT_EQ(error_of({7}, rlp_integer(Uint256(2))), "peer_record.bad_parity");
 }
