@@ -45,7 +45,9 @@ TEST(BoundedIds, forget_the_oldest_and_no_other) {
         ASSERT_FALSE(ids.insert(id_of(n)));
         ASSERT_EQ(ids.size(), std::min<std::uint64_t>(n + 1, 100));
         ASSERT_TRUE(ids.contains(id_of(n < 100 ? 0 : n - 99)));
-        if (n >= 100) ASSERT_FALSE(ids.contains(id_of(n - 100)));
+        if (n >= 100) {
+            ASSERT_FALSE(ids.contains(id_of(n - 100)));
+        }
     }
 }
 
