@@ -1,6 +1,7 @@
 // How the pool's tables follow its queues, and whether they do.
 #include <algorithm>
 
+#include "base/ensure.h"
 #include "chain/exec/fees.h"
 #include "chain/mempool/pool.h"
 
@@ -80,7 +81,7 @@ void Pool::forget(const AccountQueue::Slot& slot) {
     tasks_.erase(pooled.arrival);
     moves_.erase(pooled.arrival);
     free_.erase(pooled.arrival);
-    bytes_ -= pooled.bytes;
+    deduct(bytes_, pooled.bytes);
     by_arrival_.erase(pooled.arrival);
 }
 

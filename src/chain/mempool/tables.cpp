@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ensure.h"
 #include "base/rng.h"
 
 namespace quern::chain::mempool {
@@ -52,7 +53,7 @@ void ParkedTable::erase(const PooledTransaction& pooled) {
     if (source == sources_.end() || source->second.erase(price_of(pooled)) == 0) return;
     if (source->second.empty()) sources_.erase(source);
     --size_;
-    bytes_ -= pooled.bytes;
+    deduct(bytes_, pooled.bytes);
 }
 
 std::size_t ParkedTable::of_source(const Source& source) const {

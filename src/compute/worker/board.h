@@ -11,6 +11,14 @@
 namespace quern::compute::worker {
 
 // Order: id(), and same_job(other): whether what was found for one is true of the other.
+
+// Whether the order is among them still, and still the same job.
+template <class Order>
+[[nodiscard]] bool is_wanted(const std::map<std::uint64_t, Order>& orders, const Order& order) {
+    const auto wanted = orders.find(order.id());
+    return wanted != orders.end() && wanted->second.same_job(order);
+}
+
 template <class Order, class Facts>
 class Board {
 public:
@@ -23,10 +31,7 @@ public:
     void give(Orders orders) {
         {
             const MutexLock lock(mutex_);
-            std::erase_if(facts_, [&](const auto& entry) {
-                const auto order = orders.find(entry.first);
-                return order == orders.end() || !order->second.same_job(entry.second.order);
-            });
+            std::erase_if(facts_, [&](const auto& entry) { return !is_wanted(orders, entry.second.order); });
             orders_ = std::move(orders);
             fresh_ = true;
         }
@@ -50,8 +55,7 @@ public:
     void publish(const Order& order, Facts facts) {
         {
             const MutexLock lock(mutex_);
-            const auto wanted = orders_.find(order.id());
-            if (wanted == orders_.end() || !wanted->second.same_job(order)) return;
+            if (!is_wanted(orders_, order)) return;
             facts_.insert_or_assign(order.id(), Entry{order, std::move(facts)});
         }
         news_.ring();

@@ -37,16 +37,6 @@ struct TaskOrder {
     }
 };
 
-// The jobs (by task) that `runs` holds for, in the order of their turns.
-template <class Job, class Runs>
-[[nodiscard]] std::vector<std::uint64_t> next_in_turn(const std::map<std::uint64_t, Job>& jobs, const Turns& turns,
-                                                      Runs&& runs) {
-    std::vector<std::uint64_t> ids;
-    for (const auto& [task, job] : jobs)
-        if (runs(job)) ids.push_back(task);
-    return turns.order(std::move(ids));
-}
-
 // A slice of time, of which a job may use its share. Read from a clock that a test may hold still.
 class Slice {
 public:
@@ -63,5 +53,21 @@ private:
     const Context& context_;
     std::uint64_t until_;
 };
+
+// Runs the jobs (by task) that `runs` holds for, in the order of their turns, each for its share of the slice; those
+// that come too late are first the next time. `run` gets (job, share). False when there was none.
+template <class Job, class Runs, class Run>
+bool run_in_turn(std::map<std::uint64_t, Job>& jobs, Turns& turns, const Slice& slice, Runs&& runs, Run&& run) {
+    std::vector<std::uint64_t> ids;
+    for (const auto& [task, job] : jobs)
+        if (runs(job)) ids.push_back(task);
+    std::size_t waiting = ids.size();
+    for (const std::uint64_t task : turns.order(ids)) {
+        if (waiting < ids.size() && slice.over()) break;
+        turns.ran(task);
+        run(jobs.at(task), slice.share(waiting--));
+    }
+    return !ids.empty();
+}
 
 }  // namespace quern::compute::worker

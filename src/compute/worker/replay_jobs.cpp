@@ -97,10 +97,8 @@ std::unique_ptr<ReplayDuty> whistleblower_duty() { return std::make_unique<Whist
 void ReplayJobs::take_orders() {
     const auto orders = board_.take();
     if (!orders) return;
-    std::erase_if(jobs_, [&](const auto& entry) {
-        const auto order = orders->find(entry.first);
-        return entry.second.failed || order == orders->end() || !order->second.same_job(entry.second.order);
-    });
+    std::erase_if(jobs_,
+                  [&](const auto& entry) { return entry.second.failed || !is_wanted(*orders, entry.second.order); });
     for (const auto& [id, order] : *orders) {
         if (jobs_.contains(id)) continue;
         Job& job = jobs_[id];
@@ -155,16 +153,10 @@ void ReplayJobs::stopped(Job& job, const Error& error) {
 
 bool ReplayJobs::work(std::uint64_t milliseconds) {
     take_orders();
-    const Slice slice(context_, milliseconds);
-    const auto tasks = next_in_turn(jobs_, turns_, [](const Job& job) { return job.replay != nullptr; });
-    std::size_t waiting = tasks.size();
-    for (const std::uint64_t task : tasks) {
-        if (waiting < tasks.size() && slice.over()) break;
-        turns_.ran(task);
-        Job& job = jobs_.at(task);
-        if (const Status status = advance(job, slice.share(waiting--)); !status) stopped(job, status.error());
-    }
-    return !tasks.empty();
+    const auto runs = [](const Job& job) { return job.replay != nullptr; };
+    return run_in_turn(jobs_, turns_, Slice(context_, milliseconds), runs, [this](Job& job, const Slice& share) {
+        if (const Status status = advance(job, share); !status) stopped(job, status.error());
+    });
 }
 
 Status ReplayJobs::advance(Job& job, const Slice& slice) {

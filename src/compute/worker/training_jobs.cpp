@@ -55,10 +55,8 @@ bool ExamineJobs::work(std::uint64_t) {
 void TrainingJobs::take_orders() {
     auto orders = board_.take();
     if (!orders) return;
-    std::erase_if(trainings_, [&](const auto& entry) {
-        const auto order = orders->find(entry.first);
-        return entry.second.failed || order == orders->end() || !order->second.same_job(entry.second.order);
-    });
+    std::erase_if(trainings_,
+                  [&](const auto& entry) { return entry.second.failed || !is_wanted(*orders, entry.second.order); });
     for (auto& [id, order] : *orders) {
         if (const auto known = trainings_.find(id); known != trainings_.end()) {
             known->second.order = order;
@@ -120,25 +118,20 @@ void TrainingJobs::tell(Training& training) {
 
 bool TrainingJobs::work(std::uint64_t milliseconds) {
     take_orders();
-    const Slice slice(context_, milliseconds);
-    const auto tasks = next_in_turn(trainings_, turns_, [](const Training& training) {
+    const auto runs = [](const Training& training) {
         const bool to_prove = training.order.task->state == TaskState::training && training.told.proof == nullptr;
         return !training.failed && (!training.complete() || to_prove);
-    });
-    std::size_t waiting = tasks.size();
-    for (const std::uint64_t task : tasks) {
-        if (waiting < tasks.size() && slice.over()) break;
-        turns_.ran(task);
-        Training& training = trainings_.at(task);
-        Status status = train(training, slice.share(waiting--));
-        if (status && training.complete()) status = finish(training);
-        if (status) continue;
-        // Kept in memory only up to here: the last saved checkpoint is where a retry begins.
-        training.failed = true;
-        log::error(Category::solver, "training stopped task={} step={} reason={}", task, training.roots.size() - 1,
-                   status.error().to_string());
-    }
-    return !tasks.empty();
+    };
+    return run_in_turn(trainings_, turns_, Slice(context_, milliseconds), runs,
+                       [this](Training& training, const Slice& share) {
+                           Status status = train(training, share);
+                           if (status && training.complete()) status = finish(training);
+                           if (status) return;
+                           // Kept in memory only up to here: the last saved checkpoint is where a retry begins.
+                           training.failed = true;
+                           log::error(Category::solver, "training stopped task={} step={} reason={}",
+                                      training.order.id(), training.roots.size() - 1, status.error().to_string());
+                       });
 }
 
 Status TrainingJobs::train(Training& training, const Slice& slice) {

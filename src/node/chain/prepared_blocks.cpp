@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/ensure.h"
+
 namespace quern::node {
 namespace {
 
@@ -63,7 +65,7 @@ Status PreparedBlocks::add(PreparedBlock block, std::vector<Hash32>& gone) {
         const auto oldest = oldest_leaf(block.block.header.parent_hash);
         if (oldest == entries_.end()) return busy("block.too_many", std::to_string(entries_.size()));
         gone.push_back(oldest->first);
-        bytes_ -= oldest->second->bytes;
+        deduct(bytes_, oldest->second->bytes);
         entries_.erase(oldest);
     }
     const Hash32 hash = block.hash;

@@ -1,5 +1,6 @@
 #include "node/chain/state_flusher.h"
 
+#include "base/ensure.h"
 #include "base/log.h"
 
 namespace quern::node {
@@ -72,7 +73,7 @@ void StateFlusher::run() {
             return;
         }
         written_.insert(written_.end(), due.parts.begin(), due.parts.end());
-        bytes_ -= bytes;
+        deduct(bytes_, bytes);
         waiting_.pop_front();
         changed_.notify_all();
     }

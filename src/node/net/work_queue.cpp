@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ensure.h"
+
 namespace quern::node {
 
 void WorkQueue::start() {
@@ -39,8 +41,8 @@ bool WorkQueue::post(const Bytes20& peer, std::size_t bytes, Job job) {
             });
             Lane& lane = most->second;
             taken = taken && most->first != peer;
-            lane.bytes -= lane.jobs.back().bytes;
-            bytes_ -= lane.jobs.back().bytes;
+            deduct(lane.bytes, lane.jobs.back().bytes);
+            deduct(bytes_, lane.jobs.back().bytes);
             --jobs_;
             dropped.push_back(std::move(lane.jobs.back().job));
             lane.jobs.pop_back();
@@ -89,7 +91,7 @@ void WorkQueue::run() {
             last_ = peer = lane->first;
             waiting = std::move(lane->second.jobs.front());
             lane->second.jobs.pop_front();
-            lane->second.bytes -= waiting.bytes;
+            deduct(lane->second.bytes, waiting.bytes);
             if (lane->second.jobs.empty()) lanes_.erase(lane);
             --jobs_;
         }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/ensure.h"
 #include "base/log.h"
 #include "chain/consensus/certificate.h"
 #include "chain/exec/system/epoch_reader.h"
@@ -67,7 +68,7 @@ void EventHub::transaction(const chain::types::RecoveredTransaction& transaction
         transactions_.push_back(transaction);
         queued_bytes_ += transaction.encoded.size();
         while (transactions_.size() > kMaxQueuedTransactions || queued_bytes_ > kMaxQueuedBytes) {
-            queued_bytes_ -= transactions_.front().encoded.size();
+            deduct(queued_bytes_, transactions_.front().encoded.size());
             transactions_.pop_front();
             ++left_out_;
         }
