@@ -24,6 +24,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 UNIT_TIMEOUT_S = 1200
 FUNCTIONAL_TIMEOUT_S = 1200
 SLOWEST = 15
+EXCERPT = 1500  # characters of a failure that the summary repeats
 NEEDS_FIXTURES = {"test_vectors"}  # official vectors are run by CI, which has them
 PLAIN_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 SANITIZER_LOAD = {"QUERN_PROPERTY_RUNS": "500"}  # instrumented code is ten times slower; the testing build runs them all
@@ -81,6 +82,14 @@ def skip_reasons(output):
               re.findall(r": Skipped\n(.*(?:\n(?!\[).+)*)\n+\[  SKIPPED \] ([\w./]+)", output)]
     found += [("all", reason) for reason in re.findall(r"^skipped: (.+)$", output, re.M)]
     return found
+
+
+def failures(output):
+    """(test, what it said) of what unittest and GoogleTest say failed, at most EXCERPT characters each."""
+    found = [(test, said) for test, said in re.findall(r"^(?:FAIL|ERROR): (.+)\n-+\n((?:.*\n)*?)(?=\n?(?:=|-){20})", output, re.M)]
+    found += [(test, said) for said, test in
+              re.findall(r"^\[ RUN      \] .+\n((?:(?!\[ RUN ).*\n)*?)\[  FAILED  \] (\w[\w/]*\.[\w./]+)", output, re.M)]
+    return [(test, said.strip()[-EXCERPT:]) for test, said in found] or [("?", output.strip()[-EXCERPT:])]
 
 
 class Runner:
@@ -206,6 +215,10 @@ def main():
         print(f"the slowest, of {time.monotonic() - started:.0f} s in all (seconds, of them on a CPU):")
         for result in sorted(results, key=lambda result: -result.seconds)[:SLOWEST]:
             print(f"  {result.seconds:7.1f}  {result.cpu_seconds:7.1f}  {result.job.label}")
+    for result in results:
+        if result.failed and len(results) > 1:
+            for test, said in failures(result.output):
+                print(f"FAILED {result.job.label}: {test}\n  " + said.replace("\n", "\n  "))
     passed, failed, skipped = (sum(getattr(result, what) for result in results) for what in ("passed", "failed", "skipped"))
     if passed + failed + skipped == 0:
         failed = 1
