@@ -154,6 +154,29 @@ class EndingsTest(unittest.TestCase):
         self.assertNotIn("went on", done.stdout)
         self.assertNotIn("Traceback", done.stderr)
 
+    def test_a_signal_while_a_process_is_started_ends_all_the_same(self):
+        script = ("import os, signal, sys, threading, time\n"
+                  "from quern.processes import Ended, Process, end_on_signals\n"
+                  "end_on_signals()\n"
+                  "def end():\n"
+                  "    time.sleep(float(sys.argv[2]))\n"
+                  "    os.kill(os.getpid(), signal.SIGTERM)\n"
+                  "threading.Thread(target=end).start()\n"
+                  "try:\n"
+                  "    while True:\n"
+                  "        Process('sleeper', ['sleep', '60'], sys.argv[1]).start()\n"
+                  "except Ended as ended:\n"
+                  "    sys.exit(ended.status)\n")
+        environment = {**os.environ, "PYTHONPATH": os.path.join(framework.ROOT, "contrib", "python")}
+        for attempt in range(12):
+            command = [sys.executable, "-c", script, os.path.join(self.directory, "log"), f"{0.02 + attempt * 0.0037:.4f}"]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False, env=environment)
+            except subprocess.TimeoutExpired:
+                self.fail(f"attempt {attempt} did not end")
+            self.assertEqual(done.returncode, 128 + signal.SIGTERM, done.stderr)
+        self.assert_nothing_runs()
+
     def test_children_started_from_threads_that_end_live_on(self):
         process = Process("sleeper", ["sleep", "60"], os.path.join(self.directory, "log"))
         thread = threading.Thread(target=process.start)

@@ -42,7 +42,15 @@ def kill_all():
         process.kill()
 
 
+_starting = False  # the main thread is having a process started
+_put_off = None  # the signal that came meanwhile
+
+
 def _end(number, _frame):
+    global _put_off
+    if _starting:
+        _put_off = number
+        return
     for other in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(other, signal.SIG_IGN)  # a closing terminal and its shell send several; the first one counts
     signal.signal(signal.SIGINT, _end_at_once)
@@ -101,19 +109,22 @@ def _start_forever():
 
 def _from_lasting_thread(work):
     """Runs work() on a thread that ends with this program only: the kernel tells children of the death of the *thread*
-    that started them."""
-    global _starter
+    that started them. A signal that asks this program to end is put off until then: a start is whole or is none."""
+    global _starter, _starting
     with _starter_lock:
         if _starter is None:
             _starter = threading.Thread(target=_start_forever, daemon=True)
             _starter.start()
     done = queue.SimpleQueue()
+    main = threading.current_thread() is threading.main_thread()
+    if main:
+        _starting = True
     _starts.put((work, done))
-    try:
-        child, error = done.get()
-    except BaseException:  # a signal: what has begun is there before anybody stops what is there
-        done.get()
-        raise
+    child, error = done.get()
+    if main:
+        _starting = False
+        if _put_off is not None:
+            _end(_put_off, None)
     if error is not None:
         raise error
     return child
@@ -167,7 +178,7 @@ class Process:
             self.log_start = output.tell()
             options = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT, "start_new_session": True}
             if self.detached:
-                self._begun(subprocess.Popen(self.arguments, **options))
+                _from_lasting_thread(lambda: self._begun(subprocess.Popen(self.arguments, **options)))
             else:
                 popen(self.arguments, self._begun, **options)
         return self
