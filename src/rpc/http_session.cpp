@@ -45,6 +45,7 @@ HttpSession::~HttpSession() {
 }
 
 void HttpSession::hold(std::size_t bytes) {
+    if (is_closed_) bytes = 0;
     const auto more = static_cast<std::ptrdiff_t>(bytes) - static_cast<std::ptrdiff_t>(held_);
     held_ = bytes;
     if (more != 0) host_.hold(more);
@@ -57,6 +58,7 @@ void HttpSession::close() {
     cancel_call();
     stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
     stream_.close();
+    hold(0);  // what ends at once must not be taken for the one that holds most, again and again
 }
 
 std::string_view HttpSession::field(wire::field name) const { return view(header_->get()[name]); }
