@@ -160,11 +160,12 @@ protected:
     }
     template <class Condition>
     static bool eventually(Condition&& condition) {
-        for (int i = 0; i < 3'000; ++i) {
-            if (condition()) return true;
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (!condition()) {
+            if (std::chrono::steady_clock::now() > end) return false;
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
-        return false;
+        return true;
     }
 
     // What the answer is depends on the request's text.
@@ -317,7 +318,7 @@ TEST_F(HttpServerTest, a_call_ends_at_its_deadline) {
     start([](HttpOptions& options) { options.call_ms = 200; });
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(send("POST", "/", "endless").status, 200u);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
     EXPECT_EQ(cancelled, 1);
 }
 
@@ -343,7 +344,7 @@ TEST_F(HttpServerTest, stopping_does_not_wait_for_long_calls) {
     EXPECT_TRUE(eventually([&] { return slices > 100; }));
     const auto begin = std::chrono::steady_clock::now();
     server->stop();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
     for (const int descriptor : callers) ::close(descriptor);
 }
 
@@ -460,19 +461,19 @@ TEST_F(HttpServerTest, slow_clients_are_dropped) {
     EXPECT_EQ(raw("POST / HTTP/1.1\r\nHo"), "");
     EXPECT_EQ(raw("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc"), "");
     EXPECT_EQ(raw(""), "");
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
     EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
 }
 
 TEST_F(HttpServerTest, a_client_that_dribbles_its_header_is_dropped_too) {
     start([](HttpOptions& options) { options.idle_ms = 200; });
     const int descriptor = connect_raw();
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < 100; ++i) {
-        if (::send(descriptor, "G", 1, MSG_NOSIGNAL) != 1) break;
+    int sent = 0;
+    while (sent < 1'000 && ::send(descriptor, "G", 1, MSG_NOSIGNAL) == 1) {
+        ++sent;
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1'500));
+    EXPECT_LT(sent, 500) << "20 ms apart at least: ten seconds";
     ::close(descriptor);
 }
 

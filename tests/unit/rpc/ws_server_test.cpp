@@ -110,11 +110,12 @@ protected:
     }
     template <class Condition>
     static bool eventually(Condition&& condition) {
-        for (int i = 0; i < 500; ++i) {
-            if (condition()) return true;
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (!condition()) {
+            if (std::chrono::steady_clock::now() > end) return false;
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
-        return false;
+        return true;
     }
 
     class FakeJob final : public Job {
@@ -317,8 +318,8 @@ TEST_F(WsServerTest, large_requests_are_answered_a_few_at_a_time) {
     for (int i = 0; i < 6; ++i) {
         clients.push_back(raw());
         clients.back()->send_text("endless" + std::string(kSmallRequest, ' '));
+        EXPECT_TRUE(eventually([&] { return begun == std::min(i + 1, 2); }));  // the first of them are the first ones
     }
-    EXPECT_TRUE(eventually([&] { return begun == 2; }));
     EXPECT_TRUE(eventually([&] { return slices > 50; }));
     EXPECT_EQ(begun, 2);
     // Small ones do not wait for them.
@@ -391,7 +392,7 @@ TEST_F(WsServerTest, a_call_ends_when_its_client_has_gone) {
     EXPECT_TRUE(eventually([&] { return slices > 5; }));
     const auto begin = std::chrono::steady_clock::now();
     server->stop();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
     EXPECT_EQ(cancelled, 2);
 }
 

@@ -59,7 +59,7 @@ protected:
     }
     template <class Condition>
     static bool eventually(Condition&& condition) {
-        for (int i = 0; i < 500; ++i) {
+        for (int i = 0; i < 2'000; ++i) {
             if (condition()) return true;
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
@@ -78,7 +78,7 @@ TEST_F(BlockSignalTest, a_block_ends_the_wait) {
     serve();
     BlockSignal signal(options(), bell_);
     ASSERT_TRUE(eventually([&] { return signal.connected(); }));
-    EXPECT_TRUE(bell_.wait(1'000, stop_)) << "what happened before the subscription";
+    EXPECT_TRUE(bell_.wait(20'000, stop_)) << "what happened before the subscription";
     EXPECT_FALSE(bell_.wait(50, stop_));
     std::thread teller([this] {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -86,7 +86,7 @@ TEST_F(BlockSignalTest, a_block_ends_the_wait) {
     });
     const auto before = std::chrono::steady_clock::now();
     EXPECT_TRUE(bell_.wait(20'000, stop_));
-    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
+    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(15));
     teller.join();
 }
 
@@ -97,7 +97,7 @@ TEST_F(BlockSignalTest, it_connects_again_after_the_node_was_away) {
     ASSERT_TRUE(eventually([&] { return signal.connected(); }));
     server_.reset();
     ASSERT_TRUE(eventually([&] { return !signal.connected(); }));
-    EXPECT_TRUE(bell_.wait(1'000, stop_)) << "the loss is news: the worker polls from now on";
+    EXPECT_TRUE(bell_.wait(20'000, stop_)) << "the loss is news: the worker polls from now on";
     serve(port);
     ASSERT_TRUE(eventually([&] { return signal.connected(); }));
     while (bell_.wait(50, stop_)) {
@@ -116,7 +116,7 @@ TEST_F(BlockSignalTest, without_a_node_a_wait_is_a_wait_and_a_stop_ends_it) {
     stop_ = true;
     const auto before = std::chrono::steady_clock::now();
     EXPECT_FALSE(bell_.wait(20'000, stop_));
-    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
+    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(15));
 }
 
 }  // namespace
