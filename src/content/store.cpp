@@ -164,7 +164,7 @@ Status Store::Impl::scan_directory(const std::string& name) {
             continue;
         }
         QUERN_TRY(const auto bytes, fs::file_size(path));
-        used += bytes;
+        used += disk_bytes(bytes);
         if (!is_manifest) sizes[*id] = bytes;
     }
     return {};
@@ -193,6 +193,8 @@ Status Store::Impl::check_size(std::uint64_t size) const {
 }
 
 Status Store::Impl::check_room(std::uint64_t bytes) const {
+    if (sizes.size() >= options.max_items)
+        return fail("content.quota_exceeded", std::to_string(sizes.size()) + " contents are here, which is the limit");
     if (bytes <= options.quota_bytes && used + reserved <= options.quota_bytes - bytes) return {};
     return fail("content.quota_exceeded", std::to_string(bytes) + " bytes wanted; " + std::to_string(used + reserved) +
                                               " of " + std::to_string(options.quota_bytes) + " used");
@@ -280,7 +282,7 @@ Status Store::remove(const Hash32& id) {
     QUERN_CHECK(fs::remove_file(impl_->data_path(id)));
     QUERN_CHECK(fs::remove_file(impl_->manifest_path(id)));
     QUERN_CHECK(fs::sync_directory(impl_->directory_of(id)));
-    deduct(impl_->used, found->second + manifest_bytes(found->second));
+    deduct(impl_->used, stored_bytes(found->second));
     impl_->sizes.erase(found);
     impl_->manifests.erase(id);
     return {};
@@ -293,7 +295,7 @@ StoreUsage Store::usage() const {
 
 Expected<std::unique_ptr<Store::Upload>> Store::begin_upload(const Hash32& id, std::uint64_t size) {
     QUERN_CHECK(impl_->check_size(size));
-    const std::uint64_t needed = size + manifest_bytes(size);
+    const std::uint64_t needed = stored_bytes(size);
     std::string path;
     {
         const MutexLock lock(impl_->mutex);
@@ -358,7 +360,7 @@ Status Store::Impl::publish(const Hash32& id, const Manifest& manifest, const st
     QUERN_CHECK(fs::sync_directory(directory_of(id)));
     if (::rename(path.c_str(), data_path(id).c_str()) != 0) return write_error(data_path(id), errno);
     QUERN_CHECK(fs::sync_directory(directory_of(id)));
-    if (sizes.insert_or_assign(id, manifest.size).second) used += manifest.size + manifest_bytes(manifest.size);
+    if (sizes.insert_or_assign(id, manifest.size).second) used += stored_bytes(manifest.size);
     manifests.erase(id);
     return {};
 }
@@ -371,7 +373,7 @@ Status Store::Upload::finish() {
                     "got " + std::to_string(impl_->hasher.size()) + " of " + std::to_string(impl_->size) + " bytes");
     if (const Hash32 actual = impl_->hasher.finish(); actual != impl_->id)
         return fail("content.id_mismatch", "announced " + to_hex(impl_->id) + ", the bytes are " + to_hex(actual));
-    QUERN_CHECK(impl_->take(manifest_bytes(impl_->size)));
+    QUERN_CHECK(impl_->take(stored_bytes(impl_->size) - impl_->size));
     if (::fsync(impl_->file.get()) != 0) return write_error(impl_->path, errno);
     QUERN_CHECK(impl_->store.publish(impl_->id, Manifest{impl_->size, impl_->hasher.leaves()}, impl_->path));
     const MutexLock lock(impl_->store.mutex);
@@ -386,7 +388,7 @@ Store::Reservation::~Reservation() {
 
 Expected<std::unique_ptr<Store::Reservation>> Store::reserve(std::uint64_t size) {
     QUERN_CHECK(impl_->check_size(size));
-    const std::uint64_t bytes = size + manifest_bytes(size);
+    const std::uint64_t bytes = stored_bytes(size);
     const MutexLock lock(impl_->mutex);
     QUERN_CHECK(impl_->check_room(bytes));
     impl_->reserved += bytes;

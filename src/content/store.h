@@ -20,17 +20,29 @@ inline constexpr std::uint64_t kDefaultMaxItemBytes = std::uint64_t{16} << 30;
 inline constexpr std::size_t kMaxUploads = 64;             // open at once
 inline constexpr std::uint64_t kMaxReadBytes = 16U << 20;  // of one read()
 inline constexpr std::size_t kMaxCachedManifests = 64;
+// A file takes whole blocks of the disk, and a small one its entry besides: what the quota counts of it is a multiple.
+inline constexpr std::uint64_t kDiskBlockBytes = 4096;
+inline constexpr std::size_t kDefaultMaxItems = 1'000'000;  // each is also an entry in memory, some 100 bytes
 
 struct StoreOptions {
     std::string root;                                // directory; made if needed
     std::uint64_t quota_bytes = kDefaultQuotaBytes;  // data and manifests of all contents, what uploads have written,
                                                      // and reservations
     std::uint64_t max_item_bytes = kDefaultMaxItemBytes;
+    std::size_t max_items = kDefaultMaxItems;
 };
+
+// What a file of so many bytes costs the disk; and a content, with its manifest.
+[[nodiscard]] constexpr std::uint64_t disk_bytes(std::uint64_t size) {
+    return (size / kDiskBlockBytes + (size % kDiskBlockBytes != 0 || size == 0 ? 1 : 0)) * kDiskBlockBytes;
+}
+[[nodiscard]] constexpr std::uint64_t stored_bytes(std::uint64_t size) {
+    return disk_bytes(size) + disk_bytes(manifest_bytes(size));
+}
 
 struct StoreUsage {
     std::uint64_t items = 0;
-    std::uint64_t bytes = 0;     // published data and manifests
+    std::uint64_t bytes = 0;     // of the disk: published data and manifests
     std::uint64_t reserved = 0;  // written by open uploads, and reservations
 };
 
@@ -72,7 +84,7 @@ public:
         Impl& store_;
         std::uint64_t bytes_;
     };
-    // Errors: content.too_large, content.quota_exceeded.
+    // Errors: content.too_large, content.quota_exceeded (also when there are as many contents as there may be).
     [[nodiscard]] Expected<std::unique_ptr<Reservation>> reserve(std::uint64_t size);
     // Takes over a whole content in a file on the same file system, for which there is a reservation: its bytes are
     // read and checked against the id, then the file is renamed. Errors: content.incomplete, content.id_mismatch,

@@ -34,9 +34,10 @@ protected:
         store_.reset();
         stdfs::remove_all(root_);
     }
-    void open(std::uint64_t quota = kDefaultQuotaBytes, std::uint64_t max_item = kDefaultMaxItemBytes) {
+    void open(std::uint64_t quota = kDefaultQuotaBytes, std::uint64_t max_item = kDefaultMaxItemBytes,
+              std::size_t max_items = kDefaultMaxItems) {
         store_.reset();
-        auto opened = Store::open({root_, quota, max_item});
+        auto opened = Store::open({root_, quota, max_item, max_items});
         ASSERT_TRUE(opened) << opened.error().to_string();
         store_ = std::move(*opened);
     }
@@ -197,7 +198,7 @@ TEST_F(StoreTest, detects_a_damaged_manifest_and_a_truncated_file) {
 }
 
 TEST_F(StoreTest, quota_counts_what_has_arrived_and_is_given_back) {
-    open(100'000);
+    open(110'000);
     const Bytes bytes = random_bytes(60'000);
     const auto id = store_->put(bytes);
     ASSERT_TRUE(id);
@@ -212,6 +213,43 @@ TEST_F(StoreTest, quota_counts_what_has_arrived_and_is_given_back) {
     EXPECT_EQ(store_->usage().bytes, 0U);
     EXPECT_TRUE(store_->begin_upload(Hash32{}, 60'000));
     EXPECT_EQ(store_->begin_upload(Hash32{}, ~std::uint64_t{0}).error().name, "content.too_large");
+}
+
+TEST_F(StoreTest, many_small_contents_cost_the_quota_what_they_cost_the_disk) {
+    constexpr std::uint64_t kQuota = 100'000;
+    open(kQuota);
+    std::uint64_t taken = 0;
+    Expected<Hash32> last = Hash32{};
+    for (std::uint64_t i = 0; i < 100 && last; ++i) {
+        last = store_->put(random_bytes(9, 1000 + i));
+        taken += last ? 1 : 0;
+    }
+    ASSERT_FALSE(last);
+    EXPECT_EQ(last.error().name, "content.quota_exceeded");
+    EXPECT_EQ(taken, 12U);  // two files of a block each
+    const auto blocks_of = [](const stdfs::path& path) {
+        struct stat status {};
+        return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
+    };
+    std::uint64_t on_disk = 0;
+    for (const auto& entry : stdfs::recursive_directory_iterator(root_))
+        if (entry.is_regular_file()) on_disk += blocks_of(entry.path());
+    EXPECT_LE(on_disk, kQuota);
+    EXPECT_EQ(store_->usage().bytes, taken * stored_bytes(9));
+    open(kQuota);
+    EXPECT_EQ(store_->usage().bytes, taken * stored_bytes(9));
+    EXPECT_EQ(store_->reserve(9).error().name, "content.quota_exceeded");
+    ASSERT_TRUE(store_->remove(store_->list().front()));
+    EXPECT_TRUE(store_->put(random_bytes(9)));
+}
+
+TEST_F(StoreTest, holds_no_more_contents_than_it_may_however_small) {
+    open(kDefaultQuotaBytes, kDefaultMaxItemBytes, 3);
+    for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(store_->put(random_bytes(9, i)));
+    EXPECT_EQ(store_->put(random_bytes(9, 7)).error().name, "content.quota_exceeded");
+    EXPECT_EQ(store_->reserve(9).error().name, "content.quota_exceeded");
+    ASSERT_TRUE(store_->remove(store_->list().front()));
+    EXPECT_TRUE(store_->put(random_bytes(9, 7)));
 }
 
 TEST_F(StoreTest, announcements_hold_no_room) {
@@ -302,7 +340,7 @@ TEST_F(StoreTest, takes_the_same_content_from_several_threads) {
     for (auto& thread : threads) thread.join();
     EXPECT_EQ(good, 4);
     EXPECT_EQ(store_->usage().items, 1U);
-    EXPECT_EQ(store_->usage().bytes, bytes.size() + manifest_bytes(bytes.size()));
+    EXPECT_EQ(store_->usage().bytes, stored_bytes(bytes.size()));
     EXPECT_EQ(temporary_files(), 0U);
 }
 
