@@ -86,9 +86,10 @@ def skip_reasons(output):
 
 def failures(output):
     """(test, what it said) of what unittest and GoogleTest say failed, at most EXCERPT characters each."""
-    found = [(test, said) for test, said in re.findall(r"^(?:FAIL|ERROR): (.+)\n-+\n((?:.*\n)*?)(?=\n?(?:=|-){20})", output, re.M)]
+    found = re.findall(r"^(?:FAIL|ERROR): (.+)\n-+\n((?:.*\n)*?)(?=\n?(?:=|-){20})", output, re.M)
     found += [(test, said) for said, test in
-              re.findall(r"^\[ RUN      \] .+\n((?:(?!\[ RUN ).*\n)*?)\[  FAILED  \] (\w[\w/]*\.[\w./]+)", output, re.M)]
+              re.findall(r"^\[ RUN      \] .+\n((?:(?!\[ RUN ).*\n)*?)\[  FAILED  \] (\w[\w/]*\.[\w./]+).*\(\d+ ms\)$",
+                         output, re.M)]
     return [(test, said.strip()[-EXCERPT:]) for test, said in found] or [("?", output.strip()[-EXCERPT:])]
 
 
