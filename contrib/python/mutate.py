@@ -1,16 +1,22 @@
 """What contrib/mutate.sh runs: seeded mutants by plain edits, built and tested in a copy of the tree."""
 import argparse
+import collections
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
+import time
 
 COPY = "build/mutate"
 DEFAULT_FOLDERS = ["chain/consensus/sdbft", "chain/exec", "compute/core", "p2p"]
 KILLED_AT_LEAST = 0.9
-TEST_TIMEOUT_S = 240
-BUILD_TIMEOUT_S = 540
+# A mutant that does not end: so many times as long as the program takes as it is, on a machine that may get busy.
+TEST_TIMEOUT_FACTOR = 4
+TEST_TIMEOUT_S = 120  # at least
+FIRST_TEST_TIMEOUT_S = 1200
+BUILD_TIMEOUT_S = 1800
 
 # Which test programs look at a folder: its own, the longest matching line. More than one where a folder is mostly tested
 # through another.
@@ -19,6 +25,7 @@ TESTS = {
     "crypto": ["test_crypto"],
     "chain/types": ["test_chain_types"],
     "chain/params": ["test_chain_params", "test_chain_exec"],
+    "chain/market": ["test_chain_market", "test_chain_exec"],
     "chain/store": ["test_chain_store", "test_node"],
     "chain/state": ["test_chain_state", "test_node"],
     "chain/exec": ["test_chain_exec"],
@@ -30,15 +37,19 @@ TESTS = {
     "compute/worker": ["test_compute_worker"],
     "content": ["test_content"],
     "node": ["test_node"],
+    "node/agree": ["test_node", "test_sim"],
     "p2p": ["test_p2p"],
     "rpc": ["test_rpc"],
     "vm/tensor": ["test_vm_tensor"],
+    "wallet": ["test_wallet"],
 }
 
 # (name, pattern, replacement): what a tired programmer would write. Applied to code without comments and strings.
 EDITS = [
     ("drop check", re.compile(r"^(\s*)QUERN_CHECK\(.*\);$"), r"\1;"),
     ("never refuse", re.compile(r"^(\s*)(?:\} else )?if \((.*)\) return (?:fail|fault|busy)\b(.*)$"), None),
+    ("never refuse", re.compile(r"^(\s*)(?:\} else )?if \((.*)\) return (?:misbehaved|halt)\b(.*)$"), None),
+    ("never return", re.compile(r"^(\s*)if \((.*)\) return;$"), None),
     ("off by one", re.compile(r"(?<![<>=!-])<(?![<=])(?= )"), "<="),
     ("off by one", re.compile(r" <= "), " < "),
     ("off by one", re.compile(r" >= "), " > "),
@@ -94,7 +105,7 @@ def mutants_of(text):
             bare = re.sub(r"[<>]", " ", bare)
         for what, pattern, replacement in EDITS:
             for match in pattern.finditer(bare):
-                if what == "never refuse":
+                if replacement is None:
                     begin = line.index("if (")
                     new = line[:begin] + "if (false && (" + line[begin + 4:].replace(") return", ")) return", 1)
                 elif pattern.pattern.startswith("^"):
@@ -112,11 +123,18 @@ def tests_of(path):
 
 
 def run(command, timeout, folder=COPY):
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout)
-        return done.returncode, done.stdout + done.stderr
-    except subprocess.TimeoutExpired:
-        return 124, "timed out"
+    """(exit status, output); 124 when it took too long. Nothing that it started outlives it."""
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", start_new_session=True) as process:
+        try:
+            output, _ = process.communicate(timeout=timeout)
+            return process.returncode, output
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return 124, f"not done after {timeout:.0f} s"
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
 
 
 def default_folders():
@@ -127,91 +145,153 @@ def default_folders():
 
 def files_of(names):
     out = subprocess.run(["git", "ls-files", "src"], capture_output=True, text=True, check=True).stdout.split()
-    wanted = [name if name.startswith("src/") else "src/" + name for name in names]
-    found = [path for path in out if path.endswith(".cpp") and tests_of(path)
-             and any(path == each or path.startswith(each.rstrip("/") + "/") for each in wanted)]
+    found, untested = [], []
+    for name in names:
+        wanted = (name if name.startswith("src/") else "src/" + name).rstrip("/")
+        below = [path for path in out if path.endswith(".cpp") and (path == wanted or path.startswith(wanted + "/"))]
+        if not below:
+            sys.exit(f"mutate: no C++ file in {name}")
+        untested += [path for path in below if not tests_of(path)]
+        found += [path for path in below if tests_of(path) and path not in found]
+    if untested:
+        print(f"mutate: {len(untested)} files are left out, TESTS names no program for {untested[0]}", flush=True)
     if not found:
-        sys.exit(f"mutate: no C++ file with tests in {', '.join(names)}")
+        sys.exit(1)
     return found
 
 
-def prepare(jobs):
-    """A copy of the tree with a build of its own; the objects come from ccache where they can."""
-    os.makedirs(COPY, exist_ok=True)
-    files = subprocess.run(["git", "ls-files", "-z"], capture_output=True, check=True).stdout
-    subprocess.run(["tar", "--null", "--no-recursion", "-T", "-", "-cf", "build/mutate.tar"], input=files, check=True)
-    subprocess.run(["tar", "-xf", "../mutate.tar"], cwd=COPY, check=True)
-    os.remove("build/mutate.tar")
+def prepare():
+    """A copy of the tree with a build of its own; the objects come from ccache where they can. What is the same stays
+    as it is, so that only what changed is built again; what an interrupted run broke is put right."""
+    out = subprocess.run(["git", "ls-files", "-z"], capture_output=True, check=True).stdout.decode()
+    tracked = {path for path in out.split("\0") if path and os.path.isfile(path)}
+    for path in tracked:
+        place = os.path.join(COPY, path)
+        with open(path, "rb") as file:
+            content = file.read()
+        if os.path.isfile(place):
+            with open(place, "rb") as file:
+                if file.read() == content:
+                    continue
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(place, "wb") as file:
+            file.write(content)
+        os.chmod(place, os.stat(path).st_mode)
+    for folder, folders, names in os.walk(COPY):
+        if folder == COPY:
+            folders[:] = [each for each in folders if each != "build"]
+        for name in names:
+            if os.path.relpath(os.path.join(folder, name), COPY) not in tracked:
+                os.remove(os.path.join(folder, name))
     os.environ.update(CCACHE_BASEDIR=os.path.abspath(COPY), CCACHE_NOHASHDIR="1")
     code, output = run(["cmake", "--preset", "testing", "-DQUERN_WITH_TORCH=OFF"], BUILD_TIMEOUT_S)
     if code != 0:
         sys.exit(output)
 
 
-def build_and_test(programs, jobs):
-    """'killed', 'survived' or 'no build'."""
-    code, output = run(["ninja", "-C", "build/testing", "-j", str(jobs), *programs], BUILD_TIMEOUT_S)
+def build(programs, jobs):
+    return run(["ninja", "-C", "build/testing", "-j", str(jobs), *programs], BUILD_TIMEOUT_S)
+
+
+def test(program, timeout):
+    return run([os.path.join("build/testing/bin", program), "--gtest_fail_fast", "--gtest_brief=1"], timeout)
+
+
+def how_long_they_take(programs, jobs):
+    """Builds and runs the test programs as they are; seconds after which each counts as one that does not end."""
+    code, output = build(programs, jobs)
     if code != 0:
-        return "no build", output
+        sys.exit(f"mutate: the tree does not build as it is\n{output[-2000:]}")
+    limits = {}
     for program in programs:
-        code, output = run([os.path.join("build/testing/bin", program), "--gtest_fail_fast", "--gtest_brief=1"], TEST_TIMEOUT_S)
+        began = time.monotonic()
+        code, output = test(program, FIRST_TEST_TIMEOUT_S)
         if code != 0:
-            return "killed", program
+            sys.exit(f"mutate: {program} does not pass as it is: {code}\n{output[-2000:]}")
+        seconds = time.monotonic() - began
+        limits[program] = max(TEST_TIMEOUT_S, TEST_TIMEOUT_FACTOR * seconds)
+        print(f"mutate: {program} passes in {seconds:.0f} s", flush=True)
+    return limits
+
+
+def judge(programs, limits, jobs):
+    """'killed', 'survived' or 'no build', and what killed it."""
+    code, output = build(programs, jobs)
+    if code == 124:
+        sys.exit(f"mutate: the build is {output}")
+    if code != 0:
+        return "no build", ""
+    for program in programs:
+        code, output = test(program, limits[program])
+        if code == 124:
+            return "killed", f"{program}, {output}"
+        if code != 0:
+            failed = re.search(r"\[  FAILED  \] (\S+)", output)
+            return "killed", f"{program} {failed.group(1).rstrip(',') if failed else f'(exit status {code})'}"
     return "survived", ""
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="contrib/mutate.sh")
+    parser = argparse.ArgumentParser(
+        prog="contrib/mutate.sh", description="Breaks one line at a time in a copy of the tree (build/mutate) and sees "
+        "whether the tests of its folder notice. Exit status 0 when at least 90 % were killed.")
     head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-    parser.add_argument("--seed", type=int, default=int(head[:8] or "1", 16))
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("--seed", type=int, default=int(head[:8] or "1", 16), metavar="N",
+                        help="which lines are broken, and how (default: the commit's own number)")
+    parser.add_argument("--count", type=int, default=40, metavar="N", help="how many mutants (default: 40)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="compilers at once")
+    parser.add_argument("names", nargs="*", metavar="FOLDER|FILE",
+                        help="below src (default: what changed since the commit before; else "
+                        + ", ".join(DEFAULT_FOLDERS) + ")")
     options = parser.parse_args()
     rng = random.Random(options.seed)
 
-    candidates = []
+    prepare()
+    # Of the copy: the tree may go on changing.
+    texts = {}
     for path in files_of(options.names or default_folders()):
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        candidates += [(path, *mutant) for mutant in mutants_of(text)]
+        with open(os.path.join(COPY, path), encoding="utf-8") as file:
+            texts[path] = file.read()
+    candidates = [(path, *mutant) for path, text in texts.items() for mutant in mutants_of(text)]
     rng.shuffle(candidates)
     print(f"mutate: seed {options.seed}, {len(candidates)} possible mutants", flush=True)
-    prepare(options.jobs)
-    programs = sorted({program for path, *_ in candidates for program in tests_of(path)})
-    for program in programs:
-        verdict, output = build_and_test([program], options.jobs)
-        if verdict != "survived":
-            sys.exit(f"mutate: {program} does not pass as it is: {verdict}\n{output[-2000:]}")
+    limits = how_long_they_take(sorted({program for path in texts for program in tests_of(path)}), options.jobs)
 
-    killed, survived, tried = 0, 0, set()
+    verdicts = collections.defaultdict(collections.Counter)  # by folder
+    survivors, tried, counted, unbuilt = [], set(), 0, 0
     for path, number, what, new in candidates:
-        if killed + survived >= options.count:
+        if counted >= options.count:
             break
         if (path, number) in tried:
             continue
         tried.add((path, number))
         place = os.path.join(COPY, path)
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        lines = text.split("\n")
+        lines = texts[path].split("\n")
         old, lines[number] = lines[number], new
         with open(place, "w", encoding="utf-8") as file:
             file.write("\n".join(lines))
-        verdict, detail = build_and_test(tests_of(path), options.jobs)
-        with open(place, "w", encoding="utf-8") as file:
-            file.write(text)
+        try:
+            verdict, detail = judge(tests_of(path), limits, options.jobs)
+        finally:
+            with open(place, "w", encoding="utf-8") as file:
+                file.write(texts[path])
         if verdict == "no build":
+            unbuilt += 1
             continue
-        killed += verdict == "killed"
-        survived += verdict == "survived"
+        counted += 1
+        verdicts[os.path.dirname(path)][verdict] += 1
         print(f"{verdict:8} {path}:{number + 1} {what}" + (f" by {detail}" if detail else ""), flush=True)
         if verdict == "survived":
+            survivors.append(f"{path}:{number + 1} {what}\n  - {old.strip()}\n  + {new.strip()}")
             print(f"  - {old.strip()}\n  + {new.strip()}", flush=True)
-    total = killed + survived
-    print(f"mutate: {killed} of {total} killed")
-    print(f"{killed} passed, {survived} failed")
-    return 0 if total and killed >= KILLED_AT_LEAST * total else 1
+    killed = counted - len(survivors)
+    print(f"\nmutate: seed {options.seed}, {unbuilt} more did not compile")
+    for folder, each in sorted(verdicts.items()):
+        print(f"  {folder}: {each['killed']} of {each.total()} killed")
+    if survivors:
+        print("survived:\n" + "\n".join(survivors))
+    print(f"{killed} passed, {len(survivors)} failed")
+    return 0 if counted and killed >= KILLED_AT_LEAST * counted else 1
 
 
 if __name__ == "__main__":
