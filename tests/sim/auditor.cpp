@@ -12,6 +12,8 @@ using chain::consensus::VoteType;
 
 namespace {
 constexpr std::size_t kMaxFailures = 20;
+// From an accusation to the conviction: the transaction's way into the next master's pool and a few masters without it.
+constexpr std::uint64_t kBlocksToConvict = 10;
 std::string say(const Vote& vote) {
     return std::string(sdbft::name_of(vote.type)) + " " + std::to_string(vote.epoch) + "." + std::to_string(vote.view) +
            " " + to_hex(vote.hash.view().first(4));
@@ -156,10 +158,20 @@ void Auditor::convicted(const sdbft::Evidence& evidence) {
     convicted_.insert(evidence.signer);
 }
 
-void Auditor::convicted_on_chain(const types::Address& address) {
-    for (const auto validator : faulty_)
-        if (types::address_of(rules_.genesis.keys[validator]) == address) return;
-    failed("slashed: the chain convicted the honest validator " + to_hex0x(address));
+void Auditor::accused(std::size_t node, const crypto::PublicKey& signer, std::uint64_t height) {
+    accused_[node].push_back({signer, height});
+}
+
+void Auditor::convicted_on_chain(std::size_t node, std::uint64_t height, const std::vector<types::Address>& convicts) {
+    on_chains_[node] = {height, convicts};
+    for (const auto& address : convicts) {
+        const bool guilty = std::any_of(faulty_.begin(), faulty_.end(), [&](std::size_t validator) {
+            return types::address_of(rules_.genesis.keys[validator]) == address;
+        });
+        if (!guilty)
+            failed("slashed: node " + std::to_string(node) + "'s chain convicted the honest validator " +
+                   to_hex0x(address));
+    }
 }
 
 void Auditor::halted(std::size_t node, const Error& error) {
@@ -202,6 +214,31 @@ void Auditor::finish() {
     if (!committee->is_weak_quorum(weight))
         failed("the fork in epoch " + std::to_string(*fork_epoch_) + " convicts only " + weight.to_decimal() + " of " +
                committee->total_weight().to_decimal());
+}
+
+void Auditor::finish_on_chains() {
+    const auto committee = fork_epoch_ ? chain_->committee_of(*fork_epoch_) : std::nullopt;
+    for (const auto& [node, chain] : on_chains_) {
+        const auto has = [&chain = chain](const crypto::PublicKey& key) {
+            const auto address = types::address_of(key);
+            return std::find(chain.convicts.begin(), chain.convicts.end(), address) != chain.convicts.end();
+        };
+        for (const auto& [signer, height] : accused_[node])
+            if (!has(signer) && height + kBlocksToConvict <= chain.height)
+                failed("evidence: node " + std::to_string(node) + " accused a validator at height " +
+                       std::to_string(height) + " whom its chain has not convicted at " + std::to_string(chain.height));
+        if (!committee) continue;
+        Uint256 weight;
+        for (const auto& member : committee->members())
+            if (has(member.key)) weight += member.weight;
+        const bool third = committee->is_weak_quorum(weight);
+        chains_that_convicted_ += third ? 1 : 0;
+        const auto told = told_.find(node);
+        if (!third && told != told_.end() && told->second + kBlocksToConvict <= chain.height)
+            failed("fork: node " + std::to_string(node) + " was told of it at height " + std::to_string(told->second) +
+                   ", and at " + std::to_string(chain.height) + " its chain has convicted only " + weight.to_decimal() +
+                   " of " + committee->total_weight().to_decimal());
+    }
 }
 
 }  // namespace quern::sim

@@ -33,7 +33,12 @@ public:
                    const std::optional<Certificate>& certificate);
     void kept(std::size_t node, const Certificate& certificate);
     void convicted(const sdbft::Evidence& evidence);
-    void convicted_on_chain(const types::Address& validator);
+    // An honest peer told the node of a final block that is another one on its chain, which was this high.
+    void told_of_fork(std::size_t node, std::uint64_t height) { told_.try_emplace(node, height); }
+    // A node's own search for contradictions accuses the signer; its chain was this high.
+    void accused(std::size_t node, const crypto::PublicKey& signer, std::uint64_t height);
+    // After the run: whom an honest node's chain has convicted.
+    void convicted_on_chain(std::size_t node, std::uint64_t height, const std::vector<types::Address>& convicts);
     void halted(std::size_t node, const Error& error);
     void blamed(std::size_t accuser, std::size_t accused, const Error& error);
     void failed(std::string what);
@@ -46,10 +51,13 @@ public:
     void state_of(std::size_t node, const SimChain& chain);
     // After the run: a fork must convict a third of the weight.
     void finish();
+    // Then, where nodes bring evidence to their chains: what was accused in time must be convicted there, too.
+    void finish_on_chains();
 
     [[nodiscard]] const std::set<std::string_view>& limits_reached() const { return limits_reached_; }
     [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
     [[nodiscard]] bool forked() const { return fork_epoch_.has_value(); }
+    [[nodiscard]] std::size_t chains_that_convicted() const { return chains_that_convicted_; }
     [[nodiscard]] std::uint64_t transactions() const { return transactions_; }  // in final blocks
     [[nodiscard]] std::uint64_t height() const { return chain_->height(); }
     [[nodiscard]] const SimChain& reference() const { return *chain_; }
@@ -69,6 +77,18 @@ private:
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<Certificate>> archive_;  // by epoch, view
     std::set<std::string_view> limits_reached_;
     std::set<crypto::PublicKey> convicted_;
+    struct Accused {
+        crypto::PublicKey signer;
+        std::uint64_t height = 0;
+    };
+    std::map<std::size_t, std::vector<Accused>> accused_;  // by node
+    std::map<std::size_t, std::uint64_t> told_;            // node -> height
+    struct OnChain {
+        std::uint64_t height = 0;
+        std::vector<types::Address> convicts;
+    };
+    std::map<std::size_t, OnChain> on_chains_;  // by node
+    std::size_t chains_that_convicted_ = 0;
     std::vector<std::string> failures_;
 };
 

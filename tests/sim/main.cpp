@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
     bool trace = false;
     bool list_forgeries = false;
     bool stop = false;
+    bool forks = false;
     std::string bug_name;
     app.add_option("-n", count, "number of seeds")->capture_default_str();
     app.add_option("--first-seed", first, "the first of them")->capture_default_str();
@@ -33,6 +34,8 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     app.add_flag("--real", real_executor, "the node's executor and database in every seed");
     app.add_option("--threads", threads, "0 for as many as the machine has; results do not depend on it");
+    app.add_flag("--forks", forks,
+                 "a third of the weight or more is Byzantine in every seed, on both sides of a partition");
     app.add_flag("--stop", stop, "at the first seed that fails");
     app.add_flag("--forgeries", list_forgeries, "print how often each kind of forgery was tried");
     app.add_option("--bug", bug_name, "plant a protocol bug by name, to see it found");
@@ -51,7 +54,7 @@ int main(int argc, char** argv) {
         }
         bug = *found;
     }
-    (void)log::configure({.level = log::Level::warning});
+    (void)log::configure({.level = trace ? log::Level::info : log::Level::off});
     if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
     if (trace) threads = 1;
 
@@ -63,7 +66,8 @@ int main(int argc, char** argv) {
         for (std::uint64_t i = next++; i < count && !(stop && stopped); i = next++) {
             const std::uint64_t seed = first + i;
             const auto each = [seed](std::uint64_t every) { return every != 0 && seed % every == 0; };
-            const sim::Options options{seed, each(real_every), trace, bug, real_executor || each(real_executor_every)};
+            const sim::Options options{seed, each(real_every), trace, bug, real_executor || each(real_executor_every),
+                                       forks};
             results[i] = trace ? sim::run_seed(options, [](const std::string& line) { std::puts(line.c_str()); })
                                : sim::run_seed(options);
             if (!results[i].passed()) stopped = true;
@@ -81,7 +85,8 @@ int main(int argc, char** argv) {
     std::uint64_t convictions = 0;
     std::uint64_t messages = 0;
     std::uint64_t virtual_ms = 0;
-    std::uint64_t forks = 0;
+    std::uint64_t forked = 0;
+    std::uint64_t chains = 0;
     std::set<std::string_view> limits;
     std::map<std::string_view, std::uint64_t> forgeries;
     for (const auto& result : results) {
@@ -91,7 +96,8 @@ int main(int argc, char** argv) {
         convictions += result.convictions;
         messages += result.deliveries;
         virtual_ms += result.virtual_ms;
-        forks += result.forked ? 1 : 0;
+        forked += result.forked ? 1 : 0;
+        chains += result.chains_that_convicted;
         limits.insert(result.limits_reached.begin(), result.limits_reached.end());
         for (const auto& [kind, times] : result.forgeries) forgeries[kind] += times;
         if (result.passed()) continue;
@@ -103,8 +109,8 @@ int main(int argc, char** argv) {
     const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
     std::printf("%llu blocks with %llu transactions, %llu committee changes, %llu convictions, %llu messages\n",
                 number(blocks), number(transactions), number(committee_changes), number(convictions), number(messages));
-    std::printf("%.0f s of virtual time, %llu forks (all with convictions) in %.1f s\n",
-                static_cast<double>(virtual_ms) / 1000, number(forks), seconds);
+    std::printf("%.0f s of virtual time, %llu forks (all with evidence; %llu chains convicted a third) in %.1f s\n",
+                static_cast<double>(virtual_ms) / 1000, number(forked), number(chains), seconds);
     std::uint64_t forged = 0;
     for (const auto& [kind, times] : forgeries) {
         if (list_forgeries) std::printf("  %llu x %s\n", number(times), std::string(kind).c_str());

@@ -6,7 +6,6 @@
 #include "chain/state/trie.h"
 #include "chain/store/block_store.h"
 #include "chain/store/tables.h"
-#include "node/net/block_server.h"
 #include "sim/users.h"
 
 namespace quern::sim {
@@ -130,7 +129,7 @@ std::optional<Committee> RealChain::committee_of(std::uint64_t epoch) const {
 }
 
 std::optional<sdbft::BlockAnswer> RealChain::block(const Hash32& hash) const {
-    auto answer = node::BlockServer(chain_->board(), setup_->genesis.params.epoch_length).block(hash);
+    auto answer = server().block(hash);
     if (!answer || hash == setup_->genesis_hash) return std::nullopt;
     return sdbft::BlockAnswer{std::move(answer->block)};
 }
@@ -138,7 +137,7 @@ std::optional<sdbft::BlockAnswer> RealChain::block(const Hash32& hash) const {
 std::optional<sdbft::RangeAnswer> RealChain::range(std::uint64_t first) const {
     if (first == 0 || first > height()) return std::nullopt;
     const std::uint64_t length = setup_->genesis.params.epoch_length;
-    auto range = node::BlockServer(chain_->board(), length).range({first, range_blocks_, node::kMaxServedRangeBytes});
+    auto range = server().range({first, range_blocks_, node::kMaxServedRangeBytes});
     // Those of one epoch, up to the last that has a finalization of its own.
     const sdbft::EpochHeights heights(length);
     std::size_t count = 0;

@@ -6,6 +6,7 @@
 #include "chain/exec/block_validation.h"
 #include "chain/store/fault_kv.h"
 #include "node/chain/chain.h"
+#include "node/net/block_server.h"
 #include "sim/light_chain.h"
 
 namespace quern::sim {
@@ -39,7 +40,12 @@ public:
     bool body_matches(BytesView block) const override { return chain::exec::body_matches(block); }
     Status audit() const override;
 
+    // Until the next crash.
     [[nodiscard]] const node::ChainSetup& setup() const { return *setup_; }
+    [[nodiscard]] const node::SnapshotBoard& board() const { return chain_->board(); }
+    [[nodiscard]] chain::store::Store& store() { return *store_; }
+    [[nodiscard]] chain::mempool::Pool& pool() { return *pool_; }
+    [[nodiscard]] node::BlockServer server() const { return {chain_->board(), setup_->genesis.params.epoch_length}; }
     // Validators that evidence in blocks convicted.
     [[nodiscard]] std::vector<types::Address> convicted() const;
     [[nodiscard]] std::uint64_t nonce_of(const types::Address& address) const;

@@ -139,7 +139,7 @@ Scenario make_scenario(const Options& options, const std::vector<crypto::PublicK
     std::uint64_t total = 0;
     for (const auto stake : genesis.stake) total += stake;
     std::uint64_t faulty = 0;
-    s.over_budget = chance(rng, 6) && options.bug == sdbft::PlantedBug::none && !s.stolen_keys;
+    s.over_budget = (chance(rng, 6) || options.over_budget) && options.bug == sdbft::PlantedBug::none && !s.stolen_keys;
     const auto within = [&](std::uint64_t weight) { return 3 * (faulty + weight) < total; };
     if (s.over_budget) {
         // Twins on both sides of a partition that lasts: each side believes it is the chain.

@@ -38,6 +38,7 @@ struct Options {
     bool trace = false;
     sdbft::PlantedBug bug = sdbft::PlantedBug::none;
     bool real_executor = false;  // the node's executor, mempool and database instead of the light chain
+    bool over_budget = false;    // a third of the weight or more is Byzantine whatever the seed says: forks
 };
 
 struct Scenario {

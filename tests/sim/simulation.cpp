@@ -78,7 +78,8 @@ void Simulation::add_node(std::optional<std::size_t> validator, bool second_twin
                                             .core = nullptr,
                                             .snapshot = std::nullopt,
                                             .heard = {},
-                                            .forger = nullptr});
+                                            .forger = nullptr,
+                                            .witness = nullptr});
     if (validator) {
         node->behaviour = scenario_.behaviour[*validator];
         node->rate = scenario_.clock_rate_percent[*validator];
@@ -205,12 +206,15 @@ Result Simulation::run() {
         if (all_reached(*target)) break;
     }
     if (must_go_on && auditor_.failures().empty()) check_liveness(target.value_or(1));
-    for (const auto& node : nodes_)
-        if (honest(*node) && !node->halted) auditor_.state_of(node->id, *node->chain);
-    if (options_.real_executor)
-        for (const auto& address : static_cast<const RealChain&>(auditor_.reference()).convicted())
-            auditor_.convicted_on_chain(address);
     auditor_.finish();
+    for (const auto& node : nodes_) {
+        if (!honest(*node)) continue;
+        if (!node->halted) auditor_.state_of(node->id, *node->chain);
+        if (options_.real_executor)
+            auditor_.convicted_on_chain(node->id, node->chain->height(),
+                                        static_cast<const RealChain&>(*node->chain).convicted());
+    }
+    if (has_witnesses()) auditor_.finish_on_chains();
     return result();
 }
 
@@ -227,6 +231,7 @@ Result Simulation::result() const {
         if (reference.committee_of(epoch)->hash() != reference.committee_of(epoch - 1)->hash())
             ++result.committee_changes;
     if (options_.real_executor) result.convictions = static_cast<const RealChain&>(reference).convicted().size();
+    result.chains_that_convicted = auditor_.chains_that_convicted();
     result.virtual_ms = now_;
     result.deliveries = deliveries_;
     result.forked = auditor_.forked();

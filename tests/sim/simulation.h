@@ -21,6 +21,7 @@ struct Result {
     std::uint64_t virtual_ms = 0;
     std::uint64_t deliveries = 0;
     bool forked = false;
+    std::size_t chains_that_convicted = 0;  // a third of the weight or more after a fork, of honest nodes
     std::set<std::string_view> limits_reached;
     std::map<std::string_view, std::uint64_t> forgeries;  // by kind
     std::uint64_t digest = 0;                             // of everything that happened

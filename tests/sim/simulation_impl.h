@@ -1,6 +1,6 @@
 // The inside of a simulation: nodes, their disks and chains, the network between them, and what happens to all of it.
 // simulation.cpp plans and runs, simulation_node.cpp drives the cores, simulation_network.cpp carries (and forges)
-// messages. Single-threaded.
+// messages, simulation_evidence.cpp what is done about forks. Single-threaded.
 #pragma once
 
 #include <queue>
@@ -9,6 +9,7 @@
 #include "sim/forger.h"
 #include "sim/simulation.h"
 #include "sim/users.h"
+#include "sim/witness.h"
 
 namespace quern::sim {
 
@@ -32,6 +33,19 @@ struct Node {
     std::optional<std::pair<std::unique_ptr<SimChain>, Disk>> snapshot;
     std::vector<std::shared_ptr<const Bytes>> heard;  // a replayer's
     std::unique_ptr<Forger> forger;
+    std::unique_ptr<Witness> witness;  // while an honest node runs, where signatures are real; refers to the chain
+    bool duties_due = false;
+};
+
+// Virtual time for what asks a clock.
+class VirtualClock final : public Clock {
+public:
+    explicit VirtualClock(const std::uint64_t& now_ms) : now_ms_(now_ms) {}
+    [[nodiscard]] std::uint64_t now_ms() const override { return now_ms_; }
+    [[nodiscard]] std::uint64_t monotonic_ms() const override { return 1 + now_ms_; }
+
+private:
+    const std::uint64_t& now_ms_;
 };
 
 class Simulation {
@@ -109,6 +123,19 @@ private:
     [[nodiscard]] std::optional<Bytes> sibling_of(const Node& node, const sdbft::Message& message);
     void reach_by_message(const Node& to, const Bytes& bytes);
 
+    // simulation_evidence.cpp
+    [[nodiscard]] static Bytes20 address_of(const Node& node);
+    [[nodiscard]] Node& node_at(const Bytes20& address);
+    [[nodiscard]] bool has_witnesses() const;
+    [[nodiscard]] bool connected(const Node& a, const Node& b) const;
+    void start_witness(Node& node);
+    template <class Answer>
+    void request(Node& node, const Bytes20& address, p2p::Answer<Answer> answer,
+                 std::function<std::optional<Answer>(Node& asked)> serve);
+    void tell_status(Node& node);
+    void spread(Node& node, const types::RecoveredTransaction& transaction);
+    void do_duties(Node& node);
+
     Options options_;
     std::function<void(const std::string&)> trace_;
     SeededRng rng_;
@@ -119,9 +146,10 @@ private:
     ForgeryBook book_;
     Auditor auditor_;
     Users users_;
+    std::uint64_t now_ = 0;
+    const VirtualClock clock_{now_};
     std::vector<std::unique_ptr<Node>> nodes_;
     std::priority_queue<Item> queue_;
-    std::uint64_t now_ = 0;
     std::int64_t order_ = 0;
     std::uint64_t deliveries_ = 0;
     std::uint64_t digest_ = 0xcbf29ce484222325ULL;

@@ -39,6 +39,7 @@ void Simulation::start(Node& node) {
     node.up = true;
     ++node.incarnation;
     trace(node, [] { return std::string("starts"); });
+    start_witness(node);
     feed(node, sdbft::event::Started{});
     at(node, rng_.below(200), [this, &node] { toggle_transactions(node); });
 }
@@ -46,6 +47,7 @@ void Simulation::start(Node& node) {
 void Simulation::crash(Node& node, const char* why) {
     if (!node.up) return;
     trace(node, [&] { return std::string("crashes ") + why; });
+    node.witness.reset();
     if (node.validator && node.validator == scenario_.victim && !spoiled_) spoil(node);
     node.up = false;
     node.core.reset();
@@ -183,11 +185,12 @@ void Simulation::act(Node& node, sdbft::Action& action) {
            [this, &node, commit_action = std::move(*commit_action)] { commit(node, commit_action); });
     } else if (auto* keep = std::get_if<a::Keep>(&action)) {
         if (honest(node)) auditor_.kept(node.id, keep->certificate);
+        if (node.witness) node.witness->keep(keep->certificate);
+        do_duties(node);
     } else if (auto* convict = std::get_if<a::Convict>(&action)) {
         trace(node, [] { return std::string("has evidence of a double sign"); });
         if (honest(node)) auditor_.convicted(convict->evidence);
-        // The chain checks real signatures only.
-        if (options_.real_executor && options_.real_signatures) users_.report(convict->evidence);
+        if (node.witness) node.witness->convict(convict->evidence);
     } else if (auto* blame = std::get_if<a::Misbehaved>(&action)) {
         Node& accused = *nodes_[blame->peer];
         trace(node, [&] { return "blames node " + std::to_string(accused.id) + ": " + blame->error.to_string(); });
@@ -202,6 +205,7 @@ void Simulation::act(Node& node, sdbft::Action& action) {
         trace(node, [&] { return "halts: " + halt->error.to_string(); });
         node.up = false;
         node.halted = true;
+        node.witness.reset();
         if (honest(node)) auditor_.halted(node.id, halt->error);
     }
 }
@@ -244,6 +248,7 @@ void Simulation::commit(Node& node, const sdbft::action::Commit& commit) {
     if (!next) {
         node.up = false;
         node.halted = true;
+        node.witness.reset();
         if (honest(node)) auditor_.halted(node.id, next.error());
         return;
     }
@@ -252,6 +257,8 @@ void Simulation::commit(Node& node, const sdbft::action::Commit& commit) {
                to_hex(node.chain->tip().hash.view().first(4));
     });
     if (honest(node)) auditor_.committed(node.id, node.chain->height(), commit.block, commit.certificate);
+    if (node.witness) node.witness->committed(*next);
+    do_duties(node);
     // A crash in between finds a database that has a block of which the core was never told.
     at(node, rng_.below(scenario_.executor_max_ms), [this, &node, next = std::move(*next)] {
         feed(node, sdbft::event::Committed{node.chain->tip(), next});

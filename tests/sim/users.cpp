@@ -15,7 +15,6 @@ using types::NativeKind;
 using types::Role;
 
 constexpr std::size_t kMaxWaiting = 200;
-constexpr std::size_t kFirstReporter = 1000;
 
 crypto::PrivateKey user_key(std::size_t user) {
     const Bytes name = to_bytes(as_bytes("user " + std::to_string(user)));
@@ -83,7 +82,6 @@ void put(types::Transaction& tx, NativeKind kind, const Payload& payload) {
 types::Address user_address(std::size_t user) { return crypto::address20(user_key(user)); }
 
 types::RecoveredTransaction Users::send() {
-    if (!reports_.empty() && rng_.below(3) == 0) return reports_[rng_.below(reports_.size())];
     if (waiting_.size() >= kMaxWaiting || (!waiting_.empty() && rng_.below(3) == 0))
         return waiting_[rng_.below(waiting_.size())];
     waiting_.push_back(make());
@@ -91,11 +89,8 @@ types::RecoveredTransaction Users::send() {
 }
 
 void Users::prune(const RealChain& chain) {
-    const auto done = [&](const auto& transaction) {
-        return transaction.tx.nonce < chain.nonce_of(transaction.sender);
-    };
-    std::erase_if(waiting_, done);
-    std::erase_if(reports_, done);
+    std::erase_if(waiting_,
+                  [&](const auto& transaction) { return transaction.tx.nonce < chain.nonce_of(transaction.sender); });
 }
 
 void Users::choose_staking(types::Transaction& tx, std::size_t user) {
@@ -166,18 +161,6 @@ types::Transaction Users::form(std::size_t user) {
 types::RecoveredTransaction Users::sign(types::Transaction tx, std::size_t user) {
     types::sign(tx, user_key(user));
     return *types::recover(types::encode(tx));
-}
-
-void Users::report(const sdbft::Evidence& evidence) {
-    // Evidence travels free, and what is refused (another report came first) must not hold up anybody's nonces: each
-    // reporter is a new account.
-    if (!reported_.insert(evidence.signer).second) return;
-    types::Transaction tx;
-    tx.type = types::TxType::native;
-    tx.chain_id = chain::params::kDevnetChainId;
-    tx.gas_limit = 2'000'000;
-    put(tx, NativeKind::evidence, types::EvidencePayload{sdbft::encode(evidence)});
-    reports_.push_back(sign(std::move(tx), kFirstReporter + reported_.size()));
 }
 
 types::RecoveredTransaction Users::make() {

@@ -22,8 +22,6 @@ public:
     };
     Users(Rng& rng, std::vector<Validator> validators, std::optional<Joiner> joiner)
         : rng_(rng), validators_(std::move(validators)), joiner_(std::move(joiner)) {}
-    // Somebody has the evidence, and will send it.
-    void report(const sdbft::Evidence& evidence);
     // A transaction of some user: a new one, or one that was made and is not known to be in a block.
     [[nodiscard]] types::RecoveredTransaction send();
     // Forgets what this chain has.
@@ -42,10 +40,8 @@ private:
     std::optional<Joiner> joiner_;
     std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> delegated_;  // user, validator -> QRN
     std::map<std::size_t, std::uint64_t> nonces_;
-    std::set<crypto::PublicKey> reported_;
     std::uint64_t tasks_ = 0;  // submitted; some of them may fail
     std::vector<types::RecoveredTransaction> waiting_;
-    std::vector<types::RecoveredTransaction> reports_;  // of double signs
 };
 
 }  // namespace quern::sim

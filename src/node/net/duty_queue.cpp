@@ -95,6 +95,17 @@ std::function<void()> DutyQueue::next() {
     return [job = std::move(question.job), in_time] { job(in_time); };
 }
 
+bool DutyQueue::run_one() {
+    std::function<void()> job;
+    {
+        const MutexLock lock(mutex_);
+        if (stopping_ || (own_.empty() && lanes_.empty())) return false;
+        job = next();
+    }
+    job();
+    return true;
+}
+
 void DutyQueue::run() {
     for (;;) {
         std::function<void()> job;

@@ -31,6 +31,8 @@ public:
     DutyQueue& operator=(const DutyQueue&) = delete;
 
     void start();
+    // Without the thread: does what is next on the caller's. False when nothing waits.
+    bool run_one();
     // Drops what waits and joins; later posts are dropped.
     void stop();
     // A duty of the node itself. False when stopped, or more than kMaxOwnJobs wait.

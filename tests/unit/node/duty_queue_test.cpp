@@ -49,6 +49,23 @@ protected:
     std::promise<void> released_;
 };
 
+TEST_F(DutyQueueTest, does_what_is_next_without_its_thread_too) {
+    std::string order;
+    for (std::uint8_t i = 1; i <= 2; ++i) queue_.post_for(peer(1), [&](bool in_time) { order += in_time ? 'q' : 'r'; });
+    EXPECT_TRUE(queue_.post_own([&] { order += 'o'; }));
+    EXPECT_TRUE(queue_.run_one());
+    EXPECT_TRUE(queue_.run_one());
+    EXPECT_EQ(order, "oq");
+    clock_.advance(kServeDeadlineMs + 1);
+    EXPECT_TRUE(queue_.run_one());
+    EXPECT_EQ(order, "oqr");
+    EXPECT_FALSE(queue_.run_one());
+    EXPECT_TRUE(queue_.post_own([&] { order += 'o'; }));
+    queue_.stop();
+    EXPECT_FALSE(queue_.run_one());
+    EXPECT_EQ(order, "oqr");
+}
+
 TEST_F(DutyQueueTest, a_flood_of_questions_neither_delays_nor_displaces_the_nodes_own_duties) {
     hold();
     std::string order;  // written by the queue's thread alone
