@@ -1,6 +1,5 @@
 #include "chain/consensus/certificate.h"
 
-#include "base/rlp.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::consensus {
@@ -20,36 +19,12 @@ Certificate make_certificate(const Vote& vote, const Committee& committee,
     return certificate;
 }
 
-Bytes encode(const Certificate& certificate) {
-    rlp::Writer writer;
-    writer.begin_list().integer(static_cast<std::uint64_t>(certificate.type)).integer(certificate.epoch);
-    writer.integer(certificate.view).fixed(certificate.hash).bytes(certificate.bitmap).begin_list();
-    for (const auto& signature : certificate.signatures) writer.fixed(signature);
-    writer.end_list().end_list();
-    return std::move(writer).finish();
-}
+Bytes encode(const Certificate& certificate) { return record::encode_record(certificate); }
 
-Expected<Certificate> decode_certificate(BytesView bytes) {
-    QUERN_TRY(auto reader, rlp::decode_list(bytes));
-    Certificate certificate;
-    QUERN_TRY(const auto type, reader.u64());
-    if (type < static_cast<std::uint64_t>(VoteType::propose) || type > static_cast<std::uint64_t>(VoteType::finalize))
-        return fail("certificate.unknown_type", std::to_string(type));
-    certificate.type = static_cast<VoteType>(type);
-    QUERN_TRY(certificate.epoch, reader.u64());
-    QUERN_TRY(certificate.view, reader.u64());
-    QUERN_TRY(certificate.hash, reader.fixed<32>());
-    QUERN_TRY(const auto bitmap, reader.bytes());
-    if (bitmap.size() > bitmap_bytes(kMaxCommittee)) return fail("certificate.too_large");
-    certificate.bitmap = to_bytes(bitmap);
-    QUERN_TRY(auto signatures, reader.list());
-    while (!signatures.at_end()) {
-        if (certificate.signatures.size() == kMaxCommittee) return fail("certificate.too_large");
-        QUERN_TRY(const auto signature, signatures.fixed<64>());
-        certificate.signatures.push_back(signature);
-    }
-    QUERN_CHECK(reader.expect_end());
-    return certificate;
+Expected<Certificate> decode_certificate(BytesView bytes) { return record::decode_record<Certificate>(bytes); }
+
+Status Certificate::check() const {
+    return is_vote_type(type) ? Status() : fail("certificate.unknown_type", std::to_string(static_cast<int>(type)));
 }
 
 Status verify_certificate(const Certificate& certificate, const Committee& committee, const ChainIdentity& chain) {

@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "base/record.h"
 #include "chain/consensus/committee.h"
 #include "chain/consensus/vote.h"
 
@@ -20,6 +21,11 @@ struct Certificate {
     Hash32 hash;
     Bytes bitmap;
     std::vector<FixedBytes<64>> signatures;
+    static constexpr record::AtMost kBitmapBound{(kMaxCommittee + 7) / 8, "certificate.too_large"};
+    static constexpr record::AtMost kSignaturesBound{kMaxCommittee, "certificate.too_large"};
+    QUERN_FIELDS(v("type", type), v("epoch", epoch), v("view", view), v("hash", hash),
+                 v("bitmap", bitmap, kBitmapBound), v("signatures", signatures, kSignaturesBound))
+    [[nodiscard]] Status check() const;
     bool operator==(const Certificate&) const = default;
     [[nodiscard]] Vote vote() const { return {type, epoch, view, hash}; }
 };

@@ -15,6 +15,9 @@ namespace quern::chain::consensus {
 inline constexpr std::string_view kVoteDomain = "QUERN-SDBFT-VOTE";  // 16 bytes
 
 enum class VoteType : std::uint8_t { propose = 1, notarize = 2, nullify = 3, finalize = 4 };
+[[nodiscard]] constexpr bool is_vote_type(VoteType type) {
+    return type >= VoteType::propose && type <= VoteType::finalize;
+}
 
 // Which chain a vote belongs to.
 struct ChainIdentity {

@@ -1,6 +1,5 @@
 #include "chain/consensus/sdbft/journal.h"
 
-#include "base/rlp.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::consensus::sdbft {
@@ -83,26 +82,11 @@ Expected<std::optional<std::uint64_t>> find_frame(Window& log, std::uint64_t off
 
 }  // namespace
 
-Record record_of(const OwnVote& vote) {
-    rlp::Writer writer;
-    writer.begin_list().integer(static_cast<std::uint64_t>(vote.vote.type)).integer(vote.vote.epoch);
-    writer.integer(vote.vote.view).fixed(vote.vote.hash).fixed(vote.signature).end_list();
-    return {RecordKind::own_vote, std::move(writer).finish()};
-}
+Status OwnVote::check() const { return is_vote_type(vote.type) ? Status() : fail("journal.bad_record", "vote type"); }
 
-Expected<OwnVote> decode_own_vote(BytesView payload) {
-    QUERN_TRY(auto reader, rlp::decode_list(payload));
-    OwnVote own;
-    QUERN_TRY(const auto type, reader.u64());
-    if (type < 1 || type > 4) return fail("journal.bad_record", "vote type");
-    own.vote.type = static_cast<VoteType>(type);
-    QUERN_TRY(own.vote.epoch, reader.u64());
-    QUERN_TRY(own.vote.view, reader.u64());
-    QUERN_TRY(own.vote.hash, reader.fixed<32>());
-    QUERN_TRY(own.signature, reader.fixed<64>());
-    QUERN_CHECK(reader.expect_end());
-    return own;
-}
+Record record_of(const OwnVote& vote) { return {RecordKind::own_vote, record::encode_record(vote)}; }
+
+Expected<OwnVote> decode_own_vote(BytesView payload) { return record::decode_record<OwnVote>(payload); }
 
 Bytes encode_frame(std::uint64_t sequence, const Record& record) {
     Bytes out = to_bytes(as_bytes(kMagic));

@@ -28,6 +28,9 @@ struct Record {
 struct OwnVote {
     Vote vote;
     Signature signature;
+    QUERN_FIELDS(v("type", vote.type), v("epoch", vote.epoch), v("view", vote.view), v("hash", vote.hash),
+                 v("signature", signature))
+    [[nodiscard]] Status check() const;
     bool operator==(const OwnVote&) const = default;
 };
 [[nodiscard]] Record record_of(const OwnVote& vote);
