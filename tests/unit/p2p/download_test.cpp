@@ -44,7 +44,7 @@ protected:
             options.contents = store_.get();
             options.downloads = root_ + "/parts";
         });
-        ASSERT_TRUE(eventually([&] { return b_->has_peers(1); }));
+        ASSERT_TRUE(eventually([&] { return a_->has_peers(1) && b_->has_peers(1); }));
     }
     void fetch() {
         b_->network->fetch_content(id_, [this](const Status& status) {
