@@ -1,3 +1,6 @@
+#include <functional>
+
+#include "chain/exec/invariants/invariants.h"
 #include "staking_world.h"
 
 namespace quern::chain::exec::test {
@@ -187,6 +190,71 @@ TEST_F(Staking, the_reserved_address_takes_the_same_kinds) {
     EXPECT_EQ(world.value(one, alice), Uint256(123));
     ASSERT_EQ(world.receipts[0].logs.size(), 1U);
     EXPECT_EQ(world.receipts[0].logs[0].topics[0], crypto::keccak256(as_bytes("Delegated(address,address,uint256)")));
+}
+
+TEST_F(Staking, invariants_notice_shares_and_ranks_that_do_not_fit) {
+    using types::ObjectPrefix;
+    const auto check = [&](const std::function<void(state::Overlay&)>& change) {
+        state::Overlay after(static_cast<const state::StateReader&>(world.overlay));
+        change(after);
+        const auto status = invariants::check_stakes(after, world.params.staking);
+        return status ? std::string("none") : std::string(status.error().name);
+    };
+    const auto changed = [&](const std::function<void(types::ValidatorObject&)>& change) {
+        auto validator = world.validator(one);
+        change(validator);
+        return validator;
+    };
+    const auto store = [&](state::Overlay& after, const std::function<void(types::ValidatorObject&)>& change) {
+        after.store(types::object_key(ObjectPrefix::validator, one), changed(change));
+    };
+    const auto rank = [&](state::Overlay& after, const Uint256& stake, const types::Address& of, const Bytes& key) {
+        after.store(types::rank_key(stake, of), types::CommitteeEntry{key, stake});
+    };
+    const auto delegate_one_share = [&](state::Overlay& after) {
+        types::StakeDelegation delegation{one, alice, 1};
+        after.store(types::key_of<types::StakeDelegation>(one, alice), delegation);
+    };
+    ASSERT_EQ(world.validator(one).stake, Uint256(1000));
+    EXPECT_EQ(check([](state::Overlay&) {}), "none");
+    EXPECT_EQ(check([&](auto& after) { store(after, [](auto& v) { v.shares += Uint256(1); }); }),
+              "invariant.stake_shares");
+    EXPECT_EQ(check(delegate_one_share), "invariant.stake_shares");
+    EXPECT_EQ(check([&](auto& after) {
+                  delegate_one_share(after);
+                  store(after, [](auto& v) { v.shares += Uint256(1); });
+              }),
+              "none");
+    EXPECT_EQ(check([&](auto& after) {  // its only delegator took all shares and left the stake
+                  auto own = world.object<types::StakeDelegation>(types::key_of<types::StakeDelegation>(one, one));
+                  own->shares = {};
+                  after.store(types::key_of<types::StakeDelegation>(one, one), *own);
+                  store(after, [](auto& v) { v.shares = {}; });
+              }),
+              "invariant.stake_shares");
+    EXPECT_EQ(check([&](auto& after) { store(after, [](auto& v) { v.stake += Uint256(1); }); }),
+              "invariant.stake_rank");
+    EXPECT_EQ(check([&](auto& after) { store(after, [](auto& v) { v.tombstoned = true; }); }), "invariant.stake_rank");
+    EXPECT_EQ(check([&](auto& after) {
+                  after.erase_native(types::rank_key(1000, one));
+                  store(after, [](auto& v) { v.tombstoned = true; });
+              }),
+              "none");
+    EXPECT_EQ(check([&](auto& after) {
+                  after.erase_native(types::rank_key(1000, one));
+                  store(after, [](auto& v) { v.stake = 999; });
+              }),
+              "none")
+        << "too little for a rank";
+    EXPECT_EQ(check([&](auto& after) {
+                  after.erase_native(types::rank_key(1000, one));
+                  store(after, [](auto&) {});
+              }),
+              "invariant.stake_rank");
+    EXPECT_EQ(check([&](auto& after) { rank(after, 5000, one, public_key(1)); }), "invariant.stake_rank");
+    EXPECT_EQ(check([&](auto& after) { rank(after, 1000, address(77), public_key(1)); }), "invariant.stake_rank");
+    EXPECT_EQ(check([&](auto& after) { rank(after, 1000, one, public_key(2)); }), "invariant.stake_rank");
+    EXPECT_EQ(check([&](auto& after) { rank(after, 1000, one, public_key(1)); }), "none");
 }
 
 TEST(StakePool, rounding_is_never_in_favour_of_who_moves) {
