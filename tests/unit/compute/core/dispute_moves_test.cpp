@@ -298,6 +298,7 @@ TEST(DisputeMoves, LeafIsRefusedBeforeItsPhase) {
     Players players;
     Game game = game_at(Phase::element, players.liar, players.honest);
     EXPECT_EQ(name_of(apply_leaf(game, Side::rival, {}, 1000)), "dispute.wrong_phase");
+    EXPECT_EQ(players.honest.leaf_witness(game).error().name, "dispute.wrong_phase");
 }
 
 TEST(DisputeMoves, DecodersRefuseWhatIsTooLargeOrNotCanonical) {

@@ -57,6 +57,11 @@ TEST(History, MalformedManifestsAreRefused) {
     manifest.checkpoint_contents.pop_back();
     EXPECT_EQ(decode_manifest(encode(manifest)).error().name, "history.wrong_counts");
     EXPECT_EQ(check_manifest(manifest).error().name, "history.wrong_counts");
+    // Steps that make no segments have no checkpoints to count.
+    manifest = manifest_of(12, 4);
+    manifest.interval = 5;
+    manifest.checkpoint_contents.resize(1);
+    EXPECT_EQ(check_manifest(manifest).error().name, "history.wrong_counts");
     EXPECT_EQ(decode_manifest(encode(HistoryManifest{})).error().name, "history.wrong_counts");
     EXPECT_EQ(decode_manifest(Bytes(kMaxManifestBytes + 1)).error().name, "history.too_large");
     // A step count that no roots follow allocates nothing.
