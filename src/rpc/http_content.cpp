@@ -75,7 +75,7 @@ void HttpSession::begin_download(const Hash32& id) {
     auto size = std::make_shared<Expected<std::uint64_t>>(std::uint64_t{0});
     const std::string range(field(wire::field::range));
     const bool queued = host_.enqueue(
-        false,
+        client_, false,
         // Fetching costs other nodes' time and this one's disk: not for a stranger's web page.
         [size, id, content = host_.hooks().content, fetch = caller_.authenticated] {
             *size = fetch ? content->obtain(id) : content->size(id);
@@ -148,7 +148,7 @@ void HttpSession::next_piece(const std::shared_ptr<Download>& download) {
         });
     };
     const bool queued = host_.enqueue(
-        true,
+        client_, true,
         [download, wanted, content = host_.hooks().content] {
             download->piece = content->read(download->id, download->offset, wanted);
         },
@@ -174,7 +174,7 @@ void HttpSession::begin_upload(const Hash32& id) {
     upload->size = size;
     upload->begun_ms = steady_ms();
     const bool queued = host_.enqueue(
-        false,
+        client_, false,
         [upload, content = host_.hooks().content] {
             upload->known = content->size(upload->id).has_value();
             if (upload->known) return;
@@ -230,7 +230,7 @@ void HttpSession::read_piece(const std::shared_ptr<Upload>& upload) {
 void HttpSession::store_piece(const std::shared_ptr<Upload>& upload) {
     const bool last = upload->parser->is_done();
     const bool queued = host_.enqueue(
-        true,
+        client_, true,
         [upload, last] {
             upload->status = upload->target->append(BytesView(upload->piece).first(upload->filled));
             if (upload->status && last) upload->status = upload->target->finish();

@@ -76,16 +76,18 @@ void HttpSession::answer_rpc(std::string body) {
     call_ = call;
     watch_client(call);
     if (!call->is_large) return run_call(call, false);
-    if (!host_.begin_large_job([self = shared_from_this(), call] { self->run_call(call, true); })) {
-        call->is_large = false;
-        cancel_call();
-        busy();
-    }
+    host_.begin_large_job({client_, [self = shared_from_this(), call] { self->run_call(call, true); },
+                           [self = shared_from_this(), call] {
+                               call->is_large = false;
+                               if (self->is_closed_) return;
+                               self->cancel_call();
+                               self->busy();
+                           }});
 }
 
 void HttpSession::run_call(const std::shared_ptr<RunningCall>& call, bool admitted) {
     const bool queued = host_.enqueue(
-        admitted, [call] { call->done = call->job->run(kJobSlice); },
+        client_, admitted, [call] { call->done = call->job->run(kJobSlice); },
         [self = shared_from_this(), call] {
             if (call->done || self->host_.stopping()) return self->finish_call(call);
             // May end the call of whoever holds most.
@@ -98,7 +100,7 @@ void HttpSession::run_call(const std::shared_ptr<RunningCall>& call, bool admitt
 }
 
 void HttpSession::finish_call(const std::shared_ptr<RunningCall>& call) {
-    if (call->is_large) host_.end_large_job();
+    if (call->is_large) host_.end_large_job(client_);
     cancel_call();
     if (is_closed_) return;
     Reply answer;

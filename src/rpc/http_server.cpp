@@ -5,7 +5,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <deque>
 #include <map>
 #include <set>
 #include <thread>
@@ -29,6 +28,7 @@ struct HttpServer::Impl final : SessionHost {
           callbacks(std::move(server_hooks)),
           acceptor(io),
           pause(io),
+          large_jobs(settings.max_large_jobs, settings.max_queued),
           workers(settings.threads == 0 ? 1 : settings.threads) {
         if (!settings.gate) settings.gate = *Gate::make({});
     }
@@ -37,7 +37,6 @@ struct HttpServer::Impl final : SessionHost {
     HttpHooks callbacks;
     std::uint16_t bound_port = 0;
     std::atomic<std::size_t> live{0};
-    std::atomic<std::size_t> queued{0};
     std::atomic<std::ptrdiff_t> held{0};
     std::atomic<bool> stop_begun{false};
     Mutex uploads_mutex;
@@ -46,9 +45,10 @@ struct HttpServer::Impl final : SessionHost {
     tcp::acceptor acceptor;
     asio::steady_timer pause;
     // IO thread only.
+    std::size_t queued = 0;
     std::set<std::weak_ptr<HttpSession>, std::owner_less<std::weak_ptr<HttpSession>>> sessions;
-    std::size_t large_jobs = 0;
-    std::deque<std::function<void()>> large_waiting;
+    LargeJobs large_jobs;
+    std::map<std::string, std::size_t> queued_by_host;
     asio::thread_pool workers;  // destroyed before the io_context that its tasks refer to
     std::thread io_thread;
 
@@ -58,37 +58,38 @@ struct HttpServer::Impl final : SessionHost {
     const std::atomic<bool>& stopping() const override { return stop_begun; }
     void session_ended() override { --live; }
 
-    bool enqueue(bool admitted, std::function<void()> work, std::function<void()> done) override {
-        if (queued.fetch_add(1) >= settings.max_queued && !admitted) {
-            --queued;
+    bool enqueue(const std::string& client, bool admitted, std::function<void()> work,
+                 std::function<void()> done) override {
+        const auto host = queued_by_host.try_emplace(client, 0).first;
+        // Of a full queue each host has an equal part. A connection has one place at most, which bounds the whole.
+        if (!admitted && queued >= settings.max_queued &&
+            host->second >= std::max<std::size_t>(settings.max_queued / queued_by_host.size(), 1)) {
+            leave_queue(host);
             return false;
         }
-        asio::post(workers, [this, work = std::move(work), done = std::move(done)]() mutable {
+        ++queued;
+        ++host->second;
+        asio::post(workers, [this, client, work = std::move(work), done = std::move(done)]() mutable {
             stand_back();
             if (!stop_begun) work();
-            --queued;
-            asio::post(io, std::move(done));
+            asio::post(io, [this, client = std::move(client), done = std::move(done)] {
+                const auto place = queued_by_host.find(client);
+                --queued;
+                --place->second;
+                leave_queue(place);
+                done();
+            });
         });
         return true;
     }
-
-    bool begin_large_job(std::function<void()> begin) override {
-        if (large_jobs >= settings.max_large_jobs) {
-            if (large_waiting.size() >= settings.max_queued) return false;
-            large_waiting.push_back(std::move(begin));
-            return true;
-        }
-        ++large_jobs;
-        begin();
-        return true;
+    void leave_queue(std::map<std::string, std::size_t>::iterator host) {
+        if (host->second == 0) queued_by_host.erase(host);
     }
-    void end_large_job() override {
-        --large_jobs;
-        if (large_waiting.empty()) return;
-        const auto next = std::move(large_waiting.front());
-        large_waiting.pop_front();
-        ++large_jobs;
-        next();
+
+    void begin_large_job(LargeJobs::Request request) override { call(large_jobs.ask(std::move(request))); }
+    void end_large_job(const std::string& client) override { call(large_jobs.ended(client)); }
+    static void call(const std::function<void()>& what) {
+        if (what) what();
     }
 
     bool begin_upload(const std::string& client) override {

@@ -199,7 +199,7 @@ void HttpSession::route_health(wire::verb verb) {
 void HttpSession::answer_with(std::function<Reply()> make) {
     auto made = std::make_shared<Reply>();
     const bool queued = host_.enqueue(
-        false, [made, make = std::move(make)] { *made = make(); },
+        client_, false, [made, make = std::move(make)] { *made = make(); },
         [self = shared_from_this(), made] { self->reply(std::move(*made)); });
     if (!queued) busy();
 }

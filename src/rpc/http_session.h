@@ -14,6 +14,7 @@
 
 #include "rpc/cancellation.h"
 #include "rpc/http_server.h"
+#include "rpc/large_jobs.h"
 
 namespace quern::rpc {
 
@@ -30,12 +31,14 @@ public:
     [[nodiscard]] virtual const HttpOptions& options() const = 0;
     [[nodiscard]] virtual const HttpHooks& hooks() const = 0;
     [[nodiscard]] virtual const Gate& gate() const = 0;
-    // Runs `work` on an answering thread, then `done` on the IO thread; false when the queue is full. The later parts
-    // of what was let in (`admitted`) always get their turn. When the server stops `work` may be left out.
-    [[nodiscard]] virtual bool enqueue(bool admitted, std::function<void()> work, std::function<void()> done) = 0;
-    // Calls `begin` at once, or when one of the large jobs has ended with end_large_job(); false: too many wait.
-    [[nodiscard]] virtual bool begin_large_job(std::function<void()> begin) = 0;
-    virtual void end_large_job() = 0;
+    // Runs `work` on an answering thread, then `done` on the IO thread; false when the queue is full and the client's
+    // host has its share of it. The later parts of what was let in (`admitted`) always get their turn. When the server
+    // stops `work` may be left out.
+    [[nodiscard]] virtual bool enqueue(const std::string& client, bool admitted, std::function<void()> work,
+                                       std::function<void()> done) = 0;
+    // Calls `begin` or `refuse`, at once or when a large job has ended with end_large_job().
+    virtual void begin_large_job(LargeJobs::Request request) = 0;
+    virtual void end_large_job(const std::string& client) = 0;
     // A place among the uploads of a host; false: it has as many as it may.
     [[nodiscard]] virtual bool begin_upload(const std::string& client) = 0;
     virtual void end_upload(const std::string& client) = 0;  // from any thread

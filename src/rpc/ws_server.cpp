@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <deque>
 
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/thread_priority.h"
+#include "rpc/large_jobs.h"
 #include "rpc/ws_session.h"
 
 namespace quern::rpc {
@@ -22,6 +22,7 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
         : options(server_options),
           rpc(std::move(server_rpc)),
           events(event_source),
+          large_jobs(options.max_large_jobs, options.max_connections),
           workers(options.threads == 0 ? 1 : options.threads) {
         if (!options.gate) options.gate = *Gate::make({});
     }
@@ -33,8 +34,7 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
     mutable Mutex mutex;
     std::map<websocket::ConnectionId, SessionPtr> sessions QUERN_GUARDED_BY(mutex);
     Mutex large_mutex;
-    std::size_t large_jobs QUERN_GUARDED_BY(large_mutex) = 0;
-    std::deque<std::function<void()>> large_waiting QUERN_GUARDED_BY(large_mutex);  // one of a session at most
+    LargeJobs large_jobs QUERN_GUARDED_BY(large_mutex);  // one of a session at most waits
     asio::thread_pool workers;
     std::atomic<bool> stopped{false};
 
@@ -73,6 +73,7 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
     void opened(websocket::ConnectionId id, const websocket::Handshake& handshake) override {
         const auto caller = options.gate->identify(handshake.authorization);
         log::debug(log::Category::rpc, "websocket opened connection={} remote={}", id, handshake.remote);
+        const std::string host = handshake.remote.substr(0, handshake.remote.rfind(':'));
         const MutexLock lock(mutex);
         const WsSession::Parts parts{options,
                                      *transport,
@@ -84,31 +85,28 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
                                          });
                                      },
                                      stopped,
-                                     [this](std::function<void()> begin) { begin_large(std::move(begin)); },
-                                     [this] { end_large(); }};
+                                     [this, host](std::function<void()> begin, std::function<void()> refuse) {
+                                         begin_large({host, std::move(begin), std::move(refuse)});
+                                     },
+                                     [this, host] { end_large(host); }};
         sessions.emplace(id, std::make_shared<WsSession>(parts, id, caller.value_or(Caller{})));
     }
 
-    void begin_large(std::function<void()> begin) QUERN_EXCLUDES(large_mutex) {
-        {
-            const MutexLock lock(large_mutex);
-            if (large_jobs >= options.max_large_jobs) return large_waiting.push_back(std::move(begin));
-            ++large_jobs;
-        }
-        begin();
-    }
-    void end_large() QUERN_EXCLUDES(large_mutex) {
+    void begin_large(LargeJobs::Request request) QUERN_EXCLUDES(large_mutex) {
         std::function<void()> next;
         {
             const MutexLock lock(large_mutex);
-            if (large_waiting.empty()) {
-                --large_jobs;
-                return;
-            }
-            next = std::move(large_waiting.front());
-            large_waiting.pop_front();
+            next = large_jobs.ask(std::move(request));
         }
-        next();
+        if (next) next();
+    }
+    void end_large(const std::string& host) QUERN_EXCLUDES(large_mutex) {
+        std::function<void()> next;
+        {
+            const MutexLock lock(large_mutex);
+            next = large_jobs.ended(host);
+        }
+        if (next) next();
     }
 
     void received(websocket::ConnectionId id, std::string text) override {

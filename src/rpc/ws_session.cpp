@@ -54,9 +54,13 @@ void WsSession::answer_next() {
         deduct(waiting_bytes_, request.size());
     }
     if (request.size() <= kSmallRequest) return begin(std::move(request));
-    parts_.begin_large([self = shared_from_this(), request = std::move(request)]() mutable {
-        self->parts_.post([self, request = std::move(request)]() mutable { self->begin(std::move(request)); });
-    });
+    parts_.begin_large(
+        [self = shared_from_this(), request = std::move(request)]() mutable {
+            self->parts_.post([self, request = std::move(request)]() mutable { self->begin(std::move(request)); });
+        },
+        [self = shared_from_this()] {
+            self->parts_.transport.close(self->id_, websocket::kTryAgainLater, "too many large requests wait");
+        });
 }
 
 void WsSession::begin(std::string request) {

@@ -19,8 +19,8 @@ public:
         const BeginJob& rpc;
         std::function<void(std::function<void()>)> post;  // to an answering thread
         const std::atomic<bool>& stopping;
-        // Calls `begin` at once, or when one of the large requests was answered, which end_large() says.
-        std::function<void(std::function<void()> begin)> begin_large;
+        // Calls `begin` at once, or when one of the large requests was answered, which end_large() says; or `refuse`.
+        std::function<void(std::function<void()> begin, std::function<void()> refuse)> begin_large;
         std::function<void()> end_large;
     };
     WsSession(const Parts& parts, websocket::ConnectionId id, const Caller& caller)

@@ -140,10 +140,13 @@ protected:
         ::close(descriptor);
         return answer;
     }
-    int connect_raw() const {
+    // As one of the machine's own addresses, 127.0.0.`host`.
+    int connect_raw(std::uint32_t host = 1) const {
         const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
         sockaddr_in address{};
         address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl((127U << 24) + host);
+        EXPECT_EQ(::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
         address.sin_port = htons(server->port());
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
@@ -178,7 +181,7 @@ protected:
                 ++test_.running;
                 while (!test_.release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
             }
-            if (text_ == "endless" && !context_.is_cancelled()) {
+            if (text_.starts_with("endless") && !context_.is_cancelled()) {
                 ++test_.slices;
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
                 return false;
@@ -187,7 +190,7 @@ protected:
         }
         std::optional<std::string> take_answer() override {
             if (text_ == "notify") return std::nullopt;
-            if (text_ == "endless") ++test_.cancelled;
+            if (text_.starts_with("endless")) ++test_.cancelled;
             if (text_.find("\"echo\"") != std::string::npos)
                 return std::string(R"({"jsonrpc":"2.0","id":1,"result":true})");
             if (text_.starts_with("big")) return std::string(std::size_t{1} << 20, 'x');
@@ -359,6 +362,43 @@ TEST_F(HttpServerTest, long_calls_share_the_threads_with_short_ones) {
     EXPECT_TRUE(eventually([&] { return slices > 10; }));
     EXPECT_EQ(send("POST", "/", "a").body, "a");
     for (const int descriptor : callers) ::close(descriptor);
+}
+
+TEST_F(HttpServerTest, one_host_cannot_hold_the_places_for_large_requests) {
+    start([](HttpOptions& options) { options.call_ms = 600'000; });
+    const auto large = [](std::string text) {
+        text.resize(kSmallRequest + 1, ' ');
+        return "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" +
+               text;
+    };
+    std::vector<int> strangers;
+    const std::string endless = large("endless");
+    for (int i = 0; i < 20; ++i) {
+        strangers.push_back(connect_raw(2));
+        EXPECT_GT(::send(strangers.back(), endless.data(), endless.size(), MSG_NOSIGNAL), 0);
+    }
+    EXPECT_TRUE(eventually([&] { return slices > 20; }));
+    const int honest = connect_raw(3);
+    const std::string question = large("a");
+    EXPECT_GT(::send(honest, question.data(), question.size(), MSG_NOSIGNAL), 0);
+    EXPECT_NE(read_all(honest, 1'000).find(std::to_string(kSmallRequest + 1)), std::string::npos);
+    EXPECT_EQ(cancelled, 0);
+    ::close(honest);
+    for (const int descriptor : strangers) ::close(descriptor);
+}
+
+TEST_F(HttpServerTest, one_host_cannot_fill_the_queue) {
+    start([](HttpOptions& options) { options.call_ms = 600'000, options.max_queued = 4; });
+    std::vector<int> strangers;
+    const std::string bytes = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\nendless";
+    for (int i = 0; i < 20; ++i) {
+        strangers.push_back(connect_raw(2));
+        EXPECT_GT(::send(strangers.back(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    }
+    EXPECT_EQ(read_all(strangers.back(), 300).substr(9, 3), "503");
+    EXPECT_EQ(send("POST", "/", "a").body, "a");
+    EXPECT_EQ(cancelled, 0);
+    for (const int descriptor : strangers) ::close(descriptor);
 }
 
 TEST_F(HttpServerTest, answers_count_while_they_grow) {
