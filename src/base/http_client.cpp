@@ -1,5 +1,6 @@
 #include "base/http_client.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -101,13 +102,26 @@ struct Client::Impl {
     std::unique_ptr<beast::tcp_stream> stream;
     beast::flat_buffer buffer{kMaxBuffered};
     bool answer_began = false;  // a byte of the answer came: the request may have had its effect
+    std::chrono::steady_clock::time_point connected_at;
+    std::uint64_t moved = 0;  // bytes of bodies, in this call, both ways
 
     // Runs the one operation that was started until it completes; its own expiry bounds it.
     void wait() {
         io.restart();
         io.run();
     }
-    void arm(std::uint64_t milliseconds) { stream->expires_after(std::chrono::milliseconds(milliseconds)); }
+    // The next wait: as long as one may take, and no longer than the call.
+    void arm() {
+        using std::chrono::milliseconds;
+        const std::uint64_t rate = std::max<std::uint64_t>(options.least_bytes_per_second / 1000, 1);
+        const auto end = connected_at + milliseconds(options.call_timeout_ms) + milliseconds(moved / rate);
+        stream->expires_at(std::min(std::chrono::steady_clock::now() + milliseconds(options.io_timeout_ms), end));
+    }
+
+    void begin_call() {
+        connected_at = std::chrono::steady_clock::now();
+        moved = 0;
+    }
 
     void close() {
         if (stream) {
@@ -130,7 +144,7 @@ struct Client::Impl {
         wait();
         if (code) return fail("http.resolve_failed", host + ": " + code.message());
         stream = std::make_unique<beast::tcp_stream>(io);
-        arm(options.connect_timeout_ms);
+        stream->expires_after(std::chrono::milliseconds(options.connect_timeout_ms));
         stream->async_connect(endpoints, [&](error_code ec, const tcp::endpoint&) { code = ec; });
         wait();
         if (code) {
@@ -173,7 +187,7 @@ struct Client::Impl {
     template <class Serializer>
     Status write_header(Serializer& serializer) {
         error_code code;
-        arm(options.io_timeout_ms);
+        arm();
         wire::async_write_header(*stream, serializer, [&](error_code ec, std::size_t) { code = ec; });
         wait();
         if (code) return fail(error_from(code, "http.write_failed", "sending the request"));
@@ -185,7 +199,7 @@ struct Client::Impl {
         error_code code;
         parser.header_limit(options.max_header_bytes);
         parser.body_limit(std::numeric_limits<std::uint64_t>::max());
-        arm(options.io_timeout_ms);
+        arm();
         wire::async_read_header(*stream, buffer, parser, [&](error_code ec, std::size_t) { code = ec; });
         wait();
         answer_began = answer_began || parser.got_some() || buffer.size() != 0;
@@ -202,25 +216,27 @@ struct Client::Impl {
             body.size = piece.size();
             body.more = true;
             error_code code;
-            arm(options.io_timeout_ms);
+            arm();
             wire::async_read(*stream, buffer, parser, [&](error_code ec, std::size_t) { code = ec; });
             wait();
             const std::size_t got = piece.size() - body.size;
             if (code == wire::error::need_buffer) code = {};
             if (code) return fail(error_from(code, "http.closed", "reading the answer's body"));
+            moved += got;
             if (got != 0) QUERN_CHECK(sink(BytesView(piece.data(), got)));
         }
         return {};
     }
 
     // Reads the final response; `sink` (when given) takes the body of a success.
-    Expected<Response> read_response(bool is_head, const Sink* sink) {
+    Expected<Response> read_response(bool is_head, const Sink* sink, std::uint64_t max_answer = 0) {
         wire::response_parser<wire::buffer_body> parser;
         parser.skip(is_head);
         QUERN_CHECK(read_header(parser));
         QUERN_TRY(Response response, begin_response(parser.get()));
         const bool streamed = sink != nullptr && response.ok();
-        const std::uint64_t limit = sink != nullptr && !streamed ? kMaxErrorBody : options.max_body_bytes;
+        const std::uint64_t in_memory = max_answer == 0 ? options.max_body_bytes : max_answer;
+        const std::uint64_t limit = sink != nullptr && !streamed ? kMaxErrorBody : in_memory;
         if (!streamed && !is_head && parser.content_length() && *parser.content_length() > limit)
             return fail("http.body_too_large", std::to_string(*parser.content_length()) + " bytes");
         const Sink collect = [&](BytesView piece) -> Status {
@@ -239,11 +255,12 @@ struct Client::Impl {
         message.body() = request.body;
         message.prepare_payload();
         error_code code;
-        arm(options.io_timeout_ms);
+        arm();
         wire::async_write(*stream, message, [&](error_code ec, std::size_t) { code = ec; });
         wait();
         if (code) return fail(error_from(code, "http.write_failed", "sending the request"));
-        return read_response(request.method == "HEAD", sink);
+        moved += request.body.size();
+        return read_response(request.method == "HEAD", sink, request.max_answer_bytes);
     }
 
     // Runs `once` on the kept connection, and again on a new one if the kept one turned out to be closed.
@@ -252,11 +269,13 @@ struct Client::Impl {
         const bool reused = stream != nullptr;
         if (!reused) QUERN_CHECK(connect());
         answer_began = false;
+        begin_call();
         Expected<Response> response = once();
         const bool was_stale = reused && !response && !answer_began &&
                                (response.error().name == "http.closed" || response.error().name == "http.write_failed");
         if (was_stale) {
             QUERN_CHECK(connect());
+            begin_call();
             response = once();
         }
         if (!response) close();
@@ -293,11 +312,12 @@ struct Client::Impl {
             QUERN_TRY(const std::size_t got, source(std::span<std::uint8_t>(piece.data(), wanted)));
             if (got == 0 || got > wanted) return fail("http.short_source", std::to_string(left) + " bytes are missing");
             left -= got;
+            moved += got;
             message.body().data = piece.data();
             message.body().size = got;
             message.body().more = left != 0;
             error_code code;
-            arm(options.io_timeout_ms);
+            arm();
             wire::async_write(*stream, serializer, [&](error_code ec, std::size_t) { code = ec; });
             wait();
             if (code == wire::error::need_buffer) code = {};

@@ -37,6 +37,7 @@ struct Request {
     std::string target = "/";
     std::vector<Header> headers;  // Host, Content-Length and Connection are set by the client
     std::string body;
+    std::uint64_t max_answer_bytes = 0;  // of a response kept in memory; 0: the client's max_body_bytes
 };
 
 struct Response {
@@ -52,6 +53,10 @@ struct Response {
 struct ClientOptions {
     std::uint64_t connect_timeout_ms = 5'000;
     std::uint64_t io_timeout_ms = 60'000;  // one wait: sending a piece, the answer's header, a piece of its body
+    // A whole call, from when it is connected, and so much more as its bodies take at the least speed: whoever sends a
+    // byte now and then keeps nobody waiting.
+    std::uint64_t call_timeout_ms = 60'000;
+    std::uint64_t least_bytes_per_second = 64U << 10;
     std::uint32_t max_header_bytes = 16U << 10;
     std::uint64_t max_body_bytes = 64ULL << 20;  // of a response kept in memory; streamed ones have no limit here
 };

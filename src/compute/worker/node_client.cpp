@@ -1,6 +1,7 @@
 #include "compute/worker/node_client.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/base64.h"
 #include "base/fs.h"
@@ -15,6 +16,7 @@ using chain::types::Address;
 
 constexpr std::uint64_t kPage = 16;  // tasks asked for at a time: a page of the largest stays far below the limit
 constexpr std::size_t kMaxTaskListBytes = std::size_t{256} << 20;  // of all pages: more is no list of live tasks
+constexpr std::uint64_t kMaxPageBytes = 64U << 20;                 // of a page of tasks
 constexpr unsigned kOk = 200;
 constexpr unsigned kUnauthorized = 401;
 constexpr unsigned kNotFound = 404;
@@ -48,8 +50,10 @@ Expected<std::uint64_t> small_quantity(const json::Value& value) {
 
 }  // namespace
 
-NodeClient::NodeClient(std::string host, std::uint16_t port, std::string credentials_file)
-    : http_(std::move(host), port), credentials_file_(std::move(credentials_file)) {}
+NodeClient::NodeClient(std::string host, std::uint16_t port, std::string credentials_file, const Options& options)
+    : http_(std::move(host), port, options.http),
+      credentials_file_(std::move(credentials_file)),
+      list_time_(options.list_ms) {}
 
 bool NodeClient::read_credentials() {
     if (credentials_file_.empty()) return false;
@@ -76,17 +80,18 @@ Expected<http::Response> NodeClient::with_credentials(http::Request& request, Se
     return send(request);
 }
 
-Expected<json::Value> NodeClient::call(std::string_view method, json::Value params) {
+Expected<json::Value> NodeClient::call(std::string_view method, json::Value params, std::uint64_t max_bytes) {
     json::Value request = json::Value::object(
         {{"jsonrpc", "2.0"}, {"id", next_id_++}, {"method", method}, {"params", std::move(params)}});
     http::Request message;
     message.method = "POST";
     message.headers.push_back({"Content-Type", "application/json"});
     message.body = request.dump();
+    message.max_answer_bytes = max_bytes;
     QUERN_TRY(const http::Response response, reached(http_.send(message)));
     answer_bytes_ = response.body.size();
     json::Limits limits;
-    limits.max_bytes = std::size_t{64} << 20;
+    limits.max_bytes = max_bytes;
     QUERN_TRY(json::Value answer, understood(json::parse(response.body, limits)));
     if (const json::Value* error = answer.find("error"); error != nullptr && !error->is_null()) {
         const auto text = error->get_string("message");
@@ -158,11 +163,14 @@ Expected<std::vector<chain::types::Task>> NodeClient::live_tasks() {
     std::vector<chain::types::Task> tasks;
     std::uint64_t start = 1;
     std::size_t bytes = 0;
+    const auto began = std::chrono::steady_clock::now();
     for (;;) {
         json::Value params = json::Value::object({{"state", "live"}, {"start", start}, {"limit", kPage}});
-        QUERN_TRY(const json::Value page, call("task_list", std::move(params)));
+        QUERN_TRY(const json::Value page, call("task_list", std::move(params), kMaxPageBytes));
         bytes += answer_bytes_;
         if (bytes > kMaxTaskListBytes) return busy("node.bad_answer", "too many tasks");
+        if (std::chrono::steady_clock::now() - began > list_time_)
+            return busy("node.too_slow", "the list of live tasks");
         QUERN_TRY(const auto items, page.get_array("tasks"));
         for (const json::Value& item : items) {
             chain::types::Task task;

@@ -2,20 +2,33 @@
 // answer is checked for shape. Used by one thread.
 #pragma once
 
+#include <chrono>
+
 #include "base/http_client.h"
 #include "base/json.h"
 #include "compute/worker/node_view.h"
 
 namespace quern::compute::worker {
 
+// Of the answer to one call: a task with the largest header, in hex, is a quarter of it.
+inline constexpr std::uint64_t kMaxAnswerBytes = 4U << 20;
+
 class NodeClient final : public NodeView {
 public:
     // `credentials_file`: "user:password" for the node, its .cookie for instance; read when it is needed and again when
     // the node does not know them any more. Empty: none.
-    NodeClient(std::string host, std::uint16_t port, std::string credentials_file = {});
+    struct Options {
+        http::ClientOptions http;         // how long one call may take
+        std::uint64_t list_ms = 120'000;  // all pages of the list of tasks
+    };
+    NodeClient(std::string host, std::uint16_t port, std::string credentials_file, const Options& options);
+    NodeClient(std::string host, std::uint16_t port, std::string credentials_file = {})
+        : NodeClient(std::move(host), port, std::move(credentials_file), Options{}) {}
 
-    // One call. Errors: http.* and node.bad_answer (busy), node.rpc_error (the detail is the node's message).
-    [[nodiscard]] Expected<json::Value> call(std::string_view method, json::Value params);
+    // One call, whose answer has so many bytes at most. Errors: http.* and node.bad_answer (busy), node.rpc_error (the
+    // detail is the node's message).
+    [[nodiscard]] Expected<json::Value> call(std::string_view method, json::Value params,
+                                             std::uint64_t max_bytes = kMaxAnswerBytes);
 
     [[nodiscard]] Expected<std::uint64_t> chain_id();
     [[nodiscard]] Expected<std::uint64_t> block_number() override;
@@ -49,6 +62,7 @@ private:
     const std::string credentials_file_;
     std::string authorization_;
     std::uint64_t next_id_ = 1;
+    const std::chrono::milliseconds list_time_;
     std::size_t answer_bytes_ = 0;  // of the newest answer
 };
 

@@ -67,6 +67,89 @@ TEST_F(LyingNode, cannot_fill_a_workers_memory_with_tasks) {
     EXPECT_LT(asked_, 20);
 }
 
+TEST_F(LyingNode, cannot_keep_a_worker_reading_later_pages_for_ever) {
+    answer_ = [](int number) { return R"({"tasks":[],"next":)" + std::to_string(number + 1) + "}"; };
+    NodeClient client("127.0.0.1", server_->port(), {}, {.http = {}, .list_ms = 200});
+    const auto tasks = client.live_tasks();
+    ASSERT_FALSE(tasks);
+    EXPECT_EQ(tasks.error().name, "node.too_slow");
+    EXPECT_TRUE(tasks.error().is_busy());
+    EXPECT_GT(asked_, 1);
+}
+
+TEST_F(LyingNode, answers_a_small_question_with_no_large_answer) {
+    const std::string junk(kMaxAnswerBytes, ' ');
+    answer_ = [&](int) { return "\"0x1\"" + junk; };
+    const auto number = client_->block_number();
+    ASSERT_FALSE(number);
+    EXPECT_EQ(number.error().name, "http.body_too_large");
+}
+
+// Sends a piece now and then, each in time by itself.
+class TricklingNode : public testing::Test {
+protected:
+    static constexpr std::size_t kPieces = 12;
+    static constexpr std::size_t kPieceBytes = 64U << 10;
+
+    TricklingNode() {
+        listener_ = ::socket(AF_INET, SOCK_STREAM, 0);
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+        EXPECT_EQ(::listen(listener_, 1), 0);
+        socklen_t length = sizeof address;
+        EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length), 0);
+        port_ = ntohs(address.sin_port);
+        trickle_ = std::thread([this] {
+            const int client = ::accept(listener_, nullptr, nullptr);
+            char request[4096];
+            (void)::recv(client, request, sizeof request, 0);
+            const std::string begin =
+                "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(kPieces * kPieceBytes) + "\r\n\r\n";
+            (void)::send(client, begin.data(), begin.size(), MSG_NOSIGNAL);
+            for (; sent_ < kPieces; ++sent_) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                const std::string piece(kPieceBytes, sent_ == 0 ? '1' : ' ');
+                if (::send(client, piece.data(), piece.size(), MSG_NOSIGNAL) <= 0) break;
+            }
+            ::close(client);
+        });
+    }
+    ~TricklingNode() override {
+        trickle_.join();
+        ::close(listener_);
+    }
+    // Each wait has its time, a call 300 ms and what its bytes take at this speed.
+    [[nodiscard]] NodeClient client(std::uint64_t least_bytes_per_second) const {
+        http::ClientOptions options;
+        options.io_timeout_ms = 5'000;
+        options.call_timeout_ms = 300;
+        options.least_bytes_per_second = least_bytes_per_second;
+        return NodeClient("127.0.0.1", port_, {}, {.http = options});
+    }
+    int listener_ = -1;
+    std::uint16_t port_ = 0;
+    std::atomic<std::size_t> sent_{0};
+    std::thread trickle_;
+};
+
+TEST_F(TricklingNode, does_not_hold_a_worker_longer_than_its_bytes_are_worth) {
+    auto impatient = client(100U << 20);
+    const auto answer = impatient.block_number();
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().name, "http.timeout");
+    EXPECT_TRUE(answer.error().is_busy());
+    EXPECT_LT(sent_, kPieces);
+}
+
+TEST_F(TricklingNode, is_waited_for_while_its_bytes_come_fast_enough) {
+    auto patient = client(64U << 10);
+    const auto content = patient.get_content(Hash32{{1}}, 100U << 20);
+    EXPECT_EQ(content.error().name, "content.id_mismatch");  // it came, but it is nothing
+    EXPECT_EQ(sent_, kPieces);
+}
+
 TEST(NodeClientTest, reads_no_endless_words_beside_a_chunk) {
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
