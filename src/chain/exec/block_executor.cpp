@@ -33,7 +33,7 @@ void record_beacon(state::Overlay& overlay, const BlockContext& context) {
 }
 
 Message message_of(const types::RecoveredTransaction& recovered, const GasCosts& costs,
-                   const handlers::NativeCall* native) {
+                   const handlers::CheckedCall* native) {
     const auto& tx = recovered.tx;
     Message message;
     message.from = recovered.sender;
@@ -50,7 +50,7 @@ Message message_of(const types::RecoveredTransaction& recovered, const GasCosts&
 
 // What would not convict is not passed on, whatever it offers for that. The window's end is left to execution.
 Result check_evidence(const params::ChainParams& params, const state::StateReader& state,
-                      const types::RecoveredTransaction& recovered, const handlers::NativeCall* native) {
+                      const types::RecoveredTransaction& recovered, const handlers::CheckedCall* native) {
     const auto& tx = recovered.tx;
     if (native == nullptr || tx.native_kind != static_cast<std::uint8_t>(types::NativeKind::evidence)) return ok();
     state::Overlay overlay(state);

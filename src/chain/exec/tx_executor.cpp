@@ -100,7 +100,7 @@ private:
         return native(*call, payload.size());
     }
 
-    Status native(const handlers::NativeCall& call, std::size_t payload_bytes) {
+    Status native(const handlers::CheckedCall& call, std::size_t payload_bytes) {
         const std::size_t start = overlay_.snapshot();
         handlers::Context context{params_, overlay_, height_, message_.from, payload_bytes, gas_, observer_};
         QUERN_CHECK(call.run(context));

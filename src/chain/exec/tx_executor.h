@@ -18,7 +18,7 @@ struct GasCosts {
 // What needs no state: types and kinds that are active, chain id, fee fields, sizes, gas limit, the native payload.
 struct FormCheck {
     Result result;
-    std::unique_ptr<const handlers::NativeCall> native;  // the decoded payload of a native transaction, when ok
+    std::unique_ptr<const handlers::CheckedCall> native;  // the decoded payload of a native transaction, when ok
 };
 [[nodiscard]] FormCheck check_stateless(const params::ChainParams& params, const types::RecoveredTransaction& tx,
                                         const GasCosts& costs);
@@ -34,10 +34,10 @@ struct Message {
     Uint256 value;
     BytesView data;  // call data, or the native payload
     std::optional<types::NativeKind> native_kind;
-    const handlers::NativeCall* native = nullptr;  // `data` decoded, where that was done before
-    std::uint64_t gas = 0;                         // limit, intrinsic gas included
-    std::uint64_t gas_charged = 0;                 // due_gas
-    std::uint64_t gas_floor = 0;                   // EIP-7623
+    const handlers::CheckedCall* native = nullptr;  // `data` decoded, where that was done before
+    std::uint64_t gas = 0;                          // limit, intrinsic gas included
+    std::uint64_t gas_charged = 0;                  // due_gas
+    std::uint64_t gas_floor = 0;                    // EIP-7623
 };
 struct Outcome {
     bool success = false;

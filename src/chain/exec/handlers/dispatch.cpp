@@ -4,7 +4,7 @@ namespace quern::chain::exec::handlers {
 namespace {
 
 template <types::NativeKind kind>
-class CallOf final : public NativeCall {
+class CallOf final : public CheckedCall {
 public:
     using Payload = typename Handler<kind>::Payload;
     explicit CallOf(Payload data) : data_(std::move(data)) {}
@@ -17,9 +17,9 @@ private:
 
 }  // namespace
 
-Expected<std::unique_ptr<const NativeCall>> decode_native(const params::MarketParams& market, std::uint8_t kind,
-                                                          BytesView payload) {
-    using Call = std::unique_ptr<const NativeCall>;
+Expected<std::unique_ptr<const CheckedCall>> decode_native(const params::MarketParams& market, std::uint8_t kind,
+                                                           BytesView payload) {
+    using Call = std::unique_ptr<const CheckedCall>;
     const auto* info = types::find_kind(kind);
     if (info == nullptr) return fail("native.unknown_kind", std::to_string(kind));
     return types::visit_kind(info->kind, [&](auto constant, auto tag) -> Expected<Call> {

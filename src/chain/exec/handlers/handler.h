@@ -42,16 +42,16 @@ QUERN_NATIVE_KINDS(QUERN_DECLARE_HANDLER)
     }
 
 // A payload whose form is good, decoded: judging a transaction decodes it once, whatever follows.
-class NativeCall {
+class CheckedCall {
 public:
-    virtual ~NativeCall() = default;
+    virtual ~CheckedCall() = default;
     // check_state: whether it would run on this state.
     [[nodiscard]] virtual Status would_run(const Context& context) const = 0;
     // check_state and apply.
     [[nodiscard]] virtual Status run(Context& context) const = 0;
 };
 // Decodes an RLP payload and checks its form. Errors: native.unknown_kind, rlp.*, and the kind's own.
-[[nodiscard]] Expected<std::unique_ptr<const NativeCall>> decode_native(const params::MarketParams& market,
-                                                                        std::uint8_t kind, BytesView payload);
+[[nodiscard]] Expected<std::unique_ptr<const CheckedCall>> decode_native(const params::MarketParams& market,
+                                                                         std::uint8_t kind, BytesView payload);
 
 }  // namespace quern::chain::exec::handlers
