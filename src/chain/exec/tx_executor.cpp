@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chain/exec/handlers/handler.h"
+#include "chain/exec/result/failures.h"
 #include "chain/exec/result/refusals.h"
 #include "chain/types/transaction_errors.h"
 #include "chain/types/transaction_rules.h"
@@ -29,7 +30,7 @@ Result from_form_error(const Error& error) {
 Status transfer(state::Overlay& overlay, const types::Address& from, const types::Address& to, const Uint256& value) {
     if (value.is_zero()) return {};
     const auto rest = checked_sub(overlay.account_view(from).balance, value);
-    if (!rest) return fail("insufficient funds", "for transfer");
+    if (!rest) return fail(kInsufficientForTransfer);
     overlay.change_account(from).balance = *rest;
     overlay.change_account(to).balance += value;
     return {};
@@ -49,7 +50,7 @@ public:
     Outcome run() {
         Status status;
         if (gas_ > message_.gas)
-            status = fail("out of gas");
+            status = fail(kOutOfGas);
         else if (message_.native_kind || types::group_at(*message_.to))
             status = run_native();
         else
@@ -59,9 +60,9 @@ public:
         outcome.success = status.has_value();
         if (!status) {
             outcome.error = status.error();
-            if (status.error().name == "out of gas")
+            if (status.error().name == kOutOfGas)
                 gas_ = message_.gas;
-            else
+            else if (status.error().name != kInsufficientForTransfer)  // no code ran, so there is no revert data
                 outcome.output = types::abi::encode_error(outcome.error.to_string());
         }
         outcome.gas_used = std::min(std::max(gas_, message_.gas_floor), message_.gas);
@@ -70,7 +71,7 @@ public:
 
 private:
     Status charge(std::uint64_t amount) {
-        if (message_.gas - gas_ < amount) return fail("out of gas");
+        if (message_.gas - gas_ < amount) return fail(kOutOfGas);
         gas_ += amount;
         return {};
     }

@@ -1,6 +1,7 @@
 #include "node/serve/call_simulator.h"
 
 #include "chain/exec/handlers/context.h"
+#include "chain/exec/result/failures.h"
 #include "chain/exec/result/refusals.h"
 #include "chain/exec/tx_executor.h"
 #include "node/serve/reader.h"
@@ -73,15 +74,15 @@ Expected<std::uint64_t> CallSimulator::estimate_gas(const api::SimulatedCall& ca
         // No more gas than the sender can pay for.
         const auto account = snapshot->state.account(call.from).value_or(chain::state::empty_account());
         const auto left = checked_sub(account.balance, call.value);
-        if (!left) return fail("insufficient funds for transfer");
+        if (!left) return fail(chain::exec::kInsufficientForTransfer);
         const Uint256 affordable = *left / call.gas_price;
         if (affordable < Uint256(limit)) limit = affordable.low_u64();
     }
     QUERN_TRY(const auto most, run(call, *snapshot, limit));
     if (!most.success) {
-        if (most.failure.starts_with("out of gas"))
+        if (most.failure == chain::exec::kOutOfGas)
             return fail("gas required exceeds allowance", std::to_string(limit));
-        if (most.failure.starts_with("insufficient funds")) return fail("insufficient funds for transfer");
+        if (most.failure == chain::exec::kInsufficientForTransfer) return fail(chain::exec::kInsufficientForTransfer);
         return fail("execution reverted", most.failure);
     }
     // What was used is nearly always enough; else the least sufficient limit lies between it and the most.

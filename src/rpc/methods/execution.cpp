@@ -13,7 +13,7 @@ constexpr Parameter kTransaction{"transaction", Kind::object, true,
 constexpr Parameter kBlock{"block", Kind::block, false, "on whose state; latest when left out"};
 constexpr ErrorInfo kErrors[] = {
     {kExecutionReverted, "execution reverted; data holds the revert data"},
-    {kServerError, "insufficient funds for gas * price + value"},
+    {kServerError, "insufficient funds for transfer"},
     {kServerError, "contract creation is not active yet"},
 };
 

@@ -47,6 +47,10 @@ TEST_F(SimulatorTest, estimates_what_the_transaction_then_uses) {
 TEST_F(SimulatorTest, names_failures_as_wallets_know_them) {
     call_.value = Uint256(2000) * chain::params::kGrainsPerQrn;
     EXPECT_EQ(simulator_->estimate_gas(call_, {}).error().name, "insufficient funds for transfer");
+    const auto unpaid = simulator_->call(call_, {});
+    ASSERT_TRUE(unpaid);
+    EXPECT_EQ(unpaid->failure, "insufficient funds for transfer");
+    EXPECT_TRUE(unpaid->output.empty()) << "revert data makes clients say that a contract refused";
     call_.gas_price = 1'000'000'000;
     EXPECT_EQ(simulator_->estimate_gas(call_, {}).error().name, "insufficient funds for transfer");
 
