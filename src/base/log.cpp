@@ -158,7 +158,9 @@ std::vector<Category> categories() {
 Expected<Category> category_from_name(std::string_view name) {
     for (std::size_t i = 0; i < kCount; ++i)
         if (kNames[i] == name) return static_cast<Category>(i);
-    return fail("log.unknown_category", std::string(name));
+    std::string known = "all";
+    for (const auto each : kNames) known.append(", ").append(each);
+    return fail("log.unknown_category", std::string(name) + ": it is one of " + known);
 }
 
 bool is_debugged(Category category) {

@@ -249,6 +249,7 @@ int content_get(rpc::Client& client, const Options& options, const std::string& 
     }
     file.close();
     if (status && !file) status = fault("fs.write_failed", partial);
+    if (!status && status.error().detail.empty()) status = detailed(status.error(), text);
     if (status && hasher.finish() != *id) status = fail("content.id_mismatch", "the node sent other bytes");
     if (status && std::rename(partial.c_str(), path.c_str()) != 0) status = fault("fs.write_failed", path);
     if (!status) {
@@ -349,6 +350,8 @@ int run(const Options& options) {
     if (!answer) return transport_failure(options, answer.error());
     if (!*answer) {
         const int code = rpc_failure(answer->error());
+        if (answer->error().code == rpc::kMethodNotFound)
+            std::fputs("quern-cli help lists this node's methods\n", stderr);
         if (options.words[0].starts_with("admin_") && !has_cookie)
             std::fprintf(stderr, "%s\n", why_no_cookie(options).c_str());
         return code;
@@ -391,7 +394,7 @@ int main(int argc, char** argv) {
     app.add_flag("--getinfo", options.get_info, "print a summary of the node");
     app.set_version_flag("--version", std::string("quern-cli ") + QUERN_VERSION);
     app.prefix_command();
-    if (const auto code = quern::parse_command_line(app, argc, argv)) return *code;
+    if (const auto code = quern::parse_command_line(app, "quern-cli", argc, argv)) return *code;
     options.words = app.remaining();
     if (const auto stray = quern::stray_option(options.words))
         return quern::complain("quern-cli",

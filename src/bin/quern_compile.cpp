@@ -286,7 +286,7 @@ int main(int argc, char** argv) {
     Action action = nullptr;
     declare(app, options, action);
     app.set_version_flag("--version", std::string("quern-compile ") + QUERN_VERSION);
-    if (const auto code = quern::parse_command_line(app, argc, argv)) return *code;
+    if (const auto code = quern::parse_command_line(app, "quern-compile", argc, argv)) return *code;
     const quern::Status status = action(options);
     return status ? 0 : quern::complain("quern-compile", status.error());
 }

@@ -211,7 +211,7 @@ int main(int argc, char** argv) {
     auto* validate_command = app.add_subcommand("validate", "check a genesis file and print its hash");
     validate_command->add_option("file", path)->required();
     auto* parameters_command = app.add_subcommand("parameters", "print doc/parameters.md: what a file may set");
-    if (const auto code = parse_command_line(app, argc, argv)) return *code;
+    if (const auto code = parse_command_line(app, "quern-genesis", argc, argv)) return *code;
     if (*parameters_command) {
         std::cout << chain::params::parameters_page();
         return 0;

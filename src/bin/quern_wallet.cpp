@@ -343,7 +343,7 @@ int run(int argc, char** argv) {
     commands.add_keys();
     commands.add_transactions();
     commands.add_tasks();
-    if (const auto code = parse_command_line(app, argc, argv)) return *code;
+    if (const auto code = parse_command_line(app, "quern-wallet", argc, argv)) return *code;
     const Status status = commands.chosen()(options);
     return status ? 0 : complain("quern-wallet", status.error());
 }

@@ -13,17 +13,19 @@
 #include "compute/worker/worker.h"
 #include "crypto/key_file.h"
 #include "quern_version.h"
+#include "wallet/amount.h"
 
 namespace {
 
 using namespace quern;
 namespace arith = vm::tensor::arith;
+using compute::worker::WorkerOptions;
+
+constexpr const char* kProgram = "quern-worker";
 
 std::atomic<bool> stop_requested{false};
 
 void request_stop(int) { stop_requested = true; }
-
-int complain(const Error& error) { return quern::complain("quern-worker", error); }
 
 Expected<arith::Backend> backend_named(const std::string& name) {
     if (name == "auto") return arith::best_backend();
@@ -35,10 +37,7 @@ Expected<arith::Backend> backend_named(const std::string& name) {
     return fail("worker.unknown_backend", name + "; known: auto, soft, scalar, avx2, avx512");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    compute::worker::WorkerOptions options;
+struct Raw {  // what has to be translated after parsing
     std::string node = "http://127.0.0.1:8545";
     std::string ws;
     std::string key_file;
@@ -46,31 +45,33 @@ int main(int argc, char** argv) {
     std::string bid_price;
     std::string max_fee_per_gas;
     std::string max_fees_per_day;
-    std::optional<std::uint64_t> chain_id;
     std::string backend = "auto";
     std::string fault;
-    log::Options logging;
+    log::Options log;
     bool no_ticks = false;
+};
 
-    CLI::App app{"quern-worker: solver, verifier and whistleblower of the Quern compute market"};
+void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
     app.set_version_flag("--version", std::string("quern-worker ") + QUERN_VERSION);
-    app.add_option("--node", node, "URL of the node's JSON-RPC port")->capture_default_str();
+    app.add_option("--node", raw.node, "URL of the node's JSON-RPC port")->capture_default_str();
     app.add_option("--rpc-cookie", options.credentials_file,
                    "file with USER:PASSWORD for the node (its <datadir>/.cookie, or of -rpcauth): without it the node "
                    "fetches no contents from others for this worker");
     app.add_option("--datadir", options.datadir, "directory for training progress and sealed reports")->required();
-    app.add_option("--key", key_file, "keystore (Web3 Secret Storage) or file with a hexadecimal key, mode 600")
+    app.add_option("--key", raw.key_file, "keystore (Web3 Secret Storage) or file with a hexadecimal key, mode 600")
         ->required();
-    app.add_option("--password-file", password_file, "file whose first line is the keystore's password");
+    app.add_option("--password-file", raw.password_file, "file whose first line is the keystore's password");
     app.add_flag("--solver", options.solver, "bid on tasks and train them");
     app.add_flag("--verifier", options.verifier, "replay and report when drawn");
     app.add_flag("--whistleblower", options.whistleblower, "replay every proof and challenge wrong ones");
-    app.add_option("--price", bid_price, "bid in grains per work unit (default: half of the task's cap)");
-    app.add_option("--chain-id", chain_id,
+    app.add_option("--price", raw.bid_price, "bid per work unit, in grains or 2gwei (default: half of the task's cap)");
+    app.add_option("--chain-id", options.chain_id,
                    "sign for this chain alone (default: the one this --datadir was first used with)");
-    app.add_option("--max-fee-per-gas", max_fee_per_gas, "most grains per gas that a transaction may offer")
+    app.add_option("--max-fee-per-gas", raw.max_fee_per_gas,
+                   "most per gas that a transaction may offer: grains, or 2gwei")
         ->default_str(options.spending.max_fee_per_gas.to_decimal());
-    app.add_option("--max-fees-per-day", max_fees_per_day, "most grains that transactions may cost within 24 hours")
+    app.add_option("--max-fees-per-day", raw.max_fees_per_day,
+                   "most that transactions may cost within 24 hours: grains, or 1.5qrn")
         ->default_str(options.spending.per_day.to_decimal());
     app.add_option("--max-disk-mib", options.max_disk_mib, "solver: no new tasks while --datadir holds more")
         ->capture_default_str();
@@ -90,56 +91,60 @@ int main(int argc, char** argv) {
                    "hold them up")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
-    app.add_option("--backend", backend, "auto, soft, scalar, avx2 or avx512; all give the same bits")
+    app.add_option("--backend", raw.backend, "auto, soft, scalar, avx2 or avx512; all give the same bits")
         ->capture_default_str();
-    app.add_option("--ws", ws,
+    app.add_option("--ws", raw.ws,
                    "ws:// URL of the node's notifications; off: none (default: the port that the node names)");
     app.add_option("--poll-ms", options.poll_ms, "how often an idle worker looks at the chain without notifications")
         ->capture_default_str();
-    app.add_flag("--no-ticks", no_ticks, "do not send market.tick for what is due");
-    app.add_option("--debug", logging.debug, "log categories shown at debug level, comma separated")->delimiter(',');
-    app.add_option("--logfile", logging.file, "also log to this file");
+    app.add_flag("--no-ticks", raw.no_ticks, "do not send market.tick for what is due");
+    app.add_option("--debug", raw.log.debug, "log categories shown at debug level, comma separated")->delimiter(',');
+    app.add_option("--logfile", raw.log.file, "also log to this file");
 #ifdef QUERN_TEST_FAULTS
-    app.add_option("--test-fault", fault,
+    app.add_option("--test-fault", raw.fault,
                    "test builds only: skip_work, wrong_update, flip_element, pass_without_work or "
                    "false_accusation, each with an optional @STEP");
 #endif
-    if (const auto code = parse_command_line(app, argc, argv)) return *code;
+}
 
-    const auto url = http::parse_url(node);
-    if (!url) return complain(url.error());
-    options.node_host = url->host;
-    options.node_port = url->port;
-    options.notifications = ws != "off";
-    if (options.notifications && !ws.empty()) {
-        const auto notifications = websocket::parse_url(ws);
-        if (!notifications) return complain(notifications.error());
-        options.websocket = *notifications;
+Status translate(WorkerOptions& options, const Raw& raw) {
+    if (!options.solver && !options.verifier && !options.whistleblower)
+        return fail("worker.no_role", "give at least one of --solver, --verifier, --whistleblower");
+    QUERN_TRY(const http::Url url, http::parse_url(raw.node));
+    options.node_host = url.host;
+    options.node_port = url.port;
+    options.notifications = raw.ws != "off";
+    if (options.notifications && !raw.ws.empty()) {
+        QUERN_TRY(options.websocket, websocket::parse_url(raw.ws));
     }
-    options.ticks = !no_ticks;
-    options.chain_id = chain_id;
+    options.ticks = !raw.no_ticks;
     for (const auto& [name, text, amount] :
-         {std::tuple("--price", &bid_price, &options.bid_price),
-          std::tuple("--max-fee-per-gas", &max_fee_per_gas, &options.spending.max_fee_per_gas),
-          std::tuple("--max-fees-per-day", &max_fees_per_day, &options.spending.per_day)}) {
+         {std::tuple("--price", &raw.bid_price, &options.bid_price),
+          std::tuple("--max-fee-per-gas", &raw.max_fee_per_gas, &options.spending.max_fee_per_gas),
+          std::tuple("--max-fees-per-day", &raw.max_fees_per_day, &options.spending.per_day)}) {
         if (text->empty()) continue;
-        const auto grains = Uint256::from_decimal(*text);
-        if (!grains) return complain({grains.error().name, std::string(name) + ": " + *text});
-        *amount = *grains;
+        QUERN_TRY(*amount, wallet::amount_of_option(name, *text));
     }
-    const auto chosen = backend_named(backend);
-    if (!chosen) return complain(chosen.error());
-    options.backend = *chosen;
+    QUERN_TRY(options.backend, backend_named(raw.backend));
 #ifdef QUERN_TEST_FAULTS
-    if (!fault.empty()) {
-        const auto plan = compute::worker::parse_fault(fault);
-        if (!plan) return complain(plan.error());
-        options.fault = *plan;
+    if (!raw.fault.empty()) {
+        QUERN_TRY(options.fault, compute::worker::parse_fault(raw.fault));
     }
 #endif
-    if (const Status configured = log::configure(logging); !configured) return complain(configured.error());
-    auto key = crypto::load_key_file(key_file, password_file);
-    if (!key) return complain(key.error());
+    return log::configure(raw.log);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    WorkerOptions options;
+    Raw raw;
+    CLI::App app{"quern-worker: solver, verifier and whistleblower of the Quern compute market"};
+    declare(app, options, raw);
+    if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
+    if (const Status done = translate(options, raw); !done) return complain(kProgram, done.error(), kExitUsage);
+    auto key = crypto::load_key_file(raw.key_file, raw.password_file);
+    if (!key) return complain(kProgram, key.error());
 
     struct sigaction action {};
     action.sa_handler = request_stop;
@@ -150,5 +155,5 @@ int main(int argc, char** argv) {
     if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // its terminal is closed, and no nohup
     const Status status = compute::worker::run(options, std::move(*key), stop_requested);
     log::flush();
-    return status ? 0 : complain(status.error());
+    return status ? 0 : complain(kProgram, status.error());
 }

@@ -19,16 +19,6 @@ namespace quern {
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 
-// Parses the command line; the exit code when there is nothing more to do (help, version, wrong options).
-[[nodiscard]] inline std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv) {
-    try {
-        app.parse(arguments_for_cli11(argc, argv));
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : kExitUsage;
-    }
-    return std::nullopt;
-}
-
 // Says on standard error what went wrong.
 inline int complain(const char* program, const std::string& text, int code = kExitFailed) {
     std::fprintf(stderr, "%s: %s\n", program, text.c_str());
@@ -36,6 +26,29 @@ inline int complain(const char* program, const std::string& text, int code = kEx
 }
 inline int complain(const char* program, const Error& error, int code = kExitFailed) {
     return complain(program, error.to_string(), code);
+}
+
+// Parses the command line of `program`, by which help and complaints call it; the exit code when there is nothing more
+// to do (help, version, wrong options).
+[[nodiscard]] inline std::optional<int> parse_command_line(CLI::App& app, const char* program, int argc,
+                                                           const char* const* argv) {
+    app.name(program);
+    try {
+        app.parse(arguments_for_cli11(argc, argv));
+    } catch (const CLI::Success& shown) {  // help, version
+        return app.exit(shown);
+    } catch (const CLI::ParseError& error) {
+        const auto chosen = app.get_subcommands();
+        const auto unknown = app.remaining();
+        const std::string help = std::string(program) + (chosen.empty() ? "" : " " + chosen[0]->get_name()) + " --help";
+        // CLI11 asks for a subcommand before it looks at the words that it did not know.
+        const bool unknown_command = chosen.empty() && !unknown.empty() && !app.get_subcommands({}).empty();
+        return complain(
+            program,
+            (unknown_command ? "there is no command " + unknown[0] : std::string(error.what())) + "; see " + help,
+            kExitUsage);
+    }
+    return std::nullopt;
 }
 
 // A line typed without echo. Error: wallet.no_password when standard input is no terminal.

@@ -61,7 +61,7 @@ Expected<PrivateKey> load_key_file(const std::string& path, const std::string& p
     QUERN_TRY(std::string text, read_key_file(path));
     if (is_keystore(text)) {
         if (password_file.empty())
-            return fail("key_file.password_needed", path + " is a keystore: give its password file");
+            return fail("key_file.password_needed", path + " is a keystore: give the file with its password");
         QUERN_TRY(std::string password, read_password_file(password_file));
         auto key = decrypt(path, text, password);
         OPENSSL_cleanse(password.data(), password.size());

@@ -207,7 +207,8 @@ Status Node::Services::open_network() {
     if (!started && started.error().name == "p2p.cannot_listen")
         return detailed(started.error(), "port " + std::to_string(options.peers.port) + " on " + options.peers.bind +
                                              ": " + started.error().detail +
-                                             " (choose another with -port or -portoffset, or -listen=0)");
+                                             " (choose another port with -port or -portoffset, an address of this "
+                                             "host with -bind, or -listen=0)");
     QUERN_TRY(participation, std::move(started));
     const auto& network = participation->network();
     log::info(log::Category::node, "network address={} port={} peers_wanted={}", to_hex0x(network.address()),
@@ -266,7 +267,9 @@ Status Node::Services::open_rpc() {
     auto started = rpc::HttpServer::start(http, std::move(hooks));
     if (!started)
         return detailed(started.error(), "port " + std::to_string(http.port) + " on " + http.bind + ": " +
-                                             started.error().detail + " (choose another with -rpcport or -portoffset)");
+                                             started.error().detail +
+                                             " (choose another port with -rpcport or -portoffset, an address of this "
+                                             "host with -rpcbind)");
     server = std::move(*started);
     return {};
 }
@@ -285,7 +288,8 @@ Status Node::Services::open_websocket(const std::shared_ptr<const rpc::Gate>& ga
     if (!started)
         return detailed(started.error(), "WebSocket port " + std::to_string(ws.port) + " on " + ws.bind + ": " +
                                              started.error().detail +
-                                             " (choose another with -wsport or -portoffset, or none with -nows)");
+                                             " (choose another port with -wsport or -portoffset, an address of this "
+                                             "host with -wsbind, or none with -nows)");
     ws_server = std::move(*started);
     ws_port = ws_server->port();
     return {};

@@ -36,8 +36,7 @@ std::string default_datadir() {
     return (home != nullptr ? std::string(home) : std::string(".")) + "/.quern";
 }
 
-void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
-    app.set_version_flag("--version", std::string("quernd ") + QUERN_VERSION);
+void declare_chain(CLI::App& app, NodeOptions& options, Raw& raw) {
     app.add_option("--datadir", options.datadir, "data directory")->default_str("~/.quern")->group("Chain");
     app.add_option("--conf", raw.conf, "configuration file; same names, name=value")
         ->default_str("<datadir>/quern.conf")
@@ -65,6 +64,9 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
         ->check(CLI::Range(0, 256))
         ->capture_default_str()
         ->group("Chain");
+}
+
+void declare_validator(CLI::App& app, NodeOptions& options) {
     app.add_option("--validatorkey", options.validator_key,
                    "make blocks with this key: keystore v3 or hexadecimal, mode 600")
         ->group("Validator");
@@ -79,6 +81,9 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
         ->check(CLI::IsMember({"double_vote"}))
         ->group("Validator");
 #endif
+}
+
+void declare_network(CLI::App& app, NodeOptions& options, Raw& raw) {
     app.add_flag("--listen,!--nolisten", options.peers.listen, "take connections from other nodes")
         ->capture_default_str()
         ->group("Network");
@@ -118,6 +123,9 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
         ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 30))
         ->capture_default_str()
         ->group("Network");
+}
+
+void declare_rpc(CLI::App& app, NodeOptions& options, Raw& raw) {
     app.add_flag("--rpc,!--norpc", options.rpc_enabled, "serve JSON-RPC and contents")
         ->capture_default_str()
         ->group("RPC");
@@ -155,6 +163,9 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
         ->delimiter(',')
         ->take_all()
         ->group("RPC");
+}
+
+void declare_websocket(CLI::App& app, NodeOptions& options, Raw& raw) {
     app.add_flag("--ws,!--nows", options.ws_enabled,
                  "with -rpc: serve JSON-RPC and subscriptions over WebSocket, on its port and on -rpcport")
         ->capture_default_str()
@@ -172,6 +183,9 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
         ->check(CLI::Range(1, 10'000))
         ->capture_default_str()
         ->group("RPC");
+}
+
+void declare_storage(CLI::App& app, NodeOptions& options, Raw& raw) {
     app.add_option("--maxmempool", options.mempool.max_transactions, "waiting transactions at most")
         ->check(CLI::Range(1, 10'000'000))
         ->capture_default_str()
@@ -184,6 +198,9 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
         ->capture_default_str()
         ->group("Storage");
+}
+
+void declare_log(CLI::App& app, NodeOptions& options, Raw& raw) {
     app.add_option("--debug", options.log.debug, "log categories at debug level, comma separated; all for each")
         ->delimiter(',')
         ->take_all()
@@ -204,6 +221,17 @@ void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
     app.add_flag("--printtoconsole,!--noprinttoconsole", raw.print_to_console, "log to standard error too")
         ->capture_default_str()
         ->group("Log");
+}
+
+void declare(CLI::App& app, NodeOptions& options, Raw& raw) {
+    app.set_version_flag("--version", std::string("quernd ") + QUERN_VERSION);
+    declare_chain(app, options, raw);
+    declare_validator(app, options);
+    declare_network(app, options, raw);
+    declare_rpc(app, options, raw);
+    declare_websocket(app, options, raw);
+    declare_storage(app, options, raw);
+    declare_log(app, options, raw);
     // On the command line, or in the file and on the command line: the last one counts.
     for (auto* option : app.get_options())
         if (option->get_expected_max() == 1) option->take_last();
@@ -215,8 +243,8 @@ std::optional<EarlyExit> parse(CLI::App& app, const std::vector<std::string>& ar
     } catch (const CLI::ParseError& error) {
         std::ostringstream out;
         std::ostringstream err;
-        const int code = app.exit(error, out, err);
-        return EarlyExit{out.str() + err.str(), code == 0 ? 0 : 2};
+        if (app.exit(error, out, err) == 0) return EarlyExit{out.str(), 0};
+        return EarlyExit{std::string("quernd: ") + error.what() + "; see quernd --help\n", 2};
     }
     return std::nullopt;
 }
@@ -303,7 +331,7 @@ Status translate(NodeOptions& options, const Raw& raw) {
 ParsedOptions attempt(const std::vector<std::string>& arguments, std::string& conf) {
     ParsedOptions parsed;
     Raw raw;
-    CLI::App app{"quernd: a node of the Quern chain"};
+    CLI::App app{"quernd: a node of the Quern chain", "quernd"};
     declare(app, parsed.options, raw);
     parsed.exit = parse(app, arguments);
     if (parsed.exit) return parsed;

@@ -16,7 +16,9 @@ Expected<Uint256> parse_amount(std::string_view text) {
     std::string digits(text.substr(0, dot));
     std::string fraction(dot == std::string_view::npos ? std::string_view() : text.substr(dot + 1));
     if (fraction.size() > decimals || (dot != std::string_view::npos && fraction.empty()))
-        return fail("amount.too_many_decimals", "a grain is 10^-18 qrn, 1 qrn is 10^9 gwei");
+        return fail("amount.too_many_decimals",
+                    decimals == 0 ? "without a unit these are grains, which are whole; 1.5 QRN is 1.5qrn"
+                                  : "a grain is 10^-18 qrn, 1 qrn is 10^9 gwei");
     fraction.append(decimals - fraction.size(), '0');
     return Uint256::from_decimal(digits + fraction);
 }

@@ -42,8 +42,13 @@ Expected<crypto::PrivateKey> open_key(const KeySource& source, const AskPassword
 }
 
 Expected<std::string> new_password(const std::string& file, const AskPassword& ask) {
-    if (!file.empty()) return crypto::read_password_file(file);
+    if (!file.empty()) {
+        QUERN_TRY(std::string password, crypto::read_password_file(file));
+        if (password.empty()) return fail("wallet.empty_password", "the first line of " + file + " is empty");
+        return password;
+    }
     QUERN_TRY(const std::string first, ask("Password: "));
+    if (first.empty()) return fail("wallet.empty_password", "a keystore without a password is open to everybody");
     QUERN_TRY(const std::string second, ask("Again: "));
     if (first != second) return fail("wallet.password_differs", "the second one is another");
     return first;

@@ -27,7 +27,7 @@ using AskPassword = std::function<Expected<std::string>(const char* prompt)>;
 [[nodiscard]] Expected<crypto::PrivateKey> open_key(const KeySource& source, const AskPassword& ask);
 
 // Of a keystore that is made: the file's first line, or what was typed twice. Errors: key_file.permissions, fs.*,
-// wallet.password_differs, wallet.no_password.
+// wallet.password_differs, wallet.empty_password, wallet.no_password.
 [[nodiscard]] Expected<std::string> new_password(const std::string& file, const AskPassword& ask);
 
 // Writes a keystore that only its owner may read. `light`: a quick key derivation, for devnets. Errors:

@@ -74,7 +74,14 @@ class CliTest(unittest.TestCase):
         self.assertEqual(json.loads(self.cli("-getinfo"))["chainId"], 7878)
 
     def test_failures_have_their_exit_codes(self):
-        self.assertIn("does not exist", self.cli("eth_nothing", code=1))
+        unknown = self.cli("eth_nothing", code=1)
+        self.assertIn("does not exist", unknown)
+        self.assertIn("quern-cli help", unknown)
+        much = json.dumps({"from": BOB, "to": self.alice.address, "value": hex(10**30)})
+        for method in ("eth_call", "eth_estimateGas"):  # the code and words by which ethers and viem know it
+            refused = self.cli(method, much, code=1)
+            self.assertIn("error code: -32000", refused)
+            self.assertIn("\ninsufficient funds for transfer\n", refused)
         self.assertIn("invalid argument 0", self.cli("eth_getBalance", "0x12", code=1))
         self.assertIn("expected JSON", self.cli("eth_call", "no json", code=2))
         self.cli(code=2)
@@ -87,9 +94,34 @@ class CliTest(unittest.TestCase):
             self.assertEqual(command(name, "--bogus").returncode, 2, name)
             shown = command(name, "--version")
             self.assertEqual((shown.returncode, shown.stdout.split()[0]), (0, name), shown)
-            self.assertEqual(command(name, "--help").returncode, 0, name)
+            shown = command(name, "--help")
+            self.assertEqual(shown.returncode, 0, name)
+            self.assertIn(f"Usage: {name} [OPTIONS]", shown.stdout)
         self.assertEqual(command("quern-compile", "inspect", "/no/such/file").returncode, 1)
         self.assertEqual(command("quern-genesis", "validate", "/no/such/file").returncode, 1)
+
+    def test_every_complaint_names_the_program_and_what_it_is_about(self):
+        for name, word in (("quernd", "--bogus"), ("quern-cli", "-bogus"), ("quern-worker", "--datadir")):
+            refused = command(name, "--bogus").stderr
+            self.assertTrue(refused.startswith(f"{name}: "), refused)
+            self.assertIn(word, refused)
+            self.assertIn(f"see {name} --help", refused)
+        for name in ("quern-wallet", "quern-genesis", "quern-compile"):
+            self.assertEqual(command(name, "mkae").stderr, f"{name}: there is no command mkae; see {name} --help\n")
+            self.assertIn("A subcommand is required", command(name).stderr)
+        self.assertEqual(command("quern-wallet", "transfer", "--to", BOB, "--amount", "1").stderr,
+                         "quern-wallet: --nonce is required; see quern-wallet transfer --help\n")
+
+    def test_a_worker_says_which_option_is_wrong(self):
+        key = ["--datadir", self.path("worker"), "--key", self.alice.keystore, "--password-file", self.alice.password_file]
+        for arguments, words in (([], "give at least one of --solver"),
+                                 (["--solver", "--price", "much"], "--price much"),
+                                 (["--solver", "--max-fees-per-day", "1.5"], "1.5 QRN is 1.5qrn"),
+                                 (["--solver", "--backend", "gpu"], "known: auto"),
+                                 (["--solver", "--debug", "nothing"], "it is one of all, node")):
+            refused = command("quern-worker", *key, *arguments)
+            self.assertEqual(refused.returncode, 2, refused)
+            self.assertIn(words, refused.stderr)
 
     def test_misspelled_options_are_not_methods(self):
         self.assertIn("unknown option -rpcprot=1234", self.cli("-rpcprot=1234", "eth_chainId", code=2))
@@ -122,7 +154,8 @@ class CliTest(unittest.TestCase):
         self.cli("content", "get", identifier, target)
         with open(source, "rb") as one, open(target, "rb") as other:
             self.assertEqual(one.read(), other.read())
-        self.assertIn("content.not_found", self.cli("content", "get", "0x" + "11" * 32, self.path("none"), code=1))
+        self.assertIn("content.not_found: 0x1111",
+                      self.cli("content", "get", "0x" + "11" * 32, self.path("none"), code=1))
         self.assertFalse(os.path.exists(self.path("none")))
         self.cli("content", "get", "xyz", self.path("none"), code=2)
         self.cli("content", "put", self.path("missing"), code=1)

@@ -134,7 +134,7 @@ def status(options):
 
 
 def list_networks(_):
-    rows = [("devnet", "nodes", "running", "directory")]
+    rows = [("devnet", "nodes", "processes", "directory")]  # workers are processes, too
     for name, directory in known_networks().items():
         network = Network(directory)
         rows.append((name, str(network.config["validators"] + network.config["followers"]),

@@ -85,7 +85,12 @@ Expected<ChainSetup> open_chain_database(chain::store::Store& store, const std::
                                          bool archive) {
     std::optional<chain::exec::Genesis> given;
     if (genesis_text) {
-        QUERN_TRY(given, chain::exec::parse_genesis(*genesis_text));
+        auto parsed = chain::exec::parse_genesis(*genesis_text);
+        if (!parsed) {
+            const std::string& detail = parsed.error().detail;
+            return detailed(parsed.error(), "the file of -genesis" + (detail.empty() ? "" : ": " + detail));
+        }
+        given = std::move(*parsed);
     }
     QUERN_TRY(const auto version, chain::store::get_meta(store, kVersionName));
     if (version) {

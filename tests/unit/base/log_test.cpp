@@ -74,6 +74,7 @@ TEST_F(LogTest, categories_are_switched_while_it_runs) {
     debug(Category::p2p, "not shown");
     EXPECT_EQ(category_from_name("p2p").value_or(Category::test), Category::p2p);
     EXPECT_EQ(category_from_name("p2q").error().name, "log.unknown_category");
+    EXPECT_NE(category_from_name("p2q").error().detail.find(", mempool, p2p,"), std::string::npos) << "what there is";
     set_debugged(Category::p2p, true);
     EXPECT_TRUE(is_debugged(Category::p2p));
     EXPECT_FALSE(is_debugged(Category::rpc));

@@ -285,6 +285,9 @@ TEST_F(ChainTest, tells_its_parameters_without_the_genesis_lists) {
 TEST(ChainDatabase, holds_one_chain) {
     chain::store::MemoryStore store;
     EXPECT_EQ(open_chain_database(store, std::nullopt).error().name, "node.no_genesis");
+    const auto garbage = open_chain_database(store, "{,");
+    EXPECT_EQ(garbage.error().name, "json.syntax");
+    EXPECT_NE(garbage.error().detail.find("-genesis"), std::string::npos) << "which file?";
     const auto made = open_chain_database(store, test_genesis_text());
     ASSERT_TRUE(made) << made.error().to_string();
     const auto again = open_chain_database(store, std::nullopt);

@@ -71,6 +71,18 @@ TEST_F(KeysTest, what_is_no_keystore_names_the_file) {
     EXPECT_NE(zero.error().detail.find("zero.hex"), std::string::npos) << zero.error().to_string();
 }
 
+TEST_F(KeysTest, no_keystore_is_made_with_an_empty_password) {
+    const std::string path = directory_ + "/key.json";
+    const Status of_file =
+        make_keystore(*key_from_seed("x"), path, write("empty", "\nsecond line\n"), true, rng_, nobody);
+    ASSERT_FALSE(of_file);
+    EXPECT_EQ(of_file.error().name, "wallet.empty_password");
+    EXPECT_NE(of_file.error().detail.find("empty"), std::string::npos);
+    const auto nothing = [](const char*) -> Expected<std::string> { return std::string(); };
+    EXPECT_EQ(make_keystore(*key_from_seed("x"), path, {}, true, rng_, nothing).error().name, "wallet.empty_password");
+    EXPECT_FALSE(fs::exists(path));
+}
+
 TEST_F(KeysTest, a_password_that_others_may_read_is_refused_before_a_keystore_is_made_with_it) {
     const std::string path = directory_ + "/key.json";
     const std::string open = write("open", "x", 0644);

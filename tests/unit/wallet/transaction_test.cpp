@@ -24,6 +24,7 @@ TEST(amount, is_written_in_grains_or_with_a_unit) {
     EXPECT_EQ(parse_amount("2gwei")->to_decimal(), "2000000000");
     EXPECT_EQ(parse_amount("0x3e8")->to_decimal(), "1000");
     EXPECT_EQ(parse_amount("1.5").error().name, "amount.too_many_decimals");
+    EXPECT_NE(parse_amount("1.5").error().detail.find("1.5qrn"), std::string::npos) << "what was meant?";
     EXPECT_EQ(parse_amount("1.qrn").error().name, "amount.too_many_decimals");
     EXPECT_EQ(parse_amount("0.0000000000000000001qrn").error().name, "amount.too_many_decimals");
     EXPECT_FALSE(parse_amount(""));
