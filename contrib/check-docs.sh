@@ -5,11 +5,11 @@
 #   root, user       only as this one (default: both, each on a system of its own)
 #   --tests          also the block that runs all tests
 #   --ccache DIR     begin with a copy of this compiler cache, for a trial that is not about time
-#   --programs DIR   built already: copied in, and the demo's and the build's blocks are left out; two minutes instead of an hour
+#   --programs DIR   built already: copied in, and the demo's and the build's blocks are left out; four minutes a system instead of an hour
 #   --directory DIR  where the systems are made (default: a new one under the temporary directory)
 #   --keep           leave them there
-# Needs root, debootstrap and the network; the mirror is the one that this system's apt uses. Ends with one line:
-# "N passed, N failed".
+# Needs root, debootstrap, the network and the ports that the documents use (8545, 8546, 7876); the mirror is the one that
+# this system's apt uses. Ends with one line: "N passed, N failed".
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 refuse() { echo "check-docs: $*" >&2; exit 2; }
@@ -34,6 +34,9 @@ done
 [ $tests = 1 ] || without+=(--without tests)
 [ "$(id -u)" = 0 ] || refuse "making a system in a directory needs root"
 command -v debootstrap >/dev/null || refuse "debootstrap is missing (Debian package debootstrap)"
+for port in 8545 8546 7876; do
+  if (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then refuse "port $port is in use; the documents' commands need it"; fi
+done
 
 # "codename component site" of what apt knows; the first line is the release itself, the others its updates.
 sources=$(apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(SITE)' 'Created-By: Packages' 'Origin: Debian' | sort -u)

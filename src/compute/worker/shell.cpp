@@ -7,11 +7,12 @@
 namespace quern::compute::worker {
 namespace {
 
+using chain::types::Role;
 using chain::types::TaskState;
 using log::Category;
 
-constexpr std::uint64_t kIdleMs = 5'000;      // orders come with each block; a stop is seen sooner
-constexpr std::uint64_t kDeclareBlocks = 16;  // from one look at the own bond to the next
+constexpr std::uint64_t kIdleMs = 5'000;   // orders come with each block; a stop is seen sooner
+constexpr std::uint64_t kBondBlocks = 16;  // from one look at the own bonds to the next
 // Files of a task that has ended are kept for so many blocks, should its end be disputed in a block that comes later.
 constexpr std::uint64_t kKeepFilesBlocks = 1'000;
 constexpr std::uint64_t kMostMemoryMib = 1ULL << 40;  // keeps the limit below 2^64 bytes
@@ -105,7 +106,7 @@ Status Shell::look_at_block(std::uint64_t height) {
     QUERN_TRY(std::vector<Task> tasks, parts_.node.live_tasks());
     height_ = height;
     parts_.sender.refresh(height);
-    if (me_.verifier) declare_capacity();
+    look_at_bonds();
     tasks_.clear();
     unread_.clear();
     std::set<std::uint64_t> live;
@@ -217,14 +218,29 @@ void Shell::decline(const Task& task, const std::string& reason) {
     said = reason;
 }
 
-void Shell::declare_capacity() {
-    if (height_ < declare_at_) return;
-    declare_at_ = height_ + kDeclareBlocks;
-    const auto bond = parts_.node.bond(chain::types::Role::verifier, me_.address);
-    if (!bond || !*bond) return;
+// The chain takes nothing from a role without a bond, which only looks as if there were no work.
+void Shell::look_at_bonds() {
+    if (height_ < bonds_at_) return;
+    bonds_at_ = height_ + kBondBlocks;
     const WorkerOptions& options = parts_.options;
-    if (const auto attempt = declare(**bond, {options.max_step_work, options.work_per_block, options.max_memory_mib}))
-        parts_.sender.send(*attempt);
+    for (const auto& [role, played] : {std::pair(Role::solver, me_.solver), std::pair(Role::verifier, me_.verifier),
+                                       std::pair(Role::whistleblower, me_.whistleblower)}) {
+        if (!played) continue;
+        const auto bond = parts_.node.bond(role, me_.address);
+        if (!bond) continue;
+        if (!*bond || (*bond)->bonded.is_zero()) {
+            const std::string name = chain::types::to_string(role);
+            if (unbonded_.insert(role).second)
+                log::warning(Category::worker,
+                             "no bond as {}: nothing to do until {} has one (quern-wallet bond --role {} --amount …)",
+                             name, chain::types::to_checksum_address(me_.address), name);
+            continue;
+        }
+        unbonded_.erase(role);
+        const chain::types::Capacity mine{options.max_step_work, options.work_per_block, options.max_memory_mib};
+        if (role != Role::verifier) continue;
+        if (const auto attempt = declare(**bond, mine)) parts_.sender.send(*attempt);
+    }
 }
 
 void Shell::clean() {

@@ -60,7 +60,7 @@ private:
     void decide_all();
     void perform(const std::shared_ptr<const Task>& task, const Action& action, Orders& orders);
     void decline(const Task& task, const std::string& reason);
-    void declare_capacity();
+    void look_at_bonds();
     void clean();
     template <class Work>
     void start(std::shared_ptr<ThreadPool> pool, Work work);
@@ -75,7 +75,8 @@ private:
     std::map<std::uint64_t, std::string> declined_;   // tasks not bid on, and why
     std::map<std::uint64_t, std::uint64_t> seen_at_;  // task -> height at which it was live
     std::uint64_t clean_at_ = 0;
-    std::uint64_t declare_at_ = 0;
+    std::uint64_t bonds_at_ = 0;
+    std::set<chain::types::Role> unbonded_;  // said so
 
     ExamineJobs::Orders examine_;
     TrainingJobs::Orders train_;

@@ -3,7 +3,9 @@
 #include "compute/worker/shell.h"
 
 #include <filesystem>
+#include <fstream>
 
+#include "base/log.h"
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
 #include "crypto/content_id.h"
@@ -139,8 +141,8 @@ public:
     Expected<Dispute> dispute(std::uint64_t id) override {
         return market_.with([&](World& world) { return world.dispute(id); });
     }
-    Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role, const Address&) override {
-        return std::optional<chain::types::RoleBond>();
+    Expected<std::optional<chain::types::RoleBond>> bond(Role role, const Address& address) override {
+        return market_.with([&](World& world) { return world.state().load<chain::types::RoleBond>(role, address); });
     }
     Expected<Bytes> get_content(const Hash32& id, std::uint64_t) override { return market_.content(id); }
     Expected<Hash32> put_content(BytesView content) override {
@@ -348,6 +350,41 @@ TEST_F(ShellTest, a_training_that_hangs_delays_no_bid) {
     EXPECT_EQ(task(next).solver, task(next).state == TaskState::open ? Address{} : busy.address());
     EXPECT_EQ(market_.hanging, 1) << "the training still hangs";
     market_.uploads_hang = false;
+}
+
+TEST_F(ShellTest, a_role_without_a_bond_is_told_once) {
+    const std::string file = testing::TempDir() + "/quern-shell-test-bonds.log";
+    std::filesystem::remove(file);
+    ASSERT_TRUE(log::configure({.file = file, .to_stderr = false}));
+    Worker poor(market_, 40, [](WorkerOptions& options) { options.solver = options.verifier = true; });
+    const auto pass = [&](int blocks) {
+        for (int i = 0; i < blocks; ++i) {
+            market_.mine();
+            poor.look();
+        }
+    };
+    const auto told = [&](const std::string& role) {
+        std::ifstream in(file);
+        const std::string text((std::istreambuf_iterator<char>(in)), {});
+        const std::string line = "no bond as " + role + ":";
+        std::size_t count = 0;
+        for (auto at = text.find(line); at != std::string::npos; at = text.find(line, at + 1)) ++count;
+        return count;
+    };
+    pass(40);
+    EXPECT_EQ(told("solver"), 1U);
+    EXPECT_EQ(told("verifier"), 1U);
+    EXPECT_EQ(told("whistleblower"), 0U) << "not its role";
+    market_.with([&](World& world) {
+        give(world.state(), poor.address(), Uint256(1'000'000'000'000'000));
+        world.bond_role(poor.address(), Role::solver, 1'000'000);
+    });
+    poor.end();
+    poor.start();
+    pass(20);
+    EXPECT_EQ(told("solver"), 1U) << "it has one";
+    EXPECT_EQ(told("verifier"), 2U) << "a new process says it again";
+    ASSERT_TRUE(log::configure({}));
 }
 
 TEST_F(ShellTest, contents_that_are_not_what_was_paid_for_get_no_bid) {
