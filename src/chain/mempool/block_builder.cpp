@@ -58,15 +58,14 @@ public:
     [[nodiscard]] FilledBlock take() { return std::move(block_); }
 
 private:
-    // Those whose first is due. Others that only look like moves must not stand before them.
+    // Those whose first is due. Others that only look like moves must not stand before them, nor take the block's time.
     [[nodiscard]] std::vector<std::vector<PooledPtr>> due_runs(const LaneRule& lane) {
         std::vector<std::vector<PooledPtr>> due;
-        for (std::size_t looks = 0; looks < kMaxLaneLooks;) {
-            auto page = selection_.next_moves(kMaxLaneSenders);
-            if (page.empty()) break;
-            looks += page.size();
-            for (auto& run : page)
+        while (selection_.moves_looked_at() < kMaxLaneLooks && due.size() < kMaxLaneSenders &&
+               selection_.has_more_moves()) {
+            for (auto& run : selection_.next_moves(kMaxLaneSenders))
                 if (due.size() < kMaxLaneSenders && lane(run[0]->transaction)) due.push_back(std::move(run));
+            if (selection_.has_more_moves() && limits_.enough && limits_.enough(execution_.gas_used(), bytes_)) break;
         }
         return due;
     }

@@ -124,6 +124,15 @@ private:
             return arrival < other.arrival;
         }
     };
+    struct MoveHead {  // who can pay most first, then by arrival
+        Uint256 fee_cap;
+        std::uint64_t arrival = 0;
+        SenderEntry* sender = nullptr;
+        bool operator<(const MoveHead& other) const {
+            if (fee_cap != other.fee_cap) return fee_cap > other.fee_cap;
+            return arrival < other.arrival;
+        }
+    };
     struct Tail {  // cheapest first
         Price price;
         SenderEntry* sender = nullptr;
@@ -178,11 +187,11 @@ private:
     HashTable by_hash_ QUERN_GUARDED_BY(mutex_);
     std::map<std::uint64_t, PooledPtr> by_arrival_ QUERN_GUARDED_BY(mutex_);
     std::map<std::uint64_t, PooledPtr> tasks_ QUERN_GUARDED_BY(mutex_);
-    std::map<std::uint64_t, PooledPtr> moves_ QUERN_GUARDED_BY(mutex_);  // in disputes
-    std::map<std::uint64_t, PooledPtr> free_ QUERN_GUARDED_BY(mutex_);   // offer no fee
-    std::set<Head> heads_ QUERN_GUARDED_BY(mutex_);                      // the first ready one of each queue
-    std::multiset<Uint256> head_fees_ QUERN_GUARDED_BY(mutex_);          // and their fee caps
-    std::set<Tail> tails_ QUERN_GUARDED_BY(mutex_);                      // the last ready one of each queue
+    std::map<std::uint64_t, PooledPtr> free_ QUERN_GUARDED_BY(mutex_);  // offer no fee
+    std::set<Head> heads_ QUERN_GUARDED_BY(mutex_);                     // the first ready one of each queue
+    std::multiset<Uint256> head_fees_ QUERN_GUARDED_BY(mutex_);         // and their fee caps
+    std::set<MoveHead> move_heads_ QUERN_GUARDED_BY(mutex_);            // those that are moves in disputes
+    std::set<Tail> tails_ QUERN_GUARDED_BY(mutex_);                     // the last ready one of each queue
     ParkedTable parked_ QUERN_GUARDED_BY(mutex_);
     std::size_t bytes_ QUERN_GUARDED_BY(mutex_) = 0;
     std::size_t ready_ QUERN_GUARDED_BY(mutex_) = 0;

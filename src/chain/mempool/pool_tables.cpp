@@ -48,11 +48,13 @@ void Pool::list_ends(SenderEntry& sender) {
             const Price old = price_of(*queue.listed_head);
             heads_.erase({old.tip_cap, old.arrival, nullptr});
             head_fees_.erase(head_fees_.find(old.fee_cap));
+            move_heads_.erase({old.fee_cap, old.arrival, nullptr});
         }
         if (head) {
             const Price price = price_of(*head);
             heads_.insert({price.tip_cap, price.arrival, &sender});
             head_fees_.insert(price.fee_cap);
+            if (is_dispute_move(head->transaction.tx)) move_heads_.insert({price.fee_cap, price.arrival, &sender});
         }
         queue.listed_head = head;
     }
@@ -68,7 +70,6 @@ void Pool::remember(const PooledPtr& pooled) {
     by_hash_.insert(pooled);
     by_arrival_.emplace_hint(by_arrival_.end(), pooled->arrival, pooled);
     if (is_task_submit(tx)) tasks_.emplace(pooled->arrival, pooled);
-    if (is_dispute_move(tx)) moves_.emplace(pooled->arrival, pooled);
     if (exec::travels_free(tx)) free_.emplace(pooled->arrival, pooled);
     bytes_ += pooled->bytes;
 }
@@ -79,7 +80,6 @@ void Pool::forget(const AccountQueue::Slot& slot) {
     if (slot.listed && !slot.parked) --ready_;
     by_hash_.erase(pooled.transaction.hash);
     tasks_.erase(pooled.arrival);
-    moves_.erase(pooled.arrival);
     free_.erase(pooled.arrival);
     deduct(bytes_, pooled.bytes);
     by_arrival_.erase(pooled.arrival);
@@ -102,6 +102,7 @@ Status Pool::check() const {
     std::size_t ready = 0;
     std::size_t parked = 0;
     std::size_t heads = 0;
+    std::size_t moves = 0;
     std::size_t free = 0;
     for (const auto& [address, sender] : by_sender_) {
         const AccountQueue& queue = sender->queue;
@@ -139,12 +140,18 @@ Status Pool::check() const {
         const auto head = heads_.find({price.tip_cap, price.arrival, nullptr});
         if (head == heads_.end() || head->sender != sender.get() || !head_fees_.contains(price.fee_cap))
             return broken("a head");
+        if (is_dispute_move(slots.front().pooled->transaction.tx)) {
+            const auto move = move_heads_.find({price.fee_cap, price.arrival, nullptr});
+            if (move == move_heads_.end() || move->sender != sender.get()) return broken("a move");
+            ++moves;
+        }
         const auto tail = tails_.find({price_of(*slots[queue.ready() - 1].pooled), nullptr});
         if (tail == tails_.end() || tail->sender != sender.get()) return broken("a tail");
     }
     if (count != by_hash_.size() || count != by_arrival_.size()) return broken("count");
     if (bytes != bytes_ || ready != ready_ || parked != parked_.size() || free != free_.size()) return broken("totals");
-    if (heads != heads_.size() || heads != head_fees_.size() || heads != tails_.size()) return broken("ends");
+    if (heads != heads_.size() || heads != head_fees_.size() || heads != tails_.size() || moves != move_heads_.size())
+        return broken("ends");
     if (count > limits_.max_transactions || bytes > limits_.max_bytes) return broken("above the pool's limits");
     if (parked > limits_.max_parked || parked_.bytes() > limits_.max_parked_bytes || free > limits_.max_free)
         return broken("above a quota");

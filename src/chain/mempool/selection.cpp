@@ -9,12 +9,6 @@ namespace quern::chain::mempool {
 Selection::Selection(const Pool& pool, const Uint256& base_fee, Ahead ahead)
     : pool_(pool), base_fee_(base_fee), ahead_(std::move(ahead)) {}
 
-std::optional<std::uint64_t> Selection::next_nonce(const Pool::SenderEntry& sender) const {
-    if (const auto ahead = ahead_.find(sender.address); ahead != ahead_.end()) return ahead->second;
-    if (sender.queue.ready() == 0) return std::nullopt;
-    return sender.queue.account().nonce;
-}
-
 void Selection::offer(const Pool::SenderEntry& sender, std::uint64_t nonce) {
     const auto* const slot = sender.queue.find(nonce);
     if (slot == nullptr || closed_.contains(sender.address)) return;
@@ -61,24 +55,40 @@ std::vector<PooledPtr> Selection::pull(std::size_t count) {
     return pulled;
 }
 
-std::vector<std::vector<PooledPtr>> Selection::next_moves(std::size_t limit) {
-    std::vector<std::vector<PooledPtr>> runs;
-    const MutexLock lock(pool_.mutex_);
-    for (auto at = pool_.moves_.upper_bound(last_move_); at != pool_.moves_.end() && runs.size() < limit; ++at) {
-        last_move_ = at->first;
-        const auto* const sender = pool_.find_sender(at->second->transaction.sender);
-        if (sender == nullptr || !movers_.insert(sender->address).second) continue;
-        auto nonce = next_nonce(*sender);
-        std::vector<PooledPtr> run;
-        for (; nonce; ++*nonce) {
-            const auto* const slot = sender->queue.find(*nonce);
-            if (slot == nullptr || !is_dispute_move(slot->pooled->transaction.tx) ||
-                !exec::pays_base_fee(slot->pooled->transaction.tx, base_fee_))
-                break;
-            run.push_back(slot->pooled);
-        }
-        if (!run.empty()) runs.push_back(std::move(run));
+std::vector<PooledPtr> Selection::run_of_moves(const Pool::SenderEntry& sender, std::uint64_t nonce) const {
+    std::vector<PooledPtr> run;
+    for (; run.size() < kMaxMovesInRun; ++nonce) {
+        const auto* const slot = sender.queue.find(nonce);
+        if (slot == nullptr || !is_dispute_move(slot->pooled->transaction.tx) ||
+            !exec::pays_base_fee(slot->pooled->transaction.tx, base_fee_))
+            break;
+        run.push_back(slot->pooled);
     }
+    return run;
+}
+
+std::vector<std::vector<PooledPtr>> Selection::next_moves(std::size_t limit) {
+    if (!movers_ahead_) movers_ahead_.emplace(ahead_.begin(), ahead_.end());
+    std::vector<std::vector<PooledPtr>> runs;
+    const auto look_at = [&](std::vector<PooledPtr> run) {
+        ++moves_looked_at_;
+        --limit;
+        if (!run.empty()) runs.push_back(std::move(run));
+    };
+    const MutexLock lock(pool_.mutex_);
+    for (; limit != 0 && !movers_ahead_->empty(); movers_ahead_->pop_back()) {
+        const auto& [address, nonce] = movers_ahead_->back();
+        const auto* const sender = pool_.find_sender(address);
+        look_at(sender != nullptr ? run_of_moves(*sender, nonce) : std::vector<PooledPtr>());
+    }
+    // Whoever cannot pay, and all after it, are not looked at.
+    auto at = last_move_ ? pool_.move_heads_.upper_bound(*last_move_) : pool_.move_heads_.begin();
+    for (; limit != 0 && at != pool_.move_heads_.end() && at->fee_cap >= base_fee_; ++at) {
+        last_move_ = *at;
+        const bool is_ahead = ahead_.contains(at->sender->address);  // looked at above
+        look_at(is_ahead ? std::vector<PooledPtr>() : run_of_moves(*at->sender, at->sender->queue.account().nonce));
+    }
+    moves_ended_ = limit != 0;
     return runs;
 }
 

@@ -149,6 +149,15 @@ TEST_F(BlockBuilderTest, what_only_looks_like_a_move_does_not_keep_moves_out_of_
     });
     EXPECT_EQ(block.from_lane, 1U);
     EXPECT_EQ(block.included[0]->transaction.sender, test_address(1));
+    // Nor is it looked for beyond the time that the block has.
+    std::size_t looked_at = 0;
+    limits_.enough = [&](std::uint64_t, std::size_t) { return looked_at != 0; };
+    const auto late = fill(pool, [&](const types::RecoveredTransaction&) -> std::optional<std::uint64_t> {
+        ++looked_at;
+        return std::nullopt;
+    });
+    EXPECT_EQ(looked_at, kMaxLaneSenders);
+    EXPECT_EQ(late.from_lane, 0U);
 }
 
 TEST_F(BlockBuilderTest, ends_when_it_was_told_that_it_is_enough) {

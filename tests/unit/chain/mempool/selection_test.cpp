@@ -99,6 +99,42 @@ TEST_F(SelectionTest, gives_nothing_more_of_a_closed_sender_and_nothing_that_lef
     EXPECT_EQ(rest[1]->transaction.sender, test_address(3));
 }
 
+TEST_F(SelectionTest, looks_only_at_moves_that_can_come_next_and_pay_and_at_so_many_at_a_time) {
+    Pool pool(params_);
+    const auto move = [&](std::uint64_t nonce, std::uint64_t fee) {
+        auto tx = transfer(nonce, 1);
+        tx.to = types::group_address(types::KindGroup::disputes);
+        tx.value = 0;
+        tx.max_fee_per_gas = fee;
+        tx.max_priority_fee_per_gas = 1;
+        return tx;
+    };
+    for (std::uint8_t seed = 21; seed <= 92; ++seed) fund(seed, Uint256(100) * params::kGrainsPerQrn);
+    // One after a transfer, one that a base fee of 100 is too much for, one of many of a sender.
+    for (std::uint64_t nonce = 1; nonce <= 200; ++nonce) EXPECT_EQ(add(pool, 1, move(nonce, 500)), "ok");
+    EXPECT_EQ(add(pool, 1, transfer(0, 1)), "ok");
+    for (std::uint8_t seed = 2; seed <= 90; ++seed) EXPECT_EQ(add(pool, seed, move(0, 99)), "ok");
+    for (std::uint64_t nonce = 0; nonce < 100; ++nonce) EXPECT_EQ(add(pool, 91, move(nonce, 200)), "ok");
+    EXPECT_EQ(add(pool, 92, move(0, 300)), "ok");
+    Selection selection(pool, 100, {{test_address(93), 4}, {test_address(92), 0}});
+    const auto runs = selection.next_moves(1'000);
+    EXPECT_EQ(selection.moves_looked_at(), 4U);  // two that are ahead, and two heads that can pay
+    ASSERT_EQ(runs.size(), 2U);
+    EXPECT_EQ(runs[0][0]->transaction.sender, test_address(92));
+    EXPECT_EQ(runs[1].size(), kMaxMovesInRun);
+    EXPECT_FALSE(selection.has_more_moves());
+
+    Selection cheap(pool, 1);
+    for (std::size_t calls = 1; calls <= 9; ++calls) {
+        EXPECT_LE(cheap.next_moves(10).size(), 10U);
+        EXPECT_EQ(cheap.moves_looked_at(), 10 * calls);
+    }
+    EXPECT_TRUE(cheap.has_more_moves());
+    EXPECT_EQ(cheap.next_moves(10).size(), 1U);
+    EXPECT_EQ(cheap.moves_looked_at(), 91U);
+    EXPECT_TRUE(pool.check());
+}
+
 TEST_F(SelectionTest, knows_whose_next_transaction_is_a_move_in_a_dispute) {
     Pool pool(params_);
     const auto move = [&](std::uint64_t nonce) {
@@ -118,14 +154,17 @@ TEST_F(SelectionTest, knows_whose_next_transaction_is_a_move_in_a_dispute) {
     Selection selection(pool, 1, {{test_address(4), 1}});
     const auto runs = selection.next_moves(10);
     ASSERT_EQ(runs.size(), 2U);
-    EXPECT_EQ(runs[0].size(), 2U);
-    EXPECT_EQ(runs[0][0]->transaction.sender, test_address(1));
-    EXPECT_EQ(runs[1][0]->transaction.sender, test_address(4));
+    EXPECT_EQ(runs[0][0]->transaction.sender, test_address(4));
+    EXPECT_EQ(runs[1].size(), 2U);
+    EXPECT_EQ(runs[1][0]->transaction.sender, test_address(1));
+    EXPECT_FALSE(selection.has_more_moves());
     EXPECT_TRUE(selection.next_moves(10).empty());
     Selection again(pool, 1, {{test_address(4), 1}});
-    EXPECT_EQ(again.next_moves(1)[0][0]->transaction.sender, test_address(1));
     EXPECT_EQ(again.next_moves(1)[0][0]->transaction.sender, test_address(4));
+    EXPECT_EQ(again.next_moves(1)[0][0]->transaction.sender, test_address(1));
+    EXPECT_TRUE(again.has_more_moves());
     EXPECT_TRUE(again.next_moves(1).empty());
+    EXPECT_FALSE(again.has_more_moves());
     selection.took(test_address(1), 2);
     const auto pulled = selection.pull(10);
     ASSERT_EQ(pulled.size(), 5U);
