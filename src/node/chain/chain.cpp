@@ -87,7 +87,7 @@ Expected<std::optional<consensus::Committee>> Chain::committee_before(std::uint6
 Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, BytesView bytes,
                                                            const std::optional<consensus::Certificate>& certificate) {
     const std::uint64_t began_ms = parts_.clock.monotonic_ms();
-    if (prepared_.find(hash) == nullptr) QUERN_CHECK(prepare(hash, bytes));
+    if (prepared_.find(hash) == nullptr) QUERN_CHECK(prepare(hash, bytes, {}));
     PreparedBlock& prepared = prepared_.to_commit(hash);
     if (prepared.block.header.parent_hash != tip_.hash)
         return fail("block.wrong_parent", to_hex0x(prepared.block.header.parent_hash));

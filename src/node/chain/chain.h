@@ -9,6 +9,7 @@
 // not looked at again here.
 #pragma once
 
+#include <functional>
 #include <set>
 
 #include "base/clock.h"
@@ -68,8 +69,10 @@ public:
     // unknown_parent, wrong_root, wrong_gas, bad_transaction, ...), header.* (wrong_number, wrong_timestamp,
     // wrong_beacon, wrong_gas_limit, wrong_constant), rlp.*, exec.invariant_broken. Of these only errors of the kind
     // `input` say that the block is bad; the others (store.*, trie.*, block.too_many, unknown_parent, ...) say nothing
-    // about it, and the busy ones that it may be asked again.
-    [[nodiscard]] Status validate_block(const Hash32& hash, BytesView bytes);
+    // about it, and the busy ones that it may be asked again. `given_up` is asked before each signature and each
+    // transaction, from several threads, and stays true once it was: then the work ends with block.given_up (busy).
+    using GivenUp = std::function<bool()>;
+    [[nodiscard]] Status validate_block(const Hash32& hash, BytesView bytes, const GivenUp& given_up = {});
     // Makes the block at tip + 1 the chain's newest, durably, executing it first when it was not prepared, and drops
     // its siblings with all that descends from them. next_epoch is set for an epoch's last block. Errors: as
     // validate_block, node.other_history, block.wrong_parent, block.other_bytes, store.*; after one the chain must not
@@ -129,9 +132,9 @@ private:
     // What became of the blocks built here, for the next ones' size.
     void learn_from_commit(std::uint64_t number, const Hash32& hash);
     // Executes a block that came from elsewhere, and keeps it.
-    [[nodiscard]] Status prepare(const Hash32& hash, BytesView bytes);
+    [[nodiscard]] Status prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_up);
     [[nodiscard]] Expected<std::vector<chain::types::RecoveredTransaction>> recover_all(
-        const std::vector<Bytes>& encoded) const;
+        const std::vector<Bytes>& encoded, const GivenUp& given_up) const;
     // The results of a finished execution into block and change. Errors: the state's or the store's.
     [[nodiscard]] Status seal(PreparedBlock& prepared, const Base& base, chain::exec::BlockExecution& execution,
                               const chain::state::Overlay& overlay, const chain::state::CachedState& state);

@@ -16,6 +16,8 @@ namespace exec = chain::exec;
 
 namespace {
 
+Status given_up_block() { return busy("block.given_up"); }
+
 // Each sender once.
 std::vector<mempool::AccountAfter> senders_after(const std::vector<types::RecoveredTransaction>& transactions,
                                                  const chain::state::Overlay& overlay) {
@@ -178,7 +180,8 @@ void Chain::learn_from_commit(std::uint64_t number, const Hash32& hash) {
     });
 }
 
-Expected<std::vector<types::RecoveredTransaction>> Chain::recover_all(const std::vector<Bytes>& encoded) const {
+Expected<std::vector<types::RecoveredTransaction>> Chain::recover_all(const std::vector<Bytes>& encoded,
+                                                                      const GivenUp& given_up) const {
     // Signatures are the slow part and independent of each other; those of the pool were checked already.
     std::vector<Hash32> hashes(encoded.size());
     parts_.threads.parallel_for(encoded.size(),
@@ -187,7 +190,9 @@ Expected<std::vector<types::RecoveredTransaction>> Chain::recover_all(const std:
     std::vector<types::RecoveredTransaction> transactions(encoded.size());
     std::vector<Status> recovered(encoded.size());
     parts_.threads.parallel_for(encoded.size(), [&](std::size_t i) {
-        if (pooled[i]) {
+        if (given_up && given_up()) {
+            recovered[i] = given_up_block();
+        } else if (pooled[i]) {
             transactions[i] = pooled[i]->transaction;
         } else if (auto transaction = parts_.pool.senders().recover(encoded[i])) {
             transactions[i] = std::move(*transaction);
@@ -195,15 +200,18 @@ Expected<std::vector<types::RecoveredTransaction>> Chain::recover_all(const std:
             recovered[i] = fail(transaction.error());
         }
     });
-    for (const auto& status : recovered)
-        if (!status) return fail("block.bad_transaction", status.error().to_string());
+    for (const auto& status : recovered) {
+        if (status) continue;
+        if (status.error().is_busy()) return fail(status.error());
+        return fail("block.bad_transaction", status.error().to_string());
+    }
     return transactions;
 }
 
-Status Chain::validate_block(const Hash32& hash, BytesView bytes) {
+Status Chain::validate_block(const Hash32& hash, BytesView bytes, const GivenUp& given_up) {
     if (const PreparedBlock* known = prepared_.find(hash))
         return equal(known->encoded, bytes) ? Status() : Status(fail("block.other_bytes", to_hex0x(hash)));
-    auto prepared = prepare(hash, bytes);
+    auto prepared = prepare(hash, bytes, given_up);
     if (prepared || prepared.error().name != "block.unknown_parent") return prepared;
     // The question may have been overtaken by the block's own commit.
     QUERN_TRY(const auto block, types::decode_block(bytes));
@@ -211,7 +219,7 @@ Status Chain::validate_block(const Hash32& hash, BytesView bytes) {
     return committed == hash ? Status() : prepared;
 }
 
-Status Chain::prepare(const Hash32& hash, BytesView bytes) {
+Status Chain::prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_up) {
     const std::uint64_t began_ms = parts_.clock.monotonic_ms();
     PreparedBlock prepared;
     QUERN_TRY(prepared.block, types::decode_block(bytes));
@@ -220,18 +228,20 @@ Status Chain::prepare(const Hash32& hash, BytesView bytes) {
     QUERN_TRY(const Base base, base_for(claimed.parent_hash));
     QUERN_CHECK(exec::check_header(params(), *base.header, claimed));
     QUERN_CHECK(exec::check_body(prepared.block));
-    QUERN_TRY(prepared.transactions, recover_all(prepared.block.transactions));
+    QUERN_TRY(prepared.transactions, recover_all(prepared.block.transactions, given_up));
 
     leaf_timer_.discard();
     const auto state = state_of(base);
     chain::state::Overlay overlay(state);
     exec::BlockExecution execution(params(), overlay, exec::context_of(claimed), &leaf_timer_);
     execution.begin();
-    for (const auto& transaction : prepared.transactions)
+    for (const auto& transaction : prepared.transactions) {
+        if (given_up && given_up()) return given_up_block();
         if (const auto result = execution.apply(transaction); !result.in_block()) {
             QUERN_CHECK(state.status());
             return fail("block.bad_transaction", to_hex0x(transaction.hash) + " " + result.to_string());
         }
+    }
     if (const auto finished = execution.finish(); !finished) {
         QUERN_CHECK(state.status());
         return fail(finished.error());

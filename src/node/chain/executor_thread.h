@@ -1,8 +1,11 @@
 // The thread that owns the chain: builds, validates and commits blocks in the order in which consensus asks, and gives
 // the answers back as events. start() and stop() belong to one thread; build(), validate() and commit() may be called
-// from any.
+// from any. What consensus has gone past does not keep it from what comes next: a block that is being validated, or
+// waits for that, is given up (answer: Forgotten) as soon as one is to be built or validated that was asked for in a
+// later view and does not rest on it. That happens between two transactions; gas bounds what one of them takes.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <thread>
@@ -37,7 +40,7 @@ public:
     ExecutorThread& operator=(const ExecutorThread&) = delete;
 
     void start(Hooks hooks);
-    // Finishes the job at hand, drops the others, joins.
+    // Gives up the block that is being validated or finishes the job at hand, drops the others, joins.
     void stop();
 
     void build(chain::consensus::sdbft::BlockRequest request) { post(std::move(request)); }
@@ -47,6 +50,18 @@ public:
 private:
     using Job = std::variant<chain::consensus::sdbft::BlockRequest, chain::consensus::sdbft::action::Validate,
                              chain::consensus::sdbft::action::Commit>;
+    // A question about a block, in the view in which consensus asked it.
+    struct Place {
+        std::pair<std::uint64_t, std::uint64_t> view;  // epoch, view
+        Hash32 parent;
+    };
+    [[nodiscard]] static std::optional<Place> place_of(const Job& job);
+    // Whether who asks for `newer` has no use for the answer to `older` any more.
+    [[nodiscard]] static bool is_overtaken(const Job& older, const Place& newer);
+    struct Waiting {
+        Job job;
+        bool given_up = false;
+    };
     void post(Job job);
     void run();
     [[nodiscard]] Status perform(const chain::consensus::sdbft::BlockRequest& request);
@@ -58,7 +73,9 @@ private:
     std::thread thread_;
     Mutex mutex_;
     CondVar changed_;
-    std::deque<Job> jobs_ QUERN_GUARDED_BY(mutex_);
+    std::deque<Waiting> jobs_ QUERN_GUARDED_BY(mutex_);
+    const Job* running_ QUERN_GUARDED_BY(mutex_) = nullptr;
+    std::atomic<bool> given_up_{false};  // what is running
     bool stopping_ QUERN_GUARDED_BY(mutex_) = false;
 };
 

@@ -119,9 +119,14 @@ struct WakeAt {
 struct Build {
     BlockRequest request;
 };
+// An answer that nobody waits for any more may be left out (Forgotten): a block that was asked for in a later view, or
+// is to be built in one, on another parent takes its place.
 struct Validate {
     Hash32 hash;
     Bytes block;
+    Hash32 parent;
+    std::uint64_t epoch = 0;  // epoch and view in which the core asks, not the block's
+    std::uint64_t view = 0;
 };
 struct Commit {
     Hash32 hash;

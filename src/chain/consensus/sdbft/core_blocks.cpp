@@ -176,7 +176,7 @@ bool Core::ensure_valid(const Hash32& hash) {
     }
     if (lowest == nullptr) return true;
     lowest->validity = Validity::validating;
-    actions_.push_back(action::Validate{lowest->info.hash, lowest->bytes});
+    actions_.push_back(action::Validate{lowest->info.hash, lowest->bytes, lowest->info.parent, epoch_.epoch, view_});
     return false;
 }
 
