@@ -55,7 +55,7 @@ clean() {
     echo "check-docs: what was made is in $directory"
     return
   fi
-  for who in "${people[@]}"; do rm -rf --one-file-system "${directory:?}/$who"; done
+  for who in "${people[@]}" packages; do rm -rf --one-file-system "${directory:?}/$who"; done
   rm -f "$directory"/*.log "$directory"/packages.tar
   if [ "$made" = 1 ]; then rmdir "$directory"; fi
 }

@@ -1,40 +1,16 @@
 #include "chain/exec/outlay.h"
 
-#include "chain/market/escrow.h"
+#include "chain/exec/handlers/handler.h"
 #include "chain/types/abi.h"
-#include "vm/tensor/graph.h"
 
 namespace quern::chain::exec {
 namespace {
 
-template <class Payload>
-Uint256 amount_in(BytesView payload) {
-    const auto data = types::decode_record<Payload>(payload);
-    return data ? data->amount : Uint256();
-}
-
-Uint256 escrow_in(const params::MarketParams& params, BytesView payload) {
-    const auto data = types::decode_record<types::TaskSubmitPayload>(payload);
-    if (!data) return {};
-    const auto header = vm::tensor::decode_header(data->program_header);
-    if (!header) return {};
-    const auto escrow = market::escrow_of(*data, header->work_units, params.storage_deposit);
-    return escrow ? escrow->total : Uint256();
-}
-
 Uint256 outlay(const params::MarketParams& market, types::NativeKind kind, BytesView payload) {
-    switch (kind) {
-        case types::NativeKind::create_validator:
-            return amount_in<types::CreateValidatorPayload>(payload);
-        case types::NativeKind::delegate:
-            return amount_in<types::DelegatePayload>(payload);
-        case types::NativeKind::bond:
-            return amount_in<types::BondPayload>(payload);
-        case types::NativeKind::task_submit:
-            return escrow_in(market, payload);
-        default:
-            return {};
-    }
+    return types::visit_kind(kind, [&](auto constant, auto tag) {
+        const auto data = types::decode_record<typename decltype(tag)::Payload>(payload);
+        return data ? handlers::Handler<decltype(constant)::value>::outlay(market, *data) : Uint256();
+    });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "chain/exec/invariants/invariants.h"
+#include "chain/exec/outlay.h"
 
 namespace quern::chain::exec::test {
 namespace {
@@ -149,7 +150,16 @@ types::Transaction World::call_transaction(const types::Address& from, NativeKin
 }
 
 Result World::send_transaction(const types::Address& sender, const types::Transaction& tx) {
-    return execution->apply(from(sender, tx));
+    const auto balance = [&] { return state().account_or_empty(sender).balance; };
+    const Uint256 before = balance();
+    const std::size_t receipts = execution->receipts().size();
+    auto result = execution->apply(from(sender, tx));
+    // The mempool counts on it: nothing but fee, value and outlay leaves the sender's balance.
+    Uint256 most = before - tx.value - outlay_of(params, tx);
+    if (execution->receipts().size() > receipts)
+        most -= last_receipt().effective_gas_price * Uint256(last_receipt().gas_used);
+    if (result.band == Band::ok) EXPECT_GE(balance(), most) << "outlay_of() of kind " << int{tx.native_kind};
+    return result;
 }
 
 Status World::finish() {

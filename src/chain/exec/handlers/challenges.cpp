@@ -219,7 +219,7 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     return {};
 }
 
-QUERN_DEFINE_RUN(challenge_commit)
-QUERN_DEFINE_RUN(challenge_reveal)
+QUERN_DEFINE_RUN(challenge_commit, kNothing)
+QUERN_DEFINE_RUN(challenge_reveal, kNothing)
 
 }  // namespace quern::chain::exec::handlers

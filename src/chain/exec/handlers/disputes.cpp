@@ -133,8 +133,8 @@ Status Handler<NativeKind::dispute_concede>::apply(Context& context, const Paylo
     return finish_move(context, open, 0);
 }
 
-QUERN_DEFINE_RUN(dispute_split)
-QUERN_DEFINE_RUN(dispute_prove_leaf)
-QUERN_DEFINE_RUN(dispute_concede)
+QUERN_DEFINE_RUN(dispute_split, kNothing)
+QUERN_DEFINE_RUN(dispute_prove_leaf, kNothing)
+QUERN_DEFINE_RUN(dispute_concede, kNothing)
 
 }  // namespace quern::chain::exec::handlers

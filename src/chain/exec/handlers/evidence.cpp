@@ -100,6 +100,6 @@ Status Handler<NativeKind::evidence>::apply(Context& context, const Payload&, Pr
     return {};
 }
 
-QUERN_DEFINE_RUN(evidence)
+QUERN_DEFINE_RUN(evidence, kNothing)
 
 }  // namespace quern::chain::exec::handlers

@@ -148,9 +148,9 @@ Status Handler<NativeKind::declare_capacity>::apply(Context& context, const Payl
     return {};
 }
 
-QUERN_DEFINE_RUN(bond)
-QUERN_DEFINE_RUN(unbond)
-QUERN_DEFINE_RUN(withdraw)
-QUERN_DEFINE_RUN(declare_capacity)
+QUERN_DEFINE_RUN(bond, data.amount)
+QUERN_DEFINE_RUN(unbond, kNothing)
+QUERN_DEFINE_RUN(withdraw, kNothing)
+QUERN_DEFINE_RUN(declare_capacity, kNothing)
 
 }  // namespace quern::chain::exec::handlers

@@ -204,9 +204,9 @@ Status Handler<NativeKind::withdraw_stake>::apply(Context& context, const Payloa
     return {};
 }
 
-QUERN_DEFINE_RUN(create_validator)
-QUERN_DEFINE_RUN(delegate)
-QUERN_DEFINE_RUN(undelegate)
-QUERN_DEFINE_RUN(withdraw_stake)
+QUERN_DEFINE_RUN(create_validator, data.amount)
+QUERN_DEFINE_RUN(delegate, data.amount)
+QUERN_DEFINE_RUN(undelegate, kNothing)
+QUERN_DEFINE_RUN(withdraw_stake, kNothing)
 
 }  // namespace quern::chain::exec::handlers

@@ -52,6 +52,14 @@ Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32
     return {};
 }
 
+// 0 for what check_form or check_state refuses.
+Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmitPayload& spec) {
+    const auto header = vm::tensor::decode_header(spec.program_header);
+    if (!header) return {};
+    const auto escrow = market::escrow_of(spec, header->work_units, market.storage_deposit);
+    return escrow ? escrow->total : Uint256();
+}
+
 }  // namespace
 
 // --- submit ----------------------------------------------------------------------------------------------------------
@@ -297,12 +305,12 @@ Status Handler<NativeKind::task_abandon>::apply(Context& context, const Payload&
     return {};
 }
 
-QUERN_DEFINE_RUN(task_submit)
-QUERN_DEFINE_RUN(task_cancel)
-QUERN_DEFINE_RUN(task_bid)
-QUERN_DEFINE_RUN(task_start)
-QUERN_DEFINE_RUN(task_checkpoint)
-QUERN_DEFINE_RUN(task_prove)
-QUERN_DEFINE_RUN(task_abandon)
+QUERN_DEFINE_RUN(task_submit, escrow_total(market, data))
+QUERN_DEFINE_RUN(task_cancel, kNothing)
+QUERN_DEFINE_RUN(task_bid, kNothing)
+QUERN_DEFINE_RUN(task_start, kNothing)
+QUERN_DEFINE_RUN(task_checkpoint, kNothing)
+QUERN_DEFINE_RUN(task_prove, kNothing)
+QUERN_DEFINE_RUN(task_abandon, kNothing)
 
 }  // namespace quern::chain::exec::handlers

@@ -123,6 +123,6 @@ Status Handler<NativeKind::tick>::apply(Context& context, const Payload&, Prepar
     return prepared.task ? tick_task(context, *prepared.task) : tick_dispute(context, *prepared.dispute);
 }
 
-QUERN_DEFINE_RUN(tick)
+QUERN_DEFINE_RUN(tick, kNothing)
 
 }  // namespace quern::chain::exec::handlers

@@ -143,8 +143,8 @@ Status Handler<NativeKind::verify_reveal>::apply(Context& context, const Payload
     return {};
 }
 
-QUERN_DEFINE_RUN(custody_receipt)
-QUERN_DEFINE_RUN(verify_commit)
-QUERN_DEFINE_RUN(verify_reveal)
+QUERN_DEFINE_RUN(custody_receipt, kNothing)
+QUERN_DEFINE_RUN(verify_commit, kNothing)
+QUERN_DEFINE_RUN(verify_reveal, kNothing)
 
 }  // namespace quern::chain::exec::handlers

@@ -7,8 +7,7 @@ Status check_all(const state::Overlay& state, const params::ChainParams& params,
         if (!status) return fail(kInvariantBroken, status.error().to_string());
         return {};
     };
-    QUERN_CHECK(named(check_supply(state)));
-    QUERN_CHECK(named(check_bonds(state)));
+    QUERN_CHECK(named(check_holdings(state)));
     QUERN_CHECK(named(check_stakes(state, params.staking)));
     QUERN_CHECK(named(check_escrow(state, params.market)));
     return named(check_dispute_liveness(state, params.market, height));

@@ -11,11 +11,10 @@ namespace quern::chain::exec::invariants {
 // The name of the error when the state breaks a rule that no transaction may break.
 inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 
-// Accounts + bonds and stakes (bonded and unbonding) + escrows + vaults + burned = minted. Error invariant.supply.
-[[nodiscard]] Status check_supply(const state::Overlay& state);
-// Each bond covers its locks, and all locks together are those of tasks, challenges and open disputes. Errors
+// Accounts + bonds and stakes (bonded and unbonding) + escrows + vaults + burned = minted. Each bond covers its locks,
+// and all locks together are those of tasks, challenges and open disputes. Errors invariant.supply,
 // invariant.bond_locks, invariant.lock_sum.
-[[nodiscard]] Status check_bonds(const state::Overlay& state);
+[[nodiscard]] Status check_holdings(const state::Overlay& state);
 // Delegations add up to their validators' shares, a pool without shares holds nothing, and exactly those validators
 // that may be in a committee are ranked, by what they hold. Errors invariant.stake_shares, invariant.stake_rank.
 [[nodiscard]] Status check_stakes(const state::Overlay& state, const params::StakingParams& staking);

@@ -124,7 +124,7 @@ TEST(GenesisState, holds_what_was_minted) {
     EmptyState empty;
     state::Overlay overlay(empty);
     apply_genesis(sample(), overlay);
-    EXPECT_TRUE(invariants::check_supply(overlay));
+    EXPECT_TRUE(invariants::check_holdings(overlay));
     EXPECT_EQ(balance(overlay, address(1)), Uint256(5000));
     const auto tasks = overlay.account(params::reserved_address(types::NativeKind::task_submit));
     ASSERT_TRUE(tasks);
