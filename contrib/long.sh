@@ -2,9 +2,9 @@
 # The checks that take too long for each change: see doc/long-runs.md for what they last said and of which commit.
 # Usage: contrib/long.sh [--brief] [NAME...]      default: all, one after the other
 #   --brief   a sample of each, so that the commands themselves stay whole: tidy of what changed, ThreadSanitizer over
-#             test_base, two fuzz targets for 20 seconds, two mutants, 200 seeds, four kills; docs as ever
+#             test_base and test_p2p, two fuzz targets for 20 seconds, two mutants, 200 seeds, four kills; docs as ever
 #   tidy      clang-tidy on every file of src
-#   tsan      ThreadSanitizer over the unit tests (rebuilds everything)
+#   tsan      ThreadSanitizer over the unit tests and a network of four nodes (rebuilds everything)
 #   fuzz      libFuzzer on every target, 60 seconds each (FUZZ_SECONDS=N for another time)
 #   mutate    mutation testing of the folders that matter most, 100 mutants
 #   sim       quern-sim over 5,000 seeds
@@ -21,15 +21,25 @@ commit=$(git rev-parse --short=12 HEAD)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 passed=0 failed=0
-# Only unit tests: threads are in the programs' libraries, not in their main functions. The preset leaves out Asio's
-# fences, which the sanitizer does not understand (the locks of its queues order the same). Without randomised addresses
-# where that is allowed: the sanitizer of GCC 12 does not know where newer kernels put things.
+# The unit tests, then four nodes as processes: whatever reports, a node that was about to be killed too, leaves a file. The
+# preset leaves out Asio's fences, which the sanitizer does not understand (the locks of its queues order the same). Without
+# randomised addresses where that is allowed: the sanitizer of GCC 12 does not know where newer kernels put things.
 run_tsan() {
-  local only=() filter=. plainly=()
+  local only=() filter='^tsan/|^functional/test_network\.py$' plainly=() status=0 reports=$PWD/build/tsan/reports report
   ! setarch -R true 2>/dev/null || plainly=(setarch -R)
-  if [ "$brief" = 1 ]; then only=(--target test_base) filter='test_base$'; fi
-  ./contrib/build.sh tsan ${only[@]+"${only[@]}"} && TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
-    ${plainly[@]+"${plainly[@]}"} python3 contrib/python/run_tests.py --build build/tsan --filter "$filter"
+  if [ "$brief" = 1 ]; then only=(--target test_base --target test_p2p) filter='^tsan/test_(base|p2p)$'; fi
+  ./contrib/build.sh tsan ${only[@]+"${only[@]}"} || return 1
+  rm -rf "$reports"
+  mkdir -p "$reports"
+  QUERN_TIMEOUT_FACTOR=5 QUERN_NETWORK_KILLS=10 TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:log_path=$reports/report \
+    ${plainly[@]+"${plainly[@]}"} python3 contrib/python/run_tests.py --build build/tsan --functional --filter "$filter" || status=1
+  for report in "$reports"/*; do
+    [ -f "$report" ] || continue
+    echo "FAIL $report:"
+    cat "$report"
+    status=1
+  done
+  return "$status"
 }
 run_fuzz() {
   if [ "$brief" = 1 ]; then ./contrib/fuzz.sh 20 transaction peer_session; else ./contrib/fuzz.sh "${FUZZ_SECONDS:-60}"; fi
@@ -44,13 +54,13 @@ run() {
   shift
   "$@" 2>&1 | tee "$log" || status=$?
   said=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)
-  if [ "$status" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-  echo "| $title | \`$commit\` | ${said:-exit status $status} | $(((SECONDS - began) / 60)) min |"
+  if [ "$status" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)) said="${said:+$said; }exit status $status"; fi
+  echo "| $title | \`$commit\` | ${said:-ended well} | $(((SECONDS - began) / 60)) min |"
 }
 for name in "${@:-${all[@]}}"; do
   case "$name" in
     tidy) run "$([ "$brief" = 1 ] || echo full\ )clang-tidy" run_tidy ;;
-    tsan) run "ThreadSanitizer, $([ "$brief" = 1 ] && echo test_base || echo unit tests)" run_tsan ;;
+    tsan) run "ThreadSanitizer, $([ "$brief" = 1 ] && echo test_base and test_p2p || echo unit tests and test_network)" run_tsan ;;
     fuzz) run "libFuzzer, $([ "$brief" = 1 ] && echo two || echo all) targets" run_fuzz ;;
     mutate) run "mutants" ./contrib/mutate.sh --count "$mutants" chain/consensus/sdbft chain/exec compute/core p2p ;;
     sim) run "quern-sim, $seeds seeds" build/testing/bin/quern-sim -n "$seeds" ;;

@@ -18,11 +18,11 @@ import tempfile
 import threading
 import time
 
-from quern.processes import Ended, end_on_signals, popen
+from quern.processes import TIMEOUT_FACTOR, Ended, end_on_signals, popen
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-UNIT_TIMEOUT_S = 1200
-FUNCTIONAL_TIMEOUT_S = 1200
+UNIT_TIMEOUT_S = 1200 * TIMEOUT_FACTOR
+FUNCTIONAL_TIMEOUT_S = 1200 * TIMEOUT_FACTOR
 SLOWEST = 15
 EXCERPT = 1500  # characters of a failure that the summary repeats
 NEEDS_FIXTURES = {"test_vectors"}  # official vectors are run by CI, which has them

@@ -8,13 +8,13 @@ import unittest
 
 import framework
 from quern.devnet import Devnet, run
-from quern.processes import wait_until
+from quern.processes import TIMEOUT_FACTOR, wait_until
 from quern.rpc import RpcError
 
 UNREACHABLE = (OSError, ValueError, http.client.HTTPException)
 BOB = "0x00000000000000000000000000000000000000b0"
 BATCH = 200
-CATCH_UP_S = 5  # a node that was killed is back at the head within this
+CATCH_UP_S = 5 * TIMEOUT_FACTOR  # a node that was killed is back at the head within this
 BLOCK = {"min_block_ms": 100, "max_idle_ms": 300, "epoch_length": 10}
 
 
@@ -182,7 +182,7 @@ class Payer(threading.Thread):
     def settle(self, test, timeout=60):
         """All that were sent are in the chain, on every node, each once; receipts seen before are what they were."""
         self.stop()
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * TIMEOUT_FACTOR
         target = self.first + self.sent
         while True:
             nonce = self.net.node.number("eth_getTransactionCount", self.address)

@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 
+# What is waited for may take so many times as long: instrumented programs are slow.
+TIMEOUT_FACTOR = float(os.environ.get("QUERN_TIMEOUT_FACTOR", "1"))
 _running = []
 
 
@@ -224,7 +226,7 @@ class Process:
     def stop(self, timeout=30):
         """SIGTERM and wait; returns the exit status (None for an adopted process). Raises TimeoutError when it does not
         end."""
-        return self._end(signal.SIGTERM, timeout)
+        return self._end(signal.SIGTERM, timeout * TIMEOUT_FACTOR)
 
     def wait(self, timeout):
         """Waits for the end; returns whether it came."""
@@ -264,10 +266,12 @@ class Process:
 
 
 def wait_until(condition, timeout, what, every=0.1, alive=(), supervised=False):
-    """Waits for condition() to be true and returns its value; fails early when a process in `alive` has ended.
+    """Waits for condition() to be true and returns its value; fails early when a process in `alive` has ended. The
+    timeout is for programs as they are shipped: TIMEOUT_FACTOR lengthens it.
 
     alive: processes, or a function that gives them. supervised: somebody restarts them, so that is no failure.
     """
+    timeout *= TIMEOUT_FACTOR
     end = time.monotonic() + timeout
     while True:
         value = condition()
