@@ -2,6 +2,7 @@
 
 #include <netinet/tcp.h>
 
+#include <algorithm>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
@@ -84,11 +85,11 @@ void Connection::on_timer() {
         if (const Status status = queue_.expire(now); !status) return finish(status.error());
         // Answers may be long on their way, and what a cut cable held back arrives at once: never more than the other
         // side lets pass.
-        if (now - ping_sent_ms_ >= kPingIntervalMs && open_pings_ < kMaxOpenPings) {
+        if (now - ping_sent_ms_ >= kPingIntervalMs && open_pings_.size() < kMaxOpenPings) {
             ping_sent_ms_ = now;
-            ++open_pings_;
             auto body = std::make_shared<Bytes>();
             const std::uint64_t stamp = now_us();
+            open_pings_.push_back(stamp);
             for (int shift = 56; shift >= 0; shift -= 8) body->push_back(static_cast<std::uint8_t>(stamp >> shift));
             (void)queue_.push({TrafficClass::urgent, kPingType, 0, std::move(body)}, now);
             pump();
@@ -208,11 +209,12 @@ Status Connection::handle_frame(const Frame& frame) {
             if (frame.payload.size() != 8) return fail("connection.bad_control", "pong");
             std::uint64_t stamp = 0;
             for (const auto byte : frame.payload) stamp = stamp << 8 | byte;
-            const std::uint64_t now = now_us();
-            // A made-up stamp may only make the peer look slow.
-            if (stamp == 0 || stamp > now) return fail("connection.bad_control", "pong");
-            if (open_pings_ > 0) --open_pings_;
-            rtt_us_ = std::max<std::uint64_t>(now - stamp, 1);
+            // A stamp made up from those before would let a peer look nearer than it is, and so never be evicted. A
+            // pong may be missing, where the peer's queue was full; none comes twice or before its elders.
+            const auto asked = std::find(open_pings_.begin(), open_pings_.end(), stamp);
+            if (asked == open_pings_.end()) return fail("connection.bad_control", "a pong without its ping");
+            open_pings_.erase(open_pings_.begin(), asked + 1);
+            rtt_us_ = std::max<std::uint64_t>(now_us() - stamp, 1);
             ++rtt_samples_;
             if (least_rtt_us_ == 0 || rtt_us_ < least_rtt_us_) least_rtt_us_ = rtt_us_;
             return {};

@@ -6,6 +6,7 @@
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -160,7 +161,7 @@ private:
     std::uint64_t write_started_ms_ = 0;
     std::uint64_t closing_ms_ = 0;
     std::uint64_t ping_sent_ms_ = 0;
-    unsigned open_pings_ = 0;
+    std::deque<std::uint64_t> open_pings_;  // the stamps of ours without an answer, oldest first
     std::uint64_t rtt_us_ = 0;
     std::uint64_t least_rtt_us_ = 0;
     std::uint64_t rtt_samples_ = 0;

@@ -96,6 +96,41 @@ TEST(Attack, broken_records_end_the_connection_with_a_name_and_a_ban) {
     }
 }
 
+TEST(Attack, a_pong_that_answers_no_ping_does_not_make_a_peer_look_near) {
+    TestNode node(1);
+    const auto next_ping = [](RawPeer& raw) {
+        while (const auto record = raw.next_record())
+            if (record->type == 1) return record->payload;
+        return Bytes{};
+    };
+    // The stamp is the node's clock: moved on a little it says that the way was short.
+    EXPECT_EQ(left_after(node, 18,
+                         [&](RawPeer& raw) {
+                             Bytes stamp = next_ping(raw);
+                             for (std::size_t at = stamp.size(); at-- > 0 && ++stamp[at] == 0;) {
+                             }
+                             raw.send_record(2, stamp);
+                         }),
+              "connection.bad_control");
+    EXPECT_EQ(left_after(node, 19,
+                         [&](RawPeer& raw) {
+                             const Bytes stamp = next_ping(raw);
+                             raw.send_record(2, stamp);
+                             raw.send_record(2, stamp);  // once is an answer
+                         }),
+              "connection.bad_control");
+    EXPECT_EQ(left_after(node, 20, [&](RawPeer& raw) { raw.send_record(2, Bytes(7, 1)); }), "connection.bad_control");
+    // One pong may have been lost where the queue was full; the next one counts.
+    RawPeer raw(node.network->port());
+    ASSERT_TRUE(raw.shake_hands(key_of(21), 7878, kGenesis) && raw.say_hello());
+    (void)next_ping(raw);
+    raw.send_record(2, next_ping(raw));
+    EXPECT_TRUE(eventually([&] {
+        const auto status = node.network->status();
+        return status.peers.size() == 1 && status.peers[0].rtt_us != 0;
+    }));
+}
+
 TEST(Attack, truncation_is_told_from_goodbye) {
     TestNode node(1);
     {
