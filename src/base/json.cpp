@@ -13,6 +13,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/json_plain.h"
 #include "base/json_text.h"
 
 namespace quern {
@@ -55,6 +56,12 @@ public:
     bool String(const char* text, rapidjson::SizeType length, bool) {
         if (has_surrogate({text, length})) return refuse("json.bad_utf8");
         return add(Value(std::string(text, length)));
+    }
+    // Of ASCII without escapes: nothing is to be looked for in it.
+    bool plain_string(std::string_view text) { return add(Value(std::string(text))); }
+    bool plain_key(std::string_view text) {
+        keys_.emplace_back(text);
+        return true;
     }
     bool StartObject() { return open(); }
     bool Key(const char* text, rapidjson::SizeType length, bool) {
@@ -481,6 +488,10 @@ bool operator==(const Value& a, const Value& b) {
 
 Expected<Value> parse(std::string_view text, const Limits& limits) {
     if (text.size() > limits.max_bytes) return fail("json.too_large", std::to_string(text.size()) + " bytes");
+    {
+        Builder plain(limits);
+        if (PlainReader<Builder>(text).read(plain)) return std::move(plain.result);
+    }
     constexpr unsigned kFlags =
         rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag | rapidjson::kParseNumbersAsStringsFlag;
     rapidjson::MemoryStream stream(text.data(), text.size());

@@ -54,6 +54,55 @@ TEST(Json, refuses_what_is_not_strict_json) {
     EXPECT_EQ(error_of("1e999"), "json.out_of_range");
 }
 
+// There are two readers, a quick one for plain texts and a strict one: a text that is plain and the same text made
+// longer by what only the strict one takes must be read alike, and damaged ones be refused alike.
+TEST(Json, plain_texts_are_read_as_the_strict_reader_reads_them) {
+    const std::vector<std::string> plain = {
+        R"({"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x00112233445566778899aabbccddeeff00112233"]})",
+        R"([1,-2,0,-0,18446744073709551615,-9223372036854775808,true,false,null,"",[],{},[[]],[{}],{"a":[]}])",
+        " [ 1 ,\n\t{ \"a\" : \"b\" , \"c\" : [ ] } ]\r\n ",
+        R"("1234567")",
+        R"("12345678")",
+        R"("123456789abcdef ~!#[]^_`{|}")",
+        "7",
+        "null"};
+    const auto read = [](const std::string& text) { return json::parse(text, {1 << 20, 4, 40}); };
+    // An escape for what needs none makes a text that only the strict reader takes.
+    const auto read_strictly = [](const std::string& text) {
+        return json::parse("[\"\\u0041\"," + text + "]", {1 << 20, 5, 42});
+    };
+    for (const auto& text : plain) {
+        const auto quick = read(text);
+        const auto strict = read_strictly(text);
+        ASSERT_TRUE(quick && strict) << text;
+        EXPECT_EQ(*quick, (*strict)[1]) << text;
+        for (std::size_t at = 0; at < text.size(); ++at) {
+            for (const char other :
+                 {'"', '\\', ',', ':', '[', ']', '{', '}', '0', '-', '.', 'e', ' ', '\0', '\x1f', '\x7f', '\xc3'}) {
+                std::string damaged = text;
+                damaged[at] = other;
+                const auto one = read(damaged);
+                const auto both = read_strictly(damaged);
+                // Commas and brackets may divide it into several values of the longer text.
+                if (both && both->size() != 2) continue;
+                ASSERT_EQ(one.has_value(), both.has_value()) << damaged;
+                if (one) EXPECT_EQ(*one, (*both)[1]) << damaged;
+            }
+            EXPECT_EQ(read(text.substr(0, at)).has_value(), read_strictly(text.substr(0, at)).has_value())
+                << text.substr(0, at);
+        }
+    }
+}
+
+TEST(Json, limits_hold_for_plain_texts) {
+    EXPECT_TRUE(json::parse("[[[1]]]", {100, 3, 100}));
+    EXPECT_EQ(json::parse("[[[[1]]]]", {100, 3, 100}).error().name, "json.too_deep");
+    EXPECT_EQ(json::parse("[1,2,3]", {100, 3, 3}).error().name, "json.too_many_values");
+    EXPECT_EQ(json::parse(R"({"a":1,"b":2,"a":3})").error().name, "json.duplicate_key");
+    EXPECT_EQ(json::parse("18446744073709551616").error().name, "json.out_of_range");
+    EXPECT_EQ(json::parse("-9223372036854775809").error().name, "json.out_of_range");
+}
+
 TEST(Json, size_and_depth_are_bounded) {
     const std::string deep64 = std::string(64, '[') + std::string(64, ']');
     const std::string deep65 = std::string(65, '[') + std::string(65, ']');
