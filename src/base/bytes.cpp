@@ -1,22 +1,31 @@
 #include "base/bytes.h"
 
+#include <array>
+
 namespace quern {
 inline namespace base {
 namespace {
 
 constexpr char kHexDigits[] = "0123456789abcdef";
 
-int hex_value(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
+// Of each character its value as a digit, or -1: digits of random data are branches that no processor foresees.
+constexpr auto kHexValues = [] {
+    std::array<std::int8_t, 256> values{};
+    values.fill(-1);
+    for (std::int8_t i = 0; i < 10; ++i) values[static_cast<std::size_t>('0' + i)] = i;
+    for (std::int8_t i = 0; i < 6; ++i) {
+        values[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
+        values[static_cast<std::size_t>('A' + i)] = static_cast<std::int8_t>(10 + i);
+    }
+    return values;
+}();
 
 void append_hex(std::string& text, BytesView bytes) {
+    std::size_t at = text.size();
+    text.resize(at + 2 * bytes.size());
     for (const auto byte : bytes) {
-        text.push_back(kHexDigits[byte >> 4]);
-        text.push_back(kHexDigits[byte & 15]);
+        text[at++] = kHexDigits[byte >> 4];
+        text[at++] = kHexDigits[byte & 15];
     }
 }
 
@@ -40,13 +49,12 @@ std::string to_hex0x(BytesView bytes) {
 Expected<Bytes> from_hex(std::string_view text) {
     if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
     if (text.size() % 2 != 0) return fail("hex.odd_length");
-    Bytes bytes;
-    bytes.reserve(text.size() / 2);
+    Bytes bytes(text.size() / 2);
     for (std::size_t i = 0; i < text.size(); i += 2) {
-        const int high = hex_value(text[i]);
-        const int low = hex_value(text[i + 1]);
-        if (high < 0 || low < 0) return fail("hex.bad_digit", "at offset " + std::to_string(i));
-        bytes.push_back(static_cast<std::uint8_t>(high << 4 | low));
+        const int high = kHexValues[static_cast<unsigned char>(text[i])];
+        const int low = kHexValues[static_cast<unsigned char>(text[i + 1])];
+        if ((high | low) < 0) return fail("hex.bad_digit", "at offset " + std::to_string(i));
+        bytes[i / 2] = static_cast<std::uint8_t>(high << 4 | low);
     }
     return bytes;
 }
