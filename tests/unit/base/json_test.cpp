@@ -86,7 +86,9 @@ TEST(Json, plain_texts_are_read_as_the_strict_reader_reads_them) {
                 // Commas and brackets may divide it into several values of the longer text.
                 if (both && both->size() != 2) continue;
                 ASSERT_EQ(one.has_value(), both.has_value()) << damaged;
-                if (one) EXPECT_EQ(*one, (*both)[1]) << damaged;
+                if (one) {
+                    EXPECT_EQ(*one, (*both)[1]) << damaged;
+                }
             }
             EXPECT_EQ(read(text.substr(0, at)).has_value(), read_strictly(text.substr(0, at)).has_value())
                 << text.substr(0, at);
