@@ -172,9 +172,11 @@ void Network::Impl::stop() {
 
 void Network::Impl::tick() {
     if (stopping) return;
+    tell_relay();
     const std::uint64_t now = now_ms();
     for (const auto& target : manager.due_dials(now, unix_seconds()))
         dial(target.address, target.endpoint, ConnectionKind::control);
+    relay.tell_members([this](const messages::ShortId& id) { return handler->has_transaction(id); }, now);
     std::vector<Bytes20> silent;
     for (auto& [address, peer] : peers) {
         if (!peer.session.has_hello()) {
@@ -321,6 +323,7 @@ void Network::set_committee(const std::set<Bytes20>& members) {
         for (auto& [address, peer] : impl->peers) {
             peer.session.set_stranger(impl->is_stranger(address));
             impl->set_fixed(peer);
+            impl->relay.set_member(address, members.contains(address));
         }
     });
 }
@@ -346,14 +349,24 @@ void Network::announce_transaction(const Hash32& hash, Bytes encoded) {
     announce_transactions({{hash, std::make_shared<const Bytes>(std::move(encoded))}});
 }
 void Network::announce_transactions(std::vector<Announcement> transactions) {
-    impl_->post([impl = impl_.get(), transactions = std::move(transactions)]() mutable {
-        for (auto& each : transactions) impl->relay.have(each.hash, std::move(each.encoded));
-    });
+    std::size_t waiting = 0;
+    {
+        const MutexLock lock(impl_->announced_mutex);
+        auto& announced = impl_->announced;
+        std::move(transactions.begin(), transactions.end(), std::back_inserter(announced));
+        // The relay would forget the oldest of more, too.
+        while (announced.size() > gossip::kMaxRecent) announced.pop_front();
+        waiting = announced.size();
+    }
+    // Once for so many, not again for each that follows.
+    if (waiting >= kMaxUntoldAnnouncements && waiting < kMaxUntoldAnnouncements + transactions.size())
+        impl_->post([impl = impl_.get()] { impl->tell_relay(); });
 }
 void Network::announce_block(std::shared_ptr<const chain::types::Block> block, Bytes certificate, bool outsiders_only,
                              const Bytes20& except) {
     impl_->post(
         [impl = impl_.get(), block = std::move(block), certificate = std::move(certificate), outsiders_only, except] {
+            impl->tell_relay();
             // Made for the first who is to have it: among members of the committee alone nobody is.
             std::shared_ptr<const Bytes> body;
             for (auto& [address, peer] : impl->peers) {

@@ -143,6 +143,8 @@ public:
     virtual void transactions(const Bytes20& from, std::vector<Bytes> encoded) = 0;
     // From the pool, for peers and for compact blocks.
     virtual std::optional<Bytes> find_transaction(const messages::ShortId& id) = 0;
+    // Whether it waits for a block here.
+    virtual bool has_transaction(const messages::ShortId& id) { return find_transaction(id).has_value(); }
     // A block was announced; whether to put it together.
     virtual bool wants_block(const Hash32& hash, std::uint64_t number) = 0;
     // Whether a block put together from short ids has the body that its header names. Called on the disk thread.

@@ -6,6 +6,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <deque>
 #include <list>
 #include <thread>
 
@@ -35,6 +36,7 @@ using ConnectionPtr = std::shared_ptr<Connection>;
 inline constexpr log::Category kLog = log::Category::p2p;
 inline constexpr std::string_view kRefused = "network.refused";
 inline constexpr std::uint64_t kTickMs = 50;
+inline constexpr std::size_t kMaxUntoldAnnouncements = 1024;  // then the relay is told before the next tick
 inline constexpr std::uint64_t kDialLimitMs = 5'000;
 inline constexpr std::uint64_t kBulkRedialMs = 1'000;
 inline constexpr std::uint64_t kHelloLimitMs = 5'000;  // from the open connection to the peer's hello
@@ -134,6 +136,7 @@ struct Network::Impl final : transport::ConnectionHost {
     void handle_hello(Peer& peer, BytesView body);
     void handle_answer(Peer& peer, Type type, std::uint32_t stream, Bytes body);
     void handle_announcement(Peer& peer, const messages::ShortIds& announced);
+    void tell_relay();
     void handle_compact(Peer& peer, messages::CompactBlock compact);
     void hand_over(const Bytes20& address, const Hash32& hash, Expected<messages::BlockAnswer> block);
     void serve_transactions(Peer& peer, std::uint32_t stream, const messages::ShortIds& asked);
@@ -196,6 +199,10 @@ struct Network::Impl final : transport::ConnectionHost {
     AddressBook book;
     PeerManager manager;
     gossip::TxRelay relay;
+    // For the relay, which is told of them before it is asked anything: peers hear of them at ticks, so that nobody is
+    // woken for one.
+    Mutex announced_mutex;
+    std::deque<Announcement> announced QUERN_GUARDED_BY(announced_mutex);
     std::map<Bytes20, Peer> peers;
     std::set<Bytes20> committee;
     messages::Status own_status;

@@ -158,6 +158,7 @@ void Network::Impl::handle_hello(Peer& peer, BytesView body) {
     peer.session.said_hello();
     const Bytes20 address = peer.address;
     relay.add_peer(address, manager.is_fixed(address) || peer.control->is_outbound());
+    relay.set_member(address, committee.contains(address));
     for (auto& [id, fetch] : fetches) fetch.next_find_ms = 0;
     log::info(kLog, "peer joined address={} host={} outbound={} peers={}", to_hex0x(address),
               peer.control->remote_host(), peer.control->is_outbound(), peers.size());
@@ -294,6 +295,16 @@ void Network::Impl::serve_peers(Peer& peer, std::uint32_t stream, std::uint64_t 
 // --- Transactions
 // -----------------------------------------------------------------------------------------------------
 
+void Network::Impl::tell_relay() {
+    std::deque<Announcement> told;
+    {
+        const MutexLock lock(announced_mutex);
+        told.swap(announced);
+    }
+    const std::uint64_t now = told.empty() ? 0 : now_ms();
+    for (auto& each : told) relay.have(each.hash, std::move(each.encoded), now);
+}
+
 void Network::Impl::handle_announcement(Peer& peer, const messages::ShortIds& announced) {
     auto ids = relay.announced(
         peer.address, announced.ids, [this](const messages::ShortId& id) { return handler->wants_transaction(id); },
@@ -350,6 +361,7 @@ void Network::Impl::serve_transactions(Peer& peer, std::uint32_t stream, const m
 void Network::Impl::handle_compact(Peer& peer, messages::CompactBlock compact) {
     const Hash32 hash = chain::types::hash_of(compact.header);
     if (!handler->wants_block(hash, compact.header.number)) return;
+    tell_relay();
     const Bytes20 address = peer.address;
     // What strangers' blocks cost is bounded for all of them together; a node behind catches up by asking.
     if (!manager.is_fixed(address) && !assembly_rate.try_take(1, now_us())) return;

@@ -170,6 +170,7 @@ bool run_tx_relay(BytesView input) {
             case 0:
                 if (!peers.insert(peer).second) break;
                 relay.add_peer(peer, number % 2 == 1);
+                relay.set_member(peer, number % 4 >= 2);
                 relay.set_round_trip(peer, number);
                 break;
             case 1:
@@ -191,7 +192,7 @@ bool run_tx_relay(BytesView input) {
                 if (was_asked) {
                     ++delivered;
                     relay.have(chain::types::transaction_hash(sample_transaction(number)),
-                               std::make_shared<const Bytes>(sample_transaction(number)));
+                               std::make_shared<const Bytes>(sample_transaction(number)), now);
                 }
                 note(relay.not_delivered(peer, ids, now));
                 asked.erase(peer);
@@ -200,13 +201,14 @@ bool run_tx_relay(BytesView input) {
             case 4:
                 now += std::uint64_t{number} * 16;
                 note(relay.expired(now));
+                relay.tell_members([](const messages::ShortId& id) { return id.data[1] % 8 != 0; }, now);
                 break;
             case 5:
                 for (const auto& id : relay.take_announcements(peer)) QUERN_PROPERTY(relay.find(id) != nullptr);
                 break;
             default:
                 relay.have(chain::types::transaction_hash(sample_transaction(number)),
-                           std::make_shared<const Bytes>(sample_transaction(number)));
+                           std::make_shared<const Bytes>(sample_transaction(number)), now);
                 break;
         }
         for (const auto& each : peers) {
@@ -224,6 +226,7 @@ std::vector<Seed> seeds_tx_relay() {
     return {{"delivered", Bytes{0, 1, 2, 2, 1, 9, 3, 1, 9, 5, 1, 0}},
             {"late_and_another", Bytes{0, 1, 2, 0, 2, 3, 2, 1, 9, 2, 2, 9, 4, 0, 200, 3, 2, 9}},
             {"leaves", Bytes{0, 1, 2, 0, 2, 2, 2, 1, 9, 2, 2, 9, 1, 1, 0, 4, 0, 1, 3, 2, 9}},
+            {"members", Bytes{0, 1, 2, 0, 2, 2, 2, 1, 9, 3, 1, 9, 5, 2, 0, 4, 0, 200, 5, 2, 0}},
             {"told", Bytes{6, 0, 5, 0, 3, 1, 5, 3, 0, 2, 3, 40, 3, 3, 40}}};
 }
 

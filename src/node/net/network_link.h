@@ -43,6 +43,7 @@ public:
         parts_.inbox.take(from, std::move(encoded));
     }
     std::optional<Bytes> find_transaction(const p2p::messages::ShortId& id) override { return parts_.inbox.find(id); }
+    bool has_transaction(const p2p::messages::ShortId& id) override { return parts_.inbox.has(id); }
     bool body_matches(BytesView block) const override { return parts_.body_matches(block); }
     bool wants_block(const Hash32& hash, std::uint64_t number) override;
     void block(const Bytes20& from, p2p::messages::BlockAnswer block) override;

@@ -31,6 +31,8 @@ public:
     void stop() { queue_.stop(); }
 
     [[nodiscard]] bool wants(const ShortId& id) const;
+    // Whether it waits for a block.
+    [[nodiscard]] bool has(const ShortId& id) const { return pool_.find_short(id) != nullptr; }
     [[nodiscard]] std::optional<Bytes> find(const ShortId& id) const;
     // Fetched from a peer. Dropped when too much waits already.
     void take(const Bytes20& peer, std::vector<Bytes> encoded);

@@ -37,7 +37,11 @@ void TxRelay::set_round_trip(const Peer& peer, std::uint64_t round_trip_ms) {
         at->second.patience_ms = std::clamp(4 * round_trip_ms, kLeastTxRequestMs, kTxRequestMs);
 }
 
-void TxRelay::have(const Hash32& hash, std::shared_ptr<const Bytes> encoded) {
+void TxRelay::set_member(const Peer& peer, bool is_member) {
+    if (const auto at = peers_.find(peer); at != peers_.end()) at->second.member = is_member;
+}
+
+void TxRelay::have(const Hash32& hash, std::shared_ptr<const Bytes> encoded, std::uint64_t now_ms) {
     const ShortId id = messages::short_id(hash);
     forget(id);
     const std::size_t size = encoded->size();
@@ -50,8 +54,28 @@ void TxRelay::have(const Hash32& hash, std::shared_ptr<const Bytes> encoded) {
         recent_.erase(oldest);
         recent_order_.pop_front();
     }
+    bool told_by_member = false;
+    bool lacked_by_member = false;
+    for (const auto& [peer, state] : peers_)
+        if (state.member) (state.known.contains(id) ? told_by_member : lacked_by_member) = true;
     for (auto& [peer, state] : peers_)
-        if (!state.known.contains(id) && state.to_announce.size() < kMaxQueuedPerPeer) state.to_announce.push_back(id);
+        if (!(told_by_member && state.member)) queue_for(state, id);
+    if (!told_by_member || !lacked_by_member) return;
+    later_.push_back({now_ms + kTellMembersMs, id});
+    if (later_.size() > kMaxRecent) later_.pop_front();
+}
+
+void TxRelay::queue_for(PeerState& peer, const ShortId& id) {
+    if (!peer.known.contains(id) && peer.to_announce.size() < kMaxQueuedPerPeer) peer.to_announce.push_back(id);
+}
+
+void TxRelay::tell_members(const std::function<bool(const ShortId&)>& still_waits, std::uint64_t now_ms) {
+    for (; !later_.empty() && later_.front().when_ms <= now_ms; later_.pop_front()) {
+        const ShortId id = later_.front().id;
+        if (!recent_.contains(id) || !still_waits(id)) continue;
+        for (auto& [peer, state] : peers_)
+            if (state.member) queue_for(state, id);
+    }
 }
 
 std::vector<ShortId> TxRelay::take_announcements(const Peer& peer) {

@@ -1,7 +1,9 @@
 // Transactions by announcement: peers tell short ids of what they have, the node asks one of them for what it lacks,
 // and two others at once when that one is late. Every announcer is remembered, within a share of its own, so that
 // nobody can suppress a transaction by announcing it first and saying no more, and nobody's announcements take
-// another's room. Fixed and outbound peers are asked before others, and whoever was late last. Pure: time is an
+// another's room. Fixed and outbound peers are asked before others, and whoever was late last. Members of the committee
+// are connected with each other and tell each other what they have: what one of them told this node, the others hear
+// from it, and from this node only later, if it still waits then. Pure: time is an
 // argument in milliseconds; network.cpp sends what the calls return. One thread.
 #pragma once
 
@@ -27,7 +29,8 @@ inline constexpr std::size_t kMaxInFlightPerPeer = 2048;  // asked of it and not
 inline constexpr std::size_t kAskedAtOnce = 2;            // peers for one transaction, after the first was late
 inline constexpr std::uint64_t kTxRequestMs = 2'000;      // the longest wait for an answer before others are asked
 inline constexpr std::uint64_t kLeastTxRequestMs = 300;
-inline constexpr std::uint64_t kTxRetryMs = 100;                  // when all who have it are busy
+inline constexpr std::uint64_t kTellMembersMs = 2'000;  // what a member told is told to the others after so long
+inline constexpr std::uint64_t kTxRetryMs = 100;        // when all who have it are busy
 inline constexpr std::size_t kMaxTransactionsBytes = 768U << 10;  // of one answer
 inline constexpr std::size_t kMaxVoidLooks = 4096;                // in looks_, beside as many as are wanted
 
@@ -46,9 +49,13 @@ public:
     void add_peer(const Peer& peer, bool trusted = false);
     void remove_peer(const Peer& peer);
     void set_round_trip(const Peer& peer, std::uint64_t round_trip_ms);
+    // Of the committee: whether the peer hears from the others what they have.
+    void set_member(const Peer& peer, bool is_member);
 
     // The node has this transaction now (from RPC or from a peer): keep it and announce it to who lacks it.
-    void have(const Hash32& hash, std::shared_ptr<const Bytes> encoded);
+    void have(const Hash32& hash, std::shared_ptr<const Bytes> encoded, std::uint64_t now_ms);
+    // What members are still to be told, because it has not come into a block for so long.
+    void tell_members(const std::function<bool(const ShortId&)>& still_waits, std::uint64_t now_ms);
     // Ids to announce to the peer now, at most messages::kMaxShortIds; they count as told.
     [[nodiscard]] std::vector<ShortId> take_announcements(const Peer& peer);
 
@@ -88,6 +95,7 @@ private:
         std::uint32_t late = 0;  // halves with each delivery
         std::uint64_t patience_ms = kTxRequestMs;
         bool trusted = false;
+        bool member = false;
     };
     struct Announcer {
         Peer peer;
@@ -106,6 +114,7 @@ private:
     };
     using Asks = std::map<Peer, std::vector<ShortId>>;
 
+    static void queue_for(PeerState& peer, const ShortId& id);
     void forget(const ShortId& id);
     void ask_some(const ShortId& id, Wanted& wanted, std::uint64_t now_ms, Asks& asks);
     void give_up(const ShortId& id, Announcer& announcer);
@@ -116,6 +125,11 @@ private:
     std::unordered_map<ShortId, Recent, ShortIdHasher> recent_;
     std::deque<ShortId> recent_order_;
     std::size_t recent_bytes_ = 0;
+    struct Later {
+        std::uint64_t when_ms = 0;
+        ShortId id;
+    };
+    std::deque<Later> later_;  // members hear of it then; of as many as are recent
     std::unordered_map<ShortId, Wanted, ShortIdHasher> wanted_;
     // When to look at which wanted one again, soonest first. An entry whose time is not its id's look_ms is void.
     std::priority_queue<Look, std::vector<Look>, std::greater<>> looks_;

@@ -36,7 +36,7 @@ TEST(TxRelay, asks_one_peer_and_another_when_it_fails) {
     ASSERT_TRUE(r.relay.received(peer(2), asks[0].ids, {transaction(7)}));
     EXPECT_EQ(r.relay.wanted(), 0U);
     EXPECT_EQ(r.relay.in_flight(peer(2)), 0U);
-    r.relay.have(hash_of(transaction(7)), shared(7));
+    r.relay.have(hash_of(transaction(7)), shared(7), 0);
     // To the one that never spoke of it, once.
     EXPECT_TRUE(r.relay.take_announcements(peer(1)).empty());
     EXPECT_EQ(r.relay.take_announcements(peer(3)), std::vector<ShortId>{id_of(7)});
@@ -130,9 +130,52 @@ TEST(TxRelay, announcements_of_sybils_take_no_room_of_others) {
     EXPECT_EQ(r.relay.announced_by(peer(1)), 0U);
 }
 
+TEST(TxRelay, what_a_member_told_the_other_members_hear_later_and_only_if_it_still_waits) {
+    Relay r;
+    for (std::uint8_t i = 1; i <= 4; ++i) r.relay.add_peer(peer(i));
+    for (std::uint8_t i = 1; i <= 3; ++i) r.relay.set_member(peer(i), true);
+    for (const std::uint32_t n : {7U, 8U}) {
+        ASSERT_EQ(r.relay.announced(peer(1), {id_of(n)}, kAll, 0).size(), 1U);
+        ASSERT_TRUE(r.relay.received(peer(1), {id_of(n)}, {transaction(n)}));
+        r.relay.have(hash_of(transaction(n)), shared(n), 100);
+    }
+    // Outsiders at once; members hear it from the one who told.
+    EXPECT_EQ(r.relay.take_announcements(peer(4)), (std::vector<ShortId>{id_of(7), id_of(8)}));
+    EXPECT_TRUE(r.relay.take_announcements(peer(2)).empty());
+    (void)r.relay.announced(peer(3), {id_of(8)}, kAll, 200);
+    const auto waits = [](const ShortId& id) { return id == id_of(8); };
+    r.relay.tell_members(waits, 100 + kTellMembersMs - 1);
+    EXPECT_TRUE(r.relay.take_announcements(peer(2)).empty());
+    r.relay.tell_members(waits, 100 + kTellMembersMs);
+    EXPECT_EQ(r.relay.take_announcements(peer(2)), std::vector<ShortId>{id_of(8)});
+    EXPECT_TRUE(r.relay.take_announcements(peer(3)).empty()) << "it has said itself that it has it";
+    EXPECT_TRUE(r.relay.take_announcements(peer(1)).empty());
+    r.relay.tell_members(kAll, 100 + 2 * kTellMembersMs);
+    EXPECT_TRUE(r.relay.take_announcements(peer(2)).empty()) << "once";
+}
+
+TEST(TxRelay, what_no_member_told_members_hear_at_once) {
+    Relay r;
+    for (std::uint8_t i = 1; i <= 3; ++i) r.relay.add_peer(peer(i));
+    r.relay.set_member(peer(1), true);
+    r.relay.set_member(peer(2), true);
+    r.relay.have(hash_of(transaction(1)), shared(1), 0);  // submitted here
+    ASSERT_EQ(r.relay.announced(peer(3), {id_of(2)}, kAll, 0).size(), 1U);
+    ASSERT_TRUE(r.relay.received(peer(3), {id_of(2)}, {transaction(2)}));
+    r.relay.have(hash_of(transaction(2)), shared(2), 0);
+    for (std::uint8_t i = 1; i <= 2; ++i)
+        EXPECT_EQ(r.relay.take_announcements(peer(i)), (std::vector<ShortId>{id_of(1), id_of(2)}));
+    // One that is a member no more is told as outsiders are.
+    r.relay.set_member(peer(2), false);
+    ASSERT_EQ(r.relay.announced(peer(1), {id_of(3)}, kAll, 0).size(), 1U);
+    ASSERT_TRUE(r.relay.received(peer(1), {id_of(3)}, {transaction(3)}));
+    r.relay.have(hash_of(transaction(3)), shared(3), 0);
+    EXPECT_EQ(r.relay.take_announcements(peer(2)), std::vector<ShortId>{id_of(3)});
+}
+
 TEST(TxRelay, a_newcomer_hears_of_the_freshest_and_no_more_than_its_queue_holds) {
     Relay r;
-    for (std::uint32_t n = 0; n < kMaxQueuedPerPeer + 10; ++n) r.relay.have(hash_of(transaction(n)), shared(n));
+    for (std::uint32_t n = 0; n < kMaxQueuedPerPeer + 10; ++n) r.relay.have(hash_of(transaction(n)), shared(n), 0);
     r.relay.add_peer(peer(1));
     std::vector<ShortId> told;
     for (auto ids = r.relay.take_announcements(peer(1)); !ids.empty(); ids = r.relay.take_announcements(peer(1)))
@@ -142,7 +185,7 @@ TEST(TxRelay, a_newcomer_hears_of_the_freshest_and_no_more_than_its_queue_holds)
     EXPECT_EQ(told.back(), id_of(kMaxQueuedPerPeer + 9));
     // A peer that does not take what is told it holds one queue, not more.
     r.relay.add_peer(peer(2));
-    for (std::uint32_t n = 0; n < 100; ++n) r.relay.have(hash_of(transaction(100'000 + n)), shared(100'000 + n));
+    for (std::uint32_t n = 0; n < 100; ++n) r.relay.have(hash_of(transaction(100'000 + n)), shared(100'000 + n), 0);
     std::size_t count = 0;
     for (auto ids = r.relay.take_announcements(peer(2)); !ids.empty(); ids = r.relay.take_announcements(peer(2)))
         count += ids.size();
