@@ -107,6 +107,32 @@ class DocumentsTest(unittest.TestCase):
                 self.assertTrue(os.access(os.path.join(framework.ROOT, script), os.X_OK), script)
             self.assertNotRegex(text, r"\.\.\.|…|<[a-z]+>", "a placeholder cannot be pasted")
 
+    def test_the_tables_of_kinds_and_events_are_those_of_the_code(self):
+        def read(name):
+            with open(os.path.join(framework.ROOT, name), encoding="utf-8") as file:
+                return file.read()
+
+        numbers = dict(re.findall(r"^    (\w+) = (0x[1-6][0-9a-f]),$", read("src/chain/types/native_tx.h"), re.M))
+        groups = dict(re.findall(r"(\w+) = ([1-6])\b", re.search(r"enum class KindGroup.*?};", read("src/chain/types/native_kinds.h"))[0]))
+        kinds = re.findall(r'X\((\w+), (\w+), \w+, "(\w+)", ([\d\']+), (\d+)\)', read("src/chain/types/native_kinds.h"))
+        market, staking = read("doc/market.md"), read("doc/staking.md")
+        self.assertEqual(len(kinds), len(numbers))
+        for kind, group, function, gas, per_byte in kinds:
+            with self.subTest(kind):
+                if group == "staking":
+                    row = rf"\n\| {kind} \| {numbers[kind]} \| .* \| `{function}\(.*\)` \|"
+                else:
+                    gas = gas.replace("'", "")
+                    row = (rf"\n\| `{kind}` \| {numbers[kind]} \| 0x…510{groups[group]} \| `{function}\(.*\)` \| "
+                           rf"`0x[0-9a-f]{{8}}` \| {gas} \+ {per_byte}/byte \|")
+                self.assertTrue(re.search(row, staking if group == "staking" else market), "no such row: " + row)
+        self.assertEqual(len(re.findall(r"\n\| `\w+` \| 0x[1-6][0-9a-f] \|", market)) + len(re.findall(r"\n\| \w+ \| 0x1\d \|", staking)),
+                         len(kinds), "kinds that are no more")
+        for event, indexed in re.findall(r'kEvent = "(\w+)";\n *static constexpr std::size_t kIndexed = (\d);',
+                                         read("src/chain/exec/handlers/events.h")):
+            with self.subTest(event):
+                self.assertTrue(re.search(rf"`{event}(\(.*\)` \| {indexed} \||`)", market + staking))
+
 
 class ProgressTest(unittest.TestCase):
     """What the demo says while it waits, from a task as the node shows it and the workers' logs."""
