@@ -1,6 +1,7 @@
 #include <functional>
 
 #include "chain/exec/invariants/invariants.h"
+#include "chain/exec/outlay.h"
 #include "staking_world.h"
 
 namespace quern::chain::exec::test {
@@ -70,6 +71,20 @@ TEST_F(Staking, stake_that_moves_in_an_epochs_last_block_still_counts) {
     world.run_to(2);
     world.delegate(alice, one, 500);  // height 3, the last of epoch 0
     EXPECT_EQ(members(2)[one], Uint256(1500));
+}
+
+TEST_F(Staking, what_leaves_the_senders_balance_is_what_the_mempool_counts) {
+    const auto expect = [&](const StakingWorld::Call& call, std::uint64_t amount) {
+        const auto balance = [&] { return world.overlay.account_or_empty(call.sender).balance; };
+        EXPECT_EQ(outlay_of(world.params, call.tx), Uint256(amount));
+        const Uint256 before = balance();
+        EXPECT_EQ(world.name(world.block({call})[0]), "ok");
+        const auto& receipt = world.receipts.back();
+        EXPECT_EQ(before - balance() - receipt.effective_gas_price * Uint256(receipt.gas_used), Uint256(amount));
+    };
+    expect(world.make(alice, NativeKind::create_validator, creation(9, alice, 2000)), 2000);
+    expect(world.make(alice, NativeKind::delegate, types::DelegatePayload{one, 500}), 500);
+    expect(world.make(alice, NativeKind::undelegate, types::UndelegatePayload{one, 100}), 0);
 }
 
 TEST_F(Staking, epochs_are_forgotten_after_the_evidence_window) {
