@@ -8,7 +8,6 @@
 namespace quern::compute::core {
 
 inline constexpr std::size_t kMaxOpeningBytes = 512;  // the longest slot (name of 128 bytes) or node is well below
-inline constexpr std::size_t kMaxPathLength = 64;     // siblings in any Merkle path of a move
 
 // A slot's or node's bytes (its RLP, graph.h) and its path under program_root.
 struct ProgramOpening {

@@ -1,4 +1,4 @@
-// What readers see: the chain after one committed block, immutable. The chain thread publishes one per block; RPC
+// What readers see: the chain after one committed block, immutable. The executor publishes one per block; RPC
 // threads hold the one they started with for as long as they need it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Tells listeners (the WebSocket server) what happens in the chain, on a thread of its own: the chain thread and those
+// Tells listeners (the WebSocket server) what happens in the chain, on a thread of its own: the executor and those
 // that submit transactions only leave a note. Blocks are not queued: the hub walks the stored chain from the last block
 // that it told to the newest, so that none is left out however far it falls behind, and it costs no memory. Waiting
 // transactions are queued, the newest kMaxQueuedTransactions of them, kMaxQueuedBytes at most. Thread-safe.

@@ -1,4 +1,4 @@
-// The door for transactions: checks, queues, journals, and wakes the chain thread. What comes together costs one lock
+// The door for transactions: checks, queues, journals, and tells who watches. What comes together costs one lock
 // of the pool, one write to the journal and one call of each listener. Thread-safe.
 #pragma once
 
