@@ -14,6 +14,7 @@ std::size_t BuildBudget::bytes() const {
 }
 
 bool BuildBudget::is_reached(double filling_us, std::uint64_t gas) const {
+    if (gas < kLeastBuiltGas) return false;
     return filling_us + sealing_us_per_gas_ * static_cast<double>(gas) >= work_us();
 }
 
@@ -30,8 +31,16 @@ bool BuildBudget::built(double filling_us, double sealing_us, std::uint64_t gas,
 void BuildBudget::became_final(double took_ms, bool cut_short) {
     if (took_ms > target_ms_)
         share_ = std::max(kLeastBuildShare, share_ * std::max(kBuildShareLoss, target_ms_ / took_ms));
-    else if (cut_short && took_ms < kWellInTime * target_ms_)
-        share_ = std::min(kMostBuildShare, share_ * kBuildShareGrowth);
+    else if (cut_short)
+        grow(took_ms);
+}
+
+void BuildBudget::other_became_final(double took_ms) { grow(took_ms); }
+
+void BuildBudget::grow(double took_ms) {
+    if (took_ms >= kWellInTime * target_ms_) return;
+    share_ = std::min(kMostBuildShare, share_ * std::clamp(kWellInTime * target_ms_ / std::max(took_ms, 1.0) / 2,
+                                                           kBuildShareGrowth, kMostBuildShareGrowth));
 }
 
 void BuildBudget::lost() { share_ = std::max(kLeastBuildShare, share_ * kBuildShareLoss); }

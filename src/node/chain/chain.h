@@ -31,6 +31,7 @@ namespace quern::node {
 // empty.
 inline constexpr std::size_t kMaxBuildRepairs = 4;
 inline constexpr std::size_t kMaxBreakersRemembered = 1024;
+inline constexpr std::size_t kMaxLargeRemembered = 64;  // blocks of others, until their height is final
 // Of Δ, by which the views' timers go: how long a large block may take to become final.
 inline constexpr std::uint64_t kFinalityTargetPercent = 66;
 
@@ -95,10 +96,11 @@ private:
         bool committed;
     };
 
-    // A large block that was built here and is not final, for the budget of later ones.
-    struct OwnBlock {
+    // A large block that is not final, for the budget of later ones.
+    struct LargeBlock {
         std::uint64_t number = 0;
         std::uint64_t began_ms = 0;
+        bool own = false;
         bool cut_short = false;
     };
 
@@ -129,7 +131,7 @@ private:
     [[nodiscard]] Expected<std::size_t> find_breaker(const Base& base, const chain::types::BlockHeader& header,
                                                      const std::vector<chain::mempool::PooledPtr>& transactions) const;
     void reject_breaker(const chain::types::RecoveredTransaction& transaction, const Error& error);
-    // What became of the blocks built here, for the next ones' size.
+    // What became of large blocks, for the size of those built here.
     void learn_from_commit(std::uint64_t number, const Hash32& hash);
     // Executes a block that came from elsewhere, and keeps it.
     [[nodiscard]] Status prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_up);
@@ -152,7 +154,7 @@ private:
     std::optional<chain::consensus::Committee> previous_committee_;
     std::set<Hash32> breakers_;  // transactions that broke an invariant
     BuildBudget budget_;
-    std::map<Hash32, OwnBlock> own_large_;
+    std::map<Hash32, LargeBlock> large_;
 };
 
 }  // namespace quern::node

@@ -160,7 +160,7 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
     }
     prepared.encoded = types::encode(prepared.block);
     if (budget_.built(filling_us, spent_us() - filling_us, header.gas_used, cut_short))
-        own_large_[prepared.hash] = {header.number, began_ms, cut_short};
+        large_[prepared.hash] = {header.number, began_ms, true, cut_short};
     prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
     consensus::BuiltBlock built{prepared.hash, prepared.encoded};
     QUERN_CHECK(prepared_.add(std::move(prepared), forgotten_));
@@ -169,13 +169,16 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
 
 void Chain::learn_from_commit(std::uint64_t number, const Hash32& hash) {
     const std::uint64_t now = parts_.clock.monotonic_ms();
-    std::erase_if(own_large_, [&](const auto& entry) {
-        const auto& [own, block] = entry;
+    std::erase_if(large_, [&](const auto& entry) {
+        const auto& [large, block] = entry;
         if (block.number > number) return false;
-        if (own == hash)
-            budget_.became_final(static_cast<double>(now - block.began_ms), block.cut_short);
-        else
+        const auto took_ms = static_cast<double>(now - std::min(now, block.began_ms));
+        if (block.own && large == hash)
+            budget_.became_final(took_ms, block.cut_short);
+        else if (block.own)
             budget_.lost();
+        else if (large == hash)
+            budget_.other_became_final(took_ms);
         return true;
     });
 }
@@ -250,6 +253,10 @@ Status Chain::prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_
     QUERN_CHECK(exec::check_results(claimed, prepared.block.header));
     prepared.encoded = to_bytes(bytes);
     prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
+    // Building it cost its maker about as much time before, as executing it did here.
+    if (budget_.is_as_large(static_cast<double>(prepared.spent_ms) * 1000) && large_.size() < kMaxLargeRemembered)
+        large_.try_emplace(hash,
+                           LargeBlock{claimed.number, began_ms - std::min(began_ms, prepared.spent_ms), false, false});
     return prepared_.add(std::move(prepared), forgotten_);
 }
 

@@ -53,8 +53,9 @@ TEST(BuildBudget, counts_what_follows_after_a_block_is_filled) {
     BuildBudget budget(kTargetMs, kBytes);
     const World world{10, 90, 0, 5};
     (void)world.step(budget);  // has to learn it first
+    const double share = budget.share();
     const std::size_t count = world.step(budget);
-    EXPECT_NEAR(static_cast<double>(count), kBuildPart * kTargetMs * 1000 / 100 * budget.share(), 200.0);
+    EXPECT_NEAR(static_cast<double>(count), kBuildPart * kTargetMs * 1000 / 100 * share, 50.0);
 }
 
 TEST(BuildBudget, a_large_block_that_is_lost_halves_the_next_and_bytes_go_with_it) {
@@ -83,6 +84,40 @@ TEST(BuildBudget, does_not_shrink_to_nothing_where_even_empty_blocks_are_late) {
     std::size_t count = 0;
     for (int i = 0; i < 50; ++i) count = overloaded.step(budget);
     EXPECT_GE(count, 300U);
+}
+
+TEST(BuildBudget, finds_its_way_back_within_five_blocks_of_its_own) {
+    BuildBudget budget(kTargetMs, kBytes);
+    for (int i = 0; i < 10; ++i) budget.lost();
+    ASSERT_EQ(budget.share(), kLeastBuildShare);
+    const World world{10, 15, 0, 5};
+    for (int i = 0; i < 5; ++i) (void)world.step(budget);
+    EXPECT_GT(budget.share(), 1.0);
+}
+
+TEST(BuildBudget, learns_from_the_blocks_of_others_that_it_may_build_larger_ones_and_never_smaller_ones) {
+    BuildBudget budget(kTargetMs, kBytes);
+    for (int i = 0; i < 10; ++i) budget.lost();
+    ASSERT_EQ(budget.share(), kLeastBuildShare);
+    const double work_us = kLeastBuildShare * kBuildPart * kTargetMs * 1000;
+    EXPECT_FALSE(budget.is_as_large(work_us - 1));
+    EXPECT_TRUE(budget.is_as_large(work_us));
+    for (int i = 0; i < 10; ++i) budget.other_became_final(10 * kTargetMs);
+    budget.other_became_final(kWellInTime * kTargetMs);
+    EXPECT_EQ(budget.share(), kLeastBuildShare);
+    budget.other_became_final(0.7 * kTargetMs);
+    EXPECT_EQ(budget.share(), kLeastBuildShare * kBuildShareGrowth);
+    for (int i = 0; i < 10; ++i) budget.other_became_final(1);
+    EXPECT_EQ(budget.share(), kMostBuildShare);
+    budget.other_became_final(10 * kTargetMs);
+    EXPECT_EQ(budget.share(), kMostBuildShare);
+}
+
+TEST(BuildBudget, five_hundred_transfers_are_never_too_many) {
+    BuildBudget budget(kTargetMs, kBytes);
+    for (int i = 0; i < 10; ++i) budget.lost();
+    EXPECT_FALSE(budget.is_reached(1'000'000, 499 * 21'000));
+    EXPECT_TRUE(budget.is_reached(1'000'000, 500 * 21'000));
 }
 
 TEST(BuildBudget, small_blocks_say_nothing_about_size) {
