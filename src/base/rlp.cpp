@@ -56,6 +56,11 @@ Writer& Writer::raw(BytesView encoded_item) {
 }
 
 Writer& Writer::begin_list() {
+    // Most lists are short records: one allocation instead of one for each doubling.
+    if (out_.capacity() == 0) {
+        out_.reserve(128);
+        open_.reserve(4);
+    }
     open_.push_back(out_.size());
     return *this;
 }
