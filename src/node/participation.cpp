@@ -179,11 +179,15 @@ void Participation::admitted(std::span<const chain::mempool::PooledPtr> transact
 }
 
 void Participation::committed(const SnapshotPtr& snapshot) {
-    parts_.gateway.tidy_journal();
     const auto& block = snapshot->head->block;
     const auto& fields = block.header.consensus;
     const bool was_syncing = sync_->progress().syncing;
-    inbox_.committed(block.transactions);
+    // Not on the thread that has the next block to execute.
+    const auto tidy = [this, snapshot] {
+        inbox_.committed(snapshot->head->block.transactions);
+        parts_.gateway.tidy_journal();
+    };
+    if (!work_.post_own(tidy)) tidy();
     network_->set_status({snapshot->number(), snapshot->head->hash, fields.epoch, fields.view, 0});
     if (evidence_->pending() != 0) (void)work_.post_own([this] { evidence_->step(); });
     if (was_syncing) return;

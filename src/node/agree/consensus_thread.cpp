@@ -97,6 +97,8 @@ bool ConsensusThread::post_range(sdbft::event::Ranged range) {
 }
 
 void ConsensusThread::transactions_changed() {
+    // Who is told false below is told before the pool is asked, and then finds what was admitted before this call.
+    if (knows_of_transactions_) return;
     {
         const MutexLock lock(mutex_);
         transactions_changed_ = true;
@@ -153,7 +155,9 @@ Status ConsensusThread::loop() {
 }
 
 Status ConsensusThread::check_transactions() {
+    knows_of_transactions_ = false;
     const bool waiting = ports_.transactions_wait();
+    knows_of_transactions_ = waiting;
     if (waiting == transactions_wait_) return {};
     transactions_wait_ = waiting;
     return step(sdbft::event::TransactionsWait{waiting});

@@ -3,6 +3,7 @@
 // sync when they come together. start() and stop() belong to one thread; the other functions may be called from any.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <thread>
 
@@ -81,7 +82,8 @@ public:
     void post(chain::consensus::sdbft::Event event);
     // Judged blocks after the tip. False: enough wait.
     [[nodiscard]] bool post_range(chain::consensus::sdbft::event::Ranged range);
-    // Something entered or left the mempool.
+    // Something entered the mempool. Wakes nobody while the thread knows that transactions wait: what leaves the
+    // mempool leaves with a block, after which it looks by itself.
     void transactions_changed();
     [[nodiscard]] State state() const;
 
@@ -108,6 +110,8 @@ private:
     std::size_t events_unsynced_ = 0;
     std::optional<std::uint64_t> wake_at_;
     bool transactions_wait_ = false;
+    // As transactions_wait_, for those that submit; false while the pool is being asked.
+    std::atomic<bool> knows_of_transactions_{false};
     bool member_ = false;       // as in state_
     std::string_view refused_;  // the reason that was logged
     std::thread thread_;

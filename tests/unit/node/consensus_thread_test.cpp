@@ -19,11 +19,16 @@ struct IdlePorts final : ConsensusPorts {
     void misbehaved(const sdbft::action::Misbehaved&) override {}
     void serve_block(sdbft::PeerId, const Hash32&) override {}
     void serve_range(sdbft::PeerId, std::uint64_t) override {}
-    bool transactions_wait() override { return false; }
+    bool transactions_wait() override {
+        ++asked;
+        return waiting;
+    }
     void committed(const sdbft::event::Committed&) override {}
     void failed(const Error& error) override { failures.push_back(error); }
 
     std::vector<Error> failures;
+    std::atomic<bool> waiting{false};
+    std::atomic<std::size_t> asked{0};
 };
 
 class ConsensusThreadTest : public ChainFixture {
@@ -56,6 +61,33 @@ TEST_F(ConsensusThreadTest, holds_few_ranges_and_takes_more_when_they_are_done) 
     EXPECT_TRUE(taken);
     thread_->stop();
     EXPECT_TRUE(ports_.failures.empty());
+}
+
+TEST_F(ConsensusThreadTest, is_woken_by_a_submission_only_while_it_knows_of_no_other) {
+    const auto asked_after = [this](std::size_t before) {
+        for (int i = 0; i < 2000 && ports_.asked == before; ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        return ports_.asked.load();
+    };
+    thread_->start();
+    std::size_t asked = asked_after(0);
+    // As long as none waits each is news.
+    for (int i = 0; i < 3; ++i) {
+        thread_->transactions_changed();
+        const std::size_t now = asked_after(asked);
+        EXPECT_GT(now, asked);
+        asked = now;
+    }
+    ports_.waiting = true;
+    thread_->transactions_changed();
+    asked = asked_after(asked);
+    for (int i = 0; i < 100; ++i) {
+        thread_->transactions_changed();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(ports_.asked, asked);
+    thread_->stop();
 }
 
 TEST_F(ConsensusThreadTest, more_answers_than_it_can_have_asked_for_stop_the_node) {
