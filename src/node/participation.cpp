@@ -67,8 +67,12 @@ Status Participation::open(const ParticipationOptions& options, const crypto::Pr
                                  [this](sdbft::Evidence evidence) { consensus_link_->convict(std::move(evidence)); }});
     executor_ = std::make_unique<ExecutorThread>(parts_.chain);
     sync_ = make_sync();
+    blocks_ = std::make_unique<BlockGiver>(BlockGiver::Parts{
+        work_, server_, answers_, [this](const Bytes20& peer, Bytes message, std::shared_ptr<const void> held) {
+            network_->send_consensus_to(peer, std::move(message), std::move(held));
+        }});
     consensus_link_ = std::make_unique<ConsensusLink>(
-        ConsensusLink::Parts{board, parts_.pool, *network_, *executor_, *sync_, peers_, work_, server_, *answers_,
+        ConsensusLink::Parts{board, parts_.pool, *network_, *executor_, *sync_, peers_, *blocks_, *answers_,
                              *certificates_, *evidence_, params.epoch_length, parts_.failed});
     QUERN_TRY(consensus_, ConsensusThread::make({std::move(setup), signer_ ? &*signer_ : nullptr, scheme_,
                                                  std::move(journal), *consensus_link_, parts_.clock}));

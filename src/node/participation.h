@@ -73,6 +73,7 @@ private:
     DutyQueue work_;
     BlockServer server_;
     std::shared_ptr<AnswerBudget> answers_ = std::make_shared<AnswerBudget>();
+    std::unique_ptr<BlockGiver> blocks_;
     TransactionInbox inbox_;
     FinalityMeter finality_;
     std::unique_ptr<EvidenceSender> evidence_;

@@ -204,7 +204,8 @@ public:
 
     // To all members of the committee that are connected, or to all peers when no committee is set.
     void send_consensus(Bytes envelope);
-    void send_consensus_to(const Bytes20& peer, Bytes envelope);
+    // `held` lives until it has left, or will not.
+    void send_consensus_to(const Bytes20& peer, Bytes envelope, std::shared_ptr<const void> held = {});
     void announce_transaction(const Hash32& hash, Bytes encoded);
     // Many at the cost of one.
     struct Announcement {

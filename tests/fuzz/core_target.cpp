@@ -177,7 +177,9 @@ private:
         } else if (const auto* convict = std::get_if<a::Convict>(&action)) {
             QUERN_PROPERTY(convict->evidence.signer == keys_.signers[kHonest]->public_key());
         } else if (const auto* serve = std::get_if<a::ServeBlock>(&action)) {
-            if (auto answer = node.chain->block(serve->hash))
+            if (serve->block)
+                post(i, serve->peer, sdbft::encode(sdbft::Message(sdbft::BlockAnswer{*serve->block})));
+            else if (auto answer = node.chain->block(serve->hash))
                 post(i, serve->peer, sdbft::encode(sdbft::Message(std::move(*answer))));
         } else if (const auto* served = std::get_if<a::ServeRange>(&action)) {
             if (auto answer = node.chain->range(served->first_height))

@@ -196,7 +196,9 @@ void Simulation::act(Node& node, sdbft::Action& action) {
         trace(node, [&] { return "blames node " + std::to_string(accused.id) + ": " + blame->error.to_string(); });
         if (honest(node) && honest(accused)) auditor_.blamed(node.id, accused.id, blame->error);
     } else if (auto* serve = std::get_if<a::ServeBlock>(&action)) {
-        if (auto answer = node.chain->block(serve->hash))
+        if (serve->block)
+            send(node, {a::Target::one, serve->peer, sdbft::encode(sdbft::Message(sdbft::BlockAnswer{*serve->block}))});
+        else if (auto answer = node.chain->block(serve->hash))
             send(node, {a::Target::one, serve->peer, sdbft::encode(sdbft::Message(std::move(*answer)))});
     } else if (auto* serve_range = std::get_if<a::ServeRange>(&action)) {
         if (auto answer = node.chain->range(serve_range->first_height))

@@ -43,6 +43,8 @@ Status check_body(const types::Block& block) {
 bool body_matches(BytesView encoded) {
     const auto block = types::decode_block(encoded);
     return block && block->withdrawals.empty() && block->header.withdrawals_root == types::kEmptyTrieRoot &&
+           // Before their root is reckoned: more than its gas can have paid for are not its own.
+           block->transactions.size() <= block->header.gas_used / types::kTxBaseGas &&
            state::ordered_trie_root(block->transactions) == block->header.transactions_root;
 }
 

@@ -70,14 +70,13 @@ void ConsensusLink::misbehaved(const sdbft::action::Misbehaved& blame) {
     if (address) parts_.network.report(*address, offence_of(blame.wrong));
 }
 
-void ConsensusLink::serve_block(sdbft::PeerId peer, const Hash32& hash) {
+void ConsensusLink::serve_block(sdbft::PeerId peer, const Hash32& hash, const std::shared_ptr<const Bytes>& block) {
     const auto address = parts_.peers.address_of(peer);
     if (!address) return;
-    parts_.work.post_for(*address, [this, address = *address, hash](bool in_time) {
-        if (!in_time) return;
-        if (auto block = parts_.server.block(hash))
-            send_to(address, encode(sdbft::Message(sdbft::BlockAnswer{std::move(block->block)})));
-    });
+    if (block)
+        parts_.blocks.give(*address, block);
+    else
+        parts_.blocks.give_final(*address, hash);
 }
 
 // Nodes ask for ranges with p2p's get_range, which has a limit on what waits to be read.

@@ -8,7 +8,7 @@
 #include "node/agree/finality_meter.h"
 #include "node/chain/executor_thread.h"
 #include "node/net/answer_budget.h"
-#include "node/net/block_server.h"
+#include "node/net/block_giver.h"
 #include "node/net/peer_table.h"
 #include "node/net/range_sync.h"
 
@@ -30,8 +30,7 @@ public:
         ExecutorThread& executor;
         RangeSync& sync;
         PeerTable& peers;
-        DutyQueue& work;
-        BlockServer& server;
+        const BlockGiver& blocks;
         AnswerBudget& answers;  // knows the committee
         CertificateKeeper& certificates;
         EvidenceSink& evidence;
@@ -60,7 +59,8 @@ public:
     // From any thread.
     void convict(chain::consensus::sdbft::Evidence evidence) override;
     void misbehaved(const chain::consensus::sdbft::action::Misbehaved& blame) override;
-    void serve_block(chain::consensus::sdbft::PeerId peer, const Hash32& hash) override;
+    void serve_block(chain::consensus::sdbft::PeerId peer, const Hash32& hash,
+                     const std::shared_ptr<const Bytes>& block) override;
     void serve_range(chain::consensus::sdbft::PeerId peer, std::uint64_t first_height) override;
     [[nodiscard]] bool transactions_wait() override;
     void committed(const chain::consensus::sdbft::event::Committed& committed) override;

@@ -56,11 +56,11 @@ void ConsensusThread::stop() {
     if (thread_.joinable()) thread_.join();
 }
 
-bool ConsensusThread::receive(sdbft::PeerId peer, Bytes message) {
+bool ConsensusThread::receive(sdbft::PeerId peer, Bytes message, bool stranger) {
     {
         const MutexLock lock(mutex_);
         if (stopping_) return true;
-        if (!messages_.push(peer, std::move(message))) {
+        if (!messages_.push(peer, std::move(message), stranger)) {
             ++state_.dropped_messages;
             return false;
         }
@@ -212,7 +212,7 @@ Status ConsensusThread::perform(sdbft::Action& action) {
     } else if (const auto* misbehaved = std::get_if<act::Misbehaved>(&action)) {
         ports_.misbehaved(*misbehaved);
     } else if (const auto* block = std::get_if<act::ServeBlock>(&action)) {
-        ports_.serve_block(block->peer, block->hash);
+        ports_.serve_block(block->peer, block->hash, block->block);
     } else if (const auto* range = std::get_if<act::ServeRange>(&action)) {
         ports_.serve_range(range->peer, range->first_height);
     } else if (const auto* halt = std::get_if<act::Halt>(&action)) {

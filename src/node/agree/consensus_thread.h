@@ -37,7 +37,9 @@ public:
     virtual void keep(chain::consensus::Certificate certificate) = 0;
     virtual void convict(chain::consensus::sdbft::Evidence evidence) = 0;
     virtual void misbehaved(const chain::consensus::sdbft::action::Misbehaved& blame) = 0;
-    virtual void serve_block(chain::consensus::sdbft::PeerId peer, const Hash32& hash) = 0;
+    // This block, which is not final, or one of the chain when it is null.
+    virtual void serve_block(chain::consensus::sdbft::PeerId peer, const Hash32& hash,
+                             const std::shared_ptr<const Bytes>& block) = 0;
     virtual void serve_range(chain::consensus::sdbft::PeerId peer, std::uint64_t first_height) = 0;
     // Whether the mempool has something for a block.
     [[nodiscard]] virtual bool transactions_wait() = 0;
@@ -76,7 +78,7 @@ public:
 
     void start();
     void stop();
-    [[nodiscard]] bool receive(chain::consensus::sdbft::PeerId peer, Bytes message) override;
+    [[nodiscard]] bool receive(chain::consensus::sdbft::PeerId peer, Bytes message, bool stranger) override;
     void forget(chain::consensus::sdbft::PeerId peer) override;
     // The executor's answers.
     void post(chain::consensus::sdbft::Event event);

@@ -58,7 +58,7 @@ void NetworkLink::peer_status(const Bytes20& peer, const messages::Status& statu
 
 void NetworkLink::receive(const Bytes20& from, Bytes message) {
     const auto id = parts_.peers.id_of(from);
-    if (!id || parts_.consensus.receive(*id, std::move(message))) return;
+    if (!id || parts_.consensus.receive(*id, std::move(message), !parts_.peers.is_member(from))) return;
     parts_.network.report(from, p2p::Offence::too_fast);
 }
 

@@ -35,6 +35,11 @@ std::optional<PeerTable::PeerId> PeerTable::id_of(const Bytes20& address) const 
     return known == peers_.end() ? std::nullopt : std::optional(known->second);
 }
 
+bool PeerTable::is_member(const Bytes20& address) const {
+    const MutexLock lock(mutex_);
+    return std::binary_search(committee_.begin(), committee_.end(), address);
+}
+
 std::optional<Bytes20> PeerTable::address_of(PeerId peer) const {
     const MutexLock lock(mutex_);
     const auto known = by_id_.find(peer);

@@ -21,6 +21,8 @@ public:
     void set_committee(std::vector<Bytes20> members);
 
     [[nodiscard]] std::optional<PeerId> id_of(const Bytes20& address) const;
+    // Of the committee.
+    [[nodiscard]] bool is_member(const Bytes20& address) const;
     [[nodiscard]] std::optional<Bytes20> address_of(PeerId peer) const;
     // Someone, drawn at random; members of the committee first.
     [[nodiscard]] std::optional<Bytes20> pick();

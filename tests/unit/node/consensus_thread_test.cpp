@@ -17,7 +17,7 @@ struct IdlePorts final : ConsensusPorts {
     void keep(chain::consensus::Certificate) override {}
     void convict(sdbft::Evidence) override {}
     void misbehaved(const sdbft::action::Misbehaved&) override {}
-    void serve_block(sdbft::PeerId, const Hash32&) override {}
+    void serve_block(sdbft::PeerId, const Hash32&, const std::shared_ptr<const Bytes>&) override {}
     void serve_range(sdbft::PeerId, std::uint64_t) override {}
     bool transactions_wait() override {
         ++asked;

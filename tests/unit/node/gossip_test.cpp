@@ -54,6 +54,28 @@ TEST(MessageQueue, keeps_to_its_limits_and_forgets_who_left) {
     EXPECT_EQ(queue.bytes(), 0U);
 }
 
+TEST(MessageQueue, strangers_neither_fill_the_room_of_the_committee_nor_delay_it) {
+    MessageQueue queue;
+    for (std::uint64_t peer = 100; peer < 164; ++peer) {
+        ASSERT_TRUE(queue.push(peer, kSmall, true));
+        while (queue.push(peer, Bytes(8U << 20), true)) {
+        }
+    }
+    EXPECT_LE(queue.bytes(), kMaxStrangersQueueBytes);
+    EXPECT_GT(queue.bytes(), kMaxStrangersQueueBytes - (8U << 20));
+    EXPECT_TRUE(queue.push(1, Bytes(kMaxPeerQueueBytes)));
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(queue.push(2, kSmall));
+    std::uint64_t popped = 0;
+    for (int members = 0; members < 21; ++popped) members += queue.pop()->peer < 100 ? 1 : 0;
+    EXPECT_LE(popped, 21 + 21 / kMembersPerStranger + 1);
+    EXPECT_GE(popped, 21 + 21 / kMembersPerStranger - 1) << "strangers are heard, too";
+    // Whoever stood in both parts is forgotten in both.
+    ASSERT_TRUE(queue.push(100, kSmall));
+    for (std::uint64_t peer = 100; peer < 164; ++peer) queue.forget(peer);
+    EXPECT_TRUE(queue.empty());
+    EXPECT_EQ(queue.bytes(), 0U);
+}
+
 TEST(PeerTable, names_sessions_and_picks_members_first) {
     PeerTable table;
     EXPECT_FALSE(table.pick());
@@ -66,6 +88,8 @@ TEST(PeerTable, names_sessions_and_picks_members_first) {
     for (int i = 0; i < 200; ++i) picked.insert(*table.pick());
     EXPECT_EQ(picked.size(), 2U);
     table.set_committee({first});
+    EXPECT_TRUE(table.is_member(first));
+    EXPECT_FALSE(table.is_member(second));
     for (int i = 0; i < 20; ++i) EXPECT_EQ(table.pick(), first);
     EXPECT_EQ(table.remove(first), id);
     EXPECT_FALSE(table.address_of(id));

@@ -62,6 +62,26 @@ TEST(Flood, slow_readers_of_answers_hold_a_bounded_part_of_memory_and_honest_one
     EXPECT_TRUE(eventually([&] { return node.handler.envelope_count() == 1; }));
 }
 
+TEST(Flood, what_is_sent_to_one_peer_keeps_its_place_while_it_is_not_read) {
+    TestNode node(1);
+    auto slow = std::make_unique<RawPeer>(node.network->port());
+    ASSERT_TRUE(slow->shake_hands(key_of(500), 7878, kGenesis) && slow->say_hello());
+    ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+    auto place = std::make_shared<int>();
+    const std::weak_ptr<int> waits = place;
+    for (int i = 0; i < 3; ++i) node.network->send_consensus_to(address_of(500), Bytes(8U << 20), place);
+    place.reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_FALSE(waits.expired());
+    slow.reset();
+    EXPECT_TRUE(eventually([&] { return waits.expired(); }));
+    // Nobody is there to whom it could leave.
+    auto another = std::make_shared<int>();
+    const std::weak_ptr<int> unsent = another;
+    node.network->send_consensus_to(address_of(501), Bytes(10), std::move(another));
+    EXPECT_TRUE(eventually([&] { return unsent.expired(); }));
+}
+
 TEST(Flood, one_host_gets_its_share_of_handshakes_and_another_is_not_kept_out) {
     TestNode node(1, {}, is_public);
     OsRng rng;

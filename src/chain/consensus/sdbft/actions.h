@@ -18,11 +18,14 @@
 // Keep            -                   stores the certificate for the evidence window
 // Convict         -                   sends an evidence transaction
 // Misbehaved      -                   scores the peer
-// ServeBlock      -                   answers the peer with a BlockAnswer for a committed block, if there
+// ServeBlock      -                   answers the peer with a BlockAnswer: for this block, which is not final yet, or
+// for
+//                                     a committed one, if there. Whoever asks may not read: what waits needs a bound
 // ServeRange      -                   answers the peer with a RangeAnswer of committed blocks, if there are any
 // Halt            -                   stops the node
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -153,6 +156,7 @@ struct Misbehaved {
 struct ServeBlock {
     PeerId peer = 0;
     Hash32 hash;
+    std::shared_ptr<const Bytes> block;  // null: the chain's store has it or nobody
 };
 struct ServeRange {
     PeerId peer = 0;

@@ -16,7 +16,9 @@ Core::Core(CoreSetup setup, const Signer* signer, const Scheme& scheme)
       body_matches_(std::move(setup.body_matches)),
       pacemaker_(setup.config.delta_ms, setup.config.max_idle_ms),
       tip_(setup.tip),
-      tip_certificate_(std::move(setup.tip_certificate)) {
+      tip_certificate_(std::move(setup.tip_certificate)),
+      helped_(setup.config.limits.peers_helped, 1),
+      certificates_given_(kMaxPeersAnswered, kCertificateAnswers) {
     index_ = signer_ != nullptr ? epoch_.committee.index_of(signer_->public_key()) : epoch_.committee.members().size();
     if (signer_ != nullptr && !setup.journal_found && tip_.number != 0 && !setup.accept_missing_journal)
         refuses_because_ = "sdbft.no_journal";
@@ -240,7 +242,7 @@ void Core::rewrite_journal() {
             if (*certificate) records.push_back({RecordKind::certificate, encode(**certificate)});
     }
     for (const auto& entry : blocks_)
-        if (entry.second.voted) records.push_back({RecordKind::block, entry.second.bytes});
+        if (entry.second.voted) records.push_back({RecordKind::block, *entry.second.bytes});
     if (own_proposal_ && own_proposal_->first >= view_)
         records.push_back({RecordKind::own_proposal, own_proposal_->second});
     for (const auto& entry : own_)
@@ -328,10 +330,7 @@ void Core::dispatch(PeerId peer, Message message) {
     if (const auto* m = std::get_if<CertificateQuery>(&message)) on_certificate_query(peer, *m);
     if (const auto* m = std::get_if<BlockQuery>(&message)) {
         const auto found = blocks_.find(m->hash);
-        if (found != blocks_.end())
-            send_to(peer, BlockAnswer{found->second.bytes});
-        else
-            actions_.push_back(action::ServeBlock{peer, m->hash});
+        actions_.push_back(action::ServeBlock{peer, m->hash, found != blocks_.end() ? found->second.bytes : nullptr});
     }
     if (const auto* m = std::get_if<BlockAnswer>(&message)) on_block_answer(peer, *m);
     if (const auto* m = std::get_if<RangeQuery>(&message))
@@ -350,7 +349,7 @@ Core::View Core::status() const {
     view.tip = tip_;
     view.master = master_of(epoch_, view_);
     view.blocks_kept = blocks_.size();
-    for (const auto& entry : blocks_) view.block_bytes += entry.second.bytes.size();
+    for (const auto& entry : blocks_) view.block_bytes += entry.second.bytes->size();
     view.views_kept = views_.size();
     view.wanted_blocks = wanted_.size();
     view.pending_peers = held_.size();
@@ -358,7 +357,7 @@ Core::View Core::status() const {
         view.pending_messages += entry.second.messages.size();
         view.pending_bytes += entry.second.bytes;
     }
-    view.peers_helped = helped_at_.size();
+    view.peers_helped = helped_.size();
     view.signs = may_sign();
     view.refuses_because = refuses_because_;
     return view;

@@ -19,6 +19,7 @@
 #include "chain/consensus/sdbft/hooks.h"
 #include "chain/consensus/sdbft/limits.h"
 #include "chain/consensus/sdbft/pacemaker.h"
+#include "chain/consensus/sdbft/peer_rate.h"
 #include "chain/consensus/sdbft/proposal_rules.h"
 #include "chain/consensus/sdbft/view_votes.h"
 #include "chain/params/params.h"
@@ -129,7 +130,7 @@ private:
     enum class Validity : std::uint8_t { unknown, validating, valid, invalid };
     struct BlockEntry {
         BlockInfo info;
-        Bytes bytes;
+        std::shared_ptr<const Bytes> bytes;  // shared with whoever sends it to a peer
         Validity validity = Validity::unknown;
         bool checked = false;    // by check_proposed
         bool certified = false;  // a quorum has signed it, or a descendant
@@ -264,7 +265,8 @@ private:
     // `certified`: a quorum has signed it, or a descendant; else it is a master's proposal. The last is nobody's fault.
     [[nodiscard]] Inserted insert_block(const BlockInfo& info, const Bytes& bytes, bool certified,
                                         bool final_range = false);
-    void make_room_for(const std::vector<BlockInfo>& range);
+    void make_room_for(const std::vector<BlockHead>& range);
+    [[nodiscard]] bool is_of_no_use(const Hash32& hash, std::uint64_t view) const;
     [[nodiscard]] bool is_certified(const Hash32& hash) const;
     void tidy_blocks();
     [[nodiscard]] std::optional<Tip> known_tip(const Hash32& hash) const;
@@ -354,7 +356,8 @@ private:
     // Who gave a range and says it has more, and the last height of that range: asked once when that is committed.
     std::optional<std::pair<PeerId, std::uint64_t>> more_at_;
     std::set<std::pair<PeerId, Hash32>> wrong_bodies_;  // whose answer to this wish had another's body
-    std::map<PeerId, std::uint64_t> helped_at_;
+    PeerRate helped_;
+    PeerRate certificates_given_;
     std::optional<std::uint64_t> range_asked_at_;
     std::optional<std::pair<std::uint64_t, std::uint64_t>> certificates_asked_;  // view, when
     std::optional<EpochSetup> next_epoch_;

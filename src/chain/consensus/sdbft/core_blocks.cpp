@@ -9,13 +9,15 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
     if (view == 0 || view + config_.limits.kept_final_views < last_final_view_ ||
         view > view_ + config_.limits.future_proposals)
         return;
-    const auto info = read_block(message.block);
-    if (!info) return misbehaved(peer, Wrong::form, info.error());
+    // The body is decoded when its master has signed for it, and not again: it may cost far more than to send it.
+    const auto head = read_head(message.block);
+    if (!head) return misbehaved(peer, Wrong::form, head.error());
     const std::size_t master = master_of(epoch_, view);
-    const Vote vote{VoteType::propose, epoch_.epoch, view, info->hash};
+    const Vote vote{VoteType::propose, epoch_.epoch, view, head->hash};
     ViewState& state = view_state(view);
     const auto* known = state.votes.of(VoteType::propose, master);
-    if (known == nullptr || known->hash != info->hash) {
+    const bool again = known != nullptr && known->hash == head->hash;
+    if (!again) {
         if (known != nullptr && state.convicted.contains(master) && !config_.hooks.has(PlantedBug::notarize_twice))
             return;
         if (!verified_ && config_.hooks.checks(PlantedBug::unsigned_proposal) &&
@@ -26,9 +28,12 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
         count_vote(vote, master, message.signature);
     }
     for (const auto& certificate : message.nullifications) (void)accept(certificate, peer);
-    if (message.justification) {
-        (void)accept(*message.justification, peer);
-    } else if (!info->parent_certificate.empty()) {
+    if (message.justification) (void)accept(*message.justification, peer);
+    if (halted_ || message.epoch != epoch_.epoch || (again && is_of_no_use(head->hash, view))) return;
+    const auto kept = blocks_.find(head->hash);
+    const auto info = kept != blocks_.end() ? Expected<BlockInfo>(kept->second.info) : read_block(message.block);
+    if (!info) return misbehaved(peer, Wrong::form, info.error());
+    if (!message.justification && !info->parent_certificate.empty()) {
         if (const auto certificate = decode_certificate(info->parent_certificate)) (void)accept(*certificate, peer);
     }
     if (halted_ || message.epoch != epoch_.epoch) return;
@@ -60,6 +65,14 @@ void Core::on_propose(PeerId peer, const ProposeMessage& message) {
     advance();
 }
 
+// A proposal that came before and whose block was not kept, or went, and is not missed.
+bool Core::is_of_no_use(const Hash32& hash, std::uint64_t view) const {
+    if (blocks_.contains(hash) || wanted_.contains(hash)) return false;
+    const ViewState* state = find_view(view);
+    return view < view_ ||
+           (state != nullptr && state->proposal && (state->proposal->hash != hash || state->proposal->rejected));
+}
+
 Core::Inserted Core::insert_block(const BlockInfo& info, const Bytes& bytes, bool certified, bool final_range) {
     if (info.number <= tip_.number) return Inserted::final_height;
     if (const auto known = blocks_.find(info.hash); known != blocks_.end()) {
@@ -78,17 +91,17 @@ Core::Inserted Core::insert_block(const BlockInfo& info, const Bytes& bytes, boo
     if (hooks.checks(PlantedBug::wrong_body) && body_matches_ && !body_matches_(bytes)) return Inserted::wrong_body;
     look_for_own_signature(info.parent_certificate);
     wanted_.erase(info.hash);
-    BlockEntry entry{info, bytes};
+    BlockEntry entry{info, std::make_shared<const Bytes>(bytes)};
     entry.certified = certified || is_certified(info.hash);
     blocks_.emplace(info.hash, std::move(entry));
     return Inserted::there;
 }
 
 // For a range that is final: what others can give again goes first.
-void Core::make_room_for(const std::vector<BlockInfo>& range) {
+void Core::make_room_for(const std::vector<BlockHead>& range) {
     if (blocks_.size() + range.size() <= 2 * config_.limits.blocks_kept) return;
     std::set<Hash32> coming;
-    for (const auto& info : range) coming.insert(info.hash);
+    for (const auto& head : range) coming.insert(head.hash);
     std::erase_if(blocks_,
                   [&coming](const auto& entry) { return !entry.second.voted && !coming.contains(entry.first); });
 }
@@ -119,7 +132,7 @@ void Core::tidy_blocks() {
         }
         if (!entry.certified) {
             ++count;
-            bytes += entry.bytes.size();
+            bytes += entry.bytes->size();
         }
         ++at;
     }
@@ -132,7 +145,7 @@ void Core::tidy_blocks() {
     for (const auto& [hash, entry] : blocks_) {
         if (entry.certified || entry.info.view >= view_ || !nullified(entry.info.view)) continue;
         Share& share = shares[master_of(epoch_, entry.info.view)];
-        share.bytes += entry.bytes.size();
+        share.bytes += entry.bytes->size();
         share.by_view.emplace(entry.info.view, hash);
     }
     while (count > limits.blocks_kept || bytes > limits.block_bytes) {
@@ -140,7 +153,7 @@ void Core::tidy_blocks() {
             shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
         if (most == shares.end() || most->second.by_view.empty()) return;
         const auto block = blocks_.find(most->second.by_view.begin()->second);
-        const std::size_t size = block->second.bytes.size();
+        const std::size_t size = block->second.bytes->size();
         --count;
         bytes -= size;
         most->second.bytes -= size;
@@ -176,7 +189,7 @@ bool Core::ensure_valid(const Hash32& hash) {
     }
     if (lowest == nullptr) return true;
     lowest->validity = Validity::validating;
-    actions_.push_back(action::Validate{lowest->info.hash, lowest->bytes, lowest->info.parent, epoch_.epoch, view_});
+    actions_.push_back(action::Validate{lowest->info.hash, *lowest->bytes, lowest->info.parent, epoch_.epoch, view_});
     return false;
 }
 
@@ -223,7 +236,7 @@ void Core::consider_proposal() {
     }
     if (!*ready) return;
     block->second.voted = true;
-    cast(VoteType::notarize, view_, proposal.hash, {{RecordKind::block, block->second.bytes}});
+    cast(VoteType::notarize, view_, proposal.hash, {{RecordKind::block, *block->second.bytes}});
 }
 
 Expected<std::uint64_t> Core::check_alone(const BlockInfo& block, std::uint64_t view) {
@@ -355,7 +368,7 @@ void Core::try_propose() {
         const auto block = blocks_.find(parent->tip.hash);
         const auto certificate = decode_certificate(parent->certificate);
         if (block == blocks_.end() || !certificate) return;
-        return propose(parent->view, parent->tip.hash, Bytes(block->second.bytes), *certificate);
+        return propose(parent->view, parent->tip.hash, Bytes(*block->second.bytes), *certificate);
     }
     // The parent's age by this clock, at most the pause: another clock's error shortens or lengthens it no further.
     const std::uint64_t pause = transactions_wait_ ? config_.min_block_ms : config_.max_idle_ms;

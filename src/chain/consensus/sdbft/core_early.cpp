@@ -37,9 +37,9 @@ void Core::hold_for_next_epoch(PeerId peer, const Message& message, const Bytes&
         const std::size_t master = master_of(*next_epoch_, propose->view);
         const EarlyKey key{propose->view, static_cast<std::uint8_t>(VoteType::propose)};
         if (is_held(master, key)) return;
-        const auto info = read_block(propose->block);
-        if (!info) return misbehaved(peer, Wrong::form, info.error());
-        const Vote vote{VoteType::propose, propose->epoch, propose->view, info->hash};
+        const auto head = read_head(propose->block);
+        if (!head) return misbehaved(peer, Wrong::form, head.error());
+        const Vote vote{VoteType::propose, propose->epoch, propose->view, head->hash};
         if (config_.hooks.checks(PlantedBug::unsigned_proposal) &&
             !scheme_.verify(vote_digest(config_.chain, vote), propose->signature, members[master].key))
             return misbehaved(peer, Wrong::consensus, {"sdbft.bad_signature", describe(message)});

@@ -46,7 +46,7 @@ void Core::try_commit() {
     committing_ = lowest->info.hash;
     std::optional<Certificate> certificate;
     if (target.hash == lowest->info.hash) certificate = target;
-    actions_.push_back(action::Commit{lowest->info.hash, lowest->bytes, std::move(certificate)});
+    actions_.push_back(action::Commit{lowest->info.hash, *lowest->bytes, std::move(certificate)});
 }
 
 void Core::on_committed(const event::Committed& committed) {
@@ -154,6 +154,8 @@ void Core::on_certificate_query(PeerId peer, const CertificateQuery& query) {
     if (query.last_view < query.first_view ||
         query.last_view - query.first_view >= config_.limits.certificates_per_query)
         return misbehaved(peer, Wrong::form, {"message.too_many", "certificates"});
+    // A question has a few bytes, its answer up to 600 KB. Who is behind asks one after the other.
+    if (!certificates_given_.take(peer, now_.monotonic_ms, config_.delta_ms)) return;
     for (auto it = views_.lower_bound(query.first_view); it != views_.end() && it->first <= query.last_view; ++it)
         for (const auto* certificate : {&it->second.notarization, &it->second.nullification, &it->second.finalization})
             if (*certificate) send_to(peer, CertificateMessage{**certificate});
@@ -161,9 +163,12 @@ void Core::on_certificate_query(PeerId peer, const CertificateQuery& query) {
 }
 
 void Core::on_block_answer(PeerId peer, const BlockAnswer& answer) {
+    // What nobody asked for is not decoded.
+    const auto head = read_head(answer.block);
+    if (!head) return misbehaved(peer, Wrong::form, head.error());
+    if (!wanted_.contains(head->hash)) return;
     const auto info = read_block(answer.block);
     if (!info) return misbehaved(peer, Wrong::form, info.error());
-    if (!wanted_.contains(info->hash)) return;
     const Inserted inserted = insert_block(*info, answer.block, true);
     if (inserted == Inserted::wrong_body) return on_wrong_body(peer, info->hash);
     if (inserted != Inserted::there) return;
@@ -187,28 +192,31 @@ void Core::on_range_answer(PeerId peer, const RangeAnswer& answer) {
     if (answer.blocks.empty() || answer.certificate.epoch != epoch_.epoch ||
         answer.certificate.type != VoteType::finalize)
         return;
-    std::vector<BlockInfo> infos;
+    std::vector<BlockHead> heads;
     Hash32 parent = tip_.hash;
     for (const auto& bytes : answer.blocks) {
-        auto info = read_block(bytes);
-        if (!info) return misbehaved(peer, Wrong::form, info.error());
-        if (infos.empty() && info->number != tip_.number + 1) return;  // asked for before the tip moved
-        if (info->parent != parent || info->epoch != epoch_.epoch)
+        auto head = read_head(bytes);
+        if (!head) return misbehaved(peer, Wrong::form, head.error());
+        if (heads.empty() && head->number != tip_.number + 1) return;  // asked for before the tip moved
+        if (head->parent != parent || head->epoch != epoch_.epoch)
             return misbehaved(peer, Wrong::block, {"sdbft.bad_range", "blocks do not follow each other"});
-        parent = info->hash;
-        infos.push_back(std::move(*info));
+        parent = head->hash;
+        heads.push_back(*head);
     }
     if (parent != answer.certificate.hash)
         return misbehaved(peer, Wrong::block, {"sdbft.bad_range", "another block's certificate"});
     const auto checked = check_certificate(answer.certificate, epoch_.committee, config_.chain, scheme_);
     if (!checked && config_.hooks.checks(PlantedBug::unsigned_range))
         return misbehaved(peer, Wrong::consensus, checked.error());
-    make_room_for(infos);
-    for (std::size_t i = 0; i < infos.size(); ++i)
-        if (insert_block(infos[i], answer.blocks[i], true, true) != Inserted::there)
-            return misbehaved(peer, Wrong::block, {"sdbft.bad_block", to_hex0x(infos[i].hash)});
+    make_room_for(heads);
+    for (const auto& bytes : answer.blocks) {
+        const auto info = read_block(bytes);
+        if (!info) return misbehaved(peer, Wrong::form, info.error());
+        if (insert_block(*info, bytes, true, true) != Inserted::there)
+            return misbehaved(peer, Wrong::block, {"sdbft.bad_block", to_hex0x(info->hash)});
+    }
     // What it claims of its tip is its word alone: the range that it gave earns it one more question.
-    const std::uint64_t last = infos.back().number;
+    const std::uint64_t last = heads.back().number;
     more_at_.reset();
     if (answer.tip_height > last) more_at_ = {peer, last};
     range_asked_at_.reset();
@@ -224,12 +232,7 @@ void Core::on_range_answer(PeerId peer, const RangeAnswer& answer) {
 }
 
 void Core::help(PeerId peer, bool older_epoch) {
-    const auto is_over = [this](const auto& entry) { return now_.monotonic_ms >= entry.second + config_.delta_ms; };
-    const auto known = helped_at_.find(peer);
-    if (known != helped_at_.end() && !is_over(*known)) return;
-    if (helped_at_.size() >= config_.limits.peers_helped) std::erase_if(helped_at_, is_over);
-    if (helped_at_.size() >= config_.limits.peers_helped) return;  // else nobody's rate would be limited
-    helped_at_[peer] = now_.monotonic_ms;
+    if (!helped_.take(peer, now_.monotonic_ms, config_.delta_ms)) return;
     // To a node in the epoch before, the certificate that closed it; to others, a sign of how far the chain is.
     if (older_epoch && !base_certificate_.empty()) {
         if (const auto certificate = decode_certificate(base_certificate_))

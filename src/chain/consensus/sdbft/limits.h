@@ -22,6 +22,8 @@ inline constexpr std::size_t kMaxPendingMessages = 64;
 inline constexpr std::size_t kMaxPendingBytes = 9U << 20;
 inline constexpr std::size_t kMaxPendingPeers = 128;
 inline constexpr std::size_t kMaxPeersHelped = 1024;
+inline constexpr std::size_t kMaxPeersAnswered = 1024;
+inline constexpr std::uint64_t kCertificateAnswers = 4;  // to queries of one peer within delta
 inline constexpr std::size_t kBlankStartCertificates = 8;
 inline constexpr std::uint64_t kRangeDistance = 8;  // missing heights from which ranges are asked for
 

@@ -1,5 +1,6 @@
 #include "chain/consensus/sdbft/proposal_rules.h"
 
+#include "base/rlp.h"
 #include "chain/consensus/beacon.h"
 
 namespace quern::chain::consensus::sdbft {
@@ -21,6 +22,13 @@ Expected<BlockInfo> read_block(BytesView encoded) {
     info.next_committee_hash = fields.next_committee_hash;
     info.parent_certificate = std::move(block.parent_certificate);
     return info;
+}
+
+Expected<BlockHead> read_head(BytesView encoded) {
+    QUERN_TRY(rlp::Reader block, rlp::decode_list(encoded));
+    QUERN_TRY(const rlp::Item item, block.next());
+    QUERN_TRY(const auto header, types::decode_header(item.whole));
+    return BlockHead{types::hash_of(header), header.parent_hash, header.number, header.consensus.epoch};
 }
 
 Tip tip_of(const BlockInfo& info) {

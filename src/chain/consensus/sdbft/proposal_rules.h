@@ -24,6 +24,14 @@ struct BlockInfo {
     Bytes parent_certificate;  // of the body
 };
 [[nodiscard]] Expected<BlockInfo> read_block(BytesView encoded);
+// What the header alone tells, whatever the body is: it costs little, however much a sender has put behind it.
+struct BlockHead {
+    Hash32 hash;
+    Hash32 parent;
+    std::uint64_t number = 0;
+    std::uint64_t epoch = 0;
+};
+[[nodiscard]] Expected<BlockHead> read_head(BytesView encoded);
 [[nodiscard]] Tip tip_of(const BlockInfo& info);
 
 // What the header alone decides, given the epoch that the block claims to be in: nothing of a block is kept before.

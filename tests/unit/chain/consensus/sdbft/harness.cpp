@@ -106,7 +106,12 @@ void Harness::step(const Event& first) {
                 if (alter_committed) alter_committed(committed);
                 events.push_back(std::move(committed));
             } else if (auto* serve = std::get_if<action::ServeBlock>(&action)) {
-                served_blocks.push_back(serve->hash);
+                if (serve->block) {
+                    messages.push_back(BlockAnswer{*serve->block});
+                    answers.emplace_back(serve->peer, messages.back());
+                } else {
+                    served_blocks.push_back(serve->hash);
+                }
             } else if (auto* serve_range = std::get_if<action::ServeRange>(&action)) {
                 served_ranges.push_back(serve_range->first_height);
             } else if (auto* keep = std::get_if<action::Keep>(&action)) {
