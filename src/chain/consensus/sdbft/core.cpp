@@ -62,6 +62,7 @@ Status Core::restore(std::vector<Record> records) {
         switch (record.kind) {
             case RecordKind::own_vote: {
                 QUERN_TRY(const auto vote, decode_own_vote(record.payload));
+                if (vote.vote.epoch >= epoch_.epoch) QUERN_CHECK(check_own_signature(vote));
                 remember_own(vote);
                 if (vote.vote.epoch < epoch_.epoch || config_.hooks.has(PlantedBug::forget_votes)) break;
                 auto& slot = own_[{vote.vote.epoch, vote.vote.view}].of(vote.vote.type);
@@ -76,6 +77,7 @@ Status Core::restore(std::vector<Record> records) {
                 if (propose->epoch < epoch_.epoch) break;
                 auto& slot = own_[{propose->epoch, propose->view}].of(VoteType::propose);
                 const Vote vote{VoteType::propose, propose->epoch, propose->view, info.hash};
+                QUERN_CHECK(check_own_signature({vote, propose->signature}));
                 if (!slot) slot = Own::Signed{{vote, propose->signature}, 0};
                 remember_own({vote, propose->signature});
                 if (propose->epoch != epoch_.epoch) break;
@@ -100,11 +102,25 @@ Status Core::restore(std::vector<Record> records) {
             }
         }
     }
+    if (newest_own_) QUERN_CHECK(check_own_signature(*newest_own_));
+    // Planted bugs about own votes would be hidden by what others remember.
+    const bool hides_bugs = config_.hooks.lifts_floor() || config_.hooks.has(PlantedBug::send_before_sync);
+    comparing_ = signer_ != nullptr && detect_other_signer_ && newest_own_ && !blank_ && !adopting_ && !hides_bugs;
     // Nothing was signed before what opened its view was durable, so this changes a view only if the file was cut or
     // the chain's store was put back behind it.
     if (newest_own_ && newest_own_->vote.epoch == epoch_.epoch) view_ = std::max(view_, newest_own_->vote.view);
     restoring_ = false;
     return {};
+}
+
+// Another key's journal says nothing of what this one has signed, and must not pass for its own.
+Status Core::check_own_signature(const OwnVote& vote) const {
+    if (signer_ == nullptr ||
+        scheme_.verify(vote_digest(config_.chain, vote.vote), vote.signature, signer_->public_key()))
+        return {};
+    return fail("journal.other_key",
+                "a vote in the journal is not this validator key's for this chain. Put the key's own journal in its "
+                "place, or move this one away: then what is said of missing journals holds");
 }
 
 // The journal holds the blocks that this node voted for.

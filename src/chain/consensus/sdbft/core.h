@@ -54,7 +54,8 @@ struct CoreSetup {
     // members for the newest vote of its key that they have heard, and listens until a quorum (its own weight included)
     // has answered, for so long after that, and again after each of the first kBlankStartCertificates certificates that
     // it hears; a signature of its own in an answer, in any of them, or in a block, and it refuses as if the journal
-    // were missing.
+    // were missing. A key with records asks too, and refuses (sdbft.other_signer) when others have heard newer votes:
+    // journal and database may be a copy of long ago. It does not listen any longer than for the answers.
     std::uint64_t listen_ms = 0;
     // Who the peer is, as the transport proved it: an address of a key; nothing when it has left. Without the function
     // nobody's answer counts, and only a key that is a quorum by itself ever ends listening.
@@ -70,7 +71,7 @@ struct CoreSetup {
 class Core {
 public:
     // `signer` is null for a node that only follows; it and the scheme outlive the core. Errors: journal.bad_record,
-    // rlp.*, sdbft.wrong_epoch.
+    // journal.other_key, rlp.*, sdbft.wrong_epoch.
     [[nodiscard]] static Expected<std::unique_ptr<Core>> make(CoreSetup setup, const Signer* signer,
                                                               const Scheme& scheme);
     [[nodiscard]] std::vector<Action> step(const Event& event, const Time& now);
@@ -163,6 +164,7 @@ private:
 
     // core.cpp
     [[nodiscard]] Status restore(std::vector<Record> records);
+    [[nodiscard]] Status check_own_signature(const OwnVote& vote) const;
     void restore_block(const BlockInfo& info, const Bytes& bytes);
     void start();
     void tick();
@@ -219,6 +221,9 @@ private:
     // Asks whoever has not answered yet, while a quorum has not.
     void ask_for_own_votes();
     void weigh_answers();
+    // A vote of this key that a member has heard, verified.
+    void hear_of_own(const OwnVote& vote);
+    [[nodiscard]] bool asks() const { return blank_ || adopting_ || comparing_; }
     void on_vote_query(PeerId peer, const VoteQuery& query);
     void on_vote_answer(PeerId peer, const VoteAnswer& answer);
     // A verified vote of a member of this epoch or the one before: the newest is what a vote query is answered with.
@@ -308,6 +313,9 @@ private:
     bool detect_other_signer_ = true;
     bool blank_ = false;     // nothing is known that this key has signed
     bool adopting_ = false;  // its own votes that others have heard are taken over, until it signs again
+    // The journal's votes are those of this key's past, but the disk may be an old copy: nothing is signed until a
+    // quorum has heard of none that is newer.
+    bool comparing_ = false;
     std::uint64_t listen_ms_ = 0;
     bool told_ = false;                             // a quorum of this epoch has said what it heard of this key
     std::optional<std::uint64_t> listen_until_ms_;  // absent: no quorum has answered since the start

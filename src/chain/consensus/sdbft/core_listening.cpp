@@ -5,6 +5,7 @@
 namespace quern::chain::consensus::sdbft {
 
 bool Core::listening() const {
+    if (comparing_) return !started_ || !told_;
     if (!blank_ && !adopting_) return false;
     return !started_ || !told_ || !listen_until_ms_ || now_.monotonic_ms < *listen_until_ms_;
 }
@@ -18,7 +19,7 @@ void Core::start_listening() {
 }
 
 void Core::ask_for_own_votes() {
-    if (!blank_ && !adopting_) return;
+    if (!asks()) return;
     weigh_answers();
     if (told_ || !refuses_because_.empty() || index_ >= epoch_.committee.members().size()) return ask_votes_at_.reset();
     if (ask_votes_at_ && now_.monotonic_ms < *ask_votes_at_) return;
@@ -27,16 +28,20 @@ void Core::ask_for_own_votes() {
 }
 
 // Whatever this key signed that had an effect is in a certificate, whose signers share an honest member with those who
-// answer. One who is in an earlier epoch than this node does not know yet what was signed in this one.
+// answer. One who is in an earlier epoch than this node does not know yet what was signed in this one, and one who is
+// two epochs further does not know any more: a node that is so far behind has nothing to sign.
 void Core::weigh_answers() {
     if (told_ || index_ >= epoch_.committee.members().size()) return;
     Uint256 weight;
     const auto& members = epoch_.committee.members();
     for (std::size_t i = 0; i < members.size(); ++i) {
         const auto found = answered_.find(members[i].key);
-        if (i == index_ || (found != answered_.end() && found->second >= epoch_.epoch)) weight += members[i].weight;
+        const bool knows = found != answered_.end() && found->second >= epoch_.epoch &&
+                           found->second <= epoch_.epoch + kVoteEpochsRemembered - 1;
+        if (i == index_ || knows) weight += members[i].weight;
     }
     told_ = epoch_.committee.is_quorum(weight) || config_.hooks.has(PlantedBug::asks_nobody);
+    if (told_ && comparing_) comparing_ = false;  // its votes are not under way: its journal has them
     if (told_ && !listen_until_ms_) listen_until_ms_ = now_.monotonic_ms + listen_ms_;
 }
 
@@ -53,18 +58,15 @@ void Core::on_vote_query(PeerId peer, const VoteQuery& query) {
 }
 
 void Core::on_vote_answer(PeerId peer, const VoteAnswer& answer) {
-    if (signer_ == nullptr || (!blank_ && !adopting_) || !refuses_because_.empty() ||
-        answer.key != signer_->public_key() || config_.hooks.has(PlantedBug::asks_nobody))
+    if (signer_ == nullptr || !asks() || !refuses_because_.empty() || answer.key != signer_->public_key() ||
+        config_.hooks.has(PlantedBug::asks_nobody))
         return;
     if (answer.newest) {
         const auto& [vote, signature] = *answer.newest;
         if (!scheme_.verify(vote_digest(config_.chain, vote), signature, answer.key))
             return misbehaved(peer, Wrong::consensus, {"sdbft.bad_signature", describe(Message(answer))});
-        if (blank_) {
-            refuses_because_ = "sdbft.no_journal";
-            return;
-        }
-        adopt({vote, signature});
+        hear_of_own({vote, signature});
+        if (!refuses_because_.empty()) return;
     }
     const auto address = address_of_ ? address_of_(peer) : std::nullopt;
     if (!address) return;
@@ -76,6 +78,17 @@ void Core::on_vote_answer(PeerId peer, const VoteAnswer& answer) {
     }
     ask_for_own_votes();
     advance();
+}
+
+void Core::hear_of_own(const OwnVote& vote) {
+    if (adopting_) return adopt(vote);
+    if (blank_) {
+        refuses_because_ = "sdbft.no_journal";
+        return;
+    }
+    const Vote& newest = newest_own_->vote;
+    if (position_of(vote.vote) > position_of(newest) || is_slashable_pair(vote.vote, newest))
+        refuses_because_ = "sdbft.other_signer";
 }
 
 bool Core::is_news(const Vote& vote, std::size_t member) const {

@@ -25,7 +25,8 @@ inline constexpr std::size_t kMaxPeersHelped = 1024;
 inline constexpr std::size_t kMaxPeersAnswered = 1024;
 inline constexpr std::uint64_t kCertificateAnswers = 4;  // to queries of one peer within delta
 inline constexpr std::size_t kBlankStartCertificates = 8;
-inline constexpr std::uint64_t kRangeDistance = 8;  // missing heights from which ranges are asked for
+inline constexpr std::uint64_t kVoteEpochsRemembered = 2;  // of each member's newest votes: the present and the last
+inline constexpr std::uint64_t kRangeDistance = 8;         // missing heights from which ranges are asked for
 
 static_assert(kMaxFutureProposals <= kMaxFutureViews && kKeptFinalViews <= kKeptVoteViews);
 static_assert(kMaxBlocksPerRange <= kMaxBlocksKept && kRangeDistance < kMaxBlocksPerRange);

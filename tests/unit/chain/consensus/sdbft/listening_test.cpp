@@ -124,6 +124,76 @@ TEST(SdbftListening, members_in_an_earlier_epoch_cannot_speak_of_this_one) {
     EXPECT_TRUE(h.core->status().signs);
 }
 
+// A new disk that loads the chain from its first block is a member of old epochs again. What its key signed there
+// nobody remembers but those who mean it harm.
+TEST(SdbftListening, members_who_are_two_epochs_further_cannot_speak_of_this_one_any_more) {
+    Blank h;
+    const auto say = [&](std::uint64_t epoch) {
+        for (const auto member : h.others()) h.receive(member, VoteAnswer{epoch, h.key(), std::nullopt});
+        h.pass(60'000);
+    };
+    say(1'000);
+    say(2);
+    EXPECT_FALSE(h.core->status().signs);
+    EXPECT_TRUE(h.sent<VoteMessage>().empty());
+    // Others may say what they will, it is the newest that each has said.
+    h.restart();
+    h.forget();
+    h.start();
+    say(1);
+    EXPECT_TRUE(h.core->status().signs);
+}
+
+// A whole disk that was put back: journal and database agree with each other, and others know better.
+struct Copied : Harness {
+    explicit Copied(bool old) {
+        receive(master(1), proposal(1, first()));
+        const auto before = journal;
+        receive(others()[0], CertificateMessage{certificate(notarize, 1, first().tip.hash)});
+        newest = vote(me, VoteType::finalize, 1, first().tip.hash);
+        if (old) journal = before;
+        listen_ms = 50;
+        members_answer = false;
+        restart();
+        forget();
+        start();
+    }
+    void answer(std::size_t member, bool knows) {
+        VoteAnswer said{0, epoch.committee.members()[me].key, std::nullopt};
+        if (knows) said.newest = VoteAnswer::Signed{newest.vote, newest.signature};
+        receive(member, said);
+    }
+    VoteMessage newest;
+};
+
+TEST(SdbftListening, a_key_with_records_signs_when_a_quorum_knows_of_none_that_is_newer) {
+    Copied h(false);
+    h.pass(10'000);
+    EXPECT_EQ(h.sent_votes(nullify, 2), 0U);
+    EXPECT_FALSE(h.core->status().signs);
+    h.answer(h.others()[0], true);
+    EXPECT_FALSE(h.core->status().signs);
+    // Its own votes are not under way: it waits no longer than for the answers.
+    h.answer(h.others()[1], false);
+    EXPECT_TRUE(h.core->status().signs);
+    EXPECT_EQ(h.core->status().refuses_because, "");
+    h.pass(10'000);
+    EXPECT_GE(h.sent_votes(nullify, 2), 1U);
+}
+
+TEST(SdbftListening, a_key_whose_records_are_older_than_what_others_heard_signs_nothing) {
+    Copied h(true);
+    h.pass(10'000);
+    EXPECT_EQ(h.sent_votes(nullify, 1), 0U) << "it has signed FINALIZE there";
+    h.answer(h.others()[0], false);
+    h.answer(h.others()[1], true);
+    h.answer(h.others()[2], false);
+    h.pass(60'000);
+    EXPECT_EQ(h.core->status().refuses_because, "sdbft.other_signer");
+    EXPECT_EQ(h.sent_votes(nullify, 1), 0U);
+    EXPECT_TRUE(h.journal.size() > 0);
+}
+
 TEST(SdbftListening, asks_anew_in_each_epoch_in_which_it_has_not_signed) {
     Blank h;
     for (const auto member : h.others()) h.answer(member);

@@ -286,5 +286,55 @@ TEST(SdbftSigningFloor, finalizes_a_later_view_than_its_own_and_then_nothing_bef
     EXPECT_FALSE(h.halt);
 }
 
+// Who moves a key to a machine where another has signed has not moved what the key signed.
+TEST(SdbftSigningFloor, a_journal_of_another_key_or_chain_is_not_taken_for_this_ones) {
+    const auto make = [](const Harness& h, std::size_t member, std::vector<Record> records,
+                         std::uint64_t another_chain = 0) -> std::string {
+        CoreSetup setup;
+        setup.config.chain = {h.identity.genesis_hash, h.identity.chain_id + another_chain};
+        setup.config.epoch_length = Harness::kEpochLength;
+        setup.epoch = h.chain->epoch_setup();
+        setup.tip = h.chain->tip();
+        setup.tip_certificate = h.chain->tip_certificate();
+        setup.journal_found = true;
+        setup.records = std::move(records);
+        const auto made =
+            Core::make(std::move(setup), h.keys.signers[h.signer_of_member[member]].get(), *h.keys.scheme);
+        return made ? "ok" : std::string(made.error().name);
+    };
+    Harness h;
+    const std::size_t other = h.others()[0];
+    h.receive(h.master(1), h.proposal(1, h.first()));
+    ASSERT_EQ(h.sent_votes(notarize, 1), 1U);
+    EXPECT_EQ(make(h, h.me, h.journal), "ok");
+    EXPECT_EQ(make(h, other, h.journal), "journal.other_key");
+    EXPECT_EQ(make(h, h.me, h.journal, 1), "journal.other_key");
+    EXPECT_EQ(make(h, other, {}), "ok");
+    // A later vote of its own does not hide it.
+    const Vote later{nullify, 0, 9, {}};
+    auto mixed = h.journal;
+    mixed.push_back(record_of({later, h.signature(other, later)}));
+    EXPECT_EQ(make(h, other, mixed), "journal.other_key");
+    // A vote of an epoch that is over is a floor all the same.
+    const auto old = h.journal;
+    finalize_heights(h, 4);
+    ASSERT_EQ(h.chain->epoch_setup().epoch, 1U);
+    EXPECT_EQ(make(h, h.me, old), "ok");
+    EXPECT_EQ(make(h, other, old), "journal.other_key");
+    // Proposals are votes, too.
+    Harness master(true);
+    std::vector<Record> proposals;
+    for (const auto& record : master.journal)
+        if (record.kind == RecordKind::own_proposal) proposals.push_back(record);
+    if (proposals.empty()) {
+        master.pass(master.max_idle_ms);
+        for (const auto& record : master.journal)
+            if (record.kind == RecordKind::own_proposal) proposals.push_back(record);
+    }
+    ASSERT_EQ(proposals.size(), 1U);
+    EXPECT_EQ(make(master, master.me, proposals), "ok");
+    EXPECT_EQ(make(master, master.others()[0], proposals), "journal.other_key");
+}
+
 }  // namespace
 }  // namespace quern::chain::consensus::sdbft
