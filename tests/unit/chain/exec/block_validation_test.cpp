@@ -89,6 +89,7 @@ Block block_of(std::size_t transactions) {
         block.transactions.push_back(Bytes{2, 1, static_cast<std::uint8_t>(i)});
     block.parent_certificate = Bytes(40, 7);
     block.header.gas_limit = 2 * types::kTxBaseGas + types::kTxBaseGas / 2;
+    block.header.gas_used = transactions * types::kTxBaseGas;
     block.header.consensus.parent_certificate_hash = consensus::certificate_hash(block.parent_certificate);
     block.header.transactions_root = state::ordered_trie_root(block.transactions);
     block.header.withdrawals_root = types::kEmptyTrieRoot;
@@ -121,6 +122,8 @@ TEST(Body, matches_the_roots_of_its_header_alone) {
     EXPECT_FALSE(with([](Block& b) { b.transactions.pop_back(); }));
     EXPECT_FALSE(with([](Block& b) { b.withdrawals.emplace_back(); }));
     EXPECT_FALSE(with([](Block& b) { b.header.withdrawals_root = filled(1); }));
+    // More than its gas can have paid for: said before their root is reckoned.
+    EXPECT_FALSE(with([](Block& b) { --b.header.gas_used; }));
     EXPECT_FALSE(with([](Block& b) { b.header.transactions_root = filled(1); }));
     Bytes cut = encode(good);
     cut.pop_back();
