@@ -100,12 +100,11 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     tries_->parts_stored(flusher_.take_written());
     tries_->commit(prepared.change.version, id.number, batch);
     std::vector<Bytes> receipts;
+    receipts.reserve(prepared.receipts.size());
     for (const auto& receipt : prepared.receipts) receipts.push_back(types::encode_stored(receipt));
-    std::vector<Hash32> hashes;
-    for (const auto& transaction : prepared.transactions) hashes.push_back(transaction.hash);
     BlockStore::put_block(batch, hash, bytes);
     BlockStore::put_receipts(batch, hash, receipts);
-    BlockStore::put_transaction_places(batch, id, hashes);
+    BlockStore::put_transaction_places(batch, id, prepared.hashes);
     BlockStore::put_canonical(batch, id);
     if (certificate) BlockStore::put_finalization(batch, hash, finalization);
     BlockStore::put_head(batch, id);
@@ -123,8 +122,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     learn_from_commit(tip_.number, hash);
     parts_.pool.on_block(block.senders, latest_->state, tip_.number);
     log::info(log::Category::consensus, "block finalized number={} hash={} txs={} gas={} ms={}", tip_.number,
-              to_hex0x(hash), block.transactions.size(), gas_used,
-              block.spent_ms + (parts_.clock.monotonic_ms() - began_ms));
+              to_hex0x(hash), block.hashes.size(), gas_used, block.spent_ms + (parts_.clock.monotonic_ms() - began_ms));
     log_market_events(tip_.number, block.receipts);
 
     consensus::sdbft::event::Committed committed{tip_, std::nullopt};

@@ -135,11 +135,14 @@ private:
     void learn_from_commit(std::uint64_t number, const Hash32& hash);
     // Executes a block that came from elsewhere, and keeps it.
     [[nodiscard]] Status prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_up);
-    [[nodiscard]] Expected<std::vector<chain::types::RecoveredTransaction>> recover_all(
-        const std::vector<Bytes>& encoded, const GivenUp& given_up) const;
+    // Those of the pool are not copied.
+    using RecoveredPtr = std::shared_ptr<const chain::types::RecoveredTransaction>;
+    [[nodiscard]] Expected<std::vector<RecoveredPtr>> recover_all(const std::vector<Bytes>& encoded,
+                                                                  const GivenUp& given_up) const;
     // The results of a finished execution into block and change. Errors: the state's or the store's.
     [[nodiscard]] Status seal(PreparedBlock& prepared, const Base& base, chain::exec::BlockExecution& execution,
-                              const chain::state::Overlay& overlay, const chain::state::CachedState& state);
+                              const chain::state::Overlay& overlay, const chain::state::CachedState& state,
+                              std::vector<chain::types::Address> senders);
 
     Parts parts_;
     chain::consensus::Tip tip_;

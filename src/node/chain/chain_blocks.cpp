@@ -19,11 +19,8 @@ namespace {
 Status given_up_block() { return busy("block.given_up"); }
 
 // Each sender once.
-std::vector<mempool::AccountAfter> senders_after(const std::vector<types::RecoveredTransaction>& transactions,
-                                                 const chain::state::Overlay& overlay) {
-    std::vector<types::Address> senders;
-    senders.reserve(transactions.size());
-    for (const auto& transaction : transactions) senders.push_back(transaction.sender);
+std::vector<mempool::AccountAfter> accounts_after(std::vector<types::Address> senders,
+                                                  const chain::state::Overlay& overlay) {
     std::sort(senders.begin(), senders.end());
     senders.erase(std::unique(senders.begin(), senders.end()), senders.end());
     std::vector<mempool::AccountAfter> after;
@@ -99,13 +96,14 @@ void Chain::reject_breaker(const types::RecoveredTransaction& transaction, const
 }
 
 Status Chain::seal(PreparedBlock& prepared, const Base& base, exec::BlockExecution& execution,
-                   const chain::state::Overlay& overlay, const chain::state::CachedState& state) {
+                   const chain::state::Overlay& overlay, const chain::state::CachedState& state,
+                   std::vector<types::Address> senders) {
     // A read that the store failed looked like a missing object: nothing that came of it may be used.
     QUERN_CHECK(state.status());
     QUERN_TRY(prepared.change, tries_->compute(overlay, *base.tries, *base.state, &parts_.threads));
     prepared.receipts = execution.take_receipts();
     prepared.leaf_times = leaf_timer_.take();
-    prepared.senders = senders_after(prepared.transactions, overlay);
+    prepared.senders = accounts_after(std::move(senders), overlay);
     exec::fill_results(prepared.block, prepared.receipts, execution.gas_used(), prepared.change.roots);
     prepared.hash = types::hash_of(prepared.block.header);
     return {};
@@ -150,11 +148,16 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
             continue;
         }
         drop_refused(filled);
+        std::vector<types::Address> senders;
+        senders.reserve(filled.included.size());
+        prepared.hashes.reserve(filled.included.size());
+        prepared.block.transactions.reserve(filled.included.size());
         for (const auto& pooled : filled.included) {
             prepared.block.transactions.push_back(pooled->transaction.encoded);
-            prepared.transactions.push_back(pooled->transaction);
+            prepared.hashes.push_back(pooled->transaction.hash);
+            senders.push_back(pooled->transaction.sender);
         }
-        QUERN_CHECK(seal(prepared, base, execution, overlay, state));
+        QUERN_CHECK(seal(prepared, base, execution, overlay, state, std::move(senders)));
         cut_short = filled.cut_short;
         break;
     }
@@ -183,22 +186,22 @@ void Chain::learn_from_commit(std::uint64_t number, const Hash32& hash) {
     });
 }
 
-Expected<std::vector<types::RecoveredTransaction>> Chain::recover_all(const std::vector<Bytes>& encoded,
-                                                                      const GivenUp& given_up) const {
+Expected<std::vector<Chain::RecoveredPtr>> Chain::recover_all(const std::vector<Bytes>& encoded,
+                                                              const GivenUp& given_up) const {
     // Signatures are the slow part and independent of each other; those of the pool were checked already.
     std::vector<Hash32> hashes(encoded.size());
     parts_.threads.parallel_for(encoded.size(),
                                 [&](std::size_t i) { hashes[i] = types::transaction_hash(encoded[i]); });
     const auto pooled = parts_.pool.find(hashes);
-    std::vector<types::RecoveredTransaction> transactions(encoded.size());
+    std::vector<RecoveredPtr> transactions(encoded.size());
     std::vector<Status> recovered(encoded.size());
     parts_.threads.parallel_for(encoded.size(), [&](std::size_t i) {
         if (given_up && given_up()) {
             recovered[i] = given_up_block();
         } else if (pooled[i]) {
-            transactions[i] = pooled[i]->transaction;
+            transactions[i] = {pooled[i], &pooled[i]->transaction};
         } else if (auto transaction = parts_.pool.senders().recover(encoded[i])) {
-            transactions[i] = std::move(*transaction);
+            transactions[i] = std::make_shared<const types::RecoveredTransaction>(std::move(*transaction));
         } else {
             recovered[i] = fail(transaction.error());
         }
@@ -231,25 +234,30 @@ Status Chain::prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_
     QUERN_TRY(const Base base, base_for(claimed.parent_hash));
     QUERN_CHECK(exec::check_header(params(), *base.header, claimed));
     QUERN_CHECK(exec::check_body(prepared.block));
-    QUERN_TRY(prepared.transactions, recover_all(prepared.block.transactions, given_up));
+    QUERN_TRY(const auto transactions, recover_all(prepared.block.transactions, given_up));
 
     leaf_timer_.discard();
     const auto state = state_of(base);
     chain::state::Overlay overlay(state);
     exec::BlockExecution execution(params(), overlay, exec::context_of(claimed), &leaf_timer_);
     execution.begin();
-    for (const auto& transaction : prepared.transactions) {
+    std::vector<types::Address> senders;
+    senders.reserve(transactions.size());
+    prepared.hashes.reserve(transactions.size());
+    for (const auto& transaction : transactions) {
         if (given_up && given_up()) return given_up_block();
-        if (const auto result = execution.apply(transaction); !result.in_block()) {
+        if (const auto result = execution.apply(*transaction); !result.in_block()) {
             QUERN_CHECK(state.status());
-            return fail("block.bad_transaction", to_hex0x(transaction.hash) + " " + result.to_string());
+            return fail("block.bad_transaction", to_hex0x(transaction->hash) + " " + result.to_string());
         }
+        senders.push_back(transaction->sender);
+        prepared.hashes.push_back(transaction->hash);
     }
     if (const auto finished = execution.finish(); !finished) {
         QUERN_CHECK(state.status());
         return fail(finished.error());
     }
-    QUERN_CHECK(seal(prepared, base, execution, overlay, state));
+    QUERN_CHECK(seal(prepared, base, execution, overlay, state, std::move(senders)));
     QUERN_CHECK(exec::check_results(claimed, prepared.block.header));
     prepared.encoded = to_bytes(bytes);
     prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;

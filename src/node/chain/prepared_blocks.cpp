@@ -13,7 +13,7 @@ constexpr std::size_t kEncodings = 4;
 constexpr std::size_t kOfTransaction = 1'024;
 
 std::size_t footprint(const PreparedBlock& block) {
-    return sizeof(PreparedBlock) + kEncodings * block.encoded.size() + kOfTransaction * block.transactions.size();
+    return sizeof(PreparedBlock) + kEncodings * block.encoded.size() + kOfTransaction * block.hashes.size();
 }
 
 }  // namespace

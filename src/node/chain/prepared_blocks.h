@@ -25,7 +25,7 @@ struct PreparedBlock {
     Hash32 hash;
     Bytes encoded;
     chain::types::Block block;
-    std::vector<chain::types::RecoveredTransaction> transactions;
+    std::vector<Hash32> hashes;  // of the transactions
     std::vector<chain::types::Receipt> receipts;
     std::vector<chain::mempool::AccountAfter> senders;  // of the transactions, after the block
     chain::state::StateChange change;
