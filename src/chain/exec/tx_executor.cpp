@@ -19,6 +19,12 @@ std::uint64_t payload_gas(types::NativeKind kind, std::size_t payload_bytes) {
     return price.fixed + price.per_byte * payload_bytes;  // payloads are bounded by kMaxTransactionBytes
 }
 
+std::uint64_t gas_of(const state::Overlay::Written& written) {
+    return params::kNativeGasPerObject * written.objects + params::kNativeGasPerWrittenByte * written.object_bytes +
+           params::kNativeGasPerAccount * written.accounts + params::kLogGas * written.logs +
+           params::kLogTopicGas * written.log_topics + params::kLogByteGas * written.log_bytes;
+}
+
 // Names that wallets match on, for errors of the types module.
 Result from_form_error(const Error& error) {
     if (error.name == types::kWrongChainId) return refuse(kWrongChain, error.detail);
@@ -103,9 +109,14 @@ private:
 
     Status native(const handlers::CheckedCall& call, std::size_t payload_bytes) {
         const std::size_t start = overlay_.snapshot();
+        state::ReadMeter reads(params::kNativeGasPerRead, params::kNativeGasPerReadByte, message_.gas - gas_);
         handlers::Context context{params_, overlay_, height_, message_.from, payload_bytes, gas_, observer_};
-        QUERN_CHECK(call.run(context));
-        return charge(params::kNativeGasPerObject * overlay_.native_writes_since(start));
+        overlay_.count_reads(&reads);
+        const auto status = call.run(context);
+        overlay_.count_reads(nullptr);
+        QUERN_CHECK(charge(reads.used()));  // of a call that fails, too
+        QUERN_CHECK(status);
+        return charge(gas_of(overlay_.written_since(start)));
     }
 
     const params::ChainParams& params_;

@@ -6,7 +6,7 @@
 // Parameters: X(type, member, name in the file, default, least, most, what it is). Amounts are grains.
 // Limits are expressions of params.cpp: kAny is the type's largest value, bits(n) is 2^n - 1.
 #define QUERN_BLOCK_PARAMETERS(X)                                                                                      \
-    X(std::uint64_t, block_gas_limit, "gas_limit", 300'000'000, 1'000'000, 1'000'000'000'000,                          \
+    X(std::uint64_t, block_gas_limit, "gas_limit", 300'000'000, 30'000'000, 1'000'000'000'000,                         \
       "gas of a block: 14,285 transfers by default; what a block really holds its builder's time decides (chain.md)")  \
     X(Uint256, initial_base_fee, "base_fee", 1'000'000'000, 0, bits(96), "base fee of the first block, a unit of gas") \
     X(Uint256, min_base_fee, "min_base_fee", 7, 0, bits(96), "the base fee does not fall below this")                  \
@@ -84,6 +84,13 @@
     X(std::uint64_t, kElasticity, 2, "EIP-1559: the gas target is the limit divided by this")                      \
     X(std::uint64_t, kBaseFeeChangeDivisor, 8, "EIP-1559: the base fee changes by at most 1 / this a block")       \
     X(std::uint64_t, kNativeGasPerObject, 5'000, "gas for each native object that a transaction changes")          \
+    X(std::uint64_t, kNativeGasPerWrittenByte, 2, "and for each byte of it")                                       \
+    X(std::uint64_t, kNativeGasPerAccount, 5'000, "gas for each account that a native kind changes")               \
+    X(std::uint64_t, kNativeGasPerRead, 500, "gas for each native object that a transaction looks at")             \
+    X(std::uint64_t, kNativeGasPerReadByte, 1, "and for each byte of it")                                          \
+    X(std::uint64_t, kLogGas, 375, "gas for each event, as on Ethereum")                                           \
+    X(std::uint64_t, kLogTopicGas, 375, "for each of its topics")                                                  \
+    X(std::uint64_t, kLogByteGas, 8, "and for each byte of its data")                                              \
     X(std::uint64_t, kCapacityBlocks, 32, "from one declaration of a capacity to the next")                        \
     X(std::uint32_t, kMaxVerifiers, 16, "of a task")                                                               \
     X(std::uint64_t, kMaxWindowBlocks, 1U << 20, "of a task's waiting states")                                     \

@@ -77,11 +77,16 @@ Hash32 Overlay::storage(const types::Address& address, const Hash32& slot) const
 }
 
 std::optional<Bytes> Overlay::native(BytesView key) const {
+    if (meter_ != nullptr && meter_->is_exhausted()) return std::nullopt;
     const auto found = native_.find(key);
-    return found != native_.end() ? found->second : base_.native(key);
+    auto value = found != native_.end() ? found->second : base_.native(key);
+    if (meter_ != nullptr) meter_->read(value ? value->size() : 0);
+    return value;
 }
 
 std::vector<std::pair<Bytes, Bytes>> Overlay::native_range(BytesView prefix, BytesView start, std::size_t limit) const {
+    if (meter_ != nullptr) limit = std::min(limit, meter_->objects_left());
+    if (limit == 0) return {};
     const Bytes from = to_bytes(as_text(start) < as_text(prefix) ? prefix : start);
     auto change = native_.lower_bound(from);
     std::size_t hidden = 0;
@@ -103,6 +108,8 @@ std::vector<std::pair<Bytes, Bytes>> Overlay::native_range(BytesView prefix, Byt
             break;
         }
     }
+    if (meter_ != nullptr)
+        for (const auto& entry : merged) meter_->read(entry.second.size());
     return merged;
 }
 
@@ -191,12 +198,26 @@ void Overlay::revert_to(std::size_t point) {
     newest_point_ = journal_.size();
 }
 
-std::size_t Overlay::native_writes_since(std::size_t point) const {
-    const auto writes = std::count(journal_.begin() + static_cast<std::ptrdiff_t>(point), journal_.end(), What::native);
+Overlay::Written Overlay::written_since(std::size_t point) const {
+    const auto begin = journal_.begin() + static_cast<std::ptrdiff_t>(point);
+    const auto entries = [&](What what) { return std::count(begin, journal_.end(), what); };
+    Written written;
     std::set<std::string_view> keys;
-    for (auto old = old_natives_.end() - writes; old != old_natives_.end(); ++old)
-        keys.insert(as_text(old->entry->first));
-    return keys.size();
+    for (auto old = old_natives_.end() - entries(What::native); old != old_natives_.end(); ++old) {
+        if (!keys.insert(as_text(old->entry->first)).second) continue;
+        if (old->entry->second) written.object_bytes += old->entry->second->size();
+    }
+    written.objects = keys.size();
+    std::set<BytesView, BytesLess> accounts;
+    for (auto old = old_accounts_.end() - entries(What::account); old != old_accounts_.end(); ++old)
+        accounts.insert(old->entry->key);
+    written.accounts = accounts.size();
+    written.logs = static_cast<std::size_t>(entries(What::log));
+    for (auto log = logs_.end() - entries(What::log); log != logs_.end(); ++log) {
+        written.log_topics += log->topics.size();
+        written.log_bytes += log->data.size();
+    }
+    return written;
 }
 
 std::vector<std::pair<types::Address, Account>> Overlay::changed_accounts() const {

@@ -40,6 +40,28 @@ public:
                                                                             std::size_t limit) const = 0;
 };
 
+// What looking at native objects costs whoever executes, in gas: each that is looked at, there or not, and each byte of
+// it. Once it is above its limit nothing more is read: what is computed then is of no use and must be undone.
+class ReadMeter {
+public:
+    // `per_object` is at least 1.
+    ReadMeter(std::uint64_t per_object, std::uint64_t per_byte, std::uint64_t limit)
+        : per_object_(per_object), per_byte_(per_byte), limit_(limit) {}
+    void read(std::size_t bytes) { used_ += per_object_ + per_byte_ * bytes; }
+    [[nodiscard]] std::uint64_t used() const { return used_; }
+    [[nodiscard]] bool is_exhausted() const { return used_ > limit_; }
+    // Objects after which it is exhausted for certain.
+    [[nodiscard]] std::size_t objects_left() const {
+        return is_exhausted() ? 0 : static_cast<std::size_t>((limit_ - used_) / per_object_) + 1;
+    }
+
+private:
+    const std::uint64_t per_object_;
+    const std::uint64_t per_byte_;
+    const std::uint64_t limit_;
+    std::uint64_t used_ = 0;
+};
+
 class Overlay final : public StateReader {
 public:
     explicit Overlay(const StateReader& base) : base_(base) {}
@@ -72,8 +94,18 @@ public:
     [[nodiscard]] std::size_t snapshot() { return newest_point_ = journal_.size(); }
     void revert_to(std::size_t point);
     [[nodiscard]] std::vector<types::Log> take_logs();
-    // Number of different native objects written since that point: what execution charges for.
-    [[nodiscard]] std::size_t native_writes_since(std::size_t point) const;
+    // What was written since that point, each object and account once: what execution charges for.
+    struct Written {
+        std::size_t objects = 0;
+        std::size_t object_bytes = 0;  // of their values now
+        std::size_t accounts = 0;
+        std::size_t logs = 0;
+        std::size_t log_topics = 0;
+        std::size_t log_bytes = 0;
+    };
+    [[nodiscard]] Written written_since(std::size_t point) const;
+    // Counts what is read of native objects from now on; null: nobody does. It outlives its use.
+    void count_reads(ReadMeter* meter) { meter_ = meter; }
     [[nodiscard]] const StateReader& base() const { return base_; }
 
     // What was written, in key order: for roots and the flat tables.
@@ -87,11 +119,13 @@ public:
     [[nodiscard]] const std::map<Hash32, Bytes>& new_code() const { return code_; }
     [[nodiscard]] const std::map<Bytes, std::optional<Bytes>, BytesLess>& changed_native() const { return native_; }
 
-    // Typed access to native objects: load<Task>(7). Error state.corrupt_object when a stored one does not decode.
+    // Typed access to native objects: load<Task>(7). Errors: state.corrupt_object when a stored one does not decode,
+    // state.unpaid_read when the meter is exhausted.
     template <types::Record T, class... Id>
     requires types::ObjectId<T, Id...>
     [[nodiscard]] Expected<std::optional<T>> load(const Id&... id) const {
         const auto bytes = native(types::key_of<T>(id...));
+        if (meter_ != nullptr && meter_->is_exhausted()) return fail("state.unpaid_read");
         if (!bytes) return std::optional<T>{};
         auto record = types::decode_record<T>(*bytes);
         if (!record) return fault("state.corrupt_object", record.error().to_string());
@@ -168,6 +202,7 @@ private:
     std::vector<OldSlot> old_slots_;
     std::vector<Hash32> old_code_;
     std::vector<OldNative> old_natives_;
+    ReadMeter* meter_ = nullptr;  // null: nobody counts
 };
 
 }  // namespace quern::chain::state

@@ -13,10 +13,10 @@
 
 namespace quern::chain::types {
 
-// X(kind, group, payload, function, gas, gas per payload byte). The fixed gas follows what a kind does at worst: draws
-// over all verifiers' bonds for ticks, hashing of Merkle paths for proofs, one executed tile element for a leaf.
-// Payload bytes are hashed and, for disputes, stored in the game. Touched objects cost apart
-// (params::kNativeGasPerObject).
+// X(kind, group, payload, function, gas, gas per payload byte). The fixed gas follows what a kind does whatever the
+// state is: hashing of Merkle paths for proofs, one executed tile element for a leaf. Payload bytes are hashed and, for
+// disputes, stored in the game. Objects that are read or changed, accounts and events cost apart
+// (params::kNativeGas...).
 #define QUERN_NATIVE_KINDS(X)                                                            \
     X(create_validator, staking, CreateValidatorPayload, "createValidator", 60'000, 8)   \
     X(delegate, staking, DelegatePayload, "delegate", 15'000, 8)                         \

@@ -10,7 +10,7 @@
 namespace quern::node {
 
 inline constexpr std::size_t kMaxPendingEvidence = 128;  // signers; more is a network without honest validators
-inline constexpr std::uint64_t kEvidenceGas = 400'000;
+inline constexpr std::uint64_t kEvidenceGas = 1'000'000;
 inline constexpr std::uint64_t kEvidenceFeeFactor = 4;  // times the next base fee, at most
 
 class EvidenceSender final : public EvidenceSink {

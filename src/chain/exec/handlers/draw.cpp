@@ -6,6 +6,12 @@
 
 namespace quern::chain::exec::handlers {
 
+namespace {
+
+constexpr std::size_t kDrawPage = 64;  // bonds; at most so many are read twice
+
+}  // namespace
+
 std::size_t draw_one(const Hash32& randomness, const std::vector<Candidate>& candidates) {
     Uint256 total;
     for (const auto& candidate : candidates) total += candidate.weight;
@@ -48,12 +54,18 @@ Expected<std::vector<Candidate>> find_candidates(const Context& context, types::
     Bytes start = prefix;
     append(start, randomness.view().first(types::Address::kSize));
     auto entries = context.state.native_range(prefix, start, kMaxDrawCandidates);
-    if (entries.size() < kMaxDrawCandidates) {
-        const std::size_t missing = kMaxDrawCandidates - entries.size();
-        for (auto& entry : context.state.native_range(prefix, {}, missing)) {
+    // Around the end, in pages: what lies from `start` on was read.
+    Bytes next = prefix;
+    for (bool more = true; more && entries.size() < kMaxDrawCandidates;) {
+        const std::size_t limit = std::min(kDrawPage, kMaxDrawCandidates - entries.size());
+        auto page = context.state.native_range(prefix, next, limit);
+        more = page.size() == limit && as_text(page.back().first) < as_text(start);
+        for (auto& entry : page) {
             if (as_text(entry.first) >= as_text(start)) break;
+            next = entry.first;
             entries.push_back(std::move(entry));
         }
+        next.push_back(0);
     }
     std::vector<Candidate> candidates;
     for (const auto& [key, value] : entries) {

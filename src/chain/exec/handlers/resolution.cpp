@@ -199,12 +199,20 @@ Status conclude_dispute(Context& context, types::Task& task, types::Dispute& dis
     return {};
 }
 
+Expected<std::vector<types::Dispute>> open_disputes(const Context& context, const types::Task& task) {
+    std::vector<types::Dispute> open;
+    for (auto id = task.disputes.rbegin(); id != task.disputes.rend() && open.size() < task.open_disputes; ++id) {
+        QUERN_TRY(auto dispute, load_dispute(context.state, *id));
+        if (dispute.closed_at == 0) open.push_back(std::move(dispute));
+    }
+    std::reverse(open.begin(), open.end());
+    return open;
+}
+
 Status close_disputes(Context& context, types::Task& task, std::string_view reason,
                       std::initializer_list<std::uint32_t> targets) {
-    if (task.open_disputes == 0) return {};
-    for (const std::uint64_t id : task.disputes) {
-        QUERN_TRY(auto dispute, load_dispute(context.state, id));
-        if (dispute.closed_at != 0) continue;
+    QUERN_TRY(auto open, open_disputes(context, task));
+    for (auto& dispute : open) {
         if (targets.size() != 0 && std::find(targets.begin(), targets.end(), dispute.target) == targets.end()) continue;
         QUERN_CHECK(release_rival(context, dispute));
         close(context, task, dispute, DisputeWinner::none, reason);
@@ -220,10 +228,8 @@ Status continue_voided(Context& context, types::Task& task) {
 
 Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const types::Task& task) {
     std::uint64_t earliest = std::numeric_limits<std::uint64_t>::max();
-    for (const std::uint64_t id : task.disputes) {
-        QUERN_TRY(const auto dispute, load_dispute(context.state, id));
-        if (dispute.closed_at == 0) earliest = std::min(earliest, dispute.deadline);
-    }
+    QUERN_TRY(const auto open, open_disputes(context, task));
+    for (const auto& dispute : open) earliest = std::min(earliest, dispute.deadline);
     return earliest;
 }
 

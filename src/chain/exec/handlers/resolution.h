@@ -31,6 +31,8 @@ void update_game(types::Dispute& dispute, const core::Game& game);
 // the task.
 [[nodiscard]] Status conclude_dispute(Context& context, types::Task& task, types::Dispute& dispute,
                                       const core::Game& game);
+// The task's open disputes, in order. They are among its newest: what was closed before them is not looked at.
+[[nodiscard]] Expected<std::vector<types::Dispute>> open_disputes(const Context& context, const types::Task& task);
 // Closes the open disputes, all or those about the given targets, without a loser: what they were about is void.
 [[nodiscard]] Status close_disputes(Context& context, types::Task& task, std::string_view reason,
                                     std::initializer_list<std::uint32_t> targets = {});

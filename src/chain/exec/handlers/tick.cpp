@@ -17,11 +17,12 @@ Status too_early(std::uint64_t due) { return fail("tick.too_early", "due at heig
 Status tick_disputes(Context& context, types::Task& task) {
     if (task.voided && task.open_disputes == 0) return continue_voided(context, task);
     bool any = false;
-    const std::vector<std::uint64_t> ids = task.disputes;
-    for (const std::uint64_t id : ids) {
+    QUERN_TRY(const auto open, open_disputes(context, task));
+    for (const auto& seen : open) {
         if (task.state != TaskState::disputed) break;
-        QUERN_TRY(auto dispute, load_dispute(context.state, id));
-        if (dispute.closed_at != 0 || dispute.deadline > context.height) continue;
+        if (seen.deadline > context.height) continue;
+        QUERN_TRY(auto dispute, load_dispute(context.state, seen.id));  // the end of one before may have closed it
+        if (dispute.closed_at != 0) continue;
         QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
         core::charge_clocks(game, context.height);
         if (game.verdict == core::Verdict::none) continue;

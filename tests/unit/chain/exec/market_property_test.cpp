@@ -636,7 +636,7 @@ TEST(MarketProperties, the_same_lives_leave_the_same_bytes) {
     Statistics statistics;
     statistics.trace = Hash32{};
     for (std::uint64_t seed = 1; seed <= 40; ++seed) Simulation(seed, statistics).run();
-    EXPECT_EQ(to_hex(*statistics.trace), "c4886d723ef4756f1394d09993fab5717ec7074b02e278f2782ad9b9de38e49f");
+    EXPECT_EQ(to_hex(*statistics.trace), "845effbd73edf50924563d24ad23b8c77333f1d637b3252c4eee6347a96c5c7e");
 }
 
 }  // namespace

@@ -46,7 +46,12 @@ TEST_F(OverlayOnStore, revert_undoes_everything_since_the_point) {
     overlay.set_storage(address(1), Hash32{}, Hash32::copy_of(crypto::keccak256({})));
     overlay.set_code(crypto::keccak256(key("code")), key("code"));
     overlay.add_log({});
-    EXPECT_EQ(overlay.native_writes_since(point), 2U);
+    const auto written = overlay.written_since(point);
+    EXPECT_EQ(written.objects, 2U);
+    EXPECT_EQ(written.object_bytes, 1U);  // what was erased has none
+    EXPECT_EQ(written.accounts, 2U);
+    EXPECT_EQ(written.logs, 1U);
+    EXPECT_EQ(overlay.written_since(overlay.snapshot()).objects, 0U);
     overlay.revert_to(point);
     EXPECT_EQ(overlay.account(address(1))->balance, Uint256(5));
     EXPECT_FALSE(overlay.account(address(2)));
@@ -55,6 +60,31 @@ TEST_F(OverlayOnStore, revert_undoes_everything_since_the_point) {
     EXPECT_TRUE(overlay.storage(address(1), Hash32{}).is_zero());
     EXPECT_TRUE(overlay.code(crypto::keccak256(key("code"))).empty());
     EXPECT_TRUE(overlay.take_logs().empty());
+}
+
+TEST_F(OverlayOnStore, counts_what_is_read_and_reads_no_more_than_can_be_paid_for) {
+    for (std::uint8_t i = 0; i < 100; ++i) overlay.set_native({'a', i}, Bytes(10));
+    ReadMeter meter(100, 2, 1'000);
+    overlay.count_reads(&meter);
+    EXPECT_TRUE(overlay.native(Bytes{'a', 1}));
+    EXPECT_EQ(meter.used(), 120U);
+    EXPECT_FALSE(overlay.native(Bytes{'b'}));  // to find nothing costs, too
+    EXPECT_EQ(meter.used(), 220U);
+    EXPECT_EQ(overlay.native_range(key("a"), {}, 2).size(), 2U);
+    EXPECT_EQ(meter.used(), 460U);
+    EXPECT_FALSE(meter.is_exhausted());
+    EXPECT_EQ(overlay.native_range(key("a"), {}, 100).size(), 6U);  // 540 left: at 100 each the sixth is too much
+    EXPECT_TRUE(meter.is_exhausted());
+    const std::uint64_t used = meter.used();
+    EXPECT_TRUE(overlay.native_range(key("a"), {}, 100).empty());
+    EXPECT_FALSE(overlay.native(Bytes{'a', 1}));
+    const auto globals = overlay.load<types::Globals>();
+    ASSERT_FALSE(globals);
+    EXPECT_EQ(globals.error().name, "state.unpaid_read");
+    EXPECT_EQ(meter.used(), used);
+    overlay.count_reads(nullptr);
+    EXPECT_TRUE(overlay.native(Bytes{'a', 1}));
+    EXPECT_TRUE(overlay.load<types::Globals>());
 }
 
 // The overlay as its definition: a copy of everything for each point.
