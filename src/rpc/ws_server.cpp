@@ -142,12 +142,18 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
 
     void on_block(const BlockEvent& event) override {
         TextCache texts;
-        for (const auto& session : all()) session->on_block(event, texts);
+        for (const auto& session : all()) {
+            if (stopped) return;
+            session->on_block(event, texts);
+        }
     }
 
     void on_transaction(const chain::types::RecoveredTransaction& transaction) override {
         TextCache texts;
-        for (const auto& session : all()) session->on_transaction(transaction, texts);
+        for (const auto& session : all()) {
+            if (stopped) return;
+            session->on_transaction(transaction, texts);
+        }
     }
 
     void stop() {

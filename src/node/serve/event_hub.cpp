@@ -83,24 +83,34 @@ std::uint64_t EventHub::left_out() const {
 
 void EventHub::run() {
     for (;;) {
-        std::deque<chain::types::RecoveredTransaction> transactions;
         std::uint64_t next = 0;
         {
             MutexLock lock(mutex_);
             while (!stopping_ && newest_ <= told_ && transactions_.empty()) changed_.wait(lock);
             if (stopping_) return;
-            transactions.swap(transactions_);
-            queued_bytes_ = 0;
             if (newest_ > told_) next = ++told_;
         }
         // When both wait: a transaction before the block that holds it.
-        if (!transactions.empty()) {
-            const MutexLock calling(calling_);
-            for (const auto& transaction : transactions)
-                for (auto* listener : listeners_) listener->on_transaction(transaction);
-        }
+        tell_transactions();
         if (next != 0) tell_block(next);
     }
+}
+
+// One at a time: each may be for thousands of subscriptions, and a stop or a listener's end waits for one alone.
+void EventHub::tell_transactions() {
+    const std::uint64_t until = parts_.clock.monotonic_ms() + kTransactionsSliceMs;
+    do {
+        std::optional<chain::types::RecoveredTransaction> first;
+        {
+            const MutexLock lock(mutex_);
+            if (stopping_ || transactions_.empty()) return;
+            first = std::move(transactions_.front());
+            transactions_.pop_front();
+            deduct(queued_bytes_, first->encoded.size());
+        }
+        const MutexLock calling(calling_);
+        for (auto* listener : listeners_) listener->on_transaction(*first);
+    } while (parts_.clock.monotonic_ms() < until);
 }
 
 void EventHub::tell_block(std::uint64_t number) {

@@ -1,7 +1,8 @@
 // Tells listeners (the WebSocket server) what happens in the chain, on a thread of its own: the executor and those
 // that submit transactions only leave a note. Blocks are not queued: the hub walks the stored chain from the last block
 // that it told to the newest, so that none is left out however far it falls behind, and it costs no memory. Waiting
-// transactions are queued, the newest kMaxQueuedTransactions of them, kMaxQueuedBytes at most. Thread-safe.
+// transactions are queued, the newest kMaxQueuedTransactions of them, kMaxQueuedBytes at most. They come before the
+// block that holds them, but however many wait, and for however many subscribers, a block is told soon. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -19,6 +20,7 @@ class EventHub final : public chain::api::EventSource {
 public:
     static constexpr std::size_t kMaxQueuedTransactions = 8'192;
     static constexpr std::size_t kMaxQueuedBytes = std::size_t{16} << 20;
+    static constexpr std::uint64_t kTransactionsSliceMs = 20;  // then a block that waits has its turn
     static constexpr std::size_t kKeptTimes = 1'024;  // blocks whose moment of finality is kept until they are told
 
     struct Parts {  // all outlive the hub
@@ -45,6 +47,7 @@ public:
 private:
     void published(const Snapshot& snapshot);
     void run();
+    void tell_transactions();
     void tell_block(std::uint64_t number);
     [[nodiscard]] chain::api::Finality finality_of(const chain::api::BlockView& view,
                                                    std::optional<std::uint64_t> final_at);

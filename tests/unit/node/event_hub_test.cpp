@@ -17,17 +17,21 @@ public:
     void on_block(const api::BlockEvent& event) override {
         while (hold) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         const std::lock_guard lock(mutex_);
+        if (blocks_.empty()) before_block_ = transactions_.size();
         blocks_.push_back(event);
     }
     void on_transaction(const types::RecoveredTransaction& transaction) override {
         held = hold.load();
         while (hold) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (each_transaction) each_transaction();
         const std::lock_guard lock(mutex_);
         transactions_.push_back(transaction.hash);
     }
     std::vector<api::BlockEvent> blocks(std::size_t count) { return wait_for(blocks_, count); }
     std::vector<Hash32> transactions(std::size_t count) { return wait_for(transactions_, count); }
     std::atomic<bool> hold{false};
+    std::function<void()> each_transaction;
+    [[nodiscard]] std::size_t transactions_before_block() const { return before_block_; }
     std::atomic<bool> held{false};  // the hub's thread waits
 
 private:
@@ -44,6 +48,7 @@ private:
         return list;
     }
     std::mutex mutex_;
+    std::atomic<std::size_t> before_block_{0};
     std::vector<api::BlockEvent> blocks_;
     std::vector<Hash32> transactions_;
 };
@@ -94,6 +99,40 @@ TEST_F(EventHubTest, tells_admitted_transactions_and_then_their_block) {
     ASSERT_EQ(told[0].receipts.size(), 2U);
     EXPECT_FALSE(told[0].receipts[1].logs.empty());
     EXPECT_TRUE(told[0].changes.empty()) << "a bond is no task's change";
+    hub_->remove(listener);
+}
+
+TEST_F(EventHubTest, a_block_is_told_soon_however_many_transactions_wait_for_however_many_subscribers) {
+    Listener listener;
+    // As when each is for thousands of subscriptions.
+    listener.each_transaction = [this] { clock_.advance(10); };
+    listener.hold = true;
+    hub_->add(listener);
+    const auto recovered = types::recover(signed_by(1, transfer(0)));
+    ASSERT_TRUE(recovered);
+    hub_->transaction(*recovered);
+    while (!listener.held) std::this_thread::yield();
+    constexpr std::size_t kWaiting = 500;
+    for (std::size_t i = 0; i < kWaiting; ++i) hub_->transaction(*recovered);
+    ASSERT_TRUE(make_block());
+    listener.hold = false;
+    ASSERT_EQ(listener.blocks(1).size(), 1U);
+    EXPECT_LE(listener.transactions_before_block(), 2 * EventHub::kTransactionsSliceMs / 10 + 1);
+    EXPECT_EQ(listener.transactions(kWaiting + 1).size(), kWaiting + 1);
+    hub_->remove(listener);
+}
+
+TEST_F(EventHubTest, a_stop_waits_for_one_transaction_and_not_for_all) {
+    Listener listener;
+    listener.each_transaction = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+    hub_->add(listener);
+    const auto recovered = types::recover(signed_by(1, transfer(0)));
+    ASSERT_TRUE(recovered);
+    constexpr std::size_t kWaiting = 400;  // 8 s of them
+    for (std::size_t i = 0; i < kWaiting; ++i) hub_->transaction(*recovered);
+    ASSERT_FALSE(listener.transactions(1).empty());
+    hub_->stop();
+    EXPECT_LT(listener.transactions(0).size(), kWaiting / 2);
     hub_->remove(listener);
 }
 
