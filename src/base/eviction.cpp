@@ -1,9 +1,25 @@
 #include "base/eviction.h"
 
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
 #include <map>
 
 namespace quern {
 inline namespace base {
+
+std::string host_of(std::string_view address) {
+    const std::string text(address.substr(0, address.find('%')));  // without its zone
+    std::array<std::uint8_t, 16> bytes{};
+    if (::inet_pton(AF_INET6, text.c_str(), bytes.data()) != 1) return text;
+    static constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    std::array<char, INET6_ADDRSTRLEN> out{};
+    if (std::equal(kMapped.begin(), kMapped.end(), bytes.begin()))
+        return ::inet_ntop(AF_INET, bytes.data() + kMapped.size(), out.data(), out.size());
+    std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+    return std::string(::inet_ntop(AF_INET6, bytes.data(), out.data(), out.size())) + "/64";
+}
 
 std::optional<std::size_t> choose_victim(std::span<const Occupant> occupants, std::string_view newcomer) {
     std::map<std::string_view, std::size_t> count;

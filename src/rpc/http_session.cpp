@@ -6,6 +6,8 @@
 #include <limits>
 #include <sstream>
 
+#include "base/eviction.h"
+
 namespace quern::rpc {
 namespace {
 
@@ -36,7 +38,8 @@ HttpSession::HttpSession(tcp::socket socket, SessionHost& host)
     : stream_(std::move(socket)), host_(host), since_ms_(steady_ms()), delay_(stream_.get_executor()) {
     error_code ignored;
     stream_.socket().set_option(tcp::no_delay(true), ignored);
-    if (const auto remote = stream_.socket().remote_endpoint(ignored); !ignored) client_ = remote.address().to_string();
+    if (const auto remote = stream_.socket().remote_endpoint(ignored); !ignored)
+        client_ = host_of(remote.address().to_string());
 }
 
 HttpSession::~HttpSession() {

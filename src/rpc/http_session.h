@@ -119,7 +119,7 @@ private:
 
     beast::tcp_stream stream_;
     SessionHost& host_;
-    std::string client_;  // the other side's address
+    std::string client_;  // host_of() of the other side's address
     bool is_idle_ = true;
     bool is_closed_ = false;  // its last operations have still to end
     std::uint64_t since_ms_ = 0;

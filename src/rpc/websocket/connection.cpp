@@ -7,6 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/eviction.h"
+
 namespace quern::rpc::websocket {
 namespace {
 
@@ -52,8 +54,9 @@ Connection::Connection(asio::io_context& io, Host& host, ConnectionId id, tcp::s
     raw.set_option(tcp::no_delay(true), ignored);
     raw.set_option(asio::socket_base::send_buffer_size(kSocketSendBuffer), ignored);
     if (const auto remote = raw.remote_endpoint(ignored); !ignored) {
-        client_host_ = remote.address().to_string();
-        handshake_.remote = client_host_ + ":" + std::to_string(remote.port());
+        const std::string address = remote.address().to_string();
+        client_host_ = host_of(address);
+        handshake_.remote = address + ":" + std::to_string(remote.port());
     }
     buffer_.commit(asio::buffer_copy(buffer_.prepare(received.size()), asio::buffer(received)));
 }
