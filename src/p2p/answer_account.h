@@ -23,23 +23,22 @@ public:
     AnswerAccount(transport::MemoryLedger& ledger, std::function<void()> given_up)
         : Holder(ledger), given_up_(std::move(given_up)) {}
 
-    // The answer as a queue keeps it, `held` with it (Responder::hold). Errors, all busy: memory.share_full,
-    // memory.full.
-    [[nodiscard]] Expected<std::shared_ptr<const Bytes>> charge(Bytes body, std::uint64_t now_ms,
-                                                                std::shared_ptr<const void> held = {}) {
+    // Whether an answer of this size would be taken now, others' shares aside: what would not need not be made.
+    [[nodiscard]] bool has_room(std::size_t bytes) const { return !was_given_up_ && bytes <= room(); }
+    // The answer as a queue keeps it. Errors, all busy: memory.share_full, memory.full.
+    [[nodiscard]] Expected<std::shared_ptr<const Bytes>> charge(Bytes body, std::uint64_t now_ms) {
         const std::size_t size = body.size();
         if (was_given_up_) return busy("memory.share_full", "the peer is being left");
         QUERN_CHECK(reserve(size, now_ms));
         const auto since = waiting_since_.insert(now_ms);
         auto* const kept = new Bytes(std::move(body));
-        return std::shared_ptr<const Bytes>(
-            kept, [account = weak_from_this(), since, size, held = std::move(held)](const Bytes* each) {
-                delete each;
-                const auto open = account.lock();
-                if (!open || open->was_given_up_) return;
-                open->waiting_since_.erase(since);
-                open->release(size);
-            });
+        return std::shared_ptr<const Bytes>(kept, [account = weak_from_this(), since, size](const Bytes* each) {
+            delete each;
+            const auto open = account.lock();
+            if (!open || open->was_given_up_) return;
+            open->waiting_since_.erase(since);
+            open->release(size);
+        });
     }
 
 private:

@@ -339,16 +339,12 @@ void Network::report(const Bytes20& peer, Offence offence) {
 
 void Network::send_consensus(Bytes envelope) {
     auto body = std::make_shared<const Bytes>(std::move(envelope));
-    impl_->post([impl = impl_.get(), body = std::move(body)] { impl->send_consensus(body, std::nullopt); });
+    impl_->post([impl = impl_.get(), body = std::move(body)] { impl->send_consensus(body); });
 }
 void Network::send_consensus_to(const Bytes20& peer, Bytes envelope, std::shared_ptr<const void> held) {
-    struct Kept {
-        Bytes body;
-        std::shared_ptr<const void> held;
-    };
-    const auto kept = std::make_shared<const Kept>(Kept{std::move(envelope), std::move(held)});
-    std::shared_ptr<const Bytes> body(kept, &kept->body);
-    impl_->post([impl = impl_.get(), peer, body = std::move(body)] { impl->send_consensus(body, peer); });
+    impl_->post([impl = impl_.get(), peer, envelope = std::move(envelope), held = std::move(held)]() mutable {
+        impl->send_consensus_to(peer, std::move(envelope), std::move(held));
+    });
 }
 void Network::announce_transaction(const Hash32& hash, Bytes encoded) {
     announce_transactions({{hash, std::make_shared<const Bytes>(std::move(encoded))}});

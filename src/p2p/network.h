@@ -112,7 +112,7 @@ public:
         send_->once(messages::Type::block_transactions, encode(value));
     }
     void answer_leaves(messages::Type type, const messages::Leaves& value) { send_->once(type, encode(value)); }
-    // Lives until the answer has left, or will not.
+    // Lives until the network has taken the answer into its account of what waits to be read, or dropped it.
     void hold(Held held) { send_->held = std::move(held); }
     void refuse(messages::RefusalCode code, std::string detail = {}) {
         send_->once(messages::Type::refusal, encode(messages::Refusal{code, std::move(detail)}));
@@ -204,7 +204,7 @@ public:
 
     // To all members of the committee that are connected, or to all peers when no committee is set.
     void send_consensus(Bytes envelope);
-    // `held` lives until it has left, or will not.
+    // `held` lives until it has left, or will not; to a stranger, until the account of its answers has it.
     void send_consensus_to(const Bytes20& peer, Bytes envelope, std::shared_ptr<const void> held = {});
     void announce_transaction(const Hash32& hash, Bytes encoded);
     // Many at the cost of one.

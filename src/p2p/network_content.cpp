@@ -209,6 +209,10 @@ void Network::Impl::serve_find(Peer& peer, std::uint32_t stream, const messages:
 }
 
 void Network::Impl::serve_leaves(Peer& peer, Type type, std::uint32_t stream, const messages::GetLeaves& asked) {
+    // Reading and checking a chunk takes a millisecond of the disk thread: not for who does not read what it was given.
+    const std::uint64_t bytes = asked.count * (type == Type::get_leaves ? crypto::kContentLeafBytes : sizeof(Hash32));
+    if (!peer.answers->has_room(bytes))
+        return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
     Responder reply = responder(peer, type, stream);
     if (options.contents == nullptr) return reply.refuse(RefusalCode::not_found);
     std::string part;

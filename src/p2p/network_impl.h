@@ -49,6 +49,14 @@ inline constexpr std::size_t kMaxAssemblies = 16;  // compact blocks waiting for
 // Strangers' compact blocks that are put together: each costs a look at all recent transactions, some 2 ms.
 inline constexpr std::uint64_t kAssembliesPerSecond = 20;
 inline constexpr std::uint64_t kAssemblyBurst = 60;
+// Blocks put together whose roots are not reckoned yet: of all peers, of strangers, of one peer.
+inline constexpr std::size_t kMaxReckonings = 24;
+inline constexpr std::size_t kMaxStrangersReckonings = 8;
+inline constexpr std::size_t kMaxReckoningsPerPeer = 4;
+// Inbound strangers that are asked for addresses when they come: reading an answer costs some 4 ms, and who wants to
+// cost that comes again and again.
+inline constexpr std::uint64_t kStrangersAskedPerSecond = 1;
+inline constexpr std::uint64_t kStrangersAskedBurst = 16;
 
 struct Peer {
     Bytes20 address;
@@ -63,6 +71,7 @@ struct Peer {
     std::optional<messages::Endpoint> dialled;  // where bulk goes too, when this node dialled
     std::uint64_t messages_in = 0;
     std::uint64_t rtt_samples = 0;
+    std::size_t reckonings = 0;  // of its blocks
 };
 
 struct Fetch {
@@ -137,12 +146,13 @@ struct Network::Impl final : transport::ConnectionHost {
     void handle_answer(Peer& peer, Type type, std::uint32_t stream, Bytes body);
     void handle_announcement(Peer& peer, const messages::ShortIds& announced);
     void tell_relay();
-    void handle_compact(Peer& peer, messages::CompactBlock compact);
+    void handle_compact(Peer& peer, BytesView body);
+    void put_together(Peer& peer, const Hash32& hash, messages::CompactBlock compact);
     void hand_over(const Bytes20& address, const Hash32& hash, Expected<messages::BlockAnswer> block);
     void serve_transactions(Peer& peer, std::uint32_t stream, const messages::ShortIds& asked);
     void serve_peers(Peer& peer, std::uint32_t stream, std::uint64_t limit);
     [[nodiscard]] Responder responder(Peer& peer, Type request, std::uint32_t stream);
-    void answer(const Bytes20& address, std::uint32_t stream, Type type, Bytes body, Responder::Held held = {});
+    void answer(const Bytes20& address, std::uint32_t stream, Type type, Bytes body);
     quern::Status send(Peer& peer, Type type, std::uint32_t stream, std::shared_ptr<const Bytes> body);
     quern::Status send(Peer& peer, Type type, Bytes body) {
         return send(peer, type, peer.session.next_stream(), std::make_shared<Bytes>(std::move(body)));
@@ -151,9 +161,12 @@ struct Network::Impl final : transport::ConnectionHost {
                  std::function<void(Expected<Bytes>)> done);
     void ask_transactions(const Bytes20& address, std::vector<messages::ShortId> ids);
     void ask_block(const Bytes20& address, const Hash32& hash);
+    void not_delivered(const Bytes20& address, const Error& error);
     void ask_peers(const Bytes20& address);
     void expire_requests();
-    void send_consensus(const std::shared_ptr<const Bytes>& envelope, const std::optional<Bytes20>& only);
+    void send_consensus(const std::shared_ptr<const Bytes>& envelope);
+    // To one, mostly because it asked: what a stranger does not read counts among its answers, and `held` is let go of.
+    void send_consensus_to(const Bytes20& address, Bytes envelope, Responder::Held held);
 
     // --- network_content.cpp: contents
     void tick_fetches();
@@ -210,8 +223,11 @@ struct Network::Impl final : transport::ConnectionHost {
     std::set<ConnectionPtr> connections;  // all that live
     std::list<ConnectionPtr> pending;     // accepted, in handshake; oldest first
     std::size_t assemblies = 0;
-    std::size_t reckonings = 0;  // blocks whose roots the disk thread has still to reckon
+    // Blocks whose roots the disk thread has still to reckon; strangers' alone.
+    std::size_t reckonings = 0;
+    std::size_t strangers_reckonings = 0;
     transport::TokenBucket assembly_rate{kAssembliesPerSecond, kAssemblyBurst};
+    transport::TokenBucket strangers_asked{kStrangersAskedPerSecond, kStrangersAskedBurst};
     bool stopping = false;
     std::uint64_t next_exchange_ms = 0;
     std::uint64_t next_known_ms = 0;

@@ -16,12 +16,33 @@ quern::Status Network::Impl::send(Peer& peer, Type type, std::uint32_t stream, s
     return connection.send(traffic, static_cast<std::uint8_t>(type), stream, std::move(body));
 }
 
-void Network::Impl::send_consensus(const std::shared_ptr<const Bytes>& envelope, const std::optional<Bytes20>& only) {
+void Network::Impl::send_consensus(const std::shared_ptr<const Bytes>& envelope) {
     if (envelope->size() > messages::rule_of(Type::consensus).max_bytes) return;
     for (auto& [address, peer] : peers) {
-        const bool wanted = only ? address == *only : committee.empty() || committee.count(address) != 0;
+        const bool wanted = committee.empty() || committee.count(address) != 0;
         if (wanted && peer.session.has_hello()) (void)send(peer, Type::consensus, peer.session.next_stream(), envelope);
     }
+}
+
+void Network::Impl::send_consensus_to(const Bytes20& address, Bytes envelope, Responder::Held held) {
+    const auto at = peers.find(address);
+    if (at == peers.end() || !at->second.session.has_hello() ||
+        envelope.size() > messages::rule_of(Type::consensus).max_bytes)
+        return;
+    std::shared_ptr<const Bytes> body;
+    if (manager.is_fixed(address)) {
+        struct Kept {
+            Bytes body;
+            Responder::Held held;
+        };
+        const auto kept = std::make_shared<const Kept>(Kept{std::move(envelope), std::move(held)});
+        body = {kept, &kept->body};
+    } else {
+        auto charged = at->second.answers->charge(std::move(envelope), now_ms());
+        if (!charged) return;  // it asks and does not read
+        body = std::move(*charged);
+    }
+    (void)send(at->second, Type::consensus, at->second.session.next_stream(), std::move(body));
 }
 
 Peer* Network::Impl::peer_of(const Connection& connection) {
@@ -95,9 +116,7 @@ void Network::Impl::handle(Peer& peer, const Rule& rule, transport::WholeMessage
                 messages::decode_short_ids(body),
                 [&](messages::ShortIds announced) { handle_announcement(peer, announced); }, bad);
         case Type::compact_block:
-            return with(
-                messages::decode_compact_block(body),
-                [&](messages::CompactBlock compact) { handle_compact(peer, std::move(compact)); }, bad);
+            return handle_compact(peer, body);
         case Type::get_peers:
             return with(
                 messages::decode_get_peers(body),
@@ -162,7 +181,8 @@ void Network::Impl::handle_hello(Peer& peer, BytesView body) {
     for (auto& [id, fetch] : fetches) fetch.next_find_ms = 0;
     log::info(kLog, "peer joined address={} host={} outbound={} peers={}", to_hex0x(address),
               peer.control->remote_host(), peer.control->is_outbound(), peers.size());
-    ask_peers(address);
+    if (manager.is_fixed(address) || peer.control->is_outbound() || strangers_asked.try_take(1, now_us()))
+        ask_peers(address);
     refresh_snapshot();
     handler->peer_connected(info_of(peer));
 }
@@ -217,7 +237,7 @@ void Network::Impl::expire_requests() {
     for (const auto& done : over) done(busy("network.timeout"));
 }
 
-void Network::Impl::answer(const Bytes20& address, std::uint32_t stream, Type type, Bytes body, Responder::Held held) {
+void Network::Impl::answer(const Bytes20& address, std::uint32_t stream, Type type, Bytes body) {
     const auto at = peers.find(address);
     if (at == peers.end()) return;
     if (body.size() > messages::rule_of(type).max_bytes) {
@@ -225,7 +245,9 @@ void Network::Impl::answer(const Bytes20& address, std::uint32_t stream, Type ty
         body = encode(messages::Refusal{RefusalCode::unsupported, "too large"});
     }
     AnswerAccount& account = *at->second.answers;
-    auto charged = account.charge(std::move(body), now_ms(), std::move(held));
+    // From here on the account knows of it; `held` is let go of, so that who does not read keeps no place of those
+    // who make answers.
+    auto charged = account.charge(std::move(body), now_ms());
     if (!charged && type != Type::refusal) {
         type = Type::refusal;
         charged = account.charge(encode(messages::Refusal{RefusalCode::busy, {}}), now_ms());
@@ -251,7 +273,7 @@ Responder Network::Impl::responder(Peer& peer, Type request, std::uint32_t strea
                 type = Type::refusal;
                 body = encode(messages::Refusal{RefusalCode::unsupported, {}});
             }
-            network->answer(address, stream, type, std::move(body), std::move(held));
+            network->answer(address, stream, type, std::move(body));
         });
     });
 }
@@ -358,13 +380,25 @@ void Network::Impl::serve_transactions(Peer& peer, std::uint32_t stream, const m
 // --- Blocks
 // -----------------------------------------------------------------------------------------------------------
 
-void Network::Impl::handle_compact(Peer& peer, messages::CompactBlock compact) {
-    const Hash32 hash = chain::types::hash_of(compact.header);
-    if (!handler->wants_block(hash, compact.header.number)) return;
-    tell_relay();
-    const Bytes20 address = peer.address;
+// The header says whether it is wanted: decoding all of one with 65,536 transactions takes 16 ms.
+void Network::Impl::handle_compact(Peer& peer, BytesView body) {
+    const auto bad = [&](const Error& error) {
+        penalize(peer.address, Offence::malformed, "compact_block " + error.to_string());
+    };
+    const auto header = messages::decode_compact_header(body);
+    if (!header) return bad(header.error());
+    const Hash32 hash = chain::types::hash_of(*header);
+    if (!handler->wants_block(hash, header->number)) return;
     // What strangers' blocks cost is bounded for all of them together; a node behind catches up by asking.
-    if (!manager.is_fixed(address) && !assembly_rate.try_take(1, now_us())) return;
+    if (!manager.is_fixed(peer.address) && !assembly_rate.try_take(1, now_us())) return;
+    auto compact = messages::decode_compact_block(body);
+    if (!compact) return bad(compact.error());
+    tell_relay();
+    put_together(peer, hash, std::move(*compact));
+}
+
+void Network::Impl::put_together(Peer& peer, const Hash32& hash, messages::CompactBlock compact) {
+    const Bytes20 address = peer.address;
     const auto assembly =
         std::make_shared<gossip::BlockAssembly>(std::move(compact), [this](const gossip::BlockAssembly::Take& take) {
             for (const auto& [id, transaction] : relay.recent()) take(transaction.hash, *transaction.encoded);
@@ -377,7 +411,7 @@ void Network::Impl::handle_compact(Peer& peer, messages::CompactBlock compact) {
     request(address, Type::get_block_transactions, encode(messages::GetBlockTransactions{hash, missing}), kRequestMs,
             [this, address, hash, assembly](Expected<Bytes> body) {
                 --assemblies;
-                if (!body) return;
+                if (!body) return not_delivered(address, body.error());
                 const auto answer = messages::decode_block_transactions(*body);
                 if (!answer || answer->block != hash)
                     return penalize(address, Offence::malformed, answer ? "another block" : answer.error().to_string());
@@ -387,27 +421,46 @@ void Network::Impl::handle_compact(Peer& peer, messages::CompactBlock compact) {
 }
 
 // The roots are reckoned on the disk thread. A body that is not the header's has two transactions with one id in it, or
-// a sender that chose its salt for that: the whole block tells.
+// a sender that chose its salt for that: the whole block tells. To somebody honest that happens once in 2^64 ids, so
+// each time costs a little, and who does it ten times a second is left.
 void Network::Impl::hand_over(const Bytes20& address, const Hash32& hash, Expected<messages::BlockAnswer> block) {
     if (!block) return ask_block(address, hash);
-    // Whole blocks need no questions, so nothing else bounds how many wait.
-    if (reckonings >= kMaxAssemblies) return;
+    // Whole blocks need no questions, so nothing else bounds how many wait. Strangers' leave room for fixed peers'.
+    const bool stranger = !manager.is_fixed(address);
+    const auto peer = peers.find(address);
+    if (peer == peers.end() || peer->second.reckonings >= kMaxReckoningsPerPeer || reckonings >= kMaxReckonings ||
+        (stranger && strangers_reckonings >= kMaxStrangersReckonings))
+        return;
     ++reckonings;
-    asio::post(disk, [this, address, hash, block = std::move(*block)]() mutable {
+    ++peer->second.reckonings;
+    strangers_reckonings += stranger ? 1 : 0;
+    asio::post(disk, [this, address, session = peer->second.control->session_id(), stranger, hash,
+                      block = std::move(*block)]() mutable {
         const bool whole = handler->body_matches(block.block);
-        post([this, address, hash, whole, block = std::move(block)]() mutable {
+        post([this, address, session, stranger, hash, whole, block = std::move(block)]() mutable {
             --reckonings;
+            strangers_reckonings -= stranger ? 1 : 0;
+            const auto from = peers.find(address);
+            const bool same = from != peers.end() && from->second.control->session_id() == session;
+            if (same) --from->second.reckonings;
             if (stopping) return;
             if (whole) return handler->block(address, std::move(block));
+            if (same) penalize(address, Offence::useless, "a body that is not its header's");
             ask_block(address, hash);
         });
     });
 }
 
+// It took a place among the compact blocks of strangers. Silence has its own price.
+void Network::Impl::not_delivered(const Bytes20& address, const Error& error) {
+    if (!stopping && why_no_answer(error) == NoAnswer::refused)
+        penalize(address, Offence::useless, "announced a block that it does not have");
+}
+
 void Network::Impl::ask_block(const Bytes20& address, const Hash32& hash) {
     request(address, Type::get_block, encode(messages::GetBlock{hash}), kRequestMs,
             [this, address](Expected<Bytes> body) {
-                if (!body) return;
+                if (!body) return not_delivered(address, body.error());
                 auto block = messages::decode_block_answer(*body);
                 if (!block) return penalize(address, Offence::malformed, block.error().to_string());
                 handler->block(address, std::move(*block));

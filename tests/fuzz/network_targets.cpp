@@ -50,6 +50,8 @@ bool run_p2p_message(BytesView input) {
             return same_bytes(messages::decode_transactions(body), body);
         case Type::compact_block: {
             const auto decoded = messages::decode_compact_block(body);
+            const auto header = messages::decode_compact_header(body);  // what is looked at first
+            QUERN_PROPERTY(!decoded || (header && *header == decoded->header));
             if (decoded)
                 for (const auto& prefilled : decoded->prefilled)
                     QUERN_PROPERTY(prefilled.index < decoded->transaction_count());

@@ -1,8 +1,11 @@
-// How many bytes of answers wait in the node to be read by who asked: blocks and ranges are large, a peer that asks and
-// does not read holds its share and no more, and all that do so together leave room for the committee. Thread-safe.
+// How many bytes of answers are made and not yet in the network's hands: blocks and ranges are large, a peer that asks
+// faster than the network takes holds its share and no more, and all that do so together leave room for the committee.
+// Thread-safe.
 //
 // A place is taken with the largest size that the answer may have, cut to the answer's when that is known, and given
-// back when the last byte has left or the connection is gone (p2p holds it beside the bytes).
+// back when p2p has taken the answer: what waits to be read counts there (p2p/answer_account.h), where those who do not
+// read are left when others need the room. They must not hold places here: six of them would hold all, and strangers
+// that follow the chain would be refused for as long as the six like.
 #pragma once
 
 #include <map>

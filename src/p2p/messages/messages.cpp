@@ -114,6 +114,11 @@ Expected<Peers> decode_peers(BytesView body) { return record::decode_record<Peer
 Expected<ShortIds> decode_short_ids(BytesView body) { return record::decode_record<ShortIds>(body); }
 Expected<Transactions> decode_transactions(BytesView body) { return record::decode_record<Transactions>(body); }
 Expected<CompactBlock> decode_compact_block(BytesView body) { return record::decode_record<CompactBlock>(body); }
+Expected<chain::types::BlockHeader> decode_compact_header(BytesView body) {
+    QUERN_TRY(auto fields, rlp::decode_list(body));
+    QUERN_TRY(const BytesView header, fields.bytes());
+    return HeaderCodec::decode(header);
+}
 Expected<GetBlockTransactions> decode_get_block_transactions(BytesView body) {
     return record::decode_record<GetBlockTransactions>(body);
 }

@@ -240,6 +240,8 @@ template <record::Record T>
 [[nodiscard]] Expected<ShortIds> decode_short_ids(BytesView body);
 [[nodiscard]] Expected<Transactions> decode_transactions(BytesView body);
 [[nodiscard]] Expected<CompactBlock> decode_compact_block(BytesView body);
+// Its first field alone, at a cost that does not grow with the block; what follows is not looked at.
+[[nodiscard]] Expected<chain::types::BlockHeader> decode_compact_header(BytesView body);
 [[nodiscard]] Expected<GetBlockTransactions> decode_get_block_transactions(BytesView body);
 [[nodiscard]] Expected<BlockTransactions> decode_block_transactions(BytesView body);
 [[nodiscard]] Expected<GetBlock> decode_get_block(BytesView body);

@@ -54,6 +54,7 @@ Status SendQueue::expire(std::uint64_t now_ms) {
 
 void SendQueue::clear_shared() {
     for (std::size_t index = kFirstShared; index < kTrafficClasses; ++index) lanes_[index] = {};
+    lanes_[static_cast<std::size_t>(TrafficClass::consensus)] = {};
 }
 
 OutRecord SendQueue::cut(std::size_t index, std::size_t max_payload) {

@@ -6,6 +6,8 @@
 #include <fstream>
 
 #include "content/store.h"
+#include "p2p/answer_account.h"
+#include "unit/p2p/raw_peer.h"
 #include "unit/p2p/test_node.h"
 
 namespace quern::p2p {
@@ -65,6 +67,30 @@ protected:
     std::string result_;
     std::atomic<bool> done_{false};
 };
+
+TEST_F(Download, nothing_is_read_from_disk_for_who_does_not_read_what_it_was_given) {
+    start(64U << 10, 1ULL << 30);
+    testing::RawPeer slow(a_->network->port());
+    ASSERT_TRUE(slow.shake_hands(testing::key_of(60), 7878, Hash32{{1, 2, 3}}) && slow.say_hello());
+    ASSERT_TRUE(eventually([&] { return a_->has_peers(2); }));
+    const auto ask = [&](std::uint32_t stream) {
+        return slow.say(messages::Type::get_leaves, encode(messages::GetLeaves{id_, 64 * (stream % 12), 64}), stream);
+    };
+    constexpr std::uint32_t kFills = kAnswerMemory.per_holder >> 20;  // answers of 1 MiB and a little
+    for (std::uint32_t stream = 1; stream <= kFills; ++stream) ASSERT_TRUE(ask(stream));
+    ASSERT_TRUE(eventually([&] { return a_->network->status().answer_bytes > (kFills - 2) << 20; }));
+    // What is looked for on disk from here on is not found there.
+    ASSERT_TRUE(holder_->remove(id_));
+    ASSERT_TRUE(ask(1'000) && ask(1'001));
+    for (std::optional<testing::RawPeer::Record> record; (record = slow.next_message(messages::Type::refusal));) {
+        if (record->stream < 1'000) continue;
+        const auto refusal = messages::decode_refusal(record->payload);
+        ASSERT_TRUE(refusal);
+        EXPECT_EQ(refusal->code, messages::RefusalCode::busy);
+        if (record->stream == 1'001) return;
+    }
+    ADD_FAILURE() << "no refusal";
+}
 
 TEST_F(Download, what_an_earlier_run_left_is_deleted_at_start) {
     std::ofstream(root_ + "/parts/" + to_hex(Hash32{}) + ".part") << "left";

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "base/rlp.h"
 #include "p2p/answer_account.h"
 #include "p2p/handshake_limiter.h"
 #include "raw_peer.h"
@@ -62,11 +63,12 @@ TEST(Flood, slow_readers_of_answers_hold_a_bounded_part_of_memory_and_honest_one
     EXPECT_TRUE(eventually([&] { return node.handler.envelope_count() == 1; }));
 }
 
-TEST(Flood, what_is_sent_to_one_peer_keeps_its_place_while_it_is_not_read) {
+TEST(Flood, what_is_sent_to_a_member_keeps_its_place_while_it_is_not_read) {
     TestNode node(1);
     auto slow = std::make_unique<RawPeer>(node.network->port());
     ASSERT_TRUE(slow->shake_hands(key_of(500), 7878, kGenesis) && slow->say_hello());
     ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+    node.network->set_committee({address_of(500)});
     auto place = std::make_shared<int>();
     const std::weak_ptr<int> waits = place;
     for (int i = 0; i < 3; ++i) node.network->send_consensus_to(address_of(500), Bytes(8U << 20), place);
@@ -80,6 +82,79 @@ TEST(Flood, what_is_sent_to_one_peer_keeps_its_place_while_it_is_not_read) {
     const std::weak_ptr<int> unsent = another;
     node.network->send_consensus_to(address_of(501), Bytes(10), std::move(another));
     EXPECT_TRUE(eventually([&] { return unsent.expired(); }));
+}
+
+TEST(Flood, what_consensus_answers_to_slow_strangers_holds_a_bounded_part_of_memory) {
+    TestNode node(1);
+    std::vector<std::unique_ptr<RawPeer>> slow;
+    for (std::uint64_t i = 0; i < 12; ++i) {
+        const std::string from = "127.66.6." + std::to_string(10 + i);
+        slow.push_back(std::make_unique<RawPeer>(node.network->port(), from.c_str()));
+        ASSERT_TRUE(slow.back()->shake_hands(key_of(500 + i), 7878, kGenesis) && slow.back()->say_hello());
+    }
+    TestNode member(2, {node.as_peer()});
+    ASSERT_TRUE(eventually([&] { return node.has_peers(13) && member.has_peers(1); }));
+    node.network->set_committee({member.me});
+    const auto queued = [&] {
+        std::size_t bytes = 0;
+        for (const auto& peer : node.network->status().peers) bytes += peer.queued_bytes;
+        return bytes;
+    };
+    // As when each has asked for four blocks.
+    for (int round = 0; round < 4; ++round)
+        for (std::uint64_t i = 0; i < slow.size(); ++i)
+            node.network->send_consensus_to(address_of(500 + i), Bytes(8U << 20, 1));
+    EXPECT_TRUE(eventually([&] { return queued() > 16U << 20; }));
+    std::size_t most = 0;
+    for (int i = 0; i < 30; ++i) {
+        most = std::max(most, queued());
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    }
+    EXPECT_LE(most, kAnswerBytesOfStrangers + (1U << 20));
+    // A member's proposals and votes go their way.
+    node.network->send_consensus_to(member.me, Bytes(8U << 20, 2));
+    node.network->send_consensus_to(member.me, Bytes(100, 3));
+    EXPECT_TRUE(eventually([&] { return member.handler.envelope_count() == 2; }));
+}
+
+TEST(Flood, who_does_not_read_an_answer_holds_no_place_of_those_who_make_answers) {
+    TestNode node(1);
+    std::weak_ptr<const void> place;
+    node.handler.chain_length = 4;
+    node.handler.certificate_bytes = 2U << 20;
+    node.handler.held = [&] {
+        const auto made = std::make_shared<int>(1);
+        place = made;
+        return made;
+    };
+    RawPeer slow(node.network->port());
+    ASSERT_TRUE(slow.shake_hands(key_of(60), 7878, kGenesis) && slow.say_hello());
+    ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+    slow.say(messages::Type::get_range, encode(messages::GetRange{1, 4, 9U << 20}), 7);
+    ASSERT_TRUE(eventually([&] { return node.network->status().answer_bytes > 8U << 20; }));
+    EXPECT_TRUE(eventually([&] { return place.expired(); }, std::chrono::seconds(2)));
+    EXPECT_GT(node.network->status().answer_bytes, 8U << 20) << "it has not read meanwhile";
+}
+
+TEST(Flood, strangers_that_come_and_go_are_not_all_asked_for_addresses) {
+    TestNode node(1);
+    std::vector<std::unique_ptr<RawPeer>> peers;
+    std::size_t asked = 0;
+    const auto begun = std::chrono::steady_clock::now();
+    for (std::uint64_t i = 0; i < 60; ++i) {
+        RawPeer raw(node.network->port());
+        ASSERT_TRUE(raw.shake_hands(key_of(500 + i), 7878, kGenesis) && raw.say_hello());
+        // A question of its own tells when all that hello causes has been said.
+        raw.say(messages::Type::get_peers, encode(messages::GetPeers{1}), 9);
+        while (const auto record = raw.next_record()) {
+            asked += record->type == static_cast<std::uint8_t>(messages::Type::get_peers) ? 1 : 0;
+            if (record->type == static_cast<std::uint8_t>(messages::Type::peers)) break;
+        }
+    }
+    const auto seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begun).count();
+    EXPECT_GE(asked, 16U);
+    EXPECT_LE(asked, 16U + static_cast<std::size_t>(seconds) + 2);
 }
 
 TEST(Flood, one_host_gets_its_share_of_handshakes_and_another_is_not_kept_out) {
@@ -140,7 +215,7 @@ TEST(Flood, whole_blocks_do_not_pile_up_before_the_thread_that_reckons_their_roo
     ASSERT_TRUE(raw.shake_hands(key_of(60), 7878, kGenesis) && raw.say_hello());
     ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
     constexpr std::size_t kBlocks = 38;  // no more than the rate of their kind allows
-    constexpr std::size_t kAtOnce = 16;
+    constexpr std::size_t kAtOnce = 4;   // of one peer
     for (std::uint64_t number = 1; number <= kBlocks; ++number) {
         messages::CompactBlock compact;
         compact.header.number = number;
@@ -160,6 +235,118 @@ TEST(Flood, whole_blocks_do_not_pile_up_before_the_thread_that_reckons_their_roo
     next.header.number = kBlocks + 1;
     raw.say(messages::Type::compact_block, encode(next), kBlocks + 1);
     EXPECT_TRUE(eventually([&] { return node.handler.bodies == kAtOnce + 1; }));
+}
+
+TEST(Flood, strangers_blocks_leave_room_for_those_of_the_committee) {
+    TestNode node(1);
+    node.handler.hold_bodies = true;
+    const auto block = [](std::uint64_t number) {
+        messages::CompactBlock compact;
+        compact.header.number = number;
+        compact.prefilled.push_back({0, Bytes(1'000, 1)});
+        return encode(compact);
+    };
+    constexpr std::uint32_t kEach = 4;
+    std::vector<std::unique_ptr<RawPeer>> strangers;
+    for (std::uint64_t i = 0; i < 6; ++i) {
+        strangers.push_back(std::make_unique<RawPeer>(node.network->port()));
+        auto& raw = *strangers.back();
+        ASSERT_TRUE(raw.shake_hands(key_of(500 + i), 7878, kGenesis) && raw.say_hello());
+    }
+    RawPeer member(node.network->port());
+    ASSERT_TRUE(member.shake_hands(key_of(60), 7878, kGenesis) && member.say_hello());
+    ASSERT_TRUE(eventually([&] { return node.has_peers(7); }));
+    node.network->set_committee({address_of(60)});
+    const auto heard = [&](const Bytes20& address) {
+        for (const auto& peer : node.network->status().peers)
+            if (peer.address == address) return peer.messages_in;
+        return std::uint64_t{0};
+    };
+    for (std::uint32_t number = 1; number <= kEach; ++number)
+        for (auto& raw : strangers) raw->say(messages::Type::compact_block, block(number), number);
+    for (std::uint64_t i = 0; i < strangers.size(); ++i)
+        ASSERT_TRUE(eventually([&] { return heard(address_of(500 + i)) > kEach; }));
+    member.say(messages::Type::compact_block, block(100), 100);
+    ASSERT_TRUE(eventually([&] { return heard(address_of(60)) > 1; }));
+    node.handler.hold_bodies = false;
+    ASSERT_TRUE(eventually([&] {
+        const std::lock_guard lock(node.handler.mutex);
+        return !node.handler.blocks.empty() &&
+               chain::types::decode_block(node.handler.blocks.back().block)->header.number == 100;
+    }));
+    const std::lock_guard lock(node.handler.mutex);
+    EXPECT_EQ(node.handler.blocks.size(), 9U) << "eight of strangers, and the member's";
+}
+
+TEST(Flood, who_sends_bodies_that_are_not_their_headers_again_and_again_is_left) {
+    TestNode node(1);
+    node.handler.body_fits = false;
+    RawPeer raw(node.network->port());
+    ASSERT_TRUE(raw.shake_hands(key_of(60), 7878, kGenesis) && raw.say_hello());
+    ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+    std::uint32_t number = 0;
+    // Honest relayers lose nothing over one: 2 points of 100.
+    for (; number < 100 && node.network->peer_count() == 1; ++number) {
+        messages::CompactBlock compact;
+        compact.header.number = number;
+        compact.prefilled.push_back({0, Bytes(1'000, 1)});
+        if (!raw.say(messages::Type::compact_block, encode(compact), number)) break;
+        std::this_thread::sleep_for(std::chrono::milliseconds(110));
+    }
+    EXPECT_GT(number, 10U);
+    EXPECT_LT(number, 100U);
+    const std::lock_guard lock(node.handler.mutex);
+    EXPECT_EQ(node.handler.left, std::vector<std::string>{"peer.banned"});
+}
+
+TEST(Flood, who_announces_blocks_and_refuses_them_is_left) {
+    TestNode node(1);
+    RawPeer raw(node.network->port());
+    ASSERT_TRUE(raw.shake_hands(key_of(60), 7878, kGenesis) && raw.say_hello());
+    ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+    std::thread refuses([&] {
+        while (const auto record = raw.next_record())
+            if (record->type == static_cast<std::uint8_t>(messages::Type::get_block))
+                raw.say(messages::Type::refusal, encode(messages::Refusal{messages::RefusalCode::not_found, {}}),
+                        record->stream);
+    });
+    std::uint32_t number = 0;
+    for (; number < 100 && node.network->peer_count() == 1; ++number) {
+        messages::CompactBlock compact;
+        compact.header.number = number;
+        compact.ids.push_back(messages::ShortId{{1}});
+        if (!raw.say(messages::Type::compact_block, encode(compact), number)) break;
+        std::this_thread::sleep_for(std::chrono::milliseconds(110));
+    }
+    raw.shut_down();
+    refuses.join();
+    EXPECT_GT(number, 10U);
+    EXPECT_LT(number, 100U);
+    const std::lock_guard lock(node.handler.mutex);
+    EXPECT_EQ(node.handler.left, std::vector<std::string>{"peer.banned"});
+}
+
+TEST(Flood, a_block_that_is_not_wanted_is_not_decoded_behind_its_header) {
+    TestNode node(1);
+    node.handler.wants_blocks = false;
+    RawPeer raw(node.network->port());
+    ASSERT_TRUE(raw.shake_hands(key_of(60), 7878, kGenesis) && raw.say_hello());
+    ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+    rlp::Writer rest;
+    rest.begin_list();
+    rest.bytes(chain::types::encode(block_of(1).header));
+    rest.bytes(Bytes(100, 1));  // no salt, and nothing behind it
+    rest.end_list();
+    const Bytes body = std::move(rest).finish();
+    for (std::uint32_t i = 0; i < 3; ++i) raw.say(messages::Type::compact_block, body, i);
+    ASSERT_TRUE(eventually([&] {
+        const auto status = node.network->status();
+        return status.peers.size() == 1 && status.peers[0].messages_in >= 4;
+    }));
+    EXPECT_EQ(node.network->status().peers[0].score, 0);
+    node.handler.wants_blocks = true;
+    for (std::uint32_t i = 10; i < 13; ++i) raw.say(messages::Type::compact_block, body, i);
+    EXPECT_TRUE(raw.closed_by_peer());
 }
 
 }  // namespace

@@ -47,6 +47,8 @@ struct RecordingHandler : NetworkHandler {
     Network* network = nullptr;
     bool wants = true;
     std::uint64_t chain_length = 0;
+    std::atomic<bool> wants_blocks{true};
+    std::function<Responder::Held()> held;  // with each range
     std::atomic<bool> body_fits{true};
     std::atomic<bool> hold_bodies{false};
     mutable std::atomic<std::size_t> bodies{0};  // looked at
@@ -86,7 +88,7 @@ struct RecordingHandler : NetworkHandler {
         ++bodies;
         return body_fits;
     }
-    bool wants_block(const Hash32&, std::uint64_t) override { return true; }
+    bool wants_block(const Hash32&, std::uint64_t) override { return wants_blocks; }
     void block(const Bytes20&, messages::BlockAnswer answer) override {
         const std::lock_guard lock(mutex);
         blocks.push_back(std::move(answer));
@@ -111,6 +113,7 @@ struct RecordingHandler : NetworkHandler {
     }
     void get_range(const Bytes20&, const messages::GetRange& request, Responder responder) override {
         messages::Range range;
+        if (held) responder.hold(held());
         for (std::uint64_t number = request.first; number < request.first + request.count && number <= chain_length;
              ++number)
             range.blocks.push_back({chain::types::encode(block_of(number)), Bytes(certificate_bytes, 1)});
