@@ -23,12 +23,13 @@ struct IdlePorts final : ConsensusPorts {
         ++asked;
         return waiting;
     }
-    void committed(const sdbft::event::Committed&) override {}
+    void committed(const sdbft::event::Committed&) override { ++reports_of_commits; }
     void failed(const Error& error) override { failures.push_back(error); }
 
     std::vector<Error> failures;
     std::atomic<bool> waiting{false};
     std::atomic<std::size_t> asked{0};
+    std::atomic<std::size_t> reports_of_commits{0};
 };
 
 class ConsensusThreadTest : public ChainFixture {
@@ -88,6 +89,22 @@ TEST_F(ConsensusThreadTest, is_woken_by_a_submission_only_while_it_knows_of_no_o
     }
     EXPECT_EQ(ports_.asked, asked);
     thread_->stop();
+}
+
+TEST_F(ConsensusThreadTest, an_answer_of_the_executor_wakes_it) {
+    thread_->start();
+    constexpr std::size_t kAnswers = 8;
+    const SystemClock real;
+    const std::uint64_t began = real.monotonic_ms();
+    for (std::size_t i = 1; i <= kAnswers; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it has nothing to do, and waits
+        thread_->post(sdbft::event::Committed{chain_->tip(), std::nullopt});
+        while (ports_.reports_of_commits < i && real.monotonic_ms() < began + 60'000) std::this_thread::yield();
+    }
+    // By itself it looks once a second.
+    EXPECT_LT(real.monotonic_ms() - began, kAnswers * 500);
+    thread_->stop();
+    EXPECT_EQ(ports_.reports_of_commits, kAnswers);
 }
 
 TEST_F(ConsensusThreadTest, more_answers_than_it_can_have_asked_for_stop_the_node) {

@@ -207,6 +207,7 @@ protected:
         parts.request = [this](const Bytes20& to, const messages::GetRange& request, std::uint64_t timeout,
                                p2p::Answer<messages::Range> answer) {
             const std::lock_guard lock(mutex_);
+            ++questions_[to];
             asked_.push_back({to, request, clock_.monotonic_ms() + timeout, std::move(answer)});
         };
         parts.deliver = [this](sdbft::RangeAnswer answer, const Bytes20&) {
@@ -279,6 +280,7 @@ protected:
 
     std::mutex mutex_;
     std::vector<Asked> asked_;
+    std::map<Bytes20, std::size_t> questions_;
     std::vector<std::pair<Bytes20, Offence>> reports_;
     std::vector<std::pair<Bytes20, std::uint64_t>> forks_;
     std::uint64_t taken_ = 0;
@@ -341,6 +343,41 @@ TEST_F(RangeSyncTest, the_claim_of_a_liar_starts_a_question_and_nothing_else) {
             return std::optional(who == peer(2) ? honest(request) : messages::Range{});
         },
         [&] { return taken() == 30; }));
+}
+
+TEST_F(RangeSyncTest, a_status_that_lies_again_and_again_costs_few_questions) {
+    make_blocks(1);
+    begin();
+    std::uint64_t claim = std::uint64_t{1} << 40;
+    const auto status = [&] { return messages::Status{claim, {}, 0, 0, 0}; };
+    for (std::uint8_t i = 1; i <= 3; ++i) join(i, claim);
+    sync_->peer_joined(peer(4), status(), true);
+    const std::uint64_t began = clock_.monotonic_ms();
+    std::uint64_t rounds = 0;
+    // For ten minutes each claims more in each second: one refuses, one never answers, one leaves and comes back, one
+    // is a member of the committee.
+    ASSERT_TRUE(play(
+        [&](const Bytes20& who, const messages::GetRange&) {
+            return who == peer(2) ? std::nullopt : std::optional(messages::Range{});
+        },
+        [&] {
+            claim += 1000;
+            for (std::uint8_t i = 1; i <= 4; ++i) sync_->peer_said(peer(i), status());
+            if (++rounds % 10 == 0) {
+                sync_->peer_left(peer(3));
+                join(3, claim);
+            }
+            return clock_.monotonic_ms() > began + 600'000;
+        },
+        1'000));
+    sync_->stop();
+    for (std::uint8_t i = 1; i <= 3; ++i) {
+        EXPECT_GE(questions_[peer(i)], 2U) << int{i};
+        EXPECT_LE(questions_[peer(i)], 12U) << int{i};
+    }
+    EXPECT_LE(questions_[peer(4)], 600'000 / p2p::sync::kMaxFixedDemotedMs + 6);
+    EXPECT_FALSE(sync_->progress().syncing);
+    EXPECT_EQ(sync_->progress().target, 0U);
 }
 
 TEST_F(RangeSyncTest, forged_blocks_cost_their_sender_and_delay_nobody) {

@@ -178,6 +178,16 @@ TEST(SdbftNullify, when_no_proposal_comes_and_later_when_no_certificate_does) {
     EXPECT_EQ(with_proposal.sent_votes(nullify, 1), 1U);
 }
 
+TEST(SdbftNullify, wants_to_be_woken_again_when_the_timer_came_early) {
+    Harness h;
+    const auto wake = h.wake;
+    ASSERT_TRUE(wake);
+    ASSERT_GT(*wake, h.now.monotonic_ms);
+    h.wake.reset();
+    h.step(event::TimePassed{});
+    EXPECT_EQ(h.wake, wake);
+}
+
 TEST(SdbftNullify, joins_a_weak_quorum) {
     Harness h;
     h.receive(h.others()[0], h.vote(h.others()[0], nullify, 1));
