@@ -15,6 +15,8 @@ namespace quern::sim {
 struct ForgeryBook {
     std::map<Hash32, std::string_view> blocks;
     std::map<std::tuple<std::uint64_t, std::uint64_t, Hash32>, std::string_view> proposals;  // epoch, view, hash
+    // False blocks that whoever reads them first in their view must blame their sender for, whatever else it knows.
+    std::map<Hash32, std::string_view> refused_at_once;
     std::map<std::string_view, std::uint64_t> written;  // how often each kind was made
     // Null if an honest validator may notarize the block in this view.
     [[nodiscard]] const std::string_view* find(std::uint64_t epoch, std::uint64_t view, const Hash32& hash) const;
@@ -57,6 +59,7 @@ private:
         bool signed_already = false;  // the block's hash is the genuine one's
         bool this_view_only = false;  // false in this view, fine in another
         bool no_fault = false;        // nothing that is false for ever
+        bool refused_at_once = false;
         bool silent = false;
     };
     struct Way {
@@ -79,6 +82,8 @@ private:
     bool parent_signatures(Draft& draft);
     bool parent_quorum(Draft& draft);
     bool no_parent_certificate(Draft& draft);
+    bool nullified_parent(Draft& draft);
+    bool parent_of_an_epoch_before(Draft& draft);
     bool earlier_finalization(Draft& draft);
     bool unclosed_epoch(Draft& draft);
     bool withhold(Draft& draft);
@@ -95,6 +100,8 @@ private:
 
     // Puts the certificate under the block, in its body and its header.
     void rest_on(Draft& draft, Bytes certificate) const;
+    // The block says that its parent is whatever the certificate is about.
+    void rest_on_another(Draft& draft, const Certificate& certificate) const;
     [[nodiscard]] sdbft::Signature sign(const chain::consensus::Vote& vote) const;
     [[nodiscard]] sdbft::Signature noise();
     // `by_all`: signed with every key; else noise in everybody's name.

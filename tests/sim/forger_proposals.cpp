@@ -26,6 +26,8 @@ const Forger::Way Forger::kWays[] = {
     {"false signatures under the parent", &Forger::parent_signatures},
     {"no quorum under the parent", &Forger::parent_quorum},
     {"no certificate under the parent", &Forger::no_parent_certificate},
+    {"a nullification under the parent", &Forger::nullified_parent, true},
+    {"a parent in the epoch before", &Forger::parent_of_an_epoch_before, true},
     {"an earlier block's finalization under the epoch", &Forger::earlier_finalization, true},
     {"an epoch on a notarization", &Forger::unclosed_epoch, true},
     {"withheld", &Forger::withhold},
@@ -60,7 +62,7 @@ std::vector<Forger::Out> Forger::propose(const Bytes& genuine, SimChain& chain, 
         withheld && withheld->parent != info->parent)
         withheld_.reset();
     const auto attempt = [&](const Way& way) {
-        Draft draft{message, *block, *info, wall_ms, &chain, {}, false, false, false, false};
+        Draft draft{message, *block, *info, wall_ms, &chain, {}, false, false, false, false, false};
         draft.message.block.clear();
         if (!(this->*way.forge)(draft)) return false;
         ++parts_.book.written[way.name];
@@ -71,6 +73,7 @@ std::vector<Forger::Out> Forger::propose(const Bytes& genuine, SimChain& chain, 
         const Hash32 hash = forged ? forged->hash : Hash32{};
         if (!draft.signed_already)
             draft.message.signature = sign({VoteType::propose, message.epoch, message.view, hash});
+        if (draft.refused_at_once) parts_.book.refused_at_once.emplace(hash, way.name);
         if (draft.this_view_only)
             parts_.book.proposals.emplace(std::tuple(message.epoch, message.view, hash), way.name);
         else if (!draft.no_fault && !draft.signed_already)
@@ -97,6 +100,16 @@ std::vector<Forger::Out> Forger::propose(const Bytes& genuine, SimChain& chain, 
 void Forger::rest_on(Draft& draft, Bytes certificate) const {
     draft.block.header.consensus.parent_certificate_hash = chain::consensus::certificate_hash(certificate);
     draft.block.parent_certificate = std::move(certificate);
+}
+
+void Forger::rest_on_another(Draft& draft, const Certificate& certificate) const {
+    auto& header = draft.block.header;
+    header.parent_hash = certificate.hash;
+    rest_on(draft, chain::consensus::encode(certificate));
+    // Where a view was given up, one higher does as well: then it need not be the child of anybody's tip.
+    const std::uint64_t first = heights_.first(draft.message.epoch);
+    if (!heights_.is_last(header.number) && header.number + 1 - first < draft.message.view) ++header.number;
+    draft.refused_at_once = true;
 }
 
 bool Forger::number(Draft& draft) {
@@ -317,6 +330,33 @@ bool Forger::stolen_parent_view(Draft& draft) {
     vote.view = draft.message.view - 1;
     rest_on(draft, chain::consensus::encode(this->certificate(vote, *committee, true)));
     return true;
+}
+
+bool Forger::nullified_parent(Draft& draft) {
+    if (draft.info.number <= std::max<std::uint64_t>(1, heights_.first(draft.message.epoch))) return false;
+    for (const auto& [position, certificate] : certificates_) {
+        if (certificate.type != VoteType::nullify || certificate.epoch != draft.message.epoch) continue;
+        if (certificate.view >= draft.message.view) continue;
+        rest_on_another(draft, certificate);
+        return true;
+    }
+    return false;
+}
+
+bool Forger::parent_of_an_epoch_before(Draft& draft) {
+    const std::uint64_t epoch = draft.message.epoch;
+    if (epoch == 0 || draft.info.number <= heights_.first(epoch)) return false;
+    const auto committee = draft.chain->committee_of(epoch);
+    const auto before = draft.chain->committee_of(epoch - 1);
+    // The signatures must hold here, too: nothing but the epoch is wrong.
+    if (!committee || !before || committee->hash() != before->hash()) return false;
+    for (const auto& [position, certificate] : certificates_) {
+        if (certificate.type == VoteType::nullify || certificate.epoch + 1 != epoch) continue;
+        if (certificate.view >= draft.message.view) continue;
+        rest_on_another(draft, certificate);
+        return true;
+    }
+    return false;
 }
 
 bool Forger::state_root(Draft& draft) {

@@ -43,6 +43,10 @@ std::string_view name_of(Scheduler scheduler) {
             return "newest first";
         case Scheduler::halves:
             return "certificates to every other";
+        case Scheduler::overtaken:
+            return "proposals overtaken";
+        case Scheduler::barren:
+            return "barren views";
     }
     return "?";
 }
@@ -180,13 +184,25 @@ Scenario make_scenario(const Options& options, const std::vector<crypto::PublicK
         s.all_crash_permille = chance(rng, 40) ? 300 : 0;
         s.failed_writes = chance(rng, 30) ? 1 + rng.below(4) : 0;
         if (chance(rng, 20)) s.executor_max_ms = 20 + rng.below(180);
-        if (chance(rng, 35)) s.scheduler = static_cast<Scheduler>(1 + rng.below(4));
+        if (chance(rng, 35)) s.scheduler = static_cast<Scheduler>(1 + rng.below(5));
         if (s.tiny_limits && chance(rng, 40)) {
             // Many views in a row without a block.
             s.scheduler = Scheduler::hides_masters;
             s.crashes = 4 + rng.below(6);
         }
     }
+    if (s.tiny_limits && !s.over_budget && chance(rng, 8)) {
+        // Timers back off: only with short ones do more views pass without a final block than blocks are kept.
+        s.scheduler = Scheduler::barren;
+        s.limits.blocks_kept = 3;
+        s.delta_ms = s.min_block_ms = s.max_idle_ms = 2;
+        s.delay_max_ms = s.sync_max_ms = 1;
+        s.executor_max_ms = 1;
+        s.loss_permille = s.duplication_permille = 0;
+        s.partitions = s.crashes = s.failed_writes = 0;
+        s.heal_at_ms = 7000;
+    }
+    if (options.scheduler) s.scheduler = *options.scheduler;
     if (s.crashes > 0 && !s.over_budget) {
         // Such a validator counts as faulty, so it must fit, and its weight must not grow.
         for (std::size_t i = 0; i < voters && !s.victim; ++i)

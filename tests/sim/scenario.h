@@ -29,6 +29,8 @@ enum class Scheduler : std::uint8_t {
     hides_masters,  // proposals come about when the timer for them runs out
     newest_first,   // what arrives in a tenth of a second arrives in the opposite order
     halves,         // certificates reach every other node only
+    overtaken,      // one node after the other hears what is final first, then that it was notarized, then the proposal
+    barren,         // proposals arrive, votes for them do not: view after view is given up
 };
 [[nodiscard]] std::string_view name_of(Scheduler scheduler);
 
@@ -39,6 +41,7 @@ struct Options {
     sdbft::PlantedBug bug = sdbft::PlantedBug::none;
     bool real_executor = false;  // the node's executor, mempool and database instead of the light chain
     bool over_budget = false;    // a third of the weight or more is Byzantine whatever the seed says: forks
+    std::optional<Scheduler> scheduler = std::nullopt;  // whatever the seed says
 };
 
 struct Scenario {

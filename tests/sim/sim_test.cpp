@@ -136,7 +136,10 @@ TEST_P(PlantedBugs, are_found_within_400_seeds) {
     const auto bug = bug_from_name(GetParam());
     ASSERT_TRUE(bug);
     for (std::uint64_t seed = 1; seed <= 400; ++seed) {
-        const auto result = run_seed({seed, false, false, *bug});
+        Options options{seed, false, false, *bug};
+        // What it needs comes by chance in about one seed of 350.
+        if (*bug == sdbft::PlantedBug::blames_the_late) options.scheduler = Scheduler::overtaken;
+        const auto result = run_seed(options);
         if (result.passed()) continue;
         RecordProperty("seed", std::to_string(seed));
         RecordProperty("found", result.failures[0]);
@@ -145,18 +148,7 @@ TEST_P(PlantedBugs, are_found_within_400_seeds) {
     ADD_FAILURE() << "no seed found it";
 }
 
-// Without those that are a second line behind another check, which nothing that a peer can send tells from their
-// absence; the one that needs a notarization and its proposal to come after their height is final; and the table of
-// blocks, which fills up to its limit (seeds_reach_limits) and which commits empty before it is far above.
-std::vector<std::string_view> bugs_that_show() {
-    auto names = bug_names();
-    std::erase_if(names, [](std::string_view name) {
-        return name == "parent_nullification" || name == "parent_of_another_epoch" || name == "blames_the_late" ||
-               name == "unlimited_blocks";
-    });
-    return names;
-}
-INSTANTIATE_TEST_SUITE_P(Sdbft, PlantedBugs, ::testing::ValuesIn(bugs_that_show()),
+INSTANTIATE_TEST_SUITE_P(Sdbft, PlantedBugs, ::testing::ValuesIn(bug_names()),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

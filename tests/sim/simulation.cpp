@@ -78,6 +78,8 @@ void Simulation::add_node(std::optional<std::size_t> validator, bool second_twin
                                             .core = nullptr,
                                             .snapshot = std::nullopt,
                                             .heard = {},
+                                            .heard_proposals = {},
+                                            .blamed = std::nullopt,
                                             .forger = nullptr,
                                             .witness = nullptr});
     if (validator) {

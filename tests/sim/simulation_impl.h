@@ -31,7 +31,9 @@ struct Node {
     std::uint64_t alone_until = 0;  // nobody hears it, nor it anybody
     std::uint64_t wake_token = 0;
     std::optional<std::pair<std::unique_ptr<SimChain>, Disk>> snapshot;
-    std::vector<std::shared_ptr<const Bytes>> heard;  // a replayer's
+    std::vector<std::shared_ptr<const Bytes>> heard;                    // a replayer's
+    std::set<std::pair<std::uint64_t, std::uint64_t>> heard_proposals;  // since it started: epoch, view
+    std::optional<std::size_t> blamed;                                  // by what it was given last
     std::unique_ptr<Forger> forger;
     std::unique_ptr<Witness> witness;  // while an honest node runs, where signatures are real; refers to the chain
     bool duties_due = false;
@@ -121,6 +123,7 @@ private:
     [[nodiscard]] bool cut(const Node& from, const Node& to) const;
     void equivocate(Node& node, const sdbft::Message& message);
     [[nodiscard]] std::optional<Bytes> sibling_of(const Node& node, const sdbft::Message& message);
+    [[nodiscard]] const std::string_view* to_be_refused(Node& to, const Bytes& bytes);
     void reach_by_message(const Node& to, const Bytes& bytes);
 
     // simulation_evidence.cpp

@@ -16,6 +16,16 @@ constexpr std::uint8_t kCertificate = 3;
 constexpr std::uint8_t kCertificateQuery = 4;
 constexpr std::uint8_t kRangeQuery = 7;
 std::uint8_t kind_of(BytesView message) { return message.empty() ? 0 : message[0]; }
+
+bool is_about_notarizing(BytesView bytes) {
+    if (kind_of(bytes) != kVote && kind_of(bytes) != kCertificate) return false;
+    const auto message = sdbft::decode_message(bytes);
+    if (!message) return false;
+    const auto* vote = std::get_if<sdbft::VoteMessage>(&*message);
+    const auto* certificate = std::get_if<sdbft::CertificateMessage>(&*message);
+    return (vote != nullptr && vote->vote.type == VoteType::notarize) ||
+           (certificate != nullptr && certificate->certificate.type == VoteType::notarize);
+}
 }  // namespace
 
 void Simulation::audit_sent(const Node& node, BytesView bytes) {
@@ -123,6 +133,14 @@ std::optional<std::uint64_t> Simulation::scheduled_delay(const Node& from, const
         case Scheduler::halves:
             if (kind == kCertificate && (from.id + to.id) % 2 == 1 && rng_.below(8) != 0) return std::nullopt;
             return 0;
+        case Scheduler::overtaken: {
+            if (now_ / 1000 % nodes_.size() != to.id) return 0;
+            if (kind == kPropose) return 2 * delta + rng_.below(2 * delta);
+            return is_about_notarizing(bytes) ? delta + rng_.below(delta) : 0;
+        }
+        case Scheduler::barren:
+            if (is_about_notarizing(bytes)) return std::nullopt;
+            return 0;
         case Scheduler::newest_first:
         case Scheduler::fair:
             return 0;
@@ -185,7 +203,26 @@ void Simulation::deliver(Node& from, Node& to, const Shared& bytes) {
         if (const auto message = sdbft::decode_message(*bytes)) equivocate(to, *message);
     if (to.forger) send_out(to, to.forger->hear(*bytes, *to.chain));
     if (scenario_.tiny_limits && honest(to)) reach_by_message(to, *bytes);
+    const auto* forgery = to_be_refused(to, *bytes);
+    to.blamed.reset();
     feed(to, sdbft::event::Received{from.id, *bytes});
+    if (forgery != nullptr && to.up && to.blamed != from.id)
+        auditor_.failed("forgery: node " + std::to_string(to.id) +
+                        " does not refuse at once: " + std::string(*forgery));
+}
+
+// What is wrong with the proposal, if it is the first in the view that the node is in and false at first sight.
+const std::string_view* Simulation::to_be_refused(Node& to, const Bytes& bytes) {
+    if (kind_of(bytes) != kPropose || !honest(to)) return nullptr;
+    const auto message = sdbft::decode_message(bytes);
+    if (!message) return nullptr;
+    const auto& propose = std::get<sdbft::ProposeMessage>(*message);
+    const auto view = to.core->status();
+    const bool first = to.heard_proposals.emplace(propose.epoch, propose.view).second;
+    if (!first || propose.epoch != view.epoch || propose.view != view.view) return nullptr;
+    const auto info = sdbft::read_block(propose.block);
+    const auto found = info ? book_.refused_at_once.find(info->hash) : book_.refused_at_once.end();
+    return found == book_.refused_at_once.end() ? nullptr : &found->second;
 }
 
 // Limits that show in what comes in only.

@@ -37,6 +37,7 @@ void Simulation::start(Node& node) {
     if (!core) return auditor_.failed("start: " + core.error().to_string());
     node.core = std::move(*core);
     node.up = true;
+    node.heard_proposals.clear();
     ++node.incarnation;
     trace(node, [] { return std::string("starts"); });
     start_witness(node);
@@ -193,6 +194,7 @@ void Simulation::act(Node& node, sdbft::Action& action) {
         if (node.witness) node.witness->convict(convict->evidence);
     } else if (auto* blame = std::get_if<a::Misbehaved>(&action)) {
         Node& accused = *nodes_[blame->peer];
+        node.blamed = blame->peer;
         trace(node, [&] { return "blames node " + std::to_string(accused.id) + ": " + blame->error.to_string(); });
         if (honest(node) && honest(accused)) auditor_.blamed(node.id, accused.id, blame->error);
     } else if (auto* serve = std::get_if<a::ServeBlock>(&action)) {
