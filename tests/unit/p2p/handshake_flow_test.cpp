@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/rng.h"
 #include "unit/p2p/test_node.h"
 
@@ -52,8 +54,11 @@ struct HandshakeFlowTest : ::testing::Test {
         return answer ? "taken" : std::string(answer.error().name);
     }
     static Bytes message(std::uint8_t kind, const Bytes& body) {
-        Bytes out{kind, static_cast<std::uint8_t>(body.size() >> 8), static_cast<std::uint8_t>(body.size())};
-        append(out, body);
+        Bytes out(kHandshakeHeader + body.size());
+        out[0] = kind;
+        out[1] = static_cast<std::uint8_t>(body.size() >> 8);
+        out[2] = static_cast<std::uint8_t>(body.size());
+        std::copy(body.begin(), body.end(), out.begin() + kHandshakeHeader);
         return out;
     }
 
