@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/log.h"
@@ -75,20 +76,25 @@ TEST(Simulation, a_seed_replays_exactly_with_and_without_a_trace) {
 
 TEST(Simulation, seeds_reach_limits_and_forge_in_every_way) {
     // Every 16th of these runs deep, every 4th has limits small enough to be reached.
+    const std::set<std::string_view> wanted = {"future_views",           "future_proposals",
+                                               "kept_vote_views",        "kept_final_views",
+                                               "wanted_blocks",          "pending_messages",
+                                               "pending_bytes",          "pending_peers",
+                                               "peers_helped",           "nullifications_per_proposal",
+                                               "certificates_per_query", "blocks_kept"};
     std::set<std::string_view> limits;
     std::set<std::string_view> forgeries;
-    for (std::uint64_t seed = 1; seed <= 110; ++seed) {
+    const auto all_reached = [&] {
+        return std::includes(limits.begin(), limits.end(), wanted.begin(), wanted.end()) && forgeries.size() >= 35;
+    };
+    for (std::uint64_t seed = 1; seed <= 3000 && !all_reached(); ++seed) {
         if (!has_tiny_limits(seed) && seed % 2 != 0) continue;
         const auto result = run_seed({seed, false, false, sdbft::PlantedBug::none});
         EXPECT_TRUE(result.passed()) << "seed " << seed << ": " << (result.passed() ? "" : result.failures[0]);
         limits.insert(result.limits_reached.begin(), result.limits_reached.end());
         for (const auto& [kind, times] : result.forgeries) forgeries.insert(kind);
     }
-    for (const std::string_view limit :
-         {"future_views", "future_proposals", "kept_vote_views", "kept_final_views", "wanted_blocks",
-          "pending_messages", "pending_bytes", "pending_peers", "peers_helped", "nullifications_per_proposal",
-          "certificates_per_query", "blocks_kept"})
-        EXPECT_TRUE(limits.contains(limit)) << limit;
+    for (const std::string_view limit : wanted) EXPECT_TRUE(limits.contains(limit)) << limit;
     EXPECT_GE(forgeries.size(), 35U);
 }
 
