@@ -2,7 +2,7 @@
 # The checks that take too long for each change: see doc/long-runs.md for what they last said and of which commit.
 # Usage: contrib/long.sh [--brief] [NAME...]      default: all, one after the other
 #   --brief   a sample of each, so that the commands themselves stay whole: tidy of what changed, ThreadSanitizer over
-#             test_base and test_p2p, two fuzz targets for 20 seconds, two mutants, 200 seeds, four kills; docs as ever
+#             test_base, two fuzz targets for 20 seconds, two mutants, 200 seeds, four kills; docs as ever
 #   tidy      clang-tidy on every file of src
 #   tsan      ThreadSanitizer over the unit tests and a network of four nodes (rebuilds everything)
 #   fuzz      libFuzzer on every target, 60 seconds each (FUZZ_SECONDS=N for another time)
@@ -27,7 +27,7 @@ passed=0 failed=0
 run_tsan() {
   local only=() filter='^tsan/|^functional/test_network\.py$' plainly=() status=0 reports=$PWD/build/tsan/reports report
   ! setarch -R true 2>/dev/null || plainly=(setarch -R)
-  if [ "$brief" = 1 ]; then only=(--target test_base --target test_p2p) filter='^tsan/test_(base|p2p)$'; fi
+  if [ "$brief" = 1 ]; then only=(--target test_base) filter='^tsan/test_base$'; fi
   ./contrib/build.sh tsan ${only[@]+"${only[@]}"} || return 1
   rm -rf "$reports"
   mkdir -p "$reports"
@@ -60,7 +60,7 @@ run() {
 for name in "${@:-${all[@]}}"; do
   case "$name" in
     tidy) run "$([ "$brief" = 1 ] || echo full\ )clang-tidy" run_tidy ;;
-    tsan) run "ThreadSanitizer, $([ "$brief" = 1 ] && echo test_base and test_p2p || echo unit tests and test_network)" run_tsan ;;
+    tsan) run "ThreadSanitizer, $([ "$brief" = 1 ] && echo test_base || echo unit tests and test_network)" run_tsan ;;
     fuzz) run "libFuzzer, $([ "$brief" = 1 ] && echo two || echo all) targets" run_fuzz ;;
     mutate) run "mutants" ./contrib/mutate.sh --count "$mutants" chain/consensus/sdbft chain/exec compute/core p2p ;;
     sim) run "quern-sim, $seeds seeds" build/testing/bin/quern-sim -n "$seeds" ;;
