@@ -158,7 +158,9 @@ Result World::send_transaction(const types::Address& sender, const types::Transa
     Uint256 most = before - tx.value - outlay_of(params, tx);
     if (execution->receipts().size() > receipts)
         most -= last_receipt().effective_gas_price * Uint256(last_receipt().gas_used);
-    if (result.band == Band::ok) EXPECT_GE(balance(), most) << "outlay_of() of kind " << int{tx.native_kind};
+    if (result.band == Band::ok) {
+        EXPECT_GE(balance(), most) << "outlay_of() of kind " << int{tx.native_kind};
+    }
     return result;
 }
 

@@ -88,7 +88,7 @@ TEST_F(LyingNode, answers_a_small_question_with_no_large_answer) {
 // Sends a piece now and then, each in time by itself.
 class TricklingNode : public testing::Test {
 protected:
-    static constexpr std::size_t kPieces = 12;
+    static constexpr std::size_t kPieces = 24;
     static constexpr std::size_t kPieceBytes = 64U << 10;
 
     TricklingNode() {
@@ -120,11 +120,11 @@ protected:
         trickle_.join();
         ::close(listener_);
     }
-    // Each wait has its time, a call 300 ms and what its bytes take at this speed.
-    [[nodiscard]] NodeClient client(std::uint64_t least_bytes_per_second) const {
+    // Each wait has its time, a call so long and what its bytes take at this speed.
+    [[nodiscard]] NodeClient client(std::uint64_t call_ms, std::uint64_t least_bytes_per_second) const {
         http::ClientOptions options;
         options.io_timeout_ms = 5'000;
-        options.call_timeout_ms = 300;
+        options.call_timeout_ms = call_ms;
         options.least_bytes_per_second = least_bytes_per_second;
         return NodeClient("127.0.0.1", port_, {}, {.http = options});
     }
@@ -135,7 +135,7 @@ protected:
 };
 
 TEST_F(TricklingNode, does_not_hold_a_worker_longer_than_its_bytes_are_worth) {
-    auto impatient = client(100U << 20);
+    auto impatient = client(300, 100U << 20);
     const auto answer = impatient.block_number();
     ASSERT_FALSE(answer);
     EXPECT_EQ(answer.error().name, "http.timeout");
@@ -144,7 +144,7 @@ TEST_F(TricklingNode, does_not_hold_a_worker_longer_than_its_bytes_are_worth) {
 }
 
 TEST_F(TricklingNode, is_waited_for_while_its_bytes_come_fast_enough) {
-    auto patient = client(64U << 10);
+    auto patient = client(2'000, 64U << 10);  // 2.4 s of sleeping alone
     const auto content = patient.get_content(Hash32{{1}}, 100U << 20);
     EXPECT_EQ(content.error().name, "content.id_mismatch");  // it came, but it is nothing
     EXPECT_EQ(sent_, kPieces);
