@@ -228,7 +228,7 @@ TEST(Network, compact_blocks_fetch_only_what_is_missing) {
     EXPECT_EQ(b.handler.blocks[0].certificate, Bytes(10, 3));
 }
 
-TEST(Network, a_block_whose_body_is_not_the_headers_is_fetched_whole_without_blame) {
+TEST(Network, a_block_whose_body_is_not_the_headers_is_fetched_whole_and_costs_little) {
     TestNode a(1);
     TestNode b(2, {a.as_peer()});
     ASSERT_TRUE(eventually([&] { return a.has_peers(1) && b.has_peers(1); }));
@@ -241,7 +241,7 @@ TEST(Network, a_block_whose_body_is_not_the_headers_is_fetched_whole_without_bla
     }));
     EXPECT_EQ(b.handler.blocks[0].block, chain::types::encode(block_of(2)));
     EXPECT_EQ(b.handler.blocks[0].certificate, Bytes(8, 1));  // get_block's, not the compact block's
-    EXPECT_EQ(b.network->status().peers.at(0).score, 0);
+    EXPECT_LE(b.network->status().peers.at(0).score, 2);  // told of before or after
 }
 
 TEST(Network, returns_after_the_other_side_restarted) {
