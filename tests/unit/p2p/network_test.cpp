@@ -241,7 +241,7 @@ TEST(Network, a_block_whose_body_is_not_the_headers_is_fetched_whole_and_costs_l
     }));
     EXPECT_EQ(b.handler.blocks[0].block, chain::types::encode(block_of(2)));
     EXPECT_EQ(b.handler.blocks[0].certificate, Bytes(8, 1));  // get_block's, not the compact block's
-    EXPECT_LE(b.network->status().peers.at(0).score, 2);  // told of before or after
+    EXPECT_LE(b.network->status().peers.at(0).score, 2);      // told of before or after
 }
 
 TEST(Network, returns_after_the_other_side_restarted) {
