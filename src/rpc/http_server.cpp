@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <deque>
 #include <map>
 #include <set>
 #include <thread>
@@ -19,6 +20,10 @@ namespace quern::rpc {
 namespace {
 
 constexpr std::chrono::milliseconds kAcceptPause{100};  // after accept failed, e.g. for want of descriptors
+constexpr std::chrono::milliseconds kLook{100};         // between two looks at all sessions
+// Under load the IO thread is woken for several answers, but none waits longer than this for the others.
+constexpr std::size_t kAnswersTogether = 4;
+constexpr std::chrono::milliseconds kLongestWait{2};
 
 }  // namespace
 
@@ -28,6 +33,8 @@ struct HttpServer::Impl final : SessionHost {
           callbacks(std::move(server_hooks)),
           acceptor(io),
           pause(io),
+          next_look(io),
+          next_fetch(io),
           large_jobs(settings.max_large_jobs, settings.max_queued),
           workers(settings.threads == 0 ? 1 : settings.threads) {
         if (!settings.gate) settings.gate = *Gate::make({});
@@ -44,6 +51,18 @@ struct HttpServer::Impl final : SessionHost {
     asio::io_context io{1};
     tcp::acceptor acceptor;
     asio::steady_timer pause;
+    asio::steady_timer next_look;
+    asio::steady_timer next_fetch;
+    bool fetches = false;  // next_fetch runs. IO thread only
+    struct Waiting {
+        std::function<void()> work;
+        std::function<void()> done;
+    };
+    Mutex jobs_mutex;
+    std::deque<Waiting> waiting QUERN_GUARDED_BY(jobs_mutex);  // bounded by `queued`
+    std::size_t answering QUERN_GUARDED_BY(jobs_mutex) = 0;    // threads that take from `waiting`
+    std::vector<std::function<void()>> finished QUERN_GUARDED_BY(jobs_mutex);
+    bool io_told QUERN_GUARDED_BY(jobs_mutex) = false;  // of what is finished
     // IO thread only.
     std::size_t queued = 0;
     std::set<std::weak_ptr<HttpSession>, std::owner_less<std::weak_ptr<HttpSession>>> sessions;
@@ -69,19 +88,72 @@ struct HttpServer::Impl final : SessionHost {
         }
         ++queued;
         ++host->second;
-        asio::post(workers, [this, client, work = std::move(work), done = std::move(done)]() mutable {
-            stand_back();
-            if (!stop_begun) work();
-            asio::post(io, [this, client = std::move(client), done = std::move(done)] {
-                const auto place = queued_by_host.find(client);
-                --queued;
-                --place->second;
-                leave_queue(place);
-                done();
-            });
-        });
+        auto leave = [this, client, done = std::move(done)] {
+            const auto place = queued_by_host.find(client);
+            --queued;
+            --place->second;
+            leave_queue(place);
+            done();
+        };
+        bool begin = false;
+        {
+            const MutexLock lock(jobs_mutex);
+            waiting.push_back({std::move(work), std::move(leave)});
+            begin = answering < std::max(settings.threads, 1U);
+            if (begin) ++answering;
+        }
+        if (begin) asio::post(workers, [this] { answer(); });
+        fetch_soon();
         return true;
     }
+
+    // On an answering thread: as long as something waits.
+    void answer() {
+        stand_back();
+        for (;;) {
+            Waiting job;
+            {
+                const MutexLock lock(jobs_mutex);
+                if (waiting.empty()) {
+                    --answering;
+                    return;
+                }
+                job = std::move(waiting.front());
+                waiting.pop_front();
+            }
+            if (!stop_begun) job.work();
+            bool tell = false;
+            {
+                const MutexLock lock(jobs_mutex);
+                finished.push_back(std::move(job.done));
+                tell = !io_told && (waiting.empty() || finished.size() >= kAnswersTogether);
+                io_told = io_told || tell;
+            }
+            if (tell) asio::post(io, [this] { fetch(); });
+        }
+    }
+    // On the IO thread.
+    void fetch() {
+        std::vector<std::function<void()>> done;
+        {
+            const MutexLock lock(jobs_mutex);
+            done.swap(finished);
+            io_told = false;
+        }
+        for (const auto& each : done) each();
+    }
+    // The last resort of what is finished while its thread is at something long.
+    void fetch_soon() {
+        if (fetches || stop_begun) return;
+        fetches = true;
+        next_fetch.expires_after(kLongestWait);
+        next_fetch.async_wait([this](error_code) {
+            fetches = false;
+            fetch();
+            if (queued != 0) fetch_soon();
+        });
+    }
+
     void leave_queue(std::map<std::string, std::size_t>::iterator host) {
         if (host->second == 0) queued_by_host.erase(host);
     }
@@ -148,6 +220,17 @@ struct HttpServer::Impl final : SessionHost {
         });
     }
 
+    void look() {
+        next_look.expires_after(kLook);
+        next_look.async_wait([this](error_code stopped) {
+            if (stopped) return;
+            const std::uint64_t now = steady_ms();
+            for (const auto& entry : sessions)
+                if (const auto session = entry.lock()) session->look(now);
+            look();
+        });
+    }
+
     void begin(tcp::socket socket) {
         std::erase_if(sessions, [](const auto& other) { return other.expired(); });
         if (live >= settings.max_connections && !make_room(socket)) return;
@@ -183,11 +266,15 @@ struct HttpServer::Impl final : SessionHost {
             error_code ignored;
             acceptor.close(ignored);
             pause.cancel();
+            next_look.cancel();
             for (const auto& entry : sessions)
                 if (const auto session = entry.lock()) session->close();
         });
         workers.join();  // running calls end; their answers find closed connections
-        asio::post(io, [this] { io.stop(); });
+        asio::post(io, [this] {
+            fetch();
+            io.stop();
+        });
         io_thread.join();
     }
 };
@@ -202,6 +289,7 @@ Expected<std::unique_ptr<HttpServer>> HttpServer::start(HttpOptions options, Htt
     QUERN_CHECK(server->impl_->listen());
     Impl& impl = *server->impl_;
     impl.accept();
+    impl.look();
     impl.io_thread = std::thread([&impl] { impl.io.run(); });
     log::info(log::Category::rpc, "listening address={} port={} threads={}", impl.settings.bind, impl.bound_port,
               impl.settings.threads);

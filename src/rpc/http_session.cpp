@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxLinger = 1U << 20;  // bytes read and dropped before a refused connection is closed
 constexpr std::uint64_t kLingerMs = 2'000;
+constexpr std::size_t kReceived = 64U << 10;  // at once
 
 std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -83,23 +84,41 @@ void HttpSession::read_header() {
     is_idle_ = true;
     since_ms_ = steady_ms();
     hold(0);
-    arm(host_.options().idle_ms);
-    wire::async_read_header(stream_, buffer_, *header_, [self = shared_from_this()](error_code code, std::size_t) {
-        if (!code) return self->route();
+    set_deadline(host_.options().idle_ms);
+    take_header();
+}
+
+// What is there already comes first: a client need not wait for an answer to send the next request.
+void HttpSession::take_header() {
+    if (buffer_.size() != 0) {
+        error_code code;
+        buffer_.consume(header_->put(buffer_.data(), code));
         if (code == wire::error::header_limit)
-            return self->reply_error(wire::status::request_header_fields_too_large, "http.header_too_large",
-                                     "the request's header is too large", true);
-        const bool is_http_error = code.category() == wire::make_error_code(wire::error::bad_method).category();
-        if (is_http_error && code != wire::error::end_of_stream && code != wire::error::partial_message)
-            return self->reply_error(wire::status::bad_request, "http.malformed", code.message(), true);
-        self->close();
-    });
+            return reply_error(wire::status::request_header_fields_too_large, "http.header_too_large",
+                               "the request's header is too large", true);
+        if (code && code != wire::error::need_more)
+            return reply_error(wire::status::bad_request, "http.malformed", code.message(), true);
+        if (header_->is_header_done()) return route();
+    }
+    receive(&HttpSession::take_header);
+}
+
+void HttpSession::receive(void (HttpSession::*then)()) {
+    const std::size_t room = buffer_.max_size() - buffer_.size();
+    if (room == 0) return close();
+    stream_.socket().async_read_some(buffer_.prepare(std::min(room, kReceived)),
+                                     [self = shared_from_this(), then](error_code code, std::size_t size) {
+                                         if (code) return self->close();
+                                         self->buffer_.commit(size);
+                                         (self.get()->*then)();
+                                     });
 }
 
 void HttpSession::route() {
     const auto& request = header_->get();
     is_idle_ = false;
     since_ms_ = steady_ms();
+    set_deadline(0);
     keep_alive_ = request.keep_alive();
     is_head_ = request.method() == wire::verb::head;
     expects_continue_ = beast::iequals(request[wire::field::expect], "100-continue");
@@ -275,6 +294,7 @@ void HttpSession::reply_error(wire::status status, std::string_view name, std::s
 
 void HttpSession::after_write(bool keep_alive) {
     hold(0);
+    set_deadline(0);
     if (keep_alive) return read_header();
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);

@@ -49,6 +49,9 @@ public:
     virtual void session_ended() = 0;
 };
 
+// Milliseconds of a clock that only goes forward.
+[[nodiscard]] std::uint64_t steady_ms();
+
 class HttpSession : public std::enable_shared_from_this<HttpSession> {
 public:
     HttpSession(tcp::socket socket, SessionHost& host);
@@ -58,6 +61,8 @@ public:
 
     void start() { read_header(); }
     void close();
+    // Every now and then: closes what is overdue, and ends the call of a client that has hung up.
+    void look(std::uint64_t now_ms);
     // For base/eviction.h.
     [[nodiscard]] const std::string& client() const { return client_; }
     [[nodiscard]] bool is_idle() const { return is_idle_; }
@@ -78,6 +83,9 @@ private:
     };
 
     void read_header();
+    void take_header();
+    // Receives what there is into the buffer, then goes on.
+    void receive(void (HttpSession::*then)());
     void route();
     void route_by_path();
     void upgrade();
@@ -86,13 +94,13 @@ private:
     void route_health(wire::verb verb);
     void route_content(wire::verb verb, std::string_view id);
     void read_rpc();
-    void read_rpc_body();
+    void take_rpc_body();
+    void refuse_rpc_body(error_code code);
     void answer_rpc(std::string body);
     void run_call(const std::shared_ptr<RunningCall>& call, bool admitted);
     void finish_call(const std::shared_ptr<RunningCall>& call);
     void cancel_call();
-    // Cancels the running call when the client hangs up.
-    void watch_client(const std::shared_ptr<RunningCall>& call);
+    void send_answer(std::string body);
     void answer_with(std::function<Reply()> make);
     void begin_download(const Hash32& id);
     void send_download(const Hash32& id, std::uint64_t size, const std::string& range_header);
@@ -115,7 +123,11 @@ private:
     void add_common_headers(Message& message);
     [[nodiscard]] bool has_body() const;
     [[nodiscard]] std::string_view field(wire::field name) const;
+    // The limit of the next operation on `stream_`.
     void arm(std::uint64_t milliseconds) { stream_.expires_after(std::chrono::milliseconds(milliseconds)); }
+    // The limit of operations on its socket, which every JSON-RPC request has three of: look() keeps it, as a timer of
+    // Beast's costs as much as the operation. 0: none.
+    void set_deadline(std::uint64_t milliseconds) { deadline_ms_ = milliseconds == 0 ? 0 : steady_ms() + milliseconds; }
 
     beast::tcp_stream stream_;
     SessionHost& host_;
@@ -123,6 +135,7 @@ private:
     bool is_idle_ = true;
     bool is_closed_ = false;  // its last operations have still to end
     std::uint64_t since_ms_ = 0;
+    std::uint64_t deadline_ms_ = 0;
     std::size_t held_ = 0;
     asio::steady_timer delay_;  // of answers to wrong credentials
     beast::flat_buffer buffer_{kMaxBuffered};
@@ -136,8 +149,5 @@ private:
     std::shared_ptr<RunningCall> call_;
     std::size_t lingered_ = 0;
 };
-
-// Milliseconds of a clock that only goes forward.
-[[nodiscard]] std::uint64_t steady_ms();
 
 }  // namespace quern::rpc

@@ -26,7 +26,7 @@ Status check_kind(Kind kind, const json::Value& value) {
         case Kind::address:
             return discard(read_address(value));
         case Kind::data:
-            return discard(read_data(value));
+            return check_data(value);
         case Kind::block:
             return discard(read_block(value));
         case Kind::boolean:

@@ -26,11 +26,19 @@ Expected<Bytes> whole_bytes(std::string_view text) {
     return bytes;
 }
 
-int digit_of(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
+constexpr auto kDigits = [] {
+    std::array<std::int8_t, 256> values{};
+    values.fill(-1);
+    for (std::int8_t i = 0; i < 10; ++i) values[static_cast<std::size_t>('0' + i)] = i;
+    for (std::int8_t i = 0; i < 6; ++i) {
+        values[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
+        values[static_cast<std::size_t>('A' + i)] = static_cast<std::int8_t>(10 + i);
+    }
+    return values;
+}();
+
+// -1 when it is none.
+int digit_of(char c) { return kDigits[static_cast<unsigned char>(c)]; }
 
 // Each address of each call of a batch comes through here.
 template <std::size_t N>
@@ -85,6 +93,15 @@ Expected<std::uint64_t> read_number(const json::Value& value) {
 Expected<Bytes> read_data(const json::Value& value) {
     QUERN_TRY(const std::string_view text, hex_text(value));
     return whole_bytes(text);
+}
+
+Status check_data(const json::Value& value) {
+    QUERN_TRY(std::string_view text, hex_text(value));
+    text.remove_prefix(2);
+    if (text.size() % 2 != 0) return fail("value.bad_hex", "hex string of odd length");
+    int all = 0;
+    for (const char c : text) all |= digit_of(c);
+    return all < 0 ? Status(fail("value.bad_hex", "invalid hex string")) : Status();
 }
 
 Expected<Hash32> read_hash(const json::Value& value) { return fixed<32>(value, "a hash"); }

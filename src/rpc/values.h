@@ -20,6 +20,8 @@ namespace quern::rpc {
 [[nodiscard]] Expected<std::uint64_t> read_number(const json::Value& value);
 // "0x" and whole bytes, any case. Errors: value.wrong_type, value.bad_hex.
 [[nodiscard]] Expected<Bytes> read_data(const json::Value& value);
+// Whether read_data would succeed, with its errors, without making the bytes.
+[[nodiscard]] Status check_data(const json::Value& value);
 [[nodiscard]] Expected<Hash32> read_hash(const json::Value& value);
 [[nodiscard]] Expected<chain::types::Address> read_address(const json::Value& value);
 // "latest", "safe", "finalized", "pending", "earliest", a quantity, a block hash, or EIP-1898's object.

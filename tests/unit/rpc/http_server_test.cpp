@@ -181,6 +181,10 @@ protected:
                 ++test_.running;
                 while (!test_.release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
             }
+            if (text_ == "first") {
+                ++test_.running;
+                while (!test_.first_release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
             if (text_.starts_with("endless") && !context_.is_cancelled()) {
                 ++test_.slices;
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -211,6 +215,7 @@ protected:
     std::atomic<std::size_t> job_holds{0};
     std::atomic<int> cancelled{0};
     std::atomic<bool> release{false};
+    std::atomic<bool> first_release{false};
     std::atomic<bool> healthy{true};
     std::atomic<int> running{0};
     std::unique_ptr<HttpServer> server;
@@ -399,6 +404,69 @@ TEST_F(HttpServerTest, one_host_cannot_fill_the_queue) {
     EXPECT_EQ(send("POST", "/", "a").body, "a");
     EXPECT_EQ(cancelled, 0);
     for (const int descriptor : strangers) ::close(descriptor);
+}
+
+// Under load answers are handed back several at a time.
+TEST_F(HttpServerTest, an_answer_does_not_wait_for_the_long_call_behind_it) {
+    start([](HttpOptions& options) { options.threads = 1; });
+    const auto post = [](std::string_view body) {
+        return "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+               std::string(body);
+    };
+    // While one runs three more wait: two short ones, then another long one, which finds them answered and not sent.
+    std::vector<int> callers;
+    for (const std::string_view body : {"first", "a", "b", "slow"}) {
+        callers.push_back(connect_raw());
+        const std::string bytes = post(body);
+        EXPECT_GT(::send(callers.back(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+        if (body == "first") {
+            EXPECT_TRUE(eventually([&] { return running == 1; }));
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that they come in this order
+    }
+    first_release = true;
+    EXPECT_TRUE(eventually([&] { return running == 2; }));
+    for (int i = 0; i < 3; ++i)
+        EXPECT_NE(read_all(callers[static_cast<std::size_t>(i)], 300).find("200 OK"), std::string::npos) << i;
+    EXPECT_EQ(running, 2) << "the long call has not ended";
+    release = true;
+    EXPECT_NE(read_all(callers[3], 300).find("slow"), std::string::npos);
+    for (const int caller : callers) ::close(caller);
+}
+
+TEST_F(HttpServerTest, an_answer_that_its_client_takes_slowly_comes_whole) {
+    start([](HttpOptions& options) { options.write_ms = 2'000; });
+    const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
+    const int small = 4096;
+    ::setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server->port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const std::string two =
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nbig"
+        "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 1\r\n\r\nz";
+    EXPECT_GT(::send(descriptor, two.data(), two.size(), MSG_NOSIGNAL), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the kernel's buffers fill
+    const std::string answer = read_all(descriptor, 3'000);
+    ::close(descriptor);
+    const std::string whole(std::size_t{1} << 20, 'x');
+    const auto body = answer.find("\r\n\r\n") + 4;
+    EXPECT_EQ(answer.substr(body, whole.size()), whole);
+    EXPECT_TRUE(answer.ends_with("\r\n\r\nz")) << answer.size();
+}
+
+TEST_F(HttpServerTest, an_answer_that_nobody_takes_ends_its_connection) {
+    start([](HttpOptions& options) { options.write_ms = 200; });
+    const int descriptor = connect_raw();
+    std::string bytes;
+    for (int i = 0; i < 32; ++i) bytes += "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nbig";
+    EXPECT_GT(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
+    EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
+    EXPECT_EQ(server->held_bytes(), 0U);
+    ::close(descriptor);
 }
 
 TEST_F(HttpServerTest, answers_count_while_they_grow) {
