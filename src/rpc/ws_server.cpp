@@ -37,6 +37,7 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
     LargeJobs large_jobs QUERN_GUARDED_BY(large_mutex);  // one of a session at most waits
     asio::thread_pool workers;
     std::atomic<bool> stopped{false};
+    std::atomic<std::size_t> subscribed{0};  // subscriptions of all sessions
 
     Status listen() {
         websocket::TransportOptions transport_options;
@@ -88,7 +89,8 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
                                      [this, host](std::function<void()> begin, std::function<void()> refuse) {
                                          begin_large({host, std::move(begin), std::move(refuse)});
                                      },
-                                     [this, host] { end_large(host); }};
+                                     [this, host] { end_large(host); },
+                                     subscribed};
         sessions.emplace(id, std::make_shared<WsSession>(parts, id, caller.value_or(Caller{})));
     }
 
@@ -139,6 +141,8 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
         for (const auto& [id, session] : sessions) list.push_back(session);
         return list;
     }
+
+    bool listens() const override { return subscribed != 0; }
 
     void on_block(const BlockEvent& event) override {
         TextCache texts;

@@ -160,6 +160,7 @@ void WsSession::end() {
     if (running_) running_->cancellation.cancel();
     waiting_.clear();
     waiting_bytes_ = 0;
+    parts_.subscriptions -= subscriptions_.size();
     subscriptions_.clear();
 }
 
@@ -184,6 +185,7 @@ Expected<std::string> WsSession::subscribe(std::unique_ptr<Subscription> subscri
                                                   std::to_string(parts_.options.max_subscription_bytes) + " bytes");
     subscription_bytes_ += bytes;
     hold(bytes);
+    ++parts_.subscriptions;
     Entry& entry = subscriptions_[id];
     entry.bytes = bytes;
     entry.subscription = std::move(subscription);
@@ -196,6 +198,7 @@ bool WsSession::unsubscribe(std::string_view group, std::string_view id) {
     if (found == subscriptions_.end() || found->second.subscription->group() != group) return false;
     deduct(subscription_bytes_, found->second.bytes);
     let_go(found->second.bytes);
+    --parts_.subscriptions;
     subscriptions_.erase(found);
     return true;
 }

@@ -2,6 +2,7 @@
 // to ws_server.cpp and ws_session.cpp. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <deque>
 
 #include "base/mutex.h"
@@ -22,6 +23,7 @@ public:
         // Calls `begin` at once, or when one of the large requests was answered, which end_large() says; or `refuse`.
         std::function<void(std::function<void()> begin, std::function<void()> refuse)> begin_large;
         std::function<void()> end_large;
+        std::atomic<std::size_t>& subscriptions;  // of all sessions
     };
     WsSession(const Parts& parts, websocket::ConnectionId id, const Caller& caller)
         : parts_(parts), id_(id), caller_(caller) {}

@@ -38,6 +38,9 @@ struct BlockEvent {
 class EventListener {
 public:
     virtual ~EventListener() = default;
+    // Whether anybody would hear: while this is false nothing is told, so that nothing need be read, copied or waited
+    // for. Asked for each event, from any thread and under locks: it only looks at something.
+    [[nodiscard]] virtual bool listens() const { return true; }
     virtual void on_block(const BlockEvent& event) = 0;
     virtual void on_transaction(const types::RecoveredTransaction& transaction) = 0;
 };
@@ -45,7 +48,7 @@ public:
 class EventSource {
 public:
     virtual ~EventSource() = default;
-    // The listener hears of blocks from the next one on.
+    // The listener hears of blocks from the next one on, but for those that came while it did not listen.
     virtual void add(EventListener& listener) = 0;
     // Returns when no call into the listener runs any more. Not to be called by a listener.
     virtual void remove(EventListener& listener) = 0;

@@ -38,17 +38,21 @@ void EventHub::add(api::EventListener& listener) {
     const MutexLock calling(calling_);
     listeners_.push_back(&listener);
     const MutexLock lock(mutex_);
-    listened_to_ = true;
+    asked_ = listeners_;
 }
 
 void EventHub::remove(api::EventListener& listener) {
     const MutexLock calling(calling_);
     std::erase(listeners_, &listener);
     const MutexLock lock(mutex_);
-    listened_to_ = !listeners_.empty();
-    if (listened_to_) return;
+    asked_ = listeners_;
+    if (!asked_.empty()) return;
     transactions_.clear();
     queued_bytes_ = 0;
+}
+
+bool EventHub::is_listened_to() const {
+    return std::any_of(asked_.begin(), asked_.end(), [](const auto* listener) { return listener->listens(); });
 }
 
 void EventHub::published(const Snapshot& snapshot) {
@@ -64,7 +68,7 @@ void EventHub::published(const Snapshot& snapshot) {
 void EventHub::transaction(const chain::types::RecoveredTransaction& transaction) {
     {
         const MutexLock lock(mutex_);
-        if (!listened_to_) return;
+        if (!is_listened_to()) return;
         transactions_.push_back(transaction);
         queued_bytes_ += transaction.encoded.size();
         while (transactions_.size() > kMaxQueuedTransactions || queued_bytes_ > kMaxQueuedBytes) {
@@ -109,7 +113,8 @@ void EventHub::tell_transactions() {
             deduct(queued_bytes_, first->encoded.size());
         }
         const MutexLock calling(calling_);
-        for (auto* listener : listeners_) listener->on_transaction(*first);
+        for (auto* listener : listeners_)
+            if (listener->listens()) listener->on_transaction(*first);
     } while (parts_.clock.monotonic_ms() < until);
 }
 
@@ -121,7 +126,7 @@ void EventHub::tell_block(std::uint64_t number) {
         if (!times_.empty() && times_.front().first == number) final_at = times_.front().second;
     }
     const MutexLock calling(calling_);
-    if (listeners_.empty()) return;
+    if (std::none_of(listeners_.begin(), listeners_.end(), [](const auto* each) { return each->listens(); })) return;
     api::BlockEvent event;
     event.view = parts_.reader.block({api::BlockSelector::Kind::number, number, {}});
     if (!event.view) {  // the store's fault, which it has logged and which stops the node
@@ -132,7 +137,8 @@ void EventHub::tell_block(std::uint64_t number) {
     const auto after = parts_.reader.state({api::BlockSelector::Kind::number, number, {}});
     event.changes = market_changes(event.view->block, event.receipts, after ? after->get() : nullptr);
     event.finality = finality_of(*event.view, final_at);
-    for (auto* listener : listeners_) listener->on_block(event);
+    for (auto* listener : listeners_)
+        if (listener->listens()) listener->on_block(event);
 }
 
 api::Finality EventHub::finality_of(const api::BlockView& view, std::optional<std::uint64_t> final_at) {

@@ -45,6 +45,7 @@ public:
     [[nodiscard]] std::uint64_t left_out() const;
 
 private:
+    [[nodiscard]] bool is_listened_to() const QUERN_REQUIRES(mutex_);
     void published(const Snapshot& snapshot);
     void run();
     void tell_transactions();
@@ -62,8 +63,8 @@ private:
     // Block number, when it was final (the clock's now_ms).
     std::deque<std::pair<std::uint64_t, std::uint64_t>> times_ QUERN_GUARDED_BY(mutex_);
     std::deque<chain::types::RecoveredTransaction> transactions_ QUERN_GUARDED_BY(mutex_);
-    std::size_t queued_bytes_ QUERN_GUARDED_BY(mutex_) = 0;  // of their encodings
-    bool listened_to_ QUERN_GUARDED_BY(mutex_) = false;
+    std::size_t queued_bytes_ QUERN_GUARDED_BY(mutex_) = 0;                   // of their encodings
+    std::vector<chain::api::EventListener*> asked_ QUERN_GUARDED_BY(mutex_);  // as listeners_: whether they listen
     std::uint64_t left_out_ QUERN_GUARDED_BY(mutex_) = 0;
     bool stopping_ QUERN_GUARDED_BY(mutex_) = false;
     std::thread thread_;

@@ -29,6 +29,8 @@ public:
     }
     std::vector<api::BlockEvent> blocks(std::size_t count) { return wait_for(blocks_, count); }
     std::vector<Hash32> transactions(std::size_t count) { return wait_for(transactions_, count); }
+    bool listens() const override { return attentive; }
+    std::atomic<bool> attentive{true};
     std::atomic<bool> hold{false};
     std::function<void()> each_transaction;
     [[nodiscard]] std::size_t transactions_before_block() const { return before_block_; }
@@ -64,6 +66,34 @@ protected:
     ~EventHubTest() override { hub_.reset(); }
     std::unique_ptr<EventHub> hub_;
 };
+
+TEST_F(EventHubTest, tells_nothing_to_those_who_do_not_listen) {
+    Listener deaf;
+    deaf.attentive = false;
+    hub_->add(deaf);
+    {
+        Listener other;
+        hub_->add(other);
+        submit(1, transfer(0));
+        ASSERT_EQ(other.transactions(1).size(), 1U);
+        ASSERT_TRUE(make_block());
+        ASSERT_EQ(other.blocks(1).size(), 1U);
+        hub_->remove(other);
+    }
+    // Nobody is there to hear of these: none of them is kept.
+    const auto recovered = types::recover(signed_by(1, transfer(1)));
+    ASSERT_TRUE(recovered);
+    for (std::size_t i = 0; i < 2 * EventHub::kMaxQueuedTransactions; ++i) hub_->transaction(*recovered);
+    EXPECT_EQ(hub_->left_out(), 0U);
+    deaf.attentive = true;
+    const Hash32 second = submit(1, transfer(1));
+    EXPECT_EQ(deaf.transactions(1), std::vector<Hash32>{second});
+    ASSERT_TRUE(make_block());
+    const auto told = deaf.blocks(1);
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_EQ(told[0].view->block.header.number, 2U);
+    hub_->remove(deaf);
+}
 
 TEST_F(EventHubTest, tells_each_block_once_and_in_order_however_slow_the_listener_is) {
     Listener listener;

@@ -38,6 +38,10 @@ public:
         const std::lock_guard lock(mutex_);
         for (auto* listener : listeners_) listener->on_transaction(transaction);
     }
+    bool is_listened_to() {
+        const std::lock_guard lock(mutex_);
+        return std::any_of(listeners_.begin(), listeners_.end(), [](const auto* each) { return each->listens(); });
+    }
     std::size_t listeners() {
         const std::lock_guard lock(mutex_);
         return listeners_.size();
@@ -534,9 +538,11 @@ TEST_F(WsServerTest, bad_subscriptions_are_refused_by_name) {
     EXPECT_TRUE(has(error("quern_subscribe", R"(["newHeads"])"), "quern namespace"));
     EXPECT_TRUE(has(error("eth_unsubscribe", R"(["0x1"])"), "subscription not found"));
     EXPECT_EQ(server->subscriptions(), 0U);
+    EXPECT_FALSE(events.is_listened_to());
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(subscribe(*socket, R"(["newHeads"])").starts_with("0x"));
     EXPECT_TRUE(has(error("eth_subscribe", R"(["newHeads"])"), "subscription.too_many"));
     EXPECT_EQ(server->subscriptions(), 3U);
+    EXPECT_TRUE(events.is_listened_to());
     // Over HTTP, where there is no connection to tell anything:
     const auto refused = fixture.call("eth_subscribe", R"(["newHeads"])");
     ASSERT_FALSE(refused);
