@@ -59,7 +59,7 @@ std::vector<Arrival> recover_all(const Pool& pool, ThreadPool* threads, std::spa
     const auto recover = [&](std::size_t i) {
         if (known[i]) {
             arrivals[i].result = exec::refuse(exec::kAlreadyKnown);
-        } else if (auto recovered = pool.senders().recover(encoded[i])) {
+        } else if (auto recovered = pool.senders().recover(encoded[i], hashes[i])) {
             take(arrivals[i], std::move(*recovered), source);
         } else {
             arrivals[i].result = form_refusal(recovered.error());

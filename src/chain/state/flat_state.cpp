@@ -9,6 +9,16 @@ using store::Table;
 using store::table_key;
 
 std::optional<Account> FlatState::account(const types::Address& address) const {
+    if (cached_.cache == nullptr) return read_account(address);
+    if (const auto known = cached_.cache->find(address, cached_.height))
+        return known->is_empty() ? std::nullopt : known;
+    const auto account = read_account(address);
+    // What a fault left unread is not known to be absent.
+    if (cached_.puts && status()) cached_.cache->put(address, account ? *account : empty_account(), cached_.height);
+    return account;
+}
+
+std::optional<Account> FlatState::read_account(const types::Address& address) const {
     const auto bytes = get(table_key(Table::account, {address}));
     if (!bytes) return std::nullopt;
     auto account = decode_account(*bytes);

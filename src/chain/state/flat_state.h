@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/mutex.h"
+#include "chain/state/account_cache.h"
 #include "chain/state/overlay.h"
 #include "chain/store/kv.h"
 
@@ -11,8 +12,16 @@ namespace quern::chain::state {
 
 class FlatState final : public StateReader {
 public:
+    // Accounts at hand: those that `cache` (outlives this) knows after block `height`, whose state `reader` reads. With
+    // `puts` it is told of what was read, which a stranger's questions should not: they would push others out.
+    struct Cached {
+        AccountCache* cache = nullptr;
+        std::uint64_t height = 0;
+        bool puts = false;
+    };
     // `reader` outlives this.
-    explicit FlatState(const store::Reader& reader) : reader_(reader) {}
+    explicit FlatState(const store::Reader& reader) : FlatState(reader, Cached{}) {}
+    FlatState(const store::Reader& reader, const Cached& cached) : reader_(reader), cached_(cached) {}
 
     [[nodiscard]] std::optional<Account> account(const types::Address& address) const override;
     [[nodiscard]] Bytes code(const Hash32& code_hash) const override;
@@ -28,7 +37,10 @@ private:
     [[nodiscard]] std::optional<Bytes> get(const Bytes& key) const;
     void note(const Error& error) const;
 
+    [[nodiscard]] std::optional<Account> read_account(const types::Address& address) const;
+
     const store::Reader& reader_;
+    const Cached cached_;
     mutable Mutex mutex_;
     mutable std::optional<Error> fault_ QUERN_GUARDED_BY(mutex_);
 };

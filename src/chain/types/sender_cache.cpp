@@ -14,7 +14,10 @@ SenderCache::SenderCache(std::size_t slots) : slots_a_part_(std::bit_ceil(std::m
 }
 
 Expected<RecoveredTransaction> SenderCache::recover(BytesView encoded) {
-    const Hash32 hash = transaction_hash(encoded);
+    return recover(encoded, transaction_hash(encoded));
+}
+
+Expected<RecoveredTransaction> SenderCache::recover(BytesView encoded, const Hash32& hash) {
     std::size_t index = 0;
     for (std::size_t i = 0; i < sizeof index; ++i) index = index << 8 | hash.data[i];
     Part& part = parts_[index % kParts];
@@ -27,16 +30,14 @@ Expected<RecoveredTransaction> SenderCache::recover(BytesView encoded) {
             ++part.hits;
         }
     }
-    if (known) {
-        QUERN_TRY(auto tx, decode_transaction(encoded));
-        return RecoveredTransaction{std::move(tx), to_bytes(encoded), hash, *known};
-    }
-    auto recovered = types::recover(encoded);
-    if (recovered) {
+    QUERN_TRY(auto tx, decode_transaction(encoded));
+    if (known) return RecoveredTransaction{std::move(tx), to_bytes(encoded), hash, *known};
+    QUERN_TRY(const auto sender, recover_sender(tx));
+    {
         const MutexLock lock(part.mutex);
-        part.slots[index] = {hash, recovered->sender};
+        part.slots[index] = {hash, sender};
     }
-    return recovered;
+    return RecoveredTransaction{std::move(tx), to_bytes(encoded), hash, sender};
 }
 
 std::uint64_t SenderCache::hits() const {

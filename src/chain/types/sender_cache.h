@@ -22,6 +22,8 @@ public:
 
     // As types::recover. Only senders that a signature gave are remembered, by the hash of the signed encoding.
     [[nodiscard]] Expected<RecoveredTransaction> recover(BytesView encoded);
+    // The same where the encoding's transaction_hash is known already.
+    [[nodiscard]] Expected<RecoveredTransaction> recover(BytesView encoded, const Hash32& hash);
     // Recoveries that were saved.
     [[nodiscard]] std::uint64_t hits() const;
 

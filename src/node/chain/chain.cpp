@@ -42,6 +42,7 @@ Status Chain::load() {
     log::info(log::Category::store, "state opened number={} replayed={} ms={}", head->number, tries_->changes_behind(),
               parts_.clock.monotonic_ms() - began_ms);
     const std::uint64_t size = encoded->size();
+    accounts_->put_all({}, head->number);
     set_head(std::make_shared<chain::api::BlockView>(
         chain::api::BlockView{std::move(block), head->hash, size, std::move(certificate), &parts_.pool.senders()}));
     QUERN_CHECK(epoch_setup());
@@ -62,7 +63,7 @@ void Chain::set_head(std::shared_ptr<const chain::api::BlockView> head) {
     tip_ = consensus::tip_of(header);
     const Uint256 base_fee =
         chain::exec::next_base_fee(params(), header.gas_used, header.gas_limit, header.base_fee_per_gas);
-    latest_ = std::make_shared<const Snapshot>(parts_.store.snapshot(), std::move(head), base_fee);
+    latest_ = std::make_shared<const Snapshot>(parts_.store.snapshot(), std::move(head), base_fee, accounts_);
     board_.publish(latest_);
 }
 
@@ -113,7 +114,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     QUERN_CHECK(flusher_.add(tries_->take_due_parts()));
 
     leaf_timer_.publish(prepared.leaf_times);
-    accounts_.put_all(*prepared.change.accounts);
+    accounts_->put_all(*prepared.change.accounts, id.number);
     PreparedBlock block = std::move(prepared);
     prepared_.committed(hash);
     const std::uint64_t gas_used = block.block.header.gas_used;

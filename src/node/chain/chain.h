@@ -121,7 +121,7 @@ private:
     // chain_blocks.cpp
     [[nodiscard]] Expected<Base> base_for(const Hash32& parent);
     [[nodiscard]] chain::state::CachedState state_of(const Base& base) const {
-        return {*latest_->reader, *base.state, base.changed, accounts_};
+        return {*latest_->reader, *base.state, base.changed, *accounts_, latest_->number()};
     }
     // The pool's transactions as they can come after `base`.
     [[nodiscard]] chain::mempool::Selection transactions_for(const Base& base, const Hash32& parent,
@@ -150,7 +150,8 @@ private:
     std::vector<Hash32> forgotten_;
     std::unique_ptr<chain::state::StateTries> tries_;
     StateFlusher flusher_;
-    mutable chain::state::AccountCache accounts_;  // of the committed state; reading through it changes no answer
+    // Of the committed state; reading through it changes no answer.
+    std::shared_ptr<chain::state::AccountCache> accounts_ = std::make_shared<chain::state::AccountCache>();
     LeafTimer leaf_timer_;
     SnapshotBoard board_;
     SnapshotPtr latest_;

@@ -200,7 +200,7 @@ Expected<std::vector<Chain::RecoveredPtr>> Chain::recover_all(const std::vector<
             recovered[i] = given_up_block();
         } else if (pooled[i]) {
             transactions[i] = {pooled[i], &pooled[i]->transaction};
-        } else if (auto transaction = parts_.pool.senders().recover(encoded[i])) {
+        } else if (auto transaction = parts_.pool.senders().recover(encoded[i], hashes[i])) {
             transactions[i] = std::make_shared<const types::RecoveredTransaction>(std::move(*transaction));
         } else {
             recovered[i] = fail(transaction.error());

@@ -18,8 +18,12 @@ using chain::state::kKeptStates;
 
 struct Snapshot {
     Snapshot(std::unique_ptr<chain::store::Reader> view, std::shared_ptr<const chain::api::BlockView> newest,
-             Uint256 base_fee)
-        : reader(std::move(view)), state(*reader), head(std::move(newest)), next_base_fee(base_fee) {}
+             Uint256 base_fee, std::shared_ptr<chain::state::AccountCache> used_lately)
+        : reader(std::move(view)),
+          accounts(std::move(used_lately)),
+          state(*reader, {accounts.get(), newest->block.header.number, false}),
+          head(std::move(newest)),
+          next_base_fee(base_fee) {}
     // An older state, read from a newer snapshot.
     Snapshot(std::shared_ptr<const Snapshot> from, std::unique_ptr<chain::state::StateAt> older,
              std::shared_ptr<const chain::api::BlockView> block, Uint256 base_fee)
@@ -41,6 +45,7 @@ struct Snapshot {
     const std::shared_ptr<const Snapshot> newer;
     const chain::state::StateAt* const past = nullptr;
     const std::unique_ptr<chain::store::Reader> reader;
+    const std::shared_ptr<chain::state::AccountCache> accounts;  // null: none at hand for this state
     const chain::state::FlatState state;
     const std::shared_ptr<const chain::api::BlockView> head;
     const Uint256 next_base_fee;

@@ -10,7 +10,9 @@ std::vector<mempool::PooledPtr> TxGateway::admit(std::span<mempool::Arrival> arr
     for (;;) {
         // The snapshot must live while its state is read.
         const auto snapshot = board_.latest();
-        if (mempool::admit(pool_, arrivals, snapshot->state, snapshot->number())) break;
+        // Senders' accounts are asked for again when their transactions are executed.
+        const chain::state::FlatState state(*snapshot->reader, {snapshot->accounts.get(), snapshot->number(), true});
+        if (mempool::admit(pool_, arrivals, state, snapshot->number())) break;
     }
     std::vector<mempool::PooledPtr> taken;
     for (const auto& arrival : arrivals)
@@ -45,7 +47,9 @@ std::vector<chain::api::Submission> TxGateway::submit_all(std::span<const Bytes>
             const MutexLock lock(mutex_);
             write_journal(taken);
         }
-        for (const auto& pooled : taken)
+        // Asked first: the hashes' texts would be made for nothing.
+        const bool told = log::enabled(log::Level::debug, log::Category::mempool);
+        for (const auto& pooled : told ? std::span(taken) : std::span<const mempool::PooledPtr>())
             log::debug(log::Category::mempool, "admitted tx={} sender={} nonce={}", to_hex0x(pooled->transaction.hash),
                        to_hex0x(pooled->transaction.sender), pooled->transaction.tx.nonce);
         if (watcher_) watcher_(taken);
