@@ -14,6 +14,12 @@ add_library(quern::leveldb INTERFACE IMPORTED)
 target_include_directories(quern::leveldb INTERFACE ${LEVELDB_INCLUDE_DIR})
 target_link_libraries(quern::leveldb INTERFACE ${LEVELDB_LIBRARY})
 
+# Sanitizers bring an allocator of their own.
+if(NOT QUERN_SANITIZE AND NOT QUERN_BUILD_FUZZ)
+  find_library(JEMALLOC_LIBRARY jemalloc REQUIRED)
+  find_path(JEMALLOC_INCLUDE_DIR jemalloc/jemalloc.h REQUIRED)
+endif()
+
 # Crypto++ ships no CMake package in Debian.
 find_library(CRYPTOPP_LIBRARY NAMES cryptopp crypto++ REQUIRED)
 find_path(CRYPTOPP_INCLUDE_DIR cryptopp/keccak.h REQUIRED)

@@ -4,6 +4,7 @@
 # quern_other_modules(EXCEPT <folder>...)         the folders of src/modules.txt that have no target yet
 # quern_program(<name> <source> [DEPS ...])       one executable
 # quern_unit_test(<name> [DEPS ...])              every *.cpp of the calling folder, with GoogleTest
+# quern_allocator(<target>)                       allocates as a node does
 
 # Determinism: no contraction of a*b+c, no fast-math, anywhere in the link (doc/arithmetic.md).
 set(QUERN_COMPILE_OPTIONS -Wall -Wextra -Wconversion -Wno-sign-conversion -ffp-contract=off -fno-fast-math -fstack-protector-strong)
@@ -99,6 +100,16 @@ function(quern_program name source)
   quern_options(${name})
   quern_link(${name} PRIVATE ${ARG_DEPS})
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# Programs that make blocks, and what measures them.
+function(quern_allocator target)
+  if(JEMALLOC_LIBRARY)
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/bin/allocator.cpp)
+    target_include_directories(${target} PRIVATE ${JEMALLOC_INCLUDE_DIR})
+    target_compile_definitions(${target} PRIVATE QUERN_JEMALLOC)
+    target_link_libraries(${target} PRIVATE ${JEMALLOC_LIBRARY})
+  endif()
 endfunction()
 
 function(quern_unit_test name)

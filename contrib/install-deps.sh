@@ -8,7 +8,7 @@ set -euo pipefail
 
 packages=(
   build-essential cmake ninja-build ccache pkg-config
-  libboost-dev libssl-dev libsecp256k1-dev libleveldb-dev libcrypto++-dev
+  libboost-dev libssl-dev libsecp256k1-dev libleveldb-dev libcrypto++-dev libjemalloc-dev
   rapidjson-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
   python3 gnuplot-nox iproute2
 )

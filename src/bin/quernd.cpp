@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <ctime>
 
-#include "base/allocator.h"
 #include "node/node.h"
 
 namespace {
@@ -35,7 +34,6 @@ constexpr long kStopPollNanoseconds = 100'000'000;
 }  // namespace
 
 int main(int argc, char** argv) {
-    (void)quern::keep_freed_memory();  // without it everything works, slower
     const auto parsed = quern::node::parse_options(argc, argv);
     if (parsed.exit) {
         std::fputs(parsed.exit->text.c_str(), parsed.exit->code == 0 ? stdout : stderr);

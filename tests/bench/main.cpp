@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <regex>
 
-#include "base/allocator.h"
 #include "base/args.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -142,6 +141,5 @@ int run(int argc, char** argv) {
 }  // namespace quern::bench
 
 int main(int argc, char** argv) {
-    (void)quern::keep_freed_memory();  // as quernd does
     return quern::bench::run(argc, argv);
 }

@@ -9,8 +9,8 @@
 #include <atomic>
 #include <filesystem>
 #include <numeric>
+#include <thread>
 
-#include "base/allocator.h"
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -24,22 +24,26 @@ namespace {
 long page_faults_of_a_block() {
     rusage before{};
     rusage after{};
-    getrusage(RUSAGE_SELF, &before);
+    getrusage(RUSAGE_THREAD, &before);
     {
         std::vector<std::vector<std::uint8_t>> tables;
-        for (int i = 0; i < 10; ++i) tables.emplace_back(std::size_t{4} << 20, std::uint8_t{1});
+        for (int i = 0; i < 3; ++i) tables.emplace_back(std::size_t{16} << 20, std::uint8_t{1});
     }
-    getrusage(RUSAGE_SELF, &after);
+    getrusage(RUSAGE_THREAD, &after);
     return after.ru_minflt - before.ru_minflt;
 }
 
 TEST(Allocator, what_a_block_freed_is_there_for_the_next_one) {
-    if (!keep_freed_memory()) GTEST_SKIP() << "another C library";
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "ThreadSanitizer has an allocator of its own";
+#ifndef QUERN_JEMALLOC
+    GTEST_SKIP() << "a sanitizer's allocator";
 #endif
-    (void)page_faults_of_a_block();
-    EXPECT_LT(page_faults_of_a_block(), 100);  // 40 MiB are 10,240 pages
+    // On a thread of its own, as blocks are executed: to the main thread's arena the setting comes too late.
+    long again = 0;
+    std::thread([&again] {
+        (void)page_faults_of_a_block();
+        again = page_faults_of_a_block();
+    }).join();
+    EXPECT_LT(again, 100);  // 48 MiB are 12,288 pages
 }
 
 class Files : public testing::Test {
