@@ -140,6 +140,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace quern::bench
 
-int main(int argc, char** argv) {
-    return quern::bench::run(argc, argv);
-}
+int main(int argc, char** argv) { return quern::bench::run(argc, argv); }

@@ -86,7 +86,8 @@ Expected<std::optional<consensus::Committee>> Chain::committee_before(std::uint6
 }
 
 Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, BytesView bytes,
-                                                           const std::optional<consensus::Certificate>& certificate) {
+                                                           const std::optional<consensus::Certificate>& certificate,
+                                                           const Published& published) {
     const std::uint64_t began_ms = parts_.clock.monotonic_ms();
     if (prepared_.find(hash) == nullptr) QUERN_CHECK(prepare(hash, bytes, {}));
     PreparedBlock& prepared = prepared_.to_commit(hash);
@@ -99,6 +100,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     const Bytes finalization = certificate ? consensus::encode(*certificate) : Bytes{};
     auto& batch = prepared.change.batch;
     tries_->parts_stored(flusher_.take_written());
+    const auto last_version = tries_->head();  // what only that one held is given back when all is said
     tries_->commit(prepared.change.version, id.number, batch);
     std::vector<Bytes> receipts;
     receipts.reserve(prepared.receipts.size());
@@ -120,6 +122,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     const std::uint64_t gas_used = block.block.header.gas_used;
     set_head(std::make_shared<chain::api::BlockView>(
         chain::api::BlockView{std::move(block.block), hash, bytes.size(), finalization, &parts_.pool.senders()}));
+    if (published) published(latest_);
     learn_from_commit(tip_.number, hash);
     parts_.pool.on_block(block.senders, latest_->state, tip_.number);
     log::info(log::Category::consensus, "block finalized number={} hash={} txs={} gas={} ms={}", tip_.number,

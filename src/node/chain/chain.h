@@ -77,9 +77,11 @@ public:
     // Makes the block at tip + 1 the chain's newest, durably, executing it first when it was not prepared, and drops
     // its siblings with all that descends from them. next_epoch is set for an epoch's last block. Errors: as
     // validate_block, node.other_history, block.wrong_parent, block.other_bytes, store.*; after one the chain must not
-    // be used any more.
+    // be used any more. `published` is called as soon as others see the new state; the mempool hears of it after that.
+    using Published = std::function<void(const SnapshotPtr&)>;
     [[nodiscard]] Expected<chain::consensus::sdbft::event::Committed> commit(
-        const Hash32& hash, BytesView bytes, const std::optional<chain::consensus::Certificate>& certificate);
+        const Hash32& hash, BytesView bytes, const std::optional<chain::consensus::Certificate>& certificate,
+        const Published& published = {});
 
     // Blocks that are executed and not committed.
     [[nodiscard]] std::size_t prepared_blocks() const { return prepared_.size(); }
@@ -100,6 +102,7 @@ private:
     struct LargeBlock {
         std::uint64_t number = 0;
         std::uint64_t began_ms = 0;
+        std::uint64_t gas = 0;
         bool own = false;
         bool cut_short = false;
     };
@@ -108,8 +111,7 @@ private:
         : parts_(parts),
           prepared_(parts.store),
           flusher_(parts.store, parts.max_unflushed_bytes),
-          budget_(parts.setup.genesis.params.delta_ms * kFinalityTargetPercent / 100,
-                  chain::mempool::kMaxBlockTransactionBytes) {}
+          budget_(parts.setup.genesis.params.delta_ms * kFinalityTargetPercent / 100) {}
     [[nodiscard]] Status load();
     // Whether the block is the checkpoint's, if it is at its height.
     [[nodiscard]] Status check_history(std::uint64_t number, const Hash32& hash) const;

@@ -132,7 +132,7 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
             filled = mempool::fill_block(
                 execution, selection,
                 {.gas_limit = header.gas_limit,
-                 .max_bytes = budget_.bytes(),
+                 .max_bytes = mempool::kMaxBlockTransactionBytes,
                  .enough = [&](std::uint64_t gas, std::size_t) { return budget_.is_reached(spent_us(), gas); },
                  .leave_out = [this](const Hash32& hash) { return breakers_.contains(hash); }},
                 [&](const types::RecoveredTransaction& transaction) {
@@ -162,8 +162,8 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
         break;
     }
     prepared.encoded = types::encode(prepared.block);
-    if (budget_.built(filling_us, spent_us() - filling_us, header.gas_used, cut_short))
-        large_[prepared.hash] = {header.number, began_ms, true, cut_short};
+    if (budget_.built(spent_us() - filling_us, header.gas_used, cut_short))
+        large_[prepared.hash] = {header.number, began_ms, header.gas_used, true, cut_short};
     prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
     consensus::BuiltBlock built{prepared.hash, prepared.encoded};
     QUERN_CHECK(prepared_.add(std::move(prepared), forgotten_));
@@ -177,7 +177,7 @@ void Chain::learn_from_commit(std::uint64_t number, const Hash32& hash) {
         if (block.number > number) return false;
         const auto took_ms = static_cast<double>(now - std::min(now, block.began_ms));
         if (block.own && large == hash)
-            budget_.became_final(took_ms, block.cut_short);
+            budget_.became_final(took_ms, block.gas, block.cut_short);
         else if (block.own)
             budget_.lost();
         else if (large == hash)
@@ -262,9 +262,9 @@ Status Chain::prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_
     prepared.encoded = to_bytes(bytes);
     prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
     // Building it cost its maker about as much time before, as executing it did here.
-    if (budget_.is_as_large(static_cast<double>(prepared.spent_ms) * 1000) && large_.size() < kMaxLargeRemembered)
-        large_.try_emplace(hash,
-                           LargeBlock{claimed.number, began_ms - std::min(began_ms, prepared.spent_ms), false, false});
+    if (budget_.is_as_large(claimed.gas_used) && large_.size() < kMaxLargeRemembered)
+        large_.try_emplace(hash, LargeBlock{claimed.number, began_ms - std::min(began_ms, prepared.spent_ms),
+                                            claimed.gas_used, false, false});
     return prepared_.add(std::move(prepared), forgotten_);
 }
 

@@ -109,9 +109,8 @@ Status ExecutorThread::perform(const sdbft::action::Validate& block) {
 }
 
 Status ExecutorThread::perform(const sdbft::action::Commit& block) {
-    auto committed = chain_.commit(block.hash, block.block, block.certificate);
+    auto committed = chain_.commit(block.hash, block.block, block.certificate, hooks_.committed);
     if (!committed) return fail(committed.error());
-    hooks_.committed(chain_.board().latest());
     hooks_.answer(std::move(*committed));
     return {};
 }
