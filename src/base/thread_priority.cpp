@@ -12,7 +12,7 @@
 namespace quern {
 inline namespace base {
 
-void stand_back() {
+void stand_back(int nice) {
 #ifdef __linux__
     thread_local bool done = false;
     if (done) return;
@@ -21,7 +21,7 @@ void stand_back() {
     const auto thread = static_cast<id_t>(::syscall(SYS_gettid));
     errno = 0;
     const int now = ::getpriority(PRIO_PROCESS, thread);
-    if (errno == 0) (void)::setpriority(PRIO_PROCESS, thread, std::max(now, kBackgroundNice));
+    if (errno == 0) (void)::setpriority(PRIO_PROCESS, thread, std::max(now, nice));
 #endif
 }
 

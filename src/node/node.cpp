@@ -94,7 +94,7 @@ Status Node::Services::open_storage() {
     lock.emplace(std::move(*locked));
     log::info(log::Category::node, "quernd {} datadir={}", QUERN_VERSION, options.datadir);
     threads = std::make_unique<ThreadPool>(options.threads);
-    admission_threads = std::make_unique<ThreadPool>(options.threads, stand_back);
+    admission_threads = std::make_unique<ThreadPool>(options.threads, [] { stand_back(); });
 
     chain::store::LevelDbOptions database;
     database.cache_bytes = options.database_cache_mib << 20;

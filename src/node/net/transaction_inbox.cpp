@@ -41,7 +41,7 @@ void TransactionInbox::take(const Bytes20& peer, std::vector<Bytes> encoded) {
 }
 
 std::size_t TransactionInbox::check(const Bytes20& peer, const std::vector<Bytes>& encoded) {
-    stand_back();
+    stand_back(kRelayNice);
     std::size_t malformed = 0;
     std::size_t in_vain = 0;
     for (const auto& submission : submitter_.submit_all(encoded, peer)) {

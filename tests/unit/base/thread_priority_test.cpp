@@ -33,7 +33,7 @@ TEST(ThreadPriority, a_thread_that_stands_back_takes_no_other_with_it) {
 
 TEST(ThreadPriority, all_threads_of_a_pool_stand_back_and_its_caller_does_not) {
     const int before = nice_of_this_thread();
-    ThreadPool pool(3, stand_back);
+    ThreadPool pool(3, [] { stand_back(); });
     Mutex mutex;
     std::multiset<int> seen;
     // A part for each thread.
