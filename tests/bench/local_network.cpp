@@ -155,6 +155,16 @@ double LocalNetwork::cpu_seconds() const {
     return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
+double LocalNetwork::wait_until_idle() const {
+    constexpr int kMostSeconds = 60;
+    for (int seconds = 0; seconds < kMostSeconds; ++seconds) {
+        const double before = cpu_seconds();
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        if (cpu_seconds() - before < 0.05) return seconds;
+    }
+    return kMostSeconds;
+}
+
 std::uint64_t LocalNetwork::disk_bytes(std::size_t node) const {
     std::uint64_t sum = 0;
     std::error_code ignored;  // the node deletes files meanwhile

@@ -299,6 +299,7 @@ void bench_load_million(Bench& bench) {
         const std::uint64_t before = network.disk_bytes(0);
         for (std::size_t i = 0; i < kRounds; ++i, first += 13)
             rounds.push_back(load.run(round_of(senders, nonce++, receivers_from(first, 49)), kConnections, kBatch));
+        (void)network.wait_until_idle();
         const double grown = static_cast<double>(network.disk_bytes(0)) - static_cast<double>(before);
         rounds.erase(rounds.begin());
         add_rows(bench, name, rounds, recoveries);
@@ -313,6 +314,7 @@ void bench_load_million(Bench& bench) {
     bench.add_count("1,000,000 transfers to new accounts: disk a transfer",
                     static_cast<double>(network.disk_bytes(0) - empty) / static_cast<double>(kNewAccounts), "bytes",
                     "blocks, receipts and indexes included");
+    bench.add_count("1,000,000 transfers to new accounts: the database goes on for", network.wait_until_idle(), "s");
     std::size_t first = 0;
     measured("1 validator, 1,000,000 accounts, batches of 100: ", first);
     check_nonces(network, senders, nonce);
