@@ -31,8 +31,8 @@ public:
     [[nodiscard]] std::uint16_t rpc_port(std::size_t node) const { return nodes_[node].rpc_port; }
     // Processor seconds of all nodes so far.
     [[nodiscard]] double cpu_seconds() const;
-    // Seconds until the nodes use less than a twentieth of a processor: the database is done with what it has put off. At
-    // most a minute.
+    // Seconds until the nodes use less than a twentieth of a processor: the database is done with what it has put off.
+    // At most a minute.
     [[nodiscard]] double wait_until_idle() const;
     // Bytes of a node's data directory.
     [[nodiscard]] std::uint64_t disk_bytes(std::size_t node) const;

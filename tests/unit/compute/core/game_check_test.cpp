@@ -69,6 +69,25 @@ TEST(GameCheck, PhaseAndVerdictAgree) {
     EXPECT_EQ(verdict_on(Phase::decided, [](Game& g) { g.verdict = Verdict::both_lose; }), "fits");
 }
 
+TEST(GameCheck, ClocksOfTheDecidedAndOfThePastStandStill) {
+    const auto charged = [](Game game, std::uint64_t height) {
+        charge_clocks(game, height);
+        return chain::types::encode_record(game);
+    };
+    const Game& over = games().at(Phase::decided);
+    EXPECT_EQ(charged(over, over.charged_to + 5), chain::types::encode_record(over));
+    const Game& going_on = games().at(Phase::trace);
+    EXPECT_EQ(charged(going_on, going_on.charged_to), chain::types::encode_record(going_on));
+    EXPECT_EQ(charged(going_on, going_on.charged_to - 1), chain::types::encode_record(going_on));
+    EXPECT_NE(charged(going_on, going_on.charged_to + 1), chain::types::encode_record(going_on));
+    Game damaged = going_on;
+    damaged.posts.clear();
+    EXPECT_FALSE(owes_move(damaged, Side::rival));
+    damaged = going_on;
+    damaged.budget.clear();
+    EXPECT_FALSE(owes_move(damaged, Side::rival));
+}
+
 TEST(GameCheck, WhatBothSidesHaveIsThereTwice) {
     for (const auto& [phase, game] : games()) {
         if (phase == Phase::decided) continue;

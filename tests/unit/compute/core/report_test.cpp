@@ -64,6 +64,17 @@ TEST(History, MalformedManifestsAreRefused) {
     EXPECT_EQ(check_manifest(manifest).error().name, "history.wrong_counts");
     EXPECT_EQ(decode_manifest(encode(HistoryManifest{})).error().name, "history.wrong_counts");
     EXPECT_EQ(decode_manifest(Bytes(kMaxManifestBytes + 1)).error().name, "history.too_large");
+    // As many steps as there may be, and one more.
+    manifest.interval = 1;
+    manifest.state_roots.assign(kMaxSteps + 1, Hash32{});
+    manifest.checkpoint_contents = manifest.state_roots;
+    EXPECT_TRUE(check_manifest(manifest).has_value());
+    manifest.state_roots.emplace_back();
+    manifest.checkpoint_contents.emplace_back();
+    EXPECT_EQ(check_manifest(manifest).error().name, "history.wrong_counts");
+    rlp::Writer more;
+    more.begin_list().integer(1).integer(1).integer(1).bytes(Bytes(64)).bytes(Bytes(64)).integer(7).end_list();
+    EXPECT_FALSE(decode_manifest(std::move(more).finish()).has_value()) << "something follows";
     // A step count that no roots follow allocates nothing.
     rlp::Writer writer;
     writer.begin_list().integer(1).integer(kMaxSteps).integer(1).bytes({}).bytes({}).end_list();
