@@ -65,7 +65,7 @@ for name in "${@:-${all[@]}}"; do
     mutate) run "mutants" ./contrib/mutate.sh --count "$mutants" chain/consensus/sdbft chain/exec compute/core p2p ;;
     sim) run "quern-sim, $seeds seeds" build/testing/bin/quern-sim -n "$seeds" ;;
     kills) QUERN_CRASH_LOADED_KILLS=$kills run "a loaded node, killed $kills times" \
-      python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_node_crash$' ;;
+      python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_node_crash\.py$' ;;
     docs) run "documents in a bare chroot" ./contrib/check-docs.sh ;;
     *) echo "long.sh: unknown check $name" >&2; exit 2 ;;
   esac
