@@ -24,16 +24,19 @@ void BuildBudget::became_final(double took_ms, std::uint64_t gas, bool cut_short
     if (took_ms > target_ms_)
         scale(std::min(gas_, gas), std::max(kBuildLoss, target_ms_ / took_ms));
     else if (cut_short)
-        grow(took_ms);
+        grow(took_ms, kMostBuiltGas);
 }
 
-void BuildBudget::other_became_final(double took_ms) { grow(took_ms); }
+void BuildBudget::other_became_final(double took_ms, std::uint64_t gas) {
+    grow(took_ms, std::max(gas_, static_cast<std::uint64_t>(kBuildGrowth * static_cast<double>(gas))));
+}
 
 void BuildBudget::lost() { scale(gas_, kBuildLoss); }
 
-void BuildBudget::grow(double took_ms) {
+void BuildBudget::grow(double took_ms, std::uint64_t most) {
     if (took_ms >= kWellInTime * target_ms_) return;
     scale(gas_, std::clamp(kWellInTime * target_ms_ / std::max(took_ms, 1.0) / 2, kBuildGrowth, kMostBuildGrowth));
+    gas_ = std::min(gas_, most);
 }
 
 void BuildBudget::scale(std::uint64_t gas, double factor) {

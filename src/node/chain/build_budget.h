@@ -19,7 +19,7 @@ namespace quern::node {
 // would be no sooner final, only fewer transactions.
 inline constexpr std::uint64_t kLeastBuiltGas = 10'500'000;
 inline constexpr std::uint64_t kFirstBuiltGas = 2 * kLeastBuiltGas;
-inline constexpr std::uint64_t kMostBuiltGas = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t kMostBuiltGas = std::uint64_t{1} << 40;  // no limit: headers have one
 // Of the time to finality: what building may take whatever its gas. Sending, the others' execution, votes and commit
 // follow, but a validator alone, or with fast others, needs little time for them.
 inline constexpr double kBuildPart = 0.8;
@@ -48,12 +48,13 @@ public:
     void lost();
     // Whether a block of another is as large as one that is built here may be.
     [[nodiscard]] bool is_as_large(std::uint64_t gas) const { return gas >= gas_; }
-    // Such a one became final, so long after its building can have begun.
-    void other_became_final(double took_ms);
+    // Such a one became final, so long after its building can have begun. It raises the budget to little more than it
+    // held itself: else whoever makes blocks whose gas is quickly executed could make everybody's too large.
+    void other_became_final(double took_ms, std::uint64_t gas);
     [[nodiscard]] std::uint64_t gas() const { return gas_; }
 
 private:
-    void grow(double took_ms);
+    void grow(double took_ms, std::uint64_t most);
     void scale(std::uint64_t gas, double factor);
     double target_ms_;
     std::uint64_t gas_ = kFirstBuiltGas;

@@ -181,7 +181,7 @@ void Chain::learn_from_commit(std::uint64_t number, const Hash32& hash) {
         else if (block.own)
             budget_.lost();
         else if (large == hash)
-            budget_.other_became_final(took_ms);
+            budget_.other_became_final(took_ms, block.gas);
         return true;
     });
 }

@@ -84,8 +84,8 @@ TEST(BuildBudget, counts_what_follows_after_a_block_is_filled) {
 
 TEST(BuildBudget, a_large_block_that_is_lost_halves_the_next) {
     BuildBudget budget(kTargetMs);
-    budget.other_became_final(1);
-    budget.other_became_final(1);
+    budget.became_final(1, kFirstBuiltGas, true);
+    budget.became_final(1, kFirstBuiltGas, true);
     ASSERT_EQ(budget.gas(), 4 * kFirstBuiltGas);
     budget.lost();
     EXPECT_EQ(budget.gas(), 2 * kFirstBuiltGas);
@@ -96,7 +96,7 @@ TEST(BuildBudget, a_large_block_that_is_lost_halves_the_next) {
 
 TEST(BuildBudget, a_late_block_cuts_the_next_in_proportion_to_what_it_held) {
     BuildBudget budget(kTargetMs);
-    for (int i = 0; i < 4; ++i) budget.other_became_final(1);
+    for (int i = 0; i < 4; ++i) budget.became_final(1, budget.gas(), true);
     budget.became_final(1.25 * kTargetMs, 100'000'000, true);
     EXPECT_EQ(budget.gas(), 80'000'000U);
     budget.became_final(10 * kTargetMs, 80'000'000, false);
@@ -124,15 +124,18 @@ TEST(BuildBudget, learns_from_the_blocks_of_others_that_it_may_build_larger_ones
     BuildBudget budget(kTargetMs);
     EXPECT_FALSE(budget.is_as_large(kFirstBuiltGas - 1));
     EXPECT_TRUE(budget.is_as_large(kFirstBuiltGas));
-    for (int i = 0; i < 10; ++i) budget.other_became_final(10 * kTargetMs);
-    budget.other_became_final(kWellInTime * kTargetMs);
+    constexpr std::uint64_t kLarge = 100'000'000;
+    for (int i = 0; i < 10; ++i) budget.other_became_final(10 * kTargetMs, kLarge);
+    budget.other_became_final(kWellInTime * kTargetMs, kLarge);
     EXPECT_EQ(budget.gas(), kFirstBuiltGas);
-    budget.other_became_final(0.7 * kTargetMs);
+    budget.other_became_final(0.7 * kTargetMs, kLarge);
     EXPECT_EQ(budget.gas(), static_cast<std::uint64_t>(kBuildGrowth * kFirstBuiltGas));
-    for (int i = 0; i < 100; ++i) budget.other_became_final(1);
-    EXPECT_EQ(budget.gas(), kMostBuiltGas);
-    budget.other_became_final(10 * kTargetMs);
-    EXPECT_EQ(budget.gas(), kMostBuiltGas);
+    // To a quarter more than it held itself.
+    for (int i = 0; i < 100; ++i) budget.other_became_final(1, kLarge);
+    EXPECT_EQ(budget.gas(), 125'000'000U);
+    budget.other_became_final(10 * kTargetMs, kLarge);
+    budget.other_became_final(1, kFirstBuiltGas);
+    EXPECT_EQ(budget.gas(), 125'000'000U);
 }
 
 TEST(BuildBudget, five_hundred_transfers_are_never_too_many) {
