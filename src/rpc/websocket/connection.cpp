@@ -286,9 +286,10 @@ void Connection::flush() {
         queued_bytes_ -= being_written_.size();
         writing_ = true;
     }
+    written_counts_ = being_written_.size();
     stream_.async_write(asio::buffer(being_written_), [self = shared_from_this()](error_code code, std::size_t) {
         self->writing_ = false;
-        self->hold(-static_cast<std::ptrdiff_t>(self->being_written_.size()));
+        self->hold(-static_cast<std::ptrdiff_t>(std::exchange(self->written_counts_, 0)));
         self->being_written_ = {};
         if (!code) self->flush();  // else reading fails, too
     });
@@ -338,6 +339,8 @@ void Connection::end(std::uint16_t code, const std::string& reason) {
     state_ = State::ended;
     drop_queue();
     hold(-static_cast<std::ptrdiff_t>(std::exchange(buffered_, 0)));
+    // Its write ends in a moment: counted on, it would cost the next connection its place, too.
+    hold(-static_cast<std::ptrdiff_t>(std::exchange(written_counts_, 0)));
     std::ptrdiff_t handlers = 0;
     {
         const MutexLock lock(mutex_);

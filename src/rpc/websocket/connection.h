@@ -104,6 +104,7 @@ private:
     bool pinging_ = false;
     bool in_message_ = false;
     std::string being_written_;
+    std::size_t written_counts_ = 0;  // of being_written_, as counted in held_
     bool writing_ = false;
     std::uint16_t own_code_ = 0;
     std::string own_reason_;
