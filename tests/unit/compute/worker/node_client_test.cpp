@@ -144,7 +144,7 @@ TEST_F(TricklingNode, does_not_hold_a_worker_longer_than_its_bytes_are_worth) {
 }
 
 TEST_F(TricklingNode, is_waited_for_while_its_bytes_come_fast_enough) {
-    auto patient = client(2'000, 64U << 10);  // 2.4 s of sleeping alone
+    auto patient = client(2'000, 16U << 10);  // 2.4 s of sleeping alone
     const auto content = patient.get_content(Hash32{{1}}, 100U << 20);
     EXPECT_EQ(content.error().name, "content.id_mismatch");  // it came, but it is nothing
     EXPECT_EQ(sent_, kPieces);
