@@ -1,24 +1,12 @@
 #include "base/bytes.h"
 
-#include <array>
+#include "base/hex_digits.h"
 
 namespace quern {
 inline namespace base {
 namespace {
 
 constexpr char kHexDigits[] = "0123456789abcdef";
-
-// Of each character its value as a digit, or -1: digits of random data are branches that no processor foresees.
-constexpr auto kHexValues = [] {
-    std::array<std::int8_t, 256> values{};
-    values.fill(-1);
-    for (std::int8_t i = 0; i < 10; ++i) values[static_cast<std::size_t>('0' + i)] = i;
-    for (std::int8_t i = 0; i < 6; ++i) {
-        values[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
-        values[static_cast<std::size_t>('A' + i)] = static_cast<std::int8_t>(10 + i);
-    }
-    return values;
-}();
 
 void append_hex(std::string& text, BytesView bytes) {
     std::size_t at = text.size();
@@ -51,8 +39,8 @@ Expected<Bytes> from_hex(std::string_view text) {
     if (text.size() % 2 != 0) return fail("hex.odd_length");
     Bytes bytes(text.size() / 2);
     for (std::size_t i = 0; i < text.size(); i += 2) {
-        const int high = kHexValues[static_cast<unsigned char>(text[i])];
-        const int low = kHexValues[static_cast<unsigned char>(text[i + 1])];
+        const int high = hex_digit(text[i]);
+        const int low = hex_digit(text[i + 1]);
         if ((high | low) < 0) return fail("hex.bad_digit", "at offset " + std::to_string(i));
         bytes[i / 2] = static_cast<std::uint8_t>(high << 4 | low);
     }

@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/hex_digits.h"
+
 namespace quern::rpc {
 namespace {
 
@@ -26,20 +28,6 @@ Expected<Bytes> whole_bytes(std::string_view text) {
     return bytes;
 }
 
-constexpr auto kDigits = [] {
-    std::array<std::int8_t, 256> values{};
-    values.fill(-1);
-    for (std::int8_t i = 0; i < 10; ++i) values[static_cast<std::size_t>('0' + i)] = i;
-    for (std::int8_t i = 0; i < 6; ++i) {
-        values[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
-        values[static_cast<std::size_t>('A' + i)] = static_cast<std::int8_t>(10 + i);
-    }
-    return values;
-}();
-
-// -1 when it is none.
-int digit_of(char c) { return kDigits[static_cast<unsigned char>(c)]; }
-
 // Each address of each call of a batch comes through here.
 template <std::size_t N>
 Expected<FixedBytes<N>> fixed(const json::Value& value, const char* what) {
@@ -49,8 +37,8 @@ Expected<FixedBytes<N>> fixed(const json::Value& value, const char* what) {
                                          std::to_string(2 * N) + " for " + what);
     FixedBytes<N> bytes;
     for (std::size_t i = 0; i < N; ++i) {
-        const int high = digit_of(text[2 + 2 * i]);
-        const int low = digit_of(text[3 + 2 * i]);
+        const int high = hex_digit(text[2 + 2 * i]);
+        const int low = hex_digit(text[3 + 2 * i]);
         if (high < 0 || low < 0) return fail("value.bad_hex", "invalid hex string");
         bytes.data[i] = static_cast<std::uint8_t>(high << 4 | low);
     }
@@ -100,7 +88,7 @@ Status check_data(const json::Value& value) {
     text.remove_prefix(2);
     if (text.size() % 2 != 0) return fail("value.bad_hex", "hex string of odd length");
     int all = 0;
-    for (const char c : text) all |= digit_of(c);
+    for (const char c : text) all |= hex_digit(c);
     return all < 0 ? Status(fail("value.bad_hex", "invalid hex string")) : Status();
 }
 

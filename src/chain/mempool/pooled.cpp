@@ -6,11 +6,13 @@
 namespace quern::chain::mempool {
 namespace {
 
-// A piece is at most a quarter larger than asked for: jemalloc has four sizes for each power of two.
+// What the allocator adds to a piece at most: jemalloc has four sizes for each power of two, and the least is 16.
+constexpr std::size_t kSizesOfAPower = 4;
+constexpr std::size_t kLeastSize = 16;
 // Nodes: by hash, by arrival, the sender's queue with its slot, its places in three ordered tables.
 constexpr std::size_t kTables = 48 + 64 + 320 + 3 * 128;
 
-std::size_t allocated(std::size_t bytes) { return bytes == 0 ? 0 : bytes + bytes / 4 + 16; }
+std::size_t allocated(std::size_t bytes) { return bytes == 0 ? 0 : bytes + bytes / kSizesOfAPower + kLeastSize; }
 
 }  // namespace
 

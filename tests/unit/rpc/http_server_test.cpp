@@ -140,9 +140,10 @@ protected:
         ::close(descriptor);
         return answer;
     }
-    // As one of the machine's own addresses, 127.0.0.`host`.
-    int connect_raw(std::uint32_t host = 1) const {
+    // As one of the machine's own addresses, 127.0.0.`host`; `receive_bytes`: of the kernel's buffer, 0 as it chooses.
+    int connect_raw(std::uint32_t host = 1, int receive_bytes = 0) const {
         const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
+        if (receive_bytes != 0) ::setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_addr.s_addr = htonl((127U << 24) + host);
@@ -436,14 +437,7 @@ TEST_F(HttpServerTest, an_answer_does_not_wait_for_the_long_call_behind_it) {
 
 TEST_F(HttpServerTest, an_answer_that_its_client_takes_slowly_comes_whole) {
     start([](HttpOptions& options) { options.write_ms = 2'000; });
-    const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
-    const int small = 4096;
-    ::setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(server->port());
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const int descriptor = connect_raw(1, 4096);
     const std::string two =
         "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nbig"
         "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 1\r\n\r\nz";
@@ -491,14 +485,7 @@ TEST_F(HttpServerTest, answers_that_nobody_reads_are_bounded) {
     std::vector<int> deaf;
     const std::string bytes = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nbig";
     for (int i = 0; i < 40; ++i) {
-        const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
-        const int small = 4096;
-        ::setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_port = htons(server->port());
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        EXPECT_EQ(::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+        const int descriptor = connect_raw(1, 4096);
         EXPECT_GT(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
         deaf.push_back(descriptor);
     }
