@@ -48,13 +48,13 @@ Message message_of(const types::RecoveredTransaction& recovered, const GasCosts&
     return message;
 }
 
-// What would not convict is not passed on, whatever it offers for that. The window's end is left to execution.
-Result check_evidence(const params::ChainParams& params, const state::StateReader& state,
+// What would not convict is not passed on, whatever it offers for that.
+Result check_evidence(const params::ChainParams& params, const state::StateReader& state, std::uint64_t height,
                       const types::RecoveredTransaction& recovered, const handlers::CheckedCall* native) {
     const auto& tx = recovered.tx;
     if (native == nullptr || tx.native_kind != static_cast<std::uint8_t>(types::NativeKind::evidence)) return ok();
     state::Overlay overlay(state);
-    const handlers::Context context{params, overlay, 0, recovered.sender};
+    const handlers::Context context{params, overlay, height, recovered.sender};
     if (const auto status = native->would_run(context); !status)
         return refused(status.error().name, status.error().detail);
     return ok();
@@ -194,7 +194,7 @@ Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay&
                       outcome.success ? std::string() : outcome.error.to_string()};
 }
 
-Result precheck(const params::ChainParams& params, const state::StateReader& state,
+Result precheck(const params::ChainParams& params, const state::StateReader& state, std::uint64_t height,
                 const types::RecoveredTransaction& tx, const Uint256& base_fee) {
     auto form = check_stateless(params, tx, gas_costs(tx.tx));
     if (!form.result.in_block()) return std::move(form.result);
@@ -204,7 +204,7 @@ Result precheck(const params::ChainParams& params, const state::StateReader& sta
     const auto sender = state.account(tx.sender);
     if (auto result = check_account(sender ? *sender : state::empty_account(), tx, false); !result.in_block())
         return result;
-    return check_evidence(params, state, tx, form.native.get());
+    return check_evidence(params, state, height, tx, form.native.get());
 }
 
 }  // namespace quern::chain::exec

@@ -97,7 +97,7 @@ bool admit(Pool& pool, std::span<Arrival> arrivals, const state::StateReader& st
         if (!arrival.pooled) continue;
         const auto& transaction = arrival.pooled->transaction;
         // A fee below the current base fee may wait for better times, below the least possible one not.
-        results[i] = exec::precheck(pool.params(), accounts, transaction, pool.params().min_base_fee);
+        results[i] = exec::precheck(pool.params(), accounts, height + 1, transaction, pool.params().min_base_fee);
         if (!results[i].in_block()) continue;
         arrival.pooled->outlay = exec::outlay_of(pool.params(), transaction.tx);
         const auto account = accounts.account(transaction.sender).value_or(state::empty_account());

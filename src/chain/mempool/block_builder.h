@@ -49,9 +49,10 @@ struct FilledBlock {
     bool cut_short = false;     // `enough` said so
 };
 
-// Whether a refused transaction would be refused on the committed state, too, so that it can leave the pool.
+// Whether a refused transaction would be refused on the committed state, too, in block `height`, the one after it, so
+// that it can leave the pool.
 [[nodiscard]] bool refused_for_good(const params::ChainParams& params, const state::StateReader& committed,
-                                    const types::RecoveredTransaction& transaction);
+                                    std::uint64_t height, const types::RecoveredTransaction& transaction);
 
 // `execution` has begun and is not finished; `selection` is for its base fee and the state that it is on.
 [[nodiscard]] FilledBlock fill_block(exec::BlockExecution& execution, Selection& selection, const FillLimits& limits,

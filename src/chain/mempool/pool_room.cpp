@@ -122,7 +122,7 @@ void Pool::trim_parked() {
 void Pool::drop_spent_evidence(const state::StateReader& state) {
     std::vector<PooledPtr> spent;
     for (const auto& [arrival, pooled] : free_)
-        if (!exec::precheck(params_, state, pooled->transaction, params_.min_base_fee).in_block())
+        if (!exec::precheck(params_, state, height_ + 1, pooled->transaction, params_.min_base_fee).in_block())
             spent.push_back(pooled);
     for (const auto& pooled : spent) erase(pooled->transaction.sender, pooled->transaction.tx.nonce);
 }

@@ -191,12 +191,12 @@ TEST_F(EvidenceRules, evidence_may_travel_without_a_fee_but_only_when_it_convict
     EXPECT_EQ(world.nonce(poor), 0U) << "no trace in the state";
     EXPECT_TRUE(world.receipts.empty());
     const auto precheck_of = [&](const StakingWorld::Call& call) {
-        return precheck(world.params, world.overlay, from(call.sender, call.tx), 7).name;
+        return precheck(world.params, world.overlay, world.height + 1, from(call.sender, call.tx), 7).name;
     };
     EXPECT_EQ(precheck_of(free(world.double_vote(9, 0))), "evidence.not_in_committee");
 
     const auto call = free(world.double_vote(1, 0));
-    EXPECT_TRUE(precheck(world.params, world.overlay, from(call.sender, call.tx), 7).in_block());
+    EXPECT_TRUE(precheck(world.params, world.overlay, world.height + 1, from(call.sender, call.tx), 7).in_block());
     const auto result = world.block({call})[0];
     EXPECT_EQ(result.band, Band::ok) << result.to_string();
     EXPECT_EQ(world.nonce(poor), 1U);

@@ -100,14 +100,14 @@ TEST_F(Transfers, charges_the_floor_price_for_call_data) {
 }
 
 TEST_F(Transfers, mempool_check_accepts_a_future_nonce_only) {
-    EXPECT_EQ(precheck(params, overlay, from(alice, transfer(7, bob, 1)), 10).band, Band::ok);
-    EXPECT_EQ(precheck(params, overlay, from(alice, transfer(0, bob, 1)), 101).band, Band::retry);
-    EXPECT_EQ(precheck(params, overlay, from(bob, transfer(0, bob, 1)), 10).name, kInsufficientFunds.text);
-    EXPECT_EQ(precheck(params, overlay, from(alice, native(0, types::NativeKind::tick, Bytes{0x80})), 10).band,
+    EXPECT_EQ(precheck(params, overlay, 1, from(alice, transfer(7, bob, 1)), 10).band, Band::ok);
+    EXPECT_EQ(precheck(params, overlay, 1, from(alice, transfer(0, bob, 1)), 101).band, Band::retry);
+    EXPECT_EQ(precheck(params, overlay, 1, from(bob, transfer(0, bob, 1)), 10).name, kInsufficientFunds.text);
+    EXPECT_EQ(precheck(params, overlay, 1, from(alice, native(0, types::NativeKind::tick, Bytes{0x80})), 10).band,
               Band::malformed);
     auto unknown = native(0, types::NativeKind::tick, Bytes{0xc0});
     unknown.native_kind = 0xff;
-    EXPECT_EQ(precheck(params, overlay, from(alice, unknown), 10).name, "native.unknown_kind");
+    EXPECT_EQ(precheck(params, overlay, 1, from(alice, unknown), 10).name, "native.unknown_kind");
 }
 
 TEST_F(Transfers, simulation_returns_gas_and_revert_data) {

@@ -1,3 +1,4 @@
+#include "chain/consensus/sdbft/epoch.h"
 #include "chain/consensus/sdbft/evidence.h"
 #include "pool_fixture.h"
 
@@ -271,6 +272,22 @@ TEST_F(FreeEvidence, needs_no_money_but_a_conviction_and_the_next_nonce) {
     EXPECT_EQ(add(pool, 50, evidence_against(101, 1)), "nonce too high");
     EXPECT_EQ(add(pool, 50, evidence_against(101)), "ok");
     EXPECT_TRUE(pool.has_executable(Uint256(1000) * kGwei));
+}
+
+TEST_F(FreeEvidence, of_an_epoch_that_is_too_long_ago_has_no_place) {
+    PoolLimits limits;
+    limits.max_free = 1;
+    Pool pool(params_, limits);
+    // The last block in which it convicts.
+    const std::uint64_t last =
+        consensus::sdbft::EpochHeights(params_.epoch_length).last(0) + params_.staking.unbonding_blocks;
+    block(pool, {}, last - 2);
+    EXPECT_EQ(add(pool, 50, evidence_against(101)), "ok");
+    block(pool, {}, last - 1);
+    EXPECT_EQ(pool.status().transactions, 1U);
+    block(pool, {}, last);
+    EXPECT_EQ(pool.status().transactions, 0U);
+    EXPECT_EQ(add(pool, 51, evidence_against(102)), "evidence.too_old");
 }
 
 TEST_F(FreeEvidence, has_its_own_limit_and_is_not_pushed_out) {
