@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <unordered_set>
 
 #include "base/ensure.h"
@@ -25,8 +26,11 @@ std::vector<TxRelay::Ask> as_asks(std::map<TxRelay::Peer, std::vector<ShortId>>&
 // --- What is here ----------------------------------------------------------------------------------------------------
 
 void TxRelay::add_peer(const Peer& peer, bool trusted) {
-    PeerState& state = peers_[peer];
+    const auto [at, is_new] = peers_.try_emplace(peer);
+    PeerState& state = at->second;
+    if (!is_new && state.is_stranger()) --strangers_;
     state.trusted = trusted;
+    if (state.is_stranger()) ++strangers_;
     // It hears of what is freshest here.
     const std::size_t skip = recent_order_.size() - std::min(recent_order_.size(), kMaxQueuedPerPeer);
     state.to_announce.assign(recent_order_.begin() + static_cast<std::ptrdiff_t>(skip), recent_order_.end());
@@ -38,7 +42,11 @@ void TxRelay::set_round_trip(const Peer& peer, std::uint64_t round_trip_ms) {
 }
 
 void TxRelay::set_member(const Peer& peer, bool is_member) {
-    if (const auto at = peers_.find(peer); at != peers_.end()) at->second.member = is_member;
+    const auto at = peers_.find(peer);
+    if (at == peers_.end()) return;
+    if (at->second.is_stranger()) --strangers_;
+    at->second.member = is_member;
+    if (at->second.is_stranger()) ++strangers_;
 }
 
 void TxRelay::have(const Hash32& hash, std::shared_ptr<const Bytes> encoded, std::uint64_t now_ms) {
@@ -144,6 +152,7 @@ void TxRelay::remove_peer(const Peer& peer) {
     const auto at = peers_.find(peer);
     if (at == peers_.end()) return;
     const std::vector<ShortId> announced = at->second.announced.all();
+    if (at->second.is_stranger()) --strangers_;
     peers_.erase(at);
     owed_.erase(peer);
     for (const auto& id : announced) {
@@ -199,6 +208,18 @@ void TxRelay::ask_some(const ShortId& id, Wanted& wanted, std::uint64_t now_ms, 
     look_at(id, wanted, next_look);
 }
 
+std::size_t TxRelay::take_share(PeerState& peer, std::size_t count, std::uint64_t now_ms) {
+    if (!peer.is_stranger()) return count;
+    const std::uint64_t now_us = now_ms * 1000;
+    const std::uint64_t rate = kStrangersIdsPerSecond / strangers_;
+    if (peer.ids.rate() != rate) peer.ids.set_rate(rate, kStrangersIdsBurst, now_us);
+    const std::uint64_t own = std::min<std::uint64_t>(count, peer.ids.available(now_us));
+    const std::uint64_t beyond = std::min(count - own, beyond_shares_.available(now_us));
+    peer.ids.spend(own);
+    beyond_shares_.spend(beyond);
+    return own + beyond;
+}
+
 std::vector<ShortId> TxRelay::announced(const Peer& peer, const std::vector<ShortId>& ids,
                                         const std::function<bool(const ShortId&)>& wanted, std::uint64_t now_ms) {
     std::vector<ShortId> ask;
@@ -206,7 +227,7 @@ std::vector<ShortId> TxRelay::announced(const Peer& peer, const std::vector<Shor
     if (at == peers_.end()) return ask;
     PeerState& state = at->second;
     const std::size_t share = state.trusted ? kMaxAnnouncedTrusted : kMaxAnnouncedPerPeer;
-    for (const auto& id : ids) {
+    for (const auto& id : std::span(ids).first(take_share(state, ids.size(), now_ms))) {
         state.known.insert(id);
         if (recent_.count(id) != 0 || state.announced.size() >= share || state.announced.contains(id)) continue;
         auto found = wanted_.find(id);

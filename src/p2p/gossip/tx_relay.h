@@ -1,7 +1,8 @@
 // Transactions by announcement: peers tell short ids of what they have, the node asks one of them for what it lacks,
 // and two others at once when that one is late. Every announcer is remembered, within a share of its own, so that
 // nobody can suppress a transaction by announcing it first and saying no more, and nobody's announcements take
-// another's room. Fixed and outbound peers are asked before others, and whoever was late last. Members of the committee
+// another's room. Of strangers' announcements only so many ids a second are looked at, equal shares and as many again for
+// who comes first: those of 64 at the full rate of their messages would leave this thread no time for votes. Fixed and outbound peers are asked before others, and whoever was late last. Members of the committee
 // are connected with each other and tell each other what they have: what one of them told this node, the others hear
 // from it, and from this node only later, if it still waits then. Pure: time is an
 // argument in milliseconds; network.cpp sends what the calls return. One thread.
@@ -16,6 +17,7 @@
 
 #include "base/rng.h"
 #include "p2p/gossip/id_set.h"
+#include "p2p/transport/token_bucket.h"
 
 namespace quern::p2p::gossip {
 
@@ -26,6 +28,9 @@ inline constexpr std::size_t kMaxQueuedPerPeer = 8192;     // ids waiting to be 
 inline constexpr std::size_t kMaxAnnouncedPerPeer = 4096;  // ids that it announced and nobody has delivered
 inline constexpr std::size_t kMaxAnnouncedTrusted = 16'384;
 inline constexpr std::size_t kMaxInFlightPerPeer = 2048;  // asked of it and not answered
+// Announced ids that are looked at, of all who are not trusted: so many in equal shares, and so many beyond.
+inline constexpr std::uint64_t kStrangersIdsPerSecond = 100'000;
+inline constexpr std::uint64_t kStrangersIdsBurst = 4 * messages::kMaxShortIds;  // of each
 inline constexpr std::size_t kAskedAtOnce = 2;            // peers for one transaction, after the first was late
 inline constexpr std::uint64_t kTxRequestMs = 2'000;      // the longest wait for an answer before others are asked
 inline constexpr std::uint64_t kLeastTxRequestMs = 300;
@@ -60,7 +65,7 @@ public:
     [[nodiscard]] std::vector<ShortId> take_announcements(const Peer& peer);
 
     // A peer announced; `wanted` says whether the node lacks it. The ids to ask this peer for now; what others are to
-    // be asked for meanwhile, expired() says.
+    // be asked for meanwhile, expired() says. Ids beyond a stranger's share are passed over.
     [[nodiscard]] std::vector<ShortId> announced(const Peer& peer, const std::vector<ShortId>& ids,
                                                  const std::function<bool(const ShortId&)>& wanted,
                                                  std::uint64_t now_ms);
@@ -94,8 +99,10 @@ private:
         std::size_t in_flight = 0;
         std::uint32_t late = 0;  // halves with each delivery
         std::uint64_t patience_ms = kTxRequestMs;
+        transport::TokenBucket ids{0, kStrangersIdsBurst};  // that are looked at, unless it is trusted
         bool trusted = false;
         bool member = false;
+        [[nodiscard]] bool is_stranger() const { return !trusted && !member; }
     };
     struct Announcer {
         Peer peer;
@@ -115,6 +122,8 @@ private:
     using Asks = std::map<Peer, std::vector<ShortId>>;
 
     static void queue_for(PeerState& peer, const ShortId& id);
+    // Of `count` ids that it announces, how many are looked at.
+    std::size_t take_share(PeerState& peer, std::size_t count, std::uint64_t now_ms);
     void forget(const ShortId& id);
     void ask_some(const ShortId& id, Wanted& wanted, std::uint64_t now_ms, Asks& asks);
     void give_up(const ShortId& id, Announcer& announcer);
@@ -122,6 +131,8 @@ private:
 
     Rng& rng_;
     std::map<Peer, PeerState> peers_;
+    std::size_t strangers_ = 0;  // of peers_: neither trusted nor of the committee
+    transport::TokenBucket beyond_shares_{kStrangersIdsPerSecond, kStrangersIdsPerSecond};
     std::unordered_map<ShortId, Recent, ShortIdHasher> recent_;
     std::deque<ShortId> recent_order_;
     std::size_t recent_bytes_ = 0;

@@ -130,6 +130,54 @@ TEST(TxRelay, announcements_of_sybils_take_no_room_of_others) {
     EXPECT_EQ(r.relay.announced_by(peer(1)), 0U);
 }
 
+TEST(TxRelay, of_strangers_only_so_many_announced_ids_are_looked_at_and_each_has_a_share) {
+    Relay r;
+    constexpr std::uint8_t kStrangers = 50;
+    for (std::uint8_t i = 1; i <= kStrangers; ++i) r.relay.add_peer(peer(i));
+    r.relay.add_peer(peer(100), true);
+    r.relay.add_peer(peer(101));
+    r.relay.set_member(peer(101), true);
+    std::uint64_t looked = 0;
+    const auto none = [&](const ShortId&) {
+        ++looked;
+        return false;
+    };
+    std::uint64_t number = 0;
+    const auto fresh = [&](std::size_t count) {
+        std::vector<ShortId> ids(count);
+        for (auto& id : ids) {
+            ++number;
+            std::memcpy(id.data.data(), &number, 8);
+        }
+        return ids;
+    };
+    const auto looked_of = [&](std::uint8_t who, std::size_t count, std::uint64_t now) {
+        const std::uint64_t before = looked;
+        (void)r.relay.announced(peer(who), fresh(count), none, now);
+        return looked - before;
+    };
+    // A burst of one is taken whole while there is room.
+    EXPECT_EQ(looked_of(1, 60'000, 0), 60'000U);
+    // All but one announce without end, ten messages of 1,024 every 100 ms; the last one announces its share.
+    for (std::uint64_t now = 0; now < 2'000; now += 100)
+        for (std::uint8_t i = 1; i < kStrangers; ++i) (void)looked_of(i, 10'240, now);
+    looked = 0;
+    constexpr std::uint64_t kShare = kStrangersIdsPerSecond / kStrangers;
+    for (std::uint64_t now = 2'000; now < 12'000; now += 100) {
+        for (std::uint8_t i = 1; i < kStrangers; ++i) (void)looked_of(i, 10'240, now);
+        EXPECT_EQ(looked_of(kStrangers, kShare / 10, now), kShare / 10);
+    }
+    EXPECT_LE(looked, 10 * 2 * kStrangersIdsPerSecond);
+    EXPECT_GE(looked, 9 * 2 * kStrangersIdsPerSecond);
+    // Who was chosen, or is of the committee, is looked at whole.
+    EXPECT_EQ(looked_of(100, 300'000, 12'000), 300'000U);
+    EXPECT_EQ(looked_of(101, 300'000, 12'000), 300'000U);
+    // The shares of those who left are the others'.
+    for (std::uint8_t i = 2; i <= kStrangers; ++i) r.relay.remove_peer(peer(i));
+    (void)looked_of(1, 300'000, 12'000);
+    EXPECT_GE(looked_of(1, 300'000, 13'000), kStrangersIdsPerSecond);
+}
+
 TEST(TxRelay, what_a_member_told_the_other_members_hear_later_and_only_if_it_still_waits) {
     Relay r;
     for (std::uint8_t i = 1; i <= 4; ++i) r.relay.add_peer(peer(i));
