@@ -124,8 +124,8 @@ private:
 
 }  // namespace
 
-bool refused_for_good(const params::ChainParams& params, const state::StateReader& committed,
-                      std::uint64_t height, const types::RecoveredTransaction& transaction) {
+bool refused_for_good(const params::ChainParams& params, const state::StateReader& committed, std::uint64_t height,
+                      const types::RecoveredTransaction& transaction) {
     const auto result = exec::precheck(params, committed, height, transaction, params.min_base_fee);
     return result.band == exec::Band::refused || result.band == exec::Band::malformed;
 }

@@ -110,7 +110,8 @@ std::vector<Admitted> Pool::add(std::vector<Candidate> candidates, std::uint64_t
 Admitted Pool::add(types::RecoveredTransaction transaction, const state::StateReader& state, std::uint64_t height,
                    const Source& source) {
     // A fee below the current base fee may wait for better times, below the least possible one not.
-    if (auto checked = exec::precheck(params_, state, height + 1, transaction, params_.min_base_fee); !checked.in_block())
+    if (auto checked = exec::precheck(params_, state, height + 1, transaction, params_.min_base_fee);
+        !checked.in_block())
         return {std::move(checked), nullptr};
     const auto account = state.account(transaction.sender).value_or(state::empty_account());
     auto pooled = std::make_shared<PooledTransaction>();

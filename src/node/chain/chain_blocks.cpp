@@ -61,7 +61,8 @@ void Chain::drop_refused(const mempool::FilledBlock& filled) {
     std::vector<Hash32> dropped;
     for (const auto& refused : filled.refused) {
         const auto& transaction = refused.transaction->transaction;
-        if (!mempool::refused_for_good(params(), committed, latest_->head->block.header.number + 1, transaction)) continue;
+        if (!mempool::refused_for_good(params(), committed, latest_->head->block.header.number + 1, transaction))
+            continue;
         log::debug(log::Category::mempool, "dropped tx={} sender={} reason={}", to_hex0x(transaction.hash),
                    to_hex0x(transaction.sender), refused.result.to_string());
         dropped.push_back(transaction.hash);

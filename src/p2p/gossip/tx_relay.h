@@ -1,11 +1,12 @@
 // Transactions by announcement: peers tell short ids of what they have, the node asks one of them for what it lacks,
 // and two others at once when that one is late. Every announcer is remembered, within a share of its own, so that
 // nobody can suppress a transaction by announcing it first and saying no more, and nobody's announcements take
-// another's room. Of strangers' announcements only so many ids a second are looked at, equal shares and as many again for
-// who comes first: those of 64 at the full rate of their messages would leave this thread no time for votes. Fixed and outbound peers are asked before others, and whoever was late last. Members of the committee
-// are connected with each other and tell each other what they have: what one of them told this node, the others hear
-// from it, and from this node only later, if it still waits then. Pure: time is an
-// argument in milliseconds; network.cpp sends what the calls return. One thread.
+// another's room. Of strangers' announcements only so many ids a second are looked at, equal shares and as many again
+// for who comes first: those of 64 at the full rate of their messages would leave this thread no time for votes. Fixed
+// and outbound peers are asked before others, and whoever was late last. Members of the committee are connected with
+// each other and tell each other what they have: what one of them told this node, the others hear from it, and from
+// this node only later, if it still waits then. Pure: time is an argument in milliseconds; network.cpp sends what the
+// calls return. One thread.
 #pragma once
 
 #include <deque>
@@ -31,8 +32,8 @@ inline constexpr std::size_t kMaxInFlightPerPeer = 2048;  // asked of it and not
 // Announced ids that are looked at, of all who are not trusted: so many in equal shares, and so many beyond.
 inline constexpr std::uint64_t kStrangersIdsPerSecond = 100'000;
 inline constexpr std::uint64_t kStrangersIdsBurst = 4 * messages::kMaxShortIds;  // of each
-inline constexpr std::size_t kAskedAtOnce = 2;            // peers for one transaction, after the first was late
-inline constexpr std::uint64_t kTxRequestMs = 2'000;      // the longest wait for an answer before others are asked
+inline constexpr std::size_t kAskedAtOnce = 2;        // peers for one transaction, after the first was late
+inline constexpr std::uint64_t kTxRequestMs = 2'000;  // the longest wait for an answer before others are asked
 inline constexpr std::uint64_t kLeastTxRequestMs = 300;
 inline constexpr std::uint64_t kTellMembersMs = 2'000;  // what a member told is told to the others after so long
 inline constexpr std::uint64_t kTxRetryMs = 100;        // when all who have it are busy
