@@ -36,6 +36,13 @@ Expected<TransactionPlace> decode_place(BytesView bytes) {
     return place;
 }
 
+Expected<std::uint64_t> decode_be64(BytesView bytes) {
+    QUERN_TRY(const auto encoded, FixedBytes<8>::from_view(bytes));
+    std::uint64_t value = 0;
+    for (const std::uint8_t byte : encoded.data) value = value << 8 | byte;
+    return value;
+}
+
 Expected<BlockId> decode_block_id(BytesView bytes) {
     QUERN_TRY(rlp::Reader in, rlp::decode_list(bytes));
     BlockId id;
@@ -88,6 +95,10 @@ void BlockStore::put_canonical(WriteBatch& batch, const BlockId& block) {
     batch.put(table_key(Table::canonical, {be64(block.number)}), block.hash.view());
 }
 
+void BlockStore::put_height(WriteBatch& batch, std::uint64_t epoch, std::uint64_t view, std::uint64_t number) {
+    batch.put(table_key(Table::height, {be64(epoch), be64(view)}), be64(number));
+}
+
 void BlockStore::put_finalization(WriteBatch& batch, const Hash32& block_hash, BytesView record) {
     batch.put(table_key(Table::finalization, {block_hash}), record);
 }
@@ -118,6 +129,11 @@ Expected<std::optional<TransactionPlace>> BlockStore::transaction_place(const Ha
 Expected<std::optional<Hash32>> BlockStore::canonical_hash(std::uint64_t number) const {
     return read_decoded<Hash32>(reader_, table_key(Table::canonical, {be64(number)}), "canonical chain",
                                 Hash32::from_view);
+}
+
+Expected<std::optional<std::uint64_t>> BlockStore::height_of(std::uint64_t epoch, std::uint64_t view) const {
+    return read_decoded<std::uint64_t>(reader_, table_key(Table::height, {be64(epoch), be64(view)}), "height of a view",
+                                       decode_be64);
 }
 
 Expected<std::optional<Bytes>> BlockStore::finalization(const Hash32& block_hash) const {

@@ -33,6 +33,8 @@ public:
     static void put_transaction_places(WriteBatch& batch, const BlockId& block,
                                        std::span<const Hash32> transaction_hashes);
     static void put_canonical(WriteBatch& batch, const BlockId& block);
+    // The canonical block `number` was proposed in this view.
+    static void put_height(WriteBatch& batch, std::uint64_t epoch, std::uint64_t view, std::uint64_t number);
     static void put_finalization(WriteBatch& batch, const Hash32& block_hash, BytesView record);
     static void put_head(WriteBatch& batch, const BlockId& head);
     static void erase_block(WriteBatch& batch, const Hash32& hash);  // an unfinalized sibling, with its receipts
@@ -42,6 +44,7 @@ public:
     [[nodiscard]] Expected<std::optional<std::vector<Bytes>>> receipts(const Hash32& block_hash) const;
     [[nodiscard]] Expected<std::optional<TransactionPlace>> transaction_place(const Hash32& transaction_hash) const;
     [[nodiscard]] Expected<std::optional<Hash32>> canonical_hash(std::uint64_t number) const;
+    [[nodiscard]] Expected<std::optional<std::uint64_t>> height_of(std::uint64_t epoch, std::uint64_t view) const;
     [[nodiscard]] Expected<std::optional<Bytes>> finalization(const Hash32& block_hash) const;
     [[nodiscard]] Expected<std::optional<BlockId>> head() const;
 

@@ -16,6 +16,7 @@ enum class Table : std::uint8_t {
     canonical = 0x13,     // block number (8, big endian) -> block hash
     finalization = 0x14,  // block hash -> finalization record
     head = 0x15,          // -> rlp([number, hash])
+    height = 0x16,        // epoch (8) || view (8) -> number (8) of the canonical block that was proposed in it
     account = 0x20,       // address -> account (flat state)
     storage = 0x21,       // address || slot -> value
     code = 0x22,          // code hash -> code

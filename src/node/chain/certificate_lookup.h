@@ -26,8 +26,6 @@ public:
 
 private:
     [[nodiscard]] Expected<Bytes> block_at(std::uint64_t height) const;
-    // The height of the epoch's block that was first proposed in this view.
-    [[nodiscard]] Expected<std::optional<std::uint64_t>> height_of(std::uint64_t epoch, std::uint64_t view) const;
 
     const chain::store::Reader& reader_;
     const chain::store::BlockStore blocks_;

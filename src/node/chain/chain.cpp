@@ -109,6 +109,8 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     BlockStore::put_receipts(batch, hash, receipts);
     BlockStore::put_transaction_places(batch, id, prepared.hashes);
     BlockStore::put_canonical(batch, id);
+    const auto& proposed = prepared.block.header.consensus;
+    BlockStore::put_height(batch, proposed.epoch, proposed.view, id.number);
     if (certificate) BlockStore::put_finalization(batch, hash, finalization);
     BlockStore::put_head(batch, id);
     LeafTimer::write(prepared.leaf_times, batch);

@@ -10,7 +10,7 @@
 
 namespace quern::node {
 
-inline constexpr std::uint64_t kDatabaseVersion = 3;  // 3: tries by path, changes with what was before
+inline constexpr std::uint64_t kDatabaseVersion = 4;  // 4: heights by view
 
 struct ChainSetup {
     chain::exec::Genesis genesis;

@@ -210,6 +210,7 @@ TEST(BlockStore, reads_back_what_one_batch_wrote) {
     BlockStore::put_receipts(batch, id.hash, receipts);
     BlockStore::put_transaction_places(batch, id, hashes);
     BlockStore::put_canonical(batch, id);
+    BlockStore::put_height(batch, 2, 9, id.number);
     BlockStore::put_finalization(batch, id.hash, as_bytes("certificate"));
     BlockStore::put_head(batch, id);
     put_meta(batch, "version", as_bytes("1"));
@@ -220,6 +221,8 @@ TEST(BlockStore, reads_back_what_one_batch_wrote) {
     EXPECT_EQ(blocks.transaction_place(hashes[1]).value(), (TransactionPlace{id, 1}));
     EXPECT_EQ(blocks.canonical_hash(7).value(), id.hash);
     EXPECT_EQ(blocks.canonical_hash(8).value(), std::nullopt);
+    EXPECT_EQ(blocks.height_of(2, 9).value(), id.number);
+    EXPECT_EQ(blocks.height_of(2, 8).value(), std::nullopt);
     EXPECT_EQ(blocks.finalization(id.hash).value(), text("certificate"));
     EXPECT_EQ(blocks.head().value(), id);
     EXPECT_EQ(get_meta(kv, "version").value(), text("1"));
@@ -235,8 +238,10 @@ TEST(BlockStore, damaged_entries_are_named) {
     WriteBatch batch;
     batch.put(table_key(Table::head), text("nonsense"));
     batch.put(table_key(Table::canonical, {be64(1)}), text("short"));
+    batch.put(table_key(Table::height, {be64(0), be64(1)}), text("short"));
     ASSERT_TRUE(kv.write(batch, true).has_value());
     EXPECT_EQ(BlockStore(kv).head().error().name, "store.corrupt");
+    EXPECT_EQ(BlockStore(kv).height_of(0, 1).error().name, "store.corrupt");
     EXPECT_EQ(BlockStore(kv).canonical_hash(1).error().name, "store.corrupt");
 }
 
