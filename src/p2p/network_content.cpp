@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "p2p/network_impl.h"
+#include "p2p/transport/host_group.h"
 
 namespace quern::p2p {
 namespace {
@@ -14,7 +15,8 @@ namespace {
 using content_exchange::FetchPlan;
 using messages::RefusalCode;
 
-constexpr std::size_t kMaxWrites = 32;  // chunks of one content on their way to disk
+constexpr std::size_t kReadsAtOnce = 2;  // chunks for peers that the disk thread has before it
+constexpr std::size_t kMaxWrites = 32;   // chunks of one content on their way to disk
 
 Status write_at(const std::string& path, std::uint64_t offset, BytesView bytes) {
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -224,25 +226,48 @@ void Network::Impl::serve_leaves(Peer& peer, Type type, std::uint32_t stream, co
             asked.first + asked.count <= crypto::content_leaf_count(size))
             part = part_path(asked.id);
     }
-    asio::post(disk, [this, asked, type, part, reply]() mutable {
-        messages::Leaves out{asked.id, asked.first, {}};
-        constexpr std::uint64_t kLeaf = crypto::kContentLeafBytes;
-        if (type == Type::get_leaf_hashes) {
-            const auto manifest = options.contents->manifest(asked.id);
-            if (!manifest || asked.first + asked.count > (*manifest)->leaves.size())
-                return reply.refuse(RefusalCode::not_found);
-            for (std::uint64_t i = 0; i < asked.count; ++i) append(out.bytes, (*manifest)->leaves[asked.first + i]);
-            return reply.answer_leaves(messages::Type::leaf_hashes, out);
-        }
-        auto bytes = options.contents->read(asked.id, asked.first * kLeaf, asked.count * kLeaf);
-        if (!bytes && !part.empty()) {
-            // The last leaf may be shorter than what is asked for here; such a chunk waits until the content is whole.
-            bytes = read_at(part, asked.first * kLeaf, asked.count * kLeaf);
-        }
-        if (!bytes || bytes->empty()) return reply.refuse(RefusalCode::not_found);
-        out.bytes = std::move(*bytes);
-        reply.answer_leaves(messages::Type::leaves, out);
-    });
+    // Hosts take turns; those that this node chose are each their own.
+    const bool chosen = manager.is_fixed(peer.address) || peer.control->is_outbound();
+    const std::string host = chosen ? to_hex0x(peer.address) : transport::host_key(peer.control->remote_host());
+    reads.add(host, [this, asked, type, part, reply]() mutable { read_leaves(asked, type, part, reply); });
+    read_next();
+}
+
+void Network::Impl::read_next() {
+    while (reading < kReadsAtOnce) {
+        auto read = reads.next();
+        if (!read) return;
+        ++reading;
+        asio::post(disk, [this, read = std::move(*read)] {
+            read();
+            post([this] {
+                --reading;
+                if (!stopping) read_next();
+            });
+        });
+    }
+}
+
+// On the disk thread.
+void Network::Impl::read_leaves(const messages::GetLeaves& asked, Type type, const std::string& part,
+                                Responder& reply) const {
+    messages::Leaves out{asked.id, asked.first, {}};
+    constexpr std::uint64_t kLeaf = crypto::kContentLeafBytes;
+    if (type == Type::get_leaf_hashes) {
+        const auto manifest = options.contents->manifest(asked.id);
+        if (!manifest || asked.first + asked.count > (*manifest)->leaves.size())
+            return reply.refuse(RefusalCode::not_found);
+        for (std::uint64_t i = 0; i < asked.count; ++i) append(out.bytes, (*manifest)->leaves[asked.first + i]);
+        return reply.answer_leaves(messages::Type::leaf_hashes, out);
+    }
+    auto bytes = options.contents->read(asked.id, asked.first * kLeaf, asked.count * kLeaf);
+    if (!bytes && !part.empty()) {
+        // The last leaf may be shorter than what is asked for here; such a chunk waits until the content is whole.
+        bytes = read_at(part, asked.first * kLeaf, asked.count * kLeaf);
+    }
+    if (!bytes || bytes->empty()) return reply.refuse(RefusalCode::not_found);
+    out.bytes = std::move(*bytes);
+    reply.answer_leaves(messages::Type::leaves, out);
 }
 
 }  // namespace quern::p2p

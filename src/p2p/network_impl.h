@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "p2p/answer_account.h"
 #include "p2p/content_exchange/fetch_plan.h"
+#include "p2p/content_exchange/read_turns.h"
 #include "p2p/gossip/compact_block.h"
 #include "p2p/gossip/tx_relay.h"
 #include "p2p/handshake_limiter.h"
@@ -178,6 +179,8 @@ struct Network::Impl final : transport::ConnectionHost {
     void end_fetch(const Hash32& id, quern::Status status);
     void serve_find(Peer& peer, std::uint32_t stream, const messages::FindContent& asked);
     void serve_leaves(Peer& peer, Type type, std::uint32_t stream, const messages::GetLeaves& asked);
+    void read_next();
+    void read_leaves(const messages::GetLeaves& asked, Type type, const std::string& part, Responder& reply) const;
     [[nodiscard]] std::string part_path(const Hash32& id) const {
         return options.downloads + "/" + to_hex(id) + ".part";
     }
@@ -236,6 +239,8 @@ struct Network::Impl final : transport::ConnectionHost {
     std::uint64_t next_status_ms = 0;
 
     std::map<Hash32, Fetch> fetches;
+    content_exchange::ReadTurns reads;  // for peers; what this node needs itself goes straight to the disk thread
+    std::size_t reading = 0;            // of them, given to the disk thread
 
     std::uint64_t handshakes_done = 0;
     std::uint64_t handshakes_failed = 0;
