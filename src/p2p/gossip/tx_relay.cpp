@@ -166,7 +166,6 @@ void TxRelay::remove_peer(const Peer& peer) {
 // Asks the best of those that wait; forgets the id when nobody is left.
 void TxRelay::ask_some(const ShortId& id, Wanted& wanted, std::uint64_t now_ms, Asks& asks) {
     std::size_t in_flight = 0;
-    std::uint64_t next_look = now_ms + kTxRetryMs;
     std::uint64_t first_deadline = 0;
     bool any_waits = false;
     for (const auto& announcer : wanted.announcers) {
@@ -186,7 +185,6 @@ void TxRelay::ask_some(const ShortId& id, Wanted& wanted, std::uint64_t now_ms, 
         for (auto& announcer : wanted.announcers) {
             if (announcer.state != Announcer::State::waits) continue;
             PeerState& peer = peers_.at(announcer.peer);
-            if (peer.in_flight >= kMaxInFlightPerPeer) continue;
             const auto order = [](const PeerState& each) { return std::pair(each.late, !each.trusted); };
             const bool better = best == nullptr || order(peer) < order(*best_peer);
             equals = better ? 1 : equals + (order(peer) == order(*best_peer) ? 1 : 0);
@@ -204,8 +202,8 @@ void TxRelay::ask_some(const ShortId& id, Wanted& wanted, std::uint64_t now_ms, 
         asks[best->peer].push_back(id);
         if (first_deadline == 0 || best->deadline_ms < first_deadline) first_deadline = best->deadline_ms;
     }
-    if (in_flight != 0) next_look = first_deadline;
-    look_at(id, wanted, next_look);
+    ensure(in_flight != 0, "a wanted transaction is asked of somebody");
+    look_at(id, wanted, first_deadline);
 }
 
 std::size_t TxRelay::take_share(PeerState& peer, std::size_t count, std::uint64_t now_ms) {

@@ -26,9 +26,10 @@ inline constexpr std::size_t kMaxRecent = 32'768;  // transactions kept to answe
 inline constexpr std::size_t kMaxRecentBytes = 32U << 20;
 inline constexpr std::size_t kMaxKnownPerPeer = 16'384;    // ids that a peer is known to have; the oldest is forgotten
 inline constexpr std::size_t kMaxQueuedPerPeer = 8192;     // ids waiting to be announced to it
-inline constexpr std::size_t kMaxAnnouncedPerPeer = 4096;  // ids that it announced and nobody has delivered
-inline constexpr std::size_t kMaxAnnouncedTrusted = 16'384;
-inline constexpr std::size_t kMaxInFlightPerPeer = 2048;  // asked of it and not answered
+// Ids that it announced and nobody has delivered. A peer may be asked for all of them at once: more than it may be asked
+// for would have to be looked at again and again until it may, which strangers could make many of.
+inline constexpr std::size_t kMaxAnnouncedPerPeer = 2048;
+inline constexpr std::size_t kMaxAnnouncedTrusted = 8192;
 // Announced ids that are looked at, of all who are not trusted: so many in equal shares, and so many beyond.
 inline constexpr std::uint64_t kStrangersIdsPerSecond = 100'000;
 inline constexpr std::uint64_t kStrangersIdsBurst = 4 * messages::kMaxShortIds;  // of each
@@ -36,7 +37,6 @@ inline constexpr std::size_t kAskedAtOnce = 2;        // peers for one transacti
 inline constexpr std::uint64_t kTxRequestMs = 2'000;  // the longest wait for an answer before others are asked
 inline constexpr std::uint64_t kLeastTxRequestMs = 300;
 inline constexpr std::uint64_t kTellMembersMs = 2'000;  // what a member told is told to the others after so long
-inline constexpr std::uint64_t kTxRetryMs = 100;        // when all who have it are busy
 inline constexpr std::size_t kMaxTransactionsBytes = 768U << 10;  // of one answer
 inline constexpr std::size_t kMaxVoidLooks = 4096;                // in looks_, beside as many as are wanted
 
