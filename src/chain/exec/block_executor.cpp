@@ -48,12 +48,18 @@ Message message_of(const types::RecoveredTransaction& recovered, const GasCosts&
     return message;
 }
 
-// What would not convict is not passed on, whatever it offers for that.
+// What would not convict is not passed on, whatever it offers for that. What offers nothing is executed with the gas that
+// it has: else it would keep its place in a mempool, and a block that leaves it out for want of gas costs it nothing.
 Result check_evidence(const params::ChainParams& params, const state::StateReader& state, std::uint64_t height,
-                      const types::RecoveredTransaction& recovered, const handlers::CheckedCall* native) {
+                      const types::RecoveredTransaction& recovered, const GasCosts& costs,
+                      const handlers::CheckedCall* native) {
     const auto& tx = recovered.tx;
     if (native == nullptr || tx.native_kind != static_cast<std::uint8_t>(types::NativeKind::evidence)) return ok();
     state::Overlay overlay(state);
+    if (travels_free(tx)) {
+        const auto outcome = run_message(params, overlay, height, message_of(recovered, costs, native), nullptr);
+        return outcome.success ? ok() : refused(outcome.error.name, outcome.error.detail);
+    }
     const handlers::Context context{params, overlay, height, recovered.sender};
     if (const auto status = native->would_run(context); !status)
         return refused(status.error().name, status.error().detail);
@@ -196,7 +202,8 @@ Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay&
 
 Result precheck(const params::ChainParams& params, const state::StateReader& state, std::uint64_t height,
                 const types::RecoveredTransaction& tx, const Uint256& base_fee) {
-    auto form = check_stateless(params, tx, gas_costs(tx.tx));
+    const GasCosts costs = gas_costs(tx.tx);
+    auto form = check_stateless(params, tx, costs);
     if (!form.result.in_block()) return std::move(form.result);
     if (!pays_base_fee(tx.tx, base_fee))
         return refuse(kFeeTooLow,
@@ -204,7 +211,7 @@ Result precheck(const params::ChainParams& params, const state::StateReader& sta
     const auto sender = state.account(tx.sender);
     if (auto result = check_account(sender ? *sender : state::empty_account(), tx, false); !result.in_block())
         return result;
-    return check_evidence(params, state, height, tx, form.native.get());
+    return check_evidence(params, state, height, tx, costs, form.native.get());
 }
 
 }  // namespace quern::chain::exec

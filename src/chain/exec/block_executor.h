@@ -74,7 +74,7 @@ struct CallResult {
 
 // Quick checks for the mempool: form, signature values, fees against `base_fee`, intrinsic gas, balance and nonce
 // against `state` (a nonce ahead of the account's is ok here), and the native kind's check_form; of evidence also that
-// it convicts in block `height`, the one after `state`.
+// it convicts in block `height`, the one after `state`, with the gas that it has when it offers no fee.
 [[nodiscard]] Result precheck(const params::ChainParams& params, const state::StateReader& state, std::uint64_t height,
                               const types::RecoveredTransaction& tx, const Uint256& base_fee);
 

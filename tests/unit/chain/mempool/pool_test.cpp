@@ -274,6 +274,17 @@ TEST_F(FreeEvidence, needs_no_money_but_a_conviction_and_the_next_nonce) {
     EXPECT_TRUE(pool.has_executable(Uint256(1000) * kGwei));
 }
 
+TEST_F(FreeEvidence, without_the_gas_to_convict_has_no_place) {
+    Pool pool(params_);
+    auto tx = evidence_against(101);
+    // The least that is well formed pays for nothing that execution does.
+    tx.gas_limit = 21'000;
+    while (add(pool, 50, tx) == "intrinsic gas too low") tx.gas_limit += 100;
+    EXPECT_EQ(add(pool, 50, tx), "out of gas");
+    tx.gas_limit += 30'000;
+    EXPECT_EQ(add(pool, 50, tx), "ok");
+}
+
 TEST_F(FreeEvidence, of_an_epoch_that_is_too_long_ago_has_no_place) {
     PoolLimits limits;
     limits.max_free = 1;
