@@ -87,7 +87,7 @@ private:
         if (block_.included.size() >= limits_.max_transactions || gas_left() < kLeastGas) return true;
         if (misfits_ >= kMaxMisfits && !has_much_room()) return true;
         const std::size_t looked_at = block_.included.size() + misfits_;
-        if (!limits_.enough || asked_at_ == looked_at || looked_at % kTransactionsPerQuestion != 0) return false;
+        if (!limits_.enough || asked_at_ == looked_at) return false;
         asked_at_ = looked_at;
         block_.cut_short = limits_.enough(execution_.gas_used(), bytes_);
         return block_.cut_short;

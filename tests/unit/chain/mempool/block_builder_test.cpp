@@ -172,7 +172,8 @@ TEST_F(BlockBuilderTest, ends_when_it_was_told_that_it_is_enough) {
     const auto block = fill(pool);
     EXPECT_TRUE(block.cut_short);
     EXPECT_EQ(block.included.size(), 16U);
-    EXPECT_EQ(asked, (std::vector<std::size_t>{8, 16}));
+    EXPECT_EQ(asked, (std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}))
+        << "each may have taken long";
     EXPECT_EQ(block.included[0]->transaction.sender, test_address(20));
     limits_.enough = {};
     EXPECT_EQ(fill(pool).included.size(), 20U);
