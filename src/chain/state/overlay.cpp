@@ -84,32 +84,45 @@ std::optional<Bytes> Overlay::native(BytesView key) const {
     return value;
 }
 
+// What was erased here is passed over at a price too: a block may erase thousands of objects and walk over the place of
+// them again and again. The base is asked for no more than is still wanted, so that nobody pays for a page in vain.
 std::vector<std::pair<Bytes, Bytes>> Overlay::native_range(BytesView prefix, BytesView start, std::size_t limit) const {
-    if (meter_ != nullptr) limit = std::min(limit, meter_->objects_left());
-    if (limit == 0) return {};
-    const Bytes from = to_bytes(as_text(start) < as_text(prefix) ? prefix : start);
-    auto change = native_.lower_bound(from);
-    std::size_t hidden = 0;
-    for (auto it = change; it != native_.end() && has_prefix(it->first, prefix); ++it)
-        if (!it->second) ++hidden;
-    const auto below = base_.native_range(prefix, from, limit + hidden);
-
     std::vector<std::pair<Bytes, Bytes>> merged;
-    auto old = below.begin();
-    while (merged.size() < limit) {
-        const bool have_change = change != native_.end() && has_prefix(change->first, prefix);
-        if (have_change && (old == below.end() || as_text(change->first) <= as_text(old->first))) {
-            if (old != below.end() && old->first == change->first) ++old;
-            if (change->second) merged.emplace_back(change->first, *change->second);
-            ++change;
-        } else if (old != below.end()) {
-            merged.push_back(*old++);
-        } else {
-            break;
+    Bytes next = to_bytes(as_text(start) < as_text(prefix) ? prefix : start);  // of the base's
+    auto change = native_.lower_bound(next);
+    std::vector<std::pair<Bytes, Bytes>> below;
+    std::size_t old = 0;
+    bool more_below = true;
+    const auto may_go_on = [&] { return merged.size() < limit && (meter_ == nullptr || !meter_->is_exhausted()); };
+    while (may_go_on()) {
+        if (old == below.size() && more_below) {
+            std::size_t wanted = limit - merged.size();
+            if (meter_ != nullptr) wanted = std::min(wanted, meter_->objects_left());
+            below = base_.native_range(prefix, next, wanted);
+            old = 0;
+            more_below = below.size() == wanted;
+            if (more_below) {
+                next = below.back().first;
+                next.push_back(0);
+            }
         }
+        const bool have_old = old < below.size();
+        const bool have_change = change != native_.end() && has_prefix(change->first, prefix);
+        if (!have_old && !have_change) break;
+        std::size_t bytes = 0;
+        if (have_change && (!have_old || as_text(change->first) <= as_text(below[old].first))) {
+            if (have_old && below[old].first == change->first) ++old;
+            if (change->second) {
+                bytes = change->second->size();
+                merged.emplace_back(change->first, *change->second);
+            }
+            ++change;
+        } else {
+            bytes = below[old].second.size();
+            merged.push_back(std::move(below[old++]));
+        }
+        if (meter_ != nullptr) meter_->read(bytes);
     }
-    if (meter_ != nullptr)
-        for (const auto& entry : merged) meter_->read(entry.second.size());
     return merged;
 }
 

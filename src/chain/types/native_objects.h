@@ -23,6 +23,9 @@ enum class ObjectPrefix : std::uint8_t {
     challenge = 0x31,         // task (8) || committer (20) || commitment (32)
     dispute = 0x50,           // id (8)
 };
+// Execution walks over these, and over no others: nodes keep them in memory (store/live_ranges.h).
+inline constexpr ObjectPrefix kWalkedObjects[] = {ObjectPrefix::validator_rank, ObjectPrefix::conviction,
+                                                  ObjectPrefix::role_bond, ObjectPrefix::challenge};
 
 // id appended big endian where it is a number.
 [[nodiscard]] Bytes object_key(ObjectPrefix prefix, BytesView id = {});

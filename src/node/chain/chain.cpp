@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "chain/exec/system/epoch_reader.h"
 #include "chain/store/block_store.h"
+#include "chain/store/tables.h"
 #include "node/chain/event_log.h"
 
 namespace quern::node {
@@ -17,6 +18,13 @@ Expected<std::unique_ptr<Chain>> Chain::open(const Parts& parts) {
     auto chain = std::unique_ptr<Chain>(new Chain(parts));
     QUERN_CHECK(chain->load());
     return chain;
+}
+
+std::shared_ptr<chain::store::LiveRanges> Chain::walked_objects() {
+    std::vector<Bytes> prefixes;
+    for (const auto prefix : types::kWalkedObjects)
+        prefixes.push_back(chain::store::table_key(chain::store::Table::native, {types::object_key(prefix)}));
+    return std::make_shared<chain::store::LiveRanges>(std::move(prefixes));
 }
 
 Status Chain::load() {
@@ -43,6 +51,7 @@ Status Chain::load() {
               parts_.clock.monotonic_ms() - began_ms);
     const std::uint64_t size = encoded->size();
     accounts_->put_all({}, head->number);
+    QUERN_CHECK(live_ranges_->load(parts_.store, head->number));
     set_head(std::make_shared<chain::api::BlockView>(
         chain::api::BlockView{std::move(block), head->hash, size, std::move(certificate), &parts_.pool.senders()}));
     QUERN_CHECK(epoch_setup());
@@ -63,7 +72,9 @@ void Chain::set_head(std::shared_ptr<const chain::api::BlockView> head) {
     tip_ = consensus::tip_of(header);
     const Uint256 base_fee =
         chain::exec::next_base_fee(params(), header.gas_used, header.gas_limit, header.base_fee_per_gas);
-    latest_ = std::make_shared<const Snapshot>(parts_.store.snapshot(), std::move(head), base_fee, accounts_);
+    latest_ = std::make_shared<const Snapshot>(
+        std::make_unique<chain::store::LiveRangesReader>(parts_.store.snapshot(), live_ranges_, header.number),
+        std::move(head), base_fee, accounts_);
     board_.publish(latest_);
 }
 
@@ -119,6 +130,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
 
     leaf_timer_.publish(prepared.leaf_times);
     accounts_->put_all(*prepared.change.accounts, id.number);
+    live_ranges_->apply(batch, id.number);
     PreparedBlock block = std::move(prepared);
     prepared_.committed(hash);
     const std::uint64_t gas_used = block.block.header.gas_used;

@@ -17,6 +17,7 @@
 #include "chain/consensus/sdbft/actions.h"
 #include "chain/exec/block_executor.h"
 #include "chain/mempool/block_builder.h"
+#include "chain/store/live_ranges.h"
 #include "node/chain/build_budget.h"
 #include "node/chain/chain_database.h"
 #include "node/chain/checkpoint.h"
@@ -109,9 +110,12 @@ private:
 
     explicit Chain(const Parts& parts)
         : parts_(parts),
-          prepared_(parts.store),
+          live_ranges_(walked_objects()),
+          live_(parts.store, live_ranges_),
+          prepared_(live_),
           flusher_(parts.store, parts.max_unflushed_bytes),
           budget_(parts.setup.genesis.params.delta_ms * kFinalityTargetPercent / 100) {}
+    [[nodiscard]] static std::shared_ptr<chain::store::LiveRanges> walked_objects();
     [[nodiscard]] Status load();
     // Whether the block is the checkpoint's, if it is at its height.
     [[nodiscard]] Status check_history(std::uint64_t number, const Hash32& hash) const;
@@ -147,6 +151,8 @@ private:
                               std::vector<chain::types::Address> senders);
 
     Parts parts_;
+    const std::shared_ptr<chain::store::LiveRanges> live_ranges_;
+    const chain::store::LiveRangesReader live_;  // the newest state
     chain::consensus::Tip tip_;
     PreparedBlocks prepared_;
     std::vector<Hash32> forgotten_;

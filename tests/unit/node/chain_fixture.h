@@ -12,6 +12,7 @@
 #include "chain/consensus/beacon.h"
 #include "chain/store/fault_kv.h"
 #include "chain/store/memory_kv.h"
+#include "chain/store/tables.h"
 #include "node/chain/chain.h"
 #include "node/serve/call_simulator.h"
 #include "node/serve/reader.h"
@@ -114,7 +115,20 @@ protected:
     }
     Status commit(const chain::consensus::BuiltBlock& built) {
         QUERN_CHECK(chain_->commit(built.hash, built.block, finalize(tip_of(built))));
+        check_walks();
         return {};
+    }
+    // What execution walks over in memory is what the database holds.
+    void check_walks() const {
+        using chain::store::LiveRangesReader;
+        const auto latest = chain_->board().latest();
+        const chain::state::FlatState stored(*store_);
+        for (const auto prefix : types::kWalkedObjects) {
+            const Bytes key = types::object_key(prefix);
+            EXPECT_TRUE(dynamic_cast<const LiveRangesReader&>(*latest->reader)
+                            .is_in_memory(chain::store::table_key(chain::store::Table::native, {key})));
+            EXPECT_EQ(latest->state.native_range(key, {}, 1'000), stored.native_range(key, {}, 1'000));
+        }
     }
     // Makes one block (after max_idle_ms).
     Status make_block() {

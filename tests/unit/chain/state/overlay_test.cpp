@@ -73,7 +73,7 @@ TEST_F(OverlayOnStore, counts_what_is_read_and_reads_no_more_than_can_be_paid_fo
     EXPECT_EQ(overlay.native_range(key("a"), {}, 2).size(), 2U);
     EXPECT_EQ(meter.used(), 460U);
     EXPECT_FALSE(meter.is_exhausted());
-    EXPECT_EQ(overlay.native_range(key("a"), {}, 100).size(), 6U);  // 540 left: at 100 each the sixth is too much
+    EXPECT_EQ(overlay.native_range(key("a"), {}, 100).size(), 5U);  // 540 left: at 120 each the fifth is too much
     EXPECT_TRUE(meter.is_exhausted());
     const std::uint64_t used = meter.used();
     EXPECT_TRUE(overlay.native_range(key("a"), {}, 100).empty());
@@ -232,6 +232,28 @@ TEST_F(OverlayOnStore, range_merges_layers_in_order) {
     EXPECT_EQ(upper.native_range(key("p"), {}, 1).size(), 1U);
     EXPECT_EQ(upper.native_range(key("p"), {}, 1)[0].first, key("p2"));
     EXPECT_EQ(upper.native_range(key("p"), key("p3"), 10).size(), 2U);
+}
+
+TEST_F(OverlayOnStore, to_walk_over_what_was_erased_costs_too_and_no_more_than_that_is_read) {
+    for (std::uint8_t i = 0; i < 200; ++i) overlay.set_native({'a', i}, Bytes(10));
+    ASSERT_TRUE(commit_overlay(overlay, Roots{}, store));
+    Overlay upper(flat);
+    for (std::uint8_t i = 20; i < 120; ++i) upper.erase_native({'a', i});
+    ReadMeter meter(100, 2, 1'000'000);
+    upper.count_reads(&meter);
+    EXPECT_EQ(upper.native_range(key("a"), {}, 10).size(), 10U);
+    EXPECT_EQ(meter.used(), 1'200U) << "what lies behind the last one costs nothing";
+    const auto over = upper.native_range(key("a"), Bytes{'a', 15}, 10);
+    ASSERT_EQ(over.size(), 10U);
+    EXPECT_EQ(over[4].first, (Bytes{'a', 19}));
+    EXPECT_EQ(over[5].first, (Bytes{'a', 120}));
+    EXPECT_EQ(meter.used(), 1'200U + 10 * 120 + 100 * 100);
+    // Who cannot pay for the way does not arrive.
+    ReadMeter poor(100, 2, 3'000);
+    upper.count_reads(&poor);
+    EXPECT_TRUE(upper.native_range(key("a"), Bytes{'a', 20}, 10).empty());
+    EXPECT_TRUE(poor.is_exhausted());
+    upper.count_reads(nullptr);
 }
 
 TEST_F(OverlayOnStore, committed_state_reads_back) {
