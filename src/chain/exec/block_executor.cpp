@@ -48,8 +48,9 @@ Message message_of(const types::RecoveredTransaction& recovered, const GasCosts&
     return message;
 }
 
-// What would not convict is not passed on, whatever it offers for that. What offers nothing is executed with the gas that
-// it has: else it would keep its place in a mempool, and a block that leaves it out for want of gas costs it nothing.
+// What would not convict is not passed on, whatever it offers for that. What offers nothing is executed with the gas
+// that it has: else it would keep its place in a mempool, and a block that leaves it out for want of gas costs it
+// nothing.
 Result check_evidence(const params::ChainParams& params, const state::StateReader& state, std::uint64_t height,
                       const types::RecoveredTransaction& recovered, const GasCosts& costs,
                       const handlers::CheckedCall* native) {

@@ -13,9 +13,9 @@ namespace quern::chain::mempool {
 inline constexpr std::uint64_t kReservedLanePercent = 10;
 // Room for header, certificate and list prefixes beside the transactions.
 inline constexpr std::size_t kMaxBlockTransactionBytes = types::kMaxBlockBytes - (std::size_t{128} << 10);
-inline constexpr std::size_t kMaxLaneSenders = 1'024;       // whose next move is due
-inline constexpr std::size_t kMaxLaneLooks = 16'384;        // senders of what may be moves, in one block
-inline constexpr std::size_t kTransactionsPerPull = 64;     // from one look at the pool to the next
+inline constexpr std::size_t kMaxLaneSenders = 1'024;    // whose next move is due
+inline constexpr std::size_t kMaxLaneLooks = 16'384;     // senders of what may be moves, in one block
+inline constexpr std::size_t kTransactionsPerPull = 64;  // from one look at the pool to the next
 // So many in turn that do not fit any more end a block of which less than this part is left.
 inline constexpr std::size_t kMaxMisfits = 64;
 inline constexpr std::uint64_t kNearlyFull = 8;

@@ -14,9 +14,9 @@
 
 namespace quern::node {
 
-// Up to this a block is cut short only when filling it alone took the whole time: five hundred transfers. Below it a block's fixed costs (votes, synced writes)
-// outweigh its transactions: where those alone take longer than the target, as on an overloaded machine, smaller blocks
-// would be no sooner final, only fewer transactions.
+// Up to this a block is cut short only when filling it alone took the whole time: five hundred transfers. Below it a
+// block's fixed costs (votes, synced writes) outweigh its transactions: where those alone take longer than the target,
+// as on an overloaded machine, smaller blocks would be no sooner final, only fewer transactions.
 inline constexpr std::uint64_t kLeastBuiltGas = 10'500'000;
 inline constexpr std::uint64_t kFirstBuiltGas = 2 * kLeastBuiltGas;
 inline constexpr std::uint64_t kMostBuiltGas = std::uint64_t{1} << 40;  // no limit: headers have one

@@ -24,10 +24,10 @@ namespace quern::p2p::gossip {
 
 inline constexpr std::size_t kMaxRecent = 32'768;  // transactions kept to answer requests
 inline constexpr std::size_t kMaxRecentBytes = 32U << 20;
-inline constexpr std::size_t kMaxKnownPerPeer = 16'384;    // ids that a peer is known to have; the oldest is forgotten
-inline constexpr std::size_t kMaxQueuedPerPeer = 8192;     // ids waiting to be announced to it
-// Ids that it announced and nobody has delivered. A peer may be asked for all of them at once: more than it may be asked
-// for would have to be looked at again and again until it may, which strangers could make many of.
+inline constexpr std::size_t kMaxKnownPerPeer = 16'384;  // ids that a peer is known to have; the oldest is forgotten
+inline constexpr std::size_t kMaxQueuedPerPeer = 8192;   // ids waiting to be announced to it
+// Ids that it announced and nobody has delivered. A peer may be asked for all of them at once: more than it may be
+// asked for would have to be looked at again and again until it may, which strangers could make many of.
 inline constexpr std::size_t kMaxAnnouncedPerPeer = 2048;
 inline constexpr std::size_t kMaxAnnouncedTrusted = 8192;
 // Announced ids that are looked at, of all who are not trusted: so many in equal shares, and so many beyond.

@@ -62,8 +62,8 @@ TEST(TxRelay, who_is_chosen_when_another_announces_hears_of_it) {
     EXPECT_TRUE(r.relay.expired(3).empty());
 }
 
-// What waited for a peer to have time was looked at ten times a second: 64 peers with 2,048 such ids each took more than
-// a processor without another message.
+// What waited for a peer to have time was looked at ten times a second: 64 peers with 2,048 such ids each took more
+// than a processor without another message.
 TEST(TxRelay, nothing_waits_for_a_peer_that_has_too_much_to_answer) {
     Relay r;
     r.relay.add_peer(peer(1));
