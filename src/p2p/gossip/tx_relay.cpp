@@ -53,7 +53,7 @@ void TxRelay::have(const Hash32& hash, std::shared_ptr<const Bytes> encoded, std
     const ShortId id = messages::short_id(hash);
     forget(id);
     const std::size_t size = encoded->size();
-    if (!recent_.emplace(id, Recent{hash, std::move(encoded)}).second) return;
+    if (!recent_.emplace(id, Recent{hash, std::move(encoded), now_ms, false}).second) return;
     recent_order_.push_back(id);
     recent_bytes_ += size;
     while (recent_order_.size() > kMaxRecent || recent_bytes_ > kMaxRecentBytes) {
@@ -66,6 +66,7 @@ void TxRelay::have(const Hash32& hash, std::shared_ptr<const Bytes> encoded, std
     bool lacked_by_member = false;
     for (const auto& [peer, state] : peers_)
         if (state.member) (state.known.contains(id) ? told_by_member : lacked_by_member) = true;
+    if (const auto at = recent_.find(id); at != recent_.end()) at->second.told_by_member = told_by_member;
     for (auto& [peer, state] : peers_)
         if (!(told_by_member && state.member)) queue_for(state, id);
     if (!told_by_member || !lacked_by_member) return;
@@ -103,9 +104,20 @@ const Bytes* TxRelay::find(const ShortId& id) const {
     return at == recent_.end() ? nullptr : at->second.encoded.get();
 }
 
+const TxRelay::Recent* TxRelay::find_recent(const ShortId& id) const {
+    const auto at = recent_.find(id);
+    return at == recent_.end() ? nullptr : &at->second;
+}
+
 bool TxRelay::has(const Hash32& hash) const {
-    const auto at = recent_.find(messages::short_id(hash));
-    return at != recent_.end() && at->second.hash == hash;
+    const Recent* recent = find_recent(messages::short_id(hash));
+    return recent != nullptr && recent->hash == hash;
+}
+
+bool TxRelay::is_spread(const Hash32& hash, std::uint64_t spread_ms, std::uint64_t now_ms) const {
+    const Recent* recent = find_recent(messages::short_id(hash));
+    return recent != nullptr && recent->hash == hash &&
+           (recent->told_by_member || recent->since_ms + spread_ms <= now_ms);
 }
 
 std::size_t TxRelay::announced_by(const Peer& peer) const {

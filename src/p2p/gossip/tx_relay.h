@@ -85,7 +85,12 @@ public:
     struct Recent {
         Hash32 hash;
         std::shared_ptr<const Bytes> encoded;
+        std::uint64_t since_ms = 0;
+        bool told_by_member = false;
     };
+    [[nodiscard]] const Recent* find_recent(const ShortId& id) const;
+    // Whether members probably have it: one of them told this node, or this node has had it for `spread_ms`.
+    [[nodiscard]] bool is_spread(const Hash32& hash, std::uint64_t spread_ms, std::uint64_t now_ms) const;
     [[nodiscard]] const std::unordered_map<ShortId, Recent, ShortIdHasher>& recent() const { return recent_; }
     [[nodiscard]] std::size_t wanted() const { return wanted_.size(); }
     // Ids that this peer announced and nobody delivered, and those of them that it is asked for.
