@@ -71,7 +71,7 @@ void Network::Impl::handle_proposal(Peer& peer, BytesView body) {
     using Known = gossip::ProposalAssembly::Known;
     const auto assembly = std::make_shared<gossip::ProposalAssembly>(
         std::move(*compact), [this](const messages::ShortId& id) -> std::optional<Known> {
-            if (const auto* recent = relay.find_recent(id)) return Known{recent->hash, recent->encoded};
+            if (const auto* here = relay.find_here(id)) return Known{here->hash, here->encoded};
             auto pooled = handler->find_transaction(id);
             if (!pooled) return std::nullopt;
             const Hash32 hash = chain::types::transaction_hash(*pooled);

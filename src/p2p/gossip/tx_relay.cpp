@@ -109,6 +109,24 @@ const TxRelay::Recent* TxRelay::find_recent(const ShortId& id) const {
     return at == recent_.end() ? nullptr : &at->second;
 }
 
+const TxRelay::Recent* TxRelay::find_here(const ShortId& id) const {
+    if (const Recent* recent = find_recent(id)) return recent;
+    const auto at = delivered_.find(id);
+    return at == delivered_.end() ? nullptr : &at->second;
+}
+
+void TxRelay::keep_delivered(const ShortId& id, const Hash32& hash, const Bytes& encoded) {
+    if (!delivered_.emplace(id, Recent{hash, std::make_shared<const Bytes>(encoded), 0, false}).second) return;
+    delivered_order_.push_back(id);
+    delivered_bytes_ += encoded.size();
+    while (delivered_order_.size() > kMaxDelivered || delivered_bytes_ > kMaxDeliveredBytes) {
+        const auto oldest = delivered_.find(delivered_order_.front());
+        deduct(delivered_bytes_, oldest->second.encoded->size());
+        delivered_.erase(oldest);
+        delivered_order_.pop_front();
+    }
+}
+
 bool TxRelay::has(const Hash32& hash) const {
     const Recent* recent = find_recent(messages::short_id(hash));
     return recent != nullptr && recent->hash == hash;
@@ -262,9 +280,11 @@ Expected<std::vector<Bytes>> TxRelay::received(const Peer& peer, const std::vect
                                                std::vector<Bytes> encoded) {
     const std::unordered_set<ShortId, ShortIdHasher> expected(asked.begin(), asked.end());
     for (const auto& each : encoded) {
-        const ShortId id = messages::short_id(chain::types::transaction_hash(each));
+        const Hash32 hash = chain::types::transaction_hash(each);
+        const ShortId id = messages::short_id(hash);
         if (!expected.contains(id)) return fail("tx_relay.unsolicited");
         forget(id);
+        keep_delivered(id, hash, each);
     }
     if (const auto at = peers_.find(peer); at != peers_.end() && !encoded.empty()) at->second.late /= 2;
     return encoded;

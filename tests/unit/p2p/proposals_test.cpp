@@ -87,6 +87,20 @@ TEST(Proposals, what_is_missing_is_asked_of_the_proposer) {
     EXPECT_EQ(counts_of(pair.b).assembled_bytes, 0U);
 }
 
+// On a busy machine they wait to be checked while a proposal with them comes.
+TEST(Proposals, what_was_delivered_and_is_not_admitted_is_there) {
+    Pair pair;
+    pair.b.handler.wants = true;
+    pair.b.handler.admits = false;
+    const SampleProposal sample(60);
+    pair.spread(sample);
+    pair.propose(sample);
+    ASSERT_TRUE(pair.arrives(sample));
+    EXPECT_TRUE(soon(pair.b, &ProposalCounts::rebuilt, 1U));
+    EXPECT_EQ(counts_of(pair.b).asked + counts_of(pair.b).asked_whole, 0U);
+    EXPECT_EQ(pair.b.handler.pool_size(), 0U);
+}
+
 TEST(Proposals, one_of_which_little_is_known_is_fetched_whole) {
     Pair pair;
     const SampleProposal sample(60);
