@@ -269,6 +269,7 @@ void Network::Impl::refresh_snapshot() {
     next.bulk_rate = uplink.bytes_per_second();
     for (const auto& [id, fetch] : fetches)
         next.fetches.emplace(id, FetchProgress{fetch.plan.sources(), fetch.progress_ms});
+    next.proposals = proposals;
     live_peers = next.peers.size();
     const MutexLock lock(snapshot_mutex);
     snapshot = std::move(next);
@@ -322,6 +323,7 @@ void Network::set_committee(const std::set<Bytes20>& members) {
         impl->manager.set_committee(members);
         for (auto& [address, peer] : impl->peers) {
             peer.session.set_stranger(impl->is_stranger(address));
+            peer.session.set_member(members.contains(address));
             impl->set_fixed(peer);
             impl->relay.set_member(address, members.contains(address));
         }
@@ -340,6 +342,10 @@ void Network::report(const Bytes20& peer, Offence offence) {
 void Network::send_consensus(Bytes envelope) {
     auto body = std::make_shared<const Bytes>(std::move(envelope));
     impl_->post([impl = impl_.get(), body = std::move(body)] { impl->send_consensus(body); });
+}
+void Network::send_proposal(Bytes envelope, std::size_t begin, std::size_t end) {
+    auto body = std::make_shared<const Bytes>(std::move(envelope));
+    impl_->post([impl = impl_.get(), body = std::move(body), begin, end] { impl->send_proposal(body, begin, end); });
 }
 void Network::send_consensus_to(const Bytes20& peer, Bytes envelope, std::shared_ptr<const void> held) {
     impl_->post([impl = impl_.get(), peer, envelope = std::move(envelope), held = std::move(held)]() mutable {

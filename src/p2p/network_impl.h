@@ -16,6 +16,7 @@
 #include "p2p/content_exchange/fetch_plan.h"
 #include "p2p/content_exchange/read_turns.h"
 #include "p2p/gossip/compact_block.h"
+#include "p2p/gossip/compact_proposal.h"
 #include "p2p/gossip/tx_relay.h"
 #include "p2p/handshake_limiter.h"
 #include "p2p/network.h"
@@ -54,6 +55,18 @@ inline constexpr std::uint64_t kAssemblyBurst = 60;
 inline constexpr std::size_t kMaxReckonings = 24;
 inline constexpr std::size_t kMaxStrangersReckonings = 8;
 inline constexpr std::size_t kMaxReckoningsPerPeer = 4;
+// Proposals that wait for transactions: of one member, of all, and what they hold. Beyond, they are asked for whole.
+inline constexpr std::size_t kMaxProposalsPerPeer = 2;
+inline constexpr std::size_t kMaxProposals = 32;
+inline constexpr std::size_t kMaxProposalBytes = 64U << 20;
+// How long what is missing is waited for, beside two round trips and the time that its bytes take on a slow line; then
+// the whole is asked for.
+inline constexpr std::uint64_t kProposalAnswerMs = 300;
+inline constexpr std::uint64_t kProposalTransactionsPerMs = 4;
+// From a transaction's arrival here until members have it, beside what asking for it takes: a tick, and checking it.
+inline constexpr std::uint64_t kSpreadMs = kTickMs + 20;
+inline constexpr std::uint64_t kMaxSpreadMs = 500;
+static_assert(kMaxProposalsPerPeer < kMaxProposals && kMaxProposalBytes >= 4 * messages::kMaxConsensusMessage);
 // Inbound strangers that are asked for addresses when they come: reading an answer costs some 4 ms, and who wants to
 // cost that comes again and again.
 inline constexpr std::uint64_t kStrangersAskedPerSecond = 1;
@@ -73,6 +86,7 @@ struct Peer {
     std::uint64_t messages_in = 0;
     std::uint64_t rtt_samples = 0;
     std::size_t reckonings = 0;  // of its blocks
+    std::set<Hash32> proposals;  // of it that wait for transactions
 };
 
 struct Fetch {
@@ -169,6 +183,17 @@ struct Network::Impl final : transport::ConnectionHost {
     // To one, mostly because it asked: what a stranger does not read counts among its answers, and `held` is let go of.
     void send_consensus_to(const Bytes20& address, Bytes envelope, Responder::Held held);
 
+    // --- network_proposals.cpp: proposals as short ids
+    void send_proposal(const std::shared_ptr<const Bytes>& envelope, std::size_t begin, std::size_t end);
+    void handle_proposal(Peer& peer, BytesView body);
+    void ask_proposal_transactions(Peer& peer, const std::shared_ptr<gossip::ProposalAssembly>& assembly,
+                                   std::vector<std::uint64_t> missing);
+    void filled(const Bytes20& address, gossip::ProposalAssembly& assembly, const Expected<Bytes>& answer);
+    void hand_over(const Bytes20& address, const gossip::ProposalAssembly& assembly);
+    void ask_proposal(const Bytes20& address, const Hash32& digest);
+    void serve_proposal_transactions(Peer& peer, std::uint32_t stream, const messages::GetProposalTransactions& asked);
+    void serve_proposal(Peer& peer, const Hash32& digest);
+
     // --- network_content.cpp: contents
     void tick_fetches();
     void find_sources(const Hash32& id, Fetch& fetch);
@@ -226,6 +251,12 @@ struct Network::Impl final : transport::ConnectionHost {
     std::set<ConnectionPtr> connections;  // all that live
     std::list<ConnectionPtr> pending;     // accepted, in handshake; oldest first
     std::size_t assemblies = 0;
+    gossip::SentProposals sent_proposals;
+    // As much as receivers take.
+    transport::TokenBucket proposal_rate{messages::rule_of(Type::proposal).per_second,
+                                         messages::rule_of(Type::proposal).burst};
+    std::size_t proposals_waiting = 0;
+    ProposalCounts proposals;
     // Blocks whose roots the disk thread has still to reckon; strangers' alone.
     std::size_t reckonings = 0;
     std::size_t strangers_reckonings = 0;

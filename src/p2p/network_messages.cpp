@@ -111,6 +111,17 @@ void Network::Impl::handle(Peer& peer, const Rule& rule, transport::WholeMessage
         case Type::consensus:
             manager.delivered(peer.address);
             return handler->consensus(peer.address, std::move(message.body));
+        case Type::proposal:
+            return handle_proposal(peer, body);
+        case Type::get_proposal_transactions:
+            return with(
+                messages::decode_get_proposal_transactions(body),
+                [&](messages::GetProposalTransactions asked) { serve_proposal_transactions(peer, stream, asked); },
+                bad);
+        case Type::get_proposal:
+            return with(
+                messages::decode_get_proposal(body),
+                [&](messages::GetProposal asked) { serve_proposal(peer, asked.digest); }, bad);
         case Type::tx_announce:
             return with(
                 messages::decode_short_ids(body),

@@ -190,6 +190,7 @@ quern::Status Network::Impl::opened_control(Connection& connection) {
     peer.control = self;
     peer.since_ms = now_ms();
     peer.session.set_stranger(is_stranger(address));
+    peer.session.set_member(committee.contains(address));
     peer.answers = std::make_shared<AnswerAccount>(answers, [this, address] {
         const auto given_up = peers.find(address);
         if (given_up == peers.end()) return;

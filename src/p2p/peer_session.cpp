@@ -42,6 +42,8 @@ PeerSession::Judgement PeerSession::judge(const Rule& rule, std::uint32_t stream
     }
     // Answers are bounded by the requests that they answer.
     if (messages::is_answer(rule)) return judge_answer(rule, stream);
+    // Little: who has just left the committee may not know it yet.
+    if (rule.members_only && !member_) return {skip, Offence::useless, rule.name};
     if (!rate_of(rule).try_take(1, now_us)) return {skip, Offence::too_fast, rule.name, messages::is_request(rule)};
     return {{rule.max_bytes, false}, std::nullopt, {}};
 }

@@ -39,6 +39,8 @@ public:
     // Whether its consensus messages are a stranger's: there is a committee and it is no member. What it has used of
     // its rate stays used.
     void set_stranger(bool stranger);
+    // Whether it is in the committee: some messages are taken from members alone.
+    void set_member(bool member) { member_ = member; }
 
     // --- What it is asked
     // The stream number for a request that is sent next. Error network.too_many_requests (busy).
@@ -69,6 +71,7 @@ private:
 
     bool has_hello_ = false;
     bool stranger_ = false;
+    bool member_ = false;
     std::map<messages::Type, transport::TokenBucket> rates_;
     std::map<std::uint32_t, Request> requests_;
     std::set<std::uint32_t> late_;

@@ -43,6 +43,14 @@ bool run_p2p_message(BytesView input) {
             return same_bytes(messages::decode_peers(body), body);
         case Type::consensus:
             return false;  // sdbft_message
+        case Type::proposal:
+            return same_bytes(messages::decode_compact_proposal(body), body);
+        case Type::get_proposal_transactions:
+            return same_bytes(messages::decode_get_proposal_transactions(body), body);
+        case Type::proposal_transactions:
+            return same_bytes(messages::decode_proposal_transactions(body), body);
+        case Type::get_proposal:
+            return same_bytes(messages::decode_get_proposal(body), body);
         case Type::tx_announce:
         case Type::get_transactions:
             return same_bytes(messages::decode_short_ids(body), body);
@@ -117,6 +125,12 @@ std::vector<Seed> seeds_p2p_message() {
     add(Type::status, messages::encode(status));
     add(Type::get_peers, messages::encode(messages::GetPeers{16}));
     add(Type::peers, messages::encode(messages::Peers{{messages::encode(sample_peer_record())}}));
+    messages::CompactProposal proposal{hash, Bytes(20, 1), Bytes(10, 2), Bytes(2 * messages::kProposalIdBytes, 3), {}};
+    proposal.prefilled = {{1, block.transactions[0]}};
+    add(Type::proposal, messages::encode(proposal));
+    add(Type::get_proposal_transactions, messages::encode(messages::GetProposalTransactions{hash, {0, 2}}));
+    add(Type::proposal_transactions, messages::encode(messages::ProposalTransactions{hash, {block.transactions[0]}}));
+    add(Type::get_proposal, messages::encode(messages::GetProposal{hash}));
     const messages::ShortIds ids{{messages::short_id(hash), messages::short_id(Hash32{{9}})}};
     add(Type::tx_announce, messages::encode(ids));
     add(Type::get_transactions, messages::encode(ids));
@@ -180,10 +194,12 @@ std::vector<Seed> seeds_net_cert() {
 
 // --- SDBFT -----------------------------------------------------------------------------------------------------------
 bool run_sdbft_message(BytesView input) {
+    (void)sdbft::transactions_in(input);
     const auto message = sdbft::decode_message(input);
     if (!message) return false;
     QUERN_PROPERTY(equal(sdbft::encode(*message), input));
     QUERN_PROPERTY(!sdbft::describe(*message).empty());
+    if (const auto at = sdbft::transactions_in(input)) QUERN_PROPERTY(at->begin <= at->end && at->end <= input.size());
     return true;
 }
 

@@ -96,6 +96,7 @@ bool run_peer_session(BytesView input) {
             } else if (op == 3) {
                 const bool flag = script.u8() % 2 == 1;
                 session.set_stranger(flag);
+                session.set_member(!flag);
                 assembler.set_fixed(!flag);
                 account->set_fixed(!flag);
             } else if (queued.size() < 8 && script.u8() % 2 == 0) {

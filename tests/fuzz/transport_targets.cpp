@@ -2,9 +2,12 @@
 // joining of messages behind them, blocks put together from short ids.
 #include <algorithm>
 
+#include "base/rlp.h"
+#include "crypto/hash.h"
 #include "fuzz/samples.h"
 #include "fuzz/target.h"
 #include "p2p/gossip/compact_block.h"
+#include "p2p/gossip/compact_proposal.h"
 #include "p2p/transport/cookie.h"
 #include "p2p/transport/frames.h"
 #include "p2p/transport/handshake_flow.h"
@@ -375,6 +378,84 @@ std::vector<Seed> seeds_compact_block() {
     return seeds;
 }
 
+// --- Proposals as short ids -----------------------------------------------------------------------------------------
+// Input: which of the sample's transactions are here (1), how the proposer answers for the others (1), its message.
+// Taken: a proposal came of it.
+bool run_compact_proposal(BytesView input) {
+    if (input.size() < 2) return false;
+    static const chain::types::Block sample = sample_block();
+    auto compact = messages::decode_compact_proposal(input.subspan(2));
+    if (!compact) return false;
+    using Assembly = p2p::gossip::ProposalAssembly;
+    const auto find = [&](const messages::ShortId& id, std::uint8_t among) -> std::optional<Assembly::Known> {
+        for (std::size_t i = 0; i < sample.transactions.size(); ++i) {
+            const Hash32 hash = chain::types::transaction_hash(sample.transactions[i]);
+            if ((unsigned{among} >> i & 1) != 0 && messages::short_id(hash) == id)
+                return Assembly::Known{hash, std::make_shared<const Bytes>(sample.transactions[i])};
+        }
+        return std::nullopt;
+    };
+    const messages::CompactProposal said = *compact;
+    Assembly assembly(std::move(*compact), [&](const messages::ShortId& id) { return find(id, input[0]); });
+    const std::size_t count = assembly.transaction_count();
+    QUERN_PROPERTY(count == said.transaction_count());
+    const auto missing = assembly.missing();
+    QUERN_PROPERTY(std::is_sorted(missing.begin(), missing.end()) && (missing.empty() || missing.back() < count));
+    if (!missing.empty()) {
+        QUERN_PROPERTY(!assembly.finish() && !assembly.fill(std::vector<Bytes>(missing.size() + 1)));
+        std::vector<Bytes> answer;
+        for (const auto index : missing) {
+            std::size_t place = index;
+            for (const auto& each : said.prefilled) place -= each.index < index;
+            const auto id = BytesView(said.ids).subspan(place * messages::kProposalIdBytes, messages::ShortId::kSize);
+            const auto known = find(messages::ShortId::copy_of(id), 0xff);
+            answer.push_back(known ? *known->encoded : Bytes{1});
+        }
+        if (input[1] < answer.size()) answer[input[1]] = Bytes{2};
+        if (const auto status = assembly.fill(std::move(answer)); !status) {
+            QUERN_PROPERTY(std::string_view(status.error().name) == "compact_proposal.wrong_transaction");
+            QUERN_PROPERTY(assembly.missing() == missing);
+            return false;
+        }
+        QUERN_PROPERTY(assembly.missing().empty());
+    }
+    const auto made = assembly.finish();
+    if (!made) {
+        QUERN_PROPERTY(std::string_view(made.error().name) == "compact_proposal.wrong_digest");
+        return false;
+    }
+    QUERN_PROPERTY(crypto::sha256(*made) == said.digest && made->size() <= messages::kMaxConsensusMessage + 1'000);
+    return true;
+}
+std::vector<Seed> seeds_compact_proposal() {
+    rlp::Writer items;
+    for (const auto& transaction : sample_block().transactions) {
+        if (transaction[0] >= 0xc0)
+            items.raw(transaction);
+        else
+            items.bytes(transaction);
+    }
+    Bytes whole(30, 1);
+    append(whole, std::move(items).finish());
+    const std::size_t end = whole.size();
+    append(whole, Bytes(20, 2));
+    const auto cut = p2p::gossip::cut_proposal(std::make_shared<const Bytes>(whole), 30, end);
+    QUERN_ACCEPTED(cut);
+    std::vector<Seed> seeds;
+    const auto add = [&](const char* name, std::uint8_t here, std::uint8_t lie, bool prefill_first) {
+        bool first = true;
+        Bytes bytes{here, lie};
+        append(bytes, messages::encode(p2p::gossip::make_compact(
+                          *cut, [&](const auto&) { return !std::exchange(first, false) || !prefill_first; })));
+        seeds.push_back({name, std::move(bytes)});
+    };
+    add("all_here", 0xff, 0xff, false);
+    add("some_missing", 0x15, 0xff, true);
+    add("none_here", 0, 0xff, true);
+    add("a_lie", 0x15, 1, true);
+    return seeds;
+}
+
 }  // namespace
 
 std::span<const Target> transport_targets() {
@@ -382,6 +463,7 @@ std::span<const Target> transport_targets() {
         {"handshake", run_handshake, seeds_handshake, 120},
         {"frames", run_frames, seeds_frames, 400},
         {"compact_block", run_compact_block, seeds_compact_block},
+        {"compact_proposal", run_compact_proposal, seeds_compact_proposal},
     };
     return kTargets;
 }

@@ -30,6 +30,8 @@ void ConsensusLink::send(sdbft::action::Send send, bool member) {
             // Votes and certificates of one who is no member say nothing that the members do not know.
             if (!member) return;
             if (auto echo = echo_ ? echo_(send.message) : std::nullopt) parts_.network.send_consensus(std::move(*echo));
+            if (const auto at = sdbft::transactions_in(send.message))
+                return parts_.network.send_proposal(std::move(send.message), at->begin, at->end);
             return parts_.network.send_consensus(std::move(send.message));
         case sdbft::action::Target::one:
             if (const auto peer = parts_.peers.address_of(send.peer)) send_to(*peer, std::move(send.message));

@@ -53,7 +53,7 @@ void TxRelay::have(const Hash32& hash, std::shared_ptr<const Bytes> encoded, std
     const ShortId id = messages::short_id(hash);
     forget(id);
     const std::size_t size = encoded->size();
-    if (!recent_.emplace(id, Recent{hash, std::move(encoded)}).second) return;
+    if (!recent_.emplace(id, Recent{hash, std::move(encoded), now_ms, false}).second) return;
     recent_order_.push_back(id);
     recent_bytes_ += size;
     while (recent_order_.size() > kMaxRecent || recent_bytes_ > kMaxRecentBytes) {
@@ -66,6 +66,7 @@ void TxRelay::have(const Hash32& hash, std::shared_ptr<const Bytes> encoded, std
     bool lacked_by_member = false;
     for (const auto& [peer, state] : peers_)
         if (state.member) (state.known.contains(id) ? told_by_member : lacked_by_member) = true;
+    if (const auto at = recent_.find(id); at != recent_.end()) at->second.told_by_member = told_by_member;
     for (auto& [peer, state] : peers_)
         if (!(told_by_member && state.member)) queue_for(state, id);
     if (!told_by_member || !lacked_by_member) return;
@@ -103,9 +104,38 @@ const Bytes* TxRelay::find(const ShortId& id) const {
     return at == recent_.end() ? nullptr : at->second.encoded.get();
 }
 
+const TxRelay::Recent* TxRelay::find_recent(const ShortId& id) const {
+    const auto at = recent_.find(id);
+    return at == recent_.end() ? nullptr : &at->second;
+}
+
+const TxRelay::Recent* TxRelay::find_here(const ShortId& id) const {
+    if (const Recent* recent = find_recent(id)) return recent;
+    const auto at = delivered_.find(id);
+    return at == delivered_.end() ? nullptr : &at->second;
+}
+
+void TxRelay::keep_delivered(const ShortId& id, const Hash32& hash, const Bytes& encoded) {
+    if (!delivered_.emplace(id, Recent{hash, std::make_shared<const Bytes>(encoded), 0, false}).second) return;
+    delivered_order_.push_back(id);
+    delivered_bytes_ += encoded.size();
+    while (delivered_order_.size() > kMaxDelivered || delivered_bytes_ > kMaxDeliveredBytes) {
+        const auto oldest = delivered_.find(delivered_order_.front());
+        deduct(delivered_bytes_, oldest->second.encoded->size());
+        delivered_.erase(oldest);
+        delivered_order_.pop_front();
+    }
+}
+
 bool TxRelay::has(const Hash32& hash) const {
-    const auto at = recent_.find(messages::short_id(hash));
-    return at != recent_.end() && at->second.hash == hash;
+    const Recent* recent = find_recent(messages::short_id(hash));
+    return recent != nullptr && recent->hash == hash;
+}
+
+bool TxRelay::is_spread(const Hash32& hash, std::uint64_t spread_ms, std::uint64_t now_ms) const {
+    const Recent* recent = find_recent(messages::short_id(hash));
+    return recent != nullptr && recent->hash == hash &&
+           (recent->told_by_member || recent->since_ms + spread_ms <= now_ms);
 }
 
 std::size_t TxRelay::announced_by(const Peer& peer) const {
@@ -248,9 +278,11 @@ Expected<std::vector<Bytes>> TxRelay::received(const Peer& peer, const std::vect
                                                std::vector<Bytes> encoded) {
     const std::unordered_set<ShortId, ShortIdHasher> expected(asked.begin(), asked.end());
     for (const auto& each : encoded) {
-        const ShortId id = messages::short_id(chain::types::transaction_hash(each));
+        const Hash32 hash = chain::types::transaction_hash(each);
+        const ShortId id = messages::short_id(hash);
         if (!expected.contains(id)) return fail("tx_relay.unsolicited");
         forget(id);
+        keep_delivered(id, hash, each);
     }
     if (const auto at = peers_.find(peer); at != peers_.end() && !encoded.empty()) at->second.late /= 2;
     return encoded;

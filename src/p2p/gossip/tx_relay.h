@@ -24,6 +24,9 @@ namespace quern::p2p::gossip {
 
 inline constexpr std::size_t kMaxRecent = 32'768;  // transactions kept to answer requests
 inline constexpr std::size_t kMaxRecentBytes = 32U << 20;
+// Delivered and not taken in yet, for proposals that hold them already; the oldest goes.
+inline constexpr std::size_t kMaxDelivered = 8'192;
+inline constexpr std::size_t kMaxDeliveredBytes = 8U << 20;
 inline constexpr std::size_t kMaxKnownPerPeer = 16'384;  // ids that a peer is known to have; the oldest is forgotten
 inline constexpr std::size_t kMaxQueuedPerPeer = 8192;   // ids waiting to be announced to it
 // Ids that it announced and nobody has delivered. A peer may be asked for all of them at once: more than it may be
@@ -85,7 +88,14 @@ public:
     struct Recent {
         Hash32 hash;
         std::shared_ptr<const Bytes> encoded;
+        std::uint64_t since_ms = 0;
+        bool told_by_member = false;
     };
+    // What is kept, or was delivered and waits to be taken in, whether it is any good or not; null when it is neither.
+    [[nodiscard]] const Recent* find_here(const ShortId& id) const;
+    [[nodiscard]] std::size_t delivered() const { return delivered_.size(); }
+    // Whether members probably have it: one of them told this node, or this node has had it for `spread_ms`.
+    [[nodiscard]] bool is_spread(const Hash32& hash, std::uint64_t spread_ms, std::uint64_t now_ms) const;
     [[nodiscard]] const std::unordered_map<ShortId, Recent, ShortIdHasher>& recent() const { return recent_; }
     [[nodiscard]] std::size_t wanted() const { return wanted_.size(); }
     // Ids that this peer announced and nobody delivered, and those of them that it is asked for.
@@ -123,6 +133,8 @@ private:
     using Asks = std::map<Peer, std::vector<ShortId>>;
 
     static void queue_for(PeerState& peer, const ShortId& id);
+    [[nodiscard]] const Recent* find_recent(const ShortId& id) const;
+    void keep_delivered(const ShortId& id, const Hash32& hash, const Bytes& encoded);
     // Of `count` ids that it announces, how many are looked at.
     std::size_t take_share(PeerState& peer, std::size_t count, std::uint64_t now_ms);
     void forget(const ShortId& id);
@@ -137,6 +149,9 @@ private:
     std::unordered_map<ShortId, Recent, ShortIdHasher> recent_;
     std::deque<ShortId> recent_order_;
     std::size_t recent_bytes_ = 0;
+    std::unordered_map<ShortId, Recent, ShortIdHasher> delivered_;
+    std::deque<ShortId> delivered_order_;
+    std::size_t delivered_bytes_ = 0;
     struct Later {
         std::uint64_t when_ms = 0;
         ShortId id;

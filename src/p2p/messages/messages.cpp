@@ -4,6 +4,8 @@ namespace quern::p2p::messages {
 
 // Or the largest blocks could be neither proposed nor fetched.
 static_assert(kMaxConsensusMessage >= chain::types::kMaxBlockBytes + 65 * 5'000);  // with 65 certificates
+// Half of the places of the largest proposal can be asked for, each as an integer of up to three bytes.
+static_assert(rule_of(Type::get_proposal_transactions).max_bytes >= kMaxBlockTransactions / 2 * 3 + 64);
 static_assert(kMaxBlockMessage >= chain::types::kMaxBlockBytes + 5'000 && kMaxRangeMessage > kMaxBlockMessage);
 
 namespace {
@@ -11,6 +13,24 @@ namespace {
 quern::Status check_text(std::string_view text) {
     for (const char c : text)
         if (c < 0x20 || c > 0x7e) return fail(kBadText, "not printable");
+    return {};
+}
+
+quern::Status check_prefilled(const std::vector<PrefilledTransaction>& prefilled, std::size_t count) {
+    if (count > kMaxBlockTransactions) return fail(kTooMany, "transactions");
+    std::uint64_t least = 0;
+    for (const auto& each : prefilled) {
+        if (each.index < least || each.index >= count) return fail("message.bad_index");
+        least = each.index + 1;
+    }
+    return {};
+}
+
+quern::Status check_indexes(const std::vector<std::uint64_t>& indexes) {
+    if (indexes.empty()) return fail("message.empty");
+    for (std::size_t i = 0; i < indexes.size(); ++i)
+        if (indexes[i] >= kMaxBlockTransactions || (i != 0 && indexes[i] <= indexes[i - 1]))
+            return fail("message.bad_index");
     return {};
 }
 
@@ -49,23 +69,17 @@ quern::Status PrefilledTransaction::check() const {
     return {};
 }
 
-quern::Status CompactBlock::check() const {
-    if (transaction_count() > kMaxBlockTransactions) return fail(kTooMany, "transactions");
-    std::uint64_t least = 0;
-    for (const auto& each : prefilled) {
-        if (each.index < least || each.index >= transaction_count()) return fail("message.bad_index");
-        least = each.index + 1;
-    }
-    return {};
+quern::Status CompactBlock::check() const { return check_prefilled(prefilled, transaction_count()); }
+
+quern::Status GetBlockTransactions::check() const { return check_indexes(indexes); }
+
+quern::Status CompactProposal::check() const {
+    if (ids.size() % kProposalIdBytes != 0) return fail("message.out_of_range", "ids");
+    if (transaction_count() == 0) return fail("message.empty");
+    return check_prefilled(prefilled, transaction_count());
 }
 
-quern::Status GetBlockTransactions::check() const {
-    if (indexes.empty()) return fail("message.empty");
-    for (std::size_t i = 0; i < indexes.size(); ++i)
-        if (indexes[i] >= kMaxBlockTransactions || (i != 0 && indexes[i] <= indexes[i - 1]))
-            return fail("message.bad_index");
-    return {};
-}
+quern::Status GetProposalTransactions::check() const { return check_indexes(indexes); }
 
 quern::Status BlockAnswer::check() const {
     if (block.empty()) return fail("message.empty", "no block");
@@ -125,6 +139,16 @@ Expected<GetBlockTransactions> decode_get_block_transactions(BytesView body) {
 Expected<BlockTransactions> decode_block_transactions(BytesView body) {
     return record::decode_record<BlockTransactions>(body);
 }
+Expected<CompactProposal> decode_compact_proposal(BytesView body) {
+    return record::decode_record<CompactProposal>(body);
+}
+Expected<GetProposalTransactions> decode_get_proposal_transactions(BytesView body) {
+    return record::decode_record<GetProposalTransactions>(body);
+}
+Expected<ProposalTransactions> decode_proposal_transactions(BytesView body) {
+    return record::decode_record<ProposalTransactions>(body);
+}
+Expected<GetProposal> decode_get_proposal(BytesView body) { return record::decode_record<GetProposal>(body); }
 Expected<GetBlock> decode_get_block(BytesView body) { return record::decode_record<GetBlock>(body); }
 Expected<BlockAnswer> decode_block_answer(BytesView body) { return record::decode_record<BlockAnswer>(body); }
 Expected<GetCertificate> decode_get_certificate(BytesView body) { return record::decode_record<GetCertificate>(body); }

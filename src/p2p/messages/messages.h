@@ -6,6 +6,10 @@
 //   hello                  = [version, agent (<= 64 printable ASCII), listen_port, status]
 //   get_peers              = [limit]                       peers = [record...] (each a string, peer_record.h)
 //   consensus              = opaque bytes, not RLP
+//   proposal               = [digest, before, after, ids (10 each, one string), [[index, envelope]...]]
+//                            gossip/compact_proposal.h
+//   get_proposal_transactions = [digest, [index...]]       proposal_transactions = [digest, [envelope...]]
+//   get_proposal           = [digest]                      is given as the consensus message that it is
 //   tx_announce            = [short_id (8)...]             short_id = first 8 bytes of the transaction's hash
 //   get_transactions       = [short_id (8)...]             transactions = [envelope...]
 //   compact_block          = [header (string), salt, [short_id...], [[index, envelope]...], [withdrawal...] (string),
@@ -32,11 +36,12 @@
 
 namespace quern::p2p::messages {
 
-inline constexpr std::uint16_t kProtocolVersion = 2;
+inline constexpr std::uint16_t kProtocolVersion = 3;
 inline constexpr std::size_t kMaxAgent = 64;
 inline constexpr std::size_t kMaxPeersInAnswer = 64;
 inline constexpr std::size_t kMaxShortIds = 1024;  // of tx_announce and get_transactions
 using chain::types::kMaxBlockTransactions;
+inline constexpr std::size_t kProposalIdBytes = 10;  // short_id (8) and a check of two bytes
 inline constexpr std::size_t kMaxRangeBlocks = 128;
 inline constexpr std::size_t kMaxCertificatesInAnswer = 8;  // of one kind about one view: contradictory ones
 inline constexpr std::size_t kMaxFindContent = 64;
@@ -144,6 +149,38 @@ struct BlockTransactions {
     QUERN_FIELDS(v("block", block), v("encoded", encoded, record::AtMost{kMaxBlockTransactions, kTooMany}))
     bool operator==(const BlockTransactions&) const = default;
 };
+// A proposal without the transactions that its receivers have; gossip/compact_proposal.h makes and reads it.
+struct CompactProposal {
+    Hash32 digest;                                // SHA-256 of the whole proposal
+    Bytes before;                                 // its bytes up to the first transaction
+    Bytes after;                                  // and behind the last one
+    Bytes ids;                                    // of the transactions that are not prefilled, in order
+    std::vector<PrefilledTransaction> prefilled;  // ascending indices into the whole list
+    QUERN_FIELDS(v("digest", digest), v("before", before), v("after", after),
+                 v("ids", ids, record::AtMost{kMaxBlockTransactions * kProposalIdBytes, kTooMany}),
+                 v("prefilled", prefilled, record::AtMost{kMaxBlockTransactions, kTooMany}))
+    [[nodiscard]] quern::Status check() const;
+    bool operator==(const CompactProposal&) const = default;
+    [[nodiscard]] std::size_t transaction_count() const { return ids.size() / kProposalIdBytes + prefilled.size(); }
+};
+struct GetProposalTransactions {
+    Hash32 digest;
+    std::vector<std::uint64_t> indexes;  // ascending
+    QUERN_FIELDS(v("digest", digest), v("indexes", indexes, record::AtMost{kMaxBlockTransactions, kTooMany}))
+    [[nodiscard]] quern::Status check() const;
+    bool operator==(const GetProposalTransactions&) const = default;
+};
+struct ProposalTransactions {
+    Hash32 digest;
+    std::vector<Bytes> encoded;
+    QUERN_FIELDS(v("digest", digest), v("encoded", encoded, record::AtMost{kMaxBlockTransactions, kTooMany}))
+    bool operator==(const ProposalTransactions&) const = default;
+};
+struct GetProposal {
+    Hash32 digest;
+    QUERN_FIELDS(v("digest", digest))
+    bool operator==(const GetProposal&) const = default;
+};
 struct GetBlock {
     Hash32 hash;
     QUERN_FIELDS(v("hash", hash))
@@ -244,6 +281,10 @@ template <record::Record T>
 [[nodiscard]] Expected<chain::types::BlockHeader> decode_compact_header(BytesView body);
 [[nodiscard]] Expected<GetBlockTransactions> decode_get_block_transactions(BytesView body);
 [[nodiscard]] Expected<BlockTransactions> decode_block_transactions(BytesView body);
+[[nodiscard]] Expected<CompactProposal> decode_compact_proposal(BytesView body);
+[[nodiscard]] Expected<GetProposalTransactions> decode_get_proposal_transactions(BytesView body);
+[[nodiscard]] Expected<ProposalTransactions> decode_proposal_transactions(BytesView body);
+[[nodiscard]] Expected<GetProposal> decode_get_proposal(BytesView body);
 [[nodiscard]] Expected<GetBlock> decode_get_block(BytesView body);
 [[nodiscard]] Expected<BlockAnswer> decode_block_answer(BytesView body);
 [[nodiscard]] Expected<GetCertificate> decode_get_certificate(BytesView body);

@@ -17,6 +17,10 @@ enum class Type : std::uint8_t {
     get_peers = 0x0a,
     peers = 0x0b,
     consensus = 0x10,
+    proposal = 0x11,
+    get_proposal_transactions = 0x12,
+    proposal_transactions = 0x13,
+    get_proposal = 0x14,
     tx_announce = 0x18,
     get_transactions = 0x19,
     transactions = 0x1a,
@@ -42,6 +46,8 @@ inline constexpr std::size_t kMaxBlockMessage = (8U << 20) + (64U << 10);  // a 
 // A proposal: a block, what justifies it and up to 64 nullifications of 4.4 KB (100 members).
 inline constexpr std::size_t kMaxConsensusMessage = (8U << 20) + (512U << 10);
 inline constexpr std::size_t kMaxRangeMessage = 9U << 20;
+// A proposal as short ids is at most half of the whole one, or the whole is sent.
+inline constexpr std::size_t kMaxCompactProposal = kMaxConsensusMessage / 2;
 
 // Consensus messages of a peer that is not in the committee.
 inline constexpr std::uint32_t kStrangersConsensusPerSecond = 50;
@@ -54,8 +60,9 @@ struct Rule {
     std::uint32_t per_second;  // messages, and how many at once
     std::uint32_t burst;
     TrafficClass traffic;
-    bool on_bulk;  // sent on the bulk connection where there is one
-    Type answer;   // of a request; the type itself for messages that are none
+    bool on_bulk;               // sent on the bulk connection where there is one
+    Type answer;                // of a request; the type itself for messages that are none
+    bool members_only = false;  // taken from members of the committee alone
 };
 
 inline constexpr std::array kRules = {
@@ -65,6 +72,12 @@ inline constexpr std::array kRules = {
     Rule{Type::peers, "peers", 64U << 10, 1, 4, TrafficClass::transactions, false, Type::peers},
     Rule{Type::consensus, "consensus", kMaxConsensusMessage, 2000, 8000, TrafficClass::consensus, false,
          Type::consensus},
+    Rule{Type::proposal, "proposal", kMaxCompactProposal, 10, 40, TrafficClass::consensus, false, Type::proposal, true},
+    Rule{Type::get_proposal_transactions, "get_proposal_transactions", 128U << 10, 20, 80, TrafficClass::consensus,
+         false, Type::proposal_transactions, true},
+    Rule{Type::proposal_transactions, "proposal_transactions", kMaxBlockMessage, 20, 80, TrafficClass::consensus, false,
+         Type::proposal_transactions},
+    Rule{Type::get_proposal, "get_proposal", 64, 20, 80, TrafficClass::consensus, false, Type::get_proposal, true},
     Rule{Type::tx_announce, "tx_announce", 16U << 10, 100, 400, TrafficClass::transactions, false, Type::tx_announce},
     Rule{Type::get_transactions, "get_transactions", 16U << 10, 100, 400, TrafficClass::transactions, false,
          Type::transactions},

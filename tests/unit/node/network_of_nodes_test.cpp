@@ -63,6 +63,7 @@ struct TestNode {
         options.network.listen_host = "127.0.0.1";
         options.network.static_peers = peers;
         options.journal = folder + "/sdbft.journal";
+        options.network.compact_proposal_bytes = compact_proposal_bytes;
         if (double_vote) options.test_fault = "double_vote";
         auto made =
             Participation::start({store, *setup, *chain, *pool, *gateway, clock,
@@ -80,6 +81,7 @@ struct TestNode {
 
     const std::uint8_t seed;
     const bool validator;
+    std::size_t compact_proposal_bytes = p2p::kCompactProposalBytes;
     std::string folder;
     SystemClock clock;
     ThreadPool threads{1};
@@ -94,12 +96,14 @@ struct TestNode {
 
 class NetworkOfNodes : public ::testing::Test {
 protected:
-    void start(std::uint8_t validators, std::optional<std::size_t> double_voter = std::nullopt) {
+    void start(std::uint8_t validators, std::optional<std::size_t> double_voter = std::nullopt,
+               std::size_t compact_proposal_bytes = p2p::kCompactProposalBytes) {
         for (std::uint8_t i = 0; i < validators; ++i) {
             nodes_.push_back(
                 std::make_unique<TestNode>(static_cast<std::uint8_t>(kFirstValidator + i), true, validators));
             std::vector<p2p::StaticPeer> peers;
             for (std::size_t other = 0; other + 1 < nodes_.size(); ++other) peers.push_back(nodes_[other]->peer());
+            nodes_.back()->compact_proposal_bytes = compact_proposal_bytes;
             nodes_.back()->start(peers, double_voter == nodes_.size() - 1);
         }
     }
@@ -152,6 +156,42 @@ TEST_F(NetworkOfNodes, agrees_across_epochs_and_newcomers_catch_up) {
         << nodes_[3]->node->consensus().core.refuses_because;
     EXPECT_FALSE(nodes_[4]->node->consensus().member);
     EXPECT_TRUE(nodes_[4]->reader->receipt(sent.hash).has_value());
+}
+
+TEST_F(NetworkOfNodes, agrees_about_proposals_that_travel_as_short_ids) {
+    start(4, std::nullopt, 1);
+    ASSERT_TRUE(reach(3));
+    auto transfer = types::Transaction();
+    transfer.type = types::TxType::dynamic_fee;
+    transfer.chain_id = nodes_[0]->setup->genesis.params.chain_id;
+    transfer.max_fee_per_gas = 100'000'000'000;
+    transfer.gas_limit = 21'000;
+    transfer.to = test_address(50);
+    transfer.value = 7;
+    const auto counted = [&](std::uint64_t p2p::ProposalCounts::*member) {
+        std::uint64_t sum = 0;
+        for (const auto& node : nodes_) sum += node->node->network().status().proposals.*member;
+        return sum;
+    };
+    // They wait for the one before them until all have them: what has just come travels inside.
+    constexpr std::uint64_t kTransfers = 30;
+    const auto submit = [&](std::uint64_t nonce) {
+        transfer.nonce = nonce;
+        types::sign(transfer, test_key(1));
+        const auto sent = nodes_[nonce % 4]->gateway->submit(types::encode(transfer));
+        EXPECT_TRUE(sent) << sent.result.to_string();
+        return sent.hash;
+    };
+    Hash32 last;
+    for (std::uint64_t nonce = 1; nonce <= kTransfers; ++nonce) last = submit(nonce);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    (void)submit(0);
+    for (const auto& node : nodes_) EXPECT_TRUE(wait_until([&] { return node->reader->receipt(last).has_value(); }));
+    EXPECT_TRUE(wait_until([&] { return counted(&p2p::ProposalCounts::sent) != 0; }));
+    EXPECT_TRUE(wait_until([&] { return counted(&p2p::ProposalCounts::rebuilt) >= 2; }));
+    expect_agreement(nodes_[0]->height() - 1);
+    for (const auto& node : nodes_)
+        for (const auto& peer : node->node->network().status().peers) EXPECT_EQ(peer.score, 0);
 }
 
 class Silent : public p2p::NetworkHandler {

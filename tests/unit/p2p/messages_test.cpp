@@ -65,6 +65,11 @@ TEST(Messages, round_trips) {
     check(sample_compact(), decode_compact_block);
     check(GetBlockTransactions{kId, {0, 5, 9}}, decode_get_block_transactions);
     check(BlockTransactions{kId, {Bytes{1}, Bytes{2}}}, decode_block_transactions);
+    check(CompactProposal{kId, Bytes(9, 1), Bytes{}, Bytes(2 * kProposalIdBytes, 3), {{1, Bytes{7, 7}}}},
+          decode_compact_proposal);
+    check(GetProposalTransactions{kId, {0, 5, 9}}, decode_get_proposal_transactions);
+    check(ProposalTransactions{kId, {Bytes{1}, Bytes{2}}}, decode_proposal_transactions);
+    check(GetProposal{kId}, decode_get_proposal);
     check(GetBlock{kId}, decode_get_block);
     check(BlockAnswer{Bytes{1, 2}, {}}, decode_block_answer);
     check(GetCertificate{3, 1, 2}, decode_get_certificate);
@@ -102,6 +107,35 @@ TEST(Messages, the_same_messages_have_the_same_bytes) {
     sign(record, key_of(1));
     EXPECT_EQ(to_hex(crypto::sha256(encode(record))),
               "ddf84a0cc297ca310ffb1710e158356d31805f6b9ef465d72c8179b2cd84f3fc");
+}
+
+TEST(Messages, refuse_proposals_whose_places_are_none) {
+    const auto name_of = [](const CompactProposal& proposal) {
+        const auto decoded = decode_compact_proposal(encode(proposal));
+        return decoded ? std::string("taken") : std::string(decoded.error().name);
+    };
+    CompactProposal proposal{kId, {}, {}, Bytes(2 * kProposalIdBytes, 3), {{1, Bytes{7}}, {2, Bytes{8}}}};
+    EXPECT_EQ(name_of(proposal), "taken");
+    proposal.prefilled[1].index = 4;
+    EXPECT_EQ(name_of(proposal), "message.bad_index");
+    proposal.prefilled[1].index = 1;
+    EXPECT_EQ(name_of(proposal), "message.bad_index");
+    proposal.prefilled = {{0, Bytes{0xc1, 0x05, 0x06}}};
+    EXPECT_EQ(name_of(proposal), "message.bad_envelope");
+    proposal.prefilled.clear();
+    proposal.ids.pop_back();
+    EXPECT_EQ(name_of(proposal), "message.out_of_range");
+    proposal.ids.clear();
+    EXPECT_EQ(name_of(proposal), "message.empty");
+    proposal.ids.resize((kMaxBlockTransactions + 1) * kProposalIdBytes);
+    EXPECT_EQ(name_of(proposal), "message.too_many");
+    proposal.ids.resize(kMaxBlockTransactions * kProposalIdBytes);
+    EXPECT_EQ(name_of(proposal), "taken");
+    proposal.prefilled = {{0, Bytes{7}}};
+    EXPECT_EQ(name_of(proposal), "message.too_many");
+    EXPECT_EQ(decode_get_proposal_transactions(encode(GetProposalTransactions{kId, {}})).error().name, "message.empty");
+    EXPECT_EQ(decode_get_proposal_transactions(encode(GetProposalTransactions{kId, {5, 5}})).error().name,
+              "message.bad_index");
 }
 
 TEST(Messages, refuse_what_breaks_their_limits) {

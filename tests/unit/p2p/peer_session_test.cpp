@@ -82,6 +82,19 @@ TEST(PeerSession, strangers_votes_are_limited_harder) {
     EXPECT_EQ(taken(member, 1), messages::kStrangersConsensusBurst);
 }
 
+TEST(PeerSession, proposals_are_members) {
+    PeerSession session;
+    session.said_hello();
+    for (const Type type : {Type::proposal, Type::get_proposal_transactions, Type::get_proposal}) {
+        session.set_member(false);
+        EXPECT_TRUE(judge(session, type).admission.skip);
+        EXPECT_EQ(judge(session, type).offence, Offence::useless);
+        session.set_member(true);
+        EXPECT_FALSE(judge(session, type).admission.skip);
+        EXPECT_FALSE(judge(session, type).offence);
+    }
+}
+
 TEST(PeerSession, requests_above_the_rate_are_refused_in_words) {
     PeerSession session;
     session.said_hello();

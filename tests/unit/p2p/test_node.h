@@ -46,6 +46,7 @@ struct RecordingHandler : NetworkHandler {
     std::function<void(const Bytes20&, const Bytes&)> on_consensus;
     Network* network = nullptr;
     bool wants = true;
+    std::atomic<bool> admits{true};
     std::uint64_t chain_length = 0;
     std::atomic<bool> wants_blocks{true};
     std::function<Responder::Held()> held;  // with each range
@@ -68,6 +69,7 @@ struct RecordingHandler : NetworkHandler {
         return wants && pool.count(id) == 0;
     }
     void transactions(const Bytes20&, std::vector<Bytes> encoded) override {
+        if (!admits) return;
         for (auto& each : encoded) {
             const Hash32 hash = chain::types::transaction_hash(each);
             {

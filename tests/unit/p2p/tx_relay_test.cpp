@@ -242,6 +242,47 @@ TEST(TxRelay, what_no_member_told_members_hear_at_once) {
     EXPECT_EQ(r.relay.take_announcements(peer(2)), std::vector<ShortId>{id_of(3)});
 }
 
+TEST(TxRelay, says_what_members_probably_have) {
+    Relay r;
+    for (std::uint8_t i = 1; i <= 2; ++i) r.relay.add_peer(peer(i));
+    r.relay.set_member(peer(1), true);
+    r.relay.have(hash_of(transaction(1)), shared(1), 100);  // submitted here
+    EXPECT_FALSE(r.relay.is_spread(hash_of(transaction(1)), 70, 169));
+    EXPECT_TRUE(r.relay.is_spread(hash_of(transaction(1)), 70, 170));
+    for (std::uint8_t i = 1; i <= 2; ++i) {
+        ASSERT_EQ(r.relay.announced(peer(i), {id_of(1U + i)}, kAll, 100).size(), 1U);
+        ASSERT_TRUE(r.relay.received(peer(i), {id_of(1U + i)}, {transaction(1U + i)}));
+        r.relay.have(hash_of(transaction(1U + i)), shared(1U + i), 100);
+    }
+    EXPECT_TRUE(r.relay.is_spread(hash_of(transaction(2)), 70, 100)) << "a member told of it";
+    EXPECT_FALSE(r.relay.is_spread(hash_of(transaction(3)), 70, 100)) << "an outsider did";
+    EXPECT_FALSE(r.relay.is_spread(hash_of(transaction(4)), 70, 10'000)) << "it is not here";
+}
+
+TEST(TxRelay, what_was_delivered_is_here_before_it_is_taken_in_and_some_of_it) {
+    Relay r;
+    r.relay.add_peer(peer(1), true);
+    const auto deliver = [&](const Bytes& encoded) {
+        const ShortId id = messages::short_id(hash_of(encoded));
+        (void)r.relay.announced(peer(1), {id}, kAll, 0);
+        ASSERT_TRUE(r.relay.received(peer(1), {id}, {encoded}));
+    };
+    EXPECT_EQ(r.relay.find_here(id_of(0)), nullptr);
+    for (std::uint32_t n = 0; n <= kMaxDelivered; ++n) deliver(transaction(n));
+    EXPECT_EQ(r.relay.delivered(), kMaxDelivered);
+    EXPECT_EQ(r.relay.find_here(id_of(0)), nullptr);
+    ASSERT_NE(r.relay.find_here(id_of(1)), nullptr);
+    EXPECT_EQ(*r.relay.find_here(id_of(1))->encoded, transaction(1));
+    EXPECT_EQ(r.relay.find_here(id_of(1))->hash, hash_of(transaction(1)));
+    EXPECT_EQ(r.relay.find(id_of(1)), nullptr) << "nobody is given it";
+    constexpr std::size_t kLarge = 512U << 10;
+    for (std::uint8_t i = 0; i < 40; ++i) deliver(Bytes(kLarge, i));
+    EXPECT_EQ(r.relay.delivered(), kMaxDeliveredBytes / kLarge);
+    // What is refused stays unknown.
+    EXPECT_FALSE(r.relay.received(peer(1), {id_of(1'000'000)}, {transaction(1'000'001)}));
+    EXPECT_EQ(r.relay.find_here(id_of(1'000'001)), nullptr);
+}
+
 TEST(TxRelay, a_newcomer_hears_of_the_freshest_and_no_more_than_its_queue_holds) {
     Relay r;
     for (std::uint32_t n = 0; n < kMaxQueuedPerPeer + 10; ++n) r.relay.have(hash_of(transaction(n)), shared(n), 0);

@@ -102,6 +102,21 @@ Expected<Message> decode_message(BytesView bytes) {
     return decode_body(bytes[0] - std::size_t{1}, bytes.subspan(1));
 }
 
+std::optional<ByteRange> transactions_in(BytesView message) {
+    constexpr std::uint8_t kPropose = 1;
+    if (message.empty() || message[0] != kPropose) return std::nullopt;
+    auto fields = rlp::decode_list(message.subspan(1));
+    if (!fields || !fields->next() || !fields->next()) return std::nullopt;  // epoch, view
+    const auto block = fields->bytes();
+    if (!block) return std::nullopt;
+    auto parts = rlp::decode_list(*block);
+    if (!parts || !parts->next()) return std::nullopt;  // header
+    const auto transactions = parts->next();
+    if (!transactions || !transactions->is_list) return std::nullopt;
+    const auto begin = static_cast<std::size_t>(transactions->payload.data() - message.data());
+    return ByteRange{begin, begin + transactions->payload.size()};
+}
+
 std::string describe(const Message& message) { return std::visit(Describer{}, message); }
 
 std::string describe(const Certificate& certificate) {

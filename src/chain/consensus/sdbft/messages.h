@@ -135,6 +135,12 @@ using Message = std::variant<ProposeMessage, VoteMessage, CertificateMessage, Ce
 // Errors: message.empty, message.too_large, message.unknown_kind, message.bad_vote, message.too_many, certificate.*,
 // rlp.*.
 [[nodiscard]] Expected<Message> decode_message(BytesView bytes);
+// Where in an encoded proposal the items of its block's transactions lie; nothing for other messages.
+struct ByteRange {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+};
+[[nodiscard]] std::optional<ByteRange> transactions_in(BytesView message);
 // One line for traces and logs.
 [[nodiscard]] std::string describe(const Message& message);
 [[nodiscard]] std::string describe(const Certificate& certificate);

@@ -63,6 +63,24 @@ TEST(SdbftMessages, the_same_messages_have_the_same_bytes) {
     EXPECT_EQ(to_hex(crypto::sha256(all)), "8b44ae7199ff764d4fce357928cfb2a72ca3668dee83715064b2ba48b3822127");
 }
 
+TEST(SdbftMessages, tell_where_a_proposal_has_its_transactions) {
+    Harness h;
+    types::Block block;
+    block.transactions = {Bytes{2, 7, 8}, Bytes{0xc2, 1, 2}, Bytes(100, 2)};
+    block.parent_certificate = Bytes(50, 3);
+    auto proposal = h.proposal(3, h.first(), {h.certificate(nullify, 2)}, h.certificate(notarize, 2, Hash32{{1}}));
+    proposal.block = types::encode(block);
+    const Bytes bytes = encode(Message(proposal));
+    const auto at = transactions_in(bytes);
+    ASSERT_TRUE(at);
+    rlp::Writer items;
+    items.bytes(block.transactions[0]).raw(block.transactions[1]).bytes(block.transactions[2]);
+    EXPECT_TRUE(equal(BytesView(bytes).subspan(at->begin, at->end - at->begin), std::move(items).finish()));
+    for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(transactions_in(BytesView(bytes).first(size)));
+    const auto messages = sample_messages();
+    for (std::size_t i = 2; i < messages.size(); ++i) EXPECT_FALSE(transactions_in(encode(messages[i]))) << i;
+}
+
 TEST(SdbftMessages, round_trip_and_refuse_each_truncation) {
     const std::vector<Message> messages = sample_messages();
     for (const auto& message : messages) {
