@@ -17,7 +17,7 @@ namespace quern::content {
 
 inline constexpr std::uint64_t kDefaultQuotaBytes = std::uint64_t{64} << 30;
 inline constexpr std::uint64_t kDefaultMaxItemBytes = std::uint64_t{16} << 30;
-inline constexpr std::size_t kMaxUploads = 64;             // open at once
+inline constexpr std::size_t kMaxUploads = 128;            // open at once; who has a place is for who takes them in
 inline constexpr std::uint64_t kMaxReadBytes = 16U << 20;  // of one read()
 inline constexpr std::size_t kMaxCachedManifests = 64;
 // A file takes whole blocks of the disk, and a small one its entry besides: what the quota counts of it is a multiple.

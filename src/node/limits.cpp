@@ -5,6 +5,7 @@
 #include "chain/mempool/block_builder.h"
 #include "chain/types/block.h"
 #include "chain/types/transaction.h"
+#include "content/store.h"
 #include "node/agree/evidence_sender.h"
 #include "node/agree/message_queue.h"
 #include "node/chain/prepared_blocks.h"
@@ -19,6 +20,7 @@
 #include "p2p/sync/range_planner.h"
 #include "p2p/transport/message_assembler.h"
 #include "p2p/transport/send_queue.h"
+#include "rpc/upload_places.h"
 
 namespace quern::node {
 namespace {
@@ -60,6 +62,9 @@ static_assert(kMaxServedRangeBytes + types::kMaxBlockBytes <= messages::kMaxRang
 static_assert(kMaxStrangersAnswerBytes + 2 * messages::kMaxRangeMessage <= kMaxAnswerBytes &&
               8 * kMaxPeerAnswerBytes <= kMaxStrangersAnswerBytes &&
               messages::kMaxRangeMessage <= kMaxStrangersAnswerBytes);
+
+// The HTTP server says which upload has a place, and the store takes them all.
+static_assert(rpc::most_uploads(rpc::UploadLimits{}.places) <= content::kMaxUploads);
 
 }  // namespace
 }  // namespace quern::node

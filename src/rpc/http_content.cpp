@@ -15,6 +15,7 @@ wire::status status_of(const Error& error) {
     if (error.name == "content.quota_exceeded" || error.name == "content.disk_full")
         return wire::status::insufficient_storage;
     if (error.name == "content.id_mismatch") return wire::status::unprocessable_entity;
+    if (error.name == "content.too_slow") return wire::status::request_timeout;
     return wire::status::internal_server_error;
 }
 
@@ -30,6 +31,7 @@ struct HttpSession::Download {
 };
 
 struct HttpSession::Upload {
+    std::unique_ptr<UploadPlaces::Place> place;  // goes before the reply: afterwards nobody may end the upload
     std::unique_ptr<chain::api::ContentGateway::Upload> target;
     std::optional<wire::request_parser<wire::buffer_body>> parser;
     Hash32 id;
@@ -37,14 +39,8 @@ struct HttpSession::Upload {
     Bytes piece;
     std::size_t filled = 0;
     bool known = false;  // the store has it already
-    std::uint64_t begun_ms = 0;
-    std::uint64_t received = 0;
     Status status;
-    SessionHost* host = nullptr;
-    std::string client;
-    ~Upload() {
-        if (host != nullptr) host->end_upload(client);
-    }
+    std::optional<Error> ended;  // it has to end, for this
 };
 
 void HttpSession::reply_error(const Error& error, bool close) {
@@ -164,15 +160,12 @@ void HttpSession::begin_upload(const Hash32& id) {
         return reply_error(wire::status::payload_too_large, "content.too_large",
                            "a content may have at most " + std::to_string(host_.options().max_content_bytes) + " bytes",
                            true);
-    if (!host_.begin_upload(client_))
-        return reply_error(wire::status::service_unavailable, "content.too_many_uploads",
-                           "this host has as many uploads open as it may", true);
+    auto place = host_.uploads().open(client_, steady_ms());
+    if (!place) return reply_error(place.error(), true);
     auto upload = std::make_shared<Upload>();
-    upload->host = &host_;
-    upload->client = client_;
+    upload->place = std::move(*place);
     upload->id = id;
     upload->size = size;
-    upload->begun_ms = steady_ms();
     const bool queued = host_.enqueue(
         client_, false,
         [upload, content = host_.hooks().content] {
@@ -186,18 +179,18 @@ void HttpSession::begin_upload(const Hash32& id) {
         },
         [self = shared_from_this(), upload] {
             if (upload->known) {
+                upload->place.reset();
                 Reply known;
                 known.content_type = "application/json";
                 known.body = json::Value::object({{"id", hex(upload->id)}, {"known", true}}).dump() + "\n";
                 known.close = upload->size != 0;
                 return self->reply(std::move(known));
             }
-            if (!upload->status) return self->reply_error(upload->status.error(), true);
-            upload->parser.emplace(std::move(*self->header_));
-            upload->parser->body_limit(std::numeric_limits<std::uint64_t>::max());
-            upload->piece.resize(kContentPiece);
-            if (!self->expects_continue_) return self->read_piece(upload);
-            self->send_continue([self, upload] { self->read_piece(upload); });
+            if (!upload->status) {
+                upload->place.reset();
+                return self->reply_error(upload->status.error(), true);
+            }
+            self->take_place(upload);
         });
     if (!queued) {
         keep_alive_ = false;
@@ -205,26 +198,65 @@ void HttpSession::begin_upload(const Hash32& id) {
     }
 }
 
+// Only now, as the store takes it, does another upload end for this one.
+void HttpSession::take_place(const std::shared_ptr<Upload>& upload) {
+    const Status taken = upload->place->begin(
+        steady_ms(), [session = weak_from_this(), ending = std::weak_ptr(upload)](const Error& why) {
+            const auto self = session.lock();
+            const auto other = ending.lock();
+            if (self && other) self->end_upload(other, why);
+        });
+    if (!taken) {
+        upload->ended = taken.error();
+        return drop_upload(upload);
+    }
+    upload->parser.emplace(std::move(*header_));
+    upload->parser->body_limit(std::numeric_limits<std::uint64_t>::max());
+    upload->piece.resize(kContentPiece);
+    if (!expects_continue_) return read_piece(upload);
+    send_continue([self = shared_from_this(), upload] { self->read_piece(upload); });
+}
+
+// The operation that it waits for, on the disk or on the line, comes back at once or soon, and finds this.
+void HttpSession::end_upload(const std::shared_ptr<Upload>& upload, const Error& why) {
+    upload->ended = why;
+    stream_.cancel();
+}
+
+void HttpSession::drop_upload(const std::shared_ptr<Upload>& upload) {
+    const bool queued = host_.enqueue(
+        client_, true, [upload] { upload->target.reset(); },
+        [self = shared_from_this(), upload] {
+            upload->place.reset();
+            self->reply_error(*upload->ended, true);
+        });
+    if (!queued) close();
+}
+
 void HttpSession::read_piece(const std::shared_ptr<Upload>& upload) {
     auto& body = upload->parser->get().body();
     body.data = upload->piece.data();
     body.size = upload->piece.size();
     body.more = true;
-    // Whoever holds a place moves on: at least the rate after the first pieces, and not for ever.
-    const auto& options = host_.options();
-    const std::uint64_t passed = steady_ms() - upload->begun_ms;
-    const std::uint64_t allowed =
-        std::min(options.upload_ms, 2 * options.piece_ms + upload->received * 1000 / options.upload_bytes_per_second);
-    if (passed >= allowed)
-        return reply_error(wire::status::request_timeout, "content.too_slow", "the upload takes too long", true);
-    arm(std::min(options.piece_ms, allowed - passed));
-    wire::async_read(stream_, buffer_, *upload->parser,
-                     [self = shared_from_this(), upload](error_code code, std::size_t) {
-                         if (code && code != wire::error::need_buffer) return self->close();
-                         upload->filled = upload->piece.size() - upload->parser->get().body().size;
-                         upload->received += upload->filled;
-                         self->store_piece(upload);
-                     });
+    upload->place->wait(steady_ms());
+    stream_.expires_never();  // UploadPlaces ends what is too slow
+    read_more(upload);
+}
+
+void HttpSession::read_more(const std::shared_ptr<Upload>& upload) {
+    if (upload->ended) return drop_upload(upload);
+    const std::size_t room = upload->parser->get().body().size;
+    if (room == 0 || upload->parser->is_done()) {
+        upload->filled = upload->piece.size() - room;
+        upload->place->rest(steady_ms());
+        return store_piece(upload);
+    }
+    wire::async_read_some(stream_, buffer_, *upload->parser,
+                          [self = shared_from_this(), upload, room](error_code code, std::size_t) {
+                              if (code && code != wire::error::need_buffer && !upload->ended) return self->close();
+                              upload->place->received(steady_ms(), room - upload->parser->get().body().size);
+                              self->read_more(upload);
+                          });
 }
 
 void HttpSession::store_piece(const std::shared_ptr<Upload>& upload) {
@@ -237,8 +269,9 @@ void HttpSession::store_piece(const std::shared_ptr<Upload>& upload) {
             if (!upload->status || last) upload->target.reset();  // removes what was not finished
         },
         [self = shared_from_this(), upload, last] {
+            if (upload->status && !last) return self->read_piece(upload);
+            upload->place.reset();
             if (!upload->status) return self->reply_error(upload->status.error(), !last);
-            if (!last) return self->read_piece(upload);
             Reply stored;
             stored.status = wire::status::created;
             stored.content_type = "application/json";

@@ -31,6 +31,7 @@ struct HttpServer::Impl final : SessionHost {
     Impl(HttpOptions server_options, HttpHooks server_hooks)
         : settings(std::move(server_options)),
           callbacks(std::move(server_hooks)),
+          upload_places(settings.uploads),
           acceptor(io),
           pause(io),
           next_look(io),
@@ -46,8 +47,7 @@ struct HttpServer::Impl final : SessionHost {
     std::atomic<std::size_t> live{0};
     std::atomic<std::ptrdiff_t> held{0};
     std::atomic<bool> stop_begun{false};
-    Mutex uploads_mutex;
-    std::map<std::string, std::size_t> uploads QUERN_GUARDED_BY(uploads_mutex);  // by client
+    UploadPlaces upload_places;
     asio::io_context io{1};
     tcp::acceptor acceptor;
     asio::steady_timer pause;
@@ -164,18 +164,7 @@ struct HttpServer::Impl final : SessionHost {
         if (what) what();
     }
 
-    bool begin_upload(const std::string& client) override {
-        const MutexLock lock(uploads_mutex);
-        std::size_t& count = uploads[client];
-        if (count >= settings.max_uploads_per_host) return false;
-        ++count;
-        return true;
-    }
-    void end_upload(const std::string& client) override {
-        const MutexLock lock(uploads_mutex);
-        const auto found = uploads.find(client);
-        if (found != uploads.end() && --found->second == 0) uploads.erase(found);
-    }
+    UploadPlaces& uploads() override { return upload_places; }
 
     void hold(std::ptrdiff_t bytes) override {
         if ((held += bytes) <= static_cast<std::ptrdiff_t>(settings.max_held_bytes) || bytes < 0) return;
@@ -227,6 +216,7 @@ struct HttpServer::Impl final : SessionHost {
             const std::uint64_t now = steady_ms();
             for (const auto& entry : sessions)
                 if (const auto session = entry.lock()) session->look(now);
+            upload_places.look(now);
             look();
         });
     }

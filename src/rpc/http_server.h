@@ -15,6 +15,7 @@
 #include "chain/api/content_gateway.h"
 #include "rpc/dispatcher.h"
 #include "rpc/gate.h"
+#include "rpc/upload_places.h"
 
 namespace quern::rpc {
 
@@ -30,16 +31,14 @@ struct HttpOptions {
     std::uint32_t max_header_bytes = 16U << 10;
     std::uint64_t max_body_bytes = 8ULL << 20;      // of a JSON-RPC request; more gets 413
     std::uint64_t max_content_bytes = 16ULL << 30;  // of an upload, besides the store's own quota
-    std::size_t max_uploads_per_host = 16;          // more get 503
+    UploadLimits uploads;                           // of contents
     std::uint64_t idle_ms = 60'000;                 // a connection may wait this long for the next request's header
     std::uint64_t body_ms = 30'000;                 // a JSON-RPC body must be there by then
     std::uint64_t call_ms = 5'000;                  // a JSON-RPC request, batches whole; then its calls time out
-    std::uint64_t piece_ms = 30'000;                // each kContentPiece of a content transfer
-    std::uint64_t upload_bytes_per_second = 128U << 10;  // at least, but for the first piece_ms
-    std::uint64_t upload_ms = 24 * 3'600'000;            // a whole upload
-    std::uint64_t write_ms = 60'000;                     // a response must be taken by then
-    std::vector<std::string> cors_origins;               // allowed Origin headers; "*": every one. Others get 403
-    std::shared_ptr<const Gate> gate;                    // null: nobody is authenticated, no names but localhost
+    std::uint64_t piece_ms = 30'000;                // each kContentPiece of a download
+    std::uint64_t write_ms = 60'000;                // a response must be taken by then
+    std::vector<std::string> cors_origins;          // allowed Origin headers; "*": every one. Others get 403
+    std::shared_ptr<const Gate> gate;               // null: nobody is authenticated, no names but localhost
 };
 inline constexpr std::size_t kContentPiece = 256U << 10;
 // Of one connection, read and not taken yet. What a chunk says beside its size has no other limit.

@@ -39,9 +39,7 @@ public:
     // Calls `begin` or `refuse`, at once or when a large job has ended with end_large_job().
     virtual void begin_large_job(LargeJobs::Request request) = 0;
     virtual void end_large_job(const std::string& client) = 0;
-    // A place among the uploads of a host; false: it has as many as it may.
-    [[nodiscard]] virtual bool begin_upload(const std::string& client) = 0;
-    virtual void end_upload(const std::string& client) = 0;  // from any thread
+    [[nodiscard]] virtual UploadPlaces& uploads() = 0;
     // Counts bytes that this session keeps, or keeps no longer; may close the session that keeps most.
     virtual void hold(std::ptrdiff_t bytes) = 0;
     // True once the server stops.
@@ -106,7 +104,11 @@ private:
     void send_download(const Hash32& id, std::uint64_t size, const std::string& range_header);
     void next_piece(const std::shared_ptr<Download>& download);
     void begin_upload(const Hash32& id);
+    void take_place(const std::shared_ptr<Upload>& upload);
     void read_piece(const std::shared_ptr<Upload>& upload);
+    void read_more(const std::shared_ptr<Upload>& upload);
+    void end_upload(const std::shared_ptr<Upload>& upload, const Error& why);
+    void drop_upload(const std::shared_ptr<Upload>& upload);
     void store_piece(const std::shared_ptr<Upload>& upload);
 
     // Sends "100 Continue" when the client waits for it, then goes on.

@@ -309,6 +309,76 @@ TEST_F(StoreTest, limits_the_number_of_open_uploads_and_the_item_size) {
     EXPECT_TRUE(store_->begin_upload(Hash32{}, 1));
 }
 
+// However uploads end (published, refused, dropped at any point), the quota knows exactly what is there.
+TEST_F(StoreTest, uploads_that_end_anyhow_leave_the_quota_exact) {
+    constexpr std::uint64_t kQuota = 400'000;
+    constexpr std::uint64_t kSeed = 20;
+    SCOPED_TRACE(kSeed);
+    open(kQuota);
+    SeededRng rng(kSeed);
+    struct One {
+        Bytes content;
+        std::size_t sent = 0;
+        std::unique_ptr<Store::Upload> upload;
+    };
+    std::vector<One> uploads;
+    const auto give_up = [&](std::size_t at) { uploads.erase(uploads.begin() + static_cast<std::ptrdiff_t>(at)); };
+    std::size_t dropped = 0;
+    std::size_t finished = 0;
+    for (int step = 0; step < 500; ++step) {
+        const std::size_t at = uploads.empty() ? 0 : rng.below(uploads.size());
+        switch (rng.below(8)) {
+            case 0:
+            case 1: {
+                const Bytes content = random_bytes(rng.below(60'000), rng.below(9));
+                if (auto upload = store_->begin_upload(crypto::content_id_of(content), content.size()))
+                    uploads.push_back({content, 0, std::move(*upload)});
+                break;
+            }
+            case 2:
+                if (uploads.empty()) break;
+                give_up(at);
+                ++dropped;
+                break;
+            case 3:
+                for (const Hash32& id : store_->list()) {
+                    EXPECT_TRUE(store_->remove(id));
+                    break;
+                }
+                break;
+            default: {
+                if (uploads.empty()) break;
+                One& one = uploads[at];
+                const std::size_t piece = std::min<std::uint64_t>(rng.below(40'000), one.content.size() - one.sent);
+                if (!one.upload->append(BytesView(one.content).subspan(one.sent, piece))) {
+                    give_up(at);
+                } else if ((one.sent += piece) == one.content.size()) {
+                    finished += one.upload->finish() ? 1 : 0;
+                    give_up(at);
+                }
+            }
+        }
+        std::uint64_t sent = 0;
+        for (const One& one : uploads) sent += one.sent;
+        std::uint64_t stored = 0;
+        for (const Hash32& id : store_->list()) stored += stored_bytes(*store_->size(id));
+        ASSERT_EQ(store_->usage().reserved, sent) << "step " << step;
+        ASSERT_EQ(store_->usage().bytes, stored) << "step " << step;
+        ASSERT_LE(sent + stored, kQuota) << "step " << step;
+        ASSERT_EQ(temporary_files(), uploads.size()) << "step " << step;
+    }
+    EXPECT_GT(dropped, 30U);
+    EXPECT_GT(finished, 30U);
+    uploads.clear();
+    EXPECT_EQ(store_->usage().reserved, 0U);
+    std::vector<std::unique_ptr<Store::Upload>> all;
+    for (std::size_t i = 0; i < kMaxUploads; ++i) {
+        auto upload = store_->begin_upload(Hash32{}, 1);
+        ASSERT_TRUE(upload) << "a place was lost: " << i;
+        all.push_back(std::move(*upload));
+    }
+}
+
 TEST_F(StoreTest, full_disk_is_a_named_error_and_harms_nothing) {
     const auto kept = store_->put(random_bytes(1000));
     ASSERT_TRUE(kept);

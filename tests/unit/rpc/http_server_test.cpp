@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -28,6 +29,7 @@ public:
     std::atomic<int> aborted{0};
     std::atomic<int> begun{0};
     std::atomic<int> obtained{0};
+    std::atomic<int> appended{0};
     std::atomic<std::size_t> largest_piece{0};
     bool broken = false;
 
@@ -65,6 +67,7 @@ private:
         Status append(BytesView bytes) override {
             store.largest_piece = std::max<std::size_t>(store.largest_piece, bytes.size());
             quern::append(data, bytes);
+            ++store.appended;
             return {};
         }
         Status finish() override {
@@ -732,7 +735,7 @@ TEST_F(HttpServerTest, refused_uploads_say_why) {
 }
 
 TEST_F(HttpServerTest, an_interrupted_upload_is_dropped) {
-    start([](HttpOptions& options) { options.piece_ms = 200; });
+    start([](HttpOptions& options) { options.uploads.behind_ms = 200; });
     const std::string header =
         "PUT /content/" + to_hex(id_of(5)) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
     const int descriptor = connect_raw();
@@ -740,21 +743,23 @@ TEST_F(HttpServerTest, an_interrupted_upload_is_dropped) {
     EXPECT_GT(::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
     ::close(descriptor);
     EXPECT_TRUE(eventually([&] { return content.aborted == 1; }));
-    EXPECT_EQ(raw(header + "slow"), "");  // and a slow one
+    const std::string slow = raw(header + "slow", 20'000);  // and a slow one, which is told
+    EXPECT_EQ(slow.substr(9, 3), "408") << slow;
+    EXPECT_NE(slow.find("content.too_slow"), std::string::npos) << slow;
     EXPECT_TRUE(eventually([&] { return content.aborted == 2; }));
     EXPECT_TRUE(content.contents.empty());
 }
 
 TEST_F(HttpServerTest, an_upload_that_crawls_is_ended) {
     start([](HttpOptions& options) {
-        options.piece_ms = 300;
-        options.upload_bytes_per_second = 1'000'000;
+        options.uploads.behind_ms = 300;
+        options.uploads.bytes_per_second = 1'000'000;
     });
     const std::string header =
         "PUT /content/" + to_hex(id_of(5)) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n";
     const int descriptor = connect_raw();
     ::send(descriptor, header.data(), header.size(), MSG_NOSIGNAL);
-    const std::string bytes(kContentPiece / 4, 'x');  // a whole piece every 200 ms is in time for each, but too slow
+    const std::string bytes(kContentPiece / 8, 'x');  // never silent, but not fast enough
     const auto begin = std::chrono::steady_clock::now();
     bool ended = false;
     while (!ended && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
@@ -767,7 +772,7 @@ TEST_F(HttpServerTest, an_upload_that_crawls_is_ended) {
 }
 
 TEST_F(HttpServerTest, one_host_has_its_share_of_uploads) {
-    start([](HttpOptions& options) { options.max_uploads_per_host = 3; });
+    start([](HttpOptions& options) { options.uploads.per_host = 3; });
     std::vector<int> open;
     const std::string header =
         "PUT /content/" + to_hex(id_of(5)) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
@@ -781,6 +786,68 @@ TEST_F(HttpServerTest, one_host_has_its_share_of_uploads) {
     open.pop_back();
     EXPECT_TRUE(eventually([&] { return content.aborted == 1; }));
     EXPECT_EQ(send("PUT", "/content/" + to_hex(id_of(6)), "x").status, 201u);
+    for (const int descriptor : open) ::close(descriptor);
+}
+
+TEST_F(HttpServerTest, a_host_with_many_uploads_gives_way_and_is_told) {
+    start([](HttpOptions& options) {
+        options.uploads.places = 4;
+        options.uploads.behind_ms = 3'600'000;
+    });
+    const auto begin = [&](std::uint32_t host) {
+        const int descriptor = connect_raw(host);
+        const std::string header = "PUT /content/" + to_hex(id_of(static_cast<std::uint8_t>(host))) +
+                                   " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
+                                   "Expect: 100-continue\r\n\r\n";
+        ::send(descriptor, header.data(), header.size(), MSG_NOSIGNAL);
+        return descriptor;
+    };
+    // The first lines of an answer, "100" and then "503" say; what is more stays unread.
+    const auto answer = [](int descriptor) {
+        std::array<char, 25> line{};  // of "100 Continue"
+        const ssize_t got = ::recv(descriptor, line.data(), line.size(), MSG_WAITALL);
+        return got < 12 ? std::string() : std::string(line.data() + 9, 3);
+    };
+    std::vector<int> open;
+    for (const std::uint32_t host : {2U, 2U, 2U, 3U}) {
+        open.push_back(begin(host));
+        ASSERT_EQ(answer(open.back()), "100");
+    }
+    const std::string much(kContentPiece, 'x');
+    for (const int descriptor : {open[0], open[2]}) ::send(descriptor, much.data(), much.size(), MSG_NOSIGNAL);
+    EXPECT_TRUE(eventually([&] { return content.appended == 2; }));
+    open.push_back(begin(4));
+    EXPECT_EQ(answer(open.back()), "100");
+    const std::string told = read_all(open[1], 20'000);  // it has sent least of the three
+    EXPECT_EQ(told.substr(9, 3), "503") << told;
+    EXPECT_NE(told.find("content.gave_way"), std::string::npos) << told;
+    EXPECT_NE(told.find("Retry-After"), std::string::npos) << told;
+    EXPECT_EQ(content.aborted, 1);
+    // Two, one and one are left: nobody else has a place to take, and nobody was ended for asking.
+    for (const std::uint32_t host : {3U, 4U}) {
+        open.push_back(begin(host));
+        EXPECT_EQ(answer(open.back()), "503");
+    }
+    EXPECT_EQ(content.aborted, 1);
+    for (const int descriptor : open) ::close(descriptor);
+    EXPECT_TRUE(eventually([&] { return content.aborted == 5; }));
+}
+
+TEST_F(HttpServerTest, whoever_has_nothing_to_upload_takes_no_place) {
+    start([](HttpOptions& options) { options.uploads.places = 2; });
+    content.contents[id_of(1)] = pattern(10);
+    content.quota = 500'000;
+    const std::string header =
+        "PUT /content/" + to_hex(id_of(5)) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000\r\n\r\n";
+    std::vector<int> open;
+    for (int i = 0; i < 2; ++i) {
+        open.push_back(connect_raw(2));
+        ::send(open.back(), header.data(), header.size(), MSG_NOSIGNAL);
+    }
+    EXPECT_TRUE(eventually([&] { return content.begun == 2; }));
+    EXPECT_EQ(send("PUT", "/content/" + to_hex(id_of(1)), std::string(10, 'x')).status, 200u);  // known
+    EXPECT_EQ(send("PUT", "/content/" + to_hex(id_of(6)), std::string(600'000, 'x')).status, 507u);
+    EXPECT_EQ(content.aborted, 0);
     for (const int descriptor : open) ::close(descriptor);
 }
 
