@@ -5,7 +5,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <deque>
 #include <map>
 #include <set>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/thread_priority.h"
+#include "base/turns.h"
 #include "rpc/http_session.h"
 
 namespace quern::rpc {
@@ -59,8 +59,8 @@ struct HttpServer::Impl final : SessionHost {
         std::function<void()> done;
     };
     Mutex jobs_mutex;
-    std::deque<Waiting> waiting QUERN_GUARDED_BY(jobs_mutex);  // bounded by `queued`
-    std::size_t answering QUERN_GUARDED_BY(jobs_mutex) = 0;    // threads that take from `waiting`
+    Turns<Waiting> waiting QUERN_GUARDED_BY(jobs_mutex);     // bounded by `queued`
+    std::size_t answering QUERN_GUARDED_BY(jobs_mutex) = 0;  // threads that take from `waiting`
     std::vector<std::function<void()>> finished QUERN_GUARDED_BY(jobs_mutex);
     bool io_told QUERN_GUARDED_BY(jobs_mutex) = false;  // of what is finished
     // IO thread only.
@@ -98,7 +98,7 @@ struct HttpServer::Impl final : SessionHost {
         bool begin = false;
         {
             const MutexLock lock(jobs_mutex);
-            waiting.push_back({std::move(work), std::move(leave)});
+            waiting.add(client, {std::move(work), std::move(leave)});
             begin = answering < std::max(settings.threads, 1U);
             if (begin) ++answering;
         }
@@ -111,21 +111,20 @@ struct HttpServer::Impl final : SessionHost {
     void answer() {
         stand_back();
         for (;;) {
-            Waiting job;
+            std::optional<Waiting> job;
             {
                 const MutexLock lock(jobs_mutex);
-                if (waiting.empty()) {
+                job = waiting.next();
+                if (!job) {
                     --answering;
                     return;
                 }
-                job = std::move(waiting.front());
-                waiting.pop_front();
             }
-            if (!stop_begun) job.work();
+            if (!stop_begun) job->work();
             bool tell = false;
             {
                 const MutexLock lock(jobs_mutex);
-                finished.push_back(std::move(job.done));
+                finished.push_back(std::move(job->done));
                 tell = !io_told && (waiting.empty() || finished.size() >= kAnswersTogether);
                 io_told = io_told || tell;
             }

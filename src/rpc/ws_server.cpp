@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/thread_priority.h"
+#include "base/turns.h"
 #include "rpc/large_jobs.h"
 #include "rpc/ws_session.h"
 
@@ -35,6 +36,8 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
     std::map<websocket::ConnectionId, SessionPtr> sessions QUERN_GUARDED_BY(mutex);
     Mutex large_mutex;
     LargeJobs large_jobs QUERN_GUARDED_BY(large_mutex);  // one of a session at most waits
+    Mutex turns_mutex;
+    Turns<std::function<void()>> turns QUERN_GUARDED_BY(turns_mutex);  // of a session one at most
     asio::thread_pool workers;
     std::atomic<bool> stopped{false};
     std::atomic<std::size_t> subscribed{0};  // subscriptions of all sessions
@@ -79,12 +82,7 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
         const WsSession::Parts parts{options,
                                      *transport,
                                      rpc,
-                                     [this](std::function<void()> work) {
-                                         asio::post(workers, [work = std::move(work)] {
-                                             stand_back();
-                                             work();
-                                         });
-                                     },
+                                     [this, host](std::function<void()> work) { post(host, std::move(work)); },
                                      stopped,
                                      [this, host](std::function<void()> begin, std::function<void()> refuse) {
                                          begin_large({host, std::move(begin), std::move(refuse)});
@@ -92,6 +90,24 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
                                      [this, host] { end_large(host); },
                                      subscribed};
         sessions.emplace(id, std::make_shared<WsSession>(parts, id, caller.value_or(Caller{})));
+    }
+
+    void post(const std::string& host, std::function<void()> work) QUERN_EXCLUDES(turns_mutex) {
+        {
+            const MutexLock lock(turns_mutex);
+            turns.add(host, std::move(work));
+        }
+        asio::post(workers, [this] { answer(); });
+    }
+    // On an answering thread, once for each work that was posted.
+    void answer() QUERN_EXCLUDES(turns_mutex) {
+        stand_back();
+        std::optional<std::function<void()>> work;
+        {
+            const MutexLock lock(turns_mutex);
+            work = turns.next();
+        }
+        if (work) (*work)();
     }
 
     void begin_large(LargeJobs::Request request) QUERN_EXCLUDES(large_mutex) {

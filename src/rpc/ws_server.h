@@ -20,7 +20,7 @@ inline constexpr std::uint16_t kDefaultWsPort = 8546;
 struct WsOptions {
     std::string bind = "127.0.0.1";
     std::uint16_t port = kDefaultWsPort;                    // 0: any free one
-    unsigned threads = 2;                                   // that answer
+    unsigned threads = 2;                                   // that answer; hosts take turns
     std::size_t max_connections = 128;                      // open and half open; see base/eviction.h for more
     std::size_t max_message_bytes = std::size_t{4} << 20;   // a request or batch; more closes with 1009
     std::size_t max_outgoing_bytes = std::size_t{8} << 20;  // that wait for a slow reader, and one answer; then 1008

@@ -191,6 +191,7 @@ protected:
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
                 return false;
             }
+            if (text_ == "steps") return take_step();
             return true;
         }
         std::optional<std::string> take_answer() override {
@@ -206,13 +207,24 @@ protected:
         std::size_t held() const override { return test_.job_holds; }
 
     private:
+        // Counts the slices that others had between its own.
+        bool take_step() {
+            if (steps_ == 0) slices_before_ = test_.slices;
+            test_.slices_between = test_.slices - slices_before_;
+            return ++steps_ == kSteps;
+        }
+
+        int steps_ = 0;
+        int slices_before_ = 0;
         HttpServerTest& test_;
         std::string text_;
         const CallContext context_;
     };
 
+    static constexpr int kSteps = 50;
     FakeContent content;
     std::atomic<int> slices{0};
+    std::atomic<int> slices_between{0};
     std::atomic<std::size_t> job_holds{0};
     std::atomic<int> cancelled{0};
     std::atomic<bool> release{false};
@@ -388,6 +400,28 @@ TEST_F(HttpServerTest, one_host_cannot_hold_the_places_for_large_requests) {
     const std::string question = large("a");
     EXPECT_GT(::send(honest, question.data(), question.size(), MSG_NOSIGNAL), 0);
     EXPECT_NE(read_all(honest, 1'000).find(std::to_string(kSmallRequest + 1)), std::string::npos);
+    EXPECT_EQ(cancelled, 0);
+    ::close(honest);
+    for (const int descriptor : strangers) ::close(descriptor);
+}
+
+TEST_F(HttpServerTest, hosts_take_turns_at_the_threads) {
+    constexpr int kStrangers = 100;
+    start([](HttpOptions& options) { options.threads = 1, options.call_ms = 600'000; });
+    std::vector<int> strangers;
+    const std::string endless = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\nendless";
+    for (int i = 0; i < kStrangers; ++i) {
+        strangers.push_back(connect_raw(2));
+        EXPECT_GT(::send(strangers.back(), endless.data(), endless.size(), MSG_NOSIGNAL), 0);
+    }
+    EXPECT_TRUE(eventually([&] { return slices > 5 * kStrangers; }));
+    const int honest = connect_raw(3);
+    const std::string steps =
+        "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 5\r\n\r\nsteps";
+    EXPECT_GT(::send(honest, steps.data(), steps.size(), MSG_NOSIGNAL), 0);
+    EXPECT_TRUE(read_all(honest, 60'000).ends_with("steps"));
+    // One between two of its own, and those that run while its next one is on the way to the queue.
+    EXPECT_LT(slices_between, kSteps * kStrangers / 2);
     EXPECT_EQ(cancelled, 0);
     ::close(honest);
     for (const int descriptor : strangers) ::close(descriptor);

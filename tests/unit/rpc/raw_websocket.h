@@ -32,13 +32,17 @@ constexpr unsigned kPong = 10;
 
 class RawSocket {
 public:
-    explicit RawSocket(std::uint16_t port, int receive_buffer = 0) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    // As one of the machine's own addresses, 127.0.0.`host`.
+    explicit RawSocket(std::uint16_t port, int receive_buffer = 0, std::uint32_t host = 1)
+        : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
         if (receive_buffer > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
         timeval limit{10, 0};
         ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
         ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
         sockaddr_in address{};
         address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl((127U << 24) + host);
+        if (::bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) return;
         address.sin_port = htons(port);
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         connected_ = ::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;

@@ -81,7 +81,8 @@ protected:
         auto started = WsServer::start(
             options,
             [this](std::string text, const CallContext& context) -> std::unique_ptr<Job> {
-                if (text.starts_with("big") || text.starts_with("slow") || text.starts_with("endless"))
+                if (text.starts_with("big") || text.starts_with("slow") || text.starts_with("endless") ||
+                    text == "steps")
                     return std::make_unique<FakeJob>(*this, std::move(text), context);
                 return dispatcher->begin(std::move(text), context);
             },
@@ -89,8 +90,9 @@ protected:
         ASSERT_TRUE(started) << started.error().to_string();
         server = std::move(*started);
     }
-    std::unique_ptr<RawSocket> raw(const std::string& headers = {}, int receive_buffer = 0) const {
-        auto socket = std::make_unique<RawSocket>(server->port(), receive_buffer);
+    std::unique_ptr<RawSocket> raw(const std::string& headers = {}, int receive_buffer = 0,
+                                   std::uint32_t host = 1) const {
+        auto socket = std::make_unique<RawSocket>(server->port(), receive_buffer, host);
         EXPECT_TRUE(socket->upgrade(headers).starts_with("HTTP/1.1 101 ")) << headers;
         return socket;
     }
@@ -131,6 +133,7 @@ protected:
         bool run(std::chrono::milliseconds) override {
             if (text_.starts_with("slow"))
                 while (!test_.release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            if (text_ == "steps") return take_step();
             if (!text_.starts_with("endless") || context_.is_cancelled()) return true;
             ++test_.slices;
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -144,12 +147,23 @@ protected:
         std::size_t held() const override { return test_.job_holds; }
 
     private:
+        // Counts the slices that others had between its own.
+        bool take_step() {
+            if (steps_ == 0) slices_before_ = test_.slices;
+            test_.slices_between = test_.slices - slices_before_;
+            return ++steps_ == kSteps;
+        }
+
+        int steps_ = 0;
+        int slices_before_ = 0;
         WsServerTest& test_;
         std::string text_;
         const CallContext context_;
     };
 
+    static constexpr int kSteps = 50;
     testing::Fixture fixture;
+    std::atomic<int> slices_between{0};
     std::atomic<int> cancelled{0};
     std::atomic<int> begun{0};
     std::atomic<int> slices{0};
@@ -341,6 +355,22 @@ TEST_F(WsServerTest, large_requests_are_answered_a_few_at_a_time) {
     clients.push_back(raw());
     clients.back()->send_text("endless" + std::string(kSmallRequest, ' '));
     EXPECT_TRUE(eventually([&] { return begun == before + 1; }));
+}
+
+TEST_F(WsServerTest, hosts_take_turns_at_the_threads) {
+    constexpr int kStrangers = 100;
+    start([](WsOptions& options) { options.threads = 1, options.call_ms = 600'000; });
+    std::list<std::unique_ptr<RawSocket>> strangers;
+    for (int i = 0; i < kStrangers; ++i) {
+        strangers.push_back(raw({}, 0, 2));
+        strangers.back()->send_text("endless");
+    }
+    EXPECT_TRUE(eventually([&] { return slices > 5 * kStrangers; }));
+    const auto honest = raw({}, 0, 3);
+    honest->send_text("steps");
+    EXPECT_EQ(honest->text(), "xxxxx");
+    EXPECT_LT(slices_between, kSteps * kStrangers / 2);
+    EXPECT_EQ(cancelled, 0);
 }
 
 TEST_F(WsServerTest, answers_count_while_they_grow) {
