@@ -12,7 +12,7 @@ namespace quern::rpc {
 namespace {
 
 constexpr std::size_t kMaxLinger = 1U << 20;  // bytes read and dropped before a refused connection is closed
-constexpr std::uint64_t kLingerMs = 2'000;
+constexpr std::uint64_t kLingerMs = 2'000;    // for all of them together
 constexpr std::size_t kReceived = 64U << 10;  // at once
 
 std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
@@ -299,19 +299,21 @@ void HttpSession::after_write(bool keep_alive) {
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
     lingered_ = 0;
+    is_idle_ = true;
+    since_ms_ = steady_ms();
+    set_deadline(kLingerMs);
     linger();
 }
 
 // Closing a socket with unread bytes resets it, and the client would lose the answer that says why.
 void HttpSession::linger() {
     buffer_.clear();
-    arm(kLingerMs);
-    stream_.async_read_some(buffer_.prepare(kContentPiece),
-                            [self = shared_from_this()](error_code code, std::size_t size) {
-                                self->lingered_ += size;
-                                if (code || self->lingered_ > kMaxLinger) return self->close();
-                                self->linger();
-                            });
+    stream_.socket().async_read_some(buffer_.prepare(kReceived),
+                                     [self = shared_from_this()](error_code code, std::size_t size) {
+                                         self->lingered_ += size;
+                                         if (code || self->lingered_ > kMaxLinger) return self->close();
+                                         self->linger();
+                                     });
 }
 
 }  // namespace quern::rpc

@@ -606,6 +606,35 @@ TEST_F(HttpServerTest, a_client_that_dribbles_its_header_is_dropped_too) {
     ::close(descriptor);
 }
 
+constexpr std::string_view kRefused = "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n";
+
+TEST_F(HttpServerTest, a_refused_client_that_dribbles_on_is_dropped) {
+    start();
+    const int descriptor = connect_raw();
+    EXPECT_GT(::send(descriptor, kRefused.data(), kRefused.size(), MSG_NOSIGNAL), 0);
+    EXPECT_EQ(read_all(descriptor, 10'000).substr(9, 3), "403");
+    int sent = 0;
+    while (sent < 1'000 && ::send(descriptor, "G", 1, MSG_NOSIGNAL) == 1) {
+        ++sent;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_LT(sent, 1'000) << "20 ms apart at least: twenty seconds";
+    EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
+    ::close(descriptor);
+}
+
+TEST_F(HttpServerTest, refused_clients_do_not_shut_others_out) {
+    start([](HttpOptions& options) { options.max_connections = 2; });
+    std::vector<int> refused;
+    for (const std::uint32_t host : {2U, 3U}) {
+        refused.push_back(connect_raw(host));
+        EXPECT_GT(::send(refused.back(), kRefused.data(), kRefused.size(), MSG_NOSIGNAL), 0);
+        EXPECT_EQ(read_all(refused.back(), 10'000).substr(9, 3), "403");  // and its end: the server lingers now
+    }
+    EXPECT_EQ(send("GET", "/").body, "hello");
+    for (const int descriptor : refused) ::close(descriptor);
+}
+
 TEST_F(HttpServerTest, idle_connections_do_not_shut_others_out) {
     start([](HttpOptions& options) { options.max_connections = 8; });
     std::vector<int> idle;
