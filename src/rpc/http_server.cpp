@@ -159,6 +159,9 @@ struct HttpServer::Impl final : SessionHost {
 
     void begin_large_job(LargeJobs::Request request) override { call(large_jobs.ask(std::move(request))); }
     void end_large_job(const std::string& client) override { call(large_jobs.ended(client)); }
+    void forget_large_job(const std::string& client, const void* owner) override {
+        (void)large_jobs.forget(client, owner);
+    }
     static void call(const std::function<void()>& what) {
         if (what) what();
     }

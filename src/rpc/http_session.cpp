@@ -60,6 +60,7 @@ void HttpSession::close() {
     is_closed_ = true;
     delay_.cancel();
     cancel_call();
+    host_.forget_large_job(client_, this);
     stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
     stream_.close();
     hold(0);  // what ends at once must not be taken for the one that holds most, again and again

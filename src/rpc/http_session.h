@@ -39,6 +39,8 @@ public:
     // Calls `begin` or `refuse`, at once or when a large job has ended with end_large_job().
     virtual void begin_large_job(LargeJobs::Request request) = 0;
     virtual void end_large_job(const std::string& client) = 0;
+    // Neither begins nor refuses what waits of this owner.
+    virtual void forget_large_job(const std::string& client, const void* owner) = 0;
     // A place among the uploads of a host; false: it has as many as it may.
     [[nodiscard]] virtual bool begin_upload(const std::string& client) = 0;
     virtual void end_upload(const std::string& client) = 0;  // from any thread

@@ -79,16 +79,18 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
         log::debug(log::Category::rpc, "websocket opened connection={} remote={}", id, handshake.remote);
         const std::string host = handshake.remote.substr(0, handshake.remote.rfind(':'));
         const MutexLock lock(mutex);
-        const WsSession::Parts parts{options,
-                                     *transport,
-                                     rpc,
-                                     [this, host](std::function<void()> work) { post(host, std::move(work)); },
-                                     stopped,
-                                     [this, host](std::function<void()> begin, std::function<void()> refuse) {
-                                         begin_large({host, std::move(begin), std::move(refuse)});
-                                     },
-                                     [this, host] { end_large(host); },
-                                     subscribed};
+        const WsSession::Parts parts{
+            options,
+            *transport,
+            rpc,
+            [this, host](std::function<void()> work) { post(host, std::move(work)); },
+            stopped,
+            [this, host](WsSession& session, std::function<void()> begin, std::function<void()> refuse) {
+                begin_large({host, std::move(begin), std::move(refuse), &session});
+            },
+            [this, host] { end_large(host); },
+            [this, host](const WsSession& session) { forget_large(host, session); },
+            subscribed};
         sessions.emplace(id, std::make_shared<WsSession>(parts, id, caller.value_or(Caller{})));
     }
 
@@ -125,6 +127,12 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
             next = large_jobs.ended(host);
         }
         if (next) next();
+    }
+
+    void forget_large(const std::string& host, const WsSession& session) QUERN_EXCLUDES(large_mutex) {
+        std::list<LargeJobs::Request> dropped;
+        const MutexLock lock(large_mutex);
+        dropped = large_jobs.forget(host, &session);
     }
 
     void received(websocket::ConnectionId id, std::string text) override {

@@ -55,12 +55,19 @@ void WsSession::answer_next() {
     }
     if (request.size() <= kSmallRequest) return begin(std::move(request));
     parts_.begin_large(
+        *this,
         [self = shared_from_this(), request = std::move(request)]() mutable {
             self->parts_.post([self, request = std::move(request)]() mutable { self->begin(std::move(request)); });
         },
         [self = shared_from_this()] {
             self->parts_.transport.close(self->id_, websocket::kTryAgainLater, "too many large requests wait");
         });
+    bool ended = false;
+    {
+        const MutexLock lock(mutex_);
+        ended = ended_;
+    }
+    if (ended) parts_.forget_large(*this);  // end() came before
 }
 
 void WsSession::begin(std::string request) {
@@ -155,13 +162,16 @@ void WsSession::on_transaction(const chain::types::RecoveredTransaction& transac
 }
 
 void WsSession::end() {
-    const MutexLock lock(mutex_);
-    ended_ = true;
-    if (running_) running_->cancellation.cancel();
-    waiting_.clear();
-    waiting_bytes_ = 0;
-    parts_.subscriptions -= subscriptions_.size();
-    subscriptions_.clear();
+    {
+        const MutexLock lock(mutex_);
+        ended_ = true;
+        if (running_) running_->cancellation.cancel();
+        waiting_.clear();
+        waiting_bytes_ = 0;
+        parts_.subscriptions -= subscriptions_.size();
+        subscriptions_.clear();
+    }
+    parts_.forget_large(*this);
 }
 
 std::size_t WsSession::subscriptions() const {

@@ -176,7 +176,11 @@ protected:
     class FakeJob final : public Job {
     public:
         FakeJob(HttpServerTest& test, std::string text, const CallContext& context)
-            : test_(test), text_(std::move(text)), context_(context) {}
+            : test_(test), text_(std::move(text)), context_(context) {
+            ++test_.begun;
+            ++test_.kept;
+        }
+        ~FakeJob() override { --test_.kept; }
         bool run(std::chrono::milliseconds) override {
             if (text_ == "slow") {
                 ++test_.running;
@@ -225,6 +229,8 @@ protected:
     FakeContent content;
     std::atomic<int> slices{0};
     std::atomic<int> slices_between{0};
+    std::atomic<int> begun{0};
+    std::atomic<int> kept{0};  // jobs in memory
     std::atomic<std::size_t> job_holds{0};
     std::atomic<int> cancelled{0};
     std::atomic<bool> release{false};
@@ -512,6 +518,35 @@ TEST_F(HttpServerTest, answers_count_while_they_grow) {
     EXPECT_TRUE(eventually([&] { return cancelled == 1 || server->connections() == 0; }));
     EXPECT_TRUE(eventually([&] { return server->held_bytes() == 0; })) << server->held_bytes();
     ::close(descriptor);
+}
+
+// Whoever is closed for holding most keeps nothing: neither its place nor its bytes while it waits for one.
+TEST_F(HttpServerTest, large_requests_that_wait_are_dropped_with_their_connections) {
+    constexpr std::size_t kRequest = 100'000;
+    constexpr std::size_t kHeld = 1'000'000;
+    constexpr int kRequests = 40;
+    start([](HttpOptions& options) {
+        options.call_ms = 600'000;
+        options.max_large_jobs = 1;
+        options.max_held_bytes = kHeld;
+    });
+    std::vector<int> clients;
+    for (int i = 0; i < kRequests; ++i) {
+        // The first one has the place and is the smallest; of the others the oldest are the largest.
+        std::string text = "endless";
+        text.resize(i == 0 ? kSmallRequest + 1 : kRequest - static_cast<std::size_t>(i), ' ');
+        const std::string bytes =
+            "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
+        clients.push_back(connect_raw());
+        EXPECT_EQ(::send(clients.back(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+        ASSERT_TRUE(eventually([&] { return begun == i + 1; })) << i;
+    }
+    EXPECT_TRUE(eventually([&] { return kept <= 1 + static_cast<int>(kHeld / kRequest); })) << kept;
+    EXPECT_LE(server->held_bytes(), kHeld);
+    EXPECT_TRUE(eventually([&] { return server->connections() == static_cast<std::size_t>(kept); }));
+    EXPECT_EQ(cancelled, 0) << "the first one runs";
+    for (const int descriptor : clients) ::close(descriptor);
+    EXPECT_TRUE(eventually([&] { return kept == 0 && server->held_bytes() == 0; }));
 }
 
 TEST_F(HttpServerTest, answers_that_nobody_reads_are_bounded) {

@@ -357,6 +357,29 @@ TEST_F(WsServerTest, large_requests_are_answered_a_few_at_a_time) {
     EXPECT_TRUE(eventually([&] { return begun == before + 1; }));
 }
 
+TEST_F(WsServerTest, large_requests_that_wait_are_dropped_with_their_connections) {
+    start([](WsOptions& options) { options.call_ms = 600'000, options.max_large_jobs = 1; });
+    const std::string padding(kSmallRequest, ' ');
+    auto holder = raw();
+    holder->send_text("endless" + padding);
+    EXPECT_TRUE(eventually([&] { return slices > 0; }));
+    {
+        std::list<std::unique_ptr<RawSocket>> waiting;
+        for (int i = 0; i < 5; ++i) {
+            waiting.push_back(raw());
+            waiting.back()->send_text("slow" + padding);
+        }
+        EXPECT_TRUE(eventually([&] { return server->held_bytes() > 6 * kSmallRequest; })) << server->held_bytes();
+    }
+    EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
+    release = true;
+    const auto honest = raw();
+    holder.reset();
+    honest->send_text("big" + padding);
+    EXPECT_EQ(honest->text().size(), big_answer);
+    EXPECT_EQ(begun, 2) << "those of the connections that are gone came to nothing";
+}
+
 TEST_F(WsServerTest, hosts_take_turns_at_the_threads) {
     constexpr int kStrangers = 100;
     start([](WsOptions& options) { options.threads = 1, options.call_ms = 600'000; });
