@@ -181,10 +181,17 @@ struct HttpServer::Impl final : SessionHost {
 
     void hold(std::ptrdiff_t bytes) override {
         if ((held += bytes) <= static_cast<std::ptrdiff_t>(settings.max_held_bytes) || bytes < 0) return;
-        std::shared_ptr<HttpSession> most;
-        for (const auto& entry : sessions)
-            if (const auto session = entry.lock(); session && (!most || session->held() > most->held())) most = session;
-        if (!most) return;
+        std::vector<Holder> holders;
+        std::vector<std::shared_ptr<HttpSession>> same_order;
+        for (const auto& entry : sessions) {
+            auto session = entry.lock();
+            if (!session) continue;
+            holders.push_back({session->client(), session->held()});
+            same_order.push_back(std::move(session));
+        }
+        const auto heaviest = choose_heaviest(holders);
+        if (!heaviest) return;
+        const auto& most = same_order[*heaviest];
         log::warning(log::Category::rpc, "memory for requests is used up, closing client={} bytes={}", most->client(),
                      most->held());
         most->close();

@@ -44,7 +44,7 @@ public:
     // A place among the uploads of a host; false: it has as many as it may.
     [[nodiscard]] virtual bool begin_upload(const std::string& client) = 0;
     virtual void end_upload(const std::string& client) = 0;  // from any thread
-    // Counts bytes that this session keeps, or keeps no longer; may close the session that keeps most.
+    // Counts bytes that this session keeps, or keeps no longer; may close one of the host that keeps most.
     virtual void hold(std::ptrdiff_t bytes) = 0;
     // True once the server stops.
     [[nodiscard]] virtual const std::atomic<bool>& stopping() const = 0;

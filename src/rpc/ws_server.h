@@ -26,7 +26,7 @@ struct WsOptions {
     std::size_t max_outgoing_bytes = std::size_t{8} << 20;  // that wait for a slow reader, and one answer; then 1008
     std::size_t max_waiting_requests = 1024;                // of a connection, which are answered in order ...
     std::size_t max_waiting_bytes = std::size_t{8} << 20;   // ... and their size; more closes with 1013
-    std::size_t max_held_bytes = std::size_t{256} << 20;    // of all connections; the one that holds most is dropped
+    std::size_t max_held_bytes = std::size_t{256} << 20;    // of all connections; one of the host with most is dropped
     std::size_t max_large_jobs = 5;                         // requests above kSmallRequest at a time (large_jobs.h)
     std::size_t max_subscriptions = 64;                     // of a connection ...
     std::size_t max_subscription_bytes = std::size_t{512} << 10;  // ... and what their filters take

@@ -36,7 +36,7 @@ public:
     virtual void opened(const std::shared_ptr<Connection>& connection) = 0;
     // Once for each connection, opened or not.
     virtual void ended(Connection& connection) = 0;
-    // Counts for all connections; evicts the one that holds most when that is too much. Any thread.
+    // Counts for all connections; evicts of the host that holds most when that is too much. Any thread.
     virtual void held_more(std::ptrdiff_t bytes) = 0;
 };
 

@@ -549,6 +549,24 @@ TEST_F(HttpServerTest, large_requests_that_wait_are_dropped_with_their_connectio
     EXPECT_TRUE(eventually([&] { return kept == 0 && server->held_bytes() == 0; }));
 }
 
+TEST_F(HttpServerTest, many_small_bodies_of_one_host_close_nobody_elses_large_one) {
+    constexpr std::size_t kBody = 100'000;
+    constexpr std::size_t kStrangers = 40;
+    constexpr std::size_t kLarge = 1'000'000;
+    start([](HttpOptions& options) { options.max_held_bytes = kStrangers * kBody + kLarge / 2; });
+    std::vector<int> strangers;
+    const std::string unfinished =
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n" + std::string(kBody, ' ');
+    for (std::size_t i = 0; i < kStrangers; ++i) {
+        strangers.push_back(connect_raw(2));
+        EXPECT_GT(::send(strangers.back(), unfinished.data(), unfinished.size(), MSG_NOSIGNAL), 0);
+    }
+    EXPECT_TRUE(eventually([&] { return server->held_bytes() == kStrangers * kBody; })) << server->held_bytes();
+    EXPECT_EQ(send("POST", "/", std::string(kLarge, ' ')).body, std::to_string(kLarge));
+    EXPECT_LT(server->connections(), 1 + kStrangers);
+    for (const int descriptor : strangers) ::close(descriptor);
+}
+
 TEST_F(HttpServerTest, answers_that_nobody_reads_are_bounded) {
     start([](HttpOptions& options) { options.max_held_bytes = 8 << 20; });
     std::vector<int> deaf;

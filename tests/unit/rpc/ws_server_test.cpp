@@ -307,7 +307,7 @@ TEST_F(WsServerTest, a_flood_of_pings_costs_no_memory) {
     EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
 }
 
-TEST_F(WsServerTest, memory_of_all_clients_is_bounded_and_the_largest_goes_first) {
+TEST_F(WsServerTest, memory_of_all_clients_is_bounded) {
     start([](WsOptions& options) { options.max_held_bytes = 20 << 20; });
     fixture.chain.add_block({});
     const auto honest = raw();
@@ -325,6 +325,25 @@ TEST_F(WsServerTest, memory_of_all_clients_is_bounded_and_the_largest_goes_first
     honest->send(RawSocket::frame(testing::kClose, std::string("\x03\xe8", 2)));
     EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
     EXPECT_TRUE(eventually([&] { return server->held_bytes() == 0; }));
+}
+
+TEST_F(WsServerTest, many_small_messages_of_one_host_close_nobody_elses_large_one) {
+    constexpr std::size_t kPart = 100'000;
+    constexpr std::size_t kStrangers = 40;
+    constexpr std::size_t kLarge = 1'000'000;
+    big_answer = 5;
+    start([](WsOptions& options) { options.max_held_bytes = 5'000'000; });
+    std::list<std::unique_ptr<RawSocket>> strangers;
+    for (std::size_t i = 0; i < kStrangers && server->held_bytes() < 4'500'000; ++i) {
+        strangers.push_back(raw({}, 0, 2));
+        const std::size_t before = server->held_bytes();
+        strangers.back()->send(RawSocket::frame(testing::kText, std::string(kPart, ' '), false));
+        EXPECT_TRUE(eventually([&] { return server->held_bytes() >= before + kPart; })) << i;
+    }
+    const auto honest = raw({}, 0, 3);
+    honest->send_text("big" + std::string(kLarge, ' '));
+    EXPECT_EQ(honest->text(), "xxxxx");
+    EXPECT_LT(server->connections(), 1 + strangers.size());
 }
 
 TEST_F(WsServerTest, large_requests_are_answered_a_few_at_a_time) {
