@@ -252,7 +252,7 @@ struct HttpServer::Impl final : SessionHost {
     bool make_room(const tcp::socket& newcomer) {
         error_code code;
         const auto remote = newcomer.remote_endpoint(code);
-        const std::string host = code ? std::string() : remote.address().to_string();
+        const std::string host = code ? std::string() : host_of(remote.address().to_string());
         std::vector<Occupant> occupants;
         std::vector<std::shared_ptr<HttpSession>> same_order;
         for (const auto& entry : sessions) {

@@ -77,7 +77,7 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
     void opened(websocket::ConnectionId id, const websocket::Handshake& handshake) override {
         const auto caller = options.gate->identify(handshake.authorization);
         log::debug(log::Category::rpc, "websocket opened connection={} remote={}", id, handshake.remote);
-        const std::string host = handshake.remote.substr(0, handshake.remote.rfind(':'));
+        const std::string& host = handshake.client;
         const MutexLock lock(mutex);
         const WsSession::Parts parts{
             options,

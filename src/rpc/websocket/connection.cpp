@@ -55,7 +55,7 @@ Connection::Connection(asio::io_context& io, Host& host, ConnectionId id, tcp::s
     raw.set_option(asio::socket_base::send_buffer_size(kSocketSendBuffer), ignored);
     if (const auto remote = raw.remote_endpoint(ignored); !ignored) {
         const std::string address = remote.address().to_string();
-        client_host_ = host_of(address);
+        client_host_ = handshake_.client = host_of(address);
         handshake_.remote = address + ":" + std::to_string(remote.port());
     }
     buffer_.commit(asio::buffer_copy(buffer_.prepare(received.size()), asio::buffer(received)));

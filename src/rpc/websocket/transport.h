@@ -43,6 +43,7 @@ struct Handshake {
     std::string host;           // the Host header
     std::string authorization;  // the header's value
     std::string remote;         // "address:port", for the log
+    std::string client;         // host_of() of the address
 };
 
 class Handler {

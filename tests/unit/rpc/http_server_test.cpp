@@ -16,6 +16,7 @@
 #include "rpc/auth.h"
 #include "rpc/client.h"
 #include "rpc/http_range.h"
+#include "unit/rpc/raw_websocket.h"
 
 namespace quern::rpc {
 namespace {
@@ -712,6 +713,27 @@ TEST_F(HttpServerTest, connections_at_work_are_not_evicted) {
     release = true;
     for (const int descriptor : working) {
         EXPECT_NE(read_all(descriptor, 300).find("\r\n\r\nslow"), std::string::npos);
+        ::close(descriptor);
+    }
+    ::close(third);
+}
+
+// To a socket of IPv6 an IPv4 client comes as ::ffff:127.0.0.1.
+TEST_F(HttpServerTest, a_newcomer_is_compared_by_its_host) {
+    if (!testing::has_ipv6()) GTEST_SKIP() << "this machine has no IPv6";
+    start([](HttpOptions& options) { options.max_connections = 2, options.bind = "::"; });
+    std::vector<int> working;
+    const std::string bytes = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nslow";
+    for (int i = 0; i < 2; ++i) {
+        working.push_back(connect_raw());
+        EXPECT_GT(::send(working.back(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    }
+    EXPECT_TRUE(eventually([&] { return running == 2; }));
+    const int third = connect_raw();
+    EXPECT_EQ(read_all(third, 10'000), "");
+    release = true;
+    for (const int descriptor : working) {
+        EXPECT_NE(read_all(descriptor, 1'000).find("\r\n\r\nslow"), std::string::npos);
         ::close(descriptor);
     }
     ::close(third);

@@ -30,6 +30,16 @@ constexpr unsigned kClose = 8;
 constexpr unsigned kPing = 9;
 constexpr unsigned kPong = 10;
 
+// Whether a server can listen at "::".
+inline bool has_ipv6() {
+    const int descriptor = ::socket(AF_INET6, SOCK_STREAM, 0);
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    const bool bound = ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    ::close(descriptor);
+    return bound;
+}
+
 class RawSocket {
 public:
     // As one of the machine's own addresses, 127.0.0.`host`.

@@ -497,6 +497,37 @@ TEST_F(WsServerTest, the_http_port_upgrades_too) {
     EXPECT_TRUE(rebound.read_header().starts_with("HTTP/1.1 403"));
 }
 
+// To a socket of IPv6 an IPv4 client comes as ::ffff:127.0.0.1, to the HTTP port here as 127.0.0.1.
+TEST_F(WsServerTest, a_host_has_one_share_whatever_its_addresses) {
+    if (!testing::has_ipv6()) GTEST_SKIP() << "this machine has no IPv6";
+    start([](WsOptions& options) {
+        options.bind = "::";
+        options.call_ms = 600'000;
+        options.max_large_jobs = 3;
+    });
+    HttpOptions options;
+    options.port = 0;
+    HttpHooks hooks;
+    hooks.upgrade = [this](int socket, std::string received) { server->adopt(socket, std::move(received)); };
+    auto http = HttpServer::start(options, std::move(hooks));
+    ASSERT_TRUE(http);
+    const std::string padding(kSmallRequest, ' ');
+    std::list<RawSocket> sockets;
+    for (int i = 0; i < 3; ++i) {
+        sockets.emplace_back(i < 2 ? server->port() : (*http)->port());
+        EXPECT_TRUE(sockets.back().upgrade().starts_with("HTTP/1.1 101 "));
+        const std::size_t before = server->held_bytes();
+        sockets.back().send_text("endless" + padding);
+        EXPECT_TRUE(eventually([&] { return server->held_bytes() > before + kSmallRequest; }));
+    }
+    EXPECT_TRUE(eventually([&] { return begun >= 2; }));
+    const auto honest = raw({}, 0, 2);
+    honest->send_text("big" + padding);
+    EXPECT_EQ(honest->text().size(), big_answer);
+    EXPECT_EQ(begun, 3);
+    EXPECT_EQ(cancelled, 0);
+}
+
 TEST_F(WsServerTest, a_name_that_is_not_allowed_is_refused) {
     start();
     RawSocket rebound(server->port());
