@@ -72,6 +72,14 @@ bool HttpSession::has_body() const {
     return header_->chunked() || (header_->content_length() && *header_->content_length() != 0);
 }
 
+// A body in such a coding has no end that we could find: what it holds would be taken for the next request.
+bool HttpSession::has_unknown_coding() const {
+    const auto count = header_->get().count(wire::field::transfer_encoding);
+    if (count == 0) return false;
+    return count > 1 || !header_->chunked() ||
+           !beast::iequals(header_->get()[wire::field::transfer_encoding], "chunked");
+}
+
 void HttpSession::read_header() {
     header_.emplace();
     rpc_body_.reset();
@@ -123,6 +131,11 @@ void HttpSession::route() {
     keep_alive_ = request.keep_alive();
     is_head_ = request.method() == wire::verb::head;
     expects_continue_ = beast::iequals(request[wire::field::expect], "100-continue");
+    if (request.count(wire::field::host) > 1)
+        return reply_error(wire::status::bad_request, "http.malformed", "more than one Host header", true);
+    if (has_unknown_coding())
+        return reply_error(wire::status::not_implemented, "http.transfer_encoding",
+                           "chunked is the only transfer coding here", true);
     // A page whose own name was made to point here (DNS rebinding) sends no Origin that we could refuse.
     if (!host_.gate().admits_host(field(wire::field::host)))
         return reply_error(wire::status::forbidden, "http.host_not_allowed",

@@ -124,6 +124,7 @@ private:
     template <class Message>
     void add_common_headers(Message& message);
     [[nodiscard]] bool has_body() const;
+    [[nodiscard]] bool has_unknown_coding() const;
     [[nodiscard]] std::string_view field(wire::field name) const;
     // The limit of the next operation on `stream_`.
     void arm(std::uint64_t milliseconds) { stream_.expires_after(std::chrono::milliseconds(milliseconds)); }

@@ -91,6 +91,7 @@ void Connection::judge() {
     if (host_.stopping()) return refuse(503, "the node is stopping");
     if (!ws::is_upgrade(request) || request[http::field::sec_websocket_version] != "13")
         return refuse(426, "this is a WebSocket port (RFC 6455)");
+    if (request.count(http::field::host) > 1) return refuse(400, "more than one Host header");
     // A client waits for the answer before it sends frames.
     if (buffer_.size() != 0) return refuse(400, "data before the handshake is done");
     handshake_.origin = text_of(request[http::field::origin]);

@@ -340,6 +340,36 @@ TEST_F(HttpServerTest, a_name_that_is_not_allowed_reads_nothing) {
     EXPECT_EQ(status("[::1]:8545"), "200");
     EXPECT_EQ(status("node.example:80"), "200");
     EXPECT_EQ(status("[evil.example]"), "403");
+    EXPECT_EQ(status("[::1]"), "200");
+    EXPECT_EQ(status("[::1]:"), "200");
+    EXPECT_EQ(status("::1"), "200");
+    EXPECT_EQ(status("[::1].evil.example"), "403");
+    EXPECT_EQ(status("[::1].evil.example:8545"), "403");
+    EXPECT_EQ(status("[::1]8545"), "403");
+    EXPECT_EQ(status("[::1"), "403");
+    EXPECT_EQ(status("localhost:80.evil.example"), "403");
+    EXPECT_EQ(status("localhost\r\nHost: evil.example"), "400");
+    EXPECT_EQ(status("localhost\r\nhost: localhost"), "400");
+}
+
+// Taken for one without a body, what follows would be the next request: another client's, behind a proxy.
+TEST_F(HttpServerTest, a_body_in_an_unknown_coding_is_no_request) {
+    start();
+    for (const std::string_view coding :
+         {"gzip", "identity", "xchunked", "gzip, chunked", "chunked, gzip", "gzip\r\nTransfer-Encoding: chunked"}) {
+        const std::string answer =
+            raw("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: " + std::string(coding) +
+                    "\r\n\r\n5f\r\nGET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health HTTP/1.1\r\nHost: "
+                    "localhost\r\n\r\n",
+                10'000);
+        EXPECT_TRUE(answer.starts_with("HTTP/1.1 501") || answer.starts_with("HTTP/1.1 400")) << coding << answer;
+        EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos) << coding << answer;
+        EXPECT_NE(answer.find("Connection: close"), std::string::npos) << coding << answer;
+    }
+    EXPECT_NE(raw("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: Chunked\r\nConnection: close\r\n\r\n"
+                  "3\r\nabc\r\n0\r\n\r\n")
+                  .find("\r\n\r\nabc"),
+              std::string::npos);
 }
 
 TEST_F(HttpServerTest, a_call_ends_at_its_deadline) {

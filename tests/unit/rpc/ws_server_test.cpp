@@ -535,6 +535,8 @@ TEST_F(WsServerTest, a_name_that_is_not_allowed_is_refused) {
         "GET / HTTP/1.1\r\nHost: evil.example\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n");
     EXPECT_TRUE(rebound.read_header().starts_with("HTTP/1.1 403"));
+    RawSocket two(server->port());
+    EXPECT_TRUE(two.upgrade("Host: evil.example\r\n").starts_with("HTTP/1.1 400"));
 }
 
 TEST_F(WsServerTest, tells_new_heads_logs_and_transactions) {
