@@ -1,5 +1,7 @@
 #include "rpc/ws_session.h"
 
+#include <array>
+
 #include "base/ensure.h"
 #include "base/rng.h"
 #include "rpc/values.h"
@@ -10,18 +12,23 @@ namespace {
 constexpr std::size_t kSubscriptionBytes = 512;  // of one, without its filter
 constexpr std::uint32_t kBackPressureMs = 10;    // until it is looked again whether the client has read
 
+}  // namespace
+
 std::string notification(std::string_view group, std::string_view id, std::string_view result) {
-    std::string text = R"({"jsonrpc":"2.0","method":")";
-    text += group;
-    text += R"(_subscription","params":{"subscription":")";
-    text += id;
-    text += R"(","result":)";
-    text += result;
-    text += "}}";
+    const std::array<std::string_view, 7> parts = {R"({"jsonrpc":"2.0","method":")",
+                                                   group,
+                                                   R"(_subscription","params":{"subscription":")",
+                                                   id,
+                                                   R"(","result":)",
+                                                   result,
+                                                   "}}"};
+    std::size_t size = 0;
+    for (const std::string_view part : parts) size += part.size();
+    std::string text;
+    text.reserve(size);
+    for (const std::string_view part : parts) text += part;
     return text;
 }
-
-}  // namespace
 
 void WsSession::received(std::string text) {
     {

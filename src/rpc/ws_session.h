@@ -12,6 +12,10 @@
 
 namespace quern::rpc {
 
+// The text of one that tells of `result`, in no more memory than it has bytes: thousands may wait for slow readers, and
+// bytes are what is counted.
+[[nodiscard]] std::string notification(std::string_view group, std::string_view id, std::string_view result);
+
 class WsSession final : public SubscriptionHost, public std::enable_shared_from_this<WsSession> {
 public:
     struct Parts {  // all outlive the session

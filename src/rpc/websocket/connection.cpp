@@ -177,19 +177,23 @@ void Connection::accept() {
 // --- In ---
 
 void Connection::read() {
-    stream_.async_read_some(buffer_, kReadPiece, [self = shared_from_this()](error_code code, std::size_t size) {
+    stream_.async_read_some(buffer_, kReadPiece, [self = shared_from_this()](error_code code, std::size_t) {
         if (self->state_ == State::ended) return;
         if (code) return self->read_failed(code);
-        self->got_bytes(size);
+        self->got_bytes();
     });
 }
 
-void Connection::got_bytes(std::size_t size) {
-    buffered_ += size;
-    hold(static_cast<std::ptrdiff_t>(size));
+// What it has taken, of which a message may fill half: it grows by doubling.
+void Connection::count_buffer() {
+    const std::size_t before = std::exchange(buffered_, buffer_.capacity());
+    hold(static_cast<std::ptrdiff_t>(buffered_) - static_cast<std::ptrdiff_t>(before));
+}
+
+void Connection::got_bytes() {
+    count_buffer();
     if (state_ != State::open || !stream_.got_text()) {
         buffer_.consume(buffer_.size());
-        hold(-static_cast<std::ptrdiff_t>(std::exchange(buffered_, 0)));
         begin_close(kUnsupportedData, "text messages only");
     } else if (stream_.is_message_done()) {
         in_message_ = false;
@@ -199,7 +203,7 @@ void Connection::got_bytes(std::size_t size) {
         std::string text(static_cast<const char*>(data.data()), data.size());
         buffer_.consume(data.size());
         if (buffer_.capacity() > kKeptBuffer) buffer_.shrink_to_fit();
-        hold(-static_cast<std::ptrdiff_t>(std::exchange(buffered_, 0)));
+        count_buffer();
         host_.handler().received(id_, std::move(text));
     } else if (!std::exchange(in_message_, true)) {
         message_deadline_.expires_after(std::chrono::milliseconds(host_.options().message_ms));

@@ -430,6 +430,25 @@ TEST_F(WsServerTest, answers_count_while_they_grow) {
     EXPECT_TRUE(eventually([&] { return server->held_bytes() == 0; })) << server->held_bytes();
 }
 
+TEST_F(WsServerTest, a_message_counts_with_the_memory_that_it_takes) {
+    start();
+    const auto socket = raw();
+    const std::string piece(64U << 10, ' ');
+    std::size_t sent = 0;
+    double most = 0;
+    for (int i = 0; i < 60; ++i) {
+        socket->send(RawSocket::frame(i == 0 ? testing::kText : 0U, piece, false));
+        sent += piece.size();
+        ASSERT_TRUE(eventually([&] { return server->held_bytes() >= sent; })) << i;
+        if (i >= 8) most = std::max(most, static_cast<double>(server->held_bytes()) / static_cast<double>(sent));
+    }
+    EXPECT_GT(most, 1.25) << "its buffer doubles";
+    EXPECT_LT(most, 2.5);
+    socket->send(RawSocket::frame(0, "", true));
+    EXPECT_NE(socket->text().find("-32700"), std::string::npos);
+    EXPECT_TRUE(eventually([&] { return server->held_bytes() <= piece.size(); })) << server->held_bytes();
+}
+
 TEST_F(WsServerTest, filters_of_subscriptions_are_bounded) {
     start([](WsOptions& options) { options.max_subscription_bytes = 100'000; });
     const auto socket = raw();
