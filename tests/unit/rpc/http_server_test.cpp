@@ -753,7 +753,8 @@ TEST_F(HttpServerTest, a_newcomer_is_compared_by_its_host) {
     if (!testing::has_ipv6()) GTEST_SKIP() << "this machine has no IPv6";
     start([](HttpOptions& options) { options.max_connections = 2, options.bind = "::"; });
     std::vector<int> working;
-    const std::string bytes = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nslow";
+    const std::string bytes =
+        "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 4\r\n\r\nslow";
     for (int i = 0; i < 2; ++i) {
         working.push_back(connect_raw());
         EXPECT_GT(::send(working.back(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
@@ -763,7 +764,7 @@ TEST_F(HttpServerTest, a_newcomer_is_compared_by_its_host) {
     EXPECT_EQ(read_all(third, 10'000), "");
     release = true;
     for (const int descriptor : working) {
-        EXPECT_NE(read_all(descriptor, 1'000).find("\r\n\r\nslow"), std::string::npos);
+        EXPECT_NE(read_all(descriptor, 10'000).find("\r\n\r\nslow"), std::string::npos);
         ::close(descriptor);
     }
     ::close(third);
@@ -962,6 +963,25 @@ TEST_F(HttpServerTest, only_who_is_known_makes_the_node_fetch) {
     EXPECT_EQ(coming.status, 503u);  // on its way is not missing
     EXPECT_NE(coming.header("Retry-After"), "");
     EXPECT_EQ(content.obtained, 1);
+}
+
+TEST_F(HttpServerTest, a_content_is_on_its_way_only_when_the_node_says_so) {
+    start([](HttpOptions& options) { options.threads = 1, options.max_queued = 1, options.max_uploads_per_host = 0; });
+    Client one("127.0.0.1", server->port());
+    one.set_cookie("__cookie__:abc");
+    const auto get = [&one] { return one.get_content(id_of(9), [](BytesView) -> Status { return {}; }).error(); };
+    EXPECT_EQ(get().name, chain::api::kContentOnItsWay);
+    EXPECT_TRUE(get().is_busy());
+    const auto full = one.put_content(id_of(8), 1, [](std::span<std::uint8_t>) -> Expected<std::size_t> { return 1; });
+    EXPECT_EQ(full.error().name, "content.busy") << full.error().to_string();
+    const int working = connect_raw();
+    const std::string bytes = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nslow";
+    EXPECT_GT(::send(working, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    EXPECT_TRUE(eventually([&] { return running == 1; }));
+    EXPECT_EQ(get().name, "content.busy") << get().to_string();
+    EXPECT_TRUE(get().is_busy());
+    release = true;
+    ::close(working);
 }
 
 TEST_F(HttpServerTest, many_clients_at_once) {
