@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tuple>
 
 namespace quern {
 inline namespace base {
@@ -37,6 +38,16 @@ std::optional<std::size_t> choose_victim(std::span<const Occupant> occupants, st
     // One more of the newcomer's must leave it with no more than the host that gives way.
     if (!chosen.idle && count[newcomer] + 1 >= count[chosen.host]) return std::nullopt;
     return victim;
+}
+
+std::optional<std::size_t> choose_heaviest(std::span<const Holder> holders) {
+    std::map<std::string_view, std::size_t> sum;
+    for (const Holder& holder : holders) sum[holder.host] += holder.bytes;
+    const auto rank = [&](const Holder& holder) { return std::tuple(sum[holder.host], holder.host, holder.bytes); };
+    std::optional<std::size_t> heaviest;
+    for (std::size_t i = 0; i < holders.size(); ++i)
+        if (holders[i].bytes != 0 && (!heaviest || rank(holders[i]) > rank(holders[*heaviest]))) heaviest = i;
+    return heaviest;
 }
 
 }  // namespace base

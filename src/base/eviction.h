@@ -1,7 +1,9 @@
-// Which connection is given up when the table is full and one more wants in: idle connections cost nobody anything, and
-// no host shuts the others out. Used by the HTTP and WebSocket servers. Pure; thread-safe.
+// Which connection is given up when the table is full and one more wants in, or when all together keep too much memory:
+// idle connections cost nobody anything, and no host shuts the others out. Used by the HTTP and WebSocket servers.
+// Pure; thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -26,6 +28,16 @@ struct Occupant {
 // has most connections, the longest idle. When nobody is idle a host that has fewer than another takes a place of the
 // host that has most.
 [[nodiscard]] std::optional<std::size_t> choose_victim(std::span<const Occupant> occupants, std::string_view newcomer);
+
+struct Holder {
+    std::string_view host;  // host_of() of the client's address
+    std::size_t bytes = 0;  // that are kept for it
+};
+
+// The place in `holders` of the one that goes: of the host that holds most in all its connections the one that holds
+// most, as by single connections a host with many of them would have everybody else's large requests closed first.
+// nullopt: nobody holds anything.
+[[nodiscard]] std::optional<std::size_t> choose_heaviest(std::span<const Holder> holders);
 
 }  // namespace base
 }  // namespace quern

@@ -12,9 +12,9 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/turns.h"
 #include "p2p/answer_account.h"
 #include "p2p/content_exchange/fetch_plan.h"
-#include "p2p/content_exchange/read_turns.h"
 #include "p2p/gossip/compact_block.h"
 #include "p2p/gossip/compact_proposal.h"
 #include "p2p/gossip/tx_relay.h"
@@ -270,8 +270,8 @@ struct Network::Impl final : transport::ConnectionHost {
     std::uint64_t next_status_ms = 0;
 
     std::map<Hash32, Fetch> fetches;
-    content_exchange::ReadTurns reads;  // for peers; what this node needs itself goes straight to the disk thread
-    std::size_t reading = 0;            // of them, given to the disk thread
+    Turns<std::function<void()>> reads;  // for peers; what this node needs itself goes straight to the disk thread
+    std::size_t reading = 0;             // of them, given to the disk thread
 
     std::uint64_t handshakes_done = 0;
     std::uint64_t handshakes_failed = 0;

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <optional>
 
+#include "chain/api/content_gateway.h"
 #include "rpc/auth.h"
 
 namespace quern::rpc {
@@ -20,12 +21,17 @@ std::string content_target(const Hash32& id) { return "/content/" + to_hex(id); 
 Error content_error(const http::Response& response) {
     if (response.status == kNotFound) return {"content.not_found", {}};
     if (response.status == kUnauthorized) return {"content.refused", "the node does not know these credentials"};
-    if (response.status == kUnavailable) return {"content.on_its_way", {}, ErrorKind::busy};
     std::string detail = "status " + std::to_string(response.status);
+    bool on_its_way = false;
     if (const auto body = json::parse(response.body)) {
-        if (const auto name = body->get_string("error")) detail += ", " + std::string(*name);
+        if (const auto name = body->get_string("error")) {
+            detail += ", " + std::string(*name);
+            on_its_way = *name == chain::api::kContentOnItsWay;
+        }
         if (const auto message = body->get_string("message")) detail += ": " + std::string(*message);
     }
+    if (response.status == kUnavailable)
+        return {on_its_way ? chain::api::kContentOnItsWay : "content.busy", std::move(detail), ErrorKind::busy};
     return {"content.refused", std::move(detail)};
 }
 

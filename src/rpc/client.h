@@ -30,11 +30,13 @@ public:
     [[nodiscard]] Expected<std::vector<Result>> batch(const std::vector<Request>& requests);
 
     // Streams a content to `sink`. Errors: content.not_found, content.on_its_way (busy: the node gets it from others),
-    // content.refused, http.*, and the sink's.
+    // content.busy (the node has too much to do), content.refused, http.*, and the sink's.
     [[nodiscard]] Status get_content(const Hash32& id, const http::Sink& sink);
-    // The content's size. Errors: content.not_found, content.refused, http.*.
+    // The content's size. Errors: content.not_found, content.busy (also when it is on its way: an answer to HEAD cannot
+    // say why), content.refused, http.*.
     [[nodiscard]] Expected<std::uint64_t> content_size(const Hash32& id);
-    // Streams `size` bytes from `source` into the store, unless it has the content. Errors: content.refused, http.*.
+    // Streams `size` bytes from `source` into the store, unless it has the content. Errors: content.busy,
+    // content.refused, http.*.
     [[nodiscard]] Status put_content(const Hash32& id, std::uint64_t size, const http::Source& source);
 
 private:

@@ -122,13 +122,22 @@ Expected<std::shared_ptr<const Gate>> Gate::make(const GateRules& rules) {
 bool Gate::admits_host(std::string_view header) const {
     if (impl_->any_host || header.empty()) return true;  // browsers always send one
     std::string host;
+    std::string_view port;  // with its colon, or nothing
     if (header.front() == '[') {
-        host = std::string(header.substr(1, header.find(']') - 1));
+        const std::size_t end = header.find(']');
+        if (end == std::string_view::npos) return false;
+        host = std::string(header.substr(1, end - 1));
+        port = header.substr(end + 1);
     } else {
-        const std::size_t colon = header.find(':');
+        const std::size_t colon = std::min(header.find(':'), header.size());
         // More than one colon: an IPv6 address without brackets.
-        host = std::string(header.find(':', colon + 1) == std::string_view::npos ? header.substr(0, colon) : header);
+        const bool has_port = header.find(':', colon + 1) == std::string_view::npos;
+        host = std::string(has_port ? header.substr(0, colon) : header);
+        if (has_port) port = header.substr(colon);
     }
+    // What follows could make another name of it to whoever looks at the whole.
+    if (!port.empty() && (port.front() != ':' || port.find_first_not_of("0123456789", 1) != std::string_view::npos))
+        return false;
     if (host.ends_with('.')) host.pop_back();
     return is_address(host) || impl_->hosts.contains(lower(host));
 }

@@ -88,7 +88,8 @@ void HttpSession::answer_rpc(std::string body) {
                                if (self->is_closed_) return;
                                self->cancel_call();
                                self->busy();
-                           }});
+                           },
+                           this});
 }
 
 void HttpSession::run_call(const std::shared_ptr<RunningCall>& call, bool admitted) {

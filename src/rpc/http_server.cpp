@@ -5,7 +5,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <deque>
 #include <map>
 #include <set>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/thread_priority.h"
+#include "base/turns.h"
 #include "rpc/http_session.h"
 
 namespace quern::rpc {
@@ -59,8 +59,8 @@ struct HttpServer::Impl final : SessionHost {
         std::function<void()> done;
     };
     Mutex jobs_mutex;
-    std::deque<Waiting> waiting QUERN_GUARDED_BY(jobs_mutex);  // bounded by `queued`
-    std::size_t answering QUERN_GUARDED_BY(jobs_mutex) = 0;    // threads that take from `waiting`
+    Turns<Waiting> waiting QUERN_GUARDED_BY(jobs_mutex);     // bounded by `queued`
+    std::size_t answering QUERN_GUARDED_BY(jobs_mutex) = 0;  // threads that take from `waiting`
     std::vector<std::function<void()>> finished QUERN_GUARDED_BY(jobs_mutex);
     bool io_told QUERN_GUARDED_BY(jobs_mutex) = false;  // of what is finished
     // IO thread only.
@@ -98,7 +98,7 @@ struct HttpServer::Impl final : SessionHost {
         bool begin = false;
         {
             const MutexLock lock(jobs_mutex);
-            waiting.push_back({std::move(work), std::move(leave)});
+            waiting.add(client, {std::move(work), std::move(leave)});
             begin = answering < std::max(settings.threads, 1U);
             if (begin) ++answering;
         }
@@ -111,21 +111,20 @@ struct HttpServer::Impl final : SessionHost {
     void answer() {
         stand_back();
         for (;;) {
-            Waiting job;
+            std::optional<Waiting> job;
             {
                 const MutexLock lock(jobs_mutex);
-                if (waiting.empty()) {
+                job = waiting.next();
+                if (!job) {
                     --answering;
                     return;
                 }
-                job = std::move(waiting.front());
-                waiting.pop_front();
             }
-            if (!stop_begun) job.work();
+            if (!stop_begun) job->work();
             bool tell = false;
             {
                 const MutexLock lock(jobs_mutex);
-                finished.push_back(std::move(job.done));
+                finished.push_back(std::move(job->done));
                 tell = !io_told && (waiting.empty() || finished.size() >= kAnswersTogether);
                 io_told = io_told || tell;
             }
@@ -160,6 +159,9 @@ struct HttpServer::Impl final : SessionHost {
 
     void begin_large_job(LargeJobs::Request request) override { call(large_jobs.ask(std::move(request))); }
     void end_large_job(const std::string& client) override { call(large_jobs.ended(client)); }
+    void forget_large_job(const std::string& client, const void* owner) override {
+        (void)large_jobs.forget(client, owner);
+    }
     static void call(const std::function<void()>& what) {
         if (what) what();
     }
@@ -168,10 +170,17 @@ struct HttpServer::Impl final : SessionHost {
 
     void hold(std::ptrdiff_t bytes) override {
         if ((held += bytes) <= static_cast<std::ptrdiff_t>(settings.max_held_bytes) || bytes < 0) return;
-        std::shared_ptr<HttpSession> most;
-        for (const auto& entry : sessions)
-            if (const auto session = entry.lock(); session && (!most || session->held() > most->held())) most = session;
-        if (!most) return;
+        std::vector<Holder> holders;
+        std::vector<std::shared_ptr<HttpSession>> same_order;
+        for (const auto& entry : sessions) {
+            auto session = entry.lock();
+            if (!session) continue;
+            holders.push_back({session->client(), session->held()});
+            same_order.push_back(std::move(session));
+        }
+        const auto heaviest = choose_heaviest(holders);
+        if (!heaviest) return;
+        const auto& most = same_order[*heaviest];
         log::warning(log::Category::rpc, "memory for requests is used up, closing client={} bytes={}", most->client(),
                      most->held());
         most->close();
@@ -233,7 +242,7 @@ struct HttpServer::Impl final : SessionHost {
     bool make_room(const tcp::socket& newcomer) {
         error_code code;
         const auto remote = newcomer.remote_endpoint(code);
-        const std::string host = code ? std::string() : remote.address().to_string();
+        const std::string host = code ? std::string() : host_of(remote.address().to_string());
         std::vector<Occupant> occupants;
         std::vector<std::shared_ptr<HttpSession>> same_order;
         for (const auto& entry : sessions) {

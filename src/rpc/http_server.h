@@ -22,11 +22,11 @@ namespace quern::rpc {
 struct HttpOptions {
     std::string bind = "127.0.0.1";
     std::uint16_t port = 8545;          // 0: any free one
-    unsigned threads = 2;               // that answer
+    unsigned threads = 2;               // that answer; hosts take turns
     std::size_t max_connections = 256;  // see base/eviction.h for what is beyond
     std::size_t max_queued = 128;    // requests that wait for a thread; of hosts with their part of them more get 503
     std::size_t max_large_jobs = 5;  // JSON-RPC requests above kSmallRequest that are parsed at a time (large_jobs.h)
-    // Requests' bodies and answers of all connections; the one that holds most goes when there is more.
+    // Requests' bodies and answers of all connections; the largest of the host that holds most goes when there is more.
     std::size_t max_held_bytes = std::size_t{512} << 20;
     std::uint32_t max_header_bytes = 16U << 10;
     std::uint64_t max_body_bytes = 8ULL << 20;      // of a JSON-RPC request; more gets 413

@@ -12,7 +12,7 @@ namespace quern::rpc {
 namespace {
 
 constexpr std::size_t kMaxLinger = 1U << 20;  // bytes read and dropped before a refused connection is closed
-constexpr std::uint64_t kLingerMs = 2'000;
+constexpr std::uint64_t kLingerMs = 2'000;    // for all of them together
 constexpr std::size_t kReceived = 64U << 10;  // at once
 
 std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
@@ -60,6 +60,7 @@ void HttpSession::close() {
     is_closed_ = true;
     delay_.cancel();
     cancel_call();
+    host_.forget_large_job(client_, this);
     stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
     stream_.close();
     hold(0);  // what ends at once must not be taken for the one that holds most, again and again
@@ -69,6 +70,14 @@ std::string_view HttpSession::field(wire::field name) const { return view(header
 
 bool HttpSession::has_body() const {
     return header_->chunked() || (header_->content_length() && *header_->content_length() != 0);
+}
+
+// A body in such a coding has no end that we could find: what it holds would be taken for the next request.
+bool HttpSession::has_unknown_coding() const {
+    const auto count = header_->get().count(wire::field::transfer_encoding);
+    if (count == 0) return false;
+    return count > 1 || !header_->chunked() ||
+           !beast::iequals(header_->get()[wire::field::transfer_encoding], "chunked");
 }
 
 void HttpSession::read_header() {
@@ -122,6 +131,11 @@ void HttpSession::route() {
     keep_alive_ = request.keep_alive();
     is_head_ = request.method() == wire::verb::head;
     expects_continue_ = beast::iequals(request[wire::field::expect], "100-continue");
+    if (request.count(wire::field::host) > 1)
+        return reply_error(wire::status::bad_request, "http.malformed", "more than one Host header", true);
+    if (has_unknown_coding())
+        return reply_error(wire::status::not_implemented, "http.transfer_encoding",
+                           "chunked is the only transfer coding here", true);
     // A page whose own name was made to point here (DNS rebinding) sends no Origin that we could refuse.
     if (!host_.gate().admits_host(field(wire::field::host)))
         return reply_error(wire::status::forbidden, "http.host_not_allowed",
@@ -299,19 +313,21 @@ void HttpSession::after_write(bool keep_alive) {
     error_code ignored;
     stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
     lingered_ = 0;
+    is_idle_ = true;
+    since_ms_ = steady_ms();
+    set_deadline(kLingerMs);
     linger();
 }
 
 // Closing a socket with unread bytes resets it, and the client would lose the answer that says why.
 void HttpSession::linger() {
     buffer_.clear();
-    arm(kLingerMs);
-    stream_.async_read_some(buffer_.prepare(kContentPiece),
-                            [self = shared_from_this()](error_code code, std::size_t size) {
-                                self->lingered_ += size;
-                                if (code || self->lingered_ > kMaxLinger) return self->close();
-                                self->linger();
-                            });
+    stream_.socket().async_read_some(buffer_.prepare(kReceived),
+                                     [self = shared_from_this()](error_code code, std::size_t size) {
+                                         self->lingered_ += size;
+                                         if (code || self->lingered_ > kMaxLinger) return self->close();
+                                         self->linger();
+                                     });
 }
 
 }  // namespace quern::rpc

@@ -40,7 +40,9 @@ public:
     virtual void begin_large_job(LargeJobs::Request request) = 0;
     virtual void end_large_job(const std::string& client) = 0;
     [[nodiscard]] virtual UploadPlaces& uploads() = 0;
-    // Counts bytes that this session keeps, or keeps no longer; may close the session that keeps most.
+    // Neither begins nor refuses what waits of this owner.
+    virtual void forget_large_job(const std::string& client, const void* owner) = 0;
+    // Counts bytes that this session keeps, or keeps no longer; may close one of the host that keeps most.
     virtual void hold(std::ptrdiff_t bytes) = 0;
     // True once the server stops.
     [[nodiscard]] virtual const std::atomic<bool>& stopping() const = 0;
@@ -124,6 +126,7 @@ private:
     template <class Message>
     void add_common_headers(Message& message);
     [[nodiscard]] bool has_body() const;
+    [[nodiscard]] bool has_unknown_coding() const;
     [[nodiscard]] std::string_view field(wire::field name) const;
     // The limit of the next operation on `stream_`.
     void arm(std::uint64_t milliseconds) { stream_.expires_after(std::chrono::milliseconds(milliseconds)); }

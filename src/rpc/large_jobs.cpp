@@ -56,6 +56,19 @@ std::function<void()> LargeJobs::refuse_newest(Hosts::iterator host) {
     return refuse;
 }
 
+std::list<LargeJobs::Request> LargeJobs::forget(const std::string& name, const void* owner) {
+    std::list<Request> dropped;
+    const auto host = hosts_.find(name);
+    if (host == hosts_.end()) return dropped;
+    waiting_ -= std::erase_if(host->second.waiting, [&](Waiting& one) {
+        if (one.request.owner != owner) return false;
+        dropped.push_back(std::move(one.request));
+        return true;
+    });
+    tidy(host);
+    return dropped;
+}
+
 void LargeJobs::tidy(Hosts::iterator host) {
     if (host->second.running == 0 && host->second.waiting.empty()) hosts_.erase(host);
 }

@@ -19,6 +19,7 @@ public:
         std::string host;  // the client's address without its port
         std::function<void()> begin;
         std::function<void()> refuse;  // called instead of `begin`
+        const void* owner = nullptr;   // for forget(); lives as long as the two functions
     };
 
     // `max_waiting`: beside those that run.
@@ -29,6 +30,9 @@ public:
     [[nodiscard]] std::function<void()> ask(Request request);
     // A job of the host has ended: what is to be called now, `begin` of one that waited, or nothing.
     [[nodiscard]] std::function<void()> ended(const std::string& host);
+    // Drops what waits of this owner, neither begun nor refused: what a client that has gone keeps here is memory that
+    // nobody counts. The requests come back, to be destroyed where the caller holds no lock.
+    [[nodiscard]] std::list<Request> forget(const std::string& host, const void* owner);
     [[nodiscard]] std::size_t running() const { return running_; }
     [[nodiscard]] std::size_t waiting() const { return waiting_; }
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/thread_priority.h"
+#include "base/turns.h"
 #include "rpc/large_jobs.h"
 #include "rpc/ws_session.h"
 
@@ -35,6 +36,8 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
     std::map<websocket::ConnectionId, SessionPtr> sessions QUERN_GUARDED_BY(mutex);
     Mutex large_mutex;
     LargeJobs large_jobs QUERN_GUARDED_BY(large_mutex);  // one of a session at most waits
+    Mutex turns_mutex;
+    Turns<std::function<void()>> turns QUERN_GUARDED_BY(turns_mutex);  // of a session one at most
     asio::thread_pool workers;
     std::atomic<bool> stopped{false};
     std::atomic<std::size_t> subscribed{0};  // subscriptions of all sessions
@@ -74,24 +77,39 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
     void opened(websocket::ConnectionId id, const websocket::Handshake& handshake) override {
         const auto caller = options.gate->identify(handshake.authorization);
         log::debug(log::Category::rpc, "websocket opened connection={} remote={}", id, handshake.remote);
-        const std::string host = handshake.remote.substr(0, handshake.remote.rfind(':'));
+        const std::string& host = handshake.client;
         const MutexLock lock(mutex);
-        const WsSession::Parts parts{options,
-                                     *transport,
-                                     rpc,
-                                     [this](std::function<void()> work) {
-                                         asio::post(workers, [work = std::move(work)] {
-                                             stand_back();
-                                             work();
-                                         });
-                                     },
-                                     stopped,
-                                     [this, host](std::function<void()> begin, std::function<void()> refuse) {
-                                         begin_large({host, std::move(begin), std::move(refuse)});
-                                     },
-                                     [this, host] { end_large(host); },
-                                     subscribed};
+        const WsSession::Parts parts{
+            options,
+            *transport,
+            rpc,
+            [this, host](std::function<void()> work) { post(host, std::move(work)); },
+            stopped,
+            [this, host](WsSession& session, std::function<void()> begin, std::function<void()> refuse) {
+                begin_large({host, std::move(begin), std::move(refuse), &session});
+            },
+            [this, host] { end_large(host); },
+            [this, host](const WsSession& session) { forget_large(host, session); },
+            subscribed};
         sessions.emplace(id, std::make_shared<WsSession>(parts, id, caller.value_or(Caller{})));
+    }
+
+    void post(const std::string& host, std::function<void()> work) QUERN_EXCLUDES(turns_mutex) {
+        {
+            const MutexLock lock(turns_mutex);
+            turns.add(host, std::move(work));
+        }
+        asio::post(workers, [this] { answer(); });
+    }
+    // On an answering thread, once for each work that was posted.
+    void answer() QUERN_EXCLUDES(turns_mutex) {
+        stand_back();
+        std::optional<std::function<void()>> work;
+        {
+            const MutexLock lock(turns_mutex);
+            work = turns.next();
+        }
+        if (work) (*work)();
     }
 
     void begin_large(LargeJobs::Request request) QUERN_EXCLUDES(large_mutex) {
@@ -109,6 +127,12 @@ struct WsServer::Impl final : websocket::Handler, chain::api::EventListener {
             next = large_jobs.ended(host);
         }
         if (next) next();
+    }
+
+    void forget_large(const std::string& host, const WsSession& session) QUERN_EXCLUDES(large_mutex) {
+        std::list<LargeJobs::Request> dropped;
+        const MutexLock lock(large_mutex);
+        dropped = large_jobs.forget(host, &session);
     }
 
     void received(websocket::ConnectionId id, std::string text) override {

@@ -20,13 +20,13 @@ inline constexpr std::uint16_t kDefaultWsPort = 8546;
 struct WsOptions {
     std::string bind = "127.0.0.1";
     std::uint16_t port = kDefaultWsPort;                    // 0: any free one
-    unsigned threads = 2;                                   // that answer
+    unsigned threads = 2;                                   // that answer; hosts take turns
     std::size_t max_connections = 128;                      // open and half open; see base/eviction.h for more
     std::size_t max_message_bytes = std::size_t{4} << 20;   // a request or batch; more closes with 1009
     std::size_t max_outgoing_bytes = std::size_t{8} << 20;  // that wait for a slow reader, and one answer; then 1008
     std::size_t max_waiting_requests = 1024;                // of a connection, which are answered in order ...
     std::size_t max_waiting_bytes = std::size_t{8} << 20;   // ... and their size; more closes with 1013
-    std::size_t max_held_bytes = std::size_t{256} << 20;    // of all connections; the one that holds most is dropped
+    std::size_t max_held_bytes = std::size_t{256} << 20;    // of all connections; one of the host with most is dropped
     std::size_t max_large_jobs = 5;                         // requests above kSmallRequest at a time (large_jobs.h)
     std::size_t max_subscriptions = 64;                     // of a connection ...
     std::size_t max_subscription_bytes = std::size_t{512} << 10;  // ... and what their filters take

@@ -1,5 +1,7 @@
 #include "rpc/ws_session.h"
 
+#include <array>
+
 #include "base/ensure.h"
 #include "base/rng.h"
 #include "rpc/values.h"
@@ -10,18 +12,23 @@ namespace {
 constexpr std::size_t kSubscriptionBytes = 512;  // of one, without its filter
 constexpr std::uint32_t kBackPressureMs = 10;    // until it is looked again whether the client has read
 
+}  // namespace
+
 std::string notification(std::string_view group, std::string_view id, std::string_view result) {
-    std::string text = R"({"jsonrpc":"2.0","method":")";
-    text += group;
-    text += R"(_subscription","params":{"subscription":")";
-    text += id;
-    text += R"(","result":)";
-    text += result;
-    text += "}}";
+    const std::array<std::string_view, 7> parts = {R"({"jsonrpc":"2.0","method":")",
+                                                   group,
+                                                   R"(_subscription","params":{"subscription":")",
+                                                   id,
+                                                   R"(","result":)",
+                                                   result,
+                                                   "}}"};
+    std::size_t size = 0;
+    for (const std::string_view part : parts) size += part.size();
+    std::string text;
+    text.reserve(size);
+    for (const std::string_view part : parts) text += part;
     return text;
 }
-
-}  // namespace
 
 void WsSession::received(std::string text) {
     {
@@ -55,12 +62,19 @@ void WsSession::answer_next() {
     }
     if (request.size() <= kSmallRequest) return begin(std::move(request));
     parts_.begin_large(
+        *this,
         [self = shared_from_this(), request = std::move(request)]() mutable {
             self->parts_.post([self, request = std::move(request)]() mutable { self->begin(std::move(request)); });
         },
         [self = shared_from_this()] {
             self->parts_.transport.close(self->id_, websocket::kTryAgainLater, "too many large requests wait");
         });
+    bool ended = false;
+    {
+        const MutexLock lock(mutex_);
+        ended = ended_;
+    }
+    if (ended) parts_.forget_large(*this);  // end() came before
 }
 
 void WsSession::begin(std::string request) {
@@ -155,13 +169,16 @@ void WsSession::on_transaction(const chain::types::RecoveredTransaction& transac
 }
 
 void WsSession::end() {
-    const MutexLock lock(mutex_);
-    ended_ = true;
-    if (running_) running_->cancellation.cancel();
-    waiting_.clear();
-    waiting_bytes_ = 0;
-    parts_.subscriptions -= subscriptions_.size();
-    subscriptions_.clear();
+    {
+        const MutexLock lock(mutex_);
+        ended_ = true;
+        if (running_) running_->cancellation.cancel();
+        waiting_.clear();
+        waiting_bytes_ = 0;
+        parts_.subscriptions -= subscriptions_.size();
+        subscriptions_.clear();
+    }
+    parts_.forget_large(*this);
 }
 
 std::size_t WsSession::subscriptions() const {

@@ -12,6 +12,10 @@
 
 namespace quern::rpc {
 
+// The text of one that tells of `result`, in no more memory than it has bytes: thousands may wait for slow readers, and
+// bytes are what is counted.
+[[nodiscard]] std::string notification(std::string_view group, std::string_view id, std::string_view result);
+
 class WsSession final : public SubscriptionHost, public std::enable_shared_from_this<WsSession> {
 public:
     struct Parts {  // all outlive the session
@@ -21,9 +25,10 @@ public:
         std::function<void(std::function<void()>)> post;  // to an answering thread
         const std::atomic<bool>& stopping;
         // Calls `begin` at once, or when one of the large requests was answered, which end_large() says; or `refuse`.
-        std::function<void(std::function<void()> begin, std::function<void()> refuse)> begin_large;
+        std::function<void(WsSession&, std::function<void()> begin, std::function<void()> refuse)> begin_large;
         std::function<void()> end_large;
-        std::atomic<std::size_t>& subscriptions;  // of all sessions
+        std::function<void(const WsSession&)> forget_large;  // drops what waits to begin
+        std::atomic<std::size_t>& subscriptions;             // of all sessions
     };
     WsSession(const Parts& parts, websocket::ConnectionId id, const Caller& caller)
         : parts_(parts), id_(id), caller_(caller) {}

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/expected.h"
 
 namespace quern::chain::api {
+
+inline constexpr std::string_view kContentOnItsWay = "content.on_its_way";
 
 class ContentGateway {
 public:

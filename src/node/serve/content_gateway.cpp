@@ -49,7 +49,7 @@ Expected<std::uint64_t> StoreGateway::obtain(const Hash32& id) {
     if (!has_source && now >= *begun + kContentSearchMs) return fail("content.not_found", "no connected node has it");
     if (has_source && now >= fetch->second.progress_ms + kContentStallMs)
         return fail("content.not_found", "the nodes that say to have it do not send it");
-    return busy("content.on_its_way", "other nodes are being asked for it, ask again");
+    return busy(chain::api::kContentOnItsWay, "other nodes are being asked for it, ask again");
 }
 
 void StoreGateway::wait_for(const Hash32& id) {

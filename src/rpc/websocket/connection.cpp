@@ -55,7 +55,7 @@ Connection::Connection(asio::io_context& io, Host& host, ConnectionId id, tcp::s
     raw.set_option(asio::socket_base::send_buffer_size(kSocketSendBuffer), ignored);
     if (const auto remote = raw.remote_endpoint(ignored); !ignored) {
         const std::string address = remote.address().to_string();
-        client_host_ = host_of(address);
+        client_host_ = handshake_.client = host_of(address);
         handshake_.remote = address + ":" + std::to_string(remote.port());
     }
     buffer_.commit(asio::buffer_copy(buffer_.prepare(received.size()), asio::buffer(received)));
@@ -91,6 +91,7 @@ void Connection::judge() {
     if (host_.stopping()) return refuse(503, "the node is stopping");
     if (!ws::is_upgrade(request) || request[http::field::sec_websocket_version] != "13")
         return refuse(426, "this is a WebSocket port (RFC 6455)");
+    if (request.count(http::field::host) > 1) return refuse(400, "more than one Host header");
     // A client waits for the answer before it sends frames.
     if (buffer_.size() != 0) return refuse(400, "data before the handshake is done");
     handshake_.origin = text_of(request[http::field::origin]);
@@ -176,19 +177,23 @@ void Connection::accept() {
 // --- In ---
 
 void Connection::read() {
-    stream_.async_read_some(buffer_, kReadPiece, [self = shared_from_this()](error_code code, std::size_t size) {
+    stream_.async_read_some(buffer_, kReadPiece, [self = shared_from_this()](error_code code, std::size_t) {
         if (self->state_ == State::ended) return;
         if (code) return self->read_failed(code);
-        self->got_bytes(size);
+        self->got_bytes();
     });
 }
 
-void Connection::got_bytes(std::size_t size) {
-    buffered_ += size;
-    hold(static_cast<std::ptrdiff_t>(size));
+// What it has taken, of which a message may fill half: it grows by doubling.
+void Connection::count_buffer() {
+    const std::size_t before = std::exchange(buffered_, buffer_.capacity());
+    hold(static_cast<std::ptrdiff_t>(buffered_) - static_cast<std::ptrdiff_t>(before));
+}
+
+void Connection::got_bytes() {
+    count_buffer();
     if (state_ != State::open || !stream_.got_text()) {
         buffer_.consume(buffer_.size());
-        hold(-static_cast<std::ptrdiff_t>(std::exchange(buffered_, 0)));
         begin_close(kUnsupportedData, "text messages only");
     } else if (stream_.is_message_done()) {
         in_message_ = false;
@@ -198,7 +203,7 @@ void Connection::got_bytes(std::size_t size) {
         std::string text(static_cast<const char*>(data.data()), data.size());
         buffer_.consume(data.size());
         if (buffer_.capacity() > kKeptBuffer) buffer_.shrink_to_fit();
-        hold(-static_cast<std::ptrdiff_t>(std::exchange(buffered_, 0)));
+        count_buffer();
         host_.handler().received(id_, std::move(text));
     } else if (!std::exchange(in_message_, true)) {
         message_deadline_.expires_after(std::chrono::milliseconds(host_.options().message_ms));

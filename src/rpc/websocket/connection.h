@@ -36,7 +36,7 @@ public:
     virtual void opened(const std::shared_ptr<Connection>& connection) = 0;
     // Once for each connection, opened or not.
     virtual void ended(Connection& connection) = 0;
-    // Counts for all connections; evicts the one that holds most when that is too much. Any thread.
+    // Counts for all connections; evicts of the host that holds most when that is too much. Any thread.
     virtual void held_more(std::ptrdiff_t bytes) = 0;
 };
 
@@ -74,7 +74,8 @@ private:
     void refused();
     void accept();
     void read();
-    void got_bytes(std::size_t size);
+    void got_bytes();
+    void count_buffer();
     void read_failed(error_code code);
     void flush() QUERN_EXCLUDES(mutex_);
     void close_now(std::uint16_t code, const std::string& reason);
@@ -99,7 +100,7 @@ private:
     asio::steady_timer message_deadline_;
     State state_ = State::handshake;
     std::uint64_t since_ms_;
-    std::size_t buffered_ = 0;  // of buffer_, as counted in held_
+    std::size_t buffered_ = 0;  // buffer_'s memory, as counted in held_
     bool awaits_pong_ = false;
     bool pinging_ = false;
     bool in_message_ = false;

@@ -82,11 +82,16 @@ struct Transport::Impl final : Host {
     void evict() {
         evicting = false;
         while (held > static_cast<std::ptrdiff_t>(settings.max_held_bytes)) {
-            ConnectionPtr most;
-            for (const auto& [id, connection] : everyone)
-                if (!most || connection->held() > most->held()) most = connection;
-            if (!most || most->held() <= 0) return;
-            most->drop(kTryAgainLater, "the memory for clients is used up");
+            std::vector<Holder> holders;
+            std::vector<ConnectionPtr> same_order;
+            for (const auto& [id, connection] : everyone) {
+                const auto bytes = std::max<std::ptrdiff_t>(connection->held(), 0);
+                holders.push_back({connection->client_host(), static_cast<std::size_t>(bytes)});
+                same_order.push_back(connection);
+            }
+            const auto heaviest = choose_heaviest(holders);
+            if (!heaviest) return;
+            same_order[*heaviest]->drop(kTryAgainLater, "the memory for clients is used up");
         }
     }
 

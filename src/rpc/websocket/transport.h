@@ -29,7 +29,7 @@ struct TransportOptions {
     std::size_t max_connections = 128;                     // open and half open; see base/eviction.h for what is beyond
     std::size_t max_message_bytes = std::size_t{4} << 20;  // incoming, all fragments together; more closes with 1009
     std::size_t max_outgoing_bytes = std::size_t{8} << 20;  // that wait for a reader; more closes with 1008
-    std::size_t max_held_bytes = std::size_t{256} << 20;    // of all connections; the one that holds most goes first
+    std::size_t max_held_bytes = std::size_t{256} << 20;    // of all connections; one of the host with most goes
     std::uint32_t handshake_ms = 5'000;                     // from the TCP connection to the upgrade
     std::uint32_t message_ms = 60'000;                      // from a message's first byte to its last
     std::uint32_t ping_ms = 30'000;                         // between pings; a pong must come ...
@@ -43,6 +43,7 @@ struct Handshake {
     std::string host;           // the Host header
     std::string authorization;  // the header's value
     std::string remote;         // "address:port", for the log
+    std::string client;         // host_of() of the address
 };
 
 class Handler {

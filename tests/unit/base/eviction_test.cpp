@@ -27,5 +27,14 @@ TEST(Eviction, who_has_a_whole_ipv6_network_does_not_shut_others_out) {
     EXPECT_EQ(choose_victim(occupants, host_of("2001:db8::ffff")), std::nullopt);
 }
 
+TEST(Eviction, of_the_host_that_holds_most_the_largest_connection_goes) {
+    const std::vector<Holder> holders = {{"a", 5}, {"b", 2}, {"b", 3}, {"c", 4}, {"b", 1}, {"c", 0}};
+    EXPECT_EQ(choose_heaviest(holders), 2U) << "b holds 6, though each of its connections is small";
+    EXPECT_EQ(choose_heaviest(std::vector<Holder>{{"a", 0}, {"b", 0}}), std::nullopt);
+    EXPECT_EQ(choose_heaviest({}), std::nullopt);
+    // Of two that hold as much one goes, and it is the larger connection of its host.
+    EXPECT_EQ(choose_heaviest(std::vector<Holder>{{"b", 1}, {"a", 2}, {"b", 1}}), 0U);
+}
+
 }  // namespace
 }  // namespace quern

@@ -1,6 +1,9 @@
 // Files, logs, arguments, threads, clocks and randomness.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#ifdef QUERN_JEMALLOC
+#include <jemalloc/jemalloc.h>
+#endif
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -44,6 +47,17 @@ TEST(Allocator, what_a_block_freed_is_there_for_the_next_one) {
         again = page_faults_of_a_block();
     }).join();
     EXPECT_LT(again, 100);  // 48 MiB are 12,288 pages
+}
+
+TEST(Allocator, what_threads_without_work_freed_goes_back_too) {
+#ifdef QUERN_JEMALLOC
+    bool looks = false;
+    std::size_t size = sizeof(looks);
+    ASSERT_EQ(mallctl("background_thread", &looks, &size, nullptr, 0), 0);
+    EXPECT_TRUE(looks);
+#else
+    GTEST_SKIP() << "a sanitizer's allocator";
+#endif
 }
 
 class Files : public testing::Test {

@@ -9,13 +9,15 @@ namespace {
 class LargeJobsTest : public ::testing::Test {
 protected:
     void ask(const std::string& name) {
-        call(jobs.ask(
-            {name.substr(0, 1), [this, name] { log += name + " "; }, [this, name] { log += "!" + name + " "; }}));
+        call(jobs.ask({name.substr(0, 1), [this, name] { log += name + " "; },
+                       [this, name] { log += "!" + name + " "; }, owner}));
     }
     void end(const std::string& host) { call(jobs.ended(host)); }
+    std::size_t forget(const std::string& host) { return jobs.forget(host, owner).size(); }
     std::string said() { return std::exchange(log, {}); }
 
     LargeJobs jobs{3, 4};
+    const void* owner = nullptr;  // of what is asked now
 
 private:
     static void call(const std::function<void()>& what) {
@@ -62,6 +64,24 @@ TEST_F(LargeJobsTest, too_many_push_out_the_newest_of_the_host_that_waits_with_m
     ask("e1");  // all wait with one
     EXPECT_EQ(said(), "!e1 ");
     EXPECT_EQ(jobs.waiting(), 4U);
+}
+
+TEST_F(LargeJobsTest, what_is_forgotten_neither_begins_nor_takes_a_place) {
+    for (const char* name : {"a1", "a2", "a3", "b1"}) ask(name);
+    const int gone = 0;
+    owner = &gone;
+    for (const char* name : {"a4", "b2"}) ask(name);
+    EXPECT_EQ(said(), "a1 a2 b1 ");
+    EXPECT_EQ(forget("c"), 0U);
+    EXPECT_EQ(forget("a"), 1U);
+    EXPECT_EQ(forget("a"), 0U);
+    EXPECT_EQ(jobs.waiting(), 2U);
+    EXPECT_EQ(forget("b"), 1U);
+    owner = nullptr;
+    EXPECT_EQ(jobs.waiting(), 1U);
+    for (int i = 0; i < 2; ++i) end("a");
+    EXPECT_EQ(said(), "a3 ");
+    EXPECT_EQ(jobs.running(), 2U);
 }
 
 TEST_F(LargeJobsTest, an_end_that_nobody_began_changes_nothing) {

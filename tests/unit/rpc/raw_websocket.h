@@ -30,15 +30,29 @@ constexpr unsigned kClose = 8;
 constexpr unsigned kPing = 9;
 constexpr unsigned kPong = 10;
 
+// Whether a server can listen at "::".
+inline bool has_ipv6() {
+    const int descriptor = ::socket(AF_INET6, SOCK_STREAM, 0);
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    const bool bound = ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    ::close(descriptor);
+    return bound;
+}
+
 class RawSocket {
 public:
-    explicit RawSocket(std::uint16_t port, int receive_buffer = 0) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    // As one of the machine's own addresses, 127.0.0.`host`.
+    explicit RawSocket(std::uint16_t port, int receive_buffer = 0, std::uint32_t host = 1)
+        : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
         if (receive_buffer > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
         timeval limit{10, 0};
         ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
         ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
         sockaddr_in address{};
         address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl((127U << 24) + host);
+        if (::bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) return;
         address.sin_port = htons(port);
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         connected_ = ::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;

@@ -81,7 +81,8 @@ protected:
         auto started = WsServer::start(
             options,
             [this](std::string text, const CallContext& context) -> std::unique_ptr<Job> {
-                if (text.starts_with("big") || text.starts_with("slow") || text.starts_with("endless"))
+                if (text.starts_with("big") || text.starts_with("slow") || text.starts_with("endless") ||
+                    text == "steps")
                     return std::make_unique<FakeJob>(*this, std::move(text), context);
                 return dispatcher->begin(std::move(text), context);
             },
@@ -89,8 +90,9 @@ protected:
         ASSERT_TRUE(started) << started.error().to_string();
         server = std::move(*started);
     }
-    std::unique_ptr<RawSocket> raw(const std::string& headers = {}, int receive_buffer = 0) const {
-        auto socket = std::make_unique<RawSocket>(server->port(), receive_buffer);
+    std::unique_ptr<RawSocket> raw(const std::string& headers = {}, int receive_buffer = 0,
+                                   std::uint32_t host = 1) const {
+        auto socket = std::make_unique<RawSocket>(server->port(), receive_buffer, host);
         EXPECT_TRUE(socket->upgrade(headers).starts_with("HTTP/1.1 101 ")) << headers;
         return socket;
     }
@@ -131,6 +133,7 @@ protected:
         bool run(std::chrono::milliseconds) override {
             if (text_.starts_with("slow"))
                 while (!test_.release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            if (text_ == "steps") return take_step();
             if (!text_.starts_with("endless") || context_.is_cancelled()) return true;
             ++test_.slices;
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -144,12 +147,23 @@ protected:
         std::size_t held() const override { return test_.job_holds; }
 
     private:
+        // Counts the slices that others had between its own.
+        bool take_step() {
+            if (steps_ == 0) slices_before_ = test_.slices;
+            test_.slices_between = test_.slices - slices_before_;
+            return ++steps_ == kSteps;
+        }
+
+        int steps_ = 0;
+        int slices_before_ = 0;
         WsServerTest& test_;
         std::string text_;
         const CallContext context_;
     };
 
+    static constexpr int kSteps = 50;
     testing::Fixture fixture;
+    std::atomic<int> slices_between{0};
     std::atomic<int> cancelled{0};
     std::atomic<int> begun{0};
     std::atomic<int> slices{0};
@@ -293,7 +307,7 @@ TEST_F(WsServerTest, a_flood_of_pings_costs_no_memory) {
     EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
 }
 
-TEST_F(WsServerTest, memory_of_all_clients_is_bounded_and_the_largest_goes_first) {
+TEST_F(WsServerTest, memory_of_all_clients_is_bounded) {
     start([](WsOptions& options) { options.max_held_bytes = 20 << 20; });
     fixture.chain.add_block({});
     const auto honest = raw();
@@ -311,6 +325,25 @@ TEST_F(WsServerTest, memory_of_all_clients_is_bounded_and_the_largest_goes_first
     honest->send(RawSocket::frame(testing::kClose, std::string("\x03\xe8", 2)));
     EXPECT_TRUE(eventually([&] { return server->connections() == 0; }));
     EXPECT_TRUE(eventually([&] { return server->held_bytes() == 0; }));
+}
+
+TEST_F(WsServerTest, many_small_messages_of_one_host_close_nobody_elses_large_one) {
+    constexpr std::size_t kPart = 100'000;
+    constexpr std::size_t kStrangers = 40;
+    constexpr std::size_t kLarge = 1'000'000;
+    big_answer = 5;
+    start([](WsOptions& options) { options.max_held_bytes = 5'000'000; });
+    std::list<std::unique_ptr<RawSocket>> strangers;
+    for (std::size_t i = 0; i < kStrangers && server->held_bytes() < 4'500'000; ++i) {
+        strangers.push_back(raw({}, 0, 2));
+        const std::size_t before = server->held_bytes();
+        strangers.back()->send(RawSocket::frame(testing::kText, std::string(kPart, ' '), false));
+        EXPECT_TRUE(eventually([&] { return server->held_bytes() >= before + kPart; })) << i;
+    }
+    const auto honest = raw({}, 0, 3);
+    honest->send_text("big" + std::string(kLarge, ' '));
+    EXPECT_EQ(honest->text(), "xxxxx");
+    EXPECT_LT(server->connections(), 1 + strangers.size());
 }
 
 TEST_F(WsServerTest, large_requests_are_answered_a_few_at_a_time) {
@@ -343,6 +376,45 @@ TEST_F(WsServerTest, large_requests_are_answered_a_few_at_a_time) {
     EXPECT_TRUE(eventually([&] { return begun == before + 1; }));
 }
 
+TEST_F(WsServerTest, large_requests_that_wait_are_dropped_with_their_connections) {
+    start([](WsOptions& options) { options.call_ms = 600'000, options.max_large_jobs = 1; });
+    const std::string padding(kSmallRequest, ' ');
+    auto holder = raw();
+    holder->send_text("endless" + padding);
+    EXPECT_TRUE(eventually([&] { return slices > 0; }));
+    {
+        std::list<std::unique_ptr<RawSocket>> waiting;
+        for (int i = 0; i < 5; ++i) {
+            waiting.push_back(raw());
+            waiting.back()->send_text("slow" + padding);
+        }
+        EXPECT_TRUE(eventually([&] { return server->held_bytes() > 6 * kSmallRequest; })) << server->held_bytes();
+    }
+    EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
+    release = true;
+    const auto honest = raw();
+    holder.reset();
+    honest->send_text("big" + padding);
+    EXPECT_EQ(honest->text().size(), big_answer);
+    EXPECT_EQ(begun, 2) << "those of the connections that are gone came to nothing";
+}
+
+TEST_F(WsServerTest, hosts_take_turns_at_the_threads) {
+    constexpr int kStrangers = 100;
+    start([](WsOptions& options) { options.threads = 1, options.call_ms = 600'000; });
+    std::list<std::unique_ptr<RawSocket>> strangers;
+    for (int i = 0; i < kStrangers; ++i) {
+        strangers.push_back(raw({}, 0, 2));
+        strangers.back()->send_text("endless");
+    }
+    EXPECT_TRUE(eventually([&] { return slices > 5 * kStrangers; }));
+    const auto honest = raw({}, 0, 3);
+    honest->send_text("steps");
+    EXPECT_EQ(honest->text(), "xxxxx");
+    EXPECT_LT(slices_between, kSteps * kStrangers / 2);
+    EXPECT_EQ(cancelled, 0);
+}
+
 TEST_F(WsServerTest, answers_count_while_they_grow) {
     start([](WsOptions& options) {
         options.call_ms = 600'000;
@@ -356,6 +428,25 @@ TEST_F(WsServerTest, answers_count_while_they_grow) {
     job_holds = 21 << 20;
     EXPECT_TRUE(eventually([&] { return cancelled == 1; }));
     EXPECT_TRUE(eventually([&] { return server->held_bytes() == 0; })) << server->held_bytes();
+}
+
+TEST_F(WsServerTest, a_message_counts_with_the_memory_that_it_takes) {
+    start();
+    const auto socket = raw();
+    const std::string piece(64U << 10, ' ');
+    std::size_t sent = 0;
+    double most = 0;
+    for (int i = 0; i < 60; ++i) {
+        socket->send(RawSocket::frame(i == 0 ? testing::kText : 0U, piece, false));
+        sent += piece.size();
+        ASSERT_TRUE(eventually([&] { return server->held_bytes() >= sent; })) << i;
+        if (i >= 8) most = std::max(most, static_cast<double>(server->held_bytes()) / static_cast<double>(sent));
+    }
+    EXPECT_GT(most, 1.25) << "its buffer doubles";
+    EXPECT_LT(most, 2.5);
+    socket->send(RawSocket::frame(0, "", true));
+    EXPECT_NE(socket->text().find("-32700"), std::string::npos);
+    EXPECT_TRUE(eventually([&] { return server->held_bytes() <= piece.size(); })) << server->held_bytes();
 }
 
 TEST_F(WsServerTest, filters_of_subscriptions_are_bounded) {
@@ -425,6 +516,37 @@ TEST_F(WsServerTest, the_http_port_upgrades_too) {
     EXPECT_TRUE(rebound.read_header().starts_with("HTTP/1.1 403"));
 }
 
+// To a socket of IPv6 an IPv4 client comes as ::ffff:127.0.0.1, to the HTTP port here as 127.0.0.1.
+TEST_F(WsServerTest, a_host_has_one_share_whatever_its_addresses) {
+    if (!testing::has_ipv6()) GTEST_SKIP() << "this machine has no IPv6";
+    start([](WsOptions& options) {
+        options.bind = "::";
+        options.call_ms = 600'000;
+        options.max_large_jobs = 3;
+    });
+    HttpOptions options;
+    options.port = 0;
+    HttpHooks hooks;
+    hooks.upgrade = [this](int socket, std::string received) { server->adopt(socket, std::move(received)); };
+    auto http = HttpServer::start(options, std::move(hooks));
+    ASSERT_TRUE(http);
+    const std::string padding(kSmallRequest, ' ');
+    std::list<RawSocket> sockets;
+    for (int i = 0; i < 3; ++i) {
+        sockets.emplace_back(i < 2 ? server->port() : (*http)->port());
+        EXPECT_TRUE(sockets.back().upgrade().starts_with("HTTP/1.1 101 "));
+        const std::size_t before = server->held_bytes();
+        sockets.back().send_text("endless" + padding);
+        EXPECT_TRUE(eventually([&] { return server->held_bytes() > before + kSmallRequest; }));
+    }
+    EXPECT_TRUE(eventually([&] { return begun >= 2; }));
+    const auto honest = raw({}, 0, 2);
+    honest->send_text("big" + padding);
+    EXPECT_EQ(honest->text().size(), big_answer);
+    EXPECT_EQ(begun, 3);
+    EXPECT_EQ(cancelled, 0);
+}
+
 TEST_F(WsServerTest, a_name_that_is_not_allowed_is_refused) {
     start();
     RawSocket rebound(server->port());
@@ -432,6 +554,8 @@ TEST_F(WsServerTest, a_name_that_is_not_allowed_is_refused) {
         "GET / HTTP/1.1\r\nHost: evil.example\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n");
     EXPECT_TRUE(rebound.read_header().starts_with("HTTP/1.1 403"));
+    RawSocket two(server->port());
+    EXPECT_TRUE(two.upgrade("Host: evil.example\r\n").starts_with("HTTP/1.1 400"));
 }
 
 TEST_F(WsServerTest, tells_new_heads_logs_and_transactions) {
