@@ -80,6 +80,9 @@ void Core::check_own_key(const OwnVote& heard, std::size_t member) {
     if (adopting_) return adopt(heard);
     if (blank_) refuses_because_ = "sdbft.no_journal";
     if (vote.view < view_ || !refuses_because_.empty()) return;
+    // Of epochs before that of its newest vote the journal keeps nothing: a node whose database is older than its
+    // journal meets them again on its way.
+    if (newest_own_ && vote.epoch < newest_own_->vote.epoch) return;
     const Own* own = find_own(vote.view);
     if (own == nullptr || !own->of(vote.type) || own->of(vote.type)->vote.vote.hash != vote.hash)
         refuses_because_ = "sdbft.other_signer";

@@ -68,6 +68,33 @@ TEST(SdbftSigningFloor, an_old_database_under_a_newer_journal_signs_nothing_agai
     }
 }
 
+// The journal was rewritten since and has forgotten those votes. They are nobody else's for that.
+TEST(SdbftSigningFloor, an_old_database_meets_its_own_old_votes_again_and_goes_on) {
+    Harness h;
+    h.rewrite_bytes = 1;
+    h.restart();
+    h.start();
+    const auto old = *h.chain;
+    finalize_heights(h, 4);
+    ASSERT_EQ(h.epoch.epoch, 1U);
+    const auto before = votes_of(h);
+
+    h.chain = std::make_unique<sim::LightChain>(old);
+    h.restart();
+    h.forget();
+    h.start();
+    h.epoch = h.chain->epoch_setup();
+    std::size_t met = 0;
+    for (const auto& vote : before) {
+        if (vote.epoch != 0 || vote.type != finalize || vote.view != 2) continue;
+        h.receive(h.others()[0], CertificateMessage{h.certificate_with_me(finalize, vote.view, vote.hash)});
+        ++met;
+    }
+    EXPECT_EQ(met, 1U);
+    EXPECT_EQ(h.core->status().refuses_because, "");
+    EXPECT_FALSE(h.halt);
+}
+
 TEST(SdbftSigningFloor, an_old_database_catches_up_and_signs_again_above_the_newest_vote) {
     Harness h;
     h.rewrite_bytes = 1;
