@@ -9,15 +9,16 @@ using Part = gossip::SentProposals::Part;
 // --- Sending ---------------------------------------------------------------------------------------------------------
 
 void Network::Impl::send_proposal(const std::shared_ptr<const Bytes>& envelope, std::size_t begin, std::size_t end) {
-    std::size_t receivers = 0;
+    std::vector<Peer*> receivers;
     std::uint64_t round_trip = 0;
-    for (const auto& [address, peer] : peers) {
+    for (auto& [address, peer] : peers) {
         if (!committee.contains(address) || !peer.session.has_hello()) continue;
-        ++receivers;
+        receivers.push_back(&peer);
         round_trip = std::max(round_trip, peer.control->least_rtt_us() / 1000);
     }
     const std::size_t saved = end - std::min(begin, end);
-    if (saved * receivers < options.compact_proposal_bytes || receivers == 0 || !proposal_rate.try_take(1, now_us()))
+    if (saved * receivers.size() < options.compact_proposal_bytes || receivers.empty() ||
+        !proposal_rate.try_take(1, now_us()))
         return send_consensus(envelope);
     auto cut = gossip::cut_proposal(envelope, begin, end);
     if (!cut) return send_consensus(envelope);
@@ -30,12 +31,10 @@ void Network::Impl::send_proposal(const std::shared_ptr<const Bytes>& envelope, 
     if (body->size() > envelope->size() / 2 || body->size() > messages::kMaxCompactProposal)
         return send_consensus(envelope);
     log::debug(kLog, "proposal as short ids bytes={} whole={} transactions={} inside={} members={}", body->size(),
-               envelope->size(), compact.transaction_count(), compact.prefilled.size(), receivers);
+               envelope->size(), compact.transaction_count(), compact.prefilled.size(), receivers.size());
     sent_proposals.keep(std::move(*cut));
     ++proposals.sent;
-    for (auto& [address, peer] : peers)
-        if (committee.contains(address) && peer.session.has_hello())
-            (void)send(peer, Type::proposal, peer.session.next_stream(), body);
+    for (Peer* peer : receivers) (void)send(*peer, Type::proposal, peer->session.next_stream(), body);
 }
 
 void Network::Impl::serve_proposal_transactions(Peer& peer, std::uint32_t stream,

@@ -21,10 +21,6 @@ FixedBytes<52> storage_key(const types::Address& address, const Hash32& slot) {
     return key;
 }
 
-bool has_prefix(BytesView key, BytesView prefix) {
-    return key.size() >= prefix.size() && equal(key.first(prefix.size()), prefix);
-}
-
 }  // namespace
 
 bool Account::has_code() const { return code_hash != empty_code_hash(); }
@@ -107,7 +103,7 @@ std::vector<std::pair<Bytes, Bytes>> Overlay::native_range(BytesView prefix, Byt
             }
         }
         const bool have_old = old < below.size();
-        const bool have_change = change != native_.end() && has_prefix(change->first, prefix);
+        const bool have_change = change != native_.end() && as_text(change->first).starts_with(as_text(prefix));
         if (!have_old && !have_change) break;
         std::size_t bytes = 0;
         if (have_change && (!have_old || as_text(change->first) <= as_text(below[old].first))) {

@@ -38,9 +38,7 @@ Expected<TransactionPlace> decode_place(BytesView bytes) {
 
 Expected<std::uint64_t> decode_be64(BytesView bytes) {
     QUERN_TRY(const auto encoded, FixedBytes<8>::from_view(bytes));
-    std::uint64_t value = 0;
-    for (const std::uint8_t byte : encoded.data) value = value << 8 | byte;
-    return value;
+    return from_be64(encoded);
 }
 
 Expected<BlockId> decode_block_id(BytesView bytes) {

@@ -25,4 +25,10 @@ FixedBytes<8> be64(std::uint64_t value) {
     return bytes;
 }
 
+std::uint64_t from_be64(BytesView bytes) {
+    std::uint64_t value = 0;
+    for (const std::uint8_t byte : bytes) value = value << 8 | byte;
+    return value;
+}
+
 }  // namespace quern::chain::store

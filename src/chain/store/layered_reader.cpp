@@ -40,8 +40,7 @@ Expected<std::optional<Bytes>> LayeredReader::get(BytesView key) const {
 Status LayeredReader::for_each(BytesView prefix, BytesView start, const Visitor& visit) const {
     const BytesLess less;
     const auto in_prefix = [&](std::size_t place) {
-        return place < index_.size() && at(place).key.size() >= prefix.size() &&
-               equal(BytesView(at(place).key).first(prefix.size()), prefix);
+        return place < index_.size() && as_text(at(place).key).starts_with(as_text(prefix));
     };
     std::size_t place = lower_bound(less(prefix, start) ? start : prefix);
     bool stopped = false;

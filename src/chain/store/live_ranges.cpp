@@ -3,17 +3,10 @@
 #include <algorithm>
 
 namespace quern::chain::store {
-namespace {
-
-bool starts_with(BytesView key, BytesView prefix) {
-    return key.size() >= prefix.size() && equal(key.first(prefix.size()), prefix);
-}
-
-}  // namespace
 
 bool LiveRanges::covers(BytesView prefix_or_key) const {
     return std::any_of(prefixes_.begin(), prefixes_.end(),
-                       [&](const Bytes& prefix) { return starts_with(prefix_or_key, prefix); });
+                       [&](const Bytes& prefix) { return as_text(prefix_or_key).starts_with(as_text(prefix)); });
 }
 
 Status LiveRanges::load(const Reader& reader, std::uint64_t height) {
@@ -47,8 +40,8 @@ std::optional<LiveRanges::Entries> LiveRanges::page(BytesView prefix, BytesView 
     if (height && *height != height_) return std::nullopt;
     Entries entries;
     const BytesView from = BytesLess()(start, prefix) ? prefix : start;
-    for (auto at = entries_.lower_bound(from); at != entries_.end() && starts_with(at->first, prefix); ++at) {
-        if (entries.size() == kPage) break;
+    for (auto at = entries_.lower_bound(from); at != entries_.end() && entries.size() < kPage; ++at) {
+        if (!as_text(at->first).starts_with(as_text(prefix))) break;
         entries.emplace_back(at->first, at->second);
     }
     return entries;

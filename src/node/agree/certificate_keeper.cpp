@@ -106,8 +106,7 @@ Status CertificateKeeper::thin(std::uint64_t epoch) {
     if (epoch <= store::kWholeCertificateEpochs) return {};
     const std::uint64_t end = epoch - store::kWholeCertificateEpochs;
     QUERN_TRY(const auto mark, store::get_meta(parts_.store, kThinnedUntil));
-    std::uint64_t at = 0;
-    for (const std::uint8_t byte : mark.value_or(Bytes{})) at = at << 8 | byte;
+    std::uint64_t at = store::from_be64(mark.value_or(Bytes{}));
     // A node that was away for long does it bit by bit.
     const std::uint64_t until = std::min(end, at + kMaxThinnedAtOnce);
     const store::BlockStore blocks(parts_.store);

@@ -35,9 +35,7 @@ std::optional<double> LeafTimer::microseconds(const chain::store::Reader& reader
     }
     const auto stored = chain::store::get_meta(reader, name_of(dispute));
     if (!stored || !*stored || (*stored)->size() != 8) return std::nullopt;
-    std::uint64_t nanoseconds = 0;
-    for (const std::uint8_t byte : **stored) nanoseconds = nanoseconds << 8 | byte;
-    return static_cast<double>(nanoseconds) / 1000.0;
+    return static_cast<double>(chain::store::from_be64(**stored)) / 1000.0;
 }
 
 }  // namespace quern::node

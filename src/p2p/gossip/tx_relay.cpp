@@ -26,14 +26,13 @@ std::vector<TxRelay::Ask> as_asks(std::map<TxRelay::Peer, std::vector<ShortId>>&
 // --- What is here ----------------------------------------------------------------------------------------------------
 
 void TxRelay::add_peer(const Peer& peer, bool trusted) {
-    const auto [at, is_new] = peers_.try_emplace(peer);
-    PeerState& state = at->second;
-    if (!is_new && state.is_stranger()) --strangers_;
+    PeerState& state = peers_[peer];
     state.trusted = trusted;
-    if (state.is_stranger()) ++strangers_;
+    count_strangers();
     // It hears of what is freshest here.
-    const std::size_t skip = recent_order_.size() - std::min(recent_order_.size(), kMaxQueuedPerPeer);
-    state.to_announce.assign(recent_order_.begin() + static_cast<std::ptrdiff_t>(skip), recent_order_.end());
+    const auto& order = recent_.order();
+    const std::size_t skip = order.size() - std::min(order.size(), kMaxQueuedPerPeer);
+    state.to_announce.assign(order.begin() + static_cast<std::ptrdiff_t>(skip), order.end());
 }
 
 void TxRelay::set_round_trip(const Peer& peer, std::uint64_t round_trip_ms) {
@@ -42,31 +41,24 @@ void TxRelay::set_round_trip(const Peer& peer, std::uint64_t round_trip_ms) {
 }
 
 void TxRelay::set_member(const Peer& peer, bool is_member) {
-    const auto at = peers_.find(peer);
-    if (at == peers_.end()) return;
-    if (at->second.is_stranger()) --strangers_;
-    at->second.member = is_member;
-    if (at->second.is_stranger()) ++strangers_;
+    if (const auto at = peers_.find(peer); at != peers_.end()) at->second.member = is_member;
+    count_strangers();
+}
+
+void TxRelay::count_strangers() {
+    strangers_ = static_cast<std::size_t>(
+        std::count_if(peers_.begin(), peers_.end(), [](const auto& peer) { return peer.second.is_stranger(); }));
 }
 
 void TxRelay::have(const Hash32& hash, std::shared_ptr<const Bytes> encoded, std::uint64_t now_ms) {
     const ShortId id = messages::short_id(hash);
     forget(id);
-    const std::size_t size = encoded->size();
-    if (!recent_.emplace(id, Recent{hash, std::move(encoded), now_ms, false}).second) return;
-    recent_order_.push_back(id);
-    recent_bytes_ += size;
-    while (recent_order_.size() > kMaxRecent || recent_bytes_ > kMaxRecentBytes) {
-        const auto oldest = recent_.find(recent_order_.front());
-        deduct(recent_bytes_, oldest->second.encoded->size());
-        recent_.erase(oldest);
-        recent_order_.pop_front();
-    }
+    if (recent_.find(id) != nullptr) return;
     bool told_by_member = false;
     bool lacked_by_member = false;
     for (const auto& [peer, state] : peers_)
         if (state.member) (state.known.contains(id) ? told_by_member : lacked_by_member) = true;
-    if (const auto at = recent_.find(id); at != recent_.end()) at->second.told_by_member = told_by_member;
+    recent_.add(id, {hash, std::move(encoded), now_ms, told_by_member});
     for (auto& [peer, state] : peers_)
         if (!(told_by_member && state.member)) queue_for(state, id);
     if (!told_by_member || !lacked_by_member) return;
@@ -81,7 +73,7 @@ void TxRelay::queue_for(PeerState& peer, const ShortId& id) {
 void TxRelay::tell_members(const std::function<bool(const ShortId&)>& still_waits, std::uint64_t now_ms) {
     for (; !later_.empty() && later_.front().when_ms <= now_ms; later_.pop_front()) {
         const ShortId id = later_.front().id;
-        if (!recent_.contains(id) || !still_waits(id)) continue;
+        if (recent_.find(id) == nullptr || !still_waits(id)) continue;
         for (auto& [peer, state] : peers_)
             if (state.member) queue_for(state, id);
     }
@@ -99,41 +91,41 @@ std::vector<ShortId> TxRelay::take_announcements(const Peer& peer) {
     return ids;
 }
 
-const Bytes* TxRelay::find(const ShortId& id) const {
-    const auto at = recent_.find(id);
-    return at == recent_.end() ? nullptr : at->second.encoded.get();
-}
-
-const TxRelay::Recent* TxRelay::find_recent(const ShortId& id) const {
-    const auto at = recent_.find(id);
-    return at == recent_.end() ? nullptr : &at->second;
-}
-
-const TxRelay::Recent* TxRelay::find_here(const ShortId& id) const {
-    if (const Recent* recent = find_recent(id)) return recent;
-    const auto at = delivered_.find(id);
-    return at == delivered_.end() ? nullptr : &at->second;
-}
-
-void TxRelay::keep_delivered(const ShortId& id, const Hash32& hash, const Bytes& encoded) {
-    if (!delivered_.emplace(id, Recent{hash, std::make_shared<const Bytes>(encoded), 0, false}).second) return;
-    delivered_order_.push_back(id);
-    delivered_bytes_ += encoded.size();
-    while (delivered_order_.size() > kMaxDelivered || delivered_bytes_ > kMaxDeliveredBytes) {
-        const auto oldest = delivered_.find(delivered_order_.front());
-        deduct(delivered_bytes_, oldest->second.encoded->size());
-        delivered_.erase(oldest);
-        delivered_order_.pop_front();
+void TxRelay::Newest::add(const ShortId& id, Recent transaction) {
+    const auto [at, is_new] = by_id_.emplace(id, std::move(transaction));
+    if (!is_new) return;
+    order_.push_back(id);
+    bytes_ += at->second.encoded->size();
+    while (order_.size() > max_count_ || bytes_ > max_bytes_) {
+        const auto oldest = by_id_.find(order_.front());
+        deduct(bytes_, oldest->second.encoded->size());
+        by_id_.erase(oldest);
+        order_.pop_front();
     }
 }
 
+const TxRelay::Recent* TxRelay::Newest::find(const ShortId& id) const {
+    const auto at = by_id_.find(id);
+    return at == by_id_.end() ? nullptr : &at->second;
+}
+
+const Bytes* TxRelay::find(const ShortId& id) const {
+    const Recent* recent = recent_.find(id);
+    return recent == nullptr ? nullptr : recent->encoded.get();
+}
+
+const TxRelay::Recent* TxRelay::find_here(const ShortId& id) const {
+    const Recent* recent = recent_.find(id);
+    return recent != nullptr ? recent : delivered_.find(id);
+}
+
 bool TxRelay::has(const Hash32& hash) const {
-    const Recent* recent = find_recent(messages::short_id(hash));
+    const Recent* recent = recent_.find(messages::short_id(hash));
     return recent != nullptr && recent->hash == hash;
 }
 
 bool TxRelay::is_spread(const Hash32& hash, std::uint64_t spread_ms, std::uint64_t now_ms) const {
-    const Recent* recent = find_recent(messages::short_id(hash));
+    const Recent* recent = recent_.find(messages::short_id(hash));
     return recent != nullptr && recent->hash == hash &&
            (recent->told_by_member || recent->since_ms + spread_ms <= now_ms);
 }
@@ -182,8 +174,8 @@ void TxRelay::remove_peer(const Peer& peer) {
     const auto at = peers_.find(peer);
     if (at == peers_.end()) return;
     const std::vector<ShortId> announced = at->second.announced.all();
-    if (at->second.is_stranger()) --strangers_;
     peers_.erase(at);
+    count_strangers();
     owed_.erase(peer);
     for (const auto& id : announced) {
         const auto found = wanted_.find(id);
@@ -257,7 +249,7 @@ std::vector<ShortId> TxRelay::announced(const Peer& peer, const std::vector<Shor
     const std::size_t share = state.trusted ? kMaxAnnouncedTrusted : kMaxAnnouncedPerPeer;
     for (const auto& id : std::span(ids).first(take_share(state, ids.size(), now_ms))) {
         state.known.insert(id);
-        if (recent_.count(id) != 0 || state.announced.size() >= share || state.announced.contains(id)) continue;
+        if (recent_.find(id) != nullptr || state.announced.size() >= share || state.announced.contains(id)) continue;
         auto found = wanted_.find(id);
         if (found == wanted_.end()) {
             if (!wanted(id)) continue;
@@ -282,7 +274,7 @@ Expected<std::vector<Bytes>> TxRelay::received(const Peer& peer, const std::vect
         const ShortId id = messages::short_id(hash);
         if (!expected.contains(id)) return fail("tx_relay.unsolicited");
         forget(id);
-        keep_delivered(id, hash, each);
+        if (delivered_.find(id) == nullptr) delivered_.add(id, {hash, std::make_shared<const Bytes>(each), 0, false});
     }
     if (const auto at = peers_.find(peer); at != peers_.end() && !encoded.empty()) at->second.late /= 2;
     return encoded;

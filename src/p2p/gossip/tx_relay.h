@@ -93,16 +93,34 @@ public:
     };
     // What is kept, or was delivered and waits to be taken in, whether it is any good or not; null when it is neither.
     [[nodiscard]] const Recent* find_here(const ShortId& id) const;
-    [[nodiscard]] std::size_t delivered() const { return delivered_.size(); }
+    [[nodiscard]] std::size_t delivered() const { return delivered_.by_id().size(); }
     // Whether members probably have it: one of them told this node, or this node has had it for `spread_ms`.
     [[nodiscard]] bool is_spread(const Hash32& hash, std::uint64_t spread_ms, std::uint64_t now_ms) const;
-    [[nodiscard]] const std::unordered_map<ShortId, Recent, ShortIdHasher>& recent() const { return recent_; }
+    [[nodiscard]] const std::unordered_map<ShortId, Recent, ShortIdHasher>& recent() const { return recent_.by_id(); }
     [[nodiscard]] std::size_t wanted() const { return wanted_.size(); }
     // Ids that this peer announced and nobody delivered, and those of them that it is asked for.
     [[nodiscard]] std::size_t announced_by(const Peer& peer) const;
     [[nodiscard]] std::size_t in_flight(const Peer& peer) const;
 
 private:
+    // The newest transactions, as many as there is room for.
+    class Newest {
+    public:
+        Newest(std::size_t max_count, std::size_t max_bytes) : max_count_(max_count), max_bytes_(max_bytes) {}
+        // No effect when it is there already.
+        void add(const ShortId& id, Recent transaction);
+        // Null when it is not there.
+        [[nodiscard]] const Recent* find(const ShortId& id) const;
+        [[nodiscard]] const std::unordered_map<ShortId, Recent, ShortIdHasher>& by_id() const { return by_id_; }
+        [[nodiscard]] const std::deque<ShortId>& order() const { return order_; }  // oldest first
+
+    private:
+        std::size_t max_count_;
+        std::size_t max_bytes_;
+        std::unordered_map<ShortId, Recent, ShortIdHasher> by_id_;
+        std::deque<ShortId> order_;
+        std::size_t bytes_ = 0;
+    };
     struct PeerState {
         BoundedIds known{kMaxKnownPerPeer};
         std::deque<ShortId> to_announce;
@@ -133,8 +151,7 @@ private:
     using Asks = std::map<Peer, std::vector<ShortId>>;
 
     static void queue_for(PeerState& peer, const ShortId& id);
-    [[nodiscard]] const Recent* find_recent(const ShortId& id) const;
-    void keep_delivered(const ShortId& id, const Hash32& hash, const Bytes& encoded);
+    void count_strangers();
     // Of `count` ids that it announces, how many are looked at.
     std::size_t take_share(PeerState& peer, std::size_t count, std::uint64_t now_ms);
     void forget(const ShortId& id);
@@ -146,12 +163,8 @@ private:
     std::map<Peer, PeerState> peers_;
     std::size_t strangers_ = 0;  // of peers_: neither trusted nor of the committee
     transport::TokenBucket beyond_shares_{kStrangersIdsPerSecond, kStrangersIdsPerSecond};
-    std::unordered_map<ShortId, Recent, ShortIdHasher> recent_;
-    std::deque<ShortId> recent_order_;
-    std::size_t recent_bytes_ = 0;
-    std::unordered_map<ShortId, Recent, ShortIdHasher> delivered_;
-    std::deque<ShortId> delivered_order_;
-    std::size_t delivered_bytes_ = 0;
+    Newest recent_{kMaxRecent, kMaxRecentBytes};
+    Newest delivered_{kMaxDelivered, kMaxDeliveredBytes};
     struct Later {
         std::uint64_t when_ms = 0;
         ShortId id;

@@ -103,7 +103,8 @@ Expected<Message> decode_message(BytesView bytes) {
 }
 
 std::optional<ByteRange> transactions_in(BytesView message) {
-    constexpr std::uint8_t kPropose = 1;
+    constexpr std::uint8_t kPropose = 1;  // as encode() numbers the alternatives
+    static_assert(std::is_same_v<std::variant_alternative_t<kPropose - 1, Message>, ProposeMessage>);
     if (message.empty() || message[0] != kPropose) return std::nullopt;
     auto fields = rlp::decode_list(message.subspan(1));
     if (!fields || !fields->next() || !fields->next()) return std::nullopt;  // epoch, view
