@@ -186,7 +186,8 @@ void bench_parts(Bench& bench, const Senders& senders, const std::string& folder
         const double seal_seconds = timed([&] {
             std::vector<Bytes> encoded_receipts;
             for (const auto& tx : batch) body.transactions.push_back(tx.encoded);
-            for (const auto& receipt : receipts) encoded_receipts.push_back(types::encode_consensus(receipt));
+            for (const auto& receipt : receipts)
+                encoded_receipts.push_back(types::encode_consensus(receipt, types::bloom_of(receipt.logs)));
             body.header.transactions_root = state::ordered_trie_root(body.transactions);
             body.header.receipts_root = state::ordered_trie_root(encoded_receipts);
         });

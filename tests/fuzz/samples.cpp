@@ -97,7 +97,6 @@ Receipt sample_receipt(bool success) {
     if (success) {
         receipt.logs.push_back({group_address(KindGroup::roles), {Hash32{{1}}, Hash32{{2}}}, Bytes(64, 3)});
         receipt.logs.push_back({group_address(KindGroup::tasks), {}, {}});
-        receipt.bloom = bloom_of(receipt.logs);
     } else {
         receipt.failure = "task.not_open";
     }

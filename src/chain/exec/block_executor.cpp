@@ -82,7 +82,7 @@ struct BlockExecution::Impl {
 BlockExecution::BlockExecution(const params::ChainParams& params, state::Overlay& overlay, const BlockContext& context,
                                ExecutionObserver* observer)
     : impl_(std::make_unique<Impl>(Impl{params, overlay, context, observer, 0, {}, {}})) {
-    // A receipt is some 400 bytes: moving them as their list grows costs more than a transfer.
+    // A receipt is some 150 bytes: moving them as their list grows costs more than a transfer.
     impl_->receipts.reserve(std::min(context.gas_limit / types::kTxBaseGas, kMaxReceiptsReserved));
 }
 
@@ -131,13 +131,13 @@ Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
     if (!tip.is_zero()) overlay.change_account(context.beneficiary).balance += tip;
     if (!free) base_fees += times(context.base_fee, outcome.gas_used);
     gas_used += outcome.gas_used;
+    overlay.settle();
 
     types::Receipt receipt;
     receipt.type = tx.type;
     receipt.success = outcome.success;
     receipt.cumulative_gas_used = gas_used;
     receipt.logs = overlay.take_logs();
-    if (!receipt.logs.empty()) receipt.bloom = types::bloom_of(receipt.logs);
     receipt.gas_used = outcome.gas_used;
     receipt.effective_gas_price = price;
     if (!outcome.success) receipt.failure = outcome.error.to_string();

@@ -37,9 +37,11 @@ void fill_results(types::Block& block, const std::vector<types::Receipt>& receip
     encoded.reserve(receipts.size());
     header.logs_bloom = types::Bloom{};
     for (const auto& receipt : receipts) {
-        encoded.push_back(types::encode_consensus(receipt));
-        for (std::size_t i = 0; i < header.logs_bloom.data.size(); ++i)
-            header.logs_bloom.data[i] = static_cast<std::uint8_t>(header.logs_bloom.data[i] | receipt.bloom.data[i]);
+        const types::Bloom bloom = types::bloom_of(receipt.logs);
+        encoded.push_back(types::encode_consensus(receipt, bloom));
+        if (receipt.logs.empty()) continue;
+        for (std::size_t i = 0; i < bloom.data.size(); ++i)
+            header.logs_bloom.data[i] = static_cast<std::uint8_t>(header.logs_bloom.data[i] | bloom.data[i]);
     }
     header.receipts_root = state::ordered_trie_root(encoded);
     header.gas_used = gas_used;

@@ -170,7 +170,8 @@ void Overlay::add_log(types::Log log) {
 }
 
 void Overlay::revert_to(std::size_t point) {
-    for (; journal_.size() > point; journal_.pop_back()) {
+    ensure(point >= settled_, "what is settled cannot be reverted");
+    for (; settled_ + journal_.size() > point; journal_.pop_back()) {
         switch (journal_.back()) {
             case What::account: {
                 const OldAccount& old = old_accounts_.back();
@@ -204,11 +205,21 @@ void Overlay::revert_to(std::size_t point) {
                 break;
         }
     }
-    newest_point_ = journal_.size();
+    newest_point_ = settled_ + journal_.size();
+}
+
+void Overlay::settle() {
+    newest_point_ = settled_ += journal_.size();
+    journal_.clear();
+    old_accounts_.clear();
+    old_slots_.clear();
+    old_code_.clear();
+    old_natives_.clear();
 }
 
 Overlay::Written Overlay::written_since(std::size_t point) const {
-    const auto begin = journal_.begin() + static_cast<std::ptrdiff_t>(point);
+    ensure(point >= settled_, "what was written since then is forgotten");
+    const auto begin = journal_.begin() + static_cast<std::ptrdiff_t>(point - settled_);
     const auto entries = [&](What what) { return std::count(begin, journal_.end(), what); };
     Written written;
     std::set<std::string_view> keys;

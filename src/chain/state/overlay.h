@@ -5,10 +5,12 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
 
+#include "base/ensure.h"
 #include "chain/state/key_table.h"
 #include "chain/types/native_objects.h"
 #include "chain/types/receipt.h"
@@ -91,8 +93,12 @@ public:
     void add_log(types::Log log);
 
     // A point to which revert_to undoes everything, logs included. Nested points are fine.
-    [[nodiscard]] std::size_t snapshot() { return newest_point_ = journal_.size(); }
+    [[nodiscard]] std::size_t snapshot() { return newest_point_ = settled_ + journal_.size(); }
     void revert_to(std::size_t point);
+    // What was written stands: there is no way back to the points so far, and what was there before is forgotten. After
+    // each transaction, so that a block does not carry along, and miss in the caches, what none of it can undo any
+    // more.
+    void settle();
     [[nodiscard]] std::vector<types::Log> take_logs();
     // What was written since that point, each object and account once: what execution charges for.
     struct Written {
@@ -141,11 +147,11 @@ private:
     using Natives = std::map<Bytes, std::optional<Bytes>, BytesLess>;
     // An account or slot that was read or written. A read alone leaves `changed` false.
     struct TouchedAccount {
-        Account now;
-        Account before;  // the base's, or an empty one
+        std::uint32_t journaled = 0;  // number of its newest journal entry, from 1
         bool existed = false;
         bool changed = false;
-        std::uint32_t journaled = 0;  // number of its newest journal entry, from 1
+        Account now;
+        Account before;  // the base's, or an empty one
     };
     struct TouchedSlot {
         Hash32 now;
@@ -185,7 +191,9 @@ private:
     [[nodiscard]] bool in_journal(std::uint32_t journaled) const { return journaled > newest_point_; }
     [[nodiscard]] std::uint32_t note(What what) {
         journal_.push_back(what);
-        return static_cast<std::uint32_t>(journal_.size());
+        const std::size_t number = settled_ + journal_.size();
+        ensure(number <= std::numeric_limits<std::uint32_t>::max(), "a journal counts no further");
+        return static_cast<std::uint32_t>(number);
     }
 
     const StateReader& base_;
@@ -197,6 +205,7 @@ private:
     Natives native_;
     std::vector<types::Log> logs_;
     std::vector<What> journal_;
+    std::size_t settled_ = 0;  // entries before journal_'s first one
     std::size_t newest_point_ = 0;
     std::vector<OldAccount> old_accounts_;
     std::vector<OldSlot> old_slots_;

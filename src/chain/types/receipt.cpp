@@ -81,9 +81,9 @@ bool bloom_may_contain(const Bloom& bloom, BytesView value) {
     return all;
 }
 
-Bytes encode_consensus(const Receipt& receipt) {
+Bytes encode_consensus(const Receipt& receipt, const Bloom& bloom) {
     rlp::Writer out;
-    out.begin_list().boolean(receipt.success).integer(receipt.cumulative_gas_used).fixed(receipt.bloom);
+    out.begin_list().boolean(receipt.success).integer(receipt.cumulative_gas_used).fixed(bloom);
     write_logs(out, receipt.logs);
     out.end_list();
     Bytes encoded = std::move(out).finish();
@@ -91,12 +91,11 @@ Bytes encode_consensus(const Receipt& receipt) {
     return encoded;
 }
 
-// rlp([type, success, cumulative gas, bloom ("" when zero), logs, gas used, effective gas price, failure])
+// rlp([type, success, cumulative gas, logs, gas used, effective gas price, failure])
 Bytes encode_stored(const Receipt& receipt) {
     rlp::Writer out;
     out.begin_list().integer(static_cast<std::uint64_t>(receipt.type)).boolean(receipt.success);
     out.integer(receipt.cumulative_gas_used);
-    out.bytes(receipt.bloom.is_zero() ? BytesView() : receipt.bloom.view());
     write_logs(out, receipt.logs);
     out.integer(receipt.gas_used).integer(receipt.effective_gas_price).bytes(as_bytes(receipt.failure)).end_list();
     return std::move(out).finish();
@@ -109,11 +108,6 @@ Expected<Receipt> decode_stored_receipt(BytesView bytes) {
     QUERN_TRY(receipt.type, type_from(type));
     QUERN_TRY(receipt.success, in.boolean());
     QUERN_TRY(receipt.cumulative_gas_used, in.u64());
-    QUERN_TRY(const BytesView bloom, in.bytes());
-    if (!bloom.empty()) {
-        if (bloom.size() != Bloom::kSize) return fail("rlp.wrong_length", "bloom");
-        receipt.bloom = Bloom::copy_of(bloom);
-    }
     QUERN_CHECK(read_logs(in, receipt.logs));
     QUERN_TRY(receipt.gas_used, in.u64());
     QUERN_TRY(receipt.effective_gas_price, in.u256());

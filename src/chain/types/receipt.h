@@ -18,7 +18,6 @@ struct Receipt {
     TxType type = TxType::legacy;
     bool success = false;
     std::uint64_t cumulative_gas_used = 0;
-    Bloom bloom;
     std::vector<Log> logs;
     // Not in the consensus form:
     std::uint64_t gas_used = 0;
@@ -31,7 +30,8 @@ void bloom_add(Bloom& bloom, BytesView value);
 [[nodiscard]] Bloom bloom_of(const std::vector<Log>& logs);
 [[nodiscard]] bool bloom_may_contain(const Bloom& bloom, BytesView value);
 
-[[nodiscard]] Bytes encode_consensus(const Receipt& receipt);  // type || rlp([status, cumulative, bloom, logs])
+// type || rlp([status, cumulative, bloom, logs]); the bloom is bloom_of its logs, which receipts do not carry along.
+[[nodiscard]] Bytes encode_consensus(const Receipt& receipt, const Bloom& bloom);
 [[nodiscard]] Bytes encode_stored(const Receipt& receipt);
 [[nodiscard]] Expected<Receipt> decode_stored_receipt(BytesView bytes);
 

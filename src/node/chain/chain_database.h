@@ -10,7 +10,7 @@
 
 namespace quern::node {
 
-inline constexpr std::uint64_t kDatabaseVersion = 4;  // 4: heights by view
+inline constexpr std::uint64_t kDatabaseVersion = 5;  // 5: receipts without blooms
 
 struct ChainSetup {
     chain::exec::Genesis genesis;

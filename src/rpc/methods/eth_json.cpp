@@ -254,7 +254,7 @@ json::Value receipt_json(const ReceiptView& view, std::uint64_t block_timestamp)
                              {"gasUsed", quantity(receipt.gas_used)},
                              {"effectiveGasPrice", quantity(receipt.effective_gas_price)},
                              {"logs", std::move(logs)},
-                             {"logsBloom", hex(receipt.bloom)},
+                             {"logsBloom", hex(chain::types::bloom_of(receipt.logs))},
                              {"status", quantity(receipt.success ? 1 : 0)},
                              {"type", quantity(native ? kDynamicFee : static_cast<std::uint64_t>(receipt.type))}});
     if (!receipt.success && !receipt.failure.empty())

@@ -106,9 +106,8 @@ public:
             receipt.gas_used = 21'000;
             receipt.effective_gas_price = types::effective_gas_price(transactions[i], header.base_fee_per_gas);
             if (shape) shape(i, receipt);
-            receipt.bloom = types::bloom_of(receipt.logs);
-            for (std::size_t b = 0; b < receipt.bloom.data.size(); ++b)
-                header.logs_bloom.data[b] |= receipt.bloom.data[b];
+            const types::Bloom bloom = types::bloom_of(receipt.logs);
+            for (std::size_t b = 0; b < bloom.data.size(); ++b) header.logs_bloom.data[b] |= bloom.data[b];
             header.gas_used += receipt.gas_used;
             receipt.cumulative_gas_used = header.gas_used;
             receipts.push_back(receipt);

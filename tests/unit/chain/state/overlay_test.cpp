@@ -110,7 +110,7 @@ TEST_F(OverlayOnStore, random_writes_and_reverts_agree_with_copies_of_everything
         const auto who = address(static_cast<std::uint8_t>(rng.below(20)));
         const Hash32 slot = slot_of(static_cast<std::uint8_t>(rng.below(3)));
         const Bytes name{static_cast<std::uint8_t>(rng.below(8))};
-        switch (rng.below(8)) {
+        switch (rng.below(9)) {
             case 0:
                 points.emplace_back(upper.snapshot(), plain);
                 break;
@@ -141,6 +141,11 @@ TEST_F(OverlayOnStore, random_writes_and_reverts_agree_with_copies_of_everything
             case 6:
                 plain.natives[name] = std::nullopt;
                 upper.erase_native(name);
+                break;
+            case 7:
+                if (rng.below(20) != 0) break;
+                points.clear();
+                upper.settle();
                 break;
             default: {
                 const auto expected =
@@ -212,6 +217,27 @@ TEST_F(OverlayOnStore, a_point_in_a_transaction_keeps_what_an_earlier_one_must_u
     EXPECT_EQ(overlay.account(address(1))->balance, Uint256(2));
     overlay.revert_to(outer);
     EXPECT_EQ(overlay.account(address(1))->balance, Uint256(1));
+}
+
+TEST_F(OverlayOnStore, what_is_settled_stands_and_what_comes_after_it_can_be_undone) {
+    const auto before = overlay.snapshot();
+    overlay.change_account(address(1)).balance = Uint256(1);
+    overlay.set_native(key("n"), {1});
+    overlay.settle();
+    const auto point = overlay.snapshot();
+    EXPECT_EQ(overlay.written_since(point).objects, 0U);
+    overlay.change_account(address(1)).balance = Uint256(2);
+    overlay.change_account(address(2)).balance = Uint256(2);
+    overlay.set_native(key("n"), {2, 2});
+    const auto written = overlay.written_since(point);
+    EXPECT_EQ(written.objects, 1U);
+    EXPECT_EQ(written.object_bytes, 2U);
+    EXPECT_EQ(written.accounts, 2U);
+    overlay.revert_to(point);
+    EXPECT_EQ(overlay.account(address(1))->balance, Uint256(1));
+    EXPECT_FALSE(overlay.account(address(2)));
+    EXPECT_EQ(overlay.native(key("n")), Bytes{1});
+    EXPECT_DEATH(overlay.revert_to(before), "settled");
 }
 
 TEST_F(OverlayOnStore, range_merges_layers_in_order) {
