@@ -191,5 +191,32 @@ class CutApart(network.NetworkTest):
         self.assert_nobody_convicted()
 
 
+@unittest.skipIf(namespaces.why_not(), namespaces.why_not())
+class SevenValidators(network.NetworkTest):
+    validators, namespaces = 7, True
+
+    def test_two_dead_and_one_cut_off_under_load(self):
+        payer = network.Payer(self.net, every=0)
+        payer.start()
+        *going, cut_off, first_dead, second_dead = self.net.daemons
+        first_dead.process.kill()
+        second_dead.process.kill()
+        self.wait_blocks(10, [*going, cut_off])  # five of seven are enough
+        self.net.partition([4], [0, 1, 2, 3, 5, 6])
+        self.assert_stands_still([*going, cut_off], 5)  # four are not
+        self.net.heal()
+        self.wait_blocks(5, [*going, cut_off])
+        self.net.partition([4], [0, 1, 2, 3, 5, 6])
+        before = self.head(going)
+        self.assertLess(self.catch_up(first_dead, before), network.CATCH_UP_S)
+        self.wait_blocks(15, [*going, first_dead])  # five again, into another epoch
+        self.assertLess(cut_off.client.height(), self.head(going) - 10)
+        self.net.heal()
+        self.assertLess(self.catch_up(second_dead, self.head(going)), network.CATCH_UP_S)
+        self.wait_blocks(3)
+        print(f"{payer.settle(self)} payments, {self.assert_agreement()} blocks")
+        self.assert_nobody_convicted()
+
+
 if __name__ == "__main__":
     framework.main()
