@@ -137,7 +137,7 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     set_head(std::make_shared<chain::api::BlockView>(
         chain::api::BlockView{std::move(block.block), hash, bytes.size(), finalization, &parts_.pool.senders()}));
     if (published) published(latest_);
-    learn_from_commit(tip_.number, hash);
+    large_.committed(tip_.number, hash, parts_.clock.monotonic_ms());
     parts_.pool.on_block(block.senders, latest_->state, tip_.number);
     log::info(log::Category::consensus, "block finalized number={} hash={} txs={} gas={} ms={}", tip_.number,
               to_hex0x(hash), block.hashes.size(), gas_used, block.spent_ms + (parts_.clock.monotonic_ms() - began_ms));

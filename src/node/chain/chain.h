@@ -18,9 +18,9 @@
 #include "chain/exec/block_executor.h"
 #include "chain/mempool/block_builder.h"
 #include "chain/store/live_ranges.h"
-#include "node/chain/build_budget.h"
 #include "node/chain/chain_database.h"
 #include "node/chain/checkpoint.h"
+#include "node/chain/large_blocks.h"
 #include "node/chain/leaf_timer.h"
 #include "node/chain/prepared_blocks.h"
 #include "node/chain/snapshot.h"
@@ -32,7 +32,6 @@ namespace quern::node {
 // empty.
 inline constexpr std::size_t kMaxBuildRepairs = 4;
 inline constexpr std::size_t kMaxBreakersRemembered = 1024;
-inline constexpr std::size_t kMaxLargeRemembered = 64;  // blocks of others, until their height is final
 // Of Δ, by which the views' timers go: how long a large block may take to become final.
 inline constexpr std::uint64_t kFinalityTargetPercent = 66;
 
@@ -99,22 +98,13 @@ private:
         bool committed;
     };
 
-    // A large block that is not final, for the budget of later ones.
-    struct LargeBlock {
-        std::uint64_t number = 0;
-        std::uint64_t began_ms = 0;
-        std::uint64_t gas = 0;
-        bool own = false;
-        bool cut_short = false;
-    };
-
     explicit Chain(const Parts& parts)
         : parts_(parts),
           live_ranges_(walked_objects()),
           live_(parts.store, live_ranges_),
           prepared_(live_),
           flusher_(parts.store, parts.max_unflushed_bytes),
-          budget_(parts.setup.genesis.params.delta_ms * kFinalityTargetPercent / 100) {}
+          large_(parts.setup.genesis.params.delta_ms * kFinalityTargetPercent / 100) {}
     [[nodiscard]] static std::shared_ptr<chain::store::LiveRanges> walked_objects();
     [[nodiscard]] Status load();
     // Whether the block is the checkpoint's, if it is at its height.
@@ -137,8 +127,6 @@ private:
     [[nodiscard]] Expected<std::size_t> find_breaker(const Base& base, const chain::types::BlockHeader& header,
                                                      const std::vector<chain::mempool::PooledPtr>& transactions) const;
     void reject_breaker(const chain::types::RecoveredTransaction& transaction, const Error& error);
-    // What became of large blocks, for the size of those built here.
-    void learn_from_commit(std::uint64_t number, const Hash32& hash);
     // Executes a block that came from elsewhere, and keeps it.
     [[nodiscard]] Status prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_up);
     // Those of the pool are not copied.
@@ -165,8 +153,7 @@ private:
     SnapshotPtr latest_;
     std::optional<chain::consensus::Committee> previous_committee_;
     std::set<Hash32> breakers_;  // transactions that broke an invariant
-    BuildBudget budget_;
-    std::map<Hash32, LargeBlock> large_;
+    LargeBlocks large_;
 };
 
 }  // namespace quern::node

@@ -134,7 +134,7 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
                 execution, selection,
                 {.gas_limit = header.gas_limit,
                  .max_bytes = mempool::kMaxBlockTransactionBytes,
-                 .enough = [&](std::uint64_t gas, std::size_t) { return budget_.is_reached(spent_us(), gas); },
+                 .enough = [&](std::uint64_t gas, std::size_t) { return large_.budget().is_reached(spent_us(), gas); },
                  .leave_out = [this](const Hash32& hash) { return breakers_.contains(hash); }},
                 [&](const types::RecoveredTransaction& transaction) {
                     return mempool::due_dispute_move(overlay, transaction);
@@ -163,28 +163,11 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
         break;
     }
     prepared.encoded = types::encode(prepared.block);
-    if (budget_.built(spent_us() - filling_us, header.gas_used, cut_short))
-        large_[prepared.hash] = {header.number, began_ms, header.gas_used, true, cut_short};
+    large_.built(prepared.hash, {header.number, header.gas_used, began_ms}, spent_us() - filling_us, cut_short);
     prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
     consensus::BuiltBlock built{prepared.hash, prepared.encoded};
     QUERN_CHECK(prepared_.add(std::move(prepared), forgotten_));
     return built;
-}
-
-void Chain::learn_from_commit(std::uint64_t number, const Hash32& hash) {
-    const std::uint64_t now = parts_.clock.monotonic_ms();
-    std::erase_if(large_, [&](const auto& entry) {
-        const auto& [large, block] = entry;
-        if (block.number > number) return false;
-        const auto took_ms = static_cast<double>(now - std::min(now, block.began_ms));
-        if (block.own && large == hash)
-            budget_.became_final(took_ms, block.gas, block.cut_short);
-        else if (block.own)
-            budget_.lost();
-        else if (large == hash)
-            budget_.other_became_final(took_ms, block.gas);
-        return true;
-    });
 }
 
 Expected<std::vector<Chain::RecoveredPtr>> Chain::recover_all(const std::vector<Bytes>& encoded,
@@ -218,7 +201,13 @@ Expected<std::vector<Chain::RecoveredPtr>> Chain::recover_all(const std::vector<
 Status Chain::validate_block(const Hash32& hash, BytesView bytes, const GivenUp& given_up) {
     if (const PreparedBlock* known = prepared_.find(hash))
         return equal(known->encoded, bytes) ? Status() : Status(fail("block.other_bytes", to_hex0x(hash)));
+    const std::uint64_t began_ms = parts_.clock.monotonic_ms();
     auto prepared = prepare(hash, bytes, given_up);
+    if (const PreparedBlock* done = prepared_.find(hash); prepared && done != nullptr) {
+        // Building it cost its maker about as much time before, as executing it did here.
+        const auto& header = done->block.header;
+        large_.executed(hash, {header.number, header.gas_used, began_ms - std::min(began_ms, done->spent_ms)});
+    }
     if (prepared || prepared.error().name != "block.unknown_parent") return prepared;
     // The question may have been overtaken by the block's own commit.
     QUERN_TRY(const auto block, types::decode_block(bytes));
@@ -262,10 +251,6 @@ Status Chain::prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_
     QUERN_CHECK(exec::check_results(claimed, prepared.block.header));
     prepared.encoded = to_bytes(bytes);
     prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
-    // Building it cost its maker about as much time before, as executing it did here.
-    if (budget_.is_as_large(claimed.gas_used) && large_.size() < kMaxLargeRemembered)
-        large_.try_emplace(hash, LargeBlock{claimed.number, began_ms - std::min(began_ms, prepared.spent_ms),
-                                            claimed.gas_used, false, false});
     return prepared_.add(std::move(prepared), forgotten_);
 }
 
