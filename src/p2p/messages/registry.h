@@ -84,7 +84,7 @@ inline constexpr std::array kRules = {
     Rule{Type::transactions, "transactions", 1U << 20, 100, 400, TrafficClass::transactions, false, Type::transactions},
     Rule{Type::compact_block, "compact_block", kMaxBlockMessage, 10, 40, TrafficClass::blocks, false,
          Type::compact_block},
-    Rule{Type::get_block_transactions, "get_block_transactions", 64U << 10, 20, 100, TrafficClass::blocks, false,
+    Rule{Type::get_block_transactions, "get_block_transactions", 128U << 10, 20, 100, TrafficClass::blocks, false,
          Type::block_transactions},
     Rule{Type::block_transactions, "block_transactions", kMaxBlockMessage, 20, 100, TrafficClass::blocks, true,
          Type::block_transactions},
