@@ -151,6 +151,9 @@ void HttpSession::route() {
 void HttpSession::upgrade() {
     if (!host_.hooks().upgrade)
         return reply_error(wire::status::not_found, "http.no_websocket", "this node serves no WebSocket", true);
+    // Its bytes would be read as the first frames, which a proxy in between may not expect.
+    if (header_->chunked() || header_->content_length().value_or(0) != 0)
+        return reply_error(wire::status::bad_request, "http.malformed", "an upgrade has no body", true);
     std::ostringstream header;
     header << header_->get().base();
     std::string received = header.str();

@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "chain/api/content_gateway.h"
 #include "chain/types/json_codec.h"
 #include "crypto/content_id.h"
 
@@ -24,6 +25,13 @@ constexpr unsigned kUnavailable = 503;
 constexpr std::size_t kMaxCredentials = 4096;
 
 std::string content_path(const Hash32& id) { return "/content/" + to_hex(id); }
+
+// Why the node has no content now: it fetches it, or it has too much else to do.
+std::string_view unavailable(const std::string& body) {
+    const auto answer = json::parse(body);
+    const auto name = answer ? answer->get_string("error") : Expected<std::string_view>();
+    return name && *name == chain::api::kContentOnItsWay ? chain::api::kContentOnItsWay : "content.busy";
+}
 
 // The node did not answer, or with nonsense: nothing was learnt about what was asked for.
 template <class T>
@@ -230,7 +238,7 @@ Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_byte
     });
     if (too_large) return fail("content.too_large", to_hex(id));
     QUERN_TRY(const http::Response response, reached(std::move(downloaded)));
-    if (response.status == kUnavailable) return busy("content.on_its_way", to_hex(id));
+    if (response.status == kUnavailable) return busy(unavailable(response.body), to_hex(id));
     if (response.status == kNotFound) return fail(kContentNotFound, to_hex(id));
     if (response.status != kOk) return busy("node.bad_answer", "content status " + std::to_string(response.status));
     if (crypto::content_id_of(content) != id) return busy("content.id_mismatch", to_hex(id));

@@ -46,7 +46,7 @@ public:
         chain::types::Role role, const chain::types::Address& address) = 0;
 
     // Contents up to `max_bytes`; the id is checked. Errors: content.not_found (no connected node has it),
-    // content.too_large; busy: content.on_its_way (ask again), content.id_mismatch (the node's fault).
+    // content.too_large; busy: content.on_its_way and content.busy (ask again), content.id_mismatch (the node's fault).
     [[nodiscard]] virtual Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) = 0;
     // Uploads unless the node has it; returns the id.
     [[nodiscard]] virtual Expected<Hash32> put_content(BytesView content) = 0;

@@ -514,6 +514,12 @@ TEST_F(WsServerTest, the_http_port_upgrades_too) {
         "GET / HTTP/1.1\r\nHost: evil.example\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n");
     EXPECT_TRUE(rebound.read_header().starts_with("HTTP/1.1 403"));
+    for (const char* body : {"Transfer-Encoding: chunked\r\n", "Content-Length: 5\r\n"}) {
+        RawSocket with_body((*http)->port());
+        EXPECT_TRUE(with_body.upgrade(body).starts_with("HTTP/1.1 400")) << body;
+    }
+    RawSocket without((*http)->port());
+    EXPECT_TRUE(without.upgrade("Content-Length: 0\r\n").starts_with("HTTP/1.1 101"));
 }
 
 // To a socket of IPv6 an IPv4 client comes as ::ffff:127.0.0.1, to the HTTP port here as 127.0.0.1.

@@ -150,6 +150,38 @@ TEST_F(TricklingNode, is_waited_for_while_its_bytes_come_fast_enough) {
     EXPECT_EQ(sent_, kPieces);
 }
 
+TEST(NodeClientTest, takes_a_content_to_be_on_its_way_when_the_node_says_so) {
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::listen(listener, 8), 0);
+    socklen_t length = sizeof address;
+    ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+    const auto error_after = [&](const std::string& body) {
+        std::thread node([&] {
+            const int client = ::accept(listener, nullptr, nullptr);
+            char request[4096];
+            (void)::recv(client, request, sizeof request, 0);
+            const std::string answer = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: " +
+                                       std::to_string(body.size()) + "\r\n\r\n" + body;
+            (void)::send(client, answer.data(), answer.size(), MSG_NOSIGNAL);
+            ::close(client);
+        });
+        NodeClient client("127.0.0.1", ntohs(address.sin_port));
+        const auto content = client.get_content(Hash32{{1}}, 100);
+        node.join();
+        EXPECT_TRUE(content.error().is_busy());
+        return content.error().name;
+    };
+    EXPECT_EQ(error_after(R"({"error":"content.on_its_way","message":""})"), "content.on_its_way");
+    EXPECT_EQ(error_after(R"({"error":"http.busy","message":""})"), "content.busy");
+    EXPECT_EQ(error_after(R"({"error":7})"), "content.busy");
+    EXPECT_EQ(error_after("Service Unavailable"), "content.busy");
+    ::close(listener);
+}
+
 TEST(NodeClientTest, reads_no_endless_words_beside_a_chunk) {
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
