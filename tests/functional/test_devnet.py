@@ -184,7 +184,7 @@ class DevnetTest(unittest.TestCase):
         self.assertIn("neither an address", self.refused("faucet", "0x12", "1"))
         self.assertIn("expected an amount", self.refused("faucet", "alice", "much"))
         self.assertIn("not paid: insufficient funds", self.refused("faucet", "alice", "99999999"))
-        self.assertRegex(self.refused("partition", "0"), "--netns off|need root|package iproute2")
+        self.assertRegex(self.refused("partition", "0"), "--netns off|need root|package iproute2|refuses network namespaces")
         with open(os.path.join(self.base, "devnet", ".lock"), "w") as lock:
             import fcntl
             fcntl.flock(lock, fcntl.LOCK_EX)
