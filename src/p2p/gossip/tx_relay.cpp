@@ -1,6 +1,7 @@
 #include "p2p/gossip/tx_relay.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <span>
 #include <unordered_set>
@@ -188,7 +189,7 @@ void TxRelay::remove_peer(const Peer& peer) {
 // Asks the best of those that wait; forgets the id when nobody is left.
 void TxRelay::ask_some(const ShortId& id, Wanted& wanted, std::uint64_t now_ms, Asks& asks) {
     std::size_t in_flight = 0;
-    std::uint64_t first_deadline = 0;
+    std::uint64_t first_deadline = std::numeric_limits<std::uint64_t>::max();
     bool any_waits = false;
     for (const auto& announcer : wanted.announcers) {
         any_waits = any_waits || announcer.state == Announcer::State::waits;
@@ -196,7 +197,7 @@ void TxRelay::ask_some(const ShortId& id, Wanted& wanted, std::uint64_t now_ms, 
         ++in_flight;
         // One that is known for being late is not waited for.
         wanted.was_late = wanted.was_late || peers_.at(announcer.peer).late != 0;
-        if (first_deadline == 0 || announcer.deadline_ms < first_deadline) first_deadline = announcer.deadline_ms;
+        first_deadline = std::min(first_deadline, announcer.deadline_ms);
     }
     if (in_flight == 0 && !any_waits) return forget(id);
     const std::size_t at_once = wanted.was_late ? kAskedAtOnce : 1;
@@ -222,7 +223,7 @@ void TxRelay::ask_some(const ShortId& id, Wanted& wanted, std::uint64_t now_ms, 
         ++best_peer->in_flight;
         ++in_flight;
         asks[best->peer].push_back(id);
-        if (first_deadline == 0 || best->deadline_ms < first_deadline) first_deadline = best->deadline_ms;
+        first_deadline = std::min(first_deadline, best->deadline_ms);
     }
     ensure(in_flight != 0, "a wanted transaction is asked of somebody");
     look_at(id, wanted, first_deadline);

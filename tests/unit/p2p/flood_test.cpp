@@ -326,6 +326,37 @@ TEST(Flood, who_announces_blocks_and_refuses_them_is_left) {
     EXPECT_EQ(node.handler.left, std::vector<std::string>{"peer.banned"});
 }
 
+TEST(Flood, an_answer_that_comes_after_its_session_is_not_the_next_ones) {
+    TestNode node(1);
+    node.handler.keeps_questions = true;
+    RawPeer before(node.network->port());
+    ASSERT_TRUE(before.shake_hands(key_of(60), 7878, kGenesis) && before.say_hello());
+    ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+    before.say(messages::Type::get_block, encode(messages::GetBlock{Hash32{{1}}}), 5);
+    const auto asked = [&] {
+        const std::lock_guard lock(node.handler.mutex);
+        return node.handler.questions.size() == 1;
+    };
+    ASSERT_TRUE(eventually(asked));
+    before.shut_down();
+    ASSERT_TRUE(eventually([&] { return node.has_peers(0); }));
+    RawPeer after(node.network->port());
+    ASSERT_TRUE(after.shake_hands(key_of(60), 7878, kGenesis) && after.say_hello());
+    ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+    {
+        const std::lock_guard lock(node.handler.mutex);
+        node.handler.questions[0].answer(messages::BlockAnswer{Bytes(100, 1), Bytes(8, 1)});
+    }
+    after.say(messages::Type::get_certificate, encode(messages::GetCertificate{0, 0, 7}), 6);
+    std::optional<RawPeer::Record> record;
+    do record = after.next_record();
+    while (record && record->type != static_cast<std::uint8_t>(messages::Type::certificate) &&
+           record->type != static_cast<std::uint8_t>(messages::Type::block));
+    ASSERT_TRUE(record);
+    EXPECT_EQ(record->type, static_cast<std::uint8_t>(messages::Type::certificate));
+    EXPECT_EQ(record->stream, 6U);
+}
+
 TEST(Flood, a_block_that_is_not_wanted_is_not_decoded_behind_its_header) {
     TestNode node(1);
     node.handler.wants_blocks = false;

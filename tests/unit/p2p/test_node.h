@@ -96,6 +96,11 @@ struct RecordingHandler : NetworkHandler {
         blocks.push_back(std::move(answer));
     }
     void get_block(const Bytes20&, const messages::GetBlock& request, Responder responder) override {
+        if (keeps_questions) {
+            const std::lock_guard lock(mutex);
+            questions.push_back(std::move(responder));
+            return;
+        }
         for (std::uint64_t number = 1; number <= chain_length; ++number)
             if (chain::types::hash_of(block_of(number).header) == request.hash)
                 return responder.answer(messages::BlockAnswer{chain::types::encode(block_of(number)), Bytes(8, 1)});
@@ -122,6 +127,8 @@ struct RecordingHandler : NetworkHandler {
         responder.answer(range);
     }
     chain::types::Block last_block;
+    std::atomic<bool> keeps_questions{false};  // for blocks, to be answered by the test
+    std::vector<Responder> questions;
 
     std::size_t envelope_count() const {
         const std::lock_guard lock(mutex);

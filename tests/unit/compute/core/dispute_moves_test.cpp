@@ -299,6 +299,8 @@ TEST(DisputeMoves, LeafIsRefusedBeforeItsPhase) {
     Game game = game_at(Phase::element, players.liar, players.honest);
     EXPECT_EQ(name_of(apply_leaf(game, Side::rival, {}, 1000)), "dispute.wrong_phase");
     EXPECT_EQ(players.honest.leaf_witness(game).error().name, "dispute.wrong_phase");
+    EXPECT_TRUE(disputed_node(game));
+    EXPECT_EQ(disputed_node(game_at(Phase::trace, players.liar, players.honest)).error().name, "dispute.wrong_phase");
 }
 
 TEST(DisputeMoves, DecodersRefuseWhatIsTooLargeOrNotCanonical) {

@@ -308,6 +308,19 @@ TEST(SdbftListening, votes_of_the_epoch_before_are_told_too_even_those_that_come
     EXPECT_EQ(told(h, about), now.vote);
 }
 
+TEST(SdbftListening, what_ended_the_epoch_before_is_told_after_a_restart) {
+    Harness h;
+    const auto about = h.others()[0];
+    std::uint64_t view = 1;
+    for (; h.chain->epoch_setup().epoch == 0; ++view)
+        h.finalize(view, h.block(view, h.chain->tip(), h.chain->tip_certificate()));
+    const Hash32 last = h.chain->tip().hash;
+    h.restart();
+    h.start();
+    h.epoch = h.chain->epoch_setup();
+    EXPECT_EQ(told(h, about), (Vote{finalize, 0, view - 1, last}));
+}
+
 TEST(SdbftListening, what_certificates_of_the_journal_hold_is_told_after_a_restart) {
     Harness h;
     const auto about = h.others()[0];

@@ -570,6 +570,25 @@ TEST(SdbftProposal, ranges_that_are_final_find_room_when_the_table_is_full) {
     EXPECT_EQ(h.misbehaved, Names{});
 }
 
+TEST(SdbftProposal, ranges_that_are_final_drive_nothing_out_while_there_is_room) {
+    Harness h;
+    h.limits.blocks_kept = 2;
+    h.restart();
+    h.start();
+    for (std::uint64_t view = 1; view <= 3; ++view) {
+        const auto made = h.first(view, static_cast<std::uint8_t>(view));
+        h.receive(h.others()[0], CertificateMessage{h.certificate(notarize, view, made.tip.hash)});
+        h.receive(h.others()[0], BlockAnswer{made.bytes});
+    }
+    ASSERT_EQ(h.core->status().blocks_kept, 3U);
+    const auto first = h.first(6);
+    std::size_t held = 0;
+    h.alter_committed = [&](event::Committed&) { held = h.core->status().blocks_kept; };
+    h.receive(h.others()[0], RangeAnswer{1, {first.bytes}, h.certificate(finalize, 6, first.tip.hash)});
+    EXPECT_EQ(h.chain->height(), 1U);
+    EXPECT_EQ(held, 4U);  // twice what is kept otherwise
+}
+
 TEST(SdbftProposal, ranges_that_are_final_find_room_beside_what_this_node_voted_for) {
     Harness h;
     h.limits.blocks_kept = 1;

@@ -541,6 +541,19 @@ TEST(SdbftEvidence, two_proposals_convict_the_master) {
     EXPECT_EQ(h.evidence[0].first.type, propose);
 }
 
+TEST(SdbftLimits, views_long_before_the_last_final_one_are_forgotten) {
+    Harness h;
+    h.limits.kept_final_views = 3;
+    h.restart();
+    h.start();
+    for (std::uint64_t view = 1; view <= 20; ++view)
+        h.receive(h.others()[0], CertificateMessage{h.certificate(nullify, view)});
+    ASSERT_GE(h.core->status().views_kept, 20U);
+    h.finalize(21, h.first(21));
+    ASSERT_EQ(h.core->status().last_finalized_view, 21U);
+    EXPECT_EQ(h.core->status().views_kept, 3U + 1);
+}
+
 TEST(SdbftLimits, views_far_ahead_and_unknown_members_take_no_memory) {
     Harness h;
     const std::size_t views = h.core->status().views_kept;
