@@ -38,7 +38,7 @@ TESTS = {
     "content": ["test_content"],
     "node": ["test_node"],
     "node/agree": ["test_node", "test_sim"],
-    "p2p": ["test_p2p"],
+    "p2p": ["test_p2p", "test_node"],
     "rpc": ["test_rpc"],
     "vm/tensor": ["test_vm_tensor"],
     "wallet": ["test_wallet"],

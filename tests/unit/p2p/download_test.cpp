@@ -116,6 +116,29 @@ TEST_F(Download, without_room_nothing_is_downloaded) {
     EXPECT_EQ(store_->usage().reserved, 0U);
 }
 
+TEST_F(Download, what_is_on_its_way_is_passed_on_already) {
+    start(2U << 20, 1ULL << 30);  // six seconds of sending
+    fetch();
+    testing::RawPeer third(b_->network->port());
+    ASSERT_TRUE(third.shake_hands(testing::key_of(60), 7878, Hash32{{1, 2, 3}}) && third.say_hello());
+    ASSERT_TRUE(eventually([&] { return b_->has_peers(2); }));
+    std::uint32_t stream = 0;
+    const auto chunks = [&]() -> Bytes {
+        if (!third.say(messages::Type::find_content, encode(messages::FindContent{{id_}}), ++stream)) return {};
+        const auto record = third.next_message(messages::Type::content_info);
+        const auto info = record ? messages::decode_content_info(record->payload) : fail("none");
+        return info && info->holdings.size() == 1 ? info->holdings[0].chunks : Bytes{};
+    };
+    EXPECT_TRUE(eventually([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        const Bytes present = chunks();
+        return std::any_of(present.begin(), present.end(), [](std::uint8_t byte) { return byte != 0; });
+    }));
+    EXPECT_FALSE(done_);
+    b_->network->cancel_fetch(id_);
+    EXPECT_TRUE(eventually([&] { return done_.load(); }));
+}
+
 TEST_F(Download, a_cancelled_one_gives_its_room_and_its_disk_back) {
     start(2U << 20, 20U << 20);
     fetch();

@@ -83,6 +83,18 @@ TEST(Network, two_nodes_meet_and_carry_consensus_both_ways) {
     EXPECT_EQ(a.handler.envelopes[0].second, Bytes(3 << 20, 9));
 }
 
+TEST(Network, says_who_has_joined) {
+    TestNode a(1);
+    TestNode b(2, {a.as_peer()});
+    const auto joined = [](const TestNode& node) {
+        const std::lock_guard lock(node.handler.mutex);
+        return node.handler.joined;
+    };
+    EXPECT_TRUE(eventually([&] { return joined(a).size() == 1 && joined(b).size() == 1; }));
+    EXPECT_EQ(joined(a), std::vector{address_of(2)});
+    EXPECT_EQ(joined(b), std::vector{address_of(1)});
+}
+
 TEST(Network, requests_are_answered_refused_and_timed_out) {
     TestNode a(1);
     a.handler.chain_length = 3;

@@ -159,6 +159,16 @@ TEST(PeerManager, limits_inbound_by_slots_and_group) {
     EXPECT_TRUE(m.manager.admit(address(9), "9.1.1.1", true, 0));
     m.manager.set_committee({address(10)});
     EXPECT_TRUE(m.manager.admit(address(10), "10.1.1.1", false, 0));
+    // Neither members nor those dialled take a stranger's place.
+    Manager other;
+    other.manager.set_committee({address(10)});
+    other.manager.connected(address(10), "10.1.1.1", false, 0, 1);
+    other.manager.connected(address(11), "11.1.1.1", true, 0, 1);
+    for (std::uint8_t i = 1; i <= 4; ++i) {
+        EXPECT_TRUE(other.manager.admit(address(i), std::to_string(i) + ".1.1.1", false, 0));
+        other.manager.connected(address(i), std::to_string(i) + ".1.1.1", false, 0, 1);
+    }
+    EXPECT_EQ(other.manager.admit(address(9), "9.1.1.1", false, 0).error().name, "peer.slots_full");
     SeededRng rng(6);
     AddressBook book(7878, rng);
     PeerManager wide(address(99), {100, 2}, book, rng);

@@ -55,6 +55,12 @@ struct RecordingHandler : NetworkHandler {
     mutable std::atomic<std::size_t> bodies{0};  // looked at
     std::size_t certificate_bytes = 8;           // of each block in a range
 
+    std::vector<Bytes20> joined;
+
+    void peer_connected(const PeerInfo& peer) override {
+        const std::lock_guard lock(mutex);
+        joined.push_back(peer.address);
+    }
     void peer_disconnected(const Bytes20&, const Error& reason) override {
         const std::lock_guard lock(mutex);
         left.emplace_back(reason.name);
