@@ -272,6 +272,29 @@ TEST_F(Staking, invariants_notice_shares_and_ranks_that_do_not_fit) {
     EXPECT_EQ(check([&](auto& after) { rank(after, 1000, one, public_key(1)); }), "none");
 }
 
+TEST(Validators, a_rank_is_written_of_those_who_have_one) {
+    EmptyState empty;
+    state::Overlay overlay(empty);
+    params::StakingParams staking;
+    staking.min_validator_stake = 1000;
+    types::ValidatorObject validator;
+    validator.address = validator_of(1);
+    validator.public_key = public_key(1);
+    const auto objects = [&](std::uint64_t stake, bool tombstoned) {
+        const auto point = overlay.snapshot();
+        validator.stake = stake;
+        validator.tombstoned = tombstoned;
+        EXPECT_TRUE(system::store_validator(staking, overlay, validator));
+        return overlay.written_since(point).objects;
+    };
+    EXPECT_EQ(objects(1, false), 1U);
+    EXPECT_EQ(objects(2, false), 1U) << "it had none that could be taken away, and pays for none";
+    EXPECT_EQ(objects(1'000, false), 2U);
+    EXPECT_EQ(objects(2'000, false), 3U) << "its old place, and its new one";
+    EXPECT_EQ(objects(2'000, true), 2U);
+    EXPECT_EQ(objects(1'900, true), 1U);
+}
+
 TEST(StakePool, rounding_is_never_in_favour_of_who_moves) {
     types::ValidatorObject pool;
     for (const std::uint64_t shares : {7U, 100U, 1000U, 2001U})
