@@ -76,8 +76,14 @@ TEST(DisputeMoves, EqualOrSenselessClaimsOpenNoGame) {
     EXPECT_EQ(open_history_game(world().context, root, root, kBudget, 1).error().name, "dispute.equal_claims");
     EXPECT_EQ(open_history_game(world().context, root, other_hash(), 0, 1).error().name, "dispute.bad_context");
     GameContext context = world().context;
-    context.history_leaves = 1;
-    EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
+    for (const std::uint64_t leaves : {std::uint64_t{1}, kMaxSteps + 2}) {
+        context.history_leaves = leaves;
+        EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
+    }
+    for (const std::uint64_t leaves : {std::uint64_t{2}, kMaxSteps + 1}) {
+        context.history_leaves = leaves;
+        EXPECT_TRUE(open_history_game(context, root, other_hash(), kBudget, 1)) << leaves;
+    }
     context = world().context;
     context.program_header.pop_back();
     EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
