@@ -73,7 +73,6 @@ void Connection::arm_timer() {
 }
 
 void Connection::on_timer() {
-    if (state_ == State::closed) return;
     const std::uint64_t now = shared_.clock.monotonic_ms();
     if (state_ == State::handshake && now - started_ms_ >= kHandshakeLimitMs)
         return finish({"handshake.timeout", "no handshake within " + std::to_string(kHandshakeLimitMs) + " ms"});
