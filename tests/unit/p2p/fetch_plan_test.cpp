@@ -116,6 +116,27 @@ TEST(FetchPlan, two_silent_sybils_do_not_stall_a_fetch) {
     }
 }
 
+TEST(FetchPlan, what_somebody_refuses_for_now_others_are_asked_for_at_once) {
+    const Content content(1 << 20);  // one chunk
+    Fetching fetching = Fetching::known(content);
+    FetchPlan& plan = fetching.plan;
+    ASSERT_TRUE(plan.add_source(peer(1), content.whole(), 0));
+    std::uint64_t now = 0;
+    for (int i = 0; i < 10; ++i, now += kBusyPauseMs) {
+        const auto asks = plan.next_asks(now);
+        ASSERT_EQ(asks.size(), 1U) << i;
+        plan.refused_for_now(asks[0], now);
+        EXPECT_TRUE(plan.next_asks(now + kBusyPauseMs - 1).empty());
+    }
+    now -= kBusyPauseMs;
+    ASSERT_TRUE(plan.add_source(peer(2), content.whole(), now));
+    const auto other = plan.next_asks(now);
+    ASSERT_EQ(other.size(), 1U);
+    EXPECT_EQ(other[0].peer, peer(2));
+    ASSERT_TRUE(fetching.take(other[0], now));
+    EXPECT_TRUE(plan.is_done());
+}
+
 TEST(FetchPlan, who_failed_waits_longer_each_time_and_liars_for_ever) {
     const Content content(3 << 20);
     Fetching fetching = Fetching::known(content);
