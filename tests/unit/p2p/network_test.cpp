@@ -1,6 +1,9 @@
 #include "p2p/network.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "test_node.h"
 
@@ -81,6 +84,19 @@ TEST(Network, two_nodes_meet_and_carry_consensus_both_ways) {
     EXPECT_EQ(b.handler.envelopes[0].first, a.me);
     EXPECT_EQ(b.handler.envelopes[0].second, (Bytes{1, 2, 3}));
     EXPECT_EQ(a.handler.envelopes[0].second, Bytes(3 << 20, 9));
+}
+
+TEST(Network, writes_down_whom_it_knows_when_it_stops) {
+    const std::string file = ::testing::TempDir() + "quern_peers_" + std::to_string(::getpid());
+    std::filesystem::remove(file);
+    TestNode other(1);
+    {
+        TestNode node(2, {other.as_peer()}, [&](NetworkOptions& options) { options.peers_file = file; });
+        ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+        EXPECT_FALSE(std::filesystem::exists(file)) << "minutes later at the earliest";
+    }
+    EXPECT_TRUE(std::filesystem::exists(file));
+    std::filesystem::remove(file);
 }
 
 TEST(Network, says_who_has_joined) {
