@@ -201,12 +201,12 @@ Expected<std::vector<Chain::RecoveredPtr>> Chain::recover_all(const std::vector<
 Status Chain::validate_block(const Hash32& hash, BytesView bytes, const GivenUp& given_up) {
     if (const PreparedBlock* known = prepared_.find(hash))
         return equal(known->encoded, bytes) ? Status() : Status(fail("block.other_bytes", to_hex0x(hash)));
-    const std::uint64_t began_ms = parts_.clock.monotonic_ms();
     auto prepared = prepare(hash, bytes, given_up);
     if (const PreparedBlock* done = prepared_.find(hash); prepared && done != nullptr) {
         // Building it cost its maker about as much time before, as executing it did here.
         const auto& header = done->block.header;
-        large_.executed(hash, {header.number, header.gas_used, began_ms - std::min(began_ms, done->spent_ms)});
+        large_.executed(hash,
+                        {header.number, header.gas_used, done->began_ms - std::min(done->began_ms, done->spent_ms)});
     }
     if (prepared || prepared.error().name != "block.unknown_parent") return prepared;
     // The question may have been overtaken by the block's own commit.
@@ -250,6 +250,7 @@ Status Chain::prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_
     QUERN_CHECK(seal(prepared, base, execution, overlay, state, std::move(senders)));
     QUERN_CHECK(exec::check_results(claimed, prepared.block.header));
     prepared.encoded = to_bytes(bytes);
+    prepared.began_ms = began_ms;
     prepared.spent_ms = parts_.clock.monotonic_ms() - began_ms;
     return prepared_.add(std::move(prepared), forgotten_);
 }

@@ -30,6 +30,7 @@ struct PreparedBlock {
     std::vector<chain::mempool::AccountAfter> senders;  // of the transactions, after the block
     chain::state::StateChange change;
     LeafTimes leaf_times;
+    std::uint64_t began_ms = 0;  // to execute it, by the monotonic clock
     std::uint64_t spent_ms = 0;  // on execution
 };
 

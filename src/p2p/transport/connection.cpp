@@ -292,7 +292,6 @@ void Connection::finish(const Error& reason, Blame blame) {
     if (state_ == State::closed) return;
     state_ = State::closed;
     const auto self = shared_from_this();  // the host may drop its last reference
-    const Error why = reason;
     error_code ignored;
     timer_.cancel();
     pace_timer_.cancel();
@@ -300,7 +299,7 @@ void Connection::finish(const Error& reason, Blame blame) {
     socket_.close(ignored);
     handshake_.reset();
     queue_.clear_shared();
-    shared_.host.closed(*this, why, blame);
+    shared_.host.closed(*this, reason, blame);
 }
 
 }  // namespace quern::p2p::transport
