@@ -28,9 +28,10 @@ std::string content_path(const Hash32& id) { return "/content/" + to_hex(id); }
 
 // Why the node has no content now: it fetches it, or it has too much else to do.
 std::string_view unavailable(const std::string& body) {
-    const auto answer = json::parse(body);
-    const auto name = answer ? answer->get_string("error") : Expected<std::string_view>();
-    return name && *name == chain::api::kContentOnItsWay ? chain::api::kContentOnItsWay : "content.busy";
+    if (const auto answer = json::parse(body))
+        if (const auto name = answer->get_string("error"); name && *name == chain::api::kContentOnItsWay)
+            return chain::api::kContentOnItsWay;
+    return "content.busy";
 }
 
 // The node did not answer, or with nonsense: nothing was learnt about what was asked for.
