@@ -215,12 +215,12 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
     app.add_option("--samples", d.samples, "segments each verifier replays")->capture_default_str();
     app.add_option("--memory-mib", d.memory_mib, "memory the solver needs");
     for (const auto& [name, target, text] :
-         {std::tuple{"--bid-blocks", &d.bid_blocks, "blocks for bids"},
-          std::tuple{"--start-blocks", &d.start_blocks, "blocks until the winner must start"},
-          std::tuple{"--heartbeat-blocks", &d.heartbeat_blocks, "blocks from one checkpoint to the next"},
-          std::tuple{"--prove-blocks", &d.prove_blocks, "blocks for the proof after the last checkpoint"},
-          std::tuple{"--verify-blocks", &d.verify_blocks, "blocks for each of custody, commit and reveal"},
-          std::tuple{"--challenge-blocks", &d.challenge_blocks, "blocks of the challenge window"}})
+         {std::tuple{"--bid-s", &d.bid_s, "seconds for bids"},
+          std::tuple{"--start-s", &d.start_s, "seconds until the winner must start"},
+          std::tuple{"--heartbeat-s", &d.heartbeat_s, "seconds from one checkpoint to the next"},
+          std::tuple{"--prove-s", &d.prove_s, "seconds for the proof after the last checkpoint"},
+          std::tuple{"--verify-s", &d.verify_s, "seconds for each of custody, commit and reveal"},
+          std::tuple{"--challenge-s", &d.challenge_s, "seconds of the challenge window"}})
         app.add_option(name, *target, text)->capture_default_str();
     app.callback([&spec] {  // all that is missing at once, not one by one
         std::string names;

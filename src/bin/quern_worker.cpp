@@ -79,8 +79,8 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
         ->capture_default_str();
     app.add_option("--max-step-work", options.max_step_work, "leave alone tasks with more work units in one step")
         ->capture_default_str();
-    app.add_option("--work-per-block", options.work_per_block,
-                   "verifier: work units it replays in a block's time, declared on chain; 0: any")
+    app.add_option("--work-per-second", options.work_per_second,
+                   "verifier: work units it replays in a second, declared on chain; 0: any")
         ->capture_default_str();
     app.add_option("--threads", options.threads,
                    "compute threads; 0: one per CPU. Training, replays for a verifier, replays for a whistleblower and "

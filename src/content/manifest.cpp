@@ -1,5 +1,7 @@
 #include "content/manifest.h"
 
+#include <algorithm>
+
 namespace quern::content {
 namespace {
 constexpr std::string_view kMagic = "QRNCONT1";
@@ -23,9 +25,25 @@ Expected<Manifest> decode_manifest(BytesView bytes, const Hash32& id) {
         return fail("content.corrupt", "the manifest of " + to_hex(id) + " has a wrong length");
     for (std::size_t at = kHeaderBytes; at < bytes.size(); at += 32)
         manifest.leaves.push_back(Hash32::copy_of(bytes.subspan(at, 32)));
-    if (crypto::content_id_of_leaves(manifest.leaves, manifest.size) != id)
+    if (!is_manifest_of(manifest, id))
         return fail("content.corrupt", "the manifest of " + to_hex(id) + " belongs to another id");
     return manifest;
+}
+
+bool is_manifest_of(const Manifest& manifest, const Hash32& id) {
+    return manifest.leaves.size() == crypto::content_leaf_count(manifest.size) &&
+           crypto::content_id_of_leaves(manifest.leaves, manifest.size) == id;
+}
+
+bool leaves_match(const Manifest& manifest, std::uint64_t first, BytesView bytes) {
+    for (std::uint64_t leaf = first; !bytes.empty(); ++leaf) {
+        if (leaf >= manifest.leaves.size()) return false;
+        const std::uint64_t whole =
+            std::min<std::uint64_t>(crypto::kContentLeafBytes, manifest.size - leaf * crypto::kContentLeafBytes);
+        if (bytes.size() < whole || crypto::content_leaf(bytes.first(whole)) != manifest.leaves[leaf]) return false;
+        bytes = bytes.subspan(whole);
+    }
+    return true;
 }
 
 }  // namespace quern::content

@@ -20,5 +20,9 @@ struct Manifest {
 [[nodiscard]] Bytes encode(const Manifest& manifest);
 // Checks that it is the manifest of `id`. Error content.corrupt.
 [[nodiscard]] Expected<Manifest> decode_manifest(BytesView bytes, const Hash32& id);
+// Whether these leaves and this size make the id.
+[[nodiscard]] bool is_manifest_of(const Manifest& manifest, const Hash32& id);
+// Whether `bytes` are the leaves from number `first` on, each of them whole.
+[[nodiscard]] bool leaves_match(const Manifest& manifest, std::uint64_t first, BytesView bytes);
 
 }  // namespace quern::content

@@ -1,54 +1,17 @@
 #include "content/store.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <map>
+#include <tuple>
 
-#include "base/ensure.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/mutex.h"
-#include "content/manifest.h"
+#include "content/store_impl.h"
 
 namespace quern::content {
 namespace {
-
-class Descriptor {
-public:
-    explicit Descriptor(int value) : value_(value) {}
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    ~Descriptor() { close(); }
-    [[nodiscard]] int get() const { return value_; }
-    void close() {
-        if (value_ >= 0) ::close(value_);
-        value_ = -1;
-    }
-
-private:
-    int value_;
-};
-
-tl::unexpected<Error> write_error(const std::string& path, int code) {
-    const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
-    return fault(full ? "content.disk_full" : "content.write_failed", path + ": " + std::strerror(code));
-}
-
-Status write_all(int descriptor, BytesView bytes, const std::string& path) {
-    while (!bytes.empty()) {
-        const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return write_error(path, written == 0 ? ENOSPC : errno);
-        bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-    return {};
-}
 
 std::vector<std::string> names_in(const std::string& directory) {
     std::vector<std::string> names;
@@ -63,38 +26,9 @@ std::vector<std::string> names_in(const std::string& directory) {
     return names;
 }
 
-constexpr std::string_view kManifestSuffix = ".manifest";
 constexpr std::string_view kPublishedSuffix = ".published";  // a manifest before it has its name
 
 }  // namespace
-
-struct Store::Impl {
-    StoreOptions options;
-    mutable Mutex mutex;
-    std::map<Hash32, std::uint64_t> sizes QUERN_GUARDED_BY(mutex);  // published contents
-    std::uint64_t used QUERN_GUARDED_BY(mutex) = 0;                 // data and manifests of these
-    std::uint64_t reserved QUERN_GUARDED_BY(mutex) = 0;
-    std::size_t uploads QUERN_GUARDED_BY(mutex) = 0;
-    std::uint64_t next_upload QUERN_GUARDED_BY(mutex) = 0;
-    mutable std::map<Hash32, std::shared_ptr<const Manifest>> manifests QUERN_GUARDED_BY(mutex);  // cache
-
-    [[nodiscard]] std::string directory_of(const Hash32& id) const {
-        return options.root + "/" + to_hex(id).substr(0, 2);
-    }
-    [[nodiscard]] std::string data_path(const Hash32& id) const { return directory_of(id) + "/" + to_hex(id); }
-    [[nodiscard]] std::string manifest_path(const Hash32& id) const {
-        return data_path(id) + std::string(kManifestSuffix);
-    }
-    [[nodiscard]] Expected<std::shared_ptr<const Manifest>> manifest(const Hash32& id) const;
-    [[nodiscard]] Status scan() QUERN_REQUIRES(mutex);
-    [[nodiscard]] Status scan_directory(const std::string& name) QUERN_REQUIRES(mutex);
-    [[nodiscard]] Status check_size(std::uint64_t size) const;
-    [[nodiscard]] Status check_room(std::uint64_t bytes) const QUERN_REQUIRES(mutex);
-    // Makes a written and synced file a content.
-    [[nodiscard]] Status publish(const Hash32& id, const Manifest& manifest, const std::string& path)
-        QUERN_EXCLUDES(mutex);
-    [[nodiscard]] Status prepare_directory(const Hash32& id) const;
-};
 
 struct Store::Upload::Impl {
     Store::Impl& store;
@@ -108,9 +42,7 @@ struct Store::Upload::Impl {
 
     // Takes the quota for what comes next.
     [[nodiscard]] Status take(std::uint64_t bytes) {
-        const MutexLock lock(store.mutex);
-        QUERN_CHECK(store.check_room(bytes));
-        store.reserved += bytes;
+        QUERN_CHECK(store.take_room(bytes));
         held += bytes;
         return {};
     }
@@ -175,6 +107,7 @@ Status Store::Impl::scan() {
         QUERN_CHECK(fs::remove_file(options.root + "/tmp/" + name));
     for (const auto& name : names_in(options.root))
         if (name.size() == 2) QUERN_CHECK(scan_directory(name));
+    scan_parts(names_in(options.root + "/parts"));
     return {};
 }
 
@@ -195,9 +128,26 @@ Status Store::Impl::check_size(std::uint64_t size) const {
 Status Store::Impl::check_room(std::uint64_t bytes) const {
     if (sizes.size() >= options.max_items)
         return fail("content.quota_exceeded", std::to_string(sizes.size()) + " contents are here, which is the limit");
-    if (bytes <= options.quota_bytes && used + reserved <= options.quota_bytes - bytes) return {};
-    return fail("content.quota_exceeded", std::to_string(bytes) + " bytes wanted; " + std::to_string(used + reserved) +
-                                              " of " + std::to_string(options.quota_bytes) + " used");
+    const std::uint64_t taken = used + reserved - closed_parts;
+    if (bytes <= options.quota_bytes && taken <= options.quota_bytes - bytes) return {};
+    return fail("content.quota_exceeded", std::to_string(bytes) + " bytes wanted; " + std::to_string(taken) + " of " +
+                                              std::to_string(options.quota_bytes) + " used");
+}
+
+Status Store::Impl::take_room(std::uint64_t bytes) {
+    for (;;) {
+        std::optional<Hash32> oldest;
+        {
+            const MutexLock lock(mutex);
+            QUERN_CHECK(check_room(bytes));
+            if (used + reserved <= options.quota_bytes - bytes) {
+                reserved += bytes;
+                return {};
+            }
+            oldest = claim_oldest_part();
+        }
+        if (oldest) remove_part(*oldest);
+    }
 }
 
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -207,6 +157,7 @@ Expected<std::unique_ptr<Store>> Store::open(const StoreOptions& options) {
     auto impl = std::make_unique<Impl>();
     impl->options = options;
     QUERN_CHECK(fs::create_directories(options.root + "/tmp"));
+    QUERN_CHECK(fs::create_directories(options.root + "/parts"));
     {
         const MutexLock lock(impl->mutex);
         QUERN_CHECK(impl->scan());
@@ -248,7 +199,7 @@ Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_
     for (std::uint64_t leaf = first; leaf <= last; ++leaf) {
         const std::size_t at = (leaf - first) * crypto::kContentLeafBytes;
         const std::size_t count = std::min(crypto::kContentLeafBytes, bytes.size() - at);
-        if (crypto::merkle_leaf(BytesView(bytes).subspan(at, count)) != manifest->leaves[leaf])
+        if (crypto::content_leaf(BytesView(bytes).subspan(at, count)) != manifest->leaves[leaf])
             return fail("content.corrupt", path + ": leaf " + std::to_string(leaf) + " differs from its hash");
     }
     bytes.resize(offset - start + length);
@@ -275,15 +226,15 @@ std::vector<Hash32> Store::list() const {
 }
 
 Status Store::remove(const Hash32& id) {
-    const MutexLock lock(impl_->mutex);
-    const auto found = impl_->sizes.find(id);
-    if (found == impl_->sizes.end()) return fail("content.not_found", to_hex(id));
+    const MutexLock alone(impl_->publishing);
+    QUERN_TRY(const auto bytes, size(id));
     // The bytes go first: a manifest alone is cleaned up at the next start.
     QUERN_CHECK(fs::remove_file(impl_->data_path(id)));
     QUERN_CHECK(fs::remove_file(impl_->manifest_path(id)));
     QUERN_CHECK(fs::sync_directory(impl_->directory_of(id)));
-    deduct(impl_->used, stored_bytes(found->second));
-    impl_->sizes.erase(found);
+    const MutexLock lock(impl_->mutex);
+    deduct(impl_->used, stored_bytes(bytes));
+    impl_->sizes.erase(id);
     impl_->manifests.erase(id);
     return {};
 }
@@ -353,13 +304,14 @@ Status Store::Impl::publish(const Hash32& id, const Manifest& manifest, const st
             return written;
         }
     }
-    // Under the lock, so that a removal of the same id does not fall between the two renames.
-    const MutexLock lock(mutex);
+    // A removal of the same id does not fall between the two renames.
+    const MutexLock alone(publishing);
     if (::rename(temporary.c_str(), manifest_path(id).c_str()) != 0) return write_error(manifest_path(id), errno);
     // The manifest's name is durable before the data's: the data's presence is what makes a content exist.
     QUERN_CHECK(fs::sync_directory(directory_of(id)));
     if (::rename(path.c_str(), data_path(id).c_str()) != 0) return write_error(data_path(id), errno);
     QUERN_CHECK(fs::sync_directory(directory_of(id)));
+    const MutexLock lock(mutex);
     if (sizes.insert_or_assign(id, manifest.size).second) used += stored_bytes(manifest.size);
     manifests.erase(id);
     return {};
@@ -378,42 +330,6 @@ Status Store::Upload::finish() {
     QUERN_CHECK(impl_->store.publish(impl_->id, Manifest{impl_->size, impl_->hasher.leaves()}, impl_->path));
     const MutexLock lock(impl_->store.mutex);
     deduct(impl_->store.reserved, std::exchange(impl_->held, 0));  // it counts as a content now
-    return {};
-}
-
-Store::Reservation::~Reservation() {
-    const MutexLock lock(store_.mutex);
-    deduct(store_.reserved, bytes_);
-}
-
-Expected<std::unique_ptr<Store::Reservation>> Store::reserve(std::uint64_t size) {
-    QUERN_CHECK(impl_->check_size(size));
-    const std::uint64_t bytes = stored_bytes(size);
-    const MutexLock lock(impl_->mutex);
-    QUERN_CHECK(impl_->check_room(bytes));
-    impl_->reserved += bytes;
-    return std::unique_ptr<Reservation>(new Reservation(*impl_, bytes));
-}
-
-Status Store::adopt(const Hash32& id, std::uint64_t size, const std::string& path,
-                    std::unique_ptr<Reservation> reservation) {
-    Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (file.get() < 0) return fault("content.read_failed", path + ": " + std::strerror(errno));
-    crypto::ContentHasher hasher;
-    Bytes piece(std::size_t{1} << 20);
-    for (;;) {
-        const ssize_t got = ::read(file.get(), piece.data(), piece.size());
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fault("content.read_failed", path + ": " + std::strerror(errno));
-        if (got == 0) break;
-        hasher.update(BytesView(piece).first(static_cast<std::size_t>(got)));
-    }
-    if (hasher.size() != size)
-        return fail("content.incomplete", path + " has " + std::to_string(hasher.size()) + " bytes");
-    if (hasher.finish() != id) return fail("content.id_mismatch", path);
-    if (::fsync(file.get()) != 0) return write_error(path, errno);
-    QUERN_CHECK(impl_->publish(id, Manifest{size, hasher.leaves()}, path));
-    reservation.reset();  // what it stood for counts itself now
     return {};
 }
 

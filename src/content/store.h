@@ -5,6 +5,7 @@
 //   <root>/aa/<id>            the bytes; aa = the id's first two hex digits
 //   <root>/aa/<id>.manifest   "QRNCONT1" || size (8, big endian) || leaf hashes (32 each); published before the bytes
 //   <root>/tmp/               uploads that are not finished; emptied at start
+//   <root>/parts/<id>         the same bytes and manifest of contents that come in chunks, kept until they are whole
 #pragma once
 
 #include <memory>
@@ -20,6 +21,7 @@ inline constexpr std::uint64_t kDefaultMaxItemBytes = std::uint64_t{16} << 30;
 inline constexpr std::size_t kMaxUploads = 128;            // open at once; who has a place is for who takes them in
 inline constexpr std::uint64_t kMaxReadBytes = 16U << 20;  // of one read()
 inline constexpr std::size_t kMaxCachedManifests = 64;
+inline constexpr std::size_t kMaxParts = 64;  // open or kept
 // A file takes whole blocks of the disk, and a small one its entry besides: what the quota counts of it is a multiple.
 inline constexpr std::uint64_t kDiskBlockBytes = 4096;
 inline constexpr std::size_t kDefaultMaxItems = 1'000'000;  // each is also an entry in memory, some 100 bytes
@@ -27,7 +29,7 @@ inline constexpr std::size_t kDefaultMaxItems = 1'000'000;  // each is also an e
 struct StoreOptions {
     std::string root;                                // directory; made if needed
     std::uint64_t quota_bytes = kDefaultQuotaBytes;  // data and manifests of all contents, what uploads have written,
-                                                     // and reservations
+                                                     // and parts, each as large as it will be
     std::uint64_t max_item_bytes = kDefaultMaxItemBytes;
     std::size_t max_items = kDefaultMaxItems;
 };
@@ -43,7 +45,7 @@ struct StoreOptions {
 struct StoreUsage {
     std::uint64_t items = 0;
     std::uint64_t bytes = 0;     // of the disk: published data and manifests
-    std::uint64_t reserved = 0;  // written by open uploads, and reservations
+    std::uint64_t reserved = 0;  // written by open uploads, and of parts
 };
 
 class Store {
@@ -70,27 +72,42 @@ public:
     [[nodiscard]] Status remove(const Hash32& id);
     [[nodiscard]] StoreUsage usage() const;
 
-    // Room within the quota for a content that is kept elsewhere until it is whole, such as a download; given back when
-    // it is dropped. Must not outlive the store.
-    class Reservation {
+    // One content on its way in chunks of any order, such as a download: a file of its own, which stays when this is
+    // dropped, so that what has come need not come again, also after a restart. It holds the room of the whole content
+    // from its first byte on; of those that nobody has open the one that was closed longest ago goes when others want
+    // the room. Any thread, several at once; must not outlive the store.
+    class Part {
     public:
-        ~Reservation();
-        Reservation(const Reservation&) = delete;
-        Reservation& operator=(const Reservation&) = delete;
+        ~Part();
+        Part(const Part&) = delete;
+        Part& operator=(const Part&) = delete;
+        [[nodiscard]] const std::shared_ptr<const Manifest>& manifest() const;
+        // Takes leaves: `offset` is where one begins, `bytes` end where one ends. They are checked first. Errors:
+        // content.bad_leaf, content.disk_full, content.write_failed.
+        [[nodiscard]] Status write(std::uint64_t offset, BytesView bytes);
+        // Whether the file has anything there: what an earlier run left, which counts once check() finds it good.
+        [[nodiscard]] bool has_data(std::uint64_t offset, std::uint64_t length) const;
+        // Errors: content.bad_leaf, content.read_failed.
+        [[nodiscard]] Status check(std::uint64_t offset, std::uint64_t length);
+        // Clipped to the end, checked. Errors as check.
+        [[nodiscard]] Expected<Bytes> read(std::uint64_t offset, std::uint64_t length) const;
+        // Makes it a content by a rename, not by a copy. Errors: content.incomplete (leaves that were neither written
+        // nor checked), content.disk_full, content.write_failed.
+        [[nodiscard]] Status publish();
 
     private:
         friend class Store;
-        Reservation(Impl& store, std::uint64_t bytes) : store_(store), bytes_(bytes) {}
-        Impl& store_;
-        std::uint64_t bytes_;
+        struct Impl;
+        explicit Part(std::unique_ptr<Impl> impl);
+        std::unique_ptr<Impl> impl_;
     };
-    // Errors: content.too_large, content.quota_exceeded (also when there are as many contents as there may be).
-    [[nodiscard]] Expected<std::unique_ptr<Reservation>> reserve(std::uint64_t size);
-    // Takes over a whole content in a file on the same file system, for which there is a reservation: its bytes are
-    // read and checked against the id, then the file is renamed. Errors: content.incomplete, content.id_mismatch,
-    // content.read_failed, content.disk_full, content.write_failed. The file is gone after a success.
-    [[nodiscard]] Status adopt(const Hash32& id, std::uint64_t size, const std::string& path,
-                               std::unique_ptr<Reservation> reservation);
+    // What an earlier one left of this content. Errors: content.not_found, content.part_open (busy).
+    [[nodiscard]] Expected<std::unique_ptr<Part>> open_part(const Hash32& id);
+    // A new one; `manifest` is that of `id`. Errors: content.too_large, content.quota_exceeded, content.part_open
+    // (busy), content.disk_full, content.write_failed.
+    [[nodiscard]] Expected<std::unique_ptr<Part>> begin_part(const Hash32& id,
+                                                             std::shared_ptr<const Manifest> manifest);
+    [[nodiscard]] std::uint64_t max_item_bytes() const;
 
     // One content on its way in; dropping it without finish() removes what was written. One thread at a time; must not
     // outlive the store.

@@ -3,14 +3,21 @@
 #include <algorithm>
 
 namespace quern::crypto {
-namespace {
-constexpr std::uint8_t kLeafPrefix = static_cast<std::uint8_t>(MerkleTag::leaf);
+
+Hash32 content_leaf(BytesView bytes) {
+    std::array<Hash32, kTilesPerContentLeaf> tiles;
+    std::size_t count = 0;
+    for (; !bytes.empty() && count < tiles.size(); ++count) {
+        const BytesView tile = bytes.first(std::min(bytes.size(), kContentTileBytes));
+        tiles[count] = merkle_leaf(tile);
+        bytes = bytes.subspan(tile.size());
+    }
+    return merkle_fold(std::span(tiles).first(count), kContentLeafLevel);
 }
 
+// The leaves are the nodes of one level, so the tree above them has the tiles' top.
 Hash32 content_id_of_leaves(std::span<const Hash32> leaves, std::uint64_t size) {
-    FixedBytes<8> context;
-    for (std::size_t i = 0; i < 8; ++i) context.data[i] = static_cast<std::uint8_t>(size >> (56 - 8 * i));
-    return merkle_root(MerkleTag::content, leaves, context);
+    return bytes_id(size, merkle_top(leaves));
 }
 
 Hash32 content_id_of(BytesView content) {
@@ -19,27 +26,43 @@ Hash32 content_id_of(BytesView content) {
     return hasher.finish();
 }
 
-ContentHasher::ContentHasher() { leaf_.update({&kLeafPrefix, 1}); }
+Hash32 content_id_of_tiles(std::span<const Hash32> tiles) {
+    return bytes_id(tiles.size() * kContentTileBytes, merkle_top(tiles));
+}
+
+Status check_tile_path(const Hash32& id, const Hash32& tile, std::uint64_t index, std::uint64_t tiles,
+                       std::span<const Hash32> path) {
+    QUERN_TRY(const Hash32 top, merkle_top_from_path(tile, index, tiles, path));
+    if (bytes_id(tiles * kContentTileBytes, top) != id) return fail("merkle.proof_mismatch");
+    return {};
+}
+
+void ContentHasher::close_tile() {
+    constexpr std::array<std::uint8_t, 1> kDomain{static_cast<std::uint8_t>(MerkleTag::leaf)};
+    tiles_.push_back(tile_.update(kDomain).finish());
+    in_tile_ = 0;
+    if (tiles_.size() == kTilesPerContentLeaf) close_leaf();
+}
 
 void ContentHasher::close_leaf() {
-    leaves_.push_back(leaf_.finish());
-    leaf_.update({&kLeafPrefix, 1});
-    in_leaf_ = 0;
+    leaves_.push_back(merkle_fold(tiles_, kContentLeafLevel));
+    tiles_.clear();
 }
 
 void ContentHasher::update(BytesView more) {
     size_ += more.size();
     while (!more.empty()) {
-        const std::size_t part = std::min(more.size(), kContentLeafBytes - in_leaf_);
-        leaf_.update(more.first(part));
-        in_leaf_ += part;
+        const std::size_t part = std::min(more.size(), kContentTileBytes - in_tile_);
+        tile_.update(more.first(part));
+        in_tile_ += part;
         more = more.subspan(part);
-        if (in_leaf_ == kContentLeafBytes) close_leaf();
+        if (in_tile_ == kContentTileBytes) close_tile();
     }
 }
 
 Hash32 ContentHasher::finish() {
-    if (in_leaf_ != 0) close_leaf();
+    if (in_tile_ != 0) close_tile();
+    if (!tiles_.empty()) close_leaf();
     return content_id_of_leaves(leaves_, size_);
 }
 

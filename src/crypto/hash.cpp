@@ -80,20 +80,16 @@ Hash32 Sha256::finish() {
     return result;
 }
 
-Hash32 sha256(BytesView message) {
+Hash32 sha256(BytesView message) { return sha256({message}); }
+
+Hash32 sha256(std::initializer_list<BytesView> parts) {
     EVP_MD_CTX* context = pool().take();
     start(context);
+    for (const BytesView part : parts) require(EVP_DigestUpdate(context, part.data(), part.size()) == 1);
     Hash32 result;
-    require(EVP_DigestUpdate(context, message.data(), message.size()) == 1);
     require(EVP_DigestFinal_ex(context, result.data.data(), nullptr) == 1);
     pool().give(context);
     return result;
-}
-
-Hash32 sha256(std::initializer_list<BytesView> parts) {
-    Sha256 hasher;
-    for (const BytesView part : parts) hasher.update(part);
-    return hasher.finish();
 }
 
 Hash32 hmac_sha256(BytesView key, BytesView message) {

@@ -5,7 +5,14 @@
 namespace quern::crypto {
 namespace {
 
-std::array<std::uint8_t, 1> byte_of(MerkleTag tag) { return {static_cast<std::uint8_t>(tag)}; }
+// number (8) || top || domain
+Hash32 sealed(std::uint64_t number, const Hash32& top, MerkleTag domain) {
+    std::array<std::uint8_t, 41> message;
+    for (std::size_t i = 0; i < 8; ++i) message[i] = static_cast<std::uint8_t>(number >> (56 - 8 * i));
+    std::memcpy(message.data() + 8, top.data.data(), 32);
+    message[40] = static_cast<std::uint8_t>(domain);
+    return sha256(message);
+}
 
 // Replaces a level by the one above it.
 void ascend(std::vector<Hash32>& nodes) {
@@ -18,17 +25,15 @@ void ascend(std::vector<Hash32>& nodes) {
 }  // namespace
 
 Hash32 merkle_leaf(BytesView bytes) {
-    Sha256 hasher;
-    hasher.update(byte_of(MerkleTag::leaf));
-    hasher.update(bytes);
-    return hasher.finish();
+    constexpr std::array<std::uint8_t, 1> kDomain{static_cast<std::uint8_t>(MerkleTag::leaf)};
+    return sha256({bytes, kDomain});
 }
 
 Hash32 merkle_inner(const Hash32& left, const Hash32& right) {
     std::array<std::uint8_t, 65> message;
-    message[0] = static_cast<std::uint8_t>(MerkleTag::inner);
-    std::memcpy(message.data() + 1, left.data.data(), 32);
-    std::memcpy(message.data() + 33, right.data.data(), 32);
+    std::memcpy(message.data(), left.data.data(), 32);
+    std::memcpy(message.data() + 32, right.data.data(), 32);
+    message[64] = static_cast<std::uint8_t>(MerkleTag::inner);
     return sha256(message);
 }
 
@@ -39,19 +44,12 @@ Hash32 merkle_top(std::span<const Hash32> leaves) {
     return nodes.front();
 }
 
-Hash32 merkle_seal(MerkleTag tag, std::uint64_t leaf_count, BytesView context, const Hash32& top) {
-    std::array<std::uint8_t, 8> count;
-    for (std::size_t i = 0; i < 8; ++i) count[i] = static_cast<std::uint8_t>(leaf_count >> (56 - 8 * i));
-    Sha256 hasher;
-    hasher.update(byte_of(tag));
-    hasher.update(count);
-    hasher.update(context);
-    hasher.update(top);
-    return hasher.finish();
-}
+Hash32 bytes_id(std::uint64_t size, const Hash32& top) { return sealed(size, top, MerkleTag::bytes); }
 
-Hash32 merkle_root(MerkleTag tag, std::span<const Hash32> leaves, BytesView context) {
-    return merkle_seal(tag, leaves.size(), context, merkle_top(leaves));
+Hash32 list_id(MerkleTag tag, std::uint64_t count, const Hash32& top) { return sealed(count, top, tag); }
+
+Hash32 list_id_of(MerkleTag tag, std::span<const Hash32> leaves) {
+    return list_id(tag, leaves.size(), merkle_top(leaves));
 }
 
 std::uint64_t merkle_level_width(std::uint64_t leaf_count, unsigned level) {
@@ -106,10 +104,10 @@ Expected<Hash32> merkle_top_from_path(const Hash32& leaf, std::uint64_t index, s
     return node;
 }
 
-Status merkle_verify(MerkleTag tag, const Hash32& root, const Hash32& leaf, std::uint64_t index,
-                     std::uint64_t leaf_count, std::span<const Hash32> path, BytesView context) {
-    QUERN_TRY(const Hash32 top, merkle_top_from_path(leaf, index, leaf_count, path));
-    if (merkle_seal(tag, leaf_count, context, top) != root) return fail("merkle.proof_mismatch");
+Status check_list_path(MerkleTag tag, const Hash32& id, const Hash32& leaf, std::uint64_t index, std::uint64_t count,
+                       std::span<const Hash32> path) {
+    QUERN_TRY(const Hash32 top, merkle_top_from_path(leaf, index, count, path));
+    if (list_id(tag, count, top) != id) return fail("merkle.proof_mismatch");
     return {};
 }
 

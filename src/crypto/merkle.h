@@ -1,12 +1,14 @@
-// Binary Merkle trees over 32-byte nodes with domain tags (doc/verification.md, "Commitments"). SHA-256 throughout.
+// Binary Merkle trees over 32-byte nodes, and the ids over them (doc/verification.md, "Commitments"). SHA-256
+// throughout; the last byte of what is hashed is the domain, so that a tile's 4,096 bytes stay aligned to H's blocks.
 //
-//   leaf(bytes)    = H(0x00 || bytes)
-//   inner(l, r)    = H(0x01 || l || r)
-//   root(tag, ...) = H(tag || leaf count, 8 bytes big endian || context || top)
+//   leaf(bytes)     = H(bytes || 00)
+//   inner(l, r)     = H(l || r || 01)
+//   bytes_id        = H(size, 8 bytes big endian || top || 02)         of any bytes (crypto/content_id.h)
+//   list_id(tag, n) = H(n, 8 bytes big endian || top || tag)           of n ids or leaves
 //
-// Level 0 holds the leaves' nodes. Where a leaf is itself a tagged root (a state in a history, a slot in a state, an
-// output in a trace) that root is the node, else leaf(bytes). On each level an odd last node moves up unchanged.
-// The top of an empty tree is the zero hash. Pure functions; thread-safe.
+// Level 0 holds the leaves' nodes. Where a leaf is itself an id (a state in a history, a slot in a state, an output in
+// a trace) that id is the node, else leaf(bytes). On each level an odd last node moves up unchanged. The top of an
+// empty tree is the zero hash. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +23,23 @@ namespace quern::crypto {
 enum class MerkleTag : std::uint8_t {
     leaf = 0x00,
     inner = 0x01,
-    tensor = 0x02,
+    bytes = 0x02,
+    // Lists.
     trace = 0x03,
     state = 0x04,
     history = 0x05,
     program = 0x06,
     micro = 0x07,
-    probes = 0x08,
-    content = 0x09,
+    report = 0x08,
 };
 
 [[nodiscard]] Hash32 merkle_leaf(BytesView bytes);
 [[nodiscard]] Hash32 merkle_inner(const Hash32& left, const Hash32& right);
 [[nodiscard]] Hash32 merkle_top(std::span<const Hash32> leaves);
-// `context` binds what else the root speaks of (a tensor's dtype and dims); empty for most tags.
-[[nodiscard]] Hash32 merkle_seal(MerkleTag tag, std::uint64_t leaf_count, BytesView context, const Hash32& top);
-[[nodiscard]] Hash32 merkle_root(MerkleTag tag, std::span<const Hash32> leaves, BytesView context = {});
+[[nodiscard]] Hash32 bytes_id(std::uint64_t size, const Hash32& top);
+// `tag` is a list's.
+[[nodiscard]] Hash32 list_id(MerkleTag tag, std::uint64_t count, const Hash32& top);
+[[nodiscard]] Hash32 list_id_of(MerkleTag tag, std::span<const Hash32> leaves);
 
 // Number of nodes on `level` of a tree with `leaf_count` leaves.
 [[nodiscard]] std::uint64_t merkle_level_width(std::uint64_t leaf_count, unsigned level);
@@ -54,8 +57,9 @@ enum class MerkleTag : std::uint8_t {
 // The top that (leaf, index, path) implies. Errors: merkle.index_out_of_range, merkle.wrong_path_length.
 [[nodiscard]] Expected<Hash32> merkle_top_from_path(const Hash32& leaf, std::uint64_t index, std::uint64_t leaf_count,
                                                     std::span<const Hash32> path);
-// Error merkle.proof_mismatch when the path does not lead to `root`.
-[[nodiscard]] Status merkle_verify(MerkleTag tag, const Hash32& root, const Hash32& leaf, std::uint64_t index,
-                                   std::uint64_t leaf_count, std::span<const Hash32> path, BytesView context = {});
+// Whether `leaf` is item `index` of the list with this id. Error merkle.proof_mismatch when the path does not lead to
+// it, and merkle_top_from_path's.
+[[nodiscard]] Status check_list_path(MerkleTag tag, const Hash32& id, const Hash32& leaf, std::uint64_t index,
+                                     std::uint64_t count, std::span<const Hash32> path);
 
 }  // namespace quern::crypto

@@ -11,7 +11,7 @@ namespace quern::crypto {
 
 const secp256k1_context* secp256k1_shared_context() {
     static const secp256k1_context* const shared = [] {
-        secp256k1_context* made = secp256k1_context_create(SECP256K1_CONTEXT_SIGN | SECP256K1_CONTEXT_VERIFY);
+        secp256k1_context* made = secp256k1_context_create(SECP256K1_CONTEXT_NONE);
         Hash32 seed;
         OsRng().fill(seed.data);
         if (secp256k1_context_randomize(made, seed.data.data()) != 1) std::abort();

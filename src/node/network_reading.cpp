@@ -37,7 +37,8 @@ std::vector<api::PeerStatus> NetworkReading::peers() const {
     std::vector<api::PeerStatus> peers;
     for (auto& peer : participation_.network().status().peers)
         peers.push_back({peer.address, peer.host, peer.port, peer.agent, !peer.outbound, peer.fixed,
-                         peer.status.finalized_number, peer.rtt_us, peer.bytes_in, peer.bytes_out, peer.score});
+                         peer.status.finalized_number, peer.rtt_us, peer.least_rtt_us, peer.answers, peer.bytes_in,
+                         peer.bytes_out, peer.score});
     return peers;
 }
 

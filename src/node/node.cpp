@@ -200,7 +200,6 @@ Status Node::Services::open_network() {
     p2p.bulk_bytes_per_second = options.peers.max_upload_bytes_per_second;
     p2p.peers_file = path("peers.dat");
     p2p.contents = contents.get();
-    p2p.downloads = path("downloads");
     auto started = Participation::start(
         {*store, *setup, *chain, *pool, *gateway, clock, [this](const Error& error) { fail_with(error); }}, wanted, key,
         validator_key ? std::optional(validator_key->clone()) : std::nullopt);

@@ -9,7 +9,6 @@
 //   consensus/sdbft.journal    what this validator signed
 //   node.key            the key of a node that is no validator
 //   peers.dat           known nodes
-//   downloads/          contents on their way from other nodes
 //   content/            the content store
 //   mempool.journal     waiting transactions
 //   debug.log, quern.conf

@@ -94,6 +94,8 @@ void Network::Impl::end() {
     }
     disk.stop();
     disk.join();
+    content_threads.stop();
+    content_threads.join();
 }
 
 std::uint64_t Network::Impl::now_us() const {
@@ -269,6 +271,7 @@ void Network::Impl::refresh_snapshot() {
     next.bulk_rate = uplink.bytes_per_second();
     for (const auto& [id, fetch] : fetches)
         next.fetches.emplace(id, FetchProgress{fetch.plan.sources(), fetch.progress_ms});
+    next.waiting_chunks = checks;
     next.proposals = proposals;
     live_peers = next.peers.size();
     const MutexLock lock(snapshot_mutex);
@@ -285,9 +288,7 @@ Expected<std::unique_ptr<Network>> Network::make(const NetworkOptions& options, 
         if (!messages::is_host(endpoint.host) || endpoint.port == 0)
             return fail("p2p.bad_options", "cannot advertise " + endpoint.host);
     if (options.agent.size() > messages::kMaxAgent) return fail("p2p.bad_options", "the agent's name is too long");
-    if (!options.downloads.empty()) QUERN_CHECK(fs::create_directories(options.downloads));
     auto impl = std::make_unique<Impl>(options, chain_key);
-    impl->clear_downloads();
     if (options.listen) QUERN_CHECK(impl->listen());
     return std::unique_ptr<Network>(new Network(std::move(impl)));
 }
@@ -428,16 +429,19 @@ void Network::request_range(const Bytes20& peer, const messages::GetRange& reque
 
 void Network::fetch_content(const Hash32& id, std::function<void(quern::Status)> done) {
     impl_->post([impl = impl_.get(), id, done = std::move(done)]() mutable {
-        if (impl->options.contents == nullptr || impl->options.downloads.empty() || impl->stopping)
+        if (impl->options.contents == nullptr || impl->stopping)
             return done(fail(impl->stopping ? "network.stopped" : "network.no_store"));
         if (impl->options.contents->size(id)) return done({});
         const auto known = impl->fetches.find(id);
         if (known != impl->fetches.end()) return known->second.done.push_back(std::move(done));
         if (impl->fetches.size() >= kMaxFetches) return done(fail("network.too_many_fetches"));
-        auto& fetch = impl->fetches.try_emplace(id, id, impl->rng).first->second;
+        auto& fetch =
+            impl->fetches
+                .try_emplace(id, id, ++impl->fetches_begun, impl->rng, impl->options.contents->max_item_bytes())
+                .first->second;
         fetch.progress_ms = impl->now_ms();
         fetch.done.push_back(std::move(done));
-        impl->tick_fetches();
+        impl->go_on(id);
     });
 }
 void Network::cancel_fetch(const Hash32& id) {

@@ -1,11 +1,12 @@
 // The node's door to other nodes: starts the network thread, keeps connections to peers, carries consensus messages,
 // transactions, blocks and contents. Used by the node alone.
 //
-// Threads. All state belongs to one network thread; files of contents are read and written by one disk thread. Every
-// public function may be called from any thread and returns at once. The handler's functions and all callbacks run on
-// the network thread: they must return quickly (hand work to your own queues) and may call back into Network. A
-// Responder may be kept and answered later from any thread. Stopping (the destructor) joins both threads; afterwards no
-// callback runs. Callbacks of requests that are still open get the error network.stopped.
+// Threads. All state belongs to one network thread; files of contents are read for peers by one disk thread, what is
+// fetched is checked and written by two content threads. Every public function may be called from any thread and
+// returns at once. The handler's functions and all callbacks run on the network thread: they must return quickly (hand
+// work to your own queues) and may call back into Network. A Responder may be kept and answered later from any thread.
+// Stopping (the destructor) joins all threads; afterwards no callback runs. Callbacks of requests that are still open
+// get the error network.stopped.
 #pragma once
 
 #include <functional>
@@ -53,7 +54,9 @@ struct NetworkOptions {
     std::uint64_t certificate_seconds = 30 * 86'400;
     std::string peers_file;              // where known peers survive a restart; empty: nowhere
     content::Store* contents = nullptr;  // served and filled; must outlive the network
-    std::string downloads;               // directory of unfinished contents; empty: no fetching
+    // Of fetched chunks that wait to be hashed and written, 1 MiB each: from a third on nothing more is asked for, and
+    // what comes beyond all of it is dropped.
+    std::size_t check_memory = 96U << 20;
     std::size_t compact_proposal_bytes = kCompactProposalBytes;
 };
 
@@ -69,6 +72,8 @@ struct PeerInfo {
     messages::Status status;
     std::uint64_t connected_ms = 0;
     std::uint64_t rtt_us = 0;
+    std::uint64_t least_rtt_us = 0;
+    std::uint64_t answers = 0;  // that it gave to questions, refusals not counted
     std::uint64_t bytes_in = 0;
     std::uint64_t bytes_out = 0;
     std::uint64_t queued_bytes = 0;
@@ -108,6 +113,7 @@ struct NetworkStatus {
     std::uint64_t partial_evictions = 0;      // connections left because others needed the room
     std::uint64_t bulk_rate = 0;              // bytes/s
     std::map<Hash32, FetchProgress> fetches;  // contents on their way
+    std::size_t waiting_chunks = 0;           // of these, to be hashed and written
     ProposalCounts proposals;
 };
 
@@ -245,7 +251,8 @@ public:
 
     // Fetches a content into the store. `done`: success (also when it is there already), network.too_many_fetches,
     // network.no_store, network.fetch_stalled (busy: no new byte for 10 minutes), content.* (no room for it, for
-    // instance). It goes on looking for sources until it is done or cancelled; what has come is dropped then.
+    // instance). It goes on looking for sources until it is done or cancelled. What has come stays in the store, also
+    // over a restart, and the next fetch goes on with it.
     void fetch_content(const Hash32& id, std::function<void(quern::Status)> done);
     void cancel_fetch(const Hash32& id);  // done gets network.cancelled
 

@@ -1,52 +1,32 @@
-// Contents: drives the pure plans with requests and files.
-#include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
-
+// Contents: drives the pure plans with requests and files. What is fetched is hashed and written by the content
+// threads, from a queue that is bounded by not asking for more.
+#include <algorithm>
 #include <boost/asio/post.hpp>
 
-#include "base/fs.h"
+#include "base/thread_priority.h"
 #include "p2p/network_impl.h"
 #include "p2p/transport/host_group.h"
 
 namespace quern::p2p {
 namespace {
 
+using content::Manifest;
+using content::Store;
 using content_exchange::FetchPlan;
 using messages::RefusalCode;
 
 constexpr std::size_t kReadsAtOnce = 2;  // chunks for peers that the disk thread has before it
-constexpr std::size_t kMaxWrites = 32;   // chunks of one content on their way to disk
 
-Status write_at(const std::string& path, std::uint64_t offset, BytesView bytes) {
-    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (file < 0) return fault("content.write_failed", path);
-    while (!bytes.empty()) {
-        const ssize_t written = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-        if (written <= 0) {
-            ::close(file);
-            return fault("content.write_failed", path);
-        }
-        offset += static_cast<std::uint64_t>(written);
-        bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-    ::close(file);
-    return {};
-}
-
-Expected<Bytes> read_at(const std::string& path, std::uint64_t offset, std::size_t size) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return fail("content.not_found", path);
-    Bytes bytes(size);
-    std::size_t done = 0;
-    while (done < size) {
-        const ssize_t got = ::pread(file, bytes.data() + done, size - done, static_cast<off_t>(offset + done));
-        if (got <= 0) break;
-        done += static_cast<std::size_t>(got);
-    }
-    ::close(file);
-    if (done != size) return fail("content.not_found", path);
-    return bytes;
+// What an earlier run left: the chunks of which there is anything.
+struct KeptPart {
+    std::shared_ptr<Store::Part> part;
+    std::deque<std::uint64_t> chunks;
+};
+KeptPart kept_part(std::unique_ptr<Store::Part> part) {
+    KeptPart kept{std::move(part), {}};
+    for (std::uint64_t chunk = 0; chunk * messages::kChunkBytes < kept.part->manifest()->size; ++chunk)
+        if (kept.part->has_data(chunk * messages::kChunkBytes, messages::kChunkBytes)) kept.chunks.push_back(chunk);
+    return kept;
 }
 
 }  // namespace
@@ -54,46 +34,111 @@ Expected<Bytes> read_at(const std::string& path, std::uint64_t offset, std::size
 // --- Contents: fetching
 // -----------------------------------------------------------------------------------------------
 
-// What an earlier run left counts in no quota, and nobody may ask for it again.
-void Network::Impl::clear_downloads() {
-    if (options.downloads.empty()) return;
-    DIR* handle = ::opendir(options.downloads.c_str());
-    if (handle == nullptr) return;
-    while (const dirent* entry = ::readdir(handle))
-        if (const std::string_view name = entry->d_name; name.find(".part") != std::string_view::npos)
-            (void)fs::remove_file(options.downloads + "/" + std::string(name));
-    ::closedir(handle);
+template <class Work, class Then>
+void Network::Impl::on_content_thread(const Hash32& id, const Fetch& fetch, Work work, Then then) {
+    asio::post(content_threads,
+               [this, id, number = fetch.number, work = std::move(work), then = std::move(then)]() mutable {
+                   stand_back(kRelayNice);
+                   post([this, id, number, result = work(), then = std::move(then)]() mutable {
+                       const auto at = fetches.find(id);
+                       const bool goes_on = at != fetches.end() && at->second.number == number;
+                       then(goes_on ? &at->second : nullptr, std::move(result));
+                       if (goes_on) go_on(id);
+                   });
+               });
 }
 
 void Network::Impl::tick_fetches() {
     std::vector<Hash32> ids;
-    for (const auto& [id, fetch] : fetches) ids.push_back(id);
-    for (const auto& id : ids) {
-        const auto at = fetches.find(id);
-        if (at == fetches.end()) continue;
-        Fetch& fetch = at->second;
-        if (fetch.storing) continue;
+    for (auto& [id, fetch] : fetches) {
         (void)fetch.plan.expired(now_ms());
-        if (now_ms() >= fetch.progress_ms + kFetchStallMs) {
-            end_fetch(id, busy("network.fetch_stalled", "nothing came for a while"));
-            continue;
-        }
-        // Room before the first byte; nobody else gets it until this content is whole or given up.
-        if (fetch.plan.manifest() != nullptr && !fetch.reservation) {
-            auto room = options.contents->reserve(fetch.plan.manifest()->size);
-            if (!room) {
-                end_fetch(id, fail(room.error()));
-                continue;
+        ids.push_back(id);
+    }
+    for (const auto& id : ids) go_on(id);
+}
+
+void Network::Impl::go_on(const Hash32& id) {
+    const auto at = fetches.find(id);
+    if (at == fetches.end() || at->second.busy || stopping) return;
+    Fetch& fetch = at->second;
+    if (now_ms() >= fetch.progress_ms + kFetchStallMs)
+        return end_fetch(id, busy("network.fetch_stalled", "nothing came for a while"));
+    if (!fetch.looked) return look_for_part(id, fetch);
+    // Room before the first byte; nobody else gets it until this content is whole or given up.
+    if (fetch.plan.manifest() && !fetch.part) return begin_part(id, fetch);
+    check_kept(id, fetch);
+    if (fetch.plan.is_done()) return store_content(id, fetch);
+    if (now_ms() >= fetch.next_find_ms) {
+        if (options.contents->size(id)) return end_fetch(id, {});  // it came another way
+        find_sources(id, fetch);
+    }
+    if (checks >= max_checks() / 3) return;  // the disk is slower than the network
+    const std::uint64_t number = fetch.number;
+    for (const auto& ask : fetch.plan.next_asks(now_ms())) {
+        // A question that cannot be sent is answered at once, and may have ended the fetch.
+        const auto still = fetches.find(id);
+        if (still == fetches.end() || still->second.number != number) return;
+        ask_leaves(id, still->second, ask);
+    }
+}
+
+void Network::Impl::look_for_part(const Hash32& id, Fetch& fetch) {
+    if (now_ms() < fetch.next_look_ms) return;
+    fetch.next_look_ms = now_ms() + kTickMs;
+    fetch.busy = true;
+    on_content_thread(
+        id, fetch,
+        [this, id]() -> Expected<KeptPart> {
+            QUERN_TRY(auto part, options.contents->open_part(id));
+            return kept_part(std::move(part));
+        },
+        [](Fetch* now, Expected<KeptPart> kept) {
+            if (now == nullptr) return;
+            now->busy = false;
+            // What an earlier fetch of it began may not have ended yet: again at the next tick.
+            now->looked = kept || !kept.error().is_busy();
+            if (!kept) return;
+            now->part = std::move(kept->part);
+            now->plan.set_manifest(now->part->manifest());
+            now->kept = std::move(kept->chunks);
+            for (const auto chunk : now->kept) now->plan.begin_check(chunk);
+        });
+}
+
+void Network::Impl::begin_part(const Hash32& id, Fetch& fetch) {
+    fetch.busy = true;
+    on_content_thread(
+        id, fetch,
+        [this, id, manifest = fetch.plan.manifest()]() -> Expected<std::shared_ptr<Store::Part>> {
+            QUERN_TRY(auto part, options.contents->begin_part(id, manifest));
+            return std::shared_ptr<Store::Part>(std::move(part));
+        },
+        [this, id](Fetch* now, Expected<std::shared_ptr<Store::Part>> part) {
+            if (now == nullptr) return;
+            now->busy = false;
+            if (!part && part.error().is_busy()) {
+                now->looked = false;  // an earlier fetch of it has just begun one: that is the one to go on with
+                return;
             }
-            fetch.reservation = std::move(*room);
-        }
-        if (fetch.plan.is_done()) {
-            if (fetch.writes == 0) store_content(id);
-            continue;
-        }
-        if (now_ms() >= fetch.next_find_ms) find_sources(id, fetch);
-        if (fetch.writes >= kMaxWrites) continue;  // the disk is slower than the network
-        for (const auto& ask : fetch.plan.next_asks(now_ms())) ask_leaves(ask);
+            if (!part) return end_fetch(id, fail(part.error()));
+            now->part = std::move(*part);
+        });
+}
+
+// A few at a time, so that what comes from peers meanwhile does not wait for all of them.
+void Network::Impl::check_kept(const Hash32& id, Fetch& fetch) {
+    for (; !fetch.kept.empty() && fetch.kept_checks < kMaxKeptChecks; fetch.kept.pop_front()) {
+        const std::uint64_t chunk = fetch.kept.front();
+        ++fetch.kept_checks;
+        on_content_thread(
+            id, fetch,
+            [part = fetch.part, chunk] { return part->check(chunk * messages::kChunkBytes, messages::kChunkBytes); },
+            [this, chunk](Fetch* now, const quern::Status& status) {
+                if (now == nullptr) return;
+                --now->kept_checks;
+                now->plan.checked(chunk, std::nullopt, status.has_value());
+                if (status) now->progress_ms = now_ms();
+            });
     }
 }
 
@@ -102,87 +147,113 @@ void Network::Impl::find_sources(const Hash32& id, Fetch& fetch) {
     std::vector<Bytes20> targets;
     for (const auto& [address, peer] : peers)
         if (peer.session.has_hello()) targets.push_back(address);
-    for (const auto& address : targets)
-        request(address, Type::find_content, encode(messages::FindContent{{id}}), kRequestMs,
-                [this, address, id](Expected<Bytes> body) {
-                    if (!body) return;
-                    const auto info = messages::decode_content_info(*body);
-                    if (!info) return penalize(address, Offence::malformed, info.error().to_string());
-                    const auto now = fetches.find(id);
-                    const auto peer = peers.find(address);
-                    if (now == fetches.end() || peer == peers.end()) return;
-                    FetchPlan& plan = now->second.plan;
-                    for (const auto& holding : info->holdings)
-                        if (holding.id == id && plan.add_source(address, holding, now_ms()))
-                            plan.set_round_trip(address, round_trip_ms(peer->second));
-                    tick_fetches();
-                });
+    for (const auto& address : targets) ask_for_content(id, address);
 }
 
-void Network::Impl::ask_leaves(const FetchPlan::Ask& ask) {
+void Network::Impl::ask_for_content(const Hash32& id, const Bytes20& address) {
+    request(address, Type::find_content, encode(messages::FindContent{{id}}), kRequestMs,
+            [this, address, id](Expected<Bytes> body) {
+                if (!body) return;
+                const auto info = messages::decode_content_info(*body);
+                if (!info) return penalize(address, Offence::malformed, info.error().to_string());
+                if (info->holdings.empty()) return;
+                // One id was asked for. A list of changing bitmaps of it would cost a turn of all chunks each.
+                if (info->holdings.size() != 1 || info->holdings[0].id != id)
+                    return penalize(address, Offence::malformed, "holdings that were not asked for");
+                const auto now = fetches.find(id);
+                const auto peer = peers.find(address);
+                if (now == fetches.end() || peer == peers.end()) return;
+                FetchPlan& plan = now->second.plan;
+                if (plan.add_source(address, info->holdings[0], now_ms()))
+                    plan.set_round_trip(address, round_trip_ms(peer->second));
+                go_on(id);
+            });
+}
+
+void Network::Impl::ask_leaves(const Hash32& id, const Fetch& fetch, const FetchPlan::Ask& ask) {
     request(ask.peer, ask.hashes ? Type::get_leaf_hashes : Type::get_leaves, encode(ask.request),
-            content_exchange::kAnswerMs, [this, ask](Expected<Bytes> body) {
-                const auto at = fetches.find(ask.request.id);
-                if (at == fetches.end()) return;
-                FetchPlan& plan = at->second.plan;
+            content_exchange::kAnswerMs, [this, id, number = fetch.number, ask](Expected<Bytes> body) {
+                const auto at = fetches.find(id);
+                if (at == fetches.end() || at->second.number != number) return;
+                Fetch& now = at->second;
                 if (!body) {
                     if (body.error().is_busy())
-                        plan.refused_for_now(ask, now_ms());
+                        now.plan.refused_for_now(ask, now_ms());
                     else
-                        plan.failed(ask, now_ms());
-                    return tick_fetches();
+                        now.plan.failed(ask, now_ms());
+                    return go_on(id);
                 }
                 auto leaves = messages::decode_leaves(*body);
                 if (!leaves) {
                     penalize(ask.peer, Offence::malformed, leaves.error().to_string());
-                    return plan.failed(ask, now_ms());
+                    return now.plan.failed(ask, now_ms());
                 }
-                std::optional<Error> wrong;
-                if (ask.hashes) {
-                    if (const auto status = plan.received_hashes(ask.peer, *leaves); !status) wrong = status.error();
-                } else {
-                    const auto chunk = plan.received_leaves(ask.peer, *leaves, now_ms());
-                    if (!chunk) wrong = chunk.error();
-                    if (chunk && chunk->is_new) write_chunk(ask.request.id, chunk->offset, std::move(leaves->bytes));
-                }
-                // A request that was given to another meanwhile is no fault of who answers it late.
-                if (wrong && !wrong->is_busy()) penalize(ask.peer, Offence::bad_leaf, wrong->to_string());
-                tick_fetches();
+                if (ask.hashes)
+                    take_hashes(id, now, ask.peer, *leaves);
+                else
+                    take_chunk(id, now, ask, std::move(*leaves));
+                go_on(id);
             });
 }
 
-void Network::Impl::write_chunk(const Hash32& id, std::uint64_t offset, Bytes bytes) {
-    Fetch& fetch = fetches.at(id);
-    ++fetch.writes;
-    fetch.progress_ms = now_ms();
-    asio::post(disk, [this, id, offset, path = part_path(id), bytes = std::move(bytes)] {
-        auto status = write_at(path, offset, bytes);
-        post([this, id, status = std::move(status)]() mutable {
-            const auto at = fetches.find(id);
-            if (at == fetches.end()) return;
-            --at->second.writes;
-            if (!status) return end_fetch(id, std::move(status));
-            tick_fetches();
+void Network::Impl::take_hashes(const Hash32& id, Fetch& fetch, const Bytes20& from, const messages::Leaves& hashes) {
+    auto manifest = fetch.plan.received_hashes(from, hashes);
+    if (!manifest) {
+        // A request that was given to another meanwhile is no fault of who answers it late.
+        if (!manifest.error().is_busy()) penalize(from, Offence::bad_leaf, manifest.error().to_string());
+        return;
+    }
+    if (*manifest == nullptr) return;  // more of them are to come
+    on_content_thread(
+        id, fetch, [id, manifest = *manifest] { return content::is_manifest_of(*manifest, id); },
+        [this, from, manifest = *manifest](Fetch* now, bool good) {
+            if (!good) penalize(from, Offence::bad_leaf, "content.id_mismatch");
+            if (now != nullptr) now->plan.hashes_checked(from, manifest, good);
         });
-    });
 }
 
-void Network::Impl::store_content(const Hash32& id) {
-    Fetch& fetch = fetches.at(id);
-    fetch.storing = true;
-    asio::post(disk, [this, id, part = part_path(id), size = fetch.plan.manifest()->size,
-                      room = std::move(fetch.reservation)]() mutable {
-        auto status = options.contents->adopt(id, size, part, std::move(room));
-        post([this, id, status = std::move(status)]() mutable { end_fetch(id, std::move(status)); });
-    });
+void Network::Impl::take_chunk(const Hash32& id, Fetch& fetch, const FetchPlan::Ask& ask, messages::Leaves leaves) {
+    if (checks >= max_checks()) return fetch.plan.refused_for_now(ask, now_ms());
+    const auto chunk = fetch.plan.received_leaves(ask.peer, leaves, now_ms());
+    if (!chunk) {
+        if (!chunk.error().is_busy()) penalize(ask.peer, Offence::bad_leaf, chunk.error().to_string());
+        return;
+    }
+    if (!chunk->is_new) return;
+    ++checks;
+    on_content_thread(
+        id, fetch,
+        [part = fetch.part, offset = chunk->number * messages::kChunkBytes, bytes = std::move(leaves.bytes)] {
+            return part->write(offset, bytes);
+        },
+        [this, id, from = ask.peer, number = chunk->number](Fetch* now, quern::Status status) {
+            --checks;
+            const bool bad = !status && !status.error().is_local_fault();
+            if (bad) penalize(from, Offence::bad_leaf, status.error().to_string());
+            if (now == nullptr) return;
+            if (status) now->progress_ms = now_ms();
+            if (status || bad) return now->plan.checked(number, from, status.has_value());
+            now->plan.not_checked(number);
+            end_fetch(id, std::move(status));
+        });
 }
 
+void Network::Impl::store_content(const Hash32& id, Fetch& fetch) {
+    fetch.busy = true;
+    on_content_thread(
+        id, fetch, [part = fetch.part] { return part->publish(); },
+        [this, id](Fetch* now, quern::Status status) {
+            if (now != nullptr) end_fetch(id, std::move(status));
+        });
+}
+
+// What has come stays in the store as a part, for the next who asks for it.
 void Network::Impl::end_fetch(const Hash32& id, quern::Status status) {
     const auto at = fetches.find(id);
     if (at == fetches.end()) return;
     const auto done = std::move(at->second.done);
-    // After the writes that are under way; what was not finished gives its room back when the file is gone.
-    asio::post(disk, [part = part_path(id), room = std::move(at->second.reservation)] { (void)fs::remove_file(part); });
+    // Where files may be removed.
+    asio::post(content_threads, [part = std::move(at->second.part)] {});
     fetches.erase(at);
     for (const auto& each : done) each(status);
 }
@@ -192,20 +263,19 @@ void Network::Impl::end_fetch(const Hash32& id, quern::Status status) {
 
 void Network::Impl::serve_find(Peer& peer, std::uint32_t stream, const messages::FindContent& asked) {
     messages::ContentInfo info;
-    for (const auto& id : asked.ids) {
+    for (auto each = asked.ids.begin(); each != asked.ids.end(); ++each) {
+        const Hash32& id = *each;
         if (options.contents == nullptr) break;
+        if (std::find(asked.ids.begin(), each, id) != each) continue;  // a bitmap for each time would be long
         if (const auto size = options.contents->size(id)) {
             info.holdings.push_back({id, *size, {}});
             continue;
         }
         // What is on its way here can be passed on already.
         const auto fetch = fetches.find(id);
-        if (fetch == fetches.end() || fetch->second.plan.chunks_present() == 0 || fetch->second.writes != 0) continue;
+        if (fetch == fetches.end() || fetch->second.plan.chunks_present() == 0) continue;
         const FetchPlan& plan = fetch->second.plan;
-        Bytes chunks((plan.chunks() + 7) / 8);
-        for (std::uint64_t i = 0; i < plan.chunks(); ++i)
-            if (plan.is_present(i)) chunks[i / 8] = static_cast<std::uint8_t>(chunks[i / 8] | 1U << (i % 8));
-        info.holdings.push_back({id, plan.manifest()->size, std::move(chunks)});
+        info.holdings.push_back({id, plan.manifest()->size, plan.present()});
     }
     answer(peer.address, stream, Type::content_info, encode(info));
 }
@@ -217,14 +287,13 @@ void Network::Impl::serve_leaves(Peer& peer, Type type, std::uint32_t stream, co
         return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
     Responder reply = responder(peer, type, stream);
     if (options.contents == nullptr) return reply.refuse(RefusalCode::not_found);
-    std::string part;
-    if (const auto fetch = fetches.find(asked.id); fetch != fetches.end() && fetch->second.plan.manifest() != nullptr) {
+    std::shared_ptr<Store::Part> part;
+    if (const auto fetch = fetches.find(asked.id); fetch != fetches.end() && fetch->second.part) {
         const FetchPlan& plan = fetch->second.plan;
         const std::uint64_t chunk = asked.first / messages::kLeavesPerChunk;
-        const std::uint64_t size = plan.manifest()->size;
-        if (type == Type::get_leaves && chunk < plan.chunks() && plan.is_present(chunk) &&
-            asked.first + asked.count <= crypto::content_leaf_count(size))
-            part = part_path(asked.id);
+        const std::uint64_t last = (asked.first + asked.count - 1) / messages::kLeavesPerChunk;
+        if (type == Type::get_leaf_hashes || (chunk == last && chunk < plan.chunks() && plan.is_present(chunk)))
+            part = fetch->second.part;
     }
     // Hosts take turns; those that this node chose are each their own.
     const bool chosen = manager.is_fixed(peer.address) || peer.control->is_outbound();
@@ -249,22 +318,20 @@ void Network::Impl::read_next() {
 }
 
 // On the disk thread.
-void Network::Impl::read_leaves(const messages::GetLeaves& asked, Type type, const std::string& part,
+void Network::Impl::read_leaves(const messages::GetLeaves& asked, Type type, const std::shared_ptr<Store::Part>& part,
                                 Responder& reply) const {
     messages::Leaves out{asked.id, asked.first, {}};
     constexpr std::uint64_t kLeaf = crypto::kContentLeafBytes;
     if (type == Type::get_leaf_hashes) {
-        const auto manifest = options.contents->manifest(asked.id);
-        if (!manifest || asked.first + asked.count > (*manifest)->leaves.size())
+        const auto stored = options.contents->manifest(asked.id);
+        const auto manifest = stored ? *stored : part ? part->manifest() : nullptr;
+        if (!manifest || asked.first + asked.count > manifest->leaves.size())
             return reply.refuse(RefusalCode::not_found);
-        for (std::uint64_t i = 0; i < asked.count; ++i) append(out.bytes, (*manifest)->leaves[asked.first + i]);
+        for (std::uint64_t i = 0; i < asked.count; ++i) append(out.bytes, manifest->leaves[asked.first + i]);
         return reply.answer_leaves(messages::Type::leaf_hashes, out);
     }
     auto bytes = options.contents->read(asked.id, asked.first * kLeaf, asked.count * kLeaf);
-    if (!bytes && !part.empty()) {
-        // The last leaf may be shorter than what is asked for here; such a chunk waits until the content is whole.
-        bytes = read_at(part, asked.first * kLeaf, asked.count * kLeaf);
-    }
+    if (!bytes && part) bytes = part->read(asked.first * kLeaf, asked.count * kLeaf);
     if (!bytes || bytes->empty()) return reply.refuse(RefusalCode::not_found);
     out.bytes = std::move(*bytes);
     reply.answer_leaves(messages::Type::leaves, out);

@@ -45,6 +45,8 @@ inline constexpr std::uint64_t kHelloLimitMs = 5'000;  // from the open connecti
 inline constexpr std::uint64_t kPeerExchangeMs = 60'000;
 inline constexpr std::uint64_t kFindContentMs = 2'000;
 inline constexpr std::uint64_t kFetchStallMs = 10 * 60'000;  // without a new byte; then it is given up
+inline constexpr std::size_t kContentThreads = 2;            // that hash and write what is fetched
+inline constexpr std::size_t kMaxKeptChecks = 4;             // of what an earlier run left
 inline constexpr std::uint64_t kRequestMs = 10'000;
 inline constexpr std::uint64_t kStatusMs = 250;    // at most so often: status messages, snapshots
 inline constexpr std::size_t kMaxAssemblies = 16;  // compact blocks waiting for transactions
@@ -90,14 +92,19 @@ struct Peer {
 };
 
 struct Fetch {
-    Fetch(const Hash32& id, Rng& rng) : plan(id, rng) {}
+    Fetch(const Hash32& id, std::uint64_t serial, Rng& rng, std::uint64_t max_bytes)
+        : plan(id, rng, max_bytes), number(serial) {}
     content_exchange::FetchPlan plan;
+    const std::uint64_t number;  // tells it from an earlier one of the same content
     std::vector<std::function<void(quern::Status)>> done;
     std::uint64_t next_find_ms = 0;
-    std::size_t writes = 0;  // on the disk thread
-    bool storing = false;
-    std::uint64_t progress_ms = 0;                             // when the last new bytes came, or it began
-    std::unique_ptr<content::Store::Reservation> reservation;  // once its size is certain
+    std::shared_ptr<content::Store::Part> part;  // once its leaf hashes are known, from an earlier run or from peers
+    bool looked = false;                         // for what an earlier run left
+    std::uint64_t next_look_ms = 0;
+    bool busy = false;               // the part is being opened, or becomes a content
+    std::deque<std::uint64_t> kept;  // chunks of an earlier run that have still to be checked
+    std::size_t kept_checks = 0;     // and are being checked
+    std::uint64_t progress_ms = 0;   // when the last new bytes came, or it began
 };
 
 struct Network::Impl final : transport::ConnectionHost {
@@ -196,19 +203,28 @@ struct Network::Impl final : transport::ConnectionHost {
 
     // --- network_content.cpp: contents
     void tick_fetches();
+    void go_on(const Hash32& id);
+    // On a content thread; what `work` returns is told to `then`, on the network thread, if the fetch goes on.
+    template <class Work, class Then>
+    void on_content_thread(const Hash32& id, const Fetch& fetch, Work work, Then then);
+    void look_for_part(const Hash32& id, Fetch& fetch);
+    void begin_part(const Hash32& id, Fetch& fetch);
+    // Chunks that the content threads may have before them.
+    [[nodiscard]] std::size_t max_checks() const { return options.check_memory / messages::kChunkBytes; }
+    void check_kept(const Hash32& id, Fetch& fetch);
     void find_sources(const Hash32& id, Fetch& fetch);
-    void ask_leaves(const content_exchange::FetchPlan::Ask& ask);
-    void write_chunk(const Hash32& id, std::uint64_t offset, Bytes bytes);
-    void clear_downloads();
-    void store_content(const Hash32& id);
+    void ask_for_content(const Hash32& id, const Bytes20& address);
+    void ask_leaves(const Hash32& id, const Fetch& fetch, const content_exchange::FetchPlan::Ask& ask);
+    void take_hashes(const Hash32& id, Fetch& fetch, const Bytes20& from, const messages::Leaves& hashes);
+    void take_chunk(const Hash32& id, Fetch& fetch, const content_exchange::FetchPlan::Ask& ask,
+                    messages::Leaves leaves);
+    void store_content(const Hash32& id, Fetch& fetch);
     void end_fetch(const Hash32& id, quern::Status status);
     void serve_find(Peer& peer, std::uint32_t stream, const messages::FindContent& asked);
     void serve_leaves(Peer& peer, Type type, std::uint32_t stream, const messages::GetLeaves& asked);
     void read_next();
-    void read_leaves(const messages::GetLeaves& asked, Type type, const std::string& part, Responder& reply) const;
-    [[nodiscard]] std::string part_path(const Hash32& id) const {
-        return options.downloads + "/" + to_hex(id) + ".part";
-    }
+    void read_leaves(const messages::GetLeaves& asked, Type type, const std::shared_ptr<content::Store::Part>& part,
+                     Responder& reply) const;
 
     NetworkOptions options;
     NetworkHandler* handler = nullptr;  // set before the thread starts
@@ -270,6 +286,8 @@ struct Network::Impl final : transport::ConnectionHost {
     std::uint64_t next_status_ms = 0;
 
     std::map<Hash32, Fetch> fetches;
+    std::uint64_t fetches_begun = 0;
+    std::size_t checks = 0;              // chunks that the content threads have before them
     Turns<std::function<void()>> reads;  // for peers; what this node needs itself goes straight to the disk thread
     std::size_t reading = 0;             // of them, given to the disk thread
 
@@ -291,7 +309,9 @@ struct Network::Impl final : transport::ConnectionHost {
     mutable Mutex snapshot_mutex;
     NetworkStatus snapshot QUERN_GUARDED_BY(snapshot_mutex);
 
-    asio::thread_pool disk{1};  // its tasks touch files only, and post what follows
+    // Their tasks touch files only, and post what follows.
+    asio::thread_pool disk{1};                           // what peers ask for, and the roots of their blocks
+    asio::thread_pool content_threads{kContentThreads};  // what is fetched
     std::thread thread;
 };
 

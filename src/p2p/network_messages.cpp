@@ -189,7 +189,10 @@ void Network::Impl::handle_hello(Peer& peer, BytesView body) {
     const Bytes20 address = peer.address;
     relay.add_peer(address, manager.is_fixed(address) || peer.control->is_outbound());
     relay.set_member(address, committee.contains(address));
-    for (auto& [id, fetch] : fetches) fetch.next_find_ms = 0;
+    // It alone: were all asked again, those that come and go would make this node exceed its rate with the others.
+    std::vector<Hash32> wanted;
+    for (const auto& [id, fetch] : fetches) wanted.push_back(id);
+    for (const auto& id : wanted) ask_for_content(id, address);
     log::info(kLog, "peer joined address={} host={} outbound={} peers={}", to_hex0x(address),
               peer.control->remote_host(), peer.control->is_outbound(), peers.size());
     if (manager.is_fixed(address) || peer.control->is_outbound() || strangers_asked.try_take(1, now_us()))

@@ -290,6 +290,9 @@ PeerInfo Network::Impl::info_of(const Peer& peer) const {
     info.status = peer.hello.status;
     info.connected_ms = now_ms() - peer.since_ms;
     info.rtt_us = peer.control->rtt_us();
+    info.least_rtt_us = peer.control->least_rtt_us();
+    if (const auto known = manager.peers().find(peer.address); known != manager.peers().end())
+        info.answers = known->second.deliveries;
     info.bytes_in = peer.control->bytes_in() + (peer.bulk ? peer.bulk->bytes_in() : 0);
     info.bytes_out = peer.control->bytes_out() + (peer.bulk ? peer.bulk->bytes_out() : 0);
     info.queued_bytes = peer.control->queue().queued_bytes() + (peer.bulk ? peer.bulk->queue().queued_bytes() : 0);

@@ -84,8 +84,8 @@ Status take_data(const SpecOptions& options, types::TaskSubmitPayload& spec) {
 
 SpecOptions::SpecOptions() {
     auto& d = defaults;
-    d.bid_blocks = 10, d.start_blocks = 30, d.heartbeat_blocks = 300, d.prove_blocks = 100;
-    d.verify_blocks = 300, d.challenge_blocks = 20;
+    d.bid_s = 60, d.start_s = 60, d.heartbeat_s = 300, d.prove_s = 120;
+    d.verify_s = 300, d.challenge_s = 60;
 }
 
 Expected<json::Value> read_json_argument(const std::string& text) {

@@ -7,8 +7,10 @@ namespace quern::bench {
 
 void bench_matmul(Bench& bench);  // tensor_cases.cpp
 void bench_elementwise(Bench& bench);
+void bench_row_sums(Bench& bench);
 void bench_training(Bench& bench);  // training_cases.cpp
 void bench_commitment(Bench& bench);
+void bench_tapped(Bench& bench);
 void bench_leaf(Bench& bench);  // dispute_cases.cpp
 void bench_dispute(Bench& bench);
 void bench_blocks(Bench& bench);      // block_cases.cpp
@@ -19,6 +21,7 @@ void bench_codecs(Bench& bench);     // codec_cases.cpp
 void bench_consensus(Bench& bench);  // consensus_cases.cpp
 void bench_handshake(Bench& bench);  // network_cases.cpp
 void bench_channel(Bench& bench);
+void bench_fetch(Bench& bench);       // fetch_cases.cpp
 void bench_votes(Bench& bench);       // vote_cases.cpp
 void bench_end_to_end(Bench& bench);  // load_cases.cpp
 void bench_load(Bench& bench);        // throughput_cases.cpp

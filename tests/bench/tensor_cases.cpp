@@ -19,6 +19,7 @@ using compute::program::Value;
 using vm::tensor::DType;
 using vm::tensor::Shape;
 using vm::tensor::arith::Backend;
+using vm::tensor::arith::ElementOp;
 
 // y := op(inputs): slots for the inputs, which keep their values, and one for the result.
 class OneOp {
@@ -138,6 +139,42 @@ void bench_elementwise(Bench& bench) {
             const auto timings = bench.time(functions);
             bench.add_time(std::string(entry.name) + ", 1024x256, " + threads_text(threads), timings[0], 1, "torch",
                            timings.size() > 1 ? &timings[1] : nullptr);
+        }
+    }
+}
+
+void bench_row_sums(Bench& bench) {
+    struct Size {
+        std::uint32_t rows, columns, table;
+    };
+    // A bias's gradient and an embedding's in the demo, one of a larger model, and a column: nothing to share but
+    // blocks.
+    static constexpr Size kSizes[] = {{1024, 64, 98}, {4096, 1024, 8192}, {262144, 1, 256}};
+    for (const std::size_t threads : kThreadCounts) {
+        ThreadPool pool(threads);
+        for (const auto& [rows, columns, table] : kSizes) {
+            const std::vector<Shape> source{matrix_shape(rows, columns)};
+            const auto sum_rows = [](Builder& b, const std::vector<Value>& in) { return b.sum_rows(in[0]); };
+            const auto scatter = [rows = rows, table = table](Builder& b, const std::vector<Value>& in) {
+                // Ids that repeat within a block and come in no order.
+                const Value place =
+                    b.elementwise(ElementOp::imul, {b.iota(matrix_shape(rows, 1), 2), b.constant_i32(-1640531527)});
+                const Value id = b.elementwise(ElementOp::ishr, {place, b.constant_i32(8)});
+                return b.scatter_add_rows(
+                    in[0], b.elementwise(ElementOp::irem, {id, b.constant_i32(static_cast<std::int32_t>(table))}),
+                    table);
+            };
+            const auto sum_last = [](Builder& b, const std::vector<Value>& in) { return b.sum_last(in[0]); };
+            const Backend backend = vm::tensor::arith::best_backend();
+            OneOp over_rows(source, sum_rows, backend, &pool);
+            OneOp scattered(source, scatter, backend, &pool);
+            OneOp along_rows({matrix_shape(columns, rows)}, sum_last, backend, &pool);
+            const auto timings =
+                bench.time({[&] { over_rows.run(); }, [&] { scattered.run(); }, [&] { along_rows.run(); }});
+            const std::string size =
+                std::to_string(rows) + "x" + std::to_string(columns) + ", " + threads_text(threads);
+            bench.add_time("sum over rows " + size, timings[0], 1, "sum_last", &timings[2]);
+            bench.add_time("scatter of rows " + size, timings[1], 1, "sum_last", &timings[2]);
         }
     }
 }

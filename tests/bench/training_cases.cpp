@@ -1,5 +1,7 @@
-// One training step of the demo's transformer, and what committing to its result costs.
+// One training step of the demo's transformer, what committing to its result costs, and what a verifier's probed step
+// and a dispute's take besides.
 #include "bench/cases.h"
+#include "compute/core/dispute_strategy.h"
 #include "support/training_game.h"
 #include "vm/tensor/executor.h"
 #ifdef QUERN_WITH_TORCH
@@ -19,6 +21,24 @@ const test::Training& demo_training() {
 
 [[maybe_unused]] double loss_in(const test::Training& training, const vm::tensor::State& state) {
     return static_cast<double>(__builtin_bit_cast(float, state[training.program().header.loss_slot].words[0]));
+}
+
+std::uint64_t bytes_of(const vm::tensor::Shape& shape) { return shape.elements() * sizeof(std::uint32_t); }
+
+// Run, and the state that it begins with, by the plans alone: no memory is taken.
+void add_memory(Bench& bench, const std::string& model, const vm::tensor::Program& program) {
+    std::uint64_t state = 0;
+    for (const auto& slot : program.slots) state += bytes_of(slot.shape);
+    std::uint64_t outputs = 0;
+    for (const auto& node : program.nodes) outputs += bytes_of(node.shape);
+    const auto megabytes = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+    const Reference step{"training step", megabytes(state + vm::tensor::step_bytes(program))};
+    const auto add = [&](const char* what, std::uint64_t bytes) {
+        bench.add({what + model, megabytes(state + bytes), "MB", 0, 0, step, 0, {}});
+    };
+    add("memory of a probed step, ", vm::tensor::tapped_bytes(program));
+    add("memory of a dispute's run, ", compute::core::dispute_bytes(program));
+    add("memory of all outputs, ", outputs);
 }
 
 }  // namespace
@@ -71,8 +91,39 @@ void bench_commitment(Bench& bench) {
                        "training step", &timings[1]);
     }
     std::uint64_t bytes = 0;
-    for (const auto& tensor : training.states[0]) bytes += 4 * tensor.shape.elements();
+    for (const auto& tensor : training.states[0]) bytes += bytes_of(tensor.shape);
     bench.add_count("state size", static_cast<double>(bytes), "bytes");
+}
+
+void bench_tapped(Bench& bench) {
+    const test::Training& training = demo_training();
+    const auto probed = static_cast<std::uint32_t>(training.program().nodes.size() / 2);
+    for (const std::size_t threads : {1U, 2U}) {
+        ThreadPool pool(threads);
+        const std::string suffix = threads == 1 ? ", 1 thread" : ", 2 threads";
+        vm::tensor::Executor executor(training.program(), vm::tensor::arith::best_backend(), &pool);
+        vm::tensor::State plain = training.states[0];
+        vm::tensor::State tapped = training.states[0];
+        const auto timings = bench.time(
+            {[&] { executor.step(plain, training.data, training.seed); },
+             [&] {
+                 executor.step_tapped(tapped, training.data, training.seed, [&](const auto& node) {
+                     if (node.number == probed) keep(vm::tensor::read_tile(node.output, 0));
+                 });
+             },
+             [&] {
+                 executor.run_tapped(training.states[0], training.data, training.seed,
+                                     [&](const auto& node) { keep(vm::tensor::tensor_root(node.output, &pool)); });
+             }});
+        bench.add_time("probed step" + suffix, timings[1], 1, "training step", &timings[0]);
+        bench.add_time("a dispute's run, all outputs hashed" + suffix, timings[2], 1, "training step", &timings[0]);
+    }
+    add_memory(bench, "the demo's", training.program());
+    compute::program::Architecture gpt2 = test::demo_architecture(1);
+    gpt2.model = {12, 768, 12, 1024, 4, 50257};
+    gpt2.batch = 8;
+    add_memory(bench, "GPT-2's on 8 x 1,024 tokens",
+               must(compute::program::build_training_program(gpt2), "training program").program);
 }
 
 }  // namespace quern::bench

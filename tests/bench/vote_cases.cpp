@@ -91,14 +91,12 @@ Latencies over_network(const ShapedLink& link, const std::string& folder, bool w
     options.bulk_bytes_per_second = bulk_rate;
     options.contents = store_a.get();
     options.listen_host = ShapedLink::address(0);
-    options.downloads = folder + "/downloads-a";
     std::unique_ptr<Network> a;
     std::unique_ptr<Network> b;
     link.run_in(0, [&] { a = must(Network::start(options, key_a, handler_a), "network"); });
     options.static_peers = {{a->address(), {ShapedLink::address(0), a->port()}}};
     options.contents = store_b.get();
     options.listen_host = ShapedLink::address(1);
-    options.downloads = folder + "/downloads-b";
     link.run_in(1, [&] { b = must(Network::start(options, key_b, handler_b), "network"); });
     const std::set<Bytes20> committee{a->address(), b->address()};
     a->set_committee(committee);

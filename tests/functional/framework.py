@@ -22,11 +22,10 @@ ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "ver
 BONDS = [("solver1", "solver", 200), ("solver2", "solver", 200), ("verifier1", "verifier", 400),
          ("verifier2", "verifier", 400), ("verifier3", "verifier", 400), ("whistleblower", "whistleblower", 100)]
 # Quick blocks and short clocks; everything else as in the demo.
-BLOCK = {"min_block_ms": 100, "max_idle_ms": 300}
-MARKET = {"dispute_clock_blocks": 40}
+BLOCK = {"min_block_ms": 80, "max_idle_ms": 100}
+MARKET = {"dispute_clock_s": 15}
 STEPS, INTERVAL = 40, 10
-WINDOWS = {"bid_blocks": 4, "start_blocks": 100, "heartbeat_blocks": 100, "challenge_blocks": 30,
-           "verify_blocks": 400}
+WINDOWS = {"bid_s": 4, "start_s": 30, "heartbeat_s": 30, "challenge_s": 8, "verify_s": 120}
 TASK_TIMEOUT_S = 240
 ROLES = {"solver": 1, "verifier": 2, "whistleblower": 3}
 

@@ -95,7 +95,7 @@ class FalseAccusers(framework.MarketTest):
         self.workers(solver2="", whistleblower="--test-fault=false_accusation")
         self.verifiers()
         # It has to be in time on a busy machine, too.
-        task = self.wait(self.submit(challenge_blocks=90))
+        task = self.wait(self.submit(challenge_s=25))
         self.assertEqual((task["stateName"], task["round"]), ("settled", 0), task["reason"])
         self.assertEqual(self.slashed(task), {("whistleblower", "false_accusation")})
         self.assertLess(self.bond("whistleblower")[0], before)

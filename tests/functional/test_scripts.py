@@ -14,6 +14,7 @@ import unittest
 import framework
 import run_tests
 from quern import demo, fenced_blocks
+from quern.devnet import shortest_window
 
 CONTRIB = os.path.join(framework.ROOT, "contrib")
 INSTALLING = 7  # the exit code of what stands in for install-deps.sh
@@ -78,6 +79,13 @@ class OtherScriptsTest(unittest.TestCase):
         for script in ("build.sh", "install-deps.sh", "test.sh", "check-docs.sh", "check-production.sh"):
             done = subprocess.run([os.path.join(CONTRIB, script), "--bogus"], capture_output=True, text=True, timeout=30, check=False)
             self.assertEqual(done.returncode, 2, script)
+
+
+class DevnetParametersTest(unittest.TestCase):
+    def test_the_shortest_window_follows_the_idle_pause(self):
+        for idle, seconds in ((125, 5), ("300", 12), (20, 1), (26, 2)):
+            self.assertEqual(shortest_window({"max_idle_ms": idle}), {"min_window_s": seconds})
+        self.assertEqual(shortest_window({"max_idle_ms": "soon"}), {}, "left to quern-genesis to refuse")
 
 
 class DocumentsTest(unittest.TestCase):

@@ -260,13 +260,20 @@ struct SmallContent {
     }
 };
 
-// Input: operations of up to 8 sources: tell a holding, answer well or badly, refuse, leave, time passes. At the end
+// Input: operations of up to 8 sources: tell a holding, answer well or badly, refuse, leave; time passes, a chunk is
+// checked. At the end
 // one honest source comes. Taken: it was enough.
 bool run_fetch_plan(BytesView input) {
     static const SmallContent content;
     SeededRng rng(2);
     p2p::content_exchange::FetchPlan plan(content.id, rng);
     std::vector<p2p::content_exchange::FetchPlan::Ask> open;
+    struct Check {
+        std::uint64_t number;
+        Bytes20 from;
+        bool good;
+    };
+    std::vector<Check> checks;  // under way on other threads
     std::uint64_t now = 1;
     const auto ask = [&] {
         for (auto& each : plan.next_asks(now)) open.push_back(std::move(each));
@@ -277,19 +284,32 @@ bool run_fetch_plan(BytesView input) {
         if (lie == 2) answer.bytes.push_back(0);
         if (lie == 3) answer.first += 64;
         if (what.hashes) {
-            (void)plan.received_hashes(what.peer, answer);
+            const auto manifest = plan.received_hashes(what.peer, answer);
+            if (manifest && *manifest)
+                plan.hashes_checked(what.peer, *manifest, content::is_manifest_of(**manifest, content.id));
         } else {
             const auto chunk = plan.received_leaves(what.peer, answer, now);
-            QUERN_PROPERTY(!chunk || lie == 0);
-            if (chunk) QUERN_PROPERTY(chunk->offset == what.request.first * crypto::kContentLeafBytes);
+            QUERN_PROPERTY(!chunk || lie <= 1);  // a wrong length shows at once
+            if (!chunk || !chunk->is_new) return;
+            QUERN_PROPERTY(chunk->number == what.request.first / messages::kLeavesPerChunk);
+            for (const auto& each : checks) QUERN_PROPERTY(each.number != chunk->number);
+            checks.push_back(
+                {chunk->number, what.peer, content::leaves_match(content.manifest, answer.first, answer.bytes)});
         }
+    };
+    const auto check = [&](std::size_t which) {
+        const Check done = checks[which];
+        checks.erase(checks.begin() + static_cast<std::ptrdiff_t>(which));
+        plan.checked(done.number, done.from, done.good);
     };
     Script script(input);
     while (!script.ended() && !plan.is_done()) {
-        const std::uint8_t op = script.u8() % 6;
+        const std::uint8_t op = script.u8() % 7;
         const std::uint8_t value = script.u8();
         const Bytes20 peer = peer_of(value % 8);
-        if (op == 0) {
+        if (op == 6) {
+            if (!checks.empty()) check(value % checks.size());
+        } else if (op == 0) {
             const std::uint64_t size = value >= 192 ? std::uint64_t{script.u8()} * 70'000 : content.bytes.size();
             (void)plan.add_source(peer, {content.id, size, value % 3 == 0 ? Bytes{script.u8()} : Bytes{}}, now);
             plan.set_round_trip(peer, value);
@@ -309,19 +329,22 @@ bool run_fetch_plan(BytesView input) {
         }
         ask();
         QUERN_PROPERTY(plan.sources() <= 8 && plan.chunks_present() <= plan.chunks());
-        if (plan.manifest() != nullptr) QUERN_PROPERTY(plan.manifest()->leaves == content.manifest.leaves);
+        if (plan.manifest()) QUERN_PROPERTY(plan.manifest()->leaves == content.manifest.leaves);
         if (open.size() > 512) open.erase(open.begin(), open.begin() + 256);
     }
     // Whatever the others did: one honest source is enough, within minutes.
     const Bytes20 honest = peer_of(200);
+    while (!checks.empty()) check(0);
     for (int i = 0; i < 2'000 && !plan.is_done(); ++i) {
         now += 200;
         (void)plan.add_source(honest, {content.id, content.bytes.size(), {}}, now);
         (void)plan.expired(now);
         for (const auto& each : plan.next_asks(now))
             if (each.peer == honest) take(each, 0);
+        while (!checks.empty()) check(0);
     }
     QUERN_PROPERTY(plan.is_done());
+    QUERN_PROPERTY(plan.present() == Bytes{3});
     return true;
 }
 std::vector<Seed> seeds_fetch_plan() {
@@ -329,7 +352,8 @@ std::vector<Seed> seeds_fetch_plan() {
             {"liars", Bytes{0, 1, 0, 2, 3, 0, 1, 3, 0, 2, 0, 4, 3, 0, 0, 3, 0, 1}},
             {"silent", Bytes{0, 1, 0, 2, 2, 200, 2, 200, 0, 4, 2, 50, 3, 0, 0}},
             {"wrong_size", Bytes{0, 193, 9, 0, 194, 0, 3, 0, 0, 4, 0, 5, 0}},
-            {"parts", Bytes{0, 3, 5, 0, 6, 2, 3, 0, 0, 3, 0, 0, 3, 0, 0, 1, 3, 3, 0, 0}}};
+            {"parts", Bytes{0, 3, 5, 0, 6, 2, 3, 0, 0, 3, 0, 0, 3, 0, 0, 1, 3, 3, 0, 0}},
+            {"checked_late", Bytes{0, 1, 0, 2, 3, 0, 0, 3, 0, 0, 3, 0, 0, 3, 0, 1, 2, 1, 6, 1, 3, 0, 0, 6, 0, 6, 0}}};
 }
 
 // --- The address book and the peer manager ---------------------------------------------------------------------------

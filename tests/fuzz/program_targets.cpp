@@ -56,6 +56,15 @@ void execute(const tensor::Program& program) {
     const auto outputs = tensor::Executor(program, tensor::arith::Backend::scalar, nullptr).run_all(state, data, seed);
     for (std::size_t i = 0; i < program.slots.size(); ++i)
         QUERN_PROPERTY(outputs[program.slots[i].update_node] == scalar[i]);
+    std::size_t shown = 0;
+    tensor::State tapped = state;
+    tensor::Executor(program, tensor::arith::best_backend(), nullptr)
+        .step_tapped(tapped, data, seed, [&](const tensor::TappedNode& node) {
+            QUERN_PROPERTY(node.number == shown++);
+            QUERN_PROPERTY(tensor::tensor_root(node.output, nullptr) == tensor::tensor_root(outputs[node.number]));
+        });
+    QUERN_PROPERTY(shown == program.nodes.size());
+    QUERN_PROPERTY(tapped == scalar);
 }
 
 bool run_program(BytesView input) {

@@ -63,9 +63,8 @@ const types::TaskSubmitPayload& task_payload() {
         spec.samples = 20;
         spec.price_cap = 10;
         spec.tax = 33;
-        spec.bid_blocks = 8;
-        spec.start_blocks = spec.heartbeat_blocks = 4;
-        spec.prove_blocks = spec.verify_blocks = spec.challenge_blocks = 4;
+        spec.bid_s = spec.start_s = spec.heartbeat_s = 1;
+        spec.prove_s = spec.verify_s = spec.challenge_s = 1;
         return spec;
     }();
     return payload;

@@ -225,7 +225,7 @@ class Demo:
     def follow(self, job, steps, interval):
         """Prices and submits a task, and follows it to its end."""
         net = self.net
-        spec = spec_options(net, job, steps, interval, bid_blocks=4, challenge_blocks=5)
+        spec = spec_options(net, job, steps, interval, bid_s=5, challenge_s=5)
         cost = price(spec)
         self.say(f"price before signing: {cost['workUnitsPerStep']} work units x {steps} steps at no more than "
                  f"{cost['priceCapPerWorkUnit']} grains: {cost['reward']['qrn']} QRN for the solver, "

@@ -95,12 +95,12 @@ def fee_options(net, account):
 
 
 def spec_options(net, job, steps, interval, price_cap=10**10, tax="0.01qrn", **windows):
-    """quern-wallet's options that describe a task. windows: bid_blocks, challenge_blocks, ..."""
+    """quern-wallet's options that describe a task. windows, in seconds: bid_s, challenge_s, ..."""
     deposit = net.node.quern_params()["market"]["storage_deposit"]
     options = ["--program", job.program, "--init", job.init, "--data", job.data, "--steps", steps, "--interval",
                interval, "--price-cap", price_cap, "--tax", tax, "--storage-deposit", deposit]
-    for name, blocks in windows.items():
-        options += ["--" + name.replace("_", "-"), blocks]
+    for name, seconds in windows.items():
+        options += ["--" + name.replace("_", "-"), seconds]
     return options
 
 

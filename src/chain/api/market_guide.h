@@ -29,7 +29,7 @@ public:
     // Also checks the specification's form. Errors: task.*, program.*.
     [[nodiscard]] virtual Expected<TaskEstimate> estimate_task(const types::TaskSubmitPayload& spec) const = 0;
     // The stored form of a dispute's game in readable fields: phase, step, slot, node, tile, element, claimed and true
-    // values, who owes a move, blocks left. Error: the codec's.
+    // values, who owes a move, milliseconds left. Error: the codec's.
     [[nodiscard]] virtual Expected<json::Value> describe_game(BytesView game) const = 0;
     // "matmul", "elementwise"; "unknown" for a number that is none.
     [[nodiscard]] virtual std::string op_name(std::uint32_t op) const = 0;

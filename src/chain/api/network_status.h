@@ -57,6 +57,8 @@ struct PeerStatus {
     bool fixed = false;  // named by an option, or of the committee
     std::uint64_t finalized_number = 0;
     std::uint64_t rtt_us = 0;
+    std::uint64_t least_rtt_us = 0;
+    std::uint64_t answers = 0;  // that it gave to this node's questions
     std::uint64_t bytes_in = 0;
     std::uint64_t bytes_out = 0;
     int score = 0;  // points of offences

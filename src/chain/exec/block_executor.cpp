@@ -7,6 +7,7 @@
 #include "chain/exec/invariants/invariants.h"
 #include "chain/exec/result/refusals.h"
 #include "chain/exec/system/epochs.h"
+#include "chain/exec/system/market_time.h"
 #include "chain/exec/tx_executor.h"
 #include "chain/market/shares.h"
 #include "chain/types/transaction_rules.h"
@@ -28,8 +29,10 @@ Uint256 times(const Uint256& a, std::uint64_t b) {
     return result;
 }
 
-void record_beacon(state::Overlay& overlay, const BlockContext& context) {
+Status open_block(const params::ChainParams& params, state::Overlay& overlay, const BlockContext& context) {
     overlay.store(types::key_of<types::BeaconObject>(context.number), types::BeaconObject{context.beacon});
+    QUERN_CHECK(system::advance_market_time(params, overlay, context.elapsed_ms));
+    return {};
 }
 
 Message message_of(const types::RecoveredTransaction& recovered, const GasCosts& costs,
@@ -77,11 +80,12 @@ struct BlockExecution::Impl {
     std::uint64_t gas_used = 0;
     Uint256 base_fees;  // taken from senders, not yet in globals
     std::vector<types::Receipt> receipts;
+    Status opened;
 };
 
 BlockExecution::BlockExecution(const params::ChainParams& params, state::Overlay& overlay, const BlockContext& context,
                                ExecutionObserver* observer)
-    : impl_(std::make_unique<Impl>(Impl{params, overlay, context, observer, 0, {}, {}})) {
+    : impl_(std::make_unique<Impl>(Impl{params, overlay, context, observer, 0, {}, {}, {}})) {
     // A receipt is some 150 bytes: moving them as their list grows costs more than a transfer.
     impl_->receipts.reserve(std::min(context.gas_limit / types::kTxBaseGas, kMaxReceiptsReserved));
 }
@@ -91,7 +95,7 @@ BlockExecution::~BlockExecution() = default;
 
 void BlockExecution::begin() {
     auto& overlay = impl_->overlay;
-    record_beacon(overlay, impl_->context);
+    impl_->opened = open_block(impl_->params, overlay, impl_->context);
     if (impl_->context.number >= params::kBeaconWindow) {
         const Bytes old = types::key_of<types::BeaconObject>(impl_->context.number - params::kBeaconWindow);
         if (overlay.native(old)) overlay.erase_native(old);
@@ -99,7 +103,7 @@ void BlockExecution::begin() {
 }
 
 Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
-    auto& [params, overlay, context, observer, gas_used, base_fees, receipts] = *impl_;
+    auto& [params, overlay, context, observer, gas_used, base_fees, receipts, opened] = *impl_;
     const auto& tx = recovered.tx;
     const GasCosts costs = gas_costs(tx);
     auto form = check_stateless(params, recovered, costs);
@@ -147,6 +151,7 @@ Result BlockExecution::apply(const types::RecoveredTransaction& recovered) {
 
 Status BlockExecution::finish() {
     auto& impl = *impl_;
+    QUERN_CHECK(impl.opened);
     if (!impl.base_fees.is_zero()) {
         QUERN_TRY(auto globals, handlers::load_globals(impl.overlay));
         const auto split = market::split_base_fee(impl.base_fees);
@@ -156,7 +161,7 @@ Status BlockExecution::finish() {
         impl.base_fees = Uint256();
     }
     QUERN_CHECK(system::end_block(impl.params, impl.overlay, impl.context.number, impl.context.beacon));
-    if (impl.params.check_invariants) return invariants::check_all(impl.overlay, impl.params, impl.context.number);
+    if (impl.params.check_invariants) return invariants::check_all(impl.overlay, impl.params);
     return {};
 }
 
@@ -169,7 +174,8 @@ std::vector<types::Receipt> BlockExecution::take_receipts() { return std::move(i
 Expected<CallResult> simulate(const params::ChainParams& params, state::Overlay& overlay, const BlockContext& context,
                               const CallRequest& call) {
     if (!call.to) return fail(kCreationNotActive.text);
-    if (!overlay.native(types::key_of<types::BeaconObject>(context.number))) record_beacon(overlay, context);
+    if (!overlay.native(types::key_of<types::BeaconObject>(context.number)))
+        QUERN_CHECK(open_block(params, overlay, context));
 
     types::Transaction tx;
     tx.type = types::TxType::dynamic_fee;

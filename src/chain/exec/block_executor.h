@@ -21,6 +21,7 @@ struct BlockContext {
     std::uint64_t gas_limit = 0;
     Uint256 base_fee;
     Hash32 beacon;
+    std::uint64_t elapsed_ms = 0;  // from the parent's timestamp to this one's; moves market time
 };
 
 // Gas and fees of a block while it is built or checked, one transaction after the other, on one overlay.
@@ -31,12 +32,14 @@ public:
     BlockExecution(BlockExecution&&) noexcept;
     ~BlockExecution();
 
-    // System steps that come before the transactions (beacon record). Call once.
+    // System steps that come before the transactions: the beacon's record, market time. Call once. What the state
+    // failed in here, finish() tells.
     void begin();
     // Executes one transaction. A result code in a band that does not pay (malformed, refused, retry) leaves the
     // overlay unchanged and the transaction must not be in the block; else a receipt is appended.
     [[nodiscard]] Result apply(const types::RecoveredTransaction& tx);
-    // System steps after the transactions; invariants when params.check_invariants. Error exec.invariant_broken.
+    // System steps after the transactions; invariants when params.check_invariants. Errors exec.invariant_broken,
+    // state.corrupt_object.
     [[nodiscard]] Status finish();
 
     [[nodiscard]] std::uint64_t gas_used() const;

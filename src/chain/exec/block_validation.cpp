@@ -1,14 +1,22 @@
 #include "chain/exec/block_validation.h"
 
+#include <algorithm>
+
 #include "chain/consensus/certificate.h"
 #include "chain/state/trie.h"
 #include "chain/types/transaction_rules.h"
 
 namespace quern::chain::exec {
 
-BlockContext context_of(const types::BlockHeader& header) {
-    return {header.number,    header.consensus.timestamp_ms, header.beneficiary,
-            header.gas_limit, header.base_fee_per_gas,       header.consensus.beacon};
+BlockContext context_of(const types::BlockHeader& parent, const types::BlockHeader& header) {
+    const std::uint64_t now = header.consensus.timestamp_ms;
+    return {header.number,
+            now,
+            header.beneficiary,
+            header.gas_limit,
+            header.base_fee_per_gas,
+            header.consensus.beacon,
+            now - std::min(now, parent.consensus.timestamp_ms)};
 }
 
 Uint256 base_fee_on(const params::ChainParams& params, const types::BlockHeader& parent) {

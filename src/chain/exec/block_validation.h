@@ -9,8 +9,8 @@
 
 namespace quern::chain::exec {
 
-// What the header says to the transactions.
-[[nodiscard]] BlockContext context_of(const types::BlockHeader& header);
+// What the header says to the transactions. Its timestamp is above the parent's.
+[[nodiscard]] BlockContext context_of(const types::BlockHeader& parent, const types::BlockHeader& header);
 
 // The base fee of a block on `parent` (EIP-1559), in grains per gas.
 [[nodiscard]] Uint256 base_fee_on(const params::ChainParams& params, const types::BlockHeader& parent);

@@ -108,9 +108,11 @@ private:
     }
 
     Status native(const handlers::CheckedCall& call, std::size_t payload_bytes) {
+        QUERN_TRY(const auto globals, handlers::load_globals(overlay_));  // of the block: no read of the transaction's
         const std::size_t start = overlay_.snapshot();
         state::ReadMeter reads(params::kNativeGasPerRead, params::kNativeGasPerReadByte, message_.gas - gas_);
-        handlers::Context context{params_, overlay_, height_, message_.from, payload_bytes, gas_, observer_};
+        handlers::Context context{params_,       overlay_, height_,   message_.from,
+                                  payload_bytes, gas_,     observer_, globals.market_ms};
         overlay_.count_reads(&reads);
         const auto status = call.run(context);
         overlay_.count_reads(nullptr);

@@ -1,38 +1,56 @@
-// When things are due: heights at which a task's states end, a draw's beacon comes and a clock runs out. Used by
-// execution, invariants and workers. Pure functions; thread-safe.
+// When things are due: market times at which a task's states end and a clock runs out, heights at which a draw's beacon
+// comes. Market time (Globals::market_ms) counts the milliseconds between blocks, of each at most five times the pause
+// of an idle chain, so that nobody loses by a chain that stood still (doc/market.md). Used by execution, invariants and
+// workers. Pure functions; thread-safe.
 #pragma once
+
+#include <algorithm>
 
 #include "chain/params/params.h"
 #include "chain/types/native_objects.h"
 
 namespace quern::chain::market {
 
+// What a block whose timestamp is `elapsed_ms` above its parent's adds to market time: something, since timestamps
+// grow strictly.
+[[nodiscard]] constexpr std::uint64_t market_step(std::uint64_t max_idle_ms, std::uint64_t elapsed_ms) {
+    return std::min(elapsed_ms, params::kMaxBlockIdles * max_idle_ms);
+}
+// Windows are limited to 2^40 seconds at most, so nothing here overflows.
+[[nodiscard]] constexpr std::uint64_t in_ms(std::uint64_t seconds) { return seconds * 1000; }
+
 // The height whose beacon decides a draw that is anchored at `height`: nobody who could still act knew it.
 [[nodiscard]] constexpr std::uint64_t draw_height(std::uint64_t anchor) { return anchor + params::kBeaconDelay; }
+// The earliest market time of that block when the anchor's is `market_ms`: each block adds a millisecond at least. A
+// draw is due when both the height and this are reached.
+[[nodiscard]] constexpr std::uint64_t draw_due(std::uint64_t market_ms) { return market_ms + params::kBeaconDelay; }
 // The height whose beacon stands for that of `height` when a draw at `now` (at least `height`) asks: older ones than
 // the window are gone, and a draw that was left so long uses the newest height that is a multiple of the window later,
 // so that nobody gains a choice by waiting a block.
 [[nodiscard]] constexpr std::uint64_t beacon_height(std::uint64_t height, std::uint64_t now) {
     return height + (now - height) / params::kBeaconWindow * params::kBeaconWindow;
 }
+// Whether the task's state ends with a draw whose anchor is set.
+[[nodiscard]] inline bool awaits_draw(const types::Task& task) {
+    return task.state == types::TaskState::proved || (task.state == types::TaskState::open && task.draw_at != 0);
+}
 
-// Height at which bidding ends: bids are taken below it.
-[[nodiscard]] inline std::uint64_t bids_until(const types::Task& task) { return task.since + task.spec.bid_blocks; }
-// From when a commitment of `height` could have been revealed: its place may be taken, its owner pays for the silence.
-[[nodiscard]] inline std::uint64_t reveal_expected(const params::MarketParams& market, std::uint64_t height) {
-    return height + market.min_deadline_blocks;
+// When bidding ends: bids are taken before that.
+[[nodiscard]] inline std::uint64_t bids_until(const types::Task& task) { return task.since + in_ms(task.spec.bid_s); }
+// From when a commitment of `since` could have been revealed: its place may be taken, its owner pays for the silence.
+[[nodiscard]] inline std::uint64_t reveal_expected(const params::MarketParams& market, std::uint64_t since) {
+    return since + in_ms(market.min_window_s);
 }
-// Each side's clock in a dispute about the task, blocks. Beside the moves themselves it covers the replay of one
-// segment, for which the task gives a solver its heartbeat_blocks: who has to compute a state again must not lose by
-// the clock.
+// Each side's clock in a dispute about the task, milliseconds. Beside the moves themselves it covers the replay of one
+// segment, for which the task gives a solver its heartbeat_s: who has to compute a state again must not lose by the
+// clock.
 [[nodiscard]] inline std::uint64_t dispute_clock(const params::MarketParams& market, const types::Task& task) {
-    return market.dispute_clock_blocks + task.spec.heartbeat_blocks;
+    return in_ms(market.dispute_clock_s + task.spec.heartbeat_s);
 }
-// No deadline is later than this, seen from `height`: a state lasts two windows of the task at most; a game two clocks,
-// each with a window in it.
-[[nodiscard]] inline std::uint64_t latest_deadline(const params::MarketParams& market, std::uint64_t height) {
-    return draw_height(height) + 2 * market.max_deadline_blocks + 2 * market.dispute_clock_blocks +
-           market.min_deadline_blocks;
+// No deadline is later than this, seen from `market_ms`: a state lasts two windows of the task at most; a game two
+// clocks, each with a window in it.
+[[nodiscard]] inline std::uint64_t latest_deadline(const params::MarketParams& market, std::uint64_t market_ms) {
+    return draw_due(market_ms) + in_ms(2 * market.max_window_s + 2 * market.dispute_clock_s + market.min_window_s);
 }
 
 }  // namespace quern::chain::market

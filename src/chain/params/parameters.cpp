@@ -31,8 +31,9 @@ static_assert(defaults_fit());
 // Relations between constants. Those with limits of other folders stand there: compute/core/claims.h.
 static_assert(kBeaconDelay < kBeaconWindow, "a draw's beacon must still be in state when it comes");
 static_assert(kCapacityBlocks > kBeaconDelay, "or a capacity could be declared twice while a draw waits");
-static_assert(MarketParams{}.min_deadline_blocks > kBeaconDelay &&
-              MarketParams{}.max_deadline_blocks <= kMaxWindowBlocks);
+static_assert(kShortestWindowIdles == kShortestWindowBlocks * kMaxBlockIdles);
+static_assert(kShortestWindowBlocks > kBeaconDelay + 2,
+              "a draw's beacon, an act that waits for it and one in the block after fit into each window");
 static_assert(MarketParams{}.burn_percent + MarketParams{}.submitter_percent <= 100);
 static_assert(MarketParams{}.burn_percent + StakingParams{}.reporter_percent <= 100);
 static_assert(kMaxForgottenConvictions >= types::kMaxCommittee, "or convictions come faster than they are forgotten");
@@ -61,10 +62,11 @@ Status check_relations(const ChainParams& params) {
     if (params.chain_id == 0) return bad("chain_id must not be 0");
     if (params.initial_base_fee < params.min_base_fee) return bad("block.base_fee must be min_base_fee at least");
     if (params.max_idle_ms < params.min_block_ms) return bad("block.max_idle_ms must be min_block_ms at least");
+    if (market.min_window_s * 1000 < kShortestWindowIdles * params.max_idle_ms)
+        return bad("market.min_window_s must be forty times block.max_idle_ms at least");
     if (market.submitter_percent > 100 - market.burn_percent)
         return bad("market.submitter_percent and burn_percent exceed 100");
-    if (market.max_deadline_blocks < market.min_deadline_blocks)
-        return bad("market.max_deadline_blocks must be min_deadline_blocks at least");
+    if (market.max_window_s < market.min_window_s) return bad("market.max_window_s must be min_window_s at least");
     if (staking.unbonding_blocks < kMinUnbondingEpochs * params.epoch_length)
         return bad("staking.unbonding_blocks must be three epochs at least");
     if (staking.reporter_percent > 100 - market.burn_percent)
@@ -104,8 +106,9 @@ std::string parameters_page() {
     }
     page +=
         "\nThey must fit each other as well: `base_fee` is `min_base_fee` at least, `max_idle_ms` `min_block_ms`,\n"
-        "`max_deadline_blocks` `min_deadline_blocks`; `burn_percent` with `submitter_percent`, and with\n"
-        "`reporter_percent`, is 100 at most; the staking's `unbonding_blocks` are three epochs at least.\n"
+        "`max_window_s` `min_window_s`, and `min_window_s` forty times `max_idle_ms`; `burn_percent` with\n"
+        "`submitter_percent`, and with `reporter_percent`, is 100 at most; the staking's `unbonding_blocks` are three\n"
+        "epochs at least.\n"
         "\n## What is the same on every chain\n\n| constant | value | what it is |\n|---|---|---|\n";
     for (const auto& each : kConstants)
         page += "| `" + std::string(each.name) + "` | " + std::to_string(each.value) + " | " + std::string(each.doc) +

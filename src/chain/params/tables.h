@@ -11,7 +11,8 @@
     X(Uint256, initial_base_fee, "base_fee", 1'000'000'000, 0, bits(96), "base fee of the first block, a unit of gas") \
     X(Uint256, min_base_fee, "min_base_fee", 7, 0, bits(96), "the base fee does not fall below this")                  \
     X(std::uint64_t, min_block_ms, "min_block_ms", 200, 0, kAny, "from one block to the next, at least")               \
-    X(std::uint64_t, max_idle_ms, "max_idle_ms", 1000, 0, kAny, "a block without transactions comes after this")       \
+    X(std::uint64_t, max_idle_ms, "max_idle_ms", 1000, 1, kMaxWindowSeconds * 1000 / kShortestWindowIdles,             \
+      "a block without transactions comes after this; a block is at most five of it in market time")                   \
     X(std::uint64_t, delta_ms, "delta_ms", 300, 1, 600'000,                                                            \
       "Δ: the bound on message delay that the timers of consensus assume")                                             \
     X(std::uint64_t, epoch_length, "epoch_length", 50, kMinEpochLength, bits64(32) + 1, "blocks of an epoch")
@@ -28,8 +29,8 @@
       "a role's bond is at least this x γ, or nothing")                                                              \
     X(std::uint64_t, challenge_stake_gammas, "challenge_stake_gammas", 100, 1, 1'000'000,                            \
       "a challenge's stake is this x γ")                                                                             \
-    X(std::uint64_t, dispute_clock_blocks, "dispute_clock_blocks", 600, 1, bits64(32) + 1,                           \
-      "chess clock of each side, beside the task's heartbeat_blocks")                                                \
+    X(std::uint64_t, dispute_clock_s, "dispute_clock_s", 600, 1, bits64(32) + 1,                                     \
+      "chess clock of each side, beside the task's heartbeat_s")                                                     \
     X(std::uint64_t, unbonding_blocks, "unbonding_blocks", 100, 0, bits64(40) + 1,                                   \
       "from leaving a role's bond to the withdrawal")                                                                \
     X(std::uint64_t, no_start_slash_percent, "no_start_slash_percent", 5, 0, 100,                                    \
@@ -50,11 +51,10 @@
     X(std::uint64_t, max_commitments, "max_commitments", 256, 1, 1'024,                                              \
       "challenges of a task that are committed and not revealed")                                                    \
     X(std::uint64_t, max_verifiers, "max_verifiers", kMaxVerifiers, 1, kMaxVerifiers, "verifiers of a task")         \
-    X(std::uint64_t, min_deadline_blocks, "min_deadline_blocks", 3, kBeaconDelay + 1, kMaxWindowBlocks,              \
-      "a task's waiting states last so long at least; longer than a draw's delay")                                   \
-    X(std::uint64_t, max_deadline_blocks, "max_deadline_blocks", 1'000'000, kBeaconDelay + 1, kMaxWindowBlocks,      \
-      "and so long at most")                                                                                         \
-    X(std::uint64_t, retention_blocks, "retention_blocks", 100'000, 0, bits64(40) + 1,                               \
+    X(std::uint64_t, min_window_s, "min_window_s", 40, 1, kMaxWindowSeconds,                                         \
+      "a task's waiting states last so long at least; forty times max_idle_ms, so that eight blocks come in it")     \
+    X(std::uint64_t, max_window_s, "max_window_s", 1'000'000, 1, kMaxWindowSeconds, "and so long at most")           \
+    X(std::uint64_t, retention_s, "retention_s", 100'000, 0, bits64(40) + 1,                                         \
       "final tasks and their disputes stay so long")                                                                 \
     X(std::uint64_t, forced_error_inverse, "forced_error_inverse", 200, 1, kAny,                                     \
       "1 / p_f (its use comes with the watchers)")                                                                   \
@@ -74,36 +74,39 @@
     X(std::uint64_t, max_unbonding_entries, "max_unbonding_entries", 7, 1, 64, "per delegator and validator")
 
 // Constants of the rules: X(type, name, value, what it is). A change is a change of the rules, for every chain.
-#define QUERN_CONSTANTS(X)                                                                                         \
-    X(std::uint64_t, kGrainsPerQrn, 1'000'000'000'000'000'000ULL, "grains of a QRN")                               \
-    X(std::uint64_t, kBeaconWindow, 512, "heights whose beacons are kept in state")                                \
-    X(std::uint64_t, kBeaconDelay, 2, "d: draws that are anchored at height h use beacon(h + d)")                  \
-    X(std::uint64_t, kMaxFutureMs, 2'000, "a block's timestamp against the local clock")                           \
-    X(std::uint64_t, kMinEpochLength, 4, "blocks")                                                                 \
-    X(std::uint64_t, kMinUnbondingEpochs, 3, "whoever signs for an epoch must still have something to lose later") \
-    X(std::uint64_t, kElasticity, 2, "EIP-1559: the gas target is the limit divided by this")                      \
-    X(std::uint64_t, kBaseFeeChangeDivisor, 8, "EIP-1559: the base fee changes by at most 1 / this a block")       \
-    X(std::uint64_t, kNativeGasPerObject, 5'000, "gas for each native object that a transaction changes")          \
-    X(std::uint64_t, kNativeGasPerWrittenByte, 2, "and for each byte of it")                                       \
-    X(std::uint64_t, kNativeGasPerAccount, 5'000, "gas for each account that a native kind changes")               \
-    X(std::uint64_t, kNativeGasPerRead, 500, "gas for each native object that a transaction looks at")             \
-    X(std::uint64_t, kNativeGasPerReadByte, 1, "and for each byte of it")                                          \
-    X(std::uint64_t, kLogGas, 375, "gas for each event, as on Ethereum")                                           \
-    X(std::uint64_t, kLogTopicGas, 375, "for each of its topics")                                                  \
-    X(std::uint64_t, kLogByteGas, 8, "and for each byte of its data")                                              \
-    X(std::uint64_t, kCapacityBlocks, 32, "from one declaration of a capacity to the next")                        \
-    X(std::uint32_t, kMaxVerifiers, 16, "of a task")                                                               \
-    X(std::uint64_t, kMaxWindowBlocks, 1U << 20, "of a task's waiting states")                                     \
-    X(unsigned, kMaxPriceBits, 96, "of a price cap, a bid and a tax: keeps every sum below 2^256")                 \
-    X(std::uint64_t, kVerifierFeeNumerator, 6, "a verifier earns 6/5 of what its samples cost at the price cap")   \
-    X(std::uint64_t, kVerifierFeeDenominator, 5, "see kVerifierFeeNumerator")                                      \
-    X(std::uint64_t, kSolverRewardMultiple, 2, "a solver's lock is at least so many rewards at the price cap")     \
-    X(std::uint64_t, kNearTiePercent, 1, "bids within this of the lowest are as good")                             \
-    X(std::uint64_t, kMaxDraws, 2, "draws of verifiers in a round")                                                \
-    X(std::size_t, kMaxDrawCandidates, 4'096, "bonds that a draw looks at")                                        \
-    X(std::size_t, kMaxRoleUnbondings, 16, "entries of a role's unbonding queue")                                  \
-    X(std::uint64_t, kShareUnit, 1'000'000'000'000'000'000ULL, "of correlations and of shares of a committee")     \
-    X(std::uint64_t, kCorrelationFactor, 3, "a third of the weight, which is what a fork needs, loses all")        \
-    X(std::size_t, kMaxConvictions, 1'000, "of an evidence window that are added up")                              \
-    X(std::size_t, kMaxForgottenConvictions, 128, "in one block: no epoch has more members")                       \
+#define QUERN_CONSTANTS(X)                                                                                          \
+    X(std::uint64_t, kGrainsPerQrn, 1'000'000'000'000'000'000ULL, "grains of a QRN")                                \
+    X(std::uint64_t, kBeaconWindow, 512, "heights whose beacons are kept in state")                                 \
+    X(std::uint64_t, kBeaconDelay, 2, "d: draws that are anchored at height h use beacon(h + d)")                   \
+    X(std::uint64_t, kMaxFutureMs, 2'000, "a block's timestamp against the local clock")                            \
+    X(std::uint64_t, kMinEpochLength, 4, "blocks")                                                                  \
+    X(std::uint64_t, kMinUnbondingEpochs, 3, "whoever signs for an epoch must still have something to lose later")  \
+    X(std::uint64_t, kElasticity, 2, "EIP-1559: the gas target is the limit divided by this")                       \
+    X(std::uint64_t, kBaseFeeChangeDivisor, 8, "EIP-1559: the base fee changes by at most 1 / this a block")        \
+    X(std::uint64_t, kNativeGasPerObject, 5'000, "gas for each native object that a transaction changes")           \
+    X(std::uint64_t, kNativeGasPerWrittenByte, 2, "and for each byte of it")                                        \
+    X(std::uint64_t, kNativeGasPerAccount, 5'000, "gas for each account that a native kind changes")                \
+    X(std::uint64_t, kNativeGasPerRead, 500, "gas for each native object that a transaction looks at")              \
+    X(std::uint64_t, kNativeGasPerReadByte, 1, "and for each byte of it")                                           \
+    X(std::uint64_t, kLogGas, 375, "gas for each event, as on Ethereum")                                            \
+    X(std::uint64_t, kLogTopicGas, 375, "for each of its topics")                                                   \
+    X(std::uint64_t, kLogByteGas, 8, "and for each byte of its data")                                               \
+    X(std::uint64_t, kCapacityBlocks, 32, "from one declaration of a capacity to the next")                         \
+    X(std::uint32_t, kMaxVerifiers, 16, "of a task")                                                                \
+    X(std::uint64_t, kMaxWindowSeconds, 1U << 20, "of a task's waiting states")                                     \
+    X(std::uint64_t, kMaxBlockIdles, 5, "a block moves market time by at most so many times max_idle_ms")           \
+    X(std::uint64_t, kShortestWindowBlocks, 8, "blocks that come in the shortest window whatever their timestamps") \
+    X(std::uint64_t, kShortestWindowIdles, 40, "min_window_s in max_idle_ms at least: the product of the two")      \
+    X(unsigned, kMaxPriceBits, 96, "of a price cap, a bid and a tax: keeps every sum below 2^256")                  \
+    X(std::uint64_t, kVerifierFeeNumerator, 6, "a verifier earns 6/5 of what its samples cost at the price cap")    \
+    X(std::uint64_t, kVerifierFeeDenominator, 5, "see kVerifierFeeNumerator")                                       \
+    X(std::uint64_t, kSolverRewardMultiple, 2, "a solver's lock is at least so many rewards at the price cap")      \
+    X(std::uint64_t, kNearTiePercent, 1, "bids within this of the lowest are as good")                              \
+    X(std::uint64_t, kMaxDraws, 2, "draws of verifiers in a round")                                                 \
+    X(std::size_t, kMaxDrawCandidates, 4'096, "bonds that a draw looks at")                                         \
+    X(std::size_t, kMaxRoleUnbondings, 16, "entries of a role's unbonding queue")                                   \
+    X(std::uint64_t, kShareUnit, 1'000'000'000'000'000'000ULL, "of correlations and of shares of a committee")      \
+    X(std::uint64_t, kCorrelationFactor, 3, "a third of the weight, which is what a fork needs, loses all")         \
+    X(std::size_t, kMaxConvictions, 1'000, "of an evidence window that are added up")                               \
+    X(std::size_t, kMaxForgottenConvictions, 128, "in one block: no epoch has more members")                        \
     X(std::size_t, kMaxEvidenceBytes, 512, "real ones have about 300")

@@ -37,9 +37,10 @@ struct Globals {
     Uint256 minted;  // at genesis
     Uint256 burned;
     Uint256 jackpot_vault;
-    Uint256 treasury_vault;  // rest of slashes
+    Uint256 treasury_vault;       // rest of slashes
+    std::uint64_t market_ms = 0;  // market time: deadlines and clocks count it; each block advances it (market.md)
     QUERN_FIELDS(v("nextTask", next_task), v("nextDispute", next_dispute), v("minted", minted), v("burned", burned),
-                 v("jackpotVault", jackpot_vault), v("treasuryVault", treasury_vault))
+                 v("jackpotVault", jackpot_vault), v("treasuryVault", treasury_vault), v("marketMs", market_ms))
 };
 
 struct BeaconObject {
@@ -187,14 +188,15 @@ struct SlashRecord {
     QUERN_FIELDS(v("address", address), v("role", role), v("amount", amount), v("reason", reason))
 };
 
+// What begins or ends with a window is market time (Globals::market_ms); what a draw refers to is a height.
 struct Task {
     std::uint64_t id = 0;
     Address submitter;
     TaskSubmitPayload spec;
     TaskState state = TaskState::open;
     std::uint64_t round = 0;       // times reopened
-    std::uint64_t since = 0;       // height at which `state` was entered
-    std::uint64_t deadline = 0;    // first height at which a tick moves it on; 0 in final states
+    std::uint64_t since = 0;       // market time at which `state` was entered
+    std::uint64_t deadline = 0;    // market time from which a tick moves it on; 0 in final states
     std::string reason;            // why it is in this state, e.g. "solver_slashed"
     std::uint64_t work_units = 0;  // per step, from the program header
     Uint256 escrow;                // what is held for it now
@@ -202,9 +204,9 @@ struct Task {
     Address solver;
     Uint256 price;  // of the winning bid, grains per work unit
     Uint256 solver_locked;
-    std::uint64_t assigned_at = 0;
-    Hash32 seed_beacon;      // fixes the data order; set by task_start
-    std::uint64_t step = 0;  // last heartbeat
+    std::uint64_t assigned_at = 0;  // height
+    Hash32 seed_beacon;             // fixes the data order; set by task_start
+    std::uint64_t step = 0;         // last heartbeat
     Hash32 checkpoint_root;
     Hash32 checkpoint_content;
     std::uint32_t first_loss = 0;  // f32 bits at the first heartbeat
@@ -212,11 +214,13 @@ struct Task {
     Hash32 history_root;
     Hash32 history_content;
     Hash32 final_root;
-    std::uint64_t proved_at = 0;  // height of the proof, or of the redraw of its verifiers
-    std::uint64_t draw_at = 0;    // height that anchors the draw of verifiers; its beacon comes kBeaconDelay later
-    std::uint64_t draws = 0;      // draws of verifiers in this round
-    std::uint64_t challenge_until = 0;  // challenges may be committed below this height; 0 before the window opens
-    std::uint64_t challenge_hold = 0;   // an unrevealed commitment keeps the task from settling below this height
+    std::uint64_t proved_since = 0;  // market time of the proof, or of the redraw of its verifiers
+    // Height that anchors the draw that the state waits for: of the solver once bidding is closed (0 before), of the
+    // verifiers after the proof. Its beacon comes kBeaconDelay later.
+    std::uint64_t draw_at = 0;
+    std::uint64_t draws = 0;            // draws of verifiers in this round
+    std::uint64_t challenge_until = 0;  // challenges may be committed before this market time; 0: no window yet
+    std::uint64_t challenge_hold = 0;   // an unrevealed commitment keeps the task from settling before this market time
     std::uint64_t commitments = 0;      // challenges that are committed and not revealed
     std::uint64_t rivals = 0;           // revealed in this round against the history: the n-th stakes n times as much
     std::uint64_t report_rivals = 0;    // the same against reports, on a ladder of their own
@@ -234,7 +238,7 @@ struct Task {
                  v("solverLocked", solver_locked), v("assignedAt", assigned_at), v("seedBeacon", seed_beacon),
                  v("step", step), v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content),
                  v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root),
-                 v("historyContent", history_content), v("finalRoot", final_root), v("provedAt", proved_at),
+                 v("historyContent", history_content), v("finalRoot", final_root), v("provedSince", proved_since),
                  v("drawAt", draw_at), v("draws", draws), v("challengeUntil", challenge_until),
                  v("challengeHold", challenge_hold), v("commitments", commitments), v("rivals", rivals),
                  v("reportRivals", report_rivals), v("verifyBeacon", verify_beacon), v("reports", reports),
@@ -246,9 +250,9 @@ struct ChallengeCommitment {
     std::uint64_t task = 0;
     Address challenger;
     Hash32 commitment;
-    std::uint64_t height = 0;
-    Uint256 stake;  // locked from the challenger's whistleblower (or verifier) bond
-    QUERN_FIELDS(v("task", task), v("challenger", challenger), v("commitment", commitment), v("height", height),
+    std::uint64_t since = 0;  // market time
+    Uint256 stake;            // locked from the challenger's whistleblower (or verifier) bond
+    QUERN_FIELDS(v("task", task), v("challenger", challenger), v("commitment", commitment), v("since", since),
                  v("stake", stake))
 };
 
@@ -263,14 +267,14 @@ struct Dispute {
     Role rival_role = Role::whistleblower;  // whose bond answers: whistleblower, or verifier after a FAIL
     Uint256 defender_locked;
     Uint256 rival_locked;
-    std::uint64_t opened_at = 0;
-    std::uint64_t closed_at = 0;
-    std::uint64_t deadline = 0;  // first height at which a tick decides it, if nobody moves; 0 when closed
-    Bytes game;                  // RLP of compute::core::Game
-    std::uint64_t rounds = 0;    // accepted moves
-    std::uint64_t bytes = 0;     // their payload bytes
-    std::uint64_t gas = 0;       // their gas
-    std::uint32_t leaf_op = 0;   // vm::tensor::Op of the executed leaf, when one was
+    std::uint64_t opened_at = 0;  // height
+    std::uint64_t closed_at = 0;  // height
+    std::uint64_t deadline = 0;   // market time from which a tick decides it, if nobody moves; 0 when closed
+    Bytes game;                   // RLP of compute::core::Game
+    std::uint64_t rounds = 0;     // accepted moves
+    std::uint64_t bytes = 0;      // their payload bytes
+    std::uint64_t gas = 0;        // their gas
+    std::uint32_t leaf_op = 0;    // vm::tensor::Op of the executed leaf, when one was
     bool leaf_executed = false;
     DisputeWinner winner = DisputeWinner::none;
     std::string reason;  // "leaf", "clock", "conceded", "input", "moot", "not_sampled"

@@ -84,10 +84,10 @@ struct WithdrawPayload {  // pays out what has finished unbonding
 
 // What a party can do: draws leave it out of work that is more. 0: no limit.
 struct Capacity {
-    std::uint64_t step_work = 0;       // work units of one step
-    std::uint64_t work_per_block = 0;  // work units of a replay in a block's time
-    std::uint64_t memory_mib = 0;      // that a task may claim
-    QUERN_FIELDS(v("stepWork", step_work), v("workPerBlock", work_per_block), v("memoryMib", memory_mib))
+    std::uint64_t step_work = 0;        // work units of one step
+    std::uint64_t work_per_second = 0;  // work units of a replay in a second
+    std::uint64_t memory_mib = 0;       // that a task may claim
+    QUERN_FIELDS(v("stepWork", step_work), v("workPerSecond", work_per_second), v("memoryMib", memory_mib))
     friend bool operator==(const Capacity&, const Capacity&) = default;
 };
 struct DeclareCapacityPayload {
@@ -118,22 +118,21 @@ struct TaskSubmitPayload {
     std::uint32_t device_class = 0;
     std::uint32_t bandwidth_class = 0;
     std::uint32_t solvers = 1;
-    // Blocks each waiting state may last.
-    std::uint64_t bid_blocks = 0;
-    std::uint64_t start_blocks = 0;
-    std::uint64_t heartbeat_blocks = 0;  // from one checkpoint to the next
-    std::uint64_t prove_blocks = 0;      // after the last checkpoint
-    std::uint64_t verify_blocks = 0;     // each of custody, commit, reveal
-    std::uint64_t challenge_blocks = 0;
+    // Seconds of market time each waiting state may last.
+    std::uint64_t bid_s = 0;
+    std::uint64_t start_s = 0;
+    std::uint64_t heartbeat_s = 0;  // from one checkpoint to the next
+    std::uint64_t prove_s = 0;      // after the last checkpoint
+    std::uint64_t verify_s = 0;     // each of custody, commit, reveal
+    std::uint64_t challenge_s = 0;
     QUERN_FIELDS(v("programRoot", program_root), v("programHeader", program_header),
                  v("programHeaderPath", program_header_path), v("initRoot", init_root), v("dataRoot", data_root),
                  v("programContent", program_content), v("initContent", init_content), v("dataContent", data_content),
                  v("uris", uris), v("mode", mode), v("privacy", privacy), v("steps", steps), v("interval", interval),
                  v("verifiers", verifiers), v("samples", samples), v("priceCap", price_cap), v("tax", tax),
                  v("memoryMib", memory_mib), v("deviceClass", device_class), v("bandwidthClass", bandwidth_class),
-                 v("solvers", solvers), v("bidBlocks", bid_blocks), v("startBlocks", start_blocks),
-                 v("heartbeatBlocks", heartbeat_blocks), v("proveBlocks", prove_blocks),
-                 v("verifyBlocks", verify_blocks), v("challengeBlocks", challenge_blocks))
+                 v("solvers", solvers), v("bidS", bid_s), v("startS", start_s), v("heartbeatS", heartbeat_s),
+                 v("proveS", prove_s), v("verifyS", verify_s), v("challengeS", challenge_s))
 };
 struct TaskIdPayload {  // task_cancel, task_start, task_abandon
     std::uint64_t task = 0;

@@ -49,8 +49,8 @@ Expected<ProbeTarget> check_probe_challenge(const ProbeChallenge& challenge, con
         return fail("challenge.not_sampled");
     const std::uint64_t leaf =
         1 + static_cast<std::uint64_t>(place - segments.begin()) * kProbesPerSegment + challenge.probe;
-    if (const Status status = crypto::merkle_verify(MerkleTag::probes, report.result_root, challenge.tile_hash, leaf,
-                                                    1 + segments.size() * kProbesPerSegment, challenge.path);
+    if (const Status status = crypto::check_list_path(MerkleTag::report, report.result_root, challenge.tile_hash, leaf,
+                                                      1 + segments.size() * kProbesPerSegment, challenge.path);
         !status)
         return fail("challenge.bad_probe_path", status.error().to_string());
     const Probe probe = draw_probe(report.verify_beacon, report.verifier, challenge.segment, challenge.probe,

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
-// Blocks until the side's clock decides the game; kNever while it stands still.
-std::uint64_t blocks_left(const Game& game, Side side) {
+// Milliseconds until the side's clock decides the game; kNever while it stands still.
+std::uint64_t time_left(const Game& game, Side side) {
     return owes_move(game, side) ? game.budget[static_cast<std::size_t>(side)] : kNever;
 }
 
@@ -22,16 +22,16 @@ bool owes_move(const Game& game, Side side) {
     return game.phase == Phase::leaf ? side == Side::rival : !game.posts[index].present;
 }
 
-void charge_clocks(Game& game, std::uint64_t height) {
-    if (game.phase >= Phase::decided || height <= game.charged_to) return;
-    const std::uint64_t defender = blocks_left(game, Side::defender);
-    const std::uint64_t rival = blocks_left(game, Side::rival);
+void charge_clocks(Game& game, std::uint64_t now) {
+    if (game.phase >= Phase::decided || now <= game.charged_to) return;
+    const std::uint64_t defender = time_left(game, Side::defender);
+    const std::uint64_t rival = time_left(game, Side::rival);
     const std::uint64_t first = std::min(defender, rival);
-    const std::uint64_t elapsed = std::min(height - game.charged_to, first);
+    const std::uint64_t elapsed = std::min(now - game.charged_to, first);
     if (defender != kNever) game.budget[0] -= elapsed;
     if (rival != kNever) game.budget[1] -= elapsed;
     if (elapsed < first) {
-        game.charged_to = height;
+        game.charged_to = now;
         return;
     }
     game.charged_to += elapsed;
@@ -42,7 +42,7 @@ void charge_clocks(Game& game, std::uint64_t height) {
 }
 
 std::uint64_t next_deadline(const Game& game) {
-    const std::uint64_t first = std::min(blocks_left(game, Side::defender), blocks_left(game, Side::rival));
+    const std::uint64_t first = std::min(time_left(game, Side::defender), time_left(game, Side::rival));
     if (first == kNever) return 0;
     return first > kNever - game.charged_to ? kNever : game.charged_to + first;
 }

@@ -12,7 +12,7 @@ using vm::tensor::ProgramHeader;
 namespace {
 
 Expected<Game> open_game(const GameContext& context, const Hash32& defender, const Hash32& rival, std::uint64_t budget,
-                         std::uint64_t height) {
+                         std::uint64_t now) {
     if (defender == rival) return fail("dispute.equal_claims");
     if (context.history_leaves < 2 || context.history_leaves > kMaxSteps + 1)
         return fail("dispute.bad_context", "a history has a state before and after each of 1 to 2^20 steps");
@@ -24,7 +24,7 @@ Expected<Game> open_game(const GameContext& context, const Hash32& defender, con
     game.claims = {defender, rival};
     game.posts.resize(2);
     game.budget = {budget, budget};
-    game.charged_to = height;
+    game.charged_to = now;
     return game;
 }
 
@@ -86,16 +86,16 @@ const char* to_string(Phase phase) {
 }
 
 Expected<Game> open_history_game(const GameContext& context, const Hash32& defender_root, const Hash32& rival_root,
-                                 std::uint64_t budget, std::uint64_t height) {
-    QUERN_TRY(Game game, open_game(context, defender_root, rival_root, budget, height));
-    game.cursor = sealed_cursor(MerkleTag::history, context.history_leaves, {}, defender_root, rival_root);
+                                 std::uint64_t budget, std::uint64_t now) {
+    QUERN_TRY(Game game, open_game(context, defender_root, rival_root, budget, now));
+    game.cursor = sealed_cursor(MerkleTag::history, context.history_leaves, defender_root, rival_root);
     return game;
 }
 
 Expected<Game> open_probe_game(const GameContext& context, const Hash32& history_root, std::uint64_t step,
                                std::uint64_t node, std::uint64_t tile, const Hash32& defender_hash,
-                               const Hash32& rival_hash, std::uint64_t budget, std::uint64_t height) {
-    QUERN_TRY(Game game, open_game(context, defender_hash, rival_hash, budget, height));
+                               const Hash32& rival_hash, std::uint64_t budget, std::uint64_t now) {
+    QUERN_TRY(Game game, open_game(context, defender_hash, rival_hash, budget, now));
     QUERN_TRY(const ProgramHeader header, vm::tensor::decode_header(context.program_header));
     if (step == 0 || step >= context.history_leaves) return fail("dispute.bad_context", "there is no such step");
     if (node >= header.node_count) return fail("dispute.bad_context", "there is no such node");
@@ -158,11 +158,11 @@ Expected<LeafWitness> decode_leaf_witness(BytesView bytes) {
     return chain::types::decode_record<LeafWitness>(bytes);
 }
 
-Status concede(Game& game, Side side, std::uint64_t height) {
+Status concede(Game& game, Side side, std::uint64_t now) {
     QUERN_CHECK(check_game(game));
     if (game.phase == Phase::decided) return fail("dispute.decided");
     Game next = game;
-    charge_clocks(next, height);
+    charge_clocks(next, now);
     if (next.phase == Phase::decided) return fail("dispute.clock_ran_out");
     next.verdict = side == Side::defender ? Verdict::rival_wins : Verdict::defender_wins;
     next.phase = Phase::decided;

@@ -17,9 +17,9 @@
 // A post that does not fold to the poster's own claim is refused: it never counts. Whoever lies somewhere must at last
 // differ from the truth in one executed element.
 //
-// Clocks: one budget of blocks a side, never reset. It runs while the side's post is missing; in `leaf` only the
-// rival's runs (the accuser carries the proof). Clocks are charged block by block: whichever budget is used up first
-// decides, so the result does not depend on when somebody ticks; both in the same block: the rival loses.
+// Clocks: one budget of milliseconds of market time a side, never reset. It runs while the side's post is missing; in
+// `leaf` only the rival's runs (the accuser carries the proof). A side is charged all the time that passes: whichever
+// budget is used up first decides, so the result does not depend on when somebody ticks; both at once: the rival loses.
 // Thread-safety: pure functions on values.
 #pragma once
 
@@ -128,8 +128,8 @@ struct Game {
     std::uint32_t element = 0;
     std::vector<std::uint32_t> values;  // claimed, {defender's, rival's}
     std::uint32_t true_value = 0;       // after the leaf was executed
-    std::vector<std::uint64_t> budget;  // blocks left, {defender's, rival's}
-    std::uint64_t charged_to = 0;       // height up to which clocks are charged
+    std::vector<std::uint64_t> budget;  // milliseconds left, {defender's, rival's}
+    std::uint64_t charged_to = 0;       // market time up to which clocks are charged
     QUERN_FIELDS(v("context", context), v("probe", probe), v("phase", phase), v("verdict", verdict),
                  v("reason", reason), v("claims", claims), v("cursor", cursor), v("posts", posts), v("step", step),
                  v("historyRoot", history_root), v("previousState", previous_state), v("slot", slot),
@@ -142,18 +142,18 @@ struct Game {
 
 // Opens a game about two different history roots over the same S_0. Errors: dispute.equal_claims, dispute.bad_context.
 [[nodiscard]] Expected<Game> open_history_game(const GameContext& context, const Hash32& defender_root,
-                                               const Hash32& rival_root, std::uint64_t budget, std::uint64_t height);
+                                               const Hash32& rival_root, std::uint64_t budget, std::uint64_t now);
 // Opens a game about the hash of tile `tile` of node `node` in step `step` (1..N) of the history `history_root`.
 [[nodiscard]] Expected<Game> open_probe_game(const GameContext& context, const Hash32& history_root, std::uint64_t step,
                                              std::uint64_t node, std::uint64_t tile, const Hash32& defender_hash,
-                                             const Hash32& rival_hash, std::uint64_t budget, std::uint64_t height);
+                                             const Hash32& rival_hash, std::uint64_t budget, std::uint64_t now);
 
 // Whether `side` owes a move now (its clock runs).
 [[nodiscard]] bool owes_move(const Game& game, Side side);
-// Charges clocks up to `height`; decides the game when a budget is used up (both in the same block: the rival loses,
+// Charges clocks up to the market time `now`; decides the game when a budget is used up (both at once: the rival loses,
 // the accusation was not carried). The same in one call or in many.
-void charge_clocks(Game& game, std::uint64_t height);
-// First height at which charge_clocks would decide, if nobody moves; 0 when the game is decided.
+void charge_clocks(Game& game, std::uint64_t now);
+// Market time from which charge_clocks would decide, if nobody moves; 0 when the game is decided.
 [[nodiscard]] std::uint64_t next_deadline(const Game& game);
 
 // Moves as the chain receives them: strict RLP of at most kMaxMoveBytes. Errors: dispute.move_too_large, rlp.*.
@@ -161,16 +161,16 @@ void charge_clocks(Game& game, std::uint64_t height);
 [[nodiscard]] Expected<LeafWitness> decode_leaf_witness(BytesView bytes);
 
 // Applies a side's move; the game is unchanged on error. Errors: dispute.decided, dispute.clock_ran_out (charge_clocks
-// at this height decides the game: do that instead), dispute.wrong_phase, dispute.already_posted,
+// at this time decides the game: do that instead), dispute.wrong_phase, dispute.already_posted,
 // dispute.unexpected_field, dispute.wrong_node_count, dispute.does_not_fold, dispute.bad_opening, dispute.bad_path,
 // dispute.not_anchored, dispute.not_agreed, dispute.bad_tile, dispute.bad_context, dispute.no_difference,
 // dispute.bad_game.
-[[nodiscard]] Status apply_split(Game& game, Side side, const SplitMove& move, std::uint64_t height);
+[[nodiscard]] Status apply_split(Game& game, Side side, const SplitMove& move, std::uint64_t now);
 // Executes the leaf and decides. Anyone of the two may send it. Errors: dispute.decided, dispute.clock_ran_out,
 // dispute.wrong_phase, dispute.bad_witness, leaf.missing_tile, dispute.bad_game.
-[[nodiscard]] Status apply_leaf(Game& game, Side side, const LeafWitness& witness, std::uint64_t height);
+[[nodiscard]] Status apply_leaf(Game& game, Side side, const LeafWitness& witness, std::uint64_t now);
 // Errors: dispute.decided, dispute.clock_ran_out, dispute.bad_game.
-[[nodiscard]] Status concede(Game& game, Side side, std::uint64_t height);
+[[nodiscard]] Status concede(Game& game, Side side, std::uint64_t now);
 
 // Whether the vectors and numbers of a decoded game hang together; the functions above check it first, so a game from
 // anywhere is safe to use. Error: dispute.bad_game.

@@ -5,7 +5,6 @@
 
 namespace quern::compute::core {
 
-using crypto::MerkleTag;
 using vm::tensor::MicroState;
 using vm::tensor::Tile;
 using vm::tensor::TileRead;
@@ -68,8 +67,8 @@ Status add_tile(const Game& game, std::size_t side, const DisputedNode& disputed
     if (!words) return fail("dispute.bad_witness", words.error().to_string());
     QUERN_CHECK(check_top(game.trace_tops[side], tile.root, disputed.node.inputs[tile.operand],
                           disputed.header.node_count, tile.root_path, "the operand's root"));
-    if (!crypto::merkle_verify(MerkleTag::tensor, tile.root, crypto::merkle_leaf(tile.bytes), tile.tile,
-                               type.shape.tiles(), tile.tile_path, vm::tensor::tensor_context(type.dtype, type.shape)))
+    if (!crypto::check_tile_path(tile.root, crypto::merkle_leaf(tile.bytes), tile.tile, type.shape.tiles(),
+                                 tile.tile_path))
         return fail("dispute.bad_witness", "the tile is not the operand's");
     tiles.add({tile.operand, tile.tile}, *words);
     return {};
@@ -77,12 +76,12 @@ Status add_tile(const Game& game, std::size_t side, const DisputedNode& disputed
 
 }  // namespace
 
-Status apply_leaf(Game& game, Side side, const LeafWitness& witness, std::uint64_t height) {
+Status apply_leaf(Game& game, Side side, const LeafWitness& witness, std::uint64_t now) {
     QUERN_CHECK(check_game(game));
     const auto index = static_cast<std::size_t>(side);
     if (game.phase == Phase::decided) return fail("dispute.decided");
     Game next = game;
-    charge_clocks(next, height);
+    charge_clocks(next, now);
     if (next.phase == Phase::decided) return fail("dispute.clock_ran_out");
     if (next.phase != Phase::leaf)
         return fail("dispute.wrong_phase", std::string("the game is in phase ") + to_string(next.phase));

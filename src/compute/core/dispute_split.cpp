@@ -35,9 +35,10 @@ Status check_form(const SplitMove& move, const Form& form) {
 }
 
 Status check_path(MerkleTag tag, const Hash32& root, const Hash32& leaf, std::uint64_t index, std::uint64_t count,
-                  std::span<const Hash32> path, BytesView context = {}) {
-    if (const Status status = crypto::merkle_verify(tag, root, leaf, index, count, path, context); !status)
-        return fail("dispute.bad_path", status.error().to_string());
+                  std::span<const Hash32> path) {
+    const Status status = tag == MerkleTag::bytes ? crypto::check_tile_path(root, leaf, index, count, path)
+                                                  : crypto::check_list_path(tag, root, leaf, index, count, path);
+    if (!status) return fail("dispute.bad_path", status.error().to_string());
     return {};
 }
 
@@ -79,8 +80,8 @@ Status accept_first_trace(Game& game, std::size_t side, const SplitMove& move, c
     QUERN_CHECK(accept_previous_state(game, side, move));
     if (opening.index != game.probe_node) return fail("dispute.bad_opening", "another node was probed");
     QUERN_TRY(const Node node, open_node(game.context.program_root, header, opening));
-    QUERN_CHECK(check_path(MerkleTag::tensor, move.anchor_leaf, game.claims[side], game.probe_tile, node.shape.tiles(),
-                           move.probe_path, vm::tensor::tensor_context(node.dtype, node.shape)));
+    QUERN_CHECK(check_path(MerkleTag::bytes, move.anchor_leaf, game.claims[side], game.probe_tile, node.shape.tiles(),
+                           move.probe_path));
     return check_anchor(game.cursor, move.nodes, move.anchor_leaf, game.probe_node, move.anchor_path);
 }
 
@@ -119,9 +120,7 @@ Status accept_node(Game& game, const SplitMove& move, const ProgramHeader& heade
         node_bytes.push_back(opening.bytes);
     }
     game.node_bytes = std::move(node_bytes);
-    game.cursor =
-        sealed_cursor(MerkleTag::tensor, node.shape.tiles(), vm::tensor::tensor_context(node.dtype, node.shape),
-                      game.cursor.nodes[0], game.cursor.nodes[1]);
+    game.cursor = sealed_cursor(MerkleTag::bytes, node.shape.tiles(), game.cursor.nodes[0], game.cursor.nodes[1]);
     return {};
 }
 
@@ -165,7 +164,7 @@ Status accept_tile(Game& game, std::size_t side, const SplitMove& move, const Pr
 Hash32 last_micro_hash(const Game& game, std::size_t side, std::size_t accumulators) {
     std::vector<Hash32> hashes(accumulators, vm::tensor::tile_hash(vm::tensor::Tile{}));
     hashes.front() = game.tile_hashes[side];
-    return crypto::merkle_root(MerkleTag::micro, hashes);
+    return crypto::list_id_of(MerkleTag::micro, hashes);
 }
 
 Status accept_micro(Game& game, std::size_t side, const SplitMove& move) {
@@ -192,7 +191,7 @@ Status accept_element(Game& game, std::size_t side, const SplitMove& move) {
     }
     const Hash32 claimed =
         disputed.micro_steps == 1 ? last_micro_hash(game, side, disputed.accumulators) : game.micro_hashes[side];
-    if (crypto::merkle_root(MerkleTag::micro, hashes) != claimed)
+    if (crypto::list_id_of(MerkleTag::micro, hashes) != claimed)
         return fail("dispute.does_not_fold", "the accumulators are not the claimed ones");
     return {};
 }
@@ -220,7 +219,7 @@ Status leave_tree(Game& game, const ProgramHeader& header) {
             if (index == 0) return fail("dispute.bad_context", "the histories start from different states");
             game.step = index;
             game.phase = Phase::state;
-            game.cursor = sealed_cursor(MerkleTag::state, header.slot_count, {}, nodes[0], nodes[1]);
+            game.cursor = sealed_cursor(MerkleTag::state, header.slot_count, nodes[0], nodes[1]);
             return {};
         case Phase::state:
             game.slot = index;
@@ -232,7 +231,7 @@ Status leave_tree(Game& game, const ProgramHeader& header) {
             game.node = index;
             game.phase = Phase::tile;
             // The number of tiles is known once the node is opened.
-            game.cursor = sealed_cursor(MerkleTag::tensor, 0, {}, nodes[0], nodes[1]);
+            game.cursor = sealed_cursor(MerkleTag::bytes, 0, nodes[0], nodes[1]);
             return {};
         case Phase::tile:
             return enter_tile_steps(game);
@@ -296,12 +295,12 @@ Status resolve(Game& game, const ProgramHeader& header) {
 
 }  // namespace
 
-Status apply_split(Game& game, Side side, const SplitMove& move, std::uint64_t height) {
+Status apply_split(Game& game, Side side, const SplitMove& move, std::uint64_t now) {
     QUERN_CHECK(check_game(game));
     const auto index = static_cast<std::size_t>(side);
     if (game.phase == Phase::decided) return fail("dispute.decided");
     Game next = game;
-    charge_clocks(next, height);
+    charge_clocks(next, now);
     if (next.phase == Phase::decided) return fail("dispute.clock_ran_out");
     if (move.phase != static_cast<std::uint8_t>(next.phase) || next.phase == Phase::leaf)
         return fail("dispute.wrong_phase", std::string("the game is in phase ") + to_string(next.phase));

@@ -2,6 +2,11 @@
 // party knows (program, its own history, how to get the state before a step) and rebuilds traces and micro-traces on
 // demand; moves depend on nothing else, so a worker that restarts goes on where it was. Used by solvers, verifiers and
 // whistleblowers; a dishonest party of tests plays the same strategy with its altered execution. One thread at a time.
+//
+// Of a step no output is kept. What a phase asks for is taken from a tapped run of its own: the roots of all outputs
+// for `state` and `trace`; one node's tile hashes for `tile`; one tile's micro-trace for `micro` and `element`; the
+// tiles that one element reads for `leaf`. So a dispute runs its step four times at most, three of them only to the
+// disputed node, and as often again after a restart.
 #pragma once
 
 #include <functional>
@@ -30,6 +35,10 @@ struct DisputeParty {
     // Only of a dishonest party: how it altered the outputs of nodes of a step when it computed its history.
     std::function<void(std::uint64_t step, std::uint32_t node, vm::tensor::Tensor& output)> alter;
 };
+
+// What a strategy holds of a step besides the state before it, data and seed: a tapped run, and what it keeps of one.
+// Between two moves only the latter, and the state.
+[[nodiscard]] std::uint64_t dispute_bytes(const vm::tensor::Program& program);
 
 class DisputeStrategy {
 public:

@@ -38,9 +38,7 @@ Status check_steps(std::uint64_t steps, std::uint64_t interval) {
 
 }  // namespace
 
-Hash32 history_root(std::span<const Hash32> state_roots) {
-    return crypto::merkle_root(MerkleTag::history, state_roots);
-}
+Hash32 history_root(std::span<const Hash32> state_roots) { return crypto::list_id_of(MerkleTag::history, state_roots); }
 
 std::vector<Hash32> history_path(std::span<const Hash32> state_roots, std::uint64_t index) {
     return crypto::merkle_path(state_roots, index);
@@ -48,7 +46,7 @@ std::vector<Hash32> history_path(std::span<const Hash32> state_roots, std::uint6
 
 Status check_history_leaf(const Hash32& root, const Hash32& state_root, std::uint64_t index, std::uint64_t steps,
                           std::span<const Hash32> path) {
-    return crypto::merkle_verify(MerkleTag::history, root, state_root, index, steps + 1, path);
+    return crypto::check_list_path(MerkleTag::history, root, state_root, index, steps + 1, path);
 }
 
 Status check_manifest(const HistoryManifest& manifest) {

@@ -13,9 +13,9 @@ namespace quern::compute::core {
 
 inline constexpr std::uint64_t kMaxSteps = 1U << 20;
 
-// history_root = seal(history, N + 1, -, top) over the state roots themselves. Empty input gives the zero-leaf seal.
+// history_root = list_id(history, N + 1) over the state roots themselves.
 [[nodiscard]] Hash32 history_root(std::span<const Hash32> state_roots);
-// Siblings of leaf `index` (path for merkle_verify with MerkleTag::history).
+// Siblings of leaf `index` (path for check_list_path with MerkleTag::history).
 [[nodiscard]] std::vector<Hash32> history_path(std::span<const Hash32> state_roots, std::uint64_t index);
 // Error merkle.*: `state_root` is not S_index of the history of `steps` steps under `root`.
 [[nodiscard]] Status check_history_leaf(const Hash32& root, const Hash32& state_root, std::uint64_t index,

@@ -16,8 +16,8 @@ Status check_leaf(const Hash32& program_root, const ProgramHeader& header, const
                   std::uint64_t leaf_index) {
     if (opening.bytes.size() > kMaxOpeningBytes) return fail("dispute.bad_opening", "the leaf is too long");
     if (const Status status =
-            crypto::merkle_verify(MerkleTag::program, program_root, crypto::merkle_leaf(opening.bytes), leaf_index,
-                                  vm::tensor::program_leaf_count(header), opening.path);
+            crypto::check_list_path(MerkleTag::program, program_root, crypto::merkle_leaf(opening.bytes), leaf_index,
+                                    vm::tensor::program_leaf_count(header), opening.path);
         !status)
         return fail("dispute.bad_opening", status.error().to_string());
     return {};
@@ -44,8 +44,8 @@ Expected<Node> open_node(const Hash32& program_root, const ProgramHeader& header
 Expected<ProgramHeader> open_header(const Hash32& program_root, BytesView bytes, std::span<const Hash32> path) {
     QUERN_TRY(const ProgramHeader header, vm::tensor::decode_header(bytes));
     if (const Status status =
-            crypto::merkle_verify(MerkleTag::program, program_root, crypto::merkle_leaf(bytes),
-                                  vm::tensor::header_leaf_index(), vm::tensor::program_leaf_count(header), path);
+            crypto::check_list_path(MerkleTag::program, program_root, crypto::merkle_leaf(bytes),
+                                    vm::tensor::header_leaf_index(), vm::tensor::program_leaf_count(header), path);
         !status)
         return fail("task.bad_header_path", status.error().to_string());
     return header;
@@ -54,7 +54,7 @@ Expected<ProgramHeader> open_header(const Hash32& program_root, BytesView bytes,
 ProgramProver::ProgramProver(const Program& program)
     : program_(program),
       leaves_(vm::tensor::program_leaves(program)),
-      root_(crypto::merkle_root(MerkleTag::program, leaves_)) {}
+      root_(crypto::list_id_of(MerkleTag::program, leaves_)) {}
 
 std::vector<Hash32> ProgramProver::header_path() const {
     return crypto::merkle_path(leaves_, vm::tensor::header_leaf_index());

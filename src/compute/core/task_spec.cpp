@@ -24,10 +24,10 @@ Status check_supported(const TaskSubmitPayload& spec) {
 }
 
 Status check_windows(const TaskSubmitPayload& spec) {
-    for (const std::uint64_t blocks : {spec.bid_blocks, spec.start_blocks, spec.heartbeat_blocks, spec.prove_blocks,
-                                       spec.verify_blocks, spec.challenge_blocks})
-        if (blocks == 0 || blocks > kMaxWindowBlocks)
-            return fail("task.bad_window", "each waiting state lasts 1 to 2^20 blocks");
+    for (const std::uint64_t seconds :
+         {spec.bid_s, spec.start_s, spec.heartbeat_s, spec.prove_s, spec.verify_s, spec.challenge_s})
+        if (seconds == 0 || seconds > kMaxWindowSeconds)
+            return fail("task.bad_window", "each waiting state lasts 1 to 2^20 seconds");
     return {};
 }
 

@@ -13,7 +13,7 @@ inline constexpr std::size_t kMaxTaskUris = 8;
 inline constexpr std::size_t kMaxTaskUriBytes = 512;
 using chain::params::kMaxPriceBits;
 using chain::params::kMaxVerifiers;
-using chain::params::kMaxWindowBlocks;
+using chain::params::kMaxWindowSeconds;
 
 // Checks the payload's form and opens its program header. What this version does not run yet (tolerance mode,
 // encrypted tasks, several solvers) is refused by name. Errors: task.bad_header_path, program.*, task.bad_steps,

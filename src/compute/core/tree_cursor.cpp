@@ -6,12 +6,11 @@ namespace quern::compute::core {
 
 using crypto::MerkleTag;
 
-TreeCursor sealed_cursor(MerkleTag tag, std::uint64_t leaf_count, Bytes context, const Hash32& defender_root,
+TreeCursor sealed_cursor(MerkleTag tag, std::uint64_t leaf_count, const Hash32& defender_root,
                          const Hash32& rival_root) {
     TreeCursor cursor;
     cursor.tag = static_cast<std::uint8_t>(tag);
     cursor.leaf_count = leaf_count;
-    cursor.context = std::move(context);
     cursor.level = crypto::merkle_height(leaf_count);
     cursor.nodes = {defender_root, rival_root};
     return cursor;
@@ -25,6 +24,17 @@ TreeCursor open_cursor(MerkleTag tag, std::uint64_t leaf_count) {
     cursor.level = crypto::merkle_height(leaf_count);
     return cursor;
 }
+
+namespace {
+
+// No product overflows: a shape that was decoded has at most 2^31 tiles.
+Hash32 id_over(const TreeCursor& cursor, const Hash32& top) {
+    const auto tag = static_cast<MerkleTag>(cursor.tag);
+    if (tag == MerkleTag::bytes) return crypto::bytes_id(cursor.leaf_count * crypto::kContentTileBytes, top);
+    return crypto::list_id(tag, cursor.leaf_count, top);
+}
+
+}  // namespace
 
 PostRange post_range(const TreeCursor& cursor) {
     const unsigned down = std::min<unsigned>(kSplitLevels, cursor.level);
@@ -57,10 +67,8 @@ Status check_post(const TreeCursor& cursor, std::size_t side, std::span<const Ha
         return fail("dispute.wrong_node_count",
                     "expected " + std::to_string(range.count) + ", got " + std::to_string(posted.size()));
     if (at_top_of_open_tree(cursor)) return {};
-    Hash32 folded = post_top(cursor, posted);
-    if (cursor.sealed)
-        folded = crypto::merkle_seal(static_cast<MerkleTag>(cursor.tag), cursor.leaf_count, cursor.context, folded);
-    if (folded != cursor.nodes[side]) return fail("dispute.does_not_fold");
+    const Hash32 top = post_top(cursor, posted);
+    if ((cursor.sealed ? id_over(cursor, top) : top) != cursor.nodes[side]) return fail("dispute.does_not_fold");
     return {};
 }
 

@@ -5,30 +5,29 @@
 #pragma once
 
 #include "chain/types/fields.h"
-#include "crypto/merkle.h"
+#include "crypto/content_id.h"
 
 namespace quern::compute::core {
 
 inline constexpr unsigned kSplitLevels = 7;                   // levels a post descends
 inline constexpr std::size_t kMaxSplit = 1U << kSplitLevels;  // 128 sub-roots
 
-// Level 0 = leaves. At the top the claims are sealed roots, below them bare nodes. A tree that was not committed before
+// Level 0 = leaves. At the top the claims are ids, below them bare nodes. A tree that was not committed before
 // (trace, micro-trace) starts without nodes: each side's first post defines its top.
 struct TreeCursor {
-    std::uint8_t tag = 0;  // crypto::MerkleTag of the seal
+    std::uint8_t tag = 0;  // crypto::MerkleTag of a list, or `bytes` of whole tiles
     std::uint64_t leaf_count = 0;
-    Bytes context;       // of the seal
-    bool sealed = true;  // nodes[] are sealed roots still
+    bool sealed = true;  // nodes[] are ids still
     std::uint32_t level = 0;
     std::uint64_t index = 0;
     std::vector<Hash32> nodes;  // {defender's, rival's}, or none
-    QUERN_FIELDS(v("tag", tag), v("leafCount", leaf_count), v("context", context), v("sealed", sealed),
-                 v("level", level), v("index", index), v("nodes", nodes))
+    QUERN_FIELDS(v("tag", tag), v("leafCount", leaf_count), v("sealed", sealed), v("level", level), v("index", index),
+                 v("nodes", nodes))
 };
 
 // Cursors at the top of a tree.
-[[nodiscard]] TreeCursor sealed_cursor(crypto::MerkleTag tag, std::uint64_t leaf_count, Bytes context,
-                                       const Hash32& defender_root, const Hash32& rival_root);
+[[nodiscard]] TreeCursor sealed_cursor(crypto::MerkleTag tag, std::uint64_t leaf_count, const Hash32& defender_root,
+                                       const Hash32& rival_root);
 [[nodiscard]] TreeCursor open_cursor(crypto::MerkleTag tag, std::uint64_t leaf_count);
 
 [[nodiscard]] constexpr bool at_top_of_open_tree(const TreeCursor& cursor) { return cursor.nodes.empty(); }

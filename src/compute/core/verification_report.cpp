@@ -10,7 +10,6 @@
 namespace quern::compute::core {
 
 using crypto::MerkleTag;
-using vm::tensor::kTileSide;
 
 namespace {
 
@@ -48,10 +47,12 @@ Hash32 commitment_of(const Address& verifier, const std::array<Hash32, 2>& leave
 // Flips the low bit of one element that lies in the tensor (a changed pad would give the alteration away).
 vm::tensor::Tile altered_tile(const ProbeResult& probe, const Hash32& choice) {
     const vm::tensor::TileIndex at = vm::tensor::tile_index(probe.shape, probe.tile);
-    const std::uint64_t rows = std::min<std::uint64_t>(kTileSide, probe.shape.rows() - at.row * kTileSide);
-    const std::uint64_t columns = std::min<std::uint64_t>(kTileSide, probe.shape.columns() - at.column * kTileSide);
+    const std::uint64_t height = probe.shape.tile_height();
+    const std::uint64_t width = probe.shape.tile_width();
+    const std::uint64_t rows = std::min(height, probe.shape.rows() - at.row * height);
+    const std::uint64_t columns = std::min(width, probe.shape.columns() - at.column * width);
     vm::tensor::Tile tile = probe.words;
-    tile[(word(choice, 1) % rows) * kTileSide + word(choice, 2) % columns] ^= 1U;
+    tile[(word(choice, 1) % rows) * width + word(choice, 2) % columns] ^= 1U;
     return tile;
 }
 
@@ -130,7 +131,7 @@ Expected<SealedReport> seal_report(const Address& verifier, bool pass, const Has
     report.true_index = derive("quern.report.which", randomness).data[31] & 1U;
     for (std::size_t i = 0; i < 2; ++i) {
         const std::vector<Hash32>& leaves = i == report.true_index ? report.true_leaves : report.altered_leaves;
-        report.result_roots[i] = crypto::merkle_root(MerkleTag::probes, leaves);
+        report.result_roots[i] = crypto::list_id_of(MerkleTag::report, leaves);
         report.blinds[i] = derive(i == 0 ? "quern.report.blind.0" : "quern.report.blind.1", randomness);
         report.leaves[i] = sealed_leaf(report.blinds[i], report.result_roots[i]);
     }
@@ -173,7 +174,7 @@ Status check_reveal(const Address& verifier, const Hash32& commitment, const cha
     leaves[1 - reveal.opened] = reveal.other_leaf;
     if (commitment_of(verifier, leaves, reveal.randomness_hash) != commitment) return fail("verify.bad_commitment");
     if (reveal.probes.size() != segments * kProbesPerSegment) return fail("verify.bad_probe_count");
-    if (crypto::merkle_root(MerkleTag::probes, result_leaves(reveal.pass, reveal.rival_root, reveal.probes)) !=
+    if (crypto::list_id_of(MerkleTag::report, result_leaves(reveal.pass, reveal.rival_root, reveal.probes)) !=
         reveal.result_root)
         return fail("verify.bad_result_root");
     return {};

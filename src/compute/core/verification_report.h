@@ -4,7 +4,7 @@
 // reports".
 //
 //   result tree: leaf 0 = merkle_leaf(pass (0/1) || rival root), leaf 1 + i = hash of probe tile i, in order of
-//                segments and of probes in a segment; result root = seal(probes, 1 + probes, -, top)
+//                segments and of probes in a segment; result root = list_id(report, 1 + probes)
 //   leaf_i       = H(blind_i || result root_i), i = 0, 1: one root is the truth, the other has the low bit of one
 //                  element of one probe tile flipped; which, where and the blinds follow from r
 //   commitment   = H(address || leaf_0 || leaf_1 || H(r)), H = SHA-256

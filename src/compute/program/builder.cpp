@@ -194,7 +194,7 @@ Value Builder::elementwise(ElementOp op, std::initializer_list<Value> inputs, st
         }
         node.inputs.push_back(input.id);
     }
-    // x * 1 is x: f32 words are canonical on NaN wherever they come from.
+    // x * 1 is x, but for the payload of a NaN that came in with the state.
     if (op == ElementOp::mul)
         for (std::size_t i = 0; i < 2; ++i)
             if (is_full(entries_[node.inputs[i]].node, kOneBits) &&

@@ -40,7 +40,8 @@ struct Accusation {
 
 class Decider {
 public:
-    Decider(const Me& me, const View& view) : me_(me), view_(view), task_(view.task), next_(view.height + 1) {}
+    Decider(const Me& me, const View& view)
+        : me_(me), view_(view), task_(view.task), next_(view.height + 1), next_ms_(view.market_ms + 1) {}
 
     std::vector<Action> run() {
         if (me_.solver) solve();
@@ -61,7 +62,7 @@ private:
     [[nodiscard]] std::string draw_purpose(const char* what) const {
         return purpose(what) + "." + std::to_string(task_.draws);
     }
-    [[nodiscard]] bool in_time() const { return next_ < task_.deadline; }
+    [[nodiscard]] bool in_time() const { return next_ms_ < task_.deadline; }
     void send(Attempt what) { actions_.push_back(Send{{std::move(what)}}); }
 
     // --- Solver
@@ -82,7 +83,7 @@ private:
     }
 
     void bid() {
-        if (task_.submitter == me_.address || next_ >= task_.since + task_.spec.bid_blocks) return;
+        if (task_.submitter == me_.address || next_ms_ >= chain::market::bids_until(task_)) return;
         if (std::find(task_.barred.begin(), task_.barred.end(), me_.address) != task_.barred.end()) return;
         for (const auto& bid : task_.bids)
             if (bid.bidder == me_.address) return;
@@ -233,7 +234,7 @@ private:
 
     void challenge(const Accusation& accusation) {
         // Those of earlier rounds, and about reports of earlier draws, were about something else.
-        const std::uint64_t since = accusation.target == 0 ? task_.assigned_at : task_.proved_at;
+        const std::uint64_t since = accusation.target == 0 ? task_.assigned_at : task_.draw_at;
         for (const DisputeView& each : view_.disputes)
             if (each.dispute->rival == me_.address && each.dispute->target == accusation.target &&
                 each.dispute->opened_at > since)
@@ -250,12 +251,12 @@ private:
         // Reveal first: it is refused until the commitment is in an earlier block, whoever sent that before a restart.
         // It is tried in every block, because the commitment holds the task back only for a few.
         Send send;
-        if (!task_.voided || next_ < task_.challenge_hold) {
+        if (!task_.voided || next_ms_ < task_.challenge_hold) {
             send.attempts.push_back(
                 attempt(draw_purpose("challenge_reveal") + target, NativeKind::challenge_reveal, reveal));
             send.attempts.back().each_block = true;
         }
-        const bool window_open = task_.challenge_until == 0 || next_ < task_.challenge_until;
+        const bool window_open = task_.challenge_until == 0 || next_ms_ < task_.challenge_until;
         if (!task_.voided && window_open) {
             const Hash32 commitment = core::challenge_commitment(me_.address, accusation.claim, salt);
             send.attempts.push_back(attempt(draw_purpose("challenge_commit") + target, NativeKind::challenge_commit,
@@ -285,7 +286,7 @@ private:
         const bool to_move =
             game.phase == core::Phase::leaf ||
             (game.phase < core::Phase::leaf && index < game.posts.size() && !game.posts[index].present);
-        play.due = to_move && next_ < play.deadline;
+        play.due = to_move && next_ms_ < play.deadline;
         actions_.push_back(play);
         const std::string position = position_of(game);
         if (play.due && view.planned != nullptr && view.planned->position == position)
@@ -314,18 +315,25 @@ private:
     }
 
     // --- Ticks
-    // Blocks that this worker waits after a tick is due, so that not all send it at once.
+    // Milliseconds that this worker waits after a tick is due, so that not all send it at once.
     [[nodiscard]] std::uint64_t patience(std::uint64_t id, std::uint64_t since) const {
         const Bytes key = chain::types::object_key(chain::types::ObjectPrefix::task, id + (since << 20));
-        return crypto::sha256({me_.address.view(), key}).data[0] % kTickSpread;
+        const Hash32 lot = crypto::sha256({me_.address.view(), key});
+        return (lot.data[0] * std::uint64_t{256} + lot.data[1]) * kTickSpreadMs >> 16;
+    }
+
+    // Also the height, where the state waits for a beacon.
+    [[nodiscard]] bool task_is_due() const {
+        return task_.deadline != 0 && next_ms_ >= task_.deadline + patience(task_.id, task_.since) &&
+               (!chain::market::awaits_draw(task_) || next_ >= chain::market::draw_height(task_.draw_at));
     }
 
     void tick() {
-        if (task_.deadline != 0 && next_ >= task_.deadline + patience(task_.id, task_.since))
-            send_tick(TickObject::task, task_.id, task_.deadline);
+        if (task_is_due()) send_tick(TickObject::task, task_.id, task_.deadline);
         for (const DisputeView& each : view_.disputes) {
             const Dispute& dispute = *each.dispute;
-            if (dispute.closed_at == 0 && dispute.deadline != 0 && next_ >= dispute.deadline + patience(dispute.id, 0))
+            if (dispute.closed_at == 0 && dispute.deadline != 0 &&
+                next_ms_ >= dispute.deadline + patience(dispute.id, 0))
                 send_tick(TickObject::dispute, dispute.id, dispute.deadline);
         }
     }
@@ -339,7 +347,8 @@ private:
     const Me& me_;
     const View& view_;
     const Task& task_;
-    const std::uint64_t next_;  // height of the first block that a transaction can be in
+    const std::uint64_t next_;     // height of the first block that a transaction can be in
+    const std::uint64_t next_ms_;  // the least that its market time can be
     std::vector<Action> actions_;
 };
 

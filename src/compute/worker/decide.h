@@ -1,9 +1,9 @@
 // What a worker does about a task, as a pure function of what it knows: transactions to send and work to do. Solver,
 // verifier, whistleblower, the player of disputes and the sender of ticks decide here and nowhere else; the shell
 // (shell.h) performs. Decisions are made anew from the chain's state, so a restart loses none, and the same state asks
-// for the same again: the sender (sender.h) sends each purpose once. No clocks, files, sockets or threads. Heights: a
-// transaction that is sent while `height` is the newest block's is executed in block height + 1 at the earliest, and an
-// action is refused from its deadline on.
+// for the same again: the sender (sender.h) sends each purpose once. No clocks, files, sockets or threads. Times: a
+// transaction that is sent now is executed in block `height` + 1 at the earliest, whose market time is above the newest
+// block's by a millisecond at least; an action is refused from its deadline on.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ using chain::types::Address;
 using chain::types::Dispute;
 using chain::types::Task;
 
-inline constexpr std::uint64_t kTickSpread = 3;          // blocks over which workers spread the same due tick
+inline constexpr std::uint64_t kTickSpreadMs = 1'500;    // over which workers spread the same due tick
 inline constexpr std::uint64_t kMaxSegments = 1U << 14;  // a solver's progress file holds a record for each
 inline constexpr std::size_t kMaxGameBytes = 1U << 20;   // of a dispute as the node tells it
 
@@ -74,7 +74,8 @@ struct DisputeView {
     std::shared_ptr<const PlannedMove> planned;  // for the game's position; null: not computed
 };
 struct View {
-    std::uint64_t height = 0;  // of the newest block
+    std::uint64_t height = 0;     // of the newest block
+    std::uint64_t market_ms = 0;  // its market time
     const Task& task;
     Examined examined;
     Trained trained;
@@ -108,7 +109,7 @@ struct Play {
     core::Side side = core::Side::defender;
     bool due = false;                                  // a move of this side is
     std::shared_ptr<const std::vector<Hash32>> claim;  // null: the history that the solver published
-    std::uint64_t deadline = 0;                        // first height at which the game is decided
+    std::uint64_t deadline = 0;                        // market time from which the game is decided
 };
 using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play>;
 

@@ -133,7 +133,7 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
         if (context.stop) return busy("worker.stopped");
         runner.run(state, i);
     }
-    playing.altered_from = state;
+    if (playing.fault.fault != Fault::none) playing.altered_from = state;
     return state;
 }
 

@@ -116,9 +116,12 @@ Expected<std::uint64_t> NodeClient::chain_id() {
     return small_quantity(value);
 }
 
-Expected<std::uint64_t> NodeClient::block_number() {
-    QUERN_TRY(const json::Value value, call("eth_blockNumber", json::Value::array()));
-    return small_quantity(value);
+Expected<Head> NodeClient::head() {
+    QUERN_TRY(const json::Value value, call("quern_marketTime", json::Value::array()));
+    Head head;
+    QUERN_TRY(head.height, understood(value.get_u64("block")));
+    QUERN_TRY(head.market_ms, understood(value.get_u64("marketMs")));
+    return head;
 }
 
 Expected<Uint256> NodeClient::gas_price() {

@@ -31,7 +31,7 @@ public:
                                              std::uint64_t max_bytes = kMaxAnswerBytes);
 
     [[nodiscard]] Expected<std::uint64_t> chain_id();
-    [[nodiscard]] Expected<std::uint64_t> block_number() override;
+    [[nodiscard]] Expected<Head> head() override;
     [[nodiscard]] Expected<Uint256> gas_price() override;
     [[nodiscard]] Expected<std::uint64_t> pending_nonce(const chain::types::Address& address) override;
     [[nodiscard]] Expected<Uint256> balance(const chain::types::Address& address);

@@ -19,6 +19,12 @@ struct TransactionOutcome {
     std::string failure;  // result code of a failed native transaction
 };
 
+// The newest block.
+struct Head {
+    std::uint64_t height = 0;
+    std::uint64_t market_ms = 0;
+};
+
 // No connected node has the content.
 inline constexpr std::string_view kContentNotFound = "content.not_found";
 [[nodiscard]] inline bool is_not_found(const Error& error) { return error.name == kContentNotFound; }
@@ -27,7 +33,7 @@ class NodeView {
 public:
     virtual ~NodeView() = default;
 
-    [[nodiscard]] virtual Expected<std::uint64_t> block_number() = 0;
+    [[nodiscard]] virtual Expected<Head> head() = 0;
     [[nodiscard]] virtual Expected<Uint256> gas_price() = 0;
     [[nodiscard]] virtual Expected<std::uint64_t> pending_nonce(const chain::types::Address& address) = 0;
     // Of a call to a reserved address; a call that would fail is an error with the failure's text.

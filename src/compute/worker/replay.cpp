@@ -59,18 +59,18 @@ void Replay::run_step(std::uint64_t step) {
     bool probed = false;
     for (const auto& probe : probes_) probed = probed || probe.step == step;
     if (probed) {
-        vm::tensor::NodeOutputs outputs = runner_->outputs(state_, step);
-        for (std::size_t i = 0; i < probes_.size(); ++i) {
-            if (probes_[i].step != step) continue;
-            const vm::tensor::Tensor& output = outputs[probes_[i].node];
-            const std::uint64_t tile = core::probe_tile(probes_[i], output.shape);
-            results_[i] = {output.shape, tile, vm::tensor::read_tile(output, tile)};
-        }
-        state_ = state_after(inputs_->program, outputs);
+        runner_->run_tapped(state_, step, [&](const vm::tensor::TappedNode& tapped) {
+            for (std::size_t i = 0; i < probes_.size(); ++i) {
+                if (probes_[i].step != step || probes_[i].node != tapped.number) continue;
+                const vm::tensor::Shape& shape = tapped.output.shape();
+                const std::uint64_t tile = core::probe_tile(probes_[i], shape);
+                results_[i] = {shape, tile, vm::tensor::read_tile(tapped.output, tile)};
+            }
+        });
     } else {
         runner_->run(state_, step);
     }
-    const Hash32 root = vm::tensor::state_root(state_);
+    const Hash32 root = vm::tensor::state_root(state_, context_->pool.get());
     state_matches_ = root == manifest_->state_roots[step];
     if (state_matches_) return;
     if (first_difference_ == 0) first_difference_ = step;

@@ -8,7 +8,6 @@ namespace quern::compute::worker {
 namespace {
 
 using chain::types::Role;
-using chain::types::TaskState;
 using log::Category;
 
 constexpr std::uint64_t kIdleMs = 5'000;   // orders come with each block; a stop is seen sooner
@@ -96,16 +95,17 @@ Shell::~Shell() {
 // --- Looking ---------------------------------------------------------------------------------------------------------
 
 Status Shell::look() {
-    QUERN_TRY(const std::uint64_t height, parts_.node.block_number());
-    if (height != height_) QUERN_CHECK(look_at_block(height));
+    QUERN_TRY(const Head head, parts_.node.head());
+    if (head.height != height_) QUERN_CHECK(look_at_block(head));
     decide_all();
     return {};
 }
 
-Status Shell::look_at_block(std::uint64_t height) {
+Status Shell::look_at_block(const Head& head) {
     QUERN_TRY(std::vector<Task> tasks, parts_.node.live_tasks());
-    height_ = height;
-    parts_.sender.refresh(height);
+    height_ = head.height;
+    market_ms_ = head.market_ms;
+    parts_.sender.refresh(height_);
     look_at_bonds();
     tasks_.clear();
     unread_.clear();
@@ -155,6 +155,7 @@ void Shell::read_disputes(const Task& task) {
 View Shell::view_of(const std::shared_ptr<const Task>& task) {
     const TaskOrder order{task};
     View view{height_,
+              market_ms_,
               *task,
               examine_.facts(order),
               train_.facts(order),
@@ -237,7 +238,7 @@ void Shell::look_at_bonds() {
             continue;
         }
         unbonded_.erase(role);
-        const chain::types::Capacity mine{options.max_step_work, options.work_per_block, options.max_memory_mib};
+        const chain::types::Capacity mine{options.max_step_work, options.work_per_second, options.max_memory_mib};
         if (role != Role::verifier) continue;
         if (const auto attempt = declare(**bond, mine)) parts_.sender.send(*attempt);
     }

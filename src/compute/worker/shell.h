@@ -53,7 +53,7 @@ private:
         ReplayJobs::Orders::Orders watch;
         PlayBoard::Orders play;
     };
-    Status look_at_block(std::uint64_t height);
+    Status look_at_block(const Head& head);
     // Reads the disputes of a task that matter here.
     void read_disputes(const Task& task);
     [[nodiscard]] View view_of(const std::shared_ptr<const Task>& task);
@@ -69,6 +69,7 @@ private:
     Me me_;
     InputStore inputs_;
     std::uint64_t height_ = 0;
+    std::uint64_t market_ms_ = 0;                     // of that block
     std::vector<std::shared_ptr<const Task>> tasks_;  // live at height_
     std::map<std::uint64_t, KnownDispute> disputes_;  // of live tasks
     std::set<std::uint64_t> unread_;                  // tasks of which the node did not tell some dispute

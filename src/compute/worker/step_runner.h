@@ -7,9 +7,6 @@
 
 namespace quern::compute::worker {
 
-// The state after a step, from the outputs of all its nodes.
-[[nodiscard]] vm::tensor::State state_after(const vm::tensor::Program& program, const vm::tensor::NodeOutputs& outputs);
-
 class StepRunner {
 public:
     // program, data and seed must outlive the runner.
@@ -18,8 +15,8 @@ public:
 
     // state := the state after `step` (1..N), from the state before it.
     void run(vm::tensor::State& state, std::uint64_t step);
-    // All node outputs of `step` from `before`.
-    [[nodiscard]] vm::tensor::NodeOutputs outputs(const vm::tensor::State& before, std::uint64_t step);
+    // The same, and `tap` sees each node's output on the way.
+    void run_tapped(vm::tensor::State& state, std::uint64_t step, const vm::tensor::Tap& tap);
 
 private:
     const vm::tensor::Program& program_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compute/core/dispute_strategy.h"
 #include "compute/program/state_file.h"
 
 namespace quern::compute::worker {
@@ -31,11 +32,12 @@ std::uint64_t file_limit(std::uint64_t tensor_bytes, std::uint64_t most) {
 
 std::uint32_t loss_bits(const Program& program, const State& state) { return state[program.header.loss_slot].words[0]; }
 
-// No sum overflows: at most 2^14 nodes and 2^12 slots of 2^33 bytes.
+// No sum overflows: at most 2^15 tensors of 2^33 bytes, and 2^26 micro-steps.
 std::uint64_t memory_needed(const Program& program) {
     const std::uint64_t data = program.header.data_shape.elements() * kWordBytes;
     const std::uint64_t state = state_bytes(program);
-    return vm::tensor::run_all_bytes(program) + data + 3 * state + 2 * std::max(data, state);
+    const std::uint64_t run = std::max(vm::tensor::step_bytes(program), core::dispute_bytes(program));
+    return run + data + 2 * state + 2 * std::max(data, state);  // the state after the step is part of the run
 }
 
 std::uint64_t InputStore::used() const {

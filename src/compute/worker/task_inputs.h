@@ -21,8 +21,9 @@ struct TaskInputs {
     std::uint64_t memory_bytes = 0;  // memory_needed(program)
 };
 
-// What a worker may hold at once for a task of this program: all outputs of a step, the data set, the state before and
-// after the step and the one that it came from, and a file while it is read.
+// What a worker may hold at once for a task of this program, whatever its part in it: a step, tapped or not, or a move
+// of a dispute; the data set, the state before and after the step and the one that it came from, and a file while it is
+// read.
 [[nodiscard]] std::uint64_t memory_needed(const vm::tensor::Program& program);
 
 // What a worker takes on for strangers.

@@ -78,7 +78,7 @@ Expected<std::size_t> Chain::find_breaker(const Base& base, const types::BlockHe
         const std::size_t middle = holds + (broken - holds) / 2;
         const auto state = state_of(base);
         chain::state::Overlay overlay(state);
-        exec::BlockExecution execution(params(), overlay, exec::context_of(header));
+        exec::BlockExecution execution(params(), overlay, exec::context_of(*base.header, header));
         execution.begin();
         for (std::size_t i = 0; i < middle; ++i) (void)execution.apply(transactions[i]->transaction);
         const auto finished = execution.finish();
@@ -125,7 +125,7 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
     for (std::size_t repairs = 0;; ++repairs) {
         leaf_timer_.discard();
         chain::state::Overlay overlay(state);
-        exec::BlockExecution execution(params(), overlay, exec::context_of(header), &leaf_timer_);
+        exec::BlockExecution execution(params(), overlay, exec::context_of(*base.header, header), &leaf_timer_);
         execution.begin();
         auto selection = transactions_for(base, request.parent.hash, header.base_fee_per_gas);
         mempool::FilledBlock filled;
@@ -229,7 +229,7 @@ Status Chain::prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_
     leaf_timer_.discard();
     const auto state = state_of(base);
     chain::state::Overlay overlay(state);
-    exec::BlockExecution execution(params(), overlay, exec::context_of(claimed), &leaf_timer_);
+    exec::BlockExecution execution(params(), overlay, exec::context_of(*base.header, claimed), &leaf_timer_);
     execution.begin();
     std::vector<types::Address> senders;
     senders.reserve(transactions.size());

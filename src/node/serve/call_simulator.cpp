@@ -3,6 +3,7 @@
 #include "chain/exec/handlers/context.h"
 #include "chain/exec/result/failures.h"
 #include "chain/exec/result/refusals.h"
+#include "chain/exec/system/market_time.h"
 #include "chain/exec/tx_executor.h"
 #include "node/serve/reader.h"
 
@@ -32,6 +33,7 @@ Expected<api::SimulationResult> run_native(const chain::params::ChainParams& par
     if (gas < std::max(message.gas_charged, message.gas_floor)) return fail(exec::kIntrinsicGas.text);
     overlay.store(chain::types::object_key(chain::types::ObjectPrefix::beacon, context.number),
                   chain::types::BeaconObject{context.beacon});
+    QUERN_CHECK(exec::system::advance_market_time(params, overlay, context.elapsed_ms));
     auto outcome = exec::run_message(params, overlay, context.number, message, nullptr);
     return api::SimulationResult{outcome.success, outcome.gas_used, std::move(outcome.output),
                                  outcome.success ? std::string() : outcome.error.to_string()};
@@ -45,7 +47,8 @@ Expected<api::SimulationResult> CallSimulator::run(const api::SimulatedCall& cal
     const auto& header = snapshot.head->block.header;
     exec::BlockContext context;
     context.number = header.number + 1;
-    context.timestamp_ms = header.consensus.timestamp_ms + params.min_block_ms;
+    context.elapsed_ms = std::max<std::uint64_t>(params.min_block_ms, 1);
+    context.timestamp_ms = header.consensus.timestamp_ms + context.elapsed_ms;
     context.beneficiary = header.beneficiary;
     context.gas_limit = params.block_gas_limit;
     context.base_fee = snapshot.next_base_fee;

@@ -75,7 +75,7 @@ std::optional<std::uint64_t> StoreGateway::begin_fetch(const Hash32& id) {
             const auto oldest = std::min_element(open.begin(), open.end(), [](const auto& a, const auto& b) {
                 return a.second.asked_ms < b.second.asked_ms;
             });
-            if (now < oldest->second.asked_ms + kContentForgetMs) return std::nullopt;  // its part goes with it
+            if (now < oldest->second.asked_ms + kContentForgetMs) return std::nullopt;
             network_->cancel_fetch(oldest->first);
             open.erase(oldest);
         }

@@ -121,7 +121,7 @@ Expected<json::Value> CoreMarketGuide::describe_game(BytesView bytes) const {
           json::Value::object(
               {{"leafCount", game.cursor.leaf_count}, {"level", game.cursor.level}, {"index", game.cursor.index}})},
          {"waitsFor", std::move(waits_for)},
-         {"blocksLeft", both(game.budget, [](std::uint64_t blocks) { return json::Value(blocks); })},
+         {"msLeft", both(game.budget, [](std::uint64_t left) { return json::Value(left); })},
          {"deadline", decided ? json::Value() : json::Value(core::next_deadline(game))}});
 }
 

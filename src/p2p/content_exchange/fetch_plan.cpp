@@ -1,12 +1,12 @@
 #include "p2p/content_exchange/fetch_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace quern::p2p::content_exchange {
 namespace {
 
-using crypto::kContentLeafBytes;
 using messages::kChunkBytes;
 using messages::kLeavesPerChunk;
 
@@ -15,37 +15,51 @@ constexpr std::size_t kMaxProbes = 64;  // of the order by rarity, for a source 
 
 std::uint64_t chunk_count(std::uint64_t size) { return size / kChunkBytes + (size % kChunkBytes != 0 ? 1 : 0); }
 
+// A holding's bitmap in words; as many as the content has chunks, whatever was sent.
+std::vector<std::uint64_t> words_of(const messages::ContentHolding& holding) {
+    std::vector<std::uint64_t> words;
+    if (holding.chunks.empty()) return words;
+    const std::uint64_t chunks = chunk_count(holding.size);
+    words.resize(chunks / 64 + 1);
+    for (std::size_t i = 0; i < std::min<std::uint64_t>(holding.chunks.size(), (chunks + 7) / 8); ++i)
+        words[i / 8] |= std::uint64_t{holding.chunks[i]} << (i % 8 * 8);
+    words.back() &= (std::uint64_t{1} << chunks % 64) - 1;
+    return words;
+}
+
 }  // namespace
 
 // --- Sources ---------------------------------------------------------------------------------------------------------
 
 quern::Status FetchPlan::add_source(const Peer& peer, const messages::ContentHolding& holding, std::uint64_t now_ms) {
-    if (has_manifest_ && holding.size != manifest_.size) return fail("content.wrong_size");
+    if (holding.size > max_bytes_) return fail("content.too_large");
+    if (manifest_ && holding.size != manifest_->size) return fail("content.wrong_size");
     const auto failure = failures_.find(peer);
     if (failure != failures_.end() && failure->second.until_ms > now_ms) return busy("content.source_waits");
     const auto known = sources_.find(peer);
     if (known == sources_.end() && sources_.size() >= kMaxSources) return busy("content.too_many_sources");
-    if (known != sources_.end()) {
-        if (known->second.size == holding.size && known->second.chunks == holding.chunks) return {};
-        count_copies(known->second, -1);
-    }
     Source& source = sources_[peer];
     source.size = holding.size;
-    source.chunks = holding.chunks;
-    source.cursor = 0;
     if (known == sources_.end() && failure != failures_.end()) source.window = 1;
-    count_copies(source, 1);
+    take_part(source, words_of(holding));
     return {};
 }
 
-void FetchPlan::count_copies(const Source& source, int by) {
-    if (source.chunks.empty()) return;
-    for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-        if (!source.has(chunk)) continue;
-        unlist(chunk);
-        chunks_[chunk].copies += static_cast<std::uint32_t>(by);
-        list(chunk);
-    }
+void FetchPlan::take_part(Source& source, std::vector<std::uint64_t> part) {
+    if (part == source.part) return;
+    const auto word = [](const std::vector<std::uint64_t>& words, std::size_t i) {
+        return i < words.size() ? words[i] : 0;
+    };
+    for (std::size_t i = 0; i * 64 < chunks_.size(); ++i)
+        for (std::uint64_t other = word(part, i) ^ word(source.part, i); other != 0; other &= other - 1) {
+            const std::uint64_t chunk = i * 64 + static_cast<std::uint64_t>(std::countr_zero(other));
+            const bool gained = (word(part, i) & (other & -other)) != 0;
+            chunks_[chunk].copies = static_cast<std::uint16_t>(chunks_[chunk].copies + (gained ? 1 : -1));
+            list(chunk);
+        }
+    source.part = std::move(part);
+    source.cursor = 0;
+    source.in_vain_since = 0;
 }
 
 void FetchPlan::set_round_trip(const Peer& peer, std::uint64_t round_trip_ms) {
@@ -57,7 +71,7 @@ void FetchPlan::remove_source(const Peer& peer) {
     const auto at = sources_.find(peer);
     if (at == sources_.end()) return;
     for (const auto& [chunk, asked] : at->second.asked) no_longer_asked(asked, chunk);
-    count_copies(at->second, -1);
+    take_part(at->second, {});
     sources_.erase(at);
     std::erase_if(hash_runs_, [&](const HashRun& run) { return run.peer == peer; });
 }
@@ -109,6 +123,7 @@ void FetchPlan::refused_for_now(const Ask& ask, std::uint64_t now_ms) {
     if (waited(asked->second.at_ms) >= kAnswerMs) return failed(ask, now_ms);
     no_longer_asked(asked->second, chunk);
     source.asked.erase(asked);
+    source.in_vain_since = 0;  // this one it may be asked for again
 }
 
 // Four round trips and the time for the bytes; doubled for each failure, so that slow lines get through in the end.
@@ -123,7 +138,8 @@ std::uint64_t FetchPlan::patience_ms(const Peer& peer, const Source& source, std
 std::vector<FetchPlan::Sources::iterator> FetchPlan::by_reliability(std::uint64_t now_ms) {
     std::vector<Sources::iterator> order;
     for (auto at = sources_.begin(); at != sources_.end(); ++at)
-        if (!at->second.silent && at->second.busy_until_ms <= now_ms) order.push_back(at);
+        if (!at->second.silent && at->second.busy_until_ms <= now_ms && at->second.asked.size() < at->second.window)
+            order.push_back(at);
     for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng_.below(i)]);
     if (failures_.empty()) return order;
     const auto count = [&](const Sources::iterator& at) {
@@ -143,14 +159,15 @@ void FetchPlan::ask_hashes(std::vector<Ask>& asks, std::uint64_t now_ms) {
         if (std::any_of(hash_runs_.begin(), hash_runs_.end(), [&](const HashRun& run) { return run.peer == peer; }))
             continue;
         if (crypto::content_leaf_count(at->second.size) == 0) {
-            if (set_manifest({})) return;
+            const auto empty = std::make_shared<const content::Manifest>();
+            if (content::is_manifest_of(*empty, id_)) return set_manifest(empty);
             lied(peer);  // claims an emptiness that this id does not name
             continue;
         }
-        hash_runs_.push_back({peer, at->second.size, {}, 0, 0});
+        hash_runs_.push_back({peer, at->second.size, {}, 0, 0, false});
     }
     for (HashRun& run : hash_runs_) {
-        if (run.asked != 0) continue;
+        if (run.asked != 0 || run.checking) continue;
         run.asked =
             std::min<std::uint64_t>(crypto::content_leaf_count(run.size) - run.leaves.size(), messages::kMaxLeafHashes);
         run.asked_ms = now_ms;
@@ -158,10 +175,11 @@ void FetchPlan::ask_hashes(std::vector<Ask>& asks, std::uint64_t now_ms) {
     }
 }
 
-quern::Status FetchPlan::received_hashes(const Peer& peer, const messages::Leaves& hashes) {
+Expected<std::shared_ptr<const content::Manifest>> FetchPlan::received_hashes(const Peer& peer,
+                                                                              const messages::Leaves& hashes) {
     const auto run =
         std::find_if(hash_runs_.begin(), hash_runs_.end(), [&](const HashRun& each) { return each.peer == peer; });
-    if (has_manifest_ || run == hash_runs_.end() || run->asked == 0 || hashes.id != id_ ||
+    if (manifest_ || run == hash_runs_.end() || run->asked == 0 || hashes.id != id_ ||
         hashes.first != run->leaves.size())
         return busy("content.unasked");
     if (hashes.bytes.size() != 32 * run->asked) {
@@ -171,91 +189,118 @@ quern::Status FetchPlan::received_hashes(const Peer& peer, const messages::Leave
     run->asked = 0;
     for (std::size_t at = 0; at < hashes.bytes.size(); at += 32)
         run->leaves.push_back(Hash32::copy_of(BytesView(hashes.bytes).subspan(at, 32)));
-    if (run->leaves.size() < crypto::content_leaf_count(run->size)) return {};
-    content::Manifest manifest;
-    manifest.size = run->size;
-    manifest.leaves = std::move(run->leaves);
-    if (set_manifest(std::move(manifest))) return {};
-    lied(peer);
-    return fail("content.id_mismatch");
+    if (run->leaves.size() < crypto::content_leaf_count(run->size)) return nullptr;
+    run->checking = true;
+    return std::make_shared<const content::Manifest>(content::Manifest{run->size, std::move(run->leaves)});
 }
 
-quern::Status FetchPlan::set_manifest(content::Manifest manifest) {
-    if (crypto::content_id_of_leaves(manifest.leaves, manifest.size) != id_) return fail("content.id_mismatch");
+void FetchPlan::hashes_checked(const Peer& peer, std::shared_ptr<const content::Manifest> manifest, bool good) {
+    if (!good) return lied(peer);
+    if (!manifest_) set_manifest(std::move(manifest));
+}
+
+void FetchPlan::set_manifest(std::shared_ptr<const content::Manifest> manifest) {
     manifest_ = std::move(manifest);
-    start_chunks();
-    return {};
-}
-
-void FetchPlan::start_chunks() {
-    has_manifest_ = true;
     hash_runs_.clear();
-    std::erase_if(sources_, [&](const auto& source) { return source.second.size != manifest_.size; });
-    chunks_.assign(chunk_count(manifest_.size), {});
+    std::erase_if(sources_, [&](const auto& source) { return source.second.size != manifest_->size; });
+    chunks_.assign(chunk_count(manifest_->size), {});
+    open_.assign(chunks_.size() / 64 + 1, 0);
+    present_.assign((chunks_.size() + 7) / 8, 0);
+    const std::uint64_t first = rng_.below(chunks_.size());
+    for (std::uint64_t i = 0; i < chunks_.size(); ++i) list((first + i) % chunks_.size());
     for (auto& [peer, source] : sources_) {
         source.silent = false;
-        if (source.chunks.empty()) continue;
-        for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) chunks_[chunk].copies += source.has(chunk);
+        take_part(source, std::exchange(source.part, {}));
     }
-    for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) list(chunk);
 }
 
 // --- Chunks ----------------------------------------------------------------------------------------------------------
 
-void FetchPlan::unlist(std::uint64_t chunk) {
-    const ChunkState& state = chunks_[chunk];
-    open_.erase({state.copies, chunk});
-    busy_.erase({state.in_flight, chunk});
-}
-
 void FetchPlan::list(std::uint64_t chunk) {
-    const ChunkState& state = chunks_[chunk];
-    if (state.present) return;
-    if (state.in_flight == state.overdue && state.in_flight < kEndgameSources)
-        open_.insert({state.copies, chunk});
-    else if (state.in_flight < kEndgameSources)
-        busy_.insert({state.in_flight, chunk});
+    ChunkState& state = chunks_[chunk];
+    List wanted = kNoList;
+    if (state.is == State::missing && state.in_flight < kEndgameSources)
+        wanted = state.in_flight == state.overdue ? state.copies : static_cast<List>(kBusy + state.in_flight);
+    if (wanted == state.list) return;
+    const std::uint64_t bit = std::uint64_t{1} << chunk % 64;
+    if (state.list != kNoList) {
+        Ends& ends = lists_[state.list];
+        (state.before == kNone ? ends.first : chunks_[state.before].next) = state.next;
+        (state.next == kNone ? ends.last : chunks_[state.next].before) = state.before;
+        if (ends.first == kNone) filled_[state.list / 64] &= ~(std::uint64_t{1} << state.list % 64);
+    }
+    const bool was_open = state.list < kBusy;
+    const bool is_open = wanted < kBusy;
+    if (was_open && !is_open) {
+        open_[chunk / 64] &= ~bit;
+        --open_count_;
+    } else if (is_open && !was_open) {
+        open_[chunk / 64] |= bit;
+        ++open_count_;
+        ++opened_;
+    }
+    state.list = wanted;
+    if (wanted == kNoList) return;
+    Ends& ends = lists_[wanted];
+    state.before = ends.last;
+    state.next = kNone;
+    const auto number = static_cast<Number>(chunk);
+    (ends.last == kNone ? ends.first : chunks_[ends.last].next) = number;
+    ends.last = number;
+    filled_[wanted / 64] |= std::uint64_t{1} << wanted % 64;
 }
 
 void FetchPlan::no_longer_asked(const Asked& asked, std::uint64_t chunk) {
-    unlist(chunk);
     --chunks_[chunk].in_flight;
     if (asked.overdue) --chunks_[chunk].overdue;
     list(chunk);
 }
 
-std::optional<std::uint64_t> FetchPlan::choose(Source& source) {
-    const auto fits = [&](std::uint64_t chunk) { return source.has(chunk) && !source.asked.contains(chunk); };
+// The first of lists `begin` to `end` that the source has and was not asked for, among kMaxProbes.
+std::optional<std::uint64_t> FetchPlan::choose_from(const Source& source, List begin, List end) const {
     std::size_t probes = 0;
-    for (const auto& [copies, chunk] : open_) {
-        if (fits(chunk)) return chunk;
-        if (++probes >= kMaxProbes) break;
-    }
-    if (open_.empty()) {
-        for (const auto& [in_flight, chunk] : busy_) {
-            if (fits(chunk)) return chunk;
-            if (++probes >= kMaxProbes) break;
+    for (std::size_t word = begin / 64; word < filled_.size(); ++word)
+        for (std::uint64_t rest = filled_[word]; rest != 0; rest &= rest - 1) {
+            const std::size_t number = word * 64 + static_cast<std::size_t>(std::countr_zero(rest));
+            if (number < begin) continue;
+            if (number >= end) return std::nullopt;
+            for (Number chunk = lists_[number].first; chunk != kNone; chunk = chunks_[chunk].next) {
+                if (source.has(chunk) && !source.asked.contains(chunk)) return chunk;
+                if (++probes >= kMaxProbes) return std::nullopt;
+            }
         }
-        return std::nullopt;
-    }
-    if (probes < kMaxProbes || source.chunks.empty()) return std::nullopt;
-    // What it has is not among the rarest: on from where the last search ended, once around at most.
-    for (std::uint64_t steps = 0; steps < chunks_.size(); ++steps) {
-        const std::uint64_t chunk = source.cursor;
-        source.cursor = chunk + 1 == chunks_.size() ? 0 : chunk + 1;
-        if (fits(chunk) && open_.contains({chunks_[chunk].copies, chunk})) return chunk;
+    return std::nullopt;
+}
+
+// What it has is not among the rarest: on from where the last search ended, once around at most.
+std::optional<std::uint64_t> FetchPlan::search_part(Source& source) {
+    for (std::size_t steps = 0; steps <= open_.size(); ++steps) {
+        const std::size_t word = source.cursor;
+        for (std::uint64_t rest = source.part[word] & open_[word]; rest != 0; rest &= rest - 1) {
+            const std::uint64_t chunk = word * 64 + static_cast<std::uint64_t>(std::countr_zero(rest));
+            if (!source.asked.contains(chunk)) return chunk;
+        }
+        source.cursor = word + 1 == open_.size() ? 0 : word + 1;
     }
     return std::nullopt;
+}
+
+std::optional<std::uint64_t> FetchPlan::choose(Source& source) {
+    if (open_count_ == 0) return choose_from(source, kBusy, kLists);
+    if (source.in_vain_since == opened_) return std::nullopt;
+    auto chunk = choose_from(source, 0, kBusy);
+    if (!chunk && !source.part.empty()) chunk = search_part(source);
+    if (!chunk) source.in_vain_since = opened_;
+    return chunk;
 }
 
 void FetchPlan::ask_chunk(const Peer& peer, Source& source, std::uint64_t chunk, std::vector<Ask>& asks,
                           std::uint64_t now_ms) {
     source.asked[chunk] = {now_ms, false};
-    unlist(chunk);
     ++chunks_[chunk].in_flight;
     list(chunk);
     const std::uint64_t first = chunk * kLeavesPerChunk;
-    const std::uint64_t count = std::min<std::uint64_t>(kLeavesPerChunk, manifest_.leaves.size() - first);
+    const std::uint64_t count = std::min<std::uint64_t>(kLeavesPerChunk, manifest_->leaves.size() - first);
     asks.push_back({peer, false, {id_, first, count}});
 }
 
@@ -274,60 +319,62 @@ void FetchPlan::ask_chunks(std::vector<Ask>& asks, std::uint64_t now_ms) {
 
 std::vector<FetchPlan::Ask> FetchPlan::next_asks(std::uint64_t now_ms) {
     std::vector<Ask> asks;
-    if (!has_manifest_) ask_hashes(asks, now_ms);
-    if (has_manifest_) ask_chunks(asks, now_ms);
+    if (!manifest_) ask_hashes(asks, now_ms);
+    if (manifest_) ask_chunks(asks, now_ms);
     return asks;
 }
 
 std::uint64_t FetchPlan::chunk_bytes(std::uint64_t chunk) const {
-    return std::min<std::uint64_t>(kChunkBytes, manifest_.size - chunk * kChunkBytes);
-}
-
-bool FetchPlan::verify_chunk(std::uint64_t chunk, BytesView bytes) const {
-    if (bytes.size() != chunk_bytes(chunk)) return false;
-    for (std::size_t leaf = chunk * kLeavesPerChunk; !bytes.empty(); ++leaf) {
-        const BytesView part = bytes.first(std::min(bytes.size(), kContentLeafBytes));
-        if (crypto::merkle_leaf(part) != manifest_.leaves[leaf]) return false;
-        bytes = bytes.subspan(part.size());
-    }
-    return true;
+    return std::min<std::uint64_t>(kChunkBytes, manifest_->size - chunk * kChunkBytes);
 }
 
 Expected<FetchPlan::Chunk> FetchPlan::received_leaves(const Peer& peer, const messages::Leaves& leaves,
                                                       std::uint64_t now_ms) {
     const auto at = sources_.find(peer);
     const std::uint64_t chunk = leaves.first / kLeavesPerChunk;
-    if (!has_manifest_ || at == sources_.end() || leaves.id != id_ || leaves.first % kLeavesPerChunk != 0 ||
+    if (!manifest_ || at == sources_.end() || leaves.id != id_ || leaves.first % kLeavesPerChunk != 0 ||
         !at->second.asked.contains(chunk))
         return busy("content.unasked");
     Source& source = at->second;
     const Asked asked = source.asked.at(chunk);
     source.asked.erase(chunk);
-    no_longer_asked(asked, chunk);
     if (leaves.bytes.size() != chunk_bytes(chunk)) {
+        no_longer_asked(asked, chunk);
         lied(peer);
         return fail("content.wrong_length");
     }
-    if (!verify_chunk(chunk, leaves.bytes)) {
-        lied(peer);
-        return fail("content.bad_leaf", "in chunk " + std::to_string(chunk));
-    }
+    // First of all, so that it is not to be asked for again in between.
+    const bool is_new = chunks_[chunk].is == State::missing;
+    if (is_new) chunks_[chunk].is = State::checking;
+    no_longer_asked(asked, chunk);
     // Requests queue up at the source: this one's time is that of all before it, too.
     const std::uint64_t took = std::max<std::uint64_t>(now_ms - std::min(asked.at_ms, now_ms), 1);
     source.bytes_per_ms = std::max<std::uint64_t>((3 * source.bytes_per_ms + leaves.bytes.size() / took) / 4, 1);
     source.silent = false;
-    source.window = std::min(source.window + 1, kMaxRequestsPerSource);
-    if (const auto failure = failures_.find(peer); failure != failures_.end()) failures_.erase(failure);
-    const bool is_new = !chunks_[chunk].present;
-    mark_present(chunk);
-    return Chunk{chunk * kChunkBytes, is_new};
+    return Chunk{chunk, is_new};
 }
 
-void FetchPlan::mark_present(std::uint64_t chunk) {
-    if (chunks_[chunk].present) return;
-    unlist(chunk);
-    chunks_[chunk].present = true;
-    ++present_count_;
+void FetchPlan::set_state(std::uint64_t chunk, State state) {
+    chunks_[chunk].is = state;
+    if (state == State::present) {
+        present_[chunk / 8] = static_cast<std::uint8_t>(present_[chunk / 8] | 1U << (chunk % 8));
+        ++present_count_;
+    }
+    list(chunk);
+}
+
+void FetchPlan::begin_check(std::uint64_t chunk) { set_state(chunk, State::checking); }
+void FetchPlan::not_checked(std::uint64_t chunk) { set_state(chunk, State::missing); }
+
+void FetchPlan::checked(std::uint64_t chunk, const std::optional<Peer>& from, bool good) {
+    set_state(chunk, good ? State::present : State::missing);
+    if (!from) return;
+    if (!good) return lied(*from);
+    // Another chunk of its may have been a lie meanwhile.
+    const auto failure = failures_.find(*from);
+    if (failure != failures_.end() && failure->second.until_ms != kForEver) failures_.erase(failure);
+    if (const auto source = sources_.find(*from); source != sources_.end())
+        source->second.window = std::min(source->second.window + 1, kMaxRequestsPerSource);
 }
 
 std::vector<FetchPlan::Peer> FetchPlan::expired(std::uint64_t now_ms) {
@@ -340,7 +387,6 @@ std::vector<FetchPlan::Peer> FetchPlan::expired(std::uint64_t now_ms) {
                 break;
             }
             if (asked.overdue || waited < patience_ms(peer, source, source.asked.size() * kChunkBytes)) continue;
-            unlist(chunk);
             asked.overdue = true;
             ++chunks_[chunk].overdue;
             list(chunk);

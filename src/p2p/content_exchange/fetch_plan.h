@@ -1,14 +1,26 @@
 // One content on its way from several peers: first its leaf hashes, checked against the id, then 1 MiB chunks, rarest
-// first, each leaf checked alone; near the end a chunk is asked of several. A bad leaf costs its source, not the
-// transfer, and a source that says nothing costs a few round trips: what it was asked for is asked of another
-// meanwhile, it is asked nothing new before it has answered, and after a while it waits, longer each time. Sources are
-// chosen at random among those that have failed least, so nobody is asked first by the look of its address. Pure: bytes
-// go to the caller, time is an argument in milliseconds; network_content.cpp sends what the calls return. One thread.
+// first; near the end a chunk is asked of several. A bad leaf costs its source, not the transfer, and a source that
+// says nothing costs a few round trips: what it was asked for is asked of another meanwhile, it is asked nothing new
+// before it has answered, and after a while it waits, longer each time. Sources are chosen at random among those that
+// have failed least, so nobody is asked first by the look of its address. Among chunks that equally few have, the order
+// begins at a random place, so that nodes which fetch at the same time have different parts to give to each other.
+//
+// What comes is hashed and written elsewhere, by other threads: the caller takes what the calls return there and says
+// what came of it (hashes_checked, checked); meanwhile such a chunk is asked of nobody. network_content.cpp does that.
+// Pure: time is an argument in milliseconds. One thread.
+//
+// Cost. Chunks that may be asked for are in linked lists by the number of sources that have them: whatever happens to
+// one costs the same in a content of any size, and the next one is at the head of the first list. A source that has a
+// part only looks at kMaxProbes of them, then through its own part, 64 chunks at a time, from where it stopped; when
+// that is in vain, not again before another chunk is to be asked for or it has more. What a source says to have costs
+// its difference from before. Memory: 16 bytes a chunk, a bit a chunk and partial source, 32 bytes a leaf; of
+// kHashSources as many more while the leaves come, as they come; nothing for sizes above the largest that is taken.
 #pragma once
 
+#include <array>
 #include <map>
+#include <memory>
 #include <optional>
-#include <set>
 
 #include "base/rng.h"
 #include "content/manifest.h"
@@ -40,11 +52,14 @@ public:
         messages::GetLeaves request;
     };
 
-    // `size` is unknown until the first source tells it. `rng` outlives the plan.
-    FetchPlan(const Hash32& id, Rng& rng) : id_(id), rng_(rng) {}
+    // A size is a stranger's word until its leaf hashes make the id: none above `max_bytes` is taken. `rng` outlives
+    // the plan.
+    FetchPlan(const Hash32& id, Rng& rng, std::uint64_t max_bytes = messages::kMaxContentBytes)
+        : id_(id), rng_(rng), max_bytes_(max_bytes) {}
 
-    // A peer says what it has, again or for the first time. Errors: content.wrong_size (another size than the manifest
-    // has); content.source_waits (busy: it has failed lately, or lied), content.too_many_sources (busy).
+    // A peer says what it has, again or for the first time. Errors: content.too_large; content.wrong_size (another size
+    // than the manifest has); content.source_waits (busy: it has failed lately, or lied), content.too_many_sources
+    // (busy).
     [[nodiscard]] quern::Status add_source(const Peer& peer, const messages::ContentHolding& holding,
                                            std::uint64_t now_ms);
     void set_round_trip(const Peer& peer, std::uint64_t round_trip_ms);
@@ -52,15 +67,18 @@ public:
     void remove_source(const Peer& peer);
     [[nodiscard]] std::size_t sources() const { return sources_.size(); }
 
-    // What to ask now. Cost: sources times the logarithm of chunks.
+    // What to ask now. Cost: the number of sources, and what is asked.
     [[nodiscard]] std::vector<Ask> next_asks(std::uint64_t now_ms);
-    // Errors: content.unasked (busy: the request was given to another meanwhile), content.wrong_length,
-    // content.id_mismatch (all hashes are there and do not make the id). The liar is not used again.
-    [[nodiscard]] quern::Status received_hashes(const Peer& peer, const messages::Leaves& hashes);
-    // The bytes are good when this succeeds; `is_new` is false for a second copy. Errors: content.unasked,
-    // content.wrong_length, content.bad_leaf.
+    // When these are a source's last ones, the manifest that they make: the caller checks whether it is that of the id,
+    // and tells hashes_checked. Errors: content.unasked (busy: the request was given to another meanwhile),
+    // content.wrong_length. The liar is not used again.
+    [[nodiscard]] Expected<std::shared_ptr<const content::Manifest>> received_hashes(const Peer& peer,
+                                                                                     const messages::Leaves& hashes);
+    void hashes_checked(const Peer& peer, std::shared_ptr<const content::Manifest> manifest, bool good);
+    // A new chunk is for the caller to check, who tells checked(); of a second copy nothing is wanted. Errors:
+    // content.unasked (busy), content.wrong_length.
     struct Chunk {
-        std::uint64_t offset = 0;
+        std::uint64_t number = 0;
         bool is_new = false;
     };
     [[nodiscard]] Expected<Chunk> received_leaves(const Peer& peer, const messages::Leaves& leaves,
@@ -71,18 +89,23 @@ public:
     void refused_for_now(const Ask& ask, std::uint64_t now_ms);
     // Gives what is overdue to others; who has not answered at all for kAnswerMs waits and is returned.
     std::vector<Peer> expired(std::uint64_t now_ms);
-    // Marks a chunk that is on disk already and verified (resume).
-    void mark_present(std::uint64_t chunk);
+    // The caller checks what is on disk already (resume): a chunk that nobody has been asked for.
+    void begin_check(std::uint64_t chunk);
+    // What came of it: it is there for good, or it must come again. `from` sent it; who sent a bad one is not used
+    // again.
+    void checked(std::uint64_t chunk, const std::optional<Peer>& from, bool good);
+    // It could not be judged: it must come again, and nobody is to blame.
+    void not_checked(std::uint64_t chunk);
 
-    [[nodiscard]] const content::Manifest* manifest() const { return has_manifest_ ? &manifest_ : nullptr; }
-    // Takes a manifest from disk; error content.id_mismatch.
-    [[nodiscard]] quern::Status set_manifest(content::Manifest manifest);
-    [[nodiscard]] bool is_done() const { return has_manifest_ && present_count_ == chunks_.size(); }
+    [[nodiscard]] const std::shared_ptr<const content::Manifest>& manifest() const { return manifest_; }
+    // Takes the manifest of the id, which the caller has checked; once.
+    void set_manifest(std::shared_ptr<const content::Manifest> manifest);
+    [[nodiscard]] bool is_done() const { return manifest_ != nullptr && present_count_ == chunks_.size(); }
     [[nodiscard]] std::uint64_t chunks() const { return chunks_.size(); }
     [[nodiscard]] std::uint64_t chunks_present() const { return present_count_; }
-    [[nodiscard]] bool is_present(std::uint64_t chunk) const { return chunks_[chunk].present; }
-    // Whether these are the leaves of a chunk.
-    [[nodiscard]] bool verify_chunk(std::uint64_t chunk, BytesView bytes) const;
+    [[nodiscard]] bool is_present(std::uint64_t chunk) const { return chunks_[chunk].is == State::present; }
+    // As in ContentHolding.
+    [[nodiscard]] const Bytes& present() const { return present_; }
     [[nodiscard]] std::uint64_t chunk_bytes(std::uint64_t chunk) const;
 
 private:
@@ -92,23 +115,41 @@ private:
     };
     struct Source {
         std::uint64_t size = 0;
-        Bytes chunks;                          // as in ContentHolding
+        std::vector<std::uint64_t> part;       // bits of the chunks that it has; empty: all
         std::map<std::uint64_t, Asked> asked;  // by chunk
         std::size_t window = 2;
         bool silent = false;  // something is overdue and nothing has come since
         std::uint64_t round_trip_ms = kAssumedRoundTripMs;
         std::uint64_t bytes_per_ms = kAssumedBytesPerMs;
         std::uint64_t busy_until_ms = 0;
-        std::uint64_t cursor = 0;  // of the search through a partial holding
+        std::size_t cursor = 0;           // of the search through its part
+        std::uint64_t in_vain_since = 0;  // opened_ when it had none of the open ones
         [[nodiscard]] bool has(std::uint64_t chunk) const {
-            return chunks.empty() || (chunk / 8 < chunks.size() && (chunks[chunk / 8] >> (chunk % 8) & 1) != 0);
+            return part.empty() || (part[chunk / 64] >> (chunk % 64) & 1) != 0;
         }
     };
+    enum class State : std::uint8_t { missing, checking, present };
+    // Lists: chunks that nobody is fetching in time, by the number of partial sources that have them (whole ones have
+    // all), then those under way, by the number of sources asked, for the endgame.
+    using List = std::uint16_t;
+    static constexpr List kBusy = kMaxSources + 1;
+    static constexpr List kLists = kBusy + kEndgameSources;
+    static constexpr List kNoList = kLists;
+    using Number = std::uint32_t;
+    static constexpr Number kNone = ~Number{0};
     struct ChunkState {
-        std::uint32_t copies = 0;  // partial sources that have it; whole ones have all
+        Number next = kNone;
+        Number before = kNone;
+        std::uint16_t copies = 0;
+        List list = kNoList;
         std::uint8_t in_flight = 0;
         std::uint8_t overdue = 0;  // of these
-        bool present = false;
+        State is = State::missing;
+    };
+    static_assert(sizeof(ChunkState) == 16);
+    struct Ends {
+        Number first = kNone;
+        Number last = kNone;
     };
     // One source's leaf hashes on their way: all from one, so that a lie has a name.
     struct HashRun {
@@ -117,6 +158,7 @@ private:
         std::vector<Hash32> leaves;
         std::uint64_t asked = 0;  // 0: the next request is due
         std::uint64_t asked_ms = 0;
+        bool checking = false;  // all are here
     };
     struct Failure {
         std::uint32_t count = 0;
@@ -124,31 +166,37 @@ private:
     };
     using Sources = std::map<Peer, Source>;
 
-    void start_chunks();
     void ask_hashes(std::vector<Ask>& asks, std::uint64_t now_ms);
     void ask_chunks(std::vector<Ask>& asks, std::uint64_t now_ms);
     void ask_chunk(const Peer& peer, Source& source, std::uint64_t chunk, std::vector<Ask>& asks, std::uint64_t now_ms);
     [[nodiscard]] std::optional<std::uint64_t> choose(Source& source);
+    [[nodiscard]] std::optional<std::uint64_t> choose_from(const Source& source, List begin, List end) const;
+    [[nodiscard]] std::optional<std::uint64_t> search_part(Source& source);
     [[nodiscard]] std::vector<Sources::iterator> by_reliability(std::uint64_t now_ms);
     [[nodiscard]] std::uint64_t patience_ms(const Peer& peer, const Source& source, std::uint64_t bytes) const;
     void give_pause(const Peer& peer, std::uint64_t now_ms);
     void lied(const Peer& peer);
-    void count_copies(const Source& source, int by);
+    // What a source has from now on, for the number of copies.
+    void take_part(Source& source, std::vector<std::uint64_t> part);
     void no_longer_asked(const Asked& asked, std::uint64_t chunk);
-    // Puts a chunk where the choice finds it; before and after each change of its state.
-    void unlist(std::uint64_t chunk);
+    // Puts a chunk where the choice finds it, after each change of its state.
     void list(std::uint64_t chunk);
+    void set_state(std::uint64_t chunk, State state);
 
     Hash32 id_;
     Rng& rng_;
+    std::uint64_t max_bytes_;
     Sources sources_;
     std::map<Peer, Failure> failures_;
-    content::Manifest manifest_;
-    bool has_manifest_ = false;
+    std::shared_ptr<const content::Manifest> manifest_;
     std::vector<HashRun> hash_runs_;
     std::vector<ChunkState> chunks_;
-    std::set<std::pair<std::uint32_t, std::uint64_t>> open_;  // (copies, chunk) that nobody is fetching in time
-    std::set<std::pair<std::uint8_t, std::uint64_t>> busy_;   // (in flight, chunk) under way: for the endgame
+    std::array<Ends, kLists> lists_;
+    std::array<std::uint64_t, kLists / 64 + 1> filled_{};  // bits of the lists that are not empty
+    std::vector<std::uint64_t> open_;                      // bits of the chunks in lists below kBusy
+    std::uint64_t open_count_ = 0;
+    std::uint64_t opened_ = 1;  // times that a chunk became one of these
+    Bytes present_;
     std::uint64_t present_count_ = 0;
 };
 

@@ -57,8 +57,9 @@ MemoryLedger::Holder* MemoryLedger::heaviest(bool fixed, const Holder& asking, s
         const std::uint64_t since = each->bytes_ == 0 ? now_ms : std::min(each->oldest_ms(), now_ms);
         const std::uint64_t connected = std::min(now_ms - std::min(each->since_ms_, now_ms), kTrustedMs);
         // A second for everybody, so that size decides among those that have just come.
-        const double weight = static_cast<double>(held) * static_cast<double>(now_ms - since + 1'000) /
-                              static_cast<double>(kTrustedMs / 60 + connected);
+        const std::uint64_t trusted = kTrustedMs / 60 + connected;
+        const double weight =
+            static_cast<double>(held) * static_cast<double>(now_ms - since + 1'000) / static_cast<double>(trusted);
         Network& network = networks[each->network_];
         network.weight += weight;
         if (weight <= network.most) continue;

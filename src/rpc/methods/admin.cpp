@@ -19,6 +19,8 @@ json::Value peer_json(const chain::api::PeerStatus& peer) {
                                 {"static", peer.fixed},
                                 {"finalized", peer.finalized_number},
                                 {"rttMs", static_cast<double>(peer.rtt_us) / 1000.0},
+                                {"minRttMs", static_cast<double>(peer.least_rtt_us) / 1000.0},
+                                {"answers", peer.answers},
                                 {"bytesIn", peer.bytes_in},
                                 {"bytesOut", peer.bytes_out},
                                 {"score", std::int64_t{peer.score}}});
@@ -71,20 +73,21 @@ Status add_admin_methods(Registry& registry, const Backend& backend) {
                                                               {"name", own.agent}});
                               },
                               Access::cookie}));
-    QUERN_CHECK(registry.add({"admin_peers",
-                              "The connected nodes.",
-                              {},
-                              {"array",
-                               "objects: id, enode, name, inbound, static, finalized, rttMs, bytesIn, bytesOut, score "
-                               "(points of offences; at 100 it is left)"},
-                              {},
-                              {{"[]", "[]"}},
-                              [network](const Call&) -> Result {
-                                  json::Array peers;
-                                  for (const auto& peer : network->peers()) peers.push_back(peer_json(peer));
-                                  return json::Value(std::move(peers));
-                              },
-                              Access::cookie}));
+    QUERN_CHECK(
+        registry.add({"admin_peers",
+                      "The connected nodes.",
+                      {},
+                      {"array",
+                       "objects: id, enode, name, inbound, static, finalized, rttMs, minRttMs, answers (to this "
+                       "node's questions), bytesIn, bytesOut, score (points of offences; at 100 it is left)"},
+                      {},
+                      {{"[]", "[]"}},
+                      [network](const Call&) -> Result {
+                          json::Array peers;
+                          for (const auto& peer : network->peers()) peers.push_back(peer_json(peer));
+                          return json::Value(std::move(peers));
+                      },
+                      Access::cookie}));
     QUERN_CHECK(registry.add({"admin_addPeer",
                               "Connects to a node and stays connected, as -addnode does until the node stops.",
                               {{"peer", Kind::string, true, "0xADDRESS@HOST:PORT"}},

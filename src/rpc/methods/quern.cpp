@@ -22,6 +22,13 @@ Result supply(const Backend& backend) {
                                 {"treasuryVault", quantity(globals->treasury_vault)}});
 }
 
+Result market_time(const Backend& backend) {
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    QUERN_RPC_TRY(const auto globals, read_object<types::Globals>(*state));
+    if (!globals) return rpc_fail(kServerError, "chain.no_globals");
+    return json::Value::object({{"block", state->block_number()}, {"marketMs", globals->market_ms}});
+}
+
 Result finalization(const Backend& backend, const Call& call) {
     const auto block = backend.chain->block(call.block(0));
     if (!block) return json::Value();
@@ -91,6 +98,14 @@ Status add_quern_methods(Registry& registry, const Backend& backend) {
                               {},
                               {},
                               [backend](const Call&) -> Result { return supply(backend); }}));
+    QUERN_CHECK(registry.add({"quern_marketTime",
+                              "The newest block and its market time, which deadlines and clocks of tasks and disputes "
+                              "are compared with.",
+                              {},
+                              {"object", "block; marketMs: milliseconds since genesis without halts of the chain"},
+                              {},
+                              {},
+                              [backend](const Call&) -> Result { return market_time(backend); }}));
     return registry.add({"quern_abi",
                          "The Solidity interface of the native kinds, for calls to the reserved addresses.",
                          {},

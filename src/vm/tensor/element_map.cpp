@@ -4,8 +4,9 @@ namespace quern::vm::tensor {
 
 Coordinates tile_coordinates(const Shape& shape, std::uint64_t tile, std::uint32_t element) {
     const TileIndex index = tile_index(shape, tile);
-    return {index.leading / shape.dims[1], index.leading % shape.dims[1], index.row * kTileSide + element / kTileSide,
-            index.column * kTileSide + element % kTileSide};
+    const std::uint32_t width = shape.tile_width();
+    return {index.leading / shape.dims[1], index.leading % shape.dims[1],
+            index.row * shape.tile_height() + element / width, index.column * width + element % width};
 }
 
 bool is_inside(const Shape& shape, const Coordinates& at) {
@@ -28,11 +29,11 @@ Coordinates coordinates_of(const Shape& shape, std::uint64_t logical_index) {
 }
 
 std::uint64_t tile_of(const Shape& shape, const Coordinates& at) {
-    return tile_number(shape, {at[0] * shape.dims[1] + at[1], at[2] / kTileSide, at[3] / kTileSide});
+    return tile_number(shape, {at[0] * shape.dims[1] + at[1], at[2] / shape.tile_height(), at[3] / shape.tile_width()});
 }
 
-std::uint32_t element_of(const Coordinates& at) {
-    return static_cast<std::uint32_t>(at[2] % kTileSide * kTileSide + at[3] % kTileSide);
+std::uint32_t element_of(const Shape& shape, const Coordinates& at) {
+    return static_cast<std::uint32_t>(at[2] % shape.tile_height() * shape.tile_width() + at[3] % shape.tile_width());
 }
 
 ElementSource elementwise_source(const Shape& operand_shape, std::uint32_t operand, const Coordinates& at) {

@@ -11,7 +11,7 @@ namespace quern::vm::tensor {
 
 using Coordinates = std::array<std::uint64_t, 4>;
 
-// Coordinates of element `element` (row * 32 + column) of a tile; they may lie in the padding.
+// Coordinates of word `element` (row * tile width + column) of a tile; they may lie in the padding.
 [[nodiscard]] Coordinates tile_coordinates(const Shape& shape, std::uint64_t tile, std::uint32_t element);
 [[nodiscard]] bool is_inside(const Shape& shape, const Coordinates& at);
 // Row-major position in the tensor.
@@ -19,7 +19,7 @@ using Coordinates = std::array<std::uint64_t, 4>;
 [[nodiscard]] Coordinates coordinates_of(const Shape& shape, std::uint64_t logical_index);
 // The tile that holds the element, and its place there.
 [[nodiscard]] std::uint64_t tile_of(const Shape& shape, const Coordinates& at);
-[[nodiscard]] std::uint32_t element_of(const Coordinates& at);
+[[nodiscard]] std::uint32_t element_of(const Shape& shape, const Coordinates& at);
 
 struct ElementSource {
     std::uint32_t operand = 0;

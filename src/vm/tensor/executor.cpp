@@ -16,19 +16,18 @@ Status check_tensor(const Tensor& tensor, DType dtype, const Shape& shape, std::
                                               shape.to_string() + ", or of another dtype");
     if (tensor.words.size() != shape.elements())
         return fail("executor.bad_state", std::string(what) + " has not as many words as its shape says");
-    if (dtype != DType::f32) return {};
-    const bool canonical = std::all_of(tensor.words.begin(), tensor.words.end(), [](std::uint32_t word) {
-        return (word & 0x7fffffffU) <= 0x7f800000U || word == arith::kCanonicalNan;
-    });
-    if (!canonical) return fail("executor.non_canonical_nan", std::string(what));
     return {};
 }
 
-// `words` zeroed words at a 64-byte boundary.
+// Words at a 64-byte boundary.
 class AlignedWords {
 public:
-    void resize(std::size_t words) {
-        storage_.assign(words + kAlignment / sizeof(std::uint32_t), 0);
+    // At least so many. What they held is lost where they were fewer, and given back before more are taken.
+    void reserve(std::size_t words) {
+        words += kAlignment / sizeof(std::uint32_t);
+        if (words <= storage_.size()) return;
+        storage_ = {};
+        storage_.resize(words);
         const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
         data_ = storage_.data() + ((kAlignment - address % kAlignment) % kAlignment) / sizeof(std::uint32_t);
     }
@@ -73,51 +72,44 @@ std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool) {
     std::vector<Hash32> roots;
     roots.reserve(state.size());
     for (std::size_t slot = 0; slot < state.size(); ++slot)
-        roots.push_back(tensor_root_of(state[slot].dtype, state[slot].shape,
-                                       std::span(hashes).subspan(first_tile[slot], state[slot].shape.tiles())));
+        roots.push_back(tensor_root_of(std::span(hashes).subspan(first_tile[slot], state[slot].shape.tiles())));
     return roots;
 }
 
 Hash32 state_root(const State& state, ThreadPool* pool) { return state_root(slot_roots(state, pool)); }
 
-std::uint64_t run_all_bytes(const Program& program) {
-    std::uint64_t bytes = 0;  // at most 2^14 nodes of 2^33 bytes
-    for (const Node& node : program.nodes) bytes += node.shape.elements() * sizeof(std::uint32_t);
-    return bytes;
-}
+namespace {
 
-struct Executor::Plan {
-    Plan(const Program& program_in, arith::Backend backend_in, ThreadPool* pool_in)
+std::uint64_t planned_bytes(const Program& program, PlanMode mode) { return make_plan(program, nullptr, mode).bytes(); }
+
+}  // namespace
+
+std::uint64_t step_bytes(const Program& program) { return planned_bytes(program, PlanMode::step); }
+std::uint64_t tapped_bytes(const Program& program) { return planned_bytes(program, PlanMode::tapped); }
+
+struct Executor::Impl {
+    Impl(const Program& program_in, arith::Backend backend, ThreadPool* pool_in)
         : program(program_in),
-          backend(backend_in),
-          kernels(arith::kernels(backend_in)),
+          kernels(arith::kernels(backend)),
           pool(pool_in),
           threads(pool_in == nullptr ? 1 : pool_in->size()),
-          plan(make_plan(program_in, kernels)) {
+          spare(program_in.slots.size()) {}
+
+    // Plans and buffers are made for the first run that needs them.
+    const ExecutionPlan& prepare(PlanMode mode, const State& state, const Tensor& data, const Tensor& seed) {
+        std::unique_ptr<const ExecutionPlan>& made = plans[static_cast<std::size_t>(mode)];
+        if (made == nullptr) made = std::make_unique<const ExecutionPlan>(make_plan(program, &kernels, mode));
+        arena.reserve(made->arena_words);
+        scratch.reserve(threads * made->scratch_blocks * kGroupBlock);
+        for (std::size_t slot = 0; slot < spare.size(); ++slot)
+            if (made->updates[slot].words != 0) spare[slot].resize(made->updates[slot].words);
+        bind(*made, state, data, seed);
+        return *made;
+    }
+
+    void bind(const ExecutionPlan& plan, const State& state, const Tensor& data, const Tensor& seed) {
         reads.resize(plan.roots.size());
         writes.resize(plan.roots.size());
-    }
-
-    [[nodiscard]] std::uint64_t memory_bytes() const {
-        std::uint64_t words = plan.arena_words + threads * plan.scratch_blocks * kGroupBlock;
-        for (std::size_t slot = 0; slot < plan.updates.size(); ++slot)
-            if (plan.updates[slot].kind != SlotUpdate::Kind::unchanged) words += program.slots[slot].shape.elements();
-        return words * sizeof(std::uint32_t);
-    }
-
-    // Buffers are taken at the first step: an executor that only rebuilds traces needs none.
-    void allocate() {
-        if (allocated) return;
-        arena.resize(plan.arena_words);
-        scratch.resize(threads * plan.scratch_blocks * kGroupBlock);
-        spare.resize(program.slots.size());
-        for (std::size_t slot = 0; slot < spare.size(); ++slot)
-            if (plan.updates[slot].kind != SlotUpdate::Kind::unchanged)
-                spare[slot].resize(program.slots[slot].shape.elements());
-        allocated = true;
-    }
-
-    void bind(const State& state, const Tensor& data, const Tensor& seed) {
         for (std::size_t r = 0; r < plan.roots.size(); ++r) {
             const Root& root = plan.roots[r];
             writes[r] = nullptr;
@@ -147,9 +139,45 @@ struct Executor::Plan {
     [[nodiscard]] View view(const Value& value) const {
         return {reads[value.root] + value.offset, value.shape, value.strides};
     }
+    [[nodiscard]] TensorView output_of(const ExecutionPlan& plan, std::uint32_t node) const {
+        return {program.nodes[node].dtype, view(plan.taps[node].value)};
+    }
 
-    void run(const Step& step) {
-        if (step.kind == Step::Kind::group) return run_group(step);
+    // Nodes up to `last`, each shown to `tap` as soon as it can be read.
+    void run_tapped(const ExecutionPlan& plan, const Tap& tap, const Alter& alter, std::uint32_t last) {
+        std::size_t done = 0;
+        for (std::uint32_t i = 0; i < plan.taps.size() && i <= last; ++i) {
+            while (done < plan.taps[i].steps) run(plan, plan.steps[done++]);
+            if (alter) alter_output(plan, i, alter);
+            TappedNode tapped{i, &program.nodes[i], output_of(plan, i), {}};
+            std::array<TensorView, kMaxInputs> operands;
+            for (std::size_t k = 0; k < tapped.node->inputs.size(); ++k)
+                operands[k] = output_of(plan, tapped.node->inputs[k]);
+            tapped.operands = {operands.data(), tapped.node->inputs.size()};
+            tap(tapped);
+        }
+    }
+
+    // In a plan whose outputs own their buffers.
+    void alter_output(const ExecutionPlan& plan, std::uint32_t node, const Alter& alter) {
+        const TensorView output = output_of(plan, node);
+        Tensor tensor{output.dtype, output.shape(), {}};
+        tensor.words.assign(output.view.data, output.view.data + output.shape().elements());
+        alter(node, tensor);
+        std::copy(tensor.words.begin(), tensor.words.end(), writes[plan.taps[node].value.root]);
+    }
+
+    // state := the state after the plan's steps.
+    void update(const ExecutionPlan& plan, State& state) {
+        for (std::size_t slot = 0; slot < state.size(); ++slot)
+            if (const SlotUpdate& update = plan.updates[slot]; update.kind == SlotUpdate::Kind::copy)
+                copy_view(view(update.value), spare[slot].data(), dense_strides(update.value.shape), pool);
+        for (std::size_t slot = 0; slot < state.size(); ++slot)
+            if (plan.updates[slot].kind != SlotUpdate::Kind::unchanged) state[slot].words.swap(spare[slot]);
+    }
+
+    void run(const ExecutionPlan& plan, const Step& step) {
+        if (step.kind == Step::Kind::group) return run_group(plan, step);
         std::array<View, kMaxInputs> inputs;
         for (std::size_t i = 0; i < step.inputs.size(); ++i) inputs[i] = view(step.inputs[i]);
         if (step.kind == Step::Kind::copy)
@@ -159,7 +187,7 @@ struct Executor::Plan {
     }
 
     // All members block by block, so that what only they read stays in the cache.
-    void run_group(const Step& step) {
+    void run_group(const ExecutionPlan& plan, const Step& step) {
         const std::size_t parts = std::min(threads, (step.words + kGroupBlock - 1) / kGroupBlock);
         parallel_parts(pool, parts, step.words * step.work / 8, [&](std::size_t first_part, std::size_t last_part) {
             const std::size_t blocks = (step.words + kGroupBlock - 1) / kGroupBlock;
@@ -188,45 +216,46 @@ struct Executor::Plan {
     }
 
     const Program& program;
-    const arith::Backend backend;
     const arith::Kernels& kernels;
     ThreadPool* const pool;
     const std::size_t threads;
-    const ExecutionPlan plan;
-    bool allocated = false;
-    AlignedWords arena;
+    std::array<std::unique_ptr<const ExecutionPlan>, kPlanModes> plans;
+    AlignedWords arena;  // of whichever plan runs
     AlignedWords scratch;
     std::vector<std::vector<std::uint32_t>> spare;  // per slot: its words after the step
-    std::vector<const std::uint32_t*> reads;        // per root
+    std::vector<const std::uint32_t*> reads;        // per root of the plan that runs
     std::vector<std::uint32_t*> writes;
 };
 
 Executor::Executor(const Program& program, arith::Backend backend, ThreadPool* pool)
-    : plan_(std::make_unique<Plan>(program, backend, pool)) {}
+    : impl_(std::make_unique<Impl>(program, backend, pool)) {}
 
 Executor::~Executor() = default;
 
-std::uint64_t Executor::memory_bytes() const { return plan_->memory_bytes(); }
-
 void Executor::step(State& state, const Tensor& data, const Tensor& seed) {
-    Plan& p = *plan_;
-    p.allocate();
-    p.bind(state, data, seed);
-    for (const Step& step : p.plan.steps) p.run(step);
-    for (std::size_t slot = 0; slot < state.size(); ++slot)
-        if (const SlotUpdate& update = p.plan.updates[slot]; update.kind == SlotUpdate::Kind::copy)
-            copy_view(p.view(update.value), p.spare[slot].data(), dense_strides(update.value.shape), p.pool);
-    for (std::size_t slot = 0; slot < state.size(); ++slot)
-        if (p.plan.updates[slot].kind != SlotUpdate::Kind::unchanged) state[slot].words.swap(p.spare[slot]);
+    const ExecutionPlan& plan = impl_->prepare(PlanMode::step, state, data, seed);
+    for (const Step& step : plan.steps) impl_->run(plan, step);
+    impl_->update(plan, state);
+}
+
+void Executor::step_tapped(State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter) {
+    const ExecutionPlan& plan = impl_->prepare(alter ? PlanMode::owned : PlanMode::tapped, state, data, seed);
+    impl_->run_tapped(plan, tap, alter, kLastNode);
+    impl_->update(plan, state);
+}
+
+void Executor::run_tapped(const State& state, const Tensor& data, const Tensor& seed, const Tap& tap,
+                          const Alter& alter, std::uint32_t last) {
+    const ExecutionPlan& plan = impl_->prepare(alter ? PlanMode::owned : PlanMode::tapped, state, data, seed);
+    impl_->run_tapped(plan, tap, alter, last);
 }
 
 NodeOutputs Executor::run_all(const State& state, const Tensor& data, const Tensor& seed) {
     return run_altered(state, data, seed, {});
 }
 
-NodeOutputs Executor::run_altered(const State& state, const Tensor& data, const Tensor& seed,
-                                  const std::function<void(std::uint32_t, Tensor&)>& alter) {
-    const Program& program = plan_->program;
+NodeOutputs Executor::run_altered(const State& state, const Tensor& data, const Tensor& seed, const Alter& alter) {
+    const Program& program = impl_->program;
     NodeOutputs outputs;
     outputs.reserve(program.nodes.size());
     for (std::size_t i = 0; i < program.nodes.size(); ++i) {
@@ -240,17 +269,10 @@ NodeOutputs Executor::run_altered(const State& state, const Tensor& data, const 
         else if (node.op == Op::seed)
             outputs.push_back(seed);
         else
-            outputs.push_back(run_node_checked(plan_->kernels, node, {inputs.data(), node.inputs.size()}, plan_->pool));
+            outputs.push_back(run_node_checked(impl_->kernels, node, {inputs.data(), node.inputs.size()}, impl_->pool));
         if (alter) alter(static_cast<std::uint32_t>(i), outputs.back());
     }
     return outputs;
-}
-
-Tensor execute_node(const Program& program, std::uint32_t node, std::span<const Tensor* const> inputs,
-                    arith::Backend backend, ThreadPool* pool) {
-    std::array<View, kMaxInputs> views;
-    for (std::size_t i = 0; i < inputs.size(); ++i) views[i] = dense_view(*inputs[i]);
-    return run_node_checked(arith::kernels(backend), program.nodes[node], {views.data(), inputs.size()}, pool);
 }
 
 }  // namespace quern::vm::tensor

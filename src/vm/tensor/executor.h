@@ -9,21 +9,27 @@
 #include "base/thread_pool.h"
 #include "vm/tensor/arith/kernels.h"
 #include "vm/tensor/graph.h"
+#include "vm/tensor/tap.h"
 #include "vm/tensor/tensor.h"
 
 namespace quern::vm::tensor {
 
 using State = std::vector<Tensor>;  // one tensor per slot, in slot order
 
-// Error executor.bad_state when dtypes or shapes are not the program's; executor.non_canonical_nan when an f32 holds a
-// NaN other than 0x7fc00000.
+// Error executor.bad_state when dtypes or shapes are not the program's. The words may be any, NaNs of every payload
+// too.
 [[nodiscard]] Status check_state(const Program& program, const State& state);
 [[nodiscard]] Status check_data(const Program& program, const Tensor& data);
 [[nodiscard]] Hash32 state_root(const State& state, ThreadPool* pool = nullptr);
 [[nodiscard]] std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool = nullptr);
 
-// Outputs of every node of one step (input nodes included): what step traces are built from.
+// Outputs of every node of one step (input nodes included).
 using NodeOutputs = std::vector<Tensor>;
+
+// May change a node's output before later nodes read it: for tests of disputes and test builds' planted faults.
+using Alter = std::function<void(std::uint32_t node, Tensor& output)>;
+
+inline constexpr std::uint32_t kLastNode = 0xffffffff;
 
 class Executor {
 public:
@@ -31,29 +37,34 @@ public:
     Executor(const Program& program, arith::Backend backend, ThreadPool* pool);
     ~Executor();
 
-    // What step() takes on its first call and then keeps, beside the state: look at it before running a stranger's
-    // program. Constants computed at construction are at most 64 MiB.
-    [[nodiscard]] std::uint64_t memory_bytes() const;
-
     // state := the state after the step. `data` and `seed` as the program's header says (checked by the caller).
     void step(State& state, const Tensor& data, const Tensor& seed);
-    // The outputs of all nodes of the step from `state`, which is not changed. Memory: run_all_bytes(program).
+
+    // A **tapped run** gives the same bits and calls `tap` for each node, in order and exactly once, with its output
+    // and its operands' outputs, while they are alive: also of nodes that no update needs, that are views of others, or
+    // that are known before the run. Each output lies in the arena for as long as it is read and no longer; what the
+    // tap keeps of it is the tap's. `alter` acts before `tap` sees the output; with it each output has a buffer of its
+    // own.
+    void step_tapped(State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter = {});
+    // The same of the nodes up to `last`; the state is not changed.
+    void run_tapped(const State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter = {},
+                    std::uint32_t last = kLastNode);
+
+    // The outputs of all nodes of the step from `state`, one node after the other, without a plan and all at once in
+    // memory: what the runs above are compared with.
     [[nodiscard]] NodeOutputs run_all(const State& state, const Tensor& data, const Tensor& seed);
-    // As run_all, and `alter(node, output)` may change an output before later nodes read it: for tests of disputes and
-    // test builds' planted faults.
     [[nodiscard]] NodeOutputs run_altered(const State& state, const Tensor& data, const Tensor& seed,
-                                          const std::function<void(std::uint32_t, Tensor&)>& alter);
+                                          const Alter& alter);
 
 private:
-    struct Plan;
-    std::unique_ptr<Plan> plan_;
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
 };
 
-// The size of all outputs of one step together.
-[[nodiscard]] std::uint64_t run_all_bytes(const Program& program);
-
-// Executes one node on given inputs (whole tensors). The reference for tests and for rebuilding micro-traces.
-[[nodiscard]] Tensor execute_node(const Program& program, std::uint32_t node, std::span<const Tensor* const> inputs,
-                                  arith::Backend backend, ThreadPool* pool);
+// What an executor takes for runs of one kind, beside the state before the step, data and seed: arena, constants and
+// the state after the step. An executor that does both holds one arena for both. Not counted: blocks of scratch, at
+// most half a MiB a thread. Takes no memory itself: look at it before running a stranger's program.
+[[nodiscard]] std::uint64_t step_bytes(const Program& program);
+[[nodiscard]] std::uint64_t tapped_bytes(const Program& program);
 
 }  // namespace quern::vm::tensor

@@ -52,6 +52,24 @@ Status check_nodes(const Program& program) {
     return {};
 }
 
+// What hashing each output of a step costs, in work units: who disputes a step does it once. The data set is left out:
+// its root is the task's.
+std::uint64_t trace_work(const Program& program) {
+    std::uint64_t tiles = 0;
+    for (const Node& node : program.nodes) tiles += node.op == Op::data ? 0 : node.shape.tiles();
+    return tiles * kTileHashWork;
+}
+
+Status check_trace(const Program& program) {
+    std::uint64_t state_tiles = 0;
+    for (const Slot& slot : program.slots) state_tiles += slot.shape.tiles();
+    const std::uint64_t most = kMaxTraceFactor * (program.header.work_units + state_tiles * kTileHashWork);
+    const std::uint64_t work = trace_work(program);
+    if (work <= most) return {};
+    return fail("program.trace_too_large",
+                "to hash all outputs takes " + std::to_string(work) + " work units, at most " + std::to_string(most));
+}
+
 }  // namespace
 
 Status check_header(const ProgramHeader& header) {
@@ -89,7 +107,7 @@ Status validate(const Program& program) {
     if (const std::uint64_t work = work_units(program); work != program.header.work_units)
         return fail("program.wrong_work_units",
                     std::to_string(work) + ", the header says " + std::to_string(program.header.work_units));
-    return {};
+    return check_trace(program);
 }
 
 Tensor seed_tensor(const Hash32& beacon) {

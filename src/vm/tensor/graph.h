@@ -7,7 +7,7 @@
 //              work units per step]
 //   slot    = [name, dtype, dims, update node, flags]
 //   node    = [op, element op, dtype, dims, [input node...], immediate, [attribute...]]
-// program_root = seal(program, 1 + slots + nodes, -, top) with leaves merkle_leaf(header), merkle_leaf(slot i)...,
+// program_root = list_id(program, 1 + slots + nodes) with leaves merkle_leaf(header), merkle_leaf(slot i)...,
 // merkle_leaf(node i)...: any of them can be opened to the chain on its own.
 #pragma once
 
@@ -24,13 +24,20 @@
 namespace quern::vm::tensor {
 
 inline constexpr std::uint64_t kProgramFormat = 1;
-inline constexpr std::uint64_t kArithmeticVersion = 1;
+inline constexpr std::uint64_t kArithmeticVersion = 2;
 inline constexpr std::uint64_t kMaxNodes = 1U << 14;
 inline constexpr std::uint64_t kMaxSlots = 1U << 12;
 inline constexpr std::size_t kMaxSlotName = 128;
 inline constexpr std::size_t kMaxInputs = 3;
 inline constexpr std::size_t kMaxProgramBytes = 8U << 20;
 inline constexpr std::uint64_t kMaxWorkUnits = 1ULL << 53;  // per step; exact in JSON numbers
+// A step's outputs must not take more than so many times its work and the hashing of its state to hash: views cost next
+// to nothing to execute, and who disputes hashes them all within its clock.
+inline constexpr std::uint64_t kMaxTraceFactor = 64;
+inline constexpr std::uint64_t kTileHashWork = 410;
+static_assert(kMaxNodes * (kMaxTensorElements + 1) <= ~std::uint64_t{0} / kTileHashWork, "trace work does not wrap");
+static_assert(kMaxWorkUnits + kMaxSlots * (kMaxTensorElements + 1) * kTileHashWork <=
+              ~std::uint64_t{0} / kMaxTraceFactor);
 
 struct Node {
     Op op = Op::full;

@@ -202,7 +202,7 @@ std::vector<Hash32> program_leaves(const Program& program) {
 }
 
 Hash32 program_root(const Program& program) {
-    return crypto::merkle_root(crypto::MerkleTag::program, program_leaves(program));
+    return crypto::list_id_of(crypto::MerkleTag::program, program_leaves(program));
 }
 
 }  // namespace quern::vm::tensor

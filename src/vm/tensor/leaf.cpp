@@ -12,7 +12,7 @@ namespace quern::vm::tensor {
 namespace {
 
 constexpr std::uint32_t kMinusInfinity = 0xff800000;
-constexpr std::uint64_t kTilesPerBlock = arith::kMatmulBlock / kTileSide;
+constexpr std::uint64_t kStepsPerBlock = arith::kChainBlock / kTileSide;
 constexpr std::size_t kTotal = 0;
 constexpr std::size_t kPartial = 1;
 constexpr std::string_view kUnknownOp = "leaf.unknown_op";
@@ -70,7 +70,7 @@ private:
 
     Expected<std::uint32_t> read(std::uint32_t operand, const Coordinates& at) const {
         QUERN_TRY(const Tile* content, tile(operand, tile_of(inputs_[operand].shape, at)));
-        return (*content)[element_of(at)];
+        return (*content)[element_of(inputs_[operand].shape, at)];
     }
 
     [[nodiscard]] Expected<std::uint32_t> unknown_op() const {
@@ -85,9 +85,18 @@ private:
     }
 
     Expected<std::uint32_t> accumulate(MicroSteps steps) const {
-        if (steps == MicroSteps::inner_tiles) return matmul();
-        if (node_.op == Op::sum_rows) return sum_rows();
-        if (node_.op == Op::scatter_add_rows) return scatter_add();
+        if (steps == MicroSteps::inner_tiles)
+            return sum_by_blocks(inner_dim(node_, inputs_), [this](std::uint32_t sum, std::uint64_t k, std::size_t n) {
+                return matmul_chain(sum, k, n);
+            });
+        if (node_.op == Op::sum_rows)
+            return sum_by_blocks(inputs_[0].shape.rows(), [this](std::uint32_t sum, std::uint64_t row, std::size_t n) {
+                return row_chain(sum, row, n);
+            });
+        if (node_.op == Op::scatter_add_rows)
+            return sum_by_blocks(inputs_[0].shape.rows(), [this](std::uint32_t sum, std::uint64_t row, std::size_t n) {
+                return scatter_chain(sum, row, n);
+            });
         return unknown_op();
     }
 
@@ -105,19 +114,25 @@ private:
         return arith::evaluate_soft(node_.element, words[0], words[1], words[2], node_.immediate);
     }
 
-    Expected<std::uint32_t> matmul() const {
-        const std::uint64_t k = inner_dim(node_, inputs_);
+    // A sum of `summands` in blocks: 32 of them a micro-step go into the partial sum, at the end of a block that goes
+    // into the total. go_on(partial, first, count) is the chain over `count` summands from number `first` on.
+    template <class Chain>
+    Expected<std::uint32_t> sum_by_blocks(std::uint64_t summands, Chain go_on) const {
         const std::uint64_t first = target_.micro_step * kTileSide;
-        const bool closes_block = (target_.micro_step + 1) % kTilesPerBlock == 0 || first + kTileSide >= k;
+        const bool closes_block = (target_.micro_step + 1) % kStepsPerBlock == 0 || first + kTileSide >= summands;
         if (closes_block && target_.accumulator == kPartial) return 0U;
         if (!closes_block && target_.accumulator == kTotal) return previous(kTotal);
-        const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kTileSide, k - first));
+        const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kTileSide, summands - first));
+        QUERN_TRY(const std::uint32_t partial, go_on(previous(kPartial), first, count));
+        return closes_block ? arith::soft_add(previous(kTotal), partial) : partial;
+    }
+
+    Expected<std::uint32_t> matmul_chain(std::uint32_t partial, std::uint64_t first, std::size_t count) const {
         std::array<std::uint32_t, kTileSide> a{};
         std::array<std::uint32_t, kTileSide> b{};
         QUERN_CHECK(read_line(0, node_.attributes[0] != 0, at_[2], first, count, a));
         QUERN_CHECK(read_line(1, node_.attributes[1] == 0, at_[3], first, count, b));
-        const std::uint32_t partial = arith::mm_chain_soft(previous(kPartial), a.data(), b.data(), count);
-        return closes_block ? arith::soft_add(previous(kTotal), partial) : partial;
+        return arith::mm_chain_soft(partial, a.data(), b.data(), count);
     }
 
     // `count` words of a matmul operand along its inner dim from `first` on, at `outer` in its other dim.
@@ -129,36 +144,41 @@ private:
         at[inner_axis] = first;
         at[5 - inner_axis] = outer;
         QUERN_TRY(const Tile* content, tile(operand, tile_of(shape, at)));
-        const std::size_t step = inner_is_rows ? kTileSide : 1;
-        for (std::size_t i = 0; i < count; ++i) line[i] = (*content)[element_of(at) + i * step];
+        const std::uint32_t place = element_of(shape, at);
+        const std::size_t step = inner_is_rows ? kTileSide : 1;  // a tensor of one row has no second
+        for (std::size_t i = 0; i < count; ++i) line[i] = (*content)[place + i * step];
         return {};
     }
 
-    // Accumulators of the lanes have rows of the output and always 32 columns.
+    // The lanes of a row are 32 words of the accumulator, whatever the shape of the output's tiles.
     Expected<std::uint32_t> reduce_last() const {
         const bool is_sum = node_.op == Op::sum_last;
         const Shape& source = inputs_[0].shape;
-        const std::uint32_t lane = target_.element % kTileSide;
-        const bool row_exists = at_[2] < node_.shape.rows();
+        const std::uint32_t lane = target_.element % arith::kReductionLanes;
+        Coordinates at = tile_coordinates(node_.shape, target_.tile, 0);
+        at[2] += target_.element / arith::kReductionLanes;
+        const bool row_exists = at[2] < node_.shape.rows();
         if (target_.micro_step == source.tile_columns()) {  // the fold
             if (!row_exists || lane != 0) return 0U;
             const std::uint32_t* lanes = before_.accumulators[0].data() + target_.element;
             return is_sum ? arith::fold_sum_soft(lanes) : arith::fold_max_soft(lanes);
         }
         if (!row_exists) return is_sum ? 0U : kMinusInfinity;
-        const Coordinates at{at_[0], at_[1], at_[2], target_.micro_step * kTileSide + lane};
-        if (at[3] >= source.columns()) return previous(0);
-        QUERN_TRY(const std::uint32_t word, read(0, at));
-        return is_sum ? arith::soft_add(previous(0), word) : arith::soft_max(previous(0), word);
+        const std::uint64_t end =
+            std::min<std::uint64_t>((target_.micro_step + 1) * source.tile_width(), source.columns());
+        std::uint32_t value = previous(0);
+        for (at[3] = target_.micro_step * source.tile_width() + lane; at[3] < end; at[3] += arith::kReductionLanes) {
+            QUERN_TRY(const std::uint32_t word, read(0, at));
+            value = is_sum ? arith::soft_add(value, word) : arith::soft_max(value, word);
+        }
+        return value;
     }
 
-    Expected<std::uint32_t> sum_rows() const {
-        const Shape& source = inputs_[0].shape;
-        Coordinates at{at_[0], at_[1], target_.micro_step * kTileSide, at_[3]};
-        QUERN_TRY(const Tile* content, tile(0, tile_of(source, at)));
-        std::uint32_t sum = previous(0);
-        for (std::size_t r = 0; r < kTileSide && at[2] < source.rows(); ++r, ++at[2])
-            sum = arith::soft_add(sum, (*content)[element_of(at)]);
+    Expected<std::uint32_t> row_chain(std::uint32_t sum, std::uint64_t row, std::size_t count) const {
+        for (Coordinates at{at_[0], at_[1], row, at_[3]}; at[2] < row + count; ++at[2]) {
+            QUERN_TRY(const std::uint32_t word, read(0, at));
+            sum = arith::soft_add(sum, word);
+        }
         return sum;
     }
 
@@ -168,11 +188,8 @@ private:
         return read(0, {0, 0, row, at_[3]});
     }
 
-    Expected<std::uint32_t> scatter_add() const {
-        const Shape& source = inputs_[0].shape;
-        std::uint32_t sum = previous(0);
-        std::uint64_t row = target_.micro_step * kTileSide;
-        for (std::size_t i = 0; i < kTileSide && row < source.rows(); ++i, ++row) {
+    Expected<std::uint32_t> scatter_chain(std::uint32_t sum, std::uint64_t row, std::size_t count) const {
+        for (const std::uint64_t end = row + count; row < end; ++row) {
             QUERN_TRY(const std::uint32_t index, read(1, index_coordinates(inputs_[1].shape, {}, row)));
             if (index != at_[2]) continue;
             QUERN_TRY(const std::uint32_t word, read(0, {0, 0, row, at_[3]}));
@@ -256,7 +273,7 @@ Hash32 micro_state_hash(const MicroState& state) {
     std::vector<Hash32> hashes;
     hashes.reserve(state.accumulators.size());
     for (const Tile& accumulator : state.accumulators) hashes.push_back(tile_hash(accumulator));
-    return crypto::merkle_root(crypto::MerkleTag::micro, hashes);
+    return crypto::list_id_of(crypto::MerkleTag::micro, hashes);
 }
 
 Expected<std::uint32_t> evaluate_leaf(const Node& node, const ProgramHeader& header,

@@ -3,17 +3,15 @@
 // witness. Pure; thread-safe. Definitions: doc/verification.md, "Micro-steps" and "Leaf".
 //
 // Micro-steps of an output tile. The state between two of them is up to two accumulator tiles:
-//   matmul            one per K-tile of 32: partial = chain(partial, A tile, B tile); after the 8th of a block of 256
-//   or
-//                     the last: total += partial, partial = +0.     accumulators {total, partial}
+//   matmul            one per 32 of the inner dim, sum_rows one per 32 rows, scatter_add_rows one per 32 positions:
+//                     the partial sum's chain goes on; after the 8th of a block of 256, or the last, total += partial
+//                     and partial = +0.                              accumulators {total, partial}
 //                     (the last one's total is the output tile; its partial is +0)
-//   sum_last/max_last one per source tile column: lanes op= columns; then one fold.   accumulators {lanes or output}
-//   sum_rows          one per source tile row: row 0 += rows in order.                accumulators {sum}
-//   scatter_add_rows  one per source tile row (32 positions).                         accumulators {sum}
-//   everything else   one: the output tile.                                           accumulators {output}
-// The accumulators before the first are +0, for max_last's lanes -inf (all 1,024 words).
-// Elements of an accumulator tile outside the output's logical dims (the lanes' logical dims: all 32 columns) are +0,
-// in lanes of max_last -inf.
+//   sum_last/max_last one per source tile along the row: lanes op= columns; then one fold.   {lanes or output}
+//   everything else   one: the output tile.                                                  {output}
+// The accumulators before the first are +0, for max_last's lanes -inf (all 1,024 words). Words that lie outside the
+// output keep that to the end; of the lanes, which are 32 words for each of the output's rows whatever the shape of its
+// tiles, those without a row keep it until the fold and are +0 after it.
 #pragma once
 
 #include <optional>
@@ -33,7 +31,7 @@ struct MicroState {
 // Number of micro-steps of each output tile of the node; at least 1.
 [[nodiscard]] std::uint64_t micro_step_count(const Node& node, std::span<const OperandType> inputs);
 [[nodiscard]] MicroState initial_micro_state(const Node& node);
-// seal(micro, accumulators, -, top) over the accumulators' tile hashes: a leaf of the micro-trace. For a node with one
+// list_id(micro) over the accumulators' tile hashes: a leaf of the micro-trace. For a node with one
 // accumulator and one micro-step nothing else is ever asked for.
 [[nodiscard]] Hash32 micro_state_hash(const MicroState& state);
 // The states after micro-steps 0 .. count-1 of output tile `tile`, from whole inputs.
@@ -58,7 +56,7 @@ struct LeafTarget {
     std::uint64_t tile = 0;         // output tile number
     std::uint64_t micro_step = 0;   // < micro_step_count
     std::uint32_t accumulator = 0;  // < accumulator_count
-    std::uint32_t element = 0;      // < 1,024: row * 32 + column in the tile
+    std::uint32_t element = 0;      // < 1,024: word of the tile
 };
 // The value of the target element after the micro-step, from the accumulators before it and the input tiles it reads.
 // Total: a node that does not pass check_node evaluates to +0. Integer-only. Errors: leaf.missing_tile names the tile

@@ -13,7 +13,8 @@ using arith::ElementOp;
 using arith::Kernels;
 using Inputs = std::span<const Tensor* const>;
 
-constexpr std::uint64_t kTilesPerBlock = arith::kMatmulBlock / kTileSide;
+constexpr std::uint64_t kStepsPerBlock = arith::kChainBlock / kTileSide;
+constexpr std::size_t kLanes = arith::kReductionLanes;
 
 const std::uint32_t* word_at(const Tensor& tensor, const Coordinates& at) {
     return tensor.words.data() + logical_index(tensor.shape, at);
@@ -24,18 +25,31 @@ void combine(const Kernels& kernels, ElementOp op, std::uint32_t* a, const std::
     kernels.elementwise(op, count, a, 1, b, 1, nullptr, 0, 0, a);
 }
 
-// The tile's first element, and how many rows and columns of it are no padding.
+// The tile's first element, how many rows and columns of it are no padding, and how many words lie between its rows.
 struct Extent {
     Coordinates at{};
     std::size_t rows = 0;
     std::size_t columns = 0;
+    std::size_t width = 0;
 };
 
 Extent extent_of(const Shape& shape, std::uint64_t tile) {
-    Extent extent{tile_coordinates(shape, tile, 0), 0, 0};
-    extent.rows = static_cast<std::size_t>(std::min<std::uint64_t>(kTileSide, shape.rows() - extent.at[2]));
-    extent.columns = static_cast<std::size_t>(std::min<std::uint64_t>(kTileSide, shape.columns() - extent.at[3]));
+    Extent extent{tile_coordinates(shape, tile, 0), 0, 0, shape.tile_width()};
+    extent.rows = static_cast<std::size_t>(std::min<std::uint64_t>(shape.tile_height(), shape.rows() - extent.at[2]));
+    extent.columns =
+        static_cast<std::size_t>(std::min<std::uint64_t>(shape.tile_width(), shape.columns() - extent.at[3]));
     return extent;
+}
+
+// Of a sum in blocks: what micro-step `step` of `steps` does to {total, partial} when its summands are in.
+void close_block(const Kernels& kernels, const Extent& out, std::uint64_t step, std::uint64_t steps,
+                 MicroState& state) {
+    if ((step + 1) % kStepsPerBlock != 0 && step + 1 != steps) return;
+    Tile& total = state.accumulators[0];
+    Tile& partial = state.accumulators[1];
+    for (std::size_t row = 0; row < out.rows; ++row)
+        combine(kernels, ElementOp::add, &total[row * out.width], &partial[row * out.width], out.columns);
+    partial.fill(0);
 }
 
 std::vector<MicroState> matmul_trace(const Kernels& kernels, const Node& node, Inputs inputs, const Extent& out) {
@@ -54,20 +68,15 @@ std::vector<MicroState> matmul_trace(const Kernels& kernels, const Node& node, I
     const std::uint64_t k = inputs[0]->shape.dims[transpose_a ? 2 : 3];
     const std::uint64_t steps = (k + kTileSide - 1) / kTileSide;
     MicroState state = initial_micro_state(node);
-    Tile& total = state.accumulators[0];
-    Tile& partial = state.accumulators[1];
     std::vector<MicroState> trace;
     trace.reserve(steps);
     for (std::uint64_t step = 0; step < steps; ++step) {
         const auto first = static_cast<std::ptrdiff_t>(step * kTileSide);
         const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kTileSide, k - step * kTileSide));
         kernels.matmul_block(out.rows, out.columns, count, {a.data + first * a.col_stride, a.row_stride, a.col_stride},
-                             {b.data + first * b.row_stride, b.row_stride, b.col_stride}, partial.data(), kTileSide);
-        if ((step + 1) % kTilesPerBlock == 0 || step + 1 == steps) {
-            for (std::size_t row = 0; row < out.rows; ++row)
-                combine(kernels, ElementOp::add, &total[row * kTileSide], &partial[row * kTileSide], out.columns);
-            partial.fill(0);
-        }
+                             {b.data + first * b.row_stride, b.row_stride, b.col_stride}, state.accumulators[1].data(),
+                             out.width);
+        close_block(kernels, out, step, steps, state);
         trace.push_back(state);
     }
     return trace;
@@ -81,31 +90,30 @@ std::vector<MicroState> reduction_trace(const Kernels& kernels, const Node& node
     Tile& lanes = state.accumulators[0];
     std::vector<MicroState> trace;
     trace.reserve(source.shape.tile_columns() + 1);
-    for (std::size_t first = 0; first < columns; first += kTileSide) {
+    for (std::size_t first = 0; first < columns; first += kLanes) {
         for (std::size_t row = 0; row < out.rows; ++row)
-            combine(kernels, op, &lanes[row * kTileSide],
-                    word_at(source, {out.at[0], out.at[1], out.at[2] + row, first}),
-                    std::min<std::size_t>(kTileSide, columns - first));
-        trace.push_back(state);
+            combine(kernels, op, &lanes[row * kLanes], word_at(source, {out.at[0], out.at[1], out.at[2] + row, first}),
+                    std::min(kLanes, columns - first));
+        if ((first + kLanes) % source.shape.tile_width() == 0 || first + kLanes >= columns) trace.push_back(state);
     }
     Tile folded{};
     for (std::size_t row = 0; row < out.rows; ++row) {
-        for (std::size_t width = kTileSide / 2; width != 0; width /= 2)
-            combine(kernels, op, &lanes[row * kTileSide], &lanes[row * kTileSide + width], width);
-        folded[row * kTileSide] = lanes[row * kTileSide];
+        for (std::size_t width = kLanes / 2; width != 0; width /= 2)
+            combine(kernels, op, &lanes[row * kLanes], &lanes[row * kLanes + width], width);
+        folded[row * kLanes] = lanes[row * kLanes];
     }
     lanes = folded;
     trace.push_back(state);
     return trace;
 }
 
-// sum_rows and scatter_add_rows: rows of the source go to rows of the accumulator, one source tile row per micro-step.
+// sum_rows and scatter_add_rows: rows of the source go to rows of the partial sum, 32 in a micro-step.
 std::vector<MicroState> row_sum_trace(const Kernels& kernels, const Node& node, Inputs inputs, const Extent& out) {
     const Tensor& source = *inputs[0];
     MicroState state = initial_micro_state(node);
-    Tile& sum = state.accumulators[0];
+    const std::uint64_t steps = source.shape.tile_rows();
     std::vector<MicroState> trace;
-    trace.reserve(source.shape.tile_rows());
+    trace.reserve(steps);
     for (std::uint64_t row = 0; row < source.shape.rows(); ++row) {
         std::uint64_t target = 0;
         if (node.op == Op::scatter_add_rows) {
@@ -113,9 +121,11 @@ std::vector<MicroState> row_sum_trace(const Kernels& kernels, const Node& node, 
             target = index - out.at[2];  // wraps to a large number below the tile
         }
         if (target < out.rows)
-            combine(kernels, ElementOp::add, &sum[target * kTileSide],
+            combine(kernels, ElementOp::add, &state.accumulators[1][target * out.width],
                     word_at(source, {out.at[0], out.at[1], row, out.at[3]}), out.columns);
-        if (row % kTileSide == kTileSide - 1 || row + 1 == source.shape.rows()) trace.push_back(state);
+        if (row % kTileSide != kTileSide - 1 && row + 1 != source.shape.rows()) continue;
+        close_block(kernels, out, row / kTileSide, steps, state);
+        trace.push_back(state);
     }
     return trace;
 }
@@ -146,7 +156,7 @@ MicroState single_step(const Kernels& kernels, const Node& node, std::span<const
     MicroState state = initial_micro_state(node);
     const OpKind kind = find_op(node.op)->kind;
     for (std::size_t row = 0; row < out.rows; ++row) {
-        std::uint32_t* target = &state.accumulators[0][row * kTileSide];
+        std::uint32_t* target = &state.accumulators[0][row * out.width];
         Coordinates at = out.at;
         at[2] += row;
         if (kind != OpKind::elementwise) {

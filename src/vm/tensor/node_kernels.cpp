@@ -11,8 +11,9 @@ namespace {
 
 using arith::Kernels;
 
-constexpr std::size_t kRowGrain = 48;     // rows of a matmul given to one thread: a multiple of the kernels' blocks
-constexpr std::size_t kColumnGrain = 64;  // words of a row given to one thread
+constexpr std::size_t kRowGrain = 48;         // rows of a matmul given to one thread: a multiple of the kernels' blocks
+constexpr std::size_t kColumnGrain = 64;      // words of a row given to one thread
+constexpr std::size_t kScatterColumns = 256;  // of a table that rows are scattered into, at a time
 
 struct Batch {
     std::size_t outer = 1;
@@ -112,22 +113,48 @@ void reduce_last(const Kernels& kernels, const Node& node, const View& x, std::u
     });
 }
 
-void sum_rows(const Kernels& kernels, const View& x, std::uint32_t* out, ThreadPool* pool) {
+// out[i * columns] ... = the sums of the i-th group of `height` rows; groups do not reach over the end of a matrix.
+void sum_row_groups(const Kernels& kernels, const View& x, std::size_t height, std::uint32_t* out, ThreadPool* pool) {
     const std::size_t columns = x.shape.columns();
     const std::size_t pieces = (columns + kColumnGrain - 1) / kColumnGrain;
-    parallel_parts(pool, x.shape.leading() * pieces, x.shape.elements(), [&](std::size_t begin, std::size_t end) {
-        while (begin < end) {  // neighbouring pieces of one matrix go in one call
-            const std::size_t matrix = begin / pieces;
-            const std::size_t last = std::min(end, (matrix + 1) * pieces);
+    const std::size_t per_matrix = (x.shape.rows() + height - 1) / height;
+    const std::size_t groups = x.shape.leading() * per_matrix;
+    parallel_parts(pool, groups * pieces, x.shape.elements(), [&](std::size_t begin, std::size_t end) {
+        while (begin < end) {  // neighbouring pieces of one group go in one call
+            const std::size_t group = begin / pieces;
+            const std::size_t last = std::min(end, (group + 1) * pieces);
             const std::size_t start = begin % pieces * kColumnGrain;
-            const std::size_t stop = std::min(columns, (last - matrix * pieces) * kColumnGrain);
+            const std::size_t stop = std::min(columns, (last - group * pieces) * kColumnGrain);
+            const std::size_t row = group % per_matrix * height;
+            const std::size_t matrix = group / per_matrix;
             const auto i0 = static_cast<std::ptrdiff_t>(matrix / x.shape.dims[1]);
             const auto i1 = static_cast<std::ptrdiff_t>(matrix % x.shape.dims[1]);
-            kernels.sum_rows(x.shape.rows(), stop - start, x.data + i0 * x.strides[0] + i1 * x.strides[1] + start,
-                             static_cast<std::size_t>(x.strides[2]), out + matrix * columns + start);
+            kernels.sum_rows(std::min<std::size_t>(height, x.shape.rows() - row), stop - start,
+                             x.data + i0 * x.strides[0] + i1 * x.strides[1] +
+                                 static_cast<std::ptrdiff_t>(row) * x.strides[2] + start,
+                             static_cast<std::size_t>(x.strides[2]), out + group * columns + start);
             begin = last;
         }
     });
+}
+
+void sum_rows(const Kernels& kernels, const View& x, std::uint32_t* out, ThreadPool* pool) {
+    const std::size_t columns = x.shape.columns();
+    const std::size_t matrices = x.shape.leading();
+    const std::size_t blocks = (x.shape.rows() + arith::kChainBlock - 1) / arith::kChainBlock;
+    const std::size_t threads = pool == nullptr ? 1 : pool->size();
+    if (blocks == 1 || threads == 1 || matrices * columns >= threads * kColumnGrain)
+        return sum_row_groups(kernels, x, x.shape.rows(), out, pool);
+    // Too few columns for the threads: the blocks' sums side by side, then their total.
+    std::vector<std::uint32_t> sums(matrices * blocks * columns);
+    sum_row_groups(kernels, x, arith::kChainBlock, sums.data(), pool);
+    for (std::size_t matrix = 0; matrix < matrices; ++matrix) {
+        std::uint32_t* total = out + matrix * columns;
+        std::fill_n(total, columns, 0);
+        for (std::size_t block = 0; block < blocks; ++block)
+            kernels.elementwise(arith::ElementOp::add, columns, total, 1,
+                                sums.data() + (matrix * blocks + block) * columns, 1, nullptr, 0, 0, total);
+    }
 }
 
 void gather(const Node& node, const View& table, const View& index, std::uint32_t* out, ThreadPool* pool) {
@@ -142,6 +169,110 @@ void gather(const Node& node, const View& table, const View& index, std::uint32_
             else
                 std::memset(out + row * columns, 0, columns * sizeof(std::uint32_t));
         }
+    });
+}
+
+// scatter_add_rows for a part of the table's rows and a piece of its columns: a block of positions at a time.
+class Scatter {
+public:
+    Scatter(const Kernels& kernels, const View& source, const View& index, std::uint32_t* table,
+            std::uint32_t table_rows)
+        : kernels_(kernels),
+          source_(source),
+          index_(index.data),
+          table_(table),
+          table_rows_(table_rows),
+          columns_(source.shape.columns()),
+          ld_(static_cast<std::size_t>(source.strides[2])) {}
+
+    // Rows [begin, end) of the table, which are +0; columns [start, start + width).
+    void run(std::uint32_t begin, std::uint32_t end, std::size_t start, std::size_t width) {
+        const std::size_t rows = source_.shape.rows();
+        std::uint32_t* const table = table_ + start;
+        for (std::size_t first = 0; first < rows; first += arith::kChainBlock) {
+            const std::size_t count = std::min(arith::kChainBlock, rows - first);
+            const std::uint32_t* const x = source_.data + first * ld_ + start;
+            std::size_t kept = 0;
+            for (std::size_t i = 0; i < count; ++i) {
+                const std::uint32_t target = index_[first + i];
+                const bool is_here = target - begin < end - begin;
+                target_[i] = is_here ? target : kNowhere;
+                kept += is_here ? 1 : 0;
+            }
+            const std::size_t sums = first == 0 ? kept : number_targets(count, table);
+            if (sums == kept) {
+                // The table's rows are the chains where the totals are +0, and each row of the source is one where no
+                // two have the same target: total + x and total + (+0 + x) are the same, since a total is never -0.
+                kernels_.add_rows(count, width, x, ld_, target_.data(), table_rows_, table, columns_);
+                continue;
+            }
+            sums_.assign(sums * width, 0);
+            kernels_.add_rows(count, width, x, ld_, number_.data(), sums, sums_.data(), width);
+            kernels_.add_rows(sums, width, sums_.data(), width, numbered_.data(), table_rows_, table, columns_);
+        }
+    }
+
+private:
+    static constexpr std::uint32_t kNowhere = 0xffffffff;
+    using Places = std::array<std::uint32_t, arith::kChainBlock>;
+
+    // Numbers the targets of a block's rows, each once: number_ for a row, numbered_ for a number. The first word of a
+    // row of the table holds its number meanwhile; one that has none yet cannot be mistaken to have one, since the
+    // number would have to be there and of this target. So it takes no longer whatever the targets are, which anybody
+    // may choose.
+    std::size_t number_targets(std::size_t count, std::uint32_t* table) {
+        Places words{};
+        std::uint32_t used = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::uint32_t target = target_[i];
+            number_[i] = kNowhere;
+            if (target == kNowhere) continue;
+            std::uint32_t& word = table[target * columns_];
+            const std::uint32_t known = word % arith::kChainBlock;
+            const bool is_new = word >= used || numbered_[known] != target;
+            const std::uint32_t number = is_new ? used : known;
+            words[number] = is_new ? word : words[number];
+            numbered_[number] = target;
+            number_[i] = word = number;
+            used += is_new ? 1 : 0;
+        }
+        for (std::uint32_t i = 0; i < used; ++i) table[numbered_[i] * columns_] = words[i];
+        return used;
+    }
+
+    const Kernels& kernels_;
+    const View& source_;
+    const std::uint32_t* const index_;
+    std::uint32_t* const table_;
+    const std::uint32_t table_rows_;
+    const std::size_t columns_;
+    const std::size_t ld_;
+    Places target_{};    // of the block's rows
+    Places number_{};    // of the block's rows
+    Places numbered_{};  // targets
+    std::vector<std::uint32_t> sums_;
+};
+
+void scatter_add(const Kernels& kernels, const Node& node, const View& source, const View& index, std::uint32_t* out,
+                 ThreadPool* pool) {
+    const std::size_t columns = source.shape.columns();
+    const std::size_t words = node.shape.elements();
+    const std::size_t threads = pool == nullptr ? 1 : pool->size();
+    parallel_parts(pool, words, words,
+                   [&](std::size_t begin, std::size_t end) { std::fill(out + begin, out + end, 0); });
+    // Threads share the columns, or where these are too few the rows of the table.
+    const bool by_columns = columns >= threads * kColumnGrain;
+    const std::size_t share = by_columns ? (columns + threads - 1) / threads : columns;
+    const std::size_t width = std::min(kScatterColumns, (share + kColumnGrain - 1) / kColumnGrain * kColumnGrain);
+    const std::size_t pieces = (columns + width - 1) / width;
+    const std::size_t rows = node.shape.rows();
+    parallel_parts(pool, by_columns ? pieces : rows, source.shape.elements(), [&](std::size_t begin, std::size_t end) {
+        Scatter scatter(kernels, source, index, out, node.shape.rows());
+        const std::size_t last = by_columns ? end : pieces;
+        for (std::size_t piece = by_columns ? begin : 0; piece < last; ++piece)
+            scatter.run(static_cast<std::uint32_t>(by_columns ? 0 : begin),
+                        static_cast<std::uint32_t>(by_columns ? rows : end), piece * width,
+                        std::min(width, columns - piece * width));
     });
 }
 
@@ -224,10 +355,8 @@ constexpr std::array<Runner, 10> kRunners{{
      },
      {Layout::unit_columns, Layout::dense}},
     {Op::scatter_add_rows,
-     [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out, ThreadPool*) {
-         std::memset(out, 0, node.shape.elements() * sizeof(std::uint32_t));
-         kernels.scatter_add_rows(in[0].shape.rows(), in[0].shape.columns(), in[0].data,
-                                  static_cast<std::size_t>(in[0].strides[2]), in[1].data, node.shape.rows(), out);
+     [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         scatter_add(kernels, node, in[0], in[1], out, pool);
      },
      {Layout::unit_columns, Layout::dense}},
 }};

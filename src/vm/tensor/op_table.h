@@ -26,7 +26,7 @@ enum class Op : std::uint8_t {
                     // transposed as [a,b,k,m] / [a,b,n,k]; a leading dim of 1 in an operand is broadcast
     sum_last = 17,  // [a,b,r,c] -> [a,b,r,1], 32 lanes and fold
     max_last = 18,
-    sum_rows = 19,  // [a,b,r,c] -> [a,b,1,c], one chain over rows in order
+    sum_rows = 19,  // [a,b,r,c] -> [a,b,1,c], chains over blocks of 256 rows, then over the blocks
 
     reshape = 24,  // same elements in row-major order
     permute = 25,  // attributes = axes: output dim i is input dim attributes[i]
@@ -34,8 +34,8 @@ enum class Op : std::uint8_t {
     concat = 27,   // two inputs along axis attributes[0]
 
     gather_rows = 32,       // table [1,1,v,d], index i32 [a,b,1,n] or [a,b,n,1] -> [a,b,n,d]; out of range reads +0
-    scatter_add_rows = 33,  // source [1,1,n,d], index i32 [1,1,1,n] or [1,1,n,1] -> [1,1,v,d]: zero plus rows of the
-                            // source in ascending position; out of range drops
+    scatter_add_rows = 33,  // source [1,1,n,d], index i32 [1,1,1,n] or [1,1,n,1] -> [1,1,v,d]: sums of rows of
+                            // the source by blocks of 256 positions, as sum_rows; out of range drops
 };
 
 enum class OpKind : std::uint8_t {
@@ -52,7 +52,7 @@ enum class MicroSteps : std::uint8_t {
     one,
     inner_tiles,            // a tile of the inner dim each
     column_tiles_and_fold,  // a tile column of input 0 each, then the lanes are folded
-    row_tiles,              // a tile row of input 0 each
+    row_tiles,              // a tile row of input 0 each: 32 rows
 };
 
 // In fused multiply-adds of a matmul, as ElementOpInfo::work is (doc/work-units.md). The sum of the parts; of an
@@ -89,6 +89,7 @@ inline constexpr std::uint32_t kReduce = 4;
 inline constexpr std::uint32_t kFold = 64;
 inline constexpr std::uint32_t kScatter = 16;
 inline constexpr std::uint32_t kIndex = 8;
+inline constexpr std::uint32_t kScatterIndex = 256;  // its row is looked up among those of its block
 }  // namespace detail
 
 // clang-format off
@@ -103,13 +104,13 @@ inline constexpr std::array<OpInfo, 17> kOps{{
     {Op::matmul,           "matmul",           OpKind::reduction,   2, 2, {}, MicroSteps::inner_tiles, 2},
     {Op::sum_last,         "sum_last",         OpKind::reduction,   1, 0, {.output = detail::kFold, .first = detail::kReduce}, MicroSteps::column_tiles_and_fold},
     {Op::max_last,         "max_last",         OpKind::reduction,   1, 0, {.output = detail::kFold, .first = detail::kReduce}, MicroSteps::column_tiles_and_fold},
-    {Op::sum_rows,         "sum_rows",         OpKind::reduction,   1, 0, {.first = detail::kReduce}, MicroSteps::row_tiles},
+    {Op::sum_rows,         "sum_rows",         OpKind::reduction,   1, 0, {.first = detail::kReduce}, MicroSteps::row_tiles, 2},
     {Op::reshape,          "reshape",          OpKind::structural,  1, 0, {.node = 1}, MicroSteps::one, 1, false, true},
     {Op::permute,          "permute",          OpKind::structural,  1, 4, {.output = detail::kPermute}, MicroSteps::one, 1, false, true},
     {Op::slice,            "slice",            OpKind::structural,  1, 4, {.output = detail::kCopy}, MicroSteps::one, 1, false, true},
     {Op::concat,           "concat",           OpKind::structural,  2, 1, {.output = detail::kCopy}},
     {Op::gather_rows,      "gather_rows",      OpKind::gather,      2, 0, {.output = detail::kCopy, .second = detail::kIndex}},
-    {Op::scatter_add_rows, "scatter_add_rows", OpKind::reduction,   2, 0, {.output = detail::kFill, .first = detail::kScatter, .second = detail::kIndex}, MicroSteps::row_tiles},
+    {Op::scatter_add_rows, "scatter_add_rows", OpKind::reduction,   2, 0, {.output = detail::kFill, .first = detail::kScatter, .second = detail::kScatterIndex}, MicroSteps::row_tiles, 2},
 }};
 // clang-format on
 

@@ -16,9 +16,10 @@ constexpr std::size_t kAlignmentWords = 16;  // a cache line
 
 class Planner {
 public:
-    Planner(const Program& program, const arith::Kernels& kernels)
+    Planner(const Program& program, const arith::Kernels* kernels, PlanMode mode)
         : program_(program),
           kernels_(kernels),
+          mode_(mode),
           values_(program.nodes.size()),
           dense_(program.nodes.size(), kNone),
           live_(program.nodes.size()),
@@ -26,7 +27,7 @@ public:
 
     ExecutionPlan run() {
         find_live_nodes();
-        place_inputs_and_constants();
+        if (mode_ != PlanMode::owned) place_inputs_and_constants();
         schedule();
         place_updates();
         place_arena();
@@ -38,8 +39,9 @@ private:
 
     void find_live_nodes() {
         users_.resize(program_.nodes.size());
-        for (const Slot& slot : program_.slots) live_[slot.update_node] = true;
         is_update_.resize(program_.nodes.size());
+        if (mode_ != PlanMode::step) live_.assign(live_.size(), true);
+        for (const Slot& slot : program_.slots) live_[slot.update_node] = true;
         for (const Slot& slot : program_.slots) is_update_[slot.update_node] = true;
         for (std::size_t i = program_.nodes.size(); i-- > 0;) {
             if (!live_[i]) continue;
@@ -88,8 +90,9 @@ private:
             bool uniform = node(i).op == Op::elementwise;
             for (const std::uint32_t input : node(i).inputs) {
                 const Value& value = values_[input];
-                inputs.push_back({plan_.constants[plan_.roots[value.root].index].words.data() + value.offset,
-                                  value.shape, value.strides});
+                const Tensor& known = plan_.constants[plan_.roots[value.root].index];
+                inputs.push_back(
+                    {known.words.empty() ? nullptr : known.words.data() + value.offset, value.shape, value.strides});
                 uniform = uniform && is_uniform(value.shape, value.strides);
                 types.push_back({node(input).dtype, value.shape});
                 taken += value.shape.elements();
@@ -98,14 +101,19 @@ private:
                 Node one = node(i);
                 one.shape = Shape{};
                 for (View& input : inputs) input.shape = Shape{};
-                add_uniform(i, run_node_checked(kernels_, one, inputs, nullptr));
+                add_uniform(i, compute(one, inputs));
             } else if (constant_words + taken <= kMaxConstantWords &&
                        node_work_units(node(i), types) <= kMaxConstantWork) {
                 constant_words += words;
-                plan_.constants.push_back(run_node_checked(kernels_, node(i), inputs, nullptr));
+                plan_.constants.push_back(compute(node(i), inputs));
                 set_dense(i, add_root(Root::Kind::constant, plan_.constants.size() - 1, words));
             }
         }
+    }
+
+    Tensor compute(const Node& constant, std::span<const View> inputs) const {
+        if (kernels_ == nullptr) return {constant.dtype, constant.shape, {}};
+        return run_node_checked(*kernels_, constant, inputs, nullptr);
     }
 
     std::size_t add_input(const Node& input, std::size_t words) {
@@ -122,7 +130,7 @@ private:
 
     // Makes node i a view of its input if it can be one. The input's value is known.
     bool make_alias(std::size_t i) {
-        if (node(i).inputs.empty()) return false;
+        if (mode_ == PlanMode::owned || node(i).inputs.empty()) return false;
         const Value& input = values_[node(i).inputs[0]];
         Value value = input;
         value.shape = node(i).shape;
@@ -139,14 +147,35 @@ private:
 
     void schedule() {
         for (std::size_t i = 0; i < program_.nodes.size(); ++i) {
-            if (!live_[i] || done_[i] || make_alias(i)) continue;
-            if (node(i).op == Op::elementwise)
-                add_group(i);
-            else if (node(i).op == Op::reshape)
-                set_dense(i, dense_copy(node(i).inputs[0]).root);
-            else
-                add_single(i);
+            if (live_[i] && !done_[i] && !make_alias(i)) schedule(i);
+            if (mode_ != PlanMode::step) add_tap(i);
         }
+    }
+
+    void schedule(std::size_t i) {
+        if (is_kind(node(i).op, OpKind::input)) {
+            const std::size_t words = node(i).shape.elements();
+            set_dense(i, add_copy({add_input(node(i), words), 0, node(i).shape, dense_strides(node(i).shape)}));
+        } else if (node(i).op == Op::elementwise) {
+            add_group(i);
+        } else if (node(i).op == Op::reshape) {
+            const std::uint32_t input = node(i).inputs[0];
+            set_dense(i, mode_ == PlanMode::owned ? add_copy(values_[input]) : dense_copy(input).root);
+        } else {
+            add_single(i);
+        }
+    }
+
+    // Node i and its operands can be read between the last step so far and the next one.
+    void add_tap(std::size_t i) {
+        keep(values_[i].root);
+        for (const std::uint32_t input : node(i).inputs) keep(values_[input].root);
+        plan_.taps.push_back({plan_.steps.size(), values_[i]});
+    }
+
+    void keep(std::size_t root) {
+        if (plan_.roots[root].kind != Root::Kind::arena) return;  // else it is there all the time
+        plan_.roots[root].last_step = std::max(plan_.roots[root].last_step, plan_.steps.size() - 1);
     }
 
     void read(std::size_t root) {
@@ -162,16 +191,18 @@ private:
 
     // A dense copy of node i's value, made once.
     Value dense_copy(std::size_t i) {
-        if (dense_[i] == kNone) {
-            Step step;
-            step.kind = Step::Kind::copy;
-            step.inputs.push_back(values_[i]);
-            read(values_[i].root);
-            step.output = write(node(i).shape.elements());
-            dense_[i] = step.output;
-            plan_.steps.push_back(std::move(step));
-        }
+        if (dense_[i] == kNone) dense_[i] = add_copy(values_[i]);
         return {dense_[i], 0, node(i).shape, dense_strides(node(i).shape)};
+    }
+
+    std::size_t add_copy(const Value& value) {
+        Step step;
+        step.kind = Step::Kind::copy;
+        step.inputs.push_back(value);
+        read(value.root);
+        step.output = write(value.shape.elements());
+        plan_.steps.push_back(std::move(step));
+        return plan_.steps.back().output;
     }
 
     void add_single(std::size_t i) {
@@ -192,6 +223,7 @@ private:
 
     // Elementwise nodes of the same shape that can run together with node i, in order.
     std::vector<std::size_t> find_members(std::size_t i) {
+        if (mode_ != PlanMode::step) return {i};
         std::vector<std::size_t> members;
         std::size_t looked_at = 0;
         for (std::size_t j = i; j < program_.nodes.size() && looked_at < kGroupWindow && members.size() < kMaxMembers;
@@ -254,7 +286,7 @@ private:
         std::vector<std::size_t> last_use(group.size());  // within the group
         std::vector<bool> outside(group.size());          // read after the group
         for (std::size_t m = 0; m < group.size(); ++m) {
-            outside[m] = is_update_[group[m]];
+            outside[m] = is_update_[group[m]] || mode_ != PlanMode::step;
             for (const std::uint32_t user : users_[group[m]]) {
                 const auto at = std::find(group.begin(), group.end(), user);
                 if (at == group.end())
@@ -300,9 +332,11 @@ private:
             const Value& value = values_[program_.slots[slot].update_node];
             Root& root = plan_.roots[value.root];
             SlotUpdate update;
+            update.words = value.shape.elements();
             if (root.kind == Root::Kind::slot && root.index == slot && value.offset == 0 &&
                 is_dense(value.shape, value.strides)) {
                 update.kind = SlotUpdate::Kind::unchanged;
+                update.words = 0;
             } else if (root.kind == Root::Kind::arena && root.words == value.shape.elements() &&
                        is_dense(value.shape, value.strides)) {
                 root.kind = Root::Kind::next;
@@ -367,7 +401,8 @@ private:
     }
 
     const Program& program_;
-    const arith::Kernels& kernels_;
+    const arith::Kernels* const kernels_;
+    const PlanMode mode_;
     ExecutionPlan plan_;
     std::vector<Value> values_;
     std::vector<std::size_t> dense_;  // root of a node's dense copy
@@ -379,8 +414,15 @@ private:
 
 }  // namespace
 
-ExecutionPlan make_plan(const Program& program, const arith::Kernels& kernels) {
-    return Planner(program, kernels).run();
+std::uint64_t ExecutionPlan::bytes() const {
+    std::uint64_t words = arena_words;  // no sum overflows: at most 2^15 tensors of 2^31 words
+    for (const Tensor& constant : constants) words += constant.shape.elements();
+    for (const SlotUpdate& update : updates) words += update.words;
+    return words * sizeof(std::uint32_t);
+}
+
+ExecutionPlan make_plan(const Program& program, const arith::Kernels* kernels, PlanMode mode) {
+    return Planner(program, kernels, mode).run();
 }
 
 }  // namespace quern::vm::tensor

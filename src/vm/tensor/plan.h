@@ -1,5 +1,5 @@
 // How one step of a program is executed: which nodes are views of others, which are constants, which run together, and
-// where their words lie. Made once per executor. Internal to vm/tensor. Plain values; thread-safe.
+// where their words lie. Made once per executor and mode. Internal to vm/tensor. Plain values; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -70,7 +70,21 @@ struct Step {
 struct SlotUpdate {
     enum class Kind : std::uint8_t { unchanged, swap, copy };
     Kind kind = Kind::unchanged;
-    Value value;  // for copy
+    std::size_t words = 0;  // of a buffer for the slot's value after the step
+    Value value;            // for copy
+};
+
+enum class PlanMode : std::uint8_t {
+    step,    // only what the state after the step needs, elementwise nodes in groups
+    tapped,  // every node in order, each output whole once it and its operands can be read
+    owned,   // as tapped, and each output in a buffer of its own: changing it changes nothing before it
+};
+inline constexpr std::size_t kPlanModes = 3;
+
+// When a node's output can be read, and where. Its operands' outputs can be read then too.
+struct TapPoint {
+    std::size_t steps = 0;  // after so many of them and before the next
+    Value value;
 };
 
 struct ExecutionPlan {
@@ -78,10 +92,15 @@ struct ExecutionPlan {
     std::vector<Step> steps;
     std::vector<Tensor> constants;
     std::vector<SlotUpdate> updates;
+    std::vector<TapPoint> taps;  // by node, unless the mode is `step`
     std::size_t arena_words = 0;
     std::size_t scratch_blocks = 0;  // of kGroupBlock words, per thread
+
+    // Arena, constants and the state after the step; not the blocks of scratch.
+    [[nodiscard]] std::uint64_t bytes() const;
 };
 
-[[nodiscard]] ExecutionPlan make_plan(const Program& program, const arith::Kernels& kernels);
+// `kernels` compute the constants; without them (null) the plan is for its sizes alone: its constants have no words.
+[[nodiscard]] ExecutionPlan make_plan(const Program& program, const arith::Kernels* kernels, PlanMode mode);
 
 }  // namespace quern::vm::tensor

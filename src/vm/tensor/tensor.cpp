@@ -4,11 +4,11 @@
 #include <bit>
 #include <cstring>
 
-#include "crypto/merkle.h"
+#include "crypto/content_id.h"
 
 namespace quern::vm::tensor {
 
-using crypto::MerkleTag;
+static_assert(kTileBytes == crypto::kContentTileBytes);
 
 Status Shape::validate() const {
     std::uint64_t product = 1;  // at most 2^31 * (2^32 - 1) before it is compared: no overflow
@@ -45,13 +45,15 @@ Tile read_tile(const Tensor& tensor, std::uint64_t tile) {
     const TileIndex at = tile_index(tensor.shape, tile);
     const std::size_t rows = tensor.shape.rows();
     const std::size_t columns = tensor.shape.columns();
-    const std::size_t row = at.row * kTileSide;
-    const std::size_t column = at.column * kTileSide;
-    const std::size_t row_count = std::min<std::size_t>(kTileSide, rows - row);
-    const std::size_t column_count = std::min<std::size_t>(kTileSide, columns - column);
+    const std::size_t height = tensor.shape.tile_height();
+    const std::size_t width = tensor.shape.tile_width();
+    const std::size_t row = at.row * height;
+    const std::size_t column = at.column * width;
+    const std::size_t row_count = std::min(height, rows - row);
+    const std::size_t column_count = std::min(width, columns - column);
     const std::uint32_t* source = tensor.words.data() + (at.leading * rows + row) * columns + column;
     for (std::size_t r = 0; r < row_count; ++r)
-        std::memcpy(result.data() + r * kTileSide, source + r * columns, column_count * sizeof(std::uint32_t));
+        std::memcpy(result.data() + r * width, source + r * columns, column_count * sizeof(std::uint32_t));
     return result;
 }
 
@@ -96,21 +98,12 @@ std::vector<Hash32> tile_hashes(const Tensor& tensor) {
     return hashes;
 }
 
-Bytes tensor_context(DType dtype, const Shape& shape) {
-    Bytes context;
-    context.reserve(17);
-    context.push_back(static_cast<std::uint8_t>(dtype));
-    for (const std::uint32_t dim : shape.dims)
-        for (int shift = 24; shift >= 0; shift -= 8) context.push_back(static_cast<std::uint8_t>(dim >> shift));
-    return context;
+Hash32 tensor_root(const Tensor& tensor) { return tensor_root_of(tile_hashes(tensor)); }
+
+Hash32 tensor_root_of(std::span<const Hash32> tile_hashes) { return crypto::content_id_of_tiles(tile_hashes); }
+
+Hash32 state_root(std::span<const Hash32> slot_roots) {
+    return crypto::list_id_of(crypto::MerkleTag::state, slot_roots);
 }
-
-Hash32 tensor_root(const Tensor& tensor) { return tensor_root_of(tensor.dtype, tensor.shape, tile_hashes(tensor)); }
-
-Hash32 tensor_root_of(DType dtype, const Shape& shape, std::span<const Hash32> tile_hashes) {
-    return crypto::merkle_root(MerkleTag::tensor, tile_hashes, tensor_context(dtype, shape));
-}
-
-Hash32 state_root(std::span<const Hash32> slot_roots) { return crypto::merkle_root(MerkleTag::state, slot_roots); }
 
 }  // namespace quern::vm::tensor

@@ -1,5 +1,5 @@
 // Strided views of tensors: what the executor passes between ops so that reshape, permute, slice and broadcast need no
-// copies. Internal to vm/tensor. Plain values; thread-safe.
+// copies, and shows in taps (tap.h). Plain values; thread-safe.
 #pragma once
 
 #include <array>

@@ -37,9 +37,12 @@ protected:
         return world.globals().next_task - 1;
     }
     void tick_when_due(std::uint64_t id) {
-        world.skip_to(world.task(id).deadline);
+        const auto before = world.task(id);
+        world.skip_until_due(id);
         const auto result = world.tick(id);
         EXPECT_EQ(result.band, Band::ok) << result.to_string();
+        // The first one of an open task closes the bidding, the next one draws.
+        if (before.state == TaskState::open && before.draw_at == 0 && world.task(id).draw_at != 0) tick_when_due(id);
     }
     void expect_ok(const Result& result) { EXPECT_EQ(result.band, Band::ok) << result.to_string(); }
 

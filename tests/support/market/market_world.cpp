@@ -127,14 +127,18 @@ World::World() {
     auto& market = params.market;
     market.dispute_cost = 10;
     market.storage_deposit = 77;
-    market.dispute_clock_blocks = 20;
+    market.dispute_clock_s = 20;
     market.unbonding_blocks = 5;
-    market.retention_blocks = 10;
+    market.retention_s = 10;
+    params.max_idle_ms = 200;  // a second is the most that a block is in market time, and eight are a window
+    market.min_window_s = 8;
 }
 
 void World::begin() {
     ++height;
-    execution = std::make_unique<BlockExecution>(params, state(), block_context(height));
+    auto context = block_context(height);
+    context.elapsed_ms = block_ms;
+    execution = std::make_unique<BlockExecution>(params, state(), context);
     execution->begin();
 }
 
@@ -197,7 +201,7 @@ void World::fold() {
 
 Status World::check_from_genesis() {
     fold();
-    return invariants::check_all(committed_, params, height);
+    return invariants::check_all(committed_, params);
 }
 
 void World::skip(std::uint64_t blocks) {
@@ -210,6 +214,16 @@ void World::skip(std::uint64_t blocks) {
 
 void World::skip_to(std::uint64_t next_height) {
     while (height + 1 < next_height) skip(1);
+}
+
+void World::skip_until(std::uint64_t market_time) {
+    while (market_ms() + std::min(block_ms, params::kMaxBlockIdles * params.max_idle_ms) < market_time) skip(1);
+}
+
+void World::skip_until_due(std::uint64_t id) {
+    const auto waiting = task(id);
+    skip_until(waiting.deadline);
+    if (market::awaits_draw(waiting)) skip_to(market::draw_height(waiting.draw_at));
 }
 
 Result World::tick(std::uint64_t task) {
@@ -272,8 +286,8 @@ types::TaskSubmitPayload tiny_spec(std::uint64_t steps, std::uint64_t interval) 
     spec.samples = 20;
     spec.price_cap = 10;
     spec.tax = 33;
-    spec.bid_blocks = spec.start_blocks = spec.heartbeat_blocks = 8;
-    spec.prove_blocks = spec.verify_blocks = spec.challenge_blocks = 8;
+    spec.bid_s = spec.start_s = spec.heartbeat_s = 8;
+    spec.prove_s = spec.verify_s = spec.challenge_s = 8;
     return spec;
 }
 

@@ -3,6 +3,7 @@
 // microseconds.
 #pragma once
 
+#include "chain/market/delays.h"
 #include "compute/core/claims.h"
 #include "compute/core/dispute_strategy.h"
 #include "compute/core/history.h"
@@ -84,7 +85,9 @@ struct World {
         return result;
     }
     void skip(std::uint64_t blocks);
-    void skip_to(std::uint64_t next_height);  // so that the next block has this height
+    void skip_to(std::uint64_t next_height);     // so that the next block has this height
+    void skip_until(std::uint64_t market_time);  // so that the next block is the first that has come to it
+    void skip_until_due(std::uint64_t id);       // so that in the next block the task's tick is
     Result tick(std::uint64_t task);
 
     [[nodiscard]] types::Task task(std::uint64_t id) const { return *shared_task(id); }
@@ -95,6 +98,7 @@ struct World {
     [[nodiscard]] std::shared_ptr<const types::Dispute> shared_dispute(std::uint64_t id) const;
     [[nodiscard]] types::RoleBond bond(Role role, const types::Address& of) const;
     [[nodiscard]] types::Globals globals() const;
+    [[nodiscard]] std::uint64_t market_ms() const { return globals().market_ms; }
     [[nodiscard]] const types::Receipt& last_receipt() const { return execution->receipts().back(); }
 
     void bond_role(const types::Address& of, Role role, const Uint256& amount);
@@ -107,6 +111,7 @@ struct World {
 
     params::ChainParams params;
     std::uint64_t height = 0;
+    std::uint64_t block_ms = 1'000;  // from each block's timestamp to the next one's
     std::unique_ptr<BlockExecution> execution;
     std::optional<Hash32> trace;  // when set: a hash over every block's changes and receipts so far
 

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "content/manifest.h"
+#include "vm/tensor/tensor.h"
 
 namespace quern::content {
 namespace {
@@ -20,6 +21,11 @@ Bytes random_bytes(std::size_t size, std::uint64_t seed = 1) {
     Bytes bytes(size);
     SeededRng(seed).fill(bytes);
     return bytes;
+}
+
+std::string begin_part_of_nine_bytes(Store& store) {
+    const auto part = store.begin_part({}, std::make_shared<Manifest>(Manifest{9, {Hash32{}}}));
+    return part ? "ok" : std::string(part.error().name);
 }
 
 class StoreTest : public ::testing::Test {
@@ -72,11 +78,62 @@ TEST(ContentId, depends_on_size_and_every_byte_but_not_on_pieces) {
     Bytes other = bytes;
     other.back() ^= 1;
     EXPECT_NE(crypto::content_id_of(other), id);
-    // One leaf: the definition spelled out.
-    const Bytes abc{'a', 'b', 'c'};
-    const Bytes size{0, 0, 0, 0, 0, 0, 0, 3};
-    EXPECT_EQ(crypto::content_id_of(abc),
-              crypto::merkle_seal(crypto::MerkleTag::content, 1, size, crypto::merkle_leaf(abc)));
+    // The definition spelled out: nothing, one tile, and a last leaf of three.
+    EXPECT_EQ(crypto::content_id_of({}), crypto::sha256({Bytes(8), Hash32{}, Bytes{2}}));
+    EXPECT_EQ(crypto::content_id_of(Bytes{'a', 'b', 'c'}),
+              crypto::sha256({Bytes{0, 0, 0, 0, 0, 0, 0, 3}, crypto::sha256(Bytes{'a', 'b', 'c', 0}), Bytes{2}}));
+    const BytesView more = BytesView(bytes).first(6 * 4096 + 1);
+    std::vector<Hash32> tiles;
+    for (std::size_t at = 0; at < more.size(); at += 4096)
+        tiles.push_back(crypto::merkle_leaf(more.subspan(at, std::min<std::size_t>(4096, more.size() - at))));
+    ASSERT_EQ(tiles.size(), 7U);
+    const auto inner = [](const Hash32& l, const Hash32& r) { return crypto::sha256({l, r, Bytes{1}}); };
+    const Hash32 first = inner(inner(tiles[0], tiles[1]), inner(tiles[2], tiles[3]));
+    const Hash32 last = inner(inner(tiles[4], tiles[5]), tiles[6]);
+    EXPECT_EQ(crypto::content_leaf(more.first(16384)), first);
+    EXPECT_EQ(crypto::content_leaf(more.subspan(16384)), last);
+    EXPECT_EQ(crypto::content_id_of(more),
+              crypto::sha256({Bytes{0, 0, 0, 0, 0, 0, 0x60, 1}, inner(first, last), Bytes{2}}));
+}
+
+TEST(ContentId, leaves_are_the_tree_of_tiles_at_level_2) {
+    for (std::size_t size = 1; size < 12 * 4096; size += 1365) {
+        const Bytes bytes = random_bytes(size);
+        crypto::ContentHasher hasher;
+        hasher.update(bytes);
+        const Hash32 id = hasher.finish();
+        std::vector<Hash32> tiles;
+        for (std::size_t at = 0; at < size; at += 4096)
+            tiles.push_back(crypto::merkle_leaf(BytesView(bytes).subspan(at, std::min<std::size_t>(4096, size - at))));
+        EXPECT_EQ(id, crypto::bytes_id(size, crypto::merkle_top(tiles)));
+        EXPECT_EQ(hasher.leaves(), crypto::merkle_level(tiles, 2));
+        EXPECT_EQ(crypto::content_id_of_leaves(hasher.leaves(), size), id);
+    }
+}
+
+// A tensor's bytes are its tiles' in order: its root is what they are stored, fetched and checked under.
+TEST_F(StoreTest, tiles_of_a_tensor_are_a_content_whose_id_is_its_root) {
+    namespace tensor = vm::tensor;
+    for (const tensor::Shape shape : {tensor::Shape{}, tensor::Shape{{1, 1, 1, 2049}}, tensor::Shape{{1, 1, 65, 33}},
+                                      tensor::Shape{{3, 2, 40, 70}}}) {
+        tensor::Tensor value{tensor::DType::f32, shape, std::vector<std::uint32_t>(shape.elements())};
+        for (std::size_t i = 0; i < value.words.size(); ++i)
+            value.words[i] = static_cast<std::uint32_t>(i * 2654435761);
+        Bytes bytes;
+        for (std::uint64_t tile = 0; tile < shape.tiles(); ++tile)
+            append(bytes, tensor::tile_bytes(tensor::read_tile(value, tile)));
+        const Hash32 root = tensor::tensor_root(value);
+        auto upload = store_->begin_upload(root, bytes.size());
+        ASSERT_TRUE(upload);
+        ASSERT_TRUE((*upload)->append(bytes));
+        ASSERT_TRUE((*upload)->finish()) << shape.to_string();
+        EXPECT_TRUE(store_->verify(root));
+        // Its leaves are the tensor's tree at level 2: a reader of one checks up to four tiles.
+        EXPECT_EQ((*store_->manifest(root))->leaves, crypto::merkle_level(tensor::tile_hashes(value), 2));
+        const std::uint64_t last = shape.tiles() - 1;
+        EXPECT_EQ(*store_->read(root, last * tensor::kTileBytes, tensor::kTileBytes),
+                  tensor::tile_bytes(tensor::read_tile(value, last)));
+    }
 }
 
 TEST_F(StoreTest, returns_what_was_put_by_ranges) {
@@ -238,7 +295,7 @@ TEST_F(StoreTest, many_small_contents_cost_the_quota_what_they_cost_the_disk) {
     EXPECT_EQ(store_->usage().bytes, taken * stored_bytes(9));
     open(kQuota);
     EXPECT_EQ(store_->usage().bytes, taken * stored_bytes(9));
-    EXPECT_EQ(store_->reserve(9).error().name, "content.quota_exceeded");
+    EXPECT_EQ(begin_part_of_nine_bytes(*store_), "content.quota_exceeded");
     ASSERT_TRUE(store_->remove(store_->list().front()));
     EXPECT_TRUE(store_->put(random_bytes(9)));
 }
@@ -247,7 +304,7 @@ TEST_F(StoreTest, holds_no_more_contents_than_it_may_however_small) {
     open(kDefaultQuotaBytes, kDefaultMaxItemBytes, 3);
     for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(store_->put(random_bytes(9, i)));
     EXPECT_EQ(store_->put(random_bytes(9, 7)).error().name, "content.quota_exceeded");
-    EXPECT_EQ(store_->reserve(9).error().name, "content.quota_exceeded");
+    EXPECT_EQ(begin_part_of_nine_bytes(*store_), "content.quota_exceeded");
     ASSERT_TRUE(store_->remove(store_->list().front()));
     EXPECT_TRUE(store_->put(random_bytes(9, 7)));
 }
@@ -267,36 +324,6 @@ TEST_F(StoreTest, announcements_hold_no_room) {
     EXPECT_EQ(idle[0]->append(random_bytes(30'000)).error().name, "content.quota_exceeded");
     idle.clear();
     EXPECT_EQ(store_->usage().reserved, 0U);
-}
-
-TEST_F(StoreTest, a_download_has_its_room_before_it_begins_and_is_taken_over_when_it_is_whole) {
-    open(100'000);
-    const Bytes bytes = random_bytes(60'000);
-    const Hash32 id = crypto::content_id_of(bytes);
-    const std::string part = root_ + "/download.part";
-    {
-        const auto reserved = store_->reserve(60'000);
-        ASSERT_TRUE(reserved);
-        EXPECT_EQ(store_->reserve(60'000).error().name, "content.quota_exceeded");
-        EXPECT_EQ(store_->put(random_bytes(60'000, 2)).error().name, "content.quota_exceeded");
-    }
-    EXPECT_EQ(store_->reserve(200'000).error().name, "content.quota_exceeded");
-    const auto adopt = [&](const Bytes& written) {
-        std::ofstream(part, std::ios::binary)
-            .write(reinterpret_cast<const char*>(written.data()), static_cast<std::streamsize>(written.size()));
-        auto room = store_->reserve(60'000);
-        EXPECT_TRUE(room);
-        return store_->adopt(id, 60'000, part, std::move(*room));
-    };
-    EXPECT_EQ(adopt(random_bytes(60'000, 3)).error().name, "content.id_mismatch");
-    EXPECT_EQ(adopt(random_bytes(50'000)).error().name, "content.incomplete");
-    EXPECT_EQ(store_->usage().reserved, 0U);
-    ASSERT_TRUE(adopt(bytes));
-    EXPECT_FALSE(stdfs::exists(part));
-    EXPECT_EQ(store_->usage().reserved, 0U);
-    EXPECT_TRUE(store_->verify(id));
-    open(100'000);
-    EXPECT_EQ(*store_->size(id), 60'000U);
 }
 
 TEST_F(StoreTest, limits_the_number_of_open_uploads_and_the_item_size) {

@@ -15,13 +15,13 @@ std::vector<Hash32> make_leaves(std::size_t count) {
 
 TEST(Merkle, nodes_follow_the_written_grammar) {
     const auto leaves = make_leaves(3);
-    EXPECT_EQ(leaves[0], sha256({Bytes{0x00}, as_bytes("0")}));
-    const Hash32 pair = sha256({Bytes{0x01}, leaves[0], leaves[1]});
+    EXPECT_EQ(leaves[0], sha256(Bytes{'0', 0x00}));
+    const Hash32 pair = sha256({leaves[0], leaves[1], Bytes{0x01}});
     EXPECT_EQ(merkle_inner(leaves[0], leaves[1]), pair);
-    const Hash32 top = sha256({Bytes{0x01}, pair, leaves[2]});
+    const Hash32 top = sha256({pair, leaves[2], Bytes{0x01}});
     EXPECT_EQ(merkle_top(leaves), top);
-    EXPECT_EQ(merkle_root(MerkleTag::history, leaves, as_bytes("ctx")),
-              sha256({Bytes{0x05}, Bytes{0, 0, 0, 0, 0, 0, 0, 3}, as_bytes("ctx"), top}));
+    EXPECT_EQ(list_id_of(MerkleTag::history, leaves), sha256({Bytes{0, 0, 0, 0, 0, 0, 0, 3}, top, Bytes{0x05}}));
+    EXPECT_EQ(bytes_id(0x010203, top), sha256({Bytes{0, 0, 0, 0, 0, 1, 2, 3}, top, Bytes{0x02}}));
     EXPECT_TRUE(merkle_top({}).is_zero());
     EXPECT_EQ(merkle_top(make_leaves(1)), leaves[0]);
 }
@@ -29,28 +29,27 @@ TEST(Merkle, nodes_follow_the_written_grammar) {
 TEST(Merkle, every_leaf_of_every_size_has_a_proof_that_proves_nothing_else) {
     for (std::size_t count = 1; count <= 33; ++count) {
         const auto leaves = make_leaves(count);
-        const Hash32 root = merkle_root(MerkleTag::state, leaves);
+        const Hash32 root = list_id_of(MerkleTag::state, leaves);
         for (std::uint64_t i = 0; i < count; ++i) {
             auto path = merkle_path(leaves, i);
-            ASSERT_TRUE(merkle_verify(MerkleTag::state, root, leaves[i], i, count, path).has_value());
-            EXPECT_FALSE(merkle_verify(MerkleTag::trace, root, leaves[i], i, count, path).has_value());
-            EXPECT_FALSE(merkle_verify(MerkleTag::state, root, leaves[i], i, count + 1, path).has_value());
-            EXPECT_FALSE(merkle_verify(MerkleTag::state, root, merkle_leaf({}), i, count, path).has_value());
-            EXPECT_FALSE(merkle_verify(MerkleTag::state, root, leaves[i], i, count, path, as_bytes("x")).has_value());
+            ASSERT_TRUE(check_list_path(MerkleTag::state, root, leaves[i], i, count, path).has_value());
+            EXPECT_FALSE(check_list_path(MerkleTag::trace, root, leaves[i], i, count, path).has_value());
+            EXPECT_FALSE(check_list_path(MerkleTag::state, root, leaves[i], i, count + 1, path).has_value());
+            EXPECT_FALSE(check_list_path(MerkleTag::state, root, merkle_leaf({}), i, count, path).has_value());
             if (count > 1) {
                 EXPECT_FALSE(
-                    merkle_verify(MerkleTag::state, root, leaves[i], (i + 1) % count, count, path).has_value());
+                    check_list_path(MerkleTag::state, root, leaves[i], (i + 1) % count, count, path).has_value());
                 auto damaged = path;
                 damaged[0].data[7] ^= 1;
-                EXPECT_EQ(merkle_verify(MerkleTag::state, root, leaves[i], i, count, damaged).error().name,
+                EXPECT_EQ(check_list_path(MerkleTag::state, root, leaves[i], i, count, damaged).error().name,
                           "merkle.proof_mismatch");
                 damaged = path;
                 damaged.pop_back();
-                EXPECT_EQ(merkle_verify(MerkleTag::state, root, leaves[i], i, count, damaged).error().name,
+                EXPECT_EQ(check_list_path(MerkleTag::state, root, leaves[i], i, count, damaged).error().name,
                           "merkle.wrong_path_length");
             }
             path.push_back(root);
-            EXPECT_EQ(merkle_verify(MerkleTag::state, root, leaves[i], i, count, path).error().name,
+            EXPECT_EQ(check_list_path(MerkleTag::state, root, leaves[i], i, count, path).error().name,
                       "merkle.wrong_path_length");
         }
         EXPECT_EQ(merkle_top_from_path(leaves[0], count, count, {}).error().name, "merkle.index_out_of_range");

@@ -299,7 +299,7 @@ TEST(ChainDatabase, holds_one_chain) {
     EXPECT_TRUE(open_chain_database(store, test_genesis_text()));
 
     auto other = test_genesis();
-    other.params.market.retention_blocks += 1;
+    other.params.market.retention_s += 1;
     EXPECT_EQ(open_chain_database(store, chain::exec::to_json(other).dump()).error().name, "node.wrong_genesis");
     chain::store::WriteBatch batch;
     chain::store::put_meta(batch, "database_version", Bytes{9});

@@ -29,10 +29,8 @@ protected:
             options.contents = holder_.get();
             options.bulk_bytes_per_second = 2U << 20;
         });
-        b_ = std::make_unique<TestNode>(2, std::vector{a_->as_peer()}, [&](p2p::NetworkOptions& options) {
-            options.contents = store_.get();
-            options.downloads = root_ + "/parts";
-        });
+        b_ = std::make_unique<TestNode>(2, std::vector{a_->as_peer()},
+                                        [&](p2p::NetworkOptions& options) { options.contents = store_.get(); });
         gateway_ = std::make_unique<StoreGateway>(*store_);
         gateway_->fetch_from(*b_->network, clock_, 1);
         ASSERT_TRUE(eventually([&] { return b_->has_peers(1); }));

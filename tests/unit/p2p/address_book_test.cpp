@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/rlp_edit.h"
+
 namespace quern::p2p {
 namespace {
 
@@ -193,6 +195,168 @@ TEST(AddressBook, anchors_places_and_dates_survive_a_restart) {
     AddressBook late(7878, other);
     (void)late.load(file, 20'000);
     EXPECT_EQ(late.size(), 0U);
+}
+
+TEST(AddressBook, of_a_tried_one_only_the_newest_word_waits) {
+    SeededRng rng(11);
+    AddressBook book(7878, rng);
+    const Bytes20 address = record_of(1, "").address;
+    ASSERT_TRUE(book.add(record_of(1, "1.1.1.1", 1), "9.9.9.9", 100));
+    EXPECT_FALSE(book.add(record_of(1, "2.2.2.2", 1), "9.9.9.9", 100)) << "no newer than what is known";
+    book.succeeded(address, kHome, 100);
+    book.succeeded(address, kHome, 101);
+    EXPECT_EQ(book.collisions(), 0U) << "it has its place";
+    EXPECT_FALSE(book.feeler(100)) << "it was tested";
+    ASSERT_TRUE(book.add(record_of(1, "6.6.6.6", 5), "9.9.9.9", 100));
+    EXPECT_FALSE(book.add(record_of(1, "3.3.3.3", 3), "9.9.9.9", 100));
+    EXPECT_FALSE(book.add(record_of(1, "3.3.3.3", 5), "9.9.9.9", 100));
+    EXPECT_EQ(book.endpoints(address), (std::vector<messages::Endpoint>{kHome, {"6.6.6.6", 7900}}));
+    // It says that it is where it was.
+    ASSERT_TRUE(book.add(record_of(1, "1.1.1.1", 6), "9.9.9.9", 100));
+    EXPECT_EQ(book.endpoints(address), std::vector<messages::Endpoint>{kHome});
+    EXPECT_EQ(book.find(address)->sequence, 6U);
+}
+
+TEST(AddressBook, one_that_is_heard_of_anew_leaves_its_old_place) {
+    SeededRng rng(12);
+    AddressBook book(7878, rng);
+    const Bytes20 address = record_of(1, "").address;
+    ASSERT_TRUE(book.add(record_of(1, "1.1.1.1", 1), "9.9.9.9", 100));
+    ASSERT_TRUE(book.add(record_of(1, "2.2.2.2", 2), "8.8.8.8", 100));
+    ASSERT_TRUE(book.feeler(100));
+    book.succeeded(address, {"2.2.2.2", 7900}, 100);
+    EXPECT_EQ(book.tried(), 1U);
+    EXPECT_FALSE(book.feeler(100)) << "nothing is left where it was heard of";
+}
+
+TEST(AddressBook, who_fails_again_and_again_or_has_expired_is_not_passed_on_nor_tested) {
+    SeededRng rng(13);
+    AddressBook book(7878, rng);
+    const Bytes20 address = record_of(1, "").address;
+    ASSERT_TRUE(book.add(record_of(1, "1.1.1.1"), "9.9.9.9", 100));
+    for (int i = 0; i < 7; ++i) book.failed(address, 100);
+    EXPECT_EQ(book.sample(9, 100).size(), 1U);
+    EXPECT_TRUE(book.sample(0, 100).empty());
+    EXPECT_TRUE(book.feeler(100));
+    EXPECT_TRUE(book.sample(9, 10'000).empty());
+    EXPECT_FALSE(book.feeler(10'000));
+    book.failed(address, 100);
+    EXPECT_TRUE(book.sample(9, 100).empty());
+    EXPECT_FALSE(book.feeler(100));
+    book.succeeded(address, kHome, 100);
+    EXPECT_EQ(book.sample(9, 100).size(), 1U);
+}
+
+TEST(AddressBook, who_fails_is_chosen_less_often_and_not_never) {
+    SeededRng rng(14);
+    AddressBook book(7878, rng);
+    const Bytes20 failing = record_of(1, "").address;
+    ASSERT_TRUE(book.add(record_of(1, "1.1.1.1"), "9.9.9.9", 100));
+    book.failed(failing, 100);
+    bool chosen = false;
+    for (int i = 0; i < 100; ++i) chosen = chosen || book.select();
+    EXPECT_TRUE(chosen);
+    ASSERT_TRUE(book.add(record_of(2, "2.1.1.1"), "8.8.8.8", 100));
+    for (int i = 0; i < 6; ++i) book.failed(failing, 100);
+    std::size_t times = 0;
+    for (int i = 0; i < 400; ++i) {
+        const auto each = book.select();
+        times += each && each->address == failing ? 1 : 0;
+    }
+    EXPECT_LE(times, 20U);
+}
+
+TEST(AddressBook, places_of_what_expired_or_fails_are_taken_and_others_are_not) {
+    SeededRng rng(15);
+    AddressBook book(7878, rng);
+    messages::PeerRecord record = record_of(1, "1.1.1.1");
+    std::uint32_t next = 0;
+    std::vector<Bytes20> taken;
+    const auto flood = [&](std::uint64_t expiry, std::uint64_t now) {
+        record.expiry = expiry;
+        taken.clear();
+        for (std::uint32_t i = 0; i < 4'000; ++i, ++next) {
+            record.address.data[0] = static_cast<std::uint8_t>(next);
+            record.address.data[1] = static_cast<std::uint8_t>(next >> 8);
+            record.address.data[2] = static_cast<std::uint8_t>(next >> 16);
+            record.endpoints[0].host = std::to_string(1 + i % 100) + "." + std::to_string(i / 100) + ".1.1";
+            if (book.add(record, "9.9.1.1", now)) taken.push_back(record.address);
+        }
+        return taken.size();
+    };
+    const std::size_t places = flood(1'000, 100);
+    EXPECT_GT(places, 100U);
+    EXPECT_LE(flood(2'000, 100), places / 5) << "their places are held";
+    const auto size = book.size();
+    EXPECT_GT(flood(2'000, 1'000), places * 4 / 5) << "most have expired";
+    EXPECT_LE(book.size(), size + size / 10);
+    for (const auto& each : taken)
+        for (int i = 0; i < 8; ++i) book.failed(each, 1'000);
+    EXPECT_GT(flood(2'000, 1'000), places * 3 / 5) << "most fail";
+    EXPECT_LE(book.size(), kBucketsPerSource * kBucketSlots);
+}
+
+TEST(AddressBook, so_many_wait_for_a_place_once_each_and_not_for_ever) {
+    constexpr std::uint64_t kNow = 1'000'000;
+    Collision c(kNow);
+    ASSERT_EQ(c.book.collisions(), 1U);
+    c.book.succeeded(c.newcomer, {}, kNow);
+    EXPECT_EQ(c.book.collisions(), 1U);
+    messages::PeerRecord record = record_of(1, "5.5.1.1");
+    record.expiry = 10'000'000;
+    for (std::uint32_t i = 0; i < 3'000; ++i) {
+        record.address.data[2] = 0x77;
+        record.address.data[0] = static_cast<std::uint8_t>(i);
+        record.address.data[1] = static_cast<std::uint8_t>(i >> 8);
+        record.endpoints[0].host = "5.5." + std::to_string(i >> 8) + "." + std::to_string(i & 255);
+        if (c.book.add(record, std::to_string(11 + i % 200) + "." + std::to_string(i % 250) + ".1.1", kNow))
+            c.book.succeeded(record.address, record.endpoints[0], kNow);
+    }
+    EXPECT_EQ(c.book.collisions(), kMaxCollisions);
+    // Nobody has tested who is there, who was heard from long ago: then it stays.
+    constexpr std::uint64_t kLater = kNow + kFreshSeconds + 1;
+    c.book.resolve_collisions(kLater);
+    ASSERT_EQ(c.book.collisions(), 0U);
+    const std::size_t tried = c.book.tried();
+    c.book.succeeded(c.newcomer, {}, kLater);
+    ASSERT_EQ(c.book.collisions(), 1U);
+    c.book.resolve_collisions(kLater + kCollisionSeconds - 1);
+    EXPECT_EQ(c.book.collisions(), 1U);
+    const auto holder = c.book.feeler(kLater);
+    ASSERT_TRUE(holder);
+    c.book.resolve_collisions(kLater + kCollisionSeconds);
+    EXPECT_EQ(c.book.collisions(), 0U);
+    EXPECT_NE(c.book.find(holder->address), nullptr);
+    EXPECT_EQ(c.book.tried(), tried);
+    // And one whose record has expired leaves without a test.
+    c.book.succeeded(c.newcomer, {}, kLater);
+    c.book.resolve_collisions(record.expiry);
+    EXPECT_EQ(c.book.find(holder->address), nullptr);
+    EXPECT_EQ(c.book.tried(), tried);
+}
+
+TEST(AddressBook, of_a_file_what_may_not_be_dialled_is_not_taken_up) {
+    SeededRng rng(16);
+    AddressBook book(7878, rng, true);
+    ASSERT_TRUE(book.add(record_of(1, "127.0.0.1"), "127.0.0.1", 100));
+    ASSERT_TRUE(book.add(record_of(2, "2.1.1.1"), "9.9.9.9", 100));
+    const AddressBook::Candidate good{record_of(1, "").address, {"1.1.1.1", 65'535}};
+    std::vector<AddressBook::Candidate> anchors = {{good.address, {"a host", 1}}, {good.address, {"1.1.1.1", 0}}};
+    for (std::size_t i = 0; i < kMaxAnchors + 2; ++i) anchors.push_back(good);
+    const Bytes file = book.save(anchors);
+    SeededRng other(17);
+    AddressBook again(7878, other);
+    EXPECT_EQ(again.load(file, 100), std::vector(kMaxAnchors, good));
+    EXPECT_EQ(again.size(), 1U) << "loopback, on a network that is not local";
+    AddressBook late(7878, other, true);
+    (void)late.load(file, 10'000);
+    EXPECT_EQ(late.size(), 0U) << "they have just expired";
+    AddressBook foreign(1, other, true);
+    (void)foreign.load(file, 100);
+    EXPECT_EQ(foreign.size(), 0U);
+    AddressBook older(7878, other, true);
+    EXPECT_TRUE(older.load(with_item(file, {0}, rlp_integer(Uint256(1))), 100).empty());
+    EXPECT_EQ(older.size(), 0U);
 }
 
 }  // namespace

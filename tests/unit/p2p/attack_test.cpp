@@ -125,10 +125,20 @@ TEST(Attack, a_pong_that_answers_no_ping_does_not_make_a_peer_look_near) {
     ASSERT_TRUE(raw.shake_hands(key_of(21), 7878, kGenesis) && raw.say_hello());
     (void)next_ping(raw);
     raw.send_record(2, next_ping(raw));
-    EXPECT_TRUE(eventually([&] {
+    const auto peer = [&] {
         const auto status = node.network->status();
-        return status.peers.size() == 1 && status.peers[0].rtt_us != 0;
-    }));
+        return status.peers.size() == 1 ? status.peers[0] : PeerInfo{};
+    };
+    ASSERT_TRUE(eventually([&] { return peer().rtt_us != 0; }));
+    const std::uint64_t first = peer().rtt_us;
+    EXPECT_EQ(peer().least_rtt_us, first);
+    // A slower one changes the newest, not the least.
+    const Bytes slow = next_ping(raw);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    raw.send_record(2, slow);
+    ASSERT_TRUE(eventually([&] { return peer().rtt_us != first; }));
+    EXPECT_GE(peer().rtt_us, 200'000U);
+    EXPECT_LE(peer().least_rtt_us, first);
 }
 
 TEST(Attack, truncation_is_told_from_goodbye) {
@@ -348,20 +358,14 @@ TEST(Attack, votes_pass_saturating_bulk) {
     SeededRng rng(3);
     rng.fill(data);
     const Hash32 id = *store_a->put(data);
-    TestNode a(1, {}, [&](NetworkOptions& options) {
-        options.contents = store_a.get();
-        options.downloads = root + "/da";
-    });
+    TestNode a(1, {}, [&](NetworkOptions& options) { options.contents = store_a.get(); });
     a.handler.on_consensus = [&](const Bytes20& from, const Bytes& envelope) {
         a.network->send_consensus_to(from, envelope);
     };
     std::mutex mutex;
     std::condition_variable arrived;
     std::uint64_t echoed = 0;
-    TestNode b(2, {a.as_peer()}, [&](NetworkOptions& options) {
-        options.contents = store_b.get();
-        options.downloads = root + "/db";
-    });
+    TestNode b(2, {a.as_peer()}, [&](NetworkOptions& options) { options.contents = store_b.get(); });
     b.handler.on_consensus = [&](const Bytes20&, const Bytes&) {
         const std::lock_guard lock(mutex);
         ++echoed;

@@ -66,5 +66,17 @@ TEST(CompactBlock, what_shares_an_id_is_asked_for) {
     EXPECT_EQ(assembly.missing(), (std::vector<std::uint64_t>{0, 1}));
 }
 
+TEST(CompactBlock, a_few_ids_make_no_more_than_a_block_may_have) {
+    const Bytes large(chain::types::kMaxBlockBytes / 2 + 1, 7);
+    messages::CompactBlock compact;
+    compact.prefilled.push_back({0, large});
+    EXPECT_TRUE(gossip::BlockAssembly(compact, [](const auto&) {}).finish());
+    const gossip::BlockIds ids(chain::types::hash_of(compact.header), compact.salt);
+    compact.ids = {ids.of(hash_of(large))};
+    gossip::BlockAssembly assembly(compact, [&](const auto& take) { take(hash_of(large), large); });
+    EXPECT_TRUE(assembly.missing().empty());
+    EXPECT_EQ(assembly.finish().error().name, "compact_block.too_large");
+}
+
 }  // namespace
 }  // namespace quern::p2p

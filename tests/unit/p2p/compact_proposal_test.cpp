@@ -162,5 +162,20 @@ TEST(SentProposals, hold_few_bytes) {
     EXPECT_EQ(sent.count(), 2U);
 }
 
+TEST(SentProposals, hold_as_many_bytes_as_two_of_the_largest_messages_have) {
+    gossip::SentProposals sent;
+    const auto keep = [&](std::uint8_t number, std::size_t size) {
+        gossip::CutProposal proposal;
+        proposal.digest.data[0] = number;
+        proposal.bytes = std::make_shared<const Bytes>(size);
+        sent.keep(std::move(proposal));
+        return sent.count();
+    };
+    EXPECT_EQ(keep(1, messages::kMaxConsensusMessage), 1U);
+    EXPECT_EQ(keep(2, messages::kMaxConsensusMessage), 2U);
+    EXPECT_EQ(keep(3, 1), 2U);  // the first goes
+    EXPECT_EQ(sent.take(Hash32{{1}}, address_of(2), Part::whole), nullptr);
+}
+
 }  // namespace
 }  // namespace quern::p2p

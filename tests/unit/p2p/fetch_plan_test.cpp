@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <set>
 
 namespace quern::p2p::content_exchange {
 namespace {
@@ -46,17 +47,27 @@ struct Fetching {
     // A fetch that has its manifest already.
     static Fetching known(const Content& of) {
         Fetching fetching(of);
-        EXPECT_TRUE(fetching.plan.set_manifest(of.manifest));
+        fetching.plan.set_manifest(std::make_shared<content::Manifest>(of.manifest));
         return fetching;
     }
     Fetching(const Fetching& other) : content(other.content), plan(other.content.id, rng) {
-        if (other.plan.manifest() != nullptr) (void)plan.set_manifest(*other.plan.manifest());
+        if (other.plan.manifest()) plan.set_manifest(other.plan.manifest());
     }
-    quern::Status take(const FetchPlan::Ask& ask, std::uint64_t now) {
-        if (ask.hashes) return plan.received_hashes(ask.peer, content.answer(ask));
-        const auto chunk = plan.received_leaves(ask.peer, content.answer(ask), now);
-        if (!chunk) return fail(chunk.error());
-        return {};
+    // Takes an answer and checks it at once.
+    quern::Status take(const FetchPlan::Ask& ask, std::uint64_t now) { return take(ask, content.answer(ask), now); }
+    quern::Status take(const FetchPlan::Ask& ask, const messages::Leaves& answer, std::uint64_t now) {
+        if (ask.hashes) {
+            QUERN_TRY(const auto manifest, plan.received_hashes(ask.peer, answer));
+            if (!manifest) return {};
+            const bool good = content::is_manifest_of(*manifest, content.id);
+            plan.hashes_checked(ask.peer, manifest, good);
+            return good ? quern::Status() : fail("content.id_mismatch");
+        }
+        QUERN_TRY(const auto chunk, plan.received_leaves(ask.peer, answer, now));
+        if (!chunk.is_new) return {};
+        const bool good = content::leaves_match(content.manifest, answer.first, answer.bytes);
+        plan.checked(chunk.number, ask.peer, good);
+        return good ? quern::Status() : fail("content.bad_leaf");
     }
     const Content& content;
     SeededRng rng{4};
@@ -82,10 +93,9 @@ TEST(FetchPlan, takes_hashes_then_chunks_from_several_sources) {
         for (const auto& ask : asks) {
             sources.insert(ask.peer);
             const auto answer = content.answer(ask);
-            const auto chunk = plan.received_leaves(ask.peer, answer, 1);
-            ASSERT_TRUE(chunk) << chunk.error().to_string();
+            ASSERT_TRUE(fetching.take(ask, answer, 1));
             std::copy(answer.bytes.begin(), answer.bytes.end(),
-                      got.begin() + static_cast<std::ptrdiff_t>(chunk->offset));
+                      got.begin() + static_cast<std::ptrdiff_t>(ask.request.first * crypto::kContentLeafBytes));
         }
         asks = plan.next_asks(0);
     }
@@ -158,9 +168,10 @@ TEST(FetchPlan, who_failed_waits_longer_each_time_and_liars_for_ever) {
         plan.remove_source(peer(1));
     }
     ASSERT_TRUE(plan.add_source(peer(2), content.whole(), now));
-    auto answer = content.answer(plan.next_asks(now)[0]);
+    const auto asks = plan.next_asks(now);
+    auto answer = content.answer(asks[0]);
     answer.bytes[9] ^= 1;
-    EXPECT_EQ(plan.received_leaves(peer(2), answer, now).error().name, "content.bad_leaf");
+    EXPECT_EQ(fetching.take(asks[0], answer, now).error().name, "content.bad_leaf");
     EXPECT_TRUE(plan.add_source(peer(2), content.whole(), now + 1'000'000'000).error().is_busy());
 }
 
@@ -234,14 +245,19 @@ TEST(FetchPlan, hashes_that_do_not_make_the_id_cost_their_sender) {
     auto asks = plan.next_asks(0);
     auto answer = content.answer(asks[0]);
     answer.bytes[40] ^= 1;
-    EXPECT_EQ(plan.received_hashes(peer(1), answer).error().name, "content.id_mismatch");
+    EXPECT_EQ(fetching.take(asks[0], answer, 0).error().name, "content.id_mismatch");
     EXPECT_EQ(plan.sources(), 0U);
     // A source that lies about the size cannot finish either; an honest one beside it is not blamed.
     ASSERT_TRUE(plan.add_source(peer(2), {content.id, 50'000, {}}, 0));
     ASSERT_TRUE(plan.add_source(peer(3), content.whole(), 0));
     asks = plan.next_asks(0);
     ASSERT_EQ(asks.size(), 2U);
-    EXPECT_EQ(plan.received_hashes(peer(2), {content.id, 0, Bytes(32 * 4)}).error().name, "content.id_mismatch");
+    for (const auto& ask : asks) {
+        if (ask.peer == peer(2)) {
+            EXPECT_EQ(fetching.take(ask, {content.id, 0, Bytes(32 * 4)}, 0).error().name, "content.id_mismatch");
+        }
+    }
+    EXPECT_EQ(plan.sources(), 1U);
     for (const auto& ask : asks) {
         if (ask.peer == peer(3)) {
             ASSERT_TRUE(fetching.take(ask, 0));
@@ -250,31 +266,173 @@ TEST(FetchPlan, hashes_that_do_not_make_the_id_cost_their_sender) {
     EXPECT_NE(plan.manifest(), nullptr);
 }
 
-// The choice of the next chunk must not cost more when there are more of them.
+TEST(FetchPlan, an_absurd_size_is_not_taken_and_takes_no_memory) {
+    const Content content(100'000);
+    SeededRng rng(1);
+    FetchPlan plan(content.id, rng, 1 << 20);
+    EXPECT_EQ(plan.add_source(peer(1), {content.id, (1 << 20) + 1, {}}, 0).error().name, "content.too_large");
+    EXPECT_EQ(plan.sources(), 0U);
+    EXPECT_TRUE(plan.next_asks(0).empty());
+    EXPECT_TRUE(plan.add_source(peer(1), {content.id, 1 << 20, {}}, 0));
+}
+
+TEST(FetchPlan, a_chunk_that_is_being_checked_is_asked_of_nobody_and_a_bad_one_again) {
+    const Content content(1 << 20);
+    Fetching fetching = Fetching::known(content);
+    FetchPlan& plan = fetching.plan;
+    ASSERT_TRUE(plan.add_source(peer(1), content.whole(), 0));
+    const auto asks = plan.next_asks(0);
+    ASSERT_EQ(asks.size(), 1U);
+    const auto chunk = plan.received_leaves(peer(1), content.answer(asks[0]), 1);
+    ASSERT_TRUE(chunk && chunk->is_new);
+    ASSERT_TRUE(plan.add_source(peer(2), content.whole(), 1));
+    EXPECT_TRUE(plan.next_asks(1).empty());
+    EXPECT_FALSE(plan.is_done());
+    plan.checked(chunk->number, peer(1), false);
+    EXPECT_EQ(plan.sources(), 1U);
+    const auto again = plan.next_asks(1);
+    ASSERT_EQ(again.size(), 1U);
+    EXPECT_EQ(again[0].peer, peer(2));
+    const auto second = plan.received_leaves(peer(2), content.answer(again[0]), 2);
+    ASSERT_TRUE(second);
+    plan.not_checked(second->number);  // nobody is to blame
+    EXPECT_EQ(plan.sources(), 1U);
+    ASSERT_EQ(plan.next_asks(2).size(), 1U);
+    plan.checked(0, peer(2), true);
+    EXPECT_TRUE(plan.is_done());
+    EXPECT_EQ(plan.present(), Bytes{1});
+}
+
+TEST(FetchPlan, a_liar_is_not_forgiven_for_a_good_chunk_that_was_checked_after_the_bad_one) {
+    const Content content(3 << 20);
+    Fetching fetching = Fetching::known(content);
+    FetchPlan& plan = fetching.plan;
+    ASSERT_TRUE(plan.add_source(peer(1), content.whole(), 0));
+    const auto asks = plan.next_asks(0);
+    ASSERT_EQ(asks.size(), 2U);
+    const auto bad = plan.received_leaves(peer(1), content.answer(asks[0]), 1);
+    const auto good = plan.received_leaves(peer(1), content.answer(asks[1]), 1);
+    ASSERT_TRUE(bad && good);
+    plan.checked(bad->number, peer(1), false);
+    plan.checked(good->number, peer(1), true);
+    EXPECT_TRUE(plan.add_source(peer(1), content.whole(), 1'000'000'000).error().is_busy());
+}
+
+TEST(FetchPlan, what_an_earlier_run_left_is_not_asked_for_unless_it_is_bad) {
+    const Content content(3 << 20);
+    Fetching fetching = Fetching::known(content);
+    FetchPlan& plan = fetching.plan;
+    plan.begin_check(0);
+    plan.begin_check(1);
+    ASSERT_TRUE(plan.add_source(peer(1), content.whole(), 0));
+    const auto asks = plan.next_asks(0);
+    ASSERT_EQ(asks.size(), 1U);
+    EXPECT_EQ(asks[0].request.first, 2 * messages::kLeavesPerChunk);
+    plan.checked(0, std::nullopt, true);
+    plan.checked(1, std::nullopt, false);
+    const auto more = plan.next_asks(0);
+    ASSERT_EQ(more.size(), 1U);
+    EXPECT_EQ(more[0].request.first, messages::kLeavesPerChunk);
+    EXPECT_EQ(plan.chunks_present(), 1U);
+}
+
+TEST(FetchPlan, the_only_source_is_asked_again_for_what_it_refused_for_now_while_all_else_is_there) {
+    const Content content(2 << 20);
+    Fetching fetching = Fetching::known(content);
+    FetchPlan& plan = fetching.plan;
+    ASSERT_TRUE(plan.add_source(peer(1), content.whole(), 0));
+    plan.set_round_trip(peer(1), 10);
+    const auto asks = plan.next_asks(0);
+    ASSERT_EQ(asks.size(), 2U);
+    std::uint64_t now = 15'000;  // both are overdue
+    (void)plan.expired(now);
+    ASSERT_TRUE(fetching.take(asks[0], now));
+    EXPECT_TRUE(plan.next_asks(now).empty());  // it has been asked for the other
+    plan.refused_for_now(asks[1], now);
+    now += kBusyPauseMs;
+    const auto again = plan.next_asks(now);
+    ASSERT_EQ(again.size(), 1U);
+    ASSERT_TRUE(fetching.take(again[0], now));
+    EXPECT_TRUE(plan.is_done());
+}
+
+TEST(FetchPlan, a_source_that_has_more_than_before_is_asked_for_it_and_copies_count_exactly) {
+    const Content content(6 << 20);
+    Fetching fetching = Fetching::known(content);
+    FetchPlan& plan = fetching.plan;
+    const auto part = [&](std::uint8_t bits) { return messages::ContentHolding{content.id, 6 << 20, Bytes{bits}}; };
+    ASSERT_TRUE(plan.add_source(peer(1), part(0), 0));
+    EXPECT_TRUE(plan.next_asks(0).empty());
+    ASSERT_TRUE(plan.add_source(peer(1), part(0b100), 0));
+    const auto asks = plan.next_asks(0);
+    ASSERT_EQ(asks.size(), 1U);
+    EXPECT_EQ(asks[0].request.first, 2 * messages::kLeavesPerChunk);
+    // Who has all is asked first for what the others have no longer.
+    Fetching fresh = Fetching::known(content);
+    for (const auto bits : {std::uint8_t{0b111111}, std::uint8_t{0b011111}})
+        for (std::uint8_t i = 2; i <= 5; ++i) ASSERT_TRUE(fresh.plan.add_source(peer(i), part(bits), 0));
+    ASSERT_TRUE(fresh.plan.add_source(peer(1), content.whole(), 0));
+    for (const auto& ask : fresh.plan.next_asks(0)) {
+        if (ask.peer != peer(1)) continue;
+        EXPECT_EQ(ask.request.first, 5 * messages::kLeavesPerChunk);
+        break;
+    }
+}
+
+TEST(FetchPlan, who_answers_well_is_asked_for_more_at_once) {
+    const Content content(12 << 20);
+    Fetching fetching = Fetching::known(content);
+    FetchPlan& plan = fetching.plan;
+    ASSERT_TRUE(plan.add_source(peer(1), content.whole(), 0));
+    auto open = plan.next_asks(0);
+    EXPECT_EQ(open.size(), 2U);
+    for (const std::size_t most : {3U, 4U, 4U}) {
+        ASSERT_TRUE(fetching.take(open.front(), 1));
+        open.erase(open.begin());
+        for (const auto& ask : plan.next_asks(1)) open.push_back(ask);
+        EXPECT_EQ(open.size(), most);
+    }
+}
+
+// What an arrival costs must not grow with the content: its own bookkeeping and the choice of the next chunk.
+double arrival_cost(std::uint64_t chunks, bool with_parts) {
+    auto manifest = std::make_shared<content::Manifest>();
+    manifest->size = chunks * messages::kChunkBytes;
+    manifest->leaves.resize(chunks * messages::kLeavesPerChunk);
+    SeededRng rng(1);
+    FetchPlan plan(Hash32{}, rng, manifest->size);
+    plan.set_manifest(manifest);
+    Bytes beginning(chunks / 8);
+    beginning[0] = 0xff;  // what these have is soon there
+    for (std::uint8_t i = 1; i <= 8; ++i)
+        EXPECT_TRUE(plan.add_source(peer(i), {{}, manifest->size, with_parts && i > 4 ? beginning : Bytes()}, 0));
+    std::vector<FetchPlan::Ask> open = plan.next_asks(0);
+    messages::Leaves answer{{}, 0, Bytes(messages::kChunkBytes)};
+    const std::clock_t start = std::clock();
+    std::uint64_t arrivals = 0;
+    for (; arrivals < std::min<std::uint64_t>(chunks - 64, 4'000); ++arrivals) {
+        const auto ask = open.front();
+        open.erase(open.begin());
+        answer.first = ask.request.first;
+        const auto chunk = plan.received_leaves(ask.peer, answer, 1);
+        if (chunk && chunk->is_new) plan.checked(chunk->number, ask.peer, true);
+        for (const auto& next : plan.next_asks(1)) open.push_back(next);
+    }
+    return static_cast<double>(std::clock() - start) / static_cast<double>(arrivals);
+}
+
 TEST(FetchPlan, an_arrival_costs_the_same_in_a_large_content) {
-    const auto cost_of = [](std::uint64_t chunks) {
-        content::Manifest manifest;
-        manifest.size = chunks * messages::kChunkBytes;
-        manifest.leaves.resize(chunks * messages::kLeavesPerChunk);
-        const Hash32 id = crypto::content_id_of_leaves(manifest.leaves, manifest.size);
-        SeededRng rng(1);
-        FetchPlan plan(id, rng);
-        EXPECT_TRUE(plan.set_manifest(manifest));
-        const messages::ContentHolding whole{id, manifest.size, {}};
-        EXPECT_TRUE(plan.add_source(peer(1), whole, 0));
-        const std::clock_t start = std::clock();
-        for (int i = 0; i < 2'000; ++i) {
-            // As an arrival: something was under way, is no longer, and the next is chosen.
-            for (const auto& ask : plan.next_asks(0)) plan.mark_present(ask.request.first / messages::kLeavesPerChunk);
-            plan.remove_source(peer(1));
-            EXPECT_TRUE(plan.add_source(peer(1), whole, 0));
-            if (plan.is_done()) break;
-        }
-        return static_cast<double>(std::clock() - start) / static_cast<double>(plan.chunks_present());
-    };
-    (void)cost_of(64);
-    const double small = cost_of(512);
-    const double large = cost_of(16'000);
+    (void)arrival_cost(128, false);
+    const double small = arrival_cost(1'024, false);
+    const double large = arrival_cost(80 << 10, false);  // 80 GiB
+    RecordProperty("large_to_small", std::to_string(large / small));
+    EXPECT_LT(large, 4 * small);
+}
+
+TEST(FetchPlan, sources_of_parts_that_are_here_already_cost_no_search_for_each_arrival) {
+    (void)arrival_cost(128, true);
+    const double small = arrival_cost(1'024, true);
+    const double large = arrival_cost(80 << 10, true);
     RecordProperty("large_to_small", std::to_string(large / small));
     EXPECT_LT(large, 4 * small);
 }

@@ -148,5 +148,32 @@ TEST(HandshakeLimiter, loopback_is_no_stranger_on_a_local_network_alone) {
     EXPECT_EQ(allowed(public_one, "127.0.0.1", 100, 1), kHandshakesPerHostBurst);
 }
 
+TEST(HandshakeLimiter, sockets_of_one_host_and_of_all_together_have_their_rates) {
+    SeededRng rng(6);
+    HandshakeLimiter limiter(rng, false);
+    std::size_t taken = 0;
+    for (int i = 0; i < 1'000; ++i) taken += limiter.allow_socket("1.2.3.4", 0, 1) ? 1 : 0;
+    EXPECT_EQ(taken, kSocketsPerHostBurst);
+    std::size_t all = taken;
+    for (int i = 0; i < 6'000; ++i)
+        all +=
+            limiter.allow_socket(std::to_string(11 + i / 250) + "." + std::to_string(i % 250) + ".1.9", 0, 1) ? 1 : 0;
+    EXPECT_EQ(all, kSocketsPerSecond);
+}
+
+TEST(HandshakeLimiter, bans_outlive_a_flood_of_other_hosts_and_known_ones_collect_nothing) {
+    SeededRng rng(7);
+    HandshakeLimiter limiter(rng, false);
+    limiter.set_known({transport::host_key("9.9.9.9")});
+    limiter.penalize("9.9.9.9", kBanPoints, 1'000);
+    EXPECT_EQ(limiter.scored(), 0U);
+    limiter.set_known({});
+    EXPECT_FALSE(limiter.is_banned("9.9.9.9", 1'000));
+    limiter.penalize("1.2.3.4", kBanPoints, 1'000);
+    for (std::uint32_t i = 0; i < kMaxScoredHosts + 100; ++i)
+        limiter.penalize("8." + std::to_string(i >> 8) + "." + std::to_string(i & 255) + ".1", 1, 5'000);
+    EXPECT_TRUE(limiter.is_banned("1.2.3.4", 5'000));
+}
+
 }  // namespace
 }  // namespace quern::p2p

@@ -152,6 +152,10 @@ TEST(Messages, refuse_what_breaks_their_limits) {
     EXPECT_EQ(decode_get_block_transactions(encode(GetBlockTransactions{kId, {5, 5}})).error().name,
               "message.bad_index");
     EXPECT_EQ(decode_get_leaves(encode(GetLeaves{kId, 0, 65}), 64).error().name, "message.out_of_range");
+    EXPECT_EQ(decode_get_leaves(encode(GetLeaves{kId, 0, 0}), 64).error().name, "message.out_of_range");
+    constexpr std::uint64_t kLastLeaf = kMaxContentBytes / (16U << 10);
+    EXPECT_TRUE(decode_get_leaves(encode(GetLeaves{kId, kLastLeaf, 1}), 64));
+    EXPECT_EQ(decode_get_leaves(encode(GetLeaves{kId, kLastLeaf + 1, 1}), 64).error().name, "message.out_of_range");
     EXPECT_EQ(decode_content_info(encode(ContentInfo{{{kId, 3 * kChunkBytes, Bytes{0x08}}}})).error().name,
               "message.bad_bitmap");
     EXPECT_EQ(decode_content_info(encode(ContentInfo{{{kId, kMaxContentBytes + 1, {}}}})).error().name,

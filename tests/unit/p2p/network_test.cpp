@@ -5,6 +5,9 @@
 
 #include <filesystem>
 
+#include "base/fs.h"
+#include "p2p/address_book.h"
+#include "raw_peer.h"
 #include "test_node.h"
 
 namespace quern::p2p {
@@ -20,7 +23,10 @@ TEST(Network, parses_static_peers) {
     for (const std::string_view bad :
          {"", "@:1", "0x12@h:1", "00000000000000000000000000000000000000aa@h:0",
           "00000000000000000000000000000000000000aa@h:65536", "00000000000000000000000000000000000000aa@::1:1",
-          "00000000000000000000000000000000000000aa@h h:1", "00000000000000000000000000000000000000aa@h:1x"})
+          "00000000000000000000000000000000000000aa@h h:1", "00000000000000000000000000000000000000aa@h:1x",
+          "00000000000000000000000000000000000000aa@h:", "00000000000000000000000000000000000000aa@h:000001",
+          "00000000000000000000000000000000000000aa@[hh:1", "00000000000000000000000000000000000000aa", "h:1",
+          "h:1@00000000000000000000000000000000000000aa"})
         EXPECT_EQ(parse_static_peer(bad).error().name, "p2p.bad_peer") << bad;
 }
 
@@ -36,6 +42,68 @@ TEST(Network, refuses_to_advertise_what_is_no_endpoint) {
     }
     options.advertised = {{"1.2.3.4", 7900}};
     EXPECT_TRUE(Network::start(options, key_of(1), handler));
+}
+
+TEST(Network, refuses_to_start_where_it_cannot_listen_or_with_a_name_too_long) {
+    RecordingHandler handler;
+    const auto refusal = [&](const std::function<void(NetworkOptions&)>& change) {
+        NetworkOptions options;
+        options.listen_host = "127.0.0.1";
+        change(options);
+        const auto network = Network::start(options, key_of(2), handler);
+        return network ? std::string("started") : std::string(network.error().name);
+    };
+    TestNode other(1);
+    EXPECT_EQ(refusal([](NetworkOptions& options) { options.listen_host = "a host"; }), "p2p.cannot_listen");
+    EXPECT_EQ(refusal([&](NetworkOptions& options) { options.port = other.network->port(); }), "p2p.cannot_listen");
+    EXPECT_EQ(refusal([&](NetworkOptions& options) {
+                  options.port = other.network->port();
+                  options.listen = false;
+              }),
+              "started");
+    EXPECT_EQ(refusal([](NetworkOptions& options) { options.agent = std::string(messages::kMaxAgent, 'a'); }),
+              "started");
+    EXPECT_EQ(refusal([](NetworkOptions& options) { options.agent = std::string(messages::kMaxAgent + 1, 'a'); }),
+              "p2p.bad_options");
+}
+
+TEST(Network, dials_the_peers_of_the_last_run_and_counts_the_bytes_both_ways) {
+    TestNode a(1);
+    const std::string file = ::testing::TempDir() + "quern_anchors_" + std::to_string(::getpid());
+    OsRng rng;
+    const Bytes known = AddressBook(7878, rng, true).save({{a.me, a.as_peer().endpoint}});
+    ASSERT_TRUE(fs::write_file_atomic(file, known));
+    {
+        TestNode b(2, {}, [&](NetworkOptions& options) { options.peers_file = file; });
+        ASSERT_TRUE(eventually([&] { return a.has_peers(1) && b.has_peers(1); }));
+        EXPECT_FALSE(b.network->status().peers[0].fixed);
+        constexpr std::size_t kBytes = 3U << 20;
+        b.network->send_consensus_to(a.me, Bytes(kBytes, 1));
+        const auto in_range = [](std::uint64_t bytes) { return bytes >= kBytes && bytes <= 2 * kBytes; };
+        EXPECT_TRUE(eventually([&] {
+            const auto there = a.network->status().peers;
+            const auto here = b.network->status().peers;
+            return there.size() == 1 && here.size() == 1 && in_range(there[0].bytes_in) && in_range(here[0].bytes_out);
+        }));
+    }
+    // And writes them down for the next one.
+    AddressBook book(7878, rng, true);
+    const auto written = fs::read_file(file, 1U << 20);
+    ASSERT_TRUE(written);
+    EXPECT_EQ(book.load(*written, 1), (std::vector<AddressBook::Candidate>{{a.me, a.as_peer().endpoint}}));
+    std::filesystem::remove(file);
+}
+
+TEST(Network, fetches_nothing_without_a_store) {
+    TestNode node(1);
+    std::atomic<bool> over{false};
+    std::string name;
+    node.network->fetch_content(Hash32{{7}}, [&](Status status) {
+        name = status ? "ok" : std::string(status.error().name);
+        over = true;
+    });
+    ASSERT_TRUE(eventually([&] { return over.load(); }));
+    EXPECT_EQ(name, "network.no_store");
 }
 
 TEST(Network, is_at_rest_until_it_runs_and_does_then_what_it_was_told) {
@@ -154,6 +222,11 @@ TEST(Network, requests_are_answered_refused_and_timed_out) {
     EXPECT_EQ(results["dropped"], "network.refused: not_found");
     EXPECT_EQ(results["range"], "2");
     EXPECT_EQ(results["stranger"], "network.not_connected");
+    // Its addresses, which are asked for first; a block; a certificate; a range. No refusal.
+    EXPECT_TRUE(eventually([&] {
+        const auto peers = b.network->status().peers;
+        return peers.size() == 1 && peers[0].answers == 4;
+    }));
     EXPECT_EQ(why_no_answer(busy("network.refused", "busy").value()), NoAnswer::busy);
     EXPECT_EQ(why_no_answer(busy("network.timeout").value()), NoAnswer::late);
     EXPECT_EQ(why_no_answer(fail("rlp.truncated").value()), NoAnswer::refused);
@@ -256,6 +329,22 @@ TEST(Network, compact_blocks_fetch_only_what_is_missing) {
     EXPECT_EQ(b.handler.blocks[0].certificate, Bytes(10, 3));
 }
 
+TEST(Network, a_transaction_that_was_told_just_before_its_block_travels_once) {
+    TestNode node(1);
+    RawPeer raw(node.network->port());
+    ASSERT_TRUE(raw.shake_hands(key_of(8), 7878, Hash32{{1, 2, 3}}) && raw.say_hello());
+    ASSERT_TRUE(eventually([&] { return node.has_peers(1); }));
+    const Bytes transaction(500, 7);
+    node.network->announce_transaction(chain::types::transaction_hash(transaction), transaction);
+    node.network->announce_block(std::make_shared<const chain::types::Block>(block_of(5, {transaction})), Bytes(10, 3));
+    const auto record = raw.next_message(messages::Type::compact_block);
+    ASSERT_TRUE(record);
+    const auto compact = messages::decode_compact_block(record->payload);
+    ASSERT_TRUE(compact);
+    EXPECT_TRUE(compact->prefilled.empty());
+    EXPECT_EQ(compact->ids.size(), 1U);
+}
+
 TEST(Network, a_block_whose_body_is_not_the_headers_is_fetched_whole_and_costs_little) {
     TestNode a(1);
     TestNode b(2, {a.as_peer()});
@@ -270,6 +359,20 @@ TEST(Network, a_block_whose_body_is_not_the_headers_is_fetched_whole_and_costs_l
     EXPECT_EQ(b.handler.blocks[0].block, chain::types::encode(block_of(2)));
     EXPECT_EQ(b.handler.blocks[0].certificate, Bytes(8, 1));  // get_block's, not the compact block's
     EXPECT_LE(b.network->status().peers.at(0).score, 2);      // told of before or after
+}
+
+TEST(Network, dials_again_who_did_not_listen_at_first) {
+    std::uint16_t port = 0;
+    {
+        const TestNode early(2);
+        port = early.network->port();
+    }
+    TestNode a(1, {{address_of(2), {"127.0.0.1", port}}});
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // for a first, vain attempt
+    EXPECT_TRUE(a.has_peers(0));
+    TestNode b(2, {}, [&](NetworkOptions& options) { options.port = port; });
+    ASSERT_TRUE(b.network);
+    EXPECT_TRUE(eventually([&] { return a.has_peers(1); }));
 }
 
 TEST(Network, returns_after_the_other_side_restarted) {

@@ -126,5 +126,36 @@ TEST(PeerSession, bulk_carries_answers_alone) {
     EXPECT_EQ(judge(session, Type::consensus, 1, 0, ConnectionKind::bulk).offence, Offence::protocol);
 }
 
+TEST(PeerSession, only_so_many_late_answers_are_expected_and_each_once) {
+    PeerSession session;
+    session.said_hello();
+    std::vector<std::uint32_t> streams;
+    for (std::size_t i = 0; i < kMaxLateStreams + 1; ++i) {
+        streams.push_back(*session.begin_request());
+        session.asked(streams.back(), Type::get_block, 10, [](Expected<Bytes>) {});
+        EXPECT_EQ(session.expire(10).size(), 1U);
+    }
+    EXPECT_EQ(judge(session, Type::block, streams.front()).offence, Offence::useless) << "the oldest is forgotten";
+    EXPECT_FALSE(judge(session, Type::block, streams[1]).offence);
+    // One that had begun before its time was over, and came whole after.
+    EXPECT_EQ(session.take(streams.back()), nullptr);
+    EXPECT_EQ(judge(session, Type::block, streams.back()).offence, Offence::useless);
+}
+
+TEST(PeerSession, what_is_open_when_the_peer_goes_is_given_back_once) {
+    PeerSession session;
+    for (int i = 0; i < 3; ++i) session.asked(*session.begin_request(), Type::get_block, 10, [](Expected<Bytes>) {});
+    EXPECT_EQ(session.open_requests(), 3U);
+    EXPECT_EQ(session.take_all().size(), 3U);
+    EXPECT_EQ(session.open_requests(), 0U);
+    EXPECT_TRUE(session.take_all().empty());
+}
+
+TEST(PeerSession, what_comes_on_bulk_before_hello_takes_no_memory) {
+    PeerSession session;
+    EXPECT_TRUE(judge(session, Type::range, 1, 0, ConnectionKind::bulk).admission.skip);
+    EXPECT_TRUE(judge(session, Type::consensus, 1, 0, ConnectionKind::bulk).admission.skip);
+}
+
 }  // namespace
 }  // namespace quern::p2p

@@ -48,6 +48,15 @@ TEST(PeerManager, dials_static_peers_with_growing_pauses) {
     EXPECT_LE(pauses.back(), kMaxBackoffMs * 5 / 4 + 10);
 }
 
+TEST(PeerManager, dials_only_so_many_at_a_time) {
+    Manager m;
+    for (std::uint8_t i = 1; i <= kMaxDialing + 4; ++i) m.manager.add_static(address(i), {"1.1.1.1", i});
+    EXPECT_EQ(m.manager.due_dials(0, 1).size(), kMaxDialing);
+    EXPECT_TRUE(m.manager.due_dials(0, 1).empty());
+    m.manager.dial_failed(address(1), 0, 1);
+    EXPECT_EQ(m.manager.due_dials(0, 1).size(), 1U);
+}
+
 TEST(PeerManager, fills_outbound_slots_from_different_groups) {
     Manager m;
     for (std::uint64_t i = 1; i <= 6; ++i)
@@ -205,6 +214,213 @@ TEST(PeerManager, scores_decay_and_bans_end) {
     EXPECT_TRUE(m.manager.penalize(address(2), Offence::protocol, 0));
     EXPECT_TRUE(m.manager.is_banned(address(2), 1));
     EXPECT_FALSE(m.manager.is_banned(address(2), kProtectedBanMs));
+}
+
+TEST(PeerManager, neither_a_banned_one_nor_a_connected_one_is_dialled) {
+    Manager m;
+    m.manager.add_static(address(1), {"1.1.1.1", 1});
+    ASSERT_TRUE(m.manager.penalize(address(1), Offence::protocol, 0));
+    EXPECT_TRUE(m.manager.due_dials(kProtectedBanMs - 1, 1).empty());
+    EXPECT_EQ(m.manager.due_dials(kProtectedBanMs, 1).size(), 1U);
+    m.manager.connected(address(1), "1.1.1.1", true, kProtectedBanMs, 1);
+    EXPECT_TRUE(m.manager.due_dials(kProtectedBanMs + 1, 1).empty());
+}
+
+TEST(PeerManager, members_are_dialled_where_the_book_knows_them_and_take_no_slot) {
+    Manager m;
+    const Bytes20 member = record_of(1, "").address;
+    ASSERT_TRUE(m.book.add(record_of(1, "5.5.1.1"), "9.9.9.9", 1));
+    m.book.failed(member, 1);
+    m.manager.set_committee({member, address(7), address(99)});  // one that nobody knows, and itself
+    EXPECT_EQ(m.manager.fixed_hosts(), std::vector<std::string>{"5.5.1.1"});
+    m.manager.add_static(address(8), {"8.8.8.8", 8});
+    EXPECT_EQ(m.manager.fixed_hosts(), (std::vector<std::string>{"8.8.8.8", "5.5.1.1"}));
+    const auto due = m.manager.due_dials(0, 1);
+    EXPECT_EQ(due, (std::vector<DialTarget>{{address(8), {"8.8.8.8", 8}}, {member, {"5.5.1.1", 7900}}}));
+    // Two others, as if nobody were there: dials of fixed ones are under way, one has come about, strangers came in.
+    m.manager.connected(member, "5.5.1.1", true, 0, 1);
+    for (std::uint8_t i = 20; i < 24; ++i) m.manager.connected(address(i), std::to_string(i) + ".1.1.1", false, 0, 1);
+    for (std::uint64_t i = 2; i <= 6; ++i)
+        m.book.add(record_of(i, std::to_string(20 + i) + ".1.1.1"), std::to_string(i) + ".9.9.9", 1);
+    std::size_t dialled = 0;
+    for (std::uint64_t now = 1; now < 10; ++now) dialled += m.manager.due_dials(now, 1).size();
+    EXPECT_EQ(dialled, 2U);
+}
+
+TEST(PeerManager, on_a_local_network_all_are_of_one_group_and_are_dialled) {
+    SeededRng rng(13);
+    AddressBook book(7878, rng, true);
+    PeerManager manager(address(99), {4, 3}, book, rng);
+    for (std::uint64_t i = 1; i <= 12; ++i)
+        book.add(record_of(i, "127.0.0." + std::to_string(i)), std::to_string(10 + i) + ".9.9.9", 1);
+    std::size_t dialled = 0;
+    for (std::uint64_t now = 0; now < 10; ++now) dialled += manager.due_dials(now, 1).size();
+    EXPECT_EQ(dialled, 3U);
+}
+
+TEST(PeerManager, more_anchors_than_slots_take_the_slots) {
+    Manager m;
+    for (std::uint8_t i = 1; i <= 3; ++i) m.manager.add_anchor({address(i), {std::to_string(i) + ".7.7.7", 7}});
+    EXPECT_EQ(m.manager.due_dials(0, 1).size(), 2U);
+    for (std::uint8_t i = 1; i <= kMaxAnchors + 2; ++i)
+        m.manager.connected(address(i), std::to_string(i) + ".7.7.7", true, i, 1);
+    EXPECT_EQ(m.manager.anchors().size(), kMaxAnchors) << "and so many are kept for the next run";
+}
+
+TEST(PeerManager, seeds_take_free_slots_alone_and_wait_while_somebody_is_there) {
+    Manager m;
+    for (std::uint8_t i = 1; i <= 3; ++i) m.manager.add_seed(address(i), {"seed" + std::to_string(i), 5});
+    m.manager.connected(address(9), "9.9.9.9", true, 0, 1);
+    EXPECT_TRUE(m.manager.due_dials(0, 1).empty());
+    EXPECT_TRUE(m.manager.due_dials(2 * kSeedPatienceMs, 1).empty());
+    m.manager.disconnected(address(9), 2 * kSeedPatienceMs);
+    EXPECT_TRUE(m.manager.due_dials(2 * kSeedPatienceMs, 1).empty());
+    EXPECT_EQ(m.manager.due_dials(3 * kSeedPatienceMs, 1).size(), 2U);
+    // Neither who was dialled for itself nor who is needed anyway is left when it has told what it knows.
+    m.manager.connected(address(1), "1.1.1.1", true, 0, 1);
+    EXPECT_TRUE(m.manager.is_seed(address(1)));
+    m.manager.set_committee({address(1)});
+    EXPECT_FALSE(m.manager.is_seed(address(1)));
+    m.manager.connected(address(20), "2.1.1.1", true, 0, 1);
+    EXPECT_FALSE(m.manager.is_seed(address(20)));
+    EXPECT_FALSE(m.manager.is_seed(address(21)));
+    // Somebody to dial who comes just before the patience ends.
+    Manager other;
+    other.manager.add_seed(address(1), {"seed", 5});
+    EXPECT_TRUE(other.manager.due_dials(0, 1).empty());
+    ASSERT_TRUE(other.book.add(record_of(1, "11.5.1.1"), "9.9.9.9", 1));
+    EXPECT_EQ(other.manager.due_dials(kSeedPatienceMs, 1),
+              (std::vector<DialTarget>{{record_of(1, "").address, {"11.5.1.1", 7900}}}));
+    // Who is known and may not be dialled is nobody to dial.
+    Manager banned;
+    banned.manager.add_seed(address(1), {"seed", 5});
+    ASSERT_TRUE(banned.book.add(record_of(1, "11.5.1.1"), "9.9.9.9", 1));
+    ASSERT_TRUE(banned.manager.penalize(record_of(1, "").address, Offence::protocol, 0));
+    EXPECT_TRUE(banned.manager.due_dials(0, 1).empty());
+    EXPECT_EQ(banned.manager.due_dials(kSeedPatienceMs, 1), (std::vector<DialTarget>{{address(1), {"seed", 5}}}));
+}
+
+TEST(PeerManager, without_outbound_slots_nobody_is_tested_either) {
+    SeededRng rng(14);
+    AddressBook book(7878, rng);
+    PeerManager manager(address(99), {4, 0}, book, rng);
+    ASSERT_TRUE(book.add(record_of(1, "11.5.1.1"), "9.9.9.9", 1));
+    for (std::uint64_t now = 0; now < 5 * kFeelerMs; now += 1'000) EXPECT_TRUE(manager.due_dials(now, 1).empty());
+}
+
+TEST(PeerManager, a_test_of_one_that_is_needed_meanwhile_stays_a_connection) {
+    SeededRng rng(15);
+    AddressBook book(7878, rng);
+    PeerManager manager(address(99), {4, 1}, book, rng);
+    manager.connected(address(1), "66.1.1.1", true, 0, 1);  // takes the slot
+    ASSERT_TRUE(book.add(record_of(1, "11.5.1.1"), "9.9.9.9", 1));
+    std::vector<DialTarget> due;
+    for (std::uint64_t now = 0; now < 5 * kFeelerMs && due.empty(); now += 1'000) due = manager.due_dials(now, 1);
+    ASSERT_EQ(due.size(), 1U);
+    manager.set_committee({due[0].address});
+    EXPECT_FALSE(manager.feeler_arrived(due[0].address, 1));
+}
+
+TEST(PeerManager, who_failed_a_test_gives_its_place_to_who_waits_for_it) {
+    SeededRng rng(17);
+    AddressBook book(7878, rng);
+    PeerManager manager(address(99), {4, 1}, book, rng);
+    manager.connected(address(1), "66.1.1.1", true, 0, 1);  // takes the slot
+    messages::PeerRecord record = record_of(1, "5.5.1.1");
+    record.expiry = 10'000'000;
+    for (std::uint32_t i = 0; book.collisions() == 0 && i < 5'000; ++i) {
+        record.address.data[0] = static_cast<std::uint8_t>(i);
+        record.address.data[1] = static_cast<std::uint8_t>(i >> 8);
+        record.endpoints[0].host = "5.5." + std::to_string(i >> 8) + "." + std::to_string(i & 255);
+        if (book.add(record, std::to_string(11 + i % 200) + ".1.1.1", 1))
+            book.succeeded(record.address, record.endpoints[0], 1);
+    }
+    ASSERT_EQ(book.collisions(), 1U);
+    constexpr std::uint64_t kLater = 2 + kFreshSeconds;
+    const auto holder = book.feeler(kLater);
+    ASSERT_TRUE(holder);
+    book.failed(holder->address, kLater);
+    for (std::uint64_t now = 0; now < 2 * kFeelerMs; now += 1'000) (void)manager.due_dials(now, kLater);
+    EXPECT_EQ(book.collisions(), 0U);
+    EXPECT_EQ(book.find(holder->address), nullptr);
+}
+
+TEST(PeerManager, only_dials_that_failed_count_against_an_address) {
+    Manager m;
+    ASSERT_TRUE(m.book.add(record_of(1, "5.5.1.1"), "9.9.9.9", 1));
+    const Bytes20 known = record_of(1, "").address;
+    for (int i = 0; i < 10; ++i) m.manager.dial_failed(known, 0, 1);  // nobody dials it
+    EXPECT_EQ(m.book.sample(9, 1).size(), 1U);
+    std::uint64_t now = 0;
+    for (int i = 0; i < 8; ++i) {
+        m.manager.set_committee({known});
+        while (m.manager.due_dials(now, 1).empty()) now += 1'000;
+        m.manager.dial_failed(known, now, 1);
+    }
+    EXPECT_TRUE(m.book.sample(9, 1).empty());
+}
+
+TEST(PeerManager, one_that_stayed_for_a_while_is_dialled_again_soon) {
+    Manager m;
+    m.manager.add_static(address(1), {"1.1.1.1", 1});
+    std::uint64_t now = 0;
+    const auto wait_for_dial = [&] {
+        const std::uint64_t begun = now;
+        while (m.manager.due_dials(now, 1).empty()) now += 50;
+        return now - begun;
+    };
+    for (int i = 0; i < 12; ++i) {
+        (void)wait_for_dial();
+        m.manager.dial_failed(address(1), now, 1);
+    }
+    (void)wait_for_dial();
+    m.manager.connected(address(1), "1.1.1.1", true, now, 1);
+    m.manager.disconnected(address(1), now);
+    EXPECT_GE(wait_for_dial(), kMaxBackoffMs);  // it went at once: it is no better than before
+    m.manager.connected(address(1), "1.1.1.1", true, now, 1);
+    now += kMaxBackoffMs + 1;
+    m.manager.disconnected(address(1), now);
+    const std::uint64_t waited = wait_for_dial();
+    EXPECT_GE(waited, kFirstBackoffMs);
+    EXPECT_LE(waited, 2 * kFirstBackoffMs);
+}
+
+TEST(PeerManager, who_becomes_a_member_is_not_evicted) {
+    SeededRng rng(16);
+    AddressBook book(7878, rng);
+    PeerManager manager(address(99), {100, 2}, book, rng);
+    for (std::uint8_t i = 0; i < 20; ++i) manager.connected(address(i), std::to_string(i + 1) + ".1.1.1", false, i, 1);
+    const auto victim = manager.evict();
+    ASSERT_TRUE(victim);
+    manager.set_committee({*victim});
+    EXPECT_NE(manager.evict(), victim);
+    // Among few all are protected.
+    PeerManager small(address(99), {100, 2}, book, rng);
+    for (std::uint8_t i = 0; i < kProtectedByPing + kProtectedByDelivery; ++i)
+        small.connected(address(i), "66.6.1.1", false, i, 1);
+    EXPECT_FALSE(small.evict());
+}
+
+TEST(PeerManager, a_flood_of_new_keys_makes_no_ban_forgotten) {
+    Manager m;
+    const auto key = [](std::uint32_t n) {
+        Bytes20 out;
+        out.data[0] = 1;
+        out.data[18] = static_cast<std::uint8_t>(n >> 8);
+        out.data[19] = static_cast<std::uint8_t>(n);
+        return out;
+    };
+    ASSERT_TRUE(m.manager.penalize(address(1), Offence::protocol, 0));
+    ASSERT_FALSE(m.manager.penalize(address(2), Offence::malformed, 1));
+    for (std::uint32_t i = 0; i + 2 < kMaxRememberedScores; ++i)
+        (void)m.manager.penalize(key(i), Offence::useless, 1'000);
+    // It is full; one that is known takes no new place.
+    ASSERT_FALSE(m.manager.penalize(key(0), Offence::useless, 1'000));
+    EXPECT_EQ(m.manager.score(address(2), 1'000), 50);
+    for (std::uint32_t i = 0; i < kMaxRememberedScores; ++i)
+        (void)m.manager.penalize(key(10'000 + i), Offence::useless, 2'000);
+    EXPECT_TRUE(m.manager.is_banned(address(1), 2'000));
+    EXPECT_EQ(m.manager.score(address(2), 2'000), 0) << "the oldest is forgotten";
 }
 
 }  // namespace

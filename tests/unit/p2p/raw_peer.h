@@ -79,8 +79,9 @@ public:
         return record;
     }
 
-    // A whole, correct handshake as this chain key.
-    bool shake_hands(const crypto::PrivateKey& key, std::uint64_t chain_id, const Hash32& genesis) {
+    // A whole, correct handshake as this chain key, for a control connection or (2) for bulk.
+    bool shake_hands(const crypto::PrivateKey& key, std::uint64_t chain_id, const Hash32& genesis,
+                     std::uint8_t purpose = 1) {
         OsRng rng;
         const auto static_key = transport::KeyPair::generate(rng);
         transport::NetCert certificate{chain_id, static_key.public_key(), 2, 4'000'000'000, {}};
@@ -96,7 +97,7 @@ public:
         const auto second = receive(std::size_t{(*header)[1]} << 8 | (*header)[2]);
         if (!second || !handshake.read(*second)) return false;
         Bytes payload = transport::encode(certificate);
-        payload.push_back(1);
+        payload.push_back(purpose);
         if (!send(handshake_record(3, *handshake.write(payload)))) return false;
         const auto keys = handshake.split();
         if (!keys) return false;

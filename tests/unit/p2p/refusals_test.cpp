@@ -87,7 +87,7 @@ TEST(Refusals, of_contents_cost_the_one_who_lied) {
     EXPECT_EQ(plan.manifest(), nullptr);
 
     FetchPlan known(id, rng);
-    ASSERT_TRUE(known.set_manifest({bytes.size(), hasher.leaves()}));
+    known.set_manifest(std::make_shared<content::Manifest>(content::Manifest{bytes.size(), hasher.leaves()}));
     const auto other = known.add_source(peer(1), {id, bytes.size() + 1, {}}, 0);
     EXPECT_EQ(other.error().name, "content.wrong_size");
     EXPECT_EQ(other.error().kind, ErrorKind::input);

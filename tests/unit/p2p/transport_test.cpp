@@ -131,5 +131,28 @@ TEST(CookieJar, knows_its_own_cookies_for_a_while) {
     EXPECT_FALSE(jar.check("10.0.0.1", hello, cookie, 1000 + 3 * kCookieLifeMs));
 }
 
+TEST(SendQueue, many_small_messages_are_bounded_by_their_number) {
+    SendQueue queue;
+    const auto ids = kMaxQueuedMessages[static_cast<std::size_t>(TrafficClass::transactions)];
+    for (std::size_t i = 0; i < ids; ++i) ASSERT_TRUE(queue.push(message(TrafficClass::transactions, 0), 0));
+    EXPECT_EQ(queue.push(message(TrafficClass::transactions, 0), 0).error().name, "send_queue.full");
+    EXPECT_EQ(queue.dropped(), 0U);
+    queue.clear_shared();
+    const auto most = kMaxQueuedMessages[static_cast<std::size_t>(TrafficClass::blocks)];
+    for (std::size_t i = 0; i < most; ++i) ASSERT_TRUE(queue.push(message(TrafficClass::blocks, 0), 0));
+    EXPECT_EQ(queue.push(message(TrafficClass::blocks, 0), 0).error().name, "send_queue.full");
+    const auto votes =
+        static_cast<std::uint32_t>(kMaxQueuedMessages[static_cast<std::size_t>(TrafficClass::consensus)]);
+    for (std::uint32_t i = 0; i <= votes; ++i) ASSERT_TRUE(queue.push(message(TrafficClass::consensus, 10, i), 0));
+    EXPECT_EQ(queue.dropped(), 1U);
+    EXPECT_EQ(queue.next(1000, true)->stream, 1U);
+    // Of a peer that is being left, the goodbye goes.
+    ASSERT_TRUE(queue.push(message(TrafficClass::urgent, 7), 0));
+    queue.clear_shared();
+    EXPECT_EQ(queue.queued_bytes(), 7U);
+    EXPECT_EQ(queue.next(1000, true)->traffic, TrafficClass::urgent);
+    EXPECT_FALSE(queue.next(1000, true));
+}
+
 }  // namespace
 }  // namespace quern::p2p::transport

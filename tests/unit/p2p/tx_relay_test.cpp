@@ -302,5 +302,79 @@ TEST(TxRelay, a_newcomer_hears_of_the_freshest_and_no_more_than_its_queue_holds)
     EXPECT_EQ(count, kMaxQueuedPerPeer);
 }
 
+TEST(TxRelay, what_comes_another_way_is_wanted_of_nobody) {
+    Relay r;
+    r.relay.add_peer(peer(1));
+    ASSERT_EQ(r.relay.announced(peer(1), {id_of(1)}, kAll, 0).size(), 1U);
+    r.relay.have(hash_of(transaction(1)), shared(1), 0);
+    EXPECT_EQ(r.relay.wanted(), 0U);
+    EXPECT_EQ(r.relay.in_flight(peer(1)), 0U);
+    EXPECT_EQ(r.relay.announced_by(peer(1)), 0U);
+    EXPECT_TRUE(r.relay.announced(peer(1), {id_of(1)}, kAll, 1).empty()) << "it is here";
+    EXPECT_TRUE(r.relay.announced(peer(9), {id_of(2)}, kAll, 1).empty()) << "of one that is no peer";
+    EXPECT_EQ(r.relay.wanted(), 0U);
+}
+
+TEST(TxRelay, no_message_holds_more_ids_than_a_receiver_takes) {
+    Relay r;
+    r.relay.add_peer(peer(1));
+    for (std::uint32_t n = 0; n < 2 * messages::kMaxShortIds + 1; ++n)
+        r.relay.have(hash_of(transaction(n)), shared(n), 0);
+    EXPECT_EQ(r.relay.take_announcements(peer(1)).size(), messages::kMaxShortIds);
+    EXPECT_EQ(r.relay.take_announcements(peer(1)).size(), messages::kMaxShortIds);
+    EXPECT_EQ(r.relay.take_announcements(peer(1)).size(), 1U);
+    EXPECT_TRUE(r.relay.take_announcements(peer(9)).empty());
+    // What one who leaves was asked for goes to another in as many messages as it takes, none of them empty.
+    for (std::uint8_t i = 2; i <= 3; ++i) {
+        r.relay.add_peer(peer(i), true);
+        std::vector<ShortId> ids;
+        for (std::uint32_t n = 0; n < 2 * messages::kMaxShortIds; ++n) ids.push_back(id_of(100'000 + n));
+        EXPECT_EQ(r.relay.announced(peer(i), ids, kAll, 0).size(), i == 2 ? ids.size() : 0);
+    }
+    r.relay.remove_peer(peer(2));
+    std::vector<std::size_t> sizes;
+    for (const auto& ask : r.relay.expired(1)) {
+        EXPECT_EQ(ask.peer, peer(3));
+        sizes.push_back(ask.ids.size());
+    }
+    EXPECT_EQ(sizes, (std::vector<std::size_t>{messages::kMaxShortIds, messages::kMaxShortIds}));
+}
+
+TEST(TxRelay, who_left_is_not_asked_for_what_it_was_chosen_for) {
+    Relay r;
+    r.relay.add_peer(peer(1));
+    r.relay.add_peer(peer(2), true);
+    r.relay.add_peer(peer(3));
+    ASSERT_EQ(r.relay.announced(peer(1), {id_of(7), id_of(8)}, kAll, 0).size(), 2U);
+    ASSERT_TRUE(r.relay.announced(peer(2), {id_of(7)}, kAll, 0).empty());
+    (void)r.relay.not_delivered(peer(1), {id_of(8)}, 1);
+    EXPECT_TRUE(r.relay.announced(peer(3), {id_of(7)}, kAll, 1).empty());
+    r.relay.remove_peer(peer(2));  // chosen by then, and not told yet
+    const auto asks = r.relay.expired(2);
+    ASSERT_EQ(asks.size(), 1U);
+    EXPECT_EQ(asks[0].peer, peer(3));
+}
+
+TEST(TxRelay, keeps_so_many_bytes_and_takes_no_other_for_what_it_has) {
+    Relay r;
+    constexpr std::size_t kLarge = 1U << 20;
+    std::vector<Hash32> hashes;
+    for (std::uint8_t i = 0; i <= kMaxRecentBytes / kLarge; ++i) {
+        const auto encoded = std::make_shared<const Bytes>(kLarge, i);
+        hashes.push_back(hash_of(*encoded));
+        r.relay.have(hashes.back(), encoded, 0);
+        r.relay.have(hashes.back(), encoded, 0);
+    }
+    EXPECT_EQ(r.relay.recent().size(), kMaxRecentBytes / kLarge);
+    EXPECT_EQ(r.relay.find(messages::short_id(hashes.front())), nullptr);
+    EXPECT_FALSE(r.relay.has(hashes.front()));
+    EXPECT_TRUE(r.relay.has(hashes.back()));
+    Hash32 other = hashes.back();
+    other.data[31] ^= 1;  // of the same short id
+    EXPECT_FALSE(r.relay.has(other));
+    EXPECT_TRUE(r.relay.is_spread(hashes.back(), 70, 1'000));
+    EXPECT_FALSE(r.relay.is_spread(other, 70, 1'000));
+}
+
 }  // namespace
 }  // namespace quern::p2p::gossip

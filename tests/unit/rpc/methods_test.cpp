@@ -54,7 +54,7 @@ TEST_F(MethodsTest, the_network_as_the_node_sees_it) {
     types::Address id;
     id.data[0] = 0xab;
     network.own = {id, "2001:db8::7", 7876, true, "quernd/0.1.0"};
-    network.known.push_back({id, "192.0.2.7", 7877, "quernd/0.1.0", true, false, 41, 1500, 10, 20, 3});
+    network.known.push_back({id, "192.0.2.7", 7877, "quernd/0.1.0", true, false, 41, 1500, 700, 6, 10, 20, 3});
     network.progress = {true, 5, 10, 40};
     EXPECT_EQ(ok("net_listening"), json::Value(true));
     EXPECT_EQ(ok("net_peerCount"), json::Value("0x1"));
@@ -69,6 +69,8 @@ TEST_F(MethodsTest, the_network_as_the_node_sees_it) {
     ASSERT_TRUE(peers);
     EXPECT_EQ(text((*peers)[0], "enode"), to_hex0x(id) + "@192.0.2.7:7877");
     EXPECT_EQ(*(*peers)[0].find("rttMs"), json::Value(1.5));
+    EXPECT_EQ(*(*peers)[0].find("minRttMs"), json::Value(0.7));
+    EXPECT_EQ(*(*peers)[0].find("answers"), json::Value(6));
 
     EXPECT_FALSE(call("admin_addPeer", R"(["0xab@192.0.2.8:7876"])"));
     EXPECT_FALSE(call("admin_addPeer", R"(["nonsense"])", true));
@@ -388,7 +390,7 @@ TEST_F(MethodsTest, reverts_carry_their_data) {
 
 TEST_F(MethodsTest, call_objects_are_checked) {
     const auto message = [&](std::string_view object) {
-        return error("eth_call", "[" + std::string(object) + "]").message;
+        return error("eth_call", std::string("[").append(object).append("]")).message;
     };
     EXPECT_NE(message(R"({"to":"0x1"})").find("to: "), std::string::npos);
     EXPECT_NE(message(R"({"to":null,"value":"0x1"})").find("contract creation"), std::string::npos);
@@ -594,11 +596,15 @@ TEST_F(MethodsTest, stakes_and_supply) {
     EXPECT_TRUE(ok("stake_epoch", "[3]").is_null());
     EXPECT_EQ(error("stake_epoch", "[-1]").code, kInvalidParams);
     EXPECT_EQ(error("quern_supply").message, "chain.no_globals");
+    EXPECT_EQ(error("quern_marketTime").message, "chain.no_globals");
     types::Globals globals;
     globals.minted = 100;
     globals.burned = 30;
+    globals.market_ms = 6'500;
     chain.current->objects[types::object_key(types::ObjectPrefix::globals)] = types::encode_record(globals);
     EXPECT_EQ(text(ok("quern_supply"), "existing"), "0x46");
+    EXPECT_EQ(*ok("quern_marketTime").find("marketMs"), json::Value(6'500));
+    EXPECT_EQ(*ok("quern_marketTime").find("block"), *ok("quern_supply").find("block"));
     EXPECT_EQ(*ok("quern_params").find("chainId"), json::Value(7878));
     EXPECT_GT(ok("quern_abi").size(), 10u);
     EXPECT_TRUE(ok("quern_getFinalization").find("certificate"));

@@ -209,6 +209,7 @@ TEST(Registry, every_method_of_the_interface_is_there) {
                              "quern_getTransaction",
                              "quern_params",
                              "quern_supply",
+                             "quern_marketTime",
                              "rpc_discover",
                              "rpc.discover",
                              "help",

@@ -37,8 +37,8 @@ Expected<std::optional<types::ChallengeCommitment>> overdue_commitment(const Con
     for (const auto& [key, value] :
          context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(task.id), {}, task.commitments)) {
         QUERN_TRY(auto commitment, types::decode_record<types::ChallengeCommitment>(value));
-        if (market::reveal_expected(context.market(), commitment.height) > context.height) continue;
-        if (!oldest || commitment.height < oldest->height) oldest = std::move(commitment);
+        if (market::reveal_expected(context.market(), commitment.since) > context.market_ms) continue;
+        if (!oldest || commitment.since < oldest->since) oldest = std::move(commitment);
     }
     return oldest;
 }
@@ -48,7 +48,7 @@ Expected<types::ChallengeCommitment> load_commitment(const Context& context,
     const Hash32 commitment = core::challenge_commitment(context.sender, data.claim, data.salt);
     QUERN_TRY(auto stored, context.state.load<types::ChallengeCommitment>(data.task, context.sender, commitment));
     if (!stored) return fail("challenge.not_committed");
-    if (stored->height >= context.height) return fail("challenge.too_early", "reveal in a later block");
+    if (stored->since >= context.market_ms) return fail("challenge.too_early", "reveal in a later block");
     return std::move(*stored);
 }
 
@@ -66,7 +66,7 @@ Status open_history(const Context& context, const types::Task& task, const types
     QUERN_CHECK(
         core::check_history_challenge(opening, data.claim, task.history_root, task.spec.init_root, task.spec.steps));
     QUERN_TRY(opened.game, core::open_history_game(game_context(task), task.history_root, data.claim,
-                                                   market::dispute_clock(context.market(), task), context.height));
+                                                   market::dispute_clock(context.market(), task), context.market_ms));
     return {};
 }
 
@@ -85,7 +85,7 @@ Status open_probe(const Context& context, const types::Task& task, const types::
     QUERN_TRY(const auto probe, core::check_probe_challenge(opening, data.claim, about));
     QUERN_TRY(opened.game, core::open_probe_game(game_context(task), task.history_root, probe.step, probe.node,
                                                  probe.tile, probe.defender_hash, data.claim,
-                                                 market::dispute_clock(context.market(), task), context.height));
+                                                 market::dispute_clock(context.market(), task), context.market_ms));
     return {};
 }
 
@@ -134,8 +134,8 @@ auto Handler<NativeKind::challenge_commit>::check_state(const Context& context, 
     -> Expected<Prepared> {
     QUERN_TRY(auto task, load_challengeable(context, data.task));
     if (task.voided) return fail("challenge.claim_void", "the solver has lost");
-    if (task.challenge_until != 0 && context.height >= task.challenge_until)
-        return fail("challenge.window_closed", "at height " + std::to_string(task.challenge_until));
+    if (task.challenge_until != 0 && context.market_ms >= task.challenge_until)
+        return fail("challenge.window_closed", "at market time " + std::to_string(task.challenge_until));
     if (context.state.native(types::key_of<types::ChallengeCommitment>(data.task, context.sender, data.commitment)))
         return fail("challenge.already_committed");
     std::optional<types::ChallengeCommitment> displaced;  // gives way to this one
@@ -155,11 +155,12 @@ Status Handler<NativeKind::challenge_commit>::apply(Context& context, const Payl
     if (displaced) QUERN_CHECK(drop_commitment(context, task, *displaced, could_reveal(context, task, *displaced)));
     QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, stake));
     ++task.commitments;
-    task.challenge_hold = market::reveal_expected(context.market(), context.height);
+    task.challenge_hold = market::reveal_expected(context.market(), context.market_ms);
     if (task.state == TaskState::challenge) task.deadline = std::max(task.deadline, task.challenge_hold);
     store_task(context.state, task);
-    context.state.store(types::key_of<types::ChallengeCommitment>(data.task, context.sender, data.commitment),
-                        types::ChallengeCommitment{data.task, context.sender, data.commitment, context.height, stake});
+    context.state.store(
+        types::key_of<types::ChallengeCommitment>(data.task, context.sender, data.commitment),
+        types::ChallengeCommitment{data.task, context.sender, data.commitment, context.market_ms, stake});
     emit(context, types::KindGroup::disputes,
          events::ChallengeCommitted{data.task, context.sender, data.commitment, stake});
     return {};
@@ -184,8 +185,8 @@ auto Handler<NativeKind::challenge_reveal>::check_state(const Context& context, 
     -> Expected<Prepared> {
     QUERN_TRY(auto task, load_challengeable(context, data.task));
     QUERN_TRY(auto commitment, load_commitment(context, data));
-    if (task.voided && context.height >= task.challenge_hold)
-        return fail("challenge.window_closed", "at height " + std::to_string(task.challenge_hold));
+    if (task.voided && context.market_ms >= task.challenge_hold)
+        return fail("challenge.window_closed", "at market time " + std::to_string(task.challenge_hold));
     return Prepared{std::move(task), std::move(commitment)};
 }
 

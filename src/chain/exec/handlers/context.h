@@ -22,6 +22,7 @@ struct Context {
     std::uint64_t payload_bytes = 0;  // of the running transaction's payload
     std::uint64_t gas = 0;            // charged to it before touched objects
     ExecutionObserver* observer = nullptr;
+    std::uint64_t market_ms = 0;  // market time of the block: what deadlines and clocks are compared with
 
     [[nodiscard]] const params::MarketParams& market() const { return params.market; }
 };

@@ -76,7 +76,7 @@ auto Handler<NativeKind::dispute_split>::check_state(const Context& context, con
 Status Handler<NativeKind::dispute_split>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& open = prepared.open;
     QUERN_TRY(const auto move, core::decode_split_move(data.move));
-    QUERN_CHECK(core::apply_split(open.game, open.side, move, context.height));
+    QUERN_CHECK(core::apply_split(open.game, open.side, move, context.market_ms));
     return finish_move(context, open, data.move.size());
 }
 
@@ -102,7 +102,7 @@ Status Handler<NativeKind::dispute_prove_leaf>::apply(Context& context, const Pa
     auto& open = prepared.open;
     QUERN_TRY(const auto witness, core::decode_leaf_witness(data.witness));
     if (context.observer != nullptr) context.observer->leaf_begins(open.dispute.id);
-    const auto status = core::apply_leaf(open.game, open.side, witness, context.height);
+    const auto status = core::apply_leaf(open.game, open.side, witness, context.market_ms);
     if (context.observer != nullptr) context.observer->leaf_ended(open.dispute.id);
     if (!status) return status;
     QUERN_TRY(const auto node, core::disputed_node(open.game));
@@ -129,7 +129,7 @@ auto Handler<NativeKind::dispute_concede>::check_state(const Context& context, c
 
 Status Handler<NativeKind::dispute_concede>::apply(Context& context, const Payload&, Prepared&& prepared) {
     auto& open = prepared.open;
-    QUERN_CHECK(core::concede(open.game, open.side, context.height));
+    QUERN_CHECK(core::concede(open.game, open.side, context.market_ms));
     return finish_move(context, open, 0);
 }
 

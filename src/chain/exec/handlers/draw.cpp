@@ -44,7 +44,7 @@ Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, std::uint64_t i
 bool can_do(const types::Capacity& capacity, const Demand& demand) {
     if (capacity.step_work != 0 && demand.step_work > capacity.step_work) return false;
     if (capacity.memory_mib != 0 && demand.memory_mib > capacity.memory_mib) return false;
-    return capacity.work_per_block == 0 || demand.work <= Uint256(capacity.work_per_block) * Uint256(demand.blocks);
+    return capacity.work_per_second == 0 || demand.work <= Uint256(capacity.work_per_second) * Uint256(demand.seconds);
 }
 
 Expected<std::vector<Candidate>> find_candidates(const Context& context, types::Role role, const Uint256& needed,

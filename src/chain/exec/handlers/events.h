@@ -80,9 +80,9 @@ struct CapacityDeclared {  // roles
     types::Address account;
     types::Role role = types::Role::verifier;
     std::uint64_t step_work = 0;
-    std::uint64_t work_per_block = 0;
+    std::uint64_t work_per_second = 0;
     std::uint64_t memory_mib = 0;
-    QUERN_FIELDS(v("account", account), v("role", role), v("stepWork", step_work), v("workPerBlock", work_per_block),
+    QUERN_FIELDS(v("account", account), v("role", role), v("stepWork", step_work), v("workPerSecond", work_per_second),
                  v("memoryMib", memory_mib))
 };
 

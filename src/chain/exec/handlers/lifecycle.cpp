@@ -41,7 +41,7 @@ void clear_round(types::Task& task) {
     task.checkpoint_root = task.checkpoint_content = {};
     task.first_loss = task.loss = 0;
     task.history_root = task.history_content = task.final_root = {};
-    task.proved_at = task.draw_at = task.draws = 0;
+    task.proved_since = task.draw_at = task.draws = 0;
     task.challenge_until = task.challenge_hold = 0;
     task.rivals = task.report_rivals = 0;
     task.verify_beacon = {};
@@ -76,10 +76,10 @@ bool stands_confirmed(const types::Task& task) {
 Status await_unverified(Context& context, types::Task& task, std::string_view reason) {
     task.draws = kMaxDraws;
     if (task.challenge_until == 0)
-        task.challenge_until = context.height + task.spec.verify_blocks + task.spec.challenge_blocks;
+        task.challenge_until = context.market_ms + market::in_ms(task.spec.verify_s + task.spec.challenge_s);
     if (task.open_disputes > 0) return await_challenges(context, task, reason);
     enter(context, task, TaskState::challenge,
-          std::max({task.challenge_until, task.challenge_hold, context.height + 1}), reason);
+          std::max({task.challenge_until, task.challenge_hold, context.market_ms + 1}), reason);
     return {};
 }
 
@@ -88,7 +88,7 @@ Status redraw_or_give_up(Context& context, types::Task& task, std::string_view r
     if (task.draws >= kMaxDraws) return await_unverified(context, task, reason);
     QUERN_CHECK(release_reports(context, task));
     task.reports.clear();
-    task.proved_at = context.height;
+    task.proved_since = context.market_ms;
     task.challenge_until = 0;  // the new reports get a window of their own
     await_draw(context, task, reason);
     return {};
@@ -104,7 +104,7 @@ Status dismiss_silent(Context& context, types::Task& task) {
 Expected<std::vector<Candidate>> find_verifiers(const Context& context, const types::Task& task, std::uint64_t anchor,
                                                 const Hash32& randomness, const std::vector<types::Address>& excluded) {
     // From custody to the commitments: what a replay may take.
-    const Demand demand{task.work_units, market::sampled_work(market::work_of(task)), task.spec.verify_blocks,
+    const Demand demand{task.work_units, market::sampled_work(market::work_of(task)), task.spec.verify_s,
                         task.spec.memory_mib};
     return find_candidates(context, Role::verifier, market::verifier_bond(context.market(), task), demand, anchor,
                            randomness, excluded);
@@ -121,14 +121,21 @@ std::size_t eligible_for(const std::vector<Candidate>& verifiers, const types::A
 void enter(Context& context, types::Task& task, TaskState state, std::uint64_t deadline, std::string_view reason) {
     emit(context, types::KindGroup::tasks, events::TaskStateChanged{task.id, task.state, state, std::string(reason)});
     task.state = state;
-    task.since = context.height;
+    task.since = context.market_ms;
     task.deadline = deadline;
     task.reason = std::string(reason);
 }
 
 void open_bidding(Context& context, types::Task& task, std::string_view reason) {
     task.bids.clear();
-    enter(context, task, TaskState::open, market::draw_height(context.height + task.spec.bid_blocks), reason);
+    enter(context, task, TaskState::open, context.market_ms + market::in_ms(task.spec.bid_s), reason);
+}
+
+Status close_bidding(Context& context, types::Task& task) {
+    if (task.bids.empty()) return close_task(context, task, TaskState::expired, "no_bids");
+    task.draw_at = context.height;
+    task.deadline = market::draw_due(context.market_ms);
+    return {};
 }
 
 Status assign_next(Context& context, types::Task& task, const Hash32& beacon, std::string_view reason) {
@@ -155,7 +162,7 @@ Status assign_next(Context& context, types::Task& task, const Hash32& beacon, st
         task.solver_locked = needed;
         task.assigned_at = context.height;
         emit(context, types::KindGroup::tasks, events::SolverAssigned{task.id, task.solver, task.price});
-        enter(context, task, TaskState::assigned, context.height + task.spec.start_blocks, reason);
+        enter(context, task, TaskState::assigned, context.market_ms + market::in_ms(task.spec.start_s), reason);
         return {};
     }
     if (unchecked) return close_task(context, task, TaskState::expired, "no_verifiers");
@@ -181,7 +188,7 @@ Status give_to_next(Context& context, types::Task& task, std::string_view reason
 
 void await_draw(Context& context, types::Task& task, std::string_view reason) {
     task.draw_at = context.height;
-    enter(context, task, TaskState::proved, market::draw_height(context.height), reason);
+    enter(context, task, TaskState::proved, market::draw_due(context.market_ms), reason);
 }
 
 Status draw_verifiers(Context& context, types::Task& task) {
@@ -191,7 +198,7 @@ Status draw_verifiers(Context& context, types::Task& task) {
     QUERN_TRY(auto candidates, find_verifiers(context, task, task.draw_at, randomness, {task.solver, task.submitter}));
     auto drawn = draw_many(randomness, std::move(candidates), task.spec.verifiers);
     if (drawn.size() < task.spec.verifiers) {
-        const bool waited = context.height >= task.proved_at + task.spec.verify_blocks;
+        const bool waited = context.market_ms >= task.proved_since + market::in_ms(task.spec.verify_s);
         if (waited && drawn.empty()) return await_unverified(context, task, "no_verifiers");
         // Others may bond; who did so after the old beacon was known must not profit from knowing it.
         if (!waited) {
@@ -210,7 +217,7 @@ Status draw_verifiers(Context& context, types::Task& task) {
         task.reports.push_back(report);
         emit(context, types::KindGroup::verification, events::VerifierDrawn{task.id, address});
     }
-    enter(context, task, TaskState::custody, context.height + task.spec.verify_blocks, "verifiers_drawn");
+    enter(context, task, TaskState::custody, context.market_ms + market::in_ms(task.spec.verify_s), "verifiers_drawn");
     return {};
 }
 
@@ -234,7 +241,8 @@ Status conclude_custody(Context& context, types::Task& task, bool deadline_passe
     if (!deadline_passed && 3 * received < 2 * total && !all) return {};
     if (deadline_passed) QUERN_CHECK(dismiss_silent(context, task));
     if (received == 0) return redraw_or_give_up(context, task, "verifiers_silent");
-    enter(context, task, TaskState::committing, context.height + task.spec.verify_blocks, "data_available");
+    enter(context, task, TaskState::committing, context.market_ms + market::in_ms(task.spec.verify_s),
+          "data_available");
     return {};
 }
 
@@ -247,7 +255,8 @@ Status conclude_committing(Context& context, types::Task& task, bool deadline_pa
         if (silent(report)) QUERN_CHECK(dismiss_verifier(context, task, report, "no_commitment"));
     if (std::none_of(task.reports.begin(), task.reports.end(), is_active))
         return redraw_or_give_up(context, task, "verifiers_silent");
-    enter(context, task, TaskState::revealing, context.height + task.spec.verify_blocks, "reports_committed");
+    enter(context, task, TaskState::revealing, context.market_ms + market::in_ms(task.spec.verify_s),
+          "reports_committed");
     return {};
 }
 
@@ -268,9 +277,9 @@ Status await_challenges(Context& context, types::Task& task, std::string_view re
         return {};
     }
     if (!stands_confirmed(task)) return redraw_or_give_up(context, task, "verifiers_silent");
-    if (task.challenge_until == 0) task.challenge_until = context.height + task.spec.challenge_blocks;
+    if (task.challenge_until == 0) task.challenge_until = context.market_ms + market::in_ms(task.spec.challenge_s);
     enter(context, task, TaskState::challenge,
-          std::max({task.challenge_until, task.challenge_hold, context.height + 1}), reason);
+          std::max({task.challenge_until, task.challenge_hold, context.market_ms + 1}), reason);
     return {};
 }
 
@@ -291,8 +300,8 @@ Status release_round(Context& context, types::Task& task, bool sweep) {
 }
 
 bool could_reveal(const Context& context, const types::Task& task, const types::ChallengeCommitment& commitment) {
-    return commitment.height > task.proved_at &&
-           market::reveal_expected(context.market(), commitment.height) <= context.height;
+    return commitment.since > task.proved_since &&
+           market::reveal_expected(context.market(), commitment.since) <= context.market_ms;
 }
 
 Status drop_commitment(Context& context, types::Task& task, const types::ChallengeCommitment& commitment,

@@ -7,12 +7,15 @@
 
 namespace quern::chain::exec::handlers {
 
-// Enters a state and announces it. `deadline` is the first height at which a tick moves it on; 0 in final states.
+// Enters a state and announces it. `deadline` is the market time from which a tick moves it on; 0 in final states.
 void enter(Context& context, types::Task& task, types::TaskState state, std::uint64_t deadline,
            std::string_view reason);
 
 // --- Bidding and training --------------------------------------------------------------------------------------------
 void open_bidding(Context& context, types::Task& task, std::string_view reason);
+// No bids come any more: waits for the beacon that decides near ties, which nobody knew who could still bid. Without a
+// bid there is nothing to wait for and the task expires.
+[[nodiscard]] Status close_bidding(Context& context, types::Task& task);
 // Gives the task to the best of the remaining bids whose bond still covers it and for which there are as many verifiers
 // as the task asks for: training is public, so that what nobody will check must not begin. Without one: expires the
 // task when it was `open` or verifiers are missing, reopens it otherwise.
@@ -28,7 +31,7 @@ void open_bidding(Context& context, types::Task& task, std::string_view reason);
 }
 // After the proof: waits for the beacon that draws the verifiers.
 void await_draw(Context& context, types::Task& task, std::string_view reason);
-// Draws m verifiers; fewer once `verify_blocks` have passed in vain.
+// Draws m verifiers; fewer once `verify_s` have passed in vain.
 [[nodiscard]] Status draw_verifiers(Context& context, types::Task& task);
 // Each leaves its state once every active verifier has answered, or (deadline_passed) whoever did not is slashed.
 [[nodiscard]] Status conclude_custody(Context& context, types::Task& task, bool deadline_passed);

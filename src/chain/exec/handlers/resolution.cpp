@@ -78,7 +78,7 @@ bool answers_for(const types::Task& task, const types::Dispute& dispute, const c
 
 // Whether a challenge that was committed before the solver lost can still be revealed against a PASS.
 bool awaits_reveals(const Context& context, const types::Task& task) {
-    if (task.commitments == 0 || context.height >= task.challenge_hold) return false;
+    if (task.commitments == 0 || context.market_ms >= task.challenge_hold) return false;
     const bool stands = std::any_of(task.reports.begin(), task.reports.end(), [](const auto& report) {
         return is_active(report) && report.revealed && report.pass;
     });
@@ -103,7 +103,7 @@ Status void_history(Context& context, types::Task& task, const types::Dispute& d
     task.barred.push_back(task.solver);
     QUERN_CHECK(close_disputes(context, task, "moot", {0}));
     task.voided = true;
-    task.challenge_hold = market::reveal_expected(context.market(), context.height);
+    task.challenge_hold = market::reveal_expected(context.market(), context.market_ms);
     if (task.open_disputes > 0 || awaits_reveals(context, task))
         enter(context, task, types::TaskState::disputed, 0, "solver_slashed");
     return continue_voided(context, task);
@@ -158,7 +158,7 @@ Status open_report_dispute(Context& context, types::Task& task, const types::Ver
     opened.rival_role = Role::verifier;
     opened.rival_locked = report.locked;
     QUERN_TRY(opened.game, core::open_history_game(game_context(task), task.history_root, report.rival_root,
-                                                   market::dispute_clock(context.market(), task), context.height));
+                                                   market::dispute_clock(context.market(), task), context.market_ms));
     return open_dispute(context, task, std::move(opened));
 }
 

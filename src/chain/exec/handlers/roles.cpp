@@ -143,7 +143,7 @@ Status Handler<NativeKind::declare_capacity>::apply(Context& context, const Payl
     bond.capacity_since = context.height;
     store_bond(context.state, bond);
     emit(context, types::KindGroup::roles,
-         events::CapacityDeclared{bond.address, bond.role, data.capacity.step_work, data.capacity.work_per_block,
+         events::CapacityDeclared{bond.address, bond.role, data.capacity.step_work, data.capacity.work_per_second,
                                   data.capacity.memory_mib});
     return {};
 }

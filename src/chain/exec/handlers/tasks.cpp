@@ -29,7 +29,8 @@ Expected<types::Task> load_for_solver(const Context& context, std::uint64_t id, 
     QUERN_TRY(auto task, load_task(context.state, id));
     if (task.state != state) return fail("task.wrong_state", types::to_string(task.state));
     if (task.solver != context.sender) return fail("task.not_its_solver");
-    if (context.height >= task.deadline) return fail("task.deadline_passed", "height " + std::to_string(task.deadline));
+    if (context.market_ms >= task.deadline)
+        return fail("task.deadline_passed", "market time " + std::to_string(task.deadline));
     return task;
 }
 
@@ -46,8 +47,8 @@ Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32
     QUERN_TRY(const auto header, vm::tensor::decode_header(task.spec.program_header));
     vm::tensor::Tensor scalar;
     scalar.words = {loss};
-    const auto proof = crypto::merkle_verify(crypto::MerkleTag::state, state_root, vm::tensor::tensor_root(scalar),
-                                             header.loss_slot, header.slot_count, path);
+    const auto proof = crypto::check_list_path(crypto::MerkleTag::state, state_root, vm::tensor::tensor_root(scalar),
+                                               header.loss_slot, header.slot_count, path);
     if (!proof) return fail("task.bad_loss_proof", proof.error().to_string());
     return {};
 }
@@ -68,11 +69,11 @@ Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& 
     QUERN_CHECK(core::check_task_spec(data));
     if (data.verifiers > market.max_verifiers)
         return fail("task.bad_verifiers", "at most " + std::to_string(market.max_verifiers));
-    for (const std::uint64_t blocks : {data.bid_blocks, data.start_blocks, data.heartbeat_blocks, data.prove_blocks,
-                                       data.verify_blocks, data.challenge_blocks})
-        if (blocks < market.min_deadline_blocks || blocks > market.max_deadline_blocks)
-            return fail("task.bad_window", std::to_string(market.min_deadline_blocks) + " to " +
-                                               std::to_string(market.max_deadline_blocks) + " blocks");
+    for (const std::uint64_t seconds :
+         {data.bid_s, data.start_s, data.heartbeat_s, data.prove_s, data.verify_s, data.challenge_s})
+        if (seconds < market.min_window_s || seconds > market.max_window_s)
+            return fail("task.bad_window", std::to_string(market.min_window_s) + " to " +
+                                               std::to_string(market.max_window_s) + " seconds");
     return {};
 }
 
@@ -146,7 +147,7 @@ struct Handler<NativeKind::task_bid>::Prepared {
 auto Handler<NativeKind::task_bid>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_TRY(auto task, load_task(context.state, data.task));
     if (task.state != TaskState::open) return fail("task.wrong_state", types::to_string(task.state));
-    if (context.height >= market::bids_until(task)) return fail("task.deadline_passed", "bidding is over");
+    if (context.market_ms >= market::bids_until(task)) return fail("task.deadline_passed", "bidding is over");
     if (data.price > task.spec.price_cap) return fail("bid.above_cap", "cap " + task.spec.price_cap.to_decimal());
     if (context.sender == task.submitter) return fail("bid.by_submitter");
     if (std::find(task.barred.begin(), task.barred.end(), context.sender) != task.barred.end())
@@ -197,7 +198,7 @@ auto Handler<NativeKind::task_start>::check_state(const Context& context, const 
 Status Handler<NativeKind::task_start>::apply(Context& context, const Payload&, Prepared&& prepared) {
     auto& task = prepared.task;
     task.seed_beacon = prepared.seed_beacon;
-    enter(context, task, TaskState::training, context.height + task.spec.heartbeat_blocks, "started");
+    enter(context, task, TaskState::training, context.market_ms + market::in_ms(task.spec.heartbeat_s), "started");
     store_task(context.state, task);
     return {};
 }
@@ -231,7 +232,7 @@ Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const Paylo
     task.loss = data.loss;
     if (data.step == task.spec.interval) task.first_loss = data.loss;
     const bool last = data.step == task.spec.steps;
-    task.deadline = context.height + (last ? task.spec.prove_blocks : task.spec.heartbeat_blocks);
+    task.deadline = context.market_ms + market::in_ms(last ? task.spec.prove_s : task.spec.heartbeat_s);
     store_task(context.state, task);
     emit(context, types::KindGroup::tasks, events::CheckpointPosted{task.id, data.step, data.state_root, data.loss});
     return {};
@@ -274,7 +275,7 @@ Status Handler<NativeKind::task_prove>::apply(Context& context, const Payload& d
     task.history_root = data.history_root;
     task.history_content = data.history_content;
     task.final_root = data.final_root;
-    task.proved_at = context.height;
+    task.proved_since = context.market_ms;
     await_draw(context, task, "proved");
     store_task(context.state, task);
     return {};

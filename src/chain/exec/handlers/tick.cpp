@@ -11,7 +11,7 @@ namespace {
 using types::NativeKind;
 using types::TaskState;
 
-Status too_early(std::uint64_t due) { return fail("tick.too_early", "due at height " + std::to_string(due)); }
+Status too_early(std::uint64_t due) { return fail("tick.too_early", "due at market time " + std::to_string(due)); }
 
 // Charges the clocks of the task's open games; those that ran out are decided.
 Status tick_disputes(Context& context, types::Task& task) {
@@ -20,11 +20,11 @@ Status tick_disputes(Context& context, types::Task& task) {
     QUERN_TRY(const auto open, open_disputes(context, task));
     for (const auto& seen : open) {
         if (task.state != TaskState::disputed) break;
-        if (seen.deadline > context.height) continue;
+        if (seen.deadline > context.market_ms) continue;
         QUERN_TRY(auto dispute, load_dispute(context.state, seen.id));  // the end of one before may have closed it
         if (dispute.closed_at != 0) continue;
         QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
-        core::charge_clocks(game, context.height);
+        core::charge_clocks(game, context.market_ms);
         if (game.verdict == core::Verdict::none) continue;
         update_game(dispute, game);
         QUERN_CHECK(conclude_dispute(context, task, dispute, game));
@@ -35,8 +35,8 @@ Status tick_disputes(Context& context, types::Task& task) {
 
 // A final task leaves the state with its disputes after the retention period; the storage deposit goes back.
 Status delete_task(Context& context, types::Task& task) {
-    const std::uint64_t due = task.since + context.market().retention_blocks;
-    if (context.height < due) return too_early(due);
+    const std::uint64_t due = task.since + market::in_ms(context.market().retention_s);
+    if (context.market_ms < due) return too_early(due);
     pay_account(context, task.submitter, task.escrow);
     emit(context, types::KindGroup::tasks, events::Paid{task.id, task.submitter, task.escrow, "storage_deposit"});
     for (const std::uint64_t id : task.disputes) context.state.erase_native(types::key_of<types::Dispute>(id));
@@ -48,7 +48,8 @@ Status delete_task(Context& context, types::Task& task) {
 Status move_on(Context& context, types::Task& task) {
     switch (task.state) {
         case TaskState::open: {
-            QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(market::bids_until(task))));
+            if (task.draw_at == 0) return close_bidding(context, task);
+            QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(task.draw_at)));
             return assign_next(context, task, beacon, "best_bid");
         }
         case TaskState::assigned:
@@ -78,7 +79,9 @@ Status move_on(Context& context, types::Task& task) {
 
 Status tick_task(Context& context, types::Task& task) {
     if (types::is_final(task.state)) return delete_task(context, task);
-    if (context.height < task.deadline) return too_early(task.deadline);
+    if (context.market_ms < task.deadline) return too_early(task.deadline);
+    if (market::awaits_draw(task) && context.height < market::draw_height(task.draw_at))
+        return fail("tick.too_early", "due at height " + std::to_string(market::draw_height(task.draw_at)));
     QUERN_CHECK(move_on(context, task));
     store_task(context.state, task);
     return {};
@@ -86,9 +89,9 @@ Status tick_task(Context& context, types::Task& task) {
 
 Status tick_dispute(Context& context, types::Dispute& dispute) {
     if (dispute.closed_at != 0) return fail("dispute.closed");
-    if (context.height < dispute.deadline) return too_early(dispute.deadline);
+    if (context.market_ms < dispute.deadline) return too_early(dispute.deadline);
     QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
-    core::charge_clocks(game, context.height);
+    core::charge_clocks(game, context.market_ms);
     if (game.verdict == core::Verdict::none) return too_early(core::next_deadline(game));
     QUERN_TRY(auto task, load_task(context.state, dispute.task));
     update_game(dispute, game);

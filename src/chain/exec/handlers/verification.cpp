@@ -25,8 +25,8 @@ Expected<OwnReport> load_own_report(const Context& context, std::uint64_t id, Ta
     OwnReport own;
     QUERN_TRY(own.task, load_task(context.state, id));
     if (own.task.state != state) return fail("task.wrong_state", types::to_string(own.task.state));
-    if (context.height >= own.task.deadline)
-        return fail("task.deadline_passed", "height " + std::to_string(own.task.deadline));
+    if (context.market_ms >= own.task.deadline)
+        return fail("task.deadline_passed", "market time " + std::to_string(own.task.deadline));
     while (own.index < own.task.reports.size() && own.report().verifier != context.sender) ++own.index;
     if (own.index == own.task.reports.size()) return fail("verify.not_drawn");
     if (!is_active(own.report())) return fail("verify.not_active");

@@ -22,8 +22,9 @@ Status check_task(const state::Overlay& state, const types::Task& task, std::uin
 
 }  // namespace
 
-Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& params, std::uint64_t height) {
-    const std::uint64_t latest = market::latest_deadline(params, height);
+Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& params,
+                              std::uint64_t market_ms) {
+    const std::uint64_t latest = market::latest_deadline(params, market_ms);
     for (const auto& [key, value] : state.changed_native()) {
         if (!value || key.empty()) continue;
         if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::task)) {

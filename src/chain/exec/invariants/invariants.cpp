@@ -2,7 +2,7 @@
 
 namespace quern::chain::exec::invariants {
 
-Status check_all(const state::Overlay& state, const params::ChainParams& params, std::uint64_t height) {
+Status check_all(const state::Overlay& state, const params::ChainParams& params) {
     const auto named = [](Status status) -> Status {
         if (!status) return fail(kInvariantBroken, status.error().to_string());
         return {};
@@ -10,7 +10,8 @@ Status check_all(const state::Overlay& state, const params::ChainParams& params,
     QUERN_CHECK(named(check_holdings(state)));
     QUERN_CHECK(named(check_stakes(state, params.staking)));
     QUERN_CHECK(named(check_escrow(state, params.market)));
-    return named(check_dispute_liveness(state, params.market, height));
+    QUERN_TRY(const auto globals, state.load<types::Globals>());
+    return named(check_dispute_liveness(state, params.market, globals ? globals->market_ms : 0));
 }
 
 }  // namespace quern::chain::exec::invariants

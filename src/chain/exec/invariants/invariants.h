@@ -24,9 +24,9 @@ inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 // Every live task has a deadline within reach, and counts its open disputes right; every open dispute has a deadline.
 // Errors invariant.no_exit, invariant.open_disputes.
 [[nodiscard]] Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& params,
-                                            std::uint64_t height);
+                                            std::uint64_t market_ms);
 
 // All of them. Error exec.invariant_broken, naming the first.
-[[nodiscard]] Status check_all(const state::Overlay& state, const params::ChainParams& params, std::uint64_t height);
+[[nodiscard]] Status check_all(const state::Overlay& state, const params::ChainParams& params);
 
 }  // namespace quern::chain::exec::invariants

@@ -91,7 +91,7 @@ inline F fold_lanes(F a, Operation operation) {
 #include "vm/tensor/arith/vector_matmul.inc"
 #include "vm/tensor/arith/vector_reduce.inc"
 
-constexpr Kernels kTable = {elementwise, matmul, matmul_block, sum_last, max_last, sum_rows, scatter_add_rows};
+constexpr Kernels kTable = {elementwise, matmul, matmul_block, sum_last, max_last, sum_rows, add_rows};
 
 }  // namespace
 

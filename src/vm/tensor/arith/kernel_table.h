@@ -15,7 +15,7 @@ namespace quern::vm::tensor::arith {
 
 inline constexpr std::uint32_t kCanonicalNan = 0x7fc00000U;
 inline constexpr std::size_t kReductionLanes = 32;  // of sum_last and max_last
-inline constexpr std::size_t kMatmulBlock = 256;    // k per chain; block results are added in order
+inline constexpr std::size_t kChainBlock = 256;     // summands per chain; block results are added in order
 
 // Element (i, j) is data[i * row_stride + j * col_stride]. A transpose is a swap of the strides.
 struct MatrixView {
@@ -49,13 +49,14 @@ struct Kernels {
     // The same with max from -inf.
     void (*max_last)(std::size_t rows, std::size_t columns, const std::uint32_t* x, std::size_t ld, std::uint32_t* out);
 
-    // out[j] = one chain of adds over column j of x[rows x columns], rows in order from +0.
+    // out[j] = the sum of column j of x[rows x columns]. Blocks of 256 rows; in a block one chain of adds over its rows
+    // in order from +0; block results added in order, from +0.
     void (*sum_rows)(std::size_t rows, std::size_t columns, const std::uint32_t* x, std::size_t ld, std::uint32_t* out);
 
-    // For each source row r ascending: table[index[r]] += source[r], where index[r] as unsigned is below table_rows;
-    // other rows are dropped. `table` is dense [table_rows x columns] and starts as given.
-    void (*scatter_add_rows)(std::size_t rows, std::size_t columns, const std::uint32_t* source, std::size_t ld,
-                             const std::uint32_t* index, std::size_t table_rows, std::uint32_t* table);
+    // For each row r of x ascending: row index[r] of the table (row stride table_ld) += row r, where index[r] as
+    // unsigned is below table_rows; other rows are dropped. The table starts as given: no blocks here.
+    void (*add_rows)(std::size_t rows, std::size_t columns, const std::uint32_t* x, std::size_t ld,
+                     const std::uint32_t* index, std::size_t table_rows, std::uint32_t* table, std::size_t table_ld);
 };
 
 }  // namespace quern::vm::tensor::arith

@@ -38,8 +38,8 @@ struct ReferenceKernels {
         for (std::size_t i = 0; i < m; ++i) {
             for (std::size_t j = 0; j < n; ++j) {
                 u32 total = 0;
-                for (std::size_t first = 0; first < k; first += kMatmulBlock) {
-                    const std::size_t count = k - first < kMatmulBlock ? k - first : kMatmulBlock;
+                for (std::size_t first = 0; first < k; first += kChainBlock) {
+                    const std::size_t count = k - first < kChainBlock ? k - first : kChainBlock;
                     const auto row = static_cast<std::ptrdiff_t>(i);
                     const auto column = static_cast<std::ptrdiff_t>(j);
                     const auto start = static_cast<std::ptrdiff_t>(first);
@@ -84,24 +84,28 @@ struct ReferenceKernels {
 
     static void sum_rows(std::size_t rows, std::size_t columns, const u32* x, std::size_t ld, u32* out) {
         for (std::size_t j = 0; j < columns; ++j) {
-            u32 sum = 0;
-            for (std::size_t r = 0; r < rows; ++r) sum = Arithmetic::add(sum, x[r * ld + j]);
-            out[j] = canonical(sum);
+            u32 total = 0;
+            for (std::size_t first = 0; first < rows; first += kChainBlock) {
+                u32 sum = 0;
+                for (std::size_t r = first; r < rows && r < first + kChainBlock; ++r)
+                    sum = Arithmetic::add(sum, x[r * ld + j]);
+                total = Arithmetic::add(total, sum);
+            }
+            out[j] = canonical(total);
         }
     }
 
-    static void scatter_add_rows(std::size_t rows, std::size_t columns, const u32* source, std::size_t ld,
-                                 const u32* index, std::size_t table_rows, u32* table) {
+    static void add_rows(std::size_t rows, std::size_t columns, const u32* x, std::size_t ld, const u32* index,
+                         std::size_t table_rows, u32* table, std::size_t table_ld) {
         for (std::size_t r = 0; r < rows; ++r) {
             if (index[r] >= table_rows) continue;
-            u32* target = table + std::size_t{index[r]} * columns;
-            for (std::size_t j = 0; j < columns; ++j)
-                target[j] = canonical(Arithmetic::add(target[j], source[r * ld + j]));
+            u32* target = table + index[r] * table_ld;
+            for (std::size_t j = 0; j < columns; ++j) target[j] = canonical(Arithmetic::add(target[j], x[r * ld + j]));
         }
     }
 
     static constexpr Kernels table() {
-        return {elementwise, matmul, matmul_block, sum_last, max_last, sum_rows, scatter_add_rows};
+        return {elementwise, matmul, matmul_block, sum_last, max_last, sum_rows, add_rows};
     }
 };
 

@@ -74,9 +74,11 @@ TEST_F(HeaderOnParent, fits_or_is_refused_by_name) {
 
 TEST_F(HeaderOnParent, says_to_the_transactions_what_it_says) {
     header.beneficiary.data.fill(9);
-    const BlockContext context = context_of(header);
+    const BlockContext context = context_of(parent, header);
     EXPECT_EQ(context.number, 7U);
     EXPECT_EQ(context.timestamp_ms, 10'501U);
+    EXPECT_EQ(context.elapsed_ms, header.consensus.timestamp_ms - parent.consensus.timestamp_ms);
+    EXPECT_GT(context.elapsed_ms, 0U);
     EXPECT_EQ(context.gas_limit, params.block_gas_limit);
     EXPECT_EQ(context.base_fee, header.base_fee_per_gas);
     EXPECT_EQ(context.beneficiary, header.beneficiary);

@@ -32,7 +32,9 @@ protected:
     std::uint64_t due_for_assignment() {
         const auto id = submit();
         expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
-        world.skip_to(world.task(id).deadline);
+        world.skip_until_due(id);
+        expect_ok(world.tick(id));
+        world.skip_until_due(id);
         return id;
     }
     std::uint64_t gas_of_tick(std::uint64_t id) {

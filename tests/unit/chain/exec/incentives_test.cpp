@@ -112,13 +112,13 @@ TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
     unbond_verifiers();
     tick_when_due(id);
     EXPECT_EQ(world.task(id).reason, "waiting_for_verifiers");
-    const auto proved_at = world.task(id).proved_at;
+    const auto proved = world.task(id).proved_since;
     while (world.task(id).state == TaskState::proved) tick_when_due(id);
     const auto waiting = world.task(id);
     EXPECT_EQ(waiting.state, TaskState::challenge);
     EXPECT_EQ(waiting.reason, "no_verifiers");
-    EXPECT_GE(world.height, proved_at + spec.verify_blocks);
-    EXPECT_EQ(waiting.challenge_until, world.height + spec.verify_blocks + spec.challenge_blocks);
+    EXPECT_GE(world.market_ms(), proved + market::in_ms(spec.verify_s));
+    EXPECT_EQ(waiting.challenge_until, world.market_ms() + market::in_ms(spec.verify_s + spec.challenge_s));
     tick_when_due(id);
     const auto task = world.task(id);
     EXPECT_EQ(task.state, TaskState::settled);
@@ -191,18 +191,18 @@ TEST_F(Incentives, the_last_draws_silence_does_not_outvote_missing_data) {
 }
 
 TEST_F(Incentives, clocks_cover_the_replay_of_a_segment) {
-    spec.heartbeat_blocks = 500;
+    spec.heartbeat_s = 500;
     const auto id = reach(TaskState::challenge, truth);
     const auto dispute = challenge(id, kWhistleblower, 0, wrong.root, history_opening(wrong));
     const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
-    const std::uint64_t clock = world.params.market.dispute_clock_blocks + 500;
+    const std::uint64_t clock = market::in_ms(world.params.market.dispute_clock_s + 500);
     EXPECT_EQ(game.budget, (std::vector<std::uint64_t>{clock, clock}));
-    EXPECT_EQ(world.dispute(dispute).deadline, world.height + clock);
+    EXPECT_EQ(world.dispute(dispute).deadline, world.market_ms() + clock);
 }
 
 TEST_F(Incentives, filled_places_for_bids_give_way_to_a_lower_one) {
     world.params.market.max_bids = 3;
-    spec.bid_blocks = 30;
+    spec.bid_s = 30;
     bond_everybody();
     const auto id = submit();
     for (std::uint64_t i = 0; i < 3; ++i) {
@@ -248,7 +248,7 @@ TEST_F(Incentives, cheap_commitments_do_not_raise_an_honest_challengers_stake) {
 }
 
 TEST_F(Incentives, each_revealed_challenge_stakes_more_than_the_one_before) {
-    spec.challenge_blocks = 30;
+    spec.challenge_s = 30;
     const auto id = reach(TaskState::challenge, wrong);
     const auto first = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
     const auto other = compute_history(kSteps, 2, 1U << 15);
@@ -285,6 +285,7 @@ TEST_F(Incentives, a_challenge_that_finds_no_place_gets_its_stake_back) {
 
 TEST_F(Incentives, commitments_that_nobody_reveals_give_way_and_pay) {
     world.params.market.max_commitments = 2;
+    spec.challenge_s = 30;
     const auto id = reach(TaskState::challenge, wrong);
     const auto squatter = newcomer(603, Role::whistleblower, 100'000);
     const auto commit = [&](const types::Address& who, const Hash32& commitment) {
@@ -295,7 +296,7 @@ TEST_F(Incentives, commitments_that_nobody_reveals_give_way_and_pay) {
     const Hash32 salt = crypto::sha256(as_bytes("salt"));
     const auto mine = core::challenge_commitment(kWhistleblower, truth.root, salt);
     EXPECT_EQ(commit(kWhistleblower, mine), "challenge.too_many");
-    world.skip(1);
+    world.skip(world.params.market.min_window_s - 2);
     EXPECT_EQ(commit(kWhistleblower, mine), "ok");
     EXPECT_EQ(world.task(id).commitments, 2U);
     EXPECT_EQ(world.bond(Role::whistleblower, squatter).bonded, Uint256(99'500));
@@ -331,7 +332,7 @@ TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
     const auto larger = submit();
     expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{larger, 3}));
     tick_when_due(larger);
-    EXPECT_EQ(world.task(larger).reason, "no_verifiers");  // only one can do as much in 8 blocks
+    EXPECT_EQ(world.task(larger).reason, "no_verifiers");  // only one can do as much in 8 seconds
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TEST_F(Lifecycle, honest_task_settles_and_pays_everybody) {
     EXPECT_TRUE(task.slashes.empty());
 
     EXPECT_EQ(name(world.tick(id)), "tick.too_early");
-    world.skip_to(task.since + world.params.market.retention_blocks);
+    world.skip_until(task.since + market::in_ms(world.params.market.retention_s));
     expect_ok(world.tick(id));
     EXPECT_FALSE(world.exists(id));
     EXPECT_EQ(name(world.tick(id)), "task.unknown");
@@ -40,8 +40,8 @@ TEST_F(Lifecycle, submit_names_what_is_wrong) {
         return name(world.one(kSubmitter, NativeKind::task_submit, spec));
     };
     EXPECT_EQ(refused([](auto& s) { s.interval = 3; }), "task.bad_interval");
-    EXPECT_EQ(refused([](auto& s) { s.bid_blocks = 2; }), "task.bad_window");
-    EXPECT_EQ(refused([](auto& s) { s.challenge_blocks = 1'000'001; }), "task.bad_window");
+    EXPECT_EQ(refused([](auto& s) { s.bid_s = 7; }), "task.bad_window");
+    EXPECT_EQ(refused([](auto& s) { s.challenge_s = 1'000'001; }), "task.bad_window");
     EXPECT_EQ(refused([](auto& s) { s.mode = types::TaskMode::tolerance; }), "task.mode_not_supported");
     EXPECT_EQ(refused([](auto& s) { s.privacy = types::TaskPrivacy::encrypted; }), "task.privacy_not_supported");
     EXPECT_EQ(refused([](auto& s) { s.solvers = 2; }), "task.solvers_not_supported");
@@ -76,7 +76,7 @@ TEST_F(Lifecycle, bids_need_a_bond_a_price_below_the_cap_and_the_window) {
     EXPECT_EQ(bid(kSolver, 11), "bid.above_cap");
     EXPECT_EQ(bid(kSolver, 0), "bid.zero_price");
     EXPECT_EQ(bid(kSubmitter, 3), "bid.by_submitter");
-    world.skip_to(world.task(id).deadline - 2);
+    world.skip_until(world.task(id).deadline);
     EXPECT_EQ(bid(kSolver, 3), "task.deadline_passed");
     const auto second = submit();
     expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{second, 5}));
@@ -122,7 +122,7 @@ TEST_F(Lifecycle, winner_that_does_not_start_pays_and_the_next_bid_is_taken) {
     expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
     tick_when_due(id);
     EXPECT_EQ(name(world.one(kSecond, NativeKind::task_start, types::TaskIdPayload{id})), "task.not_its_solver");
-    world.skip_to(world.task(id).deadline);
+    world.skip_until(world.task(id).deadline);
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id})), "task.deadline_passed");
     tick_when_due(id);
     const auto task = world.task(id);
@@ -201,7 +201,7 @@ TEST_F(Lifecycle, task_fails_after_too_many_rounds) {
 TEST_F(Lifecycle, bonds_made_after_the_proof_are_not_drawn) {
     const auto id = reach(TaskState::proved, truth);
     for (const auto& verifier : kVerifiers) world.bond_role(verifier, Role::verifier, 5);
-    ASSERT_GE(world.height, world.task(id).deadline - 1);
+    ASSERT_GE(world.height, market::draw_height(world.task(id).draw_at));
     expect_ok(world.tick(id));
     EXPECT_EQ(world.task(id).state, TaskState::proved);
     tick_when_due(id);
@@ -446,9 +446,9 @@ TEST_F(Lifecycle, challenges_are_committed_first_and_must_be_revealed) {
 TEST_F(Lifecycle, late_challenge_commitment_holds_the_settlement) {
     const auto id = reach(TaskState::challenge, truth);
     const auto until = world.task(id).challenge_until;
-    world.skip_to(until - 1);
+    world.skip_until(until - 1'000);
     expect_ok(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
-    EXPECT_EQ(world.task(id).deadline, world.height + world.params.market.min_deadline_blocks);
+    EXPECT_EQ(world.task(id).deadline, market::reveal_expected(world.params.market, world.market_ms()));
     EXPECT_EQ(
         name(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, wrong.root})),
         "challenge.window_closed");

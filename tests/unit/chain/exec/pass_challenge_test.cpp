@@ -9,7 +9,7 @@ constexpr std::uint64_t kSegments = kSteps / kInterval;
 
 class PassChallenge : public Lifecycle {
 protected:
-    PassChallenge() { spec.challenge_blocks = 100; }  // room for several challenges one after the other
+    PassChallenge() { spec.challenge_s = 100; }  // room for several challenges one after the other
 
     Hash32 salt(std::uint8_t number) {
         Hash32 result;
@@ -236,12 +236,12 @@ TEST_F(PassChallenge, what_was_committed_in_time_can_be_revealed_after_the_solve
     expect_ok(commit(id, kWhistleblower, truth, 1));
     expect_ok(commit(id, kWhistleblower, truth, 2));
     concede(about_solver, kSolver);
-    const auto lost_at = world.height;
+    const auto lost_at = world.market_ms();
     auto task = world.task(id);
     ASSERT_TRUE(task.voided);
     EXPECT_EQ(task.state, TaskState::disputed);
     EXPECT_EQ(task.open_disputes, 0U);
-    EXPECT_EQ(task.deadline, lost_at + world.params.market.min_deadline_blocks);
+    EXPECT_EQ(task.deadline, market::reveal_expected(world.params.market, lost_at));
     // Nothing is left to be said about the solver.
     expect_ok(reveal(id, kWhistleblower, 0, truth, 1));
     EXPECT_EQ(world.task(id).disputes.size(), 1U);
@@ -260,7 +260,7 @@ TEST_F(PassChallenge, void_history_waits_for_reveals_only_so_long) {
     const auto about_solver = challenge_history(id, 0, truth);
     expect_ok(commit(id, kWhistleblower, truth, 1));
     concede(about_solver, kSolver);
-    world.skip_to(world.task(id).deadline);
+    world.skip_until(world.task(id).deadline);
     world.begin();
     EXPECT_EQ(
         name(world.send(kWhistleblower, NativeKind::challenge_reveal, reveal_of(id, core::kPassTarget, truth, 1))),

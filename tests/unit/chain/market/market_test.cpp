@@ -132,16 +132,36 @@ TEST(Delays, a_draw_comes_after_its_anchor_and_old_beacons_have_one_successor) {
     EXPECT_EQ(beacon_height(80, 80 + 3 * params::kBeaconWindow - 1), 80 + 2 * params::kBeaconWindow);
 }
 
+TEST(Delays, a_block_adds_what_passed_and_five_idle_pauses_at_most) {
+    EXPECT_EQ(market_step(1'000, 1), 1U);
+    EXPECT_EQ(market_step(1'000, 5'000), 5'000U);
+    EXPECT_EQ(market_step(1'000, 5'001), 5'000U);
+    EXPECT_EQ(market_step(1'000, ~std::uint64_t{0}), 5'000U);
+}
+
+TEST(Delays, a_draw_that_comes_at_a_height_is_due_by_market_time_then) {
+    EXPECT_EQ(draw_due(7'000), 7'002U) << "two blocks later, of a millisecond at least";
+    auto task = sample_task();
+    task.state = types::TaskState::proved;
+    EXPECT_TRUE(awaits_draw(task));
+    task.state = types::TaskState::open;
+    EXPECT_FALSE(awaits_draw(task)) << "bids come yet";
+    task.draw_at = 9;
+    EXPECT_TRUE(awaits_draw(task));
+    task.state = types::TaskState::assigned;
+    EXPECT_FALSE(awaits_draw(task));
+}
+
 TEST(Delays, follow_the_task_and_the_parameters) {
     params::MarketParams market;
     auto task = sample_task();
     task.since = 100;
-    task.spec.bid_blocks = 7;
-    task.spec.heartbeat_blocks = 9;
-    EXPECT_EQ(bids_until(task), 107U);
-    EXPECT_EQ(dispute_clock(market, task), 609U);
-    EXPECT_EQ(reveal_expected(market, 50), 53U);
-    EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + 2'000'000 + 1200 + 3U);
+    task.spec.bid_s = 7;
+    task.spec.heartbeat_s = 9;
+    EXPECT_EQ(bids_until(task), 7'100U);
+    EXPECT_EQ(dispute_clock(market, task), 609'000U);
+    EXPECT_EQ(reveal_expected(market, 50), 40'050U);
+    EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + 1000 * (2'000'000 + 1200 + 40U));
 }
 
 }  // namespace

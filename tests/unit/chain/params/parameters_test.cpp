@@ -73,8 +73,12 @@ TEST(Parameters, must_fit_each_other) {
     EXPECT_EQ(detail([](ChainParams& p) { p.min_block_ms = 1001; }), "block.max_idle_ms must be min_block_ms at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 91; }),
               "market.submitter_percent and burn_percent exceed 100");
-    EXPECT_EQ(detail([](ChainParams& p) { p.market.max_deadline_blocks = 4, p.market.min_deadline_blocks = 5; }),
-              "market.max_deadline_blocks must be min_deadline_blocks at least");
+    EXPECT_EQ(detail([](ChainParams& p) { p.market.max_window_s = 49, p.market.min_window_s = 50; }),
+              "market.max_window_s must be min_window_s at least");
+    EXPECT_EQ(detail([](ChainParams& p) { p.market.min_window_s = 39; }),
+              "market.min_window_s must be forty times block.max_idle_ms at least");
+    EXPECT_EQ(detail([](ChainParams& p) { p.max_idle_ms = 1001; }),
+              "market.min_window_s must be forty times block.max_idle_ms at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.staking.unbonding_blocks = 149; }),
               "staking.unbonding_blocks must be three epochs at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 96, p.market.submitter_percent = 0; }),

@@ -295,6 +295,24 @@ TEST(DisputeGame, LieInsideAMicroTraceIsFound) {
     graph.update(3, sums);
     const std::uint32_t row_sums = graph.reduce(Op::sum_last, a);  // 32 columns of tiles and a fold
     graph.update(4, graph.slice(row_sums, {0, 0, 32, 0}, {}));
+    graph.add_slot("table", DType::f32, {{1, 1, 4, 33}});
+    const std::uint32_t columns = graph.permute(a, {0, 1, 3, 2});  // 1,000 rows: 32 micro-steps, 4 blocks
+    const std::uint32_t table =
+        graph.scatter_add(columns,
+                          graph.element(vm::tensor::arith::ElementOp::iand,
+                                        {graph.iota({{1, 1, 1, 1000}}, 3), graph.full(DType::i32, {}, 3)}),
+                          4);
+    graph.update(5, table);
+    graph.add_slot("column_sums", DType::f32, {{1, 1, 1, 33}});
+    const std::uint32_t column_sums = graph.reduce(Op::sum_rows, columns);
+    graph.update(6, column_sums);
+    graph.add_slot("flat_product", DType::f32, {{1, 1, 1, 33}});
+    const std::uint32_t flat_product =
+        graph.matmul(graph.slice(a, {0, 0, 3, 0}, {{1, 1, 1, 1000}}), columns);  // a row times a matrix
+    graph.update(7, flat_product);
+    graph.add_slot("flat_max", DType::f32, {});
+    const std::uint32_t flat_max = graph.reduce(Op::max_last, graph.reshape(a, {{1, 1, 1, 33000}}));  // 33 tiles, fold
+    graph.update(8, flat_max);
     graph.finish({{1, 1, 1, 1}});
     const World world = make_world(graph.program, 1);
 
@@ -304,9 +322,16 @@ TEST(DisputeGame, LieInsideAMicroTraceIsFound) {
         std::uint64_t from;
         std::uint32_t accumulator;
     };
-    for (const Case& at : {Case{product, 5, 0, 1}, Case{product, 32 * 33 + 32, 7, 0}, Case{product, 5, 8, 0},
-                           Case{product, 5, 9, 1}, Case{product, 5, 30, 0}, Case{sums, 33, 0, 0}, Case{sums, 3, 1, 0},
-                           Case{row_sums, 32, 0, 0}, Case{row_sums, 32, 31, 0}}) {
+    for (const Case& at : {Case{product, 5, 0, 1},      Case{product, 32 * 33 + 32, 7, 0},
+                           Case{product, 5, 8, 0},      Case{product, 5, 9, 1},
+                           Case{product, 5, 30, 0},     Case{sums, 33, 0, 0},
+                           Case{sums, 3, 1, 0},         Case{row_sums, 32, 0, 0},
+                           Case{row_sums, 32, 31, 0},   Case{sums, 3, 0, 1},
+                           Case{table, 40, 0, 0},       Case{table, 40, 3, 1},
+                           Case{table, 131, 7, 0},      Case{table, 131, 30, 1},
+                           Case{column_sums, 32, 2, 1}, Case{column_sums, 32, 24, 0},
+                           Case{column_sums, 0, 31, 0}, Case{flat_max, 0, 5, 0},
+                           Case{flat_max, 0, 32, 0},    Case{flat_product, 32, 12, 1}}) {
         const Alter alter = flip(1, at.node, at.word);
         const History history = altered_history(world, alter, 1);
         ASSERT_NE(history.root(), world.root());

@@ -352,6 +352,18 @@ TEST(DisputeClocks, BothSilentMeansTheAccusationWasNotCarried) {
     EXPECT_EQ(game.verdict, Verdict::defender_wins);
 }
 
+TEST(DisputeClocks, WhoRunsOutFirstLosesAndBothAtOnceTheRival) {
+    const auto verdict = [](std::uint64_t defender, std::uint64_t rival) {
+        Game game = history_game(world(), cheat().history.root(), world().root());
+        game.budget = {defender, rival};
+        charge_clocks(game, 1000 + 5'000);  // one block later
+        return game.verdict;
+    };
+    EXPECT_EQ(verdict(700, 701), Verdict::rival_wins);
+    EXPECT_EQ(verdict(701, 700), Verdict::defender_wins);
+    EXPECT_EQ(verdict(700, 700), Verdict::defender_wins);
+}
+
 TEST(DisputeClocks, ResultDoesNotDependOnWhenClocksAreCharged) {
     Random random(3);
     for (int i = 0; i < 200; ++i) {
@@ -359,12 +371,12 @@ TEST(DisputeClocks, ResultDoesNotDependOnWhenClocksAreCharged) {
         once.budget = {1 + random.below(20), 1 + random.below(20)};
         once.posts[random.below(2)].present = random.below(2) == 0;
         Game often = once;
-        std::uint64_t height = 1000;
-        while (height < 1030) {
-            height += 1 + random.below(5);
-            charge_clocks(often, height);
+        std::uint64_t now = 1000;
+        while (now < 1030) {
+            now += 1 + random.below(5);
+            charge_clocks(often, now);
         }
-        charge_clocks(once, height);
+        charge_clocks(once, now);
         EXPECT_EQ(once.verdict, often.verdict);
         EXPECT_EQ(once.budget, often.budget);
     }
@@ -373,16 +385,16 @@ TEST(DisputeClocks, ResultDoesNotDependOnWhenClocksAreCharged) {
 TEST(DisputeClocks, BudgetsAreNeverReset) {
     Players players;
     Game game = history_game(world(), cheat().history.root(), world().root());
-    std::uint64_t height = 1000;
+    std::uint64_t now = 1000;
     std::uint64_t liar_used = 0;
     while (game.phase != Phase::decided) {
-        // The honest side moves at once, the liar after nine blocks.
-        ASSERT_TRUE(apply(game, Side::rival, *players.honest.next_move(game, Side::rival), height).has_value());
+        // The honest side moves at once, the liar after nine milliseconds.
+        ASSERT_TRUE(apply(game, Side::rival, *players.honest.next_move(game, Side::rival), now).has_value());
         if (game.phase == Phase::decided) break;
-        height += 9;
+        now += 9;
         const auto move = players.liar.next_move(game, Side::defender);
-        if (!apply(game, Side::defender, *move, height)) {
-            charge_clocks(game, height);
+        if (!apply(game, Side::defender, *move, now)) {
+            charge_clocks(game, now);
             break;
         }
         if (game.phase != Phase::leaf) liar_used += 9;
@@ -496,6 +508,23 @@ TEST(ProbeGame, LieInAnEarlierNodeIsFoundFromAProbeOfALaterOne) {
     EXPECT_EQ(game->verdict, Verdict::rival_wins);
     EXPECT_EQ(game->node, wide);
     EXPECT_EQ(game->reason, "input");
+}
+
+TEST(ProbeGame, AStrategyMakesNoMoveAboutANodeOrTileThatIsNone) {
+    const std::uint32_t probed = long_matmul();
+    const auto claims = probe_claims(flip(2, probed, 3), probed);
+    ASSERT_TRUE(claims.has_value());
+    const auto game = open_probe_game(world().context, world().root(), 2, probed, claims->tile, claims->truth,
+                                      claims->lie, kBudget, 1000);
+    ASSERT_TRUE(game.has_value());
+    DisputeStrategy honest = honest_player(world());
+    EXPECT_TRUE(honest.next_move(*game, Side::defender));
+    Game strange = *game;
+    strange.probe_node = world().program.nodes.size();
+    EXPECT_EQ(honest.next_move(strange, Side::defender).error().name, "dispute.bad_game");
+    strange = *game;
+    strange.probe_tile = world().program.nodes[probed].shape.tiles();
+    EXPECT_EQ(honest.next_move(strange, Side::defender).error().name, "dispute.bad_game");
 }
 
 TEST(ProbeGame, MadeUpHashCannotBeAnchored) {

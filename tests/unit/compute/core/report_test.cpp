@@ -1,6 +1,7 @@
 // Histories, verification reports and challenges of them.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "compute/core/claims.h"
@@ -192,6 +193,36 @@ TEST(Report, SealedReportOpensAndRebuildsFromItsSecret) {
     }
     EXPECT_GT(altered_first, 5);
     EXPECT_LT(altered_first, 35);
+}
+
+TEST(Report, AlteredElementsLieInTheTensorWhateverItsTiles) {
+    struct Case {
+        vm::tensor::Shape shape;
+        std::uint64_t tile;
+        std::vector<std::uint32_t> words;  // of the tile that are elements
+    };
+    const Case cases[] = {
+        {{{1, 1, 1, 5}}, 0, {0, 1, 2, 3, 4}},
+        {{{1, 2, 1, 1027}}, 3, {0, 1, 2}},  // tiles of 1 x 1,024
+        {{{1, 1, 3, 2}}, 0, {0, 1, 32, 33, 64, 65}},
+        {{{1, 1, 35, 33}}, 3, {0, 32, 64}},
+    };
+    for (const Case& c : cases) {
+        std::map<Hash32, int> drawn;
+        for (const std::uint32_t word : c.words) {
+            vm::tensor::Tile tile{};
+            tile[word] = 1;
+            drawn[vm::tensor::tile_hash(tile)] = 0;
+        }
+        const std::vector<ProbeResult> results{{c.shape, c.tile, {}}};
+        for (std::uint64_t secret = 0; secret < 100; ++secret) {
+            const auto report = seal_report(Address{}, true, {}, results, hash_of(secret));
+            ASSERT_TRUE(report.has_value()) << report.error().to_string();
+            ASSERT_TRUE(drawn.contains(report->altered_leaves[1])) << c.shape.to_string();
+            ++drawn[report->altered_leaves[1]];
+        }
+        for (const auto& [hash, count] : drawn) EXPECT_GT(count, 0) << c.shape.to_string();
+    }
 }
 
 TEST(Report, RevealsThatDoNotMatchAreRefused) {

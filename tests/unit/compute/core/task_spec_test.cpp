@@ -24,8 +24,7 @@ TaskSubmitPayload good_spec() {
     spec.interval = 30;
     spec.price_cap = 7;
     spec.tax = 1000;
-    spec.bid_blocks = spec.start_blocks = spec.heartbeat_blocks = spec.prove_blocks = spec.verify_blocks =
-        spec.challenge_blocks = 10;
+    spec.bid_s = spec.start_s = spec.heartbeat_s = spec.prove_s = spec.verify_s = spec.challenge_s = 10;
     spec.uris = {"https://example.org/data"};
     return spec;
 }
@@ -57,8 +56,8 @@ TEST(TaskSpec, EachDefectIsNamed) {
     expect("task.bad_price", [](Spec& s) { s.tax = Uint256(1) << kMaxPriceBits; });
     expect("task.bad_root", [](Spec& s) { s.init_root = {}; });
     expect("task.bad_root", [](Spec& s) { s.data_content = {}; });
-    expect("task.bad_window", [](Spec& s) { s.verify_blocks = 0; });
-    expect("task.bad_window", [](Spec& s) { s.bid_blocks = kMaxWindowBlocks + 1; });
+    expect("task.bad_window", [](Spec& s) { s.verify_s = 0; });
+    expect("task.bad_window", [](Spec& s) { s.bid_s = kMaxWindowSeconds + 1; });
     expect("task.bad_uris", [](Spec& s) { s.uris.assign(9, "x"); });
     expect("task.bad_uris", [](Spec& s) { s.uris = {""}; });
     expect("task.bad_uris", [](Spec& s) { s.uris = {"a b"}; });

@@ -23,7 +23,6 @@ std::vector<Hash32> post_of(const TreeCursor& cursor, const std::vector<Hash32>&
 }
 
 TEST(TreeCursor, DescentFindsTheFirstDifferenceInTreesOfAnySize) {
-    const Bytes context{1, 2, 3};
     for (const std::uint64_t count :
          {1ULL, 2ULL, 3ULL, 5ULL, 127ULL, 128ULL, 129ULL, 255ULL, 257ULL, 1000ULL, 16384ULL, 16385ULL, 20001ULL}) {
         const std::vector<Hash32> ours = make_leaves(count);
@@ -31,11 +30,13 @@ TEST(TreeCursor, DescentFindsTheFirstDifferenceInTreesOfAnySize) {
             std::vector<Hash32> theirs = ours;
             theirs[at].data[31] = 9;
             theirs[count - 1].data[30] = 7;  // later differences do not matter
-            for (const bool sealed : {true, false}) {
-                TreeCursor cursor = sealed ? sealed_cursor(MerkleTag::state, count, context,
-                                                           crypto::merkle_root(MerkleTag::state, ours, context),
-                                                           crypto::merkle_root(MerkleTag::state, theirs, context))
-                                           : open_cursor(MerkleTag::trace, count);
+            for (const MerkleTag tag : {MerkleTag::state, MerkleTag::bytes, MerkleTag::trace}) {
+                TreeCursor cursor = open_cursor(tag, count);
+                if (tag == MerkleTag::state)
+                    cursor = sealed_cursor(tag, count, crypto::list_id_of(tag, ours), crypto::list_id_of(tag, theirs));
+                if (tag == MerkleTag::bytes)
+                    cursor = sealed_cursor(tag, count, crypto::content_id_of_tiles(ours),
+                                           crypto::content_id_of_tiles(theirs));
                 unsigned rounds = 0;
                 while (!at_leaf(cursor)) {
                     ASSERT_TRUE(check_cursor(cursor).has_value());
@@ -63,8 +64,8 @@ TEST(TreeCursor, WrongPostsAreNamed) {
     const auto leaves = make_leaves(300);
     auto other = leaves;
     other[299].data[5] = 1;
-    TreeCursor cursor = sealed_cursor(MerkleTag::state, 300, {}, crypto::merkle_root(MerkleTag::state, leaves),
-                                      crypto::merkle_root(MerkleTag::state, other));
+    TreeCursor cursor = sealed_cursor(MerkleTag::state, 300, crypto::list_id_of(MerkleTag::state, leaves),
+                                      crypto::list_id_of(MerkleTag::state, other));
     auto post = post_of(cursor, leaves);
     EXPECT_EQ(descend(cursor, post, post).error().name, "dispute.no_difference");
     std::swap(post[0], post[1]);
@@ -72,10 +73,12 @@ TEST(TreeCursor, WrongPostsAreNamed) {
     post.pop_back();
     EXPECT_EQ(check_post(cursor, 0, post).error().name, "dispute.wrong_node_count");
     EXPECT_EQ(check_post(cursor, 0, {}).error().name, "dispute.wrong_node_count");
-    // The same leaves under another count or context are another root.
-    TreeCursor counted = cursor;
-    counted.context = {1};
-    EXPECT_EQ(check_post(counted, 0, post_of(cursor, leaves)).error().name, "dispute.does_not_fold");
+    // The same leaves of another tree are another root.
+    for (const MerkleTag tag : {MerkleTag::history, MerkleTag::bytes}) {
+        TreeCursor tagged = cursor;
+        tagged.tag = static_cast<std::uint8_t>(tag);
+        EXPECT_EQ(check_post(tagged, 0, post_of(cursor, leaves)).error().name, "dispute.does_not_fold");
+    }
 }
 
 TEST(TreeCursor, AnchorsAreLeavesOfThePostedTree) {
@@ -99,7 +102,7 @@ TEST(TreeCursor, AnchorsAreLeavesOfThePostedTree) {
 TEST(TreeCursor, ContradictoryCursorsAreRefused) {
     const Hash32 one{{1}};
     const Hash32 two{{2}};
-    TreeCursor cursor = sealed_cursor(MerkleTag::state, 300, {}, one, two);
+    TreeCursor cursor = sealed_cursor(MerkleTag::state, 300, one, two);
     EXPECT_TRUE(check_cursor(cursor).has_value());
     TreeCursor bad = cursor;
     bad.level = 60;

@@ -29,18 +29,24 @@ protected:
     [[nodiscard]] Actor first_verifier(std::uint64_t id, const History& claim) const {
         return verifier(world.task(id).reports.front().verifier, claim);
     }
-    // The chain refuses from height `end` on, and decide() offers it for the last block before.
+    // The chain refuses from market time `end` on, and decide() offers it for the last block before.
     void expect_ends_at(const Actor& actor, std::uint64_t id, NativeKind kind, std::uint64_t end,
                         std::string_view refusal) {
-        world.skip_to(end - 1);
+        const auto pace = world.block_ms;
+        world.skip_until(end - 1);
+        world.block_ms = end - 2 - world.market_ms();
+        world.skip(1);
+        world.block_ms = 1;  // what a worker must reckon with: nobody knows how much the next block will be
         const auto in_time = sends(actor, id);
         const Attempt* const last = find(in_time, kind);
-        ASSERT_NE(last, nullptr) << "not offered for block " << end - 1;
-        world.skip_to(end);
-        EXPECT_FALSE(sends_kind(actor, id, kind)) << "offered for block " << end;
+        ASSERT_NE(last, nullptr) << "not offered for the last block before " << end;
+        world.skip(1);
+        EXPECT_FALSE(sends_kind(actor, id, kind)) << "offered for market time " << end;
         world.begin();
         EXPECT_EQ(name(world.send(actor.me.address, kind, last->payload)), refusal);
         EXPECT_TRUE(world.finish());
+        EXPECT_EQ(world.market_ms(), end);
+        world.block_ms = pace;
     }
     void perform(const Actor& actor, std::uint64_t id, NativeKind kind) {
         const auto all = sends(actor, id);
@@ -62,7 +68,8 @@ protected:
 TEST_F(Decide, bids_until_the_last_block_of_bidding) {
     const auto id = reach(TaskState::open, truth);
     EXPECT_TRUE(wants<Examine>(solver_.decide(world, id)));
-    expect_ends_at(solver_, id, NativeKind::task_bid, world.task(id).since + spec.bid_blocks, "task.deadline_passed");
+    expect_ends_at(solver_, id, NativeKind::task_bid, chain::market::bids_until(world.task(id)),
+                   "task.deadline_passed");
 }
 
 TEST_F(Decide, bids_once_and_only_on_what_it_may_win) {
@@ -112,7 +119,7 @@ TEST_F(Decide, declines_what_it_was_told_not_to_take) {
     EXPECT_FALSE(wants<Decline>(decide(solver_.me, solver_.view(world, task))));
     task.spec.steps = (kMaxSegments + 1) * task.spec.interval;
     View view = solver_.view(world, world.task(id));
-    const View longer{view.height, task, view.examined, {}, {}, {}, {}, true};
+    const View longer{view.height, view.market_ms, task, view.examined, {}, {}, {}, {}, true};
     EXPECT_TRUE(wants<Decline>(decide(solver_.me, longer)));
 }
 
@@ -280,16 +287,16 @@ TEST_F(Decide, has_nothing_to_say_against_right_work_or_in_its_own_cause) {
     }
 }
 
-TEST_F(Decide, a_void_round_takes_reveals_only_and_those_only_for_some_blocks) {
+TEST_F(Decide, a_void_round_takes_reveals_only_and_those_only_for_a_while) {
     const auto id = reach(TaskState::challenge, wrong);
     whistleblower_.published = &wrong;
     Task task = world.task(id);
     task.voided = true;
-    task.challenge_hold = world.height + 2;
+    task.challenge_hold = world.market_ms() + 2;
     View view = whistleblower_.view(world, task);
     EXPECT_EQ(find(attempts_of(decide(whistleblower_.me, view)), NativeKind::challenge_commit), nullptr);
     EXPECT_NE(find(attempts_of(decide(whistleblower_.me, view)), NativeKind::challenge_reveal), nullptr);
-    ++view.height;
+    ++view.market_ms;
     EXPECT_TRUE(attempts_of(decide(whistleblower_.me, view)).empty());
 }
 
@@ -362,7 +369,7 @@ TEST_F(DecideDispute, who_is_no_party_does_not_play) {
 
 // --- Ticks -----------------------------------------------------------------------------------------------------------
 
-TEST_F(Decide, ticks_what_is_due_not_earlier_and_spread_over_a_few_blocks) {
+TEST_F(Decide, ticks_what_is_due_not_earlier_and_spread_over_a_while) {
     for (const TaskState state :
          {TaskState::open, TaskState::assigned, TaskState::training, TaskState::proved, TaskState::custody,
           TaskState::committing, TaskState::revealing, TaskState::challenge}) {
@@ -370,24 +377,43 @@ TEST_F(Decide, ticks_what_is_due_not_earlier_and_spread_over_a_few_blocks) {
         Task task;
         task.id = 3;
         task.state = state;
-        task.since = 90;
-        task.deadline = 100;
+        task.since = 90'000;
+        task.deadline = 100'000;
         std::set<std::uint64_t> first;
         for (std::uint64_t number = 0; number < 40; ++number) {
             Actor actor(address(1000 + number), truth);
             actor.me.ticks = true;
-            std::uint64_t height = 90;
-            while (attempts_of(decide(actor.me, View{height, task, {}, {}, {}, {}, {}, true})).empty()) ++height;
-            first.insert(height + 1);
+            std::uint64_t now = 99'900;
+            while (attempts_of(decide(actor.me, View{90, now, task, {}, {}, {}, {}, {}, true})).empty()) ++now;
+            first.insert(now + 1);
         }
-        EXPECT_EQ(first, (std::set<std::uint64_t>{100, 101, 102}));
+        EXPECT_GT(first.size(), 30U);
+        EXPECT_GE(*first.begin(), task.deadline);
+        EXPECT_LT(*first.rbegin(), task.deadline + kTickSpreadMs);
+    }
+}
+
+TEST_F(Decide, ticks_no_draw_whose_beacon_is_not_there) {
+    Actor actor(address(1000), truth);
+    actor.me.ticks = true;
+    Task task;
+    task.id = 3;
+    task.deadline = 100'000;
+    task.draw_at = 90;
+    for (const TaskState state : {TaskState::open, TaskState::proved, TaskState::custody}) {
+        task.state = state;
+        const auto ticks_at = [&](std::uint64_t height) {
+            return !attempts_of(decide(actor.me, View{height, 200'000, task, {}, {}, {}, {}, {}, true})).empty();
+        };
+        EXPECT_EQ(ticks_at(90), state == TaskState::custody) << "the next block is 91, the beacon that of 92";
+        EXPECT_TRUE(ticks_at(91));
     }
 }
 
 TEST_F(Decide, the_chain_takes_a_tick_that_is_due) {
     const auto id = reach(TaskState::open, truth);
     while (!sends_kind(ticker_, id, NativeKind::tick)) world.skip(1);
-    EXPECT_GE(world.height + 1, world.task(id).deadline);
+    EXPECT_GE(world.market_ms() + 1, world.task(id).deadline);
     perform(ticker_, id, NativeKind::tick);
     EXPECT_EQ(world.task(id).state, TaskState::expired);
     EXPECT_TRUE(ticker_.decide(world, id).empty()) << "final";

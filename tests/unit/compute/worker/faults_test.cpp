@@ -100,14 +100,21 @@ TEST_F(FaultsTest, skipped_work_leaves_parameters_as_they_were) {
     EXPECT_GT(parameters, 0U);
 }
 
-TEST_F(FaultsTest, outputs_of_an_altered_step_lead_to_its_claimed_state) {
-    const FaultPlan plan{Fault::flip_element, 1};
-    StepRunner runner(program_, data_, seed_, kSteps, plan, arith::Backend::scalar, nullptr);
-    const auto outputs = runner.outputs(initial_, 1);
-    State state = initial_;
-    runner.run(state, 1);
-    for (std::size_t slot = 0; slot < state.size(); ++slot)
-        EXPECT_EQ(outputs[program_.slots[slot].update_node].words, state[slot].words);
+TEST_F(FaultsTest, taps_of_an_altered_step_see_what_leads_to_its_claimed_state) {
+    for (const Fault fault : {Fault::none, Fault::flip_element, Fault::wrong_update, Fault::skip_work}) {
+        StepRunner runner(program_, data_, seed_, kSteps, {fault, 1}, arith::Backend::scalar, nullptr);
+        State state = initial_;
+        runner.run(state, 1);
+        State tapped_state = initial_;
+        std::map<std::uint32_t, Hash32> roots;
+        runner.run_tapped(tapped_state, 1, [&](const vm::tensor::TappedNode& tapped) {
+            roots[tapped.number] = vm::tensor::tensor_root(tapped.output, nullptr);
+        });
+        EXPECT_EQ(tapped_state, state);
+        EXPECT_EQ(roots.size(), program_.nodes.size());
+        for (std::size_t slot = 0; slot < state.size(); ++slot)
+            EXPECT_EQ(roots[program_.slots[slot].update_node], vm::tensor::tensor_root(state[slot]));
+    }
 }
 
 }  // namespace

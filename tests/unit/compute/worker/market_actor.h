@@ -52,7 +52,10 @@ public:
     }
 
     [[nodiscard]] View view(const World& world, const Task& task, std::uint64_t height) const {
-        View view{height, task, {true, {}}, trained(task), {}, {}, {}, true};
+        // `height` above the world's: as late as a worker may act that counts on the blocks' pace here.
+        const std::uint64_t ahead = height - world.height;
+        const std::uint64_t later_ms = ahead == 0 ? 0 : (ahead + 1) * world.block_ms - 1;
+        View view{height, world.market_ms() + later_ms, task, {true, {}}, trained(task), {}, {}, {}, true};
         const bool drawn = !task.verify_beacon.is_zero();
         if (drawn) view.report.finding = report_of(task, me.address, *claim_);
         if (drawn && published != nullptr) view.watch.finding = watch_of(task, *claim_, *published);

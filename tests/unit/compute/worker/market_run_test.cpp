@@ -15,7 +15,7 @@ class MarketRun : public Lifecycle {
 protected:
     MarketRun() {
         bond_everybody();
-        spec.verify_blocks = spec.challenge_blocks = 12;  // a commitment and its reveal take two blocks
+        spec.verify_s = spec.challenge_s = 12;  // a commitment and its reveal take two blocks
     }
 
     Actor& add(const Address& who, const History& claim) { return actors_.emplace_back(who, claim); }

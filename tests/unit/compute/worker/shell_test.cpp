@@ -63,7 +63,9 @@ public:
     Expected<std::uint64_t> estimate(const Address& sender, const Address& to, BytesView data) {
         const MutexLock lock(mutex_);
         chain::state::Overlay scratch(static_cast<const chain::state::StateReader&>(world_.state()));
-        chain::exec::BlockExecution execution(world_.params, scratch, block_context(world_.height + 1));
+        auto context = block_context(world_.height + 1);
+        context.elapsed_ms = world_.params.min_block_ms;
+        chain::exec::BlockExecution execution(world_.params, scratch, context);
         execution.begin();
         auto tx = transfer(scratch.account_or_empty(sender).nonce, to, 0);
         tx.data.assign(data.begin(), data.end());
@@ -126,8 +128,8 @@ private:
 class MarketNode final : public NodeView {
 public:
     explicit MarketNode(SharedMarket& market) : market_(market) {}
-    Expected<std::uint64_t> block_number() override {
-        return market_.with([](World& world) { return world.height; });
+    Expected<Head> head() override {
+        return market_.with([](World& world) { return Head{world.height, world.market_ms()}; });
     }
     Expected<Uint256> gas_price() override { return Uint256(20); }
     Expected<std::uint64_t> pending_nonce(const Address& address) override { return market_.nonce(address); }
@@ -231,8 +233,8 @@ protected:
             world.begin();
             EXPECT_TRUE(world.finish());
         });
-        spec_.bid_blocks = spec_.start_blocks = spec_.heartbeat_blocks = 30;
-        spec_.prove_blocks = spec_.verify_blocks = spec_.challenge_blocks = 30;
+        spec_.bid_s = spec_.start_s = spec_.heartbeat_s = 30;
+        spec_.prove_s = spec_.verify_s = spec_.challenge_s = 30;
     }
     Worker& add(Role role, const std::function<void(WorkerOptions&)>& set = {}) {
         workers_.push_back(std::make_unique<Worker>(market_, static_cast<std::uint8_t>(workers_.size() + 1),
@@ -271,7 +273,8 @@ protected:
         // What is due and nobody of these ticks.
         for (const Task& each : market_.live())
             market_.with([&](World& world) {
-                if (world.height + 1 >= each.deadline && each.deadline != 0) (void)world.tick(each.id);
+                if (world.market_ms() + world.block_ms >= each.deadline && each.deadline != 0)
+                    (void)world.tick(each.id);
             });
     }
     template <class Condition>

@@ -101,15 +101,20 @@ TEST(Elementary, give_the_documented_examples) {
     };
     for (const Example& e : examples) EXPECT_EQ(evaluate_soft(e.op, e.x, 0, 0, 0), e.y) << std::hex << e.x;
 
-    std::vector<u32> row(301);
-    for (u32 j = 0; j < 301; ++j) row[j] = soft_div(0x3f800000U, soft_from_i32(j + 1));
+    std::vector<u32> row(600);
+    for (u32 j = 0; j < 600; ++j) row[j] = soft_div(0x3f800000U, soft_from_i32(j + 1));
     for (Backend backend : kBackends) {
         u32 out = 0;
         kernels(backend).sum_last(1, 100, row.data(), 100, &out);
         EXPECT_EQ(out, 0x40a5ff00U) << name(backend);
         kernels(backend).matmul(1, 1, 300, {row.data(), 300, 1}, {row.data() + 1, 1, 1}, &out, 1);
         EXPECT_EQ(out, 0x3f7f264bU) << name(backend);
+        kernels(backend).sum_rows(600, 1, row.data(), 1, &out);
+        EXPECT_EQ(out, 0x40df3308U) << name(backend);
     }
+    u32 chain = 0;
+    for (const u32 word : row) chain = soft_add(chain, word);
+    EXPECT_EQ(chain, 0x40df3309U) << "the blocks can be seen in the example";
 }
 
 TEST(Elementary, give_the_limits_exactly) {

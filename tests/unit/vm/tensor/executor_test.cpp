@@ -7,6 +7,7 @@
 
 #include "test_programs.h"
 #include "vm/tensor/arith/random.h"
+#include "vm/tensor/leaf.h"
 
 namespace quern::vm::tensor {
 namespace {
@@ -187,8 +188,8 @@ TEST(Executor, a_large_program_takes_no_memory_before_its_size_can_be_seen) {
     g.finish({});
     ASSERT_TRUE(validate(g.program)) << validate(g.program).error().to_string();
     const Executor executor(g.program, arith::best_backend(), nullptr);
-    EXPECT_GE(executor.memory_bytes(), std::uint64_t{2} << 33);  // two tensors of 8 GiB at least
-    EXPECT_GE(run_all_bytes(g.program), std::uint64_t{5} << 33);
+    EXPECT_GE(step_bytes(g.program), std::uint64_t{2} << 33);  // two tensors of 8 GiB at least
+    EXPECT_GE(tapped_bytes(g.program), std::uint64_t{2} << 33);
 }
 
 TEST(Executor, roots_of_a_state_do_not_depend_on_the_pool) {
@@ -199,6 +200,70 @@ TEST(Executor, roots_of_a_state_do_not_depend_on_the_pool) {
     EXPECT_EQ(slot_roots(c.state), wanted);
     EXPECT_EQ(slot_roots(c.state, &pool), wanted);
     EXPECT_EQ(state_root(c.state, &pool), state_root(wanted));
+}
+
+TEST(Executor, words_are_moved_as_they_are_and_every_nan_that_is_computed_is_the_same) {
+    test::Graph g;
+    const Shape shape{{1, 1, 3, 7}};
+    const std::uint32_t x = g.add_slot("x", DType::f32, shape);
+    const std::uint32_t full = g.full(DType::f32, shape, 0xffc12345);
+    const std::uint32_t index = g.iota({{1, 1, 3, 1}}, 2);
+    const std::uint32_t one = g.full(DType::i32, {}, 1);
+    const std::vector<std::uint32_t> moved{
+        x,
+        full,
+        g.reshape(g.reshape(x, {{1, 1, 1, 21}}), shape),
+        g.permute(g.permute(x, {0, 1, 3, 2}), {0, 1, 3, 2}),
+        g.slice(g.concat(x, full, 2), {0, 0, 0, 0}, shape),
+        g.slice(g.concat(full, x, 3), {0, 0, 0, 7}, shape),
+        g.gather(x, index),
+    };
+    std::vector<std::uint32_t> computed;
+    for (const std::uint32_t operand : {x, full}) {
+        for (const arith::ElementOpInfo& info : arith::kElementOps) {
+            if (info.output != arith::WordType::f32 || info.inputs[0] != arith::WordType::f32) continue;
+            computed.push_back(g.element(info.op, std::vector<std::uint32_t>(info.arity, operand)));
+        }
+        computed.push_back(g.element(arith::ElementOp::select, {one, operand, operand}));
+        computed.push_back(g.matmul(operand, operand, false, true));
+        for (const Op op : {Op::sum_last, Op::max_last, Op::sum_rows}) computed.push_back(g.reduce(op, operand));
+        computed.push_back(g.scatter_add(operand, index, 3));
+    }
+    for (const auto& nodes : {moved, computed}) {
+        for (const std::uint32_t node : nodes) {
+            g.add_slot("slot" + std::to_string(node), DType::f32, g.shape(node));
+            g.update(g.program.slots.size() - 1, node);
+        }
+    }
+    g.add_slot("loss", DType::f32, {});
+    g.finish({});
+    ASSERT_TRUE(validate(g.program)) << validate(g.program).error().to_string();
+    State state;
+    for (const Slot& slot : g.program.slots)
+        state.push_back({slot.dtype, slot.shape, std::vector<std::uint32_t>(slot.shape.elements(), 0x7f800001)});
+    ASSERT_TRUE(check_state(g.program, state));
+    const Tensor nothing{DType::i32, {}, {0}};
+    ThreadPool pool(2);
+    for (const arith::Backend backend : available_backends()) {
+        Executor executor(g.program, backend, &pool);
+        const NodeOutputs outputs = executor.run_all(state, nothing, test::test_seed());
+        State next = state;
+        executor.step(next, nothing, test::test_seed());
+        for (std::size_t slot = 1; slot <= moved.size() + computed.size(); ++slot) {
+            const std::uint32_t node = g.program.slots[slot].update_node;
+            const std::uint32_t word = slot > moved.size() ? arith::kCanonicalNan
+                                       : node == full      ? 0xffc12345
+                                                           : 0x7f800001;
+            const std::vector<std::uint32_t> expected(g.shape(node).elements(), word);
+            EXPECT_EQ(outputs[node].words, expected) << arith::name(backend) << " node " << node;
+            EXPECT_EQ(next[slot].words, expected) << arith::name(backend) << " node " << node;
+            const Node& definition = g.program.nodes[node];
+            if (definition.op != Op::slot) {
+                const auto trace = micro_trace(definition, test::operands(outputs, definition), 0);
+                EXPECT_EQ(trace.back().accumulators[0], read_tile(outputs[node], 0)) << node;
+            }
+        }
+    }
 }
 
 TEST(Executor, refuses_states_that_are_not_the_programs) {
@@ -214,10 +279,6 @@ TEST(Executor, refuses_states_that_are_not_the_programs) {
     EXPECT_EQ(error_of([](State& s) { s[0].dtype = DType::i32; }), "executor.bad_state");
     EXPECT_EQ(error_of([](State& s) { std::swap(s[0].shape.dims[2], s[0].shape.dims[3]); }), "executor.bad_state");
     EXPECT_EQ(error_of([](State& s) { s[0].words.pop_back(); }), "executor.bad_state");
-    EXPECT_EQ(error_of([](State& s) { s[0].words[3] = 0x7fc00001; }), "executor.non_canonical_nan");
-    EXPECT_EQ(error_of([](State& s) { s[0].words[3] = 0xff800001; }), "executor.non_canonical_nan");
-    EXPECT_EQ(error_of([](State& s) { s[0].words[3] = 0x7fc00000; }), "none");
-    EXPECT_EQ(error_of([](State& s) { s[0].words[3] = 0xff800000; }), "none");
     Tensor data = c.data;
     data.shape.dims[2] += 1;
     EXPECT_FALSE(check_data(c.program, data));

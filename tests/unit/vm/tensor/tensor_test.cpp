@@ -4,9 +4,9 @@
 
 #include <set>
 
-#include "crypto/hash.h"
-#include "crypto/merkle.h"
+#include "crypto/content_id.h"
 #include "test_programs.h"
+#include "vm/tensor/element_map.h"
 #include "vm/tensor/view.h"
 
 namespace quern::vm::tensor {
@@ -62,6 +62,33 @@ TEST(Tiles, ragged_ones_are_padded_with_zeros_and_cover_every_word_once) {
     EXPECT_EQ(tile[32], 0U);
 }
 
+TEST(Tiles, of_one_row_are_1024_words_long) {
+    const Tensor tensor = counting({{2, 3, 1, 2050}});
+    EXPECT_EQ(tensor.shape.tiles(), 6U * 3);
+    for (std::uint64_t tile = 0; tile < tensor.shape.tiles(); ++tile) {
+        const TileIndex at = tile_index(tensor.shape, tile);
+        EXPECT_EQ(at.row, 0U);
+        EXPECT_EQ(tile_number(tensor.shape, at), tile);
+        const Tile words = read_tile(tensor, tile);
+        const std::uint64_t first = at.leading * 2050 + at.column * 1024;
+        const std::uint64_t count = at.column == 2 ? 2 : 1024;
+        for (std::uint64_t i = 0; i < kTileWords; ++i) {
+            ASSERT_EQ(words[i], i < count ? first + i + 1 : 0) << "tile " << tile << " word " << i;
+            const Coordinates place = tile_coordinates(tensor.shape, tile, static_cast<std::uint32_t>(i));
+            EXPECT_EQ(is_inside(tensor.shape, place), i < count);
+            if (i >= count) continue;
+            EXPECT_EQ(logical_index(tensor.shape, place), first + i);
+            EXPECT_EQ(tile_of(tensor.shape, place), tile);
+            EXPECT_EQ(element_of(tensor.shape, place), i);
+        }
+    }
+    // A vector fills its tiles; a column still takes one for 32 words.
+    for (const std::uint32_t n : {1U, 1023U, 1024U, 1025U, 4096U}) {
+        EXPECT_EQ((Shape{{1, 1, 1, n}}.tiles()), (n + 1023) / 1024);
+        EXPECT_EQ((Shape{{1, 1, n, 1}}.tiles()), n == 1 ? 1U : (n + 31) / 32);
+    }
+}
+
 TEST(Tiles, bytes_are_little_endian_and_of_one_size) {
     Tile tile{};
     tile[0] = 0x01020304;
@@ -75,52 +102,49 @@ TEST(Tiles, bytes_are_little_endian_and_of_one_size) {
     EXPECT_EQ(tile_hash(tile), crypto::merkle_leaf(bytes));
 }
 
-TEST(Commitments, the_root_binds_dtype_dims_and_every_word) {
-    const Tensor tensor = counting({{1, 1, 40, 40}});
-    const Hash32 root = tensor_root(tensor);
-    EXPECT_EQ(root, tensor_root_of(tensor.dtype, tensor.shape, tile_hashes(tensor)));
-    Tensor other = tensor;
-    other.dtype = DType::f32;
-    EXPECT_NE(tensor_root(other), root);
-    other = tensor;
-    other.words.back() ^= 1;
-    EXPECT_NE(tensor_root(other), root);
-    // The same tile contents under other dims: zeros in the padding do not collide with zeros as words.
-    const Tensor narrow{DType::f32, {{1, 1, 3, 3}}, std::vector<std::uint32_t>(9)};
-    const Tensor wide{DType::f32, {{1, 1, 4, 4}}, std::vector<std::uint32_t>(16)};
-    EXPECT_EQ(tile_hashes(narrow), tile_hashes(wide));
-    EXPECT_NE(tensor_root(narrow), tensor_root(wide));
-    const Tensor leading{DType::f32, {{1, 2, 4, 4}}, std::vector<std::uint32_t>(32)};
-    const Tensor stacked{DType::f32, {{2, 1, 4, 4}}, std::vector<std::uint32_t>(32)};
-    EXPECT_NE(tensor_root(leading), tensor_root(stacked));
+TEST(Commitments, the_root_is_the_content_id_of_the_tiles_bytes) {
+    for (const Shape shape : {Shape{}, Shape{{1, 1, 32, 32}}, Shape{{1, 1, 40, 40}}, Shape{{1, 1, 65, 1}},
+                              Shape{{2, 2, 33, 70}}, Shape{{3, 1, 1, 5}}, Shape{{1, 7, 2, 65}}}) {
+        Tensor tensor = counting(shape);
+        Bytes bytes;
+        for (std::uint64_t tile = 0; tile < shape.tiles(); ++tile) append(bytes, tile_bytes(read_tile(tensor, tile)));
+        const Hash32 root = tensor_root(tensor);
+        EXPECT_EQ(root, crypto::content_id_of(bytes)) << shape.to_string();
+        EXPECT_EQ(root, tensor_root_of(tile_hashes(tensor)));
+        // Every word counts; the type is for who has the program's record to know.
+        tensor.words.back() ^= 1;
+        EXPECT_NE(tensor_root(tensor), root);
+        tensor.words.back() ^= 1;
+        tensor.dtype = DType::f32;
+        EXPECT_EQ(tensor_root(tensor), root);
+    }
 }
 
 TEST(Commitments, a_tile_opens_to_the_root) {
     const Tensor tensor = counting({{3, 1, 70, 33}});
+    const Hash32 root = tensor_root(tensor);
     const std::vector<Hash32> hashes = tile_hashes(tensor);
-    const Bytes context = tensor_context(tensor.dtype, tensor.shape);
-    ASSERT_EQ(context.size(), 17U);
-    EXPECT_EQ(to_hex(context), "0100000003000000010000004600000021");
     for (const std::uint64_t tile : {0, 7, 17}) {
-        EXPECT_TRUE(crypto::merkle_verify(crypto::MerkleTag::tensor, tensor_root(tensor),
-                                          tile_hash(read_tile(tensor, tile)), tile, hashes.size(),
-                                          crypto::merkle_path(hashes, tile), context));
+        const auto path = crypto::merkle_path(hashes, tile);
+        const Hash32 hash = tile_hash(read_tile(tensor, tile));
+        EXPECT_TRUE(crypto::check_tile_path(root, hash, tile, hashes.size(), path));
+        EXPECT_EQ(crypto::check_tile_path(root, hash, tile ^ 1, hashes.size(), path).error().name,
+                  "merkle.proof_mismatch");
     }
+    // The number of tiles is in the root: 18 and 20 tiles give tile 0 a path of the same length.
+    EXPECT_EQ(crypto::check_tile_path(root, hashes[0], 0, 20, crypto::merkle_path(hashes, 0)).error().name,
+              "merkle.proof_mismatch");
 }
 
 TEST(Commitments, one_tile_by_hand) {
     // One word 0x3f800000: SHA-256 over the grammar of doc/verification.md, spelled out.
     const Tensor one{DType::f32, {}, {0x3f800000}};
-    Bytes leaf(1 + 4096);
-    leaf[3] = 0x80;
-    leaf[4] = 0x3f;
-    Bytes seal = {0x02, 0, 0, 0, 0, 0, 0, 0, 1, 0x00, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1};
-    append(seal, crypto::sha256(leaf));
-    EXPECT_EQ(tensor_root(one), crypto::sha256(seal));
-    const std::vector<Hash32> slots = {tensor_root(one)};
-    Bytes state = {0x04, 0, 0, 0, 0, 0, 0, 0, 1};
-    append(state, slots[0]);
-    EXPECT_EQ(state_root(slots), crypto::sha256(state));
+    Bytes leaf(4096 + 1);
+    leaf[2] = 0x80;
+    leaf[3] = 0x3f;
+    const Hash32 root = crypto::sha256({Bytes{0, 0, 0, 0, 0, 0, 0x10, 0}, crypto::sha256(leaf), Bytes{2}});
+    EXPECT_EQ(tensor_root(one), root);
+    EXPECT_EQ(state_root(std::vector{root}), crypto::sha256({Bytes{0, 0, 0, 0, 0, 0, 0, 1}, root, Bytes{4}}));
 }
 
 // Reads a view element by element.

@@ -8,9 +8,9 @@ namespace quern::vm::tensor::test {
 using arith::ElementOp;
 
 Tensor random_tensor(Random& random, DType dtype, const Shape& shape, Fill fill) {
-    static constexpr std::uint32_t kSpecialFloats[] = {0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000,
-                                                       0x00000001, 0x807fffff, 0x00800000, 0x7f7fffff, 0x3f800000,
-                                                       0x2b7fffff, 0x2b800000, 0xab7fffff, 0xff7fffff};
+    static constexpr std::uint32_t kSpecialFloats[] = {
+        0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xff812345, 0x00000001,
+        0x807fffff, 0x00800000, 0x7f7fffff, 0x3f800000, 0x2b7fffff, 0x2b800000, 0xab7fffff, 0xff7fffff};
     static constexpr std::uint32_t kSpecialIntegers[] = {0, 1, 0xffffffff, 0x80000000, 0x7fffffff, 31, 32, 33};
     Tensor tensor{dtype, shape, std::vector<std::uint32_t>(shape.elements())};
     for (std::uint32_t& word : tensor.words) {
@@ -108,6 +108,10 @@ std::uint32_t digest(Graph& g, std::uint32_t x) {
     return g.reduce(Op::sum_last, g.reshape(x, {{1, 1, 1, count}}));
 }
 
+std::uint32_t flat_row(Graph& g, std::uint32_t flat) {
+    return g.slice(flat, {0, 0, 0, 0}, {{1, 1, 1, g.shape(flat).columns()}});
+}
+
 }  // namespace
 
 Program every_op_program() {
@@ -127,6 +131,8 @@ Program every_op_program() {
     g.add_slot("permuted", DType::f32, {{1, 1, 4, 3}});
     const std::uint32_t data = g.data({{1, 1, 9, 11}});
     const std::uint32_t seed = g.seed();
+    const std::uint32_t tall = g.add_slot("tall", DType::f32, {{1, 2, 513, 35}});  // three blocks of rows
+    const std::uint32_t flat = g.add_slot("flat", DType::f32, {{2, 1, 1, 1100}});  // tiles of 1 x 1,024
 
     std::vector<std::uint32_t> parts;
     for (const arith::ElementOpInfo& info : arith::kElementOps) {
@@ -181,6 +187,39 @@ Program every_op_program() {
     parts.push_back(g.scatter_add(g.slice(wide, {0, 0, 0, 100}, {{1, 1, 11, 45}}), index_row, 40));
     parts.push_back(g.scatter_add(g.gather(table, index_column), index_column, 64));
     parts.push_back(g.scatter_add(g.reshape(wide, {{1, 1, 99, 200}}), g.reshape(data, {{1, 1, 99, 1}}), 35));
+
+    // Sums over more than a block of rows, of whole tensors and of views.
+    const std::uint32_t one_of_two = g.slice(tall, {0, 1, 0, 0}, {{1, 1, 513, 35}});
+    const std::uint32_t spread = g.element(
+        ElementOp::iand, {g.element(ElementOp::imul, {g.iota({{1, 1, 513, 1}}, 2), g.full(DType::i32, {}, 7)}),
+                          g.full(DType::i32, {}, 15)});  // a row in 16, each in every block
+    parts.push_back(g.reduce(Op::sum_rows, tall));
+    parts.push_back(g.reduce(Op::sum_rows, g.slice(tall, {0, 0, 1, 3}, {{1, 2, 512, 32}})));
+    parts.push_back(g.reduce(Op::sum_rows, g.permute(wide, {0, 1, 3, 2})));
+    parts.push_back(g.scatter_add(one_of_two, spread, 13));
+    parts.push_back(g.scatter_add(g.slice(tall, {0, 0, 0, 2}, {{1, 1, 257, 33}}),
+                                  g.reshape(g.slice(spread, {0, 0, 0, 0}, {{1, 1, 257, 1}}), {{1, 1, 1, 257}}), 16));
+    parts.push_back(g.scatter_add(flat_row(g, flat), g.full(DType::i32, {}, 0), 1));
+    // One row: as operands, as results, and between the two layouts.
+    const std::uint32_t flat_columns = g.permute(flat, {0, 1, 3, 2});  // [2,1,1100,1]
+    for (const Op op : {Op::sum_last, Op::max_last, Op::sum_rows}) parts.push_back(g.reduce(op, flat));
+    parts.push_back(g.element(ElementOp::add, {flat, flat_row(g, flat)}));
+    parts.push_back(flat_columns);
+    parts.push_back(g.reshape(flat_columns, {{1, 1, 1, 2200}}));
+    parts.push_back(g.reshape(flat, {{1, 1, 44, 50}}));
+    parts.push_back(g.slice(flat, {1, 0, 0, 1000}, {{1, 1, 1, 60}}));
+    parts.push_back(g.concat(flat, flat, 3));
+    parts.push_back(g.concat(flat, flat, 2));
+    parts.push_back(g.gather(flat_row(g, flat), index_row));
+    parts.push_back(g.matmul(flat, flat_columns));  // 1 x 1100 x 1
+    parts.push_back(g.matmul(flat, flat, false, true));
+    parts.push_back(g.matmul(flat_columns, g.slice(flat, {0, 0, 0, 7}, {{2, 1, 1, 33}})));  // 1100 x 1 x 33
+    parts.push_back(g.matmul(g.slice(flat, {0, 0, 0, 500}, {{2, 1, 1, 300}}),
+                             g.reshape(g.slice(tall, {0, 0, 0, 0}, {{1, 2, 300, 35}}), {{2, 1, 300, 35}})));
+    parts.push_back(g.matmul(g.slice(flat, {0, 0, 0, 1019}, {{2, 1, 1, 2}}),  // 1 x 2 x 1100
+                             g.concat(flat, flat, 2)));
+    parts.push_back(
+        g.matmul(flat, g.slice(flat, {0, 0, 0, 1}, {{1, 1, 1, 3}}), true));  // 1100 x 1 x 3, A stored across
 
     g.update(0, g.element(ElementOp::select, {g.element(ElementOp::lt, {f, g.full(DType::f32, {}, 0x3f800000)}), f,
                                               g.element(ElementOp::mul, {f, f2})}));
@@ -258,6 +297,24 @@ Program training_program(std::uint32_t batch, std::uint32_t width, std::uint32_t
     g.add_slot("loss", DType::f32, {});
     g.update(5, loss);
     g.finish({{1, 1, 64, 2}});
+    return g.program;
+}
+
+Program deep_program(std::uint32_t layers, std::uint32_t side) {
+    Graph g;
+    const std::uint32_t w = g.add_slot("w", DType::f32, {{1, 1, side, side}});
+    const std::uint32_t data = g.data({{1, 1, 1, side}});
+    const std::uint32_t row = g.element(ElementOp::i2f, {data});
+    std::uint32_t x = g.element(ElementOp::add, {w, row});
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+        x = g.matmul(x, w, layer % 2 != 0);
+        x = g.element(ElementOp::tanh, {x});
+        x = g.permute(x, {0, 1, 3, 2});
+    }
+    g.add_slot("loss", DType::f32, {});
+    g.update(0, g.element(ElementOp::sub, {w, row}));
+    g.update(1, g.reduce(Op::sum_rows, g.reduce(Op::sum_last, x)));
+    g.finish({{1, 1, 1, side}});
     return g.program;
 }
 

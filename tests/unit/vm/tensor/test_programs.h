@@ -80,6 +80,9 @@ private:
 Program every_op_program();
 // A small two-layer classifier with gradient step: all of it goes through update nodes.
 Program training_program(std::uint32_t batch, std::uint32_t width, std::uint32_t hidden);
+// Products and elementwise nodes one after the other, each read by the next alone: all outputs together take many times
+// what a run needs at once. `side` x `side` words each, one parameter, and a loss that follows from the last output.
+Program deep_program(std::uint32_t layers, std::uint32_t side);
 State random_state(const Program& program, std::uint64_t seed, Fill fill);
 Tensor random_data(const Program& program, std::uint64_t seed);
 Tensor test_seed();

@@ -116,6 +116,10 @@ TEST(SdbftMessages, name_what_is_wrong) {
     for (const auto type : {VoteType{0}, VoteType{5}})
         EXPECT_EQ(name(encode(Message(VoteAnswer{0, h.genesis.keys[0], VoteAnswer::Signed{{type, 0, 1, {}}, {}}}))),
                   "message.bad_vote");
+    RangeAnswer range{1, {Bytes(types::kMaxBlockBytes)}, h.certificate(finalize, 1, Hash32{{1}})};
+    EXPECT_TRUE(decode_message(encode(Message(range))));
+    range.blocks[0].push_back(0);
+    EXPECT_EQ(name(encode(Message(range))), "message.too_large");
     auto many = h.proposal(1, h.first());
     many.nullifications.assign(kMaxNullificationsPerProposal + 1, h.certificate(nullify, 1));
     EXPECT_EQ(name(encode(Message(many))), "message.too_many");

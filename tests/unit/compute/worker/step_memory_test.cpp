@@ -1,0 +1,69 @@
+// What a worker holds for a step, and what it says that it needs.
+#include <gtest/gtest.h>
+
+#include "compute/core/dispute_strategy.h"
+#include "compute/worker/step_runner.h"
+#include "compute/worker/task_inputs.h"
+#include "support/counted_memory.h"
+#include "unit/vm/tensor/test_programs.h"
+
+namespace quern::compute::worker {
+namespace {
+
+namespace tensor = vm::tensor;
+
+constexpr std::uint64_t kSteps = 4;
+
+// Outputs of a step together take 20 times what a step needs at once.
+struct Deep {
+    tensor::Program program = tensor::test::deep_program(24, 384);
+    tensor::State state = tensor::test::random_state(program, 1, tensor::test::Fill::moderate);
+    tensor::Tensor data = tensor::test::random_data(program, 2);
+    tensor::Tensor seed = tensor::test::test_seed();
+
+    [[nodiscard]] std::uint64_t state_bytes() const {
+        std::uint64_t bytes = 0;
+        for (const tensor::Tensor& slot : state) bytes += slot.words.size() * sizeof(std::uint32_t);
+        return bytes;
+    }
+};
+
+TEST(StepMemory, a_replay_of_probed_and_plain_steps_takes_little_more_than_a_solver) {
+    const Deep deep;
+    std::uint64_t outputs = 0;
+    for (const auto& node : deep.program.nodes) outputs += node.shape.elements() * sizeof(std::uint32_t);
+    const auto peak_of = [&](bool probed) {
+        const std::size_t before = quern::test::counted_memory();
+        quern::test::mark_counted_memory();
+        StepRunner runner(deep.program, deep.data, deep.seed, kSteps, {}, tensor::arith::best_backend(), nullptr);
+        tensor::State state = deep.state;
+        tensor::Tile kept{};
+        for (std::uint64_t step = 1; step <= kSteps; ++step) {
+            if (probed && step % 2 == 0)
+                runner.run_tapped(state, step, [&](const tensor::TappedNode& tapped) {
+                    if (tapped.number == 40) kept = read_tile(tapped.output, 3);
+                });
+            else
+                runner.run(state, step);
+        }
+        EXPECT_EQ(kept != tensor::Tile{}, probed);
+        return quern::test::peak_of_counted_memory() - before;
+    };
+    const std::size_t solver = peak_of(false);
+    ASSERT_GE(outputs, 20 * (solver - deep.state_bytes()));
+    EXPECT_LE(static_cast<double>(peak_of(true)), 1.2 * static_cast<double>(solver));
+}
+
+TEST(StepMemory, what_a_task_needs_is_its_run_and_states_and_not_all_outputs) {
+    const Deep deep;
+    const std::uint64_t state = deep.state_bytes();
+    const std::uint64_t data = deep.data.words.size() * sizeof(std::uint32_t);
+    const std::uint64_t run = std::max(tensor::step_bytes(deep.program), core::dispute_bytes(deep.program));
+    EXPECT_EQ(memory_needed(deep.program), run + data + 2 * state + 2 * std::max(data, state));
+    EXPECT_GE(core::dispute_bytes(deep.program), tensor::tapped_bytes(deep.program));
+    EXPECT_LE(static_cast<double>(core::dispute_bytes(deep.program) + state),
+              1.2 * static_cast<double>(tensor::step_bytes(deep.program) + state));
+}
+
+}  // namespace
+}  // namespace quern::compute::worker
