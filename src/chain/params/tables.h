@@ -9,7 +9,7 @@
     X(std::uint64_t, block_gas_limit, "gas_limit", 300'000'000, 30'000'000, 1'000'000'000'000,                         \
       "gas of a block: 14,285 transfers by default; what a block really holds its builder's time decides (chain.md)")  \
     X(Uint256, initial_base_fee, "base_fee", 1'000'000'000, 0, bits(96), "base fee of the first block, a unit of gas") \
-    X(Uint256, min_base_fee, "min_base_fee", 7, 0, bits(96), "the base fee does not fall below this")                  \
+    X(Uint256, min_base_fee, "min_base_fee", 1'000'000'000, 0, bits(96), "the base fee does not fall below this")      \
     X(std::uint64_t, min_block_ms, "min_block_ms", 200, 0, kAny, "from one block to the next, at least")               \
     X(std::uint64_t, max_idle_ms, "max_idle_ms", 1000, 1, kMaxWindowSeconds * 1000 / kShortestWindowIdles,             \
       "a block without transactions comes after this; a block is at most five of it in market time")                   \
