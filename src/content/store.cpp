@@ -2,9 +2,10 @@
 
 #include <dirent.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
-#include <tuple>
+#include <limits>
 
 #include "base/fs.h"
 #include "base/log.h"
@@ -26,7 +27,12 @@ std::vector<std::string> names_in(const std::string& directory) {
     return names;
 }
 
-constexpr std::string_view kPublishedSuffix = ".published";  // a manifest before it has its name
+// What is free for this process, or more than any where the system does not say.
+std::uint64_t free_bytes(const std::string& directory) {
+    struct statvfs disk {};
+    if (::statvfs(directory.c_str(), &disk) != 0) return std::numeric_limits<std::uint64_t>::max() / 2;
+    return std::uint64_t{disk.f_bavail} * disk.f_frsize;
+}
 
 }  // namespace
 
@@ -38,22 +44,41 @@ struct Store::Upload::Impl {
     Descriptor file;
     crypto::ContentHasher hasher;
     bool failed = false;
-    std::uint64_t held = 0;  // of the quota
+    std::uint64_t held = 0;     // of the room
+    std::uint64_t on_disk = 0;  // of that
 
-    // Takes the quota for what comes next.
-    [[nodiscard]] Status take(std::uint64_t bytes) {
-        QUERN_CHECK(store.take_room(bytes));
-        held += bytes;
+    // Sees that it holds so much.
+    [[nodiscard]] Status hold(std::uint64_t bytes) {
+        if (bytes <= held) return {};
+        QUERN_CHECK(store.take_room(bytes - held));
+        const MutexLock lock(store.mutex);
+        store.announced += bytes - held;
+        held = bytes;
         return {};
     }
+    void wrote(std::uint64_t bytes) {
+        const MutexLock lock(store.mutex);
+        deduct(store.unwritten, bytes);
+        deduct(store.announced, bytes);
+        on_disk += bytes;
+    }
+    void give_back() QUERN_REQUIRES(store.mutex) {
+        deduct(store.unwritten, held - on_disk);
+        deduct(store.announced, held - on_disk);
+        deduct(store.reserved, held);
+        held = 0;
+        on_disk = 0;
+    }
 
-    Impl(Store::Impl& owner, const Hash32& content, std::uint64_t bytes, std::string temporary, int descriptor)
-        : store(owner), id(content), size(bytes), path(std::move(temporary)), file(descriptor) {}
+    Impl(Store::Impl& owner, const Hash32& content, std::uint64_t bytes, std::uint64_t room, std::string temporary)
+        : store(owner), id(content), size(bytes), path(std::move(temporary)), file(-1), held(room) {}
     ~Impl() {
         file.close();
-        (void)fs::remove_file(path);  // gone already after a successful finish
+        // Gone already after a successful finish.
+        (void)fs::remove_file(path);
+        (void)fs::remove_file(path + std::string(kManifestSuffix));
         const MutexLock lock(store.mutex);
-        deduct(store.reserved, held);
+        give_back();
         --store.uploads;
     }
 };
@@ -61,8 +86,7 @@ struct Store::Upload::Impl {
 Expected<std::shared_ptr<const Manifest>> Store::Impl::manifest(const Hash32& id) const {
     {
         const MutexLock lock(mutex);
-        const auto known = sizes.find(id);
-        if (known == sizes.end()) return fail("content.not_found", to_hex(id));
+        if (!contents.contains(id)) return fail("content.not_found", to_hex(id));
         if (const auto cached = manifests.find(id); cached != manifests.end()) return cached->second;
     }
     auto bytes = fs::read_file(manifest_path(id), manifest_bytes(options.max_item_bytes));
@@ -90,14 +114,19 @@ Status Store::Impl::scan_directory(const std::string& name) {
             continue;
         }
         if (!std::binary_search(names.begin(), names.end(), partner)) {
-            // A crash between the two renames of a publication leaves a manifest alone.
+            // A crash between the two renames of a publication leaves a manifest here alone. A part goes on with it.
+            if (is_manifest && fs::exists(part_path(*id)) && !fs::exists(part_manifest_path(*id)) &&
+                ::rename(path.c_str(), part_manifest_path(*id).c_str()) == 0)
+                continue;
             log::info(log::Category::content, "removing half of an unfinished publication path={}", path);
             QUERN_CHECK(fs::remove_file(path));
             continue;
         }
         QUERN_TRY(const auto bytes, fs::file_size(path));
         used += disk_bytes(bytes);
-        if (!is_manifest) sizes[*id] = bytes;
+        KeptContent& content = contents[*id];
+        content.room += disk_bytes(bytes);
+        if (!is_manifest) content.size = bytes;
     }
     return {};
 }
@@ -114,9 +143,9 @@ Status Store::Impl::scan() {
 Status Store::Impl::prepare_directory(const Hash32& id) const {
     const std::string directory = directory_of(id);
     if (fs::exists(directory)) return {};
-    if (const auto made = fs::create_directories(directory); !made)
-        return fail(errno == ENOSPC ? "content.disk_full" : "content.write_failed", made.error().to_string());
-    return fs::sync_directory(options.root);
+    Status made = fs::create_directories(directory);
+    if (made) made = fs::sync_directory(options.root);
+    return made ? made : write_error(made.error());
 }
 
 Status Store::Impl::check_size(std::uint64_t size) const {
@@ -125,28 +154,59 @@ Status Store::Impl::check_size(std::uint64_t size) const {
                 std::to_string(size) + " bytes; the limit is " + std::to_string(options.max_item_bytes));
 }
 
+bool Store::Impl::fits_quota(std::uint64_t bytes, std::uint64_t gain) const {
+    return bytes <= options.quota_bytes && used + reserved - gain <= options.quota_bytes - bytes;
+}
+
+bool Store::Impl::fits_disk(std::uint64_t bytes, std::uint64_t gain) const {
+    if (options.min_free_bytes == 0) return true;
+    const std::uint64_t free = free_bytes(options.root) + gain;
+    return bytes <= free && unwritten + options.min_free_bytes <= free - bytes;
+}
+
 Status Store::Impl::check_room(std::uint64_t bytes) const {
-    if (sizes.size() >= options.max_items)
-        return fail("content.quota_exceeded", std::to_string(sizes.size()) + " contents are here, which is the limit");
-    const std::uint64_t taken = used + reserved - closed_parts;
-    if (bytes <= options.quota_bytes && taken <= options.quota_bytes - bytes) return {};
-    return fail("content.quota_exceeded", std::to_string(bytes) + " bytes wanted; " + std::to_string(taken) + " of " +
-                                              std::to_string(options.quota_bytes) + " used");
+    if (contents.size() >= options.max_items)
+        return fail("content.quota_exceeded",
+                    std::to_string(contents.size()) + " contents are here, which is the limit");
+    const std::uint64_t gain = closed_parts + leaving;
+    if (!fits_quota(bytes, gain))
+        return fail("content.quota_exceeded", std::to_string(bytes) + " bytes wanted; " +
+                                                  std::to_string(used + reserved - gain) + " of " +
+                                                  std::to_string(options.quota_bytes) + " used");
+    if (!fits_disk(bytes, gain))
+        return fault(kContentDiskFull, std::to_string(bytes) + " bytes wanted; of " +
+                                           std::to_string(free_bytes(options.root)) + " that are free " +
+                                           std::to_string(unwritten) + " are promised and " +
+                                           std::to_string(options.min_free_bytes) + " stay so");
+    return {};
+}
+
+void Store::Impl::reserve(std::uint64_t bytes) {
+    reserved += bytes;
+    unwritten += bytes;
 }
 
 Status Store::Impl::take_room(std::uint64_t bytes) {
     for (;;) {
-        std::optional<Hash32> oldest;
         {
             const MutexLock lock(mutex);
             QUERN_CHECK(check_room(bytes));
-            if (used + reserved <= options.quota_bytes - bytes) {
-                reserved += bytes;
+            if (fits_quota(bytes, 0) && fits_disk(bytes, 0)) {
+                reserve(bytes);
                 return {};
             }
-            oldest = claim_oldest_part();
         }
-        if (oldest) remove_part(*oldest);
+        (void)let_part_go();
+    }
+}
+
+Status Store::Impl::check_disk(std::uint64_t bytes) {
+    if (options.min_free_bytes == 0) return {};
+    for (;;) {
+        const std::uint64_t free = free_bytes(options.root);
+        if (free >= bytes + options.min_free_bytes / 2) return {};
+        if (!let_part_go())
+            return fault(kContentDiskFull, std::to_string(free) + " bytes are free, which others shall have");
     }
 }
 
@@ -167,9 +227,9 @@ Expected<std::unique_ptr<Store>> Store::open(const StoreOptions& options) {
 
 Expected<std::uint64_t> Store::size(const Hash32& id) const {
     const MutexLock lock(impl_->mutex);
-    const auto found = impl_->sizes.find(id);
-    if (found == impl_->sizes.end()) return fail("content.not_found", to_hex(id));
-    return found->second;
+    const auto found = impl_->contents.find(id);
+    if (found == impl_->contents.end()) return fail("content.not_found", to_hex(id));
+    return found->second.size;
 }
 
 Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const {
@@ -179,8 +239,9 @@ Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_
 
     const std::string path = impl_->data_path(id);
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0)
-        return fail(errno == ENOENT ? "content.not_found" : "content.read_failed", path + ": " + std::strerror(errno));
+    if (const int problem = errno; file.get() < 0)
+        return fail(problem == ENOENT ? "content.not_found" : "content.read_failed",
+                    path + ": " + std::strerror(problem));
 
     // Whole leaves are read, checked, and the wanted part is cut out.
     const std::uint64_t first = offset / crypto::kContentLeafBytes;
@@ -191,8 +252,9 @@ Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_
     for (std::size_t done = 0; done < bytes.size();) {
         const ssize_t got =
             ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(start + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail("content.read_failed", path + ": " + std::strerror(errno));
+        const int problem = errno;
+        if (got < 0 && problem == EINTR) continue;
+        if (got < 0) return fail("content.read_failed", path + ": " + std::strerror(problem));
         if (got == 0) return fail("content.corrupt", path + " is shorter than its manifest says");
         done += static_cast<std::size_t>(got);
     }
@@ -220,48 +282,57 @@ Status Store::verify(const Hash32& id) const {
 std::vector<Hash32> Store::list() const {
     const MutexLock lock(impl_->mutex);
     std::vector<Hash32> ids;
-    ids.reserve(impl_->sizes.size());
-    for (const auto& [id, size] : impl_->sizes) ids.push_back(id);
+    ids.reserve(impl_->contents.size());
+    for (const auto& [id, content] : impl_->contents) ids.push_back(id);
     return ids;
 }
 
 Status Store::remove(const Hash32& id) {
     const MutexLock alone(impl_->publishing);
-    QUERN_TRY(const auto bytes, size(id));
+    QUERN_CHECK(size(id));
     // The bytes go first: a manifest alone is cleaned up at the next start.
     QUERN_CHECK(fs::remove_file(impl_->data_path(id)));
+    {
+        const MutexLock lock(impl_->mutex);
+        const auto content = impl_->contents.find(id);
+        deduct(impl_->used, content->second.room);
+        impl_->contents.erase(content);
+        impl_->manifests.erase(id);
+    }
     QUERN_CHECK(fs::remove_file(impl_->manifest_path(id)));
-    QUERN_CHECK(fs::sync_directory(impl_->directory_of(id)));
-    const MutexLock lock(impl_->mutex);
-    deduct(impl_->used, stored_bytes(bytes));
-    impl_->sizes.erase(id);
-    impl_->manifests.erase(id);
-    return {};
+    return fs::sync_directory(impl_->directory_of(id));
 }
 
 StoreUsage Store::usage() const {
     const MutexLock lock(impl_->mutex);
-    return {impl_->sizes.size(), impl_->used, impl_->reserved};
+    return {impl_->contents.size(), impl_->used, impl_->reserved, impl_->unwritten};
 }
 
 Expected<std::unique_ptr<Store::Upload>> Store::begin_upload(const Hash32& id, std::uint64_t size) {
     QUERN_CHECK(impl_->check_size(size));
     const std::uint64_t needed = stored_bytes(size);
+    std::uint64_t room = 0;
     std::string path;
     {
         const MutexLock lock(impl_->mutex);
-        if (impl_->uploads == kMaxUploads)
+        if (impl_->uploads >= kMaxUploads)
             return busy("content.too_many_uploads", std::to_string(kMaxUploads) + " uploads are open");
-        // Only whether it would fit: whoever announces much and sends nothing holds nothing.
         QUERN_CHECK(impl_->check_room(needed));
+        // Who announces much and sends nothing takes nothing from others: not what they have here, and half of what is
+        // free at most.
+        const bool may_announce = impl_->announced + needed <= impl_->options.quota_bytes / 2;
+        if (may_announce && impl_->fits_quota(needed, 0) && impl_->fits_disk(needed, 0)) {
+            room = needed;
+            impl_->reserve(room);
+            impl_->announced += room;
+        }
         path = impl_->options.root + "/tmp/" + to_hex(id) + "." + std::to_string(impl_->next_upload++);
         ++impl_->uploads;
     }
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    const int code = errno;
     // From here on the upload's destructor gives its place back.
-    auto upload = std::make_unique<Upload::Impl>(*impl_, id, size, path, descriptor);
-    if (descriptor < 0) return write_error(path, code);
+    auto upload = std::make_unique<Upload::Impl>(*impl_, id, size, room, path);
+    upload->file = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (const int problem = errno; upload->file.get() < 0) return write_error(path, problem);
     return std::unique_ptr<Upload>(new Upload(std::move(upload)));
 }
 
@@ -281,40 +352,39 @@ Status Store::Upload::append(BytesView bytes) {
     impl_->failed = true;  // until this append is through
     if (bytes.size() > impl_->size - impl_->hasher.size())
         return fail("content.too_large", "more than the announced " + std::to_string(impl_->size) + " bytes");
-    QUERN_CHECK(impl_->take(bytes.size()));
-    QUERN_CHECK(write_all(impl_->file.get(), bytes, impl_->path));
+    const std::uint64_t offset = impl_->hasher.size();
+    const std::uint64_t end = offset + bytes.size();
+    const std::uint64_t room = end == 0 ? 0 : disk_bytes(end);
+    QUERN_CHECK(impl_->hold(room));
+    QUERN_CHECK(impl_->store.check_disk(bytes.size()));
+    QUERN_CHECK(write_all(impl_->file.get(), offset, bytes, impl_->path,
+                          [&store = impl_->store] { return store.let_part_go(); }));
+    impl_->wrote(room - impl_->on_disk);
     impl_->hasher.update(bytes);
     impl_->failed = false;
     return {};
 }
 
-Status Store::Impl::publish(const Hash32& id, const Manifest& manifest, const std::string& path) {
-    QUERN_CHECK(prepare_directory(id));
-    const Bytes encoded = encode(manifest);
-    const std::string temporary = path + std::string(kPublishedSuffix);
-    {
-        Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-        Status written;
-        if (file.get() < 0)
-            written = write_error(temporary, errno);
-        else if (written = write_all(file.get(), encoded, temporary); written && ::fsync(file.get()) != 0)
-            written = write_error(temporary, errno);
-        if (!written) {
-            (void)fs::remove_file(temporary);
-            return written;
-        }
-    }
-    // A removal of the same id does not fall between the two renames.
-    const MutexLock alone(publishing);
-    if (::rename(temporary.c_str(), manifest_path(id).c_str()) != 0) return write_error(manifest_path(id), errno);
+Status Store::Impl::move_into_place(const Hash32& id, const std::string& path, const std::string& its_manifest,
+                                    bool is_new) {
+    const std::string data = data_path(id);
+    const std::string manifest = manifest_path(id);
+    const auto move = [](const std::string& from, const std::string& to) -> Status {
+        if (::rename(from.c_str(), to.c_str()) == 0) return {};
+        const int problem = errno;
+        return write_error(to, problem);
+    };
+    const auto sync = [&]() -> Status {
+        const Status synced = fs::sync_directory(directory_of(id));
+        return synced ? synced : write_error(synced.error());
+    };
+    QUERN_CHECK(move(its_manifest, manifest));
     // The manifest's name is durable before the data's: the data's presence is what makes a content exist.
-    QUERN_CHECK(fs::sync_directory(directory_of(id)));
-    if (::rename(path.c_str(), data_path(id).c_str()) != 0) return write_error(data_path(id), errno);
-    QUERN_CHECK(fs::sync_directory(directory_of(id)));
-    const MutexLock lock(mutex);
-    if (sizes.insert_or_assign(id, manifest.size).second) used += stored_bytes(manifest.size);
-    manifests.erase(id);
-    return {};
+    Status moved = sync();
+    if (moved) moved = move(path, data);
+    if (moved && !(moved = sync()) && is_new) (void)move(data, path);
+    if (!moved && is_new) (void)move(manifest, its_manifest);
+    return moved;
 }
 
 Status Store::Upload::finish() {
@@ -325,11 +395,20 @@ Status Store::Upload::finish() {
                     "got " + std::to_string(impl_->hasher.size()) + " of " + std::to_string(impl_->size) + " bytes");
     if (const Hash32 actual = impl_->hasher.finish(); actual != impl_->id)
         return fail("content.id_mismatch", "announced " + to_hex(impl_->id) + ", the bytes are " + to_hex(actual));
-    QUERN_CHECK(impl_->take(stored_bytes(impl_->size) - impl_->size));
-    if (::fsync(impl_->file.get()) != 0) return write_error(impl_->path, errno);
-    QUERN_CHECK(impl_->store.publish(impl_->id, Manifest{impl_->size, impl_->hasher.leaves()}, impl_->path));
-    const MutexLock lock(impl_->store.mutex);
-    deduct(impl_->store.reserved, std::exchange(impl_->held, 0));  // it counts as a content now
+    Store::Impl& store = impl_->store;
+    QUERN_CHECK(impl_->hold(stored_bytes(impl_->size)));
+    if (::fsync(impl_->file.get()) != 0) {
+        const int problem = errno;
+        return write_error(impl_->path, problem);
+    }
+    const std::string manifest = impl_->path + std::string(kManifestSuffix);
+    if (const auto written = fs::write_file_atomic(manifest, encode(Manifest{impl_->size, impl_->hasher.leaves()}));
+        !written)
+        return write_error(written.error());
+    impl_->wrote(impl_->held - impl_->on_disk);
+    QUERN_CHECK(store.publish(impl_->id, impl_->size, impl_->path, manifest,
+                              [&]() QUERN_REQUIRES(store.mutex) { impl_->give_back(); }));
+    store.drop_closed_part(impl_->id);
     return {};
 }
 

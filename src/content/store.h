@@ -18,6 +18,9 @@ namespace quern::content {
 
 inline constexpr std::uint64_t kDefaultQuotaBytes = std::uint64_t{64} << 30;
 inline constexpr std::uint64_t kDefaultMaxItemBytes = std::uint64_t{16} << 30;
+// Of the disk: contents leave it to the chain's database and to whatever else the machine writes. No room is granted
+// beyond it; bytes whose room was granted are refused once others have taken half of it.
+inline constexpr std::uint64_t kDefaultMinFreeBytes = std::uint64_t{1} << 30;
 inline constexpr std::size_t kMaxUploads = 128;            // open at once; who has a place is for who takes them in
 inline constexpr std::uint64_t kMaxReadBytes = 16U << 20;  // of one read()
 inline constexpr std::size_t kMaxCachedManifests = 64;
@@ -28,10 +31,11 @@ inline constexpr std::size_t kDefaultMaxItems = 1'000'000;  // each is also an e
 
 struct StoreOptions {
     std::string root;                                // directory; made if needed
-    std::uint64_t quota_bytes = kDefaultQuotaBytes;  // data and manifests of all contents, what uploads have written,
-                                                     // and parts, each as large as it will be
+    std::uint64_t quota_bytes = kDefaultQuotaBytes;  // data and manifests of all contents, and what uploads and parts
+                                                     // have reserved
     std::uint64_t max_item_bytes = kDefaultMaxItemBytes;
     std::size_t max_items = kDefaultMaxItems;
+    std::uint64_t min_free_bytes = kDefaultMinFreeBytes;
 };
 
 // What a file of so many bytes costs the disk; and a content, with its manifest.
@@ -44,8 +48,9 @@ struct StoreOptions {
 
 struct StoreUsage {
     std::uint64_t items = 0;
-    std::uint64_t bytes = 0;     // of the disk: published data and manifests
-    std::uint64_t reserved = 0;  // written by open uploads, and of parts
+    std::uint64_t bytes = 0;      // of the disk: published data and manifests
+    std::uint64_t reserved = 0;   // of uploads and parts, each as large as it will be
+    std::uint64_t unwritten = 0;  // of these: not on the disk yet
 };
 
 class Store {
@@ -75,7 +80,8 @@ public:
     // One content on its way in chunks of any order, such as a download: a file of its own, which stays when this is
     // dropped, so that what has come need not come again, also after a restart. It holds the room of the whole content
     // from its first byte on; of those that nobody has open the one that was closed longest ago goes when others want
-    // the room. Any thread, several at once; must not outlive the store.
+    // the room, be it the quota's or the disk's. Nothing stays of one without any bytes, nor of one that the disk
+    // refused for another reason than that it was full. Any thread, several at once; must not outlive the store.
     class Part {
     public:
         ~Part();
@@ -116,8 +122,8 @@ public:
         ~Upload();
         Upload(const Upload&) = delete;
         Upload& operator=(const Upload&) = delete;
-        // Errors: content.too_large (more than announced), content.quota_exceeded (others took the room meanwhile: an
-        // announcement holds none), content.disk_full, content.write_failed.
+        // Errors: content.too_large (more than announced), content.quota_exceeded (it could not have its room when it
+        // was announced, and others took it meanwhile), content.disk_full, content.write_failed.
         [[nodiscard]] Status append(BytesView bytes);
         // Publishes. Errors: content.incomplete (fewer bytes than announced), content.id_mismatch, and append's. A
         // content that is there already is replaced by the same bytes, which repairs a damaged file.
@@ -129,8 +135,9 @@ public:
         explicit Upload(std::unique_ptr<Impl> impl);
         std::unique_ptr<Impl> impl_;
     };
-    // Errors: content.too_large, content.quota_exceeded, content.too_many_uploads (busy), content.disk_full,
-    // content.write_failed.
+    // Takes its room, if that is free and announcements hold less than half of the quota with it; else it takes room as
+    // its bytes come. Errors: content.too_large, content.quota_exceeded, content.too_many_uploads (busy),
+    // content.disk_full, content.write_failed.
     [[nodiscard]] Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size);
     // begin, append, finish.
     [[nodiscard]] Expected<Hash32> put(BytesView content);

@@ -117,7 +117,8 @@ Status Node::Services::open_storage() {
         return fail("node.wrong_network",
                     "-chain=" + options.network + ", but the genesis is " + params.network + "'s");
     QUERN_TRY(contents,
-              content::Store::open({path("content"), options.content_quota_bytes, options.content_max_item_bytes}));
+              content::Store::open({path("content"), options.content_quota_bytes, options.content_max_item_bytes,
+                                    content::kDefaultMaxItems, options.content_min_free_bytes}));
     return {};
 }
 
