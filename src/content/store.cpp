@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "base/fs.h"
@@ -131,6 +132,52 @@ Status Store::Impl::scan_directory(const std::string& name) {
     return {};
 }
 
+namespace {
+
+// Of an earlier format, not damaged.
+bool is_of_earlier_format(const std::string& manifest) {
+    std::array<char, kManifestMagic.size()> magic{};
+    const Descriptor file(::open(manifest.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (file.get() < 0 || ::read(file.get(), magic.data(), magic.size()) != static_cast<ssize_t>(magic.size()))
+        return false;
+    const std::string_view found(magic.data(), magic.size());
+    return found.starts_with(kManifestMagicOfAny) && found != kManifestMagic;
+}
+
+}  // namespace
+
+// All manifests are looked at once in a store's life.
+Status Store::Impl::remove_earlier_formats() const {
+    const std::string marker = options.root + "/format";
+    if (const auto format = fs::read_file(marker, 64); format && equal(*format, as_bytes(kManifestMagic))) return {};
+    std::size_t removed = 0;
+    for (const auto& folder : names_in(options.root)) {
+        if (folder.size() != 2 && folder != "parts") continue;
+        for (const auto& name : names_in(options.root + "/" + folder)) {
+            const std::string path = options.root + "/" + folder + "/" + name;
+            if (!name.ends_with(kManifestSuffix) || !is_of_earlier_format(path)) continue;
+            QUERN_CHECK(fs::remove_file(path.substr(0, path.size() - kManifestSuffix.size())));
+            QUERN_CHECK(fs::remove_file(path));
+            ++removed;
+        }
+    }
+    if (removed != 0)
+        log::info(log::Category::content, "removed contents of an earlier format, put them again contents={}", removed);
+    return fs::write_file_atomic(marker, as_bytes(kManifestMagic));
+}
+
+void remove_old_downloads(const std::string& directory) {
+    constexpr std::string_view kSuffix = ".part";
+    std::size_t removed = 0;
+    for (const auto& name : names_in(directory))
+        if (name.ends_with(kSuffix) && fixed_from_hex<32>(name.substr(0, 64)) &&
+            fs::remove_file(directory + "/" + name))
+            ++removed;
+    if (::rmdir(directory.c_str()) == 0 || removed != 0)
+        log::info(log::Category::content, "removed downloads of an earlier version path={} files={}", directory,
+                  removed);
+}
+
 Status Store::Impl::scan() {
     for (const auto& name : names_in(options.root + "/tmp"))
         QUERN_CHECK(fs::remove_file(options.root + "/tmp/" + name));
@@ -218,6 +265,7 @@ Expected<std::unique_ptr<Store>> Store::open(const StoreOptions& options) {
     impl->options = options;
     QUERN_CHECK(fs::create_directories(options.root + "/tmp"));
     QUERN_CHECK(fs::create_directories(options.root + "/parts"));
+    QUERN_CHECK(impl->remove_earlier_formats());
     {
         const MutexLock lock(impl->mutex);
         QUERN_CHECK(impl->scan());

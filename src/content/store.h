@@ -3,7 +3,8 @@
 // is checked against the id. Used by the node (RPC's /content) and by tools. Thread-safe.
 //
 //   <root>/aa/<id>            the bytes; aa = the id's first two hex digits
-//   <root>/aa/<id>.manifest   "QRNCONT1" || size (8, big endian) || leaf hashes (32 each); published before the bytes
+//   <root>/format             "QRNCONT2": there are no files of an earlier format
+//   <root>/aa/<id>.manifest   "QRNCONT2" || size (8, big endian) || leaf hashes (32 each); published before the bytes
 //   <root>/tmp/               uploads that are not finished; emptied at start
 //   <root>/parts/<id>         the same bytes and manifest of contents that come in chunks, kept until they are whole
 #pragma once
@@ -53,11 +54,15 @@ struct StoreUsage {
     std::uint64_t unwritten = 0;  // of these: not on the disk yet
 };
 
+// Downloads of earlier versions, `<datadir>/downloads/<id>.part`, go, and the folder if nothing else is in it.
+void remove_old_downloads(const std::string& directory);
+
 class Store {
     struct Impl;
 
 public:
-    // Removes what aborted uploads left behind and counts what is there. Errors: content.cannot_open, fs.*.
+    // Removes what aborted uploads and earlier formats left behind and counts what is there. Errors:
+    // content.cannot_open, fs.*.
     [[nodiscard]] static Expected<std::unique_ptr<Store>> open(const StoreOptions& options);
     ~Store();
     Store(const Store&) = delete;

@@ -128,6 +128,7 @@ struct Store::Impl {
     [[nodiscard]] std::string part_manifest_path(const Hash32& id) const {
         return part_path(id) + std::string(kManifestSuffix);
     }
+    [[nodiscard]] Status remove_earlier_formats() const;
     [[nodiscard]] Status scan() QUERN_REQUIRES(mutex);
     [[nodiscard]] Status scan_directory(const std::string& name) QUERN_REQUIRES(mutex);
     [[nodiscard]] Status check_size(std::uint64_t size) const;

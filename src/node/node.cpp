@@ -116,6 +116,7 @@ Status Node::Services::open_storage() {
     if (!options.network.empty() && options.network != params.network)
         return fail("node.wrong_network",
                     "-chain=" + options.network + ", but the genesis is " + params.network + "'s");
+    content::remove_old_downloads(path("downloads"));
     QUERN_TRY(contents,
               content::Store::open({path("content"), options.content_quota_bytes, options.content_max_item_bytes,
                                     content::kDefaultMaxItems, options.content_min_free_bytes}));

@@ -229,6 +229,39 @@ TEST_F(StoreTest, start_removes_aborted_uploads_and_half_publications) {
     EXPECT_EQ(store_->usage().bytes, 0U);
 }
 
+TEST_F(StoreTest, what_an_earlier_format_left_is_removed_and_is_no_damage) {
+    const auto id = store_->put(random_bytes(40'000));
+    const auto old = store_->put(random_bytes(40'000, 2));
+    ASSERT_TRUE(id && old);
+    store_.reset();
+    std::fstream(path_of(*old) + ".manifest", std::ios::in | std::ios::out | std::ios::binary).seekp(7).put('1');
+    const std::string part = root_ + "/parts/" + to_hex(*id);
+    std::ofstream(part) << "bytes";
+    std::ofstream(part + ".manifest") << "QRNCONT1 and leaves";
+    stdfs::remove(root_ + "/format");  // which they did not have
+    open();
+    EXPECT_FALSE(stdfs::exists(path_of(*old)));
+    EXPECT_FALSE(stdfs::exists(path_of(*old) + ".manifest"));
+    EXPECT_FALSE(stdfs::exists(part));
+    EXPECT_EQ(store_->size(*old).error().name, "content.not_found");
+    EXPECT_EQ(store_->usage().bytes, stored_bytes(40'000));
+    EXPECT_TRUE(store_->verify(*id));
+    EXPECT_TRUE(store_->put(random_bytes(40'000, 2)));
+}
+
+TEST_F(StoreTest, downloads_of_earlier_versions_go_and_nothing_else_does) {
+    const std::string folder = root_ + "/downloads";
+    remove_old_downloads(folder);
+    stdfs::create_directories(folder);
+    std::ofstream(folder + "/" + to_hex(Hash32{}) + ".part") << "bytes";
+    std::ofstream(folder + "/letter.txt") << "somebody's";
+    remove_old_downloads(folder);
+    EXPECT_EQ(std::distance(stdfs::directory_iterator(folder), {}), 1);
+    stdfs::remove(folder + "/letter.txt");
+    remove_old_downloads(folder);
+    EXPECT_FALSE(stdfs::exists(folder));
+}
+
 TEST_F(StoreTest, detects_damage_in_the_leaf_that_is_read_and_heals_by_a_new_put) {
     const Bytes bytes = random_bytes(3 * crypto::kContentLeafBytes);
     const auto id = store_->put(bytes);
@@ -290,7 +323,7 @@ TEST_F(StoreTest, many_small_contents_cost_the_quota_what_they_cost_the_disk) {
     };
     std::uint64_t on_disk = 0;
     for (const auto& entry : stdfs::recursive_directory_iterator(root_))
-        if (entry.is_regular_file()) on_disk += blocks_of(entry.path());
+        if (entry.is_regular_file() && entry.path() != root_ + "/format") on_disk += blocks_of(entry.path());
     EXPECT_LE(on_disk, kQuota);
     EXPECT_EQ(store_->usage().bytes, taken * stored_bytes(9));
     open(kQuota);
