@@ -12,6 +12,9 @@ namespace quern::content {
 inline constexpr std::string_view kManifestMagic = "QRNCONT2";
 inline constexpr std::string_view kManifestMagicOfAny = "QRNCONT";
 
+inline constexpr std::string_view kCorrupt = "content.corrupt";
+inline constexpr std::string_view kBadLeaf = "content.bad_leaf";
+
 struct Manifest {
     std::uint64_t size = 0;
     std::vector<Hash32> leaves;

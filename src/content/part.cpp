@@ -86,6 +86,18 @@ struct Store::Part::Impl {
         }
         store.wrote_part(id, room);
     }
+    // Those of them that are not what was written are not there: publish() makes no content of it.
+    void note_bad(std::uint64_t first, BytesView bytes) QUERN_EXCLUDES(mutex) {
+        const MutexLock lock(mutex);
+        for (std::uint64_t leaf = first; !bytes.empty(); ++leaf) {
+            const BytesView one = bytes.first(std::min(crypto::kContentLeafBytes, bytes.size()));
+            if (good[leaf] && !leaves_match(*manifest, leaf, one)) {
+                good[leaf] = false;
+                ++missing;
+            }
+            bytes = bytes.subspan(one.size());
+        }
+    }
     // What was found bad there costs no room, and nobody looks at it again.
     void make_hole(std::uint64_t offset, std::uint64_t bytes) QUERN_EXCLUDES(mutex) {
 #ifdef FALLOC_FL_PUNCH_HOLE
@@ -225,7 +237,8 @@ void Store::Impl::close_part(const Hash32& id, bool keep) {
         const MutexLock lock(mutex);
         const auto part = parts.find(id);
         // Not what came another way meanwhile.
-        if (keep && !contents.contains(id)) {
+        const auto content = contents.find(id);
+        if (keep && (content == contents.end() || content->second.damaged)) {
             part->second.open = false;
             part->second.turn = ++part_turn;
             closed_parts += stored_bytes(part->second.size);
@@ -333,7 +346,7 @@ const std::shared_ptr<const Manifest>& Store::Part::manifest() const { return im
 Status Store::Part::write(std::uint64_t offset, BytesView bytes) {
     const std::uint64_t first = offset / crypto::kContentLeafBytes;
     if (offset % crypto::kContentLeafBytes != 0 || !leaves_match(*impl_->manifest, first, bytes))
-        return fail("content.bad_leaf", "at " + std::to_string(offset));
+        return fail(kBadLeaf, "at " + std::to_string(offset));
     Store::Impl& store = impl_->store;
     QUERN_CHECK(store.check_disk(bytes.size()));
     if (const auto written = write_all(impl_->file.get(), offset, bytes, store.part_path(impl_->id),
@@ -368,13 +381,13 @@ Expected<Bytes> Store::Part::read(std::uint64_t offset, std::uint64_t length) co
         const int problem = errno;
         if (got < 0 && problem == EINTR) continue;
         if (got < 0) return fault("content.read_failed", std::strerror(problem));
-        if (got == 0) return fail("content.bad_leaf", "the file is too short");
+        if (got == 0) return fail(kBadLeaf, "the file is too short");
         done += static_cast<std::size_t>(got);
     }
-    if (offset % crypto::kContentLeafBytes != 0 ||
-        !leaves_match(*impl_->manifest, offset / crypto::kContentLeafBytes, bytes))
-        return fail("content.bad_leaf", "at " + std::to_string(offset));
-    return bytes;
+    const std::uint64_t first = offset / crypto::kContentLeafBytes;
+    if (offset % crypto::kContentLeafBytes == 0 && leaves_match(*impl_->manifest, first, bytes)) return bytes;
+    if (offset % crypto::kContentLeafBytes == 0) impl_->note_bad(first, bytes);
+    return fail(kBadLeaf, "at " + std::to_string(offset));
 }
 
 Status Store::Part::check(std::uint64_t offset, std::uint64_t length) {
@@ -384,7 +397,7 @@ Status Store::Part::check(std::uint64_t offset, std::uint64_t length) {
         return {};
     }
     const std::uint64_t size = impl_->manifest->size;
-    if (bytes.error().name == "content.bad_leaf" && offset % crypto::kContentLeafBytes == 0 && offset < size)
+    if (bytes.error().name == kBadLeaf && offset % crypto::kContentLeafBytes == 0 && offset < size)
         impl_->make_hole(offset, std::min(length, size - offset));
     return fail(bytes.error());
 }

@@ -93,12 +93,23 @@ Expected<std::shared_ptr<const Manifest>> Store::Impl::manifest(const Hash32& id
     auto bytes = fs::read_file(manifest_path(id), manifest_bytes(options.max_item_bytes));
     if (!bytes && bytes.error().name == "fs.not_found") return fail("content.not_found", to_hex(id));
     if (!bytes) return fail("content.read_failed", bytes.error().to_string());
-    QUERN_TRY(auto decoded, decode_manifest(*bytes, id));
-    auto shared = std::make_shared<const Manifest>(std::move(decoded));
+    auto decoded = decode_manifest(*bytes, id);
+    if (!decoded) return found(id, decoded.error());
+    auto shared = std::make_shared<const Manifest>(std::move(*decoded));
     const MutexLock lock(mutex);
     if (manifests.size() >= kMaxCachedManifests) manifests.erase(manifests.begin());
     manifests[id] = shared;
     return shared;
+}
+
+tl::unexpected<Error> Store::Impl::found(const Hash32& id, Error why) const {
+    const MutexLock lock(mutex);
+    const auto content = contents.find(id);
+    if (content == contents.end() || why.name != kCorrupt) return fail(std::move(why));
+    if (!std::exchange(content->second.damaged, true))
+        log::warning(log::Category::content, "damaged, put it again or fetch it id={} reason={}", to_hex(id),
+                     why.detail);
+    return fail(std::move(why));
 }
 
 Status Store::Impl::scan_directory(const std::string& name) {
@@ -277,6 +288,7 @@ Expected<std::uint64_t> Store::size(const Hash32& id) const {
     const MutexLock lock(impl_->mutex);
     const auto found = impl_->contents.find(id);
     if (found == impl_->contents.end()) return fail("content.not_found", to_hex(id));
+    if (found->second.damaged) return fail(kCorrupt, to_hex(id));
     return found->second.size;
 }
 
@@ -303,14 +315,16 @@ Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_
         const int problem = errno;
         if (got < 0 && problem == EINTR) continue;
         if (got < 0) return fail("content.read_failed", path + ": " + std::strerror(problem));
-        if (got == 0) return fail("content.corrupt", path + " is shorter than its manifest says");
+        if (got == 0)
+            return impl_->found(id, Error{kCorrupt, path + " is shorter than its manifest says", ErrorKind::input});
         done += static_cast<std::size_t>(got);
     }
     for (std::uint64_t leaf = first; leaf <= last; ++leaf) {
         const std::size_t at = (leaf - first) * crypto::kContentLeafBytes;
         const std::size_t count = std::min(crypto::kContentLeafBytes, bytes.size() - at);
         if (crypto::content_leaf(BytesView(bytes).subspan(at, count)) != manifest->leaves[leaf])
-            return fail("content.corrupt", path + ": leaf " + std::to_string(leaf) + " differs from its hash");
+            return impl_->found(id, Error{kCorrupt, path + ": leaf " + std::to_string(leaf) + " differs from its hash",
+                                          ErrorKind::input});
     }
     bytes.resize(offset - start + length);
     bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(offset - start));
@@ -322,7 +336,9 @@ Expected<std::shared_ptr<const Manifest>> Store::manifest(const Hash32& id) cons
 Status Store::verify(const Hash32& id) const {
     QUERN_TRY(const auto total, size(id));
     QUERN_TRY(const auto manifest, impl_->manifest(id));
-    if (manifest->size != total) return fail("content.corrupt", to_hex(id) + ": file size differs from the manifest");
+    if (manifest->size != total)
+        return impl_->found(id,
+                            Error{kCorrupt, to_hex(id) + ": file size differs from the manifest", ErrorKind::input});
     for (std::uint64_t at = 0; at < total; at += kMaxReadBytes) QUERN_CHECK(read(id, at, kMaxReadBytes));
     return {};
 }
@@ -337,7 +353,7 @@ std::vector<Hash32> Store::list() const {
 
 Status Store::remove(const Hash32& id) {
     const MutexLock alone(impl_->publishing);
-    QUERN_CHECK(size(id));
+    if (const auto known = size(id); !known && known.error().name != kCorrupt) return fail(known.error());
     // The bytes go first: a manifest alone is cleaned up at the next start.
     QUERN_CHECK(fs::remove_file(impl_->data_path(id)));
     {

@@ -68,7 +68,8 @@ public:
     Store(const Store&) = delete;
     Store& operator=(const Store&) = delete;
 
-    // Error content.not_found.
+    // Errors: content.not_found; content.corrupt (a read found its file damaged: put or fetched again it replaces
+    // that).
     [[nodiscard]] Expected<std::uint64_t> size(const Hash32& id) const;
     // Bytes [offset, offset + length) clipped to the end and to kMaxReadBytes.
     // Errors: content.not_found, content.corrupt (the file differs from its id), content.read_failed.
@@ -100,10 +101,10 @@ public:
         [[nodiscard]] bool has_data(std::uint64_t offset, std::uint64_t length) const;
         // Errors: content.bad_leaf, content.read_failed.
         [[nodiscard]] Status check(std::uint64_t offset, std::uint64_t length);
-        // Clipped to the end, checked. Errors as check.
+        // Clipped to the end, checked. A leaf that was good and is not any more must come again. Errors as check.
         [[nodiscard]] Expected<Bytes> read(std::uint64_t offset, std::uint64_t length) const;
         // Makes it a content by a rename, not by a copy. Errors: content.incomplete (leaves that were neither written
-        // nor checked), content.disk_full, content.write_failed.
+        // nor checked, or found bad since), content.disk_full, content.write_failed.
         [[nodiscard]] Status publish();
 
     private:

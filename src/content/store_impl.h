@@ -85,6 +85,7 @@ void for_each_stretch(int descriptor, std::uint64_t size, const Take& take) {
 struct KeptContent {
     std::uint64_t size = 0;
     std::uint64_t room = 0;  // what its two files cost
+    bool damaged = false;    // a read found it so; until it is put or fetched again
 };
 struct KeptPart {
     std::uint64_t size = 0;  // of the content
@@ -100,7 +101,7 @@ struct Store::Impl {
     // shall wait for while a disk syncs.
     Mutex publishing;
     mutable Mutex mutex;
-    std::map<Hash32, KeptContent> contents QUERN_GUARDED_BY(mutex);  // published
+    mutable std::map<Hash32, KeptContent> contents QUERN_GUARDED_BY(mutex);  // published
     // Room. Each byte of it is in one of the two: what is published, or what uploads and parts hold from when it was
     // granted to when their files are gone or a content. They change together, under one lock.
     std::uint64_t used QUERN_GUARDED_BY(mutex) = 0;       // data and manifests of the published
@@ -124,6 +125,8 @@ struct Store::Impl {
         return data_path(id) + std::string(kManifestSuffix);
     }
     [[nodiscard]] Expected<std::shared_ptr<const Manifest>> manifest(const Hash32& id) const;
+    // Of a content that is here: `why` is content.corrupt, or an error of the system that says nothing about it.
+    tl::unexpected<Error> found(const Hash32& id, Error why) const QUERN_EXCLUDES(mutex);
     [[nodiscard]] std::string part_path(const Hash32& id) const { return options.root + "/parts/" + to_hex(id); }
     [[nodiscard]] std::string part_manifest_path(const Hash32& id) const {
         return part_path(id) + std::string(kManifestSuffix);
@@ -187,7 +190,7 @@ Status Store::Impl::publish(const Hash32& id, std::uint64_t size, const std::str
     KeptContent& content = contents[id];
     used += stored_bytes(size);
     deduct(used, content.room);  // what it replaces
-    content = {size, stored_bytes(size)};
+    content = {size, stored_bytes(size), false};
     manifests.erase(id);
     return {};
 }

@@ -279,6 +279,40 @@ TEST_F(PartTest, without_a_good_leaf_is_not_kept) {
     EXPECT_EQ(files(), 0U);
 }
 
+TEST_F(PartTest, with_a_leaf_that_went_bad_since_becomes_no_content) {
+    const Content content(8 * kLeaf);
+    const auto part = begin(content);
+    ASSERT_TRUE(part->write(0, content.leaves(0, 8)));
+    std::fstream(path_of(content), std::ios::in | std::ios::out | std::ios::binary).seekp(2 * kLeaf + 5).put('!');
+    EXPECT_TRUE(part->read(3 * kLeaf, kLeaf));
+    EXPECT_EQ(part->read(0, 8 * kLeaf).error().name, "content.bad_leaf");
+    const auto published = part->publish();
+    ASSERT_FALSE(published);
+    EXPECT_EQ(published.error().name, "content.incomplete");
+    EXPECT_EQ(published.error().detail, "1 leaves are not there");
+    ASSERT_TRUE(part->write(2 * kLeaf, content.leaves(2, 1)));
+    EXPECT_TRUE(part->publish());
+    EXPECT_TRUE(store_->verify(content.id));
+    EXPECT_EQ(store_->usage().unwritten, 0U);
+}
+
+TEST_F(PartTest, replaces_a_content_that_was_found_damaged) {
+    const Content content(8 * kLeaf);
+    ASSERT_TRUE(store_->put(content.bytes));
+    const std::string path = root_ + "/" + to_hex(content.id).substr(0, 2) + "/" + to_hex(content.id);
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(2 * kLeaf + 5).put('!');
+    EXPECT_TRUE(store_->size(content.id));
+    EXPECT_FALSE(store_->verify(content.id));
+    EXPECT_EQ(store_->size(content.id).error().name, "content.corrupt");
+    const auto part = begin(content);
+    ASSERT_TRUE(part->write(0, content.leaves(0, 8)));
+    ASSERT_TRUE(part->publish());
+    EXPECT_EQ(*store_->size(content.id), content.bytes.size());
+    EXPECT_TRUE(store_->verify(content.id));
+    EXPECT_EQ(store_->usage().bytes, stored_bytes(content.bytes.size()));
+    EXPECT_EQ(store_->usage().items, 1U);
+}
+
 TEST_F(PartTest, goes_on_after_a_crash_between_the_two_renames_that_publish_it) {
     const Content content(8 * kLeaf);
     keep(content);
