@@ -67,6 +67,11 @@ struct Store::Part::Impl {
         store.close_part(id, keep);
     }
 
+    // Of leaves that are not on the disk.
+    [[nodiscard]] std::uint64_t room_left() QUERN_EXCLUDES(mutex) {
+        const MutexLock lock(mutex);
+        return room_of_holes(manifest->size, on_disk);
+    }
     // Or gone: there is nothing here to close.
     void mark_published() QUERN_EXCLUDES(mutex) {
         const MutexLock lock(mutex);
@@ -142,7 +147,7 @@ void Store::Impl::scan_parts(const std::vector<std::string>& names) {
         if (!whole || size > options.max_item_bytes ||
             static_cast<std::uint64_t>(leaves.st_size) != manifest_bytes(size))
             continue;
-        const Descriptor file(::open(part_path(*id).c_str(), O_RDONLY | O_CLOEXEC));
+        const Descriptor file(::open(part_path(*id).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
         const auto on_disk = file.get() < 0 ? std::vector<bool>{} : leaves_on_disk(file.get(), size);
         // Nothing would be gained by what is all holes.
         if (has_any(on_disk)) found.push_back({*id, size, room_of_holes(size, on_disk), data.st_mtime});
@@ -292,8 +297,16 @@ Expected<std::unique_ptr<Store::Part>> Store::open_part(const Hash32& id) {
         impl_->remove_part(id);
         return fail("content.not_found", to_hex(id) + ": what was left of it is damaged");
     }
-    return std::unique_ptr<Part>(new Part(
-        std::make_unique<Part::Impl>(*impl_, id, std::make_shared<const Manifest>(std::move(*manifest)), descriptor)));
+    auto part =
+        std::make_unique<Part::Impl>(*impl_, id, std::make_shared<const Manifest>(std::move(*manifest)), descriptor);
+    // A write that failed may have left some of a leaf.
+    std::uint64_t counted = 0;
+    {
+        const MutexLock lock(impl_->mutex);
+        counted = impl_->parts.at(id).unwritten;
+    }
+    impl_->wrote_part(id, static_cast<std::int64_t>(counted - part->room_left()));
+    return std::unique_ptr<Part>(new Part(std::move(part)));
 }
 
 Expected<std::unique_ptr<Store::Part>> Store::begin_part(const Hash32& id, std::shared_ptr<const Manifest> manifest) {
@@ -336,8 +349,7 @@ Expected<std::unique_ptr<Store::Part>> Store::begin_part(const Hash32& id, std::
         return fail(made.error());
     }
     auto part = std::make_unique<Part::Impl>(*impl_, id, std::move(manifest), descriptor);
-    const std::uint64_t holes = room_of_holes(part->manifest->size, std::vector<bool>(part->manifest->leaves.size()));
-    impl_->wrote_part(id, static_cast<std::int64_t>(bytes - holes));
+    impl_->wrote_part(id, static_cast<std::int64_t>(bytes - part->room_left()));
     return std::unique_ptr<Part>(new Part(std::move(part)));
 }
 
@@ -417,8 +429,7 @@ Status Store::Part::publish() {
         store.remove_part(impl_->id);
         return write_error(path, problem);
     }
-    QUERN_CHECK(store.publish(impl_->id, impl_->manifest->size, path, store.part_manifest_path(impl_->id),
-                              [&]() QUERN_REQUIRES(store.mutex) { store.forget_part(impl_->id); }));
+    QUERN_CHECK(store.publish(impl_->id, impl_->manifest->size, path, store.part_manifest_path(impl_->id), nullptr));
     impl_->mark_published();
     return {};
 }

@@ -2,11 +2,9 @@
 
 #include <dirent.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "base/fs.h"
 #include "base/log.h"
@@ -28,13 +26,6 @@ std::vector<std::string> names_in(const std::string& directory) {
     return names;
 }
 
-// What is free for this process, or more than any where the system does not say.
-std::uint64_t free_bytes(const std::string& directory) {
-    struct statvfs disk {};
-    if (::statvfs(directory.c_str(), &disk) != 0) return std::numeric_limits<std::uint64_t>::max() / 2;
-    return std::uint64_t{disk.f_bavail} * disk.f_frsize;
-}
-
 }  // namespace
 
 struct Store::Upload::Impl {
@@ -45,41 +36,34 @@ struct Store::Upload::Impl {
     Descriptor file;
     crypto::ContentHasher hasher;
     bool failed = false;
-    std::uint64_t held = 0;     // of the room
-    std::uint64_t on_disk = 0;  // of that
+    UploadRoom room;
 
     // Sees that it holds so much.
     [[nodiscard]] Status hold(std::uint64_t bytes) {
-        if (bytes <= held) return {};
-        QUERN_CHECK(store.take_room(bytes - held));
+        if (bytes <= room.held) return {};
+        QUERN_CHECK(store.take_room(bytes - room.held));
         const MutexLock lock(store.mutex);
-        store.announced += bytes - held;
-        held = bytes;
+        store.announced += bytes - room.held;
+        room.held = bytes;
         return {};
     }
+    // So much of it is on the disk now.
     void wrote(std::uint64_t bytes) {
         const MutexLock lock(store.mutex);
-        deduct(store.unwritten, bytes);
-        deduct(store.announced, bytes);
-        on_disk += bytes;
-    }
-    void give_back() QUERN_REQUIRES(store.mutex) {
-        deduct(store.unwritten, held - on_disk);
-        deduct(store.announced, held - on_disk);
-        deduct(store.reserved, held);
-        held = 0;
-        on_disk = 0;
+        deduct(store.unwritten, bytes - room.on_disk);
+        deduct(store.announced, bytes - room.on_disk);
+        room.on_disk = bytes;
     }
 
-    Impl(Store::Impl& owner, const Hash32& content, std::uint64_t bytes, std::uint64_t room, std::string temporary)
-        : store(owner), id(content), size(bytes), path(std::move(temporary)), file(-1), held(room) {}
+    Impl(Store::Impl& owner, const Hash32& content, std::uint64_t bytes, std::uint64_t has, std::string temporary)
+        : store(owner), id(content), size(bytes), path(std::move(temporary)), file(-1), room{has, 0} {}
     ~Impl() {
         file.close();
         // Gone already after a successful finish.
         (void)fs::remove_file(path);
         (void)fs::remove_file(path + std::string(kManifestSuffix));
         const MutexLock lock(store.mutex);
-        give_back();
+        store.give_back(room);
         --store.uploads;
     }
 };
@@ -134,11 +118,18 @@ Status Store::Impl::scan_directory(const std::string& name) {
             QUERN_CHECK(fs::remove_file(path));
             continue;
         }
-        QUERN_TRY(const auto bytes, fs::file_size(path));
+        struct stat file {};
+        if (::stat(path.c_str(), &file) != 0) {
+            const int problem = errno;
+            return fault("content.read_failed", path + ": " + std::strerror(problem));
+        }
+        const auto bytes = static_cast<std::uint64_t>(file.st_size);
         used += disk_bytes(bytes);
         KeptContent& content = contents[*id];
         content.room += disk_bytes(bytes);
-        if (!is_manifest) content.size = bytes;
+        if (is_manifest) continue;
+        content.size = bytes;
+        content.used_s = file.st_mtime;
     }
     return {};
 }
@@ -212,60 +203,16 @@ Status Store::Impl::check_size(std::uint64_t size) const {
                 std::to_string(size) + " bytes; the limit is " + std::to_string(options.max_item_bytes));
 }
 
-bool Store::Impl::fits_quota(std::uint64_t bytes, std::uint64_t gain) const {
-    return bytes <= options.quota_bytes && used + reserved - gain <= options.quota_bytes - bytes;
-}
-
-bool Store::Impl::fits_disk(std::uint64_t bytes, std::uint64_t gain) const {
-    if (options.min_free_bytes == 0) return true;
-    const std::uint64_t free = free_bytes(options.root) + gain;
-    return bytes <= free && unwritten + options.min_free_bytes <= free - bytes;
-}
-
-Status Store::Impl::check_room(std::uint64_t bytes) const {
-    if (contents.size() >= options.max_items)
-        return fail("content.quota_exceeded",
-                    std::to_string(contents.size()) + " contents are here, which is the limit");
-    const std::uint64_t gain = closed_parts + leaving;
-    if (!fits_quota(bytes, gain))
-        return fail("content.quota_exceeded", std::to_string(bytes) + " bytes wanted; " +
-                                                  std::to_string(used + reserved - gain) + " of " +
-                                                  std::to_string(options.quota_bytes) + " used");
-    if (!fits_disk(bytes, gain))
-        return fault(kContentDiskFull, std::to_string(bytes) + " bytes wanted; of " +
-                                           std::to_string(free_bytes(options.root)) + " that are free " +
-                                           std::to_string(unwritten) + " are promised and " +
-                                           std::to_string(options.min_free_bytes) + " stay so");
-    return {};
-}
-
-void Store::Impl::reserve(std::uint64_t bytes) {
-    reserved += bytes;
-    unwritten += bytes;
-}
-
-Status Store::Impl::take_room(std::uint64_t bytes) {
-    for (;;) {
-        {
-            const MutexLock lock(mutex);
-            QUERN_CHECK(check_room(bytes));
-            if (fits_quota(bytes, 0) && fits_disk(bytes, 0)) {
-                reserve(bytes);
-                return {};
-            }
-        }
-        (void)let_part_go();
+void Store::Impl::use(const Hash32& id) const {
+    constexpr std::int64_t kOftenEnough = 3'600;
+    {
+        const MutexLock lock(mutex);
+        const auto content = contents.find(id);
+        const std::int64_t now = unix_now();
+        if (content == contents.end() || now < content->second.used_s + kOftenEnough) return;
+        content->second.used_s = now;
     }
-}
-
-Status Store::Impl::check_disk(std::uint64_t bytes) {
-    if (options.min_free_bytes == 0) return {};
-    for (;;) {
-        const std::uint64_t free = free_bytes(options.root);
-        if (free >= bytes + options.min_free_bytes / 2) return {};
-        if (!let_part_go())
-            return fault(kContentDiskFull, std::to_string(free) + " bytes are free, which others shall have");
-    }
+    (void)::utimensat(AT_FDCWD, data_path(id).c_str(), nullptr, 0);  // for the next start
 }
 
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -294,6 +241,7 @@ Expected<std::uint64_t> Store::size(const Hash32& id) const {
 
 Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const {
     QUERN_TRY(const auto manifest, impl_->manifest(id));
+    impl_->use(id);
     if (offset >= manifest->size || length == 0) return Bytes{};
     length = std::min({length, manifest->size - offset, kMaxReadBytes});
 
@@ -351,21 +299,26 @@ std::vector<Hash32> Store::list() const {
     return ids;
 }
 
-Status Store::remove(const Hash32& id) {
-    const MutexLock alone(impl_->publishing);
-    if (const auto known = size(id); !known && known.error().name != kCorrupt) return fail(known.error());
-    // The bytes go first: a manifest alone is cleaned up at the next start.
-    QUERN_CHECK(fs::remove_file(impl_->data_path(id)));
+Status Store::Impl::remove(const Hash32& id) {
+    const MutexLock alone(publishing);
     {
-        const MutexLock lock(impl_->mutex);
-        const auto content = impl_->contents.find(id);
-        deduct(impl_->used, content->second.room);
-        impl_->contents.erase(content);
-        impl_->manifests.erase(id);
+        const MutexLock lock(mutex);
+        if (!contents.contains(id)) return fail("content.not_found", to_hex(id));
     }
-    QUERN_CHECK(fs::remove_file(impl_->manifest_path(id)));
-    return fs::sync_directory(impl_->directory_of(id));
+    // The bytes go first: a manifest alone is cleaned up at the next start.
+    QUERN_CHECK(fs::remove_file(data_path(id)));
+    {
+        const MutexLock lock(mutex);
+        const auto content = contents.find(id);
+        deduct(used, content->second.room);
+        contents.erase(content);
+        manifests.erase(id);
+    }
+    QUERN_CHECK(fs::remove_file(manifest_path(id)));
+    return fs::sync_directory(directory_of(id));
 }
+
+Status Store::remove(const Hash32& id) { return impl_->remove(id); }
 
 StoreUsage Store::usage() const {
     const MutexLock lock(impl_->mutex);
@@ -377,11 +330,19 @@ Expected<std::unique_ptr<Store::Upload>> Store::begin_upload(const Hash32& id, s
     const std::uint64_t needed = stored_bytes(size);
     std::uint64_t room = 0;
     std::string path;
+    for (;;) {
+        Status fits;
+        {
+            const MutexLock lock(impl_->mutex);
+            fits = impl_->check_room(needed);
+        }
+        if (fits) break;
+        if (!impl_->let_contents_go(needed)) return fail(fits.error());
+    }
     {
         const MutexLock lock(impl_->mutex);
         if (impl_->uploads >= kMaxUploads)
             return busy("content.too_many_uploads", std::to_string(kMaxUploads) + " uploads are open");
-        QUERN_CHECK(impl_->check_room(needed));
         // Who announces much and sends nothing takes nothing from others: not what they have here, and half of what is
         // free at most.
         const bool may_announce = impl_->announced + needed <= impl_->options.quota_bytes / 2;
@@ -423,7 +384,7 @@ Status Store::Upload::append(BytesView bytes) {
     QUERN_CHECK(impl_->store.check_disk(bytes.size()));
     QUERN_CHECK(write_all(impl_->file.get(), offset, bytes, impl_->path,
                           [&store = impl_->store] { return store.let_part_go(); }));
-    impl_->wrote(room - impl_->on_disk);
+    impl_->wrote(room);
     impl_->hasher.update(bytes);
     impl_->failed = false;
     return {};
@@ -451,6 +412,30 @@ Status Store::Impl::move_into_place(const Hash32& id, const std::string& path, c
     return moved;
 }
 
+Status Store::Impl::publish(const Hash32& id, std::uint64_t size, const std::string& path,
+                            const std::string& its_manifest, UploadRoom* upload) {
+    QUERN_CHECK(prepare_directory(id));
+    // A removal of the same id does not fall between the two renames.
+    const MutexLock alone(publishing);
+    bool is_new = false;
+    {
+        const MutexLock lock(mutex);
+        is_new = !contents.contains(id);
+    }
+    QUERN_CHECK(move_into_place(id, path, its_manifest, is_new));
+    const MutexLock lock(mutex);
+    if (upload != nullptr)
+        give_back(*upload);
+    else
+        forget_part(id);
+    KeptContent& content = contents[id];
+    used += stored_bytes(size);
+    deduct(used, content.room);  // what it replaces
+    content = {size, stored_bytes(size), false, unix_now()};
+    manifests.erase(id);
+    return {};
+}
+
 Status Store::Upload::finish() {
     if (impl_->failed) return fault("content.write_failed", "the upload failed before");
     impl_->failed = true;  // one finish only
@@ -469,9 +454,8 @@ Status Store::Upload::finish() {
     if (const auto written = fs::write_file_atomic(manifest, encode(Manifest{impl_->size, impl_->hasher.leaves()}));
         !written)
         return write_error(written.error());
-    impl_->wrote(impl_->held - impl_->on_disk);
-    QUERN_CHECK(store.publish(impl_->id, impl_->size, impl_->path, manifest,
-                              [&]() QUERN_REQUIRES(store.mutex) { impl_->give_back(); }));
+    impl_->wrote(impl_->room.held);
+    QUERN_CHECK(store.publish(impl_->id, impl_->size, impl_->path, manifest, &impl_->room));
     store.drop_closed_part(impl_->id);
     return {};
 }

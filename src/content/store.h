@@ -9,7 +9,9 @@
 //   <root>/parts/<id>         the same bytes and manifest of contents that come in chunks, kept until they are whole
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,11 @@ inline constexpr std::uint64_t kDefaultMaxItemBytes = std::uint64_t{16} << 30;
 // Of the disk: contents leave it to the chain's database and to whatever else the machine writes. No room is granted
 // beyond it; bytes whose room was granted are refused once others have taken half of it.
 inline constexpr std::uint64_t kDefaultMinFreeBytes = std::uint64_t{1} << 30;
+// Contents that nobody has put, fetched or read for so long, and that no duty holds, may go when others want the room.
+inline constexpr std::uint64_t kDefaultMinIdleSeconds = 14 * 86'400;
+// As much goes at once at least, in parts of the quota: who has to be asked is asked seldom.
+inline constexpr std::uint64_t kEvictedShare = 64;
+inline constexpr std::int64_t kRefusedSeconds = 10;        // and not again for so long when it was in vain
 inline constexpr std::size_t kMaxUploads = 128;            // open at once; who has a place is for who takes them in
 inline constexpr std::uint64_t kMaxReadBytes = 16U << 20;  // of one read()
 inline constexpr std::size_t kMaxCachedManifests = 64;
@@ -37,6 +44,7 @@ struct StoreOptions {
     std::uint64_t max_item_bytes = kDefaultMaxItemBytes;
     std::size_t max_items = kDefaultMaxItems;
     std::uint64_t min_free_bytes = kDefaultMinFreeBytes;
+    std::uint64_t min_idle_seconds = kDefaultMinIdleSeconds;
 };
 
 // What a file of so many bytes costs the disk; and a content, with its manifest.
@@ -82,6 +90,13 @@ public:
     // Error content.not_found, fs.remove_failed.
     [[nodiscard]] Status remove(const Hash32& id);
     [[nodiscard]] StoreUsage usage() const;
+
+    // The contents that this node has a duty to serve at this moment: they never go by themselves. Others go for an
+    // upload or a download when there is no room, the one that was used longest ago first, once they have been idle for
+    // min_idle_seconds. Nothing goes by itself before this was called, or while it answers an error. Called by any
+    // thread that wants room, without the store's locks; may read from the store. Before other threads use the store.
+    using Duties = std::function<Expected<std::set<Hash32>>()>;
+    void set_duties(Duties duties);
 
     // One content on its way in chunks of any order, such as a download: a file of its own, which stays when this is
     // dropped, so that what has come need not come again, also after a restart. It holds the room of the whole content

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <optional>
 #include <utility>
@@ -84,8 +85,16 @@ void for_each_stretch(int descriptor, std::uint64_t size, const Take& take) {
 
 struct KeptContent {
     std::uint64_t size = 0;
-    std::uint64_t room = 0;  // what its two files cost
-    bool damaged = false;    // a read found it so; until it is put or fetched again
+    std::uint64_t room = 0;   // what its two files cost
+    bool damaged = false;     // a read found it so; until it is put or fetched again
+    std::int64_t used_s = 0;  // Unix seconds: when it was put, fetched or read last; its file's time
+};
+// The wall clock's, as it is compared with times of files of earlier runs.
+inline std::int64_t unix_now() { return static_cast<std::int64_t>(::time(nullptr)); }
+
+struct UploadRoom {
+    std::uint64_t held = 0;
+    std::uint64_t on_disk = 0;  // of that
 };
 struct KeptPart {
     std::uint64_t size = 0;  // of the content
@@ -97,6 +106,9 @@ struct KeptPart {
 
 struct Store::Impl {
     StoreOptions options;
+    Duties duties;   // set before the threads
+    Mutex evicting;  // one at a time; taken before `publishing`
+    std::int64_t refused_until_s QUERN_GUARDED_BY(evicting) = 0;
     // Files that appear under a content's name or go from there; taken before `mutex`, which nobody who is in a hurry
     // shall wait for while a disk syncs.
     Mutex publishing;
@@ -126,7 +138,7 @@ struct Store::Impl {
     }
     [[nodiscard]] Expected<std::shared_ptr<const Manifest>> manifest(const Hash32& id) const;
     // Of a content that is here: `why` is content.corrupt, or an error of the system that says nothing about it.
-    tl::unexpected<Error> found(const Hash32& id, Error why) const QUERN_EXCLUDES(mutex);
+    [[nodiscard]] tl::unexpected<Error> found(const Hash32& id, Error why) const QUERN_EXCLUDES(mutex);
     [[nodiscard]] std::string part_path(const Hash32& id) const { return options.root + "/parts/" + to_hex(id); }
     [[nodiscard]] std::string part_manifest_path(const Hash32& id) const {
         return part_path(id) + std::string(kManifestSuffix);
@@ -146,14 +158,18 @@ struct Store::Impl {
     // Before bytes are written whose room is reserved: others may have filled the disk meanwhile. Parts that nobody
     // has open go first. Error content.disk_full.
     [[nodiscard]] Status check_disk(std::uint64_t bytes) QUERN_EXCLUDES(mutex);
+    // Removes contents that have been idle for long and that no duty holds, if so much room can be made of them;
+    // whether any went.
+    [[nodiscard]] bool let_contents_go(std::uint64_t bytes) QUERN_EXCLUDES(evicting, publishing, mutex);
+    [[nodiscard]] Status remove(const Hash32& id) QUERN_EXCLUDES(publishing, mutex);
+    void use(const Hash32& id) const QUERN_EXCLUDES(mutex);
     // Removes the part that was closed longest ago, or waits for one that is just leaving; whether there was one.
     [[nodiscard]] bool let_part_go() QUERN_EXCLUDES(mutex);
-    // Makes a written and synced file, and its manifest, a content, by renaming both. `settle` gives back what they
-    // had reserved, at once with the counting of the content.
-    template <class Settle>
+    // Makes a written and synced file, and its manifest, a content, by renaming both. What was reserved for it, by this
+    // upload or by the part of this id, is given back at once with the counting of the content.
     [[nodiscard]] Status publish(const Hash32& id, std::uint64_t size, const std::string& path,
-                                 const std::string& its_manifest, const Settle& settle)
-        QUERN_EXCLUDES(publishing, mutex);
+                                 const std::string& its_manifest, UploadRoom* upload) QUERN_EXCLUDES(publishing, mutex);
+    void give_back(UploadRoom& room) QUERN_REQUIRES(mutex);
     [[nodiscard]] Status move_into_place(const Hash32& id, const std::string& path, const std::string& its_manifest,
                                          bool is_new) QUERN_REQUIRES(publishing);
     [[nodiscard]] Status prepare_directory(const Hash32& id) const;
@@ -172,27 +188,5 @@ struct Store::Impl {
     // So many bytes of an open part's room are on the disk now; or, if negative, no longer.
     void wrote_part(const Hash32& id, std::int64_t bytes) QUERN_EXCLUDES(mutex);
 };
-
-template <class Settle>
-Status Store::Impl::publish(const Hash32& id, std::uint64_t size, const std::string& path,
-                            const std::string& its_manifest, const Settle& settle) {
-    QUERN_CHECK(prepare_directory(id));
-    // A removal of the same id does not fall between the two renames.
-    const MutexLock alone(publishing);
-    bool is_new = false;
-    {
-        const MutexLock lock(mutex);
-        is_new = !contents.contains(id);
-    }
-    QUERN_CHECK(move_into_place(id, path, its_manifest, is_new));
-    const MutexLock lock(mutex);
-    settle();
-    KeptContent& content = contents[id];
-    used += stored_bytes(size);
-    deduct(used, content.room);  // what it replaces
-    content = {size, stored_bytes(size), false};
-    manifests.erase(id);
-    return {};
-}
 
 }  // namespace quern::content

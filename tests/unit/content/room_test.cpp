@@ -1,7 +1,10 @@
 // What the store counts is what lies on the disk or was promised to somebody, whatever happens.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "unit/content/made_content.h"
@@ -79,6 +82,8 @@ protected:
     std::vector<OpenUpload> uploads_;
     std::vector<OpenPart> parts_;
     std::map<Hash32, std::set<std::uint64_t>> written_;
+    Expected<std::set<Hash32>> duties_ = std::set<Hash32>{};
+    std::size_t asked_ = 0;
 };
 
 template <class One>
@@ -183,6 +188,63 @@ TEST_F(RoomTest, is_exact_whatever_happens_to_uploads_parts_and_contents) {
         ASSERT_TRUE(upload) << "a place was lost: " << i;
         all.push_back(std::move(*upload));
     }
+}
+
+// What this node has a duty to serve stays, whoever wants the room.
+TEST_F(RoomTest, is_made_of_idle_contents_that_no_duty_holds) {
+    const auto open_again = [&](bool with_duties) {
+        store_.reset();
+        store_ = std::move(*Store::open({root_, 500'000}));
+        if (with_duties)
+            store_->set_duties([&] {
+                ++asked_;
+                return duties_;
+            });
+    };
+    const auto age = [&](const Hash32& id, int days) {
+        const std::string path = root_ + "/" + to_hex(id).substr(0, 2) + "/" + to_hex(id);
+        stdfs::last_write_time(path, stdfs::file_time_type::clock::now() - std::chrono::hours(24 * days));
+    };
+    std::vector<Hash32> ids;
+    for (std::uint64_t i = 0; i < 4; ++i) ids.push_back(*store_->put(Content(100'000, i).bytes));
+    age(ids[0], 40);
+    age(ids[1], 30);
+    age(ids[2], 20);
+    open_again(false);
+    const Content wanted(150'000, 9);
+    EXPECT_EQ(store_->put(wanted.bytes).error().name, "content.quota_exceeded") << "nobody said what may go";
+    open_again(true);
+    duties_ = fail("store.io");
+    EXPECT_EQ(store_->put(wanted.bytes).error().name, "content.quota_exceeded") << "nobody knows";
+    duties_ = std::set<Hash32>{ids[0], ids[1], ids[2]};
+    EXPECT_EQ(asked_, 1U);
+    EXPECT_EQ(store_->put(wanted.bytes).error().name, "content.quota_exceeded");
+    EXPECT_EQ(asked_, 1U) << "not for each who wants room";
+    open_again(true);
+    EXPECT_EQ(store_->put(wanted.bytes).error().name, "content.quota_exceeded");
+    duties_ = std::set<Hash32>{ids[0]};
+    open_again(true);
+    EXPECT_EQ(store_->put(Content(400'000, 9).bytes).error().name, "content.quota_exceeded");
+    EXPECT_EQ(store_->usage().items, 4U) << "nothing goes for what has no room even then";
+    open_again(true);
+    // The one that was used longest ago goes, and no more than is wanted.
+    ASSERT_TRUE(store_->put(wanted.bytes));
+    EXPECT_TRUE(store_->size(ids[0]));
+    EXPECT_FALSE(store_->size(ids[1]));
+    EXPECT_TRUE(store_->size(ids[2]));
+    EXPECT_TRUE(store_->size(ids[3]));
+    // For a download too; what was read lately is in use, also after a restart.
+    age(ids[0], 40);
+    open_again(true);
+    duties_ = std::set<Hash32>{};
+    ASSERT_TRUE(store_->read(ids[0], 0, 1));
+    open_again(true);
+    const Content fetched(120'000, 10);
+    ASSERT_TRUE(store_->begin_part(fetched.id, fetched.manifest));
+    EXPECT_TRUE(store_->size(ids[0]));
+    EXPECT_FALSE(store_->size(ids[2]));
+    EXPECT_TRUE(store_->size(ids[3]));
+    EXPECT_EQ(store_->put(Content(300'000, 11).bytes).error().name, "content.quota_exceeded") << "the rest is in use";
 }
 
 // A large file takes its time to go, and what asks meanwhile waits for it instead of being refused.
