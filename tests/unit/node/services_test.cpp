@@ -4,9 +4,11 @@
 #include "chain/types/abi.h"
 #include "chain_fixture.h"
 #include "compute/core/dispute_game.h"
+#include "compute/core/history.h"
 #include "content/store.h"
 #include "node/chain/event_log.h"
 #include "node/options.h"
+#include "node/serve/content_duties.h"
 #include "node/serve/content_gateway.h"
 
 namespace quern::node {
@@ -168,6 +170,46 @@ TEST_F(ChainFixture, content_gateway_passes_uploads_through) {
     EXPECT_EQ(*gateway.size(id), 1000U);
     EXPECT_EQ(gateway.read(id, 990, 100)->size(), 10U);
     EXPECT_EQ(gateway.begin_upload(id, 2 << 20).error().name, "content.too_large");
+}
+
+TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_duties) {
+    auto contents = *content::Store::open({folder_ + "/content", 1 << 20, 1 << 20});
+    compute::core::HistoryManifest history;
+    history.interval = 1;
+    history.state_roots.resize(3);
+    history.checkpoint_contents = {Hash32{{31}}, Hash32{{32}}, Hash32{{33}}};
+    chain::store::MemoryStore state_store;
+    const auto put = [&](const types::Task& task) {
+        chain::store::WriteBatch batch;
+        const Bytes key = types::key_of<types::Task>(task.id);
+        batch.put(chain::store::table_key(chain::store::Table::native, {key}), types::encode_record(task));
+        ASSERT_TRUE(state_store.write(batch, true));
+    };
+    types::Task task;
+    task.id = 300;
+    task.spec.program_content = Hash32{{1}};
+    task.spec.init_content = Hash32{{2}};
+    task.spec.data_content = Hash32{{3}};
+    put(task);
+    const chain::state::FlatState state(state_store);
+    using Ids = std::set<Hash32>;
+    EXPECT_EQ(*content_duties(state, *contents), (Ids{Hash32{{1}}, Hash32{{2}}, Hash32{{3}}}));
+    for (std::uint64_t id = 1; id < 290; ++id) {
+        types::Task other;
+        other.id = id;
+        other.spec.data_content = Hash32{{3}};
+        put(other);
+    }
+    task.checkpoint_content = Hash32{{4}};
+    task.history_content = *contents->put(encode(history));
+    put(task);
+    Ids expected{Hash32{{1}}, Hash32{{2}}, Hash32{{3}}, Hash32{{4}}, task.history_content};
+    expected.insert(history.checkpoint_contents.begin(), history.checkpoint_contents.end());
+    EXPECT_EQ(*content_duties(state, *contents), expected);
+    // What cannot be read says nothing of what may go.
+    const std::string hex = to_hex(task.history_content);
+    std::ofstream(folder_ + "/content/" + hex.substr(0, 2) + "/" + hex) << "damaged";
+    EXPECT_EQ(content_duties(state, *contents).error().name, "content.corrupt");
 }
 
 TEST_F(ChainFixture, market_events_become_log_lines) {
