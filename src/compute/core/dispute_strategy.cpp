@@ -19,7 +19,8 @@ class DisputeStrategy::Impl {
 public:
     explicit Impl(DisputeParty party) : party_(std::move(party)), prover_(*party_.program) {}
 
-    Expected<Move> next_move(const Game& game, Side side) {
+    Expected<Move> next_move(const Game& game, Side side, const Cancellation* cancellation) {
+        cancellation_ = cancellation;
         QUERN_CHECK(check_game(game));
         const auto index = static_cast<std::size_t>(side);
         switch (game.phase) {
@@ -48,7 +49,8 @@ public:
         }
     }
 
-    Expected<LeafWitness> leaf_witness(const Game& game) {
+    Expected<LeafWitness> leaf_witness(const Game& game, const Cancellation* cancellation) {
+        cancellation_ = cancellation;
         QUERN_CHECK(check_game(game));
         if (game.phase != Phase::leaf) return fail("dispute.wrong_phase");
         QUERN_CHECK(prepare(game));
@@ -71,28 +73,36 @@ private:
         step_ = 0;
         QUERN_TRY(before_, party_.state_before(game.step));
         QUERN_CHECK(vm::tensor::check_state(*party_.program, before_));
-        previous_slots_ = vm::tensor::slot_roots(before_, party_.pool);
+        previous_slots_ = vm::tensor::slot_roots(before_, party_.pool, cancellation_);
+        QUERN_CHECK(not_cancelled());
         if (vm::tensor::state_root(previous_slots_) != party_.history[game.step - 1])
             return fail("dispute.wrong_state", "the state before the step is not the history's");
-        step_ = game.step;
         trace_.assign(party_.program->nodes.size(), {});
         tiles_ = {};
         micro_ = {};
         leaf_ = {};
-        run(vm::tensor::kLastNode, [&](const TappedNode& tapped) {
+        QUERN_CHECK(run(game.step, vm::tensor::kLastNode, [&](const TappedNode& tapped) {
             if (game.probe && tapped.number == game.probe_node) keep_tile_hashes(tapped);
             trace_[tapped.number] = root_of(tapped);
-        });
+        }));
+        step_ = game.step;
         return {};
     }
 
-    // A tapped run of the disputed step up to node `last`.
-    void run(std::uint32_t last, const vm::tensor::Tap& tap) {
+    [[nodiscard]] Status not_cancelled() const {
+        if (is_requested(cancellation_)) return busy(kMoveCancelled);
+        return {};
+    }
+
+    // A tapped run of the disputed step up to node `last`. What its taps kept is whole unless it fails.
+    Status run(std::uint64_t step, std::uint32_t last, const vm::tensor::Tap& tap) {
         vm::tensor::Alter alter;
-        if (party_.alter) alter = [this](std::uint32_t node, Tensor& output) { party_.alter(step_, node, output); };
+        if (party_.alter)
+            alter = [this, step](std::uint32_t node, Tensor& output) { party_.alter(step, node, output); };
         // The executor and its arena end with the run: between two moves of a game lie blocks.
-        vm::tensor::Executor executor(*party_.program, party_.backend, party_.pool);
-        executor.run_tapped(before_, *party_.data, party_.seed, tap, alter, last);
+        vm::tensor::Executor executor(*party_.program, party_.backend, party_.pool, cancellation_);
+        if (!executor.run_tapped(before_, *party_.data, party_.seed, tap, alter, last)) return busy(kMoveCancelled);
+        return {};
     }
 
     // The roots of slots are known and the data set is hashed once a game, unless their outputs were altered.
@@ -101,25 +111,26 @@ private:
         if (node.op == Op::slot && !party_.alter) return previous_slots_[node.attributes[0]];
         if (node.op == Op::data && !party_.alter) return vm::tensor::tensor_root_of(data_tiles(tapped.output));
         if (tiles_.known && tiles_.node == tapped.number) return vm::tensor::tensor_root_of(tiles_.hashes);
-        return vm::tensor::tensor_root(tapped.output, party_.pool);
+        return vm::tensor::tensor_root(tapped.output, party_.pool, cancellation_);
     }
 
     const std::vector<Hash32>& data_tiles(const vm::tensor::TensorView& data) {
-        if (data_tiles_.empty()) data_tiles_ = vm::tensor::tile_hashes(data, party_.pool);
+        if (!data_known_) data_tiles_ = vm::tensor::tile_hashes(data, party_.pool, cancellation_);
+        data_known_ = !is_requested(cancellation_);
         return data_tiles_;
     }
 
     void keep_tile_hashes(const TappedNode& tapped) {
-        tiles_ = {true, tapped.number, vm::tensor::tile_hashes(tapped.output, party_.pool)};
+        tiles_ = {true, tapped.number, vm::tensor::tile_hashes(tapped.output, party_.pool, cancellation_)};
+        tiles_.known = !is_requested(cancellation_);
     }
 
-    // Hashes of all tiles of the disputed node's output.
-    const std::vector<Hash32>& tile_hashes_of(std::uint32_t node) {
-        if (!tiles_.known || tiles_.node != node)
-            run(node, [&](const TappedNode& tapped) {
-                if (tapped.number == node) keep_tile_hashes(tapped);
-            });
-        return tiles_.hashes;
+    // Hashes of all tiles of the disputed node's output, in tiles_.
+    Status prepare_tiles(std::uint32_t node) {
+        if (tiles_.known && tiles_.node == node) return {};
+        return run(step_, node, [&](const TappedNode& tapped) {
+            if (tapped.number == node) keep_tile_hashes(tapped);
+        });
     }
 
     Status check_tile(const Game& game) const {
@@ -130,8 +141,13 @@ private:
     }
 
     void keep_micro_trace(const Game& game, const TappedNode& tapped) {
-        micro_ = {tapped.number, game.tile, vm::tensor::micro_trace(tapped, game.tile), {}};
-        for (const MicroState& state : micro_.states) micro_.leaves.push_back(vm::tensor::micro_state_hash(state));
+        micro_ = {tapped.number, game.tile, {}, {}};
+        vm::tensor::each_micro_state(tapped, game.tile, [&](const MicroState& state) {
+            micro_.states.push_back(state);
+            micro_.leaves.push_back(vm::tensor::micro_state_hash(state));
+            return !is_requested(cancellation_);
+        });
+        if (is_requested(cancellation_)) micro_ = {};
     }
 
     [[nodiscard]] bool has_micro_trace(const Game& game) const {
@@ -144,10 +160,9 @@ private:
         QUERN_CHECK(check_tile(game));
         if (has_micro_trace(game)) return {};
         const auto node = static_cast<std::uint32_t>(game.node);
-        run(node, [&](const TappedNode& tapped) {
+        return run(step_, node, [&](const TappedNode& tapped) {
             if (tapped.number == node) keep_micro_trace(game, tapped);
         });
-        return {};
     }
 
     static bool same_target(const vm::tensor::LeafTarget& a, const vm::tensor::LeafTarget& b) {
@@ -162,11 +177,11 @@ private:
         if (leaf_.known && leaf_.node == game.node && same_target(leaf_.target, target)) return {};
         const auto node = static_cast<std::uint32_t>(game.node);
         Status status;
-        run(node, [&](const TappedNode& tapped) {
+        QUERN_CHECK(run(step_, node, [&](const TappedNode& tapped) {
             if (tapped.number != node) return;
             if (!has_micro_trace(game)) keep_micro_trace(game, tapped);
-            status = keep_leaf(target, tapped);
-        });
+            if (!is_requested(cancellation_)) status = keep_leaf(target, tapped);
+        }));
         return status;
     }
 
@@ -196,6 +211,7 @@ private:
             tile.tile_path = crypto::merkle_path(known, read.tile);
             witness.tiles.push_back(std::move(tile));
         }
+        QUERN_CHECK(not_cancelled());
         leaf_ = {true, tapped.number, target, leaf.value, std::move(witness)};
         return {};
     }
@@ -203,7 +219,7 @@ private:
     std::vector<Hash32> operand_tile_hashes(const TappedNode& tapped, std::uint32_t operand) {
         const vm::tensor::Node& node = party_.program->nodes[tapped.node->inputs[operand]];
         if (node.op == Op::data && !party_.alter) return data_tiles(tapped.operands[operand]);
-        return vm::tensor::tile_hashes(tapped.operands[operand], party_.pool);
+        return vm::tensor::tile_hashes(tapped.operands[operand], party_.pool, cancellation_);
     }
 
     // The descendants of the game's node in this party's tree; a concession when its node is not this party's.
@@ -251,7 +267,8 @@ private:
         }
         if (game.probe_node >= trace_.size() || game.probe_tile >= party_.program->nodes[game.probe_node].shape.tiles())
             return fail("dispute.bad_game", "probe");
-        const std::vector<Hash32>& tiles = tile_hashes_of(static_cast<std::uint32_t>(game.probe_node));
+        QUERN_CHECK(prepare_tiles(static_cast<std::uint32_t>(game.probe_node)));
+        const std::vector<Hash32>& tiles = tiles_.hashes;
         if (tiles[game.probe_tile] != game.claims[side]) return Move{Concede{}};
         open_previous_state(game, *split);
         split->program.push_back(prover_.node(game.probe_node));
@@ -266,7 +283,8 @@ private:
         const auto node = static_cast<std::uint32_t>(game.node);
         const vm::tensor::Node& definition = party_.program->nodes[node];
         if (vm::tensor::is_kind(definition.op, vm::tensor::OpKind::input)) return input_move(game, side, node);
-        const std::vector<Hash32>& tiles = tile_hashes_of(node);
+        QUERN_CHECK(prepare_tiles(node));
+        const std::vector<Hash32>& tiles = tiles_.hashes;
         if (!at_top(game.cursor)) return post(game, side, tiles);
         // The game may not know the number of tiles yet: this party's own node says it.
         Game opened = game;
@@ -352,6 +370,8 @@ private:
 
     DisputeParty party_;
     ProgramProver prover_;
+    const Cancellation* cancellation_ = nullptr;  // of the move that is worked out
+    bool data_known_ = false;
     std::vector<Hash32> data_tiles_;      // hashes, the same in all steps
     std::uint64_t step_ = 0;              // 0: nothing executed yet
     State before_;                        // S_{step-1}
@@ -382,8 +402,12 @@ DisputeStrategy::~DisputeStrategy() = default;
 DisputeStrategy::DisputeStrategy(DisputeStrategy&&) noexcept = default;
 DisputeStrategy& DisputeStrategy::operator=(DisputeStrategy&&) noexcept = default;
 
-Expected<Move> DisputeStrategy::next_move(const Game& game, Side side) { return impl_->next_move(game, side); }
+Expected<Move> DisputeStrategy::next_move(const Game& game, Side side, const Cancellation* cancellation) {
+    return impl_->next_move(game, side, cancellation);
+}
 
-Expected<LeafWitness> DisputeStrategy::leaf_witness(const Game& game) { return impl_->leaf_witness(game); }
+Expected<LeafWitness> DisputeStrategy::leaf_witness(const Game& game, const Cancellation* cancellation) {
+    return impl_->leaf_witness(game, cancellation);
+}
 
 }  // namespace quern::compute::core

@@ -11,8 +11,10 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <variant>
 
+#include "base/cancellation.h"
 #include "compute/core/dispute_game.h"
 #include "vm/tensor/executor.h"
 
@@ -21,6 +23,8 @@ namespace quern::compute::core {
 struct NoMove {};   // nothing to do now: the other side is to move, or moving could only lose
 struct Concede {};  // the party's own claim is not what it can stand for
 using Move = std::variant<NoMove, SplitMove, LeafWitness, Concede>;
+
+inline constexpr std::string_view kMoveCancelled = "dispute.cancelled";
 
 struct DisputeParty {
     const vm::tensor::Program* program = nullptr;  // valid; outlives the strategy
@@ -49,11 +53,12 @@ public:
 
     // The move that `side` (this party's side) should make now. In the `leaf` phase, and where the tile phase meets an
     // input node, whoever is right proves it and whoever is wrong keeps still (its clock, or the other's proof, ends
-    // it). Errors: those of state_before; dispute.wrong_state when it is not the history's; dispute.bad_game.
-    [[nodiscard]] Expected<Move> next_move(const Game& game, Side side);
+    // it). Errors: those of state_before; dispute.wrong_state when it is not the history's; dispute.bad_game;
+    // dispute.cancelled (busy) soon after the cancellation was requested: what was finished before is kept.
+    [[nodiscard]] Expected<Move> next_move(const Game& game, Side side, const Cancellation* cancellation = nullptr);
     // The witness of the disputed leaf from this party's execution, right or not. Errors: as next_move;
     // dispute.wrong_phase.
-    [[nodiscard]] Expected<LeafWitness> leaf_witness(const Game& game);
+    [[nodiscard]] Expected<LeafWitness> leaf_witness(const Game& game, const Cancellation* cancellation = nullptr);
 
 private:
     class Impl;

@@ -51,6 +51,10 @@ bool DisputeJobs::work(Context& context) {
     const auto order = claim_next(playing);
     if (!order) return false;
     board_.wake();  // another thread, for the next game
+    // Not by another position: what was executed for this one serves there too.
+    const Cancellation cancellation([&] {
+        return context.stop || !board_.has(order->id(), [](const PlayOrder& wanted) { return wanted.play.due; });
+    });
     Expected<core::Move> move = core::Move{};
     if (playing == nullptr) {
         auto begun = begin(context, *order);
@@ -61,11 +65,15 @@ bool DisputeJobs::work(Context& context) {
     }
     if (move && playing != nullptr) {
         playing->context = &context;
-        move = playing->strategy->next_move(*order->game, order->play.side);
+        playing->cancellation = &cancellation;
+        move = playing->strategy->next_move(*order->game, order->play.side, &cancellation);
         playing->context = nullptr;
+        playing->cancellation = nullptr;
     }
     if (move)
         board_.publish(*order, std::make_shared<const PlannedMove>(PlannedMove{order->position, std::move(*move)}));
+    else if (cancellation.requested())
+        log::info(Category::dispute, "move given up dispute={} position={}", order->id(), order->position);
     else
         log::warning(Category::dispute, "no move dispute={} position={} reason={}", order->id(), order->position,
                      move.error().to_string());
@@ -113,26 +121,24 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
     const std::uint64_t interval = playing.manifest->interval;
     std::uint64_t segment = (step - 1) / interval;
     const auto checkpoint = [&] {
-        return context.inputs.checkpoint(*context.node, playing.inputs->program,
-                                         playing.manifest->checkpoint_contents[segment],
-                                         playing.manifest->state_roots[segment * interval]);
+        return context.inputs.checkpoint(
+            *context.node, playing.inputs->program, playing.manifest->checkpoint_contents[segment],
+            playing.manifest->state_roots[segment * interval], context.pool.get(), playing.cancellation);
     };
     // A solver may withhold the very checkpoint that is asked for: an earlier one leads there as well. One that may
     // come yet is waited for a little, because the way from an earlier one is longer.
     auto found = checkpoint();
     if (!found && found.error().is_busy() && ++playing.refusals < kRefusals) return found;
-    while (!found && segment > 0 && !context.stop) {
+    while (!found && segment > 0 && !playing.cancellation->requested()) {
         --segment;
         found = checkpoint();
     }
     QUERN_TRY(vm::tensor::State state, std::move(found));
     playing.refusals = 0;
     StepRunner runner(playing.inputs->program, playing.inputs->data, playing.seed, playing.steps, playing.fault,
-                      context.options.backend, context.pool.get());
-    for (std::uint64_t i = segment * interval + 1; i < step; ++i) {
-        if (context.stop) return busy("worker.stopped");
-        runner.run(state, i);
-    }
+                      context.options.backend, context.pool.get(), playing.cancellation);
+    for (std::uint64_t i = segment * interval + 1; i < step; ++i)
+        if (!runner.run(state, i)) return busy(core::kMoveCancelled);
     if (playing.fault.fault != Fault::none) playing.altered_from = state;
     return state;
 }

@@ -1,6 +1,8 @@
 // Works out the moves of the disputes in which this worker is a party, with compute/core's strategy. Nothing is saved:
 // the game is on the chain, the claim comes with the order, states are replayed from checkpoints. Several threads may
-// work at once, each on a game of its own; the game with the earliest deadline comes first. Thread-safe.
+// work at once, each on a game of its own; the game with the earliest deadline comes first. A move that nobody asks for
+// any more, because the worker stops, the dispute is closed or the deadline has passed, is given up half done.
+// Thread-safe.
 #pragma once
 
 #include <set>
@@ -40,9 +42,10 @@ private:
         FaultPlan fault;
         std::uint64_t steps = 0;
         vm::tensor::Tensor seed;
-        vm::tensor::State altered_from;  // state before the step that `alter` speaks of
-        unsigned refusals = 0;           // of the checkpoint that was asked for last
-        Context* context = nullptr;      // of the thread that works on it now
+        vm::tensor::State altered_from;              // state before the step that `alter` speaks of
+        unsigned refusals = 0;                       // of the checkpoint that was asked for last
+        Context* context = nullptr;                  // of the thread that works on it now
+        const Cancellation* cancellation = nullptr;  // of the move that it works out
         std::unique_ptr<core::DisputeStrategy> strategy;
     };
     // The most urgent game that nobody works on and that has no move for its position yet.

@@ -147,10 +147,13 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
 }
 
 Expected<State> InputStore::checkpoint(NodeView& node, const Program& program, const Hash32& content,
-                                       const Hash32& state_root) {
+                                       const Hash32& state_root, ThreadPool* pool,
+                                       const Cancellation* cancellation) {
     QUERN_TRY(const Bytes bytes, node.get_content(content, file_limit(state_bytes(program), limits_.content_bytes)));
     QUERN_TRY(State state, program::read_state(program, bytes));
-    if (vm::tensor::state_root(state) != state_root) return fail("inputs.wrong_state_root");
+    const Hash32 root = vm::tensor::state_root(state, pool, cancellation);
+    if (is_requested(cancellation)) return busy("worker.stopped");
+    if (root != state_root) return fail("inputs.wrong_state_root");
     return state;
 }
 

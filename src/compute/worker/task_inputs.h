@@ -66,9 +66,12 @@ public:
     [[nodiscard]] Expected<std::shared_ptr<const core::HistoryManifest>> manifest(NodeView& node,
                                                                                   const chain::types::Task& task);
 
-    // The state in `content`, which must have this root. Errors: content.*, state_file.*, inputs.wrong_state_root.
+    // The state in `content`, which must have this root. Errors: content.*, state_file.*, inputs.wrong_state_root;
+    // worker.stopped once the cancellation was requested.
     [[nodiscard]] Expected<vm::tensor::State> checkpoint(NodeView& node, const vm::tensor::Program& program,
-                                                         const Hash32& content, const Hash32& state_root);
+                                                         const Hash32& content, const Hash32& state_root,
+                                                         ThreadPool* pool = nullptr,
+                                                         const Cancellation* cancellation = nullptr);
 
 private:
     using Shared = std::shared_ptr<const TaskInputs>;

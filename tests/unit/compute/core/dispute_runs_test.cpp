@@ -1,6 +1,8 @@
 // What a player of the dispute game executes and holds.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "support/counted_memory.h"
 #include "unit/compute/core/game_world.h"
 
@@ -58,6 +60,45 @@ TEST(DisputeRuns, AGameRunsItsStepFourTimesAndOnceToTheEnd) {
     EXPECT_EQ(computed.at(task.node), 4);
     EXPECT_EQ(computed.at(task.node + 1), 1);
     EXPECT_EQ(computed.size(), task.world.program.nodes.size());
+}
+
+TEST(DisputeRuns, AMoveThatIsGivenUpEndsBetweenTwoNodesAndIsWorkedOutLater) {
+    const Deep& task = deep();
+    int computed = 0;
+    DisputeParty counting = party_of(task.world, task.world.roots);
+    counting.alter = [&](std::uint64_t, std::uint32_t, Tensor&) { ++computed; };
+    DisputeStrategy given_up(std::move(counting));
+    DisputeStrategy honest(party_of(task.world, task.world.roots));
+    DisputeParty lying = party_of(task.world, task.history.roots);
+    lying.alter = task.lie;
+    DisputeStrategy dishonest(std::move(lying));
+    Game game = history_game(task.world, task.history.root(), task.world.root());
+    std::set<Phase> cancelled;
+    const Player stubborn = [&](const Game& position, Side side) -> Expected<Move> {
+        for (const int limit : {0, 3, 20}) {
+            computed = 0;
+            const Cancellation cancellation([&] { return computed >= limit; });
+            const auto move = given_up.next_move(position, side, &cancellation);
+            EXPECT_LE(computed, limit + 1);
+            if (move) break;  // by what earlier phases have executed
+            EXPECT_EQ(move.error().name, kMoveCancelled);
+            EXPECT_TRUE(move.error().is_busy());
+            cancelled.insert(position.phase);
+        }
+        const auto move = given_up.next_move(position, side);
+        const auto wanted = honest.next_move(position, side);
+        EXPECT_TRUE(move && wanted);
+        if (!move || !wanted) return wanted;
+        EXPECT_EQ(move->index(), wanted->index());
+        if (const auto* split = std::get_if<SplitMove>(&*move)) {
+            EXPECT_EQ(chain::types::encode_record(*split), chain::types::encode_record(std::get<SplitMove>(*wanted)));
+        }
+        return move;
+    };
+    play(game, player(dishonest), stubborn);
+    EXPECT_EQ(game.verdict, Verdict::rival_wins);
+    EXPECT_EQ(game.reason, "leaf");
+    EXPECT_EQ(cancelled, (std::set<Phase>{Phase::state, Phase::tile, Phase::micro, Phase::leaf}));
 }
 
 // The data set is hashed once a game, but not for one that lies about it.
