@@ -1,5 +1,7 @@
 #include "compute/worker/dispute_jobs.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "compute/core/claims.h"
 
@@ -19,15 +21,18 @@ std::optional<PlayOrder> DisputeJobs::claim_next(std::shared_ptr<Playing>& playi
         tried_.clear();
         for (auto it = playing_.begin(); it != playing_.end();)
             it = orders_.contains(it->first) ? std::next(it) : playing_.erase(it);
+        std::set<std::uint64_t> tasks;
+        for (const auto& [id, order] : orders_) tasks.insert(order.task->id);
+        std::erase_if(shared_, [&](const auto& entry) { return !tasks.contains(entry.first); });
     }
     const PlayOrder* next = nullptr;
     for (const auto& [id, order] : orders_) {
-        if (!order.play.due || busy_.contains(id) || tried_.contains(id)) continue;
+        if (!order.play.due || busy_.contains(order.task->id) || tried_.contains(id)) continue;
         if (board_.facts(order) != nullptr) continue;
         if (next == nullptr || order.play.deadline < next->play.deadline) next = &order;
     }
     if (next == nullptr) return std::nullopt;
-    busy_.insert(next->id());
+    busy_.insert(next->task->id);
     if (const auto known = playing_.find(next->id()); known != playing_.end()) playing = known->second;
     return *next;
 }
@@ -35,10 +40,16 @@ std::optional<PlayOrder> DisputeJobs::claim_next(std::shared_ptr<Playing>& playi
 void DisputeJobs::release(const PlayOrder& order, std::shared_ptr<Playing> playing, bool done) {
     {
         const MutexLock lock(mutex_);
-        busy_.erase(order.id());
+        busy_.erase(order.task->id);
         const auto wanted = orders_.find(order.id());
         if (wanted != orders_.end()) {
-            if (playing != nullptr) playing_[order.id()] = std::move(playing);
+            // One game's is part of what the task was given room for. Another that finds none begins anew each time.
+            const auto takes_it = [&](const auto& other) {
+                return other.second->inputs == playing->inputs && other.second->room == nullptr;
+            };
+            if (playing != nullptr &&
+                (playing->room != nullptr || std::none_of(playing_.begin(), playing_.end(), takes_it)))
+                playing_[order.id()] = std::move(playing);
             // A position that came meanwhile has not been tried.
             if (!done && wanted->second.same_job(order)) tried_.insert(order.id());
         }
@@ -101,6 +112,8 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     party.seed = playing.seed;
     party.backend = context.options.backend;
     party.pool = context.pool.get();  // one for all threads that play
+    if (playing.fault.fault == Fault::none) party.share = share_of(context, order, playing.inputs->program);
+    playing.room = context.inputs.hold(core::game_bytes(playing.inputs->program), Duty::bound);
     party.state_before = [&playing](std::uint64_t step) { return state_before(playing, step); };
     if (playing.fault.fault != Fault::none) {
         party.alter = [&playing](std::uint64_t step, std::uint32_t node, vm::tensor::Tensor& output) {
@@ -113,6 +126,20 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     log::info(Category::dispute, "playing dispute={} task={} side={}", order.id(), task.id,
               defends ? "defender" : "rival");
     return fresh;
+}
+
+std::shared_ptr<core::StepShare> DisputeJobs::share_of(Context& context, const PlayOrder& order,
+                                                       const vm::tensor::Program& program) {
+    const MutexLock lock(mutex_);
+    Shared& shared = shared_[order.task->id];
+    if (shared.steps == nullptr || shared.round != order.task->round) {
+        shared = {order.task->round, nullptr, nullptr};
+        std::size_t states = kKeptStates;
+        while (states > 1 && shared.room == nullptr)
+            shared.room = context.inputs.hold(--states * state_bytes(program), Duty::voluntary);
+        shared.steps = std::make_shared<core::StepShare>(shared.room == nullptr ? 1 : states + 1);
+    }
+    return shared.steps;
 }
 
 Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uint64_t step) {

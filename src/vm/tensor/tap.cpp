@@ -183,8 +183,11 @@ void each_micro_state(const TappedNode& tapped, std::uint64_t tile, const TakeMi
                      [&](const MicroState& state) { return take(--left == 0 ? last : state); });
 }
 
-std::uint64_t micro_trace_bytes(const Node& node, std::span<const OperandType> operands) {
-    std::uint64_t bytes = micro_step_count(node, operands) * accumulator_count(node) * kTileBytes;
+std::uint64_t micro_state_bytes(const Node& node, std::span<const OperandType> operands) {
+    return micro_step_count(node, operands) * accumulator_count(node) * kTileBytes;
+}
+
+std::uint64_t micro_copy_bytes(const Node& node, std::span<const OperandType> operands) {
     // Of a tile that leads to the largest copies: as many rows and columns as tiles can have, and the tile above.
     const std::uint64_t rows = std::min<std::uint64_t>(kTileSide + 1, node.shape.rows());
     const std::uint64_t columns = extent_of(node.shape, 0).columns;
@@ -206,7 +209,7 @@ std::uint64_t micro_trace_bytes(const Node& node, std::span<const OperandType> o
             for (std::size_t i = 1; i < operands.size(); ++i) words += words_of(operands[i].shape);
             break;
     }
-    return bytes + words * sizeof(std::uint32_t);
+    return words * sizeof(std::uint32_t);
 }
 
 Expected<TappedLeaf> evaluate_leaf(const TappedNode& tapped, const ProgramHeader& header, const LeafTarget& target,

@@ -46,8 +46,9 @@ inline constexpr std::size_t kHashBatch = 256;
 [[nodiscard]] std::vector<MicroState> micro_trace(const TappedNode& tapped, std::uint64_t tile);
 // The same one after the other, until `take` says that it wants no more.
 void each_micro_state(const TappedNode& tapped, std::uint64_t tile, const TakeMicroState& take);
-// What the micro-traces of a node's tiles take at most, the copies included.
-[[nodiscard]] std::uint64_t micro_trace_bytes(const Node& node, std::span<const OperandType> operands);
+// What the states of one micro-trace of a node's take, and what the copies that it is made from take at most.
+[[nodiscard]] std::uint64_t micro_state_bytes(const Node& node, std::span<const OperandType> operands);
+[[nodiscard]] std::uint64_t micro_copy_bytes(const Node& node, std::span<const OperandType> operands);
 
 // evaluate_leaf on the operands of a tapped node, with the tiles that it has read, in order.
 struct TappedLeaf {

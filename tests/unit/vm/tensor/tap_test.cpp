@@ -184,7 +184,8 @@ TEST(Tap, micro_traces_and_leaves_are_those_of_whole_operands) {
                 const std::vector<MicroState> trace = micro_trace(tapped, tile);
                 ASSERT_EQ(trace, wanted) << "node " << tapped.number << " tile " << tile;
                 std::uint64_t bytes = trace.size() * trace.back().accumulators.size() * kTileBytes;
-                ASSERT_GE(micro_trace_bytes(node, test::operand_types(c.program, node)), bytes);
+                const std::vector<OperandType> types = test::operand_types(c.program, node);
+                ASSERT_GE(micro_state_bytes(node, types) + micro_copy_bytes(node, types), bytes);
 
                 const LeafTarget target{tile, random.next() % trace.size(),
                                         random.below(static_cast<std::uint32_t>(accumulator_count(node))),
