@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/thread_pool.h"
@@ -25,6 +26,7 @@ struct Context {
     std::unique_ptr<NodeView> node;
     std::shared_ptr<ThreadPool> pool;  // of this kind of work alone: loops of others do not make it wait
     std::unique_ptr<Rng> rng;
+    const Cancellation stopping{[&wish = stop] { return wish.load(); }};  // the same wish, for what runs long
 };
 
 // A job that one task asks for in one round, and one draw of verifiers where it replays.

@@ -17,12 +17,6 @@ constexpr std::uint64_t kMib = 1U << 20;
 constexpr std::size_t kKeptTasks = 8;
 constexpr std::size_t kKeptManifests = 8;
 
-std::uint64_t state_bytes(const Program& program) {
-    std::uint64_t bytes = 0;
-    for (const auto& slot : program.slots) bytes += slot.shape.elements() * kWordBytes;
-    return bytes;
-}
-
 // Of a file that holds this many bytes of tensors; twice, because a file may store 64-bit integers.
 std::uint64_t file_limit(std::uint64_t tensor_bytes, std::uint64_t most) {
     return std::min(2 * tensor_bytes + kFileOverhead, most);
@@ -31,6 +25,12 @@ std::uint64_t file_limit(std::uint64_t tensor_bytes, std::uint64_t most) {
 }  // namespace
 
 std::uint32_t loss_bits(const Program& program, const State& state) { return state[program.header.loss_slot].words[0]; }
+
+std::uint64_t state_bytes(const Program& program) {
+    std::uint64_t bytes = 0;
+    for (const auto& slot : program.slots) bytes += slot.shape.elements() * kWordBytes;
+    return bytes;
+}
 
 // No sum overflows: at most 2^15 tensors of 2^33 bytes, and 2^26 micro-steps.
 std::uint64_t memory_needed(const Program& program) {
@@ -45,7 +45,31 @@ std::uint64_t InputStore::used() const {
     for (const auto& [id, held] : in_use_)
         if (const auto inputs = held.lock()) bytes += inputs->memory_bytes;
     for (const auto& [id, reserved] : fetching_) bytes += reserved;
+    for (const auto& each : holds_)
+        if (const auto held = each.lock()) bytes += *held;
     return bytes;
+}
+
+std::uint64_t InputStore::budget_of(Duty duty) const {
+    return duty == Duty::voluntary ? limits_.memory_bytes / 2 : limits_.memory_bytes;
+}
+
+void InputStore::make_room(std::uint64_t bytes, std::uint64_t budget) {
+    std::erase_if(in_use_, [](const auto& entry) { return entry.second.expired(); });
+    std::erase_if(holds_, [](const auto& each) { return each.expired(); });
+    for (auto it = inputs_.begin(); it != inputs_.end() && used() + bytes > budget;)
+        it = it->second.use_count() == 1 ? inputs_.erase(it) : std::next(it);
+}
+
+InputStore::Hold InputStore::hold(std::uint64_t bytes, Duty duty) {
+    const std::uint64_t budget = budget_of(duty);
+    const MutexLock lock(mutex_);
+    make_room(bytes, budget);
+    const std::uint64_t held = used();
+    if (held > budget || bytes > budget - held) return nullptr;
+    auto hold = std::make_shared<const std::uint64_t>(bytes);
+    holds_.push_back(hold);
+    return hold;
 }
 
 Status InputStore::reserve(const chain::types::Task& task, std::uint64_t needed, Duty duty) {
@@ -54,12 +78,9 @@ Status InputStore::reserve(const chain::types::Task& task, std::uint64_t needed,
         return fail("inputs.beyond_claimed_memory",
                     std::to_string(needed / kMib + 1) + " MiB, the task claims " + std::to_string(claimed));
     if (needed > limits_.memory_bytes) return fail(kTooMuchMemory, std::to_string(needed / kMib) + " MiB");
-    const std::uint64_t budget = duty == Duty::voluntary ? limits_.memory_bytes / 2 : limits_.memory_bytes;
+    const std::uint64_t budget = budget_of(duty);
     const MutexLock lock(mutex_);
-    // What is kept only for later goes first.
-    std::erase_if(in_use_, [](const auto& entry) { return entry.second.expired(); });
-    for (auto it = inputs_.begin(); it != inputs_.end() && used() + needed > budget;)
-        it = it->second.use_count() == 1 ? inputs_.erase(it) : std::next(it);
+    make_room(needed, budget);
     const std::uint64_t held = used();
     if (held != 0 && held + needed > budget) return busy("inputs.busy", "other tasks hold the memory");
     fetching_[task.id] = needed;
@@ -147,10 +168,12 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
 }
 
 Expected<State> InputStore::checkpoint(NodeView& node, const Program& program, const Hash32& content,
-                                       const Hash32& state_root) {
+                                       const Hash32& state_root, ThreadPool* pool, const Cancellation* cancellation) {
     QUERN_TRY(const Bytes bytes, node.get_content(content, file_limit(state_bytes(program), limits_.content_bytes)));
     QUERN_TRY(State state, program::read_state(program, bytes));
-    if (vm::tensor::state_root(state) != state_root) return fail("inputs.wrong_state_root");
+    const Hash32 root = vm::tensor::state_root(state, pool, cancellation);
+    if (is_requested(cancellation)) return busy("worker.stopped");
+    if (root != state_root) return fail("inputs.wrong_state_root");
     return state;
 }
 

@@ -102,7 +102,7 @@ Status TrainingJobs::begin(Training& training) {
     training.runner =
         std::make_unique<StepRunner>(training.inputs->program, training.inputs->data, training.seed, task.spec.steps,
                                      context_.options.fault.solver_cheats() ? context_.options.fault : FaultPlan{},
-                                     context_.options.backend, context_.pool.get());
+                                     context_.options.backend, context_.pool.get(), &context_.stopping);
     tell(training);
     return {};
 }
@@ -138,8 +138,10 @@ Status TrainingJobs::train(Training& training, const Slice& slice) {
     const std::uint64_t interval = training.order.task->spec.interval;
     for (bool first = true; !training.complete() && !context_.stop && (first || !slice.over()); first = false) {
         const std::uint64_t step = training.roots.size();
-        training.runner->run(training.state, step);
-        training.roots.push_back(vm::tensor::state_root(training.state));
+        if (!training.runner->run(training.state, step)) return {};
+        const Hash32 root = vm::tensor::state_root(training.state, nullptr, &context_.stopping);
+        if (context_.stopping.requested()) return {};
+        training.roots.push_back(root);
         training.saved.losses.push_back(loss_bits(training.inputs->program, training.state));
         if (step % interval != 0) continue;
         QUERN_CHECK(checkpoint(training));
