@@ -41,8 +41,8 @@ private:
         users_.resize(program_.nodes.size());
         is_update_.resize(program_.nodes.size());
         if (mode_ != PlanMode::step) live_.assign(live_.size(), true);
-        for (const Slot& slot : program_.slots) live_[slot.update_node] = true;
-        for (const Slot& slot : program_.slots) is_update_[slot.update_node] = true;
+        for (const std::uint32_t update : program_.updates) live_[update] = true;
+        for (const std::uint32_t update : program_.updates) is_update_[update] = true;
         for (std::size_t i = program_.nodes.size(); i-- > 0;) {
             if (!live_[i]) continue;
             for (const std::uint32_t input : node(i).inputs) {
@@ -329,7 +329,7 @@ private:
 
     void place_updates() {
         for (std::size_t slot = 0; slot < program_.slots.size(); ++slot) {
-            const Value& value = values_[program_.slots[slot].update_node];
+            const Value& value = values_[program_.updates[slot]];
             Root& root = plan_.roots[value.root];
             SlotUpdate update;
             update.words = value.shape.elements();
@@ -415,7 +415,7 @@ private:
 }  // namespace
 
 std::uint64_t ExecutionPlan::bytes() const {
-    std::uint64_t words = arena_words;  // no sum overflows: at most 2^15 tensors of 2^31 words
+    std::uint64_t words = arena_words;  // no sum overflows: at most 2^18 tensors of 2^31 words
     for (const Tensor& constant : constants) words += constant.shape.elements();
     for (const SlotUpdate& update : updates) words += update.words;
     return words * sizeof(std::uint32_t);
