@@ -192,7 +192,7 @@ class Demo:
                              total_steps=STEPS)
         self.say(f"{len(texts)} licence texts: {job.dataset['windows']} windows, vocabulary of {job.dataset['vocab']}; "
                  f"transformer with {job.compiled['parameters']} parameters, {job.compiled['nodes']} nodes, "
-                 f"{job.compiled['work_units']} work units a step")
+                 f"{job.compiled['work_units']} work units a step, {job.compiled['commit_work']} for its commitment")
         task = self.follow(job, STEPS, INTERVAL)
         if task["stateName"] != "settled":
             raise RuntimeError(f"task {task['id']} ended as {task['stateName']}: {task['reason']}")

@@ -299,7 +299,7 @@ private:
 
     Expected<Move> state_move(const Game& game, std::size_t side) const {
         std::vector<Hash32> slots;
-        for (const vm::tensor::Slot& slot : party_.program->slots) slots.push_back(roots_->trace[slot.update_node]);
+        for (const std::uint32_t update : party_.program->updates) slots.push_back(roots_->trace[update]);
         Move move = post(game, side, slots);
         if (auto* split = std::get_if<SplitMove>(&move); split != nullptr && at_top(game.cursor))
             open_previous_state(game, *split);
@@ -312,9 +312,9 @@ private:
         if (split == nullptr || !at_top(game.cursor)) return move;
         if (!game.probe) {
             if (game.slot >= party_.program->slots.size()) return fail("dispute.bad_game", "slot");
-            const std::uint32_t update = party_.program->slots[game.slot].update_node;
+            const std::uint32_t update = party_.program->updates[game.slot];
             if (roots_->trace[update] != game.slot_roots[side]) return Move{Concede{}};
-            split->program.push_back(prover_.slot(game.slot));
+            split->program.push_back(prover_.update(game.slot));
             split->anchor_path = anchor_path(game, roots_->trace, update);
             return move;
         }
@@ -432,7 +432,7 @@ std::uint64_t game_bytes(const Program& program) {
         const std::uint64_t states = std::min(vm::tensor::micro_state_bytes(node, types), kKeptMicroBytes + few);
         kept = std::max(kept, (tiles + steps) * Hash32::kSize + states + vm::tensor::micro_copy_bytes(node, types));
     }
-    const std::uint64_t roots = program.nodes.size() + program.slots.size() + program.header.data_shape.tiles();
+    const std::uint64_t roots = program.nodes.size() + program.slots.size() + vm::tensor::data_shape(program).tiles();
     return roots * Hash32::kSize + kept;
 }
 

@@ -416,15 +416,13 @@ Expected<BuiltProgram> Builder::finish() const {
         if (inserted) program.nodes.push_back(std::move(node));
     }
     for (const SlotEntry& slot : slots_) {
-        program.slots.push_back({slot.name, slot.dtype, slot.shape, renumbered[slot.next.id], slot.flags});
+        program.slots.push_back({slot.name, slot.dtype, slot.shape, slot.flags});
+        program.updates.push_back(renumbered[slot.next.id]);
         result.initializers.push_back(slot.initializer);
     }
-    program.header.slot_count = program.slots.size();
-    program.header.node_count = program.nodes.size();
-    program.header.data_dtype = data_dtype_;
-    program.header.data_shape = data_shape_;
+    program.header.data = {{data_dtype_, data_shape_.elements()}};
     program.header.loss_slot = *loss_slot_;
-    program.header.work_units = vm::tensor::work_units(program);
+    vm::tensor::complete_header(program);
     QUERN_CHECK(vm::tensor::validate(program));
     return result;
 }

@@ -32,9 +32,9 @@ std::uint64_t state_bytes(const Program& program) {
     return bytes;
 }
 
-// No sum overflows: at most 2^15 tensors of 2^33 bytes, and 2^26 micro-steps.
+// No sum overflows: at most 2^18 tensors of 2^33 bytes, and 2^26 micro-steps.
 std::uint64_t memory_needed(const Program& program) {
-    const std::uint64_t data = program.header.data_shape.elements() * kWordBytes;
+    const std::uint64_t data = program.header.data.front().elements * kWordBytes;
     const std::uint64_t state = state_bytes(program);
     const std::uint64_t run = std::max(vm::tensor::step_bytes(program), core::dispute_bytes(program));
     return run + data + 2 * state + 2 * std::max(data, state);  // the state after the step is part of the run
@@ -126,7 +126,7 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
     inputs->memory_bytes = memory_needed(inputs->program);
     QUERN_CHECK(reserve(task, inputs->memory_bytes, duty));
 
-    const std::uint64_t data_bytes = inputs->program.header.data_shape.elements() * kWordBytes;
+    const std::uint64_t data_bytes = inputs->program.header.data.front().elements * kWordBytes;
     QUERN_TRY(const Bytes data_file,
               node.get_content(task.spec.data_content, file_limit(data_bytes, limits_.content_bytes)));
     QUERN_TRY(inputs->data, program::read_data_set(data_file));

@@ -50,7 +50,7 @@ Status check_state(const Program& program, const State& state) {
 }
 
 Status check_data(const Program& program, const Tensor& data) {
-    return check_tensor(data, program.header.data_dtype, program.header.data_shape, "the data");
+    return check_tensor(data, program.header.data.front().dtype, data_shape(program), "the data");
 }
 
 std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool, const Cancellation* cancellation) {

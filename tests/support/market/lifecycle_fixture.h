@@ -30,6 +30,11 @@ protected:
         for (const auto& verifier : kVerifiers) world.bond_role(verifier, Role::verifier, 1'000'000);
         world.bond_role(kWhistleblower, Role::whistleblower, 100'000);
     }
+    // Of a solver of `spec`: twice the reward at the price cap, or 1,000 γ.
+    [[nodiscard]] Uint256 solver_lock() const {
+        const Uint256 work = Uint256(kSteps) * Uint256(tensor::step_work(tiny().program.header));
+        return std::max(Uint256(10'000), spec.price_cap * work * Uint256(2));
+    }
     std::uint64_t submit() { return submit(spec); }
     std::uint64_t submit(const types::TaskSubmitPayload& what) {
         const auto result = world.one(kSubmitter, NativeKind::task_submit, what);
@@ -51,7 +56,8 @@ protected:
         bond_everybody();
         const auto id = submit();
         if (state == TaskState::open) return id;
-        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
+        const Uint256 price = std::min(Uint256(3), spec.price_cap);
+        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, price}));
         tick_when_due(id);
         if (state == TaskState::assigned) return id;
         world.skip_to(world.task(id).assigned_at + 2);

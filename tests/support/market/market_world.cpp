@@ -34,12 +34,10 @@ TinyProgram::TinyProgram() {
     sum.element = tensor::arith::ElementOp::add;
     sum.inputs = {0, 1};
     program.nodes = {slot, step, sum};
-    program.slots = {{"loss", tensor::DType::f32, {}, kUpdateNode, 0}};
-    program.header.slot_count = 1;
-    program.header.node_count = 3;
-    program.header.data_dtype = tensor::DType::i32;
+    program.slots = {{"loss", tensor::DType::f32, {}, 0}};
+    program.updates = {kUpdateNode};
     program.header.loss_slot = 0;
-    program.header.work_units = tensor::work_units(program);
+    tensor::complete_header(program);
     data = scalar(tensor::DType::i32, 7);
     init = {scalar(tensor::DType::f32, 0)};
     prover = std::make_unique<core::ProgramProver>(program);

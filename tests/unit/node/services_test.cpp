@@ -83,6 +83,8 @@ protected:
         header.slot_count = 2;
         header.node_count = 3;
         header.work_units = 1;
+        header.sizes = {2 * vm::tensor::kTileHashWork, 3 * vm::tensor::kTileBytes, 0, 2 * vm::tensor::kTileBytes,
+                        2 * vm::tensor::kTileBytes};
         compute::core::GameContext context;
         context.program_header = vm::tensor::encode(header);
         context.history_leaves = 9;

@@ -57,7 +57,7 @@ Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32
 Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmitPayload& spec) {
     const auto header = vm::tensor::decode_header(spec.program_header);
     if (!header) return {};
-    const auto escrow = market::escrow_of(spec, header->work_units, market.storage_deposit);
+    const auto escrow = market::escrow_of(spec, vm::tensor::step_work(*header), market.storage_deposit);
     return escrow ? escrow->total : Uint256();
 }
 
@@ -84,7 +84,7 @@ struct Handler<NativeKind::task_submit>::Prepared {
 
 auto Handler<NativeKind::task_submit>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_TRY(auto header, vm::tensor::decode_header(data.program_header));
-    QUERN_TRY(auto escrow, market::escrow_of(data, header.work_units, context.market().storage_deposit));
+    QUERN_TRY(auto escrow, market::escrow_of(data, vm::tensor::step_work(header), context.market().storage_deposit));
     if (context.state.account_or_empty(context.sender).balance < escrow.total)
         return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
     return Prepared{std::move(header), std::move(escrow)};
@@ -99,7 +99,7 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     store_globals(context.state, globals);
     task.submitter = context.sender;
     task.spec = data;
-    task.work_units = header.work_units;
+    task.work_units = vm::tensor::step_work(header);
     task.escrow = escrow.total;
     emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter});
     open_bidding(context, task, "submitted");

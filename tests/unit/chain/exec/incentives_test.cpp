@@ -45,7 +45,7 @@ protected:
 };
 
 TEST_F(Incentives, a_bid_of_one_grain_buys_as_much_checking_as_any) {
-    spec.price_cap = 1'000;  // so that work counts for more than γ
+    spec.price_cap = 5;  // so that work counts for more than γ
     bond_everybody();
     const auto id = prove(1);
     const Uint256 fee = cap_reward() * Uint256(6) / Uint256(5);
@@ -67,14 +67,16 @@ TEST_F(Incentives, a_bid_of_one_grain_buys_as_much_checking_as_any) {
     tick_when_due(id);
     const auto task = world.task(id);
     EXPECT_EQ(task.reason, "unchallenged");
-    EXPECT_EQ(paid(task, kSolver, "solver_reward"), cap_reward() / Uint256(1'000));
+    EXPECT_EQ(paid(task, kSolver, "solver_reward"), cap_reward() / Uint256(5));
     for (const auto& report : task.reports) EXPECT_EQ(paid(task, report.verifier, "verifier_fee"), fee);
 }
 
 TEST_F(Incentives, a_verifiers_bond_is_worth_a_dispute_at_least) {
-    spec.price_cap = 3;
+    world.params.market.dispute_cost = 100;
+    spec.price_cap = 1;
+    spec.samples = 1;
     const auto id = reach(TaskState::custody, truth);
-    for (const auto& report : world.task(id).reports) EXPECT_EQ(report.locked, Uint256(1'000));  // 100 γ
+    for (const auto& report : world.task(id).reports) EXPECT_EQ(report.locked, Uint256(10'000));  // 100 γ
 }
 
 TEST_F(Incentives, a_task_without_enough_verifiers_does_not_start) {
@@ -206,7 +208,7 @@ TEST_F(Incentives, filled_places_for_bids_give_way_to_a_lower_one) {
     bond_everybody();
     const auto id = submit();
     for (std::uint64_t i = 0; i < 3; ++i) {
-        const auto squatter = newcomer(500 + i, Role::solver, 20'000);
+        const auto squatter = newcomer(500 + i, Role::solver, 40'000);
         expect_ok(world.one(squatter, NativeKind::task_bid, types::TaskBidPayload{id, i == 0 ? 8U : 9U}));
     }
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 9})), "bid.too_many");
@@ -315,7 +317,7 @@ TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
     };
     EXPECT_EQ(declare(kSecond, {1, 0, 0}), "bond.none");
     EXPECT_EQ(declare(kVerifiers[0], {}), "bond.same_capacity");
-    const auto work = tiny().program.header.work_units;
+    const auto work = vm::tensor::step_work(tiny().program.header);
     spec.memory_mib = 100;
     EXPECT_EQ(declare(kVerifiers[0], {work, work, 100}), "ok");
     EXPECT_EQ(world.bond(Role::verifier, kVerifiers[0]).capacity.memory_mib, 100U);
@@ -328,6 +330,8 @@ TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
 
     world.skip(params::kCapacityBlocks);
     spec.steps = 400;  // 200 segments, of which 20 are drawn
+    spec.price_cap = 3;
+    world.bond_role(kSolver, Role::solver, 1'000'000);
     EXPECT_EQ(declare(kVerifiers[0], {0, work, 0}), "ok");
     const auto larger = submit();
     expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{larger, 3}));

@@ -17,7 +17,7 @@ protected:
         world.bond_role(solver, Role::solver, 50'000);
         for (std::uint64_t i = 0; i < 2; ++i) {
             give(world.state(), address(3 + i), Uint256(1'000'000'000'000));
-            world.bond_role(address(3 + i), Role::verifier, 100'000);
+            world.bond_role(address(3 + i), Role::verifier, 200'000);
         }
         EXPECT_EQ(world.one(submitter, NativeKind::task_submit, tiny_spec(4, 2)).band, Band::ok);
         EXPECT_EQ(world.one(solver, NativeKind::task_bid, types::TaskBidPayload{1, 2}).band, Band::ok);

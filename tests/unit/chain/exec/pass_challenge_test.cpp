@@ -193,6 +193,7 @@ TEST_F(PassChallenge, solver_that_plays_badly_costs_no_verifier_anything) {
 }
 
 TEST_F(PassChallenge, void_history_waits_for_the_games_of_those_who_passed_it) {
+    spec.price_cap = 3;
     const auto id = reach(TaskState::challenge, wrong);
     const auto passed = verifier(id, 0);
     const auto about_solver = challenge_history(id, 0, truth);

@@ -14,7 +14,7 @@ State state_after(const World& world, const State& state, std::uint64_t step, co
         if (alter) alter(step, node, output);
     });
     State next;
-    for (const auto& slot : world.program.slots) next.push_back(outputs[slot.update_node]);
+    for (const std::uint32_t update : world.program.updates) next.push_back(outputs[update]);
     return next;
 }
 

@@ -96,8 +96,7 @@ TEST(Builder, keeps_a_slot_without_update) {
     (void)b.slot("kept", DType::i32, vector_shape(4), Initializer::constant_word(7));
     const auto built = b.finish();
     ASSERT_TRUE(built);
-    const auto& slot = built->program.slots[1];
-    EXPECT_EQ(built->program.nodes[slot.update_node].op, Op::slot);
+    EXPECT_EQ(built->program.nodes[built->program.updates[1]].op, Op::slot);
     EXPECT_EQ(built->initializers[1].word, 7U);
 }
 

@@ -28,7 +28,7 @@ protected:
         initial_ = program::initial_state(*built, 5);
         program_ = built->program;
         data_.dtype = vm::tensor::DType::i32;
-        data_.shape = program_.header.data_shape;
+        data_.shape = vm::tensor::data_shape(program_);
         for (std::uint64_t i = 0; i < data_.shape.elements(); ++i)
             data_.words.push_back(static_cast<std::uint32_t>(i * 7 % 11));
         Hash32 beacon;
@@ -113,7 +113,7 @@ TEST_F(FaultsTest, taps_of_an_altered_step_see_what_leads_to_its_claimed_state) 
         EXPECT_EQ(tapped_state, state);
         EXPECT_EQ(roots.size(), program_.nodes.size());
         for (std::size_t slot = 0; slot < state.size(); ++slot)
-            EXPECT_EQ(roots[program_.slots[slot].update_node], vm::tensor::tensor_root(state[slot]));
+            EXPECT_EQ(roots[program_.updates[slot]], vm::tensor::tensor_root(state[slot]));
     }
 }
 

@@ -144,7 +144,7 @@ TEST(Tap, an_altered_run_shows_what_run_altered_gives) {
                 },
                 alter);
             for (std::size_t slot = 0; slot < state.size(); ++slot)
-                ASSERT_EQ(state[slot], wanted[c.program.slots[slot].update_node]);
+                ASSERT_EQ(state[slot], wanted[c.program.updates[slot]]);
         }
     }
 }
