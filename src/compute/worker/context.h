@@ -29,13 +29,14 @@ struct Context {
     const Cancellation stopping{[&wish = stop] { return wish.load(); }};  // the same wish, for what runs long
 };
 
-// A job that one task asks for in one round, and one draw of verifiers where it replays.
+// A job that one task asks for in one round, about one claim once there is one, and one draw of verifiers where it
+// replays.
 struct TaskOrder {
-    std::shared_ptr<const chain::types::Task> task;
-    [[nodiscard]] std::uint64_t id() const { return task->id; }
+    std::shared_ptr<const chain::types::TaskClaim> live;
+    [[nodiscard]] std::uint64_t id() const { return live->task.id; }
     [[nodiscard]] bool same_job(const TaskOrder& other) const {
-        return task->id == other.task->id && task->round == other.task->round &&
-               task->verify_beacon == other.task->verify_beacon;
+        return id() == other.id() && live->task.round == other.live->task.round &&
+               live->claim.id == other.live->claim.id && live->claim.verify_beacon == other.live->claim.verify_beacon;
     }
 };
 

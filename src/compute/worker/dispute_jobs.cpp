@@ -93,13 +93,13 @@ bool DisputeJobs::work(Context& context) {
 }
 
 Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& context, const PlayOrder& order) {
-    const Task& task = *order.task;
+    const auto& [task, claim] = *order.live;
     auto fresh = std::make_shared<Playing>();
     Playing& playing = *fresh;
     QUERN_TRY(playing.inputs, context.inputs.load(*context.node, task));
-    QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, task));
+    QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, *order.live));
     playing.steps = task.spec.steps;
-    playing.seed = vm::tensor::seed_tensor(task.seed_beacon);
+    playing.seed = vm::tensor::seed_tensor(claim.seed_beacon);
 
     core::DisputeParty party;
     party.history = order.play.claim != nullptr ? *order.play.claim : playing.manifest->state_roots;

@@ -17,7 +17,7 @@
 namespace quern::compute::worker {
 
 struct PlayOrder {
-    std::shared_ptr<const Task> task;
+    std::shared_ptr<const TaskClaim> live;
     std::shared_ptr<const Dispute> dispute;
     std::shared_ptr<const core::Game> game;
     Play play;

@@ -2,17 +2,18 @@
 
 namespace quern::compute::worker {
 
-Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::types::Task& task,
+Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::types::TaskClaim& live,
                                                 std::vector<std::uint64_t> segments, std::vector<core::Probe> probes,
                                                 const FaultPlan& fault, Duty duty) {
+    const auto& [task, claim] = live;
     std::unique_ptr<Replay> replay(new Replay);
     replay->context_ = &context;
     replay->task_ = task.id;
     replay->round_ = task.round;
     replay->interval_ = task.spec.interval;
     QUERN_TRY(replay->inputs_, context.inputs.load(*context.node, task, duty));
-    QUERN_TRY(replay->manifest_, context.inputs.manifest(*context.node, task));
-    replay->seed_ = vm::tensor::seed_tensor(task.seed_beacon);
+    QUERN_TRY(replay->manifest_, context.inputs.manifest(*context.node, live));
+    replay->seed_ = vm::tensor::seed_tensor(claim.seed_beacon);
     replay->history_ = replay->manifest_->state_roots;
     replay->segments_ = std::move(segments);
     replay->results_.resize(probes.size());

@@ -13,7 +13,7 @@ namespace quern::compute::worker {
 class Replay {
 public:
     // `probes` may be empty. Errors as InputStore's.
-    [[nodiscard]] static Expected<std::unique_ptr<Replay>> begin(Context& context, const chain::types::Task& task,
+    [[nodiscard]] static Expected<std::unique_ptr<Replay>> begin(Context& context, const chain::types::TaskClaim& live,
                                                                  std::vector<std::uint64_t> segments,
                                                                  std::vector<core::Probe> probes,
                                                                  const FaultPlan& fault, Duty duty = Duty::bound);

@@ -141,13 +141,15 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
 }
 
 Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(NodeView& node,
-                                                                            const chain::types::Task& task) {
+                                                                            const chain::types::TaskClaim& live) {
+    const auto& spec = live.task.spec;
+    const auto& claim = live.claim;
     // Checked against the history root, which another task that names the same content does not share.
     Bytes key;
-    append(key, task.history_content);
-    append(key, task.history_root);
+    append(key, claim.history_content);
+    append(key, claim.history_root);
     const auto fits = [&](const core::HistoryManifest& manifest) {
-        return manifest.steps() == task.spec.steps && manifest.interval == task.spec.interval;
+        return manifest.steps() == spec.steps && manifest.interval == spec.interval;
     };
     {
         const MutexLock lock(mutex_);
@@ -156,9 +158,9 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
             return known->second;
         }
     }
-    QUERN_TRY(const Bytes bytes, node.get_content(task.history_content, core::kMaxManifestBytes));
+    QUERN_TRY(const Bytes bytes, node.get_content(claim.history_content, core::kMaxManifestBytes));
     QUERN_TRY(core::HistoryManifest manifest, core::decode_manifest(bytes));
-    if (!fits(manifest) || core::history_root(manifest.state_roots) != task.history_root)
+    if (!fits(manifest) || core::history_root(manifest.state_roots) != claim.history_root)
         return fail("inputs.wrong_history_root");
     auto result = std::make_shared<const core::HistoryManifest>(std::move(manifest));
     const MutexLock lock(mutex_);

@@ -71,9 +71,9 @@ public:
     [[nodiscard]] Expected<std::shared_ptr<const TaskInputs>> load(NodeView& node, const chain::types::Task& task,
                                                                    Duty duty = Duty::bound);
 
-    // The history behind task.history_root. Errors: content.*, history.*, inputs.wrong_history_root.
+    // The history behind the claim's root. Errors: content.*, history.*, inputs.wrong_history_root.
     [[nodiscard]] Expected<std::shared_ptr<const core::HistoryManifest>> manifest(NodeView& node,
-                                                                                  const chain::types::Task& task);
+                                                                                  const chain::types::TaskClaim& live);
 
     // The state in `content`, which must have this root. Errors: content.*, state_file.*, inputs.wrong_state_root;
     // worker.stopped once the cancellation was requested.

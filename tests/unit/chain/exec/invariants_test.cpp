@@ -39,6 +39,17 @@ protected:
         handlers::store_task(world.state(), task);
     }
 
+    void start_claim() {
+        world.skip(1);
+        EXPECT_EQ(world.one(solver, NativeKind::task_start, types::TaskIdPayload{1}).band, Band::ok);
+        EXPECT_EQ(check(), "none");
+    }
+    void change_claim(const std::function<void(types::Claim&)>& change) {
+        auto claim = world.claim(1);
+        change(claim);
+        world.state().store(types::key_of<types::Claim>(claim.id), claim);
+    }
+
     World world;
     types::Address submitter = address(1);
     types::Address solver = address(2);
@@ -83,8 +94,40 @@ TEST_F(Invariants, notice_tasks_without_an_exit) {
     EXPECT_EQ(check(), "invariant.no_exit");
 }
 
+TEST_F(Invariants, notice_claims_without_an_exit) {
+    start_claim();
+    change_claim([](types::Claim& claim) { claim.deadline = 0; });
+    EXPECT_EQ(check(), "invariant.no_exit");
+}
+
+TEST_F(Invariants, notice_a_task_that_runs_without_a_live_claim) {
+    start_claim();
+    change_claim([](types::Claim& claim) {
+        claim.state = ClaimState::settled;
+        claim.deadline = 0;
+    });
+    change_task([](types::Task& task) { task.since += 1; });
+    EXPECT_EQ(check(), "invariant.no_exit");
+}
+
+TEST_F(Invariants, notice_a_live_claim_that_is_not_its_tasks) {
+    start_claim();
+    auto other = world.claim(1);
+    other.id.round = 1;
+    other.locked = Uint256();
+    world.state().store(types::key_of<types::Claim>(other.id), other);
+    EXPECT_EQ(check(), "invariant.no_exit");
+}
+
+TEST_F(Invariants, notice_a_lock_that_left_its_claim) {
+    start_claim();
+    change_claim([](types::Claim& claim) { claim.locked -= Uint256(1); });
+    EXPECT_EQ(check(), "invariant.lock_sum");
+}
+
 TEST_F(Invariants, notice_miscounted_disputes) {
-    change_task([](types::Task& task) { task.open_disputes = 1; });
+    start_claim();
+    change_claim([](types::Claim& claim) { claim.open_disputes = 1; });
     EXPECT_EQ(check(), "invariant.open_disputes");
 }
 
