@@ -88,8 +88,8 @@ Status redraw_or_give_up(Context& context, types::Task& task, std::string_view r
     if (task.draws >= kMaxDraws) return await_unverified(context, task, reason);
     QUERN_CHECK(release_reports(context, task));
     task.reports.clear();
-    task.proved_since = context.market_ms;
-    task.challenge_until = 0;  // the new reports get a window of their own
+    task.proved_since = context.market_ms + 1;  // commitments of this block may have meant the old reports
+    task.challenge_until = 0;                   // the new reports get a window of their own
     await_draw(context, task, reason);
     return {};
 }
@@ -300,7 +300,7 @@ Status release_round(Context& context, types::Task& task, bool sweep) {
 }
 
 bool could_reveal(const Context& context, const types::Task& task, const types::ChallengeCommitment& commitment) {
-    return commitment.since > task.proved_since &&
+    return commitment.since >= task.proved_since &&
            market::reveal_expected(context.market(), commitment.since) <= context.market_ms;
 }
 
