@@ -105,7 +105,7 @@ Expected<std::vector<Candidate>> find_verifiers(const Context& context, const ty
                                                 const Hash32& randomness, const std::vector<types::Address>& excluded) {
     // From custody to the commitments: what a replay may take.
     const Demand demand{task.work_units, market::sampled_work(market::work_of(task)), task.spec.verify_s,
-                        task.spec.memory_mib};
+                        market::memory_mib(task.spec)};
     return find_candidates(context, Role::verifier, market::verifier_bond(context.market(), task), demand, anchor,
                            randomness, excluded);
 }

@@ -117,6 +117,12 @@ TEST_F(Decide, declines_what_it_was_told_not_to_take) {
     EXPECT_TRUE(wants<Decline>(decide(solver_.me, solver_.view(world, task))));
     task.spec.memory_mib = solver_.me.max_memory_mib;
     EXPECT_FALSE(wants<Decline>(decide(solver_.me, solver_.view(world, task))));
+    task.spec.memory_mib = 0;  // as much as is usual
+    Actor small = solver_;
+    small.me.max_memory_mib = chain::params::kDefaultMemoryMib - 1;
+    EXPECT_TRUE(wants<Decline>(decide(small.me, small.view(world, task))));
+    ++small.me.max_memory_mib;
+    EXPECT_FALSE(wants<Decline>(decide(small.me, small.view(world, task))));
     task.spec.steps = (kMaxSegments + 1) * task.spec.interval;
     View view = solver_.view(world, world.task(id));
     const View longer{view.height, view.market_ms, task, view.examined, {}, {}, {}, {}, true};
