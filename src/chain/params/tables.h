@@ -92,6 +92,7 @@
     X(std::uint64_t, kLogTopicGas, 375, "for each of its topics")                                                   \
     X(std::uint64_t, kLogByteGas, 8, "and for each byte of its data")                                               \
     X(std::uint64_t, kCapacityBlocks, 32, "from one declaration of a capacity to the next")                         \
+    X(std::uint64_t, kDefaultMemoryMib, 4'096, "what a task may need that claims memory of 0")                      \
     X(std::uint32_t, kMaxVerifiers, 16, "of a task")                                                                \
     X(std::uint64_t, kMaxWindowSeconds, 1U << 20, "of a task's waiting states")                                     \
     X(std::uint64_t, kMaxBlockIdles, 5, "a block moves market time by at most so many times max_idle_ms")           \

@@ -112,7 +112,7 @@ private:
     }
 
     [[nodiscard]] std::string reason_to_decline(const Uint256& price) const {
-        if (task_.spec.memory_mib > me_.max_memory_mib) return "needs more memory than allowed";
+        if (chain::market::memory_mib(task_.spec) > me_.max_memory_mib) return "needs more memory than allowed";
         if (price > task_.spec.price_cap) return "pays less than this solver's price";
         if (price.is_zero()) return "pays nothing";
         if (core::segment_count(task_.spec.steps, task_.spec.interval) > kMaxSegments)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chain/market/work.h"
 #include "compute/core/dispute_strategy.h"
 #include "compute/program/state_file.h"
 
@@ -73,7 +74,7 @@ InputStore::Hold InputStore::hold(std::uint64_t bytes, Duty duty) {
 }
 
 Status InputStore::reserve(const chain::types::Task& task, std::uint64_t needed, Duty duty) {
-    const std::uint64_t claimed = task.spec.memory_mib == 0 ? kDefaultMemoryMib : task.spec.memory_mib;
+    const std::uint64_t claimed = chain::market::memory_mib(task.spec);
     if (needed / kMib >= claimed)
         return fail("inputs.beyond_claimed_memory",
                     std::to_string(needed / kMib + 1) + " MiB, the task claims " + std::to_string(claimed));

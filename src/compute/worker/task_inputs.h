@@ -34,7 +34,6 @@ struct InputLimits {
     std::uint64_t memory_bytes = std::uint64_t{4} << 30;   // of all tasks together
     std::uint64_t step_work = std::uint64_t{1} << 30;      // work units
 };
-inline constexpr std::uint64_t kDefaultMemoryMib = 4096;  // what a task that claims 0 may need
 
 enum class Duty : bool { bound, voluntary };  // voluntary work leaves half of the memory to what the worker answers for
 

@@ -75,18 +75,31 @@ protected:
         for (const auto& report : world.claim(id).reports)
             expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
         if (state == ClaimState::committing) return id;
+        commit_to_pass(id, history);
+        if (state == ClaimState::revealing) return id;
+        reveal_pass(id, history);
+        return id;
+    }
+    void commit_to_pass(std::uint64_t id, const History& history) {
         for (const auto& report : world.claim(id).reports) {
             const auto mine = make_report(world.live(id), report.verifier, history, true, {}, 1);
             expect_ok(world.one(report.verifier, NativeKind::verify_commit,
                                 types::VerifyCommitPayload{id, mine.sealed.commitment}));
         }
-        if (state == ClaimState::revealing) return id;
+    }
+    void reveal_pass(std::uint64_t id, const History& history) {
         for (const auto& report : world.claim(id).reports) {
             const auto mine = make_report(world.live(id), report.verifier, history, true, {}, 1);
             expect_ok(world.one(report.verifier, NativeKind::verify_reveal,
                                 core::make_reveal(mine.sealed, id, mine.sealed.true_index)));
         }
-        return id;
+    }
+    // From the draw to the challenge window: all who were drawn say PASS.
+    void pass_all(std::uint64_t id) {
+        for (const auto& report : world.claim(id).reports)
+            expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
+        commit_to_pass(id, truth);
+        reveal_pass(id, truth);
     }
     std::string name(const Result& result) { return std::string(result.name); }
     // Both parties play their strategies until the dispute is closed.

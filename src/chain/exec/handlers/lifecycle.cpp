@@ -77,8 +77,8 @@ Status redraw_or_give_up(Context& context, TaskClaim& live, std::string_view rea
     if (claim.draws >= kMaxDraws) return await_unverified(context, live, reason);
     QUERN_CHECK(release_reports(context, claim));
     claim.reports.clear();
-    claim.proved_since = context.market_ms;
-    claim.challenge_until = 0;  // the new reports get a window of their own
+    claim.proved_since = context.market_ms + 1;  // commitments of this block may have meant the old reports
+    claim.challenge_until = 0;                   // the new reports get a window of their own
     await_draw(context, claim, reason);
     return {};
 }
@@ -125,7 +125,7 @@ Expected<std::vector<Candidate>> find_verifiers(const Context& context, const ty
                                                 const Hash32& randomness, const std::vector<types::Address>& excluded) {
     // From custody to the commitments: what a replay may take.
     const Demand demand{task.work_units, market::sampled_work(market::work_of(task)), task.spec.verify_s,
-                        task.spec.memory_mib};
+                        market::memory_mib(task.spec)};
     return find_candidates(context, Role::verifier, market::verifier_bond(context.market(), task), demand, anchor,
                            randomness, excluded);
 }
@@ -343,7 +343,7 @@ Status await_challenges(Context& context, TaskClaim& live, std::string_view reas
 }
 
 bool could_reveal(const Context& context, const Claim& claim, const types::ChallengeCommitment& commitment) {
-    return commitment.since > claim.proved_since &&
+    return commitment.since >= claim.proved_since &&
            market::reveal_expected(context.market(), commitment.since) <= context.market_ms;
 }
 

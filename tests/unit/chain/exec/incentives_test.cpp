@@ -344,5 +344,26 @@ TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
     EXPECT_EQ(world.reason(larger), "no_verifiers");  // only one can do as much in 8 seconds
 }
 
+// Else a verifier is drawn for what it then refuses, and pays for the silence.
+TEST_F(Incentives, a_task_that_claims_no_memory_is_drawn_as_one_that_claims_the_usual) {
+    bond_everybody();
+    const auto declare = [&](const types::Address& who, std::uint64_t memory_mib) {
+        expect_ok(world.one(who, NativeKind::declare_capacity,
+                            types::DeclareCapacityPayload{Role::verifier, {0, 0, memory_mib}}));
+    };
+    ASSERT_EQ(spec.memory_mib, 0U);
+    declare(kVerifiers[0], params::kDefaultMemoryMib);
+    declare(kVerifiers[1], params::kDefaultMemoryMib - 1);
+    const auto fits = prove();  // two of three are left
+    tick_when_due(fits);
+    ASSERT_EQ(world.task(fits).reports.size(), 2U);
+    for (const auto& report : world.task(fits).reports) EXPECT_NE(report.verifier, kVerifiers[1]);
+    declare(kVerifiers[2], 1);
+    const auto too_large = submit();
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{too_large, 3}));
+    tick_when_due(too_large);
+    EXPECT_EQ(world.task(too_large).reason, "no_verifiers");
+}
+
 }  // namespace
 }  // namespace quern::chain::exec::test

@@ -484,6 +484,37 @@ TEST_F(Lifecycle, challenges_are_committed_first_and_must_be_revealed) {
     EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, reveal)), "task.wrong_state");
 }
 
+TEST_F(Lifecycle, a_commitment_in_the_proofs_own_block_that_nobody_reveals_pays) {
+    const auto id = reach(ClaimState::working, truth);
+    for (std::uint64_t step = kInterval; step <= kSteps; step += kInterval)
+        expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, step)));
+    world.begin();
+    expect_ok(world.send(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));
+    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    ASSERT_TRUE(world.finish());
+    tick_when_due(id);
+    pass_all(id);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, Uint256(99'500));
+}
+
+TEST_F(Lifecycle, a_commitment_in_the_block_of_a_redraw_is_given_back) {
+    const auto id = reach(ClaimState::custody, truth);
+    world.skip_until_due(id);
+    world.begin();
+    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    expect_ok(world.send(kSecond, NativeKind::tick, types::TickPayload{types::TickObject::task, id}));
+    ASSERT_TRUE(world.finish());
+    ASSERT_EQ(world.reason(id), "verifiers_silent");
+    tick_when_due(id);
+    ASSERT_EQ(world.claim(id).state, ClaimState::custody);
+    pass_all(id);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, Uint256(100'000));
+}
+
 TEST_F(Lifecycle, late_challenge_commitment_holds_the_settlement) {
     const auto id = reach(ClaimState::challenge, truth);
     const auto until = world.claim(id).challenge_until;
