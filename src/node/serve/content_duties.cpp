@@ -6,7 +6,7 @@
 namespace quern::node {
 namespace {
 
-constexpr std::size_t kTasksAtOnce = 256;
+constexpr std::size_t kObjectsAtOnce = 256;
 
 Status add_history(const Hash32& id, const content::Store& store, std::set<Hash32>& duties) {
     const auto size = store.size(id);
@@ -24,24 +24,43 @@ Status add_history(const Hash32& id, const content::Store& store, std::set<Hash3
     return {};
 }
 
+// All objects of a type, in pages.
+template <class T, class Look>
+Status look_at_all(const chain::state::FlatState& state, Look look) {
+    const Bytes all = chain::types::prefix_of<T>();
+    for (Bytes from = all;;) {
+        const auto page = state.native_range(all, from, kObjectsAtOnce);
+        QUERN_CHECK(state.status());
+        for (const auto& [key, value] : page) {
+            QUERN_TRY(const T object, chain::types::decode_record<T>(value));
+            QUERN_CHECK(look(object));
+            from = key;
+        }
+        if (page.size() < kObjectsAtOnce) return {};
+        from.push_back(0);  // the least key behind it
+    }
+}
+
 }  // namespace
 
 Expected<std::set<Hash32>> content_duties(const chain::state::FlatState& state, const content::Store& store) {
     std::set<Hash32> duties;
-    const Bytes all = chain::types::prefix_of<chain::types::Task>();
-    for (std::uint64_t from = 0;;) {
-        const auto page = state.native_range(all, chain::types::key_of<chain::types::Task>(from), kTasksAtOnce);
-        QUERN_CHECK(state.status());
-        for (const auto& [key, value] : page) {
-            QUERN_TRY(const auto task, chain::types::decode_record<chain::types::Task>(value));
-            from = task.id + 1;
-            for (const Hash32& id : {task.spec.program_content, task.spec.init_content, task.spec.data_content,
-                                     task.checkpoint_content, task.history_content})
-                if (id != Hash32{}) duties.insert(id);
-            if (task.history_content != Hash32{}) QUERN_CHECK(add_history(task.history_content, store, duties));
-        }
-        if (page.size() < kTasksAtOnce) return duties;
-    }
+    const auto add = [&](const Hash32& id) {
+        if (!id.is_zero()) duties.insert(id);
+    };
+    QUERN_CHECK(look_at_all<chain::types::Task>(state, [&](const chain::types::Task& task) -> Status {
+        add(task.spec.program_content);
+        add(task.spec.init_content);
+        add(task.spec.data_content);
+        return {};
+    }));
+    QUERN_CHECK(look_at_all<chain::types::Claim>(state, [&](const chain::types::Claim& claim) -> Status {
+        add(claim.checkpoint_content);
+        add(claim.history_content);
+        if (claim.history_content.is_zero()) return {};
+        return add_history(claim.history_content, store, duties);
+    }));
+    return duties;
 }
 
 }  // namespace quern::node

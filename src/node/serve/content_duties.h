@@ -1,5 +1,6 @@
-// Which contents this node has a duty to serve: what the tasks of the chain's newest state name, as long as these are
-// in the state, which is until retention_s after their end. For content::Store, which lets others go. Thread-safe.
+// Which contents this node has a duty to serve: what tasks and claims of the chain's newest state name, as long as
+// these are in the state, which is until retention_s after their end. For content::Store, which lets others go.
+// Thread-safe.
 #pragma once
 
 #include <set>

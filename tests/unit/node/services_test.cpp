@@ -181,10 +181,10 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     history.state_roots.resize(3);
     history.checkpoint_contents = {Hash32{{31}}, Hash32{{32}}, Hash32{{33}}};
     chain::store::MemoryStore state_store;
-    const auto put = [&](const types::Task& task) {
+    const auto put = [&](const auto& object) {
         chain::store::WriteBatch batch;
-        const Bytes key = types::key_of<types::Task>(task.id);
-        batch.put(chain::store::table_key(chain::store::Table::native, {key}), types::encode_record(task));
+        const Bytes key = types::key_of<std::decay_t<decltype(object)>>(object.id);
+        batch.put(chain::store::table_key(chain::store::Table::native, {key}), types::encode_record(object));
         ASSERT_TRUE(state_store.write(batch, true));
     };
     types::Task task;
@@ -202,14 +202,16 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
         other.spec.data_content = Hash32{{3}};
         put(other);
     }
-    task.checkpoint_content = Hash32{{4}};
-    task.history_content = *contents->put(encode(history));
-    put(task);
-    Ids expected{Hash32{{1}}, Hash32{{2}}, Hash32{{3}}, Hash32{{4}}, task.history_content};
+    types::Claim claim;
+    claim.id = {300, 0, 0, 1};
+    claim.checkpoint_content = Hash32{{4}};
+    claim.history_content = *contents->put(encode(history));
+    put(claim);
+    Ids expected{Hash32{{1}}, Hash32{{2}}, Hash32{{3}}, Hash32{{4}}, claim.history_content};
     expected.insert(history.checkpoint_contents.begin(), history.checkpoint_contents.end());
     EXPECT_EQ(*content_duties(state, *contents), expected);
     // What cannot be read says nothing of what may go.
-    const std::string hex = to_hex(task.history_content);
+    const std::string hex = to_hex(claim.history_content);
     std::ofstream(folder_ + "/content/" + hex.substr(0, 2) + "/" + hex) << "damaged";
     EXPECT_EQ(content_duties(state, *contents).error().name, "content.corrupt");
 }
