@@ -218,14 +218,9 @@ Expected<Bytes> Store::Part::read(std::uint64_t offset, std::uint64_t length) co
     const std::uint64_t size = impl_->manifest->size;
     if (offset >= size) return Bytes{};
     Bytes bytes(std::min({length, size - offset, kMaxReadBytes}));
-    for (std::size_t done = 0; done < bytes.size();) {
-        const ssize_t got =
-            ::pread(impl_->file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fault("content.read_failed", std::strerror(errno));
-        if (got == 0) return fail("content.bad_leaf", "the file is too short");
-        done += static_cast<std::size_t>(got);
-    }
+    const ssize_t got = read_at(impl_->file.get(), bytes, offset);
+    if (got < 0) return fault("content.read_failed", std::strerror(errno));
+    if (static_cast<std::size_t>(got) < bytes.size()) return fail("content.bad_leaf", "the file is too short");
     if (offset % crypto::kContentLeafBytes != 0 ||
         !leaves_match(*impl_->manifest, offset / crypto::kContentLeafBytes, bytes))
         return fail("content.bad_leaf", "at " + std::to_string(offset));

@@ -188,14 +188,10 @@ Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_
     const std::uint64_t start = first * crypto::kContentLeafBytes;
     const std::uint64_t end = std::min(manifest->size, (last + 1) * crypto::kContentLeafBytes);
     Bytes bytes(end - start);
-    for (std::size_t done = 0; done < bytes.size();) {
-        const ssize_t got =
-            ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(start + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail("content.read_failed", path + ": " + std::strerror(errno));
-        if (got == 0) return fail("content.corrupt", path + " is shorter than its manifest says");
-        done += static_cast<std::size_t>(got);
-    }
+    const ssize_t got = read_at(file.get(), bytes, start);
+    if (got < 0) return fail("content.read_failed", path + ": " + std::strerror(errno));
+    if (static_cast<std::size_t>(got) < bytes.size())
+        return fail("content.corrupt", path + " is shorter than its manifest says");
     for (std::uint64_t leaf = first; leaf <= last; ++leaf) {
         const std::size_t at = (leaf - first) * crypto::kContentLeafBytes;
         const std::size_t count = std::min(crypto::kContentLeafBytes, bytes.size() - at);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "base/ensure.h"
 #include "base/mutex.h"
@@ -46,6 +47,20 @@ inline Status write_all(int descriptor, BytesView bytes, const std::string& path
         bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
     return {};
+}
+
+// Reads until `into` is full or the file ends. Bytes read, or -1 with errno.
+inline ssize_t read_at(int descriptor, std::span<std::uint8_t> into, std::uint64_t offset) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+        const ssize_t got =
+            ::pread(descriptor, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return got;
+        if (got == 0) break;
+        done += static_cast<std::size_t>(got);
+    }
+    return static_cast<ssize_t>(done);
 }
 
 struct KeptPart {
