@@ -359,7 +359,9 @@ void expect_all_places_are_bounded(std::size_t members, std::size_t bytes, std::
         most = std::max(most, counts.assembled_bytes);
         return counts.asked + counts.asked_whole >= sent;
     }));
-    EXPECT_EQ(counts_of(node).asked, kept);
+    // Fewer where the first ones' time was over before the last ones came.
+    EXPECT_LE(counts_of(node).asked, kept);
+    EXPECT_GE(counts_of(node).asked, kept / 2);
     EXPECT_LE(most, kMaxProposalBytes);
     EXPECT_TRUE(soon(node, &ProposalCounts::assembled_bytes, 0U));
     EXPECT_EQ(counts_of(node).asked_whole, sent);
