@@ -1,6 +1,8 @@
 // Proposals as short ids between members of a committee, over real sockets; the liars speak the transport by hand.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "crypto/hash.h"
 #include "p2p/network_impl.h"
 #include "proposal_fixture.h"
@@ -338,6 +340,7 @@ void expect_all_places_are_bounded(std::size_t members, std::size_t bytes, std::
             sample.transactions[i];
     }
     auto cut = *gossip::cut_proposal(std::make_shared<const Bytes>(sample.bytes), sample.begin, sample.end);
+    const auto began = std::chrono::steady_clock::now();
     for (std::size_t round = 0; round < kMaxProposalsPerPeer; ++round)
         for (const auto& liar : liars) {
             ++cut.digest.data[31];  // another one, to which nothing leads
@@ -359,8 +362,9 @@ void expect_all_places_are_bounded(std::size_t members, std::size_t bytes, std::
         most = std::max(most, counts.assembled_bytes);
         return counts.asked + counts.asked_whole >= sent;
     }));
-    // Fewer where the first ones' time was over before the last ones came.
-    EXPECT_LE(counts_of(node).asked, kept);
+    // Where all came while the first ones were waited for. Large ones take longer under sanitizers; places get free.
+    if (std::chrono::steady_clock::now() - began < std::chrono::milliseconds(kProposalAnswerMs))
+        EXPECT_EQ(counts_of(node).asked, kept);
     EXPECT_GE(counts_of(node).asked, kept / 2);
     EXPECT_LE(most, kMaxProposalBytes);
     EXPECT_TRUE(soon(node, &ProposalCounts::assembled_bytes, 0U));
