@@ -387,15 +387,9 @@ Expected<Bytes> Store::Part::read(std::uint64_t offset, std::uint64_t length) co
     const std::uint64_t size = impl_->manifest->size;
     if (offset >= size) return Bytes{};
     Bytes bytes(std::min({length, size - offset, kMaxReadBytes}));
-    for (std::size_t done = 0; done < bytes.size();) {
-        const ssize_t got =
-            ::pread(impl_->file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-        const int problem = errno;
-        if (got < 0 && problem == EINTR) continue;
-        if (got < 0) return fault("content.read_failed", std::strerror(problem));
-        if (got == 0) return fail(kBadLeaf, "the file is too short");
-        done += static_cast<std::size_t>(got);
-    }
+    const ssize_t got = read_at(impl_->file.get(), bytes, offset);
+    if (got < 0) return fault("content.read_failed", std::strerror(errno));
+    if (static_cast<std::size_t>(got) < bytes.size()) return fail(kBadLeaf, "the file is too short");
     const std::uint64_t first = offset / crypto::kContentLeafBytes;
     if (offset % crypto::kContentLeafBytes == 0 && leaves_match(*impl_->manifest, first, bytes)) return bytes;
     if (offset % crypto::kContentLeafBytes == 0) impl_->note_bad(first, bytes);

@@ -257,16 +257,11 @@ Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_
     const std::uint64_t start = first * crypto::kContentLeafBytes;
     const std::uint64_t end = std::min(manifest->size, (last + 1) * crypto::kContentLeafBytes);
     Bytes bytes(end - start);
-    for (std::size_t done = 0; done < bytes.size();) {
-        const ssize_t got =
-            ::pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(start + done));
-        const int problem = errno;
-        if (got < 0 && problem == EINTR) continue;
-        if (got < 0) return fail("content.read_failed", path + ": " + std::strerror(problem));
-        if (got == 0)
-            return impl_->found(id, Error{kCorrupt, path + " is shorter than its manifest says", ErrorKind::input});
-        done += static_cast<std::size_t>(got);
-    }
+    const ssize_t got = read_at(file.get(), bytes, start);
+    const int problem = errno;
+    if (got < 0) return fail("content.read_failed", path + ": " + std::strerror(problem));
+    if (static_cast<std::size_t>(got) < bytes.size())
+        return impl_->found(id, Error{kCorrupt, path + " is shorter than its manifest says", ErrorKind::input});
     for (std::uint64_t leaf = first; leaf <= last; ++leaf) {
         const std::size_t at = (leaf - first) * crypto::kContentLeafBytes;
         const std::size_t count = std::min(crypto::kContentLeafBytes, bytes.size() - at);

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/ensure.h"
@@ -96,6 +97,20 @@ struct UploadRoom {
     std::uint64_t held = 0;
     std::uint64_t on_disk = 0;  // of that
 };
+// Reads until `into` is full or the file ends. Bytes read, or -1 with errno.
+inline ssize_t read_at(int descriptor, std::span<std::uint8_t> into, std::uint64_t offset) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+        const ssize_t got =
+            ::pread(descriptor, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return got;
+        if (got == 0) break;
+        done += static_cast<std::size_t>(got);
+    }
+    return static_cast<ssize_t>(done);
+}
+
 struct KeptPart {
     std::uint64_t size = 0;  // of the content
     bool open = false;

@@ -12,8 +12,8 @@
 
 #include "base/rng.h"
 #include "bench/cases.h"
+#include "bench/quiet_handler.h"
 #include "p2p/content_exchange/fetch_plan.h"
-#include "p2p/network.h"
 
 namespace quern::bench {
 namespace {
@@ -72,7 +72,7 @@ std::vector<double> planning(std::uint64_t size) {
 
 // --- Two nodes -------------------------------------------------------------------------------------------------------
 // Tells the CPU time of its network's thread once it has seen a message.
-struct ClockHandler final : NetworkHandler {
+struct ClockHandler final : QuietHandler {
     std::atomic<bool> known{false};
     clockid_t clock{};
 
@@ -84,15 +84,6 @@ struct ClockHandler final : NetworkHandler {
     void consensus(const Bytes20&, Bytes) override {
         if (::pthread_getcpuclockid(::pthread_self(), &clock) == 0) known = true;
     }
-    bool wants_transaction(const messages::ShortId&) override { return false; }
-    void transactions(const Bytes20&, std::vector<Bytes>) override {}
-    std::optional<Bytes> find_transaction(const messages::ShortId&) override { return std::nullopt; }
-    bool wants_block(const Hash32&, std::uint64_t) override { return false; }
-    void block(const Bytes20&, messages::BlockAnswer) override {}
-    void get_block(const Bytes20&, const messages::GetBlock&, Responder) override {}
-    void get_block_transactions(const Bytes20&, const messages::GetBlockTransactions&, Responder) override {}
-    void get_certificate(const Bytes20&, const messages::GetCertificate&, Responder) override {}
-    void get_range(const Bytes20&, const messages::GetRange&, Responder) override {}
 };
 
 void wait_until(const std::function<bool()>& condition, const char* what) {
@@ -183,12 +174,6 @@ void copy_over_tcp(const Bytes& content, Bytes& into) {
     ::close(listener);
 }
 
-std::string note(const char* format, double value) {
-    char text[64];
-    std::snprintf(text, sizeof text, format, value);
-    return text;
-}
-
 }  // namespace
 
 void bench_fetch(Bench& bench) {
@@ -213,13 +198,13 @@ void bench_fetch(Bench& bench) {
     const Timing sender = summarize(fetched.sender);
     const char* hash_name = "SHA-256 of the same bytes, 1 thread";
     bench.add_time("fetch of 256 MiB on loopback, a MiB", whole, kMiBs, hash_name, &hash, kMiBs,
-                   note("%.0f MB/s", static_cast<double>(kContent) / whole.median / 1e6));
+                   text_of("%.0f MB/s", static_cast<double>(kContent) / whole.median / 1e6));
     bench.add_time("fetch of 256 MiB on loopback, a MiB", whole, kMiBs, "the same bytes over one TCP connection", &copy,
                    kMiBs);
     bench.add_time("fetch: CPU of the receiver's network thread, a MiB", receiver, kMiBs, hash_name, &hash, kMiBs,
-                   note("%.1f %% of it at 1 Gbit/s", receiver.median / kMiBs * kGigabit * 100));
+                   text_of("%.1f %% of it at 1 Gbit/s", receiver.median / kMiBs * kGigabit * 100));
     bench.add_time("fetch: CPU of the sender's network thread, a MiB", sender, kMiBs, hash_name, &hash, kMiBs,
-                   note("%.1f %% of it at 1 Gbit/s", sender.median / kMiBs * kGigabit * 100));
+                   text_of("%.1f %% of it at 1 Gbit/s", sender.median / kMiBs * kGigabit * 100));
     for (const std::uint64_t gib : {std::uint64_t{16}, std::uint64_t{80}}) {
         const Timing plan = summarize(planning(gib << 30));
         bench.add_time("fetch: planning a chunk of 1 MiB, 8 sources, content of " + std::to_string(gib) + " GiB", plan,

@@ -29,13 +29,9 @@ std::pair<const char*, double> unit_of(double seconds) {
 }
 
 std::string number(double value) {
-    char text[32];
     const double size = std::fabs(value);
-    if (value == std::floor(value) && size < 1e15)
-        std::snprintf(text, sizeof text, "%.0f", value);
-    else
-        std::snprintf(text, sizeof text, size >= 100 ? "%.0f" : size >= 10 ? "%.1f" : "%.2f", value);
-    return text;
+    if (value == std::floor(value) && size < 1e15) return text_of("%.0f", value);
+    return text_of(size >= 100 ? "%.0f" : size >= 10 ? "%.1f" : "%.2f", value);
 }
 
 std::string first_line_with(const char* path, std::string_view key) {
@@ -86,6 +82,12 @@ Timing summarize(std::vector<double> seconds) {
 
 double steady_seconds() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string text_of(const char* format, double value) {
+    char text[64];
+    std::snprintf(text, sizeof text, format, value);
+    return text;
 }
 
 void Bench::add(Row row) {

@@ -65,6 +65,8 @@ private:
 // Median and quartiles of seconds.
 [[nodiscard]] Timing summarize(std::vector<double> seconds);
 [[nodiscard]] double steady_seconds();
+// `format` is one of printf's for a double.
+[[nodiscard]] std::string text_of(const char* format, double value);
 
 struct Case {
     std::string_view name;

@@ -246,12 +246,6 @@ Figures measure(const std::string& folder, std::size_t validators, const std::ve
     return figures;
 }
 
-std::string text_of(const char* format, double value) {
-    char text[64];
-    std::snprintf(text, sizeof text, format, value);
-    return text;
-}
-
 }  // namespace
 
 void bench_end_to_end(Bench& bench) {

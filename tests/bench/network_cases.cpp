@@ -216,9 +216,7 @@ struct BareCipher {
 };
 
 std::string gigabits(const Timing& timing) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f Gbit/s", static_cast<double>(kTransfer) * 8 / timing.median / 1e9);
-    return text;
+    return text_of("%.1f Gbit/s", static_cast<double>(kTransfer) * 8 / timing.median / 1e9);
 }
 
 }  // namespace

@@ -183,12 +183,6 @@ void check_nonces(const LocalNetwork& network, const std::vector<crypto::Private
     }
 }
 
-std::string text_of(const char* format, double value) {
-    char text[64];
-    std::snprintf(text, sizeof text, format, value);
-    return text;
-}
-
 // The work that each node must do at least, a second and core: the measure of the machine.
 double recoveries_a_second(Bench& bench) {
     std::vector<Bytes> encoded;

@@ -15,8 +15,8 @@
 
 #include "base/rng.h"
 #include "bench/cases.h"
+#include "bench/quiet_handler.h"
 #include "bench/shaped_link.h"
-#include "p2p/network.h"
 
 namespace quern::bench {
 namespace {
@@ -44,7 +44,7 @@ struct Latencies {
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 // --- The node's network ----------------------------------------------------------------------------------------------
-struct VoteHandler final : NetworkHandler {
+struct VoteHandler final : QuietHandler {
     std::mutex mutex;
     std::vector<double> latencies;  // guarded by mutex
     double count_from = 0;          // guarded by mutex
@@ -56,15 +56,6 @@ struct VoteHandler final : NetworkHandler {
         const std::lock_guard lock(mutex);
         if (sent >= count_from) latencies.push_back(steady_seconds() - sent);
     }
-    bool wants_transaction(const messages::ShortId&) override { return false; }
-    void transactions(const Bytes20&, std::vector<Bytes>) override {}
-    std::optional<Bytes> find_transaction(const messages::ShortId&) override { return std::nullopt; }
-    bool wants_block(const Hash32&, std::uint64_t) override { return false; }
-    void block(const Bytes20&, messages::BlockAnswer) override {}
-    void get_block(const Bytes20&, const messages::GetBlock&, Responder) override {}
-    void get_block_transactions(const Bytes20&, const messages::GetBlockTransactions&, Responder) override {}
-    void get_certificate(const Bytes20&, const messages::GetCertificate&, Responder) override {}
-    void get_range(const Bytes20&, const messages::GetRange&, Responder) override {}
 };
 
 std::uint64_t bytes_received(const Network& network) {
