@@ -34,9 +34,16 @@ private:
     int value_;
 };
 
-// The system refused: full disk, missing rights, not there.
+// The system refused: full disk, missing rights, not there. `code` is an argument, so that it is read before anything
+// else is called.
+tl::unexpected<Error> fail_code(int code, std::string_view name, const std::string& path) {
+    return fault(name, path + ": " + std::generic_category().message(code));
+}
 tl::unexpected<Error> fail_errno(std::string_view name, const std::string& path) {
-    return fault(name, path + ": " + std::generic_category().message(errno));
+    return fail_code(errno, name, path);
+}
+tl::unexpected<Error> fail_write(int code, std::string_view name, const std::string& path) {
+    return fail_code(code, is_disk_full(code) ? kDiskFull : name, path);
 }
 
 Status write_all(int descriptor, BytesView content, const std::string& path) {
@@ -44,7 +51,7 @@ Status write_all(int descriptor, BytesView content, const std::string& path) {
         const ssize_t written = ::write(descriptor, content.data(), content.size());
         if (written < 0) {
             if (errno == EINTR) continue;
-            return fail_errno("fs.write_failed", path);
+            return fail_write(errno, "fs.write_failed", path);
         }
         content = content.subspan(static_cast<std::size_t>(written));
     }
@@ -86,6 +93,8 @@ std::string parent_of(const std::string& path) {
 
 }  // namespace
 
+bool is_disk_full(int code) { return code == ENOSPC || code == EDQUOT || code == EFBIG; }
+
 Expected<Bytes> read_file(const std::string& path, std::size_t max_bytes) { return read_into<Bytes>(path, max_bytes); }
 
 Expected<std::string> read_text_file(const std::string& path, std::size_t max_bytes) {
@@ -97,18 +106,20 @@ Status write_file_atomic(const std::string& path, BytesView content, unsigned mo
     const std::string temporary = path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++);
     {
         const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
-        if (file.get() < 0) return fail_errno("fs.write_failed", temporary);
+        if (file.get() < 0) return fail_write(errno, "fs.write_failed", temporary);
+        Status written;
         // The process's umask must not widen or narrow what was asked for.
-        if (::fchmod(file.get(), mode) != 0) return fail_errno("fs.write_failed", temporary);
-        auto written = write_all(file.get(), content, temporary);
-        if (written && ::fsync(file.get()) != 0) written = fail_errno("fs.write_failed", temporary);
+        if (::fchmod(file.get(), mode) != 0)
+            written = fail_errno("fs.write_failed", temporary);
+        else if (written = write_all(file.get(), content, temporary); written && ::fsync(file.get()) != 0)
+            written = fail_write(errno, "fs.write_failed", temporary);
         if (!written) {
             ::unlink(temporary.c_str());
             return written;
         }
     }
     if (::rename(temporary.c_str(), path.c_str()) != 0) {
-        const auto problem = fail_errno("fs.write_failed", path);
+        const auto problem = fail_write(errno, "fs.write_failed", path);
         ::unlink(temporary.c_str());
         return problem;
     }
@@ -132,7 +143,8 @@ Status create_directories(const std::string& path, unsigned mode) {
     if (path.empty()) return fault("fs.create_directory_failed", "empty path");
     for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
         const std::string part = path.substr(0, end);
-        if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST) return fail_errno("fs.create_directory_failed", part);
+        if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST)
+            return fail_write(errno, "fs.create_directory_failed", part);
         if (end == std::string::npos) break;
     }
     struct stat info {};

@@ -11,12 +11,18 @@ namespace quern {
 inline namespace base {
 namespace fs {
 
+// Instead of fs.write_failed and fs.create_directory_failed, where the disk, a quota of the system's or the largest
+// file that it allows is what refuses: `is_disk_full` of errno.
+inline constexpr std::string_view kDiskFull = "fs.disk_full";
+[[nodiscard]] bool is_disk_full(int code);
+
 // The whole file. Errors: fs.not_found, fs.cannot_open, fs.too_large (more than max_bytes; not read), fs.read_failed.
 [[nodiscard]] Expected<Bytes> read_file(const std::string& path, std::size_t max_bytes);
 [[nodiscard]] Expected<std::string> read_text_file(const std::string& path, std::size_t max_bytes);
 
 // Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the directory: after a crash the
-// path holds the old content or the new, whole. `mode` is the new file's permissions. Error: fs.write_failed.
+// path holds the old content or the new, whole. `mode` is the new file's permissions. Errors: fs.write_failed,
+// fs.disk_full.
 [[nodiscard]] Status write_file_atomic(const std::string& path, BytesView content, unsigned mode = 0644);
 // For secrets: mode 0600.
 [[nodiscard]] Status write_secret_file(const std::string& path, BytesView content);
@@ -24,7 +30,7 @@ namespace fs {
 [[nodiscard]] bool exists(const std::string& path);
 // Size in bytes. Errors: fs.not_found, fs.read_failed.
 [[nodiscard]] Expected<std::uint64_t> file_size(const std::string& path);
-// With parents; no error when it is there already. Error: fs.create_directory_failed.
+// With parents; no error when it is there already. Errors: fs.create_directory_failed, fs.disk_full.
 [[nodiscard]] Status create_directories(const std::string& path, unsigned mode = 0755);
 // Makes a rename, creation or removal inside the directory durable. Error: fs.sync_failed.
 [[nodiscard]] Status sync_directory(const std::string& path);

@@ -68,17 +68,17 @@ std::uint64_t parameter_count(const Program& program) {
 }
 
 json::Value summary(const Program& program, std::size_t bytes) {
-    std::uint64_t state_words = 0;
-    for (const tensor::Slot& slot : program.slots) state_words += slot.shape.elements();
     json::Value result = json::Value::object();
     result.set("program_root", hex(tensor::program_root(program)));
     result.set("bytes", bytes);
     result.set("work_units", program.header.work_units);
+    result.set("commit_work", program.header.sizes.commit_work);
     result.set("slots", program.slots.size());
     result.set("nodes", program.nodes.size());
     result.set("parameters", parameter_count(program));
-    result.set("state_bytes", state_words * 4);
-    result.set("data_shape", dims_of(program.header.data_shape));
+    result.set("state_bytes", program.header.sizes.state_bytes);
+    result.set("peak_bytes", program.header.sizes.peak_bytes);
+    result.set("data_shape", dims_of(tensor::data_shape(program)));
     return result;
 }
 

@@ -4,19 +4,18 @@
 
 namespace quern::content {
 namespace {
-constexpr std::string_view kMagic = "QRNCONT1";
 constexpr std::size_t kHeaderBytes = 16;
 }  // namespace
 
 Bytes encode(const Manifest& manifest) {
-    Bytes out = to_bytes(as_bytes(kMagic));
+    Bytes out = to_bytes(as_bytes(kManifestMagic));
     for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<std::uint8_t>(manifest.size >> shift));
     for (const auto& leaf : manifest.leaves) append(out, leaf);
     return out;
 }
 
 Expected<Manifest> decode_manifest(BytesView bytes, const Hash32& id) {
-    if (bytes.size() < kHeaderBytes || !equal(bytes.first(8), as_bytes(kMagic)))
+    if (bytes.size() < kHeaderBytes || !equal(bytes.first(8), as_bytes(kManifestMagic)))
         return fail("content.corrupt", "the manifest of " + to_hex(id) + " has no valid header");
     Manifest manifest;
     for (std::size_t i = 8; i < kHeaderBytes; ++i) manifest.size = manifest.size << 8 | bytes[i];

@@ -1,11 +1,19 @@
 // The stored list of a content's leaf hashes. Grammar in store.h. Pure; thread-safe.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "crypto/content_id.h"
 
 namespace quern::content {
+
+// Its number rises with the meaning of an id or of a leaf: files of an earlier one are of no use to anybody.
+inline constexpr std::string_view kManifestMagic = "QRNCONT2";
+inline constexpr std::string_view kManifestMagicOfAny = "QRNCONT";
+
+inline constexpr std::string_view kCorrupt = "content.corrupt";
+inline constexpr std::string_view kBadLeaf = "content.bad_leaf";
 
 struct Manifest {
     std::uint64_t size = 0;

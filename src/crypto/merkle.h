@@ -31,6 +31,7 @@ enum class MerkleTag : std::uint8_t {
     program = 0x06,
     micro = 0x07,
     report = 0x08,
+    slots = 0x0a,  // the records of a program's slots
 };
 
 [[nodiscard]] Hash32 merkle_leaf(BytesView bytes);

@@ -13,6 +13,7 @@
 #include "node/network_reading.h"
 #include "node/participation.h"
 #include "node/serve/call_simulator.h"
+#include "node/serve/content_duties.h"
 #include "node/serve/content_gateway.h"
 #include "node/serve/event_hub.h"
 #include "node/serve/market_guide.h"
@@ -116,8 +117,10 @@ Status Node::Services::open_storage() {
     if (!options.network.empty() && options.network != params.network)
         return fail("node.wrong_network",
                     "-chain=" + options.network + ", but the genesis is " + params.network + "'s");
-    QUERN_TRY(contents,
-              content::Store::open({path("content"), options.content_quota_bytes, options.content_max_item_bytes}));
+    content::remove_old_downloads(path("downloads"));
+    QUERN_TRY(contents, content::Store::open({path("content"), options.content_quota_bytes,
+                                              options.content_max_item_bytes, content::kDefaultMaxItems,
+                                              options.content_min_free_bytes, options.content_min_idle_seconds}));
     return {};
 }
 
@@ -132,6 +135,7 @@ Status Node::Services::open_chain() {
     const auto checkpoint = options.checkpoint ? options.checkpoint : checkpoint_of(setup->genesis_hash);
     QUERN_TRY(chain, Chain::open({*store, *setup, *pool, *threads, clock, beneficiary, checkpoint}));
     QUERN_TRY(auto pool_journal, chain::mempool::PoolJournal::open(path("mempool.journal")));
+    contents->set_duties([this] { return content_duties(chain->board().latest()->state, *contents); });
     gateway = std::make_unique<TxGateway>(*pool, chain->board(), *admission_threads, std::move(pool_journal));
     const std::size_t restored = gateway->restore();
 

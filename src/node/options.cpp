@@ -25,6 +25,8 @@ struct Raw {  // what has to be translated after parsing
     std::vector<std::string> external;
     std::uint64_t max_upload_kib = 0;
     std::uint64_t content_quota_mib = content::kDefaultQuotaBytes >> 20;
+    std::uint64_t content_idle_days = content::kDefaultMinIdleSeconds / 86'400;
+    std::uint64_t content_min_free_mib = content::kDefaultMinFreeBytes >> 20;
     std::uint64_t content_max_item_mib = content::kDefaultMaxItemBytes >> 20;
     std::string log_level = "info";
     std::uint64_t log_mib = log::Rotation{}.max_bytes >> 20;
@@ -194,6 +196,15 @@ void declare_storage(CLI::App& app, NodeOptions& options, Raw& raw) {
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
         ->capture_default_str()
         ->group("Storage");
+    app.add_option("--contentidledays", raw.content_idle_days,
+                   "contents that no task names may go once nobody has used them for so long, days")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{36'500}))
+        ->capture_default_str()
+        ->group("Storage");
+    app.add_option("--contentminfree", raw.content_min_free_mib, "what contents leave free of the disk, MiB")
+        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40))
+        ->capture_default_str()
+        ->group("Storage");
     app.add_option("--contentmaxitem", raw.content_max_item_mib, "one content's size at most, MiB")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
         ->capture_default_str()
@@ -318,6 +329,8 @@ Status translate(NodeOptions& options, const Raw& raw) {
     options.ws.port = static_cast<std::uint16_t>(raw.ws_port == 0 ? 0 : raw.ws_port + raw.port_offset);
     options.ws.threads = options.rpc.threads;
     options.content_quota_bytes = raw.content_quota_mib << 20;
+    options.content_min_idle_seconds = raw.content_idle_days * 86'400;
+    options.content_min_free_bytes = raw.content_min_free_mib << 20;
     options.content_max_item_bytes = raw.content_max_item_mib << 20;
     options.rpc.max_content_bytes = options.content_max_item_bytes;
     QUERN_TRY(options.log.level, log::level_from_name(raw.log_level));

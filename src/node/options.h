@@ -55,6 +55,8 @@ struct NodeOptions {
     rpc::GateRules gate;     // but for the cookie
     chain::mempool::PoolLimits mempool;
     std::uint64_t content_quota_bytes = content::kDefaultQuotaBytes;
+    std::uint64_t content_min_free_bytes = content::kDefaultMinFreeBytes;
+    std::uint64_t content_min_idle_seconds = content::kDefaultMinIdleSeconds;
     std::uint64_t content_max_item_bytes = content::kDefaultMaxItemBytes;
     log::Options log;  // file: <datadir>/debug.log unless set
     log::Rotation log_rotation;

@@ -94,8 +94,8 @@ void Network::Impl::end() {
     }
     disk.stop();
     disk.join();
-    content_threads.stop();
-    content_threads.join();
+    content_threads->stop();
+    content_threads->join();
 }
 
 std::uint64_t Network::Impl::now_us() const {
@@ -271,7 +271,7 @@ void Network::Impl::refresh_snapshot() {
     next.bulk_rate = uplink.bytes_per_second();
     for (const auto& [id, fetch] : fetches)
         next.fetches.emplace(id, FetchProgress{fetch.plan.sources(), fetch.progress_ms});
-    next.waiting_chunks = checks;
+    next.waiting_chunks = checks.waiting();
     next.proposals = proposals;
     live_peers = next.peers.size();
     const MutexLock lock(snapshot_mutex);

@@ -16,13 +16,28 @@ using content_exchange::FetchPlan;
 using messages::RefusalCode;
 
 constexpr std::size_t kReadsAtOnce = 2;  // chunks for peers that the disk thread has before it
+constexpr std::size_t kWorksAtOnce =
+    2 * kContentThreads;  // what the content threads have before them; others take turns
+
+// Closes a part where files may be removed, whoever lets go of it last.
+struct ClosedElsewhere {
+    std::unique_ptr<Store::Part> part;
+    std::weak_ptr<asio::thread_pool> where;
+    ClosedElsewhere(std::unique_ptr<Store::Part> one, const std::shared_ptr<asio::thread_pool>& threads)
+        : part(std::move(one)), where(threads) {}
+    ClosedElsewhere(const ClosedElsewhere&) = delete;
+    ClosedElsewhere& operator=(const ClosedElsewhere&) = delete;
+    ~ClosedElsewhere() {
+        if (const auto threads = where.lock()) asio::post(*threads, [closed = std::move(part)] {});
+    }
+};
 
 // What an earlier run left: the chunks of which there is anything.
 struct KeptPart {
     std::shared_ptr<Store::Part> part;
     std::deque<std::uint64_t> chunks;
 };
-KeptPart kept_part(std::unique_ptr<Store::Part> part) {
+KeptPart kept_part(std::shared_ptr<Store::Part> part) {
     KeptPart kept{std::move(part), {}};
     for (std::uint64_t chunk = 0; chunk * messages::kChunkBytes < kept.part->manifest()->size; ++chunk)
         if (kept.part->has_data(chunk * messages::kChunkBytes, messages::kChunkBytes)) kept.chunks.push_back(chunk);
@@ -36,16 +51,43 @@ KeptPart kept_part(std::unique_ptr<Store::Part> part) {
 
 template <class Work, class Then>
 void Network::Impl::on_content_thread(const Hash32& id, const Fetch& fetch, Work work, Then then) {
-    asio::post(content_threads,
-               [this, id, number = fetch.number, work = std::move(work), then = std::move(then)]() mutable {
-                   stand_back(kRelayNice);
-                   post([this, id, number, result = work(), then = std::move(then)]() mutable {
-                       const auto at = fetches.find(id);
-                       const bool goes_on = at != fetches.end() && at->second.number == number;
-                       then(goes_on ? &at->second : nullptr, std::move(result));
-                       if (goes_on) go_on(id);
-                   });
-               });
+    struct Job {
+        Work work;
+        Then then;
+    };
+    auto job = std::make_shared<Job>(Job{std::move(work), std::move(then)});
+    works.add(to_hex(id), [this, id, number = fetch.number, job = std::move(job)]() mutable {
+        asio::post(*content_threads, [this, id, number, job = std::move(job)]() mutable {
+            stand_back(kRelayNice);
+            auto result = job->work();
+            auto tell = std::move(job->then);
+            job.reset();  // a chunk's bytes go here
+            post([this, id, number, result = std::move(result), tell = std::move(tell)]() mutable {
+                --working;
+                const auto at = fetches.find(id);
+                const bool goes_on = at != fetches.end() && at->second.number == number;
+                tell(goes_on ? &at->second : nullptr, std::move(result));
+                if (goes_on) go_on(id);
+                work_next();
+            });
+        });
+    });
+    work_next();
+}
+
+// As many as keep the threads busy; the rest waits where fetches take turns.
+void Network::Impl::work_next() {
+    while (working < kWorksAtOnce && !stopping) {
+        auto next = works.next();
+        if (!next) return;
+        ++working;
+        (*next)();
+    }
+}
+
+std::shared_ptr<Store::Part> Network::Impl::closed_elsewhere(std::unique_ptr<Store::Part> part) {
+    Store::Part* const one = part.get();
+    return {std::make_shared<ClosedElsewhere>(std::move(part), content_threads), one};
 }
 
 void Network::Impl::tick_fetches() {
@@ -72,7 +114,7 @@ void Network::Impl::go_on(const Hash32& id) {
         if (options.contents->size(id)) return end_fetch(id, {});  // it came another way
         find_sources(id, fetch);
     }
-    if (checks >= max_checks() / 3) return;  // the disk is slower than the network
+    if (!checks.may_ask(fetch.number)) return;  // the disk is slower than the network
     const std::uint64_t number = fetch.number;
     for (const auto& ask : fetch.plan.next_asks(now_ms())) {
         // A question that cannot be sent is answered at once, and may have ended the fetch.
@@ -90,7 +132,7 @@ void Network::Impl::look_for_part(const Hash32& id, Fetch& fetch) {
         id, fetch,
         [this, id]() -> Expected<KeptPart> {
             QUERN_TRY(auto part, options.contents->open_part(id));
-            return kept_part(std::move(part));
+            return kept_part(closed_elsewhere(std::move(part)));
         },
         [](Fetch* now, Expected<KeptPart> kept) {
             if (now == nullptr) return;
@@ -111,7 +153,7 @@ void Network::Impl::begin_part(const Hash32& id, Fetch& fetch) {
         id, fetch,
         [this, id, manifest = fetch.plan.manifest()]() -> Expected<std::shared_ptr<Store::Part>> {
             QUERN_TRY(auto part, options.contents->begin_part(id, manifest));
-            return std::shared_ptr<Store::Part>(std::move(part));
+            return closed_elsewhere(std::move(part));
         },
         [this, id](Fetch* now, Expected<std::shared_ptr<Store::Part>> part) {
             if (now == nullptr) return;
@@ -213,21 +255,21 @@ void Network::Impl::take_hashes(const Hash32& id, Fetch& fetch, const Bytes20& f
 }
 
 void Network::Impl::take_chunk(const Hash32& id, Fetch& fetch, const FetchPlan::Ask& ask, messages::Leaves leaves) {
-    if (checks >= max_checks()) return fetch.plan.refused_for_now(ask, now_ms());
+    if (!checks.may_take(fetch.number)) return fetch.plan.refused_for_now(ask, now_ms());
     const auto chunk = fetch.plan.received_leaves(ask.peer, leaves, now_ms());
     if (!chunk) {
         if (!chunk.error().is_busy()) penalize(ask.peer, Offence::bad_leaf, chunk.error().to_string());
         return;
     }
     if (!chunk->is_new) return;
-    ++checks;
+    checks.begin(fetch.number);
     on_content_thread(
         id, fetch,
         [part = fetch.part, offset = chunk->number * messages::kChunkBytes, bytes = std::move(leaves.bytes)] {
             return part->write(offset, bytes);
         },
-        [this, id, from = ask.peer, number = chunk->number](Fetch* now, quern::Status status) {
-            --checks;
+        [this, id, serial = fetch.number, from = ask.peer, number = chunk->number](Fetch* now, quern::Status status) {
+            checks.end(serial);
             const bool bad = !status && !status.error().is_local_fault();
             if (bad) penalize(from, Offence::bad_leaf, status.error().to_string());
             if (now == nullptr) return;
@@ -252,8 +294,6 @@ void Network::Impl::end_fetch(const Hash32& id, quern::Status status) {
     const auto at = fetches.find(id);
     if (at == fetches.end()) return;
     const auto done = std::move(at->second.done);
-    // Where files may be removed.
-    asio::post(content_threads, [part = std::move(at->second.part)] {});
     fetches.erase(at);
     for (const auto& each : done) each(status);
 }
@@ -319,7 +359,7 @@ void Network::Impl::read_next() {
 
 // On the disk thread.
 void Network::Impl::read_leaves(const messages::GetLeaves& asked, Type type, const std::shared_ptr<Store::Part>& part,
-                                Responder& reply) const {
+                                Responder& reply) {
     messages::Leaves out{asked.id, asked.first, {}};
     constexpr std::uint64_t kLeaf = crypto::kContentLeafBytes;
     if (type == Type::get_leaf_hashes) {
@@ -331,7 +371,16 @@ void Network::Impl::read_leaves(const messages::GetLeaves& asked, Type type, con
         return reply.answer_leaves(messages::Type::leaf_hashes, out);
     }
     auto bytes = options.contents->read(asked.id, asked.first * kLeaf, asked.count * kLeaf);
-    if (!bytes && part) bytes = part->read(asked.first * kLeaf, asked.count * kLeaf);
+    if (!bytes && part) {
+        bytes = part->read(asked.first * kLeaf, asked.count * kLeaf);
+        if (!bytes && bytes.error().name == content::kBadLeaf)
+            post([this, id = asked.id, chunk = asked.first / messages::kLeavesPerChunk] {
+                const auto fetch = fetches.find(id);
+                if (fetch == fetches.end() || fetch->second.busy) return;
+                fetch->second.plan.lost(chunk);
+                go_on(id);
+            });
+    }
     if (!bytes || bytes->empty()) return reply.refuse(RefusalCode::not_found);
     out.bytes = std::move(*bytes);
     reply.answer_leaves(messages::Type::leaves, out);

@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "base/turns.h"
 #include "p2p/answer_account.h"
+#include "p2p/content_exchange/check_shares.h"
 #include "p2p/content_exchange/fetch_plan.h"
 #include "p2p/gossip/compact_block.h"
 #include "p2p/gossip/compact_proposal.h"
@@ -204,13 +205,14 @@ struct Network::Impl final : transport::ConnectionHost {
     // --- network_content.cpp: contents
     void tick_fetches();
     void go_on(const Hash32& id);
-    // On a content thread; what `work` returns is told to `then`, on the network thread, if the fetch goes on.
+    // On a content thread, fetches taking turns; what `work` returns is told to `then`, on the network thread, if the
+    // fetch goes on.
     template <class Work, class Then>
     void on_content_thread(const Hash32& id, const Fetch& fetch, Work work, Then then);
+    void work_next();
+    [[nodiscard]] std::shared_ptr<content::Store::Part> closed_elsewhere(std::unique_ptr<content::Store::Part> part);
     void look_for_part(const Hash32& id, Fetch& fetch);
     void begin_part(const Hash32& id, Fetch& fetch);
-    // Chunks that the content threads may have before them.
-    [[nodiscard]] std::size_t max_checks() const { return options.check_memory / messages::kChunkBytes; }
     void check_kept(const Hash32& id, Fetch& fetch);
     void find_sources(const Hash32& id, Fetch& fetch);
     void ask_for_content(const Hash32& id, const Bytes20& address);
@@ -224,7 +226,7 @@ struct Network::Impl final : transport::ConnectionHost {
     void serve_leaves(Peer& peer, Type type, std::uint32_t stream, const messages::GetLeaves& asked);
     void read_next();
     void read_leaves(const messages::GetLeaves& asked, Type type, const std::shared_ptr<content::Store::Part>& part,
-                     Responder& reply) const;
+                     Responder& reply);
 
     NetworkOptions options;
     NetworkHandler* handler = nullptr;  // set before the thread starts
@@ -287,7 +289,10 @@ struct Network::Impl final : transport::ConnectionHost {
 
     std::map<Hash32, Fetch> fetches;
     std::uint64_t fetches_begun = 0;
-    std::size_t checks = 0;              // chunks that the content threads have before them
+    // Chunks that the content threads have before them.
+    content_exchange::CheckShares checks{options.check_memory / messages::kChunkBytes};
+    Turns<std::function<void()>> works;  // for the content threads, by fetch
+    std::size_t working = 0;             // of them, given to these threads
     Turns<std::function<void()>> reads;  // for peers; what this node needs itself goes straight to the disk thread
     std::size_t reading = 0;             // of them, given to the disk thread
 
@@ -310,8 +315,9 @@ struct Network::Impl final : transport::ConnectionHost {
     NetworkStatus snapshot QUERN_GUARDED_BY(snapshot_mutex);
 
     // Their tasks touch files only, and post what follows.
-    asio::thread_pool disk{1};                           // what peers ask for, and the roots of their blocks
-    asio::thread_pool content_threads{kContentThreads};  // what is fetched
+    asio::thread_pool disk{1};  // what peers ask for, and the roots of their blocks
+    // What is fetched. Shared with the parts, which are closed there.
+    std::shared_ptr<asio::thread_pool> content_threads = std::make_shared<asio::thread_pool>(kContentThreads);
     std::thread thread;
 };
 

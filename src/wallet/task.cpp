@@ -34,11 +34,17 @@ Status take_amount(std::string_view option, const std::string& text, Uint256& ta
 
 const char* name_of(tensor::DType type) { return type == tensor::DType::f32 ? "f32" : "i32"; }
 
-Status check_data(const tensor::ProgramHeader& header, const tensor::Tensor& data, const std::string& file) {
-    if (data.dtype == header.data_dtype && data.shape == header.data_shape) return {};
-    return fail("task.wrong_data_shape", file + " holds " + name_of(data.dtype) + " " + data.shape.to_string() +
-                                             ", the program was compiled for " + name_of(header.data_dtype) + " " +
-                                             header.data_shape.to_string());
+// The dims are checked where the program is at hand: its header names the number of elements.
+Status check_data(const tensor::ProgramHeader& header, const std::optional<tensor::Program>& program,
+                  const tensor::Tensor& data, const std::string& file) {
+    const tensor::DataSet& wanted = header.data.front();
+    if (data.dtype == wanted.dtype && data.shape.elements() == wanted.elements &&
+        (!program || data.shape == tensor::data_shape(*program)))
+        return {};
+    return fail("task.wrong_data_shape",
+                file + " holds " + name_of(data.dtype) + " " + data.shape.to_string() +
+                    ", the program was compiled for " + name_of(wanted.dtype) + " " +
+                    (program ? tensor::data_shape(*program).to_string() : "of " + std::to_string(wanted.elements)));
 }
 
 // The header of the program that the specification names, whether or not its file is at hand.
@@ -69,12 +75,13 @@ Status take_initial_state(const SpecOptions& options, const std::optional<tensor
     return {};
 }
 
-Status take_data(const SpecOptions& options, types::TaskSubmitPayload& spec) {
+Status take_data(const SpecOptions& options, const std::optional<tensor::Program>& program,
+                 types::TaskSubmitPayload& spec) {
     if (options.data.empty()) return {};
     QUERN_TRY(const Bytes bytes, fs::read_file(options.data, kMaxContentFile));
     QUERN_TRY(const tensor::Tensor data, named(options.data, compute::program::read_data_set(bytes)));
     QUERN_TRY(const tensor::ProgramHeader header, header_of(spec));
-    QUERN_CHECK(check_data(header, data, options.data));
+    QUERN_CHECK(check_data(header, program, data, options.data));
     spec.data_content = crypto::content_id_of(bytes);
     spec.data_root = tensor::tensor_root(data);
     return {};
@@ -121,7 +128,7 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
     }
     QUERN_TRY(const auto program, take_program(options, spec));
     QUERN_CHECK(take_initial_state(options, program, spec));
-    QUERN_CHECK(take_data(options, spec));
+    QUERN_CHECK(take_data(options, program, spec));
     QUERN_CHECK(take_hash("--init-root", options.init_root, spec.init_root));
     QUERN_CHECK(take_hash("--data-root", options.data_root, spec.data_root));
     QUERN_CHECK(take_amount("--price-cap", options.price_cap, spec.price_cap));
@@ -134,9 +141,9 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
     QUERN_TRY(const tensor::ProgramHeader header, core::check_task_spec(spec));
     Uint256 deposit = chain::params::MarketParams{}.storage_deposit;
     QUERN_CHECK(take_amount("--storage-deposit", options.storage_deposit, deposit));
-    const auto work = chain::market::task_work(spec, header.work_units);
+    const auto work = chain::market::task_work(spec, tensor::step_work(header));
     Price price;
-    QUERN_TRY(price.escrow, chain::market::escrow_of(spec, header.work_units, deposit));
+    QUERN_TRY(price.escrow, chain::market::escrow_of(spec, work.work_per_step, deposit));
     if (!options.max_escrow.empty()) {
         QUERN_TRY(const Uint256 limit, amount_of_option("--max-escrow", options.max_escrow));
         if (price.escrow.total > limit)

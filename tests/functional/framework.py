@@ -14,7 +14,8 @@ sys.path.insert(0, os.path.join(ROOT, "contrib", "python"))
 os.environ.setdefault("QUERN_BIN", os.path.join(ROOT, "build", "testing", "bin"))
 
 from quern.devnet import Devnet  # noqa: E402
-from quern.market import FINAL_STATES, Job, licence_texts, spec_options, submit, supply_difference, wait_for_task  # noqa: E402
+from quern.market import (FINAL_STATES, Job, disputes_of, licence_texts, spec_options, submit,  # noqa: E402
+                          supply_difference, wait_for_task)
 from quern.processes import Ended, at_end, end_on_signals, kill_all  # noqa: E402
 
 ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "verifier1": 20, "verifier2": 20,
@@ -93,7 +94,7 @@ class MarketTest(unittest.TestCase):
         self.fail(f"{name} has no bond")
 
     def disputes(self, task):
-        return [self.net.node.dispute_get(number) for number in task["disputes"]]
+        return disputes_of(self.net.node, task)
 
     def payments(self, task, name, reason):
         address = self.net.accounts[name].address.lower()

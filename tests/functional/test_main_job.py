@@ -18,7 +18,7 @@ class HonestTraining(framework.MarketTest):
         task = self.wait(number)
         self.assertEqual(task["stateName"], "settled", task["reason"])
 
-        work, price = task["workUnits"] * framework.STEPS, int(task["price"], 16)
+        work, price = task["workUnits"] * framework.STEPS, int(task["claim"]["price"], 16)
         self.assertEqual(self.payments(task, "solver1", "solver_reward"), [work * price])
         fee = work * int(task["spec"]["priceCap"], 16) * 6 // 5
         for name in ("verifier1", "verifier2", "verifier3"):
@@ -26,14 +26,14 @@ class HonestTraining(framework.MarketTest):
         deposit, tax = int(task["escrow"], 16), 10**16
         refund = escrow - work * price - 3 * fee - tax - deposit
         self.assertEqual(self.payments(task, "submitter", "refund"), [refund])
-        self.assertEqual(task["disputes"], [])
+        self.assertEqual(task["claim"]["disputes"], [])
         self.assert_supply()
 
         # The proven model can be fetched, and it is the one that was proven.
         state, model = (os.path.join(self.directory, name) for name in ("state.safetensors", "model.safetensors"))
-        run("quern-cli", *self.net.node.cli, "content", "get", task["checkpointContent"], state)
+        run("quern-cli", *self.net.node.cli, "content", "get", task["claim"]["checkpointContent"], state)
         exported = json.loads(run("quern-compile", "export", "--program", self.job.program, "--state", state, "--out", model))
-        self.assertEqual(exported["state_root"], task["finalRoot"])
+        self.assertEqual(exported["state_root"], task["claim"]["finalRoot"])
         self.assertTrue(json.loads(run("quern-compile", "validate", model))["valid"])
 
         losses = [events.f32(event["loss"]) for event in events.find(self.net.node, "CheckpointPosted", task=number)]
@@ -64,8 +64,8 @@ class HonestTraining(framework.MarketTest):
             net.wait_for_node()
             self.assertGreaterEqual(net.node.height(), head, "a finalized block was lost")
 
-        self.wait(number, "training")
-        net.wait_until(lambda: net.node.task_get(number)["step"] > 0, 60, "the first checkpoint")
+        self.wait(number, "working")
+        net.wait_until(lambda: net.node.task_get(number)["claim"]["step"] > 0, 60, "the first checkpoint")
         kill_and_restart("solver1")
         kill_and_restart("quernd")
         self.wait(number, "custody", "committing")

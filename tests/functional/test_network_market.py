@@ -36,10 +36,10 @@ class AcrossNodes(framework.MarketTest):
         for index in range(self.validators):  # the solver's and the verifiers' nodes fetched it
             self.assertTrue(self.stores(index, "init"))
         for node in self.net.nodes:
-            self.assertEqual(node.task_get(number)["finalRoot"], task["finalRoot"])
+            self.assertEqual(node.task_get(number)["claim"]["finalRoot"], task["claim"]["finalRoot"])
         # The model that was trained at node1 can be had from any node.
         state = os.path.join(self.directory, "state.safetensors")
-        run("quern-cli", *self.net.nodes[3].cli, "content", "get", task["checkpointContent"], state)
+        run("quern-cli", *self.net.nodes[3].cli, "content", "get", task["claim"]["checkpointContent"], state)
         self.assertGreater(os.path.getsize(state), 0)
         self.assert_supply()
 
@@ -47,7 +47,7 @@ class AcrossNodes(framework.MarketTest):
         self.start_workers("--test-fault=flip_element --price=1")
         self.net.worker("solver2", "--solver", node=2)
         number = self.submit()
-        started = self.wait(number, "training", "custody", "committing", "revealing", "challenge", *framework.FINAL_STATES)
+        started = self.wait(number, "working", "custody", "committing", "revealing", "challenge", *framework.FINAL_STATES)
         self.assertNotIn(started["stateName"], framework.FINAL_STATES)
         victim = self.net.daemons[3]  # verifier3's
         victim.process.kill()

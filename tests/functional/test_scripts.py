@@ -154,8 +154,10 @@ class ProgressTest(unittest.TestCase):
             workers={name: types.SimpleNamespace(log=os.path.join(self.directory, name)) for name in names.values()})
         self.said = []
         self.progress = demo.Progress(self.net, self.said.append, 1)
-        self.task = {"id": 1, "stateName": "training", "round": 0, "solver": "0x1", "step": 0, "loss": 0, "disputes": [],
-                     "spec": {"steps": 600, "interval": 30}, "reports": [{"verifier": "0x2"}, {"verifier": "0x3"}]}
+        self.claim = {"stateName": "working", "solver": "0x1", "step": 0, "loss": 0, "disputes": [],
+                      "reports": [{"verifier": "0x2"}, {"verifier": "0x3"}]}
+        self.task = {"id": 1, "stateName": "running", "round": 0, "spec": {"steps": 600, "interval": 30},
+                     "claim": self.claim}
 
     def log(self, name, text):
         with open(self.net.workers[name].log, "a") as file:
@@ -166,16 +168,16 @@ class ProgressTest(unittest.TestCase):
         self.log("solver1", "I solver trained task=1 step=60/600 loss=2.5000")
         self.assertIn("step 60 of 600, loss 2.5000 (not on chain yet)", self.progress.trained(self.task))
         time.sleep(0.02)
-        self.task.update(step=90, loss=struct.unpack("<I", struct.pack("<f", 1.5))[0])
+        self.claim.update(step=90, loss=struct.unpack("<I", struct.pack("<f", 1.5))[0])
         self.assertRegex(self.progress.trained(self.task), r"step 90 of 600, loss 1.5000 \(on chain\), about \d+ s to go")
-        self.task.update(step=600)
+        self.claim.update(step=600)
         self.assertIn("all 600 steps", self.progress.trained(self.task))
 
     def test_verification_shows_each_verifiers_segments_and_open_disputes(self):
         self.assertIsNone(self.progress.verified(self.task))
         self.log("verifier1", "I verifier replay begins task=1 round=0 segments=20")
         self.log("verifier2", "I verifier replay begins task=1 round=0 segments=20\nI verifier replays task=1 segment=3/20")
-        self.task.update(stateName="committing", disputes=[4, 5])
+        self.claim.update(stateName="committing", disputes=[4, 5])
         self.assertEqual(self.progress.verified(self.task),
                          "committing: verifier1 0 of 20 segments, verifier2 3 of 20 segments, dispute 4 in round 7")
         self.log("verifier2", "I verifier replayed task=1 verdict=PASS")

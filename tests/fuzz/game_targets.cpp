@@ -234,8 +234,7 @@ std::vector<Seed> seeds_challenge() {
     probe.path = {Hash32{{1}}, Hash32{{2}}};
     const auto& program = disputes().honest().program();
     const auto leaves = vm::tensor::program_leaves(program);
-    probe.node = {5, vm::tensor::encode(program.nodes[5]),
-                  crypto::merkle_path(leaves, vm::tensor::node_leaf_index(program.header, 5))};
+    probe.node = {5, vm::tensor::encode(program.nodes[5]), crypto::merkle_path(leaves, vm::tensor::node_leaf_index(5))};
     return {{"history", encode(history)}, {"probe", encode(probe)}};
 }
 

@@ -118,6 +118,8 @@ bool run_object(BytesView input) {
             return run_object_as<RoleBond>(encoded);
         case ObjectPrefix::task:
             return run_object_as<Task>(encoded);
+        case ObjectPrefix::claim:
+            return run_object_as<Claim>(encoded);
         case ObjectPrefix::challenge:
             return run_object_as<ChallengeCommitment>(encoded);
         case ObjectPrefix::dispute:
@@ -147,6 +149,7 @@ std::vector<Seed> seeds_object() {
     add_object<Conviction>(seeds, "conviction", ObjectPrefix::conviction);
     add_object<RoleBond>(seeds, "role_bond", ObjectPrefix::role_bond);
     add_object<Task>(seeds, "task", ObjectPrefix::task);
+    add_object<Claim>(seeds, "claim", ObjectPrefix::claim);
     add_object<ChallengeCommitment>(seeds, "challenge", ObjectPrefix::challenge);
     add_object<Dispute>(seeds, "dispute", ObjectPrefix::dispute);
     return seeds;

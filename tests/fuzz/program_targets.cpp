@@ -36,12 +36,13 @@ tensor::Program tiny_program() {
 
 // Runs what is small: a validated program must run without reading or writing outside its tensors.
 void execute(const tensor::Program& program) {
-    std::uint64_t elements = program.header.data_shape.elements();
+    const tensor::Shape data_shape = tensor::data_shape(program);
+    std::uint64_t elements = data_shape.elements();
     for (const auto& node : program.nodes) elements += node.shape.elements();
     for (const auto& slot : program.slots) elements += slot.shape.elements();
     if (elements > 5'000 || program.header.work_units > 1'000'000) return;
-    const tensor::Tensor data{program.header.data_dtype, program.header.data_shape,
-                              std::vector<std::uint32_t>(program.header.data_shape.elements(), 2)};
+    const tensor::Tensor data{program.header.data.front().dtype, data_shape,
+                              std::vector<std::uint32_t>(data_shape.elements(), 2)};
     tensor::State state;
     for (const auto& slot : program.slots)
         state.push_back({slot.dtype, slot.shape, std::vector<std::uint32_t>(slot.shape.elements(), 0x3f000000)});
@@ -54,8 +55,7 @@ void execute(const tensor::Program& program) {
     tensor::Executor(program, tensor::arith::best_backend(), nullptr).step(best, data, seed);
     QUERN_PROPERTY(best == scalar);
     const auto outputs = tensor::Executor(program, tensor::arith::Backend::scalar, nullptr).run_all(state, data, seed);
-    for (std::size_t i = 0; i < program.slots.size(); ++i)
-        QUERN_PROPERTY(outputs[program.slots[i].update_node] == scalar[i]);
+    for (std::size_t i = 0; i < program.slots.size(); ++i) QUERN_PROPERTY(outputs[program.updates[i]] == scalar[i]);
     std::size_t shown = 0;
     tensor::State tapped = state;
     tensor::Executor(program, tensor::arith::best_backend(), nullptr)
@@ -73,6 +73,7 @@ bool run_program(BytesView input) {
     QUERN_PROPERTY(equal(tensor::encode(*decoded), input));
     QUERN_ACCEPTED(tensor::validate(*decoded));
     QUERN_PROPERTY(tensor::work_units(*decoded) == decoded->header.work_units);
+    QUERN_PROPERTY(tensor::sizes_of(*decoded) == decoded->header.sizes);
     QUERN_PROPERTY(tensor::program_leaves(*decoded).size() == tensor::program_leaf_count(decoded->header));
     execute(*decoded);
     return true;
@@ -82,7 +83,7 @@ std::vector<Seed> seeds_program() {
     return {{"tiny", tensor::encode(tiny_program())}, {"transformer", tensor::encode(sample_training().program())}};
 }
 
-// Header, slots and nodes on their own, as openings bring them to the chain.
+// Header, slots, nodes and updates on their own, as openings bring them to the chain.
 bool run_program_part(BytesView input) {
     bool taken = false;
     if (const auto header = tensor::decode_header(input)) {
@@ -94,6 +95,10 @@ bool run_program_part(BytesView input) {
         taken = true;
         QUERN_PROPERTY(equal(tensor::encode(*slot), input));
         QUERN_ACCEPTED(tensor::check_slot(*slot));
+    }
+    if (const auto update = tensor::decode_update(input)) {
+        taken = true;
+        QUERN_PROPERTY(equal(tensor::encode_update(*update), input));
     }
     if (const auto node = tensor::decode_node(input)) {
         taken = true;
@@ -111,7 +116,9 @@ bool run_program_part(BytesView input) {
 
 std::vector<Seed> seeds_program_part() {
     const tensor::Program& program = sample_training().program();
-    std::vector<Seed> seeds{{"header", tensor::encode(program.header)}, {"slot", tensor::encode(program.slots[0])}};
+    std::vector<Seed> seeds{{"header", tensor::encode(program.header)},
+                            {"slot", tensor::encode(program.slots[0])},
+                            {"update", tensor::encode_update(program.updates.back())}};
     std::vector<bool> seen(256);
     for (const auto& node : program.nodes) {
         const auto op = static_cast<std::uint8_t>(node.op);

@@ -35,12 +35,10 @@ tensor::Program smallest_program() {
     sum.inputs = {0, 1};
     tensor::Program program;
     program.nodes = {slot, step, sum};
-    program.slots = {{"loss", tensor::DType::f32, {}, 2, 0}};
-    program.header.slot_count = 1;
-    program.header.node_count = 3;
-    program.header.data_dtype = tensor::DType::i32;
+    program.slots = {{"loss", tensor::DType::f32, {}, 0}};
+    program.updates = {2};
     program.header.loss_slot = 0;
-    program.header.work_units = tensor::work_units(program);
+    tensor::complete_header(program);
     return program;
 }
 

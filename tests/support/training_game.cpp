@@ -92,8 +92,8 @@ Training train_altered(const Training& honest, const Alter& alter, std::uint64_t
         const auto outputs =
             executor.run_altered(state, training.data, training.seed,
                                  [&](std::uint32_t node, Tensor& output) { alter(step, node, output); });
-        const auto& slots = training.program().slots;
-        for (std::size_t i = 0; i < slots.size(); ++i) state[i] = outputs[slots[i].update_node];
+        const auto& updates = training.program().updates;
+        for (std::size_t i = 0; i < updates.size(); ++i) state[i] = outputs[updates[i]];
         training.roots[step] = vm::tensor::state_root(state, options.pool);
         if (step < training.states.size()) training.states[step] = state;
     }

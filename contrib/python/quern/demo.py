@@ -21,8 +21,8 @@ import time
 
 from . import events
 from .devnet import QRN, Devnet, program, run
-from .market import (FINAL_STATES, Job, all_tasks, licence_texts, price, spec_options, submit, supply_difference,
-                     transfer, wait_for_task)
+from .market import (FINAL_STATES, Job, all_tasks, disputes_of, licence_texts, price, reason_of, spec_options, state_of,
+                     submit, supply_difference, transfer, wait_for_task)
 from .processes import Ended, end_on_signals, hang_up
 from .rpc import RpcError
 
@@ -73,16 +73,18 @@ class Progress:
     def look(self, task):
         if time.monotonic() < self.next:
             return
-        state = task["stateName"]
-        line = self.trained(task) if state == "training" else self.verified(task)
+        line = None
+        if task["claim"]:
+            line = self.trained(task) if state_of(task) == "working" else self.verified(task)
         if line:
             self.say(f"  {line}")
         self.next = time.monotonic() + self.EVERY_S
 
     def trained(self, task):
         """Steps by the solver's last heartbeat on chain, or by its log when that is ahead."""
-        steps, name = task["spec"]["steps"], self.net.name_of(task["solver"])
-        step, loss = task["step"], events.f32(task["loss"]) if task["step"] else None
+        claim = task["claim"]
+        steps, name = task["spec"]["steps"], self.net.name_of(claim["solver"])
+        step, loss = claim["step"], events.f32(claim["loss"]) if claim["step"] else None
         where = "on chain"
         said = self.last(name, rf"trained task={task['id']} step=(\d+)/\d+ loss=([0-9.]+)")
         if said and int(said[0]) > step:
@@ -106,13 +108,13 @@ class Progress:
     def verified(self, task):
         """Who has replayed how much of what it drew, and the moves of open disputes."""
         parts = []
-        for name in sorted({self.net.name_of(report["verifier"]) for report in task["reports"]}):
+        for name in sorted({self.net.name_of(report["verifier"]) for report in task["claim"]["reports"]}):
             if found := self.last(name, rf"replay(?:ed|s|ing)? (?:begins )?task={task['id']} (.*)"):
                 parts.append(f"{name} {self.replay(found[0])}")
-        for dispute in (self.net.node.dispute_get(number) for number in task["disputes"]):
+        for dispute in (self.net.node.dispute_get(number) for number in task["claim"]["disputes"]):
             if dispute["open"]:
                 parts.append(f"dispute {dispute['id']} in round {dispute['rounds']}")
-        return f"{task['stateName']}: " + ", ".join(parts) if parts else None
+        return f"{state_of(task)}: " + ", ".join(parts) if parts else None
 
     @staticmethod
     def replay(fields):
@@ -192,7 +194,7 @@ class Demo:
                              total_steps=STEPS)
         self.say(f"{len(texts)} licence texts: {job.dataset['windows']} windows, vocabulary of {job.dataset['vocab']}; "
                  f"transformer with {job.compiled['parameters']} parameters, {job.compiled['nodes']} nodes, "
-                 f"{job.compiled['work_units']} work units a step")
+                 f"{job.compiled['work_units']} work units a step, {job.compiled['commit_work']} for its commitment")
         task = self.follow(job, STEPS, INTERVAL)
         if task["stateName"] != "settled":
             raise RuntimeError(f"task {task['id']} ended as {task['stateName']}: {task['reason']}")
@@ -215,8 +217,7 @@ class Demo:
         for slash in task["slashes"]:
             self.say(f"slashed: {net.name_of(slash['address'])} ({events.ROLES[slash['role']]}) "
                      f"{qrn(int(slash['amount'], 16))}, {slash['reason']}")
-        for number in task["disputes"]:
-            dispute = net.node.dispute_get(number)
+        for dispute in disputes_of(net.node, task):
             if dispute["leafExecuted"]:
                 self.show_transcript(dispute)
         self.show_money(task)
@@ -239,11 +240,12 @@ class Demo:
 
         def changed(task):
             more = ""
-            if task["stateName"] == "assigned":
-                more = f": {net.name_of(task['solver'])} won at {int(task['price'], 16)} grains a work unit"
-            if task["stateName"] in ("custody",):
-                more = ": " + ", ".join(net.name_of(r["verifier"]) for r in task["reports"])
-            self.say(f"task {number} {task['stateName']} ({task['reason']}){more}")
+            if state_of(task) == "assigned":
+                seat = task["seats"][0]
+                more = f": {net.name_of(seat['solver'])} won at {int(seat['price'], 16)} grains a work unit"
+            if state_of(task) == "custody":
+                more = ": " + ", ".join(net.name_of(r["verifier"]) for r in task["claim"]["reports"])
+            self.say(f"task {number} {state_of(task)} ({reason_of(task)}){more}")
             # Ordinary payments go on meanwhile, as from any Ethereum wallet.
             transfer(net, net.accounts["wallet"], net.accounts["submitter"].address, next(paid), kind=next(paid) % 3)
             progress.changed(task)
@@ -287,10 +289,10 @@ class Demo:
     def show_model(self, task):
         directory = self.options.directory
         state, self.model = (os.path.join(directory, name) for name in ("state.safetensors", "model.safetensors"))
-        run("quern-cli", *self.net.node.cli, "-rpcwait", "content", "get", task["checkpointContent"], state)
+        run("quern-cli", *self.net.node.cli, "-rpcwait", "content", "get", task["claim"]["checkpointContent"], state)
         exported = json.loads(run("quern-compile", "export", "--program", self.job.program, "--state", state, "--out",
                                   self.model))
-        if exported["state_root"] != task["finalRoot"]:
+        if exported["state_root"] != task["claim"]["finalRoot"]:
             raise RuntimeError("the downloaded state is not the one that was proven")
         self.say(f"model: {self.model} ({exported['parameters']} parameters), its state's root is the proven one")
         text = run("quern-compile", "sample", "--program", self.job.program, "--state", state, "--data", self.job.data,
@@ -334,11 +336,11 @@ class Demo:
         node, net = self.net.node, self.net
         tasks, slashed = [], []
         for task in all_tasks(net.node):
-            curve = self.checkpoints(task)
+            curve, claim = self.checkpoints(task), task["claim"] or {"loss": 0, "price": "0x0"}
             tasks.append({
                 "id": task["id"], "state": task["stateName"], "steps": task["spec"]["steps"],
-                "loss_first": curve[0][1] if curve else None, "loss_last": events.f32(task["loss"]),
-                "price": int(task["price"], 16),
+                "loss_first": curve[0][1] if curve else None, "loss_last": events.f32(claim["loss"]),
+                "price": int(claim["price"], 16),
                 "paid": [{"to": payment["to"], "name": net.name_of(payment["to"]), "amount": int(payment["amount"], 16),
                           "reason": payment["reason"]} for payment in task["payments"]]})
             slashed += [{"address": slash["address"], "role": events.ROLES[slash["role"]],

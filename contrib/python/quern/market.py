@@ -44,19 +44,34 @@ class Job:
         self.contents = {"program": put(self.program), "init": put(self.init), "data": put(self.data)}
 
 
+def state_of(task):
+    """Where a task is: the state of its claim while it runs, else its own."""
+    return task["claim"]["stateName"] if task["stateName"] == "running" else task["stateName"]
+
+
+def reason_of(task):
+    """Why it is there."""
+    return task["claim"]["reason"] if task["stateName"] == "running" else task["reason"]
+
+
+def disputes_of(node, task):
+    """The task's disputes, in all of its rounds."""
+    return [node.dispute_get(found["id"]) for found in node.dispute_list(task["id"], False, 1, 500)["disputes"]]
+
+
 def wait_for_task(net, task_id, states, timeout, on_change=None, on_look=None):
-    """Follows a task until its state is one of `states`; returns the task. on_change(task) hears of each new state,
-    on_look(task) of each look at it."""
+    """Follows a task until its state (state_of) is one of `states`; returns the task. on_change(task) hears of each new
+    state, on_look(task) of each look at it."""
     last = [None]
 
     def look():
         task = net.node.task_get(task_id)
-        if on_change and (task["stateName"], task["round"]) != last[0]:
+        if on_change and (state_of(task), task["round"]) != last[0]:
             on_change(task)
         elif on_look:
             on_look(task)
-        last[0] = (task["stateName"], task["round"])
-        return task if task["stateName"] in states else None
+        last[0] = (state_of(task), task["round"])
+        return task if state_of(task) in states else None
 
     return net.wait_until(look, timeout, f"task {task_id} to be {' or '.join(sorted(states))}")
 

@@ -8,8 +8,8 @@
 
 namespace quern::chain::api {
 
-// One event of the market in a block. `kind` names it: for tasks submitted, state, bid, assigned, checkpoint, paid,
-// drawn, custody, committed, revealed, deleted; for disputes challenged, released, opened, moved, closed.
+// One event of the market in a block. `kind` names it: for tasks submitted, state, claim, bid, assigned, checkpoint,
+// paid, drawn, custody, committed, revealed, deleted; for disputes challenged, released, opened, moved, closed.
 struct MarketChange {
     enum class Topic : std::uint8_t { task, dispute } topic = Topic::task;
     std::string_view kind;

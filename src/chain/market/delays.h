@@ -30,10 +30,11 @@ namespace quern::chain::market {
 [[nodiscard]] constexpr std::uint64_t beacon_height(std::uint64_t height, std::uint64_t now) {
     return height + (now - height) / params::kBeaconWindow * params::kBeaconWindow;
 }
-// Whether the task's state ends with a draw whose anchor is set.
+// Whether the state ends with a draw whose anchor is set: of the solver, of the verifiers.
 [[nodiscard]] inline bool awaits_draw(const types::Task& task) {
-    return task.state == types::TaskState::proved || (task.state == types::TaskState::open && task.draw_at != 0);
+    return task.state == types::TaskState::open && task.draw_at != 0;
 }
+[[nodiscard]] inline bool awaits_draw(const types::Claim& claim) { return claim.state == types::ClaimState::proved; }
 
 // When bidding ends: bids are taken before that.
 [[nodiscard]] inline std::uint64_t bids_until(const types::Task& task) { return task.since + in_ms(task.spec.bid_s); }

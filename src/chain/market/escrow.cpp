@@ -40,8 +40,8 @@ Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, std::uint64_t w
     return escrow_of(task_work(spec, work_per_step), spec.price_cap, spec.tax, storage_deposit);
 }
 
-Uint256 solver_reward(const types::Task& task) {
-    return work_price(task.price, total_work(work_of(task))).value_or(Uint256());
+Uint256 solver_reward(const types::Task& task, const Uint256& price) {
+    return work_price(price, total_work(work_of(task))).value_or(Uint256());
 }
 
 Uint256 verifier_fee(const types::Task& task) {

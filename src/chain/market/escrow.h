@@ -33,7 +33,7 @@ struct Escrow {
                                          const Uint256& storage_deposit);
 
 // Of a task that was accepted: they cannot overflow, since the same sums were checked at submission.
-[[nodiscard]] Uint256 solver_reward(const types::Task& task);  // at the winning price
+[[nodiscard]] Uint256 solver_reward(const types::Task& task, const Uint256& price);  // at the winning price
 [[nodiscard]] Uint256 verifier_fee(const types::Task& task);
 [[nodiscard]] Uint256 price_at_cap(const types::Task& task, const Uint256& work);
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/uint256.h"
+#include "chain/params/params.h"
 #include "chain/types/native_objects.h"
 
 namespace quern::chain::market {
@@ -30,5 +31,10 @@ struct TaskWork {
 [[nodiscard]] Uint256 total_work(const TaskWork& work);              // N * W; < 2^84
 [[nodiscard]] Uint256 work_of_steps(const TaskWork& work, std::uint64_t steps);
 [[nodiscard]] Uint256 sampled_work(const TaskWork& work);  // of one verifier: segments * k * W
+
+// MiB that whoever takes part may need, for draws and for workers alike.
+[[nodiscard]] inline std::uint64_t memory_mib(const types::TaskSubmitPayload& spec) {
+    return spec.memory_mib == 0 ? params::kDefaultMemoryMib : spec.memory_mib;
+}
 
 }  // namespace quern::chain::market

@@ -9,7 +9,7 @@
     X(std::uint64_t, block_gas_limit, "gas_limit", 300'000'000, 30'000'000, 1'000'000'000'000,                         \
       "gas of a block: 14,285 transfers by default; what a block really holds its builder's time decides (chain.md)")  \
     X(Uint256, initial_base_fee, "base_fee", 1'000'000'000, 0, bits(96), "base fee of the first block, a unit of gas") \
-    X(Uint256, min_base_fee, "min_base_fee", 7, 0, bits(96), "the base fee does not fall below this")                  \
+    X(Uint256, min_base_fee, "min_base_fee", 1'000'000'000, 0, bits(96), "the base fee does not fall below this")      \
     X(std::uint64_t, min_block_ms, "min_block_ms", 200, 0, kAny, "from one block to the next, at least")               \
     X(std::uint64_t, max_idle_ms, "max_idle_ms", 1000, 1, kMaxWindowSeconds * 1000 / kShortestWindowIdles,             \
       "a block without transactions comes after this; a block is at most five of it in market time")                   \
@@ -92,6 +92,7 @@
     X(std::uint64_t, kLogTopicGas, 375, "for each of its topics")                                                   \
     X(std::uint64_t, kLogByteGas, 8, "and for each byte of its data")                                               \
     X(std::uint64_t, kCapacityBlocks, 32, "from one declaration of a capacity to the next")                         \
+    X(std::uint64_t, kDefaultMemoryMib, 4'096, "what a task may need that claims memory of 0")                      \
     X(std::uint32_t, kMaxVerifiers, 16, "of a task")                                                                \
     X(std::uint64_t, kMaxWindowSeconds, 1U << 20, "of a task's waiting states")                                     \
     X(std::uint64_t, kMaxBlockIdles, 5, "a block moves market time by at most so many times max_idle_ms")           \

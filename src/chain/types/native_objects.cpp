@@ -1,11 +1,25 @@
 #include "chain/types/native_objects.h"
 
+#include <algorithm>
+
 namespace quern::chain::types {
 namespace {
 
 Bytes pair_key(ObjectPrefix prefix, const Address& first, const Address& second) {
     Bytes key = object_key(prefix, first);
     append(key, second);
+    return key;
+}
+
+void append_big_endian(Bytes& out, std::uint64_t number, std::size_t size) {
+    for (std::size_t i = size; i-- > 0;) out.push_back(static_cast<std::uint8_t>(number >> (8 * i)));
+}
+
+Bytes claim_key(ObjectPrefix prefix, const ClaimId& id) {
+    Bytes key = object_key(prefix, id.task);
+    append_big_endian(key, id.seat, 2);
+    append_big_endian(key, id.stretch, 4);
+    append_big_endian(key, id.round, 1);
     return key;
 }
 
@@ -20,9 +34,9 @@ Bytes object_key(ObjectPrefix prefix, BytesView id) {
 }
 
 Bytes object_key(ObjectPrefix prefix, std::uint64_t id) {
-    std::array<std::uint8_t, 8> big_endian;
-    for (std::size_t i = 0; i < 8; ++i) big_endian[i] = static_cast<std::uint8_t>(id >> (56 - 8 * i));
-    return object_key(prefix, BytesView(big_endian));
+    Bytes key = object_key(prefix);
+    append_big_endian(key, id, 8);
+    return key;
 }
 
 Bytes KeyOf<StakeDelegation>::at(const Address& validator, const Address& delegator) {
@@ -45,8 +59,12 @@ Bytes KeyOf<RoleBond>::at(Role role, const Address& address) {
     return key;
 }
 
-Bytes KeyOf<ChallengeCommitment>::at(std::uint64_t task, const Address& challenger, const Hash32& commitment) {
-    Bytes key = all(task);
+Bytes KeyOf<Claim>::at(const ClaimId& id) { return claim_key(kPrefix, id); }
+
+Bytes KeyOf<ChallengeCommitment>::all(const ClaimId& claim) { return claim_key(kPrefix, claim); }
+
+Bytes KeyOf<ChallengeCommitment>::at(const ClaimId& claim, const Address& challenger, const Hash32& commitment) {
+    Bytes key = all(claim);
     append(key, challenger);
     append(key, commitment);
     return key;
@@ -78,30 +96,50 @@ const char* to_string(TaskState state) {
             return "open";
         case TaskState::assigned:
             return "assigned";
-        case TaskState::training:
-            return "training";
-        case TaskState::proved:
-            return "proved";
-        case TaskState::custody:
-            return "custody";
-        case TaskState::committing:
-            return "committing";
-        case TaskState::revealing:
-            return "revealing";
-        case TaskState::challenge:
-            return "challenge";
-        case TaskState::disputed:
-            return "disputed";
+        case TaskState::running:
+            return "running";
         case TaskState::settled:
             return "settled";
-        case TaskState::cancelled:
-            return "cancelled";
-        case TaskState::expired:
-            return "expired";
         case TaskState::failed:
             return "failed";
+        case TaskState::expired:
+            return "expired";
+        case TaskState::cancelled:
+            return "cancelled";
     }
     return "unknown";
+}
+
+const char* to_string(ClaimState state) {
+    switch (state) {
+        case ClaimState::none:
+            return "none";
+        case ClaimState::working:
+            return "working";
+        case ClaimState::proved:
+            return "proved";
+        case ClaimState::custody:
+            return "custody";
+        case ClaimState::committing:
+            return "committing";
+        case ClaimState::revealing:
+            return "revealing";
+        case ClaimState::challenge:
+            return "challenge";
+        case ClaimState::disputed:
+            return "disputed";
+        case ClaimState::settled:
+            return "settled";
+        case ClaimState::voided:
+            return "void";
+    }
+    return "unknown";
+}
+
+std::optional<ClaimId> present_claim(const Task& task) {
+    if (task.seats.empty() || task.seats[0].stretches == 0) return std::nullopt;
+    const TaskSeat& seat = task.seats[0];
+    return ClaimId{task.id, 0, std::min(seat.settled, seat.stretches - 1), task.round};
 }
 
 const char* to_string(Role role) {

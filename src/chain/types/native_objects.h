@@ -20,7 +20,8 @@ enum class ObjectPrefix : std::uint8_t {
     conviction = 0x14,        // height (8) || validator (20)
     role_bond = 0x20,         // role (1) || address
     task = 0x30,              // id (8)
-    challenge = 0x31,         // task (8) || committer (20) || commitment (32)
+    challenge = 0x31,         // the claim's id (15) || committer (20) || commitment (32)
+    claim = 0x32,             // task (8) || seat (2) || stretch (4) || round (1)
     dispute = 0x50,           // id (8)
 };
 // Execution walks over these, and over no others: nodes keep them in memory (store/live_ranges.h).
@@ -133,20 +134,29 @@ struct RoleBond {
 enum class TaskState : std::uint8_t {
     open = 1,      // bidding
     assigned = 2,  // a solver was chosen, must start
-    training = 3,
-    proved = 4,      // waits for the beacon that draws the verifiers
-    custody = 5,     // VERIFYING: receipts
-    committing = 6,  // VERIFYING: verify_commit
-    revealing = 7,   // VERIFYING: verify_reveal
-    challenge = 8,
-    disputed = 9,  // waits for its open disputes
-    settled = 10,
-    cancelled = 11,
-    expired = 12,  // nobody bid
-    failed = 13,   // reopened too often
+    running = 3,   // its claim goes through its own states
+    settled = 4,
+    failed = 5,   // reopened too often
+    expired = 6,  // nobody bid, or nobody could verify it
+    cancelled = 7,
 };
 [[nodiscard]] const char* to_string(TaskState state);
 [[nodiscard]] constexpr bool is_final(TaskState s) { return s >= TaskState::settled; }
+
+enum class ClaimState : std::uint8_t {
+    none = 0,  // there is no claim yet: of no stored one
+    working = 1,
+    proved = 2,      // waits for the beacon that draws the verifiers
+    custody = 3,     // receipts
+    committing = 4,  // verify_commit
+    revealing = 5,   // verify_reveal
+    challenge = 6,
+    disputed = 7,  // waits for its open disputes
+    settled = 8,
+    voided = 9,  // nothing is paid for it; the task is open again, or has failed
+};
+[[nodiscard]] const char* to_string(ClaimState state);  // "void" of voided
+[[nodiscard]] constexpr bool is_final(ClaimState s) { return s >= ClaimState::settled; }
 
 struct TaskBid {
     Address bidder;
@@ -188,25 +198,29 @@ struct SlashRecord {
     QUERN_FIELDS(v("address", address), v("role", role), v("amount", amount), v("reason", reason))
 };
 
+// Names a claim, and is its key: what one seat of a task has done in one stretch of its work, in one round. A task has
+// one seat and its whole run as one stretch now (doc/formats.md).
+struct ClaimId {
+    std::uint64_t task = 0;
+    std::uint16_t seat = 0;
+    std::uint32_t stretch = 0;
+    std::uint8_t round = 0;
+    friend bool operator==(const ClaimId&, const ClaimId&) = default;
+    QUERN_FIELDS(v("task", task), v("seat", seat), v("stretch", stretch), v("round", round))
+};
+
 // What begins or ends with a window is market time (Globals::market_ms); what a draw refers to is a height.
-struct Task {
-    std::uint64_t id = 0;
-    Address submitter;
-    TaskSubmitPayload spec;
-    TaskState state = TaskState::open;
-    std::uint64_t round = 0;       // times reopened
-    std::uint64_t since = 0;       // market time at which `state` was entered
-    std::uint64_t deadline = 0;    // market time from which a tick moves it on; 0 in final states
-    std::string reason;            // why it is in this state, e.g. "solver_slashed"
-    std::uint64_t work_units = 0;  // per step, from the program header
-    Uint256 escrow;                // what is held for it now
-    std::vector<TaskBid> bids;
+struct Claim {
+    ClaimId id;
     Address solver;
-    Uint256 price;  // of the winning bid, grains per work unit
-    Uint256 solver_locked;
-    std::uint64_t assigned_at = 0;  // height
-    Hash32 seed_beacon;             // fixes the data order; set by task_start
-    std::uint64_t step = 0;         // last heartbeat
+    Uint256 price;   // of the winning bid, grains per work unit
+    Uint256 locked;  // part of the solver's bond that answers for it
+    ClaimState state = ClaimState::none;
+    std::uint64_t since = 0;     // market time at which `state` was entered
+    std::uint64_t deadline = 0;  // market time from which a tick moves it on; 0 in final states
+    std::string reason;          // why it is in this state, e.g. "solver_slashed"
+    Hash32 seed_beacon;          // fixes the data order; set by task_start
+    std::uint64_t step = 0;      // last heartbeat
     Hash32 checkpoint_root;
     Hash32 checkpoint_content;
     std::uint32_t first_loss = 0;  // f32 bits at the first heartbeat
@@ -215,44 +229,78 @@ struct Task {
     Hash32 history_content;
     Hash32 final_root;
     std::uint64_t proved_since = 0;  // market time of the proof, or of the redraw of its verifiers
-    // Height that anchors the draw that the state waits for: of the solver once bidding is closed (0 before), of the
-    // verifiers after the proof. Its beacon comes kBeaconDelay later.
-    std::uint64_t draw_at = 0;
-    std::uint64_t draws = 0;            // draws of verifiers in this round
+    std::uint64_t draw_at = 0;       // height that anchors the draw of verifiers; its beacon comes kBeaconDelay later
+    std::uint64_t draws = 0;         // draws of verifiers
+    Hash32 verify_beacon;            // draws verifiers, segments and probes
     std::uint64_t challenge_until = 0;  // challenges may be committed before this market time; 0: no window yet
-    std::uint64_t challenge_hold = 0;   // an unrevealed commitment keeps the task from settling before this market time
+    std::uint64_t challenge_hold = 0;   // an unrevealed commitment keeps it from settling before this market time
     std::uint64_t commitments = 0;      // challenges that are committed and not revealed
-    std::uint64_t rivals = 0;           // revealed in this round against the history: the n-th stakes n times as much
+    std::uint64_t rivals = 0;           // revealed against the history: the n-th stakes n times as much
     std::uint64_t report_rivals = 0;    // the same against reports, on a ladder of their own
-    Hash32 verify_beacon;               // draws verifiers, segments and probes
     std::vector<VerifierReport> reports;
     std::vector<std::uint64_t> disputes;  // all, in order
     std::uint32_t open_disputes = 0;
-    std::vector<Payment> payments;
-    std::vector<SlashRecord> slashes;
-    std::vector<Address> barred;  // solvers that lost this task; not eligible again
     bool voided = false;  // the solver has lost: `disputed` until what is open about its verifiers' reports is decided
-    QUERN_FIELDS(v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round),
-                 v("since", since), v("deadline", deadline), v("reason", reason), v("workUnits", work_units),
-                 v("escrow", escrow), v("bids", bids), v("solver", solver), v("price", price),
-                 v("solverLocked", solver_locked), v("assignedAt", assigned_at), v("seedBeacon", seed_beacon),
+    QUERN_FIELDS(v("id", id), v("solver", solver), v("price", price), v("locked", locked), v("state", state),
+                 v("since", since), v("deadline", deadline), v("reason", reason), v("seedBeacon", seed_beacon),
                  v("step", step), v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content),
                  v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root),
                  v("historyContent", history_content), v("finalRoot", final_root), v("provedSince", proved_since),
-                 v("drawAt", draw_at), v("draws", draws), v("challengeUntil", challenge_until),
-                 v("challengeHold", challenge_hold), v("commitments", commitments), v("rivals", rivals),
-                 v("reportRivals", report_rivals), v("verifyBeacon", verify_beacon), v("reports", reports),
-                 v("disputes", disputes), v("openDisputes", open_disputes), v("payments", payments),
-                 v("slashes", slashes), v("barred", barred), v("voided", voided))
+                 v("drawAt", draw_at), v("draws", draws), v("verifyBeacon", verify_beacon),
+                 v("challengeUntil", challenge_until), v("challengeHold", challenge_hold),
+                 v("commitments", commitments), v("rivals", rivals), v("reportRivals", report_rivals),
+                 v("reports", reports), v("disputes", disputes), v("openDisputes", open_disputes), v("voided", voided))
+};
+
+// Who solves a task in this round, and how far its stretches are.
+struct TaskSeat {
+    Address solver;
+    Uint256 price;                  // of the winning bid
+    Uint256 locked;                 // part of the solver's bond that no claim has taken over yet
+    std::uint64_t assigned_at = 0;  // height
+    std::uint32_t stretches = 0;    // that have a claim
+    std::uint32_t settled = 0;      // of these, in order: the next one is worked on or verified
+    QUERN_FIELDS(v("solver", solver), v("price", price), v("locked", locked), v("assignedAt", assigned_at),
+                 v("stretches", stretches), v("settled", settled))
+};
+
+struct Task {
+    std::uint64_t id = 0;
+    Address submitter;
+    TaskSubmitPayload spec;
+    TaskState state = TaskState::open;
+    std::uint8_t round = 0;        // times reopened
+    std::uint64_t since = 0;       // market time at which `state` was entered
+    std::uint64_t deadline = 0;    // market time from which a tick moves it on; 0 while it runs and in final states
+    std::string reason;            // why it is in this state, e.g. "no_bids"
+    std::uint64_t work_units = 0;  // per step, from the program header
+    Uint256 escrow;                // what is held for it now
+    std::vector<TaskBid> bids;
+    std::uint64_t draw_at = 0;    // height that anchors the solver's draw once bidding is closed, 0 before
+    std::vector<TaskSeat> seats;  // one from the assignment on
+    std::vector<Payment> payments;
+    std::vector<SlashRecord> slashes;
+    std::vector<Address> barred;  // solvers that lost this task; not eligible again
+    QUERN_FIELDS(v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round),
+                 v("since", since), v("deadline", deadline), v("reason", reason), v("workUnits", work_units),
+                 v("escrow", escrow), v("bids", bids), v("drawAt", draw_at), v("seats", seats), v("payments", payments),
+                 v("slashes", slashes), v("barred", barred))
+};
+// The claim that is worked on or verified, after the end the last one; nullopt before task_start.
+[[nodiscard]] std::optional<ClaimId> present_claim(const Task& task);
+// A task and its present claim (state none: it has none), loaded together. Not an object of its own.
+struct TaskClaim {
+    Task task;
+    Claim claim;
 };
 
 struct ChallengeCommitment {
-    std::uint64_t task = 0;
+    ClaimId claim;
     Address challenger;
     Hash32 commitment;
     std::uint64_t since = 0;  // market time
     Uint256 stake;            // locked from the challenger's whistleblower (or verifier) bond
-    QUERN_FIELDS(v("task", task), v("challenger", challenger), v("commitment", commitment), v("since", since),
+    QUERN_FIELDS(v("claim", claim), v("challenger", challenger), v("commitment", commitment), v("since", since),
                  v("stake", stake))
 };
 
@@ -260,7 +308,7 @@ enum class DisputeWinner : std::uint8_t { none = 0, defender = 1, rival = 2, nei
 [[nodiscard]] const char* to_string(DisputeWinner winner);
 struct Dispute {
     std::uint64_t id = 0;
-    std::uint64_t task = 0;
+    ClaimId claim;
     std::uint32_t target = 0;  // 0: the solver's history; others: report i, see compute/core/claims.h
     Address defender;
     Address rival;
@@ -278,7 +326,7 @@ struct Dispute {
     bool leaf_executed = false;
     DisputeWinner winner = DisputeWinner::none;
     std::string reason;  // "leaf", "clock", "conceded", "input", "moot", "not_sampled"
-    QUERN_FIELDS(v("id", id), v("task", task), v("target", target), v("defender", defender), v("rival", rival),
+    QUERN_FIELDS(v("id", id), v("claim", claim), v("target", target), v("defender", defender), v("rival", rival),
                  v("rivalRole", rival_role), v("defenderLocked", defender_locked), v("rivalLocked", rival_locked),
                  v("openedAt", opened_at), v("closedAt", closed_at), v("deadline", deadline), v("game", game),
                  v("rounds", rounds), v("bytes", bytes), v("gas", gas), v("leafOp", leaf_op),
@@ -337,10 +385,15 @@ struct KeyOf<RoleBond> {
     static Bytes all(Role role) { return object_key(kPrefix, Bytes{static_cast<std::uint8_t>(role)}); }
 };
 template <>
+struct KeyOf<Claim> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::claim;
+    static Bytes at(const ClaimId& id);
+};
+template <>
 struct KeyOf<ChallengeCommitment> {
     static constexpr ObjectPrefix kPrefix = ObjectPrefix::challenge;
-    static Bytes at(std::uint64_t task, const Address& challenger, const Hash32& commitment);
-    static Bytes all(std::uint64_t task) { return object_key(kPrefix, task); }
+    static Bytes at(const ClaimId& claim, const Address& challenger, const Hash32& commitment);
+    static Bytes all(const ClaimId& claim);
 };
 // A validator's place among those who may be in a committee: ascending keys are falling stakes.
 [[nodiscard]] Bytes rank_key(const Uint256& stake, const Address& validator);

@@ -55,7 +55,7 @@ struct SplitMove {
     std::vector<Hash32> nodes;          // the sub-roots of the side's current node, kSplitLevels below it or the leaves
     Hash32 previous_state;              // state, first post: S_{j-1} ...
     std::vector<Hash32> previous_path;  // ... as leaf j-1 under the side's history root
-    std::vector<ProgramOpening> program;  // trace: the differing slot. tile: the node, then its operands' nodes
+    std::vector<ProgramOpening> program;  // trace: the slot's update. tile: the node, then its operands' nodes
     std::vector<Hash32> anchor_path;      // trace: the anchored leaf under the posted trace's top. tile, input node of
                                           // kind slot: the slot's root (anchor_leaf) under S_{j-1}
     Hash32 anchor_leaf;

@@ -70,12 +70,12 @@ Status accept_state(Game& game, std::size_t side, const SplitMove& move) {
 // The trace was not committed before: what ties it to the claim is one leaf. In a history game it is the output of the
 // node that updates the differing slot; in a probe game the output whose tile was probed.
 Status accept_first_trace(Game& game, std::size_t side, const SplitMove& move, const ProgramHeader& header) {
-    if (move.program.size() != 1) return fail("dispute.bad_opening", "one slot or node is to be opened");
+    if (move.program.size() != 1) return fail("dispute.bad_opening", "one update or node is to be opened");
     const ProgramOpening& opening = move.program.front();
     if (!game.probe) {
         if (opening.index != game.slot) return fail("dispute.bad_opening", "another slot differs");
-        QUERN_TRY(const vm::tensor::Slot slot, open_slot(game.context.program_root, header, opening));
-        return check_anchor(game.cursor, move.nodes, game.slot_roots[side], slot.update_node, move.anchor_path);
+        QUERN_TRY(const std::uint32_t update, open_update(game.context.program_root, header, opening));
+        return check_anchor(game.cursor, move.nodes, game.slot_roots[side], update, move.anchor_path);
     }
     QUERN_CHECK(accept_previous_state(game, side, move));
     if (opening.index != game.probe_node) return fail("dispute.bad_opening", "another node was probed");

@@ -17,9 +17,13 @@ using vm::tensor::Tensor;
 
 class DisputeStrategy::Impl {
 public:
-    explicit Impl(DisputeParty party) : party_(std::move(party)), prover_(*party_.program) {}
+    explicit Impl(DisputeParty party)
+        : party_(std::move(party)),
+          prover_(*party_.program),
+          share_(party_.share != nullptr ? party_.share : std::make_shared<StepShare>()) {}
 
-    Expected<Move> next_move(const Game& game, Side side) {
+    Expected<Move> next_move(const Game& game, Side side, const Cancellation* cancellation) {
+        cancellation_ = cancellation;
         QUERN_CHECK(check_game(game));
         const auto index = static_cast<std::size_t>(side);
         switch (game.phase) {
@@ -48,162 +52,227 @@ public:
         }
     }
 
-    Expected<LeafWitness> leaf_witness(const Game& game) {
+    Expected<LeafWitness> leaf_witness(const Game& game, const Cancellation* cancellation) {
+        cancellation_ = cancellation;
         QUERN_CHECK(check_game(game));
         if (game.phase != Phase::leaf) return fail("dispute.wrong_phase");
         QUERN_CHECK(prepare(game));
         QUERN_CHECK(prepare_leaf(game));
-        return leaf_.witness;
+        return leaf_->witness;
     }
 
 private:
-    static vm::tensor::LeafTarget target(const Game& game) {
+    static vm::tensor::LeafTarget target_of(const Game& game) {
         return {game.tile, game.micro_step, game.accumulator, game.element};
     }
 
-    // Executes the disputed step once, for the roots of its nodes' outputs.
+    // What executing the disputed step once gives: the roots of its nodes' outputs.
     Status prepare(const Game& game) {
         if (game.context.program_root != prover_.root())
             return fail("dispute.bad_game", "the game is about another program");
         if (party_.history.size() != game.context.history_leaves)
             return fail("dispute.wrong_state", "the party's history has another length");
-        if (game.phase == Phase::history || game.step == step_) return {};
-        step_ = 0;
-        QUERN_TRY(before_, party_.state_before(game.step));
-        QUERN_CHECK(vm::tensor::check_state(*party_.program, before_));
-        previous_slots_ = vm::tensor::slot_roots(before_, party_.pool);
-        if (vm::tensor::state_root(previous_slots_) != party_.history[game.step - 1])
-            return fail("dispute.wrong_state", "the state before the step is not the history's");
-        step_ = game.step;
-        trace_.assign(party_.program->nodes.size(), {});
-        tiles_ = {};
-        micro_ = {};
-        leaf_ = {};
-        run(vm::tensor::kLastNode, [&](const TappedNode& tapped) {
-            if (game.probe && tapped.number == game.probe_node) keep_tile_hashes(tapped);
-            trace_[tapped.number] = root_of(tapped);
-        });
+        if (game.phase == Phase::history) return {};
+        if (game.step == 0 || game.step >= party_.history.size()) return fail("dispute.bad_game", "step");
+        const StepShare::Step step{game.step, party_.history[game.step - 1].data};
+        if (roots_ != nullptr && step == step_) return {};
+        tiles_ = nullptr;
+        micro_ = nullptr;
+        leaf_ = nullptr;
+        step_ = step;
+        roots_ = share_->roots.find(step);
+        if (roots_ != nullptr) return {};
+        QUERN_TRY(const auto before, state_before());
+        StepShare::Roots roots{before->slots, std::vector<Hash32>(party_.program->nodes.size())};
+        StepShare::TileHashes probed;
+        QUERN_CHECK(run(vm::tensor::kLastNode, [&](const TappedNode& tapped) {
+            const bool is_probed = game.probe && tapped.number == game.probe_node;
+            if (is_probed) probed = tile_hashes(tapped.output);
+            roots.trace[tapped.number] = is_probed ? vm::tensor::tensor_root_of(probed) : root_of(tapped, roots.slots);
+        }));
+        roots_ = share_->roots.put(step, std::move(roots));
+        if (game.probe) keep_tiles(static_cast<std::uint32_t>(game.probe_node), std::move(probed));
         return {};
     }
 
-    // A tapped run of the disputed step up to node `last`.
-    void run(std::uint32_t last, const vm::tensor::Tap& tap) {
+    [[nodiscard]] Status not_cancelled() const {
+        if (is_requested(cancellation_)) return busy(kMoveCancelled);
+        return {};
+    }
+
+    // The state before the disputed step, replayed to unless it is kept.
+    Expected<std::shared_ptr<const StepShare::Before>> state_before() {
+        if (auto known = share_->states.find(step_)) return known;
+        share_->states.make_room();
+        StepShare::Before before;
+        QUERN_TRY(before.state, party_.state_before(step_.number));
+        QUERN_CHECK(vm::tensor::check_state(*party_.program, before.state));
+        before.slots = vm::tensor::slot_roots(before.state, party_.pool, cancellation_);
+        QUERN_CHECK(not_cancelled());
+        if (vm::tensor::state_root(before.slots) != party_.history[step_.number - 1])
+            return fail("dispute.wrong_state", "the state before the step is not the history's");
+        return share_->states.put(step_, std::move(before));
+    }
+
+    // A tapped run of the disputed step up to node `last`. What its taps kept is whole unless it fails.
+    Status run(std::uint32_t last, const vm::tensor::Tap& tap) {
+        QUERN_TRY(const auto before, state_before());
         vm::tensor::Alter alter;
-        if (party_.alter) alter = [this](std::uint32_t node, Tensor& output) { party_.alter(step_, node, output); };
+        if (party_.alter)
+            alter = [this](std::uint32_t node, Tensor& output) { party_.alter(step_.number, node, output); };
         // The executor and its arena end with the run: between two moves of a game lie blocks.
-        vm::tensor::Executor executor(*party_.program, party_.backend, party_.pool);
-        executor.run_tapped(before_, *party_.data, party_.seed, tap, alter, last);
+        vm::tensor::Executor executor(*party_.program, party_.backend, party_.pool, cancellation_);
+        if (!executor.run_tapped(before->state, *party_.data, party_.seed, tap, alter, last))
+            return busy(kMoveCancelled);
+        return {};
     }
 
-    // The roots of slots are known and the data set is hashed once a game, unless their outputs were altered.
-    Hash32 root_of(const TappedNode& tapped) {
+    StepShare::TileHashes tile_hashes(const vm::tensor::TensorView& tensor) const {
+        return vm::tensor::tile_hashes(tensor, party_.pool, cancellation_);
+    }
+
+    // The roots of slots are known and the data set is hashed once, unless their outputs were altered.
+    Hash32 root_of(const TappedNode& tapped, std::span<const Hash32> slots) {
         const vm::tensor::Node& node = *tapped.node;
-        if (node.op == Op::slot && !party_.alter) return previous_slots_[node.attributes[0]];
-        if (node.op == Op::data && !party_.alter) return vm::tensor::tensor_root_of(data_tiles(tapped.output));
-        if (tiles_.known && tiles_.node == tapped.number) return vm::tensor::tensor_root_of(tiles_.hashes);
-        return vm::tensor::tensor_root(tapped.output, party_.pool);
+        if (node.op == Op::slot && !party_.alter) return slots[node.attributes[0]];
+        if (node.op == Op::data && !party_.alter) return vm::tensor::tensor_root_of(*data_tiles(tapped.output));
+        return vm::tensor::tensor_root(tapped.output, party_.pool, cancellation_);
     }
 
-    const std::vector<Hash32>& data_tiles(const vm::tensor::TensorView& data) {
-        if (data_tiles_.empty()) data_tiles_ = vm::tensor::tile_hashes(data, party_.pool);
-        return data_tiles_;
+    std::shared_ptr<const StepShare::TileHashes> data_tiles(const vm::tensor::TensorView& data) {
+        if (share_->data != nullptr) return share_->data;
+        auto hashes = std::make_shared<const StepShare::TileHashes>(tile_hashes(data));
+        if (!is_requested(cancellation_)) share_->data = hashes;
+        return hashes;
     }
 
-    void keep_tile_hashes(const TappedNode& tapped) {
-        tiles_ = {true, tapped.number, vm::tensor::tile_hashes(tapped.output, party_.pool)};
+    void keep_tiles(std::uint32_t node, StepShare::TileHashes hashes) {
+        tiles_ = share_->tiles.put({step_, node}, std::move(hashes));
+        tiles_node_ = node;
     }
 
-    // Hashes of all tiles of the disputed node's output.
-    const std::vector<Hash32>& tile_hashes_of(std::uint32_t node) {
-        if (!tiles_.known || tiles_.node != node)
-            run(node, [&](const TappedNode& tapped) {
-                if (tapped.number == node) keep_tile_hashes(tapped);
-            });
-        return tiles_.hashes;
+    // Hashes of all tiles of the disputed node's output, in tiles_.
+    Status prepare_tiles(std::uint32_t node) {
+        if (tiles_ != nullptr && tiles_node_ == node) return {};
+        tiles_node_ = node;
+        tiles_ = share_->tiles.find({step_, node});
+        if (tiles_ != nullptr) return {};
+        StepShare::TileHashes hashes;
+        QUERN_CHECK(run(node, [&](const TappedNode& tapped) {
+            if (tapped.number == node) hashes = tile_hashes(tapped.output);
+        }));
+        keep_tiles(node, std::move(hashes));
+        return {};
     }
 
     Status check_tile(const Game& game) const {
-        if (game.node < trace_.size() && game.tile < party_.program->nodes[game.node].shape.tiles() &&
+        if (game.node < roots_->trace.size() && game.tile < party_.program->nodes[game.node].shape.tiles() &&
             game.node_bytes.front() == vm::tensor::encode(party_.program->nodes[game.node]))
             return {};
         return fail("dispute.bad_game", "the node is not this program's");
     }
 
-    void keep_micro_trace(const Game& game, const TappedNode& tapped) {
-        micro_ = {tapped.number, game.tile, vm::tensor::micro_trace(tapped, game.tile), {}};
-        for (const MicroState& state : micro_.states) micro_.leaves.push_back(vm::tensor::micro_state_hash(state));
+    static StepShare::TileKey tile_key(const StepShare::Step& step, const Game& game) {
+        return {step, static_cast<std::uint32_t>(game.node), game.tile};
     }
 
-    [[nodiscard]] bool has_micro_trace(const Game& game) const {
-        return !micro_.states.empty() && micro_.node == game.node && micro_.tile == game.tile;
-    }
-
-    // The micro-trace of the disputed tile. Its last state is the tile that this party claims: of an honest one the
-    // computed tile, of a dishonest one the altered.
-    Status prepare_micro(const Game& game) {
-        QUERN_CHECK(check_tile(game));
-        if (has_micro_trace(game)) return {};
-        const auto node = static_cast<std::uint32_t>(game.node);
-        run(node, [&](const TappedNode& tapped) {
-            if (tapped.number == node) keep_micro_trace(game, tapped);
+    // Of a trace too long to be kept whole the states around the disputed one and the last.
+    StepShare::MicroTrace trace_of(const Game& game, const TappedNode& tapped) const {
+        std::vector<vm::tensor::OperandType> types;
+        for (const auto& operand : tapped.operands) types.push_back({operand.dtype, operand.shape()});
+        const std::uint64_t steps = vm::tensor::micro_step_count(*tapped.node, types);
+        const bool whole = vm::tensor::micro_state_bytes(*tapped.node, types) <= party_.kept_micro_bytes;
+        StepShare::MicroTrace trace;
+        vm::tensor::each_micro_state(tapped, game.tile, [&](const MicroState& state) {
+            const std::uint64_t at = trace.leaves.size();
+            trace.leaves.push_back(vm::tensor::micro_state_hash(state));
+            if (whole || at + 1 == steps || at == game.micro_step || at + 1 == game.micro_step)
+                trace.states.emplace(at, state);
+            return !is_requested(cancellation_);
         });
-        return {};
+        return trace;
     }
 
-    static bool same_target(const vm::tensor::LeafTarget& a, const vm::tensor::LeafTarget& b) {
-        return a.tile == b.tile && a.micro_step == b.micro_step && a.accumulator == b.accumulator &&
-               a.element == b.element;
+    // Whether the trace of the disputed tile is there, with state `state`.
+    [[nodiscard]] bool has_micro_trace(const Game& game, std::uint64_t state) {
+        if (micro_ == nullptr || micro_key_ != tile_key(step_, game)) {
+            micro_key_ = tile_key(step_, game);
+            micro_ = share_->micro.find(micro_key_);
+        }
+        return micro_ != nullptr && (state >= micro_->leaves.size() || micro_->states.contains(state));
+    }
+
+    // The micro-trace of the disputed tile, with the state after its disputed micro-step. Its last state is the tile
+    // that this party claims: of an honest one the computed tile, of a dishonest one the altered.
+    Status prepare_micro(const Game& game, bool with_state) {
+        QUERN_CHECK(check_tile(game));
+        if (has_micro_trace(game, with_state ? game.micro_step : vm::tensor::kLastNode)) return {};
+        const auto node = static_cast<std::uint32_t>(game.node);
+        StepShare::MicroTrace trace;
+        QUERN_CHECK(run(node, [&](const TappedNode& tapped) {
+            if (tapped.number == node) trace = trace_of(game, tapped);
+        }));
+        micro_ = share_->micro.put(micro_key_, std::move(trace));
+        return {};
     }
 
     // The disputed element by this party's execution, and what proves it.
     Status prepare_leaf(const Game& game) {
         QUERN_CHECK(check_tile(game));
-        const vm::tensor::LeafTarget target{game.tile, game.micro_step, game.accumulator, game.element};
-        if (leaf_.known && leaf_.node == game.node && same_target(leaf_.target, target)) return {};
         const auto node = static_cast<std::uint32_t>(game.node);
-        Status status;
-        run(node, [&](const TappedNode& tapped) {
+        const StepShare::ElementKey key{step_, node, game.tile, game.micro_step, game.accumulator, game.element};
+        if (leaf_ != nullptr && leaf_key_ == key) return {};
+        leaf_key_ = key;
+        leaf_ = share_->leaves.find(key);
+        if (leaf_ != nullptr) return {};
+        const bool known = has_micro_trace(game, game.micro_step == 0 ? vm::tensor::kLastNode : game.micro_step - 1);
+        StepShare::MicroTrace trace;
+        Expected<StepShare::Leaf> leaf = StepShare::Leaf{};
+        QUERN_CHECK(run(node, [&](const TappedNode& tapped) {
             if (tapped.number != node) return;
-            if (!has_micro_trace(game)) keep_micro_trace(game, tapped);
-            status = keep_leaf(target, tapped);
-        });
-        return status;
+            if (!known) trace = trace_of(game, tapped);
+            if (!is_requested(cancellation_)) leaf = leaf_of(game, tapped, known ? *micro_ : trace);
+        }));
+        if (!known) micro_ = share_->micro.put(micro_key_, std::move(trace));
+        QUERN_TRY(StepShare::Leaf found, std::move(leaf));
+        leaf_ = share_->leaves.put(key, std::move(found));
+        return {};
     }
 
-    Status keep_leaf(const vm::tensor::LeafTarget& target, const TappedNode& tapped) {
-        if (target.micro_step >= micro_.states.size()) return fail("dispute.bad_game", "micro-step");
+    Expected<StepShare::Leaf> leaf_of(const Game& game, const TappedNode& tapped, const StepShare::MicroTrace& trace) {
+        const vm::tensor::LeafTarget target = target_of(game);
+        if (target.micro_step >= trace.leaves.size()) return fail("dispute.bad_game", "micro-step");
         LeafWitness witness;
         MicroState before = vm::tensor::initial_micro_state(*tapped.node);
         if (target.micro_step > 0) {
-            before = micro_.states[target.micro_step - 1];
+            before = trace.states.at(target.micro_step - 1);
             for (const vm::tensor::Tile& tile : before.accumulators)
                 witness.accumulators.push_back(vm::tensor::tile_bytes(tile));
-            witness.micro_path = crypto::merkle_path(micro_.leaves, target.micro_step - 1);
+            witness.micro_path = crypto::merkle_path(trace.leaves, target.micro_step - 1);
         }
         QUERN_TRY(const vm::tensor::TappedLeaf leaf,
                   vm::tensor::evaluate_leaf(tapped, party_.program->header, target, before));
-        std::array<std::vector<Hash32>, vm::tensor::kMaxInputs> hashes;  // of the operands that are read
+        std::array<StepShare::TileHashes, vm::tensor::kMaxInputs> hashes;  // of the operands that are read
         for (const auto& [read, words] : leaf.tiles) {
             const std::uint32_t input = tapped.node->inputs[read.operand];
-            std::vector<Hash32>& known = hashes[read.operand];
+            StepShare::TileHashes& known = hashes[read.operand];
             if (known.empty()) known = operand_tile_hashes(tapped, read.operand);
             OperandTile tile;
             tile.operand = read.operand;
             tile.tile = read.tile;
-            tile.root = trace_[input];
-            tile.root_path = crypto::merkle_path(trace_, input);
+            tile.root = roots_->trace[input];
+            tile.root_path = crypto::merkle_path(roots_->trace, input);
             tile.bytes = vm::tensor::tile_bytes(words);
             tile.tile_path = crypto::merkle_path(known, read.tile);
             witness.tiles.push_back(std::move(tile));
         }
-        leaf_ = {true, tapped.number, target, leaf.value, std::move(witness)};
-        return {};
+        return StepShare::Leaf{leaf.value, std::move(witness)};
     }
 
-    std::vector<Hash32> operand_tile_hashes(const TappedNode& tapped, std::uint32_t operand) {
+    StepShare::TileHashes operand_tile_hashes(const TappedNode& tapped, std::uint32_t operand) {
         const vm::tensor::Node& node = party_.program->nodes[tapped.node->inputs[operand]];
-        if (node.op == Op::data && !party_.alter) return data_tiles(tapped.operands[operand]);
-        return vm::tensor::tile_hashes(tapped.operands[operand], party_.pool);
+        if (node.op == Op::data && !party_.alter) return *data_tiles(tapped.operands[operand]);
+        return tile_hashes(tapped.operands[operand]);
     }
 
     // The descendants of the game's node in this party's tree; a concession when its node is not this party's.
@@ -230,7 +299,7 @@ private:
 
     Expected<Move> state_move(const Game& game, std::size_t side) const {
         std::vector<Hash32> slots;
-        for (const vm::tensor::Slot& slot : party_.program->slots) slots.push_back(trace_[slot.update_node]);
+        for (const std::uint32_t update : party_.program->updates) slots.push_back(roots_->trace[update]);
         Move move = post(game, side, slots);
         if (auto* split = std::get_if<SplitMove>(&move); split != nullptr && at_top(game.cursor))
             open_previous_state(game, *split);
@@ -238,35 +307,38 @@ private:
     }
 
     Expected<Move> trace_move(const Game& game, std::size_t side) {
-        Move move = post(game, side, trace_);
+        Move move = post(game, side, roots_->trace);
         auto* split = std::get_if<SplitMove>(&move);
         if (split == nullptr || !at_top(game.cursor)) return move;
         if (!game.probe) {
             if (game.slot >= party_.program->slots.size()) return fail("dispute.bad_game", "slot");
-            const std::uint32_t update = party_.program->slots[game.slot].update_node;
-            if (trace_[update] != game.slot_roots[side]) return Move{Concede{}};
-            split->program.push_back(prover_.slot(game.slot));
-            split->anchor_path = anchor_path(game, trace_, update);
+            const std::uint32_t update = party_.program->updates[game.slot];
+            if (roots_->trace[update] != game.slot_roots[side]) return Move{Concede{}};
+            split->program.push_back(prover_.update(game.slot));
+            split->anchor_path = anchor_path(game, roots_->trace, update);
             return move;
         }
-        if (game.probe_node >= trace_.size() || game.probe_tile >= party_.program->nodes[game.probe_node].shape.tiles())
+        if (game.probe_node >= roots_->trace.size() ||
+            game.probe_tile >= party_.program->nodes[game.probe_node].shape.tiles())
             return fail("dispute.bad_game", "probe");
-        const std::vector<Hash32>& tiles = tile_hashes_of(static_cast<std::uint32_t>(game.probe_node));
+        QUERN_CHECK(prepare_tiles(static_cast<std::uint32_t>(game.probe_node)));
+        const std::vector<Hash32>& tiles = *tiles_;
         if (tiles[game.probe_tile] != game.claims[side]) return Move{Concede{}};
         open_previous_state(game, *split);
         split->program.push_back(prover_.node(game.probe_node));
-        split->anchor_path = anchor_path(game, trace_, game.probe_node);
-        split->anchor_leaf = trace_[game.probe_node];
+        split->anchor_path = anchor_path(game, roots_->trace, game.probe_node);
+        split->anchor_leaf = roots_->trace[game.probe_node];
         split->probe_path = crypto::merkle_path(tiles, game.probe_tile);
         return move;
     }
 
     Expected<Move> tile_move(const Game& game, std::size_t side) {
-        if (game.node >= trace_.size()) return fail("dispute.bad_game", "node");
+        if (game.node >= roots_->trace.size()) return fail("dispute.bad_game", "node");
         const auto node = static_cast<std::uint32_t>(game.node);
         const vm::tensor::Node& definition = party_.program->nodes[node];
         if (vm::tensor::is_kind(definition.op, vm::tensor::OpKind::input)) return input_move(game, side, node);
-        const std::vector<Hash32>& tiles = tile_hashes_of(node);
+        QUERN_CHECK(prepare_tiles(node));
+        const std::vector<Hash32>& tiles = *tiles_;
         if (!at_top(game.cursor)) return post(game, side, tiles);
         // The game may not know the number of tiles yet: this party's own node says it.
         Game opened = game;
@@ -292,9 +364,9 @@ private:
         Hash32 truth;
         if (definition.op == Op::slot) {
             const std::uint32_t slot = definition.attributes[0];
-            truth = previous_slots_[slot];
+            truth = roots_->slots[slot];
             move.anchor_leaf = truth;
-            move.anchor_path = crypto::merkle_path(previous_slots_, slot);
+            move.anchor_path = crypto::merkle_path(roots_->slots, slot);
         } else if (definition.op == Op::data) {
             truth = game.context.data_root;
         } else {
@@ -305,21 +377,21 @@ private:
     }
 
     Expected<Move> micro_move(const Game& game, std::size_t side) {
-        QUERN_CHECK(prepare_micro(game));
-        Move move = post(game, side, micro_.leaves);
+        QUERN_CHECK(prepare_micro(game, false));
+        Move move = post(game, side, micro_->leaves);
         if (auto* split = std::get_if<SplitMove>(&move); split != nullptr && at_top(game.cursor))
-            split->anchor_path = anchor_path(game, micro_.leaves, micro_.leaves.size() - 1);
+            split->anchor_path = anchor_path(game, micro_->leaves, micro_->leaves.size() - 1);
         return move;
     }
 
     Expected<Move> element_move(const Game& game, std::size_t side) {
-        QUERN_CHECK(prepare_micro(game));
-        if (game.micro_step >= micro_.states.size()) return fail("dispute.bad_game", "micro-step");
-        if (vm::tensor::tile_hash(micro_.states.back().accumulators.front()) != game.tile_hashes[side])
+        QUERN_CHECK(prepare_micro(game, true));
+        if (game.micro_step >= micro_->leaves.size()) return fail("dispute.bad_game", "micro-step");
+        if (vm::tensor::tile_hash(micro_->states.rbegin()->second.accumulators.front()) != game.tile_hashes[side])
             return Move{Concede{}};
         SplitMove move;
         move.phase = static_cast<std::uint8_t>(Phase::element);
-        for (const vm::tensor::Tile& tile : micro_.states[game.micro_step].accumulators)
+        for (const vm::tensor::Tile& tile : micro_->states.at(game.micro_step).accumulators)
             move.tiles.push_back(vm::tensor::tile_bytes(tile));
         return Move{std::move(move)};
     }
@@ -327,42 +399,26 @@ private:
     Expected<Move> leaf_move(const Game& game, Side side) {
         QUERN_CHECK(prepare(game));
         QUERN_CHECK(prepare_leaf(game));
-        if (leaf_.value != game.values[static_cast<std::size_t>(side)]) return Move{NoMove{}};
-        return Move{leaf_.witness};
+        if (leaf_->value != game.values[static_cast<std::size_t>(side)]) return Move{NoMove{}};
+        return Move{leaf_->witness};
     }
-
-    struct KeptTiles {
-        bool known = false;
-        std::uint32_t node = 0;
-        std::vector<Hash32> hashes;  // of all tiles of the node's output
-    };
-    struct KeptMicroTrace {
-        std::uint64_t node = 0;
-        std::uint64_t tile = 0;
-        std::vector<MicroState> states;  // none: nothing is kept
-        std::vector<Hash32> leaves;
-    };
-    struct KeptLeaf {
-        bool known = false;
-        std::uint32_t node = 0;
-        vm::tensor::LeafTarget target;
-        std::uint32_t value = 0;
-        LeafWitness witness;
-    };
 
     DisputeParty party_;
     ProgramProver prover_;
-    std::vector<Hash32> data_tiles_;      // hashes, the same in all steps
-    std::uint64_t step_ = 0;              // 0: nothing executed yet
-    State before_;                        // S_{step-1}
-    std::vector<Hash32> previous_slots_;  // its slots' roots
-    std::vector<Hash32> trace_;           // roots of the outputs of the step's nodes
-    KeptTiles tiles_;
-    KeptMicroTrace micro_;
-    KeptLeaf leaf_;
+    const std::shared_ptr<StepShare> share_;
+    const Cancellation* cancellation_ = nullptr;  // of the move that is worked out
+    StepShare::Step step_;                        // the disputed one, and what is held of it; null: nothing yet
+    std::shared_ptr<const StepShare::Roots> roots_;
+    std::uint32_t tiles_node_ = 0;
+    std::shared_ptr<const StepShare::TileHashes> tiles_;
+    StepShare::TileKey micro_key_;
+    std::shared_ptr<const StepShare::MicroTrace> micro_;
+    StepShare::ElementKey leaf_key_;
+    std::shared_ptr<const StepShare::Leaf> leaf_;
 };
 
-std::uint64_t dispute_bytes(const Program& program) {
+// What one game keeps of a step between two moves, and one of its moves makes beside its run.
+std::uint64_t game_bytes(const Program& program) {
     std::uint64_t kept = 0;
     for (const vm::tensor::Node& node : program.nodes) {
         std::uint64_t tiles = node.shape.tiles();  // of the node, or of its operands for a leaf
@@ -371,19 +427,28 @@ std::uint64_t dispute_bytes(const Program& program) {
             types.push_back({program.nodes[input].dtype, program.nodes[input].shape});
             tiles += types.back().shape.tiles();
         }
-        kept = std::max(kept, tiles * Hash32::kSize + vm::tensor::micro_trace_bytes(node, types));
+        const std::uint64_t steps = vm::tensor::micro_step_count(node, types);
+        const std::uint64_t few = 4 * vm::tensor::accumulator_count(node) * vm::tensor::kTileBytes;
+        const std::uint64_t states = std::min(vm::tensor::micro_state_bytes(node, types), kKeptMicroBytes + few);
+        kept = std::max(kept, (tiles + steps) * Hash32::kSize + states + vm::tensor::micro_copy_bytes(node, types));
     }
-    const std::uint64_t roots = program.nodes.size() + program.slots.size() + program.header.data_shape.tiles();
-    return vm::tensor::tapped_bytes(program) + roots * Hash32::kSize + kept;
+    const std::uint64_t roots = program.nodes.size() + program.slots.size() + vm::tensor::data_shape(program).tiles();
+    return roots * Hash32::kSize + kept;
 }
+
+std::uint64_t dispute_bytes(const Program& program) { return vm::tensor::tapped_bytes(program) + game_bytes(program); }
 
 DisputeStrategy::DisputeStrategy(DisputeParty party) : impl_(std::make_unique<Impl>(std::move(party))) {}
 DisputeStrategy::~DisputeStrategy() = default;
 DisputeStrategy::DisputeStrategy(DisputeStrategy&&) noexcept = default;
 DisputeStrategy& DisputeStrategy::operator=(DisputeStrategy&&) noexcept = default;
 
-Expected<Move> DisputeStrategy::next_move(const Game& game, Side side) { return impl_->next_move(game, side); }
+Expected<Move> DisputeStrategy::next_move(const Game& game, Side side, const Cancellation* cancellation) {
+    return impl_->next_move(game, side, cancellation);
+}
 
-Expected<LeafWitness> DisputeStrategy::leaf_witness(const Game& game) { return impl_->leaf_witness(game); }
+Expected<LeafWitness> DisputeStrategy::leaf_witness(const Game& game, const Cancellation* cancellation) {
+    return impl_->leaf_witness(game, cancellation);
+}
 
 }  // namespace quern::compute::core

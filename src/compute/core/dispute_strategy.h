@@ -3,17 +3,20 @@
 // demand; moves depend on nothing else, so a worker that restarts goes on where it was. Used by solvers, verifiers and
 // whistleblowers; a dishonest party of tests plays the same strategy with its altered execution. One thread at a time.
 //
-// Of a step no output is kept. What a phase asks for is taken from a tapped run of its own: the roots of all outputs
-// for `state` and `trace`; one node's tile hashes for `tile`; one tile's micro-trace for `micro` and `element`; the
-// tiles that one element reads for `leaf`. So a dispute runs its step four times at most, three of them only to the
-// disputed node, and as often again after a restart.
+// Of a step no output is kept. Games of one party may share what they execute (StepShare). What a phase asks for is
+// taken from a tapped run of its own: the roots of all outputs for `state` and `trace`; one node's tile hashes for
+// `tile`; one tile's micro-trace for `micro` and `element`; the tiles that one element reads for `leaf`. So a dispute
+// runs its step four times at most, three of them only to the disputed node, and as often again after a restart.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <variant>
 
+#include "base/cancellation.h"
 #include "compute/core/dispute_game.h"
+#include "compute/core/step_share.h"
 #include "vm/tensor/executor.h"
 
 namespace quern::compute::core {
@@ -21,6 +24,12 @@ namespace quern::compute::core {
 struct NoMove {};   // nothing to do now: the other side is to move, or moving could only lose
 struct Concede {};  // the party's own claim is not what it can stand for
 using Move = std::variant<NoMove, SplitMove, LeafWitness, Concede>;
+
+inline constexpr std::string_view kMoveCancelled = "dispute.cancelled";
+
+// Of a micro-trace whose states take no more all are kept, of a longer one those that the game asks for, which are
+// computed again for each question.
+inline constexpr std::uint64_t kKeptMicroBytes = 16U << 20;
 
 struct DisputeParty {
     const vm::tensor::Program* program = nullptr;  // valid; outlives the strategy
@@ -32,13 +41,17 @@ struct DisputeParty {
     vm::tensor::Tensor seed;
     vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
     ThreadPool* pool = nullptr;  // may be null
+    // Shared with the party's other games about the same task (program, data, seed, alterations); null: of this game.
+    std::shared_ptr<StepShare> share;
+    std::uint64_t kept_micro_bytes = kKeptMicroBytes;
     // Only of a dishonest party: how it altered the outputs of nodes of a step when it computed its history.
     std::function<void(std::uint64_t step, std::uint32_t node, vm::tensor::Tensor& output)> alter;
 };
 
-// What a strategy holds of a step besides the state before it, data and seed: a tapped run, and what it keeps of one.
-// Between two moves only the latter, and the state.
+// What a strategy holds of a step besides the states that are kept before steps, data and seed: a tapped run, and what
+// it keeps of one. Between two moves only the latter.
 [[nodiscard]] std::uint64_t dispute_bytes(const vm::tensor::Program& program);
+[[nodiscard]] std::uint64_t game_bytes(const vm::tensor::Program& program);  // the latter
 
 class DisputeStrategy {
 public:
@@ -49,11 +62,12 @@ public:
 
     // The move that `side` (this party's side) should make now. In the `leaf` phase, and where the tile phase meets an
     // input node, whoever is right proves it and whoever is wrong keeps still (its clock, or the other's proof, ends
-    // it). Errors: those of state_before; dispute.wrong_state when it is not the history's; dispute.bad_game.
-    [[nodiscard]] Expected<Move> next_move(const Game& game, Side side);
+    // it). Errors: those of state_before; dispute.wrong_state when it is not the history's; dispute.bad_game;
+    // dispute.cancelled (busy) soon after the cancellation was requested: what was finished before is kept.
+    [[nodiscard]] Expected<Move> next_move(const Game& game, Side side, const Cancellation* cancellation = nullptr);
     // The witness of the disputed leaf from this party's execution, right or not. Errors: as next_move;
     // dispute.wrong_phase.
-    [[nodiscard]] Expected<LeafWitness> leaf_witness(const Game& game);
+    [[nodiscard]] Expected<LeafWitness> leaf_witness(const Game& game, const Cancellation* cancellation = nullptr);
 
 private:
     class Impl;

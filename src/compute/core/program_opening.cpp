@@ -8,7 +8,6 @@ using crypto::MerkleTag;
 using vm::tensor::Node;
 using vm::tensor::Program;
 using vm::tensor::ProgramHeader;
-using vm::tensor::Slot;
 
 namespace {
 
@@ -25,17 +24,18 @@ Status check_leaf(const Hash32& program_root, const ProgramHeader& header, const
 
 }  // namespace
 
-Expected<Slot> open_slot(const Hash32& program_root, const ProgramHeader& header, const ProgramOpening& opening) {
+Expected<std::uint32_t> open_update(const Hash32& program_root, const ProgramHeader& header,
+                                    const ProgramOpening& opening) {
     if (opening.index >= header.slot_count) return fail("dispute.bad_opening", "there is no such slot");
-    QUERN_CHECK(check_leaf(program_root, header, opening, vm::tensor::slot_leaf_index(opening.index)));
-    Expected<Slot> slot = vm::tensor::decode_slot(opening.bytes);
-    if (!slot) return fail("dispute.bad_opening", slot.error().to_string());
-    return slot;
+    QUERN_CHECK(check_leaf(program_root, header, opening, vm::tensor::update_leaf_index(header, opening.index)));
+    Expected<std::uint32_t> node = vm::tensor::decode_update(opening.bytes);
+    if (!node) return fail("dispute.bad_opening", node.error().to_string());
+    return node;
 }
 
 Expected<Node> open_node(const Hash32& program_root, const ProgramHeader& header, const ProgramOpening& opening) {
     if (opening.index >= header.node_count) return fail("dispute.bad_opening", "there is no such node");
-    QUERN_CHECK(check_leaf(program_root, header, opening, vm::tensor::node_leaf_index(header, opening.index)));
+    QUERN_CHECK(check_leaf(program_root, header, opening, vm::tensor::node_leaf_index(opening.index)));
     Expected<Node> node = vm::tensor::decode_node(opening.bytes);
     if (!node) return fail("dispute.bad_opening", node.error().to_string());
     return node;
@@ -60,14 +60,14 @@ std::vector<Hash32> ProgramProver::header_path() const {
     return crypto::merkle_path(leaves_, vm::tensor::header_leaf_index());
 }
 
-ProgramOpening ProgramProver::slot(std::uint64_t index) const {
-    return {index, vm::tensor::encode(program_.slots[index]),
-            crypto::merkle_path(leaves_, vm::tensor::slot_leaf_index(index))};
+ProgramOpening ProgramProver::update(std::uint64_t slot) const {
+    return {slot, vm::tensor::encode_update(program_.updates[slot]),
+            crypto::merkle_path(leaves_, vm::tensor::update_leaf_index(program_.header, slot))};
 }
 
 ProgramOpening ProgramProver::node(std::uint64_t index) const {
     return {index, vm::tensor::encode(program_.nodes[index]),
-            crypto::merkle_path(leaves_, vm::tensor::node_leaf_index(program_.header, index))};
+            crypto::merkle_path(leaves_, vm::tensor::node_leaf_index(index))};
 }
 
 }  // namespace quern::compute::core

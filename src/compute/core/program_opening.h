@@ -1,5 +1,6 @@
-// Openings of single leaves of a step program under its root: how the chain learns one slot or node without ever seeing
-// the whole program. Used by the dispute game, by challenges of probes and by workers. Pure functions; thread-safe.
+// Openings of single leaves of a step program under its root: how the chain learns one node or update without ever
+// seeing the whole program. Used by the dispute game, by challenges of probes and by workers. Pure functions;
+// thread-safe.
 #pragma once
 
 #include "chain/types/fields.h"
@@ -7,20 +8,21 @@
 
 namespace quern::compute::core {
 
-inline constexpr std::size_t kMaxOpeningBytes = 512;  // the longest slot (name of 128 bytes) or node is well below
+inline constexpr std::size_t kMaxOpeningBytes = 512;  // the longest node is well below
 
-// A slot's or node's bytes (its RLP, graph.h) and its path under program_root.
+// A node's or update's bytes (its RLP, graph.h) and its path under program_root.
 struct ProgramOpening {
-    std::uint64_t index = 0;  // of the slot or node
+    std::uint64_t index = 0;  // of the node, or of the slot that is updated
     Bytes bytes;
     std::vector<Hash32> path;
     QUERN_FIELDS(v("index", index), v("bytes", bytes), v("path", path))
 };
 
-// The opened slot or node. `header` must have been proven under `program_root`.
-// Errors: dispute.bad_opening (also when the bytes do not decode: a program with such a leaf is no program).
-[[nodiscard]] Expected<vm::tensor::Slot> open_slot(const Hash32& program_root, const vm::tensor::ProgramHeader& header,
-                                                   const ProgramOpening& opening);
+// The opened node, or the number of the node that updates the slot. `header` must have been proven under
+// `program_root`. Errors: dispute.bad_opening (also when the bytes do not decode: a program with such a leaf is no
+// program).
+[[nodiscard]] Expected<std::uint32_t> open_update(const Hash32& program_root, const vm::tensor::ProgramHeader& header,
+                                                  const ProgramOpening& opening);
 [[nodiscard]] Expected<vm::tensor::Node> open_node(const Hash32& program_root, const vm::tensor::ProgramHeader& header,
                                                    const ProgramOpening& opening);
 // The program's header from its bytes and its path (task_submit). Errors: program.*, task.bad_header_path.
@@ -34,7 +36,7 @@ public:
     explicit ProgramProver(const vm::tensor::Program& program);
     [[nodiscard]] const Hash32& root() const { return root_; }
     [[nodiscard]] std::vector<Hash32> header_path() const;
-    [[nodiscard]] ProgramOpening slot(std::uint64_t index) const;  // index in range
+    [[nodiscard]] ProgramOpening update(std::uint64_t slot) const;  // in range
     [[nodiscard]] ProgramOpening node(std::uint64_t index) const;
 
 private:

@@ -15,6 +15,13 @@ DType dtype_of(vm::tensor::arith::WordType type) { return static_cast<DType>(typ
 
 bool is_full(const Node& node, std::uint32_t word) { return node.op == Op::full && node.immediate == word; }
 
+// Whether arithmetic gave its words: then a NaN has but one (doc/arithmetic.md). Others come in, or are moved, as they
+// are.
+bool is_computed(Op op) {
+    return vm::tensor::is_kind(op, vm::tensor::OpKind::elementwise) ||
+           vm::tensor::is_kind(op, vm::tensor::OpKind::reduction);
+}
+
 }  // namespace
 
 Builder::Builder(DType data_dtype, const Shape& data_shape) : data_dtype_(data_dtype), data_shape_(data_shape) {
@@ -194,12 +201,13 @@ Value Builder::elementwise(ElementOp op, std::initializer_list<Value> inputs, st
         }
         node.inputs.push_back(input.id);
     }
-    // x * 1 is x, but for the payload of a NaN that came in with the state.
+    // x * 1 is x, but for a NaN of another payload than the one that a product has.
     if (op == ElementOp::mul)
-        for (std::size_t i = 0; i < 2; ++i)
-            if (is_full(entries_[node.inputs[i]].node, kOneBits) &&
-                entries_[node.inputs[1 - i]].node.shape == node.shape)
+        for (std::size_t i = 0; i < 2; ++i) {
+            const Node& other = entries_[node.inputs[1 - i]].node;
+            if (is_full(entries_[node.inputs[i]].node, kOneBits) && other.shape == node.shape && is_computed(other.op))
                 return {node.inputs[1 - i]};
+        }
     return insert(std::move(node));
 }
 
@@ -408,15 +416,13 @@ Expected<BuiltProgram> Builder::finish() const {
         if (inserted) program.nodes.push_back(std::move(node));
     }
     for (const SlotEntry& slot : slots_) {
-        program.slots.push_back({slot.name, slot.dtype, slot.shape, renumbered[slot.next.id], slot.flags});
+        program.slots.push_back({slot.name, slot.dtype, slot.shape, slot.flags});
+        program.updates.push_back(renumbered[slot.next.id]);
         result.initializers.push_back(slot.initializer);
     }
-    program.header.slot_count = program.slots.size();
-    program.header.node_count = program.nodes.size();
-    program.header.data_dtype = data_dtype_;
-    program.header.data_shape = data_shape_;
+    program.header.data = {{data_dtype_, data_shape_.elements()}};
     program.header.loss_slot = *loss_slot_;
-    program.header.work_units = vm::tensor::work_units(program);
+    vm::tensor::complete_header(program);
     QUERN_CHECK(vm::tensor::validate(program));
     return result;
 }

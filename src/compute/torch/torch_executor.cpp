@@ -317,9 +317,7 @@ TorchExecutor::~TorchExecutor() = default;
 TorchExecutor::TorchExecutor(TorchExecutor&&) noexcept = default;
 
 Status TorchExecutor::step(State& state, const Tensor& data, const Tensor& seed) {
-    std::vector<std::uint32_t> updates;
-    for (const vm::tensor::Slot& slot : plan_->program.slots) updates.push_back(slot.update_node);
-    QUERN_TRY(std::vector<Tensor> next, run_nodes(state, data, seed, updates));
+    QUERN_TRY(std::vector<Tensor> next, run_nodes(state, data, seed, plan_->program.updates));
     state = std::move(next);
     return {};
 }

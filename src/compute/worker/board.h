@@ -51,6 +51,13 @@ public:
         if (!std::exchange(fresh_, false)) return std::nullopt;
         return orders_;
     }
+    // Whether there is an order of this id for which `holds` is true, whether it was taken or not.
+    template <class Holds>
+    [[nodiscard]] bool has(std::uint64_t id, Holds&& holds) const {
+        const MutexLock lock(mutex_);
+        const auto found = orders_.find(id);
+        return found != orders_.end() && holds(found->second);
+    }
     // Dropped when the order is not wanted any more.
     void publish(const Order& order, Facts facts) {
         {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "base/cancellation.h"
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/thread_pool.h"
@@ -25,15 +26,17 @@ struct Context {
     std::unique_ptr<NodeView> node;
     std::shared_ptr<ThreadPool> pool;  // of this kind of work alone: loops of others do not make it wait
     std::unique_ptr<Rng> rng;
+    const Cancellation stopping{[&wish = stop] { return wish.load(); }};  // the same wish, for what runs long
 };
 
-// A job that one task asks for in one round, and one draw of verifiers where it replays.
+// A job that one task asks for in one round, about one claim once there is one, and one draw of verifiers where it
+// replays.
 struct TaskOrder {
-    std::shared_ptr<const chain::types::Task> task;
-    [[nodiscard]] std::uint64_t id() const { return task->id; }
+    std::shared_ptr<const chain::types::TaskClaim> live;
+    [[nodiscard]] std::uint64_t id() const { return live->task.id; }
     [[nodiscard]] bool same_job(const TaskOrder& other) const {
-        return task->id == other.task->id && task->round == other.task->round &&
-               task->verify_beacon == other.task->verify_beacon;
+        return id() == other.id() && live->task.round == other.live->task.round &&
+               live->claim.id == other.live->claim.id && live->claim.verify_beacon == other.live->claim.verify_beacon;
     }
 };
 

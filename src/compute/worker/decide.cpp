@@ -11,6 +11,7 @@
 namespace quern::compute::worker {
 namespace {
 
+using chain::types::ClaimState;
 using chain::types::NativeKind;
 using chain::types::TaskState;
 using chain::types::TickObject;
@@ -22,6 +23,9 @@ Attempt attempt(std::string purpose, NativeKind kind, const Payload& payload) {
 }
 
 bool is_active(const VerifierReport& report) { return !report.slashed && report.custody != 2; }
+
+bool has_claim(const Claim& claim) { return claim.state != ClaimState::none; }
+std::uint64_t due_at(const Task& task, const Claim& claim) { return has_claim(claim) ? claim.deadline : task.deadline; }
 
 bool is_open(const DisputeView& view) { return view.dispute->closed_at == 0 && view.game != nullptr; }
 
@@ -41,7 +45,12 @@ struct Accusation {
 class Decider {
 public:
     Decider(const Me& me, const View& view)
-        : me_(me), view_(view), task_(view.task), next_(view.height + 1), next_ms_(view.market_ms + 1) {}
+        : me_(me),
+          view_(view),
+          task_(view.live.task),
+          claim_(view.live.claim),
+          next_(view.height + 1),
+          next_ms_(view.market_ms + 1) {}
 
     std::vector<Action> run() {
         if (me_.solver) solve();
@@ -60,24 +69,26 @@ private:
     }
     // The same in each draw of its verifiers.
     [[nodiscard]] std::string draw_purpose(const char* what) const {
-        return purpose(what) + "." + std::to_string(task_.draws);
+        return purpose(what) + "." + std::to_string(claim_.draws);
     }
-    [[nodiscard]] bool in_time() const { return next_ms_ < task_.deadline; }
+    // Before the deadline of a task that is assigned, or of its claim.
+    [[nodiscard]] bool in_time() const { return next_ms_ < due_at(task_, claim_); }
     void send(Attempt what) { actions_.push_back(Send{{std::move(what)}}); }
 
     // --- Solver
     void solve() {
-        const bool mine = task_.solver == me_.address;
-        if (task_.state == TaskState::open) {
-            bid();
-        } else if (task_.state == TaskState::assigned) {
-            if (mine && in_time() && next_ >= chain::market::draw_height(task_.assigned_at))
+        if (task_.state == TaskState::open) return bid();
+        if (task_.state == TaskState::assigned) {
+            const auto& seat = task_.seats.at(0);
+            if (seat.solver == me_.address && in_time() && next_ >= chain::market::draw_height(seat.assigned_at))
                 send(attempt(purpose("start"), NativeKind::task_start, chain::types::TaskIdPayload{task_.id}));
-        } else if (task_.state == TaskState::training) {
-            if (!mine) return;
+            return;
+        }
+        if (claim_.solver != me_.address) return;
+        if (claim_.state == ClaimState::working) {
             actions_.push_back(Train{});
             if (in_time()) post_progress();
-        } else if (mine && defends_history()) {
+        } else if (defends_history()) {
             actions_.push_back(Train{});  // what it stands for; trained again when its files are gone
         }
     }
@@ -101,7 +112,7 @@ private:
     }
 
     [[nodiscard]] std::string reason_to_decline(const Uint256& price) const {
-        if (task_.spec.memory_mib > me_.max_memory_mib) return "needs more memory than allowed";
+        if (chain::market::memory_mib(task_.spec) > me_.max_memory_mib) return "needs more memory than allowed";
         if (price > task_.spec.price_cap) return "pays less than this solver's price";
         if (price.is_zero()) return "pays nothing";
         if (core::segment_count(task_.spec.steps, task_.spec.interval) > kMaxSegments)
@@ -110,12 +121,12 @@ private:
     }
 
     void post_progress() {
-        if (task_.step >= task_.spec.steps) {
+        if (claim_.step >= task_.spec.steps) {
             if (view_.trained.proof != nullptr)
                 send(attempt(purpose("prove"), NativeKind::task_prove, *view_.trained.proof));
             return;
         }
-        const std::uint64_t due = task_.step + task_.spec.interval;
+        const std::uint64_t due = claim_.step + task_.spec.interval;
         for (const CheckpointRecord& record : view_.trained.checkpoints) {
             if (record.step != due) continue;
             const chain::types::TaskCheckpointPayload payload{task_.id,       record.step, record.state_root,
@@ -132,7 +143,7 @@ private:
 
     // --- Verifier
     [[nodiscard]] const VerifierReport* own_report() const {
-        for (const auto& report : task_.reports)
+        for (const auto& report : claim_.reports)
             if (report.verifier == me_.address) return &report;
         return nullptr;
     }
@@ -145,19 +156,20 @@ private:
 
     void verify() {
         const VerifierReport* report = own_report();
-        const bool reports = report != nullptr && is_active(*report) && task_.state >= TaskState::custody &&
-                             task_.state <= TaskState::revealing;
+        const bool reports = report != nullptr && is_active(*report) && claim_.state >= ClaimState::custody &&
+                             claim_.state <= ClaimState::revealing;
         if (!reports && !accuses_as(chain::types::Role::verifier)) return;
         actions_.push_back(Report{});
         if (!reports || !in_time()) return;
         const Replayed& mine = view_.report;
         const bool knows = mine.data_missing || mine.data_checked || mine.finding != nullptr;
-        if (task_.state == TaskState::custody && report->custody == 0 && knows)
+        if (claim_.state == ClaimState::custody && report->custody == 0 && knows)
             send(attempt(draw_purpose("custody"), NativeKind::custody_receipt,
                          chain::types::CustodyReceiptPayload{task_.id, !mine.data_missing}));
         if (mine.finding == nullptr) return;
-        const bool commits = task_.state == TaskState::committing && report->commitment.is_zero();
-        const bool reveals = task_.state == TaskState::revealing && !report->commitment.is_zero() && !report->revealed;
+        const bool commits = claim_.state == ClaimState::committing && report->commitment.is_zero();
+        const bool reveals =
+            claim_.state == ClaimState::revealing && !report->commitment.is_zero() && !report->revealed;
         if (!commits && !reveals) return;
         const Finding& finding = *mine.finding;
         const auto sealed =
@@ -175,8 +187,8 @@ private:
 
     // --- Whistleblower
     void blow_whistle() {
-        const bool party = task_.solver == me_.address || task_.submitter == me_.address || own_report() != nullptr;
-        const bool watches = !party && task_.state >= TaskState::custody && task_.state <= TaskState::disputed;
+        const bool party = claim_.solver == me_.address || task_.submitter == me_.address || own_report() != nullptr;
+        const bool watches = !party && claim_.state >= ClaimState::custody && claim_.state <= ClaimState::disputed;
         if (!watches && !accuses_as(chain::types::Role::whistleblower)) return;
         actions_.push_back(Watch{});
         if (!watches || view_.watch.finding == nullptr || !view_.all_disputes) return;
@@ -186,7 +198,7 @@ private:
     // Whether the verifier was drawn for the segment of a step.
     [[nodiscard]] bool sampled(const Address& verifier, std::uint64_t step) const {
         const std::uint64_t segments = core::segment_count(task_.spec.steps, task_.spec.interval);
-        const auto drawn = core::draw_segments(task_.verify_beacon, verifier, segments, task_.spec.samples);
+        const auto drawn = core::draw_segments(claim_.verify_beacon, verifier, segments, task_.spec.samples);
         return std::binary_search(drawn.begin(), drawn.end(), (step - 1) / task_.spec.interval);
     }
 
@@ -198,8 +210,8 @@ private:
             const Hash32 claim = finding.rival_root();
             const Bytes opening = core::encode(core::HistoryChallenge{core::history_path(finding.history, 0)});
             found.push_back({0, claim, opening});
-            for (std::size_t i = 0; i < task_.reports.size(); ++i) {
-                const auto& report = task_.reports[i];
+            for (std::size_t i = 0; i < claim_.reports.size(); ++i) {
+                const auto& report = claim_.reports[i];
                 if (report.revealed && report.pass && is_active(report) && sampled(report.verifier, finding.wrong_step))
                     found.push_back({core::kPassTarget + static_cast<std::uint32_t>(i), claim, opening});
             }
@@ -207,9 +219,9 @@ private:
         }
         if (finding.program == nullptr) return found;
         std::size_t first = 0;
-        for (std::size_t i = 0; i < task_.reports.size(); ++i) {
-            const auto& report = task_.reports[i];
-            const auto probes = probes_of(task_, report.verifier, finding.program->nodes.size());
+        for (std::size_t i = 0; i < claim_.reports.size(); ++i) {
+            const auto& report = claim_.reports[i];
+            const auto probes = probes_of(view_.live, report.verifier, finding.program->nodes.size());
             const std::size_t begin = first;
             first += probes.size();
             if (first > finding.probe_hashes.size()) break;
@@ -233,8 +245,8 @@ private:
     }
 
     void challenge(const Accusation& accusation) {
-        // Those of earlier rounds, and about reports of earlier draws, were about something else.
-        const std::uint64_t since = accusation.target == 0 ? task_.assigned_at : task_.draw_at;
+        // Those about reports of earlier draws were about something else.
+        const std::uint64_t since = accusation.target == 0 ? 0 : claim_.draw_at;
         for (const DisputeView& each : view_.disputes)
             if (each.dispute->rival == me_.address && each.dispute->target == accusation.target &&
                 each.dispute->opened_at > since)
@@ -251,13 +263,13 @@ private:
         // Reveal first: it is refused until the commitment is in an earlier block, whoever sent that before a restart.
         // It is tried in every block, because the commitment holds the task back only for a few.
         Send send;
-        if (!task_.voided || next_ms_ < task_.challenge_hold) {
+        if (!claim_.voided || next_ms_ < claim_.challenge_hold) {
             send.attempts.push_back(
                 attempt(draw_purpose("challenge_reveal") + target, NativeKind::challenge_reveal, reveal));
             send.attempts.back().each_block = true;
         }
-        const bool window_open = task_.challenge_until == 0 || next_ms_ < task_.challenge_until;
-        if (!task_.voided && window_open) {
+        const bool window_open = claim_.challenge_until == 0 || next_ms_ < claim_.challenge_until;
+        if (!claim_.voided && window_open) {
             const Hash32 commitment = core::challenge_commitment(me_.address, accusation.claim, salt);
             send.attempts.push_back(attempt(draw_purpose("challenge_commit") + target, NativeKind::challenge_commit,
                                             chain::types::ChallengeCommitPayload{task_.id, commitment}));
@@ -322,14 +334,16 @@ private:
         return (lot.data[0] * std::uint64_t{256} + lot.data[1]) * kTickSpreadMs >> 16;
     }
 
-    // Also the height, where the state waits for a beacon.
-    [[nodiscard]] bool task_is_due() const {
-        return task_.deadline != 0 && next_ms_ >= task_.deadline + patience(task_.id, task_.since) &&
-               (!chain::market::awaits_draw(task_) || next_ >= chain::market::draw_height(task_.draw_at));
+    // When a tick moves the task or its claim on; also the height, where the state waits for a beacon.
+    template <class Object>
+    [[nodiscard]] bool is_due(const Object& object) const {
+        return object.deadline != 0 && next_ms_ >= object.deadline + patience(task_.id, object.since) &&
+               (!chain::market::awaits_draw(object) || next_ >= chain::market::draw_height(object.draw_at));
     }
 
     void tick() {
-        if (task_is_due()) send_tick(TickObject::task, task_.id, task_.deadline);
+        const bool due = has_claim(claim_) ? is_due(claim_) : is_due(task_);
+        if (due) send_tick(TickObject::task, task_.id, due_at(task_, claim_));
         for (const DisputeView& each : view_.disputes) {
             const Dispute& dispute = *each.dispute;
             if (dispute.closed_at == 0 && dispute.deadline != 0 &&
@@ -347,6 +361,7 @@ private:
     const Me& me_;
     const View& view_;
     const Task& task_;
+    const Claim& claim_;           // state none: there is none yet
     const std::uint64_t next_;     // height of the first block that a transaction can be in
     const std::uint64_t next_ms_;  // the least that its market time can be
     std::vector<Action> actions_;
@@ -355,7 +370,7 @@ private:
 }  // namespace
 
 std::vector<Action> decide(const Me& me, const View& view) {
-    if (chain::types::is_final(view.task.state)) return {};
+    if (chain::types::is_final(view.live.task.state)) return {};
     return Decider(me, view).run();
 }
 
@@ -370,10 +385,12 @@ std::string position_of(const core::Game& game) {
            std::to_string(game.cursor.index);
 }
 
-std::vector<core::Probe> probes_of(const Task& task, const Address& verifier, std::uint64_t node_count) {
-    const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
-    const auto drawn = core::draw_segments(task.verify_beacon, verifier, segments, task.spec.samples);
-    return core::draw_probes(task.verify_beacon, verifier, drawn, task.spec.interval, node_count);
+std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier, std::uint64_t node_count) {
+    const auto& spec = live.task.spec;
+    const Hash32& beacon = live.claim.verify_beacon;
+    const auto drawn =
+        core::draw_segments(beacon, verifier, core::segment_count(spec.steps, spec.interval), spec.samples);
+    return core::draw_probes(beacon, verifier, drawn, spec.interval, node_count);
 }
 
 }  // namespace quern::compute::worker

@@ -19,8 +19,10 @@
 namespace quern::compute::worker {
 
 using chain::types::Address;
+using chain::types::Claim;
 using chain::types::Dispute;
 using chain::types::Task;
+using chain::types::TaskClaim;
 
 inline constexpr std::uint64_t kTickSpreadMs = 1'500;    // over which workers spread the same due tick
 inline constexpr std::uint64_t kMaxSegments = 1U << 14;  // a solver's progress file holds a record for each
@@ -76,7 +78,7 @@ struct DisputeView {
 struct View {
     std::uint64_t height = 0;     // of the newest block
     std::uint64_t market_ms = 0;  // its market time
-    const Task& task;
+    const TaskClaim& live;
     Examined examined;
     Trained trained;
     Replayed report;
@@ -122,6 +124,7 @@ using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play>;
 [[nodiscard]] std::string position_of(const core::Game& game);
 
 // The probes of a report, in its result tree's order.
-[[nodiscard]] std::vector<core::Probe> probes_of(const Task& task, const Address& verifier, std::uint64_t node_count);
+[[nodiscard]] std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier,
+                                                 std::uint64_t node_count);
 
 }  // namespace quern::compute::worker

@@ -1,5 +1,7 @@
 #include "compute/worker/dispute_jobs.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "compute/core/claims.h"
 
@@ -19,15 +21,18 @@ std::optional<PlayOrder> DisputeJobs::claim_next(std::shared_ptr<Playing>& playi
         tried_.clear();
         for (auto it = playing_.begin(); it != playing_.end();)
             it = orders_.contains(it->first) ? std::next(it) : playing_.erase(it);
+        std::set<std::uint64_t> tasks;
+        for (const auto& [id, order] : orders_) tasks.insert(order.live->task.id);
+        std::erase_if(shared_, [&](const auto& entry) { return !tasks.contains(entry.first); });
     }
     const PlayOrder* next = nullptr;
     for (const auto& [id, order] : orders_) {
-        if (!order.play.due || busy_.contains(id) || tried_.contains(id)) continue;
+        if (!order.play.due || busy_.contains(order.live->task.id) || tried_.contains(id)) continue;
         if (board_.facts(order) != nullptr) continue;
         if (next == nullptr || order.play.deadline < next->play.deadline) next = &order;
     }
     if (next == nullptr) return std::nullopt;
-    busy_.insert(next->id());
+    busy_.insert(next->live->task.id);
     if (const auto known = playing_.find(next->id()); known != playing_.end()) playing = known->second;
     return *next;
 }
@@ -35,10 +40,16 @@ std::optional<PlayOrder> DisputeJobs::claim_next(std::shared_ptr<Playing>& playi
 void DisputeJobs::release(const PlayOrder& order, std::shared_ptr<Playing> playing, bool done) {
     {
         const MutexLock lock(mutex_);
-        busy_.erase(order.id());
+        busy_.erase(order.live->task.id);
         const auto wanted = orders_.find(order.id());
         if (wanted != orders_.end()) {
-            if (playing != nullptr) playing_[order.id()] = std::move(playing);
+            // One game's is part of what the task was given room for. Another that finds none begins anew each time.
+            const auto takes_it = [&](const auto& other) {
+                return other.second->inputs == playing->inputs && other.second->room == nullptr;
+            };
+            if (playing != nullptr &&
+                (playing->room != nullptr || std::none_of(playing_.begin(), playing_.end(), takes_it)))
+                playing_[order.id()] = std::move(playing);
             // A position that came meanwhile has not been tried.
             if (!done && wanted->second.same_job(order)) tried_.insert(order.id());
         }
@@ -51,6 +62,10 @@ bool DisputeJobs::work(Context& context) {
     const auto order = claim_next(playing);
     if (!order) return false;
     board_.wake();  // another thread, for the next game
+    // Not by another position: what was executed for this one serves there too.
+    const Cancellation cancellation([&] {
+        return context.stop || !board_.has(order->id(), [](const PlayOrder& wanted) { return wanted.play.due; });
+    });
     Expected<core::Move> move = core::Move{};
     if (playing == nullptr) {
         auto begun = begin(context, *order);
@@ -61,11 +76,15 @@ bool DisputeJobs::work(Context& context) {
     }
     if (move && playing != nullptr) {
         playing->context = &context;
-        move = playing->strategy->next_move(*order->game, order->play.side);
+        playing->cancellation = &cancellation;
+        move = playing->strategy->next_move(*order->game, order->play.side, &cancellation);
         playing->context = nullptr;
+        playing->cancellation = nullptr;
     }
     if (move)
         board_.publish(*order, std::make_shared<const PlannedMove>(PlannedMove{order->position, std::move(*move)}));
+    else if (cancellation.requested())
+        log::info(Category::dispute, "move given up dispute={} position={}", order->id(), order->position);
     else
         log::warning(Category::dispute, "no move dispute={} position={} reason={}", order->id(), order->position,
                      move.error().to_string());
@@ -74,13 +93,13 @@ bool DisputeJobs::work(Context& context) {
 }
 
 Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& context, const PlayOrder& order) {
-    const Task& task = *order.task;
+    const auto& [task, claim] = *order.live;
     auto fresh = std::make_shared<Playing>();
     Playing& playing = *fresh;
     QUERN_TRY(playing.inputs, context.inputs.load(*context.node, task));
-    QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, task));
+    QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, *order.live));
     playing.steps = task.spec.steps;
-    playing.seed = vm::tensor::seed_tensor(task.seed_beacon);
+    playing.seed = vm::tensor::seed_tensor(claim.seed_beacon);
 
     core::DisputeParty party;
     party.history = order.play.claim != nullptr ? *order.play.claim : playing.manifest->state_roots;
@@ -93,6 +112,8 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     party.seed = playing.seed;
     party.backend = context.options.backend;
     party.pool = context.pool.get();  // one for all threads that play
+    if (playing.fault.fault == Fault::none) party.share = share_of(context, order, playing.inputs->program);
+    playing.room = context.inputs.hold(core::game_bytes(playing.inputs->program), Duty::bound);
     party.state_before = [&playing](std::uint64_t step) { return state_before(playing, step); };
     if (playing.fault.fault != Fault::none) {
         party.alter = [&playing](std::uint64_t step, std::uint32_t node, vm::tensor::Tensor& output) {
@@ -107,32 +128,44 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     return fresh;
 }
 
+std::shared_ptr<core::StepShare> DisputeJobs::share_of(Context& context, const PlayOrder& order,
+                                                       const vm::tensor::Program& program) {
+    const MutexLock lock(mutex_);
+    Shared& shared = shared_[order.live->task.id];
+    if (shared.steps == nullptr || shared.round != order.live->task.round) {
+        shared = {order.live->task.round, nullptr, nullptr};
+        std::size_t states = kKeptStates;
+        while (states > 1 && shared.room == nullptr)
+            shared.room = context.inputs.hold(--states * state_bytes(program), Duty::voluntary);
+        shared.steps = std::make_shared<core::StepShare>(shared.room == nullptr ? 1 : states + 1);
+    }
+    return shared.steps;
+}
+
 Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uint64_t step) {
     if (step == 0 || step > playing.steps) return fail("dispute.bad_step");
     Context& context = *playing.context;
     const std::uint64_t interval = playing.manifest->interval;
     std::uint64_t segment = (step - 1) / interval;
     const auto checkpoint = [&] {
-        return context.inputs.checkpoint(*context.node, playing.inputs->program,
-                                         playing.manifest->checkpoint_contents[segment],
-                                         playing.manifest->state_roots[segment * interval]);
+        return context.inputs.checkpoint(
+            *context.node, playing.inputs->program, playing.manifest->checkpoint_contents[segment],
+            playing.manifest->state_roots[segment * interval], context.pool.get(), playing.cancellation);
     };
     // A solver may withhold the very checkpoint that is asked for: an earlier one leads there as well. One that may
     // come yet is waited for a little, because the way from an earlier one is longer.
     auto found = checkpoint();
     if (!found && found.error().is_busy() && ++playing.refusals < kRefusals) return found;
-    while (!found && segment > 0 && !context.stop) {
+    while (!found && segment > 0 && !playing.cancellation->requested()) {
         --segment;
         found = checkpoint();
     }
     QUERN_TRY(vm::tensor::State state, std::move(found));
     playing.refusals = 0;
     StepRunner runner(playing.inputs->program, playing.inputs->data, playing.seed, playing.steps, playing.fault,
-                      context.options.backend, context.pool.get());
-    for (std::uint64_t i = segment * interval + 1; i < step; ++i) {
-        if (context.stop) return busy("worker.stopped");
-        runner.run(state, i);
-    }
+                      context.options.backend, context.pool.get(), playing.cancellation);
+    for (std::uint64_t i = segment * interval + 1; i < step; ++i)
+        if (!runner.run(state, i)) return busy(core::kMoveCancelled);
     if (playing.fault.fault != Fault::none) playing.altered_from = state;
     return state;
 }

@@ -1,6 +1,9 @@
 // Works out the moves of the disputes in which this worker is a party, with compute/core's strategy. Nothing is saved:
-// the game is on the chain, the claim comes with the order, states are replayed from checkpoints. Several threads may
-// work at once, each on a game of its own; the game with the earliest deadline comes first. Thread-safe.
+// the game is on the chain, the claim comes with the order, states are replayed from checkpoints. Games about one task
+// share what they execute and take turns, so that many rivals cost little more than one. Several threads may work at
+// once, each for a task of its own; the game with the earliest deadline comes first. A move that nobody asks for
+// any more, because the worker stops, the dispute is closed or the deadline has passed, is given up half done.
+// Thread-safe.
 #pragma once
 
 #include <set>
@@ -14,7 +17,7 @@
 namespace quern::compute::worker {
 
 struct PlayOrder {
-    std::shared_ptr<const Task> task;
+    std::shared_ptr<const TaskClaim> live;
     std::shared_ptr<const Dispute> dispute;
     std::shared_ptr<const core::Game> game;
     Play play;
@@ -40,23 +43,35 @@ private:
         FaultPlan fault;
         std::uint64_t steps = 0;
         vm::tensor::Tensor seed;
-        vm::tensor::State altered_from;  // state before the step that `alter` speaks of
-        unsigned refusals = 0;           // of the checkpoint that was asked for last
-        Context* context = nullptr;      // of the thread that works on it now
+        vm::tensor::State altered_from;              // state before the step that `alter` speaks of
+        unsigned refusals = 0;                       // of the checkpoint that was asked for last
+        Context* context = nullptr;                  // of the thread that works on it now
+        const Cancellation* cancellation = nullptr;  // of the move that it works out
+        InputStore::Hold room;  // for what the strategy keeps between two moves; none, where memory is short
         std::unique_ptr<core::DisputeStrategy> strategy;
     };
+    // Of the games about one task, in one round.
+    struct Shared {
+        std::uint64_t round = 0;
+        std::shared_ptr<core::StepShare> steps;
+        InputStore::Hold room;  // for states kept besides the one that each task may hold
+    };
+    static constexpr std::size_t kKeptStates = 4;  // before steps that games about one task dispute
     // The most urgent game that nobody works on and that has no move for its position yet.
     [[nodiscard]] std::optional<PlayOrder> claim_next(std::shared_ptr<Playing>& playing);
     void release(const PlayOrder& order, std::shared_ptr<Playing> playing, bool done);
-    [[nodiscard]] static Expected<std::shared_ptr<Playing>> begin(Context& context, const PlayOrder& order);
+    [[nodiscard]] Expected<std::shared_ptr<Playing>> begin(Context& context, const PlayOrder& order);
+    [[nodiscard]] std::shared_ptr<core::StepShare> share_of(Context& context, const PlayOrder& order,
+                                                            const vm::tensor::Program& program);
     [[nodiscard]] static Expected<vm::tensor::State> state_before(Playing& playing, std::uint64_t step);
 
     PlayBoard& board_;
     Mutex mutex_;
     PlayBoard::Orders orders_ QUERN_GUARDED_BY(mutex_);
-    std::set<std::uint64_t> busy_ QUERN_GUARDED_BY(mutex_);   // disputes that a thread works on
+    std::set<std::uint64_t> busy_ QUERN_GUARDED_BY(mutex_);   // tasks about which a thread plays a game
     std::set<std::uint64_t> tried_ QUERN_GUARDED_BY(mutex_);  // since the last orders: answered, or in vain
     std::map<std::uint64_t, std::shared_ptr<Playing>> playing_ QUERN_GUARDED_BY(mutex_);  // by dispute
+    std::map<std::uint64_t, Shared> shared_ QUERN_GUARDED_BY(mutex_);                     // by task
 };
 
 }  // namespace quern::compute::worker

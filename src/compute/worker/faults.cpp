@@ -34,7 +34,7 @@ Alteration flip_one_element(const Program& program) {
 Alteration double_first_update(const Program& program, const State& before) {
     for (std::size_t slot = 0; slot < program.slots.size(); ++slot) {
         if ((program.slots[slot].flags & vm::tensor::kSlotParameter) == 0) continue;
-        const std::uint32_t target = program.slots[slot].update_node;
+        const std::uint32_t target = program.updates[slot];
         const Tensor& old = before[slot];
         return [target, &old](std::uint32_t node, Tensor& output) {
             if (node != target) return;
@@ -52,7 +52,7 @@ Alteration freeze_tensors(const Program& program, const State& before) {
     return [&program, &before](std::uint32_t node, Tensor& output) {
         for (std::size_t slot = 0; slot < program.slots.size(); ++slot) {
             const auto& spec = program.slots[slot];
-            if (spec.update_node == node && spec.dtype == DType::f32 && spec.shape.elements() > 1)
+            if (program.updates[slot] == node && spec.dtype == DType::f32 && spec.shape.elements() > 1)
                 output.words = before[slot].words;
         }
     };

@@ -14,6 +14,7 @@ namespace quern::compute::worker {
 namespace {
 
 using chain::types::Address;
+using chain::types::TaskClaim;
 
 constexpr std::uint64_t kPage = 16;  // tasks asked for at a time: a page of the largest stays far below the limit
 constexpr std::size_t kMaxTaskListBytes = std::size_t{256} << 20;  // of all pages: more is no list of live tasks
@@ -55,6 +56,24 @@ Expected<std::uint64_t> small_quantity(const json::Value& value) {
     QUERN_TRY(const Uint256 number, quantity(value));
     if (!number.fits_u64()) return busy("node.bad_answer", "number out of range");
     return number.low_u64();
+}
+
+// A task with the claim that comes with it: the one that the task says it has.
+Expected<TaskClaim> read_task(const json::Value& value) {
+    using chain::types::TaskState;
+    TaskClaim live;
+    QUERN_CHECK(chain::types::from_json(value, live.task));
+    std::optional<chain::types::ClaimId> told;
+    if (const json::Value* claim = value.find("claim"); claim != nullptr && !claim->is_null()) {
+        QUERN_CHECK(chain::types::from_json(*claim, live.claim));
+        told = live.claim.id;
+    }
+    const auto present = chain::types::present_claim(live.task);
+    const bool has_solver = live.task.state != TaskState::assigned || !live.task.seats.empty();
+    const bool has_claim = live.task.state != TaskState::running || present.has_value();
+    if (told != present || !has_solver || !has_claim)
+        return fail("node.bad_answer", "a task without the claim that belongs to it");
+    return live;
 }
 
 }  // namespace
@@ -171,8 +190,8 @@ Expected<bool> NodeClient::knows(const Hash32& transaction) {
     return !value.is_null();
 }
 
-Expected<std::vector<chain::types::Task>> NodeClient::live_tasks() {
-    std::vector<chain::types::Task> tasks;
+Expected<std::vector<TaskClaim>> NodeClient::live_tasks() {
+    std::vector<TaskClaim> tasks;
     std::uint64_t start = 1;
     std::size_t bytes = 0;
     const auto began = std::chrono::steady_clock::now();
@@ -185,11 +204,11 @@ Expected<std::vector<chain::types::Task>> NodeClient::live_tasks() {
             return busy("node.too_slow", "the list of live tasks");
         QUERN_TRY(const auto items, page.get_array("tasks"));
         for (const json::Value& item : items) {
-            chain::types::Task task;
-            if (const Status read = chain::types::from_json(item, task); !read)
-                log::warning(log::Category::worker, "unreadable task left out reason={}", read.error().to_string());
+            auto task = read_task(item);
+            if (!task)
+                log::warning(log::Category::worker, "unreadable task left out reason={}", task.error().to_string());
             else
-                tasks.push_back(std::move(task));
+                tasks.push_back(std::move(*task));
         }
         const json::Value* next = page.find("next");
         if (next == nullptr || next->is_null()) return tasks;
@@ -211,11 +230,9 @@ Expected<std::optional<chain::types::RoleBond>> NodeClient::bond(chain::types::R
     return std::optional<chain::types::RoleBond>();
 }
 
-Expected<chain::types::Task> NodeClient::task(std::uint64_t id) {
+Expected<TaskClaim> NodeClient::task(std::uint64_t id) {
     QUERN_TRY(const json::Value value, call("task_get", json::Value::array({id})));
-    chain::types::Task task;
-    QUERN_CHECK(chain::types::from_json(value, task));
-    return task;
+    return read_task(value);
 }
 
 Expected<chain::types::Dispute> NodeClient::dispute(std::uint64_t id) {

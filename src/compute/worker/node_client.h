@@ -41,9 +41,9 @@ public:
     [[nodiscard]] Expected<std::optional<TransactionOutcome>> outcome(const Hash32& transaction) override;
     [[nodiscard]] Expected<bool> knows(const Hash32& transaction) override;
 
-    [[nodiscard]] Expected<std::vector<chain::types::Task>> live_tasks() override;
+    [[nodiscard]] Expected<std::vector<chain::types::TaskClaim>> live_tasks() override;
     [[nodiscard]] Expected<chain::types::Dispute> dispute(std::uint64_t id) override;
-    [[nodiscard]] Expected<chain::types::Task> task(std::uint64_t id);
+    [[nodiscard]] Expected<chain::types::TaskClaim> task(std::uint64_t id);
 
     [[nodiscard]] Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role role,
                                                                        const chain::types::Address& address) override;

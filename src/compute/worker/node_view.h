@@ -44,8 +44,8 @@ public:
     // Whether it waits in the mempool or is in a block.
     [[nodiscard]] virtual Expected<bool> knows(const Hash32& transaction) = 0;
 
-    // Tasks that are not final, by id.
-    [[nodiscard]] virtual Expected<std::vector<chain::types::Task>> live_tasks() = 0;
+    // Tasks that are not final with their claims, by id.
+    [[nodiscard]] virtual Expected<std::vector<chain::types::TaskClaim>> live_tasks() = 0;
     [[nodiscard]] virtual Expected<chain::types::Dispute> dispute(std::uint64_t id) = 0;
     // The bond of a role; nullopt: none.
     [[nodiscard]] virtual Expected<std::optional<chain::types::RoleBond>> bond(

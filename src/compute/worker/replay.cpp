@@ -2,23 +2,25 @@
 
 namespace quern::compute::worker {
 
-Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::types::Task& task,
+Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::types::TaskClaim& live,
                                                 std::vector<std::uint64_t> segments, std::vector<core::Probe> probes,
                                                 const FaultPlan& fault, Duty duty) {
+    const auto& [task, claim] = live;
     std::unique_ptr<Replay> replay(new Replay);
     replay->context_ = &context;
     replay->task_ = task.id;
     replay->round_ = task.round;
     replay->interval_ = task.spec.interval;
     QUERN_TRY(replay->inputs_, context.inputs.load(*context.node, task, duty));
-    QUERN_TRY(replay->manifest_, context.inputs.manifest(*context.node, task));
-    replay->seed_ = vm::tensor::seed_tensor(task.seed_beacon);
+    QUERN_TRY(replay->manifest_, context.inputs.manifest(*context.node, live));
+    replay->seed_ = vm::tensor::seed_tensor(claim.seed_beacon);
     replay->history_ = replay->manifest_->state_roots;
     replay->segments_ = std::move(segments);
     replay->results_.resize(probes.size());
     replay->probes_ = std::move(probes);
-    replay->runner_ = std::make_unique<StepRunner>(replay->inputs_->program, replay->inputs_->data, replay->seed_,
-                                                   task.spec.steps, fault, context.options.backend, context.pool.get());
+    replay->runner_ =
+        std::make_unique<StepRunner>(replay->inputs_->program, replay->inputs_->data, replay->seed_, task.spec.steps,
+                                     fault, context.options.backend, context.pool.get(), &context.stopping);
     return replay;
 }
 
@@ -46,7 +48,7 @@ Status Replay::advance(const Slice& slice) {
             }
             step_ = steps.first - 1;
         }
-        run_step(++step_);
+        if (!run_step(++step_)) return busy("worker.stopped");
         if (step_ == steps.last) {
             step_ = 0;
             ++segment_;
@@ -55,11 +57,11 @@ Status Replay::advance(const Slice& slice) {
     return {};
 }
 
-void Replay::run_step(std::uint64_t step) {
+bool Replay::run_step(std::uint64_t step) {
     bool probed = false;
     for (const auto& probe : probes_) probed = probed || probe.step == step;
     if (probed) {
-        runner_->run_tapped(state_, step, [&](const vm::tensor::TappedNode& tapped) {
+        const bool ran = runner_->run_tapped(state_, step, [&](const vm::tensor::TappedNode& tapped) {
             for (std::size_t i = 0; i < probes_.size(); ++i) {
                 if (probes_[i].step != step || probes_[i].node != tapped.number) continue;
                 const vm::tensor::Shape& shape = tapped.output.shape();
@@ -67,15 +69,18 @@ void Replay::run_step(std::uint64_t step) {
                 results_[i] = {shape, tile, vm::tensor::read_tile(tapped.output, tile)};
             }
         });
-    } else {
-        runner_->run(state_, step);
+        if (!ran) return false;
+    } else if (!runner_->run(state_, step)) {
+        return false;
     }
-    const Hash32 root = vm::tensor::state_root(state_, context_->pool.get());
+    const Hash32 root = vm::tensor::state_root(state_, context_->pool.get(), &context_->stopping);
+    if (context_->stopping.requested()) return false;
     state_matches_ = root == manifest_->state_roots[step];
-    if (state_matches_) return;
+    if (state_matches_) return true;
     if (first_difference_ == 0) first_difference_ = step;
     // Differences of later segments start from checkpoints that this claim already contradicts.
     if ((first_difference_ - 1) / interval_ == (step - 1) / interval_) history_[step] = root;
+    return true;
 }
 
 }  // namespace quern::compute::worker

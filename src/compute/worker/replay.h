@@ -13,7 +13,7 @@ namespace quern::compute::worker {
 class Replay {
 public:
     // `probes` may be empty. Errors as InputStore's.
-    [[nodiscard]] static Expected<std::unique_ptr<Replay>> begin(Context& context, const chain::types::Task& task,
+    [[nodiscard]] static Expected<std::unique_ptr<Replay>> begin(Context& context, const chain::types::TaskClaim& live,
                                                                  std::vector<std::uint64_t> segments,
                                                                  std::vector<core::Probe> probes,
                                                                  const FaultPlan& fault, Duty duty = Duty::bound);
@@ -24,7 +24,8 @@ public:
     [[nodiscard]] bool checkpoints_checked() const { return checked_ == segments_.size(); }
 
     // Runs until the slice is over or the end; one step at least. Errors: a checkpoint cannot be had (content.*,
-    // inputs.wrong_state_root). One that the segment before has just led to is not asked for.
+    // inputs.wrong_state_root); worker.stopped, after which it is of no more use. A checkpoint that the segment before
+    // has just led to is not asked for.
     [[nodiscard]] Status advance(const Slice& slice);
     [[nodiscard]] bool done() const { return segment_ == segments_.size(); }
     [[nodiscard]] std::size_t segments() const { return segments_.size(); }
@@ -41,7 +42,7 @@ public:
 
 private:
     Replay() = default;
-    void run_step(std::uint64_t step);
+    [[nodiscard]] bool run_step(std::uint64_t step);  // false: the worker stops
     [[nodiscard]] Expected<vm::tensor::State> checkpoint_before(std::uint64_t segment);
 
     Context* context_ = nullptr;

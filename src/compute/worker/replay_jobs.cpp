@@ -10,13 +10,13 @@ namespace {
 using log::Category;
 
 // A redraw of verifiers asks for another replay.
-std::string file_of(const char* what, const Task& task) {
-    return std::string(what) + "-" + to_hex(task.verify_beacon.view().first(8)) + ".rlp";
+std::string file_of(const char* what, const Claim& claim) {
+    return std::string(what) + "-" + to_hex(claim.verify_beacon.view().first(8)) + ".rlp";
 }
 
 template <class Saved>
-Expected<std::optional<Saved>> load_saved(const char* what, const Workspace& workspace, const Task& task) {
-    return workspace.load<Saved>(file_of(what, task));
+Expected<std::optional<Saved>> load_saved(const char* what, const Workspace& workspace, const Claim& claim) {
+    return workspace.load<Saved>(file_of(what, claim));
 }
 
 class VerifierDuty final : public ReplayDuty {
@@ -27,24 +27,25 @@ public:
     bool checks_data_first() const override { return true; }
     bool stops_when_wrong() const override { return false; }
 
-    ReplayPlan plan(const Task& task, std::uint64_t node_count) const override {
+    ReplayPlan plan(const TaskClaim& live, std::uint64_t node_count) const override {
+        const auto& [task, claim] = live;
         const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
-        return {core::draw_segments(task.verify_beacon, address_, segments, task.spec.samples),
-                probes_of(task, address_, node_count)};
+        return {core::draw_segments(claim.verify_beacon, address_, segments, task.spec.samples),
+                probes_of(live, address_, node_count)};
     }
-    Expected<std::shared_ptr<Finding>> load(const Workspace& workspace, const Task& task) const override {
-        QUERN_TRY(const auto saved, load_saved<SavedReport>("report", workspace, task));
+    Expected<std::shared_ptr<Finding>> load(const Workspace& workspace, const Claim& claim) const override {
+        QUERN_TRY(const auto saved, load_saved<SavedReport>("report", workspace, claim));
         if (!saved) return std::shared_ptr<Finding>();
         QUERN_TRY(Finding finding, unpack(*saved));
         return std::make_shared<Finding>(std::move(finding));
     }
-    Status save(const Workspace& workspace, const Task& task, const Finding& finding) const override {
-        return workspace.save(file_of("report", task), pack_report(finding));
+    Status save(const Workspace& workspace, const Claim& claim, const Finding& finding) const override {
+        return workspace.save(file_of("report", claim), pack_report(finding));
     }
-    std::optional<Finding> invent(const Task& task, const ReplayPlan& plan) const override {
+    std::optional<Finding> invent(const Claim& claim, const ReplayPlan& plan) const override {
         if (fault_.fault != Fault::pass_without_work) return std::nullopt;
         Finding finding;
-        finding.secret = task.verify_beacon;
+        finding.secret = claim.verify_beacon;
         finding.probes.resize(plan.probes.size());
         return finding;
     }
@@ -61,18 +62,19 @@ public:
     bool checks_data_first() const override { return false; }
     bool stops_when_wrong() const override { return true; }
 
-    ReplayPlan plan(const Task& task, std::uint64_t node_count) const override {
+    ReplayPlan plan(const TaskClaim& live, std::uint64_t node_count) const override {
+        const auto& [task, claim] = live;
         ReplayPlan plan;
         plan.segments.resize(core::segment_count(task.spec.steps, task.spec.interval));
         std::iota(plan.segments.begin(), plan.segments.end(), 0);
-        for (const auto& report : task.reports) {
-            const auto drawn = probes_of(task, report.verifier, node_count);
+        for (const auto& report : claim.reports) {
+            const auto drawn = probes_of(live, report.verifier, node_count);
             plan.probes.insert(plan.probes.end(), drawn.begin(), drawn.end());
         }
         return plan;
     }
-    Expected<std::shared_ptr<Finding>> load(const Workspace& workspace, const Task& task) const override {
-        QUERN_TRY(auto saved, load_saved<SavedWatch>("watch", workspace, task));
+    Expected<std::shared_ptr<Finding>> load(const Workspace& workspace, const Claim& claim) const override {
+        QUERN_TRY(auto saved, load_saved<SavedWatch>("watch", workspace, claim));
         if (saved) return std::make_shared<Finding>(unpack(*saved));
         // A history that was found wrong stays wrong when verifiers are drawn again.
         QUERN_TRY(const auto names, workspace.files("watch-"));
@@ -82,8 +84,8 @@ public:
         }
         return std::shared_ptr<Finding>();
     }
-    Status save(const Workspace& workspace, const Task& task, const Finding& finding) const override {
-        return workspace.save(file_of("watch", task), pack_watch(finding));
+    Status save(const Workspace& workspace, const Claim& claim, const Finding& finding) const override {
+        return workspace.save(file_of("watch", claim), pack_watch(finding));
     }
 };
 
@@ -109,26 +111,27 @@ void ReplayJobs::take_orders() {
 
 Status ReplayJobs::complete(Job& job, Finding& finding) {
     if (duty_->duty() == Duty::bound || !finding.pass) return {};
-    QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, *job.order.task, duty_->duty()));
+    QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, job.order.live->task, duty_->duty()));
     finding.program = std::make_shared<const vm::tensor::Program>(inputs->program);
     return {};
 }
 
 Status ReplayJobs::begin(Job& job) {
-    const Task& task = *job.order.task;
+    const TaskClaim& live = *job.order.live;
+    const auto& [task, claim] = live;
     QUERN_TRY(job.workspace, Workspace::open(context_.options.datadir, task));
-    QUERN_TRY(auto saved, duty_->load(job.workspace, task));
+    QUERN_TRY(auto saved, duty_->load(job.workspace, claim));
     if (saved == nullptr) {
         QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, task, duty_->duty()));
-        ReplayPlan plan = duty_->plan(task, inputs->program.nodes.size());
-        if (auto invented = duty_->invent(task, plan)) {
-            QUERN_CHECK(duty_->save(job.workspace, task, *invented));
+        ReplayPlan plan = duty_->plan(live, inputs->program.nodes.size());
+        if (auto invented = duty_->invent(claim, plan)) {
+            QUERN_CHECK(duty_->save(job.workspace, claim, *invented));
             saved = std::make_shared<Finding>(std::move(*invented));
         } else {
             const FaultPlan& fault = context_.options.fault;
             const std::size_t segments = plan.segments.size();
             QUERN_TRY(job.replay,
-                      Replay::begin(context_, task, std::move(plan.segments), std::move(plan.probes),
+                      Replay::begin(context_, live, std::move(plan.segments), std::move(plan.probes),
                                     fault.fault == Fault::false_accusation ? fault : FaultPlan{}, duty_->duty()));
             log::info(duty_->category(), "replay begins task={} round={} segments={}", task.id, task.round, segments);
             return {};
@@ -145,7 +148,7 @@ void ReplayJobs::stopped(Job& job, const Error& error) {
     // Nothing that the solver could be blamed for: tried again.
     job.failed = is_passing(error) || is_own_limit(error);
     log::warning(duty_->category(), "replay stopped task={} round={} data={} reason={}", job.order.id(),
-                 job.order.task->round, job.failed ? "unknown" : "missing", error.to_string());
+                 job.order.live->task.round, job.failed ? "unknown" : "missing", error.to_string());
     if (job.failed) return;
     job.told.data_missing = true;
     board_.publish(job.order, job.told);
@@ -179,7 +182,7 @@ Status ReplayJobs::advance(Job& job, const Slice& slice) {
 }
 
 Status ReplayJobs::finish(Job& job) {
-    const Task& task = *job.order.task;
+    const auto& [task, claim] = *job.order.live;
     auto finding = std::make_shared<Finding>();
     finding->wrong_step = job.replay->first_difference();
     finding->pass = finding->wrong_step == 0;
@@ -190,7 +193,7 @@ Status ReplayJobs::finish(Job& job) {
         for (const auto& probe : job.replay->probe_results())
             finding->probe_hashes.push_back(vm::tensor::tile_hash(probe.words));
     context_.rng->fill(finding->secret.data);
-    QUERN_CHECK(duty_->save(job.workspace, task, *finding));
+    QUERN_CHECK(duty_->save(job.workspace, claim, *finding));
     QUERN_CHECK(complete(job, *finding));
     const bool report = duty_->duty() == Duty::bound;
     const char* const verdict = finding->pass ? (report ? "PASS" : "right") : (report ? "FAIL" : "WRONG");

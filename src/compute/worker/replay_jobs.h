@@ -25,13 +25,13 @@ public:
     [[nodiscard]] virtual bool checks_data_first() const = 0;
     // Whether the first wrong segment is enough.
     [[nodiscard]] virtual bool stops_when_wrong() const = 0;
-    [[nodiscard]] virtual ReplayPlan plan(const Task& task, std::uint64_t node_count) const = 0;
+    [[nodiscard]] virtual ReplayPlan plan(const TaskClaim& live, std::uint64_t node_count) const = 0;
     // nullptr when nothing was saved. Errors: fs.*, rlp.*, worker.bad_saved_report.
     [[nodiscard]] virtual Expected<std::shared_ptr<Finding>> load(const Workspace& workspace,
-                                                                  const Task& task) const = 0;
-    [[nodiscard]] virtual Status save(const Workspace& workspace, const Task& task, const Finding& finding) const = 0;
+                                                                  const Claim& claim) const = 0;
+    [[nodiscard]] virtual Status save(const Workspace& workspace, const Claim& claim, const Finding& finding) const = 0;
     // What a dishonest one says without replaying; nullopt of all others.
-    [[nodiscard]] virtual std::optional<Finding> invent(const Task&, const ReplayPlan&) const { return std::nullopt; }
+    [[nodiscard]] virtual std::optional<Finding> invent(const Claim&, const ReplayPlan&) const { return std::nullopt; }
 };
 
 // `fault` and `address` as the worker's.

@@ -102,7 +102,7 @@ Status Shell::look() {
 }
 
 Status Shell::look_at_block(const Head& head) {
-    QUERN_TRY(std::vector<Task> tasks, parts_.node.live_tasks());
+    QUERN_TRY(std::vector<TaskClaim> tasks, parts_.node.live_tasks());
     height_ = head.height;
     market_ms_ = head.market_ms;
     parts_.sender.refresh(height_);
@@ -111,11 +111,11 @@ Status Shell::look_at_block(const Head& head) {
     unread_.clear();
     std::set<std::uint64_t> live;
     std::set<std::uint64_t> named;
-    for (Task& task : tasks) {
-        live.insert(task.id);
-        named.insert(task.disputes.begin(), task.disputes.end());
-        read_disputes(task);
-        tasks_.push_back(std::make_shared<const Task>(std::move(task)));
+    for (TaskClaim& each : tasks) {
+        live.insert(each.task.id);
+        named.insert(each.claim.disputes.begin(), each.claim.disputes.end());
+        read_disputes(each);
+        tasks_.push_back(std::make_shared<const TaskClaim>(std::move(each)));
     }
     std::erase_if(declined_, [&](const auto& entry) { return !live.contains(entry.first); });
     std::erase_if(disputes_, [&](const auto& entry) { return !named.contains(entry.first); });
@@ -124,14 +124,14 @@ Status Shell::look_at_block(const Head& head) {
     return {};
 }
 
-void Shell::read_disputes(const Task& task) {
-    if (task.open_disputes == 0 && !me_.whistleblower) return;
-    for (const std::uint64_t id : task.disputes) {
+void Shell::read_disputes(const TaskClaim& live) {
+    if (live.claim.open_disputes == 0 && !me_.whistleblower) return;
+    for (const std::uint64_t id : live.claim.disputes) {
         KnownDispute& known = disputes_[id];
         if (known.dispute != nullptr && known.dispute->closed_at != 0) continue;
         auto dispute = parts_.node.dispute(id);
         if (!dispute) {
-            unread_.insert(task.id);
+            unread_.insert(live.task.id);
             continue;
         }
         const bool changed = known.dispute == nullptr || !equal(known.dispute->game, dispute->game);
@@ -152,23 +152,23 @@ void Shell::read_disputes(const Task& task) {
 
 // --- Deciding --------------------------------------------------------------------------------------------------------
 
-View Shell::view_of(const std::shared_ptr<const Task>& task) {
-    const TaskOrder order{task};
+View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
+    const TaskOrder order{live};
     View view{height_,
               market_ms_,
-              *task,
+              *live,
               examine_.facts(order),
               train_.facts(order),
               report_.facts(order),
               watch_.facts(order),
               {},
-              !unread_.contains(task->id)};
-    for (const std::uint64_t id : task->disputes) {
+              !unread_.contains(live->task.id)};
+    for (const std::uint64_t id : live->claim.disputes) {
         const auto known = disputes_.find(id);
         if (known == disputes_.end() || known->second.dispute == nullptr) continue;
         DisputeView dispute{known->second.dispute, known->second.game, nullptr};
         if (dispute.game != nullptr) {
-            PlayOrder played{task, dispute.dispute, dispute.game, {}, position_of(*dispute.game)};
+            PlayOrder played{live, dispute.dispute, dispute.game, {}, position_of(*dispute.game)};
             played.play.dispute = id;
             dispute.planned = play_.facts(played);
         }
@@ -179,8 +179,8 @@ View Shell::view_of(const std::shared_ptr<const Task>& task) {
 
 void Shell::decide_all() {
     Orders orders;
-    for (const auto& task : tasks_)
-        for (const Action& action : decide(me_, view_of(task))) perform(task, action, orders);
+    for (const auto& live : tasks_)
+        for (const Action& action : decide(me_, view_of(live))) perform(live, action, orders);
     examine_.give(std::move(orders.examine));
     train_.give(std::move(orders.train));
     report_.give(std::move(orders.report));
@@ -197,17 +197,17 @@ template <class... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
 }  // namespace
 
-void Shell::perform(const std::shared_ptr<const Task>& task, const Action& action, Orders& orders) {
-    const TaskOrder order{task};
+void Shell::perform(const std::shared_ptr<const TaskClaim>& live, const Action& action, Orders& orders) {
+    const TaskOrder order{live};
     std::visit(Overloaded{[&](const Send& send) { parts_.sender.send(send); },
-                          [&](const Decline& declined) { decline(*task, declined.reason); },
-                          [&](const Examine&) { orders.examine.emplace(task->id, order); },
-                          [&](const Train&) { orders.train.emplace(task->id, order); },
-                          [&](const Report&) { orders.report.emplace(task->id, order); },
-                          [&](const Watch&) { orders.watch.emplace(task->id, order); },
+                          [&](const Decline& declined) { decline(live->task, declined.reason); },
+                          [&](const Examine&) { orders.examine.emplace(order.id(), order); },
+                          [&](const Train&) { orders.train.emplace(order.id(), order); },
+                          [&](const Report&) { orders.report.emplace(order.id(), order); },
+                          [&](const Watch&) { orders.watch.emplace(order.id(), order); },
                           [&](const Play& play) {
                               const KnownDispute& known = disputes_.at(play.dispute);
-                              orders.play.emplace(play.dispute, PlayOrder{task, known.dispute, known.game, play,
+                              orders.play.emplace(play.dispute, PlayOrder{live, known.dispute, known.game, play,
                                                                           position_of(*known.game)});
                           }},
                action);

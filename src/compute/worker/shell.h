@@ -54,11 +54,11 @@ private:
         PlayBoard::Orders play;
     };
     Status look_at_block(const Head& head);
-    // Reads the disputes of a task that matter here.
-    void read_disputes(const Task& task);
-    [[nodiscard]] View view_of(const std::shared_ptr<const Task>& task);
+    // Reads the disputes of a claim that matter here.
+    void read_disputes(const TaskClaim& live);
+    [[nodiscard]] View view_of(const std::shared_ptr<const TaskClaim>& live);
     void decide_all();
-    void perform(const std::shared_ptr<const Task>& task, const Action& action, Orders& orders);
+    void perform(const std::shared_ptr<const TaskClaim>& live, const Action& action, Orders& orders);
     void decline(const Task& task, const std::string& reason);
     void look_at_bonds();
     void clean();
@@ -69,12 +69,12 @@ private:
     Me me_;
     InputStore inputs_;
     std::uint64_t height_ = 0;
-    std::uint64_t market_ms_ = 0;                     // of that block
-    std::vector<std::shared_ptr<const Task>> tasks_;  // live at height_
-    std::map<std::uint64_t, KnownDispute> disputes_;  // of live tasks
-    std::set<std::uint64_t> unread_;                  // tasks of which the node did not tell some dispute
-    std::map<std::uint64_t, std::string> declined_;   // tasks not bid on, and why
-    std::map<std::uint64_t, std::uint64_t> seen_at_;  // task -> height at which it was live
+    std::uint64_t market_ms_ = 0;                          // of that block
+    std::vector<std::shared_ptr<const TaskClaim>> tasks_;  // live at height_
+    std::map<std::uint64_t, KnownDispute> disputes_;       // of live tasks
+    std::set<std::uint64_t> unread_;                       // tasks of which the node did not tell some dispute
+    std::map<std::uint64_t, std::string> declined_;        // tasks not bid on, and why
+    std::map<std::uint64_t, std::uint64_t> seen_at_;       // task -> height at which it was live
     std::uint64_t clean_at_ = 0;
     std::uint64_t bonds_at_ = 0;
     std::set<chain::types::Role> unbonded_;  // said so

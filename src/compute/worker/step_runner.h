@@ -9,14 +9,15 @@ namespace quern::compute::worker {
 
 class StepRunner {
 public:
-    // program, data and seed must outlive the runner.
+    // program, data, seed and `cancellation` (null: never) must outlive the runner.
     StepRunner(const vm::tensor::Program& program, const vm::tensor::Tensor& data, const vm::tensor::Tensor& seed,
-               std::uint64_t steps, const FaultPlan& fault, vm::tensor::arith::Backend backend, ThreadPool* pool);
+               std::uint64_t steps, const FaultPlan& fault, vm::tensor::arith::Backend backend, ThreadPool* pool,
+               const Cancellation* cancellation);
 
-    // state := the state after `step` (1..N), from the state before it.
-    void run(vm::tensor::State& state, std::uint64_t step);
+    // state := the state after `step` (1..N), from the state before it. False: cancelled, and the state is as before.
+    [[nodiscard]] bool run(vm::tensor::State& state, std::uint64_t step);
     // The same, and `tap` sees each node's output on the way.
-    void run_tapped(vm::tensor::State& state, std::uint64_t step, const vm::tensor::Tap& tap);
+    [[nodiscard]] bool run_tapped(vm::tensor::State& state, std::uint64_t step, const vm::tensor::Tap& tap);
 
 private:
     const vm::tensor::Program& program_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chain/market/work.h"
 #include "compute/core/dispute_strategy.h"
 #include "compute/program/state_file.h"
 
@@ -17,12 +18,6 @@ constexpr std::uint64_t kMib = 1U << 20;
 constexpr std::size_t kKeptTasks = 8;
 constexpr std::size_t kKeptManifests = 8;
 
-std::uint64_t state_bytes(const Program& program) {
-    std::uint64_t bytes = 0;
-    for (const auto& slot : program.slots) bytes += slot.shape.elements() * kWordBytes;
-    return bytes;
-}
-
 // Of a file that holds this many bytes of tensors; twice, because a file may store 64-bit integers.
 std::uint64_t file_limit(std::uint64_t tensor_bytes, std::uint64_t most) {
     return std::min(2 * tensor_bytes + kFileOverhead, most);
@@ -32,9 +27,15 @@ std::uint64_t file_limit(std::uint64_t tensor_bytes, std::uint64_t most) {
 
 std::uint32_t loss_bits(const Program& program, const State& state) { return state[program.header.loss_slot].words[0]; }
 
-// No sum overflows: at most 2^15 tensors of 2^33 bytes, and 2^26 micro-steps.
+std::uint64_t state_bytes(const Program& program) {
+    std::uint64_t bytes = 0;
+    for (const auto& slot : program.slots) bytes += slot.shape.elements() * kWordBytes;
+    return bytes;
+}
+
+// No sum overflows: at most 2^18 tensors of 2^33 bytes, and 2^26 micro-steps.
 std::uint64_t memory_needed(const Program& program) {
-    const std::uint64_t data = program.header.data_shape.elements() * kWordBytes;
+    const std::uint64_t data = program.header.data.front().elements * kWordBytes;
     const std::uint64_t state = state_bytes(program);
     const std::uint64_t run = std::max(vm::tensor::step_bytes(program), core::dispute_bytes(program));
     return run + data + 2 * state + 2 * std::max(data, state);  // the state after the step is part of the run
@@ -45,21 +46,42 @@ std::uint64_t InputStore::used() const {
     for (const auto& [id, held] : in_use_)
         if (const auto inputs = held.lock()) bytes += inputs->memory_bytes;
     for (const auto& [id, reserved] : fetching_) bytes += reserved;
+    for (const auto& each : holds_)
+        if (const auto held = each.lock()) bytes += *held;
     return bytes;
 }
 
+std::uint64_t InputStore::budget_of(Duty duty) const {
+    return duty == Duty::voluntary ? limits_.memory_bytes / 2 : limits_.memory_bytes;
+}
+
+void InputStore::make_room(std::uint64_t bytes, std::uint64_t budget) {
+    std::erase_if(in_use_, [](const auto& entry) { return entry.second.expired(); });
+    std::erase_if(holds_, [](const auto& each) { return each.expired(); });
+    for (auto it = inputs_.begin(); it != inputs_.end() && used() + bytes > budget;)
+        it = it->second.use_count() == 1 ? inputs_.erase(it) : std::next(it);
+}
+
+InputStore::Hold InputStore::hold(std::uint64_t bytes, Duty duty) {
+    const std::uint64_t budget = budget_of(duty);
+    const MutexLock lock(mutex_);
+    make_room(bytes, budget);
+    const std::uint64_t held = used();
+    if (held > budget || bytes > budget - held) return nullptr;
+    auto hold = std::make_shared<const std::uint64_t>(bytes);
+    holds_.push_back(hold);
+    return hold;
+}
+
 Status InputStore::reserve(const chain::types::Task& task, std::uint64_t needed, Duty duty) {
-    const std::uint64_t claimed = task.spec.memory_mib == 0 ? kDefaultMemoryMib : task.spec.memory_mib;
+    const std::uint64_t claimed = chain::market::memory_mib(task.spec);
     if (needed / kMib >= claimed)
         return fail("inputs.beyond_claimed_memory",
                     std::to_string(needed / kMib + 1) + " MiB, the task claims " + std::to_string(claimed));
     if (needed > limits_.memory_bytes) return fail(kTooMuchMemory, std::to_string(needed / kMib) + " MiB");
-    const std::uint64_t budget = duty == Duty::voluntary ? limits_.memory_bytes / 2 : limits_.memory_bytes;
+    const std::uint64_t budget = budget_of(duty);
     const MutexLock lock(mutex_);
-    // What is kept only for later goes first.
-    std::erase_if(in_use_, [](const auto& entry) { return entry.second.expired(); });
-    for (auto it = inputs_.begin(); it != inputs_.end() && used() + needed > budget;)
-        it = it->second.use_count() == 1 ? inputs_.erase(it) : std::next(it);
+    make_room(needed, budget);
     const std::uint64_t held = used();
     if (held != 0 && held + needed > budget) return busy("inputs.busy", "other tasks hold the memory");
     fetching_[task.id] = needed;
@@ -105,7 +127,7 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
     inputs->memory_bytes = memory_needed(inputs->program);
     QUERN_CHECK(reserve(task, inputs->memory_bytes, duty));
 
-    const std::uint64_t data_bytes = inputs->program.header.data_shape.elements() * kWordBytes;
+    const std::uint64_t data_bytes = inputs->program.header.data.front().elements * kWordBytes;
     QUERN_TRY(const Bytes data_file,
               node.get_content(task.spec.data_content, file_limit(data_bytes, limits_.content_bytes)));
     QUERN_TRY(inputs->data, program::read_data_set(data_file));
@@ -120,13 +142,15 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
 }
 
 Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(NodeView& node,
-                                                                            const chain::types::Task& task) {
+                                                                            const chain::types::TaskClaim& live) {
+    const auto& spec = live.task.spec;
+    const auto& claim = live.claim;
     // Checked against the history root, which another task that names the same content does not share.
     Bytes key;
-    append(key, task.history_content);
-    append(key, task.history_root);
+    append(key, claim.history_content);
+    append(key, claim.history_root);
     const auto fits = [&](const core::HistoryManifest& manifest) {
-        return manifest.steps() == task.spec.steps && manifest.interval == task.spec.interval;
+        return manifest.steps() == spec.steps && manifest.interval == spec.interval;
     };
     {
         const MutexLock lock(mutex_);
@@ -135,9 +159,9 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
             return known->second;
         }
     }
-    QUERN_TRY(const Bytes bytes, node.get_content(task.history_content, core::kMaxManifestBytes));
+    QUERN_TRY(const Bytes bytes, node.get_content(claim.history_content, core::kMaxManifestBytes));
     QUERN_TRY(core::HistoryManifest manifest, core::decode_manifest(bytes));
-    if (!fits(manifest) || core::history_root(manifest.state_roots) != task.history_root)
+    if (!fits(manifest) || core::history_root(manifest.state_roots) != claim.history_root)
         return fail("inputs.wrong_history_root");
     auto result = std::make_shared<const core::HistoryManifest>(std::move(manifest));
     const MutexLock lock(mutex_);
@@ -147,10 +171,12 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
 }
 
 Expected<State> InputStore::checkpoint(NodeView& node, const Program& program, const Hash32& content,
-                                       const Hash32& state_root) {
+                                       const Hash32& state_root, ThreadPool* pool, const Cancellation* cancellation) {
     QUERN_TRY(const Bytes bytes, node.get_content(content, file_limit(state_bytes(program), limits_.content_bytes)));
     QUERN_TRY(State state, program::read_state(program, bytes));
-    if (vm::tensor::state_root(state) != state_root) return fail("inputs.wrong_state_root");
+    const Hash32 root = vm::tensor::state_root(state, pool, cancellation);
+    if (is_requested(cancellation)) return busy("worker.stopped");
+    if (root != state_root) return fail("inputs.wrong_state_root");
     return state;
 }
 

@@ -22,9 +22,11 @@ struct TaskInputs {
 };
 
 // What a worker may hold at once for a task of this program, whatever its part in it: a step, tapped or not, or a move
-// of a dispute; the data set, the state before and after the step and the one that it came from, and a file while it is
-// read.
+// of a dispute (of several games about a task one at a time); the data set, the state before and after the step and the
+// one that it came from, and a file while it is read.
 [[nodiscard]] std::uint64_t memory_needed(const vm::tensor::Program& program);
+
+[[nodiscard]] std::uint64_t state_bytes(const vm::tensor::Program& program);
 
 // What a worker takes on for strangers.
 struct InputLimits {
@@ -32,7 +34,6 @@ struct InputLimits {
     std::uint64_t memory_bytes = std::uint64_t{4} << 30;   // of all tasks together
     std::uint64_t step_work = std::uint64_t{1} << 30;      // work units
 };
-inline constexpr std::uint64_t kDefaultMemoryMib = 4096;  // what a task that claims 0 may need
 
 enum class Duty : bool { bound, voluntary };  // voluntary work leaves half of the memory to what the worker answers for
 
@@ -51,7 +52,14 @@ inline constexpr std::string_view kTooMuchWork = "inputs.too_much_work";
 
 class InputStore {
 public:
+    // Memory that is counted for as long as this lives.
+    using Hold = std::shared_ptr<const std::uint64_t>;
+
     explicit InputStore(const InputLimits& limits) : limits_(limits) {}
+
+    // Room for `bytes` that memory_needed of a loaded task does not count: of several games about it, of states kept
+    // for later. nullptr: there is none now.
+    [[nodiscard]] Hold hold(std::uint64_t bytes, Duty duty);
 
     // Sizes are checked before anything large is fetched; one thread fetches a task's inputs, others that want the same
     // wait for it. Errors that may pass: the kind busy (the node, or inputs.busy: other tasks hold the memory),
@@ -62,13 +70,16 @@ public:
     [[nodiscard]] Expected<std::shared_ptr<const TaskInputs>> load(NodeView& node, const chain::types::Task& task,
                                                                    Duty duty = Duty::bound);
 
-    // The history behind task.history_root. Errors: content.*, history.*, inputs.wrong_history_root.
+    // The history behind the claim's root. Errors: content.*, history.*, inputs.wrong_history_root.
     [[nodiscard]] Expected<std::shared_ptr<const core::HistoryManifest>> manifest(NodeView& node,
-                                                                                  const chain::types::Task& task);
+                                                                                  const chain::types::TaskClaim& live);
 
-    // The state in `content`, which must have this root. Errors: content.*, state_file.*, inputs.wrong_state_root.
+    // The state in `content`, which must have this root. Errors: content.*, state_file.*, inputs.wrong_state_root;
+    // worker.stopped once the cancellation was requested.
     [[nodiscard]] Expected<vm::tensor::State> checkpoint(NodeView& node, const vm::tensor::Program& program,
-                                                         const Hash32& content, const Hash32& state_root);
+                                                         const Hash32& content, const Hash32& state_root,
+                                                         ThreadPool* pool = nullptr,
+                                                         const Cancellation* cancellation = nullptr);
 
 private:
     using Shared = std::shared_ptr<const TaskInputs>;
@@ -77,6 +88,9 @@ private:
     // Keeps `needed` bytes for a task that is being fetched.
     [[nodiscard]] Status reserve(const chain::types::Task& task, std::uint64_t needed, Duty duty);
     [[nodiscard]] std::uint64_t used() const QUERN_REQUIRES(mutex_);
+    [[nodiscard]] std::uint64_t budget_of(Duty duty) const;
+    // What is kept only for later goes until `bytes` more fit, or is gone.
+    void make_room(std::uint64_t bytes, std::uint64_t budget) QUERN_REQUIRES(mutex_);
 
     const InputLimits limits_;
     mutable Mutex mutex_;
@@ -84,6 +98,7 @@ private:
     std::map<std::uint64_t, std::uint64_t> fetching_ QUERN_GUARDED_BY(mutex_);  // by task: bytes reserved for it
     std::map<std::uint64_t, Shared> inputs_ QUERN_GUARDED_BY(mutex_);           // by task
     std::map<std::uint64_t, std::weak_ptr<const TaskInputs>> in_use_ QUERN_GUARDED_BY(mutex_);  // kept ones included
+    std::vector<std::weak_ptr<const std::uint64_t>> holds_ QUERN_GUARDED_BY(mutex_);
     std::map<Bytes, std::shared_ptr<const core::HistoryManifest>, BytesLess> manifests_
         QUERN_GUARDED_BY(mutex_);  // by content and history root
 };

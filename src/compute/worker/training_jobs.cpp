@@ -10,8 +10,8 @@
 namespace quern::compute::worker {
 namespace {
 
+using chain::types::ClaimState;
 using chain::types::Task;
-using chain::types::TaskState;
 using log::Category;
 
 constexpr const char* kProgressFile = "training.rlp";
@@ -41,7 +41,7 @@ bool ExamineJobs::work(std::uint64_t) {
         if (context_.stop) return false;
         const Examined known = board_.facts(order);
         if (known.fit || !known.unfit.empty() || !has_room()) continue;
-        const auto inputs = context_.inputs.load(*context_.node, *order.task);
+        const auto inputs = context_.inputs.load(*context_.node, order.live->task);
         if (inputs)
             board_.publish(order, {true, {}});
         else if (!may_pass(inputs.error()))
@@ -72,7 +72,7 @@ void TrainingJobs::take_orders() {
 }
 
 Status TrainingJobs::begin(Training& training) {
-    const Task& task = *training.order.task;
+    const auto& [task, claim] = *training.order.live;
     QUERN_TRY(training.workspace, Workspace::open(context_.options.datadir, task));
     QUERN_TRY(auto saved, training.workspace.load<TrainingProgress>(kProgressFile));
     const bool resumed = saved && !saved->checkpoints.empty();
@@ -98,11 +98,11 @@ Status TrainingJobs::begin(Training& training) {
         training.saved.state_roots = join_roots(training.roots);
         log::info(Category::solver, "training begins task={} round={} steps={}", task.id, task.round, task.spec.steps);
     }
-    training.seed = vm::tensor::seed_tensor(task.seed_beacon);
+    training.seed = vm::tensor::seed_tensor(claim.seed_beacon);
     training.runner =
         std::make_unique<StepRunner>(training.inputs->program, training.inputs->data, training.seed, task.spec.steps,
                                      context_.options.fault.solver_cheats() ? context_.options.fault : FaultPlan{},
-                                     context_.options.backend, context_.pool.get());
+                                     context_.options.backend, context_.pool.get(), &context_.stopping);
     tell(training);
     return {};
 }
@@ -110,7 +110,7 @@ Status TrainingJobs::begin(Training& training) {
 void TrainingJobs::tell(Training& training) {
     training.told.checkpoints.clear();  // those that are not posted yet
     for (const CheckpointRecord& record : training.saved.checkpoints)
-        if (record.step > training.order.task->step) training.told.checkpoints.push_back(record);
+        if (record.step > training.order.live->claim.step) training.told.checkpoints.push_back(record);
     if (training.complete() && training.told.history == nullptr)
         training.told.history = std::make_shared<const std::vector<Hash32>>(training.roots);
     board_.publish(training.order, training.told);
@@ -119,7 +119,7 @@ void TrainingJobs::tell(Training& training) {
 bool TrainingJobs::work(std::uint64_t milliseconds) {
     take_orders();
     const auto runs = [](const Training& training) {
-        const bool to_prove = training.order.task->state == TaskState::training && training.told.proof == nullptr;
+        const bool to_prove = training.order.live->claim.state == ClaimState::working && training.told.proof == nullptr;
         return !training.failed && (!training.complete() || to_prove);
     };
     return run_in_turn(trainings_, turns_, Slice(context_, milliseconds), runs,
@@ -135,11 +135,13 @@ bool TrainingJobs::work(std::uint64_t milliseconds) {
 }
 
 Status TrainingJobs::train(Training& training, const Slice& slice) {
-    const std::uint64_t interval = training.order.task->spec.interval;
+    const std::uint64_t interval = training.order.live->task.spec.interval;
     for (bool first = true; !training.complete() && !context_.stop && (first || !slice.over()); first = false) {
         const std::uint64_t step = training.roots.size();
-        training.runner->run(training.state, step);
-        training.roots.push_back(vm::tensor::state_root(training.state));
+        if (!training.runner->run(training.state, step)) return {};
+        const Hash32 root = vm::tensor::state_root(training.state, nullptr, &context_.stopping);
+        if (context_.stopping.requested()) return {};
+        training.roots.push_back(root);
         training.saved.losses.push_back(loss_bits(training.inputs->program, training.state));
         if (step % interval != 0) continue;
         QUERN_CHECK(checkpoint(training));
@@ -167,8 +169,8 @@ Status TrainingJobs::checkpoint(Training& training) {
 
 // Stores the manifest and makes the proof, when there is one to be made.
 Status TrainingJobs::finish(Training& training) {
-    const Task& task = *training.order.task;
-    if (task.state != TaskState::training) return {};
+    const auto& [task, claim] = *training.order.live;
+    if (claim.state != ClaimState::working) return {};
     core::HistoryManifest manifest;
     manifest.interval = task.spec.interval;
     manifest.state_roots = training.roots;

@@ -53,7 +53,7 @@ private:
         TrainingProgress saved;
         Trained told;
 
-        [[nodiscard]] std::uint64_t steps() const { return order.task->spec.steps; }
+        [[nodiscard]] std::uint64_t steps() const { return order.live->task.spec.steps; }
         [[nodiscard]] bool complete() const { return roots.size() == steps() + 1; }
     };
     void take_orders();

@@ -18,6 +18,10 @@ void log_event(std::uint64_t block, const types::Log& entry) {
     else if (const auto changed = read_event<events::TaskStateChanged>(entry))
         log::info(Category::market, "task state task={} from={} to={} reason={} block={}", changed->task,
                   types::to_string(changed->from), types::to_string(changed->to), changed->reason, block);
+    else if (const auto moved = read_event<events::ClaimStateChanged>(entry))
+        log::info(Category::market, "claim state task={} seat={} stretch={} round={} from={} to={} reason={} block={}",
+                  moved->task, moved->seat, moved->stretch, moved->round, types::to_string(moved->from),
+                  types::to_string(moved->to), moved->reason, block);
     else if (const auto assigned = read_event<events::SolverAssigned>(entry))
         log::info(Category::market, "task assigned task={} solver={} price={} block={}", assigned->task,
                   types::to_checksum_address(assigned->solver), assigned->price.to_decimal(), block);

@@ -34,13 +34,17 @@ void StoreGateway::fetch_from(p2p::Network& network, const Clock& clock, std::si
 
 Expected<std::uint64_t> StoreGateway::obtain(const Hash32& id) {
     auto here = store_.size(id);
-    if (here || here.error().name != "content.not_found" || network_ == nullptr) return here;
-    if (network_->peer_count() == 0) return fail("content.not_found", "and no other node is connected");
+    // What is damaged here is fetched again, too.
+    const auto can_be_fetched = [](const Error& error) {
+        return error.name == "content.not_found" || error.name == content::kCorrupt;
+    };
+    if (here || !can_be_fetched(here.error()) || network_ == nullptr) return here;
+    if (network_->peer_count() == 0) return detailed(here.error(), "and no other node is connected");
     const auto begun = begin_fetch(id);
     if (!begun) return busy("content.too_many_fetches", "ask again later");
     wait_for(id);
     here = store_.size(id);
-    if (here || here.error().name != "content.not_found") return here;
+    if (here || !can_be_fetched(here.error())) return here;
     // Missing is what nobody has, or says to have and does not send.
     const auto fetches = network_->status().fetches;
     const auto fetch = fetches.find(id);

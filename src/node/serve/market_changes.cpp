@@ -20,11 +20,12 @@ public:
         transaction_ = transaction;
         // The market's events; others (bonds, stakes) change no task.
         (void)(task<events::TaskSubmitted>(log, "submitted") || task<events::TaskStateChanged>(log, "state") ||
-               task<events::BidPlaced>(log, "bid") || task<events::SolverAssigned>(log, "assigned") ||
-               task<events::CheckpointPosted>(log, "checkpoint") || task<events::Paid>(log, "paid") ||
-               task<events::VerifierDrawn>(log, "drawn") || task<events::CustodyReceived>(log, "custody") ||
-               task<events::ReportCommitted>(log, "committed") || task<events::ReportRevealed>(log, "revealed") ||
-               task<events::TaskDeleted>(log, "deleted") || dispute<events::ChallengeCommitted>(log, "challenged") ||
+               task<events::ClaimStateChanged>(log, "claim") || task<events::BidPlaced>(log, "bid") ||
+               task<events::SolverAssigned>(log, "assigned") || task<events::CheckpointPosted>(log, "checkpoint") ||
+               task<events::Paid>(log, "paid") || task<events::VerifierDrawn>(log, "drawn") ||
+               task<events::CustodyReceived>(log, "custody") || task<events::ReportCommitted>(log, "committed") ||
+               task<events::ReportRevealed>(log, "revealed") || task<events::TaskDeleted>(log, "deleted") ||
+               dispute<events::ChallengeCommitted>(log, "challenged") ||
                dispute<events::ChallengeReleased>(log, "released") || dispute<events::DisputeOpened>(log, "opened") ||
                dispute<events::DisputeMoved>(log, "moved") || dispute<events::DisputeClosed>(log, "closed"));
     }
@@ -56,6 +57,10 @@ private:
         } else if constexpr (!std::is_same_v<Event, events::TaskDeleted>) {
             change.state = state_of(event->task);
         }
+        if constexpr (std::is_same_v<Event, events::ClaimStateChanged>) {
+            change.fields.set("from", types::to_string(event->from));
+            change.fields.set("to", types::to_string(event->to));
+        }
         return true;
     }
 
@@ -68,7 +73,7 @@ private:
         if constexpr (requires { event->task; })
             change.task = event->task;
         else if (const auto found = object<types::Dispute>(types::ObjectPrefix::dispute, event->dispute))
-            change.task = found->task;
+            change.task = found->claim.task;
         if constexpr (std::is_same_v<Event, events::DisputeClosed>)
             change.fields.set("winner", types::to_string(event->winner));
         if (change.task) change.state = state_of(*change.task);

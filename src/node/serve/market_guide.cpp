@@ -61,8 +61,8 @@ std::string CoreMarketGuide::op_name(std::uint32_t op) const {
 
 Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::types::TaskSubmitPayload& spec) const {
     QUERN_TRY(const tensor::ProgramHeader header, core::check_task_spec(spec));
-    const auto work = market::task_work(spec, header.work_units);
-    QUERN_TRY(const auto escrow, market::escrow_of(spec, header.work_units, params_.storage_deposit));
+    const auto work = market::task_work(spec, tensor::step_work(header));
+    QUERN_TRY(const auto escrow, market::escrow_of(spec, work.work_per_step, params_.storage_deposit));
     chain::api::TaskEstimate estimate;
     estimate.work_per_step = work.work_per_step;
     estimate.total_work = market::total_work(work);

@@ -34,6 +34,11 @@ std::vector<std::uint64_t> words_of(const messages::ContentHolding& holding) {
 quern::Status FetchPlan::add_source(const Peer& peer, const messages::ContentHolding& holding, std::uint64_t now_ms) {
     if (holding.size > max_bytes_) return fail("content.too_large");
     if (manifest_ && holding.size != manifest_->size) return fail("content.wrong_size");
+    auto part = words_of(holding);
+    if (!part.empty() && std::all_of(part.begin(), part.end(), [](std::uint64_t word) { return word == 0; })) {
+        remove_source(peer);
+        return busy("content.nothing_there");
+    }
     const auto failure = failures_.find(peer);
     if (failure != failures_.end() && failure->second.until_ms > now_ms) return busy("content.source_waits");
     const auto known = sources_.find(peer);
@@ -41,7 +46,7 @@ quern::Status FetchPlan::add_source(const Peer& peer, const messages::ContentHol
     Source& source = sources_[peer];
     source.size = holding.size;
     if (known == sources_.end() && failure != failures_.end()) source.window = 1;
-    take_part(source, words_of(holding));
+    take_part(source, std::move(part));
     return {};
 }
 
@@ -142,11 +147,11 @@ std::vector<FetchPlan::Sources::iterator> FetchPlan::by_reliability(std::uint64_
             order.push_back(at);
     for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng_.below(i)]);
     if (failures_.empty()) return order;
-    const auto count = [&](const Sources::iterator& at) {
-        const auto failure = failures_.find(at->first);
-        return failure == failures_.end() ? 0U : failure->second.count;
-    };
-    std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return count(a) < count(b); });
+    // Most have never failed, and need no sorting.
+    const auto failed =
+        std::partition(order.begin(), order.end(), [&](const auto& at) { return !failures_.contains(at->first); });
+    const auto count = [&](const Sources::iterator& at) { return failures_.at(at->first).count; };
+    std::stable_sort(failed, order.end(), [&](const auto& a, const auto& b) { return count(a) < count(b); });
     return order;
 }
 
@@ -305,6 +310,8 @@ void FetchPlan::ask_chunk(const Peer& peer, Source& source, std::uint64_t chunk,
 }
 
 void FetchPlan::ask_chunks(std::vector<Ask>& asks, std::uint64_t now_ms) {
+    // Most arrivals leave nothing to ask for: all is on its way.
+    if (std::all_of(filled_.begin(), filled_.end(), [](std::uint64_t word) { return word == 0; })) return;
     auto order = by_reliability(now_ms);
     // One each in turn, so that a few chunks are spread over many sources.
     while (!order.empty())
@@ -361,6 +368,13 @@ void FetchPlan::set_state(std::uint64_t chunk, State state) {
         ++present_count_;
     }
     list(chunk);
+}
+
+void FetchPlan::lost(std::uint64_t chunk) {
+    if (chunk >= chunks_.size() || !is_present(chunk)) return;
+    present_[chunk / 8] = static_cast<std::uint8_t>(present_[chunk / 8] & ~(1U << (chunk % 8)));
+    --present_count_;
+    set_state(chunk, State::missing);
 }
 
 void FetchPlan::begin_check(std::uint64_t chunk) { set_state(chunk, State::checking); }

@@ -52,14 +52,14 @@ public:
         messages::GetLeaves request;
     };
 
-    // A size is a stranger's word until its leaf hashes make the id: none above `max_bytes` is taken. `rng` outlives
-    // the plan.
+    // A size is a stranger's word until its leaf hashes make the id: none above `max_bytes` is taken. `rng` gives the
+    // seed of what is chosen by chance; no source gains by guessing that.
     FetchPlan(const Hash32& id, Rng& rng, std::uint64_t max_bytes = messages::kMaxContentBytes)
-        : id_(id), rng_(rng), max_bytes_(max_bytes) {}
+        : id_(id), rng_(rng.u64()), max_bytes_(max_bytes) {}
 
     // A peer says what it has, again or for the first time. Errors: content.too_large; content.wrong_size (another size
-    // than the manifest has); content.source_waits (busy: it has failed lately, or lied), content.too_many_sources
-    // (busy).
+    // than the manifest has); content.nothing_there (busy: it has none of the chunks yet, and is no source);
+    // content.source_waits (busy: it has failed lately, or lied), content.too_many_sources (busy).
     [[nodiscard]] quern::Status add_source(const Peer& peer, const messages::ContentHolding& holding,
                                            std::uint64_t now_ms);
     void set_round_trip(const Peer& peer, std::uint64_t round_trip_ms);
@@ -94,6 +94,8 @@ public:
     // What came of it: it is there for good, or it must come again. `from` sent it; who sent a bad one is not used
     // again.
     void checked(std::uint64_t chunk, const std::optional<Peer>& from, bool good);
+    // One that was here was found bad on disk since: it must come again.
+    void lost(std::uint64_t chunk);
     // It could not be judged: it must come again, and nobody is to blame.
     void not_checked(std::uint64_t chunk);
 
@@ -184,7 +186,7 @@ private:
     void set_state(std::uint64_t chunk, State state);
 
     Hash32 id_;
-    Rng& rng_;
+    SeededRng rng_;
     std::uint64_t max_bytes_;
     Sources sources_;
     std::map<Peer, Failure> failures_;

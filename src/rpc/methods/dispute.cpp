@@ -41,7 +41,7 @@ Result list(const Backend& backend, const Call& call) {
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
     json::Array disputes;
     QUERN_RPC_TRY(const auto next, scan_objects<Dispute>(*state, call.number_or(2, 0), [&](const Dispute& dispute) {
-                      if (call.has(0) && dispute.task != call.number(0)) return true;
+                      if (call.has(0) && dispute.claim.task != call.number(0)) return true;
                       if (only_open && (dispute.winner != types::DisputeWinner::none || dispute.closed_at != 0))
                           return true;
                       if (disputes.size() == limit) return false;

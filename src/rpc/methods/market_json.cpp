@@ -6,13 +6,30 @@ namespace quern::rpc::methods {
 
 namespace types = chain::types;
 
-json::Value task_json(const types::Task& task) {
-    json::Value object = types::to_json(task);
-    object.set("stateName", types::to_string(task.state));
-    object.set("final", types::is_final(task.state));
-    object.set("firstLossValue", task.step == 0 ? json::Value() : json::Value(f32_value(task.first_loss)));
-    object.set("lossValue", task.step == 0 ? json::Value() : json::Value(f32_value(task.loss)));
+json::Value task_json(const types::TaskClaim& live) {
+    json::Value object = types::to_json(live.task);
+    object.set("stateName", types::to_string(live.task.state));
+    object.set("final", types::is_final(live.task.state));
+    object.set("claim", live.claim.state == types::ClaimState::none ? json::Value() : claim_json(live.claim));
     return object;
+}
+
+json::Value claim_json(const types::Claim& claim) {
+    json::Value object = types::to_json(claim);
+    object.set("stateName", types::to_string(claim.state));
+    object.set("final", types::is_final(claim.state));
+    object.set("firstLossValue", claim.step == 0 ? json::Value() : json::Value(f32_value(claim.first_loss)));
+    object.set("lossValue", claim.step == 0 ? json::Value() : json::Value(f32_value(claim.loss)));
+    return object;
+}
+
+Expected<types::TaskClaim> with_claim(const chain::api::StateView& state, types::Task task) {
+    types::TaskClaim live{std::move(task), {}};
+    if (const auto id = types::present_claim(live.task)) {
+        QUERN_TRY(auto claim, read_object<types::Claim>(state, *id));
+        if (claim) live.claim = std::move(*claim);
+    }
+    return live;
 }
 
 json::Value role_bond_json(const types::RoleBond& bond) {

@@ -11,7 +11,9 @@
 
 namespace quern::rpc::methods {
 
-[[nodiscard]] json::Value task_json(const chain::types::Task& task);
+// With `claim`: the present one, null where there is none.
+[[nodiscard]] json::Value task_json(const chain::types::TaskClaim& live);
+[[nodiscard]] json::Value claim_json(const chain::types::Claim& claim);
 [[nodiscard]] json::Value role_bond_json(const chain::types::RoleBond& bond);
 // By name ("solver") or number.
 [[nodiscard]] std::optional<chain::types::Role> role_from(const json::Value& value);
@@ -27,6 +29,9 @@ template <chain::types::Record T, class... Id>
     QUERN_TRY(auto record, chain::types::decode_record<T>(*bytes));
     return std::optional<T>(std::move(record));
 }
+
+// A task's present claim beside it; state none where it has none.
+[[nodiscard]] Expected<chain::types::TaskClaim> with_claim(const chain::api::StateView& state, chain::types::Task task);
 
 inline constexpr std::size_t kScanPage = 256;
 inline constexpr std::size_t kMaxScan = 200'000;  // objects looked at in one call

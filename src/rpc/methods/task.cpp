@@ -1,5 +1,6 @@
 // task_*: the market's tasks.
 #include <algorithm>
+#include <limits>
 
 #include "chain/market/work.h"
 #include "chain/types/abi.h"
@@ -138,14 +139,38 @@ Result list(const Backend& backend, const Call& call) {
     }
     const std::uint64_t limit = std::min(call.number_or(2, kDefaultPage), kMaxPage);
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
-    json::Array tasks;
+    std::vector<Task> page;
     QUERN_RPC_TRY(const auto next, scan_objects<Task>(*state, call.number_or(1, 0), [&](const Task& task) {
                       if (!filter.admits(task.state)) return true;
-                      if (tasks.size() == limit) return false;
-                      tasks.push_back(task_json(task));
+                      if (page.size() == limit) return false;
+                      page.push_back(task);
                       return true;
                   }));
+    json::Array tasks;
+    for (Task& task : page) {
+        QUERN_RPC_TRY(const auto live, with_claim(*state, std::move(task)));
+        tasks.push_back(task_json(live));
+    }
     return json::Value::object({{"tasks", std::move(tasks)}, {"next", next ? json::Value(*next) : json::Value()}});
+}
+
+template <class Number>
+std::optional<Number> narrow(std::uint64_t number) {
+    if (number > std::numeric_limits<Number>::max()) return std::nullopt;
+    return static_cast<Number>(number);
+}
+
+Result claim(const Backend& backend, const Call& call) {
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    QUERN_RPC_TRY(const auto task, read_object<Task>(*state, call.number(0)));
+    if (!task) return json::Value();
+    const auto seat = narrow<std::uint16_t>(call.number_or(1, 0));
+    const auto stretch = narrow<std::uint32_t>(call.number_or(2, 0));
+    const auto round = narrow<std::uint8_t>(call.number_or(3, task->round));
+    if (!seat || !stretch || !round) return rpc_fail(kInvalidParams, "seat, stretch or round is out of range");
+    const types::ClaimId id{task->id, *seat, *stretch, *round};
+    QUERN_RPC_TRY(const auto found, read_object<types::Claim>(*state, id));
+    return found ? claim_json(*found) : json::Value();
 }
 
 }  // namespace
@@ -171,25 +196,43 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           {kServerError, "task.*, program.*: the specification is not valid"}},
          {},
          [backend](const Call& call) -> Result { return estimate(backend, call); }}));
-    QUERN_CHECK(registry.add({"task_get",
-                              "A task with its whole record.",
-                              {{"task", Kind::number, true, "the task's id"}},
-                              {"object or null",
-                               "the record's fields, stateName, losses as numbers; null when unknown "
-                               "or deleted after its retention"},
-                              {},
-                              {},
-                              [backend](const Call& call) -> Result {
-                                  QUERN_RPC_TRY(const auto state, backend.chain->state({}));
-                                  QUERN_RPC_TRY(const auto task, read_object<Task>(*state, call.number(0)));
-                                  return task ? task_json(*task) : json::Value();
-                              }}));
+    QUERN_CHECK(
+        registry.add({"task_get",
+                      "A task with its whole record and its claim.",
+                      {{"task", Kind::number, true, "the task's id"}},
+                      {"object or null",
+                       "the record's fields, stateName; claim: the one that is worked on or verified, after the "
+                       "end the last one, as in claim_get, null before a solver starts; null when unknown or "
+                       "deleted after its retention"},
+                      {},
+                      {},
+                      [backend](const Call& call) -> Result {
+                          QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+                          QUERN_RPC_TRY(auto task, read_object<Task>(*state, call.number(0)));
+                          if (!task) return json::Value();
+                          QUERN_RPC_TRY(const auto live, with_claim(*state, std::move(*task)));
+                          return task_json(live);
+                      }}));
+    QUERN_CHECK(registry.add(
+        {"claim_get",
+         "What one seat of a task has done in one stretch of its work, in one round; void ones too, as long as the "
+         "task is known.",
+         {{"task", Kind::number, true, "the task's id"},
+          {"seat", Kind::number, false, "0 when left out: a task has one"},
+          {"stretch", Kind::number, false, "0 when left out: a task's whole run is one"},
+          {"round", Kind::number, false, "the task's present one when left out"}},
+         {"object or null",
+          "the record's fields (id: task, seat, stretch, round), stateName (working, proved, custody, committing, "
+          "revealing, challenge, disputed, settled, void), losses as numbers; null when nobody has begun"},
+         {{kInvalidParams, "seat, stretch or round is out of range"}},
+         {},
+         [backend](const Call& call) -> Result { return claim(backend, call); }}));
     QUERN_CHECK(registry.add(
         {"task_list",
          "Tasks by ascending id, a page at a time.",
          {{"state", Kind::any, false,
-           "open, assigned, training, proved, custody, committing, revealing, challenge, disputed, settled, cancelled, "
-           "expired, failed (or its number); live: any that is not final; final; all (default)"},
+           "open, assigned, running, settled, failed, expired, cancelled (or its number); live: any that is not final; "
+           "final; all (default)"},
           {"start", Kind::number, false, "first id of the page; 0 when left out"},
           {"limit", Kind::number, false, "tasks in the page, 100 when left out, at most 1,000"}},
          {"object", "tasks: as in task_get; next: the start of the next page, null at the end"},

@@ -50,10 +50,10 @@ Status check_state(const Program& program, const State& state) {
 }
 
 Status check_data(const Program& program, const Tensor& data) {
-    return check_tensor(data, program.header.data_dtype, program.header.data_shape, "the data");
+    return check_tensor(data, program.header.data.front().dtype, data_shape(program), "the data");
 }
 
-std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool) {
+std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool, const Cancellation* cancellation) {
     std::vector<std::size_t> first_tile;  // of each slot in the list of all tiles
     std::size_t tiles = 0;
     for (const Tensor& slot : state) {
@@ -66,6 +66,7 @@ std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool) {
                                              first_tile.begin() - 1);
         for (std::size_t tile = begin; tile < end; ++tile) {
             if (slot + 1 < state.size() && tile == first_tile[slot + 1]) ++slot;
+            if (tile % kHashBatch == 0 && is_requested(cancellation)) return;
             hashes[tile] = tile_hash(read_tile(state[slot], tile - first_tile[slot]));
         }
     });
@@ -76,7 +77,9 @@ std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool) {
     return roots;
 }
 
-Hash32 state_root(const State& state, ThreadPool* pool) { return state_root(slot_roots(state, pool)); }
+Hash32 state_root(const State& state, ThreadPool* pool, const Cancellation* cancellation) {
+    return state_root(slot_roots(state, pool, cancellation));
+}
 
 namespace {
 
@@ -88,10 +91,11 @@ std::uint64_t step_bytes(const Program& program) { return planned_bytes(program,
 std::uint64_t tapped_bytes(const Program& program) { return planned_bytes(program, PlanMode::tapped); }
 
 struct Executor::Impl {
-    Impl(const Program& program_in, arith::Backend backend, ThreadPool* pool_in)
+    Impl(const Program& program_in, arith::Backend backend, ThreadPool* pool_in, const Cancellation* cancellation_in)
         : program(program_in),
           kernels(arith::kernels(backend)),
           pool(pool_in),
+          cancellation(cancellation_in),
           threads(pool_in == nullptr ? 1 : pool_in->size()),
           spare(program_in.slots.size()) {}
 
@@ -143,10 +147,11 @@ struct Executor::Impl {
         return {program.nodes[node].dtype, view(plan.taps[node].value)};
     }
 
-    // Nodes up to `last`, each shown to `tap` as soon as it can be read.
-    void run_tapped(const ExecutionPlan& plan, const Tap& tap, const Alter& alter, std::uint32_t last) {
+    // Nodes up to `last`, each shown to `tap` as soon as it can be read. False: cancelled.
+    bool run_tapped(const ExecutionPlan& plan, const Tap& tap, const Alter& alter, std::uint32_t last) {
         std::size_t done = 0;
         for (std::uint32_t i = 0; i < plan.taps.size() && i <= last; ++i) {
+            if (is_requested(cancellation)) return false;
             while (done < plan.taps[i].steps) run(plan, plan.steps[done++]);
             if (alter) alter_output(plan, i, alter);
             TappedNode tapped{i, &program.nodes[i], output_of(plan, i), {}};
@@ -156,6 +161,7 @@ struct Executor::Impl {
             tapped.operands = {operands.data(), tapped.node->inputs.size()};
             tap(tapped);
         }
+        return !is_requested(cancellation);  // seen by the last tap: what it hashed is of no use
     }
 
     // In a plan whose outputs own their buffers.
@@ -218,6 +224,7 @@ struct Executor::Impl {
     const Program& program;
     const arith::Kernels& kernels;
     ThreadPool* const pool;
+    const Cancellation* const cancellation;
     const std::size_t threads;
     std::array<std::unique_ptr<const ExecutionPlan>, kPlanModes> plans;
     AlignedWords arena;  // of whichever plan runs
@@ -227,27 +234,32 @@ struct Executor::Impl {
     std::vector<std::uint32_t*> writes;
 };
 
-Executor::Executor(const Program& program, arith::Backend backend, ThreadPool* pool)
-    : impl_(std::make_unique<Impl>(program, backend, pool)) {}
+Executor::Executor(const Program& program, arith::Backend backend, ThreadPool* pool, const Cancellation* cancellation)
+    : impl_(std::make_unique<Impl>(program, backend, pool, cancellation)) {}
 
 Executor::~Executor() = default;
 
-void Executor::step(State& state, const Tensor& data, const Tensor& seed) {
+bool Executor::step(State& state, const Tensor& data, const Tensor& seed) {
     const ExecutionPlan& plan = impl_->prepare(PlanMode::step, state, data, seed);
-    for (const Step& step : plan.steps) impl_->run(plan, step);
+    for (const Step& step : plan.steps) {
+        if (is_requested(impl_->cancellation)) return false;
+        impl_->run(plan, step);
+    }
     impl_->update(plan, state);
+    return true;
 }
 
-void Executor::step_tapped(State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter) {
+bool Executor::step_tapped(State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter) {
     const ExecutionPlan& plan = impl_->prepare(alter ? PlanMode::owned : PlanMode::tapped, state, data, seed);
-    impl_->run_tapped(plan, tap, alter, kLastNode);
+    if (!impl_->run_tapped(plan, tap, alter, kLastNode)) return false;
     impl_->update(plan, state);
+    return true;
 }
 
-void Executor::run_tapped(const State& state, const Tensor& data, const Tensor& seed, const Tap& tap,
+bool Executor::run_tapped(const State& state, const Tensor& data, const Tensor& seed, const Tap& tap,
                           const Alter& alter, std::uint32_t last) {
     const ExecutionPlan& plan = impl_->prepare(alter ? PlanMode::owned : PlanMode::tapped, state, data, seed);
-    impl_->run_tapped(plan, tap, alter, last);
+    return impl_->run_tapped(plan, tap, alter, last);
 }
 
 NodeOutputs Executor::run_all(const State& state, const Tensor& data, const Tensor& seed) {

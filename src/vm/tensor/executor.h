@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/cancellation.h"
 #include "base/thread_pool.h"
 #include "vm/tensor/arith/kernels.h"
 #include "vm/tensor/graph.h"
@@ -20,8 +21,11 @@ using State = std::vector<Tensor>;  // one tensor per slot, in slot order
 // too.
 [[nodiscard]] Status check_state(const Program& program, const State& state);
 [[nodiscard]] Status check_data(const Program& program, const Tensor& data);
-[[nodiscard]] Hash32 state_root(const State& state, ThreadPool* pool = nullptr);
-[[nodiscard]] std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool = nullptr);
+// Once `cancellation` was requested the result is of no use: whoever gives one asks it afterwards.
+[[nodiscard]] Hash32 state_root(const State& state, ThreadPool* pool = nullptr,
+                                const Cancellation* cancellation = nullptr);
+[[nodiscard]] std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool = nullptr,
+                                             const Cancellation* cancellation = nullptr);
 
 // Outputs of every node of one step (input nodes included).
 using NodeOutputs = std::vector<Tensor>;
@@ -33,21 +37,25 @@ inline constexpr std::uint32_t kLastNode = 0xffffffff;
 
 class Executor {
 public:
-    // `program` must be valid and outlive the executor. pool may be null (one thread).
-    Executor(const Program& program, arith::Backend backend, ThreadPool* pool);
+    // `program` must be valid and outlive the executor, as must `cancellation`. pool may be null (one thread),
+    // `cancellation` too (never).
+    Executor(const Program& program, arith::Backend backend, ThreadPool* pool,
+             const Cancellation* cancellation = nullptr);
     ~Executor();
 
+    // Runs end between two nodes once the cancellation is requested: false, and the state is as before.
+
     // state := the state after the step. `data` and `seed` as the program's header says (checked by the caller).
-    void step(State& state, const Tensor& data, const Tensor& seed);
+    bool step(State& state, const Tensor& data, const Tensor& seed);
 
     // A **tapped run** gives the same bits and calls `tap` for each node, in order and exactly once, with its output
     // and its operands' outputs, while they are alive: also of nodes that no update needs, that are views of others, or
     // that are known before the run. Each output lies in the arena for as long as it is read and no longer; what the
     // tap keeps of it is the tap's. `alter` acts before `tap` sees the output; with it each output has a buffer of its
     // own.
-    void step_tapped(State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter = {});
+    bool step_tapped(State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter = {});
     // The same of the nodes up to `last`; the state is not changed.
-    void run_tapped(const State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter = {},
+    bool run_tapped(const State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter = {},
                     std::uint32_t last = kLastNode);
 
     // The outputs of all nodes of the step from `state`, one node after the other, without a plan and all at once in

@@ -12,12 +12,13 @@ std::string at_node(std::size_t node, const Error& error) {
 Status check_slots(const Program& program) {
     std::vector<std::string_view> names;
     names.reserve(program.slots.size());
-    for (const Slot& slot : program.slots) {
+    for (std::size_t i = 0; i < program.slots.size(); ++i) {
+        const Slot& slot = program.slots[i];
         QUERN_CHECK(check_slot(slot));
         names.push_back(slot.name);
-        if (slot.update_node >= program.nodes.size())
+        if (program.updates[i] >= program.nodes.size())
             return fail("program.bad_update_node", "slot " + slot.name + " names a node that does not exist");
-        const Node& update = program.nodes[slot.update_node];
+        const Node& update = program.nodes[program.updates[i]];
         if (update.dtype != slot.dtype || update.shape != slot.shape)
             return fail("program.bad_update_node", "the update of slot " + slot.name + " has another type");
     }
@@ -32,6 +33,7 @@ Status check_slots(const Program& program) {
 
 Status check_nodes(const Program& program) {
     std::vector<OperandType> inputs;
+    const Shape data = data_shape(program);
     for (std::size_t i = 0; i < program.nodes.size(); ++i) {
         const Node& node = program.nodes[i];
         inputs.clear();
@@ -42,6 +44,8 @@ Status check_nodes(const Program& program) {
         }
         if (const Status status = check_node(node, inputs, program.header); !status)
             return detailed(status.error(), at_node(i, status.error()));
+        if (node.op == Op::data && node.shape != data)
+            return fail("program.bad_shape", "node " + std::to_string(i) + " reads the data with other dims");
         if (node.op == Op::slot) {
             const Slot& slot = program.slots[node.attributes[0]];
             if (node.dtype != slot.dtype || node.shape != slot.shape)
@@ -52,19 +56,38 @@ Status check_nodes(const Program& program) {
     return {};
 }
 
-// What hashing each output of a step costs, in work units: who disputes a step does it once. The data set is left out:
-// its root is the task's.
-std::uint64_t trace_work(const Program& program) {
-    std::uint64_t tiles = 0;
-    for (const Node& node : program.nodes) tiles += node.op == Op::data ? 0 : node.shape.tiles();
-    return tiles * kTileHashWork;
+Status check_data_sets(const ProgramHeader& header) {
+    if (header.data.size() != kDataSets)
+        return fail("program.wrong_count", std::to_string(header.data.size()) + " data sets, not 1");
+    for (const DataSet& data : header.data) {
+        if (data.dtype != DType::f32 && data.dtype != DType::i32) return fail("program.unknown_dtype", "of the data");
+        if (data.elements == 0 || data.elements > kMaxTensorElements)
+            return fail("program.bad_data", std::to_string(data.elements) + " elements");
+    }
+    return {};
 }
 
-Status check_trace(const Program& program) {
-    std::uint64_t state_tiles = 0;
-    for (const Slot& slot : program.slots) state_tiles += slot.shape.tiles();
-    const std::uint64_t most = kMaxTraceFactor * (program.header.work_units + state_tiles * kTileHashWork);
-    const std::uint64_t work = trace_work(program);
+// What each size must be, given the others and the counts.
+Status check_sizes(const ProgramHeader& header) {
+    const ProgramSizes& sizes = header.sizes;
+    const auto tiles = [](std::uint64_t bytes) { return bytes / kTileBytes; };
+    const auto is_size = [&](std::uint64_t bytes, std::uint64_t tensors) {
+        return bytes % kTileBytes == 0 && tiles(bytes) <= tensors * kMaxTensorElements;
+    };
+    if (!is_size(sizes.state_bytes, header.slot_count) || tiles(sizes.state_bytes) < header.slot_count)
+        return fail("program.wrong_sizes", "a state of " + std::to_string(sizes.state_bytes) + " bytes");
+    if (!is_size(sizes.trace_bytes, header.node_count))
+        return fail("program.wrong_sizes", "a trace of " + std::to_string(sizes.trace_bytes) + " bytes");
+    if (!is_size(sizes.peak_bytes, header.node_count + 2 * header.slot_count) || sizes.peak_bytes < sizes.state_bytes)
+        return fail("program.wrong_sizes", "a peak of " + std::to_string(sizes.peak_bytes) + " bytes");
+    if (sizes.window_bytes != 0) return fail("program.wrong_sizes", "no node reads a window of data");
+    if (sizes.commit_work != tiles(sizes.state_bytes) * kTileHashWork)
+        return fail("program.wrong_sizes", "commit work " + std::to_string(sizes.commit_work));
+    if (header.work_units > kMaxWorkUnits || sizes.commit_work > kMaxWorkUnits - header.work_units)
+        return fail("program.too_much_work", std::to_string(header.work_units) + " work units in a step and " +
+                                                 std::to_string(sizes.commit_work) + " in its commitment");
+    const std::uint64_t most = kMaxTraceFactor * step_work(header);
+    const std::uint64_t work = tiles(sizes.trace_bytes) * kTileHashWork;
     if (work <= most) return {};
     return fail("program.trace_too_large",
                 "to hash all outputs takes " + std::to_string(work) + " work units, at most " + std::to_string(most));
@@ -82,10 +105,9 @@ Status check_header(const ProgramHeader& header) {
     if (header.node_count == 0 || header.node_count > kMaxNodes)
         return fail("program.wrong_count", std::to_string(header.node_count) + " nodes");
     if (header.loss_slot >= header.slot_count) return fail("program.bad_loss_slot", "there is no such slot");
-    if (header.work_units > kMaxWorkUnits)
-        return fail("program.too_much_work", std::to_string(header.work_units) + " work units in a step");
-    if (header.data_dtype != DType::f32 && header.data_dtype != DType::i32) return fail("program.unknown_dtype");
-    return header.data_shape.validate();
+    if (header.start != 0) return fail("program.bad_start", "no program makes a first state");
+    QUERN_CHECK(check_data_sets(header));
+    return check_sizes(header);
 }
 
 Status check_slot(const Slot& slot) {
@@ -100,14 +122,33 @@ Status check_slot(const Slot& slot) {
 
 Status validate(const Program& program) {
     QUERN_CHECK(check_header(program.header));
-    if (program.slots.size() != program.header.slot_count || program.nodes.size() != program.header.node_count)
+    if (program.slots.size() != program.header.slot_count || program.nodes.size() != program.header.node_count ||
+        program.updates.size() != program.header.slot_count)
         return fail("program.wrong_count", "the header's counts are not the program's");
     QUERN_CHECK(check_nodes(program));
     QUERN_CHECK(check_slots(program));
     if (const std::uint64_t work = work_units(program); work != program.header.work_units)
         return fail("program.wrong_work_units",
                     std::to_string(work) + ", the header says " + std::to_string(program.header.work_units));
-    return check_trace(program);
+    if (sizes_of(program) != program.header.sizes)
+        return fail("program.wrong_sizes", "the header says others than the program has");
+    if (slot_root(program) != program.header.slot_root)
+        return fail("program.wrong_slot_root", "the header names another than the slots have");
+    return {};
+}
+
+void complete_header(Program& program) {
+    program.header.slot_count = program.slots.size();
+    program.header.slot_root = slot_root(program);
+    program.header.node_count = program.nodes.size();
+    program.header.work_units = work_units(program);
+    program.header.sizes = sizes_of(program);
+}
+
+Shape data_shape(const Program& program) {
+    for (const Node& node : program.nodes)
+        if (node.op == Op::data) return node.shape;
+    return {{1, 1, 1, static_cast<std::uint32_t>(program.header.data.front().elements)}};
 }
 
 Tensor seed_tensor(const Hash32& beacon) {

@@ -26,7 +26,7 @@ Expected<std::uint32_t> read_u32(rlp::Reader& reader) {
 
 Expected<DType> read_dtype(rlp::Reader& reader) {
     QUERN_TRY(const std::uint64_t value, reader.u64());
-    if (value > static_cast<std::uint64_t>(DType::i32))
+    if (value < static_cast<std::uint64_t>(DType::f32) || value > static_cast<std::uint64_t>(DType::i32))
         return fail("program.unknown_dtype", "no dtype has number " + std::to_string(value));
     return static_cast<DType>(value);
 }
@@ -54,6 +54,21 @@ Expected<std::vector<std::uint32_t>> read_u32_list(rlp::Reader& reader, std::siz
     return values;
 }
 
+// A list longer than a header may have is refused by check_header.
+Expected<std::vector<DataSet>> read_data_sets(rlp::Reader& reader) {
+    QUERN_TRY(rlp::Reader items, reader.list());
+    std::vector<DataSet> sets;
+    while (!items.at_end() && sets.size() <= kDataSets) {
+        QUERN_TRY(rlp::Reader fields, items.list());
+        DataSet data;
+        QUERN_TRY(data.dtype, read_dtype(fields));
+        QUERN_TRY(data.elements, fields.u64());
+        QUERN_CHECK(fields.expect_end());
+        sets.push_back(data);
+    }
+    return sets;
+}
+
 Expected<Op> read_op(rlp::Reader& reader) {
     QUERN_TRY(const std::uint64_t value, reader.u64());
     if (value <= std::numeric_limits<std::uint8_t>::max() && is_op(static_cast<std::uint8_t>(value)))
@@ -77,7 +92,7 @@ Expected<std::vector<T>> read_parts(rlp::Reader& reader, std::uint64_t limit, Ex
     std::vector<T> parts;
     while (!items.at_end()) {
         if (parts.size() == limit)
-            return fail("program.too_many_parts", "more than " + std::to_string(limit) + " slots or nodes");
+            return fail("program.too_many_parts", "more than " + std::to_string(limit) + " slots, nodes or updates");
         QUERN_TRY(const rlp::Item item, items.next());
         QUERN_TRY(T part, decode_part(item.whole));
         parts.push_back(std::move(part));
@@ -89,14 +104,22 @@ Expected<std::vector<T>> read_parts(rlp::Reader& reader, std::uint64_t limit, Ex
 
 Bytes encode(const ProgramHeader& header) {
     rlp::Writer writer;
-    writer.begin_list()
-        .integer(header.format)
-        .integer(header.arithmetic)
+    writer.begin_list().integer(header.format).integer(header.arithmetic).begin_list();
+    for (const DataSet& data : header.data)
+        writer.begin_list().integer(static_cast<std::uint64_t>(data.dtype)).integer(data.elements).end_list();
+    writer.end_list()
         .integer(header.slot_count)
+        .bytes(header.slot_root.view())
         .integer(header.node_count)
-        .integer(static_cast<std::uint64_t>(header.data_dtype));
-    write_shape(writer, header.data_shape);
-    writer.integer(header.loss_slot).integer(header.work_units).end_list();
+        .integer(header.loss_slot)
+        .integer(header.start)
+        .integer(header.work_units)
+        .integer(header.sizes.commit_work)
+        .integer(header.sizes.trace_bytes)
+        .integer(header.sizes.window_bytes)
+        .integer(header.sizes.peak_bytes)
+        .integer(header.sizes.state_bytes)
+        .end_list();
     return std::move(writer).finish();
 }
 
@@ -104,7 +127,7 @@ Bytes encode(const Slot& slot) {
     rlp::Writer writer;
     writer.begin_list().bytes(as_bytes(slot.name)).integer(static_cast<std::uint64_t>(slot.dtype));
     write_shape(writer, slot.shape);
-    writer.integer(std::uint64_t{slot.update_node}).integer(std::uint64_t{slot.flags}).end_list();
+    writer.integer(std::uint64_t{slot.flags}).end_list();
     return std::move(writer).finish();
 }
 
@@ -123,12 +146,20 @@ Bytes encode(const Node& node) {
     return std::move(writer).finish();
 }
 
+Bytes encode_update(std::uint32_t node) {
+    rlp::Writer writer;
+    writer.integer(std::uint64_t{node});
+    return std::move(writer).finish();
+}
+
 Bytes encode(const Program& program) {
     rlp::Writer writer;
     writer.begin_list().raw(encode(program.header)).begin_list();
+    for (const Node& node : program.nodes) writer.raw(encode(node));
+    writer.end_list().begin_list();
     for (const Slot& slot : program.slots) writer.raw(encode(slot));
     writer.end_list().begin_list();
-    for (const Node& node : program.nodes) writer.raw(encode(node));
+    for (const std::uint32_t update : program.updates) writer.raw(encode_update(update));
     writer.end_list().end_list();
     return std::move(writer).finish();
 }
@@ -138,12 +169,18 @@ Expected<ProgramHeader> decode_header(BytesView bytes) {
     ProgramHeader header;
     QUERN_TRY(header.format, reader.u64());
     QUERN_TRY(header.arithmetic, reader.u64());
+    QUERN_TRY(header.data, read_data_sets(reader));
     QUERN_TRY(header.slot_count, reader.u64());
+    QUERN_TRY(header.slot_root, reader.fixed<Hash32::kSize>());
     QUERN_TRY(header.node_count, reader.u64());
-    QUERN_TRY(header.data_dtype, read_dtype(reader));
-    QUERN_TRY(header.data_shape, read_shape(reader));
     QUERN_TRY(header.loss_slot, reader.u64());
+    QUERN_TRY(header.start, reader.u64());
     QUERN_TRY(header.work_units, reader.u64());
+    QUERN_TRY(header.sizes.commit_work, reader.u64());
+    QUERN_TRY(header.sizes.trace_bytes, reader.u64());
+    QUERN_TRY(header.sizes.window_bytes, reader.u64());
+    QUERN_TRY(header.sizes.peak_bytes, reader.u64());
+    QUERN_TRY(header.sizes.state_bytes, reader.u64());
     QUERN_CHECK(reader.expect_end());
     QUERN_CHECK(check_header(header));
     return header;
@@ -157,7 +194,6 @@ Expected<Slot> decode_slot(BytesView bytes) {
     slot.name = std::string(as_text(name));
     QUERN_TRY(slot.dtype, read_dtype(reader));
     QUERN_TRY(slot.shape, read_shape(reader));
-    QUERN_TRY(slot.update_node, read_u32(reader));
     QUERN_TRY(slot.flags, read_u32(reader));
     QUERN_CHECK(reader.expect_end());
     QUERN_CHECK(check_slot(slot));
@@ -178,6 +214,13 @@ Expected<Node> decode_node(BytesView bytes) {
     return node;
 }
 
+Expected<std::uint32_t> decode_update(BytesView bytes) {
+    rlp::Reader reader(bytes);
+    QUERN_TRY(const std::uint32_t node, read_u32(reader));
+    QUERN_CHECK(reader.expect_end());
+    return node;
+}
+
 Expected<Program> decode_program(BytesView bytes) {
     if (bytes.size() > kMaxProgramBytes)
         return fail("program.too_large", std::to_string(bytes.size()) + " bytes, at most 8 MiB");
@@ -185,8 +228,9 @@ Expected<Program> decode_program(BytesView bytes) {
     Program program;
     QUERN_TRY(const rlp::Item header, reader.next());
     QUERN_TRY(program.header, decode_header(header.whole));
-    QUERN_TRY(program.slots, read_parts<Slot>(reader, kMaxSlots, decode_slot));
     QUERN_TRY(program.nodes, read_parts<Node>(reader, kMaxNodes, decode_node));
+    QUERN_TRY(program.slots, read_parts<Slot>(reader, kMaxSlots, decode_slot));
+    QUERN_TRY(program.updates, read_parts<std::uint32_t>(reader, kMaxSlots, decode_update));
     QUERN_CHECK(reader.expect_end());
     QUERN_CHECK(validate(program));
     return program;
@@ -194,11 +238,19 @@ Expected<Program> decode_program(BytesView bytes) {
 
 std::vector<Hash32> program_leaves(const Program& program) {
     std::vector<Hash32> leaves;
-    leaves.reserve(1 + program.slots.size() + program.nodes.size());
+    leaves.reserve(1 + program.nodes.size() + program.slots.size() + program.updates.size());
     leaves.push_back(crypto::merkle_leaf(encode(program.header)));
-    for (const Slot& slot : program.slots) leaves.push_back(crypto::merkle_leaf(encode(slot)));
     for (const Node& node : program.nodes) leaves.push_back(crypto::merkle_leaf(encode(node)));
+    for (const Slot& slot : program.slots) leaves.push_back(crypto::merkle_leaf(encode(slot)));
+    for (const std::uint32_t update : program.updates) leaves.push_back(crypto::merkle_leaf(encode_update(update)));
     return leaves;
+}
+
+Hash32 slot_root(const Program& program) {
+    std::vector<Hash32> leaves;
+    leaves.reserve(program.slots.size());
+    for (const Slot& slot : program.slots) leaves.push_back(crypto::merkle_leaf(encode(slot)));
+    return crypto::list_id_of(crypto::MerkleTag::slots, leaves);
 }
 
 Hash32 program_root(const Program& program) {

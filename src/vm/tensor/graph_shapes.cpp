@@ -153,9 +153,10 @@ constexpr std::array<Rule, 13> kRules{{
 static_assert(covers(kRules, [](const OpInfo& info) { return info.kind != OpKind::structural; }));
 
 // Cost of a node in fused multiply-adds. Fits: an operand has at most 2^31 elements, so a matmul at most 2^62.
-std::uint64_t node_cost(const Node& node, const OpInfo& info, std::span<const OperandType> inputs) {
+std::uint64_t node_cost(const Node& node, const OpInfo& info, std::span<const OperandType> inputs, bool copies) {
     const std::uint64_t out = node.shape.elements();
     const auto in = [&](std::size_t i) { return i < inputs.size() ? inputs[i].shape.elements() : 0; };
+    if (copies) return detail::kPermute * out;
     std::uint64_t per_output = info.cost.output;
     if (info.kind == OpKind::elementwise) {
         const arith::ElementOpInfo* const element = arith::find_element_op(node.element);
@@ -193,28 +194,30 @@ Status check_node(const Node& node, std::span<const OperandType> inputs, const P
     if (node.op == Op::slot && node.attributes[0] >= header.slot_count)
         return bad_attribute("there is no slot " + std::to_string(node.attributes[0]));
     if (node.op == Op::data) {
-        QUERN_CHECK(expect_dtype(node.dtype, header.data_dtype, "the data"));
-        QUERN_CHECK(expect_shape(node.shape, header.data_shape, "the data"));
+        QUERN_CHECK(expect_dtype(node.dtype, header.data.front().dtype, "the data"));
+        if (node.shape.elements() != header.data.front().elements)
+            return bad_shape("the data has " + std::to_string(header.data.front().elements) + " elements");
     }
     return {};
 }
 
-std::uint64_t node_work_units(const Node& node, std::span<const OperandType> inputs) {
+std::uint64_t node_work_units(const Node& node, std::span<const OperandType> inputs, bool copies) {
     const OpInfo* const info = find_op(node.op);
-    const std::uint64_t cost = info == nullptr ? node.shape.elements() : node_cost(node, *info, inputs);
+    const std::uint64_t cost = info == nullptr ? node.shape.elements() : node_cost(node, *info, inputs, copies);
     return cost / kCostPerUnit + (cost % kCostPerUnit != 0 ? 1 : 0);
 }
 
 std::uint64_t work_units(const Program& program) {
     std::uint64_t total = 0;
     std::vector<OperandType> inputs;
-    for (const Node& node : program.nodes) {
+    for (std::size_t i = 0; i < program.nodes.size(); ++i) {
+        const Node& node = program.nodes[i];
         inputs.clear();
         for (const std::uint32_t input : node.inputs) {
             if (input >= program.nodes.size()) continue;
             inputs.push_back({program.nodes[input].dtype, program.nodes[input].shape});
         }
-        total = saturating_add(total, node_work_units(node, inputs));
+        total = saturating_add(total, node_work_units(node, inputs, copies_operand(program, i)));
     }
     return total;
 }

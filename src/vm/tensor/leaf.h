@@ -14,6 +14,7 @@
 // tiles, those without a row keep it until the fold and are +0 after it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -37,6 +38,10 @@ struct MicroState {
 // The states after micro-steps 0 .. count-1 of output tile `tile`, from whole inputs.
 [[nodiscard]] std::vector<MicroState> micro_trace(const Node& node, std::span<const Tensor* const> inputs,
                                                   std::uint64_t tile);
+// The same one after the other, of which none is kept, until `take` says that it wants no more.
+using TakeMicroState = std::function<bool(const MicroState&)>;
+void each_micro_state(const Node& node, std::span<const Tensor* const> inputs, std::uint64_t tile,
+                      const TakeMicroState& take);
 
 // Which input tiles a given output element of a given micro-step reads, in order, at most kMaxLeafTiles. A
 // data-dependent read (gather_rows) needs the index tile first: `known` serves tiles that are there already.

@@ -52,7 +52,8 @@ void close_block(const Kernels& kernels, const Extent& out, std::uint64_t step, 
     partial.fill(0);
 }
 
-std::vector<MicroState> matmul_trace(const Kernels& kernels, const Node& node, Inputs inputs, const Extent& out) {
+void matmul_trace(const Kernels& kernels, const Node& node, Inputs inputs, const Extent& out,
+                  const TakeMicroState& take) {
     const auto view_of = [&](std::size_t operand, bool inner_is_rows, std::uint64_t outer) {
         const Tensor& tensor = *inputs[operand];
         Coordinates at{tensor.shape.dims[0] == 1 ? 0 : out.at[0], tensor.shape.dims[1] == 1 ? 0 : out.at[1], 0, 0};
@@ -68,8 +69,6 @@ std::vector<MicroState> matmul_trace(const Kernels& kernels, const Node& node, I
     const std::uint64_t k = inputs[0]->shape.dims[transpose_a ? 2 : 3];
     const std::uint64_t steps = (k + kTileSide - 1) / kTileSide;
     MicroState state = initial_micro_state(node);
-    std::vector<MicroState> trace;
-    trace.reserve(steps);
     for (std::uint64_t step = 0; step < steps; ++step) {
         const auto first = static_cast<std::ptrdiff_t>(step * kTileSide);
         const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kTileSide, k - step * kTileSide));
@@ -77,24 +76,22 @@ std::vector<MicroState> matmul_trace(const Kernels& kernels, const Node& node, I
                              {b.data + first * b.row_stride, b.row_stride, b.col_stride}, state.accumulators[1].data(),
                              out.width);
         close_block(kernels, out, step, steps, state);
-        trace.push_back(state);
+        if (!take(state)) return;
     }
-    return trace;
 }
 
-std::vector<MicroState> reduction_trace(const Kernels& kernels, const Node& node, const Tensor& source,
-                                        const Extent& out) {
+void reduction_trace(const Kernels& kernels, const Node& node, const Tensor& source, const Extent& out,
+                     const TakeMicroState& take) {
     const ElementOp op = node.op == Op::sum_last ? ElementOp::add : ElementOp::max;
     const std::size_t columns = source.shape.columns();
     MicroState state = initial_micro_state(node);
     Tile& lanes = state.accumulators[0];
-    std::vector<MicroState> trace;
-    trace.reserve(source.shape.tile_columns() + 1);
     for (std::size_t first = 0; first < columns; first += kLanes) {
         for (std::size_t row = 0; row < out.rows; ++row)
             combine(kernels, op, &lanes[row * kLanes], word_at(source, {out.at[0], out.at[1], out.at[2] + row, first}),
                     std::min(kLanes, columns - first));
-        if ((first + kLanes) % source.shape.tile_width() == 0 || first + kLanes >= columns) trace.push_back(state);
+        const bool whole = (first + kLanes) % source.shape.tile_width() == 0 || first + kLanes >= columns;
+        if (whole && !take(state)) return;
     }
     Tile folded{};
     for (std::size_t row = 0; row < out.rows; ++row) {
@@ -103,17 +100,15 @@ std::vector<MicroState> reduction_trace(const Kernels& kernels, const Node& node
         folded[row * kLanes] = lanes[row * kLanes];
     }
     lanes = folded;
-    trace.push_back(state);
-    return trace;
+    (void)take(state);
 }
 
 // sum_rows and scatter_add_rows: rows of the source go to rows of the partial sum, 32 in a micro-step.
-std::vector<MicroState> row_sum_trace(const Kernels& kernels, const Node& node, Inputs inputs, const Extent& out) {
+void row_sum_trace(const Kernels& kernels, const Node& node, Inputs inputs, const Extent& out,
+                   const TakeMicroState& take) {
     const Tensor& source = *inputs[0];
     MicroState state = initial_micro_state(node);
     const std::uint64_t steps = source.shape.tile_rows();
-    std::vector<MicroState> trace;
-    trace.reserve(steps);
     for (std::uint64_t row = 0; row < source.shape.rows(); ++row) {
         std::uint64_t target = 0;
         if (node.op == Op::scatter_add_rows) {
@@ -125,9 +120,8 @@ std::vector<MicroState> row_sum_trace(const Kernels& kernels, const Node& node, 
                     word_at(source, {out.at[0], out.at[1], row, out.at[3]}), out.columns);
         if (row % kTileSide != kTileSide - 1 && row + 1 != source.shape.rows()) continue;
         close_block(kernels, out, row / kTileSide, steps, state);
-        trace.push_back(state);
+        if (!take(state)) return;
     }
-    return trace;
 }
 
 std::uint32_t generated_word(const Node& node, Inputs inputs, const Coordinates& at) {
@@ -179,23 +173,35 @@ MicroState single_step(const Kernels& kernels, const Node& node, std::span<const
 }  // namespace
 
 std::vector<MicroState> micro_trace(const Node& node, std::span<const Tensor* const> inputs, std::uint64_t tile) {
+    std::vector<MicroState> trace;
+    each_micro_state(node, inputs, tile, [&](const MicroState& state) {
+        trace.push_back(state);
+        return true;
+    });
+    return trace;
+}
+
+void each_micro_state(const Node& node, std::span<const Tensor* const> inputs, std::uint64_t tile,
+                      const TakeMicroState& take) {
     std::vector<OperandType> types;
     for (const Tensor* input : inputs) types.push_back({input->dtype, input->shape});
-    if (is_kind(node.op, OpKind::input) || !check_operands(node, types))
-        return {MicroState{std::vector<Tile>(accumulator_count(node), Tile{})}};
+    if (is_kind(node.op, OpKind::input) || !check_operands(node, types)) {
+        (void)take(MicroState{std::vector<Tile>(accumulator_count(node), Tile{})});
+        return;
+    }
     const Kernels& kernels = arith::kernels(arith::best_backend());
     const Extent out = extent_of(node.shape, tile);
     switch (find_op(node.op)->micro_steps) {
         case MicroSteps::one:
             break;
         case MicroSteps::inner_tiles:
-            return matmul_trace(kernels, node, inputs, out);
+            return matmul_trace(kernels, node, inputs, out, take);
         case MicroSteps::column_tiles_and_fold:
-            return reduction_trace(kernels, node, *inputs[0], out);
+            return reduction_trace(kernels, node, *inputs[0], out, take);
         case MicroSteps::row_tiles:
-            return row_sum_trace(kernels, node, inputs, out);
+            return row_sum_trace(kernels, node, inputs, out, take);
     }
-    return {single_step(kernels, node, types, inputs, out)};
+    (void)take(single_step(kernels, node, types, inputs, out));
 }
 
 }  // namespace quern::vm::tensor

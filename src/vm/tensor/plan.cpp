@@ -1,6 +1,10 @@
 #include "vm/tensor/plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "vm/tensor/structural_ops.h"
 
@@ -41,8 +45,8 @@ private:
         users_.resize(program_.nodes.size());
         is_update_.resize(program_.nodes.size());
         if (mode_ != PlanMode::step) live_.assign(live_.size(), true);
-        for (const Slot& slot : program_.slots) live_[slot.update_node] = true;
-        for (const Slot& slot : program_.slots) is_update_[slot.update_node] = true;
+        for (const std::uint32_t update : program_.updates) live_[update] = true;
+        for (const std::uint32_t update : program_.updates) is_update_[update] = true;
         for (std::size_t i = program_.nodes.size(); i-- > 0;) {
             if (!live_[i]) continue;
             for (const std::uint32_t input : node(i).inputs) {
@@ -329,7 +333,7 @@ private:
 
     void place_updates() {
         for (std::size_t slot = 0; slot < program_.slots.size(); ++slot) {
-            const Value& value = values_[program_.slots[slot].update_node];
+            const Value& value = values_[program_.updates[slot]];
             Root& root = plan_.roots[value.root];
             SlotUpdate update;
             update.words = value.shape.elements();
@@ -351,7 +355,7 @@ private:
         }
     }
 
-    // First fit over the steps: a root's words are free again after the last step that reads them.
+    // Best fit over the steps: a root's words are free again after the last step that reads them.
     void place_arena() {
         std::vector<std::vector<std::size_t>> begins(plan_.steps.size() + 1);
         std::vector<std::vector<std::size_t>> ends(plan_.steps.size() + 1);
@@ -360,42 +364,44 @@ private:
             begins[plan_.roots[r].first_step].push_back(r);
             ends[plan_.roots[r].last_step].push_back(r);
         }
-        struct Hole {
-            std::size_t offset;
-            std::size_t words;
+        std::map<std::size_t, std::size_t> holes;               // by offset: words
+        std::set<std::pair<std::size_t, std::size_t>> by_size;  // words, offset: a stranger's program may have many
+        const auto add_hole = [&](std::size_t offset, std::size_t words) {
+            holes.emplace(offset, words);
+            by_size.emplace(words, offset);
         };
-        std::vector<Hole> holes;  // by offset
+        const auto take_hole = [&](std::map<std::size_t, std::size_t>::iterator hole) {
+            const auto [offset, words] = *hole;
+            by_size.erase({words, offset});
+            holes.erase(hole);
+            return words;
+        };
         const auto padded = [&](std::size_t r) {
             return (plan_.roots[r].words + kAlignmentWords - 1) / kAlignmentWords * kAlignmentWords;
         };
         for (std::size_t s = 0; s < begins.size(); ++s) {
             for (const std::size_t r : begins[s]) {
-                auto best = holes.end();
-                for (auto hole = holes.begin(); hole != holes.end(); ++hole)
-                    if (hole->words >= padded(r) && (best == holes.end() || hole->words < best->words)) best = hole;
-                if (best != holes.end()) {
-                    plan_.roots[r].offset = best->offset;
-                    best->offset += padded(r);
-                    best->words -= padded(r);
-                    if (best->words == 0) holes.erase(best);
+                const auto best = by_size.lower_bound({padded(r), 0});
+                if (best != by_size.end()) {
+                    const auto [words, offset] = *best;
+                    take_hole(holes.find(offset));
+                    plan_.roots[r].offset = offset;
+                    if (words > padded(r)) add_hole(offset + padded(r), words - padded(r));
                 } else {
                     plan_.roots[r].offset = plan_.arena_words;
                     plan_.arena_words += padded(r);
                 }
             }
             for (const std::size_t r : ends[s]) {
-                const Hole hole{plan_.roots[r].offset, padded(r)};
-                auto after =
-                    std::find_if(holes.begin(), holes.end(), [&](const Hole& h) { return h.offset > hole.offset; });
-                after = holes.insert(after, hole);
-                if (after + 1 != holes.end() && after->offset + after->words == (after + 1)->offset) {
-                    after->words += (after + 1)->words;
-                    holes.erase(after + 1);
+                std::size_t offset = plan_.roots[r].offset;
+                std::size_t words = padded(r);
+                auto after = holes.lower_bound(offset);
+                if (after != holes.begin() && std::prev(after)->first + std::prev(after)->second == offset) {
+                    offset = std::prev(after)->first;
+                    words += take_hole(std::prev(after));
                 }
-                if (after != holes.begin() && (after - 1)->offset + (after - 1)->words == after->offset) {
-                    (after - 1)->words += after->words;
-                    holes.erase(after);
-                }
+                if (after != holes.end() && offset + words == after->first) words += take_hole(after);
+                add_hole(offset, words);
             }
         }
     }
@@ -415,7 +421,7 @@ private:
 }  // namespace
 
 std::uint64_t ExecutionPlan::bytes() const {
-    std::uint64_t words = arena_words;  // no sum overflows: at most 2^15 tensors of 2^31 words
+    std::uint64_t words = arena_words;  // no sum overflows: at most 2^18 tensors of 2^31 words
     for (const Tensor& constant : constants) words += constant.shape.elements();
     for (const SlotUpdate& update : updates) words += update.words;
     return words * sizeof(std::uint32_t);

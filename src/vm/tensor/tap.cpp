@@ -139,32 +139,55 @@ Tile read_tile(const TensorView& tensor, std::uint64_t tile) {
     return result;
 }
 
-std::vector<Hash32> tile_hashes(const TensorView& tensor, ThreadPool* pool) {
+std::vector<Hash32> tile_hashes(const TensorView& tensor, ThreadPool* pool, const Cancellation* cancellation) {
     std::vector<Hash32> hashes(tensor.shape().tiles());
     parallel_parts(pool, hashes.size(), hashes.size() * kTileWords * kHashWork,
                    [&](std::size_t begin, std::size_t end) {
-                       for (std::size_t i = begin; i < end; ++i) hashes[i] = tile_hash(read_tile(tensor, i));
+                       for (std::size_t i = begin; i < end; ++i) {
+                           if (i % kHashBatch == 0 && is_requested(cancellation)) return;
+                           hashes[i] = tile_hash(read_tile(tensor, i));
+                       }
                    });
     return hashes;
 }
 
-Hash32 tensor_root(const TensorView& tensor, ThreadPool* pool) { return tensor_root_of(tile_hashes(tensor, pool)); }
+Hash32 tensor_root(const TensorView& tensor, ThreadPool* pool, const Cancellation* cancellation) {
+    return tensor_root_of(tile_hashes(tensor, pool, cancellation));
+}
 
 std::vector<MicroState> micro_trace(const TappedNode& tapped, std::uint64_t tile) {
-    std::vector<MicroState> trace(1);
-    if (find_op(tapped.node->op)->micro_steps != MicroSteps::one) {
-        const Crop crop = crop_to_tile(tapped, tile);
-        std::vector<const Tensor*> operands;
-        for (const Tensor& operand : crop.operands) operands.push_back(&operand);
-        trace = micro_trace(crop.node, operands, crop.tile);
-    }
-    trace.back().accumulators.assign(accumulator_count(*tapped.node), Tile{});
-    trace.back().accumulators.front() = read_tile(tapped.output, tile);
+    std::vector<MicroState> trace;
+    each_micro_state(tapped, tile, [&](const MicroState& state) {
+        trace.push_back(state);
+        return true;
+    });
     return trace;
 }
 
-std::uint64_t micro_trace_bytes(const Node& node, std::span<const OperandType> operands) {
-    std::uint64_t bytes = micro_step_count(node, operands) * accumulator_count(node) * kTileBytes;
+void each_micro_state(const TappedNode& tapped, std::uint64_t tile, const TakeMicroState& take) {
+    MicroState last{std::vector<Tile>(accumulator_count(*tapped.node), Tile{})};
+    last.accumulators.front() = read_tile(tapped.output, tile);
+    if (find_op(tapped.node->op)->micro_steps == MicroSteps::one) {
+        (void)take(last);
+        return;
+    }
+    const Crop crop = crop_to_tile(tapped, tile);
+    std::vector<const Tensor*> operands;
+    std::vector<OperandType> types;
+    for (const Tensor& operand : crop.operands) {
+        operands.push_back(&operand);
+        types.push_back({operand.dtype, operand.shape});
+    }
+    std::uint64_t left = micro_step_count(crop.node, types);
+    each_micro_state(crop.node, operands, crop.tile,
+                     [&](const MicroState& state) { return take(--left == 0 ? last : state); });
+}
+
+std::uint64_t micro_state_bytes(const Node& node, std::span<const OperandType> operands) {
+    return micro_step_count(node, operands) * accumulator_count(node) * kTileBytes;
+}
+
+std::uint64_t micro_copy_bytes(const Node& node, std::span<const OperandType> operands) {
     // Of a tile that leads to the largest copies: as many rows and columns as tiles can have, and the tile above.
     const std::uint64_t rows = std::min<std::uint64_t>(kTileSide + 1, node.shape.rows());
     const std::uint64_t columns = extent_of(node.shape, 0).columns;
@@ -186,7 +209,7 @@ std::uint64_t micro_trace_bytes(const Node& node, std::span<const OperandType> o
             for (std::size_t i = 1; i < operands.size(); ++i) words += words_of(operands[i].shape);
             break;
     }
-    return bytes + words * sizeof(std::uint32_t);
+    return words * sizeof(std::uint32_t);
 }
 
 Expected<TappedLeaf> evaluate_leaf(const TappedNode& tapped, const ProgramHeader& header, const LeafTarget& target,

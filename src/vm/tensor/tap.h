@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cancellation.h"
 #include "base/thread_pool.h"
 #include "vm/tensor/leaf.h"
 #include "vm/tensor/view.h"
@@ -33,14 +34,21 @@ using Tap = std::function<void(const TappedNode&)>;
 
 // As of a Tensor with the same elements.
 [[nodiscard]] Tile read_tile(const TensorView& tensor, std::uint64_t tile);
-[[nodiscard]] std::vector<Hash32> tile_hashes(const TensorView& tensor, ThreadPool* pool);
-[[nodiscard]] Hash32 tensor_root(const TensorView& tensor, ThreadPool* pool);
+// Tiles hashed between two looks at a cancellation, after whose request these results are of no use: 1 MiB.
+inline constexpr std::size_t kHashBatch = 256;
+[[nodiscard]] std::vector<Hash32> tile_hashes(const TensorView& tensor, ThreadPool* pool,
+                                              const Cancellation* cancellation = nullptr);
+[[nodiscard]] Hash32 tensor_root(const TensorView& tensor, ThreadPool* pool,
+                                 const Cancellation* cancellation = nullptr);
 
 // The micro-trace of output tile `tile`, whose last state holds the output's own tile: of an altered output the altered
 // one. Copies the rows and columns of the operands that the tile is made of, no whole operand.
 [[nodiscard]] std::vector<MicroState> micro_trace(const TappedNode& tapped, std::uint64_t tile);
-// What the micro-traces of a node's tiles take at most, the copies included.
-[[nodiscard]] std::uint64_t micro_trace_bytes(const Node& node, std::span<const OperandType> operands);
+// The same one after the other, until `take` says that it wants no more.
+void each_micro_state(const TappedNode& tapped, std::uint64_t tile, const TakeMicroState& take);
+// What the states of one micro-trace of a node's take, and what the copies that it is made from take at most.
+[[nodiscard]] std::uint64_t micro_state_bytes(const Node& node, std::span<const OperandType> operands);
+[[nodiscard]] std::uint64_t micro_copy_bytes(const Node& node, std::span<const OperandType> operands);
 
 // evaluate_leaf on the operands of a tapped node, with the tiles that it has read, in order.
 struct TappedLeaf {

@@ -11,7 +11,7 @@
 
 namespace quern::vm::tensor {
 
-enum class DType : std::uint8_t { f32 = 0, i32 = 1 };
+enum class DType : std::uint8_t { f32 = 1, i32 = 2 };  // serialised in programs
 
 inline constexpr std::uint32_t kTileSide = 32;                      // a tile is 32 x 32 words, or 1 x 1,024
 inline constexpr std::uint32_t kTileWords = kTileSide * kTileSide;  // 1,024

@@ -30,6 +30,11 @@ protected:
         for (const auto& verifier : kVerifiers) world.bond_role(verifier, Role::verifier, 1'000'000);
         world.bond_role(kWhistleblower, Role::whistleblower, 100'000);
     }
+    // Of a solver of `spec`: twice the reward at the price cap, or 1,000 γ.
+    [[nodiscard]] Uint256 solver_lock() const {
+        const Uint256 work = Uint256(kSteps) * Uint256(tensor::step_work(tiny().program.header));
+        return std::max(Uint256(10'000), spec.price_cap * work * Uint256(2));
+    }
     std::uint64_t submit() { return submit(spec); }
     std::uint64_t submit(const types::TaskSubmitPayload& what) {
         const auto result = world.one(kSubmitter, NativeKind::task_submit, what);
@@ -46,38 +51,55 @@ protected:
     }
     void expect_ok(const Result& result) { EXPECT_EQ(result.band, Band::ok) << result.to_string(); }
 
-    // Brings a task into a state on the straight way, with `history` as the solver's.
-    std::uint64_t reach(TaskState state, const History& history) {
+    // Brings a task, or its claim, into a state on the straight way, with `history` as the solver's.
+    std::uint64_t reach(TaskState state) {
         bond_everybody();
         const auto id = submit();
         if (state == TaskState::open) return id;
-        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
+        const Uint256 price = std::min(Uint256(3), spec.price_cap);
+        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, price}));
         tick_when_due(id);
-        if (state == TaskState::assigned) return id;
-        world.skip_to(world.task(id).assigned_at + 2);
+        return id;
+    }
+    std::uint64_t reach(ClaimState state, const History& history) {
+        const auto id = reach(TaskState::assigned);
+        world.skip_to(world.task(id).seats.at(0).assigned_at + 2);
         expect_ok(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id}));
-        if (state == TaskState::training) return id;
+        if (state == ClaimState::working) return id;
         for (std::uint64_t step = kInterval; step <= kSteps; step += kInterval)
             expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), history, step)));
         expect_ok(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), history)));
-        if (state == TaskState::proved) return id;
+        if (state == ClaimState::proved) return id;
         tick_when_due(id);
-        if (state == TaskState::custody) return id;
-        for (const auto& report : world.task(id).reports)
+        if (state == ClaimState::custody) return id;
+        for (const auto& report : world.claim(id).reports)
             expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
-        if (state == TaskState::committing) return id;
-        for (const auto& report : world.task(id).reports) {
-            const auto mine = make_report(world.task(id), report.verifier, history, true, {}, 1);
+        if (state == ClaimState::committing) return id;
+        commit_to_pass(id, history);
+        if (state == ClaimState::revealing) return id;
+        reveal_pass(id, history);
+        return id;
+    }
+    void commit_to_pass(std::uint64_t id, const History& history) {
+        for (const auto& report : world.claim(id).reports) {
+            const auto mine = make_report(world.live(id), report.verifier, history, true, {}, 1);
             expect_ok(world.one(report.verifier, NativeKind::verify_commit,
                                 types::VerifyCommitPayload{id, mine.sealed.commitment}));
         }
-        if (state == TaskState::revealing) return id;
-        for (const auto& report : world.task(id).reports) {
-            const auto mine = make_report(world.task(id), report.verifier, history, true, {}, 1);
+    }
+    void reveal_pass(std::uint64_t id, const History& history) {
+        for (const auto& report : world.claim(id).reports) {
+            const auto mine = make_report(world.live(id), report.verifier, history, true, {}, 1);
             expect_ok(world.one(report.verifier, NativeKind::verify_reveal,
                                 core::make_reveal(mine.sealed, id, mine.sealed.true_index)));
         }
-        return id;
+    }
+    // From the draw to the challenge window: all who were drawn say PASS.
+    void pass_all(std::uint64_t id) {
+        for (const auto& report : world.claim(id).reports)
+            expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
+        commit_to_pass(id, truth);
+        reveal_pass(id, truth);
     }
     std::string name(const Result& result) { return std::string(result.name); }
     // Both parties play their strategies until the dispute is closed.
@@ -117,7 +139,7 @@ protected:
                             types::ChallengeCommitPayload{id, core::challenge_commitment(who, claim, salt)}));
         expect_ok(world.one(who, NativeKind::challenge_reveal,
                             types::ChallengeRevealPayload{id, target, claim, salt, opening}));
-        return world.task(id).disputes.empty() ? 0 : world.task(id).disputes.back();
+        return world.claim(id).disputes.empty() ? 0 : world.claim(id).disputes.back();
     }
 
     World world;

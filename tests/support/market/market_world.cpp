@@ -34,12 +34,10 @@ TinyProgram::TinyProgram() {
     sum.element = tensor::arith::ElementOp::add;
     sum.inputs = {0, 1};
     program.nodes = {slot, step, sum};
-    program.slots = {{"loss", tensor::DType::f32, {}, kUpdateNode, 0}};
-    program.header.slot_count = 1;
-    program.header.node_count = 3;
-    program.header.data_dtype = tensor::DType::i32;
+    program.slots = {{"loss", tensor::DType::f32, {}, 0}};
+    program.updates = {kUpdateNode};
     program.header.loss_slot = 0;
-    program.header.work_units = tensor::work_units(program);
+    tensor::complete_header(program);
     data = scalar(tensor::DType::i32, 7);
     init = {scalar(tensor::DType::f32, 0)};
     prover = std::make_unique<core::ProgramProver>(program);
@@ -71,18 +69,19 @@ History compute_history(std::uint64_t steps, std::uint64_t altered_step, std::ui
     return history;
 }
 
-ReportData make_report(const types::Task& task, const types::Address& verifier, const History& history, bool pass,
+ReportData make_report(const TaskClaim& live, const types::Address& verifier, const History& history, bool pass,
                        const Hash32& rival_root, std::uint64_t randomness, std::uint32_t tile_mask) {
+    const auto& [task, claim] = live;
     ReportData report;
     const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
-    const auto drawn = core::draw_segments(task.verify_beacon, verifier, segments, task.spec.samples);
+    const auto drawn = core::draw_segments(claim.verify_beacon, verifier, segments, task.spec.samples);
     report.probes =
-        core::draw_probes(task.verify_beacon, verifier, drawn, task.spec.interval, tiny().program.nodes.size());
+        core::draw_probes(claim.verify_beacon, verifier, drawn, task.spec.interval, tiny().program.nodes.size());
     std::vector<core::ProbeResult> results;
     static tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
     for (const auto& probe : report.probes) {
         const auto outputs =
-            executor.run_all(history.states[probe.step - 1], tiny().data, tensor::seed_tensor(task.seed_beacon));
+            executor.run_all(history.states[probe.step - 1], tiny().data, tensor::seed_tensor(claim.seed_beacon));
         core::ProbeResult result;
         result.words = tensor::read_tile(outputs[probe.node], 0);
         if (results.empty()) result.words[0] ^= tile_mask;
@@ -93,14 +92,14 @@ ReportData make_report(const types::Task& task, const types::Address& verifier, 
     return report;
 }
 
-core::DisputeParty party_of(const types::Task& task, const History& history, std::uint64_t probe_step,
+core::DisputeParty party_of(const TaskClaim& live, const History& history, std::uint64_t probe_step,
                             std::uint64_t probe_node, std::uint32_t probe_mask) {
     core::DisputeParty party;
     party.program = &tiny().program;
     party.history = history.roots;
     party.state_before = [&history](std::uint64_t step) -> Expected<tensor::State> { return history.states[step - 1]; };
     party.data = &tiny().data;
-    party.seed = tensor::seed_tensor(task.seed_beacon);
+    party.seed = tensor::seed_tensor(live.claim.seed_beacon);
     party.alter = [altered = history.altered_step, mask = history.mask, probe_step, probe_node, probe_mask](
                       std::uint64_t step, std::uint32_t node, tensor::Tensor& output) {
         if (step == altered && node == kUpdateNode) output.words[0] ^= mask;
@@ -109,8 +108,8 @@ core::DisputeParty party_of(const types::Task& task, const History& history, std
     return party;
 }
 
-core::DisputeParty clumsy_party_of(const types::Task& task, const History& history, std::uint32_t mask) {
-    core::DisputeParty party = party_of(task, history);
+core::DisputeParty clumsy_party_of(const TaskClaim& live, const History& history, std::uint32_t mask) {
+    core::DisputeParty party = party_of(live, history);
     party.alter = [&history, mask](std::uint64_t step, std::uint32_t node, tensor::Tensor& output) {
         if (node == kConstantNode) output.words[0] ^= mask;
         if (node == kUpdateNode) output.words[0] = history.loss(step);
@@ -221,9 +220,10 @@ void World::skip_until(std::uint64_t market_time) {
 }
 
 void World::skip_until_due(std::uint64_t id) {
-    const auto waiting = task(id);
-    skip_until(waiting.deadline);
-    if (market::awaits_draw(waiting)) skip_to(market::draw_height(waiting.draw_at));
+    const auto waiting = live(id);
+    skip_until(deadline(id));
+    if (market::awaits_draw(waiting.task)) skip_to(market::draw_height(waiting.task.draw_at));
+    if (market::awaits_draw(waiting.claim)) skip_to(market::draw_height(waiting.claim.draw_at));
 }
 
 Result World::tick(std::uint64_t task) {
@@ -231,9 +231,9 @@ Result World::tick(std::uint64_t task) {
 }
 
 template <class T>
-std::shared_ptr<const T> World::shared(const state::Overlay& overlay, types::ObjectPrefix prefix, std::uint64_t id,
+std::shared_ptr<const T> World::shared(const state::Overlay& overlay, const Bytes& key, std::uint64_t id,
                                        std::map<std::uint64_t, Decoded<T>>& cache) {
-    auto stored = overlay.native(types::object_key(prefix, id)).value_or(Bytes{});
+    auto stored = overlay.native(key).value_or(Bytes{});
     auto& [bytes, object] = cache[id];
     if (object == nullptr || !equal(bytes, stored)) {
         object = std::make_shared<const T>(*types::decode_record<T>(stored));
@@ -243,11 +243,41 @@ std::shared_ptr<const T> World::shared(const state::Overlay& overlay, types::Obj
 }
 
 std::shared_ptr<const types::Task> World::shared_task(std::uint64_t id) const {
-    return shared(state(), types::ObjectPrefix::task, id, tasks_);
+    return shared(state(), types::key_of<types::Task>(id), id, tasks_);
+}
+
+std::shared_ptr<const TaskClaim> World::shared_live(std::uint64_t id) const {
+    auto live = std::make_shared<TaskClaim>();
+    live->task = *shared_task(id);
+    if (const auto claim = types::present_claim(live->task))
+        live->claim = *shared(state(), types::key_of<types::Claim>(*claim), id, claims_);
+    return live;
+}
+
+types::Claim World::claim(std::uint64_t id, std::uint8_t round) const {
+    return **state().load<types::Claim>(types::ClaimId{id, 0, 0, round});
+}
+
+std::vector<std::uint64_t> World::disputes_of(std::uint64_t id) const {
+    std::vector<std::uint64_t> all;
+    for (types::ClaimId claim{id, 0, 0, 0}; claim.round <= shared_task(id)->round; ++claim.round)
+        if (const auto stored = *state().load<types::Claim>(claim))
+            all.insert(all.end(), stored->disputes.begin(), stored->disputes.end());
+    return all;
+}
+
+std::uint64_t World::deadline(std::uint64_t id) const {
+    const auto waiting = shared_live(id);
+    return waiting->task.state == TaskState::running ? waiting->claim.deadline : waiting->task.deadline;
+}
+
+std::string World::reason(std::uint64_t id) const {
+    const auto waiting = shared_live(id);
+    return waiting->task.state == TaskState::running ? waiting->claim.reason : waiting->task.reason;
 }
 
 std::shared_ptr<const types::Dispute> World::shared_dispute(std::uint64_t id) const {
-    return shared(state(), types::ObjectPrefix::dispute, id, disputes_);
+    return shared(state(), types::key_of<types::Dispute>(id), id, disputes_);
 }
 
 bool World::exists(std::uint64_t id) const {

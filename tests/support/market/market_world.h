@@ -15,8 +15,10 @@ namespace quern::chain::exec::test {
 
 namespace core = compute::core;
 namespace tensor = vm::tensor;
+using types::ClaimState;
 using types::NativeKind;
 using types::Role;
+using types::TaskClaim;
 using types::TaskState;
 
 // loss := loss + 1.5 in each step.
@@ -45,15 +47,15 @@ struct ReportData {
     core::SealedReport sealed;
     std::vector<core::Probe> probes;
 };
-[[nodiscard]] ReportData make_report(const types::Task& task, const types::Address& verifier, const History& history,
+[[nodiscard]] ReportData make_report(const TaskClaim& live, const types::Address& verifier, const History& history,
                                      bool pass, const Hash32& rival_root, std::uint64_t randomness,
                                      std::uint32_t tile_mask = 0);
 // A party of a dispute that stands for `history`; in a probe game `probe_step` may be altered by `probe_mask`.
-[[nodiscard]] core::DisputeParty party_of(const types::Task& task, const History& history, std::uint64_t probe_step = 0,
+[[nodiscard]] core::DisputeParty party_of(const TaskClaim& live, const History& history, std::uint64_t probe_step = 0,
                                           std::uint64_t probe_node = 0, std::uint32_t probe_mask = 0);
 
 // A party that plays its history badly on purpose: the constant of each step is wrong by `mask`, its outcome is right.
-[[nodiscard]] core::DisputeParty clumsy_party_of(const types::Task& task, const History& history, std::uint32_t mask);
+[[nodiscard]] core::DisputeParty clumsy_party_of(const TaskClaim& live, const History& history, std::uint32_t mask);
 // Opening of a challenge by this history.
 [[nodiscard]] Bytes history_opening(const History& history);
 
@@ -93,6 +95,15 @@ struct World {
     [[nodiscard]] types::Task task(std::uint64_t id) const { return *shared_task(id); }
     // Decoded once for each change.
     [[nodiscard]] std::shared_ptr<const types::Task> shared_task(std::uint64_t id) const;
+    // With the task's present claim; state none where it has none.
+    [[nodiscard]] TaskClaim live(std::uint64_t id) const { return *shared_live(id); }
+    [[nodiscard]] std::shared_ptr<const TaskClaim> shared_live(std::uint64_t id) const;
+    [[nodiscard]] types::Claim claim(std::uint64_t id) const { return shared_live(id)->claim; }
+    [[nodiscard]] types::Claim claim(std::uint64_t id, std::uint8_t round) const;
+    // Of the claim while the task runs, else of the task: when a tick moves it on, and why it is where it is.
+    [[nodiscard]] std::uint64_t deadline(std::uint64_t id) const;
+    [[nodiscard]] std::string reason(std::uint64_t id) const;
+    [[nodiscard]] std::vector<std::uint64_t> disputes_of(std::uint64_t id) const;  // of all rounds
     [[nodiscard]] bool exists(std::uint64_t id) const;
     [[nodiscard]] types::Dispute dispute(std::uint64_t id) const { return *shared_dispute(id); }
     [[nodiscard]] std::shared_ptr<const types::Dispute> shared_dispute(std::uint64_t id) const;
@@ -127,9 +138,10 @@ private:
         std::shared_ptr<const T> object;
     };
     template <class T>
-    static std::shared_ptr<const T> shared(const state::Overlay& overlay, types::ObjectPrefix prefix, std::uint64_t id,
+    static std::shared_ptr<const T> shared(const state::Overlay& overlay, const Bytes& key, std::uint64_t id,
                                            std::map<std::uint64_t, Decoded<T>>& cache);
     mutable std::map<std::uint64_t, Decoded<types::Task>> tasks_;
+    mutable std::map<std::uint64_t, Decoded<types::Claim>> claims_;  // by task
     mutable std::map<std::uint64_t, Decoded<types::Dispute>> disputes_;
 };
 

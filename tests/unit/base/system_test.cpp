@@ -1,6 +1,7 @@
 // Files, logs, arguments, threads, clocks and randomness.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #ifdef QUERN_JEMALLOC
 #include <jemalloc/jemalloc.h>
 #endif
@@ -91,6 +92,27 @@ TEST_F(Files, reading_is_bounded_and_errors_are_named) {
     EXPECT_EQ(fs::read_file(folder_, 10).error().name, "fs.cannot_open");
     EXPECT_EQ(fs::read_file("/dev/zero", 100).error().name, "fs.too_large");
     EXPECT_EQ(fs::write_file_atomic(folder_ + "/no/dir", {}).error().name, "fs.write_failed");
+}
+
+// What the system said of the write itself, not of what was tidied up after it.
+TEST_F(Files, a_full_disk_is_told_from_other_refusals) {
+    const std::string path = folder_ + "/a";
+    ASSERT_TRUE(fs::write_file_atomic(path, Bytes(10, 1)));
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    rlimit small = before;
+    small.rlim_cur = 100;
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    const auto full = fs::write_file_atomic(path, Bytes(1000, 2));
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    ASSERT_FALSE(full);
+    EXPECT_EQ(full.error().name, "fs.disk_full");
+    EXPECT_TRUE(full.error().is_local_fault());
+    EXPECT_EQ(fs::read_file(path, 1000)->size(), 10U);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+    ASSERT_TRUE(fs::create_directories(folder_ + "/folder/of_another"));
+    EXPECT_EQ(fs::write_file_atomic(folder_ + "/folder", {}).error().name, "fs.write_failed");
 }
 
 TEST_F(Files, directories_are_made_with_parents) {

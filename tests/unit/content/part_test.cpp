@@ -1,37 +1,18 @@
 // Contents that come in chunks, and what of them outlives a run.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
-#include "base/rng.h"
-#include "content/store.h"
+#include "unit/content/made_content.h"
 
 namespace quern::content {
 namespace {
 
 namespace stdfs = std::filesystem;
-constexpr std::uint64_t kLeaf = crypto::kContentLeafBytes;
-
-struct Content {
-    Bytes bytes;
-    std::shared_ptr<const Manifest> manifest;
-    Hash32 id;
-    explicit Content(std::size_t size, std::uint64_t seed = 1) : bytes(size) {
-        SeededRng(seed).fill(bytes);
-        crypto::ContentHasher hasher;
-        hasher.update(bytes);
-        id = hasher.finish();
-        manifest = std::make_shared<const Manifest>(Manifest{size, hasher.leaves()});
-    }
-    [[nodiscard]] BytesView leaves(std::uint64_t first, std::uint64_t count) const {
-        const std::uint64_t from = first * kLeaf;
-        return BytesView(bytes).subspan(from, std::min<std::uint64_t>(count * kLeaf, bytes.size() - from));
-    }
-};
-
 class PartTest : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -47,6 +28,10 @@ protected:
     void open(std::uint64_t quota = kDefaultQuotaBytes, std::uint64_t max_item = kDefaultMaxItemBytes) {
         store_.reset();
         store_ = std::move(*Store::open({root_, quota, max_item}));
+    }
+    void open_leaving(std::uint64_t min_free) {
+        store_.reset();
+        store_ = std::move(*Store::open({root_, std::uint64_t{1} << 62, std::uint64_t{1} << 60, 1'000, min_free}));
     }
     [[nodiscard]] std::unique_ptr<Store::Part> begin(const Content& content) {
         auto part = store_->begin_part(content.id, content.manifest);
@@ -142,6 +127,7 @@ TEST_F(PartTest, has_its_room_before_it_begins_and_gives_it_to_others_only_when_
     EXPECT_EQ(store_->begin_part({}, Content(300'000).manifest).error().name, "content.quota_exceeded");
     EXPECT_TRUE(store_->open_part(first.id).error().is_busy());
     EXPECT_TRUE(store_->begin_part(first.id, first.manifest).error().is_busy());
+    ASSERT_TRUE(one->write(0, first.leaves(0, 1)) && two->write(0, second.leaves(0, 1)));
     two.reset();
     one.reset();  // closed last
     EXPECT_EQ(files(), 4U);
@@ -195,6 +181,149 @@ TEST_F(PartTest, goes_when_its_manifest_is_damaged_or_its_content_came_another_w
     EXPECT_EQ(files(), 0U);
     EXPECT_EQ(store_->usage().reserved, 0U);
     EXPECT_TRUE(store_->verify(content.id));
+}
+
+// No hash has to be good to see how room is granted.
+std::shared_ptr<const Manifest> any_manifest(std::uint64_t size) {
+    return std::make_shared<const Manifest>(
+        Manifest{size, std::vector<Hash32>(static_cast<std::size_t>(crypto::content_leaf_count(size)))});
+}
+
+TEST_F(PartTest, leaves_the_disk_what_others_need_of_it) {
+    struct statvfs disk {};
+    ASSERT_EQ(::statvfs(root_.c_str(), &disk), 0);
+    const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    const std::uint64_t slack = std::min<std::uint64_t>(free / 2, std::uint64_t{8} << 30);
+    open_leaving(free - slack);
+    auto first = store_->begin_part(Hash32{{1}}, any_manifest(slack * 5 / 8));
+    ASSERT_TRUE(first) << first.error().to_string();
+    // What is promised is no longer free, though not written.
+    const auto second = store_->begin_part(Hash32{{2}}, any_manifest(slack * 5 / 8));
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().name, "content.disk_full");
+    EXPECT_TRUE(second.error().is_local_fault());
+    EXPECT_EQ(store_->begin_upload(Hash32{{2}}, slack * 5 / 8).error().name, "content.disk_full");
+    EXPECT_EQ(files(), 2U) << "nothing was written of it";
+    first->reset();
+    EXPECT_EQ(files(), 0U) << "kept without a byte";
+    EXPECT_EQ(store_->usage().unwritten, 0U);
+    EXPECT_TRUE(store_->begin_part(Hash32{{2}}, any_manifest(slack * 5 / 8)));
+}
+
+TEST_F(PartTest, stops_and_what_is_kept_goes_when_others_have_filled_the_disk) {
+    const Content content(8 * kLeaf, 1);
+    const Content other(8 * kLeaf, 2);
+    keep(other);
+    auto part = begin(content);
+    ASSERT_TRUE(part->write(0, content.leaves(0, 1)));
+    part.reset();
+    // As if the disk had become so full.
+    open_leaving(std::uint64_t{1} << 62);
+    EXPECT_EQ(files(), 4U);
+    part = *store_->open_part(content.id);
+    EXPECT_EQ(part->write(kLeaf, content.leaves(1, 1)).error().name, "content.disk_full");
+    EXPECT_FALSE(is_kept(other)) << "it holds what others want";
+    part.reset();
+    EXPECT_TRUE(is_kept(content)) << "for when there is room again";
+    EXPECT_EQ(store_->put(other.bytes).error().name, "content.disk_full");
+}
+
+TEST_F(PartTest, that_the_disk_refuses_goes_with_its_room_and_harms_no_other) {
+    const Content content(8 * kLeaf, 1);
+    const auto whole = store_->put(Content(5 * kLeaf, 2).bytes);
+    ASSERT_TRUE(whole);
+    keep(content);
+    // A file that takes no bytes at an offset.
+    stdfs::remove(path_of(content));
+    ASSERT_EQ(::mkfifo(path_of(content).c_str(), 0600), 0);
+    auto part = store_->open_part(content.id);
+    ASSERT_TRUE(part) << part.error().to_string();
+    const auto written = (*part)->write(kLeaf, content.leaves(1, 1));
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().name, "content.write_failed");
+    part->reset();
+    EXPECT_EQ(files(), 0U);
+    EXPECT_EQ(store_->usage().reserved, 0U);
+    EXPECT_EQ(store_->usage().unwritten, 0U);
+    EXPECT_TRUE(store_->verify(*whole));
+    EXPECT_TRUE(begin(content)->write(0, content.leaves(0, 8)));
+}
+
+TEST_F(PartTest, without_a_good_leaf_is_not_kept) {
+    const Content content(64 * kLeaf);
+    begin(content).reset();
+    EXPECT_EQ(files(), 0U);
+    // A process that was killed leaves both files.
+    {
+        const auto part = begin(content);
+        stdfs::create_directory(root_ + "/saved");
+        stdfs::copy(path_of(content) + ".manifest", root_ + "/saved/" + to_hex(content.id) + ".manifest");
+    }
+    stdfs::copy(root_ + "/saved", root_ + "/parts");
+    stdfs::remove_all(root_ + "/saved");
+    std::ofstream(path_of(content)).close();
+    stdfs::resize_file(path_of(content), content.bytes.size());
+    ASSERT_EQ(files(), 2U);
+    open();
+    EXPECT_EQ(files(), 0U);
+    EXPECT_EQ(store_->usage().reserved, 0U);
+    // What has bytes is kept until they are known to be bad, all of them.
+    keep(content);
+    std::fstream(path_of(content), std::ios::in | std::ios::out | std::ios::binary).seekp(5).put('!');
+    store_->open_part(content.id)->reset();
+    EXPECT_EQ(files(), 2U);
+    auto part = *store_->open_part(content.id);
+    EXPECT_EQ(part->check(0, 4 * kLeaf).error().name, "content.bad_leaf");
+    EXPECT_EQ(store_->usage().unwritten, disk_bytes(content.bytes.size()));
+    part.reset();
+    EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(PartTest, with_a_leaf_that_went_bad_since_becomes_no_content) {
+    const Content content(8 * kLeaf);
+    const auto part = begin(content);
+    ASSERT_TRUE(part->write(0, content.leaves(0, 8)));
+    std::fstream(path_of(content), std::ios::in | std::ios::out | std::ios::binary).seekp(2 * kLeaf + 5).put('!');
+    EXPECT_TRUE(part->read(3 * kLeaf, kLeaf));
+    EXPECT_EQ(part->read(0, 8 * kLeaf).error().name, "content.bad_leaf");
+    const auto published = part->publish();
+    ASSERT_FALSE(published);
+    EXPECT_EQ(published.error().name, "content.incomplete");
+    EXPECT_EQ(published.error().detail, "1 leaves are not there");
+    ASSERT_TRUE(part->write(2 * kLeaf, content.leaves(2, 1)));
+    EXPECT_TRUE(part->publish());
+    EXPECT_TRUE(store_->verify(content.id));
+    EXPECT_EQ(store_->usage().unwritten, 0U);
+}
+
+TEST_F(PartTest, replaces_a_content_that_was_found_damaged) {
+    const Content content(8 * kLeaf);
+    ASSERT_TRUE(store_->put(content.bytes));
+    const std::string path = root_ + "/" + to_hex(content.id).substr(0, 2) + "/" + to_hex(content.id);
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(2 * kLeaf + 5).put('!');
+    EXPECT_TRUE(store_->size(content.id));
+    EXPECT_FALSE(store_->verify(content.id));
+    EXPECT_EQ(store_->size(content.id).error().name, "content.corrupt");
+    const auto part = begin(content);
+    ASSERT_TRUE(part->write(0, content.leaves(0, 8)));
+    ASSERT_TRUE(part->publish());
+    EXPECT_EQ(*store_->size(content.id), content.bytes.size());
+    EXPECT_TRUE(store_->verify(content.id));
+    EXPECT_EQ(store_->usage().bytes, stored_bytes(content.bytes.size()));
+    EXPECT_EQ(store_->usage().items, 1U);
+}
+
+TEST_F(PartTest, goes_on_after_a_crash_between_the_two_renames_that_publish_it) {
+    const Content content(8 * kLeaf);
+    keep(content);
+    store_.reset();
+    const std::string folder = root_ + "/" + to_hex(content.id).substr(0, 2);
+    stdfs::create_directories(folder);
+    stdfs::rename(path_of(content) + ".manifest", folder + "/" + to_hex(content.id) + ".manifest");
+    open();
+    EXPECT_EQ(store_->usage().items, 0U);
+    EXPECT_EQ(store_->usage().bytes, 0U);
+    EXPECT_TRUE((*store_->open_part(content.id))->check(0, kLeaf));
 }
 
 TEST_F(PartTest, several_threads_write_one) {

@@ -212,11 +212,11 @@ TEST(MarketChangesTest, reads_events_with_what_the_state_knows_of_them) {
     } state;
     types::Task task;
     task.id = 7;
-    task.state = types::TaskState::training;
+    task.state = types::TaskState::running;
     state.objects[types::object_key(types::ObjectPrefix::task, 7)] = types::encode_record(task);
     types::Dispute dispute;
     dispute.id = 3;
-    dispute.task = 7;
+    dispute.claim.task = 7;
     state.objects[types::object_key(types::ObjectPrefix::dispute, 3)] = types::encode_record(dispute);
 
     namespace abi = types::abi;
@@ -232,14 +232,16 @@ TEST(MarketChangesTest, reads_events_with_what_the_state_knows_of_them) {
         abi::event_log(disputes, events::DisputeMoved{3, test_address(2), 1, 4}),
         abi::event_log(disputes, events::DisputeClosed{3, 7, types::DisputeWinner::rival, "leaf"}),
         {tasks, {}, {}},
+        abi::event_log(tasks, events::ClaimStateChanged{7, 0, 0, 1, types::ClaimState::working,
+                                                        types::ClaimState::proved, "proved"}),
         abi::event_log(tasks, events::TaskDeleted{9})};
     const auto changes = market_changes(block, receipts, &state);
-    ASSERT_EQ(changes.size(), 6U);
+    ASSERT_EQ(changes.size(), 7U);
     EXPECT_EQ(changes[0].kind, "submitted");
     EXPECT_EQ(changes[0].state, types::TaskState::open);
     EXPECT_EQ(changes[0].transaction, types::transaction_hash(Bytes{1}));
     EXPECT_EQ(changes[1].kind, "checkpoint");
-    EXPECT_EQ(changes[1].state, types::TaskState::training);
+    EXPECT_EQ(changes[1].state, types::TaskState::running);
     EXPECT_EQ(changes[1].fields.get_u64("step").value_or(0), 10U);
     EXPECT_EQ(changes[1].fields.find("task"), nullptr);
     EXPECT_EQ(changes[2].state, types::TaskState::assigned);
@@ -249,10 +251,15 @@ TEST(MarketChangesTest, reads_events_with_what_the_state_knows_of_them) {
     EXPECT_EQ(changes[3].task, 7U);
     EXPECT_EQ(changes[3].dispute, 3U);
     EXPECT_EQ(changes[4].fields.get_string("winner").value_or("?"), "rival");
-    EXPECT_EQ(changes[5].kind, "deleted");
-    EXPECT_EQ(changes[5].state, std::nullopt);
+    EXPECT_EQ(changes[5].kind, "claim");
+    EXPECT_EQ(changes[5].state, types::TaskState::running);
+    EXPECT_EQ(changes[5].fields.get_string("from").value_or("?"), "working");
+    EXPECT_EQ(changes[5].fields.get_string("to").value_or("?"), "proved");
+    EXPECT_EQ(changes[5].fields.get_u64("round").value_or(0), 1U);
+    EXPECT_EQ(changes[6].kind, "deleted");
+    EXPECT_EQ(changes[6].state, std::nullopt);
     const auto blind = market_changes(block, receipts, nullptr);
-    ASSERT_EQ(blind.size(), 6U);
+    ASSERT_EQ(blind.size(), 7U);
     EXPECT_EQ(blind[1].state, std::nullopt);
     EXPECT_EQ(blind[3].task, std::nullopt);
 }

@@ -4,9 +4,11 @@
 #include "chain/types/abi.h"
 #include "chain_fixture.h"
 #include "compute/core/dispute_game.h"
+#include "compute/core/history.h"
 #include "content/store.h"
 #include "node/chain/event_log.h"
 #include "node/options.h"
+#include "node/serve/content_duties.h"
 #include "node/serve/content_gateway.h"
 
 namespace quern::node {
@@ -81,6 +83,8 @@ protected:
         header.slot_count = 2;
         header.node_count = 3;
         header.work_units = 1;
+        header.sizes = {2 * vm::tensor::kTileHashWork, 3 * vm::tensor::kTileBytes, 0, 2 * vm::tensor::kTileBytes,
+                        2 * vm::tensor::kTileBytes};
         compute::core::GameContext context;
         context.program_header = vm::tensor::encode(header);
         context.history_leaves = 9;
@@ -168,6 +172,48 @@ TEST_F(ChainFixture, content_gateway_passes_uploads_through) {
     EXPECT_EQ(*gateway.size(id), 1000U);
     EXPECT_EQ(gateway.read(id, 990, 100)->size(), 10U);
     EXPECT_EQ(gateway.begin_upload(id, 2 << 20).error().name, "content.too_large");
+}
+
+TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_duties) {
+    auto contents = *content::Store::open({folder_ + "/content", 1 << 20, 1 << 20});
+    compute::core::HistoryManifest history;
+    history.interval = 1;
+    history.state_roots.resize(3);
+    history.checkpoint_contents = {Hash32{{31}}, Hash32{{32}}, Hash32{{33}}};
+    chain::store::MemoryStore state_store;
+    const auto put = [&](const auto& object) {
+        chain::store::WriteBatch batch;
+        const Bytes key = types::key_of<std::decay_t<decltype(object)>>(object.id);
+        batch.put(chain::store::table_key(chain::store::Table::native, {key}), types::encode_record(object));
+        ASSERT_TRUE(state_store.write(batch, true));
+    };
+    types::Task task;
+    task.id = 300;
+    task.spec.program_content = Hash32{{1}};
+    task.spec.init_content = Hash32{{2}};
+    task.spec.data_content = Hash32{{3}};
+    put(task);
+    const chain::state::FlatState state(state_store);
+    using Ids = std::set<Hash32>;
+    EXPECT_EQ(*content_duties(state, *contents), (Ids{Hash32{{1}}, Hash32{{2}}, Hash32{{3}}}));
+    for (std::uint64_t id = 1; id < 290; ++id) {
+        types::Task other;
+        other.id = id;
+        other.spec.data_content = Hash32{{3}};
+        put(other);
+    }
+    types::Claim claim;
+    claim.id = {300, 0, 0, 1};
+    claim.checkpoint_content = Hash32{{4}};
+    claim.history_content = *contents->put(encode(history));
+    put(claim);
+    Ids expected{Hash32{{1}}, Hash32{{2}}, Hash32{{3}}, Hash32{{4}}, claim.history_content};
+    expected.insert(history.checkpoint_contents.begin(), history.checkpoint_contents.end());
+    EXPECT_EQ(*content_duties(state, *contents), expected);
+    // What cannot be read says nothing of what may go.
+    const std::string hex = to_hex(claim.history_content);
+    std::ofstream(folder_ + "/content/" + hex.substr(0, 2) + "/" + hex) << "damaged";
+    EXPECT_EQ(content_duties(state, *contents).error().name, "content.corrupt");
 }
 
 TEST_F(ChainFixture, market_events_become_log_lines) {

@@ -250,10 +250,45 @@ TEST_F(Download, what_is_on_its_way_is_passed_on_already) {
     EXPECT_TRUE(eventually([&] { return done_.load(); }));
 }
 
+TEST_F(Download, a_chunk_that_went_bad_on_the_disk_meanwhile_comes_again) {
+    start(3U << 20, 1ULL << 30);  // four seconds of sending
+    fetch();
+    testing::RawPeer third(b_->network->port());
+    ASSERT_TRUE(third.shake_hands(testing::key_of(60), 7878, Hash32{{1, 2, 3}}) && third.say_hello());
+    ASSERT_TRUE(eventually([&] { return written() >= 2; }));
+    std::uint64_t damaged = 0;
+    while (!has_chunk(damaged)) ++damaged;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it counts as here
+    std::fstream(part_path(), std::ios::in | std::ios::out | std::ios::binary)
+        .seekp(static_cast<std::streamoff>(damaged * messages::kChunkBytes + 77))
+        .put('!');
+    ASSERT_TRUE(third.say(messages::Type::get_leaves, encode(messages::GetLeaves{id_, 64 * damaged, 64}), 1));
+    EXPECT_TRUE(third.next_message(messages::Type::refusal)) << "what is bad is passed on to nobody";
+    EXPECT_FALSE(done_);
+    ASSERT_TRUE(eventually([&] { return done_.load(); }));
+    EXPECT_EQ(result_, "ok");
+    EXPECT_TRUE(store_->verify(id_));
+}
+
+TEST_F(Download, what_is_damaged_here_is_fetched_again) {
+    start(0, 1ULL << 30);
+    ASSERT_TRUE(store_->put(data_));
+    std::fstream(root_ + "/store/" + to_hex(id_).substr(0, 2) + "/" + to_hex(id_),
+                 std::ios::in | std::ios::out | std::ios::binary)
+        .seekp(77)
+        .put('!');
+    EXPECT_EQ(store_->read(id_, 0, 100).error().name, "content.corrupt");
+    fetch();
+    ASSERT_TRUE(eventually([&] { return done_.load(); }));
+    EXPECT_EQ(result_, "ok");
+    EXPECT_TRUE(store_->verify(id_));
+    EXPECT_EQ(store_->usage().bytes, content::stored_bytes(data_.size()));
+}
+
 TEST_F(Download, a_cancelled_one_gives_its_room_to_who_wants_it) {
     start(2U << 20, 20U << 20);
     fetch();
-    ASSERT_TRUE(eventually([&] { return parts() != 0; }));
+    ASSERT_TRUE(eventually([&] { return written() >= 1; }));
     EXPECT_GE(store_->usage().reserved, 12U << 20);
     const auto progress = b_->network->status().fetches;
     EXPECT_TRUE(progress.empty() || progress.at(id_).sources == 1U);
@@ -283,8 +318,12 @@ class Blocked {
 public:
     Blocked(content::Store& store, const std::string& parts, TestNode& node) {
         for (std::uint8_t i = 1; i <= 2; ++i) {
-            const Hash32 id{{i}};
-            (void)store.begin_part(id, std::make_shared<content::Manifest>(content::Manifest{9, {Hash32{}}}));
+            const Bytes bytes(9, i);
+            crypto::ContentHasher hasher;
+            hasher.update(bytes);
+            const Hash32 id = hasher.finish();
+            const auto manifest = std::make_shared<content::Manifest>(content::Manifest{9, hasher.leaves()});
+            EXPECT_TRUE((*store.begin_part(id, manifest))->write(0, bytes));
             paths_.push_back(parts + "/" + to_hex(id) + ".manifest");
             stdfs::remove(paths_.back());
             EXPECT_EQ(::mkfifo(paths_.back().c_str(), 0600), 0);

@@ -5,6 +5,8 @@
 #include <ctime>
 #include <set>
 
+#include "p2p/content_exchange/check_shares.h"
+
 namespace quern::p2p::content_exchange {
 namespace {
 
@@ -73,6 +75,108 @@ struct Fetching {
     SeededRng rng{4};
     FetchPlan plan;
 };
+
+// Counts what is drawn from it.
+struct CountingRng final : Rng {
+    void fill(std::span<std::uint8_t> target) override {
+        ++draws;
+        seeded.fill(target);
+    }
+    SeededRng seeded{9};
+    std::size_t draws = 0;
+};
+
+TEST(FetchPlan, what_happens_to_it_costs_the_system_no_randomness) {
+    const Content content(40 << 20);
+    CountingRng rng;
+    FetchPlan plan(content.id, rng);
+    EXPECT_EQ(rng.draws, 1U);
+    plan.set_manifest(std::make_shared<content::Manifest>(content.manifest));
+    for (std::uint8_t i = 1; i <= 20; ++i) ASSERT_TRUE(plan.add_source(peer(i), content.whole(), 0));
+    std::set<Bytes20> first;
+    for (std::uint64_t now = 0; !plan.is_done(); now += 10) {
+        const auto asks = plan.next_asks(now);
+        ASSERT_FALSE(asks.empty());
+        first.insert(asks.front().peer);
+        for (const auto& ask : asks)
+            if (const auto chunk = plan.received_leaves(ask.peer, content.answer(ask), now); chunk && chunk->is_new)
+                plan.checked(chunk->number, ask.peer, true);
+        if (now == 0) plan.failed({peer(3), true, {}}, 0);
+    }
+    EXPECT_EQ(rng.draws, 1U);
+    // Another plan begins with another source.
+    for (int i = 0; i < 40; ++i) {
+        FetchPlan other(content.id, rng);
+        for (std::uint8_t each = 1; each <= 20; ++each) ASSERT_TRUE(other.add_source(peer(each), content.whole(), 0));
+        first.insert(other.next_asks(0).front().peer);
+    }
+    EXPECT_GT(first.size(), 10U);
+}
+
+TEST(FetchPlan, who_has_nothing_yet_is_no_source) {
+    const Content content(5 << 20);
+    Fetching fetching(content);
+    FetchPlan& plan = fetching.plan;
+    const auto nothing = [&](Bytes chunks) {
+        return messages::ContentHolding{content.id, content.bytes.size(), chunks};
+    };
+    EXPECT_EQ(plan.add_source(peer(1), nothing({0}), 0).error().name, "content.nothing_there");
+    EXPECT_EQ(plan.add_source(peer(1), nothing({0xe0}), 0).error().name, "content.nothing_there") << "no such chunks";
+    EXPECT_EQ(plan.sources(), 0U);
+    EXPECT_TRUE(plan.next_asks(0).empty());
+    ASSERT_TRUE(plan.add_source(peer(1), nothing({0x10}), 0));
+    EXPECT_EQ(plan.next_asks(0).size(), 1U);
+    // Nor any more who has lost all.
+    EXPECT_TRUE(plan.add_source(peer(1), nothing({0}), 0).error().is_busy());
+    EXPECT_EQ(plan.sources(), 0U);
+}
+
+TEST(FetchPlan, what_was_lost_from_the_disk_is_asked_for_again) {
+    const Content content(3 << 20);
+    Fetching fetching = Fetching::known(content);
+    FetchPlan& plan = fetching.plan;
+    ASSERT_TRUE(plan.add_source(peer(1), content.whole(), 0));
+    while (!plan.is_done())
+        for (const auto& ask : plan.next_asks(0)) ASSERT_TRUE(fetching.take(ask, 0));
+    plan.lost(1);
+    plan.lost(1);
+    plan.lost(3);  // there is none
+    EXPECT_FALSE(plan.is_done());
+    EXPECT_EQ(plan.chunks_present(), 2U);
+    EXPECT_EQ(plan.present(), Bytes{5});
+    const auto asks = plan.next_asks(0);
+    ASSERT_EQ(asks.size(), 1U);
+    EXPECT_EQ(asks[0].request.first, messages::kLeavesPerChunk);
+    ASSERT_TRUE(fetching.take(asks[0], 0));
+    EXPECT_TRUE(plan.is_done());
+}
+
+TEST(CheckShares, a_quick_fetch_leaves_the_others_their_share) {
+    CheckShares shares(12);
+    for (int i = 0; i < 4; ++i) {
+        ASSERT_TRUE(shares.may_ask(1));
+        shares.begin(1);
+    }
+    EXPECT_FALSE(shares.may_ask(1)) << "a third of all";
+    EXPECT_TRUE(shares.may_ask(2)) << "and another is not held up by it";
+    while (shares.may_take(1)) shares.begin(1);
+    EXPECT_EQ(shares.waiting(), 12U) << "nobody else wanted any";
+    EXPECT_FALSE(shares.may_take(2)) << "memory is memory";
+    shares.end(1);
+    ASSERT_TRUE(shares.may_take(2));
+    shares.begin(2);
+    shares.end(1);
+    EXPECT_FALSE(shares.may_take(1)) << "it has more than half";
+    for (int i = 0; i < 5; ++i) {
+        EXPECT_TRUE(shares.may_take(2));
+        shares.begin(2);
+        shares.end(1);
+    }
+    EXPECT_FALSE(shares.may_take(2));
+    EXPECT_TRUE(shares.may_ask(3)) << "one at least";
+    while (shares.waiting() > 5) shares.end(2);
+    EXPECT_TRUE(shares.may_take(1));
+}
 
 TEST(FetchPlan, takes_hashes_then_chunks_from_several_sources) {
     const Content content((5 << 20) + 12'345);
@@ -361,12 +465,12 @@ TEST(FetchPlan, a_source_that_has_more_than_before_is_asked_for_it_and_copies_co
     Fetching fetching = Fetching::known(content);
     FetchPlan& plan = fetching.plan;
     const auto part = [&](std::uint8_t bits) { return messages::ContentHolding{content.id, 6 << 20, Bytes{bits}}; };
-    ASSERT_TRUE(plan.add_source(peer(1), part(0), 0));
-    EXPECT_TRUE(plan.next_asks(0).empty());
-    ASSERT_TRUE(plan.add_source(peer(1), part(0b100), 0));
-    const auto asks = plan.next_asks(0);
-    ASSERT_EQ(asks.size(), 1U);
-    EXPECT_EQ(asks[0].request.first, 2 * messages::kLeavesPerChunk);
+    for (const std::uint64_t chunk : {2, 1}) {
+        ASSERT_TRUE(plan.add_source(peer(1), part(chunk == 2 ? 0b100 : 0b110), 0));
+        const auto asks = plan.next_asks(0);
+        ASSERT_EQ(asks.size(), 1U);
+        EXPECT_EQ(asks[0].request.first, chunk * messages::kLeavesPerChunk);
+    }
     // Who has all is asked first for what the others have no longer.
     Fetching fresh = Fetching::known(content);
     for (const auto bits : {std::uint8_t{0b111111}, std::uint8_t{0b011111}})

@@ -15,10 +15,9 @@ Task sample_task() {
     task.spec.price_cap = Uint256(1) << 200;
     task.spec.program_header = {1, 2, 3};
     task.spec.program_header_path = {Hash32{}, Hash32{}};
-    task.state = TaskState::revealing;
+    task.state = TaskState::expired;
     task.bids.push_back({});
-    task.reports.push_back({});
-    task.reports[0].pass = true;
+    task.seats.push_back({});
     task.payments.push_back({Address{}, Uint256(5), "refund"});
     return task;
 }
@@ -26,7 +25,7 @@ Task sample_task() {
 TEST(JsonCodec, record_survives_a_round_trip) {
     const Task task = sample_task();
     const json::Value json = to_json(task);
-    EXPECT_EQ(json.find("state")->as_u64().value(), 7u);
+    EXPECT_EQ(json.find("state")->as_u64().value(), 6u);
     EXPECT_EQ(json.find("spec")->find("programHeader")->as_string().value(), "0x010203");
     const auto back = record_from_json<Task>(json, ExtraMembers::refuse);
     ASSERT_TRUE(back) << back.error().to_string();
@@ -56,7 +55,7 @@ TEST(JsonCodec, wrong_types_and_ranges_are_refused) {
     };
     EXPECT_EQ(error_of("id", "0x7"), "json.wrong_type");
     EXPECT_EQ(error_of("id", -1), "json.out_of_range");
-    EXPECT_EQ(error_of("loss", std::uint64_t{1} << 32), "json.out_of_range");
+    EXPECT_EQ(error_of("round", 256), "json.out_of_range");
     EXPECT_EQ(error_of("state", 256), "json.out_of_range");
     EXPECT_EQ(error_of("submitter", "0x00"), "bytes.wrong_length");
     EXPECT_EQ(error_of("submitter", "00000000000000000000000000000000000000aa"), "hex.bad_digit");
@@ -69,7 +68,7 @@ TEST(JsonCodec, wrong_types_and_ranges_are_refused) {
 
 TEST(JsonCodec, extra_members_are_ignored_or_refused) {
     json::Value json = to_json(sample_task());
-    json.set("stateName", "revealing");
+    json.set("stateName", "expired");
     EXPECT_TRUE(record_from_json<Task>(json));
     const auto strict = record_from_json<Task>(json, ExtraMembers::refuse);
     ASSERT_FALSE(strict);

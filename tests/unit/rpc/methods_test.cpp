@@ -452,7 +452,7 @@ TEST_F(MethodsTest, tasks_are_listed_by_page_and_state) {
     EXPECT_EQ(page.find("tasks")->size(), 50u);
     EXPECT_TRUE(page.find("next")->is_null());
     EXPECT_EQ(ok("task_list", R"(["settled",0,1000])").find("tasks")->size(), 300u);
-    EXPECT_EQ(ok("task_list", "[10,0,1000]").find("tasks")->size(), 300u);
+    EXPECT_EQ(ok("task_list", "[4,0,1000]").find("tasks")->size(), 300u);
     EXPECT_EQ(ok("task_list").find("tasks")->size(), 100u);
     EXPECT_EQ(error("task_list", R"(["sleeping"])").code, kInvalidParams);
     EXPECT_EQ(*ok("task_get", "[7]").find("id"), json::Value(7));
@@ -461,11 +461,45 @@ TEST_F(MethodsTest, tasks_are_listed_by_page_and_state) {
     EXPECT_TRUE(back);
 }
 
+TEST_F(MethodsTest, claims_are_told_with_their_task_and_by_their_key) {
+    types::Task task;
+    task.id = 5;
+    task.state = types::TaskState::running;
+    task.round = 1;
+    task.seats.resize(1);
+    put_object(types::ObjectPrefix::task, 5, task);
+    EXPECT_TRUE(ok("task_get", "[5]").find("claim")->is_null());
+    EXPECT_TRUE(ok("claim_get", "[5]").is_null());
+
+    task.seats[0].stretches = 1;
+    put_object(types::ObjectPrefix::task, 5, task);
+    types::Claim claim;
+    for (std::uint8_t round = 0; round < 2; ++round) {
+        claim.id = {5, 0, 0, round};
+        claim.state = round == 0 ? types::ClaimState::voided : types::ClaimState::proved;
+        claim.step = claim.loss = round;
+        chain.current->objects[types::key_of<types::Claim>(claim.id)] = types::encode_record(claim);
+    }
+    const auto told = ok("task_get", "[5]");
+    EXPECT_EQ(text(*told.find("claim"), "stateName"), "proved");
+    EXPECT_FALSE(told.find("claim")->find("lossValue")->is_null());
+    EXPECT_EQ(*ok("task_list").find("tasks")->items()[0].find("claim"), *told.find("claim"));
+    EXPECT_EQ(ok("claim_get", "[5]"), *told.find("claim"));
+    EXPECT_EQ(text(ok("claim_get", R"({"task":5,"round":0})"), "stateName"), "void");
+    EXPECT_TRUE(ok("claim_get", R"({"task":5,"round":0})").find("lossValue")->is_null());
+    EXPECT_TRUE(types::record_from_json<types::Claim>(ok("claim_get", "[5,0,0,1]")));
+    EXPECT_TRUE(ok("claim_get", "[5,0,1]").is_null());
+    EXPECT_TRUE(ok("claim_get", "[5,1]").is_null());
+    EXPECT_TRUE(ok("claim_get", "[6]").is_null());
+    EXPECT_EQ(error("claim_get", "[5,65536]").code, kInvalidParams);
+    EXPECT_EQ(error("claim_get", "[5,0,0,256]").code, kInvalidParams);
+}
+
 TEST_F(MethodsTest, pool_is_ordered_by_price_with_waiting_submissions) {
     for (std::uint64_t id = 1; id <= 3; ++id) {
         types::Task task;
         task.id = id;
-        task.state = id == 3 ? types::TaskState::training : types::TaskState::open;
+        task.state = id == 3 ? types::TaskState::running : types::TaskState::open;
         task.spec.price_cap = Uint256(id * 10);
         put_object(types::ObjectPrefix::task, id, task);
     }
@@ -523,7 +557,7 @@ TEST_F(MethodsTest, task_estimate_checks_the_specification) {
 TEST_F(MethodsTest, disputes_are_shown_with_their_game) {
     types::Dispute dispute;
     dispute.id = 3;
-    dispute.task = 9;
+    dispute.claim.task = 9;
     dispute.game = {0xc0};
     dispute.leaf_executed = true;
     dispute.leaf_op = 16;

@@ -13,29 +13,28 @@
 namespace quern::chain::exec::handlers {
 namespace {
 
+using types::ClaimState;
 using types::NativeKind;
-using types::TaskState;
 
-// Claims can be challenged from the proof until the task ends.
-Expected<types::Task> load_challengeable(const Context& context, std::uint64_t id) {
-    QUERN_TRY(auto task, load_task(context.state, id));
-    if (task.state < TaskState::proved || types::is_final(task.state))
-        return fail("task.wrong_state", types::to_string(task.state));
-    if (task.solver == context.sender) return fail("challenge.own_claim");
-    return task;
+// Claims can be challenged from the proof until their end.
+Expected<LiveClaim> load_challengeable(const Context& context, std::uint64_t task) {
+    QUERN_TRY(auto live, load_live(context.state, task));
+    if (live.claim.state < ClaimState::proved) return fail("task.wrong_state", types::to_string(live.claim.state));
+    if (live.claim.solver == context.sender) return fail("challenge.own_claim");
+    return live;
 }
 
-// The round's disputes that compete with a new one for places, and that raise its stake.
-std::uint64_t& rivals_of(types::Task& task, std::uint32_t target) {
-    return target == 0 ? task.rivals : task.report_rivals;
+// The claim's disputes that compete with a new one for places, and that raise its stake.
+std::uint64_t& rivals_of(types::Claim& claim, std::uint32_t target) {
+    return target == 0 ? claim.rivals : claim.report_rivals;
 }
 
 // The oldest commitment whose owner had the time to reveal it.
 Expected<std::optional<types::ChallengeCommitment>> overdue_commitment(const Context& context,
-                                                                       const types::Task& task) {
+                                                                       const types::Claim& claim) {
     std::optional<types::ChallengeCommitment> oldest;
     for (const auto& [key, value] :
-         context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(task.id), {}, task.commitments)) {
+         context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(claim.id), {}, claim.commitments)) {
         QUERN_TRY(auto commitment, types::decode_record<types::ChallengeCommitment>(value));
         if (market::reveal_expected(context.market(), commitment.since) > context.market_ms) continue;
         if (!oldest || commitment.since < oldest->since) oldest = std::move(commitment);
@@ -43,74 +42,77 @@ Expected<std::optional<types::ChallengeCommitment>> overdue_commitment(const Con
     return oldest;
 }
 
-Expected<types::ChallengeCommitment> load_commitment(const Context& context,
+Expected<types::ChallengeCommitment> load_commitment(const Context& context, const types::ClaimId& claim,
                                                      const types::ChallengeRevealPayload& data) {
     const Hash32 commitment = core::challenge_commitment(context.sender, data.claim, data.salt);
-    QUERN_TRY(auto stored, context.state.load<types::ChallengeCommitment>(data.task, context.sender, commitment));
+    QUERN_TRY(auto stored, context.state.load<types::ChallengeCommitment>(claim, context.sender, commitment));
     if (!stored) return fail("challenge.not_committed");
     if (stored->since >= context.market_ms) return fail("challenge.too_early", "reveal in a later block");
     return std::move(*stored);
 }
 
 // Whether the target is a claim that has fallen since the commitment.
-bool is_beaten(const types::Task& task, std::uint32_t target) {
-    if (target == 0) return task.voided;
+bool is_beaten(const types::Claim& claim, std::uint32_t target) {
+    if (target == 0) return claim.voided;
     const std::size_t index = core::target_report(target);
-    return index < task.reports.size() && task.reports[index].slashed;
+    return index < claim.reports.size() && claim.reports[index].slashed;
 }
 
 // A rival history against the solver's: of the solver, or of a verifier that passed it.
-Status open_history(const Context& context, const types::Task& task, const types::ChallengeRevealPayload& data,
+Status open_history(const Context& context, const types::TaskClaim& live, const types::ChallengeRevealPayload& data,
                     NewDispute& opened) {
+    const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_history_challenge(data.opening));
     QUERN_CHECK(
-        core::check_history_challenge(opening, data.claim, task.history_root, task.spec.init_root, task.spec.steps));
-    QUERN_TRY(opened.game, core::open_history_game(game_context(task), task.history_root, data.claim,
+        core::check_history_challenge(opening, data.claim, claim.history_root, task.spec.init_root, task.spec.steps));
+    QUERN_TRY(opened.game, core::open_history_game(game_context(live), claim.history_root, data.claim,
                                                    market::dispute_clock(context.market(), task), context.market_ms));
     return {};
 }
 
-Status open_probe(const Context& context, const types::Task& task, const types::VerifierReport& report,
+Status open_probe(const Context& context, const types::TaskClaim& live, const types::VerifierReport& report,
                   const types::ChallengeRevealPayload& data, NewDispute& opened) {
+    const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_probe_challenge(data.opening));
     core::ReportContext about;
     about.program_root = task.spec.program_root;
     QUERN_TRY(about.header, vm::tensor::decode_header(task.spec.program_header));
-    about.verify_beacon = task.verify_beacon;
+    about.verify_beacon = claim.verify_beacon;
     about.verifier = report.verifier;
     about.result_root = report.result_root;
     about.steps = task.spec.steps;
     about.interval = task.spec.interval;
     about.samples = task.spec.samples;
     QUERN_TRY(const auto probe, core::check_probe_challenge(opening, data.claim, about));
-    QUERN_TRY(opened.game, core::open_probe_game(game_context(task), task.history_root, probe.step, probe.node,
+    QUERN_TRY(opened.game, core::open_probe_game(game_context(live), claim.history_root, probe.step, probe.node,
                                                  probe.tile, probe.defender_hash, data.claim,
                                                  market::dispute_clock(context.market(), task), context.market_ms));
     return {};
 }
 
-Expected<NewDispute> new_dispute(const Context& context, const types::Task& task,
+Expected<NewDispute> new_dispute(const Context& context, const types::TaskClaim& live,
                                  const types::ChallengeRevealPayload& data) {
+    const auto& claim = live.claim;
     NewDispute opened;
     opened.target = data.target;
     opened.rival = context.sender;
     if (data.target == 0) {
-        opened.defender = task.solver;
-        opened.defender_locked = task.solver_locked;
-        QUERN_CHECK(open_history(context, task, data, opened));
+        opened.defender = claim.solver;
+        opened.defender_locked = claim.locked;
+        QUERN_CHECK(open_history(context, live, data, opened));
         return opened;
     }
     const std::size_t index = core::target_report(data.target);
-    if (index >= task.reports.size()) return fail("challenge.no_such_report");
-    const auto& report = task.reports[index];
+    if (index >= claim.reports.size()) return fail("challenge.no_such_report");
+    const auto& report = claim.reports[index];
     if (report.verifier == context.sender) return fail("challenge.own_claim");
     if (!is_active(report) || !report.revealed || !report.pass) return fail("challenge.report_not_standing");
     opened.defender = report.verifier;
     opened.defender_locked = report.locked;
     if (core::is_pass_target(data.target))
-        QUERN_CHECK(open_history(context, task, data, opened));
+        QUERN_CHECK(open_history(context, live, data, opened));
     else
-        QUERN_CHECK(open_probe(context, task, report, data, opened));
+        QUERN_CHECK(open_probe(context, live, report, data, opened));
     return opened;
 }
 
@@ -125,42 +127,44 @@ Status Handler<NativeKind::challenge_commit>::check_form(const params::MarketPar
 }
 
 struct Handler<NativeKind::challenge_commit>::Prepared {
-    types::Task task;
+    LiveClaim live;
     std::optional<types::ChallengeCommitment> displaced;
     Uint256 stake;
 };
 
 auto Handler<NativeKind::challenge_commit>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto task, load_challengeable(context, data.task));
-    if (task.voided) return fail("challenge.claim_void", "the solver has lost");
-    if (task.challenge_until != 0 && context.market_ms >= task.challenge_until)
-        return fail("challenge.window_closed", "at market time " + std::to_string(task.challenge_until));
-    if (context.state.native(types::key_of<types::ChallengeCommitment>(data.task, context.sender, data.commitment)))
+    QUERN_TRY(auto live, load_challengeable(context, data.task));
+    const auto& claim = live.claim;
+    if (claim.voided) return fail("challenge.claim_void", "the solver has lost");
+    if (claim.challenge_until != 0 && context.market_ms >= claim.challenge_until)
+        return fail("challenge.window_closed", "at market time " + std::to_string(claim.challenge_until));
+    if (context.state.native(types::key_of<types::ChallengeCommitment>(claim.id, context.sender, data.commitment)))
         return fail("challenge.already_committed");
     std::optional<types::ChallengeCommitment> displaced;  // gives way to this one
-    if (task.commitments >= context.market().max_commitments) {
-        QUERN_TRY(displaced, overdue_commitment(context, task));
+    if (claim.commitments >= context.market().max_commitments) {
+        QUERN_TRY(displaced, overdue_commitment(context, claim));
         if (!displaced) return fail("challenge.too_many", "try again in the next block");
     }
     QUERN_TRY(const auto bond, load_bond(context.state, types::Role::whistleblower, context.sender));
     const Uint256 stake = market::challenge_stake(context.market());
     if (free_part(bond) < stake)
         return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + stake.to_decimal());
-    return Prepared{std::move(task), std::move(displaced), stake};
+    return Prepared{std::move(live), std::move(displaced), stake};
 }
 
 Status Handler<NativeKind::challenge_commit>::apply(Context& context, const Payload& data, Prepared&& prepared) {
-    auto& [task, displaced, stake] = prepared;
-    if (displaced) QUERN_CHECK(drop_commitment(context, task, *displaced, could_reveal(context, task, *displaced)));
+    auto& [live, displaced, stake] = prepared;
+    auto& claim = live.claim;
+    if (displaced) QUERN_CHECK(drop_commitment(context, live, *displaced, could_reveal(context, claim, *displaced)));
     QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, stake));
-    ++task.commitments;
-    task.challenge_hold = market::reveal_expected(context.market(), context.market_ms);
-    if (task.state == TaskState::challenge) task.deadline = std::max(task.deadline, task.challenge_hold);
-    store_task(context.state, task);
+    ++claim.commitments;
+    claim.challenge_hold = market::reveal_expected(context.market(), context.market_ms);
+    if (claim.state == ClaimState::challenge) claim.deadline = std::max(claim.deadline, claim.challenge_hold);
+    store_live(context.state, live);
     context.state.store(
-        types::key_of<types::ChallengeCommitment>(data.task, context.sender, data.commitment),
-        types::ChallengeCommitment{data.task, context.sender, data.commitment, context.market_ms, stake});
+        types::key_of<types::ChallengeCommitment>(claim.id, context.sender, data.commitment),
+        types::ChallengeCommitment{claim.id, context.sender, data.commitment, context.market_ms, stake});
     emit(context, types::KindGroup::disputes,
          events::ChallengeCommitted{data.task, context.sender, data.commitment, stake});
     return {};
@@ -177,46 +181,48 @@ Status Handler<NativeKind::challenge_reveal>::check_form(const params::MarketPar
 }
 
 struct Handler<NativeKind::challenge_reveal>::Prepared {
-    types::Task task;
+    LiveClaim live;
     types::ChallengeCommitment commitment;
 };
 
 auto Handler<NativeKind::challenge_reveal>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto task, load_challengeable(context, data.task));
-    QUERN_TRY(auto commitment, load_commitment(context, data));
-    if (task.voided && context.market_ms >= task.challenge_hold)
-        return fail("challenge.window_closed", "at market time " + std::to_string(task.challenge_hold));
-    return Prepared{std::move(task), std::move(commitment)};
+    QUERN_TRY(auto live, load_challengeable(context, data.task));
+    const auto& claim = live.claim;
+    QUERN_TRY(auto commitment, load_commitment(context, claim.id, data));
+    if (claim.voided && context.market_ms >= claim.challenge_hold)
+        return fail("challenge.window_closed", "at market time " + std::to_string(claim.challenge_hold));
+    return Prepared{std::move(live), std::move(commitment)};
 }
 
 Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payload& data, Prepared&& prepared) {
-    auto& [task, commitment] = prepared;
+    auto& [live, commitment] = prepared;
+    auto& claim = live.claim;
     context.state.erase_native(
-        types::key_of<types::ChallengeCommitment>(data.task, context.sender, commitment.commitment));
-    --task.commitments;
-    std::uint64_t& rivals = rivals_of(task, data.target);
+        types::key_of<types::ChallengeCommitment>(claim.id, context.sender, commitment.commitment));
+    --claim.commitments;
+    std::uint64_t& rivals = rivals_of(claim, data.target);
     // Somebody else was quicker and nothing is left to be accused, or no place for another dispute.
-    if (is_beaten(task, data.target) || rivals >= context.market().max_disputes) {
+    if (is_beaten(claim, data.target) || rivals >= context.market().max_disputes) {
         QUERN_CHECK(unlock_bond(context, types::Role::whistleblower, context.sender, commitment.stake));
         emit(context, types::KindGroup::disputes,
-             events::ChallengeReleased{task.id, context.sender, commitment.commitment});
-        if (task.voided) QUERN_CHECK(continue_voided(context, task));
-        store_task(context.state, task);
+             events::ChallengeReleased{data.task, context.sender, commitment.commitment});
+        if (claim.voided) QUERN_CHECK(continue_voided(context, live));
+        store_live(context.state, live);
         return {};
     }
     const Uint256 raised = commitment.stake * Uint256(rivals);
-    QUERN_TRY(auto opened, new_dispute(context, task, data));
+    QUERN_TRY(auto opened, new_dispute(context, live, data));
     QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, raised));
     ++rivals;
     opened.rival_locked = commitment.stake + raised;  // the lock passes from the commitment to the dispute
-    QUERN_CHECK(open_dispute(context, task, std::move(opened)));
-    if (task.state == TaskState::challenge) {
-        QUERN_CHECK(await_challenges(context, task, "challenged"));
+    QUERN_CHECK(open_dispute(context, claim, std::move(opened)));
+    if (claim.state == ClaimState::challenge) {
+        QUERN_CHECK(await_challenges(context, live, "challenged"));
     } else {
-        QUERN_CHECK(refresh_deadline(context, task));
+        QUERN_CHECK(refresh_deadline(context, claim));
     }
-    store_task(context.state, task);
+    store_live(context.state, live);
     return {};
 }
 

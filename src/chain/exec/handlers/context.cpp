@@ -42,6 +42,42 @@ Expected<types::Task> load_task(const state::Overlay& state, std::uint64_t id) {
 
 void store_task(state::Overlay& state, const types::Task& task) { state.store(key_of<types::Task>(task.id), task); }
 
+namespace {
+
+Expected<LiveClaim> load_claim(const state::Overlay& state, types::Task task, const types::ClaimId& id) {
+    QUERN_TRY(auto claim, state.load<types::Claim>(id));
+    if (!claim) return fault("state.corrupt_object", "task " + std::to_string(id.task) + " runs without its claim");
+    LiveClaim live;
+    live.stored_task = types::encode_record(task);
+    live.task = std::move(task);
+    live.claim = std::move(*claim);
+    return live;
+}
+
+}  // namespace
+
+Expected<LiveClaim> load_live(const state::Overlay& state, std::uint64_t id) {
+    QUERN_TRY(auto task, load_task(state, id));
+    return load_live(state, std::move(task));
+}
+
+Expected<LiveClaim> load_live(const state::Overlay& state, types::Task task) {
+    const auto id = types::present_claim(task);
+    if (task.state != types::TaskState::running || !id) return fail("task.wrong_state", types::to_string(task.state));
+    return load_claim(state, std::move(task), *id);
+}
+
+Expected<LiveClaim> load_live(const state::Overlay& state, const types::ClaimId& id) {
+    QUERN_TRY(auto task, load_task(state, id.task));
+    return load_claim(state, std::move(task), id);
+}
+
+void store_live(state::Overlay& state, const LiveClaim& live) {
+    state.store(key_of<types::Claim>(live.claim.id), live.claim);
+    Bytes task = types::encode_record(live.task);
+    if (!equal(task, live.stored_task)) state.set_native(key_of<types::Task>(live.task.id), std::move(task));
+}
+
 Expected<types::Dispute> load_dispute(const state::Overlay& state, std::uint64_t id) {
     QUERN_TRY(auto dispute, state.load<types::Dispute>(id));
     if (!dispute) return fail("dispute.unknown", std::to_string(id));

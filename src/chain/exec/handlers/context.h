@@ -37,6 +37,18 @@ void store_bond(state::Overlay& state, const types::RoleBond& bond);  // erases 
 // Error task.unknown.
 [[nodiscard]] Expected<types::Task> load_task(const state::Overlay& state, std::uint64_t id);
 void store_task(state::Overlay& state, const types::Task& task);
+// A running task with the claim that is worked on or verified; and what of the task was stored, so that it is written
+// only where it changed.
+struct LiveClaim : types::TaskClaim {
+    Bytes stored_task;
+};
+// The task's present claim. Errors task.unknown; task.wrong_state when the task is not running.
+[[nodiscard]] Expected<LiveClaim> load_live(const state::Overlay& state, std::uint64_t task);
+[[nodiscard]] Expected<LiveClaim> load_live(const state::Overlay& state, types::Task task);
+// The claim that an open dispute is about.
+[[nodiscard]] Expected<LiveClaim> load_live(const state::Overlay& state, const types::ClaimId& id);
+// Also store the task where it differs from what was loaded.
+void store_live(state::Overlay& state, const LiveClaim& live);
 // Error dispute.unknown.
 [[nodiscard]] Expected<types::Dispute> load_dispute(const state::Overlay& state, std::uint64_t id);
 void store_dispute(state::Overlay& state, const types::Dispute& dispute);

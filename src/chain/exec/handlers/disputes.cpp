@@ -36,15 +36,15 @@ Status finish_move(Context& context, OpenGame& open, std::size_t move_bytes) {
     update_game(dispute, open.game);
     emit(context, types::KindGroup::disputes,
          events::DisputeMoved{dispute.id, context.sender, static_cast<std::uint8_t>(open.game.phase), dispute.rounds});
-    QUERN_TRY(auto task, load_task(context.state, dispute.task));
+    QUERN_TRY(auto live, load_live(context.state, dispute.claim));
     if (open.game.verdict != core::Verdict::none) {
-        QUERN_CHECK(conclude_dispute(context, task, dispute, open.game));
-        store_task(context.state, task);
+        QUERN_CHECK(conclude_dispute(context, live, dispute, open.game));
+        store_live(context.state, live);
         return {};
     }
     store_dispute(context.state, dispute);
-    QUERN_TRY(const bool changed, refresh_deadline(context, task));
-    if (changed) store_task(context.state, task);
+    QUERN_TRY(const bool changed, refresh_deadline(context, live.claim));
+    if (changed) store_live(context.state, live);
     return {};
 }
 

@@ -104,6 +104,20 @@ struct TaskStateChanged {  // tasks
     QUERN_FIELDS(v("task", task), v("from", from), v("to", to), v("reason", reason))
 };
 
+struct ClaimStateChanged {  // tasks
+    static constexpr const char* kEvent = "ClaimStateChanged";
+    static constexpr std::size_t kIndexed = 1;
+    std::uint64_t task = 0;
+    std::uint16_t seat = 0;
+    std::uint32_t stretch = 0;
+    std::uint8_t round = 0;
+    types::ClaimState from = types::ClaimState::none;
+    types::ClaimState to = types::ClaimState::none;
+    std::string reason;
+    QUERN_FIELDS(v("task", task), v("seat", seat), v("stretch", stretch), v("round", round), v("from", from),
+                 v("to", to), v("reason", reason))
+};
+
 struct TaskDeleted {  // tasks
     static constexpr const char* kEvent = "TaskDeleted";
     static constexpr std::size_t kIndexed = 1;

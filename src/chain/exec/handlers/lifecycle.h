@@ -1,17 +1,22 @@
-// The task's state machine: every transition that more than one kind makes. A function takes the task by reference,
-// changes it and the bonds and accounts around it; its caller stores the task. Diagram and rules: doc/market.md. Used
-// by one thread.
+// The state machines of a task and of its claim: every transition that more than one kind makes. A function takes the
+// task, or the task with its live claim, by reference, changes it and the bonds and accounts around it; its caller
+// stores it. Diagram and rules: doc/market.md. Used by one thread.
 #pragma once
 
 #include "chain/exec/handlers/slashing.h"
 
 namespace quern::chain::exec::handlers {
 
-// Enters a state and announces it. `deadline` is the market time from which a tick moves it on; 0 in final states.
+using types::TaskClaim;
+
+// Enters a state and announces it. `deadline` is the market time from which a tick moves it on; 0 in final states, and
+// of a running task.
 void enter(Context& context, types::Task& task, types::TaskState state, std::uint64_t deadline,
            std::string_view reason);
+void enter(Context& context, types::Claim& claim, types::ClaimState state, std::uint64_t deadline,
+           std::string_view reason);
 
-// --- Bidding and training --------------------------------------------------------------------------------------------
+// --- Bidding ---------------------------------------------------------------------------------------------------------
 void open_bidding(Context& context, types::Task& task, std::string_view reason);
 // No bids come any more: waits for the beacon that decides near ties, which nobody knew who could still bid. Without a
 // bid there is nothing to wait for and the task expires.
@@ -20,42 +25,47 @@ void open_bidding(Context& context, types::Task& task, std::string_view reason);
 // as the task asks for: training is public, so that what nobody will check must not begin. Without one: expires the
 // task when it was `open` or verifiers are missing, reopens it otherwise.
 [[nodiscard]] Status assign_next(Context& context, types::Task& task, const Hash32& beacon, std::string_view reason);
-// The solver let the task down: a part of its bond is lost, the rest is free again, it may not bid on this task again.
-[[nodiscard]] Status dismiss_solver(Context& context, types::Task& task, std::string_view reason);
-// Dismisses the solver; an `assigned` task goes to the next bid, one in training is reopened.
+// The solver of an `assigned` task let it down: a part of its bond is lost, the rest is free again, it may not bid on
+// this task again. The next bid gets the task.
 [[nodiscard]] Status give_to_next(Context& context, types::Task& task, std::string_view reason);
+// Begins a new round with bidding; after too many the task has failed. Nothing is locked for it.
+[[nodiscard]] Status reopen(Context& context, types::Task& task, std::string_view reason);
+// Everything but the storage deposit goes back to the submitter. Nothing is locked for it.
+[[nodiscard]] Status close_task(Context& context, types::Task& task, types::TaskState state, std::string_view reason);
+
+// --- Training --------------------------------------------------------------------------------------------------------
+// The claim of the seat's next stretch, which takes over the seat's lock. The task runs from its first one on.
+[[nodiscard]] types::Claim begin_claim(Context& context, types::Task& task, const Hash32& seed_beacon);
+// As give_to_next of a solver that has begun: its claim is void.
+[[nodiscard]] Status dismiss_worker(Context& context, TaskClaim& live, std::string_view reason);
 
 // --- Verification ----------------------------------------------------------------------------------------------------
 [[nodiscard]] inline bool is_active(const types::VerifierReport& report) {
     return !report.slashed && report.custody != 2;
 }
 // After the proof: waits for the beacon that draws the verifiers.
-void await_draw(Context& context, types::Task& task, std::string_view reason);
+void await_draw(Context& context, types::Claim& claim, std::string_view reason);
 // Draws m verifiers; fewer once `verify_s` have passed in vain.
-[[nodiscard]] Status draw_verifiers(Context& context, types::Task& task);
+[[nodiscard]] Status draw_verifiers(Context& context, TaskClaim& live);
 // Each leaves its state once every active verifier has answered, or (deadline_passed) whoever did not is slashed.
-[[nodiscard]] Status conclude_custody(Context& context, types::Task& task, bool deadline_passed);
-[[nodiscard]] Status conclude_committing(Context& context, types::Task& task, bool deadline_passed);
-[[nodiscard]] Status conclude_revealing(Context& context, types::Task& task, bool deadline_passed);
+[[nodiscard]] Status conclude_custody(Context& context, TaskClaim& live, bool deadline_passed);
+[[nodiscard]] Status conclude_committing(Context& context, TaskClaim& live, bool deadline_passed);
+[[nodiscard]] Status conclude_revealing(Context& context, TaskClaim& live, bool deadline_passed);
 // Into `disputed` while disputes are open, else into `challenge`. Without a PASS that stands: verifiers are drawn
 // again, and after the last draw the proof waits for challenges as it is.
-[[nodiscard]] Status await_challenges(Context& context, types::Task& task, std::string_view reason);
+[[nodiscard]] Status await_challenges(Context& context, TaskClaim& live, std::string_view reason);
 
 // --- Ends ------------------------------------------------------------------------------------------------------------
-// Frees what is locked for the running round: open disputes are closed as moot, bonds unlocked, commitments of
-// challenges dropped; with `sweep`, those that could have been revealed and were not lose a part of their stake.
-[[nodiscard]] Status release_round(Context& context, types::Task& task, bool sweep);
 // Whether a commitment's owner had the time to reveal it and there was something to reveal: what was committed before
 // the verifiers were drawn (again) may speak of reports that are gone.
-[[nodiscard]] bool could_reveal(const Context& context, const types::Task& task,
+[[nodiscard]] bool could_reveal(const Context& context, const types::Claim& claim,
                                 const types::ChallengeCommitment& commitment);
 // Erases a commitment and frees its stake; when `punished`, without the part that a commitment without reveal costs.
-[[nodiscard]] Status drop_commitment(Context& context, types::Task& task, const types::ChallengeCommitment& commitment,
+[[nodiscard]] Status drop_commitment(Context& context, TaskClaim& live, const types::ChallengeCommitment& commitment,
                                      bool punished);
-// Releases the round and begins a new one with bidding; after too many the task has failed.
-[[nodiscard]] Status reopen(Context& context, types::Task& task, std::string_view reason);
-// Releases the round; everything but the storage deposit goes back to the submitter.
-[[nodiscard]] Status close_task(Context& context, types::Task& task, types::TaskState state, std::string_view reason);
-[[nodiscard]] Status settle(Context& context, types::Task& task);
+// Releases what the claim locks; the task opens again, or has failed.
+[[nodiscard]] Status void_claim(Context& context, TaskClaim& live, std::string_view reason);
+// Releases what the claim locks, pays for it and ends the task.
+[[nodiscard]] Status settle(Context& context, TaskClaim& live);
 
 }  // namespace quern::chain::exec::handlers

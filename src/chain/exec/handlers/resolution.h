@@ -1,5 +1,5 @@
-// Disputes as the task sees them: opening a game, and what follows when one is decided. Rules: doc/market.md, "Deposits
-// and outcomes". Used by one thread.
+// Disputes as their claim sees them: opening a game, and what follows when one is decided. Rules: doc/market.md,
+// "Deposits and outcomes". Used by one thread.
 #pragma once
 
 #include "chain/exec/handlers/slashing.h"
@@ -19,30 +19,30 @@ struct NewDispute {
     Uint256 rival_locked;
     core::Game game;
 };
-[[nodiscard]] core::GameContext game_context(const types::Task& task);
-// Stores the dispute and counts it in the task.
-[[nodiscard]] Status open_dispute(Context& context, types::Task& task, NewDispute dispute);
+[[nodiscard]] core::GameContext game_context(const types::TaskClaim& live);
+// Stores the dispute and counts it in the claim.
+[[nodiscard]] Status open_dispute(Context& context, types::Claim& claim, NewDispute dispute);
 // A verifier's FAIL: its own history against the solver's.
-[[nodiscard]] Status open_report_dispute(Context& context, types::Task& task, const types::VerifierReport& report);
+[[nodiscard]] Status open_report_dispute(Context& context, types::TaskClaim& live, const types::VerifierReport& report);
 
 // Puts a changed game back into its dispute (deadline included) without storing it.
 void update_game(types::Dispute& dispute, const core::Game& game);
-// Closes a dispute whose game is decided: slashes, pays, and moves the task on. Stores the dispute; the caller stores
-// the task.
-[[nodiscard]] Status conclude_dispute(Context& context, types::Task& task, types::Dispute& dispute,
+// Closes a dispute whose game is decided: slashes, pays, and moves the claim on. Stores the dispute; the caller
+// stores the rest.
+[[nodiscard]] Status conclude_dispute(Context& context, types::TaskClaim& live, types::Dispute& dispute,
                                       const core::Game& game);
-// The task's open disputes, in order. They are among its newest: what was closed before them is not looked at.
-[[nodiscard]] Expected<std::vector<types::Dispute>> open_disputes(const Context& context, const types::Task& task);
+// The claim's open disputes, in order. They are among its newest: what was closed before them is not looked at.
+[[nodiscard]] Expected<std::vector<types::Dispute>> open_disputes(const Context& context, const types::Claim& claim);
 // Closes the open disputes, all or those about the given targets, without a loser: what they were about is void.
-[[nodiscard]] Status close_disputes(Context& context, types::Task& task, std::string_view reason,
+[[nodiscard]] Status close_disputes(Context& context, types::Claim& claim, std::string_view reason,
                                     std::initializer_list<std::uint32_t> targets = {});
-// Moves on a voided task, whose solver has lost: reopens it once no dispute about its verifiers' reports is open and no
+// Moves on a claim whose solver has lost: it is void once no dispute about its verifiers' reports is open and no
 // challenge that was committed in time can be revealed any more; else sets its deadline.
-[[nodiscard]] Status continue_voided(Context& context, types::Task& task);
+[[nodiscard]] Status continue_voided(Context& context, types::TaskClaim& live);
 
-// Keeps a disputed task's deadline at its games' earliest (voided and without one: where reveals end). True when it
+// Keeps a disputed claim's deadline at its games' earliest (voided and without one: where reveals end). True when it
 // changed.
-[[nodiscard]] Expected<bool> refresh_deadline(const Context& context, types::Task& task);
-[[nodiscard]] Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const types::Task& task);
+[[nodiscard]] Expected<bool> refresh_deadline(const Context& context, types::Claim& claim);
+[[nodiscard]] Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const types::Claim& claim);
 
 }  // namespace quern::chain::exec::handlers

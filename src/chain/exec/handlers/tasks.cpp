@@ -16,6 +16,7 @@ namespace core = compute::core;
 
 namespace {
 
+using types::ClaimState;
 using types::NativeKind;
 using types::TaskState;
 
@@ -24,14 +25,19 @@ Status check_id(std::uint64_t id) {
     return {};
 }
 
-// The task, when it is in `state`, its deadline is ahead and the sender is its solver.
-Expected<types::Task> load_for_solver(const Context& context, std::uint64_t id, TaskState state) {
-    QUERN_TRY(auto task, load_task(context.state, id));
-    if (task.state != state) return fail("task.wrong_state", types::to_string(task.state));
-    if (task.solver != context.sender) return fail("task.not_its_solver");
-    if (context.market_ms >= task.deadline)
-        return fail("task.deadline_passed", "market time " + std::to_string(task.deadline));
-    return task;
+// Whether the sender solves it and its deadline, of the task or of its claim, is ahead.
+Status check_solver(const Context& context, const types::Address& solver, std::uint64_t deadline) {
+    if (solver != context.sender) return fail("task.not_its_solver");
+    if (context.market_ms >= deadline) return fail("task.deadline_passed", "market time " + std::to_string(deadline));
+    return {};
+}
+
+// The sender's claim, when it is being worked on and its deadline is ahead.
+Expected<LiveClaim> load_own_work(const Context& context, std::uint64_t task) {
+    QUERN_TRY(auto live, load_live(context.state, task));
+    if (live.claim.state != ClaimState::working) return fail("task.wrong_state", types::to_string(live.claim.state));
+    QUERN_CHECK(check_solver(context, live.claim.solver, live.claim.deadline));
+    return live;
 }
 
 // The bid that a lower one would drive out, of equal ones the newest. The task has bids.
@@ -57,7 +63,7 @@ Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32
 Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmitPayload& spec) {
     const auto header = vm::tensor::decode_header(spec.program_header);
     if (!header) return {};
-    const auto escrow = market::escrow_of(spec, header->work_units, market.storage_deposit);
+    const auto escrow = market::escrow_of(spec, vm::tensor::step_work(*header), market.storage_deposit);
     return escrow ? escrow->total : Uint256();
 }
 
@@ -84,7 +90,7 @@ struct Handler<NativeKind::task_submit>::Prepared {
 
 auto Handler<NativeKind::task_submit>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_TRY(auto header, vm::tensor::decode_header(data.program_header));
-    QUERN_TRY(auto escrow, market::escrow_of(data, header.work_units, context.market().storage_deposit));
+    QUERN_TRY(auto escrow, market::escrow_of(data, vm::tensor::step_work(header), context.market().storage_deposit));
     if (context.state.account_or_empty(context.sender).balance < escrow.total)
         return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
     return Prepared{std::move(header), std::move(escrow)};
@@ -99,7 +105,7 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     store_globals(context.state, globals);
     task.submitter = context.sender;
     task.spec = data;
-    task.work_units = header.work_units;
+    task.work_units = vm::tensor::step_work(header);
     task.escrow = escrow.total;
     emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter});
     open_bidding(context, task, "submitted");
@@ -189,16 +195,18 @@ struct Handler<NativeKind::task_start>::Prepared {
 };
 
 auto Handler<NativeKind::task_start>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
-    QUERN_TRY(auto task, load_for_solver(context, data.task, TaskState::assigned));
+    QUERN_TRY(auto task, load_task(context.state, data.task));
+    if (task.state != TaskState::assigned) return fail("task.wrong_state", types::to_string(task.state));
+    QUERN_CHECK(check_solver(context, task.seats[0].solver, task.deadline));
     // The data order follows from a beacon that was unknown when the solver was locked in.
-    QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(task.assigned_at)));
+    QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(task.seats[0].assigned_at)));
     return Prepared{std::move(task), beacon};
 }
 
 Status Handler<NativeKind::task_start>::apply(Context& context, const Payload&, Prepared&& prepared) {
     auto& task = prepared.task;
-    task.seed_beacon = prepared.seed_beacon;
-    enter(context, task, TaskState::training, context.market_ms + market::in_ms(task.spec.heartbeat_s), "started");
+    const types::Claim claim = begin_claim(context, task, prepared.seed_beacon);
+    context.state.store(types::key_of<types::Claim>(claim.id), claim);
     store_task(context.state, task);
     return {};
 }
@@ -210,31 +218,34 @@ Status Handler<NativeKind::task_checkpoint>::check_form(const params::MarketPara
 }
 
 struct Handler<NativeKind::task_checkpoint>::Prepared {
-    types::Task task;
+    LiveClaim live;
 };
 
 auto Handler<NativeKind::task_checkpoint>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto task, load_for_solver(context, data.task, TaskState::training));
-    const std::uint64_t expected = task.step + task.spec.interval;
-    if (expected > task.spec.steps || data.step != expected)
-        return fail("task.wrong_step", "expected " + std::to_string(expected) + " of " +
-                                           std::to_string(task.spec.steps) + ", got " + std::to_string(data.step));
-    QUERN_CHECK(check_loss(task, data.state_root, data.loss, data.loss_path));
-    return Prepared{std::move(task)};
+    QUERN_TRY(auto live, load_own_work(context, data.task));
+    const auto& claim = live.claim;
+    const auto& spec = live.task.spec;
+    const std::uint64_t expected = claim.step + spec.interval;
+    if (expected > spec.steps || data.step != expected)
+        return fail("task.wrong_step", "expected " + std::to_string(expected) + " of " + std::to_string(spec.steps) +
+                                           ", got " + std::to_string(data.step));
+    QUERN_CHECK(check_loss(live.task, data.state_root, data.loss, data.loss_path));
+    return Prepared{std::move(live)};
 }
 
 Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const Payload& data, Prepared&& prepared) {
-    auto& task = prepared.task;
-    task.step = data.step;
-    task.checkpoint_root = data.state_root;
-    task.checkpoint_content = data.content;
-    task.loss = data.loss;
-    if (data.step == task.spec.interval) task.first_loss = data.loss;
-    const bool last = data.step == task.spec.steps;
-    task.deadline = context.market_ms + market::in_ms(last ? task.spec.prove_s : task.spec.heartbeat_s);
-    store_task(context.state, task);
-    emit(context, types::KindGroup::tasks, events::CheckpointPosted{task.id, data.step, data.state_root, data.loss});
+    auto& claim = prepared.live.claim;
+    const auto& spec = prepared.live.task.spec;
+    claim.step = data.step;
+    claim.checkpoint_root = data.state_root;
+    claim.checkpoint_content = data.content;
+    claim.loss = data.loss;
+    if (data.step == spec.interval) claim.first_loss = data.loss;
+    const bool last = data.step == spec.steps;
+    claim.deadline = context.market_ms + market::in_ms(last ? spec.prove_s : spec.heartbeat_s);
+    store_live(context.state, prepared.live);
+    emit(context, types::KindGroup::tasks, events::CheckpointPosted{data.task, data.step, data.state_root, data.loss});
     return {};
 }
 
@@ -245,16 +256,17 @@ Status Handler<NativeKind::task_prove>::check_form(const params::MarketParams&, 
 }
 
 struct Handler<NativeKind::task_prove>::Prepared {
-    types::Task task;
+    LiveClaim live;
 };
 
 auto Handler<NativeKind::task_prove>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
-    QUERN_TRY(auto task, load_for_solver(context, data.task, TaskState::training));
-    const auto& spec = task.spec;
+    QUERN_TRY(auto live, load_own_work(context, data.task));
+    const auto& claim = live.claim;
+    const auto& spec = live.task.spec;
     // The proof may take the place of the last heartbeat.
-    if (task.step + spec.interval < spec.steps)
-        return fail("task.wrong_step", "at " + std::to_string(task.step) + " of " + std::to_string(spec.steps));
-    if (task.step == spec.steps && data.final_root != task.checkpoint_root) return fail("task.final_root_differs");
+    if (claim.step + spec.interval < spec.steps)
+        return fail("task.wrong_step", "at " + std::to_string(claim.step) + " of " + std::to_string(spec.steps));
+    if (claim.step == spec.steps && data.final_root != claim.checkpoint_root) return fail("task.final_root_differs");
     if (const auto first =
             core::check_history_leaf(data.history_root, spec.init_root, 0, spec.steps, data.initial_path);
         !first)
@@ -263,21 +275,22 @@ auto Handler<NativeKind::task_prove>::check_state(const Context& context, const 
             core::check_history_leaf(data.history_root, data.final_root, spec.steps, spec.steps, data.final_path);
         !last)
         return fail("task.bad_final_proof", last.error().to_string());
-    QUERN_CHECK(check_loss(task, data.final_root, data.loss, data.loss_path));
-    return Prepared{std::move(task)};
+    QUERN_CHECK(check_loss(live.task, data.final_root, data.loss, data.loss_path));
+    return Prepared{std::move(live)};
 }
 
 Status Handler<NativeKind::task_prove>::apply(Context& context, const Payload& data, Prepared&& prepared) {
-    auto& task = prepared.task;
-    task.step = task.spec.steps;
-    task.loss = data.loss;
-    if (task.spec.interval == task.spec.steps && task.first_loss == 0) task.first_loss = data.loss;
-    task.history_root = data.history_root;
-    task.history_content = data.history_content;
-    task.final_root = data.final_root;
-    task.proved_since = context.market_ms;
-    await_draw(context, task, "proved");
-    store_task(context.state, task);
+    auto& claim = prepared.live.claim;
+    const auto& spec = prepared.live.task.spec;
+    claim.step = spec.steps;
+    claim.loss = data.loss;
+    if (spec.interval == spec.steps && claim.first_loss == 0) claim.first_loss = data.loss;
+    claim.history_root = data.history_root;
+    claim.history_content = data.history_content;
+    claim.final_root = data.final_root;
+    claim.proved_since = context.market_ms;
+    await_draw(context, claim, "proved");
+    store_live(context.state, prepared.live);
     return {};
 }
 
@@ -288,21 +301,30 @@ Status Handler<NativeKind::task_abandon>::check_form(const params::MarketParams&
 }
 
 struct Handler<NativeKind::task_abandon>::Prepared {
-    types::Task task;
+    types::Task task;               // when it is assigned
+    std::optional<LiveClaim> live;  // when it is worked on
 };
 
 auto Handler<NativeKind::task_abandon>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_TRY(auto task, load_task(context.state, data.task));
-    if (task.state != TaskState::assigned && task.state != TaskState::training)
-        return fail("task.wrong_state", types::to_string(task.state));
-    if (task.solver != context.sender) return fail("task.not_its_solver");
-    return Prepared{std::move(task)};
+    if (task.state == TaskState::assigned) {
+        if (task.seats[0].solver != context.sender) return fail("task.not_its_solver");
+        return Prepared{std::move(task), std::nullopt};
+    }
+    QUERN_TRY(auto live, load_live(context.state, std::move(task)));
+    if (live.claim.state != ClaimState::working) return fail("task.wrong_state", types::to_string(live.claim.state));
+    if (live.claim.solver != context.sender) return fail("task.not_its_solver");
+    return Prepared{{}, std::move(live)};
 }
 
 Status Handler<NativeKind::task_abandon>::apply(Context& context, const Payload&, Prepared&& prepared) {
-    auto& task = prepared.task;
-    QUERN_CHECK(give_to_next(context, task, "abandoned"));
-    store_task(context.state, task);
+    if (prepared.live) {
+        QUERN_CHECK(dismiss_worker(context, *prepared.live, "abandoned"));
+        store_live(context.state, *prepared.live);
+        return {};
+    }
+    QUERN_CHECK(give_to_next(context, prepared.task, "abandoned"));
+    store_task(context.state, prepared.task);
     return {};
 }
 

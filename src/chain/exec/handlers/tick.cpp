@@ -8,18 +8,20 @@
 namespace quern::chain::exec::handlers {
 namespace {
 
+using types::ClaimState;
 using types::NativeKind;
 using types::TaskState;
 
 Status too_early(std::uint64_t due) { return fail("tick.too_early", "due at market time " + std::to_string(due)); }
 
-// Charges the clocks of the task's open games; those that ran out are decided.
-Status tick_disputes(Context& context, types::Task& task) {
-    if (task.voided && task.open_disputes == 0) return continue_voided(context, task);
+// Charges the clocks of the claim's open games; those that ran out are decided.
+Status tick_disputes(Context& context, TaskClaim& live) {
+    const auto& claim = live.claim;
+    if (claim.voided && claim.open_disputes == 0) return continue_voided(context, live);
     bool any = false;
-    QUERN_TRY(const auto open, open_disputes(context, task));
+    QUERN_TRY(const auto open, open_disputes(context, claim));
     for (const auto& seen : open) {
-        if (task.state != TaskState::disputed) break;
+        if (claim.state != ClaimState::disputed) break;
         if (seen.deadline > context.market_ms) continue;
         QUERN_TRY(auto dispute, load_dispute(context.state, seen.id));  // the end of one before may have closed it
         if (dispute.closed_at != 0) continue;
@@ -27,61 +29,86 @@ Status tick_disputes(Context& context, types::Task& task) {
         core::charge_clocks(game, context.market_ms);
         if (game.verdict == core::Verdict::none) continue;
         update_game(dispute, game);
-        QUERN_CHECK(conclude_dispute(context, task, dispute, game));
+        QUERN_CHECK(conclude_dispute(context, live, dispute, game));
         any = true;
     }
-    return any ? Status{} : too_early(task.deadline);
+    return any ? Status{} : too_early(claim.deadline);
 }
 
-// A final task leaves the state with its disputes after the retention period; the storage deposit goes back.
+// All that a task has had: one seat and one stretch in each of its rounds, where somebody began.
+Status delete_claims(Context& context, const types::Task& task) {
+    for (types::ClaimId id{task.id, 0, 0, 0}; id.round <= task.round; ++id.round) {
+        QUERN_TRY(const auto claim, context.state.load<types::Claim>(id));
+        if (!claim) continue;
+        for (const std::uint64_t dispute : claim->disputes)
+            context.state.erase_native(types::key_of<types::Dispute>(dispute));
+        context.state.erase_native(types::key_of<types::Claim>(id));
+    }
+    return {};
+}
+
+// A final task leaves the state with its claims and disputes after the retention period; the storage deposit goes back.
 Status delete_task(Context& context, types::Task& task) {
     const std::uint64_t due = task.since + market::in_ms(context.market().retention_s);
     if (context.market_ms < due) return too_early(due);
     pay_account(context, task.submitter, task.escrow);
     emit(context, types::KindGroup::tasks, events::Paid{task.id, task.submitter, task.escrow, "storage_deposit"});
-    for (const std::uint64_t id : task.disputes) context.state.erase_native(types::key_of<types::Dispute>(id));
+    QUERN_CHECK(delete_claims(context, task));
     context.state.erase_native(types::key_of<types::Task>(task.id));
     emit(context, types::KindGroup::tasks, events::TaskDeleted{task.id});
     return {};
 }
 
-Status move_on(Context& context, types::Task& task) {
-    switch (task.state) {
-        case TaskState::open: {
-            if (task.draw_at == 0) return close_bidding(context, task);
-            QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(task.draw_at)));
-            return assign_next(context, task, beacon, "best_bid");
-        }
-        case TaskState::assigned:
-            return give_to_next(context, task, "no_start");
-        case TaskState::training:
-            return give_to_next(context, task, task.step == task.spec.steps ? "no_proof" : "no_heartbeat");
-        case TaskState::proved:
-            return draw_verifiers(context, task);
-        case TaskState::custody:
-            return conclude_custody(context, task, true);
-        case TaskState::committing:
-            return conclude_committing(context, task, true);
-        case TaskState::revealing:
-            return conclude_revealing(context, task, true);
-        case TaskState::challenge:
-            return settle(context, task);
-        case TaskState::disputed:
-            return tick_disputes(context, task);
-        case TaskState::settled:
-        case TaskState::cancelled:
-        case TaskState::expired:
-        case TaskState::failed:
-            break;
-    }
-    return fail("task.wrong_state", types::to_string(task.state));
+template <class Object>  // a task or a claim
+Status check_due(const Context& context, const Object& object) {
+    if (context.market_ms < object.deadline) return too_early(object.deadline);
+    if (market::awaits_draw(object) && context.height < market::draw_height(object.draw_at))
+        return fail("tick.too_early", "due at height " + std::to_string(market::draw_height(object.draw_at)));
+    return {};
 }
 
+Status move_on(Context& context, TaskClaim& live) {
+    switch (live.claim.state) {
+        case ClaimState::working:
+            return dismiss_worker(context, live, live.claim.step == live.task.spec.steps ? "no_proof" : "no_heartbeat");
+        case ClaimState::proved:
+            return draw_verifiers(context, live);
+        case ClaimState::custody:
+            return conclude_custody(context, live, true);
+        case ClaimState::committing:
+            return conclude_committing(context, live, true);
+        case ClaimState::revealing:
+            return conclude_revealing(context, live, true);
+        case ClaimState::challenge:
+            return settle(context, live);
+        case ClaimState::disputed:
+            return tick_disputes(context, live);
+        case ClaimState::none:
+        case ClaimState::settled:
+        case ClaimState::voided:
+            break;
+    }
+    return fail("task.wrong_state", types::to_string(live.claim.state));
+}
+
+Status tick_claim(Context& context, LiveClaim& live) {
+    QUERN_CHECK(check_due(context, live.claim));
+    QUERN_CHECK(move_on(context, live));
+    store_live(context.state, live);
+    return {};
+}
+
+Status move_on(Context& context, types::Task& task) {
+    if (task.state == TaskState::assigned) return give_to_next(context, task, "no_start");
+    if (task.draw_at == 0) return close_bidding(context, task);
+    QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(task.draw_at)));
+    return assign_next(context, task, beacon, "best_bid");
+}
+
+// Of a task that is open, assigned or final.
 Status tick_task(Context& context, types::Task& task) {
     if (types::is_final(task.state)) return delete_task(context, task);
-    if (context.market_ms < task.deadline) return too_early(task.deadline);
-    if (market::awaits_draw(task) && context.height < market::draw_height(task.draw_at))
-        return fail("tick.too_early", "due at height " + std::to_string(market::draw_height(task.draw_at)));
+    QUERN_CHECK(check_due(context, task));
     QUERN_CHECK(move_on(context, task));
     store_task(context.state, task);
     return {};
@@ -93,10 +120,10 @@ Status tick_dispute(Context& context, types::Dispute& dispute) {
     QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
     core::charge_clocks(game, context.market_ms);
     if (game.verdict == core::Verdict::none) return too_early(core::next_deadline(game));
-    QUERN_TRY(auto task, load_task(context.state, dispute.task));
+    QUERN_TRY(auto live, load_live(context.state, dispute.claim));
     update_game(dispute, game);
-    QUERN_CHECK(conclude_dispute(context, task, dispute, game));
-    store_task(context.state, task);
+    QUERN_CHECK(conclude_dispute(context, live, dispute, game));
+    store_live(context.state, live);
     return {};
 }
 
@@ -110,13 +137,19 @@ Status Handler<NativeKind::tick>::check_form(const params::MarketParams&, const 
 
 struct Handler<NativeKind::tick>::Prepared {
     std::optional<types::Task> task;
+    std::optional<LiveClaim> live;  // of a task that runs
     std::optional<types::Dispute> dispute;
 };
 
 auto Handler<NativeKind::tick>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     Prepared prepared;
     if (data.object == types::TickObject::task) {
-        QUERN_TRY(prepared.task, load_task(context.state, data.id));
+        QUERN_TRY(auto task, load_task(context.state, data.id));
+        if (task.state == TaskState::running) {
+            QUERN_TRY(prepared.live, load_live(context.state, std::move(task)));
+        } else {
+            prepared.task = std::move(task);
+        }
     } else {
         QUERN_TRY(prepared.dispute, load_dispute(context.state, data.id));
     }
@@ -124,7 +157,8 @@ auto Handler<NativeKind::tick>::check_state(const Context& context, const Payloa
 }
 
 Status Handler<NativeKind::tick>::apply(Context& context, const Payload&, Prepared&& prepared) {
-    return prepared.task ? tick_task(context, *prepared.task) : tick_dispute(context, *prepared.dispute);
+    if (prepared.task) return tick_task(context, *prepared.task);
+    return prepared.live ? tick_claim(context, *prepared.live) : tick_dispute(context, *prepared.dispute);
 }
 
 QUERN_DEFINE_RUN(tick, kNothing)

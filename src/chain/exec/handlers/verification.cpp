@@ -11,24 +11,25 @@ namespace core = compute::core;
 
 namespace {
 
+using types::ClaimState;
 using types::NativeKind;
-using types::TaskState;
 
 struct OwnReport {
-    types::Task task;
+    LiveClaim live;
     std::size_t index = 0;
-    [[nodiscard]] types::VerifierReport& report() { return task.reports[index]; }
+    [[nodiscard]] types::VerifierReport& report() { return live.claim.reports[index]; }
 };
 
-// The task in `state` and the sender's standing report in it.
-Expected<OwnReport> load_own_report(const Context& context, std::uint64_t id, TaskState state) {
+// The task's claim in `state` and the sender's standing report in it.
+Expected<OwnReport> load_own_report(const Context& context, std::uint64_t task, ClaimState state) {
     OwnReport own;
-    QUERN_TRY(own.task, load_task(context.state, id));
-    if (own.task.state != state) return fail("task.wrong_state", types::to_string(own.task.state));
-    if (context.market_ms >= own.task.deadline)
-        return fail("task.deadline_passed", "market time " + std::to_string(own.task.deadline));
-    while (own.index < own.task.reports.size() && own.report().verifier != context.sender) ++own.index;
-    if (own.index == own.task.reports.size()) return fail("verify.not_drawn");
+    QUERN_TRY(own.live, load_live(context.state, task));
+    const auto& claim = own.live.claim;
+    if (claim.state != state) return fail("task.wrong_state", types::to_string(claim.state));
+    if (context.market_ms >= claim.deadline)
+        return fail("task.deadline_passed", "market time " + std::to_string(claim.deadline));
+    while (own.index < claim.reports.size() && own.report().verifier != context.sender) ++own.index;
+    if (own.index == claim.reports.size()) return fail("verify.not_drawn");
     if (!is_active(own.report())) return fail("verify.not_active");
     return own;
 }
@@ -48,7 +49,7 @@ struct Handler<NativeKind::custody_receipt>::Prepared {
 
 auto Handler<NativeKind::custody_receipt>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::custody));
+    QUERN_TRY(auto own, load_own_report(context, data.task, ClaimState::custody));
     if (own.report().custody != 0) return fail("verify.already_received");
     return Prepared{std::move(own)};
 }
@@ -61,9 +62,9 @@ Status Handler<NativeKind::custody_receipt>::apply(Context& context, const Paylo
         QUERN_CHECK(unlock_bond(context, types::Role::verifier, report.verifier, report.locked));
         report.locked = Uint256();
     }
-    emit(context, types::KindGroup::verification, events::CustodyReceived{own.task.id, context.sender, data.data_ok});
-    QUERN_CHECK(conclude_custody(context, own.task, false));
-    store_task(context.state, own.task);
+    emit(context, types::KindGroup::verification, events::CustodyReceived{data.task, context.sender, data.data_ok});
+    QUERN_CHECK(conclude_custody(context, own.live, false));
+    store_live(context.state, own.live);
     return {};
 }
 
@@ -81,7 +82,7 @@ struct Handler<NativeKind::verify_commit>::Prepared {
 
 auto Handler<NativeKind::verify_commit>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::committing));
+    QUERN_TRY(auto own, load_own_report(context, data.task, ClaimState::committing));
     if (!own.report().commitment.is_zero()) return fail("verify.already_committed");
     return Prepared{std::move(own)};
 }
@@ -89,10 +90,9 @@ auto Handler<NativeKind::verify_commit>::check_state(const Context& context, con
 Status Handler<NativeKind::verify_commit>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& own = prepared.own;
     own.report().commitment = data.commitment;
-    emit(context, types::KindGroup::verification,
-         events::ReportCommitted{own.task.id, context.sender, data.commitment});
-    QUERN_CHECK(conclude_committing(context, own.task, false));
-    store_task(context.state, own.task);
+    emit(context, types::KindGroup::verification, events::ReportCommitted{data.task, context.sender, data.commitment});
+    QUERN_CHECK(conclude_committing(context, own.live, false));
+    store_live(context.state, own.live);
     return {};
 }
 
@@ -111,14 +111,14 @@ struct Handler<NativeKind::verify_reveal>::Prepared {
 
 auto Handler<NativeKind::verify_reveal>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data.task, TaskState::revealing));
+    QUERN_TRY(auto own, load_own_report(context, data.task, ClaimState::revealing));
     const auto& report = own.report();
     if (report.revealed) return fail("verify.already_revealed");
     QUERN_CHECK(core::check_reveal(context.sender, report.commitment, data,
-                                   market::sampled_segments(market::work_of(own.task))));
+                                   market::sampled_segments(market::work_of(own.live.task))));
     if (data.pass) return Prepared{std::move(own)};
-    if (data.rival_root == own.task.history_root) return fail("verify.equal_claim");
-    const auto& spec = own.task.spec;
+    if (data.rival_root == own.live.claim.history_root) return fail("verify.equal_claim");
+    const auto& spec = own.live.task.spec;
     if (const auto first = core::check_history_leaf(data.rival_root, spec.init_root, 0, spec.steps, data.initial_path);
         !first)
         return fail("verify.bad_initial_path", first.error().to_string());
@@ -137,9 +137,9 @@ Status Handler<NativeKind::verify_reveal>::apply(Context& context, const Payload
     report.other_leaf = data.other_leaf;
     report.randomness_hash = data.randomness_hash;
     emit(context, types::KindGroup::verification,
-         events::ReportRevealed{own.task.id, context.sender, data.pass, data.rival_root});
-    QUERN_CHECK(conclude_revealing(context, own.task, false));
-    store_task(context.state, own.task);
+         events::ReportRevealed{data.task, context.sender, data.pass, data.rival_root});
+    QUERN_CHECK(conclude_revealing(context, own.live, false));
+    store_live(context.state, own.live);
     return {};
 }
 

@@ -4,19 +4,41 @@
 namespace quern::chain::exec::invariants {
 namespace {
 
+bool within_reach(std::uint64_t deadline, std::uint64_t latest) { return deadline != 0 && deadline <= latest; }
+
 Status check_task(const state::Overlay& state, const types::Task& task, std::uint64_t latest) {
-    const auto name = [&] { return "task " + std::to_string(task.id) + " " + types::to_string(task.state); };
-    if (types::is_final(task.state)) {
-        if (task.deadline != 0 || task.open_disputes != 0) return fail("invariant.no_exit", name());
+    const auto no_exit = [&] {
+        return fail("invariant.no_exit", "task " + std::to_string(task.id) + " " + types::to_string(task.state));
+    };
+    const bool runs = task.state == types::TaskState::running;
+    const bool waits = !runs && !types::is_final(task.state);
+    if (waits ? !within_reach(task.deadline, latest) : task.deadline != 0) return no_exit();
+    if (!runs) return {};
+    const auto id = types::present_claim(task);
+    if (!id) return no_exit();
+    QUERN_TRY(const auto claim, state.load<types::Claim>(*id));
+    if (!claim || types::is_final(claim->state)) return no_exit();
+    return {};
+}
+
+Status check_claim(const state::Overlay& state, const types::Claim& claim, std::uint64_t latest) {
+    const auto name = [&] {
+        return "claim of task " + std::to_string(claim.id.task) + " " + types::to_string(claim.state);
+    };
+    if (types::is_final(claim.state)) {
+        if (claim.deadline != 0 || claim.open_disputes != 0) return fail("invariant.no_exit", name());
         return {};
     }
-    if (task.deadline == 0 || task.deadline > latest) return fail("invariant.no_exit", name());
+    if (!within_reach(claim.deadline, latest)) return fail("invariant.no_exit", name());
+    QUERN_TRY(const auto task, state.load<types::Task>(claim.id.task));
+    if (!task || task->state != types::TaskState::running || types::present_claim(*task) != claim.id)
+        return fail("invariant.no_exit", name());
     std::uint32_t open = 0;
-    for (const std::uint64_t id : task.disputes) {
+    for (const std::uint64_t id : claim.disputes) {
         QUERN_TRY(const auto dispute, state.load<types::Dispute>(id));
         if (dispute && dispute->closed_at == 0) ++open;
     }
-    if (open != task.open_disputes) return fail("invariant.open_disputes", name());
+    if (open != claim.open_disputes) return fail("invariant.open_disputes", name());
     return {};
 }
 
@@ -30,6 +52,9 @@ Status check_dispute_liveness(const state::Overlay& state, const params::MarketP
         if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::task)) {
             QUERN_TRY(const auto task, types::decode_record<types::Task>(*value));
             QUERN_CHECK(check_task(state, task, latest));
+        } else if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::claim)) {
+            QUERN_TRY(const auto claim, types::decode_record<types::Claim>(*value));
+            QUERN_CHECK(check_claim(state, claim, latest));
         } else if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::dispute)) {
             QUERN_TRY(const auto dispute, types::decode_record<types::Dispute>(*value));
             const bool open = dispute.closed_at == 0;

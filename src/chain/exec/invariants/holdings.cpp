@@ -42,9 +42,15 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
         }
         case ObjectPrefix::task: {
             QUERN_TRY(const auto task, types::decode_record<types::Task>(*value));
-            Uint256 locks = task.solver_locked;
-            for (const auto& report : task.reports) locks += report.locked;
+            Uint256 locks;
+            for (const auto& seat : task.seats) locks += seat.locked;
             return Holdings{task.escrow, locks};
+        }
+        case ObjectPrefix::claim: {
+            QUERN_TRY(const auto claim, types::decode_record<types::Claim>(*value));
+            Uint256 locks = claim.locked;
+            for (const auto& report : claim.reports) locks += report.locked;
+            return Holdings{{}, locks};
         }
         case ObjectPrefix::challenge: {
             QUERN_TRY(const auto challenge, types::decode_record<types::ChallengeCommitment>(*value));

@@ -12,7 +12,7 @@ namespace quern::chain::exec::invariants {
 inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 
 // Accounts + bonds and stakes (bonded and unbonding) + escrows + vaults + burned = minted. Each bond covers its locks,
-// and all locks together are those of tasks, challenges and open disputes. Errors invariant.supply,
+// and all locks together are those of seats, claims, challenges and open disputes. Errors invariant.supply,
 // invariant.bond_locks, invariant.lock_sum.
 [[nodiscard]] Status check_holdings(const state::Overlay& state);
 // Delegations add up to their validators' shares, a pool without shares holds nothing, and exactly those validators
@@ -21,8 +21,9 @@ inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 // A live task's escrow covers what it may have to pay; a final one holds its storage deposit alone. Error
 // invariant.escrow.
 [[nodiscard]] Status check_escrow(const state::Overlay& state, const params::MarketParams& params);
-// Every live task has a deadline within reach, and counts its open disputes right; every open dispute has a deadline.
-// Errors invariant.no_exit, invariant.open_disputes.
+// Every live task has a deadline within reach, of its own or, while it runs, of its live claim; a claim that is not
+// final is its task's live one, and counts its open disputes right; every open dispute has a deadline. Errors
+// invariant.no_exit, invariant.open_disputes.
 [[nodiscard]] Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& params,
                                             std::uint64_t market_ms);
 

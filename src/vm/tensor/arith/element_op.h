@@ -10,7 +10,7 @@
 namespace quern::vm::tensor::arith {
 
 // Same numbers as tensor::DType: words are IEEE-754 binary32 bits or two's complement int32.
-enum class WordType : std::uint8_t { f32 = 0, i32 = 1 };
+enum class WordType : std::uint8_t { f32 = 1, i32 = 2 };
 
 // Stable numbers: they are serialised in programs. 0 is no operation.
 enum class ElementOp : std::uint8_t {

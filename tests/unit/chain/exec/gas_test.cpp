@@ -134,12 +134,12 @@ TEST_F(NativeGas, accounts_and_events_are_paid_for) {
 }
 
 TEST_F(NativeGas, disputes_of_earlier_rounds_cost_nothing_more) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto first = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
     const auto before = world.last_receipt().gas_used;
     // The same with a thousand closed ones before it.
     auto dispute = world.dispute(first);
-    auto task = world.task(id);
+    auto claim = world.claim(id);
     dispute.closed_at = 1;
     dispute.deadline = 0;
     std::vector<std::uint64_t> closed;
@@ -148,8 +148,8 @@ TEST_F(NativeGas, disputes_of_earlier_rounds_cost_nothing_more) {
         world.state().store(types::key_of<types::Dispute>(dispute.id), dispute);
         closed.push_back(dispute.id);
     }
-    task.disputes.insert(task.disputes.begin(), closed.begin(), closed.end());
-    world.state().store(types::key_of<types::Task>(id), task);
+    claim.disputes.insert(claim.disputes.begin(), closed.begin(), closed.end());
+    world.state().store(types::key_of<types::Claim>(claim.id), claim);
     const Hash32 salt = crypto::sha256(as_bytes("other"));
     world.bond_role(kSecond, Role::whistleblower, 1'000'000);
     expect_ok(world.one(kSecond, NativeKind::challenge_commit,

@@ -19,7 +19,7 @@ protected:
         const auto id = submit();
         expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, price}));
         tick_when_due(id);
-        world.skip_to(world.task(id).assigned_at + 2);
+        world.skip_to(world.task(id).seats.at(0).assigned_at + 2);
         expect_ok(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id}));
         expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, kInterval)));
         expect_ok(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));
@@ -39,42 +39,46 @@ protected:
         return who;
     }
     Uint256 cap_reward() const {
-        const auto task = world.task(1);
+        const auto live = world.live(1);
+        const auto& [task, claim] = live;
         return spec.price_cap * Uint256(kSteps) * Uint256(task.work_units);
     }
 };
 
 TEST_F(Incentives, a_bid_of_one_grain_buys_as_much_checking_as_any) {
-    spec.price_cap = 1'000;  // so that work counts for more than γ
+    spec.price_cap = 5;  // so that work counts for more than γ
     bond_everybody();
     const auto id = prove(1);
     const Uint256 fee = cap_reward() * Uint256(6) / Uint256(5);
-    EXPECT_EQ(world.task(id).solver_locked, std::max(Uint256(10'000), cap_reward() * Uint256(2)));
+    EXPECT_EQ(world.claim(id).locked, std::max(Uint256(10'000), cap_reward() * Uint256(2)));
     tick_when_due(id);
-    for (const auto& report : world.task(id).reports) EXPECT_EQ(report.locked, fee * Uint256(10));
-    for (const auto& report : world.task(id).reports)
+    for (const auto& report : world.claim(id).reports) EXPECT_EQ(report.locked, fee * Uint256(10));
+    for (const auto& report : world.claim(id).reports)
         expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
-    for (const auto& report : world.task(id).reports) {
-        const auto mine = make_report(world.task(id), report.verifier, truth, true, {}, 1);
+    for (const auto& report : world.claim(id).reports) {
+        const auto mine = make_report(world.live(id), report.verifier, truth, true, {}, 1);
         expect_ok(world.one(report.verifier, NativeKind::verify_commit,
                             types::VerifyCommitPayload{id, mine.sealed.commitment}));
     }
-    for (const auto& report : world.task(id).reports) {
-        const auto mine = make_report(world.task(id), report.verifier, truth, true, {}, 1);
+    for (const auto& report : world.claim(id).reports) {
+        const auto mine = make_report(world.live(id), report.verifier, truth, true, {}, 1);
         expect_ok(world.one(report.verifier, NativeKind::verify_reveal,
                             core::make_reveal(mine.sealed, id, mine.sealed.true_index)));
     }
     tick_when_due(id);
-    const auto task = world.task(id);
+    const auto live = world.live(id);
+    const auto& [task, claim] = live;
     EXPECT_EQ(task.reason, "unchallenged");
-    EXPECT_EQ(paid(task, kSolver, "solver_reward"), cap_reward() / Uint256(1'000));
-    for (const auto& report : task.reports) EXPECT_EQ(paid(task, report.verifier, "verifier_fee"), fee);
+    EXPECT_EQ(paid(task, kSolver, "solver_reward"), cap_reward() / Uint256(5));
+    for (const auto& report : claim.reports) EXPECT_EQ(paid(task, report.verifier, "verifier_fee"), fee);
 }
 
 TEST_F(Incentives, a_verifiers_bond_is_worth_a_dispute_at_least) {
-    spec.price_cap = 3;
-    const auto id = reach(TaskState::custody, truth);
-    for (const auto& report : world.task(id).reports) EXPECT_EQ(report.locked, Uint256(1'000));  // 100 γ
+    world.params.market.dispute_cost = 100;
+    spec.price_cap = 1;
+    spec.samples = 1;
+    const auto id = reach(ClaimState::custody, truth);
+    for (const auto& report : world.claim(id).reports) EXPECT_EQ(report.locked, Uint256(10'000));  // 100 γ
 }
 
 TEST_F(Incentives, a_task_without_enough_verifiers_does_not_start) {
@@ -86,7 +90,8 @@ TEST_F(Incentives, a_task_without_enough_verifiers_does_not_start) {
     const auto escrow = world.task(id).escrow;
     expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
     tick_when_due(id);
-    const auto task = world.task(id);
+    const auto live = world.live(id);
+    const auto& [task, claim] = live;
     EXPECT_EQ(task.state, TaskState::expired);
     EXPECT_EQ(task.reason, "no_verifiers");
     EXPECT_EQ(paid(task, kSubmitter, "refund"), escrow - world.params.market.storage_deposit);
@@ -103,7 +108,7 @@ TEST_F(Incentives, a_bidder_that_is_needed_as_verifier_is_passed_over) {
     expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 9}));
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::assigned);
-    EXPECT_EQ(world.task(id).solver, kSecond);
+    EXPECT_EQ(world.task(id).seats.at(0).solver, kSecond);
 }
 
 TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
@@ -111,16 +116,17 @@ TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
     const auto id = prove();
     unbond_verifiers();
     tick_when_due(id);
-    EXPECT_EQ(world.task(id).reason, "waiting_for_verifiers");
-    const auto proved = world.task(id).proved_since;
-    while (world.task(id).state == TaskState::proved) tick_when_due(id);
-    const auto waiting = world.task(id);
-    EXPECT_EQ(waiting.state, TaskState::challenge);
+    EXPECT_EQ(world.reason(id), "waiting_for_verifiers");
+    const auto proved = world.claim(id).proved_since;
+    while (world.claim(id).state == ClaimState::proved) tick_when_due(id);
+    const auto waiting = world.claim(id);
+    EXPECT_EQ(waiting.state, ClaimState::challenge);
     EXPECT_EQ(waiting.reason, "no_verifiers");
     EXPECT_GE(world.market_ms(), proved + market::in_ms(spec.verify_s));
     EXPECT_EQ(waiting.challenge_until, world.market_ms() + market::in_ms(spec.verify_s + spec.challenge_s));
     tick_when_due(id);
-    const auto task = world.task(id);
+    const auto live = world.live(id);
+    const auto& [task, claim] = live;
     EXPECT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(task.reason, "unverified");
     EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * Uint256(kSteps) * Uint256(task.work_units));
@@ -132,67 +138,68 @@ TEST_F(Incentives, who_is_left_is_drawn_after_waiting_in_vain) {
     bond_everybody();
     const auto id = prove();
     unbond_verifiers(kVerifiers[1]);
-    while (world.task(id).state == TaskState::proved) tick_when_due(id);
-    EXPECT_EQ(world.task(id).state, TaskState::custody);
-    ASSERT_EQ(world.task(id).reports.size(), 1U);
-    EXPECT_EQ(world.task(id).reports[0].verifier, kVerifiers[1]);
+    while (world.claim(id).state == ClaimState::proved) tick_when_due(id);
+    EXPECT_EQ(world.claim(id).state, ClaimState::custody);
+    ASSERT_EQ(world.claim(id).reports.size(), 1U);
+    EXPECT_EQ(world.claim(id).reports[0].verifier, kVerifiers[1]);
 }
 
 TEST_F(Incentives, silent_verifiers_pay_and_the_solver_is_paid) {
-    const auto id = reach(TaskState::custody, truth);
+    const auto id = reach(ClaimState::custody, truth);
     tick_when_due(id);  // nobody answered
     tick_when_due(id);  // drawn again
-    ASSERT_EQ(world.task(id).state, TaskState::custody);
+    ASSERT_EQ(world.claim(id).state, ClaimState::custody);
     tick_when_due(id);
-    ASSERT_EQ(world.task(id).state, TaskState::challenge);
+    ASSERT_EQ(world.claim(id).state, ClaimState::challenge);
     EXPECT_EQ(world.task(id).slashes.size(), 4U);
     tick_when_due(id);
-    const auto task = world.task(id);
+    const auto live = world.live(id);
+    const auto& [task, claim] = live;
     EXPECT_EQ(task.reason, "unverified");
     EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * Uint256(kSteps) * Uint256(task.work_units));
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
 }
 
 TEST_F(Incentives, a_wrong_solver_with_silent_verifiers_still_loses_to_a_challenge) {
-    const auto id = reach(TaskState::custody, wrong);
+    const auto id = reach(ClaimState::custody, wrong);
     for (int i = 0; i < 3; ++i) tick_when_due(id);
-    ASSERT_EQ(world.task(id).state, TaskState::challenge);
+    ASSERT_EQ(world.claim(id).state, ClaimState::challenge);
     const auto dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
-    play_out(dispute, party_of(world.task(id), wrong), party_of(world.task(id), truth));
+    play_out(dispute, party_of(world.live(id), wrong), party_of(world.live(id), truth));
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.task(id).slashes.back().reason, "wrong_result");
     EXPECT_TRUE(paid(world.task(id), kSolver, "solver_reward").is_zero());
 }
 
 TEST_F(Incentives, a_refuted_challenge_does_not_settle_an_unverified_task_early) {
-    const auto id = reach(TaskState::custody, truth);
+    const auto id = reach(ClaimState::custody, truth);
     for (int i = 0; i < 3; ++i) tick_when_due(id);
-    const auto until = world.task(id).challenge_until;
+    const auto until = world.claim(id).challenge_until;
     const auto dispute = challenge(id, kWhistleblower, 0, wrong.root, history_opening(wrong));
     expect_ok(world.one(kWhistleblower, NativeKind::dispute_concede, types::DisputeConcedePayload{dispute}));
-    EXPECT_EQ(world.task(id).state, TaskState::challenge);
-    EXPECT_EQ(world.task(id).deadline, until);
+    EXPECT_EQ(world.claim(id).state, ClaimState::challenge);
+    EXPECT_EQ(world.deadline(id), until);
     tick_when_due(id);
-    EXPECT_EQ(world.task(id).reason, "unverified");
+    EXPECT_EQ(world.reason(id), "unverified");
 }
 
 TEST_F(Incentives, the_last_draws_silence_does_not_outvote_missing_data) {
-    const auto id = reach(TaskState::custody, truth);
+    const auto id = reach(ClaimState::custody, truth);
     tick_when_due(id);
     tick_when_due(id);
-    ASSERT_EQ(world.task(id).draws, 2U);
-    expect_ok(world.one(world.task(id).reports[0].verifier, NativeKind::custody_receipt,
+    ASSERT_EQ(world.claim(id).draws, 2U);
+    expect_ok(world.one(world.claim(id).reports[0].verifier, NativeKind::custody_receipt,
                         types::CustodyReceiptPayload{id, false}));
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::open);
-    EXPECT_EQ(world.task(id).reason, "data_missing");
+    EXPECT_EQ(world.reason(id), "data_missing");
     EXPECT_EQ(world.task(id).slashes.size(), 3U);  // the silent ones of both draws
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
 }
 
 TEST_F(Incentives, clocks_cover_the_replay_of_a_segment) {
     spec.heartbeat_s = 500;
-    const auto id = reach(TaskState::challenge, truth);
+    const auto id = reach(ClaimState::challenge, truth);
     const auto dispute = challenge(id, kWhistleblower, 0, wrong.root, history_opening(wrong));
     const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
     const std::uint64_t clock = market::in_ms(world.params.market.dispute_clock_s + 500);
@@ -206,7 +213,7 @@ TEST_F(Incentives, filled_places_for_bids_give_way_to_a_lower_one) {
     bond_everybody();
     const auto id = submit();
     for (std::uint64_t i = 0; i < 3; ++i) {
-        const auto squatter = newcomer(500 + i, Role::solver, 20'000);
+        const auto squatter = newcomer(500 + i, Role::solver, 40'000);
         expect_ok(world.one(squatter, NativeKind::task_bid, types::TaskBidPayload{id, i == 0 ? 8U : 9U}));
     }
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 9})), "bid.too_many");
@@ -236,20 +243,20 @@ TEST_F(Incentives, dust_is_no_bond) {
 }
 
 TEST_F(Incentives, cheap_commitments_do_not_raise_an_honest_challengers_stake) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto squatter = newcomer(600, Role::whistleblower, 1'000'000);
     for (std::uint64_t i = 0; i < 5; ++i)
         expect_ok(world.one(squatter, NativeKind::challenge_commit,
                             types::ChallengeCommitPayload{id, crypto::sha256(Uint256(i).to_be32())}));
     const auto dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
     EXPECT_EQ(world.dispute(dispute).rival_locked, Uint256(1'000));
-    EXPECT_EQ(world.task(id).commitments, 5U);
-    EXPECT_EQ(world.task(id).rivals, 1U);
+    EXPECT_EQ(world.claim(id).commitments, 5U);
+    EXPECT_EQ(world.claim(id).rivals, 1U);
 }
 
 TEST_F(Incentives, each_revealed_challenge_stakes_more_than_the_one_before) {
     spec.challenge_s = 30;
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto first = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
     const auto other = compute_history(kSteps, 2, 1U << 15);
     const auto second = challenge(id, kWhistleblower, 0, other.root, history_opening(other));
@@ -274,11 +281,11 @@ TEST_F(Incentives, each_revealed_challenge_stakes_more_than_the_one_before) {
 
 TEST_F(Incentives, a_challenge_that_finds_no_place_gets_its_stake_back) {
     world.params.market.max_disputes = 1;
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     challenge(id, kWhistleblower, 0, wrong.root == truth.root ? wrong.root : truth.root, history_opening(truth));
     const auto late = newcomer(602, Role::whistleblower, 10'000);
     challenge(id, late, 0, truth.root, history_opening(truth));
-    EXPECT_EQ(world.task(id).disputes.size(), 1U);
+    EXPECT_EQ(world.claim(id).disputes.size(), 1U);
     EXPECT_TRUE(world.bond(Role::whistleblower, late).locked.is_zero());
     EXPECT_EQ(world.bond(Role::whistleblower, late).bonded, Uint256(10'000));
 }
@@ -286,7 +293,7 @@ TEST_F(Incentives, a_challenge_that_finds_no_place_gets_its_stake_back) {
 TEST_F(Incentives, commitments_that_nobody_reveals_give_way_and_pay) {
     world.params.market.max_commitments = 2;
     spec.challenge_s = 30;
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto squatter = newcomer(603, Role::whistleblower, 100'000);
     const auto commit = [&](const types::Address& who, const Hash32& commitment) {
         return name(world.one(who, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment}));
@@ -298,13 +305,13 @@ TEST_F(Incentives, commitments_that_nobody_reveals_give_way_and_pay) {
     EXPECT_EQ(commit(kWhistleblower, mine), "challenge.too_many");
     world.skip(world.params.market.min_window_s - 2);
     EXPECT_EQ(commit(kWhistleblower, mine), "ok");
-    EXPECT_EQ(world.task(id).commitments, 2U);
+    EXPECT_EQ(world.claim(id).commitments, 2U);
     EXPECT_EQ(world.bond(Role::whistleblower, squatter).bonded, Uint256(99'500));
     EXPECT_EQ(world.bond(Role::whistleblower, squatter).locked, Uint256(1'000));
     // The newest is safe until it could have been revealed: here it is, in the next block.
     expect_ok(world.one(kWhistleblower, NativeKind::challenge_reveal,
                         types::ChallengeRevealPayload{id, 0, truth.root, salt, history_opening(truth)}));
-    EXPECT_EQ(world.task(id).disputes.size(), 1U);
+    EXPECT_EQ(world.claim(id).disputes.size(), 1U);
 }
 
 TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
@@ -315,7 +322,7 @@ TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
     };
     EXPECT_EQ(declare(kSecond, {1, 0, 0}), "bond.none");
     EXPECT_EQ(declare(kVerifiers[0], {}), "bond.same_capacity");
-    const auto work = tiny().program.header.work_units;
+    const auto work = vm::tensor::step_work(tiny().program.header);
     spec.memory_mib = 100;
     EXPECT_EQ(declare(kVerifiers[0], {work, work, 100}), "ok");
     EXPECT_EQ(world.bond(Role::verifier, kVerifiers[0]).capacity.memory_mib, 100U);
@@ -323,16 +330,39 @@ TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
     EXPECT_EQ(declare(kVerifiers[1], {0, 0, 99}), "ok");
     const auto id = prove();  // two of three are left, one of them just able to
     tick_when_due(id);
-    ASSERT_EQ(world.task(id).reports.size(), 2U);
-    for (const auto& report : world.task(id).reports) EXPECT_NE(report.verifier, kVerifiers[1]);
+    ASSERT_EQ(world.claim(id).reports.size(), 2U);
+    for (const auto& report : world.claim(id).reports) EXPECT_NE(report.verifier, kVerifiers[1]);
 
     world.skip(params::kCapacityBlocks);
     spec.steps = 400;  // 200 segments, of which 20 are drawn
+    spec.price_cap = 3;
+    world.bond_role(kSolver, Role::solver, 1'000'000);
     EXPECT_EQ(declare(kVerifiers[0], {0, work, 0}), "ok");
     const auto larger = submit();
     expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{larger, 3}));
     tick_when_due(larger);
-    EXPECT_EQ(world.task(larger).reason, "no_verifiers");  // only one can do as much in 8 seconds
+    EXPECT_EQ(world.reason(larger), "no_verifiers");  // only one can do as much in 8 seconds
+}
+
+// Else a verifier is drawn for what it then refuses, and pays for the silence.
+TEST_F(Incentives, a_task_that_claims_no_memory_is_drawn_as_one_that_claims_the_usual) {
+    bond_everybody();
+    const auto declare = [&](const types::Address& who, std::uint64_t memory_mib) {
+        expect_ok(world.one(who, NativeKind::declare_capacity,
+                            types::DeclareCapacityPayload{Role::verifier, {0, 0, memory_mib}}));
+    };
+    ASSERT_EQ(spec.memory_mib, 0U);
+    declare(kVerifiers[0], params::kDefaultMemoryMib);
+    declare(kVerifiers[1], params::kDefaultMemoryMib - 1);
+    const auto fits = prove();  // two of three are left
+    tick_when_due(fits);
+    ASSERT_EQ(world.claim(fits).reports.size(), 2U);
+    for (const auto& report : world.claim(fits).reports) EXPECT_NE(report.verifier, kVerifiers[1]);
+    declare(kVerifiers[2], 1);
+    const auto too_large = submit();
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{too_large, 3}));
+    tick_when_due(too_large);
+    EXPECT_EQ(world.task(too_large).reason, "no_verifiers");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ protected:
         world.bond_role(solver, Role::solver, 50'000);
         for (std::uint64_t i = 0; i < 2; ++i) {
             give(world.state(), address(3 + i), Uint256(1'000'000'000'000));
-            world.bond_role(address(3 + i), Role::verifier, 100'000);
+            world.bond_role(address(3 + i), Role::verifier, 200'000);
         }
         EXPECT_EQ(world.one(submitter, NativeKind::task_submit, tiny_spec(4, 2)).band, Band::ok);
         EXPECT_EQ(world.one(solver, NativeKind::task_bid, types::TaskBidPayload{1, 2}).band, Band::ok);
@@ -37,6 +37,17 @@ protected:
         auto task = world.task(1);
         change(task);
         handlers::store_task(world.state(), task);
+    }
+
+    void start_claim() {
+        world.skip(1);
+        EXPECT_EQ(world.one(solver, NativeKind::task_start, types::TaskIdPayload{1}).band, Band::ok);
+        EXPECT_EQ(check(), "none");
+    }
+    void change_claim(const std::function<void(types::Claim&)>& change) {
+        auto claim = world.claim(1);
+        change(claim);
+        world.state().store(types::key_of<types::Claim>(claim.id), claim);
     }
 
     World world;
@@ -83,8 +94,40 @@ TEST_F(Invariants, notice_tasks_without_an_exit) {
     EXPECT_EQ(check(), "invariant.no_exit");
 }
 
+TEST_F(Invariants, notice_claims_without_an_exit) {
+    start_claim();
+    change_claim([](types::Claim& claim) { claim.deadline = 0; });
+    EXPECT_EQ(check(), "invariant.no_exit");
+}
+
+TEST_F(Invariants, notice_a_task_that_runs_without_a_live_claim) {
+    start_claim();
+    change_claim([](types::Claim& claim) {
+        claim.state = ClaimState::settled;
+        claim.deadline = 0;
+    });
+    change_task([](types::Task& task) { task.since += 1; });
+    EXPECT_EQ(check(), "invariant.no_exit");
+}
+
+TEST_F(Invariants, notice_a_live_claim_that_is_not_its_tasks) {
+    start_claim();
+    auto other = world.claim(1);
+    other.id.round = 1;
+    other.locked = Uint256();
+    world.state().store(types::key_of<types::Claim>(other.id), other);
+    EXPECT_EQ(check(), "invariant.no_exit");
+}
+
+TEST_F(Invariants, notice_a_lock_that_left_its_claim) {
+    start_claim();
+    change_claim([](types::Claim& claim) { claim.locked -= Uint256(1); });
+    EXPECT_EQ(check(), "invariant.lock_sum");
+}
+
 TEST_F(Invariants, notice_miscounted_disputes) {
-    change_task([](types::Task& task) { task.open_disputes = 1; });
+    start_claim();
+    change_claim([](types::Claim& claim) { claim.open_disputes = 1; });
     EXPECT_EQ(check(), "invariant.open_disputes");
 }
 

@@ -5,16 +5,19 @@ namespace quern::chain::exec::test {
 namespace {
 
 TEST_F(Lifecycle, honest_task_settles_and_pays_everybody) {
-    const auto id = reach(TaskState::challenge, truth);
-    const auto proven = world.task(id);
-    EXPECT_EQ(proven.state, TaskState::challenge);
+    const auto id = reach(ClaimState::challenge, truth);
+    const auto proven = world.claim(id);
+    EXPECT_EQ(proven.state, ClaimState::challenge);
     EXPECT_EQ(proven.first_loss, truth.loss(kInterval));
     EXPECT_EQ(proven.loss, truth.loss(kSteps));
     const Uint256 before = world.globals().jackpot_vault;
     tick_when_due(id);
-    const auto task = world.task(id);
+    const auto live = world.live(id);
+    const auto& [task, claim] = live;
     EXPECT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(task.escrow, world.params.market.storage_deposit);
+    // A step is paid with the hashing of its state, here of one tile.
+    EXPECT_EQ(task.work_units, tiny().program.header.work_units + vm::tensor::kTileHashWork);
     const Uint256 work = Uint256(kSteps) * Uint256(task.work_units);
     ASSERT_EQ(task.payments.size(), 4U);
     EXPECT_EQ(task.payments[0].to, kSolver);
@@ -76,7 +79,7 @@ TEST_F(Lifecycle, bids_need_a_bond_a_price_below_the_cap_and_the_window) {
     EXPECT_EQ(bid(kSolver, 11), "bid.above_cap");
     EXPECT_EQ(bid(kSolver, 0), "bid.zero_price");
     EXPECT_EQ(bid(kSubmitter, 3), "bid.by_submitter");
-    world.skip_until(world.task(id).deadline);
+    world.skip_until(world.deadline(id));
     EXPECT_EQ(bid(kSolver, 3), "task.deadline_passed");
     const auto second = submit();
     expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{second, 5}));
@@ -107,12 +110,12 @@ TEST_F(Lifecycle, lowest_price_wins_and_a_task_without_bids_expires) {
     expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 4}));
     EXPECT_EQ(name(world.tick(id)), "tick.too_early");
     tick_when_due(id);
-    EXPECT_EQ(world.task(id).solver, kSecond);
-    EXPECT_EQ(world.task(id).solver_locked, Uint256(10'000));
-    EXPECT_EQ(world.bond(Role::solver, kSecond).locked, Uint256(10'000));
+    EXPECT_EQ(world.task(id).seats.at(0).solver, kSecond);
+    EXPECT_EQ(world.task(id).seats.at(0).locked, solver_lock());
+    EXPECT_EQ(world.bond(Role::solver, kSecond).locked, solver_lock());
     tick_when_due(unwanted);
     EXPECT_EQ(world.task(unwanted).state, TaskState::expired);
-    EXPECT_EQ(world.task(unwanted).reason, "no_bids");
+    EXPECT_EQ(world.reason(unwanted), "no_bids");
 }
 
 TEST_F(Lifecycle, winner_that_does_not_start_pays_and_the_next_bid_is_taken) {
@@ -122,16 +125,17 @@ TEST_F(Lifecycle, winner_that_does_not_start_pays_and_the_next_bid_is_taken) {
     expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
     tick_when_due(id);
     EXPECT_EQ(name(world.one(kSecond, NativeKind::task_start, types::TaskIdPayload{id})), "task.not_its_solver");
-    world.skip_until(world.task(id).deadline);
+    world.skip_until(world.deadline(id));
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id})), "task.deadline_passed");
     tick_when_due(id);
-    const auto task = world.task(id);
+    const auto live = world.live(id);
+    const auto& [task, claim] = live;
     EXPECT_EQ(task.state, TaskState::assigned);
-    EXPECT_EQ(task.solver, kSecond);
+    EXPECT_EQ(task.seats.at(0).solver, kSecond);
     ASSERT_EQ(task.slashes.size(), 1U);
-    EXPECT_EQ(task.slashes[0].amount, Uint256(500));
+    EXPECT_EQ(task.slashes[0].amount, solver_lock() / Uint256(20));
     EXPECT_EQ(task.slashes[0].reason, "no_start");
-    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(99'500));
+    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000) - solver_lock() / Uint256(20));
     EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
     tick_when_due(id);  // nobody left: a new round
     EXPECT_EQ(world.task(id).state, TaskState::open);
@@ -140,15 +144,15 @@ TEST_F(Lifecycle, winner_that_does_not_start_pays_and_the_next_bid_is_taken) {
 }
 
 TEST_F(Lifecycle, start_waits_for_the_beacon_that_fixes_the_data_order) {
-    const auto id = reach(TaskState::assigned, truth);
+    const auto id = reach(TaskState::assigned);
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id})), "beacon.not_known");
     expect_ok(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id}));
-    EXPECT_EQ(world.task(id).seed_beacon, block_context(world.task(id).assigned_at + 2).beacon);
+    EXPECT_EQ(world.claim(id).seed_beacon, block_context(world.task(id).seats.at(0).assigned_at + 2).beacon);
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id})), "task.wrong_state");
 }
 
 TEST_F(Lifecycle, heartbeats_come_in_order_with_a_proven_loss) {
-    const auto id = reach(TaskState::training, truth);
+    const auto id = reach(ClaimState::working, truth);
     auto payload = checkpoint_of(world.task(id), truth, 4);
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_checkpoint, payload)), "task.wrong_step");
     payload = checkpoint_of(world.task(id), truth, 2);
@@ -157,11 +161,11 @@ TEST_F(Lifecycle, heartbeats_come_in_order_with_a_proven_loss) {
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth))), "task.wrong_step");
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::open);
-    EXPECT_EQ(world.task(id).reason, "no_heartbeat");
+    EXPECT_EQ(world.reason(id), "no_heartbeat");
 }
 
 TEST_F(Lifecycle, proof_opens_both_ends_of_the_history) {
-    const auto id = reach(TaskState::training, truth);
+    const auto id = reach(ClaimState::working, truth);
     expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, 2)));
     auto payload = proof_of(world.task(id), truth);
     payload.initial_path[0].data[0] ^= 1;
@@ -170,11 +174,11 @@ TEST_F(Lifecycle, proof_opens_both_ends_of_the_history) {
     payload.final_root = truth.roots[3];
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_prove, payload)), "task.bad_final_proof");
     expect_ok(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));  // last heartbeat left out
-    EXPECT_EQ(world.task(id).state, TaskState::proved);
+    EXPECT_EQ(world.claim(id).state, ClaimState::proved);
 }
 
 TEST_F(Lifecycle, proof_must_end_in_the_last_checkpoint) {
-    const auto id = reach(TaskState::training, truth);
+    const auto id = reach(ClaimState::working, truth);
     for (const std::uint64_t step : {2U, 4U})
         expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, step)));
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), wrong))),
@@ -182,7 +186,8 @@ TEST_F(Lifecycle, proof_must_end_in_the_last_checkpoint) {
 }
 
 TEST_F(Lifecycle, abandoning_costs_a_part_of_the_bond) {
-    const auto id = reach(TaskState::training, truth);
+    spec.price_cap = 3;
+    const auto id = reach(ClaimState::working, truth);
     EXPECT_EQ(name(world.one(kSecond, NativeKind::task_abandon, types::TaskIdPayload{id})), "task.not_its_solver");
     expect_ok(world.one(kSolver, NativeKind::task_abandon, types::TaskIdPayload{id}));
     EXPECT_EQ(world.task(id).state, TaskState::open);
@@ -190,52 +195,82 @@ TEST_F(Lifecycle, abandoning_costs_a_part_of_the_bond) {
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_abandon, types::TaskIdPayload{id})), "task.wrong_state");
 }
 
+TEST_F(Lifecycle, claims_of_void_rounds_stay_as_long_as_their_task) {
+    world.params.market.max_rounds = 1;
+    const auto id = reach(ClaimState::working, truth);
+    EXPECT_EQ(world.task(id).deadline, 0U) << "that of a running task is its claim's";
+    EXPECT_TRUE(world.task(id).seats.at(0).locked.is_zero()) << "the claim has taken the lock over";
+    EXPECT_EQ(world.claim(id).locked, Uint256(10'000));
+    tick_when_due(id);
+    EXPECT_EQ(world.claim(id).state, ClaimState::none) << "the new round has none yet";
+    const auto first = world.claim(id, 0);
+    EXPECT_EQ(first.state, ClaimState::voided);
+    EXPECT_EQ(first.reason, "no_heartbeat");
+    EXPECT_EQ(first.solver, kSolver);
+    EXPECT_TRUE(first.locked.is_zero());
+
+    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
+    tick_when_due(id);
+    world.skip_to(world.task(id).seats.at(0).assigned_at + 2);
+    expect_ok(world.one(kSecond, NativeKind::task_start, types::TaskIdPayload{id}));
+    EXPECT_EQ(world.claim(id).id, (types::ClaimId{id, 0, 0, 1}));
+    EXPECT_EQ(world.claim(id).solver, kSecond);
+    EXPECT_EQ(types::encode_record(world.claim(id, 0)), types::encode_record(first));
+    tick_when_due(id);
+    const auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::failed);
+    world.skip_until(task.since + market::in_ms(world.params.market.retention_s));
+    expect_ok(world.tick(id));
+    for (const std::uint8_t round : {std::uint8_t{0}, std::uint8_t{1}})
+        EXPECT_FALSE(world.state().native(types::key_of<types::Claim>(types::ClaimId{id, 0, 0, round})));
+}
+
 TEST_F(Lifecycle, task_fails_after_too_many_rounds) {
     world.params.market.max_rounds = 0;
-    const auto id = reach(TaskState::training, truth);
+    const auto id = reach(ClaimState::working, truth);
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::failed);
     EXPECT_EQ(world.task(id).escrow, world.params.market.storage_deposit);
 }
 
 TEST_F(Lifecycle, bonds_made_after_the_proof_are_not_drawn) {
-    const auto id = reach(TaskState::proved, truth);
+    const auto id = reach(ClaimState::proved, truth);
     for (const auto& verifier : kVerifiers) world.bond_role(verifier, Role::verifier, 5);
-    ASSERT_GE(world.height, market::draw_height(world.task(id).draw_at));
+    ASSERT_GE(world.height, market::draw_height(world.claim(id).draw_at));
     expect_ok(world.tick(id));
-    EXPECT_EQ(world.task(id).state, TaskState::proved);
+    EXPECT_EQ(world.claim(id).state, ClaimState::proved);
     tick_when_due(id);
-    EXPECT_EQ(world.task(id).state, TaskState::custody);
+    EXPECT_EQ(world.claim(id).state, ClaimState::custody);
 }
 
 TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
-    const auto id = reach(TaskState::custody, truth);
-    const auto verifier = world.task(id).reports[0].verifier;
+    const auto id = reach(ClaimState::custody, truth);
+    const auto verifier = world.claim(id).reports[0].verifier;
     const types::CustodyReceiptPayload receipt{id, true};
     EXPECT_EQ(name(world.one(kSolver, NativeKind::custody_receipt, receipt)), "verify.not_drawn");
     EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, truth.root})),
               "task.wrong_state");
     expect_ok(world.one(verifier, NativeKind::custody_receipt, receipt));
     EXPECT_EQ(name(world.one(verifier, NativeKind::custody_receipt, receipt)), "verify.already_received");
-    expect_ok(world.one(world.task(id).reports[1].verifier, NativeKind::custody_receipt, receipt));
-    ASSERT_EQ(world.task(id).state, TaskState::committing);
+    expect_ok(world.one(world.claim(id).reports[1].verifier, NativeKind::custody_receipt, receipt));
+    ASSERT_EQ(world.claim(id).state, ClaimState::committing);
     EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, {}})),
               "verify.zero_commitment");
-    auto mine = make_report(world.task(id), verifier, truth, true, {}, 1);
+    auto mine = make_report(world.live(id), verifier, truth, true, {}, 1);
     const types::VerifyCommitPayload commit{id, mine.sealed.commitment};
     expect_ok(world.one(verifier, NativeKind::verify_commit, commit));
     EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, commit)), "verify.already_committed");
     tick_when_due(id);  // the other kept silent
-    ASSERT_EQ(world.task(id).state, TaskState::revealing);
+    ASSERT_EQ(world.claim(id).state, ClaimState::revealing);
     EXPECT_EQ(world.task(id).slashes.at(0).reason, "no_commitment");
-    EXPECT_EQ(name(world.one(world.task(id).reports[1].verifier, NativeKind::verify_commit, commit)),
+    EXPECT_EQ(name(world.one(world.claim(id).reports[1].verifier, NativeKind::verify_commit, commit)),
               "task.wrong_state");
     auto reveal = core::make_reveal(mine.sealed, id, mine.sealed.true_index);
     reveal.blind.data[0] ^= 1;
     EXPECT_EQ(name(world.one(verifier, NativeKind::verify_reveal, reveal)), "verify.bad_commitment");
     reveal = core::make_reveal(mine.sealed, id, mine.sealed.true_index);
     expect_ok(world.one(verifier, NativeKind::verify_reveal, reveal));
-    ASSERT_EQ(world.task(id).state, TaskState::challenge);
+    ASSERT_EQ(world.claim(id).state, ClaimState::challenge);
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::settled);
     std::size_t fees = 0;
@@ -244,11 +279,11 @@ TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
 }
 
 TEST_F(Lifecycle, missing_data_reopens_the_task_unpaid) {
-    const auto id = reach(TaskState::custody, truth);
-    for (const auto& report : world.task(id).reports)
+    const auto id = reach(ClaimState::custody, truth);
+    for (const auto& report : world.claim(id).reports)
         expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, false}));
     EXPECT_EQ(world.task(id).state, TaskState::open);
-    EXPECT_EQ(world.task(id).reason, "data_missing");
+    EXPECT_EQ(world.reason(id), "data_missing");
     EXPECT_TRUE(world.task(id).slashes.empty()) << "nobody can prove that data was withheld";
     EXPECT_EQ(world.task(id).barred.size(), 1U);
     for (const auto& verifier : kVerifiers) {
@@ -258,26 +293,28 @@ TEST_F(Lifecycle, missing_data_reopens_the_task_unpaid) {
 }
 
 TEST_F(Lifecycle, silent_verifiers_are_replaced_once) {
-    const auto id = reach(TaskState::custody, truth);
+    const auto id = reach(ClaimState::custody, truth);
     tick_when_due(id);
-    EXPECT_EQ(world.task(id).state, TaskState::proved);
+    EXPECT_EQ(world.claim(id).state, ClaimState::proved);
     EXPECT_EQ(world.task(id).slashes.size(), 2U);
     tick_when_due(id);
-    EXPECT_EQ(world.task(id).state, TaskState::custody);
+    EXPECT_EQ(world.claim(id).state, ClaimState::custody);
     tick_when_due(id);
-    EXPECT_EQ(world.task(id).state, TaskState::challenge);
-    EXPECT_EQ(world.task(id).reason, "verifiers_silent");
+    EXPECT_EQ(world.claim(id).state, ClaimState::challenge);
+    EXPECT_EQ(world.reason(id), "verifiers_silent");
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
 }
 
 TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf) {
-    const auto id = reach(TaskState::challenge, wrong);
+    spec.price_cap = 1;
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto dispute = challenge(id, kWhistleblower, 0, truth.root,
                                    core::encode(core::HistoryChallenge{core::history_path(truth.roots, 0)}));
-    EXPECT_EQ(world.task(id).state, TaskState::disputed);
+    EXPECT_EQ(world.claim(id).state, ClaimState::disputed);
     const auto before = balance(world.state(), kWhistleblower);
-    const auto task = world.task(id);
-    play_out(dispute, party_of(task, wrong), party_of(task, truth));
+    const auto live = world.live(id);
+    const auto& [task, claim] = live;
+    play_out(dispute, party_of(live, wrong), party_of(live, truth));
     const auto closed = world.dispute(dispute);
     EXPECT_EQ(closed.winner, types::DisputeWinner::rival);
     EXPECT_EQ(closed.reason, "leaf");
@@ -293,51 +330,54 @@ TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf) {
     EXPECT_EQ(after.slashes[0].amount, Uint256(10'000));
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(90'000));
     EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
-    const Uint256 cost = Uint256(10) * Uint256(kSteps) * Uint256(task.work_units);
+    const Uint256 cost = spec.price_cap * Uint256(kSteps) * Uint256(task.work_units);
     for (const auto& payment : after.payments)
         EXPECT_TRUE(payment.reason != "bounty" || payment.amount == cost * Uint256(3) / Uint256(2));
-    EXPECT_LT(balance(world.state(), kWhistleblower), before);  // gas; the bounty is small here
+    EXPECT_LT(balance(world.state(), kWhistleblower), before + cost * Uint256(3) / Uint256(2));  // gas
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3})), "bid.barred");
 }
 
 TEST_F(Lifecycle, false_accuser_loses_its_stake_and_the_task_settles) {
-    const auto id = reach(TaskState::challenge, truth);
+    const auto id = reach(ClaimState::challenge, truth);
     const auto dispute = challenge(id, kWhistleblower, 0, wrong.root,
                                    core::encode(core::HistoryChallenge{core::history_path(wrong.roots, 0)}));
-    play_out(dispute, party_of(world.task(id), truth), party_of(world.task(id), wrong));
+    play_out(dispute, party_of(world.live(id), truth), party_of(world.live(id), wrong));
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::defender);
     EXPECT_EQ(world.task(id).slashes.at(0).reason, "false_accusation");
     EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, Uint256(99'000));
-    EXPECT_EQ(world.task(id).state, TaskState::challenge);
+    EXPECT_EQ(world.claim(id).state, ClaimState::challenge);
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::settled);
 }
 
 TEST_F(Lifecycle, failing_report_defends_itself_against_the_solver) {
-    const auto id = reach(TaskState::committing, wrong);
-    const auto task = world.task(id);
+    spec.price_cap = 1;
+    const auto id = reach(ClaimState::committing, wrong);
+    const auto live = world.live(id);
+    const auto& [task, claim] = live;
     std::vector<ReportData> reports;
-    for (const auto& report : task.reports) {
-        reports.push_back(make_report(task, report.verifier, truth, false, truth.root, 2));
+    for (const auto& report : claim.reports) {
+        reports.push_back(make_report(live, report.verifier, truth, false, truth.root, 2));
         expect_ok(world.one(report.verifier, NativeKind::verify_commit,
                             types::VerifyCommitPayload{id, reports.back().sealed.commitment}));
     }
     auto reveal = core::make_reveal(reports[0].sealed, id, reports[0].sealed.true_index);
     reveal.initial_path = core::history_path(wrong.roots, 0);
-    EXPECT_EQ(name(world.one(task.reports[0].verifier, NativeKind::verify_reveal, reveal)), "verify.bad_initial_path");
+    EXPECT_EQ(name(world.one(claim.reports[0].verifier, NativeKind::verify_reveal, reveal)), "verify.bad_initial_path");
     for (std::size_t i = 0; i < 2; ++i) {
         reveal = core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index);
         reveal.initial_path = core::history_path(truth.roots, 0);
-        expect_ok(world.one(task.reports[i].verifier, NativeKind::verify_reveal, reveal));
+        expect_ok(world.one(claim.reports[i].verifier, NativeKind::verify_reveal, reveal));
     }
-    ASSERT_EQ(world.task(id).state, TaskState::disputed);
-    ASSERT_EQ(world.task(id).open_disputes, 2U);
-    const auto first = world.task(id).disputes[0];
+    ASSERT_EQ(world.claim(id).state, ClaimState::disputed);
+    ASSERT_EQ(world.claim(id).open_disputes, 2U);
+    const auto first = world.claim(id).disputes[0];
     EXPECT_EQ(name(world.one(kSecond, NativeKind::dispute_concede, types::DisputeConcedePayload{first})),
               "dispute.not_a_party");
     expect_ok(world.one(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{first}));
     EXPECT_EQ(world.dispute(first).reason, "conceded");
-    EXPECT_EQ(world.dispute(world.task(id).disputes[1]).reason, "moot");
+    EXPECT_EQ(world.dispute(world.claim(id, 0).disputes[1]).reason, "moot");
+    EXPECT_EQ(world.claim(id, 0).state, ClaimState::voided);
     EXPECT_EQ(world.task(id).state, TaskState::open);
     std::size_t fees = 0;
     for (const auto& payment : world.task(id).payments) fees += payment.reason == "verifier_fee" ? 1 : 0;
@@ -349,13 +389,13 @@ TEST_F(Lifecycle, failing_report_defends_itself_against_the_solver) {
 }
 
 TEST_F(Lifecycle, silent_party_loses_by_the_clock_through_task_ticks) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto dispute = challenge(id, kWhistleblower, 0, truth.root,
                                    core::encode(core::HistoryChallenge{core::history_path(truth.roots, 0)}));
     EXPECT_EQ(name(world.tick(id)), "tick.too_early");
     EXPECT_EQ(name(world.one(kSecond, NativeKind::tick, types::TickPayload{types::TickObject::dispute, dispute})),
               "tick.too_early");
-    core::DisputeStrategy rival(party_of(world.task(id), truth));
+    core::DisputeStrategy rival(party_of(world.live(id), truth));
     const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
     const auto move = rival.next_move(game, core::Side::rival);
     ASSERT_TRUE(move);
@@ -365,7 +405,7 @@ TEST_F(Lifecycle, silent_party_loses_by_the_clock_through_task_ticks) {
               "dispute.already_posted");
     EXPECT_EQ(name(world.one(kSolver, NativeKind::dispute_prove_leaf, types::DisputeProveLeafPayload{dispute, {}})),
               "rlp.truncated");
-    EXPECT_EQ(world.task(id).deadline, world.dispute(dispute).deadline);
+    EXPECT_EQ(world.deadline(id), world.dispute(dispute).deadline);
     tick_when_due(id);
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
     EXPECT_EQ(world.dispute(dispute).reason, "clock");
@@ -374,18 +414,19 @@ TEST_F(Lifecycle, silent_party_loses_by_the_clock_through_task_ticks) {
 }
 
 TEST_F(Lifecycle, wrong_probe_costs_the_verifier_and_the_others_settle) {
-    const auto id = reach(TaskState::committing, truth);
-    const auto task = world.task(id);
+    const auto id = reach(ClaimState::committing, truth);
+    const auto live = world.live(id);
+    const auto& [task, claim] = live;
     std::vector<ReportData> reports;
     for (std::size_t i = 0; i < 2; ++i) {
-        reports.push_back(make_report(task, task.reports[i].verifier, truth, true, {}, i, i == 0 ? 4 : 0));
-        expect_ok(world.one(task.reports[i].verifier, NativeKind::verify_commit,
+        reports.push_back(make_report(live, claim.reports[i].verifier, truth, true, {}, i, i == 0 ? 4 : 0));
+        expect_ok(world.one(claim.reports[i].verifier, NativeKind::verify_commit,
                             types::VerifyCommitPayload{id, reports[i].sealed.commitment}));
     }
     for (std::size_t i = 0; i < 2; ++i)
-        expect_ok(world.one(task.reports[i].verifier, NativeKind::verify_reveal,
+        expect_ok(world.one(claim.reports[i].verifier, NativeKind::verify_reveal,
                             core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index)));
-    ASSERT_EQ(world.task(id).state, TaskState::challenge);
+    ASSERT_EQ(world.claim(id).state, ClaimState::challenge);
 
     const auto& probe = reports[0].probes[0];
     const auto& leaves = core::opened_leaves(reports[0].sealed, reports[0].sealed.true_index);
@@ -395,22 +436,22 @@ TEST_F(Lifecycle, wrong_probe_costs_the_verifier_and_the_others_settle) {
     opening.tile_hash = leaves[1];
     opening.path = crypto::merkle_path(leaves, 1);
     opening.node = tiny().prover->node(probe.node);
-    const auto honest = make_report(task, task.reports[0].verifier, truth, true, {}, 0);
+    const auto honest = make_report(live, claim.reports[0].verifier, truth, true, {}, 0);
     const Hash32 true_hash = core::opened_leaves(honest.sealed, honest.sealed.true_index)[1];
     const auto dispute = challenge(id, kWhistleblower, 1, true_hash, core::encode(opening));
     ASSERT_NE(dispute, 0U);
-    play_out(dispute, party_of(task, truth, probe.step, probe.node, 4), party_of(task, truth));
+    play_out(dispute, party_of(live, truth, probe.step, probe.node, 4), party_of(live, truth));
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
-    EXPECT_EQ(world.task(id).slashes.at(0).address, task.reports[0].verifier);
+    EXPECT_EQ(world.task(id).slashes.at(0).address, claim.reports[0].verifier);
     EXPECT_EQ(world.task(id).slashes.at(0).reason, "wrong_probe");
-    EXPECT_EQ(world.task(id).state, TaskState::challenge);
+    EXPECT_EQ(world.claim(id).state, ClaimState::challenge);
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::settled);
-    for (const auto& payment : world.task(id).payments) EXPECT_NE(payment.to, task.reports[0].verifier);
+    for (const auto& payment : world.task(id).payments) EXPECT_NE(payment.to, claim.reports[0].verifier);
 }
 
 TEST_F(Lifecycle, challenges_are_committed_first_and_must_be_revealed) {
-    const auto id = reach(TaskState::challenge, truth);
+    const auto id = reach(ClaimState::challenge, truth);
     const Hash32 salt = crypto::sha256(as_bytes("salt"));
     const auto commitment = core::challenge_commitment(kWhistleblower, wrong.root, salt);
     types::ChallengeRevealPayload reveal{id, 0, wrong.root, salt,
@@ -443,12 +484,43 @@ TEST_F(Lifecycle, challenges_are_committed_first_and_must_be_revealed) {
     EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, reveal)), "task.wrong_state");
 }
 
+TEST_F(Lifecycle, a_commitment_in_the_proofs_own_block_that_nobody_reveals_pays) {
+    const auto id = reach(ClaimState::working, truth);
+    for (std::uint64_t step = kInterval; step <= kSteps; step += kInterval)
+        expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, step)));
+    world.begin();
+    expect_ok(world.send(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));
+    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    ASSERT_TRUE(world.finish());
+    tick_when_due(id);
+    pass_all(id);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, Uint256(99'500));
+}
+
+TEST_F(Lifecycle, a_commitment_in_the_block_of_a_redraw_is_given_back) {
+    const auto id = reach(ClaimState::custody, truth);
+    world.skip_until_due(id);
+    world.begin();
+    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    expect_ok(world.send(kSecond, NativeKind::tick, types::TickPayload{types::TickObject::task, id}));
+    ASSERT_TRUE(world.finish());
+    ASSERT_EQ(world.reason(id), "verifiers_silent");
+    tick_when_due(id);
+    ASSERT_EQ(world.claim(id).state, ClaimState::custody);
+    pass_all(id);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, Uint256(100'000));
+}
+
 TEST_F(Lifecycle, late_challenge_commitment_holds_the_settlement) {
-    const auto id = reach(TaskState::challenge, truth);
-    const auto until = world.task(id).challenge_until;
+    const auto id = reach(ClaimState::challenge, truth);
+    const auto until = world.claim(id).challenge_until;
     world.skip_until(until - 1'000);
     expect_ok(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
-    EXPECT_EQ(world.task(id).deadline, market::reveal_expected(world.params.market, world.market_ms()));
+    EXPECT_EQ(world.deadline(id), market::reveal_expected(world.params.market, world.market_ms()));
     EXPECT_EQ(
         name(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, wrong.root})),
         "challenge.window_closed");

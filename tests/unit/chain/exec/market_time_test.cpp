@@ -23,7 +23,7 @@ protected:
         return result;
     }
     // So that the window of the task's state has only just room for a block after a halt.
-    void late(std::uint64_t id) { world.skip_until(world.task(id).deadline - 1'000); }
+    void late(std::uint64_t id) { world.skip_until(world.deadline(id) - 1'000); }
 };
 
 TEST_F(MarketTime, grows_with_the_timestamps_by_at_most_five_idle_pauses_a_block) {
@@ -61,7 +61,7 @@ TEST_F(MarketTime, never_outruns_the_timestamps_whatever_proposers_date_their_bl
 TEST_F(MarketTime, is_the_blocks_own_for_its_transactions) {
     const auto id = submit();
     EXPECT_EQ(world.task(id).since, world.market_ms());
-    EXPECT_EQ(world.task(id).deadline, world.market_ms() + 8'000);
+    EXPECT_EQ(world.deadline(id), world.market_ms() + 8'000);
 }
 
 TEST_F(MarketTime, a_state_that_does_not_decode_stops_the_block) {
@@ -73,13 +73,13 @@ TEST_F(MarketTime, a_state_that_does_not_decode_stops_the_block) {
 }
 
 TEST_F(MarketTime, a_bidder_loses_nothing_by_a_halt) {
-    const auto id = reach(TaskState::open, truth);
-    world.skip_until(world.task(id).deadline - 1'000);
+    const auto id = reach(TaskState::open);
+    world.skip_until(world.deadline(id) - 1'000);
     EXPECT_EQ(after_a_halt(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}), "ok");
 }
 
 TEST_F(MarketTime, a_solver_loses_nothing_by_a_halt) {
-    const auto id = reach(TaskState::assigned, truth);
+    const auto id = reach(TaskState::assigned);
     late(id);
     EXPECT_EQ(after_a_halt(kSolver, NativeKind::task_start, types::TaskIdPayload{id}), "ok");
     for (std::uint64_t step = kInterval; step <= kSteps; step += kInterval) {
@@ -92,36 +92,36 @@ TEST_F(MarketTime, a_solver_loses_nothing_by_a_halt) {
 }
 
 TEST_F(MarketTime, a_verifier_loses_nothing_by_a_halt) {
-    const auto id = reach(TaskState::proved, truth);
+    const auto id = reach(ClaimState::proved, truth);
     world.block_ms = kDay;
     tick_when_due(id);
     world.block_ms = 1'000;
-    ASSERT_EQ(world.task(id).state, TaskState::custody);
-    for (const auto state : {TaskState::custody, TaskState::committing, TaskState::revealing}) {
-        ASSERT_EQ(world.task(id).state, state);
-        world.skip_until(world.task(id).deadline - 2'000);
+    ASSERT_EQ(world.claim(id).state, ClaimState::custody);
+    for (const auto state : {ClaimState::custody, ClaimState::committing, ClaimState::revealing}) {
+        ASSERT_EQ(world.claim(id).state, state);
+        world.skip_until(world.deadline(id) - 2'000);
         bool halted = false;
-        for (const auto& report : world.task(id).reports) {
-            const auto mine = make_report(world.task(id), report.verifier, truth, true, {}, 1);
+        for (const auto& report : world.claim(id).reports) {
+            const auto mine = make_report(world.live(id), report.verifier, truth, true, {}, 1);
             const auto act = [&](NativeKind kind, const auto& payload) {
                 EXPECT_EQ(halted ? send(report.verifier, kind, payload) : after_a_halt(report.verifier, kind, payload),
                           "ok");
                 halted = true;
             };
-            if (state == TaskState::custody)
+            if (state == ClaimState::custody)
                 act(NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true});
-            else if (state == TaskState::committing)
+            else if (state == ClaimState::committing)
                 act(NativeKind::verify_commit, types::VerifyCommitPayload{id, mine.sealed.commitment});
             else
                 act(NativeKind::verify_reveal, core::make_reveal(mine.sealed, id, mine.sealed.true_index));
         }
     }
-    EXPECT_EQ(world.task(id).state, TaskState::challenge);
+    EXPECT_EQ(world.claim(id).state, ClaimState::challenge);
     EXPECT_TRUE(world.task(id).slashes.empty());
 }
 
 TEST_F(MarketTime, a_challenger_loses_nothing_by_a_halt) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const Hash32 salt = crypto::sha256(as_bytes("salt"));
     late(id);
     EXPECT_EQ(
@@ -129,22 +129,22 @@ TEST_F(MarketTime, a_challenger_loses_nothing_by_a_halt) {
                      types::ChallengeCommitPayload{id, core::challenge_commitment(kWhistleblower, truth.root, salt)}),
         "ok");
     // What a commitment holds back for is a window as well, whose last block comes after another halt.
-    EXPECT_EQ(world.task(id).deadline, market::reveal_expected(world.params.market, world.market_ms()));
+    EXPECT_EQ(world.deadline(id), market::reveal_expected(world.params.market, world.market_ms()));
     late(id);
     EXPECT_EQ(after_a_halt(kWhistleblower, NativeKind::challenge_reveal,
                            types::ChallengeRevealPayload{id, 0, truth.root, salt, history_opening(truth)}),
               "ok");
-    EXPECT_EQ(world.task(id).state, TaskState::disputed);
+    EXPECT_EQ(world.claim(id).state, ClaimState::disputed);
 }
 
 TEST_F(MarketTime, a_disputes_side_is_charged_what_passes_and_no_halt) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
     const auto game_of = [&] { return *types::decode_record<core::Game>(world.dispute(dispute).game); };
     const std::uint64_t clock = market::dispute_clock(world.params.market, world.task(id));
     ASSERT_EQ(game_of().budget, (std::vector<std::uint64_t>{clock, clock}));
-    core::DisputeStrategy solver(party_of(world.task(id), wrong));
-    core::DisputeStrategy accuser(party_of(world.task(id), truth));
+    core::DisputeStrategy solver(party_of(world.live(id), wrong));
+    core::DisputeStrategy accuser(party_of(world.live(id), truth));
 
     world.block_ms = 137;
     world.skip(3);
@@ -166,8 +166,8 @@ TEST_F(MarketTime, a_disputes_side_is_charged_what_passes_and_no_halt) {
 }
 
 TEST_F(MarketTime, eight_blocks_come_in_the_shortest_window_whatever_their_timestamps) {
-    const auto id = reach(TaskState::assigned, truth);
-    const std::uint64_t assigned = world.task(id).assigned_at;
+    const auto id = reach(TaskState::assigned);
+    const std::uint64_t assigned = world.task(id).seats.at(0).assigned_at;
     world.block_ms = kDay;
     EXPECT_EQ(send(kSolver, NativeKind::task_start, types::TaskIdPayload{id}), "beacon.not_known");
     world.skip_to(assigned + params::kShortestWindowBlocks - 1);
@@ -179,29 +179,29 @@ TEST_F(MarketTime, bidding_ends_with_its_window_and_its_draw_is_anchored_where_n
     bond_everybody();
     const auto id = submit();
     EXPECT_EQ(send(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 5}), "ok");
-    world.skip_until(world.task(id).deadline);
-    const auto until = world.task(id).deadline;
+    world.skip_until(world.deadline(id));
+    const auto until = world.deadline(id);
     EXPECT_EQ(send(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 4}), "task.deadline_passed");
     EXPECT_EQ(send(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{id}), "task.has_bids");
     EXPECT_EQ(name(world.tick(id)), "ok");
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.task(id).draw_at, world.height);
-    EXPECT_GT(world.task(id).deadline, until);
+    EXPECT_GT(world.deadline(id), until);
     // Its block is the anchor, and the beacon two blocks later draws: market time alone would allow it in the next one.
     EXPECT_EQ(name(world.tick(id)), "tick.too_early");
-    EXPECT_GE(world.market_ms(), world.task(id).deadline);
+    EXPECT_GE(world.market_ms(), world.deadline(id));
     EXPECT_EQ(send(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 4}), "task.deadline_passed");
     EXPECT_EQ(name(world.tick(id)), "ok");
     EXPECT_EQ(world.task(id).state, TaskState::assigned);
-    EXPECT_EQ(world.task(id).solver, kSolver);
+    EXPECT_EQ(world.task(id).seats.at(0).solver, kSolver);
 }
 
 TEST_F(MarketTime, a_draw_that_is_due_by_its_height_is_due_by_market_time_however_close_the_timestamps) {
-    const auto id = reach(TaskState::proved, truth);
+    const auto id = reach(ClaimState::proved, truth);
     world.block_ms = 1;
-    world.skip_to(market::draw_height(world.task(id).draw_at));
+    world.skip_to(market::draw_height(world.claim(id).draw_at));
     EXPECT_EQ(name(world.tick(id)), "ok");
-    EXPECT_EQ(world.task(id).state, TaskState::custody);
+    EXPECT_EQ(world.claim(id).state, ClaimState::custody);
 }
 
 }  // namespace

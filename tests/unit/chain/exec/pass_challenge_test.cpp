@@ -36,9 +36,9 @@ protected:
     }
     // Both post until the first differing step is known.
     void play_to_the_step(std::uint64_t dispute, const History& defender, const History& rival) {
-        const auto task = world.task(world.dispute(dispute).task);
-        core::DisputeStrategy strategies[] = {core::DisputeStrategy(party_of(task, defender)),
-                                              core::DisputeStrategy(party_of(task, rival))};
+        const auto live = world.live(world.dispute(dispute).claim.task);
+        core::DisputeStrategy strategies[] = {core::DisputeStrategy(party_of(live, defender)),
+                                              core::DisputeStrategy(party_of(live, rival))};
         for (const auto side : {core::Side::defender, core::Side::rival}) {
             const auto current = world.dispute(dispute);
             const auto game = *types::decode_record<core::Game>(current.game);
@@ -50,7 +50,7 @@ protected:
         }
         ASSERT_EQ(types::decode_record<core::Game>(world.dispute(dispute).game)->phase, core::Phase::state);
     }
-    types::Address verifier(std::uint64_t id, std::size_t index) { return world.task(id).reports[index].verifier; }
+    types::Address verifier(std::uint64_t id, std::size_t index) { return world.claim(id).reports[index].verifier; }
     std::size_t payments(std::uint64_t id, const types::Address& to, std::string_view reason) {
         std::size_t count = 0;
         for (const auto& payment : world.task(id).payments) count += payment.to == to && payment.reason == reason;
@@ -64,16 +64,17 @@ protected:
 };
 
 TEST_F(PassChallenge, pass_of_a_wrong_segment_costs_the_verifier_and_only_it) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto beaten = verifier(id, 0);
-    const Uint256 locked = world.task(id).reports[0].locked;
+    const Uint256 locked = world.claim(id).reports[0].locked;
     const auto dispute = challenge_history(id, core::kPassTarget, truth);
     EXPECT_EQ(world.dispute(dispute).defender, beaten);
     EXPECT_EQ(world.dispute(dispute).defender_locked, locked);
-    play_out(dispute, party_of(world.task(id), wrong), party_of(world.task(id), truth));
+    play_out(dispute, party_of(world.live(id), wrong), party_of(world.live(id), truth));
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
     EXPECT_EQ(world.dispute(dispute).reason, "leaf");
-    const auto task = world.task(id);
+    const auto live = world.live(id);
+    const auto& [task, claim] = live;
     ASSERT_EQ(task.slashes.size(), 1U);
     EXPECT_EQ(task.slashes[0].address, beaten);
     EXPECT_EQ(task.slashes[0].amount, locked);
@@ -81,17 +82,17 @@ TEST_F(PassChallenge, pass_of_a_wrong_segment_costs_the_verifier_and_only_it) {
     EXPECT_EQ(payments(id, kWhistleblower, "bounty"), 1U);
     EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
     // A win voids the loser's claim only: neither the solver's nor the other verifier's.
-    EXPECT_EQ(task.state, TaskState::challenge);
+    EXPECT_EQ(claim.state, ClaimState::challenge);
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::settled);
     EXPECT_EQ(payments(id, beaten, "verifier_fee"), 0U);
-    EXPECT_EQ(payments(id, world.task(id).reports[1].verifier, "verifier_fee"), 1U);
+    EXPECT_EQ(payments(id, world.claim(id).reports[1].verifier, "verifier_fee"), 1U);
 }
 
 TEST_F(PassChallenge, right_pass_is_defended_and_the_challenger_pays) {
-    const auto id = reach(TaskState::challenge, truth);
+    const auto id = reach(ClaimState::challenge, truth);
     const auto dispute = challenge_history(id, core::kPassTarget + 1, wrong);
-    play_out(dispute, party_of(world.task(id), truth), party_of(world.task(id), wrong));
+    play_out(dispute, party_of(world.live(id), truth), party_of(world.live(id), wrong));
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::defender);
     ASSERT_EQ(world.task(id).slashes.size(), 1U);
     EXPECT_EQ(world.task(id).slashes[0].address, kWhistleblower);
@@ -103,9 +104,9 @@ TEST_F(PassChallenge, right_pass_is_defended_and_the_challenger_pays) {
 
 TEST_F(PassChallenge, segments_that_were_not_drawn_are_nobodys_claim) {
     spec.samples = 1;
-    const auto id = reach(TaskState::challenge, truth);
+    const auto id = reach(ClaimState::challenge, truth);
     const auto who = verifier(id, 0);
-    const auto drawn = core::draw_segments(world.task(id).verify_beacon, who, kSegments, 1).front();
+    const auto drawn = core::draw_segments(world.claim(id).verify_beacon, who, kSegments, 1).front();
     const auto elsewhere = compute_history(kSteps, (1 - drawn) * kInterval + 1, 1U << 20);
     const auto dispute = challenge_history(id, core::kPassTarget, elsewhere);
     play_to_the_step(dispute, truth, elsewhere);
@@ -126,12 +127,12 @@ TEST_F(PassChallenge, segments_that_were_not_drawn_are_nobodys_claim) {
 
 TEST_F(PassChallenge, silence_before_the_step_is_known_costs_the_verifier) {
     spec.samples = 1;
-    const auto id = reach(TaskState::challenge, truth);
+    const auto id = reach(ClaimState::challenge, truth);
     const auto who = verifier(id, 0);
-    const auto drawn = core::draw_segments(world.task(id).verify_beacon, who, kSegments, 1).front();
+    const auto drawn = core::draw_segments(world.claim(id).verify_beacon, who, kSegments, 1).front();
     const auto elsewhere = compute_history(kSteps, (1 - drawn) * kInterval + 1, 1U << 20);
     const auto dispute = challenge_history(id, core::kPassTarget, elsewhere);
-    core::DisputeStrategy rival(party_of(world.task(id), elsewhere));
+    core::DisputeStrategy rival(party_of(world.live(id), elsewhere));
     const auto move =
         rival.next_move(*types::decode_record<core::Game>(world.dispute(dispute).game), core::Side::rival);
     expect_ok(
@@ -144,10 +145,10 @@ TEST_F(PassChallenge, silence_before_the_step_is_known_costs_the_verifier) {
 }
 
 TEST_F(PassChallenge, both_lose_when_the_leaf_is_neithers) {
-    const auto id = reach(TaskState::challenge, truth);
+    const auto id = reach(ClaimState::challenge, truth);
     const auto dispute = challenge_history(id, core::kPassTarget, wrong);
-    core::DisputeStrategy defender(clumsy_party_of(world.task(id), truth, 1U << 10));
-    core::DisputeStrategy rival(clumsy_party_of(world.task(id), wrong, 1U << 11));
+    core::DisputeStrategy defender(clumsy_party_of(world.live(id), truth, 1U << 10));
+    core::DisputeStrategy rival(clumsy_party_of(world.live(id), wrong, 1U << 11));
     for (int i = 0; i < 40; ++i) {
         const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
         if (game.phase == core::Phase::leaf) break;
@@ -175,13 +176,14 @@ TEST_F(PassChallenge, both_lose_when_the_leaf_is_neithers) {
 }
 
 TEST_F(PassChallenge, solver_that_plays_badly_costs_no_verifier_anything) {
-    const auto id = reach(TaskState::challenge, truth);
+    const auto id = reach(ClaimState::challenge, truth);
     const types::Address verifiers[] = {verifier(id, 0), verifier(id, 1)};
     const auto dispute = challenge_history(id, 0, wrong);
-    play_out(dispute, clumsy_party_of(world.task(id), truth, 1U << 10), party_of(world.task(id), wrong));
+    play_out(dispute, clumsy_party_of(world.live(id), truth, 1U << 10), party_of(world.live(id), wrong));
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
     EXPECT_EQ(world.dispute(dispute).reason, "leaf");
-    const auto task = world.task(id);
+    const auto live = world.live(id);
+    const auto& [task, claim] = live;
     ASSERT_EQ(task.slashes.size(), 1U);
     EXPECT_EQ(task.slashes[0].address, kSolver);
     EXPECT_EQ(task.state, TaskState::open);  // nothing is open about the reports
@@ -193,26 +195,28 @@ TEST_F(PassChallenge, solver_that_plays_badly_costs_no_verifier_anything) {
 }
 
 TEST_F(PassChallenge, void_history_waits_for_the_games_of_those_who_passed_it) {
-    const auto id = reach(TaskState::challenge, wrong);
+    spec.price_cap = 3;
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto passed = verifier(id, 0);
     const auto about_solver = challenge_history(id, 0, truth);
     const auto about_pass = challenge_history(id, core::kPassTarget, truth);
     concede(about_solver, kSolver);
-    auto task = world.task(id);
-    EXPECT_EQ(task.state, TaskState::disputed);
-    EXPECT_EQ(task.reason, "solver_slashed");
-    EXPECT_TRUE(task.voided);
+    auto live = world.live(id);
+    const auto& [task, claim] = live;
+    EXPECT_EQ(claim.state, ClaimState::disputed);
+    EXPECT_EQ(claim.reason, "solver_slashed");
+    EXPECT_TRUE(claim.voided);
     EXPECT_EQ(task.round, 0U);
-    EXPECT_EQ(task.open_disputes, 1U);
-    EXPECT_EQ(task.deadline, world.dispute(about_pass).deadline);
+    EXPECT_EQ(claim.open_disputes, 1U);
+    EXPECT_EQ(claim.deadline, world.dispute(about_pass).deadline);
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(90'000));
     EXPECT_EQ(name(commit(id, kWhistleblower, wrong, 9)), "challenge.claim_void");
     EXPECT_EQ(name(world.tick(id)), "tick.too_early");
-    play_out(about_pass, party_of(task, wrong), party_of(task, truth));
-    task = world.task(id);
+    play_out(about_pass, party_of(live, wrong), party_of(live, truth));
+    live = world.live(id);
     EXPECT_EQ(task.state, TaskState::open);
     EXPECT_EQ(task.round, 1U);
-    EXPECT_FALSE(task.voided);
+    EXPECT_FALSE(claim.voided);
     ASSERT_EQ(task.slashes.size(), 2U);
     EXPECT_EQ(task.slashes[1].address, passed);
     EXPECT_EQ(task.slashes[1].reason, "passed_wrong_result");
@@ -220,47 +224,48 @@ TEST_F(PassChallenge, void_history_waits_for_the_games_of_those_who_passed_it) {
 }
 
 TEST_F(PassChallenge, void_history_ends_through_ticks_alone) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto about_solver = challenge_history(id, 0, truth);
     challenge_history(id, core::kPassTarget, truth);
     concede(about_solver, kSolver);
-    ASSERT_TRUE(world.task(id).voided);
+    ASSERT_TRUE(world.claim(id).voided);
     tick_when_due(id);  // both keep still: the accusation was not carried
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.task(id).slashes.back().reason, "false_accusation");
 }
 
 TEST_F(PassChallenge, what_was_committed_in_time_can_be_revealed_after_the_solver_lost) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto about_solver = challenge_history(id, 0, truth);
     expect_ok(commit(id, kWhistleblower, truth, 1));
     expect_ok(commit(id, kWhistleblower, truth, 2));
     concede(about_solver, kSolver);
     const auto lost_at = world.market_ms();
-    auto task = world.task(id);
-    ASSERT_TRUE(task.voided);
-    EXPECT_EQ(task.state, TaskState::disputed);
-    EXPECT_EQ(task.open_disputes, 0U);
-    EXPECT_EQ(task.deadline, market::reveal_expected(world.params.market, lost_at));
+    auto live = world.live(id);
+    const auto& [task, claim] = live;
+    ASSERT_TRUE(claim.voided);
+    EXPECT_EQ(claim.state, ClaimState::disputed);
+    EXPECT_EQ(claim.open_disputes, 0U);
+    EXPECT_EQ(claim.deadline, market::reveal_expected(world.params.market, lost_at));
     // Nothing is left to be said about the solver.
     expect_ok(reveal(id, kWhistleblower, 0, truth, 1));
-    EXPECT_EQ(world.task(id).disputes.size(), 1U);
-    EXPECT_EQ(world.task(id).state, TaskState::disputed);
+    EXPECT_EQ(world.claim(id).disputes.size(), 1U);
+    EXPECT_EQ(world.claim(id).state, ClaimState::disputed);
     expect_ok(reveal(id, kWhistleblower, core::kPassTarget + 1, truth, 2));
-    task = world.task(id);
-    ASSERT_EQ(task.disputes.size(), 2U);
-    EXPECT_EQ(task.deadline, world.dispute(task.disputes[1]).deadline);
-    concede(task.disputes[1], task.reports[1].verifier);
+    live = world.live(id);
+    ASSERT_EQ(claim.disputes.size(), 2U);
+    EXPECT_EQ(claim.deadline, world.dispute(claim.disputes[1]).deadline);
+    concede(claim.disputes[1], claim.reports[1].verifier);
     EXPECT_EQ(world.task(id).state, TaskState::open);
-    EXPECT_EQ(world.task(id).slashes.at(1).address, task.reports[1].verifier);
+    EXPECT_EQ(world.task(id).slashes.at(1).address, claim.reports[1].verifier);
 }
 
 TEST_F(PassChallenge, void_history_waits_for_reveals_only_so_long) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto about_solver = challenge_history(id, 0, truth);
     expect_ok(commit(id, kWhistleblower, truth, 1));
     concede(about_solver, kSolver);
-    world.skip_until(world.task(id).deadline);
+    world.skip_until(world.deadline(id));
     world.begin();
     EXPECT_EQ(
         name(world.send(kWhistleblower, NativeKind::challenge_reveal, reveal_of(id, core::kPassTarget, truth, 1))),
@@ -273,7 +278,7 @@ TEST_F(PassChallenge, void_history_waits_for_reveals_only_so_long) {
 }
 
 TEST_F(PassChallenge, void_history_is_open_again_with_the_last_reveal) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     const auto about_solver = challenge_history(id, 0, truth);
     expect_ok(commit(id, kWhistleblower, truth, 1));
     concede(about_solver, kSolver);
@@ -283,7 +288,7 @@ TEST_F(PassChallenge, void_history_is_open_again_with_the_last_reveal) {
 }
 
 TEST_F(PassChallenge, beaten_report_ends_the_other_games_about_it) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     world.bond_role(kSecond, Role::whistleblower, 100'000);
     const auto first = challenge_history(id, core::kPassTarget, truth);
     const auto second = challenge(id, kSecond, core::kPassTarget, truth.root, history_opening(truth));
@@ -291,16 +296,16 @@ TEST_F(PassChallenge, beaten_report_ends_the_other_games_about_it) {
     concede(first, verifier(id, 0));
     EXPECT_EQ(world.dispute(second).reason, "moot");
     EXPECT_EQ(world.dispute(other).closed_at, 0U);
-    EXPECT_EQ(world.task(id).open_disputes, 1U);
+    EXPECT_EQ(world.claim(id).open_disputes, 1U);
     // A challenge of it that comes too late gets its stake back.
     expect_ok(commit(id, kWhistleblower, truth, 5));
     expect_ok(reveal(id, kWhistleblower, core::kPassTarget, truth, 5));
-    EXPECT_EQ(world.task(id).disputes.size(), 3U);
+    EXPECT_EQ(world.claim(id).disputes.size(), 3U);
     EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
 }
 
 TEST_F(PassChallenge, names_what_is_wrong) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     expect_ok(commit(id, kWhistleblower, truth, 1));
     EXPECT_EQ(name(reveal(id, kWhistleblower, core::kPassTarget + 2, truth, 1)), "challenge.no_such_report");
     EXPECT_EQ(name(reveal(id, kWhistleblower, core::kPassTarget + 99, truth, 1)), "challenge.no_such_report");
@@ -317,7 +322,7 @@ TEST_F(PassChallenge, names_what_is_wrong) {
 }
 
 TEST_F(PassChallenge, needs_a_revealed_pass) {
-    const auto id = reach(TaskState::revealing, wrong);
+    const auto id = reach(ClaimState::revealing, wrong);
     expect_ok(commit(id, kWhistleblower, truth, 1));
     EXPECT_EQ(name(reveal(id, kWhistleblower, core::kPassTarget, truth, 1)), "challenge.report_not_standing");
 }

@@ -7,17 +7,17 @@ namespace {
 class Refusals : public Lifecycle {};
 
 TEST_F(Refusals, of_a_second_or_senseless_reveal) {
-    const auto id = reach(TaskState::committing, truth);
-    const auto reports = world.task(id).reports;
+    const auto id = reach(ClaimState::committing, truth);
+    const auto reports = world.claim(id).reports;
     ASSERT_GE(reports.size(), 2U);
-    const auto honest = make_report(world.task(id), reports[0].verifier, truth, true, {}, 1);
+    const auto honest = make_report(world.live(id), reports[0].verifier, truth, true, {}, 1);
     expect_ok(world.one(reports[0].verifier, NativeKind::verify_commit,
                         types::VerifyCommitPayload{id, honest.sealed.commitment}));
     // It says that the result is wrong, and names that very result as the right one.
-    const auto idle = make_report(world.task(id), reports[1].verifier, truth, false, world.task(id).history_root, 1);
+    const auto idle = make_report(world.live(id), reports[1].verifier, truth, false, world.claim(id).history_root, 1);
     expect_ok(world.one(reports[1].verifier, NativeKind::verify_commit,
                         types::VerifyCommitPayload{id, idle.sealed.commitment}));
-    ASSERT_EQ(world.task(id).state, TaskState::revealing);
+    ASSERT_EQ(world.claim(id).state, ClaimState::revealing);
     const auto reveal = core::make_reveal(honest.sealed, id, honest.sealed.true_index);
     expect_ok(world.one(reports[0].verifier, NativeKind::verify_reveal, reveal));
     EXPECT_EQ(name(world.one(reports[0].verifier, NativeKind::verify_reveal, reveal)), "verify.already_revealed");
@@ -27,10 +27,10 @@ TEST_F(Refusals, of_a_second_or_senseless_reveal) {
 }
 
 TEST_F(Refusals, of_a_verifier_that_could_not_get_the_data) {
-    const auto id = reach(TaskState::custody, truth);
-    const auto verifier = world.task(id).reports[0].verifier;
+    const auto id = reach(ClaimState::custody, truth);
+    const auto verifier = world.claim(id).reports[0].verifier;
     expect_ok(world.one(verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, false}));
-    ASSERT_EQ(world.task(id).state, TaskState::custody);
+    ASSERT_EQ(world.claim(id).state, ClaimState::custody);
     EXPECT_EQ(name(world.one(verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true})),
               "verify.not_active");
 }
@@ -45,7 +45,7 @@ TEST_F(Refusals, of_what_is_nothing_to_tick) {
 }
 
 TEST_F(Refusals, of_challenges_without_form) {
-    const auto id = reach(TaskState::proved, truth);
+    const auto id = reach(ClaimState::proved, truth);
     EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, {}})),
               "challenge.zero_commitment");
     types::ChallengeRevealPayload reveal{id, 0, wrong.root, {}, Bytes(core::kMaxChallengeBytes + 1)};

@@ -19,7 +19,6 @@ types::Task sample_task() {
     task.spec.samples = 4;
     task.spec.price_cap = 7;
     task.work_units = 11;
-    task.price = 5;
     return task;
 }
 
@@ -50,13 +49,14 @@ TEST(Escrow, largest_task_does_not_overflow_and_more_is_refused) {
 
 TEST(Escrow, only_the_reward_follows_from_the_winning_bid) {
     auto task = sample_task();
-    EXPECT_EQ(solver_reward(task), Uint256(300 * 11 * 5));
+    EXPECT_EQ(solver_reward(task, 5), Uint256(300 * 11 * 5));
     EXPECT_EQ(verifier_fee(task), Uint256(4 * 30 * 11 * 7 * 6 / 5));
     EXPECT_EQ(price_at_cap(task, 10), Uint256(70));
     const params::MarketParams market;
     const auto bonds = [&] { return std::pair(solver_bond(market, task), verifier_bond(market, task)); };
     const auto before = bonds();
-    task.price = 1;
+    task.seats.resize(1);
+    task.seats[0].price = 1;
     EXPECT_EQ(bonds(), before);
 }
 
@@ -142,8 +142,11 @@ TEST(Delays, a_block_adds_what_passed_and_five_idle_pauses_at_most) {
 TEST(Delays, a_draw_that_comes_at_a_height_is_due_by_market_time_then) {
     EXPECT_EQ(draw_due(7'000), 7'002U) << "two blocks later, of a millisecond at least";
     auto task = sample_task();
-    task.state = types::TaskState::proved;
-    EXPECT_TRUE(awaits_draw(task));
+    types::Claim claim;
+    claim.state = types::ClaimState::proved;
+    EXPECT_TRUE(awaits_draw(claim));
+    claim.state = types::ClaimState::custody;
+    EXPECT_FALSE(awaits_draw(claim));
     task.state = types::TaskState::open;
     EXPECT_FALSE(awaits_draw(task)) << "bids come yet";
     task.draw_at = 9;

@@ -69,7 +69,8 @@ TEST(Parameters, must_fit_each_other) {
         return status ? std::string() : status.error().detail;
     };
     EXPECT_EQ(detail([](ChainParams& p) { p.chain_id = 0; }), "chain_id must not be 0");
-    EXPECT_EQ(detail([](ChainParams& p) { p.initial_base_fee = 6; }), "block.base_fee must be min_base_fee at least");
+    EXPECT_EQ(detail([](ChainParams& p) { p.initial_base_fee = p.min_base_fee - 1; }),
+              "block.base_fee must be min_base_fee at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.min_block_ms = 1001; }), "block.max_idle_ms must be min_block_ms at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 91; }),
               "market.submitter_percent and burn_percent exceed 100");

@@ -175,7 +175,7 @@ TEST(NativeObjects, records_round_trip_and_refuse_damage) {
     task.spec.uris = {"http://x", ""};
     task.bids.resize(1);
     task.bids[0].price = Uint256(3);
-    task.reports.resize(2);
+    task.seats.resize(1);
     task.payments = {{Address(), Uint256(1), "refund"}};
     const Bytes encoded = encode_record(task);
     const auto decoded = decode_record<Task>(encoded);
@@ -184,8 +184,47 @@ TEST(NativeObjects, records_round_trip_and_refuse_damage) {
     EXPECT_EQ(decoded->spec.uris, task.spec.uris);
     for (std::size_t size = 0; size < encoded.size(); ++size)
         ASSERT_FALSE(decode_record<Task>(BytesView(encoded).first(size)).has_value());
-    EXPECT_STREQ(to_string(TaskState::disputed), "disputed");
+    EXPECT_STREQ(to_string(TaskState::running), "running");
     EXPECT_STREQ(to_string(static_cast<TaskState>(99)), "unknown");
+    EXPECT_STREQ(to_string(ClaimState::disputed), "disputed");
+    EXPECT_STREQ(to_string(ClaimState::voided), "void");
+    EXPECT_STREQ(to_string(static_cast<ClaimState>(99)), "unknown");
+}
+
+TEST(NativeObjects, claims_round_trip_and_refuse_damage) {
+    Claim claim;
+    claim.id = {258, 3, 4, 5};
+    claim.reports.resize(2);
+    claim.disputes = {1, 9};
+    const Bytes encoded = encode_record(claim);
+    const auto decoded = decode_record<Claim>(encoded);
+    ASSERT_TRUE(decoded.has_value());
+    EXPECT_EQ(decoded->id, claim.id);
+    EXPECT_EQ(encode_record(*decoded), encoded);
+    for (std::size_t size = 0; size < encoded.size(); ++size)
+        ASSERT_FALSE(decode_record<Claim>(BytesView(encoded).first(size)).has_value());
+}
+
+TEST(NativeObjects, claims_are_keyed_by_task_seat_stretch_and_round) {
+    const ClaimId id{258, 3, 4, 5};
+    EXPECT_EQ(to_hex(key_of<Claim>(id)), "32000000000000010200030000000405");
+    EXPECT_EQ(to_hex(KeyOf<ChallengeCommitment>::all(id)), "31000000000000010200030000000405");
+    EXPECT_EQ(key_of<ChallengeCommitment>(id, Address(), Hash32()).size(), 1U + 15 + 20 + 32);
+}
+
+TEST(NativeObjects, a_tasks_claim_is_the_first_unsettled_one_else_the_last) {
+    Task task;
+    task.id = 7;
+    task.round = 2;
+    EXPECT_FALSE(present_claim(task)) << "bidding";
+    task.seats.resize(1);
+    EXPECT_FALSE(present_claim(task)) << "assigned";
+    task.seats[0].stretches = 1;
+    EXPECT_EQ(present_claim(task), (ClaimId{7, 0, 0, 2}));
+    task.seats[0].settled = 1;
+    EXPECT_EQ(present_claim(task), (ClaimId{7, 0, 0, 2})) << "it has ended";
+    task.seats[0].stretches = 2;
+    EXPECT_EQ(present_claim(task), (ClaimId{7, 0, 1, 2}));
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST(DisputeGame, SkippedUpdateLoses) {
     const World& world = every_kind_world();
     DisputeStrategy honest = honest_player(world);
     // The update of slot 5 is left out: its old value is carried over.
-    const std::uint32_t update = world.program.slots[5].update_node;
+    const std::uint32_t update = world.program.updates[5];
     const Alter alter = [&](std::uint64_t step, std::uint32_t node, Tensor& output) {
         if (step == 3 && node == update) output = world.states[2][5];
     };
@@ -126,7 +126,7 @@ TEST(DisputeGame, FirstWrongStepIsFoundInALongHistory) {
     const World world = make_world(vm::tensor::test::training_program(4, 5, 7), 300);
     for (const std::uint64_t step : {1ULL, 2ULL, 128ULL, 129ULL, 257ULL, 300ULL}) {
         DisputeStrategy honest = honest_player(world);
-        const Alter alter = flip(step, world.program.slots[0].update_node, 3);
+        const Alter alter = flip(step, world.program.updates[0], 3);
         const History history = altered_history(world, alter, step);
         const Result result = play_cheat(world, honest, history, alter, Side::defender);
         EXPECT_EQ(result.game.verdict, Verdict::rival_wins);
@@ -165,7 +165,7 @@ TEST(DisputeGame, LargeTensorAndLongMicroTraceAreSplitInSeveralRounds) {
 
 TEST(DisputeGame, TwoLiarsAtTheSameElementBothLose) {
     const World& world = every_kind_world();
-    const std::uint32_t node = world.program.slots[5].update_node;
+    const std::uint32_t node = world.program.updates[5];
     const Alter one = flip(2, node, 7, 1);
     const Alter two = flip(2, node, 7, 2);
     const History first = altered_history(world, one, 2);
@@ -191,7 +191,7 @@ TEST(DisputeGame, TwoLiarsAtTheSameElementBothLose) {
 
 TEST(DisputeGame, OfTwoLiarsTheOneWhoErrsFirstLoses) {
     const World& world = every_kind_world();
-    const std::uint32_t node = world.program.slots[5].update_node;
+    const std::uint32_t node = world.program.updates[5];
     const Alter early = flip(1, node, 7);
     const Alter late = flip(2, node, 7);
     const History first = altered_history(world, early, 1);
@@ -217,7 +217,7 @@ TEST(DisputeGame, PartyWhoseClaimIsNotItsHistoryConcedes) {
 
 TEST(DisputeGame, SilentSideLosesByClockInEachPhase) {
     const World& world = every_kind_world();
-    const std::uint32_t node = world.program.slots[5].update_node;
+    const std::uint32_t node = world.program.updates[5];
     const Alter alter = flip(2, node, 7);
     const History history = altered_history(world, alter, 2);
     DisputeStrategy honest = honest_player(world);
@@ -354,7 +354,7 @@ TEST(DisputeGame, LieInsideAMicroTraceIsFound) {
 
 TEST(DisputeGame, RestartedPlayerGoesOnWhereItWas) {
     const World& world = every_kind_world();
-    const std::uint32_t node = world.program.slots[5].update_node;
+    const std::uint32_t node = world.program.updates[5];
     const Alter alter = flip(2, node, 7);
     const History history = altered_history(world, alter, 2);
     const Player forgetful = [&](const Game& game, Side side) {

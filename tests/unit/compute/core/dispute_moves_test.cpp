@@ -175,7 +175,7 @@ TEST(DisputeMoves, TraceMustBeAnchoredInTheClaimedSlot) {
     move.program.clear();
     expect_refused(game, Side::rival, move, "dispute.bad_opening");
     move = good;
-    move.program = {ProgramProver(world().program).slot((game.slot + 1) % world().program.slots.size())};
+    move.program = {ProgramProver(world().program).update((game.slot + 1) % world().program.slots.size())};
     expect_refused(game, Side::rival, move, "dispute.bad_opening");
     move = good;
     move.program.front().bytes.back() ^= 1;

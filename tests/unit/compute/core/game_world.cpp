@@ -5,17 +5,16 @@
 namespace quern::compute::core::test {
 
 using vm::tensor::Executor;
-using vm::tensor::arith::Backend;
 
 namespace {
 
 State state_after(const World& world, const State& state, std::uint64_t step, const Alter& alter) {
-    Executor executor(world.program, Backend::scalar, nullptr);
+    Executor executor(world.program, vm::tensor::arith::best_backend(), nullptr);
     const auto outputs = executor.run_altered(state, world.data, world.seed, [&](std::uint32_t node, Tensor& output) {
         if (alter) alter(step, node, output);
     });
     State next;
-    for (const auto& slot : world.program.slots) next.push_back(outputs[slot.update_node]);
+    for (const std::uint32_t update : world.program.updates) next.push_back(outputs[update]);
     return next;
 }
 
@@ -84,7 +83,7 @@ World make_world(Program program, std::uint64_t steps, std::uint64_t seed) {
     world.seed = vm::tensor::seed_tensor(world.beacon);
     world.states.push_back(vm::tensor::test::random_state(world.program, seed + 2, vm::tensor::test::Fill::moderate));
     world.roots.push_back(vm::tensor::state_root(world.states.back()));
-    Executor executor(world.program, Backend::scalar, nullptr);
+    Executor executor(world.program, vm::tensor::arith::best_backend(), nullptr);
     for (std::uint64_t step = 1; step <= steps; ++step) {
         State state = world.states.back();
         executor.step(state, world.data, world.seed);

@@ -18,12 +18,12 @@ using vm::tensor::arith::ElementOp;
 // Slot 0 is updated by node 2, of which `broken` is the definition.
 Program program_with(Node broken) {
     Program program;
-    program.slots.push_back({"loss", DType::f32, {}, 2, 0});
+    program.slots.push_back({"loss", DType::f32, {}, 0});
     program.nodes.push_back({Op::slot, {}, DType::f32, {}, {}, 0, {0}});
     program.nodes.push_back({Op::full, {}, DType::f32, {{1, 1, 1, 3}}, {}, 0x3f800000, {}});
     program.nodes.push_back(std::move(broken));
-    program.header.slot_count = 1;
-    program.header.node_count = 3;
+    program.updates = {2};
+    vm::tensor::complete_header(program);
     return program;
 }
 
@@ -71,7 +71,7 @@ Game play(const Program& program, std::uint32_t claimed, std::size_t operands) {
                     break;
                 case Phase::trace:
                     move.nodes = traces[side];
-                    move.program = {prover.slot(0)};
+                    move.program = {prover.update(0)};
                     break;
                 case Phase::tile:
                     move.nodes = vm::tensor::tile_hashes(outputs[side]);

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "compute/program/composite.h"
+#include "vm/tensor/executor.h"
 
 namespace quern::compute::program {
 namespace {
@@ -59,10 +60,35 @@ TEST(Builder, merges_what_only_a_barrier_kept_apart) {
 TEST(Builder, leaves_out_what_changes_nothing) {
     Builder b = with_loss();
     const auto x = b.slot("x", DType::f32, Shape{{1, 2, 3, 4}}, Initializer::zeros());
-    EXPECT_EQ(b.mul(x, b.constant(1.0F)), x);
+    EXPECT_EQ(b.mul(b.exp(x), b.constant(1.0F)), b.exp(x));
     EXPECT_EQ(b.reshape(b.reshape(x, vector_shape(24)), Shape{{1, 2, 3, 4}}), x);
     EXPECT_EQ(b.permute(x, {0, 1, 2, 3}), x);
     EXPECT_EQ(b.slice(x, {0, 0, 0, 0}, Shape{{1, 2, 3, 4}}), x);
+}
+
+// A product has one NaN, while words of a state, of data and of constants may be any.
+TEST(Builder, a_product_with_one_keeps_the_word_that_arithmetic_gives_a_nan) {
+    constexpr std::uint32_t kOtherNan = 0xffc12345;
+    Builder b = with_loss();
+    const auto x = b.slot("x", DType::f32, vector_shape(4), Initializer::zeros());
+    const auto moved = b.slot("moved", DType::f32, vector_shape(4), Initializer::zeros());
+    const auto constant = b.slot("constant", DType::f32, vector_shape(4), Initializer::zeros());
+    const auto one = b.constant(1.0F);
+    b.update(x, b.mul(x, one));
+    b.update(moved, b.mul(one, b.reshape(b.concat(b.slice(x, {}, vector_shape(2)), b.slice(x, {}, vector_shape(2)), 3),
+                                         vector_shape(4))));
+    b.update(constant, b.mul(b.full(DType::f32, vector_shape(4), kOtherNan), one));
+    const auto built = b.finish();
+    ASSERT_TRUE(built) << built.error().to_string();
+    const vm::tensor::Program& program = built->program;
+    vm::tensor::State state;
+    for (const auto& slot : program.slots)
+        state.push_back({slot.dtype, slot.shape, std::vector<std::uint32_t>(slot.shape.elements(), kOtherNan)});
+    const vm::tensor::Tensor data{DType::i32, matrix_shape(4, 3), std::vector<std::uint32_t>(12)};
+    vm::tensor::Executor executor(program, vm::tensor::arith::Backend::scalar, nullptr);
+    executor.step(state, data, vm::tensor::seed_tensor({}));
+    for (std::size_t slot = 1; slot < state.size(); ++slot)
+        EXPECT_EQ(state[slot].words, std::vector<std::uint32_t>(4, 0x7fc00000)) << program.slots[slot].name;
 }
 
 TEST(Builder, keeps_a_slot_without_update) {
@@ -70,8 +96,7 @@ TEST(Builder, keeps_a_slot_without_update) {
     (void)b.slot("kept", DType::i32, vector_shape(4), Initializer::constant_word(7));
     const auto built = b.finish();
     ASSERT_TRUE(built);
-    const auto& slot = built->program.slots[1];
-    EXPECT_EQ(built->program.nodes[slot.update_node].op, Op::slot);
+    EXPECT_EQ(built->program.nodes[built->program.updates[1]].op, Op::slot);
     EXPECT_EQ(built->initializers[1].word, 7U);
 }
 

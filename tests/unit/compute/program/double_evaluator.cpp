@@ -235,7 +235,7 @@ std::vector<Doubles> evaluate_in_double(const Program& program, const DoubleStat
 DoubleState step_in_double(const Program& program, const DoubleState& state, const Tensor& data, const Tensor& seed) {
     std::vector<Doubles> outputs = evaluate_in_double(program, state, data, seed);
     DoubleState next;
-    for (const vm::tensor::Slot& slot : program.slots) next.push_back(outputs[slot.update_node]);
+    for (const std::uint32_t update : program.updates) next.push_back(outputs[update]);
     return next;
 }
 

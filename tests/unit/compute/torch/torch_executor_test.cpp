@@ -80,10 +80,10 @@ void compare(const std::vector<Shape>& shapes, const Function& f) {
         expect_near((*values)[n], expected[n], 2e-4, std::string("node ").append(std::to_string(n)));
 
     const auto torch_gradients =
-        torch.autograd(state, kNoData, kSeed, program.slots[program.header.loss_slot].update_node, slots);
+        torch.autograd(state, kNoData, kSeed, program.updates[program.header.loss_slot], slots);
     ASSERT_TRUE(torch_gradients) << torch_gradients.error().to_string();
     for (std::size_t i = 0; i < shapes.size(); ++i)
-        expect_near(expected[program.slots[i].update_node], (*torch_gradients)[i], 2e-4,
+        expect_near(expected[program.updates[i]], (*torch_gradients)[i], 2e-4,
                     std::string("gradient ").append(std::to_string(i)));
 }
 
@@ -250,8 +250,7 @@ TEST(TorchExecutor, gradients_of_the_whole_model_are_those_of_torch) {
     for (std::uint32_t s = 0; s < program.slots.size(); ++s)
         if ((program.slots[s].flags & vm::tensor::kSlotParameter) != 0) slots.push_back(s);
     TorchExecutor torch(program);
-    const auto gradients =
-        torch.autograd(state, data, kSeed, program.slots[program.header.loss_slot].update_node, slots);
+    const auto gradients = torch.autograd(state, data, kSeed, program.updates[program.header.loss_slot], slots);
     ASSERT_TRUE(gradients) << gradients.error().to_string();
     double largest = 0;
     for (std::size_t i = 0; i < slots.size(); ++i)
@@ -285,7 +284,7 @@ TEST(TorchExecutor, turns_exceptions_of_torch_into_errors) {
     TorchExecutor torch(built->program);
     const std::vector<std::uint32_t> integer_slot{1};
     const auto result =
-        torch.autograd(initial_state(*built, 1), kNoData, kSeed, built->program.slots[0].update_node, integer_slot);
+        torch.autograd(initial_state(*built, 1), kNoData, kSeed, built->program.updates[0], integer_slot);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().name, "torch.failed");
 }

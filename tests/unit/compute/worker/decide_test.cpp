@@ -27,7 +27,7 @@ protected:
         return actor;
     }
     [[nodiscard]] Actor first_verifier(std::uint64_t id, const History& claim) const {
-        return verifier(world.task(id).reports.front().verifier, claim);
+        return verifier(world.claim(id).reports.front().verifier, claim);
     }
     // The chain refuses from market time `end` on, and decide() offers it for the last block before.
     void expect_ends_at(const Actor& actor, std::uint64_t id, NativeKind kind, std::uint64_t end,
@@ -66,35 +66,35 @@ protected:
 // --- Solver ----------------------------------------------------------------------------------------------------------
 
 TEST_F(Decide, bids_until_the_last_block_of_bidding) {
-    const auto id = reach(TaskState::open, truth);
+    const auto id = reach(TaskState::open);
     EXPECT_TRUE(wants<Examine>(solver_.decide(world, id)));
     expect_ends_at(solver_, id, NativeKind::task_bid, chain::market::bids_until(world.task(id)),
                    "task.deadline_passed");
 }
 
 TEST_F(Decide, bids_once_and_only_on_what_it_may_win) {
-    const auto id = reach(TaskState::open, truth);
-    Task task = world.task(id);
+    const auto id = reach(TaskState::open);
+    TaskClaim live = world.live(id);
     const auto bids = [&] {
-        return find(attempts_of(decide(solver_.me, solver_.view(world, task))), NativeKind::task_bid) != nullptr;
+        return find(attempts_of(decide(solver_.me, solver_.view(world, live))), NativeKind::task_bid) != nullptr;
     };
     EXPECT_TRUE(bids());
-    task.barred = {kSolver};
+    live.task.barred = {kSolver};
     EXPECT_FALSE(bids());
-    task.barred = {kSecond};
-    task.bids = {{kSecond, 1, 1, 1}};
+    live.task.barred = {kSecond};
+    live.task.bids = {{kSecond, 1, 1, 1}};
     EXPECT_TRUE(bids());
-    task.bids.push_back({kSolver, 2, 1, 1});
+    live.task.bids.push_back({kSolver, 2, 1, 1});
     EXPECT_FALSE(bids());
-    task.bids.clear();
-    task.submitter = kSolver;
+    live.task.bids.clear();
+    live.task.submitter = kSolver;
     EXPECT_FALSE(bids());
 }
 
 TEST_F(Decide, bids_only_when_it_has_judged_the_contents) {
-    const auto id = reach(TaskState::open, truth);
-    const Task task = world.task(id);
-    View view = solver_.view(world, task);
+    const auto id = reach(TaskState::open);
+    const TaskClaim live = world.live(id);
+    View view = solver_.view(world, live);
     view.examined = {};
     EXPECT_TRUE(attempts_of(decide(solver_.me, view)).empty());
     EXPECT_TRUE(wants<Examine>(decide(solver_.me, view)));
@@ -105,68 +105,74 @@ TEST_F(Decide, bids_only_when_it_has_judged_the_contents) {
 }
 
 TEST_F(Decide, declines_what_it_was_told_not_to_take) {
-    const auto id = reach(TaskState::open, truth);
+    const auto id = reach(TaskState::open);
     Actor dear = solver_;
     dear.me.bid_price = world.task(id).spec.price_cap + Uint256(1);
     EXPECT_TRUE(wants<Decline>(dear.decide(world, id)));
     EXPECT_TRUE(sends(dear, id).empty());
     dear.me.bid_price = world.task(id).spec.price_cap;
     EXPECT_TRUE(sends_kind(dear, id, NativeKind::task_bid));
-    Task task = world.task(id);
-    task.spec.memory_mib = solver_.me.max_memory_mib + 1;
-    EXPECT_TRUE(wants<Decline>(decide(solver_.me, solver_.view(world, task))));
-    task.spec.memory_mib = solver_.me.max_memory_mib;
-    EXPECT_FALSE(wants<Decline>(decide(solver_.me, solver_.view(world, task))));
-    task.spec.steps = (kMaxSegments + 1) * task.spec.interval;
-    View view = solver_.view(world, world.task(id));
-    const View longer{view.height, view.market_ms, task, view.examined, {}, {}, {}, {}, true};
+    TaskClaim live = world.live(id);
+    live.task.spec.memory_mib = solver_.me.max_memory_mib + 1;
+    EXPECT_TRUE(wants<Decline>(decide(solver_.me, solver_.view(world, live))));
+    live.task.spec.memory_mib = solver_.me.max_memory_mib;
+    EXPECT_FALSE(wants<Decline>(decide(solver_.me, solver_.view(world, live))));
+    live.task.spec.memory_mib = 0;  // as much as is usual
+    Actor small = solver_;
+    small.me.max_memory_mib = chain::params::kDefaultMemoryMib - 1;
+    EXPECT_TRUE(wants<Decline>(decide(small.me, small.view(world, live))));
+    ++small.me.max_memory_mib;
+    EXPECT_FALSE(wants<Decline>(decide(small.me, small.view(world, live))));
+    live.task.spec.steps = (kMaxSegments + 1) * live.task.spec.interval;
+    View view = solver_.view(world, world.live(id));
+    const View longer{view.height, view.market_ms, live, view.examined, {}, {}, {}, {}, true};
     EXPECT_TRUE(wants<Decline>(decide(solver_.me, longer)));
 }
 
 TEST_F(Decide, starts_when_the_beacon_is_there_and_until_the_deadline) {
-    const auto id = reach(TaskState::assigned, truth);
-    const std::uint64_t first = world.task(id).assigned_at + chain::params::kBeaconDelay;
-    ASSERT_EQ(world.height + 1, world.task(id).assigned_at + 1);
+    const auto id = reach(TaskState::assigned);
+    const std::uint64_t first = world.task(id).seats.at(0).assigned_at + chain::params::kBeaconDelay;
+    ASSERT_EQ(world.height + 1, world.task(id).seats.at(0).assigned_at + 1);
     EXPECT_FALSE(sends_kind(solver_, id, NativeKind::task_start));
     EXPECT_FALSE(sends_kind(second_, id, NativeKind::task_start));
     world.skip_to(first);
     EXPECT_TRUE(sends_kind(solver_, id, NativeKind::task_start));
-    expect_ends_at(solver_, id, NativeKind::task_start, world.task(id).deadline, "task.deadline_passed");
+    expect_ends_at(solver_, id, NativeKind::task_start, world.deadline(id), "task.deadline_passed");
 }
 
 TEST_F(Decide, posts_the_checkpoint_that_is_due_until_the_deadline) {
-    const auto id = reach(TaskState::training, truth);
+    const auto id = reach(ClaimState::working, truth);
     EXPECT_TRUE(wants<Train>(solver_.decide(world, id)));
     EXPECT_FALSE(wants<Train>(second_.decide(world, id)));
     const auto all = sends(solver_, id);
     ASSERT_EQ(all.size(), 1U);
     EXPECT_EQ(all[0].purpose, "checkpoint/" + std::to_string(id) + ".0@" + std::to_string(kInterval));
-    expect_ends_at(solver_, id, NativeKind::task_checkpoint, world.task(id).deadline, "task.deadline_passed");
+    expect_ends_at(solver_, id, NativeKind::task_checkpoint, world.deadline(id), "task.deadline_passed");
 }
 
 TEST_F(Decide, proves_when_all_is_posted_until_the_deadline) {
-    const auto id = reach(TaskState::training, truth);
+    const auto id = reach(ClaimState::working, truth);
     for (std::uint64_t step = kInterval; step <= kSteps; step += kInterval) {
         EXPECT_FALSE(sends_kind(solver_, id, NativeKind::task_prove));
         perform(solver_, id, NativeKind::task_checkpoint);
     }
     EXPECT_FALSE(sends_kind(solver_, id, NativeKind::task_checkpoint));
-    const Task task = world.task(id);
-    View unready = solver_.view(world, task);
+    const TaskClaim live = world.live(id);
+    View unready = solver_.view(world, live);
     unready.trained.proof = nullptr;
     EXPECT_TRUE(attempts_of(decide(solver_.me, unready)).empty());
     EXPECT_TRUE(wants<Train>(decide(solver_.me, unready)));
-    expect_ends_at(solver_, id, NativeKind::task_prove, task.deadline, "task.deadline_passed");
+    expect_ends_at(solver_, id, NativeKind::task_prove, world.deadline(id), "task.deadline_passed");
 }
 
 // --- Verifier --------------------------------------------------------------------------------------------------------
 
 TEST_F(Decide, receipts_until_the_deadline_what_it_has_checked) {
-    const auto id = reach(TaskState::custody, truth);
+    const auto id = reach(ClaimState::custody, truth);
     const Actor actor = first_verifier(id, truth);
     EXPECT_TRUE(wants<Report>(actor.decide(world, id)));
-    const Task task = world.task(id);
-    View view = actor.view(world, task);
+    const TaskClaim live = world.live(id);
+    View view = actor.view(world, live);
     view.report = {};
     EXPECT_TRUE(attempts_of(decide(actor.me, view)).empty()) << "it knows nothing yet";
     view.report.data_missing = true;
@@ -175,45 +181,45 @@ TEST_F(Decide, receipts_until_the_deadline_what_it_has_checked) {
     EXPECT_FALSE(chain::types::decode_record<chain::types::CustodyReceiptPayload>(missing[0].payload)->data_ok);
     view.report = {false, true, nullptr};
     EXPECT_EQ(attempts_of(decide(actor.me, view)).size(), 1U);
-    expect_ends_at(actor, id, NativeKind::custody_receipt, task.deadline, "task.deadline_passed");
+    expect_ends_at(actor, id, NativeKind::custody_receipt, world.deadline(id), "task.deadline_passed");
 }
 
 TEST_F(Decide, commits_until_the_deadline_and_once) {
-    const auto id = reach(TaskState::committing, truth);
+    const auto id = reach(ClaimState::committing, truth);
     const Actor actor = first_verifier(id, truth);
     perform(actor, id, NativeKind::verify_commit);
     EXPECT_TRUE(sends(actor, id).empty());
-    const Actor other = verifier(world.task(id).reports[1].verifier, truth);
-    expect_ends_at(other, id, NativeKind::verify_commit, world.task(id).deadline, "task.deadline_passed");
+    const Actor other = verifier(world.claim(id).reports[1].verifier, truth);
+    expect_ends_at(other, id, NativeKind::verify_commit, world.deadline(id), "task.deadline_passed");
 }
 
 TEST_F(Decide, reveals_until_the_deadline_what_it_has_committed_to) {
-    const auto id = reach(TaskState::committing, truth);
-    for (const auto& report : world.task(id).reports)
+    const auto id = reach(ClaimState::committing, truth);
+    for (const auto& report : world.claim(id).reports)
         perform(verifier(report.verifier, truth), id, NativeKind::verify_commit);
-    ASSERT_EQ(world.task(id).state, TaskState::revealing);
+    ASSERT_EQ(world.claim(id).state, ClaimState::revealing);
     const Actor actor = first_verifier(id, truth);
     perform(actor, id, NativeKind::verify_reveal);
     EXPECT_TRUE(sends(actor, id).empty());
-    const Actor other = verifier(world.task(id).reports[1].verifier, truth);
-    expect_ends_at(other, id, NativeKind::verify_reveal, world.task(id).deadline, "task.deadline_passed");
+    const Actor other = verifier(world.claim(id).reports[1].verifier, truth);
+    expect_ends_at(other, id, NativeKind::verify_reveal, world.deadline(id), "task.deadline_passed");
 }
 
 TEST_F(Decide, keeps_still_about_a_commitment_that_is_not_its_own) {
-    const auto id = reach(TaskState::revealing, truth);  // committed with another secret
+    const auto id = reach(ClaimState::revealing, truth);  // committed with another secret
     EXPECT_TRUE(sends(first_verifier(id, truth), id).empty());
 }
 
 TEST_F(Decide, a_verifier_that_is_out_does_nothing) {
-    const auto id = reach(TaskState::custody, truth);
-    Task task = world.task(id);
+    const auto id = reach(ClaimState::custody, truth);
+    TaskClaim live = world.live(id);
     const Actor actor = first_verifier(id, truth);
-    task.reports.front().slashed = true;
-    EXPECT_TRUE(decide(actor.me, actor.view(world, task)).empty());
-    task.reports.front().slashed = false;
-    task.reports.front().custody = 2;
-    task.state = TaskState::committing;
-    EXPECT_TRUE(decide(actor.me, actor.view(world, task)).empty());
+    live.claim.reports.front().slashed = true;
+    EXPECT_TRUE(decide(actor.me, actor.view(world, live)).empty());
+    live.claim.reports.front().slashed = false;
+    live.claim.reports.front().custody = 2;
+    live.claim.state = ClaimState::committing;
+    EXPECT_TRUE(decide(actor.me, actor.view(world, live)).empty());
 }
 
 TEST_F(Decide, tells_its_capacity_when_the_chain_has_another) {
@@ -229,15 +235,15 @@ TEST_F(Decide, tells_its_capacity_when_the_chain_has_another) {
 // --- Whistleblower ---------------------------------------------------------------------------------------------------
 
 TEST_F(Decide, challenges_a_wrong_history_until_the_window_closes) {
-    const auto id = reach(TaskState::challenge, wrong);
-    ASSERT_EQ(world.task(id).state, TaskState::challenge);
+    const auto id = reach(ClaimState::challenge, wrong);
+    ASSERT_EQ(world.claim(id).state, ClaimState::challenge);
     whistleblower_.published = &wrong;
-    expect_ends_at(whistleblower_, id, NativeKind::challenge_commit, world.task(id).challenge_until,
+    expect_ends_at(whistleblower_, id, NativeKind::challenge_commit, world.claim(id).challenge_until,
                    "challenge.window_closed");
 }
 
 TEST_F(Decide, commits_then_reveals_and_challenges_nothing_twice) {
-    const auto id = reach(TaskState::custody, wrong);
+    const auto id = reach(ClaimState::custody, wrong);
     whistleblower_.published = &wrong;
     const auto actions = whistleblower_.decide(world, id);
     ASSERT_TRUE(wants<Watch>(actions));
@@ -250,22 +256,22 @@ TEST_F(Decide, commits_then_reveals_and_challenges_nothing_twice) {
     expect_ok(world.send(kWhistleblower, all[1].kind, all[1].payload));
     EXPECT_TRUE(world.finish());
     perform(whistleblower_, id, NativeKind::challenge_reveal);
-    ASSERT_EQ(world.task(id).disputes.size(), 1U);
+    ASSERT_EQ(world.claim(id).disputes.size(), 1U);
     EXPECT_FALSE(sends_kind(whistleblower_, id, NativeKind::challenge_commit));
     EXPECT_FALSE(sends_kind(whistleblower_, id, NativeKind::challenge_reveal));
 }
 
 TEST_F(Decide, a_node_that_hides_disputes_gets_no_second_challenge) {
-    const auto id = reach(TaskState::custody, wrong);
+    const auto id = reach(ClaimState::custody, wrong);
     whistleblower_.published = &wrong;
-    const Task task = world.task(id);
-    View view = whistleblower_.view(world, task);
+    const TaskClaim live = world.live(id);
+    View view = whistleblower_.view(world, live);
     view.all_disputes = false;
     EXPECT_TRUE(attempts_of(decide(whistleblower_.me, view)).empty());
 }
 
 TEST_F(Decide, challenges_who_passed_what_is_wrong) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     whistleblower_.published = &wrong;
     std::set<std::uint32_t> targets;
     for (const Attempt& attempt : sends(whistleblower_, id))
@@ -275,11 +281,11 @@ TEST_F(Decide, challenges_who_passed_what_is_wrong) {
 }
 
 TEST_F(Decide, has_nothing_to_say_against_right_work_or_in_its_own_cause) {
-    const auto id = reach(TaskState::challenge, truth);
+    const auto id = reach(ClaimState::challenge, truth);
     EXPECT_TRUE(wants<Watch>(whistleblower_.decide(world, id)));
     // The reports of the straight way were sealed over the same probes.
     EXPECT_TRUE(sends(whistleblower_, id).empty());
-    for (const Address& party : {kSolver, kSubmitter, world.task(id).reports.front().verifier}) {
+    for (const Address& party : {kSolver, kSubmitter, world.claim(id).reports.front().verifier}) {
         Actor actor(party, truth);
         actor.me.whistleblower = true;
         actor.published = &wrong;
@@ -288,12 +294,12 @@ TEST_F(Decide, has_nothing_to_say_against_right_work_or_in_its_own_cause) {
 }
 
 TEST_F(Decide, a_void_round_takes_reveals_only_and_those_only_for_a_while) {
-    const auto id = reach(TaskState::challenge, wrong);
+    const auto id = reach(ClaimState::challenge, wrong);
     whistleblower_.published = &wrong;
-    Task task = world.task(id);
-    task.voided = true;
-    task.challenge_hold = world.market_ms() + 2;
-    View view = whistleblower_.view(world, task);
+    TaskClaim live = world.live(id);
+    live.claim.voided = true;
+    live.claim.challenge_hold = world.market_ms() + 2;
+    View view = whistleblower_.view(world, live);
     EXPECT_EQ(find(attempts_of(decide(whistleblower_.me, view)), NativeKind::challenge_commit), nullptr);
     EXPECT_NE(find(attempts_of(decide(whistleblower_.me, view)), NativeKind::challenge_reveal), nullptr);
     ++view.market_ms;
@@ -305,7 +311,7 @@ TEST_F(Decide, a_void_round_takes_reveals_only_and_those_only_for_a_while) {
 class DecideDispute : public Decide {
 protected:
     std::uint64_t open_dispute() {
-        id_ = reach(TaskState::custody, wrong);
+        id_ = reach(ClaimState::custody, wrong);
         whistleblower_.published = &wrong;
         const auto all = sends(whistleblower_, id_);
         world.begin();
@@ -313,7 +319,7 @@ protected:
             world.send(kWhistleblower, NativeKind::challenge_commit, find(all, NativeKind::challenge_commit)->payload));
         EXPECT_TRUE(world.finish());
         perform(whistleblower_, id_, NativeKind::challenge_reveal);
-        return world.task(id_).disputes.back();
+        return world.claim(id_).disputes.back();
     }
     [[nodiscard]] const Play* play_of(const std::vector<Action>& actions) const {
         for (const Action& action : actions)
@@ -338,8 +344,8 @@ TEST_F(DecideDispute, moves_until_the_block_in_which_a_clock_runs_out) {
 
 TEST_F(DecideDispute, a_move_is_sent_for_its_own_position_and_once) {
     open_dispute();
-    const Task task = world.task(id_);
-    View view = whistleblower_.view(world, task);
+    const TaskClaim live = world.live(id_);
+    View view = whistleblower_.view(world, live);
     view.disputes[0].planned =
         std::make_shared<const PlannedMove>(PlannedMove{"state.0.0", view.disputes[0].planned->move});
     EXPECT_FALSE(find(attempts_of(decide(whistleblower_.me, view)), NativeKind::dispute_split));
@@ -353,8 +359,8 @@ TEST_F(DecideDispute, a_move_is_sent_for_its_own_position_and_once) {
 TEST_F(DecideDispute, a_solver_without_its_history_trains_again_before_it_plays) {
     open_dispute();
     cheat_.me.solver = true;
-    const Task task = world.task(id_);
-    View view = cheat_.view(world, task);
+    const TaskClaim live = world.live(id_);
+    View view = cheat_.view(world, live);
     view.trained = {};
     const auto actions = decide(cheat_.me, view);
     EXPECT_TRUE(wants<Train>(actions));
@@ -369,51 +375,64 @@ TEST_F(DecideDispute, who_is_no_party_does_not_play) {
 
 // --- Ticks -----------------------------------------------------------------------------------------------------------
 
+// A task that a tick moves on at market time 100,000, or whose claim it does.
+TaskClaim waiting(TaskState state, ClaimState claim = ClaimState::none) {
+    TaskClaim live;
+    live.task.id = live.claim.id.task = 3;
+    live.task.state = state;
+    live.claim.state = claim;
+    if (claim == ClaimState::none) {
+        live.task.deadline = 100'000;
+        live.task.since = 90'000;
+        live.task.seats.resize(state == TaskState::assigned ? 1 : 0);
+    } else {
+        live.claim.deadline = 100'000;
+        live.claim.since = 90'000;
+    }
+    return live;
+}
+
 TEST_F(Decide, ticks_what_is_due_not_earlier_and_spread_over_a_while) {
-    for (const TaskState state :
-         {TaskState::open, TaskState::assigned, TaskState::training, TaskState::proved, TaskState::custody,
-          TaskState::committing, TaskState::revealing, TaskState::challenge}) {
-        SCOPED_TRACE(chain::types::to_string(state));
-        Task task;
-        task.id = 3;
-        task.state = state;
-        task.since = 90'000;
-        task.deadline = 100'000;
+    std::vector<TaskClaim> all{waiting(TaskState::open), waiting(TaskState::assigned)};
+    for (const ClaimState state : {ClaimState::working, ClaimState::proved, ClaimState::custody, ClaimState::committing,
+                                   ClaimState::revealing, ClaimState::challenge})
+        all.push_back(waiting(TaskState::running, state));
+    for (const TaskClaim& live : all) {
+        SCOPED_TRACE(std::string(chain::types::to_string(live.task.state)) + " " +
+                     chain::types::to_string(live.claim.state));
         std::set<std::uint64_t> first;
         for (std::uint64_t number = 0; number < 40; ++number) {
             Actor actor(address(1000 + number), truth);
             actor.me.ticks = true;
             std::uint64_t now = 99'900;
-            while (attempts_of(decide(actor.me, View{90, now, task, {}, {}, {}, {}, {}, true})).empty()) ++now;
+            while (attempts_of(decide(actor.me, View{90, now, live, {}, {}, {}, {}, {}, true})).empty()) ++now;
             first.insert(now + 1);
         }
         EXPECT_GT(first.size(), 30U);
-        EXPECT_GE(*first.begin(), task.deadline);
-        EXPECT_LT(*first.rbegin(), task.deadline + kTickSpreadMs);
+        EXPECT_GE(*first.begin(), 100'000U);
+        EXPECT_LT(*first.rbegin(), 100'000U + kTickSpreadMs);
     }
 }
 
 TEST_F(Decide, ticks_no_draw_whose_beacon_is_not_there) {
     Actor actor(address(1000), truth);
     actor.me.ticks = true;
-    Task task;
-    task.id = 3;
-    task.deadline = 100'000;
-    task.draw_at = 90;
-    for (const TaskState state : {TaskState::open, TaskState::proved, TaskState::custody}) {
-        task.state = state;
+    for (TaskClaim live : {waiting(TaskState::open), waiting(TaskState::running, ClaimState::proved),
+                           waiting(TaskState::running, ClaimState::custody)}) {
+        live.task.draw_at = live.claim.draw_at = 90;
         const auto ticks_at = [&](std::uint64_t height) {
-            return !attempts_of(decide(actor.me, View{height, 200'000, task, {}, {}, {}, {}, {}, true})).empty();
+            return !attempts_of(decide(actor.me, View{height, 200'000, live, {}, {}, {}, {}, {}, true})).empty();
         };
-        EXPECT_EQ(ticks_at(90), state == TaskState::custody) << "the next block is 91, the beacon that of 92";
+        EXPECT_EQ(ticks_at(90), live.claim.state == ClaimState::custody)
+            << "the next block is 91, the beacon that of 92";
         EXPECT_TRUE(ticks_at(91));
     }
 }
 
 TEST_F(Decide, the_chain_takes_a_tick_that_is_due) {
-    const auto id = reach(TaskState::open, truth);
+    const auto id = reach(TaskState::open);
     while (!sends_kind(ticker_, id, NativeKind::tick)) world.skip(1);
-    EXPECT_GE(world.market_ms() + 1, world.task(id).deadline);
+    EXPECT_GE(world.market_ms() + 1, world.deadline(id));
     perform(ticker_, id, NativeKind::tick);
     EXPECT_EQ(world.task(id).state, TaskState::expired);
     EXPECT_TRUE(ticker_.decide(world, id).empty()) << "final";
@@ -422,18 +441,22 @@ TEST_F(Decide, the_chain_takes_a_tick_that_is_due) {
 // --- Everybody -------------------------------------------------------------------------------------------------------
 
 TEST_F(Decide, who_has_no_part_in_a_task_does_nothing_in_any_state) {
-    const auto id = reach(TaskState::challenge, truth);
-    Task task = world.task(id);
+    const auto id = reach(ClaimState::challenge, truth);
+    TaskClaim live = world.live(id);
     Actor stranger(address(99), truth);
     stranger.me.solver = stranger.me.verifier = true;
-    for (int state = static_cast<int>(TaskState::assigned); state <= static_cast<int>(TaskState::failed); ++state) {
-        task.state = static_cast<TaskState>(state);
-        EXPECT_TRUE(decide(stranger.me, stranger.view(world, task)).empty()) << state;
+    for (int state = static_cast<int>(ClaimState::working); state <= static_cast<int>(ClaimState::voided); ++state) {
+        live.claim.state = static_cast<ClaimState>(state);
+        EXPECT_TRUE(decide(stranger.me, stranger.view(world, live)).empty()) << state;
+    }
+    for (int state = static_cast<int>(TaskState::assigned); state <= static_cast<int>(TaskState::cancelled); ++state) {
+        live.task.state = static_cast<TaskState>(state);
+        EXPECT_TRUE(decide(stranger.me, stranger.view(world, live)).empty()) << state;
     }
 }
 
 TEST_F(Decide, a_role_that_was_not_asked_for_does_nothing) {
-    const auto id = reach(TaskState::custody, wrong);
+    const auto id = reach(ClaimState::custody, wrong);
     Actor idle = first_verifier(id, truth);
     idle.me.verifier = false;
     EXPECT_TRUE(idle.decide(world, id).empty());

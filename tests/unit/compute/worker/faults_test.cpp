@@ -28,7 +28,7 @@ protected:
         initial_ = program::initial_state(*built, 5);
         program_ = built->program;
         data_.dtype = vm::tensor::DType::i32;
-        data_.shape = program_.header.data_shape;
+        data_.shape = vm::tensor::data_shape(program_);
         for (std::uint64_t i = 0; i < data_.shape.elements(); ++i)
             data_.words.push_back(static_cast<std::uint32_t>(i * 7 % 11));
         Hash32 beacon;
@@ -38,11 +38,11 @@ protected:
 
     // State roots S_0 … S_N under a plan.
     std::vector<Hash32> history(const FaultPlan& plan, State* last = nullptr) {
-        StepRunner runner(program_, data_, seed_, kSteps, plan, arith::Backend::scalar, nullptr);
+        StepRunner runner(program_, data_, seed_, kSteps, plan, arith::Backend::scalar, nullptr, nullptr);
         State state = initial_;
         std::vector<Hash32> roots{vm::tensor::state_root(state)};
         for (std::uint64_t step = 1; step <= kSteps; ++step) {
-            runner.run(state, step);
+            EXPECT_TRUE(runner.run(state, step));
             roots.push_back(vm::tensor::state_root(state));
         }
         if (last != nullptr) *last = std::move(state);
@@ -102,18 +102,18 @@ TEST_F(FaultsTest, skipped_work_leaves_parameters_as_they_were) {
 
 TEST_F(FaultsTest, taps_of_an_altered_step_see_what_leads_to_its_claimed_state) {
     for (const Fault fault : {Fault::none, Fault::flip_element, Fault::wrong_update, Fault::skip_work}) {
-        StepRunner runner(program_, data_, seed_, kSteps, {fault, 1}, arith::Backend::scalar, nullptr);
+        StepRunner runner(program_, data_, seed_, kSteps, {fault, 1}, arith::Backend::scalar, nullptr, nullptr);
         State state = initial_;
-        runner.run(state, 1);
+        EXPECT_TRUE(runner.run(state, 1));
         State tapped_state = initial_;
         std::map<std::uint32_t, Hash32> roots;
-        runner.run_tapped(tapped_state, 1, [&](const vm::tensor::TappedNode& tapped) {
+        EXPECT_TRUE(runner.run_tapped(tapped_state, 1, [&](const vm::tensor::TappedNode& tapped) {
             roots[tapped.number] = vm::tensor::tensor_root(tapped.output, nullptr);
-        });
+        }));
         EXPECT_EQ(tapped_state, state);
         EXPECT_EQ(roots.size(), program_.nodes.size());
         for (std::size_t slot = 0; slot < state.size(); ++slot)
-            EXPECT_EQ(roots[program_.slots[slot].update_node], vm::tensor::tensor_root(state[slot]));
+            EXPECT_EQ(roots[program_.updates[slot]], vm::tensor::tensor_root(state[slot]));
     }
 }
 

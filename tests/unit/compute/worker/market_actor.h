@@ -10,22 +10,23 @@ namespace quern::compute::worker::test {
 using namespace chain::exec::test;
 
 // What a verifier finds that replayed `replayed`.
-inline std::shared_ptr<const Finding> report_of(const Task& task, const Address& verifier, const History& replayed) {
+inline std::shared_ptr<const Finding> report_of(const TaskClaim& live, const Address& verifier,
+                                                const History& replayed) {
     auto finding = std::make_shared<Finding>();
-    finding->pass = replayed.root == task.history_root;
+    finding->pass = replayed.root == live.claim.history_root;
     if (!finding->pass) finding->history = replayed.roots;
     finding->secret = crypto::sha256(as_bytes("secret of " + to_hex(verifier)));
     static tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
-    for (const auto& probe : probes_of(task, verifier, tiny().program.nodes.size())) {
+    for (const auto& probe : probes_of(live, verifier, tiny().program.nodes.size())) {
         const auto outputs =
-            executor.run_all(replayed.states[probe.step - 1], tiny().data, tensor::seed_tensor(task.seed_beacon));
+            executor.run_all(replayed.states[probe.step - 1], tiny().data, tensor::seed_tensor(live.claim.seed_beacon));
         finding->probes.push_back(core::probe_result(probe, outputs[probe.node]));
     }
     return finding;
 }
 
 // What a whistleblower finds that replayed `replayed` beside the history `claimed`.
-inline std::shared_ptr<const Finding> watch_of(const Task& task, const History& replayed, const History& claimed) {
+inline std::shared_ptr<const Finding> watch_of(const TaskClaim& live, const History& replayed, const History& claimed) {
     auto finding = std::make_shared<Finding>();
     finding->pass = replayed.root == claimed.root;
     finding->secret = crypto::sha256(as_bytes("secret of the watch"));
@@ -34,8 +35,8 @@ inline std::shared_ptr<const Finding> watch_of(const Task& task, const History& 
         while (replayed.roots[finding->wrong_step] == claimed.roots[finding->wrong_step]) ++finding->wrong_step;
         return finding;
     }
-    for (const auto& report : task.reports) {
-        const auto own = report_of(task, report.verifier, replayed);
+    for (const auto& report : live.claim.reports) {
+        const auto own = report_of(live, report.verifier, replayed);
         for (const auto& probe : own->probes) finding->probe_hashes.push_back(tensor::tile_hash(probe.words));
     }
     finding->program = std::make_shared<const tensor::Program>(tiny().program);
@@ -51,22 +52,22 @@ public:
         me.ticks = false;
     }
 
-    [[nodiscard]] View view(const World& world, const Task& task, std::uint64_t height) const {
+    [[nodiscard]] View view(const World& world, const TaskClaim& live, std::uint64_t height) const {
         // `height` above the world's: as late as a worker may act that counts on the blocks' pace here.
         const std::uint64_t ahead = height - world.height;
         const std::uint64_t later_ms = ahead == 0 ? 0 : (ahead + 1) * world.block_ms - 1;
-        View view{height, world.market_ms() + later_ms, task, {true, {}}, trained(task), {}, {}, {}, true};
-        const bool drawn = !task.verify_beacon.is_zero();
-        if (drawn) view.report.finding = report_of(task, me.address, *claim_);
-        if (drawn && published != nullptr) view.watch.finding = watch_of(task, *claim_, *published);
-        for (const std::uint64_t id : task.disputes) view.disputes.push_back(dispute(world, task, id));
+        View view{height, world.market_ms() + later_ms, live, {true, {}}, trained(live.task), {}, {}, {}, true};
+        const bool drawn = !live.claim.verify_beacon.is_zero();
+        if (drawn) view.report.finding = report_of(live, me.address, *claim_);
+        if (drawn && published != nullptr) view.watch.finding = watch_of(live, *claim_, *published);
+        for (const std::uint64_t id : live.claim.disputes) view.disputes.push_back(dispute(world, live, id));
         return view;
     }
-    [[nodiscard]] View view(const World& world, const Task& task) const { return view(world, task, world.height); }
+    [[nodiscard]] View view(const World& world, const TaskClaim& live) const { return view(world, live, world.height); }
 
     [[nodiscard]] std::vector<Action> decide(const World& world, std::uint64_t id) const {
-        const Task task = world.task(id);
-        return worker::decide(me, view(world, task));
+        const TaskClaim live = world.live(id);
+        return worker::decide(me, view(world, live));
     }
 
     Me me;
@@ -84,14 +85,14 @@ private:
         trained.proof = std::make_shared<const chain::types::TaskProvePayload>(proof_of(task, *claim_));
         return trained;
     }
-    [[nodiscard]] DisputeView dispute(const World& world, const Task& task, std::uint64_t id) const {
+    [[nodiscard]] DisputeView dispute(const World& world, const TaskClaim& live, std::uint64_t id) const {
         DisputeView view;
         view.dispute = world.shared_dispute(id);
         if (view.dispute->closed_at != 0) return view;
         view.game = std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(view.dispute->game));
         if (view.dispute->defender != me.address && view.dispute->rival != me.address) return view;
         const auto side = view.dispute->defender == me.address ? core::Side::defender : core::Side::rival;
-        core::DisputeStrategy strategy(party_of(task, *claim_));
+        core::DisputeStrategy strategy(party_of(live, *claim_));
         const auto move = strategy.next_move(*view.game, side);
         EXPECT_TRUE(move) << move.error().to_string();
         if (move) view.planned = std::make_shared<const PlannedMove>(PlannedMove{position_of(*view.game), *move});

@@ -33,9 +33,9 @@ protected:
     void block(std::uint64_t id, bool lazily) {
         std::vector<std::pair<const Actor*, Send>> sends;
         for (const Actor& actor : actors_) {
-            const Task task = world.task(id);
-            const auto later = attempts_of(decide(actor.me, actor.view(world, task, world.height + 1)));
-            for (const Action& action : decide(actor.me, actor.view(world, task)))
+            const TaskClaim live = world.live(id);
+            const auto later = attempts_of(decide(actor.me, actor.view(world, live, world.height + 1)));
+            for (const Action& action : decide(actor.me, actor.view(world, live)))
                 if (const auto* send = std::get_if<Send>(&action); send && !(lazily && offers(later, *send)))
                     sends.emplace_back(&actor, *send);
         }
@@ -87,7 +87,7 @@ TEST_F(MarketRun, right_work_is_paid_and_nobody_slashed) {
     EXPECT_EQ(world.task(id).state, TaskState::settled);
     EXPECT_EQ(world.task(id).round, 0U);
     EXPECT_EQ(slashed(id), std::set<std::string>{});
-    EXPECT_TRUE(world.task(id).disputes.empty());
+    EXPECT_TRUE(world.claim(id).disputes.empty());
 }
 
 TEST_F(MarketRun, acting_in_the_last_block_that_is_offered_is_always_in_time) {
@@ -111,7 +111,7 @@ TEST_F(MarketRun, wrong_work_is_beaten_and_done_again_by_another) {
         if (actor.me.whistleblower) actor.published = &truth;  // the next solver's
     run(id);
     EXPECT_EQ(world.task(id).state, TaskState::settled);
-    EXPECT_EQ(world.task(id).solver, kSecond);
+    EXPECT_EQ(world.claim(id).solver, kSecond);
     EXPECT_EQ(slashed(id), std::set<std::string>{"wrong_result"});
 }
 

@@ -34,7 +34,7 @@ public:
         return std::optional(TransactionOutcome{true, 1, {}});
     }
     Expected<bool> knows(const Hash32& hash) override { return mempool.contains(hash); }
-    Expected<std::vector<Task>> live_tasks() override { return std::vector<Task>(); }
+    Expected<std::vector<TaskClaim>> live_tasks() override { return std::vector<TaskClaim>(); }
     Expected<Dispute> dispute(std::uint64_t) override { return fail("node.rpc_error"); }
     Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role, const Address&) override {
         return std::optional<chain::types::RoleBond>();

@@ -94,11 +94,11 @@ public:
         const MutexLock lock(mutex_);
         return std::any_of(mempool_.begin(), mempool_.end(), [&](const auto& each) { return each.hash == hash; });
     }
-    std::vector<Task> live() {
+    std::vector<TaskClaim> live() {
         const MutexLock lock(mutex_);
-        std::vector<Task> tasks;
+        std::vector<TaskClaim> tasks;
         for (std::uint64_t id = 1; id < world_.globals().next_task; ++id)
-            if (world_.exists(id) && !chain::types::is_final(world_.task(id).state)) tasks.push_back(world_.task(id));
+            if (world_.exists(id) && !chain::types::is_final(world_.task(id).state)) tasks.push_back(world_.live(id));
         return tasks;
     }
     void store(const Hash32& id, Bytes content) {
@@ -139,7 +139,7 @@ public:
     Expected<Hash32> send_raw(BytesView encoded) override { return market_.queue(encoded); }
     Expected<std::optional<TransactionOutcome>> outcome(const Hash32& hash) override { return market_.outcome(hash); }
     Expected<bool> knows(const Hash32& hash) override { return market_.waits(hash) || market_.outcome(hash); }
-    Expected<std::vector<Task>> live_tasks() override { return market_.live(); }
+    Expected<std::vector<TaskClaim>> live_tasks() override { return market_.live(); }
     Expected<Dispute> dispute(std::uint64_t id) override {
         return market_.with([&](World& world) { return world.dispute(id); });
     }
@@ -262,8 +262,9 @@ protected:
             return world.globals().next_task - 1;
         });
     }
-    Task task(std::uint64_t id) {
-        return market_.with([&](World& world) { return world.task(id); });
+    Task task(std::uint64_t id) { return live(id).task; }
+    TaskClaim live(std::uint64_t id) {
+        return market_.with([&](World& world) { return world.live(id); });
     }
     void block() {
         for (const auto& worker : workers_) worker->look();
@@ -271,10 +272,10 @@ protected:
         for (const auto& worker : workers_) worker->look();
         market_.mine();
         // What is due and nobody of these ticks.
-        for (const Task& each : market_.live())
+        for (const TaskClaim& each : market_.live())
             market_.with([&](World& world) {
-                if (world.market_ms() + world.block_ms >= each.deadline && each.deadline != 0)
-                    (void)world.tick(each.id);
+                const std::uint64_t id = each.task.id;
+                if (world.market_ms() + world.block_ms >= world.deadline(id)) (void)world.tick(id);
             });
     }
     template <class Condition>
@@ -338,7 +339,7 @@ TEST_F(ShellTest, invented_reports_are_beaten_by_a_whistleblower_that_is_killed_
     std::set<std::string> reasons;
     for (const auto& slash : task(id).slashes) reasons.insert(slash.reason);
     EXPECT_EQ(reasons, std::set<std::string>{"wrong_probe"});
-    EXPECT_EQ(market_.most_executed(), static_cast<int>(task(id).draws)) << "a receipt in each draw";
+    EXPECT_EQ(market_.most_executed(), static_cast<int>(live(id).claim.draws)) << "a receipt in each draw";
 }
 
 TEST_F(ShellTest, a_training_that_hangs_delays_no_bid) {
@@ -347,10 +348,11 @@ TEST_F(ShellTest, a_training_that_hangs_delays_no_bid) {
     const auto stuck = submit();
     market_.uploads_hang = true;
     ASSERT_TRUE(run_until([&] { return market_.hanging > 0; }));
-    ASSERT_EQ(task(stuck).state, TaskState::training);
+    ASSERT_EQ(live(stuck).claim.state, ClaimState::working);
     const auto next = submit();
     EXPECT_TRUE(run_until([&] { return !task(next).bids.empty() || task(next).state != TaskState::open; }));
-    EXPECT_EQ(task(next).solver, task(next).state == TaskState::open ? Address{} : busy.address());
+    const auto seats = task(next).seats;
+    EXPECT_TRUE(seats.empty() || seats[0].solver == busy.address());
     EXPECT_EQ(market_.hanging, 1) << "the training still hangs";
     market_.uploads_hang = false;
 }
@@ -403,9 +405,9 @@ TEST_F(ShellTest, a_verifier_says_so_when_a_checkpoint_cannot_be_had) {
     add(Role::solver);
     for (int i = 0; i < 2; ++i) add(Role::verifier);
     const auto id = submit();
-    ASSERT_TRUE(run_until([&] { return task(id).state == TaskState::proved; }));
-    market_.store(task(id).history_content, Bytes(64, 1));
-    ASSERT_TRUE(run_until([&] { return task(id).state > TaskState::proved || task(id).round != 0; }));
+    ASSERT_TRUE(run_until([&] { return live(id).claim.state == ClaimState::proved; }));
+    market_.store(live(id).claim.history_content, Bytes(64, 1));
+    ASSERT_TRUE(run_until([&] { return live(id).claim.state > ClaimState::proved || task(id).round != 0; }));
     ASSERT_TRUE(run_until([&] { return task(id).round != 0 || ended(id); }));
     EXPECT_TRUE(task(id).slashes.empty()) << "nobody can prove who withheld it";
 }

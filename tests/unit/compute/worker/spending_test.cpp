@@ -97,7 +97,9 @@ public:
         return std::optional<TransactionOutcome>();
     }
     Expected<bool> knows(const Hash32&) override { return true; }
-    Expected<std::vector<chain::types::Task>> live_tasks() override { return std::vector<chain::types::Task>(); }
+    Expected<std::vector<chain::types::TaskClaim>> live_tasks() override {
+        return std::vector<chain::types::TaskClaim>();
+    }
     Expected<chain::types::Dispute> dispute(std::uint64_t) override { return fail("node.rpc_error"); }
     Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role, const chain::types::Address&) override {
         return std::optional<chain::types::RoleBond>();

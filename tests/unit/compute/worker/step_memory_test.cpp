@@ -35,16 +35,17 @@ TEST(StepMemory, a_replay_of_probed_and_plain_steps_takes_little_more_than_a_sol
     const auto peak_of = [&](bool probed) {
         const std::size_t before = quern::test::counted_memory();
         quern::test::mark_counted_memory();
-        StepRunner runner(deep.program, deep.data, deep.seed, kSteps, {}, tensor::arith::best_backend(), nullptr);
+        StepRunner runner(deep.program, deep.data, deep.seed, kSteps, {}, tensor::arith::best_backend(), nullptr,
+                          nullptr);
         tensor::State state = deep.state;
         tensor::Tile kept{};
         for (std::uint64_t step = 1; step <= kSteps; ++step) {
             if (probed && step % 2 == 0)
-                runner.run_tapped(state, step, [&](const tensor::TappedNode& tapped) {
+                EXPECT_TRUE(runner.run_tapped(state, step, [&](const tensor::TappedNode& tapped) {
                     if (tapped.number == 40) kept = read_tile(tapped.output, 3);
-                });
+                }));
             else
-                runner.run(state, step);
+                EXPECT_TRUE(runner.run(state, step));
         }
         EXPECT_EQ(kept != tensor::Tile{}, probed);
         return quern::test::peak_of_counted_memory() - before;

@@ -84,7 +84,7 @@ TEST(Executor, a_planned_step_gives_the_update_nodes_of_run_all) {
                     executor.step(state, c.data, c.seed);
                     ASSERT_TRUE(check_state(c.program, state));
                     for (std::size_t slot = 0; slot < state.size(); ++slot)
-                        ASSERT_EQ(state[slot], outputs[c.program.slots[slot].update_node])
+                        ASSERT_EQ(state[slot], outputs[c.program.updates[slot]])
                             << "step " << step << " slot " << c.program.slots[slot].name;
                 }
             }
@@ -130,7 +130,7 @@ TEST(Executor, an_altered_output_is_what_later_nodes_read) {
     });
     for (std::uint32_t i = 0; i < altered; ++i) EXPECT_EQ(honest[i], other[i]);
     EXPECT_NE(honest[altered], other[altered]);
-    EXPECT_NE(honest[c.program.slots.back().update_node], other[c.program.slots.back().update_node]);
+    EXPECT_NE(honest[c.program.updates.back()], other[c.program.updates.back()]);
 }
 
 TEST(Executor, data_ops_do_what_the_header_says) {
@@ -250,7 +250,7 @@ TEST(Executor, words_are_moved_as_they_are_and_every_nan_that_is_computed_is_the
         State next = state;
         executor.step(next, nothing, test::test_seed());
         for (std::size_t slot = 1; slot <= moved.size() + computed.size(); ++slot) {
-            const std::uint32_t node = g.program.slots[slot].update_node;
+            const std::uint32_t node = g.program.updates[slot];
             const std::uint32_t word = slot > moved.size() ? arith::kCanonicalNan
                                        : node == full      ? 0xffc12345
                                                            : 0x7f800001;

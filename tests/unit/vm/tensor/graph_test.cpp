@@ -25,6 +25,7 @@ TEST(ProgramCodec, round_trips) {
         EXPECT_EQ(decoded->header, program.header);
         EXPECT_EQ(decoded->slots, program.slots);
         EXPECT_EQ(decoded->nodes, program.nodes);
+        EXPECT_EQ(decoded->updates, program.updates);
         EXPECT_EQ(encode(*decoded), bytes);
         EXPECT_EQ(program_root(*decoded), program_root(program));
     }
@@ -40,11 +41,13 @@ TEST(ProgramCodec, every_part_opens_to_the_root) {
                                                          index, leaves.size(), crypto::merkle_path(leaves, index)));
     };
     EXPECT_TRUE(opens(encode(program.header), header_leaf_index()));
-    for (std::size_t i = 0; i < program.slots.size(); ++i)
-        EXPECT_TRUE(opens(encode(program.slots[i]), slot_leaf_index(i)));
     for (std::size_t i = 0; i < program.nodes.size(); ++i)
-        EXPECT_TRUE(opens(encode(program.nodes[i]), node_leaf_index(program.header, i)));
-    EXPECT_FALSE(opens(encode(program.nodes[3]), node_leaf_index(program.header, 4)));
+        EXPECT_TRUE(opens(encode(program.nodes[i]), node_leaf_index(i)));
+    for (std::size_t i = 0; i < program.slots.size(); ++i) {
+        EXPECT_TRUE(opens(encode(program.slots[i]), 1 + program.nodes.size() + i));
+        EXPECT_TRUE(opens(encode_update(program.updates[i]), update_leaf_index(program.header, i)));
+    }
+    EXPECT_FALSE(opens(encode(program.nodes[3]), node_leaf_index(4)));
 }
 
 TEST(ProgramCodec, any_change_of_a_part_changes_the_root) {
@@ -56,6 +59,11 @@ TEST(ProgramCodec, any_change_of_a_part_changes_the_root) {
     other = program;
     other.slots[1].flags = kSlotParameter;
     EXPECT_NE(program_root(other), root);
+    EXPECT_NE(slot_root(other), slot_root(program));
+    other = program;
+    other.updates[1] += 1;
+    EXPECT_NE(program_root(other), root);
+    EXPECT_EQ(slot_root(other), slot_root(program));
     other = program;
     other.nodes.back().attributes.push_back(0);
     EXPECT_NE(program_root(other), root);
@@ -108,25 +116,27 @@ Bytes node_bytes(std::uint64_t op, std::uint64_t element, std::uint64_t dtype, s
 
 TEST(ProgramCodec, nodes_with_fields_out_of_range_are_refused) {
     const std::uint64_t add = 16;
-    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2}, {0, 1}, 0, {}))), "none");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 1, {1, 1, 2, 2}, {0, 1}, 0, {}))), "none");
     EXPECT_EQ(error_of(decode_node(node_bytes(6, 0, 0, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_op");
     EXPECT_EQ(error_of(decode_node(node_bytes(264, add, 0, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_op");
     EXPECT_EQ(error_of(decode_node(node_bytes(8, 0, 0, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_element_op");
     EXPECT_EQ(error_of(decode_node(node_bytes(8, 272, 0, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_element_op");
     EXPECT_EQ(error_of(decode_node(node_bytes(16, add, 0, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_element_op");
-    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 2, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_dtype");
-    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2}, {}, 0, {}))), "rlp.truncated");
-    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2, 2}, {}, 0, {}))), "rlp.trailing_bytes");
-    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 0, 2}, {}, 0, {}))), "tensor.bad_shape");
-    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 1ULL << 31, 2}, {}, 0, {}))), "tensor.bad_shape");
-    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 1ULL << 32, 2}, {}, 0, {}))),
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 3, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_dtype");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2}, {}, 0, {}))), "program.unknown_dtype");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 1, {1, 1, 2}, {}, 0, {}))), "rlp.truncated");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 1, {1, 1, 2, 2, 2}, {}, 0, {}))), "rlp.trailing_bytes");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 1, {1, 1, 0, 2}, {}, 0, {}))), "tensor.bad_shape");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 1, {1, 1, 1ULL << 31, 2}, {}, 0, {}))), "tensor.bad_shape");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 1, {1, 1, 1ULL << 32, 2}, {}, 0, {}))),
               "program.number_too_large");
-    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2}, {0, 0, 0, 0}, 0, {}))), "program.list_too_long");
-    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2}, {1ULL << 32}, 0, {}))),
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 1, {1, 1, 2, 2}, {0, 0, 0, 0, 0}, 0, {}))),
+              "program.list_too_long");
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 1, {1, 1, 2, 2}, {1ULL << 32}, 0, {}))),
               "program.number_too_large");
-    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2}, {}, 1ULL << 32, {}))),
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 1, {1, 1, 2, 2}, {}, 1ULL << 32, {}))),
               "program.number_too_large");
-    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 0, {1, 1, 2, 2}, {}, 0, {0, 0, 0, 0, 0}))),
+    EXPECT_EQ(error_of(decode_node(node_bytes(8, add, 1, {1, 1, 2, 2}, {}, 0, {0, 0, 0, 0, 0}))),
               "program.list_too_long");
 }
 
@@ -135,7 +145,7 @@ TEST(ProgramCodec, oversized_programs_are_refused_before_they_are_read) {
     // More parts than allowed: each is small, and reading stops at the limit.
     const Program program = test::training_program(8, 4, 32);
     rlp::Writer writer;
-    writer.begin_list().raw(encode(program.header)).begin_list();
+    writer.begin_list().raw(encode(program.header)).begin_list().end_list().begin_list();
     for (std::size_t i = 0; i <= kMaxSlots; ++i) writer.raw(encode(program.slots[0]));
     writer.end_list().begin_list().end_list().end_list();
     EXPECT_EQ(error_of(decode_program(std::move(writer).finish())), "program.too_many_parts");
@@ -143,7 +153,7 @@ TEST(ProgramCodec, oversized_programs_are_refused_before_they_are_read) {
 
 TEST(ProgramCodec, slot_names_are_short_printable_and_unique) {
     const auto decoded = [](const std::string& name) {
-        return error_of(decode_slot(encode(Slot{name, DType::f32, {}, 0, 0})));
+        return error_of(decode_slot(encode(Slot{name, DType::f32, {}, 0})));
     };
     EXPECT_EQ(decoded("adamw.m.w_qkv"), "none");
     EXPECT_EQ(decoded(""), "program.bad_slot_name");
@@ -152,7 +162,7 @@ TEST(ProgramCodec, slot_names_are_short_printable_and_unique) {
     EXPECT_EQ(decoded("\xc3\xa9"), "program.bad_slot_name");
     EXPECT_EQ(decoded(std::string(128, 'x')), "none");
     EXPECT_EQ(decoded(std::string(129, 'x')), "program.bad_slot_name");
-    EXPECT_EQ(error_of(decode_slot(encode(Slot{"w", DType::f32, {}, 0, 2}))), "program.bad_slot_flags");
+    EXPECT_EQ(error_of(decode_slot(encode(Slot{"w", DType::f32, {}, 2}))), "program.bad_slot_flags");
 }
 
 TEST(ProgramValidation, wrong_programs_are_named) {
@@ -168,19 +178,28 @@ TEST(ProgramValidation, wrong_programs_are_named) {
         return i;
     };
     EXPECT_EQ(changed([](Program&) {}), "none");
-    EXPECT_EQ(changed([](Program& p) { p.header.format = 2; }), "program.unknown_format");
+    EXPECT_EQ(changed([](Program& p) { p.header.format = 1; }), "program.unknown_format");
     EXPECT_EQ(changed([](Program& p) { p.header.arithmetic = 0; }), "program.unknown_arithmetic");
-    EXPECT_EQ(changed([](Program& p) { p.header.slot_count += 1; }), "program.wrong_count");
+    EXPECT_EQ(changed([](Program& p) { p.slots.pop_back(); }), "program.wrong_count");
+    EXPECT_EQ(changed([](Program& p) { p.updates.push_back(0); }), "program.wrong_count");
+    EXPECT_EQ(changed([](Program& p) { p.header.slot_count = kMaxSlots + 1; }), "program.wrong_count");
+    EXPECT_EQ(changed([](Program& p) { p.header.data.clear(); }), "program.wrong_count");
+    EXPECT_EQ(changed([](Program& p) { p.header.data.resize(2); }), "program.wrong_count");
+    EXPECT_EQ(changed([](Program& p) { p.header.data[0].elements = 0; }), "program.bad_data");
+    EXPECT_EQ(changed([](Program& p) { p.header.start = 1; }), "program.bad_start");
+    EXPECT_EQ(changed([](Program& p) { p.header.slot_root.data[9] ^= 1; }), "program.wrong_slot_root");
     EXPECT_EQ(changed([](Program& p) { p.header.node_count = 0; }), "program.wrong_count");
     EXPECT_EQ(changed([](Program& p) { p.header.node_count = kMaxNodes + 1; }), "program.wrong_count");
     EXPECT_EQ(changed([](Program& p) { p.header.loss_slot = p.slots.size(); }), "program.bad_loss_slot");
     EXPECT_EQ(changed([](Program& p) { p.header.loss_slot = 0; }), "program.bad_loss_slot");
     EXPECT_EQ(changed([](Program& p) { p.header.work_units += 1; }), "program.wrong_work_units");
     EXPECT_EQ(changed([](Program& p) { p.header.work_units = kMaxWorkUnits + 1; }), "program.too_much_work");
+    EXPECT_EQ(changed([](Program& p) { p.header.work_units = kMaxWorkUnits - p.header.sizes.commit_work + 1; }),
+              "program.too_much_work");
     EXPECT_EQ(changed([](Program& p) { p.slots[0].name = p.slots[1].name; }), "program.duplicate_slot_name");
-    EXPECT_EQ(changed([](Program& p) { p.slots[0].update_node = static_cast<std::uint32_t>(p.nodes.size()); }),
+    EXPECT_EQ(changed([](Program& p) { p.updates[0] = static_cast<std::uint32_t>(p.nodes.size()); }),
               "program.bad_update_node");
-    EXPECT_EQ(changed([](Program& p) { p.slots[0].update_node = p.slots[1].update_node; }), "program.bad_update_node");
+    EXPECT_EQ(changed([](Program& p) { p.updates[0] = p.updates[1]; }), "program.bad_update_node");
     EXPECT_EQ(changed([&](Program& p) {
                   p.nodes[first(Op::matmul)].inputs[0] = static_cast<std::uint32_t>(first(Op::matmul));
               }),
@@ -189,27 +208,84 @@ TEST(ProgramValidation, wrong_programs_are_named) {
     EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::slot)].attributes[0] = 99; }), "program.bad_attribute");
     EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::slot)].attributes[0] = 1; }), "program.bad_input");
     EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::data)].shape.dims[2] += 1; }), "program.bad_shape");
-    EXPECT_EQ(changed([&](Program& p) { p.header.data_shape.dims[2] += 1; }), "program.bad_shape");
-    EXPECT_EQ(changed([&](Program& p) { p.header.data_dtype = DType::f32; }), "program.bad_dtype");
+    EXPECT_EQ(changed([&](Program& p) { p.header.data[0].elements += 1; }), "program.bad_shape");
+    EXPECT_EQ(changed([&](Program& p) { p.header.data[0].dtype = DType::f32; }), "program.bad_dtype");
+    EXPECT_EQ(changed([&](Program& p) {
+                  Node other = p.nodes[first(Op::data)];
+                  other.shape = {{1, 1, 1, static_cast<std::uint32_t>(other.shape.elements())}};
+                  p.nodes.push_back(other);
+                  complete_header(p);
+              }),
+              "program.bad_shape");  // as many elements, other dims: another root
 }
 
 TEST(Program, of_views_alone_takes_no_longer_to_hash_than_its_work_allows) {
     const auto with_views = [](std::uint32_t count) {
         const Shape tile{{1, 1, 32, 32}};
         Program program;
-        program.slots.push_back({"loss", DType::f32, {}, 0, 0});
+        program.slots.push_back({"loss", DType::f32, {}, 0});
         program.nodes.push_back({Op::slot, {}, DType::f32, {}, {}, 0, {0}});
         program.nodes.push_back({Op::full, {}, DType::f32, tile, {}, 0, {}});
         for (std::uint32_t i = 0; i < count; ++i)
             program.nodes.push_back({Op::reshape, {}, DType::f32, tile, {i + 1}, 0, {}});
-        program.header.slot_count = 1;
-        program.header.node_count = program.nodes.size();
-        program.header.work_units = work_units(program);
+        program.updates = {0};
+        complete_header(program);
         return error_of(validate(program));
     };
     // 410 (2 + n) against 64 (4 + n + 410).
     EXPECT_EQ(with_views(74), "none");
     EXPECT_EQ(with_views(75), "program.trace_too_large");
+}
+
+TEST(Program, as_large_as_one_may_be_is_taken_and_one_node_more_is_not) {
+    Program program;
+    program.nodes.push_back({Op::full, {}, DType::f32, {}, {}, 0, {}});
+    while (program.nodes.size() < kMaxNodes)
+        program.nodes.push_back({Op::elementwise,
+                                 ElementOp::neg,
+                                 DType::f32,
+                                 {},
+                                 {static_cast<std::uint32_t>(program.nodes.size() - 1)},
+                                 0,
+                                 {}});
+    for (std::size_t i = 0; i < kMaxSlots; ++i) program.slots.push_back({std::to_string(i), DType::f32, {}, 0});
+    program.updates.assign(kMaxSlots, static_cast<std::uint32_t>(kMaxNodes - 1));
+    complete_header(program);
+    const auto decoded = decode_program(encode(program));
+    ASSERT_TRUE(decoded) << decoded.error().to_string();
+    EXPECT_EQ(program_root(*decoded), program_root(program));
+    // All slots at once, a node and its operand, and a copy for each slot but the first.
+    EXPECT_EQ(program.header.sizes.peak_bytes, (kMaxSlots + 2 + kMaxSlots - 1) * kTileBytes);
+    program.nodes.push_back(program.nodes.back());
+    complete_header(program);
+    EXPECT_EQ(error_of(decode_program(encode(program))), "program.wrong_count");
+}
+
+TEST(Program, a_header_that_belies_its_sizes_is_refused_alone_or_by_the_program) {
+    const Program program = test::training_program(8, 4, 32);
+    const auto changed = [&](auto change) {
+        Program other = program;
+        change(other.header.sizes);
+        return std::pair(error_of(check_header(other.header)), error_of(validate(other)));
+    };
+    using Errors = std::pair<std::string_view, std::string_view>;
+    const Errors alone{"program.wrong_sizes", "program.wrong_sizes"};
+    const Errors by_program{"none", "program.wrong_sizes"};
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.commit_work += 1; }), alone);
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.state_bytes += kTileBytes; }), alone);  // the commit work is another's
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.state_bytes = 0, s.commit_work = 0; }), alone);
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.window_bytes = kTileBytes; }), alone);
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.trace_bytes += 4; }), alone);
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.peak_bytes += 4; }), alone);
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.peak_bytes = s.state_bytes - kTileBytes; }), alone);
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.trace_bytes = ~std::uint64_t{0} / kTileBytes * kTileBytes; }), alone);
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.peak_bytes += kTileBytes; }), by_program);
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.trace_bytes -= kTileBytes; }), by_program);
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.state_bytes += kTileBytes, s.commit_work += kTileHashWork; }),
+              by_program);
+    // The chain, which sees the header alone, learns from it that the trace is too large.
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.trace_bytes += std::uint64_t{kTileBytes} << 20; }),
+              (Errors{"program.trace_too_large", "program.trace_too_large"}));
 }
 
 // check_node for a node with operands of the given types.

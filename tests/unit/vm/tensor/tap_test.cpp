@@ -144,7 +144,7 @@ TEST(Tap, an_altered_run_shows_what_run_altered_gives) {
                 },
                 alter);
             for (std::size_t slot = 0; slot < state.size(); ++slot)
-                ASSERT_EQ(state[slot], wanted[c.program.slots[slot].update_node]);
+                ASSERT_EQ(state[slot], wanted[c.program.updates[slot]]);
         }
     }
 }
@@ -184,7 +184,8 @@ TEST(Tap, micro_traces_and_leaves_are_those_of_whole_operands) {
                 const std::vector<MicroState> trace = micro_trace(tapped, tile);
                 ASSERT_EQ(trace, wanted) << "node " << tapped.number << " tile " << tile;
                 std::uint64_t bytes = trace.size() * trace.back().accumulators.size() * kTileBytes;
-                ASSERT_GE(micro_trace_bytes(node, test::operand_types(c.program, node)), bytes);
+                const std::vector<OperandType> types = test::operand_types(c.program, node);
+                ASSERT_GE(micro_state_bytes(node, types) + micro_copy_bytes(node, types), bytes);
 
                 const LeafTarget target{tile, random.next() % trace.size(),
                                         random.below(static_cast<std::uint32_t>(accumulator_count(node))),
@@ -258,6 +259,73 @@ TEST(Tap, a_run_takes_what_the_plan_says_and_no_more_than_a_step) {
     const std::size_t whole = peak_of([&](Executor& executor) { (void)executor.run_all(c.state, c.data, c.seed); });
     EXPECT_GE(whole, all);                                   // so the count counts
     EXPECT_GE(tapped_bytes(program), 3 * state_bytes - 64);  // a product, its operand, the parameter after the step
+}
+
+TEST(Cancellation, ends_a_run_between_two_nodes_and_leaves_the_state) {
+    const Case c = case_of(test::deep_program(6, 40), Fill::moderate);
+    for (const int allowed : {0, 1, 5}) {
+        for (int kind = 0; kind < 3; ++kind) {
+            int looks = 0;
+            const Cancellation cancellation([&] { return looks++ >= allowed; });
+            Executor executor(c.program, arith::Backend::scalar, nullptr, &cancellation);
+            State state = c.state;
+            int tapped = 0;
+            const Tap tap = [&](const TappedNode&) { ++tapped; };
+            const bool whole = kind == 0   ? executor.step(state, c.data, c.seed)
+                               : kind == 1 ? executor.step_tapped(state, c.data, c.seed, tap)
+                                           : executor.run_tapped(state, c.data, c.seed, tap);
+            EXPECT_FALSE(whole);
+            EXPECT_EQ(state, c.state);
+            EXPECT_EQ(looks, allowed + 1) << "once requested, it is not asked again";
+            EXPECT_EQ(tapped, kind == 0 ? 0 : allowed);
+        }
+    }
+    const Cancellation never;
+    Executor executor(c.program, arith::Backend::scalar, nullptr, &never);
+    State state = c.state;
+    int tapped = 0;
+    EXPECT_TRUE(executor.step_tapped(state, c.data, c.seed, [&](const TappedNode&) { ++tapped; }));
+    EXPECT_EQ(tapped, static_cast<int>(c.program.nodes.size()));
+    EXPECT_NE(state, c.state);
+}
+
+TEST(Cancellation, ends_hashing_between_two_batches) {
+    const State state{{DType::i32, {{1, 1, 1, 5 * 256 * 1024}}, std::vector<std::uint32_t>(5 * 256 * 1024, 7)}};
+    const TensorView view{DType::i32, dense_view(state[0])};
+    int looks = 0;
+    const Cancellation third([&] { return ++looks == 3; });
+    const std::vector<Hash32> hashes = tile_hashes(view, nullptr, &third);
+    ASSERT_EQ(hashes.size(), 5 * kHashBatch);
+    EXPECT_NE(hashes[2 * kHashBatch - 1], Hash32{});
+    EXPECT_EQ(hashes[2 * kHashBatch], Hash32{});
+    EXPECT_TRUE(third.requested());
+    looks = 0;
+    const Cancellation again([&] { return ++looks == 3; });
+    EXPECT_NE(slot_roots(state, nullptr, &again), slot_roots(state));
+    EXPECT_EQ(looks, 3);
+    EXPECT_EQ(slot_roots(state, nullptr, nullptr)[0], tensor_root(view, nullptr));
+}
+
+TEST(Cancellation, ends_a_micro_trace_between_two_states) {
+    Graph g;
+    const std::uint32_t a = g.add_slot("a", DType::f32, {{1, 1, 40, 320}});
+    const std::uint32_t product = g.matmul(a, a, false, true);
+    g.add_slot("loss", DType::f32, {});
+    g.finish({{1, 1, 1, 8}});
+    const Case c = case_of(g.program, Fill::moderate);
+    Executor executor(c.program, arith::Backend::scalar, nullptr);
+    std::vector<MicroState> all;
+    std::vector<MicroState> taken;
+    executor.run_tapped(c.state, c.data, c.seed, [&](const TappedNode& tapped) {
+        if (tapped.number != product) return;
+        all = micro_trace(tapped, 1);
+        each_micro_state(tapped, 1, [&](const MicroState& state) {
+            taken.push_back(state);
+            return taken.size() < 4;
+        });
+    });
+    ASSERT_EQ(all.size(), 10U);
+    EXPECT_EQ(taken, std::vector<MicroState>(all.begin(), all.begin() + 4));
 }
 
 }  // namespace

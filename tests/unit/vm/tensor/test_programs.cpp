@@ -38,18 +38,17 @@ std::uint32_t Graph::add(Node node) {
 std::uint32_t Graph::add_slot(const std::string& name, DType dtype, const Shape& shape) {
     const auto number = static_cast<std::uint32_t>(program.slots.size());
     const auto input = static_cast<std::uint32_t>(program.nodes.size());
-    program.slots.push_back({name, dtype, shape, input, 0});  // before add(): `shape` may be a node's
+    program.slots.push_back({name, dtype, shape, 0});  // before add(): `shape` may be a node's
+    program.updates.push_back(input);
     add({Op::slot, {}, dtype, shape, {}, 0, {number}});
     slot_inputs_.push_back(input);
     return input;
 }
 
 void Graph::finish(const Shape& data_shape) {
-    program.header.slot_count = program.slots.size();
-    program.header.node_count = program.nodes.size();
-    program.header.data_shape = data_shape;
+    program.header.data = {{DType::i32, data_shape.elements()}};
     program.header.loss_slot = program.slots.size() - 1;
-    program.header.work_units = work_units(program);
+    complete_header(program);
 }
 
 std::uint32_t Graph::element(ElementOp op, std::vector<std::uint32_t> inputs, std::uint32_t immediate) {
@@ -327,7 +326,7 @@ State random_state(const Program& program, std::uint64_t seed, Fill fill) {
 
 Tensor random_data(const Program& program, std::uint64_t seed) {
     Random random(seed);
-    return random_tensor(random, program.header.data_dtype, program.header.data_shape, Fill::index);
+    return random_tensor(random, program.header.data.front().dtype, data_shape(program), Fill::index);
 }
 
 Tensor test_seed() {

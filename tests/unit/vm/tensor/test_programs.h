@@ -40,7 +40,7 @@ public:
     std::uint32_t add(Node node);
     std::uint32_t add_slot(const std::string& name, DType dtype, const Shape& shape);  // and its input node
     std::uint32_t slot_input(std::size_t slot) const { return slot_inputs_[slot]; }
-    void update(std::size_t slot, std::uint32_t node) { program.slots[slot].update_node = node; }
+    void update(std::size_t slot, std::uint32_t node) { program.updates[slot] = node; }
     // Fills in the header; the last slot is the loss.
     void finish(const Shape& data_shape);
 

@@ -1,0 +1,279 @@
+// The player of disputes on the handlers' test chain: what many games about one task cost it, and moves that nobody
+// asks for any more.
+#include "compute/worker/dispute_jobs.h"
+
+#include "compute/program/safetensors.h"
+#include "compute/program/state_file.h"
+#include "lifecycle_fixture.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using namespace chain::exec::test;
+
+constexpr std::uint64_t kSegments = kSteps / kInterval;
+
+// Contents of a task whose solver told the truth.
+struct Contents {
+    std::map<Hash32, Bytes, BytesLess> files;
+    std::array<Hash32, kSegments> checkpoints;  // with which segments begin
+    std::map<Hash32, int, BytesLess> asked;
+    std::function<void(const Hash32&)> when_asked;
+};
+
+class ContentNode final : public NodeView {
+public:
+    explicit ContentNode(Contents& contents) : contents_(contents) {}
+    Expected<Bytes> get_content(const Hash32& id, std::uint64_t) override {
+        ++contents_.asked[id];
+        if (contents_.when_asked) contents_.when_asked(id);
+        const auto found = contents_.files.find(id);
+        if (found == contents_.files.end()) return fail(kContentNotFound);
+        return found->second;
+    }
+    // Nothing else is asked of it.
+    Expected<Head> head() override { return fail("node.down"); }
+    Expected<Uint256> gas_price() override { return fail("node.down"); }
+    Expected<std::uint64_t> pending_nonce(const Address&) override { return fail("node.down"); }
+    Expected<std::uint64_t> estimate_gas(const Address&, const Address&, BytesView) override {
+        return fail("node.down");
+    }
+    Expected<Hash32> send_raw(BytesView) override { return fail("node.down"); }
+    Expected<std::optional<TransactionOutcome>> outcome(const Hash32&) override { return fail("node.down"); }
+    Expected<bool> knows(const Hash32&) override { return fail("node.down"); }
+    Expected<std::vector<Task>> live_tasks() override { return fail("node.down"); }
+    Expected<Dispute> dispute(std::uint64_t) override { return fail("node.down"); }
+    Expected<std::optional<chain::types::RoleBond>> bond(Role, const Address&) override { return fail("node.down"); }
+    Expected<Hash32> put_content(BytesView) override { return fail("node.down"); }
+
+private:
+    Contents& contents_;
+};
+
+class DisputeJobsTest : public Lifecycle {
+protected:
+    DisputeJobsTest() {
+        spec.challenge_s = 1'000;
+        world.params.market.dispute_clock_s = 10'000;
+        const program::TensorView data{"data", &tiny().data, false};
+        store("program", tensor::encode(tiny().program));
+        store("init", *program::write_state(tiny().program, tiny().init));
+        store("data", *program::write_safetensors(std::vector{data}, {}));
+        core::HistoryManifest manifest;
+        manifest.interval = kInterval;
+        manifest.state_roots = truth.roots;
+        for (std::uint64_t step = 0; step <= kSteps; step += kInterval) {
+            const std::string name = "checkpoint " + std::to_string(step);
+            manifest.checkpoint_contents.push_back(
+                store(name, *program::write_state(tiny().program, truth.states[step])));
+            if (step < kSteps) contents.checkpoints[step / kInterval] = manifest.checkpoint_contents.back();
+        }
+        store("history", core::encode(manifest));
+    }
+    Hash32 store(const std::string& name, Bytes content) {
+        const Hash32 id = crypto::sha256(as_bytes(name));
+        contents.files[id] = std::move(content);
+        return id;
+    }
+    struct Rival {
+        Address address;
+        const History* claim = nullptr;
+        std::uint64_t dispute = 0;
+        std::unique_ptr<core::DisputeStrategy> strategy;
+    };
+    // Each of the claims is that of a rival who challenges the truth.
+    void challenge_with(const std::vector<const History*>& claims) {
+        id = reach(TaskState::challenge, truth);
+        for (const History* claim : claims) {
+            Rival rival{chain::exec::test::address(700 + rivals.size()), claim, 0, nullptr};
+            give(world.state(), rival.address, Uint256(1'000'000'000'000'000));
+            world.bond_role(rival.address, Role::whistleblower, 1'000'000);
+            rival.dispute = challenge(id, rival.address, 0, claim->root, history_opening(*claim));
+            rival.strategy = std::make_unique<core::DisputeStrategy>(party_of(world.task(id), *claim));
+            rivals.push_back(std::move(rival));
+        }
+    }
+    PlayOrder order_of(const Rival& rival) {
+        PlayOrder order;
+        order.task = world.shared_task(id);
+        order.dispute = world.shared_dispute(rival.dispute);
+        order.game = std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(order.dispute->game));
+        const bool due = order.game->phase == core::Phase::leaf || core::owes_move(*order.game, core::Side::defender);
+        order.play = {rival.dispute, core::Side::defender, due,
+                      std::make_shared<const std::vector<Hash32>>(truth.roots), core::next_deadline(*order.game)};
+        order.position = position_of(*order.game);
+        return order;
+    }
+    PlayBoard::Orders orders() {
+        PlayBoard::Orders all;
+        for (const Rival& rival : rivals)
+            if (world.dispute(rival.dispute).closed_at == 0) all.emplace(rival.dispute, order_of(rival));
+        return all;
+    }
+    void send(const Address& who, std::uint64_t dispute, const core::Move& move) {
+        if (const auto* split = std::get_if<core::SplitMove>(&move))
+            expect_ok(world.send(who, NativeKind::dispute_split,
+                                 chain::types::DisputeSplitPayload{dispute, chain::types::encode_record(*split)}));
+        else if (const auto* leaf = std::get_if<core::LeafWitness>(&move))
+            expect_ok(world.send(who, NativeKind::dispute_prove_leaf,
+                                 chain::types::DisputeProveLeafPayload{dispute, chain::types::encode_record(*leaf)}));
+    }
+    // One block: the defender's moves, then the rivals'.
+    void play_block() {
+        const PlayBoard::Orders now = orders();
+        board.give(now);
+        while (jobs.work(context)) {
+        }
+        world.begin();
+        for (const auto& [dispute, order] : now)
+            if (const auto planned = board.facts(order)) send(kSolver, dispute, planned->move);
+        for (const Rival& rival : rivals) {
+            const auto dispute = world.dispute(rival.dispute);
+            if (dispute.closed_at != 0) continue;
+            const auto game = *chain::types::decode_record<core::Game>(dispute.game);
+            if (!core::owes_move(game, core::Side::rival)) continue;
+            const auto move = rival.strategy->next_move(game, core::Side::rival);
+            ASSERT_TRUE(move) << move.error().to_string();
+            send(rival.address, rival.dispute, *move);
+        }
+        ASSERT_TRUE(world.finish());
+    }
+    // The defender wins them all.
+    void play_all() {
+        for (int block = 0; block < 60 && !orders().empty(); ++block) play_block();
+        for (const Rival& rival : rivals) EXPECT_TRUE(world.bond(Role::whistleblower, rival.address).locked.is_zero());
+        EXPECT_TRUE(orders().empty());
+        EXPECT_FALSE(world.task(id).voided);
+        EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
+    }
+    // Until the defender's next move needs the disputed step.
+    void play_history() {
+        while (order_of(rivals.front()).game->phase == core::Phase::history) play_block();
+        board.give(orders());
+    }
+
+    Contents contents;
+    std::uint64_t id = 0;
+    std::vector<Rival> rivals;
+    WorkerOptions options;
+    const SystemClock clock;
+    InputLimits limits;
+    std::atomic<bool> stop{false};
+    InputStore inputs{limits};
+    Bell news;
+    PlayBoard board{news};
+    DisputeJobs jobs{board};
+    Context context{options,
+                    clock,
+                    inputs,
+                    stop,
+                    std::make_unique<ContentNode>(contents),
+                    std::make_shared<ThreadPool>(1),
+                    std::make_unique<OsRng>()};
+};
+
+TEST_F(DisputeJobsTest, many_rivals_about_one_step_cost_one_replay_and_each_other_step_one_more) {
+    const History other = compute_history(kSteps, 3, 1U << 15);
+    const History later = compute_history(kSteps, 4, 1U << 15);
+    challenge_with({&wrong, &other, &wrong, &other, &later, &later, &later, &later});
+    ASSERT_EQ(rivals.size(), 8U);
+    play_all();
+    EXPECT_EQ(contents.asked[contents.checkpoints[1]], 2) << "steps 3 and 4 are both replayed to from state 2";
+    EXPECT_EQ(contents.asked[contents.checkpoints[0]], 0);
+}
+
+TEST_F(DisputeJobsTest, games_that_memory_has_no_room_for_are_played_from_the_chain_alone) {
+    InputLimits tight;
+    tight.memory_bytes = memory_needed(tiny().program);
+    InputStore small(tight);
+    Context poor{options,
+                 clock,
+                 small,
+                 stop,
+                 std::make_unique<ContentNode>(contents),
+                 std::make_shared<ThreadPool>(1),
+                 std::make_unique<OsRng>()};
+    const History later = compute_history(kSteps, 4, 1U << 15);
+    challenge_with({&wrong, &later});
+    for (int block = 0; block < 60 && !orders().empty(); ++block) {
+        board.give(orders());
+        while (jobs.work(poor)) {
+        }
+        play_block();
+    }
+    play_all();
+    EXPECT_GT(contents.asked[contents.checkpoints[1]], 2) << "one state is kept, of two that are disputed";
+}
+
+TEST_F(DisputeJobsTest, games_about_one_task_take_turns) {
+    challenge_with({&wrong, &wrong});
+    play_history();
+    Context second{options,
+                   clock,
+                   inputs,
+                   stop,
+                   std::make_unique<ContentNode>(contents),
+                   std::make_shared<ThreadPool>(1),
+                   std::make_unique<OsRng>()};
+    int looked = 0;
+    contents.when_asked = [&](const Hash32& content) {
+        if (content != contents.checkpoints[1]) return;
+        ++looked;
+        EXPECT_FALSE(jobs.work(second)) << "the other game waits for this one";
+    };
+    EXPECT_TRUE(jobs.work(context));
+    EXPECT_EQ(looked, 1);
+    contents.when_asked = nullptr;
+    EXPECT_TRUE(jobs.work(second));
+    EXPECT_EQ(contents.asked[contents.checkpoints[1]], 1);
+    play_all();
+}
+
+// The checkpoint cannot be had, so that a move that goes on asks for the one before it.
+TEST_F(DisputeJobsTest, a_move_that_nobody_asks_for_is_given_up) {
+    challenge_with({&wrong});
+    play_history();
+    PlayBoard::Orders late = orders();
+    for (auto& [dispute, order] : late) order.play.due = false;
+    const std::vector<std::pair<std::string, std::function<void()>>> reasons{
+        {"the dispute is closed", [&] { board.give({}); }},
+        {"its deadline has passed", [&] { board.give(late); }},
+        {"the worker stops", [&] { stop = true; }},
+    };
+    const Hash32 earlier = contents.checkpoints[0];
+    contents.files.erase(contents.checkpoints[1]);
+    for (const auto& [what, happens] : reasons) {
+        board.give(orders());
+        contents.when_asked = [&](const Hash32& content) {
+            if (content == contents.checkpoints[1]) happens();
+        };
+        EXPECT_TRUE(jobs.work(context)) << what;
+        EXPECT_EQ(contents.asked[earlier], 0) << what;
+        stop = false;
+    }
+    contents.when_asked = nullptr;
+    board.give(orders());
+    EXPECT_TRUE(jobs.work(context));
+    EXPECT_EQ(contents.asked[earlier], 1);
+    play_all();
+}
+
+TEST(InputStore, room_that_is_held_is_counted_until_it_is_given_back) {
+    InputLimits limits;
+    limits.memory_bytes = 100;
+    InputStore store(limits);
+    EXPECT_EQ(store.hold(101, Duty::bound), nullptr);
+    EXPECT_EQ(store.hold(~std::uint64_t{0}, Duty::bound), nullptr);
+    EXPECT_EQ(store.hold(51, Duty::voluntary), nullptr);
+    auto half = store.hold(50, Duty::voluntary);
+    ASSERT_NE(half, nullptr);
+    EXPECT_EQ(store.hold(1, Duty::voluntary), nullptr);
+    const auto rest = store.hold(50, Duty::bound);
+    ASSERT_NE(rest, nullptr);
+    EXPECT_EQ(store.hold(1, Duty::bound), nullptr);
+    half.reset();
+    EXPECT_NE(store.hold(50, Duty::bound), nullptr);
+}
+
+}  // namespace
+}  // namespace quern::compute::worker
