@@ -36,6 +36,7 @@ inline chain::exec::Genesis test_genesis() {
     chain::exec::Genesis genesis;
     genesis.timestamp_ms = kGenesisTime;
     genesis.params.market.dispute_cost = 1'000'000;
+    genesis.params.min_base_fee = 7;
     for (std::uint8_t seed = 1; seed <= 5; ++seed)
         genesis.allocations.push_back({test_address(seed), Uint256(1000) * chain::params::kGrainsPerQrn});
     genesis.validators.push_back({to_bytes(crypto::derive_public(test_key(kValidator)).bytes),

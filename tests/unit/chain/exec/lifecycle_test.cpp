@@ -140,7 +140,7 @@ TEST_F(Lifecycle, winner_that_does_not_start_pays_and_the_next_bid_is_taken) {
     tick_when_due(id);  // nobody left: a new round
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.task(id).round, 1U);
-    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3})), "bid.barred");
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 1})), "bid.barred");
 }
 
 TEST_F(Lifecycle, start_waits_for_the_beacon_that_fixes_the_data_order) {
@@ -197,6 +197,7 @@ TEST_F(Lifecycle, abandoning_costs_a_part_of_the_bond) {
 
 TEST_F(Lifecycle, claims_of_void_rounds_stay_as_long_as_their_task) {
     world.params.market.max_rounds = 1;
+    spec.price_cap = 1;
     const auto id = reach(ClaimState::working, truth);
     EXPECT_EQ(world.task(id).deadline, 0U) << "that of a running task is its claim's";
     EXPECT_TRUE(world.task(id).seats.at(0).locked.is_zero()) << "the claim has taken the lock over";
@@ -209,7 +210,7 @@ TEST_F(Lifecycle, claims_of_void_rounds_stay_as_long_as_their_task) {
     EXPECT_EQ(first.solver, kSolver);
     EXPECT_TRUE(first.locked.is_zero());
 
-    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
+    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 1}));
     tick_when_due(id);
     world.skip_to(world.task(id).seats.at(0).assigned_at + 2);
     expect_ok(world.one(kSecond, NativeKind::task_start, types::TaskIdPayload{id}));
@@ -334,7 +335,7 @@ TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf) {
     for (const auto& payment : after.payments)
         EXPECT_TRUE(payment.reason != "bounty" || payment.amount == cost * Uint256(3) / Uint256(2));
     EXPECT_LT(balance(world.state(), kWhistleblower), before + cost * Uint256(3) / Uint256(2));  // gas
-    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3})), "bid.barred");
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 1})), "bid.barred");
 }
 
 TEST_F(Lifecycle, false_accuser_loses_its_stake_and_the_task_settles) {

@@ -133,6 +133,7 @@ TEST_F(Transfers, simulation_returns_gas_and_revert_data) {
 
 TEST(BaseFee, follows_gas_used_as_in_eip_1559) {
     params::ChainParams params;
+    params.min_base_fee = 7;
     EXPECT_EQ(next_base_fee(params, 15'000'000, 30'000'000, 1000), Uint256(1000));
     EXPECT_EQ(next_base_fee(params, 30'000'000, 30'000'000, 1000), Uint256(1125));
     EXPECT_EQ(next_base_fee(params, 0, 30'000'000, 1000), Uint256(875));

@@ -100,6 +100,7 @@ TEST_F(SelectionTest, gives_nothing_more_of_a_closed_sender_and_nothing_that_lef
 }
 
 TEST_F(SelectionTest, looks_only_at_moves_that_can_come_next_and_pay_and_at_so_many_at_a_time) {
+    params_.min_base_fee = 7;
     Pool pool(params_);
     const auto move = [&](std::uint64_t nonce, std::uint64_t fee) {
         auto tx = transfer(nonce, 1);

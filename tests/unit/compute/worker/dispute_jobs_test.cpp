@@ -41,7 +41,7 @@ public:
     Expected<Hash32> send_raw(BytesView) override { return fail("node.down"); }
     Expected<std::optional<TransactionOutcome>> outcome(const Hash32&) override { return fail("node.down"); }
     Expected<bool> knows(const Hash32&) override { return fail("node.down"); }
-    Expected<std::vector<Task>> live_tasks() override { return fail("node.down"); }
+    Expected<std::vector<TaskClaim>> live_tasks() override { return fail("node.down"); }
     Expected<Dispute> dispute(std::uint64_t) override { return fail("node.down"); }
     Expected<std::optional<chain::types::RoleBond>> bond(Role, const Address&) override { return fail("node.down"); }
     Expected<Hash32> put_content(BytesView) override { return fail("node.down"); }
@@ -83,19 +83,19 @@ protected:
     };
     // Each of the claims is that of a rival who challenges the truth.
     void challenge_with(const std::vector<const History*>& claims) {
-        id = reach(TaskState::challenge, truth);
+        id = reach(ClaimState::challenge, truth);
         for (const History* claim : claims) {
             Rival rival{chain::exec::test::address(700 + rivals.size()), claim, 0, nullptr};
             give(world.state(), rival.address, Uint256(1'000'000'000'000'000));
             world.bond_role(rival.address, Role::whistleblower, 1'000'000);
             rival.dispute = challenge(id, rival.address, 0, claim->root, history_opening(*claim));
-            rival.strategy = std::make_unique<core::DisputeStrategy>(party_of(world.task(id), *claim));
+            rival.strategy = std::make_unique<core::DisputeStrategy>(party_of(world.live(id), *claim));
             rivals.push_back(std::move(rival));
         }
     }
     PlayOrder order_of(const Rival& rival) {
         PlayOrder order;
-        order.task = world.shared_task(id);
+        order.live = world.shared_live(id);
         order.dispute = world.shared_dispute(rival.dispute);
         order.game = std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(order.dispute->game));
         const bool due = order.game->phase == core::Phase::leaf || core::owes_move(*order.game, core::Side::defender);
@@ -143,7 +143,7 @@ protected:
         for (int block = 0; block < 60 && !orders().empty(); ++block) play_block();
         for (const Rival& rival : rivals) EXPECT_TRUE(world.bond(Role::whistleblower, rival.address).locked.is_zero());
         EXPECT_TRUE(orders().empty());
-        EXPECT_FALSE(world.task(id).voided);
+        EXPECT_FALSE(world.claim(id).voided);
         EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
     }
     // Until the defender's next move needs the disputed step.
