@@ -214,6 +214,9 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
     app.add_option("--verifiers", d.verifiers, "verifiers")->capture_default_str();
     app.add_option("--samples", d.samples, "segments each verifier replays")->capture_default_str();
     app.add_option("--memory-mib", d.memory_mib, "memory the solver needs");
+    app.add_option("--speed", spec.speed, "work units a second that all who take part have at least");
+    app.add_option("--bandwidth", spec.bandwidth,
+                   "bytes a second that all who take part send at least: sets how short the windows may be");
     for (const auto& [name, target, text] :
          {std::tuple{"--bid-s", &d.bid_s, "seconds for bids"},
           std::tuple{"--start-s", &d.start_s, "seconds until the winner must start"},

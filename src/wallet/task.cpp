@@ -133,6 +133,8 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
     QUERN_CHECK(take_hash("--data-root", options.data_root, spec.data_root));
     QUERN_CHECK(take_amount("--price-cap", options.price_cap, spec.price_cap));
     QUERN_CHECK(take_amount("--tax", options.tax, spec.tax));
+    if (options.speed != 0) spec.device_class = chain::market::class_of_rate(options.speed);
+    if (options.bandwidth != 0) spec.bandwidth_class = chain::market::class_of_rate(options.bandwidth);
     if (!options.uris.empty()) spec.uris = options.uris;
     return spec;
 }
@@ -152,7 +154,10 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
     const auto amount = [](const Uint256& grains) {
         return json::Value::object({{"grains", grains.to_decimal()}, {"qrn", in_qrn(grains)}});
     };
-    price.json = json::Value::object({{"workUnitsPerStep", work.work_per_step},
+    const auto least = chain::market::least_windows(spec, work, core::task_bytes(header));
+    price.json = json::Value::object({{"leastVerifyS", least.verify_s.to_decimal()},
+                                      {"leastHeartbeatS", least.heartbeat_s.to_decimal()},
+                                      {"workUnitsPerStep", work.work_per_step},
                                       {"steps", work.steps},
                                       {"totalWorkUnits", chain::market::total_work(work).to_decimal()},
                                       {"priceCapPerWorkUnit", spec.price_cap.to_decimal()},

@@ -19,6 +19,8 @@ struct SpecOptions {
     std::string spec_file, program, init, data;
     std::string init_root, data_root, price_cap, tax, storage_deposit, max_escrow;
     std::vector<std::string> uris;
+    std::uint64_t speed = 0;      // work units a second that those who take part have at least; 0: not given
+    std::uint64_t bandwidth = 0;  // bytes a second
     chain::types::TaskSubmitPayload defaults;
 };
 

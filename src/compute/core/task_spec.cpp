@@ -14,6 +14,8 @@ using vm::tensor::ProgramHeader;
 
 namespace {
 
+constexpr std::uint64_t kWordBytes = 4;
+
 Status check_supported(const TaskSubmitPayload& spec) {
     if (spec.mode != TaskMode::exact)
         return fail("task.mode_not_supported", "this version runs tasks in exact mode only");
@@ -43,6 +45,10 @@ Status check_uris(const TaskSubmitPayload& spec) {
 
 }  // namespace
 
+chain::market::TaskBytes task_bytes(const ProgramHeader& header) {
+    return {header.sizes.state_bytes, header.data.front().elements * kWordBytes};
+}
+
 Expected<ProgramHeader> check_task_spec(const TaskSubmitPayload& spec) {
     QUERN_CHECK(check_supported(spec));
     if (spec.steps == 0 || spec.steps > kMaxSteps) return fail("task.bad_steps", "1 to 2^20 steps");
@@ -61,6 +67,8 @@ Expected<ProgramHeader> check_task_spec(const TaskSubmitPayload& spec) {
     QUERN_TRY(const ProgramHeader header,
               open_header(spec.program_root, spec.program_header, spec.program_header_path));
     if (header.work_units == 0) return fail("task.no_work", "the program's steps cost nothing");
+    QUERN_CHECK(chain::market::check_windows(spec, chain::market::task_work(spec, vm::tensor::step_work(header)),
+                                             task_bytes(header)));
     return header;
 }
 

@@ -2,6 +2,7 @@
 // workers. What it costs: chain/market. Pure functions; thread-safe.
 #pragma once
 
+#include "chain/market/windows.h"
 #include "chain/params/params.h"
 #include "chain/types/native_tx.h"
 #include "compute/core/history.h"
@@ -15,10 +16,14 @@ using chain::params::kMaxPriceBits;
 using chain::params::kMaxVerifiers;
 using chain::params::kMaxWindowSeconds;
 
+// What whoever verifies a task with this program fetches.
+[[nodiscard]] chain::market::TaskBytes task_bytes(const vm::tensor::ProgramHeader& header);
+
 // Checks the payload's form and opens its program header. What this version does not run yet (tolerance mode,
 // encrypted tasks, several solvers) is refused by name. Errors: task.bad_header_path, program.*, task.bad_steps,
 // task.bad_interval, task.bad_verifiers, task.bad_samples, task.bad_uris, task.bad_price, task.bad_window,
-// task.mode_not_supported, task.privacy_not_supported, task.solvers_not_supported, task.bad_root, task.no_work.
+// task.bad_class, task.window_too_short, task.mode_not_supported, task.privacy_not_supported,
+// task.solvers_not_supported, task.bad_root, task.no_work.
 [[nodiscard]] Expected<vm::tensor::ProgramHeader> check_task_spec(const chain::types::TaskSubmitPayload& spec);
 
 }  // namespace quern::compute::core

@@ -148,6 +148,22 @@ TEST_F(TaskTest, errors_name_the_file_or_the_option) {
     EXPECT_NE(build_spec(wrong).error().detail.find("data.safetensors"), std::string::npos);
 }
 
+TEST_F(TaskTest, windows_that_a_promised_line_cannot_meet_are_neither_priced_nor_signed) {
+    options_.bandwidth = 50'000;
+    EXPECT_EQ(error().name, "task.window_too_short")
+        << "8 MiB of a program go four times in 300 s at 46 KB/s, and twice that";
+    options_.bandwidth = 1'250'000;
+    const auto spec = build_spec(options_);
+    EXPECT_EQ(spec->bandwidth_class, 40U);
+    const auto price = price_of(*spec, options_);
+    ASSERT_TRUE(price) << price.error().to_string();
+    EXPECT_EQ(*price->json.get_string("leastVerifyS"), "72");
+    EXPECT_EQ(*price->json.get_string("leastHeartbeatS"), "1");
+    options_.speed = 4;
+    EXPECT_EQ(error().name, "task.window_too_short");
+    EXPECT_EQ(build_spec(options_)->device_class, 4U);
+}
+
 TEST_F(TaskTest, nothing_is_signed_above_the_limit_that_was_set) {
     options_.max_escrow = "1";
     EXPECT_EQ(error().name, "wallet.above_max_escrow");

@@ -45,6 +45,8 @@ TEST_F(Lifecycle, submit_names_what_is_wrong) {
     EXPECT_EQ(refused([](auto& s) { s.interval = 3; }), "task.bad_interval");
     EXPECT_EQ(refused([](auto& s) { s.bid_s = 7; }), "task.bad_window");
     EXPECT_EQ(refused([](auto& s) { s.challenge_s = 1'000'001; }), "task.bad_window");
+    EXPECT_EQ(refused([](auto& s) { s.bandwidth_class = 1; }), "task.window_too_short");
+    EXPECT_EQ(refused([](auto& s) { s.device_class = 127; }), "task.bad_class");
     EXPECT_EQ(refused([](auto& s) { s.mode = types::TaskMode::tolerance; }), "task.mode_not_supported");
     EXPECT_EQ(refused([](auto& s) { s.privacy = types::TaskPrivacy::encrypted; }), "task.privacy_not_supported");
     EXPECT_EQ(refused([](auto& s) { s.solvers = 2; }), "task.solvers_not_supported");

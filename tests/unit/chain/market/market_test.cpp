@@ -4,6 +4,7 @@
 #include "chain/market/bonds.h"
 #include "chain/market/delays.h"
 #include "chain/market/shares.h"
+#include "chain/market/windows.h"
 
 namespace quern::chain::market {
 namespace {
@@ -165,6 +166,64 @@ TEST(Delays, follow_the_task_and_the_parameters) {
     EXPECT_EQ(dispute_clock(market, task), 609'000U);
     EXPECT_EQ(reveal_expected(market, 50), 40'050U);
     EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + 1000 * (2'000'000 + 1200 + 40U));
+}
+
+// --- Windows ---------------------------------------------------------------------------------------------------------
+
+TEST(Windows, classes_are_half_octaves_rounded_down) {
+    EXPECT_EQ(class_of_rate(0), 0U);
+    EXPECT_EQ(class_of_rate(1), 0U);
+    EXPECT_EQ(class_of_rate(2), 2U);
+    EXPECT_EQ(class_of_rate(3), 3U);
+    EXPECT_EQ(class_of_rate(1'250'000), 40U) << "10 Mbit/s";
+    EXPECT_EQ(rate_of_class(40), 1'048'576U);
+    EXPECT_EQ(rate_of_class(41), 1'482'910U);
+    EXPECT_EQ(class_of_rate(~std::uint64_t{0}), kMaxClass);
+    EXPECT_EQ(rate_of_class(kMaxClass), std::uint64_t{1} << 63);
+    for (std::uint32_t c = 2; c <= kMaxClass; ++c) {
+        const Uint256 rate = rate_of_class(c);
+        EXPECT_LE(rate * rate, Uint256(1) << c) << c;
+        EXPECT_GT((rate + Uint256(1)) * (rate + Uint256(1)), Uint256(1) << c) << c;
+        EXPECT_EQ(class_of_rate(rate_of_class(c)), c % 2 == 0 ? c : c - 1)
+            << "what an odd one stands for is rounded down";
+    }
+}
+
+TEST(Windows, are_twice_what_one_uplink_and_one_replay_take) {
+    types::TaskSubmitPayload spec;
+    spec.steps = 4;
+    spec.interval = 2;
+    spec.verifiers = 2;
+    spec.samples = 20;
+    const TaskBytes bytes{51'245'056, 74'188};
+    const auto least = [&] { return least_windows(spec, task_work(spec, 6'588'349), bytes); };
+    EXPECT_EQ(least().verify_s, Uint256(1)) << "nothing is promised";
+    spec.bandwidth_class = 40;
+    EXPECT_EQ(least().verify_s, Uint256((6 * (2 * 51'245'056 + 74'188 + 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
+    EXPECT_EQ(least().heartbeat_s, Uint256(1));
+    spec.device_class = 32;  // 65,536 work units a second
+    EXPECT_EQ(least().heartbeat_s, Uint256((2 * 2 * 6'588'349 + 65'535) / 65'536));
+    EXPECT_EQ(least().verify_s, Uint256((2 * 4 * 6'588'349 + 65'535) / 65'536)) << "the longer of the two";
+    spec.verify_s = least().verify_s.low_u64();
+    spec.heartbeat_s = least().heartbeat_s.low_u64();
+    EXPECT_TRUE(check_windows(spec, task_work(spec, 6'588'349), bytes));
+    --spec.verify_s;
+    EXPECT_EQ(check_windows(spec, task_work(spec, 6'588'349), bytes).error().name, "task.window_too_short");
+    ++spec.verify_s;
+    --spec.heartbeat_s;
+    EXPECT_EQ(check_windows(spec, task_work(spec, 6'588'349), bytes).error().name, "task.window_too_short");
+}
+
+TEST(Windows, the_largest_task_does_not_overflow) {
+    types::TaskSubmitPayload spec;
+    spec.steps = kMostSteps;
+    spec.interval = 1;
+    spec.verifiers = params::kMaxVerifiers;
+    spec.samples = 4096;
+    spec.device_class = spec.bandwidth_class = 1;
+    spec.verify_s = spec.heartbeat_s = params::kMaxWindowSeconds;
+    const auto checked = check_windows(spec, task_work(spec, kMostWork), {~std::uint64_t{0}, ~std::uint64_t{0}});
+    EXPECT_EQ(checked.error().name, "task.window_too_short");
 }
 
 }  // namespace

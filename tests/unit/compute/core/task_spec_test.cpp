@@ -58,6 +58,11 @@ TEST(TaskSpec, EachDefectIsNamed) {
     expect("task.bad_root", [](Spec& s) { s.data_content = {}; });
     expect("task.bad_window", [](Spec& s) { s.verify_s = 0; });
     expect("task.bad_window", [](Spec& s) { s.bid_s = kMaxWindowSeconds + 1; });
+    expect("task.bad_class", [](Spec& s) { s.bandwidth_class = chain::market::kMaxClass + 1; });
+    expect("task.bad_class", [](Spec& s) { s.device_class = ~std::uint32_t{0}; });
+    expect("task.window_too_short", [](Spec& s) { s.bandwidth_class = 1; });
+    expect("task.window_too_short", [](Spec& s) { s.device_class = 1; });
+    expect("accepted", [](Spec& s) { s.bandwidth_class = s.device_class = chain::market::kMaxClass; });
     expect("task.bad_uris", [](Spec& s) { s.uris.assign(9, "x"); });
     expect("task.bad_uris", [](Spec& s) { s.uris = {""}; });
     expect("task.bad_uris", [](Spec& s) { s.uris = {"a b"}; });

@@ -1,0 +1,56 @@
+#include "chain/market/windows.h"
+
+#include <algorithm>
+
+namespace quern::chain::market {
+namespace {
+
+constexpr std::uint64_t kMargin = 2;                                // of every window over what it is for
+constexpr std::uint64_t kProgramBytes = 1U << 23;                   // at most; vm/tensor
+constexpr std::uint64_t kHashBytes = 32;                            // of a state or content in a history
+constexpr std::uint64_t kSqrtOfTwo = 6'521'908'912'666'391'106ULL;  // floor(sqrt(2) * 2^62)
+constexpr unsigned kSqrtBits = 62;
+
+Uint256 seconds(const Uint256& amount, std::uint32_t rate_class) {
+    if (rate_class == 0) return 1;
+    const Uint256 rate = rate_of_class(rate_class);
+    return std::max<Uint256>(1, (Uint256(kMargin) * amount + rate - Uint256(1)) / rate);
+}
+
+Status check(const char* name, std::uint64_t given, const Uint256& least) {
+    if (Uint256(given) >= least) return {};
+    return fail("task.window_too_short", std::string(name) + " of " + std::to_string(given) + " seconds, needs " +
+                                             least.to_decimal() + " for the task's classes");
+}
+
+}  // namespace
+
+std::uint32_t class_of_rate(std::uint64_t rate) {
+    if (rate == 0) return 0;
+    const Uint256 square = Uint256(rate) * Uint256(rate);  // 2 log2 x = log2 x^2
+    return std::min(square.bit_length() - 1, kMaxClass);
+}
+
+std::uint64_t rate_of_class(std::uint32_t rate_class) {
+    const std::uint32_t half = rate_class / 2;
+    return rate_class % 2 == 0 ? std::uint64_t{1} << half : kSqrtOfTwo >> (kSqrtBits - half);
+}
+
+LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork& work, const TaskBytes& bytes) {
+    const Uint256 hashes = Uint256(work.steps) + Uint256(segment_count(work.steps, work.interval)) + Uint256(2);
+    const Uint256 fetched = Uint256(sampled_segments(work)) * Uint256(bytes.state) + Uint256(bytes.data) +
+                            Uint256(kProgramBytes) + Uint256(kHashBytes) * hashes;
+    const Uint256 custody = seconds(Uint256(1 + std::uint64_t{work.verifiers}) * fetched, spec.bandwidth_class);
+    const Uint256 commit = seconds(sampled_work(work), spec.device_class);
+    return {std::max(custody, commit), seconds(work_of_steps(work, work.interval), spec.device_class)};
+}
+
+Status check_windows(const types::TaskSubmitPayload& spec, const TaskWork& work, const TaskBytes& bytes) {
+    if (std::max(spec.device_class, spec.bandwidth_class) > kMaxClass)
+        return fail("task.bad_class", "at most " + std::to_string(kMaxClass));
+    const LeastWindows least = least_windows(spec, work, bytes);
+    QUERN_CHECK(check("verify_s", spec.verify_s, least.verify_s));
+    return check("heartbeat_s", spec.heartbeat_s, least.heartbeat_s);
+}
+
+}  // namespace quern::chain::market

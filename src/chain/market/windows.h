@@ -1,0 +1,41 @@
+// How long a task's windows must be at least, by what its submitter promises about those who take part: a class of
+// speed (work units a second) and one of bandwidth (bytes a second). Used by execution, wallets and workers. Pure
+// functions; thread-safe.
+//
+// Class c of x a second is floor(2 log2 x) and stands for floor(sqrt(2^c)); class 0 promises nothing and asks for
+// nothing.
+#pragma once
+
+#include "base/expected.h"
+#include "chain/market/work.h"
+
+namespace quern::chain::market {
+
+inline constexpr std::uint32_t kMaxClass = 126;  // whose rate still fits 64 bits
+
+// The largest class that `rate` has; 0 for 0 and 1.
+[[nodiscard]] std::uint32_t class_of_rate(std::uint64_t rate);
+// What a class up to kMaxClass stands for.
+[[nodiscard]] std::uint64_t rate_of_class(std::uint32_t rate_class);
+
+// What verifiers fetch of a task, beside its program and history.
+struct TaskBytes {
+    std::uint64_t state = 0;  // of one state
+    std::uint64_t data = 0;   // of the data set
+};
+// Seconds, of each window below; 1 where nothing is promised.
+struct LeastWindows {
+    Uint256 verify_s;
+    Uint256 heartbeat_s;
+};
+// With m verifiers, n = min(s, N / k) segments of each, k steps of W:
+//   verify_s    >= 2 (1 + m) (n * state + data + 2^23 + 32 (N + N / k + 2)) / bandwidth   what one uplink sends in
+//   custody verify_s    >= 2 n k W / speed                                                        the replay before the
+//   commitment heartbeat_s >= 2 k W / speed                                                          as long as a clock
+//   gives for it
+[[nodiscard]] LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork& work,
+                                         const TaskBytes& bytes);
+// Errors: task.bad_class, task.window_too_short (the detail says how long it must be).
+[[nodiscard]] Status check_windows(const types::TaskSubmitPayload& spec, const TaskWork& work, const TaskBytes& bytes);
+
+}  // namespace quern::chain::market
