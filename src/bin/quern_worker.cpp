@@ -84,7 +84,7 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
         ->capture_default_str();
     app.add_option("--threads", options.threads,
                    "compute threads; 0: one per CPU. Training, replays for a verifier, replays for a whistleblower and "
-                   "disputes run side by side, each with so many; within each kind tasks take turns")
+                   "disputes run side by side, each with so many; within each kind the task that is due first")
         ->capture_default_str();
     app.add_option("--dispute-threads", options.dispute_threads,
                    "moves of disputes that are worked out at once, the most urgent first; neither training nor replays "

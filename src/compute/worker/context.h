@@ -2,7 +2,6 @@
 // arithmetic, options, and the wish to stop. One for each thread.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -40,37 +39,28 @@ struct TaskOrder {
     }
 };
 
-// A slice of time, of which a job may use its share. Read from a clock that a test may hold still.
+// A slice of time. Read from a clock that a test may hold still.
 class Slice {
 public:
     Slice(const Context& context, std::uint64_t milliseconds)
         : context_(context), until_(context.clock.monotonic_ms() + milliseconds) {}
     [[nodiscard]] bool over() const { return context_.stop || context_.clock.monotonic_ms() >= until_; }
-    // For the next of `waiting` jobs: equal shares of what is left.
-    [[nodiscard]] Slice share(std::size_t waiting) const {
-        const std::uint64_t now = context_.clock.monotonic_ms();
-        return {context_, (until_ - std::min(now, until_)) / std::max<std::uint64_t>(waiting, 1)};
-    }
 
 private:
     const Context& context_;
     std::uint64_t until_;
 };
 
-// Runs the jobs (by task) that `runs` holds for, in the order of their turns, each for its share of the slice; those
-// that come too late are first the next time. `run` gets (job, share). False when there was none.
-template <class Job, class Runs, class Run>
-bool run_in_turn(std::map<std::uint64_t, Job>& jobs, Turns& turns, const Slice& slice, Runs&& runs, Run&& run) {
-    std::vector<std::uint64_t> ids;
+// Runs that one of the jobs (by task) with something to do, job.runs(), which is due first, job.due(). False when there
+// is none.
+template <class Job, class Run>
+bool run_in_turn(std::map<std::uint64_t, Job>& jobs, Turns& turns, Run&& run) {
+    std::vector<Turn> waiting;
     for (const auto& [task, job] : jobs)
-        if (runs(job)) ids.push_back(task);
-    std::size_t waiting = ids.size();
-    for (const std::uint64_t task : turns.order(ids)) {
-        if (waiting < ids.size() && slice.over()) break;
-        turns.ran(task);
-        run(jobs.at(task), slice.share(waiting--));
-    }
-    return !ids.empty();
+        if (job.runs()) waiting.push_back({task, job.due()});
+    const auto next = turns.next(std::move(waiting));
+    if (next) run(jobs.at(*next));
+    return next.has_value();
 }
 
 }  // namespace quern::compute::worker

@@ -142,6 +142,11 @@ private:
     }
 
     // --- Verifier
+    // Who is silent pays, so the last moment is before the end.
+    [[nodiscard]] bool ends_soon() const {
+        return next_ms_ + chain::market::in_ms(task_.spec.verify_s) / kMissingShare >= claim_.deadline;
+    }
+
     [[nodiscard]] const VerifierReport* own_report() const {
         for (const auto& report : claim_.reports)
             if (report.verifier == me_.address) return &report;
@@ -162,10 +167,11 @@ private:
         actions_.push_back(Report{});
         if (!reports || !in_time()) return;
         const Replayed& mine = view_.report;
-        const bool knows = mine.data_missing || mine.data_checked || mine.finding != nullptr;
+        const bool missing = mine.data_missing || (mine.data_awaited && ends_soon());
+        const bool knows = missing || mine.data_checked || mine.finding != nullptr;
         if (claim_.state == ClaimState::custody && report->custody == 0 && knows)
             send(attempt(draw_purpose("custody"), NativeKind::custody_receipt,
-                         chain::types::CustodyReceiptPayload{task_.id, !mine.data_missing}));
+                         chain::types::CustodyReceiptPayload{task_.id, !missing}));
         if (mine.finding == nullptr) return;
         const bool commits = claim_.state == ClaimState::committing && report->commitment.is_zero();
         const bool reveals =

@@ -24,6 +24,9 @@ using chain::types::Dispute;
 using chain::types::Task;
 using chain::types::TaskClaim;
 
+// Data that nobody gives may still come: it is called missing in the last quarter of the window, when a transaction of
+// the next blocks is still in time.
+inline constexpr std::uint64_t kMissingShare = 4;
 inline constexpr std::uint64_t kTickSpreadMs = 1'500;    // over which workers spread the same due tick
 inline constexpr std::uint64_t kMaxSegments = 1U << 14;  // a solver's progress file holds a record for each
 inline constexpr std::size_t kMaxGameBytes = 1U << 20;   // of a dispute as the node tells it
@@ -62,7 +65,8 @@ struct Trained {
 };
 // A replay for the task's present draw.
 struct Replayed {
-    bool data_missing = false;  // in a way that the solver answers for
+    bool data_missing = false;  // what was given is not what was claimed
+    bool data_awaited = false;  // not all is here: it is on its way, or nobody has it so far
     bool data_checked = false;  // every checkpoint that it starts from is here
     std::shared_ptr<const Finding> finding;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "chain/api/content_gateway.h"
 #include "chain/types/native_objects.h"
 
 namespace quern::compute::worker {
@@ -25,9 +26,10 @@ struct Head {
     std::uint64_t market_ms = 0;
 };
 
-// No connected node has the content.
+// No connected node has the content, or sends it.
 inline constexpr std::string_view kContentNotFound = "content.not_found";
 [[nodiscard]] inline bool is_not_found(const Error& error) { return error.name == kContentNotFound; }
+[[nodiscard]] inline bool is_on_its_way(const Error& error) { return error.name == chain::api::kContentOnItsWay; }
 
 class NodeView {
 public:

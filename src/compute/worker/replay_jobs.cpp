@@ -1,13 +1,20 @@
 #include "compute/worker/replay_jobs.h"
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
+#include "chain/market/delays.h"
 #include "compute/core/history.h"
 
 namespace quern::compute::worker {
 namespace {
 
+using chain::types::ClaimState;
 using log::Category;
+
+// A question about data takes a second of the thread when they are on their way: rarely, where others could run.
+constexpr std::uint64_t kAskAgainMs = 5'000;
 
 // A redraw of verifiers asks for another replay.
 std::string file_of(const char* what, const Claim& claim) {
@@ -41,6 +48,11 @@ public:
     }
     Status save(const Workspace& workspace, const Claim& claim, const Finding& finding) const override {
         return workspace.save(file_of("report", claim), pack_report(finding));
+    }
+    // A receipt first, then the report.
+    std::uint64_t due(const TaskClaim& live, const Replayed& told) const override {
+        const bool receipted = live.claim.state == ClaimState::custody && told.data_checked;
+        return live.claim.deadline + (receipted ? chain::market::in_ms(live.task.spec.verify_s) : 0);
     }
     std::optional<Finding> invent(const Claim& claim, const ReplayPlan& plan) const override {
         if (fault_.fault != Fault::pass_without_work) return std::nullopt;
@@ -87,6 +99,14 @@ public:
     Status save(const Workspace& workspace, const Claim& claim, const Finding& finding) const override {
         return workspace.save(file_of("watch", claim), pack_watch(finding));
     }
+    // Before the challenge window closes, whatever comes before it.
+    std::uint64_t due(const TaskClaim& live, const Replayed&) const override {
+        const auto& [task, claim] = live;
+        if (claim.state >= ClaimState::challenge) return claim.deadline;
+        const auto windows =
+            static_cast<std::uint64_t>(ClaimState::revealing) - static_cast<std::uint64_t>(claim.state);
+        return claim.deadline + chain::market::in_ms(windows * task.spec.verify_s + task.spec.challenge_s);
+    }
 };
 
 }  // namespace
@@ -99,12 +119,17 @@ std::unique_ptr<ReplayDuty> whistleblower_duty() { return std::make_unique<Whist
 void ReplayJobs::take_orders() {
     const auto orders = board_.take();
     if (!orders) return;
-    std::erase_if(jobs_,
-                  [&](const auto& entry) { return entry.second.failed || !is_wanted(*orders, entry.second.order); });
+    std::erase_if(jobs_, [&](const auto& entry) { return !is_wanted(*orders, entry.second.order); });
+    const bool others = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) { return entry.second.runs(); });
     for (const auto& [id, order] : *orders) {
-        if (jobs_.contains(id)) continue;
-        Job& job = jobs_[id];
+        const auto [at, is_new] = jobs_.try_emplace(id);
+        Job& job = at->second;
         job.order = order;
+        job.duty = duty_.get();
+        if (!is_new && !job.failed) continue;
+        if (!is_new && others && context_.clock.monotonic_ms() < job.again_ms) continue;
+        job.failed = false;
+        if (job.replay != nullptr) continue;
         if (const Status begun = begin(job); !begun) stopped(job, begun.error());
     }
 }
@@ -138,27 +163,33 @@ Status ReplayJobs::begin(Job& job) {
         }
     }
     QUERN_CHECK(complete(job, *saved));
+    job.told.data_awaited = false;
     job.told.finding = std::move(saved);
     board_.publish(job.order, job.told);
     return {};
 }
 
 void ReplayJobs::stopped(Job& job, const Error& error) {
-    job.replay.reset();
-    // Nothing that the solver could be blamed for: tried again.
-    job.failed = is_passing(error) || is_own_limit(error);
-    log::warning(duty_->category(), "replay stopped task={} round={} data={} reason={}", job.order.id(),
-                 job.order.live->task.round, job.failed ? "unknown" : "missing", error.to_string());
-    if (job.failed) return;
-    job.told.data_missing = true;
-    board_.publish(job.order, job.told);
+    const bool awaited = is_on_its_way(error) || is_not_found(error);
+    // What was checked need not be read again; the memory is others' where nobody sends anything.
+    if (!is_on_its_way(error)) job.replay.reset();
+    // Nothing that the solver could be blamed for, or not yet: tried again.
+    job.failed = awaited || is_passing(error) || is_own_limit(error);
+    job.again_ms = context_.clock.monotonic_ms() + kAskAgainMs;
+    const char* const what = awaited ? "awaited" : job.failed ? "unknown" : "missing";
+    if (const std::string reason = error.to_string(); std::exchange(job.said, reason) != reason)
+        log::warning(duty_->category(), "replay stopped task={} round={} data={} reason={}", job.order.id(),
+                     job.order.live->task.round, what, reason);
+    const bool known = job.told.data_awaited == awaited && job.told.data_missing == !job.failed;
+    job.told.data_awaited = awaited;
+    job.told.data_missing = !job.failed;
+    if (!known) board_.publish(job.order, job.told);  // or news and orders would chase each other
 }
 
 bool ReplayJobs::work(std::uint64_t milliseconds) {
     take_orders();
-    const auto runs = [](const Job& job) { return job.replay != nullptr; };
-    return run_in_turn(jobs_, turns_, Slice(context_, milliseconds), runs, [this](Job& job, const Slice& share) {
-        if (const Status status = advance(job, share); !status) stopped(job, status.error());
+    return run_in_turn(jobs_, turns_, [&](Job& job) {
+        if (const Status status = advance(job, Slice(context_, milliseconds)); !status) stopped(job, status.error());
     });
 }
 
@@ -168,6 +199,7 @@ Status ReplayJobs::advance(Job& job, const Slice& slice) {
         QUERN_CHECK(replay.check_checkpoints(slice));
         if (!replay.checkpoints_checked()) return {};
         job.told.data_checked = true;
+        job.told.data_awaited = false;
         board_.publish(job.order, job.told);
     }
     const std::size_t before = replay.segments_done();

@@ -30,6 +30,8 @@ public:
     [[nodiscard]] virtual Expected<std::shared_ptr<Finding>> load(const Workspace& workspace,
                                                                   const Claim& claim) const = 0;
     [[nodiscard]] virtual Status save(const Workspace& workspace, const Claim& claim, const Finding& finding) const = 0;
+    // Market time by which what comes next must be found.
+    [[nodiscard]] virtual std::uint64_t due(const TaskClaim& live, const Replayed& told) const = 0;
     // What a dishonest one says without replaying; nullopt of all others.
     [[nodiscard]] virtual std::optional<Finding> invent(const Claim&, const ReplayPlan&) const { return std::nullopt; }
 };
@@ -49,16 +51,22 @@ public:
 private:
     struct Job {
         TaskOrder order;
-        bool failed = false;  // tried again with the next orders
+        bool failed = false;         // tried again with later orders
+        std::uint64_t again_ms = 0;  // not before then, while others have something to run
+        std::string said;            // why it stopped, in the log
         Workspace workspace;
         std::unique_ptr<Replay> replay;  // null: nothing (more) to run
         Replayed told;
+        const ReplayDuty* duty = nullptr;
+        [[nodiscard]] bool runs() const { return replay != nullptr && !failed; }
+        [[nodiscard]] std::uint64_t due() const { return duty->due(*order.live, told); }
     };
     void take_orders();
     [[nodiscard]] Status begin(Job& job);
     [[nodiscard]] Status advance(Job& job, const Slice& slice);
     [[nodiscard]] Status finish(Job& job);
-    // Blames the data, when that is what is wrong; else the job is tried again.
+    // Blames the data, when that is what is wrong; else the job is tried again, and goes on where it waits for data
+    // that is on its way.
     void stopped(Job& job, const Error& error);
     // What challenges are made of besides.
     [[nodiscard]] Status complete(Job& job, Finding& finding);

@@ -2,9 +2,9 @@
 // thread looks, decides and sends, so that no training and no replay delays a reveal or a dispute's move; beside it
 // run, each with a connection of its own,
 //   examine    fetches what open tasks name (solver)
-//   train      the trainings that were won, in turns (solver)
-//   report     the replays that this worker was drawn for, in turns (verifier)
-//   watch      the replays of all proofs, in turns (whistleblower)
+//   train      the trainings that were won, the one due first (solver)
+//   report     the replays that this worker was drawn for, the one due first (verifier)
+//   watch      the replays of all proofs, the one due first (whistleblower)
 //   play       --dispute-threads of them: moves of disputes, the most urgent first
 // All share the input store with its memory limit, the workspaces with their quota, and one sender with its spending
 // limits. A Shell belongs to one thread; its own threads end with it.

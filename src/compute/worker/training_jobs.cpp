@@ -1,9 +1,11 @@
 #include "compute/worker/training_jobs.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "base/log.h"
+#include "chain/market/delays.h"
 #include "compute/program/state_file.h"
 #include "crypto/merkle.h"
 
@@ -116,22 +118,29 @@ void TrainingJobs::tell(Training& training) {
     board_.publish(training.order, training.told);
 }
 
+bool TrainingJobs::Training::runs() const {
+    const bool to_prove = order.live->claim.state == ClaimState::working && told.proof == nullptr;
+    return !failed && (!complete() || to_prove);
+}
+
+std::uint64_t TrainingJobs::Training::due() const {
+    const auto& [task, claim] = *order.live;
+    const std::uint64_t done = roots.empty() ? 0 : roots.size() - 1;
+    const std::uint64_t ahead = (done - std::min(claim.step, done)) / task.spec.interval;
+    return claim.deadline + ahead * chain::market::in_ms(task.spec.heartbeat_s);
+}
+
 bool TrainingJobs::work(std::uint64_t milliseconds) {
     take_orders();
-    const auto runs = [](const Training& training) {
-        const bool to_prove = training.order.live->claim.state == ClaimState::working && training.told.proof == nullptr;
-        return !training.failed && (!training.complete() || to_prove);
-    };
-    return run_in_turn(trainings_, turns_, Slice(context_, milliseconds), runs,
-                       [this](Training& training, const Slice& share) {
-                           Status status = train(training, share);
-                           if (status && training.complete()) status = finish(training);
-                           if (status) return;
-                           // Kept in memory only up to here: the last saved checkpoint is where a retry begins.
-                           training.failed = true;
-                           log::error(Category::solver, "training stopped task={} step={} reason={}",
-                                      training.order.id(), training.roots.size() - 1, status.error().to_string());
-                       });
+    return run_in_turn(trainings_, turns_, [&](Training& training) {
+        Status status = train(training, Slice(context_, milliseconds));
+        if (status && training.complete()) status = finish(training);
+        if (status) return;
+        // Kept in memory only up to here: the last saved checkpoint is where a retry begins.
+        training.failed = true;
+        log::error(Category::solver, "training stopped task={} step={} reason={}", training.order.id(),
+                   training.roots.size() - 1, status.error().to_string());
+    });
 }
 
 Status TrainingJobs::train(Training& training, const Slice& slice) {

@@ -55,6 +55,9 @@ private:
 
         [[nodiscard]] std::uint64_t steps() const { return order.live->task.spec.steps; }
         [[nodiscard]] bool complete() const { return roots.size() == steps() + 1; }
+        [[nodiscard]] bool runs() const;
+        // When what comes next must be posted: later by a window for each checkpoint that is ready and not posted yet.
+        [[nodiscard]] std::uint64_t due() const;
     };
     void take_orders();
     [[nodiscard]] Status begin(Training& training);

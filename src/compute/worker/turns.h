@@ -1,21 +1,33 @@
-// Whose turn it is: jobs share a thread in slices of time, and one whose single step takes longer than a slice must not
-// keep the others from theirs. Pure; used by one thread.
+// Whose turn it is: jobs share a thread in slices of time, the one that is due first before all others. Among those
+// that are due at the same time the next is another each time, so that one whose single step takes longer than a slice
+// does not keep the others from theirs. Pure; used by one thread.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace quern::compute::worker {
 
+struct Turn {
+    std::uint64_t id = 0;
+    std::uint64_t due = 0;  // market time
+};
+
 class Turns {
 public:
-    // `ids` (ascending) in the order in which they may run now: behind the one that ran last comes the next higher.
-    [[nodiscard]] std::vector<std::uint64_t> order(std::vector<std::uint64_t> ids) const {
-        std::rotate(ids.begin(), std::upper_bound(ids.begin(), ids.end(), last_), ids.end());
-        return ids;
+    // Whom of `waiting` (by ascending id) the next slice belongs to; nullopt when nobody waits.
+    [[nodiscard]] std::optional<std::uint64_t> next(std::vector<Turn> waiting) {
+        const auto behind =
+            std::find_if(waiting.begin(), waiting.end(), [&](const Turn& each) { return each.id > last_; });
+        std::rotate(waiting.begin(), behind, waiting.end());
+        const auto first = std::min_element(waiting.begin(), waiting.end(),
+                                            [](const Turn& a, const Turn& b) { return a.due < b.due; });
+        if (first == waiting.end()) return std::nullopt;
+        last_ = first->id;
+        return last_;
     }
-    void ran(std::uint64_t id) { last_ = id; }
 
 private:
     std::uint64_t last_ = 0;

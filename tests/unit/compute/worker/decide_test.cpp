@@ -179,9 +179,28 @@ TEST_F(Decide, receipts_until_the_deadline_what_it_has_checked) {
     const auto missing = attempts_of(decide(actor.me, view));
     ASSERT_EQ(missing.size(), 1U);
     EXPECT_FALSE(chain::types::decode_record<chain::types::CustodyReceiptPayload>(missing[0].payload)->data_ok);
-    view.report = {false, true, nullptr};
+    view.report = {false, false, true, nullptr};
     EXPECT_EQ(attempts_of(decide(actor.me, view)).size(), 1U);
     expect_ends_at(actor, id, NativeKind::custody_receipt, world.deadline(id), "task.deadline_passed");
+}
+
+TEST_F(Decide, waits_for_data_until_the_last_quarter_of_the_window) {
+    const auto id = reach(ClaimState::custody, truth);
+    const Actor actor = first_verifier(id, truth);
+    const TaskClaim live = world.live(id);
+    View view = actor.view(world, live);
+    view.report = {false, true, false, nullptr};
+    const std::uint64_t last_quarter = world.deadline(id) - live.task.spec.verify_s * 1000 / 4;
+    view.market_ms = last_quarter - 2;
+    EXPECT_TRUE(attempts_of(decide(actor.me, view)).empty()) << "it may come yet";
+    ++view.market_ms;
+    const auto missing = attempts_of(decide(actor.me, view));
+    ASSERT_EQ(missing.size(), 1U) << "who is silent pays";
+    EXPECT_FALSE(chain::types::decode_record<chain::types::CustodyReceiptPayload>(missing[0].payload)->data_ok);
+    view.report = {false, false, true, nullptr};
+    const auto here = attempts_of(decide(actor.me, view));
+    ASSERT_EQ(here.size(), 1U);
+    EXPECT_TRUE(chain::types::decode_record<chain::types::CustodyReceiptPayload>(here[0].payload)->data_ok);
 }
 
 TEST_F(Decide, commits_until_the_deadline_and_once) {

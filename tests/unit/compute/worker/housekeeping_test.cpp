@@ -8,28 +8,46 @@
 namespace quern::compute::worker {
 namespace {
 
-TEST(Turns, a_job_that_outlasts_its_slice_goes_behind_the_others) {
+// Who gets `slices` slices, one after the other.
+std::vector<std::uint64_t> slices(const std::vector<Turn>& waiting, std::size_t count) {
     Turns turns;
-    const std::vector<std::uint64_t> ids{3, 5, 9};
-    EXPECT_EQ(turns.order(ids), (std::vector<std::uint64_t>{3, 5, 9}));
-    turns.ran(3);
-    EXPECT_EQ(turns.order(ids), (std::vector<std::uint64_t>{5, 9, 3}));
-    turns.ran(5);
-    EXPECT_EQ(turns.order(ids), (std::vector<std::uint64_t>{9, 3, 5}));
-    turns.ran(9);
-    EXPECT_EQ(turns.order(ids), (std::vector<std::uint64_t>{3, 5, 9}));
-    EXPECT_TRUE(turns.order({}).empty());
+    std::vector<std::uint64_t> got;
+    while (got.size() < count) got.push_back(turns.next(waiting).value_or(0));
+    return got;
 }
 
-TEST(Turns, everyone_gets_a_turn_when_each_takes_the_whole_slice) {
+TEST(Turns, who_is_due_first_goes_before_all_others) {
+    EXPECT_EQ(slices({{3, 50}, {5, 20}, {9, 30}}, 3), (std::vector<std::uint64_t>{5, 5, 5}));
+    EXPECT_EQ(Turns().next({}), std::nullopt);
+}
+
+TEST(Turns, those_that_are_due_together_take_turns) {
+    EXPECT_EQ(slices({{3, 20}, {5, 20}, {7, 21}, {9, 20}}, 7), (std::vector<std::uint64_t>{3, 5, 9, 3, 5, 9, 3}));
     Turns turns;
-    std::map<std::uint64_t, int> runs;
-    for (int i = 0; i < 30; ++i) {
-        const auto first = turns.order({1, 2, 7}).front();
-        ++runs[first];
-        turns.ran(first);
+    EXPECT_EQ(turns.next({{3, 20}, {5, 20}}), 3U);
+    EXPECT_EQ(turns.next({{3, 20}, {5, 20}, {4, 10}}), 4U) << "one that is due earlier comes in between";
+    EXPECT_EQ(turns.next({{3, 20}, {5, 20}}), 5U);
+}
+
+// Two trainings whose steps outlast a slice: 6 s of work every 10 s, and 20 s within 60 s. Taking turns step by step
+// the first would need 12 s.
+TEST(Turns, jobs_with_long_steps_meet_their_deadlines_when_there_is_time_for_both) {
+    constexpr std::uint64_t kStep = 2'000;
+    struct Job {
+        std::uint64_t due, window, interval, left, steps;
+    };
+    std::map<std::uint64_t, Job> jobs{{1, {60'000, 60'000, 10, 10, 10}}, {2, {10'000, 10'000, 3, 12, 12}}};
+    Turns turns;
+    for (std::uint64_t now = 0;
+         std::any_of(jobs.begin(), jobs.end(), [](const auto& each) { return each.second.left != 0; });) {
+        std::vector<Turn> waiting;
+        for (const auto& [id, job] : jobs)
+            if (job.left != 0) waiting.push_back({id, job.due});
+        Job& job = jobs.at(*turns.next(waiting));
+        now += kStep;
+        ASSERT_LT(now, job.due);
+        if (--job.left % job.interval == 0) job.due = now + job.window;
     }
-    EXPECT_EQ(runs, (std::map<std::uint64_t, int>{{1, 10}, {2, 10}, {7, 10}}));
 }
 
 class WorkspaceTest : public testing::Test {

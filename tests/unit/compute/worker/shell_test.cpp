@@ -105,14 +105,25 @@ public:
         const MutexLock lock(mutex_);
         contents_[id] = std::move(content);
     }
+    void remove(const Hash32& id) {
+        const MutexLock lock(mutex_);
+        contents_.erase(id);
+    }
     Expected<Bytes> content(const Hash32& id) {
         const MutexLock lock(mutex_);
         const auto found = contents_.find(id);
+        if (found == contents_.end() && absent_is_on_its_way) return busy(chain::api::kContentOnItsWay);
         if (found == contents_.end()) return fail(kContentNotFound);
+        ++reads_[id];
         return found->second;
+    }
+    int reads(const Hash32& id) {
+        const MutexLock lock(mutex_);
+        return reads_[id];
     }
 
     std::atomic<bool> uploads_hang{false};
+    std::atomic<bool> absent_is_on_its_way{false};
     std::atomic<int> hanging{0};
 
 private:
@@ -123,6 +134,7 @@ private:
     std::map<std::pair<std::string, std::string>, int> executed_ QUERN_GUARDED_BY(mutex_);
     std::vector<std::string> refused_ QUERN_GUARDED_BY(mutex_);
     std::map<Hash32, Bytes, BytesLess> contents_ QUERN_GUARDED_BY(mutex_);
+    std::map<Hash32, int, BytesLess> reads_ QUERN_GUARDED_BY(mutex_);
 };
 
 class MarketNode final : public NodeView {
@@ -410,6 +422,60 @@ TEST_F(ShellTest, a_verifier_says_so_when_a_checkpoint_cannot_be_had) {
     ASSERT_TRUE(run_until([&] { return live(id).claim.state > ClaimState::proved || task(id).round != 0; }));
     ASSERT_TRUE(run_until([&] { return task(id).round != 0 || ended(id); }));
     EXPECT_TRUE(task(id).slashes.empty()) << "nobody can prove who withheld it";
+}
+
+// From the proof until `late_ms` of market time before the receipts' deadline no node has one content; then it does.
+// Ends when the claim is settled, or the task open again.
+class LateContentTest : public ShellTest {
+protected:
+    void run(std::uint64_t late_ms, const std::function<Hash32(const core::HistoryManifest&)>& chosen = {}) {
+        add(Role::solver);
+        for (int i = 0; i < 2; ++i) add(Role::verifier);
+        id_ = submit();
+        ASSERT_TRUE(run_until([&] { return live(id_).claim.state == ClaimState::proved; }));
+        const Hash32 history = live(id_).claim.history_content;
+        const Hash32 late = chosen ? chosen(*core::decode_manifest(*market_.content(history))) : history;
+        const Bytes content = *market_.content(late);
+        market_.remove(late);
+        ASSERT_TRUE(run_until([&] { return live(id_).claim.state == ClaimState::custody; }));
+        const auto deadline = live(id_).claim.deadline;
+        ASSERT_TRUE(run_until([&] {
+            return task(id_).round != 0 ||
+                   market_.with([&](World& world) { return world.market_ms() + late_ms >= deadline; });
+        }));
+        market_.store(late, content);
+        ASSERT_TRUE(run_until([&] { return task(id_).round != 0 || ended(id_); }));
+        EXPECT_TRUE(task(id_).slashes.empty());
+    }
+    std::uint64_t id_ = 0;
+};
+
+TEST_F(LateContentTest, what_nobody_has_until_late_in_the_window_is_not_missing) {
+    run(spec_.verify_s * 1000 / 2);
+    EXPECT_EQ(task(id_).round, 0U);
+    EXPECT_EQ(task(id_).state, TaskState::settled);
+}
+
+TEST_F(LateContentTest, what_does_not_come_is_missing_before_anybody_is_silent) {
+    for (const bool on_its_way : {false, true}) {
+        market_.absent_is_on_its_way = on_its_way;
+        run(0);
+        EXPECT_EQ(task(id_).round, 1U);
+        EXPECT_EQ(task(id_).reason, "data_missing");
+        workers_.clear();
+    }
+}
+
+TEST_F(LateContentTest, while_it_is_on_its_way_the_rest_is_not_read_again) {
+    market_.absent_is_on_its_way = true;
+    Hash32 first;
+    run(spec_.verify_s * 1000 / 2, [&](const core::HistoryManifest& manifest) {
+        first = manifest.checkpoint_contents[0];
+        return manifest.checkpoint_contents[1];
+    });
+    EXPECT_EQ(task(id_).state, TaskState::settled);
+    // By each of three as an input, by each verifier to check it and to replay from it.
+    EXPECT_LE(market_.reads(first), 3 + 2 * 2);
 }
 
 }  // namespace
