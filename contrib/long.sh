@@ -2,21 +2,22 @@
 # The checks that take too long for each change: see doc/long-runs.md for what they last said and of which commit.
 # Usage: contrib/long.sh [--brief] [NAME...]      default: all, one after the other
 #   --brief   a sample of each, so that the commands themselves stay whole: tidy of what changed, ThreadSanitizer over
-#             test_base, two fuzz targets for 20 seconds, two mutants, 200 seeds, four kills; docs as ever
+#             test_base, two fuzz targets for 20 seconds, two mutants, 200 seeds, four kills, one verifier; docs as ever
 #   tidy      clang-tidy on every file of src
 #   tsan      ThreadSanitizer over the unit tests and a network of four nodes (rebuilds everything)
 #   fuzz      libFuzzer on every target, 60 seconds each (FUZZ_SECONDS=N for another time)
 #   mutate    mutation testing of the folders that matter most, 100 mutants
 #   sim       quern-sim over 5,000 seeds
 #   kills     a node under full load, killed 100 times
+#   links     a solver behind 10 Mbit/s whose state of 51 MB three verifiers need (root)
 #   docs      README.md and doc/operations.md pasted literally in a bare chroot (root, debootstrap)
 # Each prints a row for doc/long-runs.md when it ends. Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."
-case "${1:-}" in -h|--help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
+case "${1:-}" in -h|--help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 brief=0
 if [ "${1:-}" = --brief ]; then brief=1; shift; fi
-all=(tidy tsan fuzz mutate sim kills docs)
+all=(tidy tsan fuzz mutate sim kills links docs)
 commit=$(git rev-parse --short=12 HEAD)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -47,8 +48,8 @@ run_fuzz() {
 run_tidy() {
   if [ "$brief" = 1 ]; then ./contrib/check-code.sh tidy; else ./contrib/check-code.sh tidy --all; fi
 }
-mutants=100 seeds=5000 kills=100
-if [ "$brief" = 1 ]; then mutants=2 seeds=200 kills=4; fi
+mutants=100 seeds=5000 kills=100 verifiers=3
+if [ "$brief" = 1 ]; then mutants=2 seeds=200 kills=4 verifiers=1; fi
 run() {
   local title=$1 status=0 began=$SECONDS said
   shift
@@ -66,6 +67,8 @@ for name in "${@:-${all[@]}}"; do
     sim) run "quern-sim, $seeds seeds" build/testing/bin/quern-sim -n "$seeds" ;;
     kills) QUERN_CRASH_LOADED_KILLS=$kills run "a loaded node, killed $kills times" \
       python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_node_crash\.py$' ;;
+    links) QUERN_LINKS_VERIFIERS=$verifiers run "a solver behind 10 Mbit/s, verifiers: $verifiers" \
+      python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_slow_links\.py$' ;;
     docs) run "documents in a bare chroot" ./contrib/check-docs.sh ;;
     *) echo "long.sh: unknown check $name" >&2; exit 2 ;;
   esac

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(ROOT, "contrib", "python"))
 os.environ.setdefault("QUERN_BIN", os.path.join(ROOT, "build", "testing", "bin"))
 
 from quern.devnet import Devnet  # noqa: E402
-from quern.market import (FINAL_STATES, Job, disputes_of, licence_texts, spec_options, submit,  # noqa: E402
+from quern.market import (FINAL_STATES, Job, disputes_of, licence_texts, price, spec_options, submit,  # noqa: E402,F401
                           supply_difference, wait_for_task)
 from quern.processes import Ended, at_end, end_on_signals, kill_all  # noqa: E402
 
@@ -47,12 +47,13 @@ def temporary_directory(prefix):
 class MarketTest(unittest.TestCase):
     """One network for the class; each test submits tasks of its own and (re)starts the workers it needs."""
 
-    validators = 1
+    validators, followers, namespaces, bonds, block = 1, 0, False, BONDS, BLOCK
 
     @classmethod
     def setUpClass(cls):
         cls.directory = temporary_directory("quern-test-")
-        cls.net = Devnet(cls.directory, ACCOUNTS, BONDS, market=MARKET, block=BLOCK, validators=cls.validators)
+        cls.net = Devnet(cls.directory, ACCOUNTS, cls.bonds, market=MARKET, block=cls.block, validators=cls.validators,
+                         followers=cls.followers, namespaces=cls.namespaces)
         cls.addClassCleanup(cls._tear_down)
         cls.net.start()
         cls.job = Job(os.path.join(cls.directory, "job"), cls.net.node, licence_texts()[:2], layers=1, d_model=32,

@@ -279,8 +279,9 @@ class Devnet:
         os.makedirs(directory, exist_ok=True)
         account = self.accounts[name]
         home = self._homes.setdefault(name, len(self._homes) % len(self.daemons) if node is None else node)
+        enter = self.switch.enter(home) if self.switch else []  # beside its node, past the network
         self.workers[name] = Process(name, [
-            program("quern-worker"), f"--node={self.nodes[home].url}", f"--datadir={directory}",
+            *enter, program("quern-worker"), f"--node={self.nodes[home].url}", f"--datadir={directory}",
             f"--rpc-cookie={self.daemons[home].datadir}/.cookie",
             f"--key={account.keystore}", f"--password-file={account.password_file}", *options],
             os.path.join(self.directory, name + ".log"), self.detached)

@@ -5,6 +5,7 @@ The namespaces are quern<N>-node<i> with address 10.77.N.<i+1>, joined by a brid
 10.77.N.254 and reaches every node, cut off or not. The bridge has a namespace of its own so that the host's firewall
 does not filter what passes between the nodes.
 """
+import json
 import os
 import random
 import shutil
@@ -18,15 +19,29 @@ class NamespaceError(Exception):
     """The system does not let us make or change namespaces."""
 
 
-def _ip(*arguments):
-    done = subprocess.run(["ip", *map(str, arguments)], capture_output=True, text=True, check=False)
+def _run(*arguments):
+    done = subprocess.run([*map(str, arguments)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise NamespaceError(f"ip {' '.join(map(str, arguments))}: {done.stderr.strip() or done.stdout.strip()}")
+        raise NamespaceError(f"{' '.join(map(str, arguments))}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
 
 
-def why_not():
-    """Why there can be no namespaces here, or None when there can."""
+def _ip(*arguments):
+    return _run("ip", *arguments)
+
+
+def _shape(name, link, mbit, queue_ms):
+    _run("tc", "-n", name, "qdisc", "replace", "dev", link, "root", "tbf", "rate", f"{mbit}mbit", "burst", "32kb",
+         "latency", f"{queue_ms}ms")
+
+
+def why_no_lines():
+    """Why there can be no lines of a given rate here, or None when there can."""
+    return why_not(lambda name: _shape(name, "one", 10, 100))
+
+
+def why_not(also=None):
+    """Why there can be no namespaces here, or None when there can. also(name) is tried in one that has a link "one"."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     for tool, package in (("ip", "iproute2"), ("nsenter", "util-linux")):
@@ -38,10 +53,12 @@ def why_not():
         try:
             _ip("-n", probe, "link", "add", "one", "type", "veth", "peer", "name", "other")
             _ip("-n", probe, "link", "add", "three", "type", "bridge")
+            if also:
+                also(probe)
         finally:
             _ip("netns", "del", probe)
-    except NamespaceError as error:
-        return f"this system refuses network namespaces ({error})"
+    except (NamespaceError, FileNotFoundError) as error:
+        return f"this system refuses {'lines of a rate' if also else 'network namespaces'} ({error})"
     return None
 
 
@@ -121,6 +138,17 @@ class Switch:
                 if group_of[node] != group_of[other]:
                     _ip("-n", self._name(node), "neigh", "replace", self.address(other), "lladdr", NOBODY, "nud",
                         "permanent", "dev", "eth0")
+
+    def shape(self, node, mbit, queue_ms=100):
+        """Gives the node a line of so many Mbit/s each way, with queues of so many milliseconds. What runs in its
+        namespace reaches it past that."""
+        for name, end in ((self._name(node), "eth0"), (self._name(None), f"node{node}")):
+            _shape(name, end, mbit, queue_ms)
+
+    def traffic(self, node):
+        """(bytes received, bytes sent) by the node over its line, headers counted."""
+        link = json.loads(_ip("-n", self._name(node), "-s", "-j", "link", "show", "eth0"))[0]
+        return link["stats64"]["rx"]["bytes"], link["stats64"]["tx"]["bytes"]
 
     def heal(self):
         """Joins everybody again."""
