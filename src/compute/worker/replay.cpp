@@ -44,6 +44,7 @@ Status Replay::advance(const Slice& slice) {
         if (step_ == 0) {
             const bool goes_on = segment_ != 0 && segments_[segment_ - 1] + 1 == segment && state_matches_;
             if (!goes_on) {
+                state_.clear();  // not beside the one that is read
                 QUERN_TRY(state_, checkpoint_before(segment));
             }
             step_ = steps.first - 1;

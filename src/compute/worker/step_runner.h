@@ -14,7 +14,8 @@ public:
                std::uint64_t steps, const FaultPlan& fault, vm::tensor::arith::Backend backend, ThreadPool* pool,
                const Cancellation* cancellation);
 
-    // state := the state after `step` (1..N), from the state before it. False: cancelled, and the state is as before.
+    // state := the state after `step` (1..N), from the state before it. False: cancelled, and the
+    // state is of no more use (vm/tensor/executor.h).
     [[nodiscard]] bool run(vm::tensor::State& state, std::uint64_t step);
     // The same, and `tap` sees each node's output on the way.
     [[nodiscard]] bool run_tapped(vm::tensor::State& state, std::uint64_t step, const vm::tensor::Tap& tap);

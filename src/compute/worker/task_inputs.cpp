@@ -17,6 +17,7 @@ constexpr std::uint64_t kFileOverhead = 4U << 20;  // names, metadata and paddin
 constexpr std::uint64_t kMib = 1U << 20;
 constexpr std::size_t kKeptTasks = 8;
 constexpr std::size_t kKeptManifests = 8;
+constexpr std::string_view kWrongStateRoot = "inputs.wrong_state_root";
 
 // Of a file that holds this many bytes of tensors; twice, because a file may store 64-bit integers.
 std::uint64_t file_limit(std::uint64_t tensor_bytes, std::uint64_t most) {
@@ -38,7 +39,7 @@ std::uint64_t memory_needed(const Program& program) {
     const std::uint64_t data = program.header.data.front().elements * kWordBytes;
     const std::uint64_t state = state_bytes(program);
     const std::uint64_t run = std::max(vm::tensor::step_bytes(program), core::dispute_bytes(program));
-    return run + data + 2 * state + 2 * std::max(data, state);  // the state after the step is part of the run
+    return run + data + state + 2 * std::max(data, state);
 }
 
 std::uint64_t InputStore::used() const {
@@ -134,10 +135,9 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
     QUERN_CHECK(vm::tensor::check_data(inputs->program, inputs->data));
     if (vm::tensor::tensor_root(inputs->data) != task.spec.data_root) return fail("inputs.wrong_data_root");
 
-    QUERN_TRY(const Bytes init_file, node.get_content(task.spec.init_content,
-                                                      file_limit(state_bytes(inputs->program), limits_.content_bytes)));
-    QUERN_TRY(inputs->initial, program::read_state(inputs->program, init_file));
-    if (vm::tensor::state_root(inputs->initial) != task.spec.init_root) return fail("inputs.wrong_init_root");
+    const auto initial = checkpoint(node, inputs->program, task.spec.init_content, task.spec.init_root);
+    if (!initial && initial.error().name == kWrongStateRoot) return fail("inputs.wrong_init_root");
+    QUERN_CHECK(initial);
     return Shared(std::move(inputs));
 }
 
@@ -176,7 +176,7 @@ Expected<State> InputStore::checkpoint(NodeView& node, const Program& program, c
     QUERN_TRY(State state, program::read_state(program, bytes));
     const Hash32 root = vm::tensor::state_root(state, pool, cancellation);
     if (is_requested(cancellation)) return busy("worker.stopped");
-    if (root != state_root) return fail("inputs.wrong_state_root");
+    if (root != state_root) return fail(kWrongStateRoot);
     return state;
 }
 

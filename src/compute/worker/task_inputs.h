@@ -16,14 +16,12 @@ namespace quern::compute::worker {
 
 struct TaskInputs {
     vm::tensor::Program program;
-    vm::tensor::Tensor data;
-    vm::tensor::State initial;
+    vm::tensor::Tensor data;         // the initial state was checked and is fetched anew by who begins with it
     std::uint64_t memory_bytes = 0;  // memory_needed(program)
 };
 
 // What a worker may hold at once for a task of this program, whatever its part in it: a step, tapped or not, or a move
-// of a dispute (of several games about a task one at a time); the data set, the state before and after the step and the
-// one that it came from, and a file while it is read.
+// of a dispute (of several games about a task one at a time); the data set, one state, and a file while it is read.
 [[nodiscard]] std::uint64_t memory_needed(const vm::tensor::Program& program);
 
 [[nodiscard]] std::uint64_t state_bytes(const vm::tensor::Program& program);

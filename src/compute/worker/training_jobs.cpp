@@ -94,7 +94,8 @@ Status TrainingJobs::begin(Training& training) {
         QUERN_TRY(training.state,
                   context_.inputs.checkpoint(*context_.node, training.inputs->program, last.content, last.state_root));
     } else {
-        training.state = training.inputs->initial;
+        QUERN_TRY(training.state, context_.inputs.checkpoint(*context_.node, training.inputs->program,
+                                                             task.spec.init_content, task.spec.init_root));
         training.roots = {task.spec.init_root};
         training.saved.checkpoints.push_back({0, task.spec.init_root, task.spec.init_content, 0, {}});
         training.saved.state_roots = join_roots(training.roots);

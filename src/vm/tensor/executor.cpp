@@ -96,22 +96,24 @@ struct Executor::Impl {
           kernels(arith::kernels(backend)),
           pool(pool_in),
           cancellation(cancellation_in),
-          threads(pool_in == nullptr ? 1 : pool_in->size()),
-          spare(program_in.slots.size()) {}
+          threads(pool_in == nullptr ? 1 : pool_in->size()) {}
 
-    // Plans and buffers are made for the first run that needs them.
-    const ExecutionPlan& prepare(PlanMode mode, const State& state, const Tensor& data, const Tensor& seed) {
+    // Plans and buffers are made for the first run that needs them. `next` is the state where the run changes it.
+    const ExecutionPlan& prepare(PlanMode mode, const State& state, State* next, const Tensor& data,
+                                 const Tensor& seed) {
         std::unique_ptr<const ExecutionPlan>& made = plans[static_cast<std::size_t>(mode)];
         if (made == nullptr) made = std::make_unique<const ExecutionPlan>(make_plan(program, &kernels, mode));
-        arena.reserve(made->arena_words);
+        if (made->begins.empty()) arena.reserve(made->arena_words);
         scratch.reserve(threads * made->scratch_blocks * kGroupBlock);
-        for (std::size_t slot = 0; slot < spare.size(); ++slot)
-            if (made->updates[slot].words != 0) spare[slot].resize(made->updates[slot].words);
-        bind(*made, state, data, seed);
+        bind(*made, state, next, data, seed);
         return *made;
     }
 
-    void bind(const ExecutionPlan& plan, const State& state, const Tensor& data, const Tensor& seed) {
+    void bind(const ExecutionPlan& plan, const State& state, State* next, const Tensor& data, const Tensor& seed) {
+        writes_state = next != nullptr;
+        has_written = false;
+        buffers.clear();
+        buffers.resize(plan.begins.empty() ? 0 : plan.roots.size());
         reads.resize(plan.roots.size());
         writes.resize(plan.roots.size());
         for (std::size_t r = 0; r < plan.roots.size(); ++r) {
@@ -131,10 +133,11 @@ struct Executor::Impl {
                     reads[r] = plan.constants[root.index].words.data();
                     break;
                 case Root::Kind::arena:
-                    reads[r] = writes[r] = arena.data() + root.offset;
+                    // one by one: when its step comes
+                    reads[r] = writes[r] = plan.begins.empty() ? arena.data() + root.offset : nullptr;
                     break;
                 case Root::Kind::next:
-                    reads[r] = writes[r] = spare[root.index].data();
+                    reads[r] = writes[r] = writes_state ? (*next)[root.index].words.data() : nullptr;
                     break;
             }
         }
@@ -161,7 +164,9 @@ struct Executor::Impl {
             tapped.operands = {operands.data(), tapped.node->inputs.size()};
             tap(tapped);
         }
-        return !is_requested(cancellation);  // seen by the last tap: what it hashed is of no use
+        if (is_requested(cancellation)) return false;  // seen by the last tap: what it hashed is of no use
+        while (last >= plan.taps.size() && done < plan.steps.size()) run(plan, plan.steps[done++]);
+        return true;
     }
 
     // In a plan whose outputs own their buffers.
@@ -173,20 +178,43 @@ struct Executor::Impl {
         std::copy(tensor.words.begin(), tensor.words.end(), writes[plan.taps[node].value.root]);
     }
 
-    // state := the state after the plan's steps.
-    void update(const ExecutionPlan& plan, State& state) {
-        for (std::size_t slot = 0; slot < state.size(); ++slot)
-            if (const SlotUpdate& update = plan.updates[slot]; update.kind == SlotUpdate::Kind::copy)
-                copy_view(view(update.value), spare[slot].data(), dense_strides(update.value.shape), pool);
-        for (std::size_t slot = 0; slot < state.size(); ++slot)
-            if (plan.updates[slot].kind != SlotUpdate::Kind::unchanged) state[slot].words.swap(spare[slot]);
+    // A plan of the mode `step`. False: cancelled.
+    bool run_step(const ExecutionPlan& plan) {
+        for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+            if (is_requested(cancellation)) return false;
+            if (!plan.begins.empty()) {
+                for (const std::size_t r : plan.begins[i]) {
+                    buffers[r].resize(plan.roots[r].words);
+                    reads[r] = writes[r] = buffers[r].data();
+                }
+            }
+            run(plan, plan.steps[i]);
+            if (!plan.ends.empty())
+                for (const std::size_t r : plan.ends[i]) buffers[r] = {};
+        }
+        return true;
+    }
+
+    // Of a run that was cancelled: what is no state of the training must not be taken for one.
+    bool give_up(State& state) const {
+        if (has_written) state.clear();
+        return false;
+    }
+
+    void tell_of_writing(const ExecutionPlan& plan, std::size_t root) {
+        if (root == kNone || plan.roots[root].kind != Root::Kind::next) return;
+        has_written = true;
+        if (before_writing) before_writing(plan.roots[root].index);
     }
 
     void run(const ExecutionPlan& plan, const Step& step) {
+        if (step.kind == Step::Kind::commit && !writes_state) return;
+        tell_of_writing(plan, step.output);
+        for (const Member& member : step.members) tell_of_writing(plan, member.root);
         if (step.kind == Step::Kind::group) return run_group(plan, step);
         std::array<View, kMaxInputs> inputs;
         for (std::size_t i = 0; i < step.inputs.size(); ++i) inputs[i] = view(step.inputs[i]);
-        if (step.kind == Step::Kind::copy)
+        if (step.kind == Step::Kind::copy || step.kind == Step::Kind::commit)
             copy_view(inputs[0], writes[step.output], dense_strides(inputs[0].shape), pool);
         else
             run_node(kernels, *step.node, {inputs.data(), step.inputs.size()}, writes[step.output], pool);
@@ -198,25 +226,28 @@ struct Executor::Impl {
         parallel_parts(pool, parts, step.words * step.work / 8, [&](std::size_t first_part, std::size_t last_part) {
             const std::size_t blocks = (step.words + kGroupBlock - 1) / kGroupBlock;
             // Scratch belongs to a part; without threads all parts run in turn on the first one's.
-            std::uint32_t* buffers = scratch.data() + first_part * plan.scratch_blocks * kGroupBlock;
+            std::uint32_t* blocks_of_part = scratch.data() + first_part * plan.scratch_blocks * kGroupBlock;
             const std::size_t end = std::min(step.words, blocks * last_part / parts * kGroupBlock);
             for (std::size_t at = blocks * first_part / parts * kGroupBlock; at < end; at += kGroupBlock)
-                run_block(step, at, std::min(end, at + kGroupBlock), buffers);
+                run_block(step, at, std::min(end, at + kGroupBlock), blocks_of_part);
         });
     }
 
-    void run_block(const Step& step, std::size_t begin, std::size_t end, std::uint32_t* buffers) {
+    void run_block(const Step& step, std::size_t begin, std::size_t end, std::uint32_t* blocks) {
         for (const Member& member : step.members) {
             std::array<ElementwiseOperand, kMaxOperands> operands;
             for (std::size_t i = 0; i < member.node->inputs.size(); ++i) {
                 const Member::Operand& operand = member.operands[i];
+                if (operand.is_gathered)
+                    gather_words(view(operand.value), member.node->shape, begin, end,
+                                 blocks + operand.scratch * kGroupBlock);
                 if (operand.scratch != kNone)
-                    operands[i] = {buffers + operand.scratch * kGroupBlock, static_cast<std::ptrdiff_t>(begin)};
+                    operands[i] = {blocks + operand.scratch * kGroupBlock, static_cast<std::ptrdiff_t>(begin)};
                 else
                     operands[i] = {reads[operand.value.root] + operand.value.offset, 0};
             }
             std::uint32_t* out =
-                member.scratch != kNone ? buffers + member.scratch * kGroupBlock : writes[member.root] + begin;
+                member.scratch != kNone ? blocks + member.scratch * kGroupBlock : writes[member.root] + begin;
             run_elementwise(kernels, *member.node, member.nest, operands, begin, end, out);
         }
     }
@@ -229,9 +260,12 @@ struct Executor::Impl {
     std::array<std::unique_ptr<const ExecutionPlan>, kPlanModes> plans;
     AlignedWords arena;  // of whichever plan runs
     AlignedWords scratch;
-    std::vector<std::vector<std::uint32_t>> spare;  // per slot: its words after the step
-    std::vector<const std::uint32_t*> reads;        // per root of the plan that runs
+    std::vector<std::vector<std::uint32_t>> buffers;  // per root, of a plan without an arena
+    std::vector<const std::uint32_t*> reads;          // per root of the plan that runs
     std::vector<std::uint32_t*> writes;
+    std::function<void(std::size_t slot)> before_writing;
+    bool writes_state = false;
+    bool has_written = false;  // some of it
 };
 
 Executor::Executor(const Program& program, arith::Backend backend, ThreadPool* pool, const Cancellation* cancellation)
@@ -239,26 +273,23 @@ Executor::Executor(const Program& program, arith::Backend backend, ThreadPool* p
 
 Executor::~Executor() = default;
 
+void Executor::set_before_writing(std::function<void(std::size_t slot)> hook) {
+    impl_->before_writing = std::move(hook);
+}
+
 bool Executor::step(State& state, const Tensor& data, const Tensor& seed) {
-    const ExecutionPlan& plan = impl_->prepare(PlanMode::step, state, data, seed);
-    for (const Step& step : plan.steps) {
-        if (is_requested(impl_->cancellation)) return false;
-        impl_->run(plan, step);
-    }
-    impl_->update(plan, state);
-    return true;
+    const ExecutionPlan& plan = impl_->prepare(PlanMode::step, state, &state, data, seed);
+    return impl_->run_step(plan) || impl_->give_up(state);
 }
 
 bool Executor::step_tapped(State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter) {
-    const ExecutionPlan& plan = impl_->prepare(alter ? PlanMode::owned : PlanMode::tapped, state, data, seed);
-    if (!impl_->run_tapped(plan, tap, alter, kLastNode)) return false;
-    impl_->update(plan, state);
-    return true;
+    const ExecutionPlan& plan = impl_->prepare(alter ? PlanMode::owned : PlanMode::tapped, state, &state, data, seed);
+    return impl_->run_tapped(plan, tap, alter, kLastNode) || impl_->give_up(state);
 }
 
 bool Executor::run_tapped(const State& state, const Tensor& data, const Tensor& seed, const Tap& tap,
                           const Alter& alter, std::uint32_t last) {
-    const ExecutionPlan& plan = impl_->prepare(alter ? PlanMode::owned : PlanMode::tapped, state, data, seed);
+    const ExecutionPlan& plan = impl_->prepare(alter ? PlanMode::owned : PlanMode::tapped, state, nullptr, data, seed);
     return impl_->run_tapped(plan, tap, alter, last);
 }
 

@@ -43,10 +43,17 @@ public:
              const Cancellation* cancellation = nullptr);
     ~Executor();
 
-    // Runs end between two nodes once the cancellation is requested: false, and the state is as before.
+    // Runs end between two nodes once the cancellation is requested: false. Slots are written over as soon as nobody
+    // reads what was there: the state that a cancelled step was given is as before, or where some of it was written
+    // over empty, so that nobody goes on with it.
 
-    // state := the state after the step. `data` and `seed` as the program's header says (checked by the caller).
+    // state := the state after the step, in the same words. `data` and `seed` as the program's header says (checked by
+    // the caller).
     bool step(State& state, const Tensor& data, const Tensor& seed);
+
+    // `hook(slot)` is called on the thread of the run before a word of that slot is written over: who still reads the
+    // state keeps the run waiting there. Null: none.
+    void set_before_writing(std::function<void(std::size_t slot)> hook);
 
     // A **tapped run** gives the same bits and calls `tap` for each node, in order and exactly once, with its output
     // and its operands' outputs, while they are alive: also of nodes that no update needs, that are views of others, or
@@ -69,9 +76,10 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-// What an executor takes for runs of one kind, beside the state before the step, data and seed: arena, constants and
-// the state after the step. An executor that does both holds one arena for both. Not counted: blocks of scratch, at
-// most half a MiB a thread. Takes no memory itself: look at it before running a stranger's program.
+// What an executor takes for runs of one kind, beside the state, which it writes over, data and seed: arena and
+// constants. An executor that does both holds one arena for both. A step and its state keep within the header's peak
+// bytes (doc/program-format.md, "Sizes"). Not counted: the plan, and blocks of scratch, at most half a MiB a thread.
+// Takes no memory itself: look at it before running a stranger's program.
 [[nodiscard]] std::uint64_t step_bytes(const Program& program);
 [[nodiscard]] std::uint64_t tapped_bytes(const Program& program);
 

@@ -277,7 +277,7 @@ void scatter_add(const Kernels& kernels, const Node& node, const View& source, c
 }
 
 void philox(const Node& node, const View& key, std::uint32_t* out, ThreadPool* pool) {
-    const std::uint32_t* k = key.data;
+    const std::array<std::uint32_t, 4> k{key.data[0], key.data[1], key.data[2], key.data[3]};  // may lie where out does
     const std::size_t count = node.shape.elements();
     parallel_parts(pool, count, count * 8, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i)

@@ -24,7 +24,7 @@ struct Root {
         seed,
         constant,  // index into ExecutionPlan::constants
         arena,     // `offset` words into the arena
-        next,      // the state after the step; index = slot
+        next,      // where slot `index` lies, once the step has written over it
     };
     Kind kind = Kind::arena;
     std::size_t index = 0;
@@ -46,6 +46,7 @@ struct Value {
 struct Member {
     struct Operand {
         std::size_t scratch = kNone;  // a value of the group: block buffer number, or kNone
+        bool is_gathered = false;     // into that buffer, block by block, in the order of the member's elements
         Value value;                  // else (and where the group's value is written out) this
     };
     const Node* node = nullptr;
@@ -56,7 +57,12 @@ struct Member {
 };
 
 struct Step {
-    enum class Kind : std::uint8_t { copy, node, group };
+    enum class Kind : std::uint8_t {
+        copy,
+        commit,  // a copy over a slot, whose value before the step nobody reads any more
+        node,
+        group
+    };
     Kind kind = Kind::node;
     const Node* node = nullptr;
     std::vector<Value> inputs;
@@ -66,17 +72,10 @@ struct Step {
     std::size_t work = 0;         // per word, as ElementOpInfo::work counts
 };
 
-// What becomes of a slot at the end of the step.
-struct SlotUpdate {
-    enum class Kind : std::uint8_t { unchanged, swap, copy };
-    Kind kind = Kind::unchanged;
-    std::size_t words = 0;  // of a buffer for the slot's value after the step
-    Value value;            // for copy
-};
-
 enum class PlanMode : std::uint8_t {
     step,    // only what the state after the step needs, elementwise nodes in groups
-    tapped,  // every node in order, each output whole once it and its operands can be read
+    tapped,  // every node in order, each output whole once it and its operands can be read; slots are written by
+             // commits alone
     owned,   // as tapped, and each output in a buffer of its own: changing it changes nothing before it
 };
 inline constexpr std::size_t kPlanModes = 3;
@@ -91,16 +90,26 @@ struct ExecutionPlan {
     std::vector<Root> roots;
     std::vector<Step> steps;
     std::vector<Tensor> constants;
-    std::vector<SlotUpdate> updates;
     std::vector<TapPoint> taps;  // by node, unless the mode is `step`
     std::size_t arena_words = 0;
     std::size_t scratch_blocks = 0;  // of kGroupBlock words, per thread
+    // Where the arena would have holes that the header's peak bytes have no room for: its buffers one by one, by step
+    // those that begin with it and those that end with it. Empty otherwise; then arena_words are those alive at once.
+    std::vector<std::vector<std::size_t>> begins;
+    std::vector<std::vector<std::size_t>> ends;
 
-    // Arena, constants and the state after the step; not the blocks of scratch.
+    // Arena and constants; not the blocks of scratch, nor constants of one word, which are the plan's own.
     [[nodiscard]] std::uint64_t bytes() const;
 };
 
 // `kernels` compute the constants; without them (null) the plan is for its sizes alone: its constants have no words.
+// A plan of the mode `step` keeps within the header's peak bytes, the state counted with it, as far as ops read their
+// operands where they are (run_node's layouts).
 [[nodiscard]] ExecutionPlan make_plan(const Program& program, const arith::Kernels* kernels, PlanMode mode);
+
+// The parts of it that arena.cpp does: gives each root of the kind `arena` its offset; makes buffers one by one of
+// them.
+void place_arena(ExecutionPlan& plan);
+void part_arena(ExecutionPlan& plan);
 
 }  // namespace quern::vm::tensor

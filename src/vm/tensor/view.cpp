@@ -209,4 +209,21 @@ void copy_view(const View& source, std::uint32_t* out, const Strides& out_stride
     parallel_parts(pool, outer0.size * outer1.size * blocks, words, copy_blocks);
 }
 
+void gather_words(const View& source, const Shape& shape, std::size_t begin, std::size_t end, std::uint32_t* out) {
+    const Strides strides = broadcast_strides(source.shape, source.strides, shape);
+    const std::size_t columns = shape.columns();
+    while (begin < end) {
+        const std::size_t row = begin / columns;
+        const std::size_t first = begin % columns;
+        const std::size_t part = std::min(columns - first, end - begin);
+        const auto k = static_cast<std::ptrdiff_t>(row % shape.dims[2]);
+        const auto j = static_cast<std::ptrdiff_t>(row / shape.dims[2] % shape.dims[1]);
+        const auto i = static_cast<std::ptrdiff_t>(row / shape.dims[2] / shape.dims[1]);
+        const std::uint32_t* const at = source.data + i * strides[0] + j * strides[1] + k * strides[2];
+        for (std::size_t c = 0; c < part; ++c) out[c] = at[static_cast<std::ptrdiff_t>(first + c) * strides[3]];
+        out += part;
+        begin += part;
+    }
+}
+
 }  // namespace quern::vm::tensor

@@ -54,6 +54,9 @@ struct LoopNest {
 // Copies a view into `out`, whose element strides are `out_strides` with stride 1 along the last dim.
 void copy_view(const View& source, std::uint32_t* out, const Strides& out_strides, ThreadPool* pool);
 
+// Elements [begin, end) of the view broadcast to `shape`, in row-major order.
+void gather_words(const View& source, const Shape& shape, std::size_t begin, std::size_t end, std::uint32_t* out);
+
 // Below this much work one thread is quicker than several (measured on the demo's step: 2^14 to 2^16 are the same, 2^18
 // gives a fifth of the gain away). Threads that sleep must be woken, which is worth it for more work only. No bit of a
 // result depends on it; tests lower it, so that small programs are spread too.

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 
+#include "support/counted_memory.h"
 #include "test_programs.h"
 #include "vm/tensor/arith/random.h"
 #include "vm/tensor/leaf.h"
@@ -89,6 +91,184 @@ TEST(Executor, a_planned_step_gives_the_update_nodes_of_run_all) {
                 }
             }
         }
+    }
+}
+
+// Programs whose updates read each other's slots, before and after, in place, across and by views.
+Program tangled_program(std::uint64_t seed) {
+    test::Random random(seed);
+    test::Graph g;
+    const std::uint32_t side = random.below(2) == 0 ? 7 : 48;
+    const Shape square{{1, 1, side, side}};
+    for (int slot = 0; slot < 5; ++slot) g.add_slot("slot" + std::to_string(slot), DType::f32, square);
+    std::vector<std::uint32_t> nodes{0, 1, 2, 3, 4};
+    const auto any = [&] {
+        const auto count = static_cast<std::uint32_t>(nodes.size());
+        return nodes[random.below(3) == 0 ? random.below(5) : random.below(count)];
+    };
+    const auto few = [&](std::uint32_t x) { return g.element(arith::ElementOp::max, {x, g.full(DType::f32, {}, 0)}); };
+    for (int i = 0; i < 24; ++i) {
+        std::uint32_t made = 0;
+        switch (random.below(9)) {
+            case 0:
+                made = g.permute(any(), {0, 1, 3, 2});
+                break;
+            case 1:
+                made = g.reshape(g.reshape(any(), {{1, 1, 1, side * side}}), square);
+                break;
+            case 2:
+                made = g.matmul(any(), any(), random.below(2) == 0);
+                break;
+            case 3:
+                made = g.element(arith::ElementOp::add, {any(), g.reduce(Op::sum_last, any())});
+                break;
+            case 4:
+                made = g.add({Op::slot, {}, DType::f32, square, {}, 0, {random.below(5)}});
+                break;
+            case 5:
+                made = random.below(2) == 0 ? g.full(DType::f32, square, 0x3f800000)
+                                            : g.element(arith::ElementOp::i2f, {g.iota(square, 3)});
+                break;
+            case 6:
+                made = few(any());
+                break;
+            default:
+                made = g.element(arith::ElementOp::fma, {any(), any(), any()});
+        }
+        nodes.push_back(made);
+    }
+    for (std::size_t slot = 0; slot < 5; ++slot)
+        if (random.below(8) != 0) g.update(slot, nodes[nodes.size() - 1 - random.below(12)]);
+    g.add_slot("loss", DType::f32, {});
+    g.finish({});
+    return g.program;
+}
+
+TEST(Executor, no_order_of_writing_over_slots_changes_a_bit) {
+    ThreadPool pool(3);
+    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+        Program program = tangled_program(seed);
+        const Status valid = validate(program);
+        ASSERT_TRUE(valid) << valid.error().to_string();
+        const Tensor nothing{DType::i32, {}, {0}};
+        const State before = test::random_state(program, seed, Fill::moderate);
+        const NodeOutputs outputs =
+            Executor(program, arith::Backend::scalar, nullptr).run_all(before, nothing, test::test_seed());
+        const std::uint64_t stated = program.header.sizes.peak_bytes;
+        // As the header says; as if any memory would do; as if none were enough.
+        for (const std::uint64_t peak : {stated, std::uint64_t{1} << 60, std::uint64_t{0}}) {
+            program.header.sizes.peak_bytes = peak;
+            for (const bool tapped : {false, true}) {
+                Executor executor(program, arith::best_backend(), seed % 2 == 0 ? nullptr : &pool);
+                State state = before;
+                for (int step = 0; step < 2; ++step) {  // the second time in buffers that were used
+                    state = before;
+                    if (tapped)
+                        ASSERT_TRUE(executor.step_tapped(state, nothing, test::test_seed(), [](const TappedNode&) {}));
+                    else
+                        ASSERT_TRUE(executor.step(state, nothing, test::test_seed()));
+                }
+                for (std::size_t slot = 0; slot < state.size(); ++slot)
+                    ASSERT_EQ(state[slot], outputs[program.updates[slot]])
+                        << "seed " << seed << " peak " << peak << " slot " << slot << (tapped ? " tapped" : "");
+            }
+        }
+    }
+}
+
+std::uint64_t bytes_of(const State& state) {
+    std::uint64_t bytes = 0;
+    for (const Tensor& slot : state) bytes += slot.words.size() * sizeof(std::uint32_t);
+    return bytes;
+}
+
+// Adam over `count` parameters of side x side words whose gradients are products.
+Program adam_program(std::uint32_t count, std::uint32_t side) {
+    using arith::ElementOp;
+    test::Graph g;
+    const Shape shape{{1, 1, side, side}};
+    const auto number = [&](float value) { return g.full(DType::f32, {}, std::bit_cast<std::uint32_t>(value)); };
+    const std::uint32_t x = g.reduce(Op::sum_rows, g.element(ElementOp::i2f, {g.iota({{1, 1, 32, side}}, 3)}));
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint32_t p = g.add_slot("parameter" + std::to_string(i), DType::f32, shape);
+        const std::uint32_t m = g.add_slot("first" + std::to_string(i), DType::f32, shape);
+        const std::uint32_t v = g.add_slot("second" + std::to_string(i), DType::f32, shape);
+        const std::uint32_t gradient = g.matmul(g.matmul(x, p), x, true);
+        const std::uint32_t first =
+            g.element(ElementOp::fma, {g.element(ElementOp::sub, {gradient, m}), number(0.1F), m});
+        const std::uint32_t square = g.element(ElementOp::mul, {gradient, gradient});
+        const std::uint32_t second =
+            g.element(ElementOp::fma, {g.element(ElementOp::sub, {square, v}), number(0.01F), v});
+        const std::uint32_t scale = g.element(ElementOp::add, {g.element(ElementOp::sqrt, {second}), number(1e-8F)});
+        const std::uint32_t change = g.element(ElementOp::div, {first, scale});
+        const std::uint32_t decayed = g.element(ElementOp::mul, {p, number(0.99F)});
+        g.update(3 * i, g.element(ElementOp::fma, {change, number(-0.01F), decayed}));
+        g.update(3 * i + 1, first);
+        g.update(3 * i + 2, second);
+    }
+    g.add_slot("loss", DType::f32, {});
+    g.finish({});
+    return g.program;
+}
+
+TEST(Executor, an_optimizer_needs_no_second_copy_of_what_it_updates) {
+    Program program = adam_program(3, 256);
+    ASSERT_TRUE(validate(program)) << validate(program).error().to_string();
+    const std::uint64_t parameter = 256 * 256 * sizeof(std::uint32_t);
+    EXPECT_LE(step_bytes(program), 3 * parameter / 2) << "a gradient, and nothing for moments";
+    State state = test::random_state(program, 1, Fill::moderate);
+    const Tensor nothing{DType::i32, {}, {0}};
+    Executor executor(program, arith::best_backend(), nullptr);
+    const NodeOutputs outputs = executor.run_all(state, nothing, test::test_seed());
+    std::vector<const std::uint32_t*> words;
+    for (const Tensor& slot : state) words.push_back(slot.words.data());
+    const std::size_t before = quern::test::counted_memory();
+    quern::test::mark_counted_memory();
+    ASSERT_TRUE(executor.step(state, nothing, test::test_seed()));
+    EXPECT_LE(quern::test::peak_of_counted_memory() - before, step_bytes(program) + (256U << 10));  // plan, scratch
+    for (std::size_t slot = 0; slot < state.size(); ++slot) {
+        EXPECT_EQ(state[slot], outputs[program.updates[slot]]) << slot;
+        EXPECT_EQ(state[slot].words.data(), words[slot]) << "written where it was";
+    }
+}
+
+TEST(Executor, a_step_keeps_within_the_peak_bytes_of_its_program) {
+    std::vector<Program> programs{
+        test::every_op_program(),    test::training_program(40, 24, 72), test::training_program(512, 96, 256),
+        test::deep_program(24, 256), test::deep_program(6, 40),          adam_program(3, 256),
+        adam_program(40, 33)};
+    for (std::uint64_t seed = 0; seed < 400; ++seed) programs.push_back(tangled_program(seed));
+    std::size_t smallest = 0;
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+        const Program& program = programs[i];
+        State state = test::random_state(program, 1, Fill::moderate);
+        EXPECT_LE(step_bytes(program) + bytes_of(state), program.header.sizes.peak_bytes) << "program " << i;
+        Program unbounded = program;
+        unbounded.header.sizes.peak_bytes = std::uint64_t{1} << 60;
+        if (step_bytes(unbounded) + bytes_of(state) > program.header.sizes.peak_bytes) ++smallest;
+    }
+    EXPECT_GT(smallest, 0U) << "else the bound was never looked at";
+}
+
+TEST(Executor, what_is_told_before_a_slot_is_written_finds_the_old_words) {
+    Program program = adam_program(2, 40);
+    State state = test::random_state(program, 1, Fill::moderate);
+    const State before = state;
+    const Tensor nothing{DType::i32, {}, {0}};
+    for (const bool tapped : {false, true}) {
+        state = before;
+        Executor executor(program, arith::best_backend(), nullptr);
+        std::vector<std::size_t> told;
+        executor.set_before_writing([&](std::size_t slot) {
+            EXPECT_EQ(state[slot], before[slot]);
+            told.push_back(slot);
+        });
+        if (tapped)
+            executor.step_tapped(state, nothing, test::test_seed(), [](const TappedNode&) {});
+        else
+            executor.step(state, nothing, test::test_seed());
+        std::sort(told.begin(), told.end());
+        EXPECT_EQ(told, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5}));  // each once, not the loss
     }
 }
 
