@@ -1,9 +1,12 @@
 #include "compute/worker/dispute_jobs.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "base/log.h"
 #include "compute/core/claims.h"
+#include "compute/worker/workspace.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -11,6 +14,35 @@ namespace {
 using log::Category;
 
 constexpr unsigned kRefusals = 3;  // of a checkpoint, before an earlier one is replayed from
+
+// A state's words as they lie in memory, one slot after the other. Whoever reads them checks the root.
+Status write_words(const std::string& path, const vm::tensor::State& state) {
+    const std::string whole = path + ".new";
+    std::ofstream file(whole, std::ios::binary | std::ios::trunc);
+    for (const vm::tensor::Tensor& slot : state)
+        file.write(reinterpret_cast<const char*>(slot.words.data()),
+                   static_cast<std::streamsize>(slot.words.size() * sizeof(std::uint32_t)));
+    file.close();
+    std::error_code failed;
+    if (file) std::filesystem::rename(whole, path, failed);
+    if (file && !failed) return {};
+    std::filesystem::remove(whole, failed);
+    return fail("fs.write_failed", path);
+}
+
+std::optional<vm::tensor::State> read_words(const std::string& path, const vm::tensor::Program& program) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return std::nullopt;
+    vm::tensor::State state;
+    for (const vm::tensor::Slot& slot : program.slots) {
+        vm::tensor::Tensor tensor{slot.dtype, slot.shape, std::vector<std::uint32_t>(slot.shape.elements())};
+        file.read(reinterpret_cast<char*>(tensor.words.data()),
+                  static_cast<std::streamsize>(tensor.words.size() * sizeof(std::uint32_t)));
+        state.push_back(std::move(tensor));
+    }
+    if (!file) return std::nullopt;
+    return state;
+}
 
 }  // namespace
 
@@ -98,6 +130,8 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     Playing& playing = *fresh;
     QUERN_TRY(playing.inputs, context.inputs.load(*context.node, task));
     QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, *order.live));
+    QUERN_TRY(const Workspace workspace, Workspace::open(context.options.datadir, task));
+    playing.kept = workspace.directory() + "/before-";
     playing.steps = task.spec.steps;
     playing.seed = vm::tensor::seed_tensor(claim.seed_beacon);
 
@@ -145,6 +179,7 @@ std::shared_ptr<core::StepShare> DisputeJobs::share_of(Context& context, const P
 Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uint64_t step) {
     if (step == 0 || step > playing.steps) return fail("dispute.bad_step");
     Context& context = *playing.context;
+    if (auto kept = kept_state(playing, step)) return std::move(*kept);
     const std::uint64_t interval = playing.manifest->interval;
     std::uint64_t segment = (step - 1) / interval;
     const auto checkpoint = [&] {
@@ -166,8 +201,28 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
                       context.options.backend, context.pool.get(), playing.cancellation);
     for (std::uint64_t i = segment * interval + 1; i < step; ++i)
         if (!runner.run(state, i)) return busy(core::kMoveCancelled);
-    if (playing.fault.fault != Fault::none) playing.altered_from = state;
+    if (playing.fault.fault != Fault::none)
+        playing.altered_from = state;
+    else if (step - 1 != segment * interval)
+        keep_state(playing, step, state);
     return state;
+}
+
+std::optional<vm::tensor::State> DisputeJobs::kept_state(const Playing& playing, std::uint64_t step) {
+    if (playing.fault.fault != Fault::none) return std::nullopt;
+    auto state = read_words(playing.kept + std::to_string(step), playing.inputs->program);
+    if (!state) return std::nullopt;
+    const Hash32 root = vm::tensor::state_root(*state, playing.context->pool.get(), playing.cancellation);
+    if (root == playing.manifest->state_roots[step - 1]) return state;
+    return std::nullopt;
+}
+
+void DisputeJobs::keep_state(const Playing& playing, std::uint64_t step, const vm::tensor::State& state) {
+    const WorkerOptions& options = playing.context->options;
+    const auto used = Workspace::used_bytes(options.datadir);
+    if (!used || (*used + state_bytes(playing.inputs->program)) >> 20 > options.max_disk_mib) return;
+    if (const Status kept = write_words(playing.kept + std::to_string(step), state); !kept)
+        log::warning(Category::dispute, "a state is not kept step={} reason={}", step, kept.error().to_string());
 }
 
 }  // namespace quern::compute::worker

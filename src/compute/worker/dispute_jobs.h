@@ -1,5 +1,7 @@
-// Works out the moves of the disputes in which this worker is a party, with compute/core's strategy. Nothing is saved:
-// the game is on the chain, the claim comes with the order, states are replayed from checkpoints. Games about one task
+// Works out the moves of the disputes in which this worker is a party, with compute/core's strategy. Nothing that would
+// be missed is saved: the game is on the chain, the claim comes with the order, states are replayed from checkpoints,
+// once: rivals about many steps must not make each other's clocks run out, so what was replayed to stays on disk while
+// the task lasts, as far as --max-disk-mib reaches. Games about one task
 // share what they execute and take turns, so that many rivals cost little more than one. Several threads may work at
 // once, each for a task of its own; the game with the earliest deadline comes first. A move that nobody asks for
 // any more, because the worker stops, the dispute is closed or the deadline has passed, is given up half done.
@@ -41,6 +43,7 @@ private:
         std::shared_ptr<const TaskInputs> inputs;
         std::shared_ptr<const core::HistoryManifest> manifest;
         FaultPlan fault;
+        std::string kept;  // before the number of a step: the file with the state before it
         std::uint64_t steps = 0;
         vm::tensor::Tensor seed;
         vm::tensor::State altered_from;              // state before the step that `alter` speaks of
@@ -64,6 +67,8 @@ private:
     [[nodiscard]] std::shared_ptr<core::StepShare> share_of(Context& context, const PlayOrder& order,
                                                             const vm::tensor::Program& program);
     [[nodiscard]] static Expected<vm::tensor::State> state_before(Playing& playing, std::uint64_t step);
+    [[nodiscard]] static std::optional<vm::tensor::State> kept_state(const Playing& playing, std::uint64_t step);
+    static void keep_state(const Playing& playing, std::uint64_t step, const vm::tensor::State& state);
 
     PlayBoard& board_;
     Mutex mutex_;

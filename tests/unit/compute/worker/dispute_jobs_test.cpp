@@ -2,6 +2,9 @@
 // asks for any more.
 #include "compute/worker/dispute_jobs.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
 #include "lifecycle_fixture.h"
@@ -53,6 +56,8 @@ private:
 class DisputeJobsTest : public Lifecycle {
 protected:
     DisputeJobsTest() {
+        options.datadir = testing::TempDir() + "/quern-dispute-jobs-test";
+        std::filesystem::remove_all(options.datadir);
         spec.challenge_s = 1'000;
         world.params.market.dispute_clock_s = 10'000;
         const program::TensorView data{"data", &tiny().data, false};
@@ -70,6 +75,7 @@ protected:
         }
         store("history", core::encode(manifest));
     }
+    ~DisputeJobsTest() override { std::filesystem::remove_all(options.datadir); }
     Hash32 store(const std::string& name, Bytes content) {
         const Hash32 id = crypto::sha256(as_bytes(name));
         contents.files[id] = std::move(content);
@@ -146,6 +152,27 @@ protected:
         EXPECT_FALSE(world.claim(id).voided);
         EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
     }
+    // All of them, with room for one state before a step. `meanwhile` is called after each block.
+    void play_with_little_memory(const std::function<void()>& meanwhile) {
+        InputLimits tight;
+        tight.memory_bytes = memory_needed(tiny().program);
+        InputStore small(tight);
+        Context poor{options,
+                     clock,
+                     small,
+                     stop,
+                     std::make_unique<ContentNode>(contents),
+                     std::make_shared<ThreadPool>(1),
+                     std::make_unique<OsRng>()};
+        for (int block = 0; block < 60 && !orders().empty(); ++block) {
+            board.give(orders());
+            while (jobs.work(poor)) {
+            }
+            play_block();
+            meanwhile();
+        }
+        play_all();
+    }
     // Until the defender's next move needs the disputed step.
     void play_history() {
         while (order_of(rivals.front()).game->phase == core::Phase::history) play_block();
@@ -182,27 +209,38 @@ TEST_F(DisputeJobsTest, many_rivals_about_one_step_cost_one_replay_and_each_othe
     EXPECT_EQ(contents.asked[contents.checkpoints[0]], 0);
 }
 
-TEST_F(DisputeJobsTest, games_that_memory_has_no_room_for_are_played_from_the_chain_alone) {
-    InputLimits tight;
-    tight.memory_bytes = memory_needed(tiny().program);
-    InputStore small(tight);
-    Context poor{options,
-                 clock,
-                 small,
-                 stop,
-                 std::make_unique<ContentNode>(contents),
-                 std::make_shared<ThreadPool>(1),
-                 std::make_unique<OsRng>()};
+TEST_F(DisputeJobsTest, games_that_memory_has_no_room_for_read_a_checkpoint_again) {
     const History later = compute_history(kSteps, 4, 1U << 15);
     challenge_with({&wrong, &later});
-    for (int block = 0; block < 60 && !orders().empty(); ++block) {
-        board.give(orders());
-        while (jobs.work(poor)) {
-        }
-        play_block();
-    }
-    play_all();
+    play_with_little_memory([] {});
     EXPECT_GT(contents.asked[contents.checkpoints[1]], 2) << "one state is kept, of two that are disputed";
+}
+
+// Their clocks run meanwhile, and each holds the replay of one segment.
+TEST_F(DisputeJobsTest, rivals_about_many_steps_are_replayed_to_once_each) {
+    const History second = compute_history(kSteps, 2, 1U << 15);
+    const History last = compute_history(kSteps, 4, 1U << 15);
+    challenge_with({&second, &last, &second, &last});
+    play_with_little_memory([] {});
+    for (const Hash32& checkpoint : contents.checkpoints) EXPECT_EQ(contents.asked[checkpoint], 1);
+}
+
+// What is on the disk is believed only where it is the history's.
+TEST_F(DisputeJobsTest, a_kept_state_that_is_damaged_is_replayed_to_again) {
+    const History second = compute_history(kSteps, 2, 1U << 15);
+    const History last = compute_history(kSteps, 4, 1U << 15);
+    challenge_with({&second, &last});
+    std::size_t damaged = 0;
+    play_with_little_memory([&] {
+        for (const auto& file : std::filesystem::recursive_directory_iterator(options.datadir)) {
+            if (!file.is_regular_file()) continue;
+            std::fstream words(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+            words.seekp(3);
+            words.put(static_cast<char>(++damaged));
+        }
+    });
+    EXPECT_GT(damaged, 1U);
+    EXPECT_GT(contents.asked[contents.checkpoints[1]], 1);
 }
 
 TEST_F(DisputeJobsTest, games_about_one_task_take_turns) {
