@@ -31,6 +31,15 @@ Status check_slots(const Program& program) {
     return {};
 }
 
+// Everybody who loads a task hashes its data set, for which no step pays: its tiles must not be more than so many times
+// those of the same elements in one row, unless they are few.
+constexpr std::uint64_t kMaxDataSpread = 4;
+constexpr std::uint64_t kFewDataTiles = 1024;
+
+std::uint64_t most_data_tiles(std::uint64_t elements) {
+    return std::max(kFewDataTiles, kMaxDataSpread * ((elements + kTileWords - 1) / kTileWords));
+}
+
 Status check_nodes(const Program& program) {
     std::vector<OperandType> inputs;
     const Shape data = data_shape(program);
@@ -46,6 +55,10 @@ Status check_nodes(const Program& program) {
             return detailed(status.error(), at_node(i, status.error()));
         if (node.op == Op::data && node.shape != data)
             return fail("program.bad_shape", "node " + std::to_string(i) + " reads the data with other dims");
+        if (node.op == Op::data && data.tiles() > most_data_tiles(data.elements()))
+            return fail("program.bad_data", "node " + std::to_string(i) + " spreads the data over " +
+                                                std::to_string(data.tiles()) + " tiles, at most " +
+                                                std::to_string(most_data_tiles(data.elements())));
         if (node.op == Op::slot) {
             const Slot& slot = program.slots[node.attributes[0]];
             if (node.dtype != slot.dtype || node.shape != slot.shape)

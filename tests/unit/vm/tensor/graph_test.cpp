@@ -209,6 +209,14 @@ TEST(ProgramValidation, wrong_programs_are_named) {
     EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::slot)].attributes[0] = 1; }), "program.bad_input");
     EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::data)].shape.dims[2] += 1; }), "program.bad_shape");
     EXPECT_EQ(changed([&](Program& p) { p.header.data[0].elements += 1; }), "program.bad_shape");
+    const auto spread_over = [&](std::uint32_t tiles) {
+        return changed([&](Program& p) {
+            p.header.data[0].elements = tiles;
+            p.nodes[first(Op::data)].shape = {{tiles, 1, 1, 1}};
+        });
+    };
+    EXPECT_EQ(spread_over(1'025), "program.bad_data") << "a tile of each element";
+    EXPECT_NE(spread_over(1'024), "program.bad_data");
     EXPECT_EQ(changed([&](Program& p) { p.header.data[0].dtype = DType::f32; }), "program.bad_dtype");
     EXPECT_EQ(changed([&](Program& p) {
                   Node other = p.nodes[first(Op::data)];
