@@ -10,10 +10,14 @@
 namespace quern::content {
 namespace {
 
-// What is free for this process, or more than any where the system does not say.
+constexpr std::uint64_t kMinFreeFiles = 65'536;  // inodes, for everybody else on the disk
+
+// What is free for this process, or more than any where the system does not say. Nothing where files are short: a
+// content takes two, and the node's database needs some.
 std::uint64_t free_bytes(const std::string& directory) {
     struct statvfs disk {};
     if (::statvfs(directory.c_str(), &disk) != 0) return std::numeric_limits<std::uint64_t>::max() / 2;
+    if (disk.f_files != 0 && disk.f_favail < std::min<std::uint64_t>(kMinFreeFiles, disk.f_files / 8)) return 0;
     return std::uint64_t{disk.f_bavail} * disk.f_frsize;
 }
 
@@ -87,14 +91,16 @@ bool Store::Impl::let_contents_go(std::uint64_t bytes) {
             if (content.used_s <= until) idle.push_back({content.used_s, id, content.room});
     }
     if (idle.empty()) return false;
-    refused_until_s = unix_now() + kRefusedSeconds;  // unless something goes
-    const auto held = duties();
-    if (!held) {
+    std::set<Hash32> may_go_ids;
+    for (const Idle& each : idle) may_go_ids.insert(each.id);
+    const Status known = duties(may_go_ids);
+    refused_until_s = unix_now() + kRefusedSeconds;  // unless something goes; looking may have taken long
+    if (!known) {
         log::warning(log::Category::content, "nothing goes for want of room: duties are not known reason={}",
-                     held.error().to_string());
+                     known.error().to_string());
         return false;
     }
-    std::erase_if(idle, [&](const Idle& each) { return held->contains(each.id); });
+    std::erase_if(idle, [&](const Idle& each) { return !may_go_ids.contains(each.id); });
     std::sort(idle.begin(), idle.end(), [](const Idle& a, const Idle& b) { return a.used_s < b.used_s; });
     const auto enough = [&](std::uint64_t gain) QUERN_REQUIRES(mutex) {
         const std::uint64_t all = gain + closed_parts + leaving;

@@ -91,11 +91,11 @@ public:
     [[nodiscard]] Status remove(const Hash32& id);
     [[nodiscard]] StoreUsage usage() const;
 
-    // The contents that this node has a duty to serve at this moment: they never go by themselves. Others go for an
-    // upload or a download when there is no room, the one that was used longest ago first, once they have been idle for
-    // min_idle_seconds. Nothing goes by itself before this was called, or while it answers an error. Called by any
+    // Takes out of the ids what this node has a duty to serve at this moment: it never goes by itself. The rest goes
+    // for an upload or a download when there is no room, the one that was used longest ago first, once it has been idle
+    // for min_idle_seconds. Nothing goes by itself before this was called, or while it answers an error. Called by any
     // thread that wants room, without the store's locks; may read from the store. Before other threads use the store.
-    using Duties = std::function<Expected<std::set<Hash32>>()>;
+    using Duties = std::function<Status(std::set<Hash32>& idle)>;
     void set_duties(Duties duties);
 
     // One content on its way in chunks of any order, such as a download: a file of its own, which stays when this is

@@ -135,7 +135,9 @@ Status Node::Services::open_chain() {
     const auto checkpoint = options.checkpoint ? options.checkpoint : checkpoint_of(setup->genesis_hash);
     QUERN_TRY(chain, Chain::open({*store, *setup, *pool, *threads, clock, beneficiary, checkpoint}));
     QUERN_TRY(auto pool_journal, chain::mempool::PoolJournal::open(path("mempool.journal")));
-    contents->set_duties([this] { return content_duties(chain->board().latest()->state, *contents); });
+    contents->set_duties([this](std::set<Hash32>& idle) {
+        return keep_content_duties(chain->board().latest()->state, setup->genesis.params.market, *contents, idle);
+    });
     gateway = std::make_unique<TxGateway>(*pool, chain->board(), *admission_threads, std::move(pool_journal));
     const std::size_t restored = gateway->restore();
 

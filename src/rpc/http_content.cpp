@@ -169,7 +169,8 @@ void HttpSession::begin_upload(const Hash32& id) {
     const bool queued = host_.enqueue(
         client_, false,
         [upload, content = host_.hooks().content] {
-            upload->known = content->size(upload->id).has_value();
+            // Looked into, not only at: putting uses it, so that it does not go next, and what is damaged comes again.
+            upload->known = content->size(upload->id) && content->read(upload->id, 0, 1);
             if (upload->known) return;
             auto target = content->begin_upload(upload->id, upload->size);
             if (target)

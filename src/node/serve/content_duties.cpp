@@ -1,5 +1,8 @@
 #include "node/serve/content_duties.h"
 
+#include <map>
+
+#include "chain/market/delays.h"
 #include "chain/types/native_objects.h"
 #include "compute/core/history.h"
 
@@ -8,7 +11,13 @@ namespace {
 
 constexpr std::size_t kObjectsAtOnce = 256;
 
-Status add_history(const Hash32& id, const content::Store& store, std::set<Hash32>& duties) {
+// The steps of a task, and between its checkpoints.
+struct Steps {
+    std::uint64_t all = 0;
+    std::uint64_t interval = 0;
+};
+
+Status keep_history(const Hash32& id, const Steps& steps, const content::Store& store, std::set<Hash32>& idle) {
     const auto size = store.size(id);
     if (!size && size.error().name == "content.not_found") return {};  // nothing that it names is served from here
     if (!size) return fail(size.error());
@@ -18,9 +27,10 @@ Status add_history(const Hash32& id, const content::Store& store, std::set<Hash3
         QUERN_TRY(const Bytes more, store.read(id, bytes.size(), *size - bytes.size()));
         append(bytes, more);
     }
-    // One that is none, which its solver answers for, holds nothing.
-    if (const auto history = compute::core::decode_manifest(bytes))
-        duties.insert(history->checkpoint_contents.begin(), history->checkpoint_contents.end());
+    // One that is none, or another task's, which its solver answers for, holds nothing.
+    const auto history = compute::core::decode_manifest(bytes);
+    if (!history || history->steps() != steps.all || history->interval != steps.interval) return {};
+    for (const Hash32& checkpoint : history->checkpoint_contents) idle.erase(checkpoint);
     return {};
 }
 
@@ -43,24 +53,34 @@ Status look_at_all(const chain::state::FlatState& state, Look look) {
 
 }  // namespace
 
-Expected<std::set<Hash32>> content_duties(const chain::state::FlatState& state, const content::Store& store) {
-    std::set<Hash32> duties;
-    const auto add = [&](const Hash32& id) {
-        if (!id.is_zero()) duties.insert(id);
-    };
-    QUERN_CHECK(look_at_all<chain::types::Task>(state, [&](const chain::types::Task& task) -> Status {
-        add(task.spec.program_content);
-        add(task.spec.init_content);
-        add(task.spec.data_content);
+Status keep_content_duties(const chain::state::FlatState& state, const chain::params::MarketParams& market,
+                           const content::Store& store, std::set<Hash32>& idle) {
+    using chain::types::Claim;
+    using chain::types::Task;
+    chain::types::Globals globals;
+    if (const auto stored = state.native(chain::types::key_of<chain::types::Globals>())) {
+        QUERN_TRY(globals, chain::types::decode_record<chain::types::Globals>(*stored));
+    }
+    QUERN_CHECK(state.status());
+    std::map<std::uint64_t, Steps> tasks;
+    QUERN_CHECK(look_at_all<Task>(state, [&](const Task& task) -> Status {
+        // Whoever pays for the tick that deletes it, the duty ends.
+        const std::uint64_t until = task.since + chain::market::in_ms(market.retention_s);
+        if (chain::types::is_final(task.state) && globals.market_ms >= until) return {};
+        tasks[task.id] = {task.spec.steps, task.spec.interval};
+        for (const Hash32& id : {task.spec.program_content, task.spec.init_content, task.spec.data_content})
+            idle.erase(id);
         return {};
     }));
-    QUERN_CHECK(look_at_all<chain::types::Claim>(state, [&](const chain::types::Claim& claim) -> Status {
-        add(claim.checkpoint_content);
-        add(claim.history_content);
-        if (claim.history_content.is_zero()) return {};
-        return add_history(claim.history_content, store, duties);
-    }));
-    return duties;
+    std::set<Hash32> seen;  // histories
+    return look_at_all<Claim>(state, [&](const Claim& claim) -> Status {
+        const auto task = tasks.find(claim.id.task);
+        if (idle.empty() || task == tasks.end() || claim.state == chain::types::ClaimState::voided) return {};
+        idle.erase(claim.checkpoint_content);
+        idle.erase(claim.history_content);
+        if (claim.history_content.is_zero() || !seen.insert(claim.history_content).second) return {};
+        return keep_history(claim.history_content, task->second, store, idle);
+    });
 }
 
 }  // namespace quern::node

@@ -1,19 +1,22 @@
-// Which contents this node has a duty to serve: what tasks and claims of the chain's newest state name, as long as
-// these are in the state, which is until retention_s after their end. For content::Store, which lets others go.
+// Which contents this node has a duty to serve: what tasks and claims of the chain's newest state name, until
+// retention_s after the task's end. A void claim is over at once. For content::Store, which lets others go.
 // Thread-safe.
 #pragma once
 
 #include <set>
 
+#include "chain/params/params.h"
 #include "chain/state/flat_state.h"
 #include "content/store.h"
 
 namespace quern::node {
 
-// Programs, initial states, data sets, checkpoints and histories of all tasks, and the checkpoints that those histories
-// name which are here. Errors: those of a record that does not decode, and of a history that is here and damaged
+// Takes out of `idle` the programs, initial states, data sets, checkpoints and histories of tasks, and the checkpoints
+// that those histories name. Each history is read once, and only what is in `idle` is remembered, however much a
+// history names. Errors: those of a record that does not decode, and of a history that is here and damaged
 // (content.corrupt, content.read_failed): then what it names is not known.
-[[nodiscard]] Expected<std::set<Hash32>> content_duties(const chain::state::FlatState& state,
-                                                        const content::Store& store);
+[[nodiscard]] Status keep_content_duties(const chain::state::FlatState& state,
+                                         const chain::params::MarketParams& market, const content::Store& store,
+                                         std::set<Hash32>& idle);
 
 }  // namespace quern::node

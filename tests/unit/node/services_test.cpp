@@ -192,10 +192,25 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     task.spec.program_content = Hash32{{1}};
     task.spec.init_content = Hash32{{2}};
     task.spec.data_content = Hash32{{3}};
+    task.spec.steps = 2;
+    task.spec.interval = 1;
     put(task);
     const chain::state::FlatState state(state_store);
     using Ids = std::set<Hash32>;
-    EXPECT_EQ(*content_duties(state, *contents), (Ids{Hash32{{1}}, Hash32{{2}}, Hash32{{3}}}));
+    const chain::params::MarketParams market;
+    Ids all{Hash32{{5}}};  // nobody names this one
+    for (const Hash32& id : {Hash32{{1}}, Hash32{{2}}, Hash32{{3}}, Hash32{{4}}}) all.insert(id);
+    all.insert(history.checkpoint_contents.begin(), history.checkpoint_contents.end());
+    const auto idle_of = [&](Ids ids) {
+        const Status known = keep_content_duties(state, market, *contents, ids);
+        EXPECT_TRUE(known) << known.error().to_string();
+        return ids;
+    };
+    const auto without = [](Ids ids, std::initializer_list<std::uint8_t> held) {
+        for (const std::uint8_t id : held) ids.erase(Hash32{{id}});
+        return ids;
+    };
+    EXPECT_EQ(idle_of(all), without(all, {1, 2, 3}));
     for (std::uint64_t id = 1; id < 290; ++id) {
         types::Task other;
         other.id = id;
@@ -207,13 +222,42 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     claim.checkpoint_content = Hash32{{4}};
     claim.history_content = *contents->put(encode(history));
     put(claim);
-    Ids expected{Hash32{{1}}, Hash32{{2}}, Hash32{{3}}, Hash32{{4}}, claim.history_content};
-    expected.insert(history.checkpoint_contents.begin(), history.checkpoint_contents.end());
-    EXPECT_EQ(*content_duties(state, *contents), expected);
+    all.insert(claim.history_content);
+    EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}})) << "of steps and interval that are the task's";
+    task.spec.interval = 2;
+    put(task);
+    EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}, Hash32{{31}}, Hash32{{32}}, Hash32{{33}}})) << "it is another task's";
+    task.spec.interval = 1;
+    put(task);
+    claim.state = types::ClaimState::voided;
+    put(claim);
+    EXPECT_EQ(idle_of(all), without(all, {1, 2, 3})) << "nothing is owed for what was not accepted";
+    claim.state = types::ClaimState::settled;
+    put(claim);
+    EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}}));
+    // The retention is over, and nobody has paid for the tick.
+    task.state = types::TaskState::settled;
+    task.since = 1'000;
+    put(task);
+    types::Globals globals;
+    globals.market_ms = task.since + market.retention_s * 1000 - 1;
+    const auto put_globals = [&] {
+        chain::store::WriteBatch batch;
+        batch.put(chain::store::table_key(chain::store::Table::native, {types::key_of<types::Globals>()}),
+                  types::encode_record(globals));
+        ASSERT_TRUE(state_store.write(batch, true));
+    };
+    put_globals();
+    EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}}));
+    ++globals.market_ms;
+    put_globals();
+    EXPECT_EQ(idle_of(all), without(all, {3})) << "that of tasks that are open";
+    task.state = types::TaskState::running;
+    put(task);
     // What cannot be read says nothing of what may go.
     const std::string hex = to_hex(claim.history_content);
     std::ofstream(folder_ + "/content/" + hex.substr(0, 2) + "/" + hex) << "damaged";
-    EXPECT_EQ(content_duties(state, *contents).error().name, "content.corrupt");
+    EXPECT_EQ(keep_content_duties(state, market, *contents, all).error().name, "content.corrupt");
 }
 
 TEST_F(ChainFixture, market_events_become_log_lines) {

@@ -1020,6 +1020,16 @@ TEST_F(HttpServerTest, whoever_has_nothing_to_upload_takes_no_place) {
     for (const int descriptor : open) ::close(descriptor);
 }
 
+TEST_F(HttpServerTest, a_content_that_is_put_once_more_is_looked_into) {
+    start();
+    content.contents[id_of(1)] = pattern(10);
+    EXPECT_EQ(send("PUT", "/content/" + to_hex(id_of(1)), std::string(10, 'x')).status, 200u);
+    EXPECT_EQ(content.begun, 0) << "it is here";
+    content.broken = true;
+    EXPECT_EQ(send("PUT", "/content/" + to_hex(id_of(1)), std::string(10, 'x')).status, 201u);
+    EXPECT_EQ(content.begun, 1) << "what is here is damaged";
+}
+
 TEST_F(HttpServerTest, only_who_is_known_makes_the_node_fetch) {
     start();
     const std::string target = "/content/" + to_hex(id_of(9));
