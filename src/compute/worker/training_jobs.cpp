@@ -13,7 +13,6 @@ namespace quern::compute::worker {
 namespace {
 
 using chain::types::ClaimState;
-using chain::types::Task;
 using log::Category;
 
 constexpr const char* kProgressFile = "training.rlp";
