@@ -49,7 +49,7 @@ Expected<std::set<Hash32>> content_duties(const chain::state::FlatState& state, 
         if (!id.is_zero()) duties.insert(id);
     };
     QUERN_CHECK(look_at_all<chain::types::Task>(state, [&](const chain::types::Task& task) -> Status {
-        add(task.spec.program_content);
+        for (const Hash32& program : task.spec.program_contents) add(program);
         add(task.spec.init_content);
         add(task.spec.data_content);
         return {};

@@ -184,7 +184,7 @@ TEST_F(DisputeJobsTest, many_rivals_about_one_step_cost_one_replay_and_each_othe
 
 TEST_F(DisputeJobsTest, games_that_memory_has_no_room_for_are_played_from_the_chain_alone) {
     InputLimits tight;
-    tight.memory_bytes = memory_needed(tiny().program);
+    tight.memory_bytes = memory_needed({&tiny().program, 1});
     InputStore small(tight);
     Context poor{options,
                  clock,
