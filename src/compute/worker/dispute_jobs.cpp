@@ -112,8 +112,10 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     party.backend = context.options.backend;
     party.pool = context.pool.get();  // one for all threads that play
     if (playing.fault.fault == Fault::none) party.share = share_of(context, order, playing.inputs->programs);
-    playing.room = context.inputs.hold(core::game_bytes(playing.inputs->programs.programs), Duty::bound);
+    playing.room =
+        context.inputs.hold(core::game_bytes(playing.inputs->programs.programs, task.spec.stride), Duty::bound);
     party.state_before = [&playing](std::uint64_t step) { return state_before(playing, step); };
+    party.states_of = [&playing](std::uint64_t first, std::uint64_t last) { return states_of(playing, first, last); };
     if (playing.fault.fault != Fault::none) {
         party.alter = [&playing](std::uint64_t step, std::uint32_t node, vm::tensor::Tensor& output) {
             const Alteration alter = alteration(playing.fault, playing.inputs->programs.at(step), playing.altered_from,
@@ -145,11 +147,12 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
     if (step == 0 || step > playing.inputs->programs.plan.steps()) return fail("dispute.bad_step");
     Context& context = *playing.context;
     const std::uint64_t interval = playing.manifest->interval;
+    const std::uint64_t strides = interval / playing.manifest->stride;  // of a segment
     std::uint64_t segment = (step - 1) / interval;
     const auto checkpoint = [&] {
         return context.inputs.checkpoint(
             *context.node, playing.inputs->programs.any(), playing.manifest->checkpoint_contents[segment],
-            playing.manifest->state_roots[segment * interval], context.pool.get(), playing.cancellation);
+            playing.manifest->state_roots[segment * strides], context.pool.get(), playing.cancellation);
     };
     // A solver may withhold the very checkpoint that is asked for: an earlier one leads there as well. One that may
     // come yet is waited for a little, because the way from an earlier one is longer.
@@ -167,6 +170,21 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
         if (!runner.run(state, i)) return busy(core::kMoveCancelled);
     if (playing.fault.fault != Fault::none) playing.altered_from = state;
     return state;
+}
+
+Expected<std::vector<Hash32>> DisputeJobs::states_of(Playing& playing, std::uint64_t first, std::uint64_t last) {
+    QUERN_TRY(vm::tensor::State state, state_before(playing, first));
+    Context& context = *playing.context;
+    StepRunner runner(playing.inputs->programs, playing.inputs->data, playing.seed, playing.fault,
+                      context.options.backend, context.pool.get(), playing.cancellation);
+    std::vector<Hash32> roots;
+    roots.reserve(last - first + 1);
+    for (std::uint64_t step = first; step <= last; ++step) {
+        if (!runner.run(state, step)) return busy(core::kMoveCancelled);
+        roots.push_back(vm::tensor::state_root(state, context.pool.get(), playing.cancellation));
+        if (playing.cancellation->requested()) return busy(core::kMoveCancelled);
+    }
+    return roots;
 }
 
 }  // namespace quern::compute::worker

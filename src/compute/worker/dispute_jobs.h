@@ -63,6 +63,8 @@ private:
     [[nodiscard]] std::shared_ptr<core::StepShare> share_of(Context& context, const PlayOrder& order,
                                                             const core::TaskPrograms& programs);
     [[nodiscard]] static Expected<vm::tensor::State> state_before(Playing& playing, std::uint64_t step);
+    [[nodiscard]] static Expected<std::vector<Hash32>> states_of(Playing& playing, std::uint64_t first,
+                                                                 std::uint64_t last);
 
     PlayBoard& board_;
     Mutex mutex_;
