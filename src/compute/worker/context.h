@@ -25,6 +25,7 @@ struct Context {
     std::unique_ptr<NodeView> node;
     std::shared_ptr<ThreadPool> pool;  // of this kind of work alone: loops of others do not make it wait
     std::unique_ptr<Rng> rng;
+    NodeFactory connect;                                                  // for threads that work for this one
     const Cancellation stopping{[&wish = stop] { return wish.load(); }};  // the same wish, for what runs long
 };
 

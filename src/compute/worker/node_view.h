@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/expected.h"
@@ -30,6 +31,9 @@ struct Head {
 inline constexpr std::string_view kContentNotFound = "content.not_found";
 [[nodiscard]] inline bool is_not_found(const Error& error) { return error.name == kContentNotFound; }
 [[nodiscard]] inline bool is_on_its_way(const Error& error) { return error.name == chain::api::kContentOnItsWay; }
+
+// Fills the buffer with the next bytes and says how many; 0 only at the end.
+using ByteSource = std::function<Expected<std::size_t>(std::span<std::uint8_t>)>;
 
 class NodeView {
 public:
@@ -58,6 +62,8 @@ public:
     [[nodiscard]] virtual Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) = 0;
     // Uploads unless the node has it; returns the id.
     [[nodiscard]] virtual Expected<Hash32> put_content(BytesView content) = 0;
+    // The same of `size` bytes that nobody holds at once and whose id is known.
+    [[nodiscard]] virtual Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) = 0;
 };
 
 using NodeFactory = std::function<std::unique_ptr<NodeView>()>;

@@ -20,6 +20,11 @@ public:
     // The same, and `tap` sees each node's output on the way.
     [[nodiscard]] bool run_tapped(vm::tensor::State& state, std::uint64_t step, const vm::tensor::Tap& tap);
 
+    // As vm::tensor::Executor's.
+    void set_before_writing(std::function<void(std::size_t slot)> hook) {
+        executor_.set_before_writing(std::move(hook));
+    }
+
 private:
     const vm::tensor::Program& program_;
     const vm::tensor::Tensor& data_;

@@ -81,6 +81,7 @@ Status TrainingJobs::begin(Training& training) {
     if (resumed) {
         training.saved = std::move(*saved);
         training.roots = split_roots(training.saved.state_roots);
+        training.losses = training.saved.losses;
         log::info(Category::solver, "training resumed task={} round={} step={}", task.id, task.round,
                   training.saved.checkpoints.back().step);
         if (training.complete()) {
@@ -106,6 +107,9 @@ Status TrainingJobs::begin(Training& training) {
         std::make_unique<StepRunner>(training.inputs->program, training.inputs->data, training.seed, task.spec.steps,
                                      context_.options.fault.solver_cheats() ? context_.options.fault : FaultPlan{},
                                      context_.options.backend, context_.pool.get(), &context_.stopping);
+    training.publisher = std::make_unique<Publisher>(context_.connect(), context_.stopping);
+    training.runner->set_before_writing(
+        [publisher = training.publisher.get()](std::size_t slot) { publisher->before_writing(slot); });
     tell(training);
     return {};
 }
@@ -149,32 +153,44 @@ Status TrainingJobs::train(Training& training, const Slice& slice) {
     for (bool first = true; !training.complete() && !context_.stop && (first || !slice.over()); first = false) {
         const std::uint64_t step = training.roots.size();
         if (!training.runner->run(training.state, step)) return {};
-        const Hash32 root = vm::tensor::state_root(training.state, nullptr, &context_.stopping);
+        const std::vector<Hash32> slots =
+            vm::tensor::slot_roots(training.state, context_.pool.get(), &context_.stopping);
         if (context_.stopping.requested()) return {};
-        training.roots.push_back(root);
-        training.saved.losses.push_back(loss_bits(training.inputs->program, training.state));
-        if (step % interval != 0) continue;
-        QUERN_CHECK(checkpoint(training));
-        tell(training);
-        log::info(Category::solver, "trained task={} step={}/{} loss={:.4f}", training.order.id(), step,
-                  training.steps(), std::bit_cast<float>(training.saved.losses.back()));
+        training.roots.push_back(vm::tensor::state_root(slots));
+        training.losses.push_back(loss_bits(training.inputs->program, training.state));
+        const bool due = step % interval == 0;
+        if (training.publisher->runs() && (due || training.publisher->is_ready()))
+            QUERN_CHECK(end_checkpoint(training));
+        if (due) QUERN_CHECK(begin_checkpoint(training, slots));
     }
+    Publisher* const publisher = training.publisher.get();  // none: complete since before
+    if (publisher != nullptr && publisher->runs() && (training.complete() || publisher->is_ready()))
+        return end_checkpoint(training);
     return {};
 }
 
-Status TrainingJobs::checkpoint(Training& training) {
+Status TrainingJobs::begin_checkpoint(Training& training, std::span<const Hash32> slots) {
     const auto& program = training.inputs->program;
-    CheckpointRecord record;
-    record.step = training.roots.size() - 1;
-    record.state_root = training.roots.back();
-    record.loss = loss_bits(program, training.state);
-    const std::vector<Hash32> slots = vm::tensor::slot_roots(training.state);
-    record.loss_path = crypto::merkle_path(slots, program.header.loss_slot);
-    QUERN_TRY(const Bytes file, program::write_state(program, training.state));
-    QUERN_TRY(record.content, context_.node->put_content(file));
+    training.publishing = {};
+    training.publishing.step = training.roots.size() - 1;
+    training.publishing.state_root = training.roots.back();
+    training.publishing.loss = training.losses.back();
+    training.publishing.loss_path = crypto::merkle_path(slots, program.header.loss_slot);
+    return training.publisher->begin(program, training.state);
+}
+
+Status TrainingJobs::end_checkpoint(Training& training) {
+    CheckpointRecord& record = training.publishing;
+    QUERN_TRY(record.content, training.publisher->finish());
+    const auto steps = static_cast<std::ptrdiff_t>(record.step);
+    training.saved.state_roots = join_roots(std::vector(training.roots.begin(), training.roots.begin() + steps + 1));
+    training.saved.losses.assign(training.losses.begin(), training.losses.begin() + steps);
+    log::info(Category::solver, "trained task={} step={}/{} loss={:.4f}", training.order.id(), record.step,
+              training.steps(), std::bit_cast<float>(record.loss));
     training.saved.checkpoints.push_back(std::move(record));
-    training.saved.state_roots = join_roots(training.roots);
-    return training.workspace.save(kProgressFile, training.saved);
+    QUERN_CHECK(training.workspace.save(kProgressFile, training.saved));
+    tell(training);
+    return {};
 }
 
 // Stores the manifest and makes the proof, when there is one to be made.
@@ -199,6 +215,7 @@ Status TrainingJobs::finish(Training& training) {
     training.told.proof = std::make_shared<const chain::types::TaskProvePayload>(std::move(payload));
     tell(training);
     // What is left to do needs no states: room for other tasks.
+    training.publisher.reset();
     training.runner.reset();
     training.inputs.reset();
     training.state.clear();

@@ -1,11 +1,12 @@
 // The solver's work: fetching and judging what open tasks name (ExamineJobs), and training what was won
-// (TrainingJobs). Progress is saved at each checkpoint, so that a killed solver goes on from the last one. One thread
-// each.
+// (TrainingJobs). Progress is saved when a checkpoint is in the store, so that a killed solver goes on from the last
+// one; the training goes on meanwhile. One thread each, and one for each checkpoint on its way.
 #pragma once
 
 #include "compute/worker/board.h"
 #include "compute/worker/context.h"
 #include "compute/worker/decide.h"
+#include "compute/worker/publisher.h"
 #include "compute/worker/step_runner.h"
 #include "compute/worker/workspace.h"
 
@@ -49,9 +50,12 @@ private:
         vm::tensor::Tensor seed;
         std::unique_ptr<StepRunner> runner;
         vm::tensor::State state;
-        std::vector<Hash32> roots;  // S_0 … S_now
+        std::vector<Hash32> roots;          // S_0 … S_now
+        std::vector<std::uint32_t> losses;  // f32 bits of S_1 … S_now
         TrainingProgress saved;
+        CheckpointRecord publishing;  // without its content yet
         Trained told;
+        std::unique_ptr<Publisher> publisher;  // ends before the state that it reads
 
         [[nodiscard]] std::uint64_t steps() const { return order.live->task.spec.steps; }
         [[nodiscard]] bool complete() const { return roots.size() == steps() + 1; }
@@ -62,7 +66,9 @@ private:
     void take_orders();
     [[nodiscard]] Status begin(Training& training);
     [[nodiscard]] Status train(Training& training, const Slice& slice);
-    [[nodiscard]] Status checkpoint(Training& training);
+    // A checkpoint begins with the state's slots' roots, and ends once it is in the store.
+    [[nodiscard]] Status begin_checkpoint(Training& training, std::span<const Hash32> slots);
+    [[nodiscard]] Status end_checkpoint(Training& training);
     [[nodiscard]] Status finish(Training& training);
     void tell(Training& training);
 

@@ -45,6 +45,7 @@ public:
     Expected<Dispute> dispute(std::uint64_t) override { return fail("node.down"); }
     Expected<std::optional<chain::types::RoleBond>> bond(Role, const Address&) override { return fail("node.down"); }
     Expected<Hash32> put_content(BytesView) override { return fail("node.down"); }
+    Status put_stream(const Hash32&, std::uint64_t, const ByteSource&) override { return fail("node.down"); }
 
 private:
     Contents& contents_;

@@ -168,6 +168,15 @@ public:
         market_.store(id, Bytes(content.begin(), content.end()));
         return id;
     }
+    Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override {
+        Bytes content(size);
+        for (std::size_t at = 0; at < size;) {
+            QUERN_TRY(const std::size_t more, source(std::span(content).subspan(at)));
+            at += more;
+        }
+        QUERN_TRY(const Hash32 stored, put_content(content));
+        return stored == id ? Status() : busy("content.id_mismatch");
+    }
 
 private:
     SharedMarket& market_;
