@@ -272,6 +272,7 @@ class CliTest(unittest.TestCase):
         command("quern-compile", "init", "--arch", path["arch.json"], "--out", path["init.st"])
         task = ["--program", path["program.bin"], "--init", path["init.st"], "--steps", 10, "--interval", 5, "--price-cap", 1]
         self.assertIn("escrow", self.wallet("price", *task, "--data", path["fits.st"]))
+        self.assertIn("plan.bad_body", self.wallet("price", *task, "--data", path["fits.st"], "--plan", "[[3]]", code=1))
         for refused in (self.wallet("price", *task, "--data", path["other.st"], code=1),
                         self.wallet("submit-task", "--seed", "x", "--nonce", 0, *task, "--data", path["other.st"], code=1)):
             self.assertIn("task.wrong_data_shape", refused)

@@ -204,7 +204,6 @@ std::vector<Seed> seeds_game() {
 
 bool run_challenge(BytesView input) {
     bool taken = false;
-    static const GameContext context = disputes().honest().context();
     if (const auto challenge = decode_history_challenge(input)) {
         taken = true;
         QUERN_PROPERTY(equal(encode(*challenge), input));
@@ -214,10 +213,8 @@ bool run_challenge(BytesView input) {
         taken = true;
         QUERN_PROPERTY(equal(encode(*challenge), input));
         ReportContext report;
-        report.program_root = context.program_root;
-        report.header = disputes().honest().program().header;
+        report.plan = &disputes().honest().programs->plan;
         report.result_root = Hash32{{4}};
-        report.steps = kSteps;
         report.interval = 1;
         report.samples = 2;
         QUERN_PROPERTY(!check_probe_challenge(*challenge, Hash32{{1}}, report));  // nothing leads to that result root
@@ -236,6 +233,37 @@ std::vector<Seed> seeds_challenge() {
     const auto leaves = vm::tensor::program_leaves(program);
     probe.node = {5, vm::tensor::encode(program.nodes[5]), crypto::merkle_path(leaves, vm::tensor::node_leaf_index(5))};
     return {{"history", encode(history)}, {"probe", encode(probe)}};
+}
+
+bool run_task_plan(BytesView input) {
+    const auto plan = TaskPlan::decode(input);
+    if (!plan) return false;
+    QUERN_PROPERTY(equal(plan->bytes(), input));
+    const std::uint64_t steps = plan->steps();
+    QUERN_PROPERTY(steps > 0 && steps <= kMaxPlanSteps);
+    const auto planned = plan->planned(steps);
+    QUERN_PROPERTY(planned.total == plan->work_until(steps) && planned.segment == planned.total);
+    // A few steps of the beginning, the middle and the end: work grows by that of each step's program.
+    for (const std::uint64_t around : {std::uint64_t{1}, steps / 2, steps}) {
+        for (std::uint64_t step = around < 3 ? 1 : around - 2; step <= std::min(steps, around + 2); ++step) {
+            QUERN_PROPERTY(plan->program_of(step) < plan->programs().size());
+            const Uint256 work(vm::tensor::step_work(plan->at(step).header));
+            QUERN_PROPERTY(plan->work_until(step) == plan->work_until(step - 1) + work);
+            QUERN_PROPERTY(plan->most_work(1) >= work && plan->most_work(step) >= plan->work_until(step));
+        }
+    }
+    return true;
+}
+std::vector<Seed> seeds_task_plan() {
+    const PlanProgram first = disputes().honest().programs->plan.programs().front();
+    PlanProgram second = first;
+    second.root.data[0] ^= 1;
+    second.header.work_units += 77;
+    const std::vector<PlanItem> turn{plan_repeat(4, {plan_step(0)}), plan_step(1)};
+    const std::vector<PlanItem> rounds{plan_repeat(30, {plan_step(1), plan_repeat(500, turn), plan_step(0)})};
+    return {{"one", disputes().honest().programs->plan.bytes()},
+            {"accumulate", TaskPlan::make({first, second}, {plan_repeat(1'000, turn)})->bytes()},
+            {"rounds", TaskPlan::make({first, second}, rounds)->bytes()}};
 }
 
 bool run_history_manifest(BytesView input) {
@@ -265,6 +293,7 @@ std::span<const Target> game_targets() {
         {"dispute_leaf", run_leaf, seeds_of_moves<LeafWitness>, 20'000},
         {"dispute_game", run_game, seeds_game, 12'000},
         {"challenge", run_challenge, seeds_challenge, 2'000},
+        {"task_plan", run_task_plan, seeds_task_plan, 4'000},
         {"history_manifest", run_history_manifest, seeds_history_manifest, 2'000},
     };
     return kTargets;

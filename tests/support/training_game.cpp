@@ -35,8 +35,7 @@ Hash32 Training::history_root() const { return compute::core::history_root(roots
 
 compute::core::GameContext Training::context() const {
     compute::core::GameContext context;
-    context.program_root = vm::tensor::program_root(program());
-    context.program_header = vm::tensor::encode(program().header);
+    context.plan = programs->plan.bytes();
     context.data_root = vm::tensor::tensor_root(data);
     context.seed_beacon = beacon;
     context.history_leaves = roots.size();
@@ -65,6 +64,8 @@ compute::program::Architecture demo_architecture(std::uint32_t windows) {
 Training train(const compute::program::Architecture& architecture, std::uint64_t steps, const TrainOptions& options) {
     Training training;
     training.built = must(compute::program::build_training_program(architecture), "training program");
+    training.programs = std::make_shared<const compute::core::TaskPrograms>(
+        must(compute::core::TaskPrograms::make({training.program()}, compute::core::plain_body(steps)), "plan"));
     SeededRng rng(7);
     training.data = {vm::tensor::DType::i32, compute::program::data_shape(architecture), {}};
     training.data.words.resize(training.data.shape.elements());
@@ -108,7 +109,7 @@ Alter flip_low_bit(std::uint64_t step, std::uint32_t node, std::uint64_t word) {
 
 compute::core::DisputeStrategy player_of(const Training& training, Alter alter, const TrainOptions& options) {
     compute::core::DisputeParty party;
-    party.program = &training.program();
+    party.programs = training.programs.get();
     party.history = training.roots;
     party.state_before = [&training](std::uint64_t step) -> Expected<State> {
         if (step == 0 || step > training.states.size()) return fail("training.state_not_kept");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ using Alter = std::function<void(std::uint64_t step, std::uint32_t node, vm::ten
 // A program with its data, the history that it leads to, and the first states of it.
 struct Training {
     compute::program::BuiltProgram built;
+    std::shared_ptr<const compute::core::TaskPrograms> programs;  // of N steps of it
     vm::tensor::Tensor data;
     Hash32 beacon;
     vm::tensor::Tensor seed;

@@ -83,7 +83,7 @@ class Progress:
     def trained(self, task):
         """Steps by the solver's last heartbeat on chain, or by its log when that is ahead."""
         claim = task["claim"]
-        steps, name = task["spec"]["steps"], self.net.name_of(claim["solver"])
+        steps, name = task["steps"], self.net.name_of(claim["solver"])
         step, loss = claim["step"], events.f32(claim["loss"]) if claim["step"] else None
         where = "on chain"
         said = self.last(name, rf"trained task={task['id']} step=(\d+)/\d+ loss=([0-9.]+)")
@@ -338,7 +338,7 @@ class Demo:
         for task in all_tasks(net.node):
             curve, claim = self.checkpoints(task), task["claim"] or {"loss": 0, "price": "0x0"}
             tasks.append({
-                "id": task["id"], "state": task["stateName"], "steps": task["spec"]["steps"],
+                "id": task["id"], "state": task["stateName"], "steps": task["steps"],
                 "loss_first": curve[0][1] if curve else None, "loss_last": events.f32(claim["loss"]),
                 "price": int(claim["price"], 16),
                 "paid": [{"to": payment["to"], "name": net.name_of(payment["to"]), "amount": int(payment["amount"], 16),

@@ -19,7 +19,7 @@ std::optional<Uint256> verifier_bond(const params::MarketParams& market, const U
 }
 
 Uint256 solver_bond(const params::MarketParams& market, const types::Task& task) {
-    return solver_bond(market, price_at_cap(task, total_work(work_of(task)))).value_or(Uint256());
+    return solver_bond(market, price_at_cap(task, task.total_work)).value_or(Uint256());
 }
 
 Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task) {

@@ -26,7 +26,7 @@ Expected<Escrow> escrow_of(const TaskWork& work, const Uint256& price_cap, const
     Escrow escrow;
     escrow.tax = tax;
     escrow.storage_deposit = storage_deposit;
-    QUERN_TRY(escrow.reward, work_price(price_cap, total_work(work)));
+    QUERN_TRY(escrow.reward, work_price(price_cap, work.plan.total));
     QUERN_TRY(escrow.verifier_fee, verifier_fee(work, price_cap));
     QUERN_TRY(escrow.verifier_fees, or_overflow(checked_mul(escrow.verifier_fee, work.verifiers)));
     for (const Uint256& part : {escrow.reward, escrow.verifier_fees, escrow.tax, escrow.storage_deposit}) {
@@ -35,13 +35,13 @@ Expected<Escrow> escrow_of(const TaskWork& work, const Uint256& price_cap, const
     return escrow;
 }
 
-Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, std::uint64_t work_per_step,
+Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, const PlannedWork& plan,
                            const Uint256& storage_deposit) {
-    return escrow_of(task_work(spec, work_per_step), spec.price_cap, spec.tax, storage_deposit);
+    return escrow_of(task_work(spec, plan), spec.price_cap, spec.tax, storage_deposit);
 }
 
 Uint256 solver_reward(const types::Task& task, const Uint256& price) {
-    return work_price(price, total_work(work_of(task))).value_or(Uint256());
+    return work_price(price, task.total_work).value_or(Uint256());
 }
 
 Uint256 verifier_fee(const types::Task& task) {

@@ -1,8 +1,8 @@
 // What a task costs and what its parties earn, in grains. Used by execution, RPC's estimate, wallets and workers. Pure
 // functions; thread-safe.
 //
-//   escrow = price cap * N * W  +  m * verifier fee(price cap)  +  tax  +  storage deposit
-//   verifier fee(price) = floor(6/5 * price * sampled segments * k * W)
+//   escrow = price cap * work of all steps  +  m * verifier fee(price cap)  +  tax  +  storage deposit
+//   verifier fee(price) = floor(6/5 * price * sampled segments * work of the largest segment)
 //
 // The reward follows from the winning price; everything else from the price cap, so that a solver that bids low does
 // not buy less checking with it.
@@ -29,7 +29,7 @@ struct Escrow {
 // Error: task.price_overflow.
 [[nodiscard]] Expected<Escrow> escrow_of(const TaskWork& work, const Uint256& price_cap, const Uint256& tax,
                                          const Uint256& storage_deposit);
-[[nodiscard]] Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, std::uint64_t work_per_step,
+[[nodiscard]] Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, const PlannedWork& plan,
                                          const Uint256& storage_deposit);
 
 // Of a task that was accepted: they cannot overflow, since the same sums were checked at submission.

@@ -97,19 +97,17 @@ struct DeclareCapacityPayload {
 };
 
 struct TaskSubmitPayload {
-    Hash32 program_root;
-    Bytes program_header;                     // RLP of vm::tensor::ProgramHeader
-    std::vector<Hash32> program_header_path;  // opens it under program_root
-    Hash32 init_root;                         // root of the state S_0
-    Hash32 data_root;                         // tensor root of the data set
-    Hash32 program_content;                   // content ids (transport)
+    Bytes plan;                                     // RLP of compute::core::TaskPlan: which program each step runs
+    std::vector<std::vector<Hash32>> header_paths;  // by program of the plan: open its header under its root
+    Hash32 init_root;                               // root of the state S_0
+    Hash32 data_root;                               // tensor root of the data set
+    std::vector<Hash32> program_contents;           // by program of the plan: content ids (transport)
     Hash32 init_content;
     Hash32 data_content;
     std::vector<std::string> uris;  // other sources of the same contents; at most 8
     TaskMode mode = TaskMode::exact;
     TaskPrivacy privacy = TaskPrivacy::open;
-    std::uint64_t steps = 0;     // N
-    std::uint64_t interval = 0;  // k: a checkpoint each k steps; N must be a multiple of k
+    std::uint64_t interval = 0;  // k: a checkpoint each k of the plan's N steps; N must be a multiple of k
     std::uint32_t verifiers = 3;
     std::uint32_t samples = 20;  // segments per verifier, at most N / k
     Uint256 price_cap;           // grains per work unit
@@ -125,10 +123,9 @@ struct TaskSubmitPayload {
     std::uint64_t prove_s = 0;      // after the last checkpoint
     std::uint64_t verify_s = 0;     // each of custody, commit, reveal
     std::uint64_t challenge_s = 0;
-    QUERN_FIELDS(v("programRoot", program_root), v("programHeader", program_header),
-                 v("programHeaderPath", program_header_path), v("initRoot", init_root), v("dataRoot", data_root),
-                 v("programContent", program_content), v("initContent", init_content), v("dataContent", data_content),
-                 v("uris", uris), v("mode", mode), v("privacy", privacy), v("steps", steps), v("interval", interval),
+    QUERN_FIELDS(v("plan", plan), v("headerPaths", header_paths), v("initRoot", init_root), v("dataRoot", data_root),
+                 v("programContents", program_contents), v("initContent", init_content), v("dataContent", data_content),
+                 v("uris", uris), v("mode", mode), v("privacy", privacy), v("interval", interval),
                  v("verifiers", verifiers), v("samples", samples), v("priceCap", price_cap), v("tax", tax),
                  v("memoryMib", memory_mib), v("deviceClass", device_class), v("bandwidthClass", bandwidth_class),
                  v("solvers", solvers), v("bidS", bid_s), v("startS", start_s), v("heartbeatS", heartbeat_s),

@@ -43,7 +43,7 @@ Expected<ProbeTarget> check_probe_challenge(const ProbeChallenge& challenge, con
                                             const ReportContext& report) {
     if (claim == challenge.tile_hash) return fail("challenge.equal_claim");
     const std::vector<std::uint64_t> segments = draw_segments(
-        report.verify_beacon, report.verifier, segment_count(report.steps, report.interval), report.samples);
+        report.verify_beacon, report.verifier, segment_count(report.plan->steps(), report.interval), report.samples);
     const auto place = std::lower_bound(segments.begin(), segments.end(), challenge.segment);
     if (place == segments.end() || *place != challenge.segment || challenge.probe >= kProbesPerSegment)
         return fail("challenge.not_sampled");
@@ -54,9 +54,10 @@ Expected<ProbeTarget> check_probe_challenge(const ProbeChallenge& challenge, con
         !status)
         return fail("challenge.bad_probe_path", status.error().to_string());
     const Probe probe = draw_probe(report.verify_beacon, report.verifier, challenge.segment, challenge.probe,
-                                   report.interval, report.header.node_count);
+                                   report.interval, *report.plan);
+    const PlanProgram& program = report.plan->at(probe.step);
     if (challenge.node.index != probe.node) return fail("dispute.bad_opening", "another node was probed");
-    QUERN_TRY(const vm::tensor::Node node, open_node(report.program_root, report.header, challenge.node));
+    QUERN_TRY(const vm::tensor::Node node, open_node(program.root, program.header, challenge.node));
     return ProbeTarget{probe.step, probe.node, probe_tile(probe, node.shape), challenge.tile_hash};
 }
 

@@ -54,12 +54,10 @@ inline constexpr std::size_t kMaxChallengeBytes = 8U << 10;
 
 // What the chain knows about a report when one of its probes is challenged.
 struct ReportContext {
-    Hash32 program_root;
-    vm::tensor::ProgramHeader header;
+    const TaskPlan* plan = nullptr;  // outlives the call
     Hash32 verify_beacon;
     Address verifier;
     Hash32 result_root;          // of the opened leaf
-    std::uint64_t steps = 0;     // N
     std::uint64_t interval = 0;  // k
     std::uint64_t samples = 0;   // segments per verifier
 };

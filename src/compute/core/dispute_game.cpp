@@ -7,7 +7,6 @@ namespace quern::compute::core {
 
 using crypto::MerkleTag;
 using vm::tensor::Node;
-using vm::tensor::ProgramHeader;
 
 namespace {
 
@@ -17,8 +16,9 @@ Expected<Game> open_game(const GameContext& context, const Hash32& defender, con
     if (context.history_leaves < 2 || context.history_leaves > kMaxSteps + 1)
         return fail("dispute.bad_context", "a history has a state before and after each of 1 to 2^20 steps");
     if (budget == 0) return fail("dispute.bad_context", "no time to move");
-    if (const auto header = vm::tensor::decode_header(context.program_header); !header)
-        return fail("dispute.bad_context", header.error().to_string());
+    const auto plan = TaskPlan::decode(context.plan);
+    if (!plan) return fail("dispute.bad_context", plan.error().to_string());
+    if (context.history_leaves > plan->steps() + 1) return fail("dispute.bad_context", "more steps than the plan has");
     Game game;
     game.context = context;
     game.claims = {defender, rival};
@@ -96,16 +96,16 @@ Expected<Game> open_probe_game(const GameContext& context, const Hash32& history
                                std::uint64_t node, std::uint64_t tile, const Hash32& defender_hash,
                                const Hash32& rival_hash, std::uint64_t budget, std::uint64_t now) {
     QUERN_TRY(Game game, open_game(context, defender_hash, rival_hash, budget, now));
-    QUERN_TRY(const ProgramHeader header, vm::tensor::decode_header(context.program_header));
     if (step == 0 || step >= context.history_leaves) return fail("dispute.bad_context", "there is no such step");
-    if (node >= header.node_count) return fail("dispute.bad_context", "there is no such node");
+    game.step = step;
+    QUERN_TRY(const PlanProgram program, disputed_program(game));
+    if (node >= program.header.node_count) return fail("dispute.bad_context", "there is no such node");
     game.probe = true;
     game.phase = Phase::trace;
     game.history_root = history_root;
-    game.step = step;
     game.probe_node = node;
     game.probe_tile = tile;
-    game.cursor = open_cursor(MerkleTag::trace, header.node_count);
+    game.cursor = open_cursor(MerkleTag::trace, program.header.node_count);
     return game;
 }
 
@@ -120,8 +120,7 @@ Status check_game(const Game& game) {
     if (game.context.history_leaves < 2 || game.context.history_leaves > kMaxSteps + 1 ||
         game.step >= game.context.history_leaves)
         return fail("dispute.bad_game", "steps");
-    if (const auto header = vm::tensor::decode_header(game.context.program_header); !header)
-        return fail("dispute.bad_game", header.error().to_string());
+    QUERN_CHECK(disputed_program(game));
     if (game.phase > Phase::state && game.step == 0) return fail("dispute.bad_game", "no step");
     QUERN_CHECK(check_phase_data(game));
     const bool cursor_in_use = game.phase != Phase::element && game.phase != Phase::leaf &&
@@ -130,10 +129,18 @@ Status check_game(const Game& game) {
     return cursor_in_use ? check_cursor(game.cursor) : Status{};
 }
 
+Expected<PlanProgram> disputed_program(const Game& game) {
+    const auto plan = TaskPlan::decode(game.context.plan);
+    if (!plan) return fail("dispute.bad_game", plan.error().to_string());
+    if (game.step > plan->steps()) return fail("dispute.bad_game", "the plan has no such step");
+    return game.step == 0 ? plan->programs().front() : plan->at(game.step);
+}
+
 Expected<DisputedNode> disputed_node(const Game& game) {
     if (game.node_bytes.empty()) return fail("dispute.wrong_phase", "the node is not known yet");
     DisputedNode result;
-    QUERN_TRY(result.header, vm::tensor::decode_header(game.context.program_header));
+    QUERN_TRY(const PlanProgram program, disputed_program(game));
+    result.header = program.header;
     QUERN_TRY(result.node, vm::tensor::decode_node(game.node_bytes.front()));
     for (std::size_t i = 1; i < game.node_bytes.size(); ++i) {
         QUERN_TRY(const Node operand, vm::tensor::decode_node(game.node_bytes[i]));

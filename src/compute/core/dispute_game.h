@@ -1,5 +1,6 @@
-// The one dispute game: two claims about a training history that start from the same state under the same program are
-// narrowed down, split by split, to one element of one micro-step, which evaluate_leaf decides. Pure: the chain
+// The one dispute game: two claims about a training history that start from the same state under the same plan are
+// narrowed down, split by split, to one element of one micro-step, which evaluate_leaf decides; which program the
+// disputed step runs follows from the task's plan (task_plan.h). Pure: the chain
 // (exec/handlers/disputes) applies moves to a Game that it stores; workers drive the same object through
 // dispute_strategy.h. Definitions and arguments: doc/verification.md, "The dispute game".
 //
@@ -28,6 +29,7 @@
 
 #include "chain/types/fields.h"
 #include "compute/core/program_opening.h"
+#include "compute/core/task_plan.h"
 #include "compute/core/tree_cursor.h"
 #include "vm/tensor/leaf.h"
 
@@ -85,13 +87,12 @@ struct LeafWitness {
 
 // What a game is about; fixed when it opens.
 struct GameContext {
-    Hash32 program_root;
-    Bytes program_header;  // RLP of vm::tensor::ProgramHeader, proven at task_submit
+    Bytes plan;  // of the task: its programs' roots and headers were proven at task_submit
     Hash32 data_root;
     Hash32 seed_beacon;
     std::uint64_t history_leaves = 0;  // N + 1
-    QUERN_FIELDS(v("programRoot", program_root), v("programHeader", program_header), v("dataRoot", data_root),
-                 v("seedBeacon", seed_beacon), v("historyLeaves", history_leaves))
+    QUERN_FIELDS(v("plan", plan), v("dataRoot", data_root), v("seedBeacon", seed_beacon),
+                 v("historyLeaves", history_leaves))
 };
 
 struct SidePost {  // a post that waits for the other side's
@@ -175,6 +176,10 @@ void charge_clocks(Game& game, std::uint64_t now);
 // Whether the vectors and numbers of a decoded game hang together; the functions above check it first, so a game from
 // anywhere is safe to use. Error: dispute.bad_game.
 [[nodiscard]] Status check_game(const Game& game);
+
+// The program that the plan has for the disputed step; its first one while the step is not known, of which only what
+// all agree in is read. Error: dispute.bad_game.
+[[nodiscard]] Expected<PlanProgram> disputed_program(const Game& game);
 
 // The node that the game has come to, with its operands' types: from the tile phase's first post on.
 struct DisputedNode {

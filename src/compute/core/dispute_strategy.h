@@ -1,5 +1,5 @@
 // How a worker plays the dispute game: given the game as the chain has it, the next move of one party. Holds what the
-// party knows (program, its own history, how to get the state before a step) and rebuilds traces and micro-traces on
+// party knows (programs, its own history, how to get the state before a step) and rebuilds traces and micro-traces on
 // demand; moves depend on nothing else, so a worker that restarts goes on where it was. Used by solvers, verifiers and
 // whistleblowers; a dishonest party of tests plays the same strategy with its altered execution. One thread at a time.
 //
@@ -32,7 +32,7 @@ inline constexpr std::string_view kMoveCancelled = "dispute.cancelled";
 inline constexpr std::uint64_t kKeptMicroBytes = 16U << 20;
 
 struct DisputeParty {
-    const vm::tensor::Program* program = nullptr;  // valid; outlives the strategy
+    const TaskPrograms* programs = nullptr;  // outlives the strategy
     // S_0 … S_N as the party claims them; in probe games those of the history that the report is about.
     std::vector<Hash32> history;
     // S_{step-1}, the state before step `step`: usually replayed from a checkpoint.
@@ -41,7 +41,7 @@ struct DisputeParty {
     vm::tensor::Tensor seed;
     vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
     ThreadPool* pool = nullptr;  // may be null
-    // Shared with the party's other games about the same task (program, data, seed, alterations); null: of this game.
+    // Shared with the party's other games about the same task (programs, data, seed, alterations); null: of this game.
     std::shared_ptr<StepShare> share;
     std::uint64_t kept_micro_bytes = kKeptMicroBytes;
     // Only of a dishonest party: how it altered the outputs of nodes of a step when it computed its history.
@@ -51,7 +51,8 @@ struct DisputeParty {
 // What a strategy holds of a step besides the states that are kept before steps, data and seed: a tapped run, and what
 // it keeps of one. Between two moves only the latter.
 [[nodiscard]] std::uint64_t dispute_bytes(const vm::tensor::Program& program);
-[[nodiscard]] std::uint64_t game_bytes(const vm::tensor::Program& program);  // the latter
+[[nodiscard]] std::uint64_t game_bytes(const vm::tensor::Program& program);             // the latter
+[[nodiscard]] std::uint64_t game_bytes(std::span<const vm::tensor::Program> programs);  // the most of them
 
 class DisputeStrategy {
 public:

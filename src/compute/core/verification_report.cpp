@@ -77,14 +77,14 @@ std::vector<std::uint64_t> draw_segments(const Hash32& verify_beacon, const Addr
 }
 
 Probe draw_probe(const Hash32& verify_beacon, const Address& verifier, std::uint64_t segment, std::uint32_t probe,
-                 std::uint64_t interval, std::uint64_t node_count) {
+                 std::uint64_t interval, const TaskPlan& plan) {
     const Hash32 hash =
         crypto::sha256({as_bytes("quern.probe"), verify_beacon.view(), verifier.view(), be8(segment), be8(probe)});
     Probe result;
     result.segment = segment;
     result.probe = probe;
     result.step = segment_steps(segment, interval).first + (interval == 0 ? 0 : word(hash, 0) % interval);
-    result.node = node_count == 0 ? 0 : word(hash, 1) % node_count;
+    result.node = word(hash, 1) % plan.at(result.step).header.node_count;
     result.tile_draw = word(hash, 2);
     return result;
 }
@@ -95,12 +95,11 @@ std::uint64_t probe_tile(const Probe& probe, const vm::tensor::Shape& node_shape
 }
 
 std::vector<Probe> draw_probes(const Hash32& verify_beacon, const Address& verifier,
-                               std::span<const std::uint64_t> segments, std::uint64_t interval,
-                               std::uint64_t node_count) {
+                               std::span<const std::uint64_t> segments, std::uint64_t interval, const TaskPlan& plan) {
     std::vector<Probe> probes;
     for (const std::uint64_t segment : segments)
         for (std::uint32_t probe = 0; probe < kProbesPerSegment; ++probe)
-            probes.push_back(draw_probe(verify_beacon, verifier, segment, probe, interval, node_count));
+            probes.push_back(draw_probe(verify_beacon, verifier, segment, probe, interval, plan));
     return probes;
 }
 

@@ -115,13 +115,13 @@ private:
         if (chain::market::memory_mib(task_.spec) > me_.max_memory_mib) return "needs more memory than allowed";
         if (price > task_.spec.price_cap) return "pays less than this solver's price";
         if (price.is_zero()) return "pays nothing";
-        if (core::segment_count(task_.spec.steps, task_.spec.interval) > kMaxSegments)
+        if (core::segment_count(task_.steps, task_.spec.interval) > kMaxSegments)
             return "more checkpoints than this solver keeps";
         return {};
     }
 
     void post_progress() {
-        if (claim_.step >= task_.spec.steps) {
+        if (claim_.step >= task_.steps) {
             if (view_.trained.proof != nullptr)
                 send(attempt(purpose("prove"), NativeKind::task_prove, *view_.trained.proof));
             return;
@@ -203,7 +203,7 @@ private:
 
     // Whether the verifier was drawn for the segment of a step.
     [[nodiscard]] bool sampled(const Address& verifier, std::uint64_t step) const {
-        const std::uint64_t segments = core::segment_count(task_.spec.steps, task_.spec.interval);
+        const std::uint64_t segments = core::segment_count(task_.steps, task_.spec.interval);
         const auto drawn = core::draw_segments(claim_.verify_beacon, verifier, segments, task_.spec.samples);
         return std::binary_search(drawn.begin(), drawn.end(), (step - 1) / task_.spec.interval);
     }
@@ -223,11 +223,11 @@ private:
             }
             return found;
         }
-        if (finding.program == nullptr) return found;
+        if (finding.programs == nullptr) return found;
         std::size_t first = 0;
         for (std::size_t i = 0; i < claim_.reports.size(); ++i) {
             const auto& report = claim_.reports[i];
-            const auto probes = probes_of(view_.live, report.verifier, finding.program->nodes.size());
+            const auto probes = probes_of(view_.live, report.verifier, finding.programs->plan);
             const std::size_t begin = first;
             first += probes.size();
             if (first > finding.probe_hashes.size()) break;
@@ -242,7 +242,7 @@ private:
                 challenge.tile_hash = report.probes[p];
                 challenge.path =
                     crypto::merkle_path(core::result_leaves(report.pass, report.rival_root, report.probes), 1 + p);
-                challenge.node = core::ProgramProver(*finding.program).node(probes[p].node);
+                challenge.node = core::ProgramProver(finding.programs->at(probes[p].step)).node(probes[p].node);
                 found.push_back({static_cast<std::uint32_t>(1 + i), expected, core::encode(challenge)});
                 break;  // one wrong tile is enough
             }
@@ -391,12 +391,12 @@ std::string position_of(const core::Game& game) {
            std::to_string(game.cursor.index);
 }
 
-std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier, std::uint64_t node_count) {
+std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier, const core::TaskPlan& plan) {
     const auto& spec = live.task.spec;
     const Hash32& beacon = live.claim.verify_beacon;
     const auto drawn =
-        core::draw_segments(beacon, verifier, core::segment_count(spec.steps, spec.interval), spec.samples);
-    return core::draw_probes(beacon, verifier, drawn, spec.interval, node_count);
+        core::draw_segments(beacon, verifier, core::segment_count(plan.steps(), spec.interval), spec.samples);
+    return core::draw_probes(beacon, verifier, drawn, spec.interval, plan);
 }
 
 }  // namespace quern::compute::worker

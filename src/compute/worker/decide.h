@@ -129,6 +129,6 @@ using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play>;
 
 // The probes of a report, in its result tree's order.
 [[nodiscard]] std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier,
-                                                 std::uint64_t node_count);
+                                                 const core::TaskPlan& plan);
 
 }  // namespace quern::compute::worker

@@ -132,7 +132,6 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, *order.live));
     QUERN_TRY(const Workspace workspace, Workspace::open(context.options.datadir, task));
     playing.kept = workspace.directory() + "/before-";
-    playing.steps = task.spec.steps;
     playing.seed = vm::tensor::seed_tensor(claim.seed_beacon);
 
     core::DisputeParty party;
@@ -141,18 +140,18 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     const bool defends = order.play.side == core::Side::defender;
     if (order.play.claim != nullptr && (defends ? planned.solver_cheats() : planned.fault == Fault::false_accusation))
         playing.fault = planned;
-    party.program = &playing.inputs->program;
+    party.programs = &playing.inputs->programs;
     party.data = &playing.inputs->data;
     party.seed = playing.seed;
     party.backend = context.options.backend;
     party.pool = context.pool.get();  // one for all threads that play
-    if (playing.fault.fault == Fault::none) party.share = share_of(context, order, playing.inputs->program);
-    playing.room = context.inputs.hold(core::game_bytes(playing.inputs->program), Duty::bound);
+    if (playing.fault.fault == Fault::none) party.share = share_of(context, order, playing.inputs->programs);
+    playing.room = context.inputs.hold(core::game_bytes(playing.inputs->programs.programs), Duty::bound);
     party.state_before = [&playing](std::uint64_t step) { return state_before(playing, step); };
     if (playing.fault.fault != Fault::none) {
         party.alter = [&playing](std::uint64_t step, std::uint32_t node, vm::tensor::Tensor& output) {
-            const Alteration alter =
-                alteration(playing.fault, playing.inputs->program, playing.altered_from, step, playing.steps);
+            const Alteration alter = alteration(playing.fault, playing.inputs->programs.at(step), playing.altered_from,
+                                                step, playing.inputs->programs.plan.steps());
             if (alter) alter(node, output);
         };
     }
@@ -163,28 +162,28 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
 }
 
 std::shared_ptr<core::StepShare> DisputeJobs::share_of(Context& context, const PlayOrder& order,
-                                                       const vm::tensor::Program& program) {
+                                                       const core::TaskPrograms& programs) {
     const MutexLock lock(mutex_);
     Shared& shared = shared_[order.live->task.id];
     if (shared.steps == nullptr || shared.round != order.live->task.round) {
         shared = {order.live->task.round, nullptr, nullptr};
         std::size_t states = kKeptStates;
         while (states > 1 && shared.room == nullptr)
-            shared.room = context.inputs.hold(--states * state_bytes(program), Duty::voluntary);
+            shared.room = context.inputs.hold(--states * state_bytes(programs.any()), Duty::voluntary);
         shared.steps = std::make_shared<core::StepShare>(shared.room == nullptr ? 1 : states + 1);
     }
     return shared.steps;
 }
 
 Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uint64_t step) {
-    if (step == 0 || step > playing.steps) return fail("dispute.bad_step");
+    if (step == 0 || step > playing.inputs->programs.plan.steps()) return fail("dispute.bad_step");
     Context& context = *playing.context;
     if (auto kept = kept_state(playing, step)) return std::move(*kept);
     const std::uint64_t interval = playing.manifest->interval;
     std::uint64_t segment = (step - 1) / interval;
     const auto checkpoint = [&] {
         return context.inputs.checkpoint(
-            *context.node, playing.inputs->program, playing.manifest->checkpoint_contents[segment],
+            *context.node, playing.inputs->programs.any(), playing.manifest->checkpoint_contents[segment],
             playing.manifest->state_roots[segment * interval], context.pool.get(), playing.cancellation);
     };
     // A solver may withhold the very checkpoint that is asked for: an earlier one leads there as well. One that may
@@ -197,7 +196,7 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
     }
     QUERN_TRY(vm::tensor::State state, std::move(found));
     playing.refusals = 0;
-    StepRunner runner(playing.inputs->program, playing.inputs->data, playing.seed, playing.steps, playing.fault,
+    StepRunner runner(playing.inputs->programs, playing.inputs->data, playing.seed, playing.fault,
                       context.options.backend, context.pool.get(), playing.cancellation);
     for (std::uint64_t i = segment * interval + 1; i < step; ++i)
         if (!runner.run(state, i)) return busy(core::kMoveCancelled);

@@ -44,7 +44,6 @@ private:
         std::shared_ptr<const core::HistoryManifest> manifest;
         FaultPlan fault;
         std::string kept;  // before the number of a step: the file with the state before it
-        std::uint64_t steps = 0;
         vm::tensor::Tensor seed;
         vm::tensor::State altered_from;              // state before the step that `alter` speaks of
         unsigned refusals = 0;                       // of the checkpoint that was asked for last
@@ -65,7 +64,7 @@ private:
     void release(const PlayOrder& order, std::shared_ptr<Playing> playing, bool done);
     [[nodiscard]] Expected<std::shared_ptr<Playing>> begin(Context& context, const PlayOrder& order);
     [[nodiscard]] std::shared_ptr<core::StepShare> share_of(Context& context, const PlayOrder& order,
-                                                            const vm::tensor::Program& program);
+                                                            const core::TaskPrograms& programs);
     [[nodiscard]] static Expected<vm::tensor::State> state_before(Playing& playing, std::uint64_t step);
     [[nodiscard]] static std::optional<vm::tensor::State> kept_state(const Playing& playing, std::uint64_t step);
     static void keep_state(const Playing& playing, std::uint64_t step, const vm::tensor::State& state);

@@ -20,7 +20,7 @@ struct Finding {
     Hash32 secret;                          // a report's randomness; the salts of a watch's challenges follow from it
     std::vector<core::ProbeResult> probes;  // of a report, in the result tree's order
     std::vector<Hash32> probe_hashes;       // of a watch: of all reports, in their order
-    std::shared_ptr<const vm::tensor::Program> program;  // of a watch that passes: to open nodes for challenges
+    std::shared_ptr<const core::TaskPrograms> programs;  // of a watch that passes: to open nodes for challenges
 
     [[nodiscard]] Hash32 rival_root() const;  // zero when `pass`
 };

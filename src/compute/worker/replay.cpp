@@ -19,13 +19,14 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     replay->results_.resize(probes.size());
     replay->probes_ = std::move(probes);
     replay->runner_ =
-        std::make_unique<StepRunner>(replay->inputs_->program, replay->inputs_->data, replay->seed_, task.spec.steps,
-                                     fault, context.options.backend, context.pool.get(), &context.stopping);
+        std::make_unique<StepRunner>(replay->inputs_->programs, replay->inputs_->data, replay->seed_, fault,
+                                     context.options.backend, context.pool.get(), &context.stopping);
     return replay;
 }
 
 Expected<vm::tensor::State> Replay::checkpoint_before(std::uint64_t segment) {
-    return context_->inputs.checkpoint(*context_->node, inputs_->program, manifest_->checkpoint_contents[segment],
+    return context_->inputs.checkpoint(*context_->node, inputs_->programs.any(),
+                                       manifest_->checkpoint_contents[segment],
                                        manifest_->state_roots[segment * interval_]);
 }
 

@@ -34,11 +34,11 @@ public:
     bool checks_data_first() const override { return true; }
     bool stops_when_wrong() const override { return false; }
 
-    ReplayPlan plan(const TaskClaim& live, std::uint64_t node_count) const override {
+    ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const override {
         const auto& [task, claim] = live;
-        const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
+        const std::uint64_t segments = core::segment_count(task.steps, task.spec.interval);
         return {core::draw_segments(claim.verify_beacon, address_, segments, task.spec.samples),
-                probes_of(live, address_, node_count)};
+                probes_of(live, address_, steps)};
     }
     Expected<std::shared_ptr<Finding>> load(const Workspace& workspace, const Claim& claim) const override {
         QUERN_TRY(const auto saved, load_saved<SavedReport>("report", workspace, claim));
@@ -74,13 +74,13 @@ public:
     bool checks_data_first() const override { return false; }
     bool stops_when_wrong() const override { return true; }
 
-    ReplayPlan plan(const TaskClaim& live, std::uint64_t node_count) const override {
+    ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const override {
         const auto& [task, claim] = live;
         ReplayPlan plan;
-        plan.segments.resize(core::segment_count(task.spec.steps, task.spec.interval));
+        plan.segments.resize(core::segment_count(task.steps, task.spec.interval));
         std::iota(plan.segments.begin(), plan.segments.end(), 0);
         for (const auto& report : claim.reports) {
-            const auto drawn = probes_of(live, report.verifier, node_count);
+            const auto drawn = probes_of(live, report.verifier, steps);
             plan.probes.insert(plan.probes.end(), drawn.begin(), drawn.end());
         }
         return plan;
@@ -137,7 +137,7 @@ void ReplayJobs::take_orders() {
 Status ReplayJobs::complete(Job& job, Finding& finding) {
     if (duty_->duty() == Duty::bound || !finding.pass) return {};
     QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, job.order.live->task, duty_->duty()));
-    finding.program = std::make_shared<const vm::tensor::Program>(inputs->program);
+    finding.programs = std::make_shared<const core::TaskPrograms>(inputs->programs);
     return {};
 }
 
@@ -148,7 +148,7 @@ Status ReplayJobs::begin(Job& job) {
     QUERN_TRY(auto saved, duty_->load(job.workspace, claim));
     if (saved == nullptr) {
         QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, task, duty_->duty()));
-        ReplayPlan plan = duty_->plan(live, inputs->program.nodes.size());
+        ReplayPlan plan = duty_->plan(live, inputs->programs.plan);
         if (auto invented = duty_->invent(claim, plan)) {
             QUERN_CHECK(duty_->save(job.workspace, claim, *invented));
             saved = std::make_shared<Finding>(std::move(*invented));

@@ -90,19 +90,19 @@ Status TrainingJobs::begin(Training& training) {
     QUERN_TRY(training.inputs, context_.inputs.load(*context_.node, task));
     if (resumed) {
         const CheckpointRecord& last = training.saved.checkpoints.back();
-        QUERN_TRY(training.state,
-                  context_.inputs.checkpoint(*context_.node, training.inputs->program, last.content, last.state_root));
+        QUERN_TRY(training.state, context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(),
+                                                             last.content, last.state_root));
     } else {
-        QUERN_TRY(training.state, context_.inputs.checkpoint(*context_.node, training.inputs->program,
+        QUERN_TRY(training.state, context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(),
                                                              task.spec.init_content, task.spec.init_root));
         training.roots = {task.spec.init_root};
         training.saved.checkpoints.push_back({0, task.spec.init_root, task.spec.init_content, 0, {}});
         training.saved.state_roots = join_roots(training.roots);
-        log::info(Category::solver, "training begins task={} round={} steps={}", task.id, task.round, task.spec.steps);
+        log::info(Category::solver, "training begins task={} round={} steps={}", task.id, task.round, task.steps);
     }
     training.seed = vm::tensor::seed_tensor(claim.seed_beacon);
     training.runner =
-        std::make_unique<StepRunner>(training.inputs->program, training.inputs->data, training.seed, task.spec.steps,
+        std::make_unique<StepRunner>(training.inputs->programs, training.inputs->data, training.seed,
                                      context_.options.fault.solver_cheats() ? context_.options.fault : FaultPlan{},
                                      context_.options.backend, context_.pool.get(), &context_.stopping);
     tell(training);
@@ -151,7 +151,7 @@ Status TrainingJobs::train(Training& training, const Slice& slice) {
         const Hash32 root = vm::tensor::state_root(training.state, nullptr, &context_.stopping);
         if (context_.stopping.requested()) return {};
         training.roots.push_back(root);
-        training.saved.losses.push_back(loss_bits(training.inputs->program, training.state));
+        training.saved.losses.push_back(loss_bits(training.inputs->programs.any(), training.state));
         if (step % interval != 0) continue;
         QUERN_CHECK(checkpoint(training));
         tell(training);
@@ -162,7 +162,7 @@ Status TrainingJobs::train(Training& training, const Slice& slice) {
 }
 
 Status TrainingJobs::checkpoint(Training& training) {
-    const auto& program = training.inputs->program;
+    const auto& program = training.inputs->programs.any();
     CheckpointRecord record;
     record.step = training.roots.size() - 1;
     record.state_root = training.roots.back();
@@ -192,7 +192,7 @@ Status TrainingJobs::finish(Training& training) {
     payload.history_content = content;
     payload.initial_path = core::history_path(training.roots, 0);
     payload.final_root = training.roots.back();
-    payload.final_path = core::history_path(training.roots, task.spec.steps);
+    payload.final_path = core::history_path(training.roots, task.steps);
     payload.loss = last.loss;
     payload.loss_path = last.loss_path;
     training.told.proof = std::make_shared<const chain::types::TaskProvePayload>(std::move(payload));

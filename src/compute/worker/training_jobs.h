@@ -53,7 +53,7 @@ private:
         TrainingProgress saved;
         Trained told;
 
-        [[nodiscard]] std::uint64_t steps() const { return order.live->task.spec.steps; }
+        [[nodiscard]] std::uint64_t steps() const { return order.live->task.steps; }
         [[nodiscard]] bool complete() const { return roots.size() == steps() + 1; }
         [[nodiscard]] bool runs() const;
         // When what comes next must be posted: later by a window for each checkpoint that is ready and not posted yet.

@@ -60,13 +60,14 @@ std::string CoreMarketGuide::op_name(std::uint32_t op) const {
 }
 
 Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::types::TaskSubmitPayload& spec) const {
-    QUERN_TRY(const tensor::ProgramHeader header, core::check_task_spec(spec));
-    const auto work = market::task_work(spec, tensor::step_work(header));
-    QUERN_TRY(const auto escrow, market::escrow_of(spec, work.work_per_step, params_.storage_deposit));
+    QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec));
+    const auto work = market::task_work(spec, plan.planned(spec.interval));
+    QUERN_TRY(const auto escrow, market::escrow_of(spec, work.plan, params_.storage_deposit));
     chain::api::TaskEstimate estimate;
-    estimate.work_per_step = work.work_per_step;
-    estimate.total_work = market::total_work(work);
-    estimate.segments = market::segment_count(work.steps, work.interval);
+    estimate.steps = work.plan.steps;
+    estimate.work_per_step = work.plan.step;
+    estimate.total_work = work.plan.total;
+    estimate.segments = market::segment_count(work.plan.steps, work.plan.interval);
     estimate.sampled_segments = market::sampled_segments(work);
     estimate.verifier_work = market::sampled_work(work);
     estimate.reward = escrow.reward;

@@ -21,7 +21,8 @@ constexpr std::uint64_t kMaxPage = 1'000;
 constexpr std::size_t kMaxPool = 1'000;
 
 json::Value estimate_json(const TaskEstimate& estimate) {
-    return json::Value::object({{"workPerStep", estimate.work_per_step},
+    return json::Value::object({{"steps", estimate.steps},
+                                {"workPerStep", estimate.work_per_step},
                                 {"totalWork", quantity(estimate.total_work)},
                                 {"segments", estimate.segments},
                                 {"sampledSegments", estimate.sampled_segments},
@@ -80,18 +81,18 @@ struct PoolEntry {
     json::Value json;
 };
 
-json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address& submitter,
+json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address& submitter, std::uint64_t steps,
                       const Uint256& total_work) {
     return json::Value::object({{"submitter", hex(submitter)},
                                 {"pricePerWorkUnit", quantity(spec.price_cap)},
                                 {"totalWork", quantity(total_work)},
-                                {"steps", spec.steps},
+                                {"steps", steps},
                                 {"interval", spec.interval},
                                 {"verifiers", spec.verifiers},
                                 {"samples", spec.samples},
                                 {"memoryMib", spec.memory_mib},
                                 {"deviceClass", spec.device_class},
-                                {"programContent", hex(spec.program_content)},
+                                {"programContents", types::to_json(spec.program_contents)},
                                 {"dataContent", hex(spec.data_content)}});
 }
 
@@ -100,8 +101,7 @@ Result pool(const Backend& backend, std::size_t limit) {
     std::vector<PoolEntry> entries;
     QUERN_RPC_TRY(const auto rest, scan_objects<Task>(*state, 0, [&](const Task& task) {
                       if (task.state != TaskState::open) return true;
-                      const Uint256 work = chain::market::total_work(chain::market::work_of(task));
-                      json::Value entry = pool_json(task.spec, task.submitter, work);
+                      json::Value entry = pool_json(task.spec, task.submitter, task.steps, task.total_work);
                       entry.set("pending", false);
                       entry.set("task", task.id);
                       entry.set("round", task.round);
@@ -115,7 +115,8 @@ Result pool(const Backend& backend, std::size_t limit) {
         const auto spec = submitted_spec(waiting.tx);
         if (!spec) continue;
         const auto parts = backend.market->estimate_task(*spec);
-        json::Value entry = pool_json(*spec, waiting.sender, parts ? parts->total_work : Uint256());
+        json::Value entry =
+            pool_json(*spec, waiting.sender, parts ? parts->steps : 0, parts ? parts->total_work : Uint256());
         entry.set("pending", true);
         entry.set("transaction", hex(waiting.hash));
         entries.push_back({spec->price_cap, std::move(entry)});
@@ -193,7 +194,7 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           "work units as numbers or quantities, amounts in grains; gas is null, with gasError, when the "
           "transaction would fail now"},
          {{kInvalidParams, "json.*: a field is missing, misspelled or of the wrong type"},
-          {kServerError, "task.*, program.*: the specification is not valid"}},
+          {kServerError, "task.*, plan.*, program.*: the specification is not valid"}},
          {},
          [backend](const Call& call) -> Result { return estimate(backend, call); }}));
     QUERN_CHECK(

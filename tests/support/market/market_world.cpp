@@ -18,7 +18,43 @@ tensor::Tensor scalar(tensor::DType dtype, std::uint32_t word) {
 }
 
 constexpr std::uint32_t kConstantNode = 1;
-constexpr std::uint32_t kUpdateNode = 2;
+
+tensor::Node constant(float value) {
+    tensor::Node node;
+    node.op = tensor::Op::full;
+    node.immediate = std::bit_cast<std::uint32_t>(value);
+    return node;
+}
+tensor::Node sum_of(std::uint32_t a, std::uint32_t b) {
+    tensor::Node node;
+    node.op = tensor::Op::elementwise;
+    node.element = tensor::arith::ElementOp::add;
+    node.inputs = {a, b};
+    return node;
+}
+
+tensor::Program program_of(std::vector<tensor::Node> nodes) {
+    tensor::Program program;
+    program.nodes = std::move(nodes);
+    program.slots = {{"loss", tensor::DType::f32, {}, 0}};
+    program.updates = {static_cast<std::uint32_t>(program.nodes.size() - 1)};
+    program.header.loss_slot = 0;
+    tensor::complete_header(program);
+    if (!tensor::validate(program)) std::abort();
+    return program;
+}
+
+// The node whose output is the loss after the step.
+std::uint32_t update_node(const core::TaskPrograms& programs, std::uint64_t step) {
+    return programs.at(step).updates.front();
+}
+
+const core::TaskPrograms& made_once(std::map<std::uint64_t, core::TaskPrograms>& made, std::uint64_t steps,
+                                    const std::vector<tensor::Program>& programs, std::vector<core::PlanItem> body) {
+    const auto known = made.find(steps);
+    if (known != made.end()) return known->second;
+    return made.emplace(steps, *core::TaskPrograms::make(programs, std::move(body))).first->second;
+}
 
 }  // namespace
 
@@ -26,22 +62,24 @@ TinyProgram::TinyProgram() {
     tensor::Node slot;
     slot.op = tensor::Op::slot;
     slot.attributes = {0};
-    tensor::Node step;
-    step.op = tensor::Op::full;
-    step.immediate = std::bit_cast<std::uint32_t>(1.5F);
-    tensor::Node sum;
-    sum.op = tensor::Op::elementwise;
-    sum.element = tensor::arith::ElementOp::add;
-    sum.inputs = {0, 1};
-    program.nodes = {slot, step, sum};
-    program.slots = {{"loss", tensor::DType::f32, {}, 0}};
-    program.updates = {kUpdateNode};
-    program.header.loss_slot = 0;
-    tensor::complete_header(program);
+    program = program_of({slot, constant(1.5F), sum_of(0, 1)});
+    second = program_of({slot, constant(1.5F), sum_of(0, 1), constant(-0.375F), sum_of(2, 3)});
     data = scalar(tensor::DType::i32, 7);
     init = {scalar(tensor::DType::f32, 0)};
     prover = std::make_unique<core::ProgramProver>(program);
-    if (!tensor::validate(program)) std::abort();
+}
+
+const core::TaskPrograms& TinyProgram::programs(std::uint64_t steps) const {
+    static std::map<std::uint64_t, core::TaskPrograms> made;
+    return made_once(made, steps, {program}, core::plain_body(steps));
+}
+
+const core::TaskPrograms& TinyProgram::both(std::uint64_t steps) const {
+    static std::map<std::uint64_t, core::TaskPrograms> made;
+    std::vector<core::PlanItem> body{core::plan_step(0), core::plan_step(1)};
+    if (steps > 3) body = {core::plan_repeat(steps / 2, body)};
+    if (steps % 2 != 0) body.push_back(core::plan_step(0));
+    return made_once(made, steps, {program, second}, body);
 }
 
 const TinyProgram& tiny() {
@@ -50,19 +88,25 @@ const TinyProgram& tiny() {
 }
 
 History compute_history(std::uint64_t steps, std::uint64_t altered_step, std::uint32_t mask) {
+    return compute_history(tiny().programs(steps), altered_step, mask);
+}
+
+History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step, std::uint32_t mask) {
     History history;
+    history.programs = &programs;
     history.altered_step = altered_step;
     history.mask = mask;
-    tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
     const auto seed = tensor::seed_tensor({});
     history.states.push_back(tiny().init);
-    for (std::uint64_t step = 1; step <= steps; ++step) {
+    for (std::uint64_t step = 1; step <= programs.plan.steps(); ++step) {
+        const std::uint32_t update = update_node(programs, step);
+        tensor::Executor executor(programs.at(step), tensor::arith::Backend::scalar, nullptr);
         const auto outputs = executor.run_altered(history.states.back(), tiny().data, seed,
                                                   [&](std::uint32_t node, tensor::Tensor& output) {
-                                                      if (step == altered_step && node == kUpdateNode)
+                                                      if (step == altered_step && node == update)
                                                           output.words[0] ^= mask;
                                                   });
-        history.states.push_back({outputs[kUpdateNode]});
+        history.states.push_back({outputs[update]});
     }
     for (const auto& state : history.states) history.roots.push_back(tensor::state_root(state));
     history.root = core::history_root(history.roots);
@@ -73,13 +117,12 @@ ReportData make_report(const TaskClaim& live, const types::Address& verifier, co
                        const Hash32& rival_root, std::uint64_t randomness, std::uint32_t tile_mask) {
     const auto& [task, claim] = live;
     ReportData report;
-    const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
+    const std::uint64_t segments = core::segment_count(task.steps, task.spec.interval);
     const auto drawn = core::draw_segments(claim.verify_beacon, verifier, segments, task.spec.samples);
-    report.probes =
-        core::draw_probes(claim.verify_beacon, verifier, drawn, task.spec.interval, tiny().program.nodes.size());
+    report.probes = core::draw_probes(claim.verify_beacon, verifier, drawn, task.spec.interval, history.programs->plan);
     std::vector<core::ProbeResult> results;
-    static tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
     for (const auto& probe : report.probes) {
+        tensor::Executor executor(history.programs->at(probe.step), tensor::arith::Backend::scalar, nullptr);
         const auto outputs =
             executor.run_all(history.states[probe.step - 1], tiny().data, tensor::seed_tensor(claim.seed_beacon));
         core::ProbeResult result;
@@ -95,14 +138,14 @@ ReportData make_report(const TaskClaim& live, const types::Address& verifier, co
 core::DisputeParty party_of(const TaskClaim& live, const History& history, std::uint64_t probe_step,
                             std::uint64_t probe_node, std::uint32_t probe_mask) {
     core::DisputeParty party;
-    party.program = &tiny().program;
+    party.programs = history.programs;
     party.history = history.roots;
     party.state_before = [&history](std::uint64_t step) -> Expected<tensor::State> { return history.states[step - 1]; };
     party.data = &tiny().data;
     party.seed = tensor::seed_tensor(live.claim.seed_beacon);
-    party.alter = [altered = history.altered_step, mask = history.mask, probe_step, probe_node, probe_mask](
-                      std::uint64_t step, std::uint32_t node, tensor::Tensor& output) {
-        if (step == altered && node == kUpdateNode) output.words[0] ^= mask;
+    party.alter = [&programs = *history.programs, altered = history.altered_step, mask = history.mask, probe_step,
+                   probe_node, probe_mask](std::uint64_t step, std::uint32_t node, tensor::Tensor& output) {
+        if (step == altered && node == update_node(programs, step)) output.words[0] ^= mask;
         if (step == probe_step && node == probe_node) output.words[0] ^= probe_mask;
     };
     return party;
@@ -112,7 +155,7 @@ core::DisputeParty clumsy_party_of(const TaskClaim& live, const History& history
     core::DisputeParty party = party_of(live, history);
     party.alter = [&history, mask](std::uint64_t step, std::uint32_t node, tensor::Tensor& output) {
         if (node == kConstantNode) output.words[0] ^= mask;
-        if (node == kUpdateNode) output.words[0] = history.loss(step);
+        if (node == update_node(*history.programs, step)) output.words[0] = history.loss(step);
     };
     return party;
 }
@@ -301,16 +344,21 @@ void World::bond_role(const types::Address& of, Role role, const Uint256& amount
 }
 
 types::TaskSubmitPayload tiny_spec(std::uint64_t steps, std::uint64_t interval) {
+    return spec_of(tiny().programs(steps), interval);
+}
+
+types::TaskSubmitPayload spec_of(const core::TaskPrograms& programs, std::uint64_t interval) {
     types::TaskSubmitPayload spec;
-    spec.program_root = tiny().prover->root();
-    spec.program_header = tensor::encode(tiny().program.header);
-    spec.program_header_path = tiny().prover->header_path();
+    spec.plan = programs.plan.bytes();
+    for (const auto& program : programs.programs) {
+        spec.header_paths.push_back(core::ProgramProver(program).header_path());
+        spec.program_contents.push_back(
+            crypto::sha256(as_bytes(spec.program_contents.empty() ? "program" : "second program")));
+    }
     spec.init_root = tiny().init_root();
     spec.data_root = tensor::tensor_root(tiny().data);
-    spec.program_content = crypto::sha256(as_bytes("program"));
     spec.init_content = crypto::sha256(as_bytes("init"));
     spec.data_content = crypto::sha256(as_bytes("data"));
-    spec.steps = steps;
     spec.interval = interval;
     spec.verifiers = 2;
     spec.samples = 20;
@@ -332,7 +380,7 @@ types::TaskCheckpointPayload checkpoint_of(const types::Task& task, const Histor
 }
 
 types::TaskProvePayload proof_of(const types::Task& task, const History& history) {
-    const std::uint64_t steps = task.spec.steps;
+    const std::uint64_t steps = task.steps;
     types::TaskProvePayload payload;
     payload.task = task.id;
     payload.history_root = history.root;

@@ -21,10 +21,14 @@ using types::Role;
 using types::TaskClaim;
 using types::TaskState;
 
-// loss := loss + 1.5 in each step.
+// loss := loss + 1.5 in each step; of a plan of both programs each second step also takes a quarter of that off.
 struct TinyProgram {
     TinyProgram();
     tensor::Program program;
+    tensor::Program second;  // of more nodes, over the same slot
+    // Of a task of so many steps: of the program alone, or of both in turn (3 steps or more).
+    [[nodiscard]] const core::TaskPrograms& programs(std::uint64_t steps) const;
+    [[nodiscard]] const core::TaskPrograms& both(std::uint64_t steps) const;
     tensor::Tensor data;
     tensor::State init;
     std::unique_ptr<core::ProgramProver> prover;
@@ -34,6 +38,7 @@ const TinyProgram& tiny();
 
 // What somebody computed: the truth, or with one step altered from which it goes on consistently.
 struct History {
+    const core::TaskPrograms* programs = nullptr;
     std::uint64_t altered_step = 0;     // 0: the truth
     std::uint32_t mask = 0;             // flipped bits of the altered output
     std::vector<tensor::State> states;  // S_0 … S_N
@@ -41,6 +46,8 @@ struct History {
     Hash32 root;
     [[nodiscard]] std::uint32_t loss(std::uint64_t step) const { return states[step][0].words[0]; }
 };
+[[nodiscard]] History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step = 0,
+                                      std::uint32_t mask = 0);
 [[nodiscard]] History compute_history(std::uint64_t steps, std::uint64_t altered_step = 0, std::uint32_t mask = 0);
 // Probe results of a report over this history; with `tile_mask` wrong in the first probe.
 struct ReportData {
@@ -145,6 +152,7 @@ private:
     mutable std::map<std::uint64_t, Decoded<types::Dispute>> disputes_;
 };
 
+[[nodiscard]] types::TaskSubmitPayload spec_of(const core::TaskPrograms& programs, std::uint64_t interval);
 [[nodiscard]] types::TaskSubmitPayload tiny_spec(std::uint64_t steps, std::uint64_t interval);
 [[nodiscard]] types::TaskCheckpointPayload checkpoint_of(const types::Task& task, const History& history,
                                                          std::uint64_t step);

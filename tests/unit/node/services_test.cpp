@@ -86,7 +86,7 @@ protected:
         header.sizes = {2 * vm::tensor::kTileHashWork, 3 * vm::tensor::kTileBytes, 0, 2 * vm::tensor::kTileBytes,
                         2 * vm::tensor::kTileBytes};
         compute::core::GameContext context;
-        context.program_header = vm::tensor::encode(header);
+        context.plan = compute::core::TaskPlan::make({{Hash32{{3}}, header}}, compute::core::plain_body(8))->bytes();
         context.history_leaves = 9;
         const auto game = compute::core::open_history_game(context, Hash32{{1}}, Hash32{{2}}, 100, 10);
         EXPECT_TRUE(game) << game.error().to_string();
@@ -189,7 +189,7 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     };
     types::Task task;
     task.id = 300;
-    task.spec.program_content = Hash32{{1}};
+    task.spec.program_contents = {Hash32{{1}}};
     task.spec.init_content = Hash32{{2}};
     task.spec.data_content = Hash32{{3}};
     task.spec.steps = 2;

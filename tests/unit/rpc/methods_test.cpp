@@ -505,7 +505,7 @@ TEST_F(MethodsTest, pool_is_ordered_by_price_with_waiting_submissions) {
     }
     types::TaskSubmitPayload spec;
     spec.price_cap = 15;
-    spec.steps = 4;
+    spec.interval = 4;
     const auto waiting = signed_transaction([&](types::Transaction& tx) {
         tx.type = types::TxType::native;
         tx.to = std::nullopt;
@@ -518,6 +518,7 @@ TEST_F(MethodsTest, pool_is_ordered_by_price_with_waiting_submissions) {
     EXPECT_EQ(*pool[0].find("task"), json::Value(2));
     EXPECT_EQ(*pool[1].find("pending"), json::Value(true));
     EXPECT_EQ(text(pool[1], "totalWork"), "0xfa0");
+    EXPECT_EQ(*pool[1].find("steps"), json::Value(8));
     EXPECT_EQ(*pool[2].find("task"), json::Value(1));
     EXPECT_EQ(ok("task_pool", "[1]").size(), 1u);
 }
@@ -538,7 +539,7 @@ TEST_F(MethodsTest, task_submit_takes_only_task_submissions) {
 
 TEST_F(MethodsTest, task_estimate_checks_the_specification) {
     types::TaskSubmitPayload spec;
-    spec.steps = 10;
+    spec.interval = 10;
     json::Value json = types::to_json(spec);
     const auto estimate = ok("task_estimate", "[" + json.dump() + "]");
     EXPECT_EQ(text(estimate, "totalWork"), "0x2710");
@@ -548,10 +549,10 @@ TEST_F(MethodsTest, task_estimate_checks_the_specification) {
     chain.gas_result = fail("insufficient funds");
     EXPECT_EQ(text(ok("task_estimate", "[" + json.dump() + "]"), "gasError"), "insufficient funds");
     json::Value misspelled = json;
-    misspelled.set("stepz", 1);
+    misspelled.set("intervall", 1);
     EXPECT_EQ(error("task_estimate", "[" + misspelled.dump() + "]").code, kInvalidParams);
-    json.set("steps", 0);
-    EXPECT_EQ(error("task_estimate", "[" + json.dump() + "]").message, "task.bad_steps");
+    json.set("interval", 0);
+    EXPECT_EQ(error("task_estimate", "[" + json.dump() + "]").message, "task.bad_interval");
 }
 
 TEST_F(MethodsTest, disputes_are_shown_with_their_game) {

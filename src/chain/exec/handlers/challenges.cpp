@@ -64,7 +64,7 @@ Status open_history(const Context& context, const types::TaskClaim& live, const 
     const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_history_challenge(data.opening));
     QUERN_CHECK(
-        core::check_history_challenge(opening, data.claim, claim.history_root, task.spec.init_root, task.spec.steps));
+        core::check_history_challenge(opening, data.claim, claim.history_root, task.spec.init_root, task.steps));
     QUERN_TRY(opened.game, core::open_history_game(game_context(live), claim.history_root, data.claim,
                                                    market::dispute_clock(context.market(), task), context.market_ms));
     return {};
@@ -75,12 +75,11 @@ Status open_probe(const Context& context, const types::TaskClaim& live, const ty
     const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_probe_challenge(data.opening));
     core::ReportContext about;
-    about.program_root = task.spec.program_root;
-    QUERN_TRY(about.header, vm::tensor::decode_header(task.spec.program_header));
+    QUERN_TRY(const auto plan, core::TaskPlan::decode(task.spec.plan));
+    about.plan = &plan;
     about.verify_beacon = claim.verify_beacon;
     about.verifier = report.verifier;
     about.result_root = report.result_root;
-    about.steps = task.spec.steps;
     about.interval = task.spec.interval;
     about.samples = task.spec.samples;
     QUERN_TRY(const auto probe, core::check_probe_challenge(opening, data.claim, about));

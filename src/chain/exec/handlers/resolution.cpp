@@ -35,12 +35,11 @@ types::VerifierReport* report_of(types::Claim& claim, const types::Address& veri
 // Static work of what the winner had to compute, at the price cap: what catching a cheat is worth must not follow from
 // the price that the cheat bid.
 Uint256 proven_cost(const types::Task& task, const types::Dispute& dispute) {
-    const auto work = market::work_of(task);
-    Uint256 units = market::total_work(work);
+    Uint256 units = task.total_work;
     if (dispute.target != 0)  // a rival needs no more than the segment in question
-        units = market::work_of_steps(work, work.interval);
+        units = task.segment_work;
     else if (dispute.rival_role == Role::verifier)
-        units = market::sampled_work(work);
+        units = market::sampled_work(market::work_of(task));
     return market::price_at_cap(task, units);
 }
 
@@ -73,7 +72,7 @@ bool answers_for(const types::TaskClaim& live, const types::Dispute& dispute, co
     if (!core::is_pass_target(dispute.target) || game.step == 0) return true;
     const auto& spec = live.task.spec;
     const auto drawn = core::draw_segments(live.claim.verify_beacon, dispute.defender,
-                                           market::segment_count(spec.steps, spec.interval), spec.samples);
+                                           market::segment_count(live.task.steps, spec.interval), spec.samples);
     return std::binary_search(drawn.begin(), drawn.end(), (game.step - 1) / spec.interval);
 }
 
@@ -129,7 +128,7 @@ Status void_report(Context& context, types::TaskClaim& live, const types::Disput
 
 core::GameContext game_context(const types::TaskClaim& live) {
     const auto& spec = live.task.spec;
-    return {spec.program_root, spec.program_header, spec.data_root, live.claim.seed_beacon, spec.steps + 1};
+    return {spec.plan, spec.data_root, live.claim.seed_beacon, live.task.steps + 1};
 }
 
 Status open_dispute(Context& context, types::Claim& claim, NewDispute opened) {

@@ -50,20 +50,20 @@ std::vector<types::TaskBid>::const_iterator highest_bid(const types::Task& task)
 
 // The loss is the state's loss slot: an f32 scalar under the state root.
 Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32_t loss, std::span<const Hash32> path) {
-    QUERN_TRY(const auto header, vm::tensor::decode_header(task.spec.program_header));
+    QUERN_TRY(const auto plan, core::TaskPlan::decode(task.spec.plan));
     vm::tensor::Tensor scalar;
     scalar.words = {loss};
     const auto proof = crypto::check_list_path(crypto::MerkleTag::state, state_root, vm::tensor::tensor_root(scalar),
-                                               header.loss_slot, header.slot_count, path);
+                                               plan.header().loss_slot, plan.header().slot_count, path);
     if (!proof) return fail("task.bad_loss_proof", proof.error().to_string());
     return {};
 }
 
 // 0 for what check_form or check_state refuses.
 Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmitPayload& spec) {
-    const auto header = vm::tensor::decode_header(spec.program_header);
-    if (!header) return {};
-    const auto escrow = market::escrow_of(spec, vm::tensor::step_work(*header), market.storage_deposit);
+    const auto plan = core::TaskPlan::decode(spec.plan);
+    if (!plan) return {};
+    const auto escrow = market::escrow_of(spec, plan->planned(spec.interval), market.storage_deposit);
     return escrow ? escrow->total : Uint256();
 }
 
@@ -84,20 +84,21 @@ Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& 
 }
 
 struct Handler<NativeKind::task_submit>::Prepared {
-    vm::tensor::ProgramHeader header;
+    market::PlannedWork plan;
     market::Escrow escrow;
 };
 
 auto Handler<NativeKind::task_submit>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
-    QUERN_TRY(auto header, vm::tensor::decode_header(data.program_header));
-    QUERN_TRY(auto escrow, market::escrow_of(data, vm::tensor::step_work(header), context.market().storage_deposit));
+    QUERN_TRY(const auto plan, core::TaskPlan::decode(data.plan));
+    auto planned = plan.planned(data.interval);
+    QUERN_TRY(auto escrow, market::escrow_of(data, planned, context.market().storage_deposit));
     if (context.state.account_or_empty(context.sender).balance < escrow.total)
         return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
-    return Prepared{std::move(header), std::move(escrow)};
+    return Prepared{std::move(planned), std::move(escrow)};
 }
 
 Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& data, Prepared&& prepared) {
-    const auto& [header, escrow] = prepared;
+    const auto& [plan, escrow] = prepared;
     QUERN_CHECK(take_from_account(context, context.sender, escrow.total));
     QUERN_TRY(auto globals, load_globals(context.state));
     types::Task task;
@@ -105,7 +106,10 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     store_globals(context.state, globals);
     task.submitter = context.sender;
     task.spec = data;
-    task.work_units = vm::tensor::step_work(header);
+    task.steps = plan.steps;
+    task.work_units = plan.step;
+    task.segment_work = plan.segment;
+    task.total_work = plan.total;
     task.escrow = escrow.total;
     emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter});
     open_bidding(context, task, "submitted");
@@ -226,9 +230,10 @@ auto Handler<NativeKind::task_checkpoint>::check_state(const Context& context, c
     QUERN_TRY(auto live, load_own_work(context, data.task));
     const auto& claim = live.claim;
     const auto& spec = live.task.spec;
+    const std::uint64_t steps = live.task.steps;
     const std::uint64_t expected = claim.step + spec.interval;
-    if (expected > spec.steps || data.step != expected)
-        return fail("task.wrong_step", "expected " + std::to_string(expected) + " of " + std::to_string(spec.steps) +
+    if (expected > steps || data.step != expected)
+        return fail("task.wrong_step", "expected " + std::to_string(expected) + " of " + std::to_string(steps) +
                                            ", got " + std::to_string(data.step));
     QUERN_CHECK(check_loss(live.task, data.state_root, data.loss, data.loss_path));
     return Prepared{std::move(live)};
@@ -242,7 +247,7 @@ Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const Paylo
     claim.checkpoint_content = data.content;
     claim.loss = data.loss;
     if (data.step == spec.interval) claim.first_loss = data.loss;
-    const bool last = data.step == spec.steps;
+    const bool last = data.step == prepared.live.task.steps;
     claim.deadline = context.market_ms + market::in_ms(last ? spec.prove_s : spec.heartbeat_s);
     store_live(context.state, prepared.live);
     emit(context, types::KindGroup::tasks, events::CheckpointPosted{data.task, data.step, data.state_root, data.loss});
@@ -263,16 +268,15 @@ auto Handler<NativeKind::task_prove>::check_state(const Context& context, const 
     QUERN_TRY(auto live, load_own_work(context, data.task));
     const auto& claim = live.claim;
     const auto& spec = live.task.spec;
+    const std::uint64_t steps = live.task.steps;
     // The proof may take the place of the last heartbeat.
-    if (claim.step + spec.interval < spec.steps)
-        return fail("task.wrong_step", "at " + std::to_string(claim.step) + " of " + std::to_string(spec.steps));
-    if (claim.step == spec.steps && data.final_root != claim.checkpoint_root) return fail("task.final_root_differs");
-    if (const auto first =
-            core::check_history_leaf(data.history_root, spec.init_root, 0, spec.steps, data.initial_path);
+    if (claim.step + spec.interval < steps)
+        return fail("task.wrong_step", "at " + std::to_string(claim.step) + " of " + std::to_string(steps));
+    if (claim.step == steps && data.final_root != claim.checkpoint_root) return fail("task.final_root_differs");
+    if (const auto first = core::check_history_leaf(data.history_root, spec.init_root, 0, steps, data.initial_path);
         !first)
         return fail("task.bad_initial_proof", first.error().to_string());
-    if (const auto last =
-            core::check_history_leaf(data.history_root, data.final_root, spec.steps, spec.steps, data.final_path);
+    if (const auto last = core::check_history_leaf(data.history_root, data.final_root, steps, steps, data.final_path);
         !last)
         return fail("task.bad_final_proof", last.error().to_string());
     QUERN_CHECK(check_loss(live.task, data.final_root, data.loss, data.loss_path));
@@ -281,10 +285,10 @@ auto Handler<NativeKind::task_prove>::check_state(const Context& context, const 
 
 Status Handler<NativeKind::task_prove>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& claim = prepared.live.claim;
-    const auto& spec = prepared.live.task.spec;
-    claim.step = spec.steps;
+    const auto& task = prepared.live.task;
+    claim.step = task.steps;
     claim.loss = data.loss;
-    if (spec.interval == spec.steps && claim.first_loss == 0) claim.first_loss = data.loss;
+    if (task.spec.interval == task.steps && claim.first_loss == 0) claim.first_loss = data.loss;
     claim.history_root = data.history_root;
     claim.history_content = data.history_content;
     claim.final_root = data.final_root;

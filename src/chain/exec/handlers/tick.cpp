@@ -70,7 +70,7 @@ Status check_due(const Context& context, const Object& object) {
 Status move_on(Context& context, TaskClaim& live) {
     switch (live.claim.state) {
         case ClaimState::working:
-            return dismiss_worker(context, live, live.claim.step == live.task.spec.steps ? "no_proof" : "no_heartbeat");
+            return dismiss_worker(context, live, live.claim.step == live.task.steps ? "no_proof" : "no_heartbeat");
         case ClaimState::proved:
             return draw_verifiers(context, live);
         case ClaimState::custody:

@@ -334,7 +334,7 @@ TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
     for (const auto& report : world.claim(id).reports) EXPECT_NE(report.verifier, kVerifiers[1]);
 
     world.skip(params::kCapacityBlocks);
-    spec.steps = 400;  // 200 segments, of which 20 are drawn
+    spec.plan = tiny().programs(400).plan.bytes();  // 200 segments, of which 20 are drawn
     spec.price_cap = 3;
     world.bond_role(kSolver, Role::solver, 1'000'000);
     EXPECT_EQ(declare(kVerifiers[0], {0, work, 0}), "ok");

@@ -52,7 +52,8 @@ TEST_F(Lifecycle, submit_names_what_is_wrong) {
     EXPECT_EQ(refused([](auto& s) { s.solvers = 2; }), "task.solvers_not_supported");
     EXPECT_EQ(refused([](auto& s) { s.verifiers = 17; }), "task.bad_verifiers");
     EXPECT_EQ(refused([](auto& s) { s.price_cap = 0; }), "task.bad_price");
-    EXPECT_EQ(refused([](auto& s) { s.program_root.data[0] ^= 1; }), "task.bad_header_path");
+    EXPECT_EQ(refused([](auto& s) { s.header_paths[0].pop_back(); }), "task.bad_header_path");
+    EXPECT_EQ(refused([](auto& s) { s.plan.clear(); }), "rlp.truncated");
     EXPECT_EQ(refused([](auto& s) { s.price_cap = Uint256(1) << 80; }), "account.insufficient_balance");
     EXPECT_EQ(world.globals().next_task, 1U);
 }

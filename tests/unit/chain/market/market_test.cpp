@@ -12,19 +12,26 @@ namespace {
 constexpr std::uint64_t kMostSteps = 1U << 20;          // compute/core/history.h
 constexpr std::uint64_t kMostWork = ~std::uint64_t{0};  // of a step
 
+// N steps of W work units each.
+PlannedWork even(std::uint64_t steps, std::uint64_t interval, std::uint64_t work) {
+    return {steps, interval, work, Uint256(interval) * Uint256(work), Uint256(steps) * Uint256(work)};
+}
+
 types::Task sample_task() {
     types::Task task;
-    task.spec.steps = 300;
     task.spec.interval = 30;
     task.spec.verifiers = 3;
     task.spec.samples = 4;
     task.spec.price_cap = 7;
+    task.steps = 300;
     task.work_units = 11;
+    task.segment_work = 30 * 11;
+    task.total_work = 300 * 11;
     return task;
 }
 
 TEST(Escrow, adds_up_by_the_equation) {
-    const TaskWork work{300, 30, 11, 3, 4};
+    const TaskWork work{even(300, 30, 11), 3, 4};
     const auto escrow = escrow_of(work, 7, 1000, 50);
     ASSERT_TRUE(escrow.has_value());
     EXPECT_EQ(escrow->reward, Uint256(300 * 11 * 7));
@@ -32,19 +39,19 @@ TEST(Escrow, adds_up_by_the_equation) {
     EXPECT_EQ(escrow->verifier_fees, Uint256(3 * (4 * 30 * 11 * 7 * 6 / 5)));
     EXPECT_EQ(escrow->total, escrow->reward + escrow->verifier_fees + Uint256(1050));
     // More samples than segments cost as much as all segments.
-    EXPECT_EQ(sampled_segments({300, 30, 11, 3, 20}), 10U);
-    EXPECT_EQ(*verifier_fee({300, 30, 11, 3, 20}, 5), Uint256(300 * 11 * 6));
-    EXPECT_EQ(*verifier_fee({1, 1, 1, 1, 1}, 1), Uint256(1));  // 6/5 rounds down
+    EXPECT_EQ(sampled_segments({even(300, 30, 11), 3, 20}), 10U);
+    EXPECT_EQ(*verifier_fee({even(300, 30, 11), 3, 20}, 5), Uint256(300 * 11 * 6));
+    EXPECT_EQ(*verifier_fee({even(1, 1, 1), 1, 1}, 1), Uint256(1));  // 6/5 rounds down
     EXPECT_EQ(segment_count(300, 0), 0U);
     EXPECT_EQ(segment_count(300, 7), 0U);
 }
 
 TEST(Escrow, largest_task_does_not_overflow_and_more_is_refused) {
-    const TaskWork largest{kMostSteps, 1, kMostWork, params::kMaxVerifiers, 4096};
+    const TaskWork largest{even(kMostSteps, 1, kMostWork), params::kMaxVerifiers, 4096};
     const Uint256 price = (Uint256(1) << params::kMaxPriceBits) - Uint256(1);
     EXPECT_TRUE(escrow_of(largest, price, price, 0).has_value());
     EXPECT_EQ(escrow_of(largest, Uint256(1) << 200, 0, 0).error().name, "task.price_overflow");
-    EXPECT_EQ(escrow_of({1, 1, 1, 1, 1}, 1, ~Uint256(0), 0).error().name, "task.price_overflow");
+    EXPECT_EQ(escrow_of({even(1, 1, 1), 1, 1}, 1, ~Uint256(0), 0).error().name, "task.price_overflow");
     EXPECT_EQ(work_price(~Uint256(0), 2).error().name, "task.price_overflow");
 }
 
@@ -191,38 +198,49 @@ TEST(Windows, classes_are_half_octaves_rounded_down) {
 
 TEST(Windows, are_twice_what_one_uplink_and_one_replay_take) {
     types::TaskSubmitPayload spec;
-    spec.steps = 4;
-    spec.interval = 2;
     spec.verifiers = 2;
     spec.samples = 20;
-    const TaskBytes bytes{51'245'056, 74'188};
-    const auto least = [&] { return least_windows(spec, task_work(spec, 6'588'349), bytes); };
+    const TaskWork work = task_work(spec, even(4, 2, 6'588'349));
+    TaskBytes bytes{51'245'056, 74'188};
+    const auto least = [&] { return least_windows(spec, work, bytes); };
     EXPECT_EQ(least().verify_s, Uint256(1)) << "nothing is promised";
     spec.bandwidth_class = 40;
     EXPECT_EQ(least().verify_s, Uint256((6 * (2 * 51'245'056 + 74'188 + 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
     EXPECT_EQ(least().heartbeat_s, Uint256(1));
+    bytes.programs = 3;
+    EXPECT_EQ(least().verify_s,
+              Uint256((6 * (2 * 51'245'056 + 74'188 + 3 * 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
     spec.device_class = 32;  // 65,536 work units a second
     EXPECT_EQ(least().heartbeat_s, Uint256((2 * 2 * 6'588'349 + 65'535) / 65'536));
     EXPECT_EQ(least().verify_s, Uint256((2 * 4 * 6'588'349 + 65'535) / 65'536)) << "the longer of the two";
     spec.verify_s = least().verify_s.low_u64();
     spec.heartbeat_s = least().heartbeat_s.low_u64();
-    EXPECT_TRUE(check_windows(spec, task_work(spec, 6'588'349), bytes));
+    EXPECT_TRUE(check_windows(spec, work, bytes));
     --spec.verify_s;
-    EXPECT_EQ(check_windows(spec, task_work(spec, 6'588'349), bytes).error().name, "task.window_too_short");
+    EXPECT_EQ(check_windows(spec, work, bytes).error().name, "task.window_too_short");
     ++spec.verify_s;
     --spec.heartbeat_s;
-    EXPECT_EQ(check_windows(spec, task_work(spec, 6'588'349), bytes).error().name, "task.window_too_short");
+    EXPECT_EQ(check_windows(spec, work, bytes).error().name, "task.window_too_short");
+}
+
+TEST(Windows, follow_the_largest_segment_and_not_the_largest_step) {
+    types::TaskSubmitPayload spec;
+    spec.verifiers = spec.samples = 1;
+    spec.device_class = 32;
+    const PlannedWork plan{6, 3, 1'000'000, 1'200'000, 2'400'000};  // two steps of 100,000, then one of 1,000,000
+    const LeastWindows least = least_windows(spec, task_work(spec, plan), {});
+    EXPECT_EQ(least.heartbeat_s, Uint256((2 * 1'200'000 + 65'535) / 65'536));
+    EXPECT_EQ(least.verify_s, least.heartbeat_s);
 }
 
 TEST(Windows, the_largest_task_does_not_overflow) {
     types::TaskSubmitPayload spec;
-    spec.steps = kMostSteps;
-    spec.interval = 1;
     spec.verifiers = params::kMaxVerifiers;
     spec.samples = 4096;
     spec.device_class = spec.bandwidth_class = 1;
     spec.verify_s = spec.heartbeat_s = params::kMaxWindowSeconds;
-    const auto checked = check_windows(spec, task_work(spec, kMostWork), {~std::uint64_t{0}, ~std::uint64_t{0}});
+    const auto checked = check_windows(spec, task_work(spec, even(kMostSteps, 1, kMostWork)),
+                                       {~std::uint64_t{0}, ~std::uint64_t{0}, 8});
     EXPECT_EQ(checked.error().name, "task.window_too_short");
 }
 

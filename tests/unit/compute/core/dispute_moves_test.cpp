@@ -80,12 +80,14 @@ TEST(DisputeMoves, EqualOrSenselessClaimsOpenNoGame) {
         context.history_leaves = leaves;
         EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
     }
+    const TaskPlan longest = *TaskPlan::make(world().programs->plan.programs(), plain_body(kMaxSteps));
     for (const std::uint64_t leaves : {std::uint64_t{2}, kMaxSteps + 1}) {
         context.history_leaves = leaves;
+        if (leaves > kMaxSteps) context.plan = longest.bytes();
         EXPECT_TRUE(open_history_game(context, root, other_hash(), kBudget, 1)) << leaves;
     }
     context = world().context;
-    context.program_header.pop_back();
+    context.plan.pop_back();
     EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
     for (const std::uint64_t step : {0ULL, 4ULL})
         EXPECT_EQ(open_probe_game(world().context, root, step, 0, 0, root, other_hash(), kBudget, 1).error().name,

@@ -37,7 +37,7 @@ const Deep& deep() {
 
 DisputeParty party_of(const World& world, const std::vector<Hash32>& history) {
     DisputeParty party;
-    party.program = &world.program;
+    party.programs = world.programs.get();
     party.history = history;
     party.state_before = [&world](std::uint64_t step) -> Expected<State> { return world.states[step - 1]; };
     party.data = &world.data;

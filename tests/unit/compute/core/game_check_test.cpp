@@ -130,7 +130,7 @@ TEST(GameCheck, PlacesLieWhereTheyCan) {
             EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.history_leaves = kMaxSteps + 1; }), "fits")
                 << to_string(phase);
         }
-        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.program_header.pop_back(); }), "dispute.bad_game");
+        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.plan.pop_back(); }), "dispute.bad_game");
         if (phase > Phase::state) {
             EXPECT_EQ(verdict_on(phase, [](Game& g) { g.step = 0; }), "dispute.bad_game") << to_string(phase);
         }

@@ -90,8 +90,8 @@ World make_world(Program program, std::uint64_t steps, std::uint64_t seed) {
         world.roots.push_back(vm::tensor::state_root(state));
         world.states.push_back(std::move(state));
     }
-    world.context.program_root = vm::tensor::program_root(world.program);
-    world.context.program_header = vm::tensor::encode(world.program.header);
+    world.programs = std::make_shared<const TaskPrograms>(*TaskPrograms::make({world.program}, plain_body(steps)));
+    world.context.plan = world.programs->plan.bytes();
     world.context.data_root = vm::tensor::tensor_root(world.data);
     world.context.seed_beacon = world.beacon;
     world.context.history_leaves = steps + 1;
@@ -113,7 +113,7 @@ History altered_history(const World& world, const Alter& alter, std::uint64_t fi
 
 DisputeStrategy honest_player(const World& world) {
     DisputeParty party;
-    party.program = &world.program;
+    party.programs = world.programs.get();
     party.history = world.roots;
     party.state_before = [&world](std::uint64_t step) -> Expected<State> { return world.states[step - 1]; };
     party.data = &world.data;
@@ -123,7 +123,7 @@ DisputeStrategy honest_player(const World& world) {
 
 DisputeStrategy dishonest_player(const World& world, History history, Alter alter) {
     DisputeParty party;
-    party.program = &world.program;
+    party.programs = world.programs.get();
     party.history = history.roots;
     party.state_before = [states = std::move(history.states)](std::uint64_t step) -> Expected<State> {
         return states[step - 1];

@@ -22,7 +22,8 @@ inline constexpr std::uint64_t kBudget = 100;
 
 // One task: program, initial state, data, seed, and the honest history with its states.
 struct World {
-    Program program;
+    Program program;  // of each step
+    std::shared_ptr<const TaskPrograms> programs;
     Tensor data;
     Hash32 beacon;
     Tensor seed;

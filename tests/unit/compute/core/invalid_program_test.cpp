@@ -49,8 +49,7 @@ Game play(const Program& program, std::uint32_t claimed, std::size_t operands) {
                            vm::tensor::state_root(std::vector{output})};
     }
     GameContext context;
-    context.program_root = prover.root();
-    context.program_header = vm::tensor::encode(program.header);
+    context.plan = TaskPlan::make({{prover.root(), program.header}}, plain_body(1))->bytes();
     context.history_leaves = 2;
     auto opened = open_history_game(context, history_root(histories[0]), history_root(histories[1]), 10, 0);
     EXPECT_TRUE(opened.has_value());

@@ -128,29 +128,41 @@ TEST(Segments, AreDrawnEvenly) {
     }
 }
 
+// Of programs that are known by their headers alone, with so many nodes.
+TaskPlan plan_of_sizes(const std::vector<std::uint64_t>& node_counts, std::vector<PlanItem> body) {
+    std::vector<PlanProgram> programs;
+    for (const std::uint64_t nodes : node_counts) {
+        vm::tensor::ProgramHeader header = vm::tensor::test::training_program(4, 5, 40).header;
+        header.node_count = nodes;
+        programs.push_back({hash_of(static_cast<std::uint8_t>(programs.size())), header});
+    }
+    return *TaskPlan::make(std::move(programs), std::move(body));
+}
+
 TEST(Probes, LieInTheirSegmentAndDifferByVerifier) {
     const std::vector<std::uint64_t> segments{0, 3, 9};
-    const auto probes = draw_probes(hash_of(1), address_of(1), segments, 25, 400);
+    const TaskPlan plan = plan_of_sizes({400, 7}, {plan_repeat(125, {plan_step(0), plan_step(1)})});
+    const auto probes = draw_probes(hash_of(1), address_of(1), segments, 25, plan);
     ASSERT_EQ(probes.size(), segments.size() * kProbesPerSegment);
     for (std::size_t i = 0; i < probes.size(); ++i) {
         const SegmentSteps steps = segment_steps(segments[i / kProbesPerSegment], 25);
         EXPECT_GE(probes[i].step, steps.first);
         EXPECT_LE(probes[i].step, steps.last);
-        EXPECT_LT(probes[i].node, 400U);
+        EXPECT_LT(probes[i].node, plan.at(probes[i].step).header.node_count);
         EXPECT_LT(probe_tile(probes[i], vm::tensor::Shape{{2, 3, 64, 33}}), 24U);
     }
-    EXPECT_NE(probes, draw_probes(hash_of(1), address_of(2), segments, 25, 400));
+    EXPECT_NE(probes, draw_probes(hash_of(1), address_of(2), segments, 25, plan));
 }
 
 struct ReportFixture {
     vm::tensor::Program program = vm::tensor::test::training_program(4, 5, 40);
     Hash32 beacon = hash_of(5);
     Address verifier = address_of(7);
-    std::uint64_t steps = 40;
     std::uint64_t interval = 4;
     std::uint64_t samples = 3;
     std::vector<std::uint64_t> segments = draw_segments(beacon, verifier, 10, 3);
-    std::vector<Probe> probes = draw_probes(beacon, verifier, segments, interval, program.header.node_count);
+    TaskPlan plan = *TaskPlan::make({{vm::tensor::program_root(program), program.header}}, plain_body(40));
+    std::vector<Probe> probes = draw_probes(beacon, verifier, segments, interval, plan);
     std::vector<ProbeResult> results;
 
     ReportFixture() {
@@ -163,8 +175,7 @@ struct ReportFixture {
         }
     }
     [[nodiscard]] ReportContext context(const Hash32& result_root) const {
-        return {
-            vm::tensor::program_root(program), program.header, beacon, verifier, result_root, steps, interval, samples};
+        return {&plan, beacon, verifier, result_root, interval, samples};
     }
 };
 

@@ -123,7 +123,7 @@ TEST_F(Decide, declines_what_it_was_told_not_to_take) {
     EXPECT_TRUE(wants<Decline>(decide(small.me, small.view(world, live))));
     ++small.me.max_memory_mib;
     EXPECT_FALSE(wants<Decline>(decide(small.me, small.view(world, live))));
-    live.task.spec.steps = (kMaxSegments + 1) * live.task.spec.interval;
+    live.task.steps = (kMaxSegments + 1) * live.task.spec.interval;
     View view = solver_.view(world, world.live(id));
     const View longer{view.height, view.market_ms, live, view.examined, {}, {}, {}, {}, true};
     EXPECT_TRUE(wants<Decline>(decide(solver_.me, longer)));

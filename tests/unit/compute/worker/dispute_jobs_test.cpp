@@ -155,7 +155,7 @@ protected:
     // All of them, with room for one state before a step. `meanwhile` is called after each block.
     void play_with_little_memory(const std::function<void()>& meanwhile) {
         InputLimits tight;
-        tight.memory_bytes = memory_needed(tiny().program);
+        tight.memory_bytes = memory_needed({&tiny().program, 1});
         InputStore small(tight);
         Context poor{options,
                      clock,

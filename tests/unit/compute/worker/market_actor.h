@@ -16,8 +16,8 @@ inline std::shared_ptr<const Finding> report_of(const TaskClaim& live, const Add
     finding->pass = replayed.root == live.claim.history_root;
     if (!finding->pass) finding->history = replayed.roots;
     finding->secret = crypto::sha256(as_bytes("secret of " + to_hex(verifier)));
-    static tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
-    for (const auto& probe : probes_of(live, verifier, tiny().program.nodes.size())) {
+    for (const auto& probe : probes_of(live, verifier, replayed.programs->plan)) {
+        tensor::Executor executor(replayed.programs->at(probe.step), tensor::arith::Backend::scalar, nullptr);
         const auto outputs =
             executor.run_all(replayed.states[probe.step - 1], tiny().data, tensor::seed_tensor(live.claim.seed_beacon));
         finding->probes.push_back(core::probe_result(probe, outputs[probe.node]));
@@ -39,7 +39,7 @@ inline std::shared_ptr<const Finding> watch_of(const TaskClaim& live, const Hist
         const auto own = report_of(live, report.verifier, replayed);
         for (const auto& probe : own->probes) finding->probe_hashes.push_back(tensor::tile_hash(probe.words));
     }
-    finding->program = std::make_shared<const tensor::Program>(tiny().program);
+    finding->programs = std::make_shared<const core::TaskPrograms>(*replayed.programs);
     return finding;
 }
 
@@ -76,7 +76,7 @@ public:
 private:
     [[nodiscard]] Trained trained(const Task& task) const {
         Trained trained;
-        for (std::uint64_t step = task.spec.interval; step <= task.spec.steps; step += task.spec.interval) {
+        for (std::uint64_t step = task.spec.interval; step <= task.steps; step += task.spec.interval) {
             const auto posted = checkpoint_of(task, *claim_, step);
             trained.checkpoints.push_back(
                 {posted.step, posted.state_root, posted.content, posted.loss, posted.loss_path});
