@@ -78,8 +78,8 @@ class MarketTest(unittest.TestCase):
     def verifiers(self, extra=""):
         self.workers(verifier1=extra, verifier2=extra, verifier3=extra)
 
-    def submit(self, steps=STEPS, interval=INTERVAL, **windows):
-        spec = spec_options(self.net, self.job, steps, interval, **{**WINDOWS, **windows})
+    def submit(self, steps=STEPS, interval=INTERVAL, job=None, **windows):
+        spec = spec_options(self.net, job or self.job, steps, interval, **{**WINDOWS, **windows})
         return submit(self.net, self.net.accounts["submitter"], spec)
 
     def wait(self, task, *states, timeout=TASK_TIMEOUT_S):

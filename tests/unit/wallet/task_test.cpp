@@ -92,6 +92,38 @@ TEST_F(TaskTest, the_files_make_the_specification) {
     EXPECT_EQ(price->escrow.reward, *Uint256::from_decimal(*work->as_string()) * Uint256(1'000'000));
 }
 
+TEST_F(TaskTest, several_programs_need_a_plan) {
+    auto architecture = *program::parse_architecture(architecture_of(kWindows));
+    architecture.accumulate = 4;
+    const auto built = program::build_training_programs(architecture);
+    ASSERT_TRUE(built);
+    options_.programs.clear();
+    for (const auto& one : built->programs)
+        options_.programs.push_back(
+            write("part" + std::to_string(options_.programs.size()), tensor::encode(one.program)));
+    options_.init = write("both.safetensors", *program::write_state(built->programs[0].program,
+                                                                    program::initial_state(built->programs[0], 1)));
+    EXPECT_EQ(error().name, "plan.unused_program");  // --steps 40 speaks of the first alone
+    options_.steps = 0;
+    options_.plan = "[[8,[[4,[0]],1]]]";
+    EXPECT_EQ(error().name, "none");
+    const auto spec = build_spec(options_);
+    ASSERT_TRUE(spec);
+    const auto plan = core::TaskPlan::decode(spec->plan);
+    ASSERT_TRUE(plan) << plan.error().to_string();
+    EXPECT_EQ(plan->body(), built->body(8));
+    EXPECT_EQ(spec->header_paths.size(), 2U);
+    EXPECT_EQ(spec->program_contents.size(), 2U);
+    for (const auto& [text, name] :
+         {std::pair{"[[8,[0]]]", "plan.unused_program"}, std::pair{"[[8,[0,2]],1]", "plan.bad_program"},
+          std::pair{"[[8,[0,9]],1]", "plan.bad_program"}, std::pair{"[[3]]", "plan.bad_body"},
+          std::pair{"[[1,[0]],1]", "plan.bad_count"}, std::pair{"[[2,[0,[2,[0,[2,[0,[2,[0]]]]]]]],1]", "plan.too_deep"},
+          std::pair{"7", "json.wrong_type"}}) {
+        options_.plan = text;
+        EXPECT_EQ(error().name, name) << text;
+    }
+}
+
 TEST_F(TaskTest, a_data_set_of_another_shape_is_neither_priced_nor_signed) {
     options_.data = write("other.safetensors", text_of(kWindows - 1));
     EXPECT_EQ(error().name, "task.wrong_data_shape");
