@@ -215,6 +215,7 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
     auto& d = spec.defaults;
     app.add_option("--steps", spec.steps, "training steps N of the one program; else --plan");
     app.add_option("--interval", d.interval, "a checkpoint each so many steps");
+    app.add_option("--stride", d.stride, "a commitment to the state each so many steps")->capture_default_str();
     app.add_option("--verifiers", d.verifiers, "verifiers")->capture_default_str();
     app.add_option("--samples", d.samples, "segments each verifier replays")->capture_default_str();
     app.add_option("--memory-mib", d.memory_mib, "memory the solver needs");

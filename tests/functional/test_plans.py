@@ -29,10 +29,10 @@ class Plans(framework.MarketTest):
         task = self.wait(self.submit_both())
         self.assertEqual(task["stateName"], "settled", task["reason"])
         compiled = self.both.compiled
-        accumulate, update = (c["work_units"] + c["commit_work"] for c in (compiled, compiled["update"]))
-        work = (STEPS // (ACCUMULATE + 1)) * (ACCUMULATE * accumulate + update)
+        accumulate, update, commit = compiled["work_units"], compiled["update"]["work_units"], compiled["commit_work"]
+        work = (STEPS // (ACCUMULATE + 1)) * (ACCUMULATE * accumulate + update) + STEPS * commit
         self.assertEqual(task["steps"], STEPS)
-        self.assertEqual(task["workUnits"], max(accumulate, update))
+        self.assertEqual((task["workUnits"], task["commitWork"]), (max(accumulate, update), commit))
         self.assertEqual(int(task["totalWork"], 16), work)
         self.assertEqual(int(task["segmentWork"], 16), work * INTERVAL // STEPS)
         self.assertEqual(self.payments(task, "solver1", "solver_reward"), [work * int(task["claim"]["price"], 16)])

@@ -22,9 +22,11 @@ struct Training {
     Hash32 beacon;
     vm::tensor::Tensor seed;
     std::vector<vm::tensor::State> states;  // S_0 …, as many as were to be kept
-    std::vector<Hash32> roots;              // of S_0 … S_N
+    std::uint64_t stride = 1;
+    std::vector<Hash32> roots;  // of S_0 … S_N
 
     [[nodiscard]] const vm::tensor::Program& program() const { return built.program; }
+    [[nodiscard]] std::vector<Hash32> history() const;  // of S_0, S_u, … S_N
     [[nodiscard]] Hash32 history_root() const;
     [[nodiscard]] compute::core::GameContext context() const;
 };

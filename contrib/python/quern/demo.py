@@ -34,7 +34,7 @@ ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "ver
             "verifier3": 20, "whistleblower": 20}
 BONDS = [("solver1", "solver", 200), ("solver2", "solver", 200), ("verifier1", "verifier", 400),
          ("verifier2", "verifier", 400), ("verifier3", "verifier", 400), ("whistleblower", "whistleblower", 100)]
-PHASES = ["history", "state", "trace", "tile", "micro", "element", "leaf", "decided"]
+PHASES = ["none", "history", "steps", "state", "trace", "tile", "micro", "element", "leaf", "decided"]
 
 
 def qrn(grains):
@@ -228,7 +228,7 @@ class Demo:
         net = self.net
         spec = spec_options(net, job, steps, interval, bid_s=5, challenge_s=5)
         cost = price(spec)
-        self.say(f"price before signing: {cost['workUnitsPerStep']} work units x {steps} steps at no more than "
+        self.say(f"price before signing: {cost['totalWorkUnits']} work units for {steps} steps at no more than "
                  f"{cost['priceCapPerWorkUnit']} grains: {cost['reward']['qrn']} QRN for the solver, "
                  f"{cost['verifiers']} x {cost['verifierFee']['qrn']} for verifiers, escrow {cost['escrow']['qrn']} QRN")
         number = submit(net, net.accounts["submitter"], spec)

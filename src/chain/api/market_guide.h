@@ -9,7 +9,8 @@ namespace quern::chain::api {
 
 struct TaskEstimate {                 // amounts in grains
     std::uint64_t steps = 0;          // of the plan
-    std::uint64_t work_per_step = 0;  // of its largest step
+    std::uint64_t work_per_step = 0;  // of its largest step ...
+    std::uint64_t commit_work = 0;    // ... and of the commitment that ends a stride
     Uint256 total_work;
     std::uint64_t segments = 0;          // steps / interval
     std::uint64_t sampled_segments = 0;  // each verifier's

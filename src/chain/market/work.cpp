@@ -9,7 +9,8 @@ TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan
 }
 
 TaskWork work_of(const types::Task& task) {
-    return task_work(task.spec, {task.steps, task.spec.interval, task.work_units, task.segment_work, task.total_work});
+    return task_work(task.spec, {task.steps, task.spec.interval, task.spec.stride, task.work_units, task.commit_work,
+                                 task.segment_work, task.total_work});
 }
 
 std::uint64_t sampled_segments(const TaskWork& work) {
@@ -17,5 +18,15 @@ std::uint64_t sampled_segments(const TaskWork& work) {
 }
 
 Uint256 sampled_work(const TaskWork& work) { return Uint256(sampled_segments(work)) * work.plan.segment; }
+
+std::uint64_t largest_step(const PlannedWork& plan) { return plan.step + plan.commit; }
+
+std::uint64_t dispute_segments(const PlannedWork& plan) {
+    if (plan.stride <= 1 || plan.segment.is_zero()) return 1;
+    // No more than 2 + u: a segment holds a commitment at least.
+    const Uint256 commits = Uint256(stride_count(plan.interval, plan.stride)) * Uint256(plan.commit);
+    const Uint256 dispute = Uint256(2) * (plan.segment - commits) + Uint256(plan.stride) * Uint256(plan.commit);
+    return ((dispute + plan.segment - Uint256(1)) / plan.segment).low_u64();
+}
 
 }  // namespace quern::chain::market

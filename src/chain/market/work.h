@@ -1,8 +1,8 @@
 // How much a task is to compute, in work units: of its solver, of each of its verifiers, of a part. Used by execution,
 // RPC, wallets and workers. Pure functions; thread-safe.
 //
-// With N steps, a checkpoint each k steps and s samples, a verifier computes min(s, N / k) segments of k steps again,
-// of which none is more than the plan's largest.
+// With N steps, a commitment to the state each u of them, a checkpoint each k steps and s samples, a verifier computes
+// min(s, N / k) segments of k steps again, of which none is more than the plan's largest.
 #pragma once
 
 #include "base/uint256.h"
@@ -16,13 +16,20 @@ namespace quern::chain::market {
     return interval == 0 || steps % interval != 0 ? 0 : steps / interval;
 }
 
-// What a task's plan comes to (compute/core/task_plan.h), the hashing of each step's state included.
+// N / u: states after S_0 that a history of N steps commits to; 0 when u is 0 or does not divide N.
+[[nodiscard]] constexpr std::uint64_t stride_count(std::uint64_t steps, std::uint64_t stride) {
+    return segment_count(steps, stride);
+}
+
+// What a task's plan comes to (compute/core/task_plan.h), in work units.
 struct PlannedWork {
     std::uint64_t steps = 0;     // N
     std::uint64_t interval = 0;  // k
-    std::uint64_t step = 0;      // of the largest step
-    Uint256 segment;             // at least that of the largest segment
-    Uint256 total;               // < 2^94
+    std::uint64_t stride = 1;    // u
+    std::uint64_t step = 0;      // of the largest step, without a commitment
+    std::uint64_t commit = 0;    // of hashing one state
+    Uint256 segment;             // at least that of the largest segment, its k / u commitments included
+    Uint256 total;               // of all steps and N / u commitments; < 2^106
 };
 // The numbers of a task that money depends on.
 struct TaskWork {
@@ -35,6 +42,12 @@ struct TaskWork {
 
 [[nodiscard]] std::uint64_t sampled_segments(const TaskWork& work);  // min(s, N / k)
 [[nodiscard]] Uint256 sampled_work(const TaskWork& work);            // of one verifier, at most
+// The most that one step can cost whoever runs it: with its commitment. A program's header keeps it below 2^64.
+[[nodiscard]] std::uint64_t largest_step(const PlannedWork& plan);
+
+// What a party of a dispute may have to compute before it can move, in times of a segment with its commitments, rounded
+// up. With strides it runs the segment twice, to the stride and to the step, and hashes the stride's states one by one.
+[[nodiscard]] std::uint64_t dispute_segments(const PlannedWork& plan);
 
 // MiB that whoever takes part may need, for draws and for workers alike.
 [[nodiscard]] inline std::uint64_t memory_mib(const types::TaskSubmitPayload& spec) {

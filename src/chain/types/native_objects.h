@@ -269,15 +269,16 @@ struct Task {
     Address submitter;
     TaskSubmitPayload spec;
     TaskState state = TaskState::open;
-    std::uint8_t round = 0;        // times reopened
-    std::uint64_t since = 0;       // market time at which `state` was entered
-    std::uint64_t deadline = 0;    // market time from which a tick moves it on; 0 while it runs and in final states
-    std::string reason;            // why it is in this state, e.g. "no_bids"
-    std::uint64_t steps = 0;       // N, and what follows from the plan, the hashing of states included:
-    std::uint64_t work_units = 0;  // of its largest step
-    Uint256 segment_work;          // of its largest segment of `interval` steps, at most
-    Uint256 total_work;            // of all steps
-    Uint256 escrow;                // what is held for it now
+    std::uint8_t round = 0;         // times reopened
+    std::uint64_t since = 0;        // market time at which `state` was entered
+    std::uint64_t deadline = 0;     // market time from which a tick moves it on; 0 while it runs and in final states
+    std::string reason;             // why it is in this state, e.g. "no_bids"
+    std::uint64_t steps = 0;        // N, and what follows from the plan:
+    std::uint64_t work_units = 0;   // of its largest step
+    std::uint64_t commit_work = 0;  // of the commitment to the state that ends a stride
+    Uint256 segment_work;           // of its largest segment of `interval` steps with its commitments, at most
+    Uint256 total_work;             // of all steps with their commitments
+    Uint256 escrow;                 // what is held for it now
     std::vector<TaskBid> bids;
     std::uint64_t draw_at = 0;    // height that anchors the solver's draw once bidding is closed, 0 before
     std::vector<TaskSeat> seats;  // one from the assignment on
@@ -286,9 +287,9 @@ struct Task {
     std::vector<Address> barred;  // solvers that lost this task; not eligible again
     QUERN_FIELDS(v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round),
                  v("since", since), v("deadline", deadline), v("reason", reason), v("steps", steps),
-                 v("workUnits", work_units), v("segmentWork", segment_work), v("totalWork", total_work),
-                 v("escrow", escrow), v("bids", bids), v("drawAt", draw_at), v("seats", seats), v("payments", payments),
-                 v("slashes", slashes), v("barred", barred))
+                 v("workUnits", work_units), v("commitWork", commit_work), v("segmentWork", segment_work),
+                 v("totalWork", total_work), v("escrow", escrow), v("bids", bids), v("drawAt", draw_at),
+                 v("seats", seats), v("payments", payments), v("slashes", slashes), v("barred", barred))
 };
 // The claim that is worked on or verified, after the end the last one; nullopt before task_start.
 [[nodiscard]] std::optional<ClaimId> present_claim(const Task& task);

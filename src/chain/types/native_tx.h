@@ -108,6 +108,7 @@ struct TaskSubmitPayload {
     TaskMode mode = TaskMode::exact;
     TaskPrivacy privacy = TaskPrivacy::open;
     std::uint64_t interval = 0;  // k: a checkpoint each k of the plan's N steps; N must be a multiple of k
+    std::uint64_t stride = 1;    // u: the state after each u steps is committed to; k must be a multiple of u
     std::uint32_t verifiers = 3;
     std::uint32_t samples = 20;  // segments per verifier, at most N / k
     Uint256 price_cap;           // grains per work unit
@@ -125,7 +126,7 @@ struct TaskSubmitPayload {
     std::uint64_t challenge_s = 0;
     QUERN_FIELDS(v("plan", plan), v("headerPaths", header_paths), v("initRoot", init_root), v("dataRoot", data_root),
                  v("programContents", program_contents), v("initContent", init_content), v("dataContent", data_content),
-                 v("uris", uris), v("mode", mode), v("privacy", privacy), v("interval", interval),
+                 v("uris", uris), v("mode", mode), v("privacy", privacy), v("interval", interval), v("stride", stride),
                  v("verifiers", verifiers), v("samples", samples), v("priceCap", price_cap), v("tax", tax),
                  v("memoryMib", memory_mib), v("deviceClass", device_class), v("bandwidthClass", bandwidth_class),
                  v("solvers", solvers), v("bidS", bid_s), v("startS", start_s), v("heartbeatS", heartbeat_s),
@@ -152,11 +153,11 @@ struct TaskCheckpointPayload {  // heartbeat; the loss is proven to lie in the s
 };
 struct TaskProvePayload {
     std::uint64_t task = 0;
-    Hash32 history_root;               // over S_0 … S_N
-    Hash32 history_content;            // compute::core::HistoryManifest: the N+1 roots and the checkpoints' content ids
+    Hash32 history_root;               // over S_0, S_u, … S_N
+    Hash32 history_content;            // compute::core::HistoryManifest: these roots and the checkpoints' content ids
     std::vector<Hash32> initial_path;  // init_root as leaf 0
     Hash32 final_root;
-    std::vector<Hash32> final_path;  // as leaf N
+    std::vector<Hash32> final_path;  // as the last leaf
     std::uint32_t loss = 0;
     std::vector<Hash32> loss_path;
     QUERN_FIELDS(v("task", task), v("historyRoot", history_root), v("historyContent", history_content),

@@ -32,9 +32,9 @@ Bytes encode(const HistoryChallenge& challenge) { return chain::types::encode_re
 Bytes encode(const ProbeChallenge& challenge) { return chain::types::encode_record(challenge); }
 
 Status check_history_challenge(const HistoryChallenge& challenge, const Hash32& claim, const Hash32& defender_root,
-                               const Hash32& init_root, std::uint64_t steps) {
+                               const Hash32& init_root, std::uint64_t strides) {
     if (claim == defender_root) return fail("challenge.equal_claim");
-    if (const Status status = check_history_leaf(claim, init_root, 0, steps, challenge.initial_path); !status)
+    if (const Status status = check_history_leaf(claim, init_root, 0, strides, challenge.initial_path); !status)
         return fail("challenge.bad_initial_path", status.error().to_string());
     return {};
 }

@@ -50,7 +50,8 @@ inline constexpr std::size_t kMaxChallengeBytes = 8U << 10;
 
 // Errors: challenge.equal_claim, challenge.bad_initial_path.
 [[nodiscard]] Status check_history_challenge(const HistoryChallenge& challenge, const Hash32& claim,
-                                             const Hash32& defender_root, const Hash32& init_root, std::uint64_t steps);
+                                             const Hash32& defender_root, const Hash32& init_root,
+                                             std::uint64_t strides);
 
 // What the chain knows about a report when one of its probes is challenged.
 struct ReportContext {

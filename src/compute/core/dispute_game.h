@@ -5,7 +5,10 @@
 // dispute_strategy.h. Definitions and arguments: doc/verification.md, "The dispute game".
 //
 // Phases (both sides post in each split phase; the second post resolves it):
-//   history   descend the history tree, up to 128 sub-roots a post, to the first step j whose state root differs
+//   history   descend the history tree, up to 128 sub-roots a post, to the first stride whose state root differs
+//   steps     (skipped when a stride is one step) the states of its steps are posted, anchored: the last one is the
+//             history's. Descend to the first step j whose state root differs. A probe game about a step inside a
+//             stride begins here, with the states before that step
 //   state     S_{j-1} is opened (agreed); descend the state tree to the first slot that differs
 //   trace     the step's trace (leaf i = tensor root of node i's output) is posted, anchored: the leaf of the slot's
 //             update node is the slot's root. Descend to the first node that differs
@@ -38,14 +41,15 @@ namespace quern::compute::core {
 inline constexpr std::size_t kMaxMoveBytes = 64U << 10;
 
 enum class Phase : std::uint8_t {
-    history = 0,
-    state = 1,
-    trace = 2,
-    tile = 3,
-    micro = 4,
-    element = 5,
-    leaf = 6,
-    decided = 7
+    history = 1,
+    steps = 2,
+    state = 3,
+    trace = 4,
+    tile = 5,
+    micro = 6,
+    element = 7,
+    leaf = 8,
+    decided = 9
 };
 enum class Side : std::uint8_t { defender = 0, rival = 1 };
 enum class Verdict : std::uint8_t { none = 0, defender_wins = 1, rival_wins = 2, both_lose = 3 };
@@ -56,10 +60,11 @@ struct SplitMove {
     std::uint8_t phase = 0;             // must be the game's phase
     std::vector<Hash32> nodes;          // the sub-roots of the side's current node, kSplitLevels below it or the leaves
     Hash32 previous_state;              // state, first post: S_{j-1} ...
-    std::vector<Hash32> previous_path;  // ... as leaf j-1 under the side's history root
+    std::vector<Hash32> previous_path;  // ... under the side's history root, or under its states of the stride's steps
     std::vector<ProgramOpening> program;  // trace: the slot's update. tile: the node, then its operands' nodes
-    std::vector<Hash32> anchor_path;      // trace: the anchored leaf under the posted trace's top. tile, input node of
-                                          // kind slot: the slot's root (anchor_leaf) under S_{j-1}
+    std::vector<Hash32> anchor_path;      // steps: the last state under the posted top. trace: the anchored leaf under
+                                          // the posted trace's top. tile, input node of kind slot: the slot's root
+                                          // (anchor_leaf) under S_{j-1}
     Hash32 anchor_leaf;
     std::vector<Hash32> probe_path;  // trace in a probe game: the probed tile's hash under anchor_leaf
     std::vector<Bytes> tiles;        // element: the accumulators after the disputed micro-step, 4,096 bytes each
@@ -90,8 +95,9 @@ struct GameContext {
     Bytes plan;  // of the task: its programs' roots and headers were proven at task_submit
     Hash32 data_root;
     Hash32 seed_beacon;
-    std::uint64_t history_leaves = 0;  // N + 1
-    QUERN_FIELDS(v("plan", plan), v("dataRoot", data_root), v("seedBeacon", seed_beacon),
+    std::uint64_t stride = 1;          // u
+    std::uint64_t history_leaves = 0;  // N / u + 1
+    QUERN_FIELDS(v("plan", plan), v("dataRoot", data_root), v("seedBeacon", seed_beacon), v("stride", stride),
                  v("historyLeaves", history_leaves))
 };
 
@@ -109,10 +115,14 @@ struct Game {
     std::string reason;          // "leaf", "input", "clock", "conceded"
     std::vector<Hash32> claims;  // {defender's, rival's}: history roots, or probe tile hashes
     TreeCursor cursor;
-    std::vector<SidePost> posts;  // {defender's, rival's}
-    std::uint64_t step = 0;       // j: first step whose result differs (the step that leads from S_{j-1} to S_j)
-    Hash32 history_root;          // probe games: the history S_{j-1} is opened under
-    Hash32 previous_state;        // S_{j-1}, agreed
+    std::vector<SidePost> posts;       // {defender's, rival's}
+    std::uint64_t stride = 0;          // 1..N/u: the first that differs, or the probed step's
+    std::vector<Hash32> stride_roots;  // of the state after it, {defender's, rival's}: what `steps` is anchored at
+    std::vector<Hash32> steps_tops;    // of the states of its steps, {defender's, rival's}
+    std::uint64_t step = 0;  // j: first step whose result differs (the step that leads from S_{j-1} to S_j), or probed
+    Hash32 history_root;     // probe games: the history S_{j-1} is opened under
+    std::uint64_t probe_step = 0;  // probe games; j, unless the parties differ about a step before it
+    Hash32 previous_state;         // S_{j-1}, agreed
     std::uint64_t slot = 0;
     std::vector<Hash32> slot_roots;  // of the differing slot, {defender's, rival's}
     std::uint64_t probe_node = 0;    // probe games
@@ -132,9 +142,10 @@ struct Game {
     std::vector<std::uint64_t> budget;  // milliseconds left, {defender's, rival's}
     std::uint64_t charged_to = 0;       // market time up to which clocks are charged
     QUERN_FIELDS(v("context", context), v("probe", probe), v("phase", phase), v("verdict", verdict),
-                 v("reason", reason), v("claims", claims), v("cursor", cursor), v("posts", posts), v("step", step),
-                 v("historyRoot", history_root), v("previousState", previous_state), v("slot", slot),
-                 v("slotRoots", slot_roots), v("probeNode", probe_node), v("probeTile", probe_tile),
+                 v("reason", reason), v("claims", claims), v("cursor", cursor), v("posts", posts), v("stride", stride),
+                 v("strideRoots", stride_roots), v("stepsTops", steps_tops), v("step", step),
+                 v("historyRoot", history_root), v("probeStep", probe_step), v("previousState", previous_state),
+                 v("slot", slot), v("slotRoots", slot_roots), v("probeNode", probe_node), v("probeTile", probe_tile),
                  v("traceTops", trace_tops), v("node", node), v("nodeBytes", node_bytes), v("tile", tile),
                  v("tileHashes", tile_hashes), v("microStep", micro_step), v("microTops", micro_tops),
                  v("microHashes", micro_hashes), v("accumulator", accumulator), v("element", element),
@@ -148,6 +159,13 @@ struct Game {
 [[nodiscard]] Expected<Game> open_probe_game(const GameContext& context, const Hash32& history_root, std::uint64_t step,
                                              std::uint64_t node, std::uint64_t tile, const Hash32& defender_hash,
                                              const Hash32& rival_hash, std::uint64_t budget, std::uint64_t now);
+
+// Whether the disputed step is the probed one, and not one before it in its stride.
+[[nodiscard]] inline bool at_probe(const Game& game) { return game.probe && game.step == game.probe_step; }
+// States in the tree of the phase `steps`: of the stride's steps; in a probe game of those before the probed one.
+[[nodiscard]] std::uint64_t steps_leaf_count(const Game& game);
+// The earliest step that may turn out to be the disputed one; 0 while nothing is known of it.
+[[nodiscard]] std::uint64_t disputed_from(const Game& game);
 
 // Whether `side` owes a move now (its clock runs).
 [[nodiscard]] bool owes_move(const Game& game, Side side);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compute/core/dispute_game.h"
+#include "compute/core/history.h"
 
 namespace quern::compute::core {
 
@@ -43,11 +44,26 @@ Status check_path(MerkleTag tag, const Hash32& root, const Hash32& leaf, std::ui
 
 std::size_t other(std::size_t side) { return 1 - side; }
 
-// S_{j-1} under the side's own history; both sides' must be the same, they agree on all leaves before j.
+// S_{j-1} as leaf `index` of the side's states of the stride's steps.
+Status check_step_state(const Game& game, std::size_t side, const SplitMove& move, std::uint64_t index) {
+    const auto top =
+        crypto::merkle_top_from_path(move.previous_state, index, steps_leaf_count(game), move.previous_path);
+    if (!top) return fail("dispute.bad_path", top.error().to_string());
+    if (*top != game.steps_tops[side]) return fail("dispute.bad_path", "not the stride's state before the step");
+    return {};
+}
+
+// S_{j-1} under the side's own history, or among its states of the stride where no history holds it; both sides' must
+// be the same, they agree on all leaves before j.
 Status accept_previous_state(Game& game, std::size_t side, const SplitMove& move) {
-    const Hash32& root = game.probe ? game.history_root : game.claims[side];
-    QUERN_CHECK(check_path(MerkleTag::history, root, move.previous_state, game.step - 1, game.context.history_leaves,
-                           move.previous_path));
+    const std::uint64_t stride = game.context.stride;
+    if (const std::uint64_t inside = (game.step - 1) % stride; inside != 0) {
+        QUERN_CHECK(check_step_state(game, side, move, inside - 1));
+    } else {
+        const Hash32& root = game.probe ? game.history_root : game.claims[side];
+        QUERN_CHECK(check_path(MerkleTag::history, root, move.previous_state, (game.step - 1) / stride,
+                               game.context.history_leaves, move.previous_path));
+    }
     if (game.posts[other(side)].present && game.previous_state != move.previous_state)
         return fail("dispute.not_agreed", "the state before the step");
     game.previous_state = move.previous_state;
@@ -57,6 +73,22 @@ Status accept_previous_state(Game& game, std::size_t side, const SplitMove& move
 Status accept_history(Game& game, std::size_t side, const SplitMove& move) {
     QUERN_CHECK(check_form(move, {}));
     return check_post(game.cursor, side, move.nodes);
+}
+
+// Nobody has committed to the states inside a stride: in a history game the side's last one must be what its history
+// says, so the two differ. In a probe game the state before the stride is given, and who lists anything else than what
+// follows from it is caught at the first step of the list that differs.
+Status accept_steps(Game& game, std::size_t side, const SplitMove& move) {
+    const bool first = at_top(game.cursor);
+    QUERN_CHECK(check_form(move, {.anchor_path = first && !game.probe}));
+    QUERN_CHECK(check_post(game.cursor, side, move.nodes));
+    if (!first) return {};
+    if (!game.probe)
+        QUERN_CHECK(check_anchor(game.cursor, move.nodes, game.stride_roots[side], game.cursor.leaf_count - 1,
+                                 move.anchor_path));
+    game.steps_tops.resize(2);
+    game.steps_tops[side] = post_top(game.cursor, move.nodes);
+    return {};
 }
 
 Status accept_state(Game& game, std::size_t side, const SplitMove& move) {
@@ -71,7 +103,7 @@ Status accept_state(Game& game, std::size_t side, const SplitMove& move) {
 Status accept_first_trace(Game& game, std::size_t side, const SplitMove& move, const PlanProgram& program) {
     if (move.program.size() != 1) return fail("dispute.bad_opening", "one update or node is to be opened");
     const ProgramOpening& opening = move.program.front();
-    if (!game.probe) {
+    if (!at_probe(game)) {
         if (opening.index != game.slot) return fail("dispute.bad_opening", "another slot differs");
         QUERN_TRY(const std::uint32_t update, open_update(program.root, program.header, opening));
         return check_anchor(game.cursor, move.nodes, game.slot_roots[side], update, move.anchor_path);
@@ -86,7 +118,7 @@ Status accept_first_trace(Game& game, std::size_t side, const SplitMove& move, c
 
 Status accept_trace(Game& game, std::size_t side, const SplitMove& move, const PlanProgram& program) {
     const bool first = at_top(game.cursor);
-    const bool first_probe = first && game.probe;
+    const bool first_probe = first && at_probe(game);
     QUERN_CHECK(check_form(move, {.previous = first_probe,
                                   .program = first,
                                   .anchor_path = first,
@@ -209,6 +241,14 @@ Status enter_tile_steps(Game& game) {
     return {};
 }
 
+// The cursor is at the state after `step`, the first that differs. All headers of a plan agree in their slots.
+void enter_state(Game& game, const vm::tensor::ProgramHeader& header, std::uint64_t step) {
+    const std::vector<Hash32> nodes = game.cursor.nodes;
+    game.step = step;
+    game.phase = Phase::state;
+    game.cursor = sealed_cursor(MerkleTag::state, header.slot_count, nodes[0], nodes[1]);
+}
+
 // The cursor has come to a leaf: takes it as the phase's result and opens the next phase's tree.
 Status leave_tree(Game& game, const PlanProgram& program) {
     const std::uint64_t index = game.cursor.index;
@@ -216,9 +256,17 @@ Status leave_tree(Game& game, const PlanProgram& program) {
     switch (game.phase) {
         case Phase::history:
             if (index == 0) return fail("dispute.bad_context", "the histories start from different states");
-            game.step = index;
-            game.phase = Phase::state;
-            game.cursor = sealed_cursor(MerkleTag::state, program.header.slot_count, nodes[0], nodes[1]);
+            game.stride = index;
+            if (game.context.stride > 1) {
+                game.stride_roots = nodes;
+                game.phase = Phase::steps;
+                game.cursor = open_cursor(MerkleTag::steps, steps_leaf_count(game));
+                return {};
+            }
+            enter_state(game, program.header, index);
+            return {};
+        case Phase::steps:
+            enter_state(game, program.header, first_step(game.stride, game.context.stride) + index);
             return {};
         case Phase::state:
             game.slot = index;
@@ -266,6 +314,8 @@ Status accept(Game& game, std::size_t side, const SplitMove& move, const PlanPro
     switch (game.phase) {
         case Phase::history:
             return accept_history(game, side, move);
+        case Phase::steps:
+            return accept_steps(game, side, move);
         case Phase::state:
             return accept_state(game, side, move);
         case Phase::trace:
@@ -284,6 +334,13 @@ Status accept(Game& game, std::size_t side, const SplitMove& move, const PlanPro
 Status resolve(Game& game, const PlanProgram& program) {
     if (game.phase == Phase::element) {
         QUERN_CHECK(resolve_element(game));
+    } else if (game.phase == Phase::steps && game.probe && at_top(game.cursor) &&
+               game.steps_tops[0] == game.steps_tops[1]) {
+        // The state before the probed step is agreed: the last of the list.
+        game.step = game.probe_step;
+        game.phase = Phase::trace;
+        QUERN_TRY(const PlanProgram probed, disputed_program(game));
+        game.cursor = open_cursor(MerkleTag::trace, probed.header.node_count);
     } else {
         QUERN_CHECK(descend(game.cursor, game.posts[0].move.nodes, game.posts[1].move.nodes));
         if (at_leaf(game.cursor)) QUERN_CHECK(leave_tree(game, program));

@@ -39,6 +39,8 @@ public:
         switch (game.phase) {
             case Phase::history:
                 return post(game, index, party_.history);
+            case Phase::steps:
+                return steps_move(game, index);
             case Phase::state:
                 return state_move(game, index);
             case Phase::trace:
@@ -77,8 +79,9 @@ private:
         if (party_.history.size() != game.context.history_leaves)
             return fail("dispute.wrong_state", "the party's history has another length");
         if (game.phase == Phase::history) return {};
-        if (game.step == 0 || game.step >= party_.history.size()) return fail("dispute.bad_game", "step");
-        const StepShare::Step step{game.step, party_.history[game.step - 1].data};
+        if (opens_stride(game)) QUERN_CHECK(prepare_stride(game));
+        if (game.phase == Phase::steps) return {};
+        const StepShare::Step step{game.step, previous_root(game).data};
         if (roots_ != nullptr && step == step_) return {};
         tiles_ = nullptr;
         micro_ = nullptr;
@@ -90,12 +93,40 @@ private:
         StepShare::Roots roots{before->slots, std::vector<Hash32>(program().nodes.size())};
         StepShare::TileHashes probed;
         QUERN_CHECK(run(vm::tensor::kLastNode, [&](const TappedNode& tapped) {
-            const bool is_probed = game.probe && tapped.number == game.probe_node;
+            const bool is_probed = at_probe(game) && tapped.number == game.probe_node;
             if (is_probed) probed = tile_hashes(tapped.output);
             roots.trace[tapped.number] = is_probed ? vm::tensor::tensor_root_of(probed) : root_of(tapped, roots.slots);
         }));
         roots_ = share_->roots.put(step, std::move(roots));
-        if (game.probe) keep_tiles(static_cast<std::uint32_t>(game.probe_node), std::move(probed));
+        if (at_probe(game)) keep_tiles(static_cast<std::uint32_t>(game.probe_node), std::move(probed));
+        return {};
+    }
+
+    [[nodiscard]] static bool is_inside_stride(const Game& game) { return (game.step - 1) % game.context.stride != 0; }
+
+    // Whether the move is made of the states inside the stride, or opens one of them.
+    static bool opens_stride(const Game& game) {
+        if (game.phase == Phase::steps) return true;
+        const bool opens_previous = game.phase == Phase::state || (game.phase == Phase::trace && at_probe(game));
+        return opens_previous && at_top(game.cursor) && is_inside_stride(game);
+    }
+
+    // S_{j-1}: of the history, or of this party's stride; once both sides have opened it as the game holds it.
+    [[nodiscard]] const Hash32& previous_root(const Game& game) const {
+        if (!is_inside_stride(game)) return party_.history[(game.step - 1) / game.context.stride];
+        return opens_stride(game) ? (*stride_)[(game.step - 1) % game.context.stride - 1] : game.previous_state;
+    }
+
+    Status prepare_stride(const Game& game) {
+        const std::uint64_t first = first_step(game.stride, game.context.stride);
+        const StepShare::Stride key{first, steps_leaf_count(game), party_.history[game.stride - 1].data};
+        if (stride_ != nullptr && stride_key_ == key) return {};
+        stride_key_ = key;
+        stride_ = share_->strides.find(key);
+        if (stride_ != nullptr) return {};
+        QUERN_TRY(auto states, party_.states_of(first, first + key.count - 1));
+        if (states.size() != key.count) return fail("dispute.wrong_state", "the stride has another length");
+        stride_ = share_->strides.put(key, std::move(states));
         return {};
     }
 
@@ -113,7 +144,7 @@ private:
         QUERN_CHECK(vm::tensor::check_state(program(), before.state));
         before.slots = vm::tensor::slot_roots(before.state, party_.pool, cancellation_);
         QUERN_CHECK(not_cancelled());
-        if (vm::tensor::state_root(before.slots) != party_.history[step_.number - 1])
+        if (vm::tensor::state_root(before.slots).data != step_.before)
             return fail("dispute.wrong_state", "the state before the step is not the history's");
         return share_->states.put(step_, std::move(before));
     }
@@ -297,8 +328,18 @@ private:
     }
 
     void open_previous_state(const Game& game, SplitMove& move) const {
-        move.previous_state = party_.history[game.step - 1];
-        move.previous_path = history_path(party_.history, game.step - 1);
+        move.previous_state = previous_root(game);
+        const std::uint64_t stride = game.context.stride;
+        move.previous_path = is_inside_stride(game) ? crypto::merkle_path(*stride_, (game.step - 1) % stride - 1)
+                                                    : history_path(party_.history, (game.step - 1) / stride);
+    }
+
+    [[nodiscard]] Expected<Move> steps_move(const Game& game, std::size_t side) const {
+        if (!game.probe && stride_->back() != game.stride_roots[side]) return Move{Concede{}};
+        Move move = post(game, side, *stride_);
+        if (auto* split = std::get_if<SplitMove>(&move); split != nullptr && at_top(game.cursor) && !game.probe)
+            split->anchor_path = anchor_path(game, *stride_, stride_->size() - 1);
+        return move;
     }
 
     Expected<Move> state_move(const Game& game, std::size_t side) const {
@@ -314,7 +355,7 @@ private:
         Move move = post(game, side, roots_->trace);
         auto* split = std::get_if<SplitMove>(&move);
         if (split == nullptr || !at_top(game.cursor)) return move;
-        if (!game.probe) {
+        if (!at_probe(game)) {
             if (game.slot >= program().slots.size()) return fail("dispute.bad_game", "slot");
             const std::uint32_t update = program().updates[game.slot];
             if (roots_->trace[update] != game.slot_roots[side]) return Move{Concede{}};
@@ -411,7 +452,9 @@ private:
     std::size_t program_ = 0;             // of the disputed step
     const std::shared_ptr<StepShare> share_;
     const Cancellation* cancellation_ = nullptr;  // of the move that is worked out
-    StepShare::Step step_;                        // the disputed one, and what is held of it; null: nothing yet
+    StepShare::Stride stride_key_;
+    std::shared_ptr<const StepShare::StateRoots> stride_;
+    StepShare::Step step_;  // the disputed one, and what is held of it; null: nothing yet
     std::shared_ptr<const StepShare::Roots> roots_;
     std::uint32_t tiles_node_ = 0;
     std::shared_ptr<const StepShare::TileHashes> tiles_;
@@ -422,7 +465,7 @@ private:
 };
 
 // What one game keeps of a step between two moves, and one of its moves makes beside its run.
-std::uint64_t game_bytes(const Program& program) {
+std::uint64_t game_bytes(const Program& program, std::uint64_t stride) {
     std::uint64_t kept = 0;
     for (const vm::tensor::Node& node : program.nodes) {
         std::uint64_t tiles = node.shape.tiles();  // of the node, or of its operands for a leaf
@@ -437,16 +480,19 @@ std::uint64_t game_bytes(const Program& program) {
         kept = std::max(kept, (tiles + steps) * Hash32::kSize + states + vm::tensor::micro_copy_bytes(node, types));
     }
     const std::uint64_t roots = program.nodes.size() + program.slots.size() + vm::tensor::data_shape(program).tiles();
-    return roots * Hash32::kSize + kept;
+    const std::uint64_t states = stride > 1 ? 3 * stride : 0;  // and two levels of their tree, for a path
+    return (roots + states) * Hash32::kSize + kept;
 }
 
-std::uint64_t game_bytes(std::span<const Program> programs) {
+std::uint64_t game_bytes(std::span<const Program> programs, std::uint64_t stride) {
     std::uint64_t most = 0;
-    for (const Program& program : programs) most = std::max(most, game_bytes(program));
+    for (const Program& program : programs) most = std::max(most, game_bytes(program, stride));
     return most;
 }
 
-std::uint64_t dispute_bytes(const Program& program) { return vm::tensor::tapped_bytes(program) + game_bytes(program); }
+std::uint64_t dispute_bytes(const Program& program, std::uint64_t stride) {
+    return vm::tensor::tapped_bytes(program) + game_bytes(program, stride);
+}
 
 DisputeStrategy::DisputeStrategy(DisputeParty party) : impl_(std::make_unique<Impl>(std::move(party))) {}
 DisputeStrategy::~DisputeStrategy() = default;

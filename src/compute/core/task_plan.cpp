@@ -80,9 +80,7 @@ std::vector<PlanItem> plain_body(std::uint64_t steps) {
     return {plan_repeat(steps, {plan_step(0)})};
 }
 
-std::uint64_t TaskPlan::work_of(std::uint32_t program) const {
-    return vm::tensor::step_work(programs_[program].header);
-}
+std::uint64_t TaskPlan::work_of(std::uint32_t program) const { return programs_[program].header.work_units; }
 
 Expected<std::size_t> TaskPlan::add_level(const std::vector<PlanItem>& body, unsigned depth, std::vector<bool>& used) {
     if (depth > kMaxPlanDepth) return fail("plan.too_deep", "at most 4 bodies in each other");
@@ -216,9 +214,19 @@ Uint256 TaskPlan::most_work(const Level& level, std::uint64_t count) const {
 
 Uint256 TaskPlan::most_work(std::uint64_t count) const { return most_work(levels_.front(), count); }
 
-chain::market::PlannedWork TaskPlan::planned(std::uint64_t interval) const {
+chain::market::PlannedWork TaskPlan::planned(std::uint64_t interval, std::uint64_t stride) const {
     const Level& all = levels_.front();
-    return {all.steps, interval, all.largest, most_work(interval), all.work};
+    const std::uint64_t commit = header().sizes.commit_work;  // the same of all programs
+    const auto commits = [&](std::uint64_t steps) {
+        return Uint256(chain::market::stride_count(steps, stride)) * Uint256(commit);
+    };
+    return {all.steps,
+            interval,
+            stride,
+            all.largest,
+            commit,
+            most_work(interval) + commits(interval),
+            all.work + commits(all.steps)};
 }
 
 bool reads_data(const vm::tensor::Program& program) {

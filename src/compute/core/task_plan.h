@@ -2,8 +2,8 @@
 // a training of 2^40 steps is a few bytes long, and the program and the work of any step are found without unfolding.
 // Used by the chain (task_submit, money, disputes), workers, wallets and the compiler. Immutable; thread-safe.
 //
-//   plan = [1, [program root...], [header...], body]        RLP; a header as it stands in the program
-//   (vm/tensor/graph.h) body = [item...]            item = program number | [count, body]
+//   plan = [1, [program root...], [header...], body]        RLP; headers as in programs (vm/tensor/graph.h)
+//   body = [item...]            item = program number | [count, body]
 //
 // Steps are numbered 1 to N over the whole unfolded plan; step j leads from S_{j-1} to S_j. What is valid, and why:
 // doc/plans.md.
@@ -67,14 +67,14 @@ public:
     [[nodiscard]] std::uint32_t program_of(std::uint64_t step) const;
     [[nodiscard]] const PlanProgram& at(std::uint64_t step) const { return programs_[program_of(step)]; }
 
-    // --- Work, in work units, the hashing of each step's state included
-    // --------------------------------------------------
+    // --- Work, in work units, without the hashing of states ----------------------------------------------------------
     [[nodiscard]] Uint256 work_until(std::uint64_t step) const;  // of steps 1 to j, j in 0..N
     // What no `count` steps in a row exceed, from the sizes of the repeats. Exact when all programs cost the same, when
     // count is 1, and for a plan that is one repeat whenever its body's length divides count.
     [[nodiscard]] Uint256 most_work(std::uint64_t count) const;
-    // The numbers that a task's money and windows depend on, for segments of `interval` steps.
-    [[nodiscard]] chain::market::PlannedWork planned(std::uint64_t interval) const;
+    // The numbers that a task's money and windows depend on, for segments of `interval` steps and a commitment each
+    // `stride` of them, the commitments included.
+    [[nodiscard]] chain::market::PlannedWork planned(std::uint64_t interval, std::uint64_t stride) const;
 
 private:
     struct Entry {

@@ -73,9 +73,12 @@ chain::market::TaskBytes task_bytes(const TaskPlan& plan) {
 Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec) {
     QUERN_CHECK(check_supported(spec));
     QUERN_TRY(TaskPlan plan, TaskPlan::decode(spec.plan));
-    if (plan.steps() > kMaxSteps) return fail("task.bad_steps", "1 to 2^20 steps");
     if (segment_count(plan.steps(), spec.interval) == 0)
         return fail("task.bad_interval", "the steps must be a multiple of the interval");
+    if (spec.stride > kMaxStride || stride_count(spec.interval, spec.stride) == 0)
+        return fail("task.bad_stride", "the interval must be a multiple of the stride, of 1 to 2^20 steps");
+    if (stride_count(plan.steps(), spec.stride) > kMaxStrides)
+        return fail("task.bad_steps", "1 to 2^20 strides of steps");
     if (spec.verifiers == 0 || spec.verifiers > kMaxVerifiers) return fail("task.bad_verifiers", "1 to 16 verifiers");
     if (spec.samples == 0 || spec.samples > kMaxSamples) return fail("task.bad_samples", "1 to 1,024 segments each");
     if (spec.price_cap.is_zero() || spec.price_cap.bit_length() > kMaxPriceBits)
@@ -85,8 +88,8 @@ Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec) {
     QUERN_CHECK(check_windows(spec));
     QUERN_CHECK(check_uris(spec));
     QUERN_CHECK(check_programs(spec, plan));
-    QUERN_CHECK(chain::market::check_windows(spec, chain::market::task_work(spec, plan.planned(spec.interval)),
-                                             task_bytes(plan)));
+    QUERN_CHECK(chain::market::check_windows(
+        spec, chain::market::task_work(spec, plan.planned(spec.interval, spec.stride)), task_bytes(plan)));
     return plan;
 }
 

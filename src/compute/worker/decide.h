@@ -60,7 +60,7 @@ struct CheckpointRecord {
 // A training of the task's present round.
 struct Trained {
     std::vector<CheckpointRecord> checkpoints;                    // stored, and not posted yet
-    std::shared_ptr<const std::vector<Hash32>> history;           // S_0 … S_N; null until it is complete
+    std::shared_ptr<const std::vector<Hash32>> history;           // S_0, S_u, … S_N; null until it is complete
     std::shared_ptr<const chain::types::TaskProvePayload> proof;  // its manifest is stored
 };
 // A replay for the task's present draw.

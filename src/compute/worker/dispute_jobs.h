@@ -43,7 +43,7 @@ private:
         std::shared_ptr<const TaskInputs> inputs;
         std::shared_ptr<const core::HistoryManifest> manifest;
         FaultPlan fault;
-        std::string kept;  // before the number of a step: the file with the state before it
+        std::string kept;  // of the files with states replayed to, before the step that follows and the root
         vm::tensor::Tensor seed;
         vm::tensor::State altered_from;              // state before the step that `alter` speaks of
         unsigned refusals = 0;                       // of the checkpoint that was asked for last
@@ -68,6 +68,8 @@ private:
     [[nodiscard]] static Expected<vm::tensor::State> state_before(Playing& playing, std::uint64_t step);
     [[nodiscard]] static std::optional<vm::tensor::State> kept_state(const Playing& playing, std::uint64_t step);
     static void keep_state(const Playing& playing, std::uint64_t step, const vm::tensor::State& state);
+    [[nodiscard]] static Expected<std::vector<Hash32>> states_of(Playing& playing, std::uint64_t first,
+                                                                 std::uint64_t last);
 
     PlayBoard& board_;
     Mutex mutex_;

@@ -11,6 +11,7 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     replay->task_ = task.id;
     replay->round_ = task.round;
     replay->interval_ = task.spec.interval;
+    replay->stride_ = task.spec.stride;
     QUERN_TRY(replay->inputs_, context.inputs.load(*context.node, task, duty));
     QUERN_TRY(replay->manifest_, context.inputs.manifest(*context.node, live));
     replay->seed_ = vm::tensor::seed_tensor(claim.seed_beacon);
@@ -27,7 +28,7 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
 Expected<vm::tensor::State> Replay::checkpoint_before(std::uint64_t segment) {
     return context_->inputs.checkpoint(*context_->node, inputs_->programs.any(),
                                        manifest_->checkpoint_contents[segment],
-                                       manifest_->state_roots[segment * interval_]);
+                                       manifest_->state_roots[segment * (interval_ / stride_)]);
 }
 
 Status Replay::check_checkpoints(const Slice& slice) {
@@ -75,13 +76,14 @@ bool Replay::run_step(std::uint64_t step) {
     } else if (!runner_->run(state_, step)) {
         return false;
     }
+    if (step % stride_ != 0) return true;
     const Hash32 root = vm::tensor::state_root(state_, context_->pool.get(), &context_->stopping);
     if (context_->stopping.requested()) return false;
-    state_matches_ = root == manifest_->state_roots[step];
+    state_matches_ = root == manifest_->state_roots[step / stride_];
     if (state_matches_) return true;
     if (first_difference_ == 0) first_difference_ = step;
     // Differences of later segments start from checkpoints that this claim already contradicts.
-    if ((first_difference_ - 1) / interval_ == (step - 1) / interval_) history_[step] = root;
+    if ((first_difference_ - 1) / interval_ == (step - 1) / interval_) history_[step / stride_] = root;
     return true;
 }
 

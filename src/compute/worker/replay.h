@@ -1,5 +1,5 @@
-// Replays segments of a proven training from the solver's checkpoints and compares every state root, in slices so that
-// the worker stays responsive; captures probe tiles on the way. Used by replay_jobs.h. One thread.
+// Replays segments of a proven training from the solver's checkpoints and compares the state after each stride, in
+// slices so that the worker stays responsive; captures probe tiles on the way. Used by replay_jobs.h. One thread.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ public:
     [[nodiscard]] std::size_t segments_done() const { return segment_; }
     // Between two segments (or at the end).
     [[nodiscard]] bool at_segment_start() const { return step_ == 0; }
-    // First step whose state root is not the solver's; 0: none so far.
+    // Last step of the first stride after which the state is not the solver's; 0: none so far.
     [[nodiscard]] std::uint64_t first_difference() const { return first_difference_; }
     // The solver's history with this replay's roots from the first difference to the end of its segment.
     [[nodiscard]] const std::vector<Hash32>& history() const { return history_; }
@@ -49,6 +49,7 @@ private:
     std::uint64_t task_ = 0;
     std::uint64_t round_ = 0;
     std::uint64_t interval_ = 0;
+    std::uint64_t stride_ = 1;
     std::shared_ptr<const TaskInputs> inputs_;
     std::shared_ptr<const core::HistoryManifest> manifest_;
     vm::tensor::Tensor seed_;
@@ -61,7 +62,7 @@ private:
     std::size_t checked_ = 0;     // segments whose checkpoint was fetched and checked
     std::size_t segment_ = 0;     // index into segments_
     std::uint64_t step_ = 0;      // last step run in it; 0: its checkpoint is not loaded yet
-    bool state_matches_ = false;  // the state after the last step run is the solver's
+    bool state_matches_ = false;  // the state after the last stride run is the solver's
     std::uint64_t first_difference_ = 0;
 };
 

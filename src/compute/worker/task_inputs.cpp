@@ -55,14 +55,14 @@ std::uint64_t state_bytes(const Program& program) {
 }
 
 // No sum overflows: at most 2^18 tensors of 2^33 bytes and 2^26 micro-steps in each of 8 programs.
-std::uint64_t memory_needed(std::span<const Program> programs) {
+std::uint64_t memory_needed(std::span<const Program> programs, std::uint64_t stride) {
     const std::uint64_t data = programs.front().header.data.front().elements * kWordBytes;
     const std::uint64_t state = state_bytes(programs.front());
     std::uint64_t steps = 0;
     std::uint64_t dispute = 0;
     for (const Program& program : programs) {
         steps += vm::tensor::step_bytes(program);
-        dispute = std::max(dispute, core::dispute_bytes(program));
+        dispute = std::max(dispute, core::dispute_bytes(program, stride));
     }
     return std::max(steps, dispute) + data + state + 2 * std::max(data, state);
 }
@@ -143,10 +143,11 @@ Expected<std::shared_ptr<const TaskInputs>> InputStore::load(NodeView& node, con
 }
 
 Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::types::Task& task, Duty duty) {
-    if (task.work_units > limits_.step_work)
-        return fail(kTooMuchWork, std::to_string(task.work_units) + " work units in a step");
+    if (const std::uint64_t work = chain::market::largest_step(chain::market::work_of(task).plan);
+        work > limits_.step_work)
+        return fail(kTooMuchWork, std::to_string(work) + " work units in a step");
     QUERN_TRY(core::TaskPrograms programs, fetch_programs(node, task));
-    const std::uint64_t needed = memory_needed(programs.programs);
+    const std::uint64_t needed = memory_needed(programs.programs, task.spec.stride);
     QUERN_CHECK(reserve(task, needed, duty));
     auto inputs = std::make_shared<TaskInputs>(TaskInputs{std::move(programs), {}, needed});
     const Program& any = inputs->programs.any();
@@ -173,7 +174,8 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
     append(key, claim.history_content);
     append(key, claim.history_root);
     const auto fits = [&](const core::HistoryManifest& manifest) {
-        return manifest.steps() == live.task.steps && manifest.interval == spec.interval;
+        return manifest.steps() == live.task.steps && manifest.interval == spec.interval &&
+               manifest.stride == spec.stride;
     };
     {
         const MutexLock lock(mutex_);

@@ -18,13 +18,13 @@ namespace quern::compute::worker {
 struct TaskInputs {
     core::TaskPrograms programs;
     vm::tensor::Tensor data;         // the initial state was checked and is fetched anew by who begins with it
-    std::uint64_t memory_bytes = 0;  // memory_needed(programs)
+    std::uint64_t memory_bytes = 0;  // memory_needed
 };
 
 // What a worker may hold at once for a task of these programs, whatever its part in it: a step of each, tapped or not,
-// whose executors live side by side, or a move of a dispute (of several games about a task one at a time); the data
-// set, one state, and a file while it is read.
-[[nodiscard]] std::uint64_t memory_needed(std::span<const vm::tensor::Program> programs);
+// whose executors live side by side, or a move of a dispute (of several games about a task one at a time) by strides of
+// `stride` steps; the data set, one state, and a file while it is read.
+[[nodiscard]] std::uint64_t memory_needed(std::span<const vm::tensor::Program> programs, std::uint64_t stride);
 
 [[nodiscard]] std::uint64_t state_bytes(const vm::tensor::Program& program);  // of a plan's programs any
 

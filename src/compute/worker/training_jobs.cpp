@@ -80,6 +80,7 @@ Status TrainingJobs::begin(Training& training) {
     if (resumed) {
         training.saved = std::move(*saved);
         training.roots = split_roots(training.saved.state_roots);
+        training.step = training.saved.checkpoints.back().step;
         log::info(Category::solver, "training resumed task={} round={} step={}", task.id, task.round,
                   training.saved.checkpoints.back().step);
         if (training.complete()) {
@@ -125,8 +126,7 @@ bool TrainingJobs::Training::runs() const {
 
 std::uint64_t TrainingJobs::Training::due() const {
     const auto& [task, claim] = *order.live;
-    const std::uint64_t done = roots.empty() ? 0 : roots.size() - 1;
-    const std::uint64_t ahead = (done - std::min(claim.step, done)) / task.spec.interval;
+    const std::uint64_t ahead = (step - std::min(claim.step, step)) / task.spec.interval;
     return claim.deadline + ahead * chain::market::in_ms(task.spec.heartbeat_s);
 }
 
@@ -138,25 +138,27 @@ bool TrainingJobs::work(std::uint64_t milliseconds) {
         if (status) return;
         // Kept in memory only up to here: the last saved checkpoint is where a retry begins.
         training.failed = true;
-        log::error(Category::solver, "training stopped task={} step={} reason={}", training.order.id(),
-                   training.roots.size() - 1, status.error().to_string());
+        log::error(Category::solver, "training stopped task={} step={} reason={}", training.order.id(), training.step,
+                   status.error().to_string());
     });
 }
 
 Status TrainingJobs::train(Training& training, const Slice& slice) {
-    const std::uint64_t interval = training.order.live->task.spec.interval;
+    const auto& spec = training.order.live->task.spec;
     for (bool first = true; !training.complete() && !context_.stop && (first || !slice.over()); first = false) {
-        const std::uint64_t step = training.roots.size();
+        const std::uint64_t step = training.step + 1;
         if (!training.runner->run(training.state, step)) return {};
-        const Hash32 root = vm::tensor::state_root(training.state, nullptr, &context_.stopping);
-        if (context_.stopping.requested()) return {};
-        training.roots.push_back(root);
-        training.saved.losses.push_back(loss_bits(training.inputs->programs.any(), training.state));
-        if (step % interval != 0) continue;
+        if (step % spec.stride == 0) {
+            const Hash32 root = vm::tensor::state_root(training.state, nullptr, &context_.stopping);
+            if (context_.stopping.requested()) return {};
+            training.roots.push_back(root);
+        }
+        training.step = step;
+        if (step % spec.interval != 0) continue;
         QUERN_CHECK(checkpoint(training));
         tell(training);
         log::info(Category::solver, "trained task={} step={}/{} loss={:.4f}", training.order.id(), step,
-                  training.steps(), std::bit_cast<float>(training.saved.losses.back()));
+                  training.steps(), std::bit_cast<float>(training.saved.checkpoints.back().loss));
     }
     return {};
 }
@@ -164,7 +166,7 @@ Status TrainingJobs::train(Training& training, const Slice& slice) {
 Status TrainingJobs::checkpoint(Training& training) {
     const auto& program = training.inputs->programs.any();
     CheckpointRecord record;
-    record.step = training.roots.size() - 1;
+    record.step = training.step;
     record.state_root = training.roots.back();
     record.loss = loss_bits(program, training.state);
     const std::vector<Hash32> slots = vm::tensor::slot_roots(training.state);
@@ -182,6 +184,7 @@ Status TrainingJobs::finish(Training& training) {
     if (claim.state != ClaimState::working) return {};
     core::HistoryManifest manifest;
     manifest.interval = task.spec.interval;
+    manifest.stride = task.spec.stride;
     manifest.state_roots = training.roots;
     for (const auto& record : training.saved.checkpoints) manifest.checkpoint_contents.push_back(record.content);
     QUERN_TRY(const Hash32 content, context_.node->put_content(core::encode(manifest)));
@@ -192,7 +195,7 @@ Status TrainingJobs::finish(Training& training) {
     payload.history_content = content;
     payload.initial_path = core::history_path(training.roots, 0);
     payload.final_root = training.roots.back();
-    payload.final_path = core::history_path(training.roots, task.steps);
+    payload.final_path = core::history_path(training.roots, training.roots.size() - 1);
     payload.loss = last.loss;
     payload.loss_path = last.loss_path;
     training.told.proof = std::make_shared<const chain::types::TaskProvePayload>(std::move(payload));

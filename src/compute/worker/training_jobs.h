@@ -12,10 +12,9 @@
 namespace quern::compute::worker {
 
 struct TrainingProgress {
-    Bytes state_roots;                          // S_0 … of the last checkpoint, 32 bytes each
+    Bytes state_roots;                          // S_0, S_u, … of the last checkpoint, 32 bytes each
     std::vector<CheckpointRecord> checkpoints;  // S_0 first
-    std::vector<std::uint32_t> losses;          // f32 bits, one per step
-    QUERN_FIELDS(v("stateRoots", state_roots), v("checkpoints", checkpoints), v("losses", losses))
+    QUERN_FIELDS(v("stateRoots", state_roots), v("checkpoints", checkpoints))
 };
 
 class ExamineJobs {
@@ -49,12 +48,13 @@ private:
         vm::tensor::Tensor seed;
         std::unique_ptr<StepRunner> runner;
         vm::tensor::State state;
-        std::vector<Hash32> roots;  // S_0 … S_now
+        std::uint64_t step = 0;     // that `state` is after
+        std::vector<Hash32> roots;  // S_0, S_u, … of the last stride
         TrainingProgress saved;
         Trained told;
 
         [[nodiscard]] std::uint64_t steps() const { return order.live->task.steps; }
-        [[nodiscard]] bool complete() const { return roots.size() == steps() + 1; }
+        [[nodiscard]] bool complete() const { return step == steps(); }
         [[nodiscard]] bool runs() const;
         // When what comes next must be posted: later by a window for each checkpoint that is ready and not posted yet.
         [[nodiscard]] std::uint64_t due() const;

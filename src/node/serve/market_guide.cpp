@@ -61,11 +61,12 @@ std::string CoreMarketGuide::op_name(std::uint32_t op) const {
 
 Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::types::TaskSubmitPayload& spec) const {
     QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec));
-    const auto work = market::task_work(spec, plan.planned(spec.interval));
+    const auto work = market::task_work(spec, plan.planned(spec.interval, spec.stride));
     QUERN_TRY(const auto escrow, market::escrow_of(spec, work.plan, params_.storage_deposit));
     chain::api::TaskEstimate estimate;
     estimate.steps = work.plan.steps;
     estimate.work_per_step = work.plan.step;
+    estimate.commit_work = work.plan.commit;
     estimate.total_work = work.plan.total;
     estimate.segments = market::segment_count(work.plan.steps, work.plan.interval);
     estimate.sampled_segments = market::sampled_segments(work);
@@ -103,6 +104,7 @@ Expected<json::Value> CoreMarketGuide::describe_game(BytesView bytes) const {
          {"reason", game.reason},
          {"about", game.probe ? "probe" : "history"},
          {"claims", hashes(game.claims)},
+         {"stride", game.stride},
          {"step", game.step},
          {"previousState", to_hex0x(game.previous_state)},
          {"slot", game.slot},

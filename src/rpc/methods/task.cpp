@@ -23,6 +23,7 @@ constexpr std::size_t kMaxPool = 1'000;
 json::Value estimate_json(const TaskEstimate& estimate) {
     return json::Value::object({{"steps", estimate.steps},
                                 {"workPerStep", estimate.work_per_step},
+                                {"commitWork", estimate.commit_work},
                                 {"totalWork", quantity(estimate.total_work)},
                                 {"segments", estimate.segments},
                                 {"sampledSegments", estimate.sampled_segments},
@@ -88,6 +89,7 @@ json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address
                                 {"totalWork", quantity(total_work)},
                                 {"steps", steps},
                                 {"interval", spec.interval},
+                                {"stride", spec.stride},
                                 {"verifiers", spec.verifiers},
                                 {"samples", spec.samples},
                                 {"memoryMib", spec.memory_mib},

@@ -16,7 +16,9 @@ inline constexpr std::uint64_t kInterval = 2;
 
 class Lifecycle : public ::testing::Test {
 protected:
-    Lifecycle() : truth(compute_history(kSteps)), wrong(compute_history(kSteps, 3, 1U << 20)) {
+    explicit Lifecycle(std::uint64_t stride = 1)
+        : truth(compute_history(kSteps, 0, 0, stride)), wrong(compute_history(kSteps, 3, 1U << 20, stride)) {
+        spec.stride = stride;
         for (const auto& who : {kSubmitter, kSolver, kSecond, kVerifiers[0], kVerifiers[1], kVerifiers[2],
                                 kWhistleblower, address(0x71c)})
             give(world.state(), who, Uint256(1'000'000'000'000'000));
@@ -32,7 +34,7 @@ protected:
     }
     // Of a solver of `spec`: twice the reward at the price cap, or 1,000 γ.
     [[nodiscard]] Uint256 solver_lock() const {
-        const Uint256 work = Uint256(kSteps) * Uint256(tensor::step_work(tiny().program.header));
+        const Uint256 work = core::TaskPlan::decode(spec.plan)->planned(spec.interval, spec.stride).total;
         return std::max(Uint256(10'000), spec.price_cap * work * Uint256(2));
     }
     std::uint64_t submit() { return submit(spec); }

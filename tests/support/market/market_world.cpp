@@ -87,13 +87,15 @@ const TinyProgram& tiny() {
     return program;
 }
 
-History compute_history(std::uint64_t steps, std::uint64_t altered_step, std::uint32_t mask) {
-    return compute_history(tiny().programs(steps), altered_step, mask);
+History compute_history(std::uint64_t steps, std::uint64_t altered_step, std::uint32_t mask, std::uint64_t stride) {
+    return compute_history(tiny().programs(steps), altered_step, mask, stride);
 }
 
-History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step, std::uint32_t mask) {
+History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step, std::uint32_t mask,
+                        std::uint64_t stride) {
     History history;
     history.programs = &programs;
+    history.stride = stride;
     history.altered_step = altered_step;
     history.mask = mask;
     const auto seed = tensor::seed_tensor({});
@@ -108,7 +110,9 @@ History compute_history(const core::TaskPrograms& programs, std::uint64_t altere
                                                   });
         history.states.push_back({outputs[update]});
     }
-    for (const auto& state : history.states) history.roots.push_back(tensor::state_root(state));
+    for (const auto& state : history.states) history.step_roots.push_back(tensor::state_root(state));
+    for (std::uint64_t step = 0; step < history.step_roots.size(); step += stride)
+        history.roots.push_back(history.step_roots[step]);
     history.root = core::history_root(history.roots);
     return history;
 }
@@ -141,6 +145,10 @@ core::DisputeParty party_of(const TaskClaim& live, const History& history, std::
     party.programs = history.programs;
     party.history = history.roots;
     party.state_before = [&history](std::uint64_t step) -> Expected<tensor::State> { return history.states[step - 1]; };
+    party.states_of = [&history](std::uint64_t first, std::uint64_t last) -> Expected<std::vector<Hash32>> {
+        return std::vector(history.step_roots.begin() + static_cast<std::ptrdiff_t>(first),
+                           history.step_roots.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+    };
     party.data = &tiny().data;
     party.seed = tensor::seed_tensor(live.claim.seed_beacon);
     party.alter = [&programs = *history.programs, altered = history.altered_step, mask = history.mask, probe_step,
@@ -373,7 +381,7 @@ types::TaskCheckpointPayload checkpoint_of(const types::Task& task, const Histor
     types::TaskCheckpointPayload payload;
     payload.task = task.id;
     payload.step = step;
-    payload.state_root = history.roots[step];
+    payload.state_root = history.step_roots[step];
     payload.content = crypto::sha256(as_bytes("checkpoint"));
     payload.loss = history.loss(step);
     return payload;  // one slot: the loss path is empty
@@ -386,8 +394,8 @@ types::TaskProvePayload proof_of(const types::Task& task, const History& history
     payload.history_root = history.root;
     payload.history_content = crypto::sha256(as_bytes("history"));
     payload.initial_path = core::history_path(history.roots, 0);
-    payload.final_root = history.roots[steps];
-    payload.final_path = core::history_path(history.roots, steps);
+    payload.final_root = history.roots.back();
+    payload.final_path = core::history_path(history.roots, history.roots.size() - 1);
     payload.loss = history.loss(steps);
     return payload;
 }

@@ -39,16 +39,19 @@ const TinyProgram& tiny();
 // What somebody computed: the truth, or with one step altered from which it goes on consistently.
 struct History {
     const core::TaskPrograms* programs = nullptr;
-    std::uint64_t altered_step = 0;     // 0: the truth
-    std::uint32_t mask = 0;             // flipped bits of the altered output
+    std::uint64_t altered_step = 0;  // 0: the truth
+    std::uint32_t mask = 0;          // flipped bits of the altered output
+    std::uint64_t stride = 1;
     std::vector<tensor::State> states;  // S_0 … S_N
-    std::vector<Hash32> roots;
+    std::vector<Hash32> step_roots;     // theirs
+    std::vector<Hash32> roots;          // of S_0, S_u, … S_N: what is committed to
     Hash32 root;
     [[nodiscard]] std::uint32_t loss(std::uint64_t step) const { return states[step][0].words[0]; }
 };
 [[nodiscard]] History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step = 0,
-                                      std::uint32_t mask = 0);
-[[nodiscard]] History compute_history(std::uint64_t steps, std::uint64_t altered_step = 0, std::uint32_t mask = 0);
+                                      std::uint32_t mask = 0, std::uint64_t stride = 1);
+[[nodiscard]] History compute_history(std::uint64_t steps, std::uint64_t altered_step = 0, std::uint32_t mask = 0,
+                                      std::uint64_t stride = 1);
 // Probe results of a report over this history; with `tile_mask` wrong in the first probe.
 struct ReportData {
     core::SealedReport sealed;

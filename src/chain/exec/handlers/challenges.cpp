@@ -63,8 +63,8 @@ Status open_history(const Context& context, const types::TaskClaim& live, const 
                     NewDispute& opened) {
     const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_history_challenge(data.opening));
-    QUERN_CHECK(
-        core::check_history_challenge(opening, data.claim, claim.history_root, task.spec.init_root, task.steps));
+    QUERN_CHECK(core::check_history_challenge(opening, data.claim, claim.history_root, task.spec.init_root,
+                                              market::stride_count(task.steps, task.spec.stride)));
     QUERN_TRY(opened.game, core::open_history_game(game_context(live), claim.history_root, data.claim,
                                                    market::dispute_clock(context.market(), task), context.market_ms));
     return {};

@@ -124,7 +124,8 @@ Status dismiss_solver(Context& context, types::Task& task, const types::Address&
 Expected<std::vector<Candidate>> find_verifiers(const Context& context, const types::Task& task, std::uint64_t anchor,
                                                 const Hash32& randomness, const std::vector<types::Address>& excluded) {
     // From custody to the commitments: what a replay may take.
-    const Demand demand{task.work_units, market::sampled_work(market::work_of(task)), task.spec.verify_s,
+    const auto work = market::work_of(task);
+    const Demand demand{market::largest_step(work.plan), market::sampled_work(work), task.spec.verify_s,
                         market::memory_mib(task.spec)};
     return find_candidates(context, Role::verifier, market::verifier_bond(context.market(), task), demand, anchor,
                            randomness, excluded);

@@ -67,13 +67,15 @@ Status release_rival(Context& context, const types::Dispute& dispute) {
 }
 
 // Whether a defender that lost answers for it. A PASS claims the segments that its verifier was drawn for, and no
-// others; until the game has come to a step, losing means that the verifier did not even show whose history it passed.
+// others; until the game has come to a stride, losing means that the verifier did not even show whose history it
+// passed.
 bool answers_for(const types::TaskClaim& live, const types::Dispute& dispute, const core::Game& game) {
-    if (!core::is_pass_target(dispute.target) || game.step == 0) return true;
+    const std::uint64_t step = core::disputed_from(game);
+    if (!core::is_pass_target(dispute.target) || step == 0) return true;
     const auto& spec = live.task.spec;
     const auto drawn = core::draw_segments(live.claim.verify_beacon, dispute.defender,
                                            market::segment_count(live.task.steps, spec.interval), spec.samples);
-    return std::binary_search(drawn.begin(), drawn.end(), (game.step - 1) / spec.interval);
+    return std::binary_search(drawn.begin(), drawn.end(), (step - 1) / spec.interval);
 }
 
 // Whether a challenge that was committed before the solver lost can still be revealed against a PASS.
@@ -128,7 +130,8 @@ Status void_report(Context& context, types::TaskClaim& live, const types::Disput
 
 core::GameContext game_context(const types::TaskClaim& live) {
     const auto& spec = live.task.spec;
-    return {spec.plan, spec.data_root, live.claim.seed_beacon, live.task.steps + 1};
+    return {spec.plan, spec.data_root, live.claim.seed_beacon, spec.stride,
+            market::stride_count(live.task.steps, spec.stride) + 1};
 }
 
 Status open_dispute(Context& context, types::Claim& claim, NewDispute opened) {

@@ -63,7 +63,7 @@ Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32
 Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmitPayload& spec) {
     const auto plan = core::TaskPlan::decode(spec.plan);
     if (!plan) return {};
-    const auto escrow = market::escrow_of(spec, plan->planned(spec.interval), market.storage_deposit);
+    const auto escrow = market::escrow_of(spec, plan->planned(spec.interval, spec.stride), market.storage_deposit);
     return escrow ? escrow->total : Uint256();
 }
 
@@ -72,7 +72,7 @@ Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmit
 // --- submit ----------------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& market, const Payload& data) {
-    QUERN_CHECK(core::check_task_spec(data));
+    QUERN_TRY(const auto plan, core::check_task_spec(data));
     if (data.verifiers > market.max_verifiers)
         return fail("task.bad_verifiers", "at most " + std::to_string(market.max_verifiers));
     for (const std::uint64_t seconds :
@@ -80,6 +80,9 @@ Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& 
         if (seconds < market.min_window_s || seconds > market.max_window_s)
             return fail("task.bad_window", std::to_string(market.min_window_s) + " to " +
                                                std::to_string(market.max_window_s) + " seconds");
+    // No clock of a dispute lasts longer than a window may.
+    if (market::dispute_replay_s(data, plan.planned(data.interval, data.stride)) > market.max_window_s)
+        return fail("task.bad_stride", "a dispute could not compute the stride's states within the longest window");
     return {};
 }
 
@@ -90,7 +93,7 @@ struct Handler<NativeKind::task_submit>::Prepared {
 
 auto Handler<NativeKind::task_submit>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_TRY(const auto plan, core::TaskPlan::decode(data.plan));
-    auto planned = plan.planned(data.interval);
+    auto planned = plan.planned(data.interval, data.stride);
     QUERN_TRY(auto escrow, market::escrow_of(data, planned, context.market().storage_deposit));
     if (context.state.account_or_empty(context.sender).balance < escrow.total)
         return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
@@ -108,6 +111,7 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     task.spec = data;
     task.steps = plan.steps;
     task.work_units = plan.step;
+    task.commit_work = plan.commit;
     task.segment_work = plan.segment;
     task.total_work = plan.total;
     task.escrow = escrow.total;
@@ -273,10 +277,12 @@ auto Handler<NativeKind::task_prove>::check_state(const Context& context, const 
     if (claim.step + spec.interval < steps)
         return fail("task.wrong_step", "at " + std::to_string(claim.step) + " of " + std::to_string(steps));
     if (claim.step == steps && data.final_root != claim.checkpoint_root) return fail("task.final_root_differs");
-    if (const auto first = core::check_history_leaf(data.history_root, spec.init_root, 0, steps, data.initial_path);
+    const std::uint64_t strides = market::stride_count(steps, spec.stride);
+    if (const auto first = core::check_history_leaf(data.history_root, spec.init_root, 0, strides, data.initial_path);
         !first)
         return fail("task.bad_initial_proof", first.error().to_string());
-    if (const auto last = core::check_history_leaf(data.history_root, data.final_root, steps, steps, data.final_path);
+    if (const auto last =
+            core::check_history_leaf(data.history_root, data.final_root, strides, strides, data.final_path);
         !last)
         return fail("task.bad_final_proof", last.error().to_string());
     QUERN_CHECK(check_loss(live.task, data.final_root, data.loss, data.loss_path));

@@ -119,8 +119,8 @@ auto Handler<NativeKind::verify_reveal>::check_state(const Context& context, con
     if (data.pass) return Prepared{std::move(own)};
     if (data.rival_root == own.live.claim.history_root) return fail("verify.equal_claim");
     const auto& spec = own.live.task.spec;
-    if (const auto first =
-            core::check_history_leaf(data.rival_root, spec.init_root, 0, own.live.task.steps, data.initial_path);
+    const std::uint64_t strides = market::stride_count(own.live.task.steps, spec.stride);
+    if (const auto first = core::check_history_leaf(data.rival_root, spec.init_root, 0, strides, data.initial_path);
         !first)
         return fail("verify.bad_initial_path", first.error().to_string());
     return Prepared{std::move(own)};

@@ -41,7 +41,7 @@ protected:
     Uint256 cap_reward() const {
         const auto live = world.live(1);
         const auto& [task, claim] = live;
-        return spec.price_cap * Uint256(kSteps) * Uint256(task.work_units);
+        return spec.price_cap * task.total_work;
     }
 };
 
@@ -129,7 +129,7 @@ TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
     const auto& [task, claim] = live;
     EXPECT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(task.reason, "unverified");
-    EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * Uint256(kSteps) * Uint256(task.work_units));
+    EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * task.total_work);
     EXPECT_TRUE(paid(task, kVerifiers[0], "verifier_fee").is_zero());
     EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
 }
@@ -156,7 +156,7 @@ TEST_F(Incentives, silent_verifiers_pay_and_the_solver_is_paid) {
     const auto live = world.live(id);
     const auto& [task, claim] = live;
     EXPECT_EQ(task.reason, "unverified");
-    EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * Uint256(kSteps) * Uint256(task.work_units));
+    EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * task.total_work);
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
 }
 

@@ -17,8 +17,9 @@ TEST_F(Lifecycle, honest_task_settles_and_pays_everybody) {
     EXPECT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(task.escrow, world.params.market.storage_deposit);
     // A step is paid with the hashing of its state, here of one tile.
-    EXPECT_EQ(task.work_units, tiny().program.header.work_units + vm::tensor::kTileHashWork);
-    const Uint256 work = Uint256(kSteps) * Uint256(task.work_units);
+    EXPECT_EQ(task.work_units, tiny().program.header.work_units);
+    EXPECT_EQ(task.commit_work, vm::tensor::kTileHashWork);
+    const Uint256 work = Uint256(kSteps) * Uint256(task.work_units + task.commit_work);
     ASSERT_EQ(task.payments.size(), 4U);
     EXPECT_EQ(task.payments[0].to, kSolver);
     EXPECT_EQ(task.payments[0].amount, Uint256(3) * work);
@@ -43,6 +44,7 @@ TEST_F(Lifecycle, submit_names_what_is_wrong) {
         return name(world.one(kSubmitter, NativeKind::task_submit, spec));
     };
     EXPECT_EQ(refused([](auto& s) { s.interval = 3; }), "task.bad_interval");
+    EXPECT_EQ(refused([](auto& s) { s.stride = 4; }), "task.bad_stride");
     EXPECT_EQ(refused([](auto& s) { s.bid_s = 7; }), "task.bad_window");
     EXPECT_EQ(refused([](auto& s) { s.challenge_s = 1'000'001; }), "task.bad_window");
     EXPECT_EQ(refused([](auto& s) { s.bandwidth_class = 1; }), "task.window_too_short");
@@ -334,7 +336,7 @@ TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf) {
     EXPECT_EQ(after.slashes[0].amount, Uint256(10'000));
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(90'000));
     EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
-    const Uint256 cost = spec.price_cap * Uint256(kSteps) * Uint256(task.work_units);
+    const Uint256 cost = spec.price_cap * Uint256(kSteps) * Uint256(task.work_units + task.commit_work);
     for (const auto& payment : after.payments)
         EXPECT_TRUE(payment.reason != "bounty" || payment.amount == cost * Uint256(3) / Uint256(2));
     EXPECT_LT(balance(world.state(), kWhistleblower), before + cost * Uint256(3) / Uint256(2));  // gas

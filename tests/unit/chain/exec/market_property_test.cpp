@@ -45,19 +45,15 @@ const core::TaskPrograms& programs_of(std::uint64_t steps) {
     return steps < 3 ? tiny().programs(steps) : tiny().both(steps);
 }
 
-const History& truth(std::uint64_t steps) {
-    static std::map<std::uint64_t, History> cache;
-    const auto found = cache.find(steps);
-    return found != cache.end() ? found->second
-                                : cache.emplace(steps, compute_history(programs_of(steps))).first->second;
-}
-const History& altered(std::uint64_t steps, std::uint64_t step, std::uint32_t mask) {
-    static std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, History> cache;
-    const auto key = std::make_tuple(steps, step, mask);
+// An agent's history: as the task says, computed rightly or with one step altered.
+const History& altered(const types::Task& task, std::uint64_t step, std::uint32_t mask) {
+    static std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t>, History> cache;
+    const auto key = std::make_tuple(task.steps, task.spec.stride, step, mask);
     const auto found = cache.find(key);
-    return found != cache.end() ? found->second
-                                : cache.emplace(key, compute_history(programs_of(steps), step, mask)).first->second;
+    if (found != cache.end()) return found->second;
+    return cache.emplace(key, compute_history(programs_of(task.steps), step, mask, task.spec.stride)).first->second;
 }
+const History& truth(const types::Task& task) { return altered(task, 0, 0); }
 
 // What the parties of one world know beside the chain.
 class Simulation {
@@ -181,7 +177,7 @@ private:
                                                      : core::is_probe_target(dispute.target) ? " probe"
                                                                                              : "")];
                     const auto game = *types::decode_record<core::Game>(dispute.game);
-                    if (dispute.target == 0 && game.claims[0] == truth(task.steps).root)
+                    if (dispute.target == 0 && game.claims[0] == truth(task).root)
                         ++statistics_.disputes[result + " against a right history"];
                 }
             }
@@ -254,6 +250,7 @@ private:
         constexpr std::uint64_t kIntervals[] = {1, 2, 3};
         const std::uint64_t interval = kIntervals[rng_.below(3)];
         auto spec = spec_of(programs_of(interval * (1 + rng_.below(kMaxSteps / interval))), interval);
+        if (rng_.below(2) == 0) spec.stride = interval;
         spec.verifiers = static_cast<std::uint32_t>(1 + rng_.below(3));
         spec.samples = static_cast<std::uint32_t>(1 + rng_.below(4));
         spec.price_cap = 1 + rng_.below(20);
@@ -276,8 +273,8 @@ private:
     const History& solver_history(const Agent& agent, const TaskClaim& live) {
         const auto& task = live.task;
         const std::uint64_t steps = task.steps;
-        if (solving_plan(agent, live) != cheats) return truth(steps);
-        return altered(steps, 1 + plan(agent, task.id, task.round, 2, steps),
+        if (solving_plan(agent, live) != cheats) return truth(task);
+        return altered(task, 1 + plan(agent, task.id, task.round, 2, steps),
                        1U << (10 + plan(agent, task.id, task.round, 3, 10)));
     }
     void solve(const Agent& agent, const TaskClaim& live) {
@@ -341,11 +338,11 @@ private:
         const auto mine = verifying_plan(agent, live);
         const std::uint64_t steps = task.steps;
         if (mine == fails_falsely) {
-            const auto& own = altered(steps, 1 + plan(agent, task.id, occasion(live), 5, steps), 1U << 21);
+            const auto& own = altered(task, 1 + plan(agent, task.id, occasion(live), 5, steps), 1U << 21);
             return own.root == solved.history->root ? nullptr : &own;
         }
         if (mine != diligently || solved.history->altered_step == 0) return nullptr;
-        return sampled(live, agent.address, solved.history->altered_step) ? &truth(steps) : nullptr;
+        return sampled(live, agent.address, solved.history->altered_step) ? &truth(task) : nullptr;
     }
     ReportData report(const Agent& agent, const TaskClaim& live, const Solved& solved) {
         const auto& task = live.task;
@@ -435,9 +432,9 @@ private:
                          types::ChallengeRevealPayload& reveal) {
         const auto& task = live.task;
         const std::uint64_t steps = task.steps;
-        if (agent.honest) return solved.history->altered_step != 0 && claims(truth(steps), solved, reveal);
+        if (agent.honest) return solved.history->altered_step != 0 && claims(truth(task), solved, reveal);
         return plan(agent, task.id, task.round, 6, 4) == 0 &&
-               claims(altered(steps, 1 + plan(agent, task.id, task.round, 7, steps), 1U << 22), solved, reveal);
+               claims(altered(task, 1 + plan(agent, task.id, task.round, 7, steps), 1U << 22), solved, reveal);
     }
     // An honest one accuses whoever passed the wrong segment; now and then also whoever was not drawn for it: that must
     // cost neither.
@@ -450,9 +447,9 @@ private:
             return solved.history->altered_step != 0 &&
                    (sampled(live, entry.verifier, solved.history->altered_step) ||
                     plan(agent, task.id, verifier, 10, 4) == 0) &&
-                   claims(truth(steps), solved, reveal);
+                   claims(truth(task), solved, reveal);
         return plan(agent, task.id, verifier, 11, 4) == 0 &&
-               claims(altered(steps, 1 + plan(agent, task.id, verifier, 12, steps), 1U << 22), solved, reveal);
+               claims(altered(task, 1 + plan(agent, task.id, verifier, 12, steps), 1U << 22), solved, reveal);
     }
     bool accuses_probe(const Agent& agent, const TaskClaim& live, const Solved& solved,
                        const types::VerifierReport& entry, types::ChallengeRevealPayload& reveal) {
@@ -499,12 +496,12 @@ private:
     const History& history_with(const TaskClaim& live, const Hash32& root) {
         const auto& task = live.task;
         const std::uint64_t steps = task.steps;
-        if (truth(steps).root == root) return truth(steps);
+        if (truth(task).root == root) return truth(task);
         for (std::uint64_t step = 1; step <= steps; ++step)
             for (std::uint32_t bit = 10; bit <= 22; ++bit)
-                if (altered(steps, step, 1U << bit).root == root) return altered(steps, step, 1U << bit);
+                if (altered(task, step, 1U << bit).root == root) return altered(task, step, 1U << bit);
         ADD_FAILURE() << "unknown history";
-        return truth(steps);
+        return truth(task);
     }
     core::DisputeStrategy& strategy(const TaskClaim& live, const types::Dispute& dispute, const core::Game& game,
                                     core::Side side, const Agent& agent, std::uint64_t how) {
@@ -524,7 +521,7 @@ private:
             const Agent& verifier = agent_at(dispute.defender);
             const bool verifier_wrong = verifying_plan(verifier, live) == wrong_tiles;
             const bool wrong = (side == core::Side::defender) == verifier_wrong;
-            party = party_of(live, history_with(live, claim.history_root), wrong ? game.step : 0, game.probe_node,
+            party = party_of(live, history_with(live, claim.history_root), wrong ? game.probe_step : 0, game.probe_node,
                              wrong ? kProbeMask : 0);
         }
         return strategies_.emplace(key, core::DisputeStrategy(std::move(party))).first->second;
@@ -562,7 +559,7 @@ private:
                             types::DisputeProveLeafPayload{id, types::encode_record(*leaf)});
             else if (std::holds_alternative<core::Concede>(*move)) {
                 ASSERT_TRUE(!agent.honest || (defends && core::is_pass_target(dispute.target) &&
-                                              !sampled(live, agent.address, game.step)));
+                                              !sampled(live, agent.address, core::disputed_from(game))));
                 sent = send(agent, NativeKind::dispute_concede, types::DisputeConcedePayload{id});
             }
             ASSERT_TRUE(sent || !agent.honest) << world_.last_receipt().failure;

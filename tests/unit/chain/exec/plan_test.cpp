@@ -42,7 +42,7 @@ TEST_F(Plans, a_task_keeps_what_its_plan_comes_to) {
     ASSERT_NE(work_of(1), work_of(2));
     const auto task = world.task(submit());
     EXPECT_EQ(task.steps, kSteps);
-    EXPECT_EQ(Uint256(task.work_units), work_of(2));
+    EXPECT_EQ(Uint256(task.work_units + task.commit_work), work_of(2));
     EXPECT_EQ(task.segment_work, turn);
     EXPECT_EQ(task.total_work, turn + turn);
     const Uint256 fee = spec.price_cap * Uint256(2) * turn * Uint256(6) / Uint256(5);  // two segments

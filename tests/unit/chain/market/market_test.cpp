@@ -9,29 +9,39 @@
 namespace quern::chain::market {
 namespace {
 
-constexpr std::uint64_t kMostSteps = 1U << 20;          // compute/core/history.h
-constexpr std::uint64_t kMostWork = ~std::uint64_t{0};  // of a step
+constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 40;  // compute/core/history.h
+constexpr std::uint64_t kMostWork = ~std::uint64_t{0};        // of a step
 
-// N steps of W work units each.
-PlannedWork even(std::uint64_t steps, std::uint64_t interval, std::uint64_t work) {
-    return {steps, interval, work, Uint256(interval) * Uint256(work), Uint256(steps) * Uint256(work)};
+// N steps of as many work units each, and a commitment each u of them.
+PlannedWork even(std::uint64_t steps, std::uint64_t interval, std::uint64_t step, std::uint64_t commit = 0,
+                 std::uint64_t stride = 1) {
+    const auto work = [&](std::uint64_t count) {
+        return Uint256(count) * Uint256(step) + Uint256(stride_count(count, stride)) * Uint256(commit);
+    };
+    return {steps, interval, stride, step, commit, work(interval), work(steps)};
+}
+
+void set_plan(types::Task& task, const PlannedWork& plan) {
+    task.spec.interval = plan.interval;
+    task.spec.stride = plan.stride;
+    task.steps = plan.steps;
+    task.work_units = plan.step;
+    task.commit_work = plan.commit;
+    task.segment_work = plan.segment;
+    task.total_work = plan.total;
 }
 
 types::Task sample_task() {
     types::Task task;
-    task.spec.interval = 30;
     task.spec.verifiers = 3;
     task.spec.samples = 4;
     task.spec.price_cap = 7;
-    task.steps = 300;
-    task.work_units = 11;
-    task.segment_work = 30 * 11;
-    task.total_work = 300 * 11;
+    set_plan(task, even(300, 30, 9, 2));
     return task;
 }
 
 TEST(Escrow, adds_up_by_the_equation) {
-    const TaskWork work{even(300, 30, 11), 3, 4};
+    const TaskWork work{even(300, 30, 9, 2), 3, 4};
     const auto escrow = escrow_of(work, 7, 1000, 50);
     ASSERT_TRUE(escrow.has_value());
     EXPECT_EQ(escrow->reward, Uint256(300 * 11 * 7));
@@ -39,15 +49,24 @@ TEST(Escrow, adds_up_by_the_equation) {
     EXPECT_EQ(escrow->verifier_fees, Uint256(3 * (4 * 30 * 11 * 7 * 6 / 5)));
     EXPECT_EQ(escrow->total, escrow->reward + escrow->verifier_fees + Uint256(1050));
     // More samples than segments cost as much as all segments.
-    EXPECT_EQ(sampled_segments({even(300, 30, 11), 3, 20}), 10U);
-    EXPECT_EQ(*verifier_fee({even(300, 30, 11), 3, 20}, 5), Uint256(300 * 11 * 6));
+    EXPECT_EQ(sampled_segments({even(300, 30, 9, 2), 3, 20}), 10U);
+    EXPECT_EQ(*verifier_fee({even(300, 30, 9, 2), 3, 20}, 5), Uint256(300 * 11 * 6));
     EXPECT_EQ(*verifier_fee({even(1, 1, 1), 1, 1}, 1), Uint256(1));  // 6/5 rounds down
     EXPECT_EQ(segment_count(300, 0), 0U);
     EXPECT_EQ(segment_count(300, 7), 0U);
 }
 
+TEST(Escrow, a_commitment_is_paid_for_once_a_stride) {
+    auto task = sample_task();
+    set_plan(task, even(300, 30, 9, 2, 10));
+    EXPECT_EQ(sampled_work(work_of(task)), Uint256(4 * (30 * 9 + 3 * 2)));
+    EXPECT_EQ(largest_step(work_of(task).plan), 11U);
+    EXPECT_EQ(solver_reward(task, 5), Uint256((300 * 9 + 30 * 2) * 5));
+    EXPECT_EQ(verifier_fee(task), Uint256(4 * (30 * 9 + 3 * 2) * 7 * 6 / 5));
+}
+
 TEST(Escrow, largest_task_does_not_overflow_and_more_is_refused) {
-    const TaskWork largest{even(kMostSteps, 1, kMostWork), params::kMaxVerifiers, 4096};
+    const TaskWork largest{even(kMostSteps, 1, kMostWork, kMostWork), params::kMaxVerifiers, 4096};
     const Uint256 price = (Uint256(1) << params::kMaxPriceBits) - Uint256(1);
     EXPECT_TRUE(escrow_of(largest, price, price, 0).has_value());
     EXPECT_EQ(escrow_of(largest, Uint256(1) << 200, 0, 0).error().name, "task.price_overflow");
@@ -171,6 +190,12 @@ TEST(Delays, follow_the_task_and_the_parameters) {
     task.spec.heartbeat_s = 9;
     EXPECT_EQ(bids_until(task), 7'100U);
     EXPECT_EQ(dispute_clock(market, task), 609'000U);
+    // With strides the segment is run twice and one stride hashed step by step: (660 + 15 * 2) / (330 + 2 * 2)
+    // segments.
+    set_plan(task, even(300, 30, 11, 2, 15));
+    EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 3 * 9U));
+    set_plan(task, even(300, 30, 1, 410, 15));  // (60 + 15 * 410) / (30 + 2 * 410)
+    EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 8 * 9U));
     EXPECT_EQ(reveal_expected(market, 50), 40'050U);
     EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + 1000 * (2'000'000 + 1200 + 40U));
 }
@@ -227,10 +252,24 @@ TEST(Windows, follow_the_largest_segment_and_not_the_largest_step) {
     types::TaskSubmitPayload spec;
     spec.verifiers = spec.samples = 1;
     spec.device_class = 32;
-    const PlannedWork plan{6, 3, 1'000'000, 1'200'000, 2'400'000};  // two steps of 100,000, then one of 1,000,000
+    const PlannedWork plan{6, 3, 1, 1'000'000, 0, 1'200'000, 2'400'000};  // two steps of 100,000, then one of 1,000,000
     const LeastWindows least = least_windows(spec, task_work(spec, plan), {});
     EXPECT_EQ(least.heartbeat_s, Uint256((2 * 1'200'000 + 65'535) / 65'536));
     EXPECT_EQ(least.verify_s, least.heartbeat_s);
+}
+
+TEST(Windows, a_history_by_strides_is_shorter_and_its_commitments_are_work) {
+    types::TaskSubmitPayload spec;
+    spec.verifiers = spec.samples = 1;
+    spec.bandwidth_class = 24;  // 4,096 bytes a second
+    const TaskBytes bytes{0, 0, 0};
+    const auto of = [&](std::uint64_t stride) {
+        return least_windows(spec, task_work(spec, even(1'000'000, 10'000, 3, 410, stride)), bytes);
+    };
+    EXPECT_EQ(of(1).verify_s, Uint256((4 * 32 * (1'000'000 + 100 + 2) + 4'095) / 4'096));
+    EXPECT_EQ(of(100).verify_s, Uint256((4 * 32 * (10'000 + 100 + 2) + 4'095) / 4'096));
+    spec.device_class = 24;
+    EXPECT_EQ(of(100).heartbeat_s, Uint256((2 * (10'000 * 3 + 100 * 410) + 4'095) / 4'096));
 }
 
 TEST(Windows, the_largest_task_does_not_overflow) {
@@ -239,7 +278,7 @@ TEST(Windows, the_largest_task_does_not_overflow) {
     spec.samples = 4096;
     spec.device_class = spec.bandwidth_class = 1;
     spec.verify_s = spec.heartbeat_s = params::kMaxWindowSeconds;
-    const auto checked = check_windows(spec, task_work(spec, even(kMostSteps, 1, kMostWork)),
+    const auto checked = check_windows(spec, task_work(spec, even(kMostSteps, 1, kMostWork, kMostWork)),
                                        {~std::uint64_t{0}, ~std::uint64_t{0}, 8});
     EXPECT_EQ(checked.error().name, "task.window_too_short");
 }

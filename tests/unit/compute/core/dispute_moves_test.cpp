@@ -76,15 +76,19 @@ TEST(DisputeMoves, EqualOrSenselessClaimsOpenNoGame) {
     EXPECT_EQ(open_history_game(world().context, root, root, kBudget, 1).error().name, "dispute.equal_claims");
     EXPECT_EQ(open_history_game(world().context, root, other_hash(), 0, 1).error().name, "dispute.bad_context");
     GameContext context = world().context;
-    for (const std::uint64_t leaves : {std::uint64_t{1}, kMaxSteps + 2}) {
+    for (const std::uint64_t leaves : {std::uint64_t{1}, kMaxStrides + 2}) {
         context.history_leaves = leaves;
         EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
     }
-    const TaskPlan longest = *TaskPlan::make(world().programs->plan.programs(), plain_body(kMaxSteps));
-    for (const std::uint64_t leaves : {std::uint64_t{2}, kMaxSteps + 1}) {
+    const TaskPlan longest = *TaskPlan::make(world().programs->plan.programs(), plain_body(kMaxStrides));
+    for (const std::uint64_t leaves : {std::uint64_t{2}, kMaxStrides + 1}) {
         context.history_leaves = leaves;
-        if (leaves > kMaxSteps) context.plan = longest.bytes();
+        if (leaves > kMaxStrides) context.plan = longest.bytes();
         EXPECT_TRUE(open_history_game(context, root, other_hash(), kBudget, 1)) << leaves;
+    }
+    for (const std::uint64_t stride : {std::uint64_t{0}, kMaxStride + 1}) {
+        context.stride = stride;
+        EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
     }
     context = world().context;
     context.plan.pop_back();
@@ -592,7 +596,7 @@ void mutate_bytes(Random& random, Bytes& bytes) {
 void mutate(Random& random, SplitMove& move) {
     switch (random.below(9)) {
         case 0:
-            move.phase = static_cast<std::uint8_t>(random.below(9));
+            move.phase = static_cast<std::uint8_t>(random.below(11));
             break;
         case 1:
             mutate_hashes(random, move.previous_path);

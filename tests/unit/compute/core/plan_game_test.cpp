@@ -56,12 +56,15 @@ struct Task {
     Tensor data = vm::tensor::test::random_data(programs.any(), 3);
     Hash32 beacon{{7}};
     Tensor seed = vm::tensor::seed_tensor(beacon);
+    std::uint64_t stride = 1;
 
     [[nodiscard]] GameContext context() const {
-        return {programs.plan.bytes(), vm::tensor::tensor_root(data), beacon, programs.plan.steps() + 1};
+        return {programs.plan.bytes(), vm::tensor::tensor_root(data), beacon, stride,
+                programs.plan.steps() / stride + 1};
     }
     [[nodiscard]] History history(const Alter& alter = {}) const {
         History history;
+        history.stride = stride;
         State state = vm::tensor::test::random_state(programs.any(), 5, vm::tensor::test::Fill::moderate);
         history.states.push_back(state);
         for (std::uint64_t step = 1; step <= programs.plan.steps(); ++step) {
@@ -79,7 +82,11 @@ struct Task {
     [[nodiscard]] DisputeStrategy party(const History& history, Alter alter = {}) const {
         DisputeParty party;
         party.programs = &programs;
-        party.history = history.roots;
+        party.history = history.history();
+        party.states_of = [&history](std::uint64_t first, std::uint64_t last) -> Expected<std::vector<Hash32>> {
+            return std::vector(history.roots.begin() + static_cast<std::ptrdiff_t>(first),
+                               history.roots.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+        };
         party.state_before = [&history](std::uint64_t step) -> Expected<State> { return history.states[step - 1]; };
         party.data = &data;
         party.seed = seed;
@@ -145,6 +152,62 @@ TEST(PlanGame, AProbeIsOneOfTheStepsOwnProgram) {
     ASSERT_GT(most, program.nodes.size());
     EXPECT_TRUE(open(step - 1, most - 1));
     EXPECT_EQ(open(step, most - 1).error().name, "dispute.bad_context");
+}
+
+// The stride says which states are committed to, the plan which program each step inside it is.
+TEST(PlanGame, AStepInsideAStrideIsJudgedByItsOwnProgram) {
+    Task task;
+    task.stride = kTurn;
+    const History truth = task.history();
+    DisputeStrategy honest = task.party(truth);
+    for (std::uint64_t step = kTurn + 1; step <= 2 * kTurn; ++step) {
+        const std::uint32_t number = task.programs.plan.program_of(step);
+        const std::uint32_t node = task.programs.at(step).updates[number == 0 ? 1 : 0];
+        const Alter alter = flip(step, node, 7, 1U << 20);
+        const History lie = task.history(alter);
+        ASSERT_NE(lie.root(), truth.root());
+        DisputeStrategy liar = task.party(lie, alter);
+        auto game = open_history_game(task.context(), lie.root(), truth.root(), kBudget, 1000);
+        ASSERT_TRUE(game) << game.error().to_string();
+        const Transcript played = play(*game, player(liar), player(honest));
+        EXPECT_EQ(game->verdict, Verdict::rival_wins) << step;
+        EXPECT_TRUE(played.refused.empty()) << played.refused.front();
+        EXPECT_EQ(game->step, step);
+        EXPECT_EQ(disputed_program(*game)->root, task.programs.plan.programs()[number].root);
+    }
+}
+
+// Until the state before it is agreed the game knows no step: then its trace is that of the probed step's program.
+TEST(PlanGame, AProbeInsideAStrideIsOneOfTheStepsOwnProgram) {
+    Task task;
+    task.stride = kTurn;
+    const History truth = task.history();
+    for (const std::uint64_t step : {kTurn - 1, kTurn}) {
+        const Program& program = task.programs.at(step);
+        const std::uint32_t node = program.updates[step == kTurn ? 0 : 1];
+        const Alter alter = flip(step, node, 7);
+        Executor executor(program, vm::tensor::arith::Backend::scalar, nullptr);
+        const auto outputs = executor.run_all(truth.states[step - 1], task.data, task.seed);
+        Tensor altered = outputs[node];
+        altered.words[7] ^= 1U;
+        DisputeStrategy liar = task.party(truth, alter);
+        DisputeStrategy honest = task.party(truth);
+        const auto open = [&](std::uint64_t at_node) {
+            return open_probe_game(task.context(), truth.root(), step, at_node, 0,
+                                   vm::tensor::tile_hash(read_tile(altered, 0)),
+                                   vm::tensor::tile_hash(read_tile(outputs[node], 0)), kBudget, 1000);
+        };
+        auto game = open(node);
+        ASSERT_TRUE(game) << game.error().to_string();
+        EXPECT_EQ(game->phase, Phase::steps);
+        const Transcript played = play(*game, player(liar), player(honest));
+        EXPECT_EQ(game->verdict, Verdict::rival_wins);
+        EXPECT_EQ(game->reason, "leaf");
+        EXPECT_EQ(game->step, step);
+        EXPECT_TRUE(played.refused.empty()) << played.refused.front();
+        EXPECT_EQ(open(program.nodes.size()).error().name, "dispute.bad_context") << "no node of this step's program";
+        EXPECT_TRUE(open(program.nodes.size() - 1));
+    }
 }
 
 TEST(PlanGame, ANodeOfTheOtherProgramOpensNothing) {

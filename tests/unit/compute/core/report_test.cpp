@@ -23,10 +23,11 @@ Address address_of(std::uint8_t byte) {
     return address;
 }
 
-HistoryManifest manifest_of(std::uint64_t steps, std::uint64_t interval) {
+HistoryManifest manifest_of(std::uint64_t steps, std::uint64_t interval, std::uint64_t stride = 1) {
     HistoryManifest manifest;
     manifest.interval = interval;
-    for (std::uint64_t i = 0; i <= steps; ++i) manifest.state_roots.push_back(hash_of(i));
+    manifest.stride = stride;
+    for (std::uint64_t i = 0; i <= steps; i += stride) manifest.state_roots.push_back(hash_of(i));
     for (std::uint64_t i = 0; i <= steps / interval; ++i) manifest.checkpoint_contents.push_back(hash_of(1000 + i));
     return manifest;
 }
@@ -39,6 +40,12 @@ TEST(History, ManifestRoundTrips) {
         ASSERT_TRUE(decoded.has_value()) << decoded.error().to_string();
         EXPECT_EQ(*decoded, manifest);
     }
+    const HistoryManifest strided = manifest_of(24, 12, 4);
+    EXPECT_EQ(strided.steps(), 24U);
+    EXPECT_EQ(strided.state_roots.size(), 7U);
+    const auto decoded = decode_manifest(encode(strided));
+    ASSERT_TRUE(decoded.has_value()) << decoded.error().to_string();
+    EXPECT_EQ(*decoded, strided);
 }
 
 TEST(History, MalformedManifestsAreRefused) {
@@ -55,6 +62,11 @@ TEST(History, MalformedManifestsAreRefused) {
     manifest.interval = 0;
     EXPECT_EQ(decode_manifest(encode(manifest)).error().name, "history.wrong_counts");
     manifest = manifest_of(12, 4);
+    for (const std::uint64_t stride : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{8}, kMaxStride * 2}) {
+        manifest.stride = stride;  // a part of the interval, or none
+        EXPECT_EQ(decode_manifest(encode(manifest)).error().name, "history.wrong_counts") << stride;
+    }
+    manifest.stride = 1;
     manifest.checkpoint_contents.pop_back();
     EXPECT_EQ(decode_manifest(encode(manifest)).error().name, "history.wrong_counts");
     EXPECT_EQ(check_manifest(manifest).error().name, "history.wrong_counts");
@@ -67,21 +79,29 @@ TEST(History, MalformedManifestsAreRefused) {
     EXPECT_EQ(decode_manifest(Bytes(kMaxManifestBytes + 1)).error().name, "history.too_large");
     // As many steps as there may be, and one more.
     manifest.interval = 1;
-    manifest.state_roots.assign(kMaxSteps + 1, Hash32{});
+    manifest.state_roots.assign(kMaxStrides + 1, Hash32{});
     manifest.checkpoint_contents = manifest.state_roots;
     EXPECT_TRUE(check_manifest(manifest).has_value());
     manifest.state_roots.emplace_back();
     manifest.checkpoint_contents.emplace_back();
     EXPECT_EQ(check_manifest(manifest).error().name, "history.wrong_counts");
     rlp::Writer more;
-    more.begin_list().integer(1).integer(1).integer(1).bytes(Bytes(64)).bytes(Bytes(64)).integer(7).end_list();
+    more.begin_list()
+        .integer(2)
+        .integer(1)
+        .integer(1)
+        .integer(1)
+        .bytes(Bytes(64))
+        .bytes(Bytes(64))
+        .integer(7)
+        .end_list();
     EXPECT_FALSE(decode_manifest(std::move(more).finish()).has_value()) << "something follows";
     // A step count that no roots follow allocates nothing.
     rlp::Writer writer;
-    writer.begin_list().integer(1).integer(kMaxSteps).integer(1).bytes({}).bytes({}).end_list();
+    writer.begin_list().integer(2).integer(kMaxStrides).integer(1).integer(1).bytes({}).bytes({}).end_list();
     EXPECT_EQ(decode_manifest(std::move(writer).finish()).error().name, "history.wrong_counts");
     rlp::Writer format;
-    format.begin_list().integer(2).end_list();
+    format.begin_list().integer(1).end_list();
     EXPECT_EQ(decode_manifest(std::move(format).finish()).error().name, "history.unknown_format");
 }
 

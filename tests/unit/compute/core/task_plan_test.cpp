@@ -64,9 +64,7 @@ TEST(TaskPlan, isItsUnfoldingStepByStep) {
         }
         ++made;
         ASSERT_EQ(plan->steps(), steps.size());
-        const auto work_of = [&](std::uint64_t step) {
-            return vm::tensor::step_work(programs[steps[step - 1]].header);
-        };
+        const auto work_of = [&](std::uint64_t step) { return programs[steps[step - 1]].header.work_units; };
         std::vector<std::uint64_t> until{0};
         for (std::uint64_t step = 1; step <= steps.size(); ++step) {
             ASSERT_EQ(plan->program_of(step), steps[step - 1]) << step;
@@ -86,11 +84,16 @@ TEST(TaskPlan, isItsUnfoldingStepByStep) {
                 EXPECT_EQ(plan->most_work(count), Uint256(most));
             }
         }
-        const auto planned = plan->planned(1);
+        const auto planned = plan->planned(1, 1);
+        const std::uint64_t commit = programs.front().header.sizes.commit_work;
         EXPECT_EQ(planned.steps, steps.size());
         EXPECT_EQ(planned.interval, 1U);
-        EXPECT_EQ(planned.segment, Uint256(planned.step));
-        EXPECT_EQ(planned.total, Uint256(until.back()));
+        EXPECT_EQ(planned.commit, commit);
+        EXPECT_EQ(planned.segment, Uint256(planned.step + commit));
+        EXPECT_EQ(planned.total, Uint256(until.back() + commit * steps.size()));
+        const auto by_stride = plan->planned(steps.size(), steps.size());
+        EXPECT_EQ(by_stride.segment, Uint256(until.back() + commit)) << "one commitment for all";
+        EXPECT_EQ(by_stride.total, by_stride.segment);
         const auto again = TaskPlan::decode(plan->bytes());
         ASSERT_TRUE(again) << again.error().to_string();
         EXPECT_EQ(again->body(), body);
@@ -106,8 +109,10 @@ TEST(TaskPlan, segmentsOfWholeTurnsCostWhatTheyDo) {
     ASSERT_TRUE(plan) << plan.error().to_string();
     const Uint256 turn = plan->work_until(5);
     for (const std::uint64_t turns : {1, 2, 25, 50}) EXPECT_EQ(plan->most_work(5 * turns), turn * Uint256(turns));
-    EXPECT_EQ(plan->planned(10).segment, turn + turn);
-    EXPECT_EQ(plan->planned(10).step, vm::tensor::step_work(programs[1].header));
+    const std::uint64_t commit = programs[1].header.sizes.commit_work;
+    EXPECT_EQ(plan->planned(10, 5).segment, turn + turn + Uint256(2 * commit));
+    EXPECT_EQ(plan->planned(10, 5).total, turn * Uint256(50) + Uint256(50 * commit));
+    EXPECT_EQ(plan->planned(10, 5).step, programs[1].header.work_units);
 }
 
 TEST(TaskPlan, theLongestIsReckonedWithAsTheShortest) {

@@ -75,7 +75,23 @@ TEST(TaskSpec, EachDefectIsNamed) {
     const auto planned = [](const Spec& spec, std::uint64_t steps) {
         return TaskPlan::make(TaskPlan::decode(spec.plan)->programs(), plain_body(steps))->bytes();
     };
-    expect("task.bad_steps", [&](Spec& s) { s.plan = planned(s, kMaxSteps + 30); });
+    const std::uint64_t strides = (kMaxStrides + 30) / 30 * 30;
+    expect("task.bad_steps", [&](Spec& s) { s.plan = planned(s, strides); });
+    expect("accepted", [&](Spec& s) { s.plan = planned(s, strides), s.stride = 2; });
+    expect("accepted", [](Spec& s) {
+        constexpr std::uint64_t kTurn = kMaxSteps / kMaxPlanCount;
+        const std::vector<PlanItem> turn{plan_repeat(kTurn - 1, {plan_step(0)}), plan_step(0)};
+        s.plan = TaskPlan::make(TaskPlan::decode(s.plan)->programs(), {plan_repeat(kMaxPlanCount, turn)})->bytes();
+        s.interval = kMaxSteps;
+        s.stride = kMaxStride;
+    });
+    expect("task.bad_stride", [](Spec& s) { s.stride = 0; });
+    expect("task.bad_stride", [](Spec& s) { s.stride = 4; });
+    expect("task.bad_stride", [](Spec& s) { s.stride = 60; });
+    expect("task.bad_stride", [&](Spec& s) {
+        s.plan = planned(s, 2 * kMaxStride);
+        s.interval = s.stride = 2 * kMaxStride;
+    });
     expect("task.bad_interval", [](Spec& s) { s.interval = 0; });
     expect("task.bad_interval", [](Spec& s) { s.interval = 31; });
     expect("task.bad_verifiers", [](Spec& s) { s.verifiers = 0; });
@@ -115,7 +131,7 @@ TEST(TaskSpec, EachDefectIsNamed) {
 }
 
 // chain/market's sums are checked for these.
-static_assert(kMaxSteps <= 1U << 20 && kMaxSamples <= 4096);
+static_assert(kMaxSteps <= std::uint64_t{1} << 40 && kMaxSamples <= 4096);
 
 }  // namespace
 }  // namespace quern::compute::core

@@ -32,7 +32,9 @@ inline std::shared_ptr<const Finding> watch_of(const TaskClaim& live, const Hist
     finding->secret = crypto::sha256(as_bytes("secret of the watch"));
     if (!finding->pass) {
         finding->history = replayed.roots;
-        while (replayed.roots[finding->wrong_step] == claimed.roots[finding->wrong_step]) ++finding->wrong_step;
+        std::size_t wrong = 0;
+        while (replayed.roots[wrong] == claimed.roots[wrong]) ++wrong;
+        finding->wrong_step = wrong * replayed.stride;
         return finding;
     }
     for (const auto& report : live.claim.reports) {

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::uint64_t kMostBlocks = 400;
 
-class MarketRun : public Lifecycle {
+class MarketRun : public Lifecycle, public ::testing::WithParamInterface<std::uint64_t> {
 protected:
-    MarketRun() {
+    MarketRun() : Lifecycle(GetParam()) {
         bond_everybody();
         spec.verify_s = spec.challenge_s = 12;  // a commitment and its reveal take two blocks
     }
@@ -80,7 +80,7 @@ protected:
     std::map<std::pair<std::string, std::string>, int> executed_;
 };
 
-TEST_F(MarketRun, right_work_is_paid_and_nobody_slashed) {
+TEST_P(MarketRun, right_work_is_paid_and_nobody_slashed) {
     add_everybody(truth);
     const auto id = submit();
     run(id);
@@ -90,7 +90,7 @@ TEST_F(MarketRun, right_work_is_paid_and_nobody_slashed) {
     EXPECT_TRUE(world.claim(id).disputes.empty());
 }
 
-TEST_F(MarketRun, acting_in_the_last_block_that_is_offered_is_always_in_time) {
+TEST_P(MarketRun, acting_in_the_last_block_that_is_offered_is_always_in_time) {
     add_everybody(truth);
     const auto id = submit();
     run(id, true);
@@ -99,7 +99,7 @@ TEST_F(MarketRun, acting_in_the_last_block_that_is_offered_is_always_in_time) {
     EXPECT_EQ(slashed(id), std::set<std::string>{});
 }
 
-TEST_F(MarketRun, wrong_work_is_beaten_and_done_again_by_another) {
+TEST_P(MarketRun, wrong_work_is_beaten_and_done_again_by_another) {
     add_everybody(wrong);
     actors_.front().me.bid_price = 2;
     add(kSecond, truth).me.solver = true;
@@ -115,7 +115,7 @@ TEST_F(MarketRun, wrong_work_is_beaten_and_done_again_by_another) {
     EXPECT_EQ(slashed(id), std::set<std::string>{"wrong_result"});
 }
 
-TEST_F(MarketRun, a_lazy_whistleblower_alone_beats_wrong_work) {
+TEST_P(MarketRun, a_lazy_whistleblower_alone_beats_wrong_work) {
     add_everybody(wrong);
     for (Actor& actor : actors_)
         if (actor.me.verifier)
@@ -132,12 +132,14 @@ TEST_F(MarketRun, a_lazy_whistleblower_alone_beats_wrong_work) {
     EXPECT_FALSE(slashed(id).contains("false_accusation"));
 }
 
-TEST_F(MarketRun, without_anybody_who_works_the_task_ends_by_ticks) {
+TEST_P(MarketRun, without_anybody_who_works_the_task_ends_by_ticks) {
     add(address(0x71c), truth).me.ticks = true;
     const auto id = submit();
     run(id);
     EXPECT_EQ(world.task(id).state, TaskState::expired);
 }
+
+INSTANTIATE_TEST_SUITE_P(strides, MarketRun, ::testing::Values(1, kInterval));
 
 }  // namespace
 }  // namespace quern::compute::worker::test

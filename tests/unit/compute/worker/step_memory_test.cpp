@@ -59,10 +59,10 @@ TEST(StepMemory, what_a_task_needs_is_its_run_and_states_and_not_all_outputs) {
     const Deep deep;
     const std::uint64_t state = deep.state_bytes();
     const std::uint64_t data = deep.data.words.size() * sizeof(std::uint32_t);
-    const std::uint64_t run = std::max(tensor::step_bytes(deep.program), core::dispute_bytes(deep.program));
-    EXPECT_EQ(memory_needed(deep.programs.programs), run + data + state + 2 * std::max(data, state));
-    EXPECT_GE(core::dispute_bytes(deep.program), tensor::tapped_bytes(deep.program));
-    EXPECT_LE(static_cast<double>(core::dispute_bytes(deep.program) + state),
+    const std::uint64_t run = std::max(tensor::step_bytes(deep.program), core::dispute_bytes(deep.program, 1));
+    EXPECT_EQ(memory_needed(deep.programs.programs, 1), run + data + state + 2 * std::max(data, state));
+    EXPECT_GE(core::dispute_bytes(deep.program, 1), tensor::tapped_bytes(deep.program));
+    EXPECT_LE(static_cast<double>(core::dispute_bytes(deep.program, 1) + state),
               1.2 * static_cast<double>(tensor::step_bytes(deep.program) + state));
 }
 

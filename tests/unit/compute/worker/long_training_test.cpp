@@ -1,0 +1,117 @@
+// A long training by strides, with the solver's own code: what it keeps grows with strides and checkpoints and not with
+// steps, and what it publishes is what a replay of it comes to.
+#include "compute/core/history.h"
+#include "compute/program/safetensors.h"
+#include "compute/program/state_file.h"
+#include "compute/worker/replay.h"
+#include "compute/worker/training_jobs.h"
+#include "content_node.h"
+
+namespace quern::compute::worker::test {
+namespace {
+
+using namespace chain::exec::test;
+
+constexpr std::uint64_t kLongSteps = 10'000;
+constexpr std::uint64_t kLongInterval = 5'000;
+constexpr std::uint64_t kLongStride = 100;
+
+class LongTraining : public ::testing::Test {
+protected:
+    LongTraining() {
+        options.datadir = testing::TempDir() + "/quern-long-training-test";
+        (void)Workspace::remove_all_but(options.datadir, {});
+        auto live = std::make_shared<TaskClaim>();
+        auto& [task, claim] = *live;
+        task.id = 1;
+        task.spec = tiny_spec(kLongSteps, kLongInterval);
+        task.spec.stride = kLongStride;
+        task.state = TaskState::running;
+        const auto planned = tiny().programs(kLongSteps).plan.planned(kLongInterval, kLongStride);
+        task.steps = planned.steps;
+        task.work_units = planned.step;
+        task.commit_work = planned.commit;
+        task.segment_work = planned.segment;
+        task.total_work = planned.total;
+        const program::TensorView data{"data", &tiny().data, false};
+        task.spec.program_contents = {put(tensor::encode(tiny().program))};
+        task.spec.init_content = put(*program::write_state(tiny().program, tiny().init));
+        task.spec.data_content = put(*program::write_safetensors(std::vector{data}, {}));
+        claim.id = {1, 0, 0, 0};
+        claim.state = ClaimState::working;
+        order.live = std::move(live);
+    }
+    Hash32 put(Bytes content) { return *context.node->put_content(content); }
+    void train() {
+        Board<TaskOrder, Trained> board(news);
+        TrainingJobs jobs(context, board);
+        board.give({{1, order}});
+        for (int slices = 0; slices < 10'000 && trained.proof == nullptr; ++slices) {
+            jobs.work(1'000);
+            trained = board.facts(order);
+        }
+        ASSERT_NE(trained.proof, nullptr);
+    }
+    // The claim as it is proved.
+    [[nodiscard]] TaskClaim proved() const {
+        TaskClaim live = *order.live;
+        live.claim.state = ClaimState::custody;
+        live.claim.history_root = trained.proof->history_root;
+        live.claim.history_content = trained.proof->history_content;
+        return live;
+    }
+
+    Contents contents;
+    WorkerOptions options;
+    const SystemClock clock;
+    InputStore inputs{InputLimits{}};
+    std::atomic<bool> stop{false};
+    Bell news;
+    TaskOrder order;
+    Trained trained;
+    Context context{options,
+                    clock,
+                    inputs,
+                    stop,
+                    std::make_unique<ContentNode>(contents),
+                    std::make_shared<ThreadPool>(1),
+                    std::make_unique<OsRng>()};
+};
+
+TEST_F(LongTraining, keeps_a_root_a_stride_and_three_states) {
+    const std::size_t given = contents.files.size();
+    train();
+    ASSERT_NE(trained.history, nullptr);
+    EXPECT_EQ(trained.history->size(), kLongSteps / kLongStride + 1);
+    EXPECT_EQ(trained.checkpoints.size(), kLongSteps / kLongInterval);
+    EXPECT_EQ(contents.files.size(), given + 3) << "two states besides the first one, and the manifest";
+    const std::uint64_t roots = Hash32::kSize * (kLongSteps / kLongStride + 1);
+    const auto kept = Workspace::used_bytes(options.datadir);
+    ASSERT_TRUE(kept.has_value());
+    EXPECT_GT(*kept, roots);
+    EXPECT_LT(*kept, roots + 1'000);
+    const auto& manifest = contents.files.at(trained.proof->history_content);
+    EXPECT_LT(manifest.size(), roots + 200);
+}
+
+TEST_F(LongTraining, is_found_right_by_a_replay_and_its_wrong_stride_by_another) {
+    train();
+    for (const bool cheats : {false, true}) {
+        FaultPlan fault;
+        if (cheats) fault = {Fault::flip_element, 5'250};  // the replay is the one that errs
+        auto replay = Replay::begin(context, proved(), {0, 1}, {}, fault);
+        ASSERT_TRUE(replay) << replay.error().to_string();
+        const Status status = (*replay)->advance(Slice(context, 600'000));
+        ASSERT_TRUE(status) << status.error().to_string();
+        EXPECT_TRUE((*replay)->done());
+        EXPECT_EQ((*replay)->first_difference(), cheats ? 5'300U : 0U);
+        const auto& history = (*replay)->history();
+        ASSERT_EQ(history.size(), trained.history->size());
+        EXPECT_EQ(history[52], (*trained.history)[52]);
+        EXPECT_EQ(history == *trained.history, !cheats);
+        EXPECT_EQ(history[53] == (*trained.history)[53], !cheats);
+    }
+}
+
+}  // namespace
+}  // namespace quern::compute::worker::test
