@@ -7,6 +7,7 @@
 #include "rpc/methods/backend.h"
 #include "rpc/methods/market_json.h"
 #include "rpc/methods/state_filter.h"
+#include "rpc/methods/task_changes.h"
 
 namespace quern::rpc::methods {
 namespace {
@@ -157,6 +158,28 @@ Result list(const Backend& backend, const Call& call) {
     return json::Value::object({{"tasks", std::move(tasks)}, {"next", next ? json::Value(*next) : json::Value()}});
 }
 
+Result changes(const Backend& backend, const Call& call) {
+    using chain::api::BlockSelector;
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    const auto head = backend.chain->block({BlockSelector::Kind::number, state->block_number(), {}});
+    QUERN_RPC_TRY(const auto globals, read_object<types::Globals>(*state));
+    if (!head || !globals) return rpc_fail(kInternalError, "chain.state_unavailable");
+    json::Value result = json::Value::object({{"block", state->block_number()},
+                                              {"hash", hex(head->hash)},
+                                              {"marketMs", globals->market_ms},
+                                              {"changes", json::Value()}});
+    if (call.has(0) && call.has(1) && call.number(0) <= state->block_number()) {
+        const auto since = backend.chain->block({BlockSelector::Kind::number, call.number(0), {}});
+        if (since && since->hash == call.hash(1)) {
+            const Result told = changes_of_tasks(*state, call.number(0), call);
+            if (!told) return told;
+            result.set("changes", *told);
+        }
+    }
+    if (const auto status = state->status(); !status) return rpc_fail(status.error(), kInternalError);
+    return result;
+}
+
 template <class Number>
 std::optional<Number> narrow(std::uint64_t number) {
     if (number > std::numeric_limits<Number>::max()) return std::nullopt;
@@ -242,6 +265,25 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
          {},
          {{R"(["live",0,10])", R"({"tasks":[],"next":null})"}},
          [backend](const Call& call) -> Result { return list(backend, call); }}));
+    QUERN_CHECK(registry.add(
+        {"task_changes",
+         "The newest block, and what changed of the live tasks since a block that the caller knows: who follows the "
+         "market asks without a block first, reads task_list, and from then on asks with the block of the last answer.",
+         {{"block", Kind::number, false, "the number of the block that the caller knows"},
+          {"hash", Kind::hash, false, "its hash"}},
+         {"object",
+          "block, hash, marketMs: the newest block; changes: null when all is to be read anew, because no block is "
+          "named, because that one is not of this chain or more than 127 blocks back, or because more changed than one "
+          "answer holds (4,096 records, 8 MiB); else tasks, ended and disputes, with the values of now. tasks: id; "
+          "task: "
+          "the fields of the record that changed, absent when none did; claim: the same of the present claim, all of "
+          "them "
+          "when another one was the present one, null when there is none any more. What is new comes whole. ended: ids "
+          "of "
+          "tasks that are final or deleted now; disputes: ids of those that changed"},
+         {},
+         {},
+         [backend](const Call& call) -> Result { return changes(backend, call); }}));
     return registry.add({"task_pool",
                          "What waits for a solver: open tasks and task submissions in the mempool, best price first.",
                          {{"limit", Kind::number, false, "entries, at most 1,000"}},
