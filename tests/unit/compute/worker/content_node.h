@@ -31,7 +31,7 @@ public:
         return id;
     }
     // Nothing else is asked of it.
-    Expected<Head> head() override { return fail("node.down"); }
+    Expected<MarketNews> market_news(const std::optional<Head>&) override { return fail("node.down"); }
     Expected<Uint256> gas_price() override { return fail("node.down"); }
     Expected<std::uint64_t> pending_nonce(const Address&) override { return fail("node.down"); }
     Expected<std::uint64_t> estimate_gas(const Address&, const Address&, BytesView) override {
