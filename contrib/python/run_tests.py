@@ -3,7 +3,10 @@
 
 Test programs are build/<preset>/bin/test_* (GoogleTest), tests/lint/lint.py and tests/functional/test_*.py. A program that
 crashes, hangs or reports nothing counts as one failure. Unit tests run side by side, then functional tests one after the
-other: they are about time, and each keeps the machine busy. Says why tests were skipped and which took longest.
+other: they are about time, and each keeps the machine busy. A test that failed beside others runs AGAIN_TIMES more, alone:
+if it passes each time it counts as passed, and the summary calls it unsteady and repeats what it said. Not so a program
+that crashed (every finding of a sanitizer is a crash) or hung, nor more than AGAIN_TESTS tests of one call.
+Says why tests were skipped and which took longest.
 """
 import argparse
 import concurrent.futures
@@ -24,6 +27,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 UNIT_TIMEOUT_S = 1200 * TIMEOUT_FACTOR
 FUNCTIONAL_TIMEOUT_S = 1200 * TIMEOUT_FACTOR
 SLOWEST = 15
+AGAIN_TIMES = 2
+AGAIN_TESTS = 4
 EXCERPT = 1500  # characters of a failure that the summary repeats
 NEEDS_FIXTURES = {"test_vectors"}  # official vectors are run by CI, which has them
 PLAIN_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
@@ -55,6 +60,8 @@ class Result:
     seconds: float
     cpu_seconds: float
     output: str
+    status: int = 0  # of the program; below 0: minus the signal that ended it
+    unsteady: list = dataclasses.field(default_factory=list)  # (test, what it said when it failed)
 
 
 def count(output, status, single):
@@ -93,6 +100,17 @@ def failures(output):
     return [(test, said.strip()[-EXCERPT:]) for test, said in found] or [("?", output.strip()[-EXCERPT:])]
 
 
+def only(job, test):
+    """The job that runs nothing but one test of `job`, named as `failures` names it; None where that cannot be said."""
+    if unit := re.fullmatch(r"\w+ \(__main__\.(\w+\.\w+)\)", test):
+        arguments = [unit.group(1)]
+    elif re.fullmatch(r"\w[\w/]*\.[\w./]+", test):
+        arguments = [f"--gtest_filter={test}"]
+    else:
+        return None
+    return dataclasses.replace(job, label=f"{job.label} {arguments[0]}", command=[*job.command, *arguments])
+
+
 class Runner:
     def __init__(self):
         self.lock = threading.Lock()
@@ -124,7 +142,8 @@ class Runner:
         if timed_out:
             output += f"\ntimed out after {job.timeout} s\n"
         seconds = time.monotonic() - started
-        result = Result(job, *count(output, child.returncode, job.single), seconds, usage.ru_utime + usage.ru_stime, output)
+        status = -signal.SIGKILL if timed_out else child.returncode
+        result = Result(job, *count(output, status, job.single), seconds, usage.ru_utime + usage.ru_stime, output, status)
         with self.lock:
             self.show(result)
         return result
@@ -138,6 +157,22 @@ class Runner:
                 print(f"     skipped {test}: {reason}", flush=True)
         if result.failed:
             print(result.output[-20000:], flush=True)
+
+    def run_again(self, results):
+        """Runs what failed beside others alone; moves what passes then to the results' `unsteady`."""
+        left = AGAIN_TESTS
+        for result in results:
+            failed = failures(result.output) if result.failed and result.status == 1 and not result.job.single else []
+            jobs = [only(result.job, test) for test, _ in failed]
+            if not jobs or None in jobs or len(jobs) != result.failed or len(jobs) > left:
+                continue
+            left -= len(jobs)
+            for job, failure in zip(jobs, failed):
+                tries = [self.run(job) for _ in range(AGAIN_TIMES)]
+                if all(each and (each.passed, each.failed, each.status) == (1, 0, 0) for each in tries):
+                    result.unsteady.append(failure)
+            result.passed += len(result.unsteady)
+            result.failed -= len(result.unsteady)
 
     @staticmethod
     def end_group(child, how):
@@ -167,11 +202,13 @@ class Runner:
                 for job in jobs:
                     if job.alone:
                         results += pool.map(self.run, [job])
+                results = [result for result in results if result]
+                self.run_again(results)
             except Ended:
                 self.end()
                 pool.shutdown(cancel_futures=True)
                 raise
-        return [result for result in results if result]
+        return results
 
 
 def all_jobs(options):
@@ -217,8 +254,12 @@ def main():
         for result in sorted(results, key=lambda result: -result.seconds)[:SLOWEST]:
             print(f"  {result.seconds:7.1f}  {result.cpu_seconds:7.1f}  {result.job.label}")
     for result in results:
+        for test, said in result.unsteady:
+            print(f"UNSTEADY {result.job.label}: {test}: it failed beside others and passed {AGAIN_TIMES} times alone\n  " +
+                  said.replace("\n", "\n  "))
         if result.failed and len(results) > 1:
-            for test, said in failures(result.output):
+            steady = [failure for failure in failures(result.output) if failure not in result.unsteady]
+            for test, said in steady:
                 print(f"FAILED {result.job.label}: {test}\n  " + said.replace("\n", "\n  "))
     passed, failed, skipped = (sum(getattr(result, what) for result in results) for what in ("passed", "failed", "skipped"))
     if passed + failed + skipped == 0:

@@ -7,6 +7,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 import time
 import types
 import unittest
@@ -190,6 +191,66 @@ class ProgressTest(unittest.TestCase):
         self.progress.next = 0
         self.progress.look(self.task)
         self.assertEqual(len(self.said), 2)
+
+
+TIRING = """
+import os, signal, sys, unittest
+sys.path.insert(0, {functional!r})
+import framework
+
+def times(name):
+    with open(os.path.join({directory!r}, name), "a+") as file:
+        file.write(".")
+        return file.tell()
+
+class X(unittest.TestCase):
+    def test_fine(self):
+        times("fine")
+    def test_once(self):
+        self.assertGreater(times("once"), 1)
+    def test_twice(self):
+        self.assertGreater(times("twice"), 2 if {really} else 1)
+    def test_killed(self):
+        if {killed}:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+framework.main()
+"""
+
+
+class RunAgainTest(unittest.TestCase):
+    def run_tiring(self, really=False, killed=False):
+        self.directory = framework.temporary_directory("quern-again-")
+        script = os.path.join(self.directory, "tiring.py")
+        with open(script, "w") as file:
+            functional = os.path.dirname(os.path.abspath(__file__))
+            file.write(TIRING.format(functional=functional, directory=self.directory, really=really, killed=killed))
+        with contextlib.redirect_stdout(io.StringIO()):
+            return run_tests.Runner().run_all([run_tests.Job("tiring", [sys.executable, script], 60, {})], 1)[0]
+
+    def times(self, name):
+        return os.path.getsize(os.path.join(self.directory, name))
+
+    def test_what_passes_alone_is_unsteady_and_said(self):
+        result = self.run_tiring()
+        self.assertEqual((result.passed, result.failed), (4, 0))
+        self.assertEqual([test for test, _ in result.unsteady],
+                         ["test_once (__main__.X.test_once)", "test_twice (__main__.X.test_twice)"])
+        self.assertIn("not greater than", result.unsteady[0][1])
+        self.assertEqual((self.times("once"), self.times("fine")), (3, 1))
+
+    def test_what_fails_again_has_failed(self):
+        result = self.run_tiring(really=True)
+        self.assertEqual((result.passed, result.failed), (3, 1))
+        self.assertEqual(len(result.unsteady), 1)
+
+    def test_what_crashed_is_not_run_again(self):
+        self.run_tiring(killed=True)
+        self.assertEqual(self.times("fine"), 1)
+
+    def test_one_googletest_case_is_named(self):
+        job = run_tests.Job("unit", ["test_p2p"], 1, {})
+        self.assertEqual(run_tests.only(job, "All/Sync.works/3").command, ["test_p2p", "--gtest_filter=All/Sync.works/3"])
 
 
 class CountingTest(unittest.TestCase):
