@@ -335,6 +335,12 @@ bool World::exists(std::uint64_t id) const {
     return state().native(types::object_key(types::ObjectPrefix::task, id)).has_value();
 }
 
+std::optional<types::ProofRecord> World::proof(std::uint64_t task, std::uint16_t seat) const {
+    const auto bytes = state().native(types::key_of<types::ProofRecord>(task, seat));
+    if (!bytes) return std::nullopt;
+    return types::decode_record<types::ProofRecord>(*bytes).value();
+}
+
 types::RoleBond World::bond(Role role, const types::Address& of) const {
     Bytes id{static_cast<std::uint8_t>(role)};
     append(id, of);

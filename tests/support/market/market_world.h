@@ -117,6 +117,7 @@ struct World {
     [[nodiscard]] bool exists(std::uint64_t id) const;
     [[nodiscard]] types::Dispute dispute(std::uint64_t id) const { return *shared_dispute(id); }
     [[nodiscard]] std::shared_ptr<const types::Dispute> shared_dispute(std::uint64_t id) const;
+    [[nodiscard]] std::optional<types::ProofRecord> proof(std::uint64_t task, std::uint16_t seat = 0) const;
     [[nodiscard]] types::RoleBond bond(Role role, const types::Address& of) const;
     [[nodiscard]] types::Globals globals() const;
     [[nodiscard]] std::uint64_t market_ms() const { return globals().market_ms; }

@@ -35,6 +35,42 @@ TEST_F(Lifecycle, honest_task_settles_and_pays_everybody) {
     expect_ok(world.tick(id));
     EXPECT_FALSE(world.exists(id));
     EXPECT_EQ(name(world.tick(id)), "task.unknown");
+    EXPECT_TRUE(world.proof(id)) << "it stays";
+}
+
+TEST_F(Lifecycle, what_is_settled_leaves_a_proof_of_what_led_where) {
+    const auto id = reach(ClaimState::challenge, truth);
+    EXPECT_FALSE(world.proof(id));
+    tick_when_due(id);
+    const auto proof = world.proof(id).value();
+    EXPECT_EQ(proof.task, id);
+    EXPECT_EQ(proof.submitter, kSubmitter);
+    EXPECT_EQ(proof.solver, kSolver);
+    EXPECT_EQ(proof.submission, crypto::merkle_leaf(types::encode_record(spec)));
+    EXPECT_EQ(proof.plan, crypto::merkle_leaf(spec.plan));
+    EXPECT_EQ(proof.slot_root, vm::tensor::slot_root(tiny().program));
+    EXPECT_EQ(proof.init_root, spec.init_root);
+    EXPECT_EQ(proof.data_root, spec.data_root);
+    EXPECT_EQ(proof.seed_beacon, world.claim(id).seed_beacon);
+    EXPECT_EQ(proof.final_root, truth.roots.back());
+    EXPECT_EQ(proof.steps, kSteps);
+    EXPECT_EQ(proof.loss, truth.loss(kSteps));
+    EXPECT_EQ(proof.passes, world.claim(id).reports.size());
+    EXPECT_EQ(proof.settled_at, world.height);
+    EXPECT_EQ(proof.reason, "unchallenged");
+}
+
+// Whoever builds on it sees that nobody has looked.
+TEST_F(Lifecycle, a_proof_that_nobody_verified_says_so) {
+    const auto id = reach(ClaimState::custody, truth);
+    for (int draw = 0; draw < 2; ++draw) {
+        tick_when_due(id);
+        tick_when_due(id);
+    }
+    while (!is_final(world.task(id).state)) tick_when_due(id);
+    const auto proof = world.proof(id).value();
+    EXPECT_EQ(proof.reason, "unverified");
+    EXPECT_EQ(proof.passes, 0U);
 }
 
 TEST_F(Lifecycle, submit_names_what_is_wrong) {
