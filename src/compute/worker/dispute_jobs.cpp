@@ -15,8 +15,8 @@ using log::Category;
 
 constexpr unsigned kRefusals = 3;  // of a checkpoint, before an earlier one is replayed from
 
-// A state's words as they lie in memory, one slot after the other. The file's name ends in the root, which whoever reads
-// them checks: between the states that a history commits to, nothing else says what they should be.
+// A state's words as they lie in memory, one slot after the other. The file's name ends in the root, which whoever
+// reads them checks: between the states that a history commits to, nothing else says what they should be.
 Status write_words(const std::string& path, const vm::tensor::State& state) {
     const std::string whole = path + ".new";
     std::ofstream file(whole, std::ios::binary | std::ios::trunc);

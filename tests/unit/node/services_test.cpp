@@ -192,7 +192,7 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     task.spec.program_contents = {Hash32{{1}}};
     task.spec.init_content = Hash32{{2}};
     task.spec.data_content = Hash32{{3}};
-    task.spec.steps = 2;
+    task.steps = 2;
     task.spec.interval = 1;
     put(task);
     const chain::state::FlatState state(state_store);
