@@ -216,6 +216,10 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
     app.add_option("--steps", spec.steps, "training steps N of the one program; else --plan");
     app.add_option("--interval", d.interval, "a checkpoint each so many steps");
     app.add_option("--stride", d.stride, "a commitment to the state each so many steps")->capture_default_str();
+    app.add_option("--tranche", d.tranche,
+                   "steps that are verified and paid for while the next ones are trained, a multiple of --interval; "
+                   "0: all at once")
+        ->capture_default_str();
     app.add_option("--verifiers", d.verifiers, "verifiers")->capture_default_str();
     app.add_option("--samples", d.samples, "segments each verifier replays")->capture_default_str();
     app.add_option("--memory-mib", d.memory_mib, "memory the solver needs");

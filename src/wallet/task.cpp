@@ -185,7 +185,7 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
     QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec));
     Uint256 deposit = chain::params::MarketParams{}.storage_deposit;
     QUERN_CHECK(take_amount("--storage-deposit", options.storage_deposit, deposit));
-    const auto work = chain::market::task_work(spec, plan.planned(spec.interval, spec.stride));
+    const auto work = chain::market::task_work(spec, plan.planned(spec.interval, spec.stride, spec.tranche));
     Price price;
     QUERN_TRY(price.escrow, chain::market::escrow_of(spec, work.plan, deposit));
     if (!options.max_escrow.empty()) {
@@ -203,6 +203,8 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
                                       {"workUnitsPerCommitment", work.plan.commit},
                                       {"steps", work.plan.steps},
                                       {"stride", work.plan.stride},
+                                      {"tranche", work.plan.tranche},
+                                      {"stretches", chain::market::stretch_count(work.plan.steps, spec.tranche)},
                                       {"totalWorkUnits", work.plan.total.to_decimal()},
                                       {"priceCapPerWorkUnit", spec.price_cap.to_decimal()},
                                       {"reward", amount(price.escrow.reward)},

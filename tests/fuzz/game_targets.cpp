@@ -221,6 +221,7 @@ bool run_challenge(BytesView input) {
         QUERN_PROPERTY(equal(encode(*challenge), input));
         ReportContext report;
         report.plan = &disputes().honest().programs->plan;
+        report.stretch = {0, report.plan->steps()};
         report.result_root = Hash32{{4}};
         report.interval = 1;
         report.samples = 2;

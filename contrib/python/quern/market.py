@@ -128,7 +128,8 @@ def fee_options(net, account):
 
 
 def spec_options(net, job, steps, interval, price_cap=10**10, tax="0.01qrn", **windows):
-    """quern-wallet's options that describe a task. windows, in seconds: bid_s, challenge_s, ...; also stride, in steps."""
+    """quern-wallet's options that describe a task. windows, in seconds: bid_s, challenge_s, ...; also stride and
+    tranche, in steps."""
     deposit = net.node.quern_params()["market"]["storage_deposit"]
     options = ["--init", job.init, "--data", job.data, "--plan", json.dumps(job.plan(steps)), "--interval", interval,
                "--price-cap", price_cap, "--tax", tax, "--storage-deposit", deposit]

@@ -13,8 +13,9 @@ struct TaskEstimate {                 // amounts in grains
     std::uint64_t commit_work = 0;    // ... and of the commitment that ends a stride
     Uint256 total_work;
     std::uint64_t segments = 0;          // steps / interval
-    std::uint64_t sampled_segments = 0;  // each verifier's
-    Uint256 verifier_work;               // each verifier's
+    std::uint64_t stretches = 0;         // verified and paid for one by one
+    std::uint64_t sampled_segments = 0;  // each verifier's of a stretch
+    Uint256 verifier_work;               // each verifier's of a stretch
     Uint256 reward;                      // at the price cap
     Uint256 verifier_fee;                // each, at the price cap
     Uint256 verifier_fees;

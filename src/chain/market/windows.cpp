@@ -38,9 +38,10 @@ std::uint64_t rate_of_class(std::uint32_t rate_class) {
 
 LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork& work, const TaskBytes& bytes) {
     const PlannedWork& plan = work.plan;
+    const std::uint64_t steps = tranche_steps(plan.steps, plan.tranche);
     const Uint256 hashes =
-        Uint256(stride_count(plan.steps, plan.stride)) + Uint256(segment_count(plan.steps, plan.interval)) + Uint256(2);
-    const Uint256 fetched = Uint256(sampled_segments(work)) * Uint256(bytes.state) + Uint256(bytes.data) +
+        Uint256(stride_count(steps, plan.stride)) + Uint256(segment_count(steps, plan.interval)) + Uint256(2);
+    const Uint256 fetched = Uint256(sampled_segments(work) + 1) * Uint256(bytes.state) + Uint256(bytes.data) +
                             Uint256(bytes.programs) * Uint256(kProgramBytes) + Uint256(kHashBytes) * hashes;
     const Uint256 custody = seconds(Uint256(1 + std::uint64_t{work.verifiers}) * fetched, spec.bandwidth_class);
     const Uint256 commit = seconds(sampled_work(work), spec.device_class);

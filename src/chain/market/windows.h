@@ -29,8 +29,9 @@ struct LeastWindows {
     Uint256 verify_s;
     Uint256 heartbeat_s;
 };
-// With m verifiers, n = min(s, N / k) segments of each, none of more work than W with its commitments, and p programs:
-//   verify_s    >= 2 (1 + m) (n * state + data + 2^23 p + 32 (N / u + N / k + 2)) / bandwidth
+// With m verifiers, stretches of T steps (N where there is one), n = min(s, T / k) segments of each verifier, none of
+// more work than W with its commitments, and p programs:
+//   verify_s    >= 2 (1 + m) ((n + 1) * state + data + 2^23 p + 32 (T / u + T / k + 2)) / bandwidth
 //                                     what one uplink sends in custody
 //   verify_s    >= 2 n W / speed      the replay before the commitment
 //   heartbeat_s >= 2 W / speed        as long as a clock gives for it

@@ -10,14 +10,24 @@ TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan
 
 TaskWork work_of(const types::Task& task) {
     return task_work(task.spec, {task.steps, task.spec.interval, task.spec.stride, task.work_units, task.commit_work,
-                                 task.segment_work, task.total_work});
+                                 task.segment_work, task.total_work, task.spec.tranche, task.stretch_work});
+}
+
+std::uint64_t sampled_segments(const TaskWork& work, std::uint64_t steps) {
+    return std::min<std::uint64_t>(work.samples, segment_count(steps, work.plan.interval));
+}
+
+Uint256 sampled_work(const TaskWork& work, std::uint64_t steps) {
+    return Uint256(sampled_segments(work, steps)) * work.plan.segment;
 }
 
 std::uint64_t sampled_segments(const TaskWork& work) {
-    return std::min<std::uint64_t>(work.samples, segment_count(work.plan.steps, work.plan.interval));
+    return sampled_segments(work, tranche_steps(work.plan.steps, work.plan.tranche));
 }
 
-Uint256 sampled_work(const TaskWork& work) { return Uint256(sampled_segments(work)) * work.plan.segment; }
+Uint256 sampled_work(const TaskWork& work) {
+    return sampled_work(work, tranche_steps(work.plan.steps, work.plan.tranche));
+}
 
 std::uint64_t largest_step(const PlannedWork& plan) { return plan.step + plan.commit; }
 

@@ -1,8 +1,9 @@
 // How much a task is to compute, in work units: of its solver, of each of its verifiers, of a part. Used by execution,
 // RPC, wallets and workers. Pure functions; thread-safe.
 //
-// With N steps, a commitment to the state each u of them, a checkpoint each k steps and s samples, a verifier computes
-// min(s, N / k) segments of k steps again, of which none is more than the plan's largest.
+// With N steps, a commitment to the state each u of them, a checkpoint each k steps, stretches of T steps that are
+// verified and paid for one by one, and s samples, a verifier computes min(s, T / k) segments of k steps of a stretch
+// again, of which none is more than the plan's largest.
 #pragma once
 
 #include "base/uint256.h"
@@ -21,6 +22,37 @@ namespace quern::chain::market {
     return segment_count(steps, stride);
 }
 
+// Steps of a stretch: T, or N where the whole run is one.
+[[nodiscard]] constexpr std::uint64_t tranche_steps(std::uint64_t steps, std::uint64_t tranche) {
+    return tranche == 0 || tranche > steps ? steps : tranche;
+}
+// ceil(N / T).
+[[nodiscard]] constexpr std::uint64_t stretch_count(std::uint64_t steps, std::uint64_t tranche) {
+    const std::uint64_t each = tranche_steps(steps, tranche);
+    return each == 0 ? 0 : (steps - 1) / each + 1;
+}
+// Steps `before` + 1 to last() of the plan.
+struct Stretch {
+    std::uint64_t before = 0;
+    std::uint64_t steps = 0;
+    [[nodiscard]] constexpr std::uint64_t last() const { return before + steps; }
+};
+// Of number `stretch`, below stretch_count. The last one ends with N.
+[[nodiscard]] constexpr Stretch stretch_of(std::uint64_t steps, std::uint64_t tranche, std::uint32_t stretch) {
+    const std::uint64_t each = tranche_steps(steps, tranche);
+    const std::uint64_t before = stretch * each;
+    return {before, each < steps - before ? each : steps - before};
+}
+[[nodiscard]] inline Stretch stretch_of(const types::Task& task, std::uint32_t stretch) {
+    return stretch_of(task.steps, task.spec.tranche, stretch);
+}
+[[nodiscard]] inline Stretch stretch_of(const types::TaskClaim& live) {
+    return stretch_of(live.task, live.claim.id.stretch);
+}
+[[nodiscard]] inline std::uint64_t stretch_count(const types::Task& task) {
+    return stretch_count(task.steps, task.spec.tranche);
+}
+
 // What a task's plan comes to (compute/core/task_plan.h), in work units.
 struct PlannedWork {
     std::uint64_t steps = 0;     // N
@@ -30,6 +62,8 @@ struct PlannedWork {
     std::uint64_t commit = 0;    // of hashing one state
     Uint256 segment;             // at least that of the largest segment, its k / u commitments included
     Uint256 total;               // of all steps and N / u commitments; < 2^106
+    std::uint64_t tranche = 0;   // T; 0: N
+    Uint256 stretch;             // at least that of the largest stretch; `total` of a single one
 };
 // The numbers of a task that money depends on.
 struct TaskWork {
@@ -40,8 +74,12 @@ struct TaskWork {
 [[nodiscard]] TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan);
 [[nodiscard]] TaskWork work_of(const types::Task& task);
 
-[[nodiscard]] std::uint64_t sampled_segments(const TaskWork& work);  // min(s, N / k)
-[[nodiscard]] Uint256 sampled_work(const TaskWork& work);            // of one verifier, at most
+// Of one verifier of a stretch of so many steps: min(s, steps / k) segments, and their work, at most.
+[[nodiscard]] std::uint64_t sampled_segments(const TaskWork& work, std::uint64_t steps);
+[[nodiscard]] Uint256 sampled_work(const TaskWork& work, std::uint64_t steps);
+// Of the stretches of T steps, which are the most.
+[[nodiscard]] std::uint64_t sampled_segments(const TaskWork& work);
+[[nodiscard]] Uint256 sampled_work(const TaskWork& work);
 // The most that one step can cost whoever runs it: with its commitment. A program's header keeps it below 2^64.
 [[nodiscard]] std::uint64_t largest_step(const PlannedWork& plan);
 

@@ -20,8 +20,9 @@ Expected<Game> open_game(const GameContext& context, const Hash32& defender, con
     if (budget == 0) return fail("dispute.bad_context", "no time to move");
     const auto plan = TaskPlan::decode(context.plan);
     if (!plan) return fail("dispute.bad_context", plan.error().to_string());
-    if ((context.history_leaves - 1) * context.stride > plan->steps())
+    if (context.before > plan->steps() || last_step(context) > plan->steps())
         return fail("dispute.bad_context", "more steps than the plan has");
+    if (context.before % context.stride != 0) return fail("dispute.bad_context", "begins inside a stride");
     Game game;
     game.context = context;
     game.claims = {defender, rival};
@@ -58,11 +59,12 @@ bool is_inside_stride(const Game& game) { return (game.step - 1) % game.context.
 Status check_steps(const Game& game) {
     const GameContext& context = game.context;
     if (context.history_leaves < 2 || context.history_leaves > kMaxStrides + 1 || context.stride == 0 ||
-        context.stride > kMaxStride || game.stride >= context.history_leaves ||
-        game.step > (context.history_leaves - 1) * context.stride)
+        context.stride > kMaxStride || context.before > kMaxPlanSteps || context.before % context.stride != 0 ||
+        game.stride >= context.history_leaves || game.step > last_step(context))
         return fail("dispute.bad_game", "steps");
     if (game.phase > Phase::history && game.stride == 0) return fail("dispute.bad_game", "no stride");
-    if (game.probe && (game.probe_step == 0 || stride_of(game.probe_step, context.stride) != game.stride))
+    if (game.probe && (game.probe_step <= context.before ||
+                       stride_of(game.probe_step, context.stride, context.before) != game.stride))
         return fail("dispute.bad_game", "the probed step");
     if (game.phase == Phase::steps) {
         if (!game.probe && !is_pair(game.stride_roots)) return fail("dispute.bad_game", "stride roots");
@@ -71,7 +73,7 @@ Status check_steps(const Game& game) {
             return fail("dispute.bad_game", "the stride's steps");
     }
     if (game.phase <= Phase::steps) return {};
-    if (game.step == 0 || stride_of(game.step, context.stride) != game.stride ||
+    if (game.step <= context.before || stride_of(game.step, context.stride, context.before) != game.stride ||
         (game.probe && game.step > game.probe_step))
         return fail("dispute.bad_game", "step");
     if (is_inside_stride(game) && !is_pair(game.steps_tops)) return fail("dispute.bad_game", "the stride's steps");
@@ -128,7 +130,7 @@ Expected<Game> open_probe_game(const GameContext& context, const Hash32& history
                                std::uint64_t node, std::uint64_t tile, const Hash32& defender_hash,
                                const Hash32& rival_hash, std::uint64_t budget, std::uint64_t now) {
     QUERN_TRY(Game game, open_game(context, defender_hash, rival_hash, budget, now));
-    if (step == 0 || step > (context.history_leaves - 1) * context.stride)
+    if (step <= context.before || step > last_step(context))
         return fail("dispute.bad_context", "there is no such step");
     QUERN_TRY(const TaskPlan plan, TaskPlan::decode(context.plan));
     const std::uint64_t node_count = plan.at(step).header.node_count;
@@ -136,7 +138,7 @@ Expected<Game> open_probe_game(const GameContext& context, const Hash32& history
     game.probe = true;
     game.history_root = history_root;
     game.probe_step = step;
-    game.stride = stride_of(step, context.stride);
+    game.stride = stride_of(step, context.stride, context.before);
     game.probe_node = node;
     game.probe_tile = tile;
     if (const std::uint64_t before = steps_leaf_count(game); before != 0) {
@@ -156,7 +158,7 @@ std::uint64_t steps_leaf_count(const Game& game) {
 
 std::uint64_t disputed_from(const Game& game) {
     if (game.step != 0 || game.stride == 0) return game.step;
-    return first_step(game.stride, game.context.stride);
+    return first_step(game.stride, game.context.stride, game.context.before);
 }
 
 Status check_game(const Game& game) {

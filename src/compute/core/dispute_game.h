@@ -96,9 +96,10 @@ struct GameContext {
     Hash32 data_root;
     Hash32 seed_beacon;
     std::uint64_t stride = 1;          // u
-    std::uint64_t history_leaves = 0;  // N / u + 1
+    std::uint64_t history_leaves = 0;  // n / u + 1 of a history of n steps
+    std::uint64_t before = 0;          // steps of the plan before them, a multiple of u
     QUERN_FIELDS(v("plan", plan), v("dataRoot", data_root), v("seedBeacon", seed_beacon), v("stride", stride),
-                 v("historyLeaves", history_leaves))
+                 v("historyLeaves", history_leaves), v("before", before))
 };
 
 struct SidePost {  // a post that waits for the other side's
@@ -116,7 +117,7 @@ struct Game {
     std::vector<Hash32> claims;  // {defender's, rival's}: history roots, or probe tile hashes
     TreeCursor cursor;
     std::vector<SidePost> posts;       // {defender's, rival's}
-    std::uint64_t stride = 0;          // 1..N/u: the first that differs, or the probed step's
+    std::uint64_t stride = 0;          // 1..n/u: the first that differs, or the probed step's
     std::vector<Hash32> stride_roots;  // of the state after it, {defender's, rival's}: what `steps` is anchored at
     std::vector<Hash32> steps_tops;    // of the states of its steps, {defender's, rival's}
     std::uint64_t step = 0;  // j: first step whose result differs (the step that leads from S_{j-1} to S_j), or probed
@@ -152,14 +153,23 @@ struct Game {
                  v("values", values), v("trueValue", true_value), v("budget", budget), v("chargedTo", charged_to))
 };
 
-// Opens a game about two different history roots over the same S_0. Errors: dispute.equal_claims, dispute.bad_context.
+// Opens a game about two different history roots over the same first state. Errors: dispute.equal_claims,
+// dispute.bad_context.
 [[nodiscard]] Expected<Game> open_history_game(const GameContext& context, const Hash32& defender_root,
                                                const Hash32& rival_root, std::uint64_t budget, std::uint64_t now);
-// Opens a game about the hash of tile `tile` of node `node` in step `step` (1..N) of the history `history_root`.
+// Opens a game about the hash of tile `tile` of node `node` in step `step` (of the plan) of the history `history_root`.
 [[nodiscard]] Expected<Game> open_probe_game(const GameContext& context, const Hash32& history_root, std::uint64_t step,
                                              std::uint64_t node, std::uint64_t tile, const Hash32& defender_hash,
                                              const Hash32& rival_hash, std::uint64_t budget, std::uint64_t now);
 
+// The last step of the plan that the history holds the result of.
+[[nodiscard]] inline std::uint64_t last_step(const GameContext& context) {
+    return context.before + (context.history_leaves - 1) * context.stride;
+}
+// Index in the history of the state before a step that is the first of its stride.
+[[nodiscard]] inline std::uint64_t history_index(const GameContext& context, std::uint64_t step) {
+    return (step - 1 - context.before) / context.stride;
+}
 // Whether the disputed step is the probed one, and not one before it in its stride.
 [[nodiscard]] inline bool at_probe(const Game& game) { return game.probe && game.step == game.probe_step; }
 // States in the tree of the phase `steps`: of the stride's steps; in a probe game of those before the probed one.

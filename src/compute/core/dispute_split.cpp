@@ -61,7 +61,7 @@ Status accept_previous_state(Game& game, std::size_t side, const SplitMove& move
         QUERN_CHECK(check_step_state(game, side, move, inside - 1));
     } else {
         const Hash32& root = game.probe ? game.history_root : game.claims[side];
-        QUERN_CHECK(check_path(MerkleTag::history, root, move.previous_state, (game.step - 1) / stride,
+        QUERN_CHECK(check_path(MerkleTag::history, root, move.previous_state, history_index(game.context, game.step),
                                game.context.history_leaves, move.previous_path));
     }
     if (game.posts[other(side)].present && game.previous_state != move.previous_state)
@@ -263,10 +263,10 @@ Status leave_tree(Game& game, const PlanProgram& program) {
                 game.cursor = open_cursor(MerkleTag::steps, steps_leaf_count(game));
                 return {};
             }
-            enter_state(game, program.header, index);
+            enter_state(game, program.header, disputed_from(game));
             return {};
         case Phase::steps:
-            enter_state(game, program.header, first_step(game.stride, game.context.stride) + index);
+            enter_state(game, program.header, disputed_from(game) + index);
             return {};
         case Phase::state:
             game.slot = index;

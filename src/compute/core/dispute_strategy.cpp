@@ -113,12 +113,12 @@ private:
 
     // S_{j-1}: of the history, or of this party's stride; once both sides have opened it as the game holds it.
     [[nodiscard]] const Hash32& previous_root(const Game& game) const {
-        if (!is_inside_stride(game)) return party_.history[(game.step - 1) / game.context.stride];
+        if (!is_inside_stride(game)) return party_.history[history_index(game.context, game.step)];
         return opens_stride(game) ? (*stride_)[(game.step - 1) % game.context.stride - 1] : game.previous_state;
     }
 
     Status prepare_stride(const Game& game) {
-        const std::uint64_t first = first_step(game.stride, game.context.stride);
+        const std::uint64_t first = first_step(game.stride, game.context.stride, game.context.before);
         const StepShare::Stride key{first, steps_leaf_count(game), party_.history[game.stride - 1].data};
         if (stride_ != nullptr && stride_key_ == key) return {};
         stride_key_ = key;
@@ -330,8 +330,9 @@ private:
     void open_previous_state(const Game& game, SplitMove& move) const {
         move.previous_state = previous_root(game);
         const std::uint64_t stride = game.context.stride;
-        move.previous_path = is_inside_stride(game) ? crypto::merkle_path(*stride_, (game.step - 1) % stride - 1)
-                                                    : history_path(party_.history, (game.step - 1) / stride);
+        move.previous_path = is_inside_stride(game)
+                                 ? crypto::merkle_path(*stride_, (game.step - 1) % stride - 1)
+                                 : history_path(party_.history, history_index(game.context, game.step));
     }
 
     [[nodiscard]] Expected<Move> steps_move(const Game& game, std::size_t side) const {

@@ -214,19 +214,23 @@ Uint256 TaskPlan::most_work(const Level& level, std::uint64_t count) const {
 
 Uint256 TaskPlan::most_work(std::uint64_t count) const { return most_work(levels_.front(), count); }
 
-chain::market::PlannedWork TaskPlan::planned(std::uint64_t interval, std::uint64_t stride) const {
+Uint256 TaskPlan::work_of(const chain::market::Stretch& stretch, std::uint64_t stride) const {
+    return work_until(stretch.last()) - work_until(stretch.before) +
+           Uint256(chain::market::stride_count(stretch.steps, stride)) * Uint256(header().sizes.commit_work);
+}
+
+chain::market::PlannedWork TaskPlan::planned(std::uint64_t interval, std::uint64_t stride,
+                                             std::uint64_t tranche) const {
     const Level& all = levels_.front();
     const std::uint64_t commit = header().sizes.commit_work;  // the same of all programs
     const auto commits = [&](std::uint64_t steps) {
         return Uint256(chain::market::stride_count(steps, stride)) * Uint256(commit);
     };
-    return {all.steps,
-            interval,
-            stride,
-            all.largest,
-            commit,
-            most_work(interval) + commits(interval),
-            all.work + commits(all.steps)};
+    const Uint256 total = all.work + commits(all.steps);
+    const std::uint64_t longest = chain::market::tranche_steps(all.steps, tranche);
+    return {all.steps,   interval, stride,
+            all.largest, commit,   most_work(interval) + commits(interval),
+            total,       tranche,  longest == all.steps ? total : most_work(longest) + commits(longest)};
 }
 
 bool reads_data(const vm::tensor::Program& program) {

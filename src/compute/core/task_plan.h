@@ -72,9 +72,12 @@ public:
     // What no `count` steps in a row exceed, from the sizes of the repeats. Exact when all programs cost the same, when
     // count is 1, and for a plan that is one repeat whenever its body's length divides count.
     [[nodiscard]] Uint256 most_work(std::uint64_t count) const;
-    // The numbers that a task's money and windows depend on, for segments of `interval` steps and a commitment each
-    // `stride` of them, the commitments included.
-    [[nodiscard]] chain::market::PlannedWork planned(std::uint64_t interval, std::uint64_t stride) const;
+    // Of the stretch's steps, and a commitment each `stride` of them.
+    [[nodiscard]] Uint256 work_of(const chain::market::Stretch& stretch, std::uint64_t stride) const;
+    // The numbers that a task's money and windows depend on, for segments of `interval` steps, a commitment each
+    // `stride` of them, and stretches of `tranche` (0: one), the commitments included.
+    [[nodiscard]] chain::market::PlannedWork planned(std::uint64_t interval, std::uint64_t stride,
+                                                     std::uint64_t tranche = 0) const;
 
 private:
     struct Entry {

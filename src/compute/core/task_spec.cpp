@@ -77,8 +77,12 @@ Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec) {
         return fail("task.bad_interval", "the steps must be a multiple of the interval");
     if (spec.stride > kMaxStride || stride_count(spec.interval, spec.stride) == 0)
         return fail("task.bad_stride", "the interval must be a multiple of the stride, of 1 to 2^20 steps");
-    if (stride_count(plan.steps(), spec.stride) > kMaxStrides)
-        return fail("task.bad_steps", "1 to 2^20 strides of steps");
+    if (spec.tranche > plan.steps() || spec.tranche % spec.interval != 0)
+        return fail("task.bad_tranche", "a multiple of the interval, at most all steps; 0: all");
+    if (chain::market::stretch_count(plan.steps(), spec.tranche) > kMaxStretches)
+        return fail("task.bad_tranche", "at most 2^20 of them");
+    if (stride_count(chain::market::tranche_steps(plan.steps(), spec.tranche), spec.stride) > kMaxStrides)
+        return fail("task.bad_steps", "1 to 2^20 strides of steps, in all or in a tranche");
     if (spec.verifiers == 0 || spec.verifiers > kMaxVerifiers) return fail("task.bad_verifiers", "1 to 16 verifiers");
     if (spec.samples == 0 || spec.samples > kMaxSamples) return fail("task.bad_samples", "1 to 1,024 segments each");
     if (spec.price_cap.is_zero() || spec.price_cap.bit_length() > kMaxPriceBits)
@@ -89,7 +93,8 @@ Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec) {
     QUERN_CHECK(check_uris(spec));
     QUERN_CHECK(check_programs(spec, plan));
     QUERN_CHECK(chain::market::check_windows(
-        spec, chain::market::task_work(spec, plan.planned(spec.interval, spec.stride)), task_bytes(plan)));
+        spec, chain::market::task_work(spec, plan.planned(spec.interval, spec.stride, spec.tranche)),
+        task_bytes(plan)));
     return plan;
 }
 

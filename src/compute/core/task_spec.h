@@ -21,7 +21,8 @@ using chain::params::kMaxWindowSeconds;
 
 // Checks the payload's form, its plan, and that each of the plan's headers lies under its program's root. What this
 // version does not run yet (tolerance mode, encrypted tasks, several solvers) is refused by name. Errors: plan.*,
-// task.bad_header_path, program.*, task.bad_steps, task.bad_interval, task.bad_stride, task.bad_verifiers,
+// task.bad_header_path, program.*, task.bad_steps, task.bad_interval, task.bad_stride, task.bad_tranche,
+// task.bad_verifiers,
 // task.bad_samples, task.bad_uris, task.bad_price, task.bad_window, task.bad_class, task.window_too_short,
 // task.mode_not_supported, task.privacy_not_supported, task.solvers_not_supported, task.bad_root, task.no_work.
 [[nodiscard]] Expected<TaskPlan> check_task_spec(const chain::types::TaskSubmitPayload& spec);

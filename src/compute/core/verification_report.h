@@ -39,14 +39,15 @@ struct Probe {
 
     bool operator==(const Probe&) const = default;
 };
-// `segment` is one of the plan's.
+// `segment` is one of the history's that begins after step `before` of the plan.
 [[nodiscard]] Probe draw_probe(const Hash32& verify_beacon, const Address& verifier, std::uint64_t segment,
-                               std::uint32_t probe, std::uint64_t interval, const TaskPlan& plan);
+                               std::uint32_t probe, std::uint64_t interval, const TaskPlan& plan,
+                               std::uint64_t before = 0);
 [[nodiscard]] std::uint64_t probe_tile(const Probe& probe, const vm::tensor::Shape& node_shape);
 // All probes of a report in the result tree's order: leaf of entry i is 1 + i.
 [[nodiscard]] std::vector<Probe> draw_probes(const Hash32& verify_beacon, const Address& verifier,
                                              std::span<const std::uint64_t> segments, std::uint64_t interval,
-                                             const TaskPlan& plan);
+                                             const TaskPlan& plan, std::uint64_t before = 0);
 
 // --- The verifier's side ---------------------------------------------------------------------------------------------
 struct ProbeResult {
@@ -75,7 +76,7 @@ struct SealedReport {
                                                  std::span<const ProbeResult> probes, const Hash32& randomness);
 // The reveal transaction's payload, opening leaf `opened`.
 [[nodiscard]] chain::types::VerifyRevealPayload make_reveal(const SealedReport& report, std::uint64_t task,
-                                                            std::uint8_t opened);
+                                                            std::uint8_t opened, std::uint32_t stretch = 0);
 // Leaves of a result tree from what a reveal shows: the verdict, then the probe tiles' hashes.
 [[nodiscard]] std::vector<Hash32> result_leaves(bool pass, const Hash32& rival_root, std::span<const Hash32> probes);
 // The opened tree's leaves (what answers challenges of probes).

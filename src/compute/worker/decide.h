@@ -57,10 +57,10 @@ struct CheckpointRecord {
     QUERN_FIELDS(v("step", step), v("stateRoot", state_root), v("content", content), v("loss", loss),
                  v("lossPath", loss_path))
 };
-// A training of the task's present round.
+// A training of a stretch in the task's present round.
 struct Trained {
     std::vector<CheckpointRecord> checkpoints;                    // stored, and not posted yet
-    std::shared_ptr<const std::vector<Hash32>> history;           // S_0, S_u, … S_N; null until it is complete
+    std::shared_ptr<const std::vector<Hash32>> history;           // S_a, S_{a+u}, … S_b; null until it is complete
     std::shared_ptr<const chain::types::TaskProvePayload> proof;  // its manifest is stored
 };
 // A replay for the task's present draw.

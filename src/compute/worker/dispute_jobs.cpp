@@ -15,8 +15,8 @@ using log::Category;
 
 constexpr unsigned kRefusals = 3;  // of a checkpoint, before an earlier one is replayed from
 
-// A state's words as they lie in memory, one slot after the other. The file's name ends in the root, which whoever reads
-// them checks: between the states that a history commits to, nothing else says what they should be.
+// A state's words as they lie in memory, one slot after the other. The file's name ends in the root, which whoever
+// reads them checks: between the states that a history commits to, nothing else says what they should be.
 Status write_words(const std::string& path, const vm::tensor::State& state) {
     const std::string whole = path + ".new";
     std::ofstream file(whole, std::ios::binary | std::ios::trunc);
@@ -133,6 +133,7 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, *order.live));
     QUERN_TRY(const Workspace workspace, Workspace::open(context.options.datadir, task));
     playing.kept = workspace.directory() + "/before-" + to_hex(claim.history_root) + "-";
+    playing.before = chain::market::stretch_of(*order.live).before;
     playing.seed = vm::tensor::seed_tensor(claim.seed_beacon);
 
     core::DisputeParty party;
@@ -179,12 +180,12 @@ std::shared_ptr<core::StepShare> DisputeJobs::share_of(Context& context, const P
 }
 
 Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uint64_t step) {
-    if (step == 0 || step > playing.inputs->programs.plan.steps()) return fail("dispute.bad_step");
+    if (step <= playing.before || step > playing.before + playing.manifest->steps()) return fail("dispute.bad_step");
     Context& context = *playing.context;
     if (auto kept = kept_state(playing, step)) return std::move(*kept);
     const std::uint64_t interval = playing.manifest->interval;
     const std::uint64_t strides = interval / playing.manifest->stride;  // of a segment
-    std::uint64_t segment = (step - 1) / interval;
+    std::uint64_t segment = core::segment_of(step, interval, playing.before);
     const auto checkpoint = [&] {
         return context.inputs.checkpoint(
             *context.node, playing.inputs->programs.any(), playing.manifest->checkpoint_contents[segment],
@@ -202,11 +203,12 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
     playing.refusals = 0;
     StepRunner runner(playing.inputs->programs, playing.inputs->data, playing.seed, playing.fault,
                       context.options.backend, context.pool.get(), playing.cancellation);
-    for (std::uint64_t i = segment * interval + 1; i < step; ++i)
+    const std::uint64_t first = core::segment_steps(segment, interval, playing.before).first;
+    for (std::uint64_t i = first; i < step; ++i)
         if (!runner.run(state, i)) return busy(core::kMoveCancelled);
     if (playing.fault.fault != Fault::none)
         playing.altered_from = state;
-    else if (step - 1 != segment * interval)
+    else if (step != first)
         keep_state(playing, step, state);
     return state;
 }

@@ -43,7 +43,8 @@ private:
         std::shared_ptr<const TaskInputs> inputs;
         std::shared_ptr<const core::HistoryManifest> manifest;
         FaultPlan fault;
-        std::string kept;  // of the files with states replayed to, before the step that follows and the root
+        std::uint64_t before = 0;  // steps before the history's
+        std::string kept;          // of the files with states replayed to, before the step that follows and the root
         vm::tensor::Tensor seed;
         vm::tensor::State altered_from;              // state before the step that `alter` speaks of
         unsigned refusals = 0;                       // of the checkpoint that was asked for last

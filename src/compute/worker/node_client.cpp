@@ -59,14 +59,22 @@ Expected<std::uint64_t> small_quantity(const json::Value& value) {
     return number.low_u64();
 }
 
-Expected<TaskClaim> read_task(const json::Value& value) {
-    TaskClaim live;
+// Of a task once, or twice when two claims of it are unsettled.
+Expected<std::vector<TaskClaim>> read_task(const json::Value& value) {
+    std::vector<TaskClaim> claims(1);
+    TaskClaim& live = claims.front();
     QUERN_CHECK(chain::types::from_json(value, live.task));
     if (const json::Value* claim = value.find("claim"); claim != nullptr && !claim->is_null())
         QUERN_CHECK(chain::types::from_json(*claim, live.claim));
     if (live.claim.state == chain::types::ClaimState::none) live.claim = {};
     QUERN_CHECK(check_claim(live));
-    return live;
+    if (!chain::types::next_claim(live.task)) return claims;
+    TaskClaim next{live.task, {}};
+    QUERN_TRY(const json::Value* const claim, value.get("nextClaim"));
+    QUERN_CHECK(chain::types::from_json(*claim, next.claim));
+    QUERN_CHECK(check_next(next));
+    claims.push_back(std::move(next));
+    return claims;
 }
 
 Expected<std::vector<std::uint64_t>> read_ids(const json::Value& list, std::string_view name) {
@@ -106,6 +114,7 @@ Expected<MarketNews> read_news(const json::Value& value) {
         QUERN_TRY(task.id, item.get_u64("id"));
         QUERN_TRY(task.task, read_fields(item, "task"));
         QUERN_TRY(task.claim, read_fields(item, "claim"));
+        QUERN_TRY(task.next, read_fields(item, "nextClaim"));
     }
     QUERN_TRY(news.ended, read_ids(*changes, "ended"));
     QUERN_TRY(news.disputes, read_ids(*changes, "disputes"));
@@ -239,11 +248,11 @@ Expected<std::vector<TaskClaim>> NodeClient::live_tasks() {
             return busy("node.too_slow", "the list of live tasks");
         QUERN_TRY(const auto items, page.get_array("tasks"));
         for (const json::Value& item : items) {
-            auto task = read_task(item);
-            if (!task)
-                log::warning(log::Category::worker, "unreadable task left out reason={}", task.error().to_string());
+            auto claims = read_task(item);
+            if (!claims)
+                log::warning(log::Category::worker, "unreadable task left out reason={}", claims.error().to_string());
             else
-                tasks.push_back(std::move(*task));
+                std::move(claims->begin(), claims->end(), std::back_inserter(tasks));
         }
         const json::Value* next = page.find("next");
         if (next == nullptr || next->is_null()) return tasks;
@@ -267,7 +276,8 @@ Expected<std::optional<chain::types::RoleBond>> NodeClient::bond(chain::types::R
 
 Expected<TaskClaim> NodeClient::task(std::uint64_t id) {
     QUERN_TRY(const json::Value value, call("task_get", json::Value::array({id})));
-    return read_task(value);
+    QUERN_TRY(auto claims, read_task(value));
+    return std::move(claims.front());
 }
 
 Expected<chain::types::Dispute> NodeClient::dispute(std::uint64_t id) {

@@ -29,11 +29,12 @@ struct Head {
     friend bool operator==(const Head&, const Head&) = default;
 };
 
-// What changed of a live task: fields of its record and of its present claim's with their values now; null: none did.
+// What changed of a live task: fields of its record and of its unsettled claims' with their values now; null: none did.
 struct TaskNews {
     std::uint64_t id = 0;
     json::Value task;
-    json::Value claim;
+    json::Value claim;  // the present one
+    json::Value next;   // the one after it
 };
 struct MarketNews {
     Head head;
@@ -66,7 +67,7 @@ public:
     // Whether it waits in the mempool or is in a block.
     [[nodiscard]] virtual Expected<bool> knows(const Hash32& transaction) = 0;
 
-    // Tasks that are not final with their claims, by id.
+    // Tasks that are not final with their present claims, by id; one with two unsettled claims once with each.
     [[nodiscard]] virtual Expected<std::vector<chain::types::TaskClaim>> live_tasks() = 0;
     [[nodiscard]] virtual Expected<chain::types::Dispute> dispute(std::uint64_t id) = 0;
     // The bond of a role; nullopt: none.

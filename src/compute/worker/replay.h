@@ -18,10 +18,11 @@ public:
                                                                  std::vector<core::Probe> probes,
                                                                  const FaultPlan& fault, Duty duty = Duty::bound);
 
-    // Fetches each segment's checkpoint once and checks it, until the slice is over or the end: what a verifier must
-    // know before it says that the data is there. Errors: content.*, state_file.*, inputs.wrong_state_root.
+    // Fetches each segment's checkpoint once and checks it, and the state that the history ends with, until the slice
+    // is over or the end: what a verifier must know before it says that the data is there. Who paid wants the last
+    // state, and who goes on needs it. Errors: content.*, state_file.*, inputs.wrong_state_root.
     [[nodiscard]] Status check_checkpoints(const Slice& slice);
-    [[nodiscard]] bool checkpoints_checked() const { return checked_ == segments_.size(); }
+    [[nodiscard]] bool checkpoints_checked() const { return checked_ > segments_.size(); }
 
     // Runs until the slice is over or the end; one step at least. Errors: a checkpoint cannot be had (content.*,
     // inputs.wrong_state_root); worker.stopped, after which it is of no more use. A checkpoint that the segment before
@@ -50,6 +51,7 @@ private:
     std::uint64_t round_ = 0;
     std::uint64_t interval_ = 0;
     std::uint64_t stride_ = 1;
+    std::uint64_t before_ = 0;  // steps before the history's
     std::shared_ptr<const TaskInputs> inputs_;
     std::shared_ptr<const core::HistoryManifest> manifest_;
     vm::tensor::Tensor seed_;
@@ -59,7 +61,7 @@ private:
     std::vector<core::ProbeResult> results_;
     std::vector<Hash32> history_;
     vm::tensor::State state_;
-    std::size_t checked_ = 0;     // segments whose checkpoint was fetched and checked
+    std::size_t checked_ = 0;     // checkpoints that were fetched and checked
     std::size_t segment_ = 0;     // index into segments_
     std::uint64_t step_ = 0;      // last step run in it; 0: its checkpoint is not loaded yet
     bool state_matches_ = false;  // the state after the last stride run is the solver's

@@ -74,7 +74,7 @@ private:
     Context& context_;
     Orders& board_;
     std::unique_ptr<ReplayDuty> duty_;
-    std::map<std::uint64_t, Job> jobs_;  // by task
+    std::map<JobId, Job> jobs_;
     Turns turns_;
 };
 

@@ -111,10 +111,12 @@ void Shell::look_at_block(const LiveTasks::Update& update) {
         if (const auto known = disputes_.find(id); known != disputes_.end()) known->second.changed = true;
     unread_.clear();
     std::set<std::uint64_t> named;
-    for (const auto& [id, live] : tasks_.tasks()) {
-        named.insert(live->claim.disputes.begin(), live->claim.disputes.end());
-        read_disputes(*live);
-        seen_at_[id] = height_;
+    for (const LiveTasks::Tasks* tasks : {&tasks_.tasks(), &tasks_.next()}) {
+        for (const auto& [id, live] : *tasks) {
+            named.insert(live->claim.disputes.begin(), live->claim.disputes.end());
+            read_disputes(*live);
+            seen_at_[id] = height_;
+        }
     }
     std::erase_if(declined_, [&](const auto& entry) { return !tasks_.tasks().contains(entry.first); });
     std::erase_if(disputes_, [&](const auto& entry) { return !named.contains(entry.first); });
@@ -177,8 +179,9 @@ View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
 
 void Shell::decide_all() {
     Orders orders;
-    for (const auto& [id, live] : tasks_.tasks())
-        for (const Action& action : decide(me_, view_of(live))) perform(live, action, orders);
+    for (const LiveTasks::Tasks* tasks : {&tasks_.tasks(), &tasks_.next()})
+        for (const auto& [id, live] : *tasks)
+            for (const Action& action : decide(me_, view_of(live))) perform(live, action, orders);
     examine_.give(std::move(orders.examine));
     train_.give(std::move(orders.train));
     report_.give(std::move(orders.report));

@@ -165,6 +165,14 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
     return Shared(std::move(inputs));
 }
 
+Expected<InputStore::Start> InputStore::start_of(NodeView& node, const chain::types::Task& task) {
+    if (task.start_history.is_zero()) return Start{task.spec.init_content, task.start_root};
+    QUERN_TRY(const Bytes bytes, node.get_content(task.start_history, core::kMaxManifestBytes));
+    QUERN_TRY(const core::HistoryManifest manifest, core::decode_manifest(bytes));
+    if (manifest.state_roots.back() != task.start_root) return fail("inputs.wrong_history_root");
+    return Start{manifest.checkpoint_contents.back(), task.start_root};
+}
+
 Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(NodeView& node,
                                                                             const chain::types::TaskClaim& live) {
     const auto& spec = live.task.spec;
@@ -173,9 +181,9 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
     Bytes key;
     append(key, claim.history_content);
     append(key, claim.history_root);
+    const std::uint64_t steps = chain::market::stretch_of(live).steps;
     const auto fits = [&](const core::HistoryManifest& manifest) {
-        return manifest.steps() == live.task.steps && manifest.interval == spec.interval &&
-               manifest.stride == spec.stride;
+        return manifest.steps() == steps && manifest.interval == spec.interval && manifest.stride == spec.stride;
     };
     {
         const MutexLock lock(mutex_);

@@ -70,6 +70,14 @@ public:
     [[nodiscard]] Expected<std::shared_ptr<const TaskInputs>> load(NodeView& node, const chain::types::Task& task,
                                                                    Duty duty = Duty::bound);
 
+    // What the first stretch of the task that is not settled begins with, as named by who trained up to there. Errors:
+    // content.*, history.*, inputs.wrong_history_root.
+    struct Start {
+        Hash32 content;
+        Hash32 root;
+    };
+    [[nodiscard]] static Expected<Start> start_of(NodeView& node, const chain::types::Task& task);
+
     // The history behind the claim's root. Errors: content.*, history.*, inputs.wrong_history_root.
     [[nodiscard]] Expected<std::shared_ptr<const core::HistoryManifest>> manifest(NodeView& node,
                                                                                   const chain::types::TaskClaim& live);

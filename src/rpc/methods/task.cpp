@@ -27,6 +27,7 @@ json::Value estimate_json(const TaskEstimate& estimate) {
                                 {"commitWork", estimate.commit_work},
                                 {"totalWork", quantity(estimate.total_work)},
                                 {"segments", estimate.segments},
+                                {"stretches", estimate.stretches},
                                 {"sampledSegments", estimate.sampled_segments},
                                 {"verifierWork", quantity(estimate.verifier_work)},
                                 {"reward", quantity(estimate.reward)},
@@ -91,6 +92,7 @@ json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address
                                 {"steps", steps},
                                 {"interval", spec.interval},
                                 {"stride", spec.stride},
+                                {"tranche", spec.tranche},
                                 {"verifiers", spec.verifiers},
                                 {"samples", spec.samples},
                                 {"memoryMib", spec.memory_mib},
@@ -152,8 +154,8 @@ Result list(const Backend& backend, const Call& call) {
                   }));
     json::Array tasks;
     for (Task& task : page) {
-        QUERN_RPC_TRY(const auto live, with_claim(*state, std::move(task)));
-        tasks.push_back(task_json(live));
+        QUERN_RPC_TRY(const auto shown, with_claims(*state, std::move(task)));
+        tasks.push_back(task_json(shown));
     }
     return json::Value::object({{"tasks", std::move(tasks)}, {"next", next ? json::Value(*next) : json::Value()}});
 }
@@ -196,7 +198,7 @@ Result claim(const Backend& backend, const Call& call) {
     if (!seat || !stretch || !round) return rpc_fail(kInvalidParams, "seat, stretch or round is out of range");
     const types::ClaimId id{task->id, *seat, *stretch, *round};
     QUERN_RPC_TRY(const auto found, read_object<types::Claim>(*state, id));
-    return found ? claim_json(*found) : json::Value();
+    return found ? claim_json(*task, *found) : json::Value();
 }
 
 Result proof(const Backend& backend, const Call& call) {
@@ -235,11 +237,12 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
          [backend](const Call& call) -> Result { return estimate(backend, call); }}));
     QUERN_CHECK(
         registry.add({"task_get",
-                      "A task with its whole record and its claim.",
+                      "A task with its whole record and its claims that are not settled.",
                       {{"task", Kind::number, true, "the task's id"}},
                       {"object or null",
-                       "the record's fields, stateName; claim: the one that is worked on or verified, after the "
-                       "end the last one, as in claim_get, null before a solver starts; null when unknown or "
+                       "the record's fields, stateName; claim: the first one that is not settled, after the end the "
+                       "last one, as in claim_get, null before a solver starts; nextClaim: of a task with tranches "
+                       "the one after it, which is worked on while that is verified, or null; null when unknown or "
                        "deleted after its retention"},
                       {},
                       {},
@@ -247,20 +250,21 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
                           QUERN_RPC_TRY(const auto state, backend.chain->state({}));
                           QUERN_RPC_TRY(auto task, read_object<Task>(*state, call.number(0)));
                           if (!task) return json::Value();
-                          QUERN_RPC_TRY(const auto live, with_claim(*state, std::move(*task)));
-                          return task_json(live);
+                          QUERN_RPC_TRY(const auto shown, with_claims(*state, std::move(*task)));
+                          return task_json(shown);
                       }}));
     QUERN_CHECK(registry.add(
         {"claim_get",
          "What one seat of a task has done in one stretch of its work, in one round; void ones too, as long as the "
-         "task is known.",
+         "task is known and no more than two later stretches are settled.",
          {{"task", Kind::number, true, "the task's id"},
           {"seat", Kind::number, false, "0 when left out: a task has one"},
-          {"stretch", Kind::number, false, "0 when left out: a task's whole run is one"},
+          {"stretch", Kind::number, false, "0 when left out: a task's whole run, or its first tranche"},
           {"round", Kind::number, false, "the task's present one when left out"}},
          {"object or null",
-          "the record's fields (id: task, seat, stretch, round), stateName (working, proved, custody, committing, "
-          "revealing, challenge, disputed, settled, void), losses as numbers; null when nobody has begun"},
+          "the record's fields (id: task, seat, stretch, round), firstStep and lastStep of the stretch, stateName "
+          "(working, proved, custody, committing, revealing, challenge, disputed, settled, void), losses as numbers; "
+          "null when nobody has begun"},
          {{kInvalidParams, "seat, stretch or round is out of range"}},
          {},
          [backend](const Call& call) -> Result { return claim(backend, call); }}));
@@ -273,7 +277,8 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
          {"object or null",
           "submission, plan: hashes (merkle_leaf) of the RLP of task_submit's payload and of its plan; slotRoot, "
           "initRoot, dataRoot, seedBeacon, finalRoot; steps; loss in the last state, lossValue as a number; passes: "
-          "verifiers that replayed samples and said so; settledAt, a height; null while the task is not settled"},
+          "verifiers that replayed samples and said so, of the stretch with the fewest; settledAt, a height; null "
+          "while the task is not settled"},
          {{kInvalidParams, "seat is out of range"}},
          {},
          [backend](const Call& call) -> Result { return proof(backend, call); }}));
@@ -300,9 +305,10 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           "named, because that one is not of this chain or more than 127 blocks back, or because more changed than one "
           "answer holds (4,096 records, 8 MiB); else tasks, ended and disputes, with the values of now. tasks: id; "
           "task: "
-          "the fields of the record that changed, absent when none did; claim: the same of the present claim, all of "
+          "the fields of the record that changed, absent when none did; claim, nextClaim: the same of these claims, "
+          "all of "
           "them "
-          "when another one was the present one, null when there is none any more. What is new comes whole. ended: ids "
+          "when another one was there, null when there is none any more. What is new comes whole. ended: ids "
           "of "
           "tasks that are final or deleted now; disputes: ids of those that changed"},
          {},

@@ -75,7 +75,8 @@ public:
         }
         json::Value told = json::Value::object({{"id", id}});
         if (!versions.empty()) set(told, "task", changed_fields(versions, *now));
-        QUERN_CHECK(add_claim(told, *now, versions, touched.claims));
+        QUERN_CHECK(add_claim(told, "claim", types::present_claim, *now, versions, touched.claims));
+        QUERN_CHECK(add_claim(told, "nextClaim", types::next_claim, *now, versions, touched.claims));
         if (told.size() > 1) tasks_.push_back(std::move(told));
         return bytes_ <= kMostChanges.bytes;
     }
@@ -98,16 +99,16 @@ private:
         return std::optional<T>(std::move(record));
     }
 
-    Status add_claim(json::Value& told, const Task& task, const Versions<Task>& versions,
-                     const std::vector<const ObjectChange*>& claims) {
-        const auto id = types::present_claim(task);
-        const auto present_before = [](const std::optional<Task>& version) {
-            return version ? types::present_claim(*version) : std::nullopt;
-        };
-        const bool another = std::any_of(versions.begin(), versions.end(),
-                                         [&](const auto& version) { return present_before(version) != id; });
+    // Of the claim that `which` names of a task.
+    template <class Which>
+    Status add_claim(json::Value& told, std::string_view name, Which&& which, const Task& task,
+                     const Versions<Task>& versions, const std::vector<const ObjectChange*>& claims) {
+        const auto id = which(task);
+        const bool another = std::any_of(versions.begin(), versions.end(), [&](const std::optional<Task>& version) {
+            return (version ? which(*version) : std::nullopt) != id;
+        });
         if (!id) {
-            if (another) told.set("claim", json::Value());
+            if (another) told.set(name, json::Value());
             return {};
         }
         const Bytes key = types::key_of<Claim>(*id);
@@ -120,7 +121,7 @@ private:
         if (!another) {
             QUERN_TRY(before, decode_versions<Claim>(**written));
         }
-        set(told, "claim", another ? types::to_json(*claim) : changed_fields(before, *claim));
+        set(told, name, another ? types::to_json(*claim) : changed_fields(before, *claim));
         return {};
     }
 

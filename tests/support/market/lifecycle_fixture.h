@@ -75,7 +75,8 @@ protected:
         tick_when_due(id);
         if (state == ClaimState::custody) return id;
         for (const auto& report : world.claim(id).reports)
-            expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
+            expect_ok(
+                world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true}));
         if (state == ClaimState::committing) return id;
         commit_to_pass(id, history);
         if (state == ClaimState::revealing) return id;
@@ -86,7 +87,7 @@ protected:
         for (const auto& report : world.claim(id).reports) {
             const auto mine = make_report(world.live(id), report.verifier, history, true, {}, 1);
             expect_ok(world.one(report.verifier, NativeKind::verify_commit,
-                                types::VerifyCommitPayload{id, mine.sealed.commitment}));
+                                types::VerifyCommitPayload{id, 0, mine.sealed.commitment}));
         }
     }
     void reveal_pass(std::uint64_t id, const History& history) {
@@ -99,7 +100,8 @@ protected:
     // From the draw to the challenge window: all who were drawn say PASS.
     void pass_all(std::uint64_t id) {
         for (const auto& report : world.claim(id).reports)
-            expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
+            expect_ok(
+                world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true}));
         commit_to_pass(id, truth);
         reveal_pass(id, truth);
     }
@@ -138,9 +140,9 @@ protected:
                             const Bytes& opening) {
         const Hash32 salt = crypto::sha256(as_bytes("salt"));
         expect_ok(world.one(who, NativeKind::challenge_commit,
-                            types::ChallengeCommitPayload{id, core::challenge_commitment(who, claim, salt)}));
+                            types::ChallengeCommitPayload{id, 0, core::challenge_commitment(who, claim, salt)}));
         expect_ok(world.one(who, NativeKind::challenge_reveal,
-                            types::ChallengeRevealPayload{id, target, claim, salt, opening}));
+                            types::ChallengeRevealPayload{id, 0, target, claim, salt, opening}));
         return world.claim(id).disputes.empty() ? 0 : world.claim(id).disputes.back();
     }
 

@@ -92,7 +92,7 @@ History compute_history(std::uint64_t steps, std::uint64_t altered_step, std::ui
 }
 
 History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step, std::uint32_t mask,
-                        std::uint64_t stride) {
+                        std::uint64_t stride, const History* base, std::uint64_t from) {
     History history;
     history.programs = &programs;
     history.stride = stride;
@@ -100,7 +100,9 @@ History compute_history(const core::TaskPrograms& programs, std::uint64_t altere
     history.mask = mask;
     const auto seed = tensor::seed_tensor({});
     history.states.push_back(tiny().init);
-    for (std::uint64_t step = 1; step <= programs.plan.steps(); ++step) {
+    if (base != nullptr)
+        history.states.assign(base->states.begin(), base->states.begin() + static_cast<std::ptrdiff_t>(from) + 1);
+    for (std::uint64_t step = history.states.size(); step <= programs.plan.steps(); ++step) {
         const std::uint32_t update = update_node(programs, step);
         tensor::Executor executor(programs.at(step), tensor::arith::Backend::scalar, nullptr);
         const auto outputs = executor.run_altered(history.states.back(), tiny().data, seed,
@@ -117,13 +119,20 @@ History compute_history(const core::TaskPrograms& programs, std::uint64_t altere
     return history;
 }
 
+std::vector<Hash32> History::roots_of(const market::Stretch& stretch) const {
+    const auto first = roots.begin() + static_cast<std::ptrdiff_t>(stretch.before / stride);
+    return {first, first + static_cast<std::ptrdiff_t>(stretch.steps / stride) + 1};
+}
+
 ReportData make_report(const TaskClaim& live, const types::Address& verifier, const History& history, bool pass,
                        const Hash32& rival_root, std::uint64_t randomness, std::uint32_t tile_mask) {
     const auto& [task, claim] = live;
     ReportData report;
-    const std::uint64_t segments = core::segment_count(task.steps, task.spec.interval);
+    const auto stretch = market::stretch_of(live);
+    const std::uint64_t segments = core::segment_count(stretch.steps, task.spec.interval);
     const auto drawn = core::draw_segments(claim.verify_beacon, verifier, segments, task.spec.samples);
-    report.probes = core::draw_probes(claim.verify_beacon, verifier, drawn, task.spec.interval, history.programs->plan);
+    report.probes = core::draw_probes(claim.verify_beacon, verifier, drawn, task.spec.interval, history.programs->plan,
+                                      stretch.before);
     std::vector<core::ProbeResult> results;
     for (const auto& probe : report.probes) {
         tensor::Executor executor(history.programs->at(probe.step), tensor::arith::Backend::scalar, nullptr);
@@ -143,7 +152,7 @@ core::DisputeParty party_of(const TaskClaim& live, const History& history, std::
                             std::uint64_t probe_node, std::uint32_t probe_mask) {
     core::DisputeParty party;
     party.programs = history.programs;
-    party.history = history.roots;
+    party.history = history.roots_of(market::stretch_of(live));
     party.state_before = [&history](std::uint64_t step) -> Expected<tensor::State> { return history.states[step - 1]; };
     party.states_of = [&history](std::uint64_t first, std::uint64_t last) -> Expected<std::vector<Hash32>> {
         return std::vector(history.step_roots.begin() + static_cast<std::ptrdiff_t>(first),
@@ -170,6 +179,10 @@ core::DisputeParty clumsy_party_of(const TaskClaim& live, const History& history
 
 Bytes history_opening(const History& history) {
     return core::encode(core::HistoryChallenge{core::history_path(history.roots, 0)});
+}
+
+Bytes history_opening(const History& history, const market::Stretch& stretch) {
+    return core::encode(core::HistoryChallenge{core::history_path(history.roots_of(stretch), 0)});
 }
 
 World::World() {
@@ -301,20 +314,32 @@ std::shared_ptr<const TaskClaim> World::shared_live(std::uint64_t id) const {
     auto live = std::make_shared<TaskClaim>();
     live->task = *shared_task(id);
     if (const auto claim = types::present_claim(live->task))
-        live->claim = *shared(state(), types::key_of<types::Claim>(*claim), id, claims_);
+        live->claim = *shared(state(), types::key_of<types::Claim>(*claim), 2 * id + claim->stretch % 2, claims_);
     return live;
+}
+
+std::vector<std::shared_ptr<const TaskClaim>> World::shared_claims(std::uint64_t id) const {
+    std::vector<std::shared_ptr<const TaskClaim>> claims{shared_live(id)};
+    if (const auto next = types::next_claim(claims.front()->task)) {
+        auto live = std::make_shared<TaskClaim>();
+        live->task = claims.front()->task;
+        live->claim = *shared(state(), types::key_of<types::Claim>(*next), 2 * id + next->stretch % 2, claims_);
+        claims.push_back(live);
+    }
+    return claims;
+}
+
+std::optional<types::Claim> World::stored_claim(const types::ClaimId& id) const {
+    return *state().load<types::Claim>(id);
+}
+
+TaskClaim World::live_stretch(std::uint64_t id, std::uint32_t stretch) const {
+    const auto now = task(id);
+    return {now, stored_claim({id, 0, stretch, now.round}).value()};
 }
 
 types::Claim World::claim(std::uint64_t id, std::uint8_t round) const {
     return **state().load<types::Claim>(types::ClaimId{id, 0, 0, round});
-}
-
-std::vector<std::uint64_t> World::disputes_of(std::uint64_t id) const {
-    std::vector<std::uint64_t> all;
-    for (types::ClaimId claim{id, 0, 0, 0}; claim.round <= shared_task(id)->round; ++claim.round)
-        if (const auto stored = *state().load<types::Claim>(claim))
-            all.insert(all.end(), stored->disputes.begin(), stored->disputes.end());
-    return all;
 }
 
 std::uint64_t World::deadline(std::uint64_t id) const {
@@ -393,16 +418,18 @@ types::TaskCheckpointPayload checkpoint_of(const types::Task& task, const Histor
     return payload;  // one slot: the loss path is empty
 }
 
-types::TaskProvePayload proof_of(const types::Task& task, const History& history) {
-    const std::uint64_t steps = task.steps;
+types::TaskProvePayload proof_of(const types::Task& task, const History& history, std::uint32_t stretch) {
+    const auto steps = market::stretch_of(task, stretch);
+    const auto roots = history.roots_of(steps);
     types::TaskProvePayload payload;
     payload.task = task.id;
-    payload.history_root = history.root;
-    payload.history_content = crypto::sha256(as_bytes("history"));
-    payload.initial_path = core::history_path(history.roots, 0);
-    payload.final_root = history.roots.back();
-    payload.final_path = core::history_path(history.roots, history.roots.size() - 1);
-    payload.loss = history.loss(steps);
+    payload.history_root = core::history_root(roots);
+    payload.history_content =
+        crypto::sha256(as_bytes(stretch == 0 ? "history" : "history of " + std::to_string(stretch)));
+    payload.initial_path = core::history_path(roots, 0);
+    payload.final_root = roots.back();
+    payload.final_path = core::history_path(roots, roots.size() - 1);
+    payload.loss = history.loss(steps.last());
     return payload;
 }
 

@@ -192,7 +192,7 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     task.spec.program_contents = {Hash32{{1}}};
     task.spec.init_content = Hash32{{2}};
     task.spec.data_content = Hash32{{3}};
-    task.spec.steps = 2;
+    task.steps = 2;
     task.spec.interval = 1;
     put(task);
     const chain::state::FlatState state(state_store);
@@ -224,6 +224,13 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     put(claim);
     all.insert(claim.history_content);
     EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}})) << "of steps and interval that are the task's";
+    task.steps = 3;
+    put(task);
+    EXPECT_NE(idle_of(all), (Ids{Hash32{{5}}})) << "of other steps";
+    task.spec.tranche = 2;
+    put(task);
+    EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}})) << "of a tranche";
+    task.steps = 2;
     task.spec.interval = 2;
     put(task);
     EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}, Hash32{{31}}, Hash32{{32}}, Hash32{{33}}})) << "it is another task's";

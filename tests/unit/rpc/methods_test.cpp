@@ -495,6 +495,37 @@ TEST_F(MethodsTest, claims_are_told_with_their_task_and_by_their_key) {
     EXPECT_EQ(error("claim_get", "[5,0,0,256]").code, kInvalidParams);
 }
 
+TEST_F(MethodsTest, both_claims_that_are_not_settled_are_told) {
+    types::Task task;
+    task.id = 5;
+    task.state = types::TaskState::running;
+    task.steps = 50;
+    task.spec.tranche = 20;
+    task.settled = 1;
+    task.seats.resize(1);
+    task.seats[0].stretches = 3;
+    put_object(types::ObjectPrefix::task, 5, task);
+    types::Claim claim;
+    for (std::uint32_t stretch = 1; stretch < 3; ++stretch) {
+        claim.id = {5, 0, stretch, 0};
+        claim.state = stretch == 1 ? types::ClaimState::custody : types::ClaimState::working;
+        claim.step = 40;
+        chain.current->objects[types::key_of<types::Claim>(claim.id)] = types::encode_record(claim);
+    }
+    const auto told = ok("task_get", "[5]");
+    EXPECT_EQ(text(*told.find("claim"), "stateName"), "custody");
+    EXPECT_EQ(text(*told.find("nextClaim"), "stateName"), "working");
+    EXPECT_EQ(*told.find("claim")->find("firstStep"), json::Value(21));
+    EXPECT_EQ(*told.find("claim")->find("lastStep"), json::Value(40));
+    EXPECT_FALSE(told.find("claim")->find("lossValue")->is_null());
+    EXPECT_EQ(*told.find("nextClaim")->find("lastStep"), json::Value(50));
+    EXPECT_TRUE(told.find("nextClaim")->find("lossValue")->is_null()) << "no checkpoint of it yet";
+    EXPECT_EQ(ok("claim_get", "[5,0,2]"), *told.find("nextClaim"));
+    task.seats[0].stretches = 2;
+    put_object(types::ObjectPrefix::task, 5, task);
+    EXPECT_TRUE(ok("task_get", "[5]").find("nextClaim")->is_null());
+}
+
 TEST_F(MethodsTest, proofs_are_told_by_task_and_seat) {
     types::ProofRecord proof;
     proof.task = 5;

@@ -34,7 +34,8 @@ Status check_solver(const Context& context, const types::Address& solver, std::u
 
 // The sender's claim, when it is being worked on and its deadline is ahead.
 Expected<LiveClaim> load_own_work(const Context& context, std::uint64_t task) {
-    QUERN_TRY(auto live, load_live(context.state, task));
+    QUERN_TRY(auto running, load_task(context.state, task));
+    QUERN_TRY(auto live, load_newest(context.state, std::move(running)));
     if (live.claim.state != ClaimState::working) return fail("task.wrong_state", types::to_string(live.claim.state));
     QUERN_CHECK(check_solver(context, live.claim.solver, live.claim.deadline));
     return live;
@@ -63,7 +64,8 @@ Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32
 Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmitPayload& spec) {
     const auto plan = core::TaskPlan::decode(spec.plan);
     if (!plan) return {};
-    const auto escrow = market::escrow_of(spec, plan->planned(spec.interval, spec.stride), market.storage_deposit);
+    const auto escrow =
+        market::escrow_of(spec, plan->planned(spec.interval, spec.stride, spec.tranche), market.storage_deposit);
     return escrow ? escrow->total : Uint256();
 }
 
@@ -81,7 +83,7 @@ Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& 
             return fail("task.bad_window", std::to_string(market.min_window_s) + " to " +
                                                std::to_string(market.max_window_s) + " seconds");
     // No clock of a dispute lasts longer than a window may.
-    if (market::dispute_replay_s(data, plan.planned(data.interval, data.stride)) > market.max_window_s)
+    if (market::dispute_replay_s(data, plan.planned(data.interval, data.stride, data.tranche)) > market.max_window_s)
         return fail("task.bad_stride", "a dispute could not compute the stride's states within the longest window");
     return {};
 }
@@ -93,7 +95,7 @@ struct Handler<NativeKind::task_submit>::Prepared {
 
 auto Handler<NativeKind::task_submit>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_TRY(const auto plan, core::TaskPlan::decode(data.plan));
-    auto planned = plan.planned(data.interval, data.stride);
+    auto planned = plan.planned(data.interval, data.stride, data.tranche);
     QUERN_TRY(auto escrow, market::escrow_of(data, planned, context.market().storage_deposit));
     if (context.state.account_or_empty(context.sender).balance < escrow.total)
         return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
@@ -113,8 +115,10 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     task.work_units = plan.step;
     task.commit_work = plan.commit;
     task.segment_work = plan.segment;
+    task.stretch_work = plan.stretch;
     task.total_work = plan.total;
     task.escrow = escrow.total;
+    task.start_root = data.init_root;
     emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter});
     open_bidding(context, task, "submitted");
     store_task(context.state, task);
@@ -167,7 +171,7 @@ auto Handler<NativeKind::task_bid>::check_state(const Context& context, const Pa
     if (std::find(task.barred.begin(), task.barred.end(), context.sender) != task.barred.end())
         return fail("bid.barred", "lost this task before");
     QUERN_TRY(auto bond, load_bond(context.state, types::Role::solver, context.sender));
-    const Uint256 needed = market::solver_bond(context.market(), task);
+    const Uint256 needed = market::seat_bond(context.market(), task);
     if (free_part(bond) < needed)
         return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + needed.to_decimal());
     const auto own = std::find_if(task.bids.begin(), task.bids.end(),
@@ -206,15 +210,16 @@ auto Handler<NativeKind::task_start>::check_state(const Context& context, const 
     QUERN_TRY(auto task, load_task(context.state, data.task));
     if (task.state != TaskState::assigned) return fail("task.wrong_state", types::to_string(task.state));
     QUERN_CHECK(check_solver(context, task.seats[0].solver, task.deadline));
-    // The data order follows from a beacon that was unknown when the solver was locked in.
-    QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(task.seats[0].assigned_at)));
+    // The data order follows from a beacon that was unknown when the solver was locked in, and is the whole training's:
+    // who goes on where somebody else was settled goes on with that.
+    QUERN_TRY(Hash32 beacon, beacon_at(context, market::draw_height(task.seats[0].assigned_at)));
+    if (task.settled != 0) beacon = task.seed_beacon;
     return Prepared{std::move(task), beacon};
 }
 
 Status Handler<NativeKind::task_start>::apply(Context& context, const Payload&, Prepared&& prepared) {
     auto& task = prepared.task;
-    const types::Claim claim = begin_claim(context, task, prepared.seed_beacon);
-    context.state.store(types::key_of<types::Claim>(claim.id), claim);
+    QUERN_CHECK(begin_claim(context, task, task.start_root, prepared.seed_beacon));
     store_task(context.state, task);
     return {};
 }
@@ -234,10 +239,10 @@ auto Handler<NativeKind::task_checkpoint>::check_state(const Context& context, c
     QUERN_TRY(auto live, load_own_work(context, data.task));
     const auto& claim = live.claim;
     const auto& spec = live.task.spec;
-    const std::uint64_t steps = live.task.steps;
+    const std::uint64_t last = market::stretch_of(live).last();
     const std::uint64_t expected = claim.step + spec.interval;
-    if (expected > steps || data.step != expected)
-        return fail("task.wrong_step", "expected " + std::to_string(expected) + " of " + std::to_string(steps) +
+    if (expected > last || data.step != expected)
+        return fail("task.wrong_step", "expected " + std::to_string(expected) + " of " + std::to_string(last) +
                                            ", got " + std::to_string(data.step));
     QUERN_CHECK(check_loss(live.task, data.state_root, data.loss, data.loss_path));
     return Prepared{std::move(live)};
@@ -246,12 +251,13 @@ auto Handler<NativeKind::task_checkpoint>::check_state(const Context& context, c
 Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& claim = prepared.live.claim;
     const auto& spec = prepared.live.task.spec;
+    const market::Stretch stretch = market::stretch_of(prepared.live);
     claim.step = data.step;
     claim.checkpoint_root = data.state_root;
     claim.checkpoint_content = data.content;
     claim.loss = data.loss;
-    if (data.step == spec.interval) claim.first_loss = data.loss;
-    const bool last = data.step == prepared.live.task.steps;
+    if (data.step == stretch.before + spec.interval) claim.first_loss = data.loss;
+    const bool last = data.step == stretch.last();
     claim.deadline = context.market_ms + market::in_ms(last ? spec.prove_s : spec.heartbeat_s);
     store_live(context.state, prepared.live);
     emit(context, types::KindGroup::tasks, events::CheckpointPosted{data.task, data.step, data.state_root, data.loss});
@@ -272,13 +278,14 @@ auto Handler<NativeKind::task_prove>::check_state(const Context& context, const 
     QUERN_TRY(auto live, load_own_work(context, data.task));
     const auto& claim = live.claim;
     const auto& spec = live.task.spec;
-    const std::uint64_t steps = live.task.steps;
+    const market::Stretch stretch = market::stretch_of(live);
     // The proof may take the place of the last heartbeat.
-    if (claim.step + spec.interval < steps)
-        return fail("task.wrong_step", "at " + std::to_string(claim.step) + " of " + std::to_string(steps));
-    if (claim.step == steps && data.final_root != claim.checkpoint_root) return fail("task.final_root_differs");
-    const std::uint64_t strides = market::stride_count(steps, spec.stride);
-    if (const auto first = core::check_history_leaf(data.history_root, spec.init_root, 0, strides, data.initial_path);
+    if (claim.step + spec.interval < stretch.last())
+        return fail("task.wrong_step", "at " + std::to_string(claim.step) + " of " + std::to_string(stretch.last()));
+    if (claim.step == stretch.last() && data.final_root != claim.checkpoint_root)
+        return fail("task.final_root_differs");
+    const std::uint64_t strides = market::stride_count(stretch.steps, spec.stride);
+    if (const auto first = core::check_history_leaf(data.history_root, claim.start_root, 0, strides, data.initial_path);
         !first)
         return fail("task.bad_initial_proof", first.error().to_string());
     if (const auto last =
@@ -291,15 +298,17 @@ auto Handler<NativeKind::task_prove>::check_state(const Context& context, const 
 
 Status Handler<NativeKind::task_prove>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& claim = prepared.live.claim;
-    const auto& task = prepared.live.task;
-    claim.step = task.steps;
+    auto& task = prepared.live.task;
+    const market::Stretch stretch = market::stretch_of(prepared.live);
+    claim.step = stretch.last();
     claim.loss = data.loss;
-    if (task.spec.interval == task.steps && claim.first_loss == 0) claim.first_loss = data.loss;
+    if (task.spec.interval == stretch.steps && claim.first_loss == 0) claim.first_loss = data.loss;
     claim.history_root = data.history_root;
     claim.history_content = data.history_content;
     claim.final_root = data.final_root;
     claim.proved_since = context.market_ms;
     await_draw(context, claim, "proved");
+    QUERN_CHECK(begin_next(context, task, claim));
     store_live(context.state, prepared.live);
     return {};
 }
@@ -321,7 +330,7 @@ auto Handler<NativeKind::task_abandon>::check_state(const Context& context, cons
         if (task.seats[0].solver != context.sender) return fail("task.not_its_solver");
         return Prepared{std::move(task), std::nullopt};
     }
-    QUERN_TRY(auto live, load_live(context.state, std::move(task)));
+    QUERN_TRY(auto live, load_newest(context.state, std::move(task)));
     if (live.claim.state != ClaimState::working) return fail("task.wrong_state", types::to_string(live.claim.state));
     if (live.claim.solver != context.sender) return fail("task.not_its_solver");
     return Prepared{{}, std::move(live)};

@@ -54,11 +54,11 @@ TEST_F(Incentives, a_bid_of_one_grain_buys_as_much_checking_as_any) {
     tick_when_due(id);
     for (const auto& report : world.claim(id).reports) EXPECT_EQ(report.locked, fee * Uint256(10));
     for (const auto& report : world.claim(id).reports)
-        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
+        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true}));
     for (const auto& report : world.claim(id).reports) {
         const auto mine = make_report(world.live(id), report.verifier, truth, true, {}, 1);
         expect_ok(world.one(report.verifier, NativeKind::verify_commit,
-                            types::VerifyCommitPayload{id, mine.sealed.commitment}));
+                            types::VerifyCommitPayload{id, 0, mine.sealed.commitment}));
     }
     for (const auto& report : world.claim(id).reports) {
         const auto mine = make_report(world.live(id), report.verifier, truth, true, {}, 1);
@@ -189,7 +189,7 @@ TEST_F(Incentives, the_last_draws_silence_does_not_outvote_missing_data) {
     tick_when_due(id);
     ASSERT_EQ(world.claim(id).draws, 2U);
     expect_ok(world.one(world.claim(id).reports[0].verifier, NativeKind::custody_receipt,
-                        types::CustodyReceiptPayload{id, false}));
+                        types::CustodyReceiptPayload{id, 0, false}));
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.reason(id), "data_missing");
@@ -247,7 +247,7 @@ TEST_F(Incentives, cheap_commitments_do_not_raise_an_honest_challengers_stake) {
     const auto squatter = newcomer(600, Role::whistleblower, 1'000'000);
     for (std::uint64_t i = 0; i < 5; ++i)
         expect_ok(world.one(squatter, NativeKind::challenge_commit,
-                            types::ChallengeCommitPayload{id, crypto::sha256(Uint256(i).to_be32())}));
+                            types::ChallengeCommitPayload{id, 0, crypto::sha256(Uint256(i).to_be32())}));
     const auto dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
     EXPECT_EQ(world.dispute(dispute).rival_locked, Uint256(1'000));
     EXPECT_EQ(world.claim(id).commitments, 5U);
@@ -270,8 +270,8 @@ TEST_F(Incentives, each_revealed_challenge_stakes_more_than_the_one_before) {
     const auto poor = newcomer(601, Role::whistleblower, 2'999);
     const Hash32 salt = crypto::sha256(as_bytes("poor"));
     expect_ok(world.one(poor, NativeKind::challenge_commit,
-                        types::ChallengeCommitPayload{id, core::challenge_commitment(poor, truth.root, salt)}));
-    const types::ChallengeRevealPayload reveal{id, 0, truth.root, salt, history_opening(truth)};
+                        types::ChallengeCommitPayload{id, 0, core::challenge_commitment(poor, truth.root, salt)}));
+    const types::ChallengeRevealPayload reveal{id, 0, 0, truth.root, salt, history_opening(truth)};
     EXPECT_EQ(name(world.one(poor, NativeKind::challenge_reveal, reveal)), "bond.insufficient");
     EXPECT_EQ(world.bond(Role::whistleblower, poor).locked, Uint256(1'000));
     world.bond_role(poor, Role::whistleblower, 1);
@@ -296,7 +296,7 @@ TEST_F(Incentives, commitments_that_nobody_reveals_give_way_and_pay) {
     const auto id = reach(ClaimState::challenge, wrong);
     const auto squatter = newcomer(603, Role::whistleblower, 100'000);
     const auto commit = [&](const types::Address& who, const Hash32& commitment) {
-        return name(world.one(who, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment}));
+        return name(world.one(who, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, commitment}));
     };
     EXPECT_EQ(commit(squatter, crypto::sha256(as_bytes("junk 1"))), "ok");
     EXPECT_EQ(commit(squatter, crypto::sha256(as_bytes("junk 2"))), "ok");
@@ -310,7 +310,7 @@ TEST_F(Incentives, commitments_that_nobody_reveals_give_way_and_pay) {
     EXPECT_EQ(world.bond(Role::whistleblower, squatter).locked, Uint256(1'000));
     // The newest is safe until it could have been revealed: here it is, in the next block.
     expect_ok(world.one(kWhistleblower, NativeKind::challenge_reveal,
-                        types::ChallengeRevealPayload{id, 0, truth.root, salt, history_opening(truth)}));
+                        types::ChallengeRevealPayload{id, 0, 0, truth.root, salt, history_opening(truth)}));
     EXPECT_EQ(world.claim(id).disputes.size(), 1U);
 }
 

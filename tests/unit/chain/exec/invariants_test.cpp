@@ -119,6 +119,18 @@ TEST_F(Invariants, notice_a_live_claim_that_is_not_its_tasks) {
     EXPECT_EQ(check(), "invariant.no_exit");
 }
 
+TEST_F(Invariants, notice_more_claims_than_a_task_has_stretches) {
+    start_claim();
+    change_task([](types::Task& task) { task.seats[0].stretches = 2; });
+    EXPECT_EQ(check(), "invariant.no_exit");
+}
+
+TEST_F(Invariants, notice_a_stretch_that_is_settled_and_not_paid_for) {
+    start_claim();
+    change_task([](types::Task& task) { task.settled = 1; });
+    EXPECT_EQ(check(), "invariant.escrow");
+}
+
 TEST_F(Invariants, notice_a_lock_that_left_its_claim) {
     start_claim();
     change_claim([](types::Claim& claim) { claim.locked -= Uint256(1); });

@@ -288,18 +288,18 @@ TEST_F(Lifecycle, bonds_made_after_the_proof_are_not_drawn) {
 TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
     const auto id = reach(ClaimState::custody, truth);
     const auto verifier = world.claim(id).reports[0].verifier;
-    const types::CustodyReceiptPayload receipt{id, true};
+    const types::CustodyReceiptPayload receipt{id, 0, true};
     EXPECT_EQ(name(world.one(kSolver, NativeKind::custody_receipt, receipt)), "verify.not_drawn");
-    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, truth.root})),
+    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, 0, truth.root})),
               "task.wrong_state");
     expect_ok(world.one(verifier, NativeKind::custody_receipt, receipt));
     EXPECT_EQ(name(world.one(verifier, NativeKind::custody_receipt, receipt)), "verify.already_received");
     expect_ok(world.one(world.claim(id).reports[1].verifier, NativeKind::custody_receipt, receipt));
     ASSERT_EQ(world.claim(id).state, ClaimState::committing);
-    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, {}})),
+    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, 0, {}})),
               "verify.zero_commitment");
     auto mine = make_report(world.live(id), verifier, truth, true, {}, 1);
-    const types::VerifyCommitPayload commit{id, mine.sealed.commitment};
+    const types::VerifyCommitPayload commit{id, 0, mine.sealed.commitment};
     expect_ok(world.one(verifier, NativeKind::verify_commit, commit));
     EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, commit)), "verify.already_committed");
     tick_when_due(id);  // the other kept silent
@@ -323,7 +323,7 @@ TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
 TEST_F(Lifecycle, missing_data_reopens_the_task_unpaid) {
     const auto id = reach(ClaimState::custody, truth);
     for (const auto& report : world.claim(id).reports)
-        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, false}));
+        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.reason(id), "data_missing");
     EXPECT_TRUE(world.task(id).slashes.empty()) << "nobody can prove that data was withheld";
@@ -401,7 +401,7 @@ TEST_F(Lifecycle, failing_report_defends_itself_against_the_solver) {
     for (const auto& report : claim.reports) {
         reports.push_back(make_report(live, report.verifier, truth, false, truth.root, 2));
         expect_ok(world.one(report.verifier, NativeKind::verify_commit,
-                            types::VerifyCommitPayload{id, reports.back().sealed.commitment}));
+                            types::VerifyCommitPayload{id, 0, reports.back().sealed.commitment}));
     }
     auto reveal = core::make_reveal(reports[0].sealed, id, reports[0].sealed.true_index);
     reveal.initial_path = core::history_path(wrong.roots, 0);
@@ -463,7 +463,7 @@ TEST_F(Lifecycle, wrong_probe_costs_the_verifier_and_the_others_settle) {
     for (std::size_t i = 0; i < 2; ++i) {
         reports.push_back(make_report(live, claim.reports[i].verifier, truth, true, {}, i, i == 0 ? 4 : 0));
         expect_ok(world.one(claim.reports[i].verifier, NativeKind::verify_commit,
-                            types::VerifyCommitPayload{id, reports[i].sealed.commitment}));
+                            types::VerifyCommitPayload{id, 0, reports[i].sealed.commitment}));
     }
     for (std::size_t i = 0; i < 2; ++i)
         expect_ok(world.one(claim.reports[i].verifier, NativeKind::verify_reveal,
@@ -496,20 +496,22 @@ TEST_F(Lifecycle, challenges_are_committed_first_and_must_be_revealed) {
     const auto id = reach(ClaimState::challenge, truth);
     const Hash32 salt = crypto::sha256(as_bytes("salt"));
     const auto commitment = core::challenge_commitment(kWhistleblower, wrong.root, salt);
-    types::ChallengeRevealPayload reveal{id, 0, wrong.root, salt,
-                                         core::encode(core::HistoryChallenge{core::history_path(wrong.roots, 0)})};
+    types::ChallengeRevealPayload reveal{
+        id, 0, 0, wrong.root, salt, core::encode(core::HistoryChallenge{core::history_path(wrong.roots, 0)})};
     EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, reveal)), "challenge.not_committed");
-    EXPECT_EQ(name(world.one(kSecond, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment})),
+    EXPECT_EQ(name(world.one(kSecond, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, commitment})),
               "bond.insufficient");
-    EXPECT_EQ(name(world.one(kSolver, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment})),
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, commitment})),
               "challenge.own_claim");
     world.begin();
-    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment}));
+    expect_ok(
+        world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, commitment}));
     EXPECT_EQ(name(world.send(kWhistleblower, NativeKind::challenge_reveal, reveal)), "challenge.too_early");
-    EXPECT_EQ(
-        name(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment})),
-        "challenge.already_committed");
-    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    EXPECT_EQ(name(world.send(kWhistleblower, NativeKind::challenge_commit,
+                              types::ChallengeCommitPayload{id, 0, commitment})),
+              "challenge.already_committed");
+    expect_ok(
+        world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, truth.root}));
     ASSERT_TRUE(world.finish());
     EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).locked, Uint256(2'000));  // 100 γ each
     auto bad = reveal;
@@ -532,7 +534,8 @@ TEST_F(Lifecycle, a_commitment_in_the_proofs_own_block_that_nobody_reveals_pays)
         expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, step)));
     world.begin();
     expect_ok(world.send(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));
-    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    expect_ok(
+        world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, truth.root}));
     ASSERT_TRUE(world.finish());
     tick_when_due(id);
     pass_all(id);
@@ -545,7 +548,8 @@ TEST_F(Lifecycle, a_commitment_in_the_block_of_a_redraw_is_given_back) {
     const auto id = reach(ClaimState::custody, truth);
     world.skip_until_due(id);
     world.begin();
-    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    expect_ok(
+        world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, truth.root}));
     expect_ok(world.send(kSecond, NativeKind::tick, types::TickPayload{types::TickObject::task, id}));
     ASSERT_TRUE(world.finish());
     ASSERT_EQ(world.reason(id), "verifiers_silent");
@@ -561,10 +565,11 @@ TEST_F(Lifecycle, late_challenge_commitment_holds_the_settlement) {
     const auto id = reach(ClaimState::challenge, truth);
     const auto until = world.claim(id).challenge_until;
     world.skip_until(until - 1'000);
-    expect_ok(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    expect_ok(
+        world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, truth.root}));
     EXPECT_EQ(world.deadline(id), market::reveal_expected(world.params.market, world.market_ms()));
     EXPECT_EQ(
-        name(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, wrong.root})),
+        name(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, wrong.root})),
         "challenge.window_closed");
 }
 

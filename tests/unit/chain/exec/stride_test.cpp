@@ -106,7 +106,7 @@ TEST_P(StrideProbe, a_wrong_tile_costs_its_verifier) {
         const auto& who = live.claim.reports[i].verifier;
         reports.push_back(make_report(live, who, truth, true, {}, i, i == 0 ? 4 : 0));
         expect_ok(
-            world.one(who, NativeKind::verify_commit, types::VerifyCommitPayload{id, reports[i].sealed.commitment}));
+            world.one(who, NativeKind::verify_commit, types::VerifyCommitPayload{id, 0, reports[i].sealed.commitment}));
     }
     for (std::size_t i = 0; i < 2; ++i)
         expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_reveal,

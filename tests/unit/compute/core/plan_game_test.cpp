@@ -250,5 +250,35 @@ TEST(PlanGame, APlayerOfAnotherPlanMakesNoMove) {
     EXPECT_EQ(open_history_game(longer, other.root(), truth.root(), kBudget, 1000).error().name, "dispute.bad_context");
 }
 
+// A game about the steps after some that are settled: all places count from there, programs from the plan's beginning.
+TEST(PlanGame, AHistoryMayBeginInTheMiddle) {
+    const Task task;
+    GameContext later = task.context();
+    later.before = kTurn;
+    EXPECT_EQ(open_history_game(later, Hash32{{1}}, Hash32{{2}}, kBudget, 1000).error().name, "dispute.bad_context")
+        << "more steps than the plan has";
+    later.history_leaves -= kTurn;
+    const auto game = open_history_game(later, Hash32{{1}}, Hash32{{2}}, kBudget, 1000);
+    ASSERT_TRUE(game) << game.error().to_string();
+    EXPECT_EQ(last_step(later), task.programs.plan.steps());
+    EXPECT_EQ(history_index(later, kTurn + 1), 0U);
+    const auto probed = [&](std::uint64_t step) {
+        const auto opened = open_probe_game(later, Hash32{{3}}, step, 0, 0, Hash32{{1}}, Hash32{{2}}, kBudget, 1000);
+        return opened ? std::to_string(opened->stride) : opened.error().name;
+    };
+    EXPECT_EQ(probed(kTurn), "dispute.bad_context") << "it is settled";
+    EXPECT_EQ(probed(kTurn + 1), "1");
+    EXPECT_EQ(probed(kTurn + 2), "2");
+    EXPECT_EQ(probed(task.programs.plan.steps() + 1), "dispute.bad_context");
+    later.stride = 2;
+    later.history_leaves = 2;
+    later.before = 1;
+    EXPECT_EQ(open_history_game(later, Hash32{{1}}, Hash32{{2}}, kBudget, 1000).error().name, "dispute.bad_context")
+        << "inside a stride";
+    Game decoded = *game;
+    decoded.context.before = ~std::uint64_t{0};
+    EXPECT_EQ(check_game(decoded).error().name, "dispute.bad_game");
+}
+
 }  // namespace
 }  // namespace quern::compute::core::test

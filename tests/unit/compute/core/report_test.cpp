@@ -195,7 +195,7 @@ struct ReportFixture {
         }
     }
     [[nodiscard]] ReportContext context(const Hash32& result_root) const {
-        return {&plan, beacon, verifier, result_root, interval, samples};
+        return {&plan, {0, plan.steps()}, beacon, verifier, result_root, interval, samples};
     }
 };
 

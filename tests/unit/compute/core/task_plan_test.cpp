@@ -260,6 +260,25 @@ TEST(TaskPlan, decodingIsStrict) {
     EXPECT_EQ(name(Bytes(kMaxPlanBytes + 1)), "plan.too_large");
 }
 
+// Whatever its stretches are, they cost together what the run does.
+TEST(TaskPlan, theWorkOfItsStretchesAddsUpToItsWork) {
+    const auto plan =
+        TaskPlan::make(programs_of({9'000, 70'000}), {plan_repeat(20, {plan_repeat(4, {plan_step(0)}), plan_step(1)})});
+    ASSERT_TRUE(plan);
+    constexpr std::uint64_t kStride = 2;
+    for (const std::uint64_t tranche : {0U, 2U, 6U, 14U, 100U}) {
+        const auto planned = plan->planned(2, kStride, tranche);
+        Uint256 sum;
+        for (std::uint32_t i = 0; i < chain::market::stretch_count(100, tranche); ++i) {
+            const Uint256 work = plan->work_of(chain::market::stretch_of(100, tranche, i), kStride);
+            EXPECT_LE(work, planned.stretch) << tranche;
+            sum += work;
+        }
+        EXPECT_EQ(sum, planned.total) << tranche;
+    }
+    EXPECT_EQ(plan->planned(2, kStride, 100).stretch, plan->planned(2, kStride).total);
+}
+
 TEST(TaskPlan, aPlanOfTooManyBytesIsRefusedAsItIsMade) {
     std::vector<PlanItem> body;  // 16 bodies of 16 bodies of 16 and more
     for (std::uint64_t i = 0; i < kMaxPlanItems; ++i) {

@@ -85,6 +85,18 @@ TEST(TaskSpec, EachDefectIsNamed) {
         s.interval = kMaxSteps;
         s.stride = kMaxStride;
     });
+    expect("accepted", [&](Spec& s) { s.plan = planned(s, strides), s.tranche = 30; });
+    expect("accepted", [](Spec& s) { s.tranche = 300; });
+    expect("task.bad_tranche", [](Spec& s) { s.tranche = 330; });
+    expect("task.bad_tranche", [](Spec& s) { s.tranche = 45; });
+    expect("task.bad_tranche", [&](Spec& s) {
+        s.plan = planned(s, kMaxStretches + 1);
+        s.interval = s.tranche = 1;
+    });
+    expect("accepted", [&](Spec& s) {
+        s.plan = planned(s, kMaxStretches);
+        s.interval = s.tranche = 1;
+    });
     expect("task.bad_stride", [](Spec& s) { s.stride = 0; });
     expect("task.bad_stride", [](Spec& s) { s.stride = 4; });
     expect("task.bad_stride", [](Spec& s) { s.stride = 60; });

@@ -42,7 +42,8 @@ public:
     [[nodiscard]] std::uint64_t submit() {
         Task task;
         task.id = ++tasks_;
-        task.spec.steps = 100 + task.id;
+        task.steps = 100 + task.id;
+        task.spec.tranche = 40;
         put(task);
         return task.id;
     }
@@ -63,11 +64,36 @@ public:
         change(claim);
         put(claim);
     }
+    // The next stretch is worked on while this one is verified.
+    void go_on(std::uint64_t id) {
+        Task task = this->task(id);
+        if (chain::types::next_claim(task) || task.seats[0].stretches == 3) return;
+        ++task.seats[0].stretches;
+        put(task);
+        Claim claim;
+        claim.id = *chain::types::next_claim(task);
+        claim.state = ClaimState::working;
+        put(claim);
+    }
+    void settle_first(std::uint64_t id) {
+        Task task = this->task(id);
+        if (!chain::types::next_claim(task)) return;
+        ++task.settled;
+        put(task);
+    }
+    void change_next(std::uint64_t id) {
+        const auto next = chain::types::next_claim(task(id));
+        if (!next) return;
+        Claim claim = *chain::types::decode_record<Claim>(*chain.current->native(chain::types::key_of<Claim>(*next)));
+        ++claim.step;
+        put(claim);
+    }
     void open_again(std::uint64_t id) {
         change_claim(id, [](Claim& claim) { claim.state = ClaimState::voided; });
         Task task = this->task(id);
         task.state = TaskState::open;
         task.seats.clear();
+        task.settled = 0;
         ++task.round;
         put(task);
     }
@@ -100,6 +126,10 @@ public:
             open_again(id);
         } else if (random() % 6 == 0) {
             end(id);
+        } else if (random() % 3 == 0) {
+            random() % 2 == 0 ? go_on(id) : settle_first(id);
+        } else if (random() % 3 == 0) {
+            change_next(id);
         } else {
             change_claim(id, [&](Claim& claim) {
                 claim.step = random() % 3;
@@ -141,7 +171,13 @@ public:
                 QUERN_CHECK(chain::types::from_json(item, live.task));
                 if (const json::Value* claim = item.find("claim"); !claim->is_null())
                     QUERN_CHECK(chain::types::from_json(*claim, live.claim));
-                if (check_claim(live)) tasks.push_back(std::move(live));
+                if (!check_claim(live)) continue;
+                tasks.push_back(live);
+                if (const json::Value* next = item.find("nextClaim"); !next->is_null()) {
+                    QUERN_CHECK(chain::types::from_json(*next, live.claim));
+                    QUERN_CHECK(check_next(live));
+                    tasks.push_back(std::move(live));
+                }
             }
             if (page->find("next")->is_null()) return tasks;
             QUERN_TRY(start, page->get_u64("next"));
@@ -174,6 +210,11 @@ private:
     const Market& market_;
 };
 
+// Among which a claim is to be found.
+const LiveTasks::Tasks& tasks_of(const LiveTasks& known, const TaskClaim& live) {
+    return chain::types::next_claim(live.task) == live.claim.id ? known.next() : known.tasks();
+}
+
 class LiveTasksTest : public testing::Test {
 protected:
     LiveTasks::Update update() {
@@ -184,10 +225,11 @@ protected:
     void expect_all(const LiveTasks& known) const {
         MarketNode other(market_);
         const auto all = *other.live_tasks();
-        ASSERT_EQ(known.tasks().size(), all.size());
+        ASSERT_EQ(known.tasks().size() + known.next().size(), all.size());
         for (const TaskClaim& live : all) {
-            const auto found = known.tasks().find(live.task.id);
-            ASSERT_NE(found, known.tasks().end()) << live.task.id;
+            const auto& slot = tasks_of(known, live);
+            const auto found = slot.find(live.task.id);
+            ASSERT_NE(found, slot.end()) << live.task.id;
             EXPECT_EQ(chain::types::to_json(found->second->task), chain::types::to_json(live.task));
             EXPECT_EQ(chain::types::to_json(found->second->claim), chain::types::to_json(live.claim));
         }
@@ -220,6 +262,7 @@ TEST_F(LiveTasksTest, are_read_once_and_then_what_changed) {
 
 TEST_F(LiveTasksTest, of_any_blocks_are_what_the_node_has) {
     int lists = 0;
+    std::size_t most_next = 0;
     for (unsigned seed = 0; seed < 10; ++seed) {
         std::mt19937 random(seed);
         Market market;
@@ -242,15 +285,16 @@ TEST_F(LiveTasksTest, of_any_blocks_are_what_the_node_has) {
             ASSERT_TRUE(often.update(node));
             MarketNode plain(market);
             const auto all = *plain.live_tasks();
-            ASSERT_EQ(often.tasks().size(), all.size());
+            ASSERT_EQ(often.tasks().size() + often.next().size(), all.size());
+            most_next = std::max(most_next, often.next().size());
             if (random() % 8 == 0) {
                 ASSERT_TRUE(seldom.update(other));
-                ASSERT_EQ(seldom.tasks().size(), all.size());
+                ASSERT_EQ(seldom.tasks().size() + seldom.next().size(), all.size());
             }
             for (const TaskClaim& live : all)
                 for (const LiveTasks* known : {&often, &seldom}) {
                     if (!(known->head() == often.head())) continue;
-                    const auto& mine = *known->tasks().at(live.task.id);
+                    const auto& mine = *tasks_of(*known, live).at(live.task.id);
                     ASSERT_EQ(chain::types::to_json(mine.task), chain::types::to_json(live.task));
                     ASSERT_EQ(chain::types::to_json(mine.claim), chain::types::to_json(live.claim));
                 }
@@ -259,6 +303,7 @@ TEST_F(LiveTasksTest, of_any_blocks_are_what_the_node_has) {
     }
     EXPECT_GT(lists, 20);
     EXPECT_LT(lists, 200);
+    EXPECT_GT(most_next, 1U) << "tasks with two claims were among them";
 }
 
 TEST_F(LiveTasksTest, are_read_anew_when_the_node_cannot_tell_what_changed) {
@@ -307,22 +352,22 @@ TEST_F(LiveTasksTest, are_read_anew_when_news_do_not_fit) {
     (void)update();
     const std::vector<std::function<void(MarketNews&)>> lies = {
         [](MarketNews& news) {
-            news.tasks.push_back({77, {}, {}});
+            news.tasks.push_back({77, {}, {}, {}});
         },
         [](MarketNews& news) {
-            news.tasks.push_back({78, json::Value::object({{"deadline", 7}}), {}});
+            news.tasks.push_back({78, json::Value::object({{"deadline", 7}}), {}, {}});
         },
         [&](MarketNews& news) {
-            news.tasks.push_back({id, json::Value::object({{"deadline", "soon"}}), {}});
+            news.tasks.push_back({id, json::Value::object({{"deadline", "soon"}}), {}, {}});
         },
         [&](MarketNews& news) {
-            news.tasks.push_back({id, json::Value::object({{"id", 5}}), {}});
+            news.tasks.push_back({id, json::Value::object({{"id", 5}}), {}, {}});
         },
         [&](MarketNews& news) {
-            news.tasks.push_back({id, json::Value::object({{"state", 3}}), {}});
+            news.tasks.push_back({id, json::Value::object({{"state", 3}}), {}, {}});
         },
         [&](MarketNews& news) {
-            news.tasks.push_back({id, json::Value::object({{"state", 2}}), json::Value::object({{"step", 3}})});
+            news.tasks.push_back({id, json::Value::object({{"state", 2}}), json::Value::object({{"step", 3}}), {}});
         },
     };
     int lists = 1;
@@ -391,7 +436,7 @@ TEST_F(LiveTasksTest, do_not_fill_a_workers_memory) {
     node_.change = [&](MarketNews& news) {
         Task task;
         task.id = ++next;
-        news.tasks.push_back({task.id, chain::types::to_json(task), {}});
+        news.tasks.push_back({task.id, chain::types::to_json(task), {}, {}});
         news.bytes = kMaxNewsBytes / 4;
     };
     for (int block = 0; block < 10; ++block) {
