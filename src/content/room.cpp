@@ -73,24 +73,16 @@ Status Store::Impl::take_room(std::uint64_t bytes) {
     }
 }
 
-bool Store::Impl::let_contents_go(std::uint64_t bytes) {
-    if (!duties || bytes > options.quota_bytes) return false;
-    const MutexLock one(evicting);
-    struct Idle {
-        std::int64_t used_s;
-        Hash32 id;
-        std::uint64_t room;
-    };
+std::vector<Store::Impl::Idle> Store::Impl::contents_that_may_go(std::uint64_t bytes) {
     std::vector<Idle> idle;
+    if (!duties || bytes > options.quota_bytes || unix_now() < refused_until_s) return idle;
     {
         const MutexLock lock(mutex);
-        if (check_room(bytes)) return true;  // another has made it meanwhile
-        if (unix_now() < refused_until_s) return false;
         const std::int64_t until = unix_now() - static_cast<std::int64_t>(options.min_idle_seconds);
         for (const auto& [id, content] : contents)
             if (content.used_s <= until) idle.push_back({content.used_s, id, content.room});
     }
-    if (idle.empty()) return false;
+    if (idle.empty()) return idle;
     std::set<Hash32> may_go_ids;
     for (const Idle& each : idle) may_go_ids.insert(each.id);
     const Status known = duties(may_go_ids);
@@ -98,7 +90,7 @@ bool Store::Impl::let_contents_go(std::uint64_t bytes) {
     if (!known) {
         log::warning(log::Category::content, "nothing goes for want of room: duties are not known reason={}",
                      known.error().to_string());
-        return false;
+        return {};
     }
     std::erase_if(idle, [&](const Idle& each) { return !may_go_ids.contains(each.id); });
     std::sort(idle.begin(), idle.end(), [](const Idle& a, const Idle& b) { return a.used_s < b.used_s; });
@@ -111,10 +103,29 @@ bool Store::Impl::let_contents_go(std::uint64_t bytes) {
     {
         // Nothing goes for what has no room even then.
         const MutexLock lock(mutex);
-        if (!enough(may_go)) return false;
+        if (!enough(may_go)) return {};
+    }
+    if (!idle.empty()) refused_until_s = 0;
+    return idle;
+}
+
+bool Store::Impl::can_make_room(std::uint64_t bytes) {
+    const MutexLock one(evicting);
+    {
+        const MutexLock lock(mutex);
+        if (check_room(bytes)) return true;
+    }
+    return !contents_that_may_go(bytes).empty();
+}
+
+bool Store::Impl::let_contents_go(std::uint64_t bytes) {
+    const MutexLock one(evicting);
+    {
+        const MutexLock lock(mutex);
+        if (check_room(bytes)) return true;  // another has made it meanwhile
     }
     std::uint64_t gone = 0;
-    for (const Idle& each : idle) {
+    for (const Idle& each : contents_that_may_go(bytes)) {
         if (gone >= options.quota_bytes / kEvictedShare) {
             const MutexLock lock(mutex);
             if (check_room(bytes)) break;
@@ -123,7 +134,7 @@ bool Store::Impl::let_contents_go(std::uint64_t bytes) {
         gone += each.room;
         log::info(log::Category::content, "went for want of room id={} last_used={}", to_hex(each.id), each.used_s);
     }
-    if (gone != 0) refused_until_s = 0;
+    if (gone == 0) refused_until_s = unix_now() + kRefusedSeconds;
     return gone != 0;
 }
 

@@ -325,15 +325,13 @@ Expected<std::unique_ptr<Store::Upload>> Store::begin_upload(const Hash32& id, s
     const std::uint64_t needed = stored_bytes(size);
     std::uint64_t room = 0;
     std::string path;
-    for (;;) {
-        Status fits;
-        {
-            const MutexLock lock(impl_->mutex);
-            fits = impl_->check_room(needed);
-        }
-        if (fits) break;
-        if (!impl_->let_contents_go(needed)) return fail(fits.error());
+    // What others have here goes for bytes that come (Upload::append), not for an announcement that costs nothing.
+    Status fits;
+    {
+        const MutexLock lock(impl_->mutex);
+        fits = impl_->check_room(needed);
     }
+    if (!fits && !impl_->can_make_room(needed)) return fail(fits.error());
     {
         const MutexLock lock(impl_->mutex);
         if (impl_->uploads >= kMaxUploads)

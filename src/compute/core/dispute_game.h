@@ -24,10 +24,12 @@
 // Clocks: one budget of milliseconds of market time a side, never reset. It runs while the side's post is missing; in
 // `leaf` only the rival's runs (the accuser carries the proof). A side is charged all the time that passes: whichever
 // budget is used up first decides, so the result does not depend on when somebody ticks; both at once: the rival loses.
+// The chain begins one game of a defender at a time: in one that waits nobody owes a move and no clock runs.
 // Thread-safety: pure functions on values.
 #pragma once
 
 #include <array>
+#include <limits>
 #include <optional>
 
 #include "chain/types/fields.h"
@@ -54,6 +56,7 @@ enum class Phase : std::uint8_t {
 enum class Side : std::uint8_t { defender = 0, rival = 1 };
 enum class Verdict : std::uint8_t { none = 0, defender_wins = 1, rival_wins = 2, both_lose = 3 };
 [[nodiscard]] const char* to_string(Phase phase);
+inline constexpr std::uint64_t kNotBegun = std::numeric_limits<std::uint64_t>::max();  // Game::charged_to
 
 // A move of a split phase. `nodes` is used in all but `element`; the others where the phase's first post needs them.
 struct SplitMove {
@@ -141,7 +144,7 @@ struct Game {
     std::vector<std::uint32_t> values;  // claimed, {defender's, rival's}
     std::uint32_t true_value = 0;       // after the leaf was executed
     std::vector<std::uint64_t> budget;  // milliseconds left, {defender's, rival's}
-    std::uint64_t charged_to = 0;       // market time up to which clocks are charged
+    std::uint64_t charged_to = 0;       // market time up to which clocks are charged; kNotBegun: the game waits
     QUERN_FIELDS(v("context", context), v("probe", probe), v("phase", phase), v("verdict", verdict),
                  v("reason", reason), v("claims", claims), v("cursor", cursor), v("posts", posts), v("stride", stride),
                  v("strideRoots", stride_roots), v("stepsTops", steps_tops), v("step", step),
@@ -177,12 +180,15 @@ struct Game {
 // The earliest step that may turn out to be the disputed one; 0 while nothing is known of it.
 [[nodiscard]] std::uint64_t disputed_from(const Game& game);
 
+// Whether its clocks have been started. Moves are taken before, and none is owed.
+[[nodiscard]] inline bool has_begun(const Game& game) { return game.charged_to != kNotBegun; }
 // Whether `side` owes a move now (its clock runs).
 [[nodiscard]] bool owes_move(const Game& game, Side side);
 // Charges clocks up to the market time `now`; decides the game when a budget is used up (both at once: the rival loses,
 // the accusation was not carried). The same in one call or in many.
 void charge_clocks(Game& game, std::uint64_t now);
-// Market time from which charge_clocks would decide, if nobody moves; 0 when the game is decided.
+// Market time from which charge_clocks would decide, if nobody moves; 0 when the game is decided or
+// has not begun.
 [[nodiscard]] std::uint64_t next_deadline(const Game& game);
 
 // Moves as the chain receives them: strict RLP of at most kMaxMoveBytes. Errors: dispute.move_too_large, rlp.*.

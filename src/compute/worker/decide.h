@@ -115,7 +115,7 @@ struct Play {
     core::Side side = core::Side::defender;
     bool due = false;                                  // a move of this side is
     std::shared_ptr<const std::vector<Hash32>> claim;  // null: the history that the solver published
-    std::uint64_t deadline = 0;                        // market time from which the game is decided
+    std::uint64_t deadline = 0;                        // market time from which the game is decided; 0: it waits
 };
 using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play>;
 

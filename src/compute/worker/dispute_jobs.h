@@ -1,8 +1,8 @@
 // Works out the moves of the disputes in which this worker is a party, with compute/core's strategy. Nothing that would
 // be missed is saved: the game is on the chain, the claim comes with the order, states are replayed from checkpoints,
-// once: rivals about many steps must not make each other's clocks run out, so what was replayed to stays on disk while
-// the task lasts, as far as --max-disk-mib reaches. Games about one task
-// share what they execute and take turns, so that many rivals cost little more than one. Several threads may work at
+// once: what was replayed to stays on disk while the task lasts, as far as --max-disk-mib reaches. Games about one task
+// share what they execute and take turns, so that many rivals cost little more than one; of those in which this worker
+// defends one claim the chain asks a move in one at a time. Several threads may work at
 // once, each for a task of its own; the game with the earliest deadline comes first. A move that nobody asks for
 // any more, because the worker stops, the dispute is closed or the deadline has passed, is given up half done.
 // Thread-safe.

@@ -128,7 +128,7 @@ Expected<json::Value> CoreMarketGuide::describe_game(BytesView bytes) const {
               {{"leafCount", game.cursor.leaf_count}, {"level", game.cursor.level}, {"index", game.cursor.index}})},
          {"waitsFor", std::move(waits_for)},
          {"msLeft", both(game.budget, [](std::uint64_t left) { return json::Value(left); })},
-         {"deadline", decided ? json::Value() : json::Value(core::next_deadline(game))}});
+         {"deadline", decided || !core::has_begun(game) ? json::Value() : json::Value(core::next_deadline(game))}});
 }
 
 }  // namespace quern::node

@@ -249,6 +249,26 @@ TEST_F(RoomTest, is_made_of_idle_contents_that_no_duty_holds) {
     EXPECT_EQ(store_->put(Content(300'000, 11).bytes).error().name, "content.quota_exceeded") << "the rest is in use";
 }
 
+// What others have here goes for bytes that come, not for an announcement that costs nothing.
+TEST_F(RoomTest, is_made_for_bytes_and_not_for_their_announcement) {
+    store_.reset();
+    store_ = std::move(*Store::open({root_, 500'000}));
+    const Hash32 old = *store_->put(Content(400'000, 1).bytes);
+    const std::string path = root_ + "/" + to_hex(old).substr(0, 2) + "/" + to_hex(old);
+    stdfs::last_write_time(path, stdfs::file_time_type::clock::now() - std::chrono::hours(24 * 40));
+    store_.reset();
+    store_ = std::move(*Store::open({root_, 500'000}));
+    store_->set_duties([](std::set<Hash32>&) -> Status { return {}; });
+    const Content fresh(300'000, 2);
+    {
+        const auto announced = store_->begin_upload(fresh.id, fresh.bytes.size());
+        ASSERT_TRUE(announced);
+        EXPECT_TRUE(store_->size(old)) << "gone, and nothing came";
+    }
+    EXPECT_TRUE(store_->put(fresh.bytes));
+    EXPECT_FALSE(store_->size(old));
+}
+
 // A large file takes its time to go, and what asks meanwhile waits for it instead of being refused.
 TEST_F(RoomTest, that_is_being_given_back_is_waited_for) {
     for (std::uint64_t round = 0; round < 20; ++round) {

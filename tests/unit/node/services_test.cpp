@@ -10,6 +10,7 @@
 #include "node/options.h"
 #include "node/serve/content_duties.h"
 #include "node/serve/content_gateway.h"
+#include "node/serve/market_guide.h"
 
 namespace quern::node {
 namespace {
@@ -122,9 +123,29 @@ TEST_F(LaneTest, takes_moves_that_a_side_owes) {
               std::nullopt);
     EXPECT_EQ(due(1, types::NativeKind::dispute_split, Bytes{1, 2}), std::nullopt);
     EXPECT_EQ(due(1, types::NativeKind::bond, split), std::nullopt);
+    auto game = *types::decode_record<compute::core::Game>(dispute_.game);
+    game.charged_to = compute::core::kNotBegun;  // nobody's clock runs
+    const Bytes going_on = std::exchange(dispute_.game, types::encode_record(game));
+    put();
+    EXPECT_EQ(due(1, types::NativeKind::dispute_split, split), std::nullopt);
+    dispute_.game = going_on;
+    put();
+    EXPECT_EQ(due(1, types::NativeKind::dispute_split, split), 4U);
     dispute_.winner = types::DisputeWinner::rival;
     put();
     EXPECT_EQ(due(1, types::NativeKind::dispute_split, split), std::nullopt);
+}
+
+TEST_F(LaneTest, a_game_that_waits_is_told_without_a_deadline) {
+    const CoreMarketGuide guide({});
+    auto game = *types::decode_record<compute::core::Game>(dispute_.game);
+    auto view = *guide.describe_game(dispute_.game);
+    EXPECT_EQ(view.find("deadline")->as_u64().value_or(0), 110U);
+    EXPECT_EQ(view.find("waitsFor")->size(), 2U);
+    game.charged_to = compute::core::kNotBegun;
+    view = *guide.describe_game(types::encode_record(game));
+    EXPECT_TRUE(view.find("deadline")->is_null());
+    EXPECT_EQ(view.find("waitsFor")->size(), 0U);
 }
 
 TEST_F(LaneTest, takes_calls_to_the_reserved_address_alike) {

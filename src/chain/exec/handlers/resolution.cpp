@@ -126,6 +126,21 @@ Status void_report(Context& context, types::TaskClaim& live, const types::Disput
     return close_disputes(context, claim, "moot", {1 + number, core::kPassTarget + number});
 }
 
+// A defender plays one game of a claim at a time, in the order in which they were opened: begins its oldest, unless
+// that goes on already.
+Status begin_next(Context& context, const types::Claim& claim, const types::Address& defender) {
+    QUERN_TRY(auto open, open_disputes(context, claim));
+    const auto next = std::find_if(open.begin(), open.end(),
+                                   [&](const types::Dispute& dispute) { return dispute.defender == defender; });
+    if (next == open.end()) return {};
+    QUERN_TRY(auto game, types::decode_record<core::Game>(next->game));
+    if (core::has_begun(game)) return {};
+    game.charged_to = context.market_ms;
+    update_game(*next, game);
+    store_dispute(context.state, *next);
+    return {};
+}
+
 }  // namespace
 
 core::GameContext game_context(const types::TaskClaim& live) {
@@ -140,6 +155,10 @@ core::GameContext game_context(const types::TaskClaim& live) {
 }
 
 Status open_dispute(Context& context, types::Claim& claim, NewDispute opened) {
+    QUERN_TRY(const auto open, open_disputes(context, claim));
+    if (std::any_of(open.begin(), open.end(),
+                    [&](const types::Dispute& other) { return other.defender == opened.defender; }))
+        opened.game.charged_to = core::kNotBegun;
     QUERN_TRY(auto globals, load_globals(context.state));
     types::Dispute dispute;
     dispute.id = globals.next_dispute++;
@@ -206,6 +225,7 @@ Status conclude_dispute(Context& context, types::TaskClaim& live, types::Dispute
             if (answers) QUERN_CHECK(void_report(context, live, dispute, false));
             break;
     }
+    QUERN_CHECK(begin_next(context, claim, dispute.defender));
     if (claim.voided) return continue_voided(context, live);
     if (claim.state != ClaimState::disputed) return {};
     if (claim.open_disputes == 0) return await_challenges(context, live, "disputes_closed");
@@ -258,7 +278,8 @@ Status continue_voided(Context& context, types::TaskClaim& live) {
 Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const types::Claim& claim) {
     std::uint64_t earliest = std::numeric_limits<std::uint64_t>::max();
     QUERN_TRY(const auto open, open_disputes(context, claim));
-    for (const auto& dispute : open) earliest = std::min(earliest, dispute.deadline);
+    for (const auto& dispute : open)
+        if (dispute.deadline != 0) earliest = std::min(earliest, dispute.deadline);
     return earliest;
 }
 

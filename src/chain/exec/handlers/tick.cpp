@@ -24,7 +24,7 @@ Status tick_disputes(Context& context, TaskClaim& live) {
     QUERN_TRY(const auto open, open_disputes(context, claim));
     for (const auto& seen : open) {
         if (claim.state != ClaimState::disputed) break;
-        if (seen.deadline > context.market_ms) continue;
+        if (seen.deadline == 0 || seen.deadline > context.market_ms) continue;
         QUERN_TRY(auto dispute, load_dispute(context.state, seen.id));  // the end of one before may have closed it
         if (dispute.closed_at != 0) continue;
         QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
@@ -131,6 +131,7 @@ Status tick_task(Context& context, types::Task& task) {
 
 Status tick_dispute(Context& context, types::Dispute& dispute) {
     if (dispute.closed_at != 0) return fail("dispute.closed");
+    if (dispute.deadline == 0) return fail("tick.too_early", "another game of the defender's goes on");
     if (context.market_ms < dispute.deadline) return too_early(dispute.deadline);
     QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
     core::charge_clocks(game, context.market_ms);

@@ -47,12 +47,28 @@ Status check_claim(const state::Overlay& state, const types::Claim& claim, std::
     QUERN_TRY(const auto task, state.load<types::Task>(claim.id.task));
     if (!task || !belongs_to(claim, *task)) return fail("invariant.no_exit", name());
     std::uint32_t open = 0;
+    std::vector<types::Address> playing;
     for (const std::uint64_t id : claim.disputes) {
         QUERN_TRY(const auto dispute, state.load<types::Dispute>(id));
-        if (dispute && dispute->closed_at == 0) ++open;
+        if (!dispute || dispute->closed_at != 0) continue;
+        ++open;
+        // Of each defender the oldest has begun, the others wait.
+        const bool waits = std::find(playing.begin(), playing.end(), dispute->defender) != playing.end();
+        if (waits != (dispute->deadline == 0)) return fail("invariant.dispute_order", name());
+        if (!waits) playing.push_back(dispute->defender);
     }
     if (open != claim.open_disputes) return fail("invariant.open_disputes", name());
     return {};
+}
+
+Status check_dispute(const state::Overlay& state, const types::Dispute& dispute, std::uint64_t latest) {
+    const std::string name = "dispute " + std::to_string(dispute.id);
+    const bool open = dispute.closed_at == 0;
+    if (dispute.deadline > latest || (!open && dispute.deadline != 0)) return fail("invariant.no_exit", name);
+    if (!open) return {};
+    QUERN_TRY(const auto claim, state.load<types::Claim>(dispute.claim));
+    if (!claim || types::is_final(claim->state)) return fail("invariant.no_exit", name);
+    return check_claim(state, *claim, latest);
 }
 
 }  // namespace
@@ -70,9 +86,7 @@ Status check_dispute_liveness(const state::Overlay& state, const params::MarketP
             QUERN_CHECK(check_claim(state, claim, latest));
         } else if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::dispute)) {
             QUERN_TRY(const auto dispute, types::decode_record<types::Dispute>(*value));
-            const bool open = dispute.closed_at == 0;
-            if (open != (dispute.deadline != 0) || dispute.deadline > latest)
-                return fail("invariant.no_exit", "dispute " + std::to_string(dispute.id));
+            QUERN_CHECK(check_dispute(state, dispute, latest));
         }
     }
     return {};

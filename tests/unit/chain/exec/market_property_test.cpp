@@ -599,6 +599,22 @@ private:
         }
         return strategies_.emplace(key, core::DisputeStrategy(std::move(party))).first->second;
     }
+    // Of an honest defender, which replays for one game at a time and takes as long as its clock gives for one: whether
+    // it has the states that the game has come to.
+    bool has_replayed(const Agent& agent, const TaskClaim& live, std::uint64_t id, const core::Game& game) {
+        if (game.phase == core::Phase::history || replayed_.contains(id)) return true;
+        auto& machine = machines_[{agent.address, 8 * live.task.id + live.claim.id.stretch}];
+        if (machine.dispute == id) {
+            if (world_.market_ms() < machine.until) return false;
+            return replayed_.insert(id).second;
+        }
+        if (machine.dispute != 0 && !replayed_.contains(machine.dispute) &&
+            world_.shared_dispute(machine.dispute)->closed_at == 0)
+            return false;
+        const std::uint64_t seconds = market::dispute_replay_s(live.task.spec, market::work_of(live.task).plan);
+        machine = {id, world_.market_ms() + market::in_ms(seconds)};
+        return false;
+    }
     void dispute(const Agent& agent, const TaskClaim& live) {
         const auto& task = live.task;
         const auto& claim = live.claim;
@@ -618,6 +634,8 @@ private:
             }
             const auto side = defends ? core::Side::defender : core::Side::rival;
             const auto game = *types::decode_record<core::Game>(dispute.game);
+            if (agent.honest && !core::has_begun(game)) continue;
+            if (agent.honest && defends && !has_replayed(agent, live, id, game)) continue;
             const auto move = strategy(live, dispute, game, side, agent, how).next_move(game, side);
             if (!move) {
                 EXPECT_FALSE(agent.honest) << move.error().to_string();
@@ -698,6 +716,12 @@ private:
     std::map<Key, std::uint64_t> plans_;
     std::map<Key, std::vector<Challenge>> challenges_;
     std::map<std::pair<std::uint64_t, core::Side>, core::DisputeStrategy> strategies_;
+    struct Replay {
+        std::uint64_t dispute = 0;
+        std::uint64_t until = 0;  // market time
+    };
+    std::map<std::pair<types::Address, std::uint64_t>, Replay> machines_;  // by defender and claim
+    std::set<std::uint64_t> replayed_;                                     // disputes
     std::map<std::uint64_t, std::size_t> seen_slashes_;
     std::set<std::uint64_t> ended_;
     std::map<std::uint64_t, Base> bases_;  // by task

@@ -352,6 +352,30 @@ TEST(DisputeClocks, SilentSideLosesAtItsDeadlineAndNotBefore) {
     EXPECT_EQ(next_deadline(late), 0U);
 }
 
+TEST(DisputeClocks, AGameThatHasNotBegunTakesMovesAndChargesNobody) {
+    Players players;
+    Game game = history_game(world(), cheat().history.root(), world().root());
+    game.charged_to = kNotBegun;
+    EXPECT_FALSE(has_begun(game));
+    EXPECT_EQ(next_deadline(game), 0U);
+    const Game fresh = game;
+    charge_clocks(game, 1000 + 5 * kBudget);
+    EXPECT_EQ(chain::types::encode_record(game), chain::types::encode_record(fresh));
+    for (const Side side : {Side::defender, Side::rival}) {
+        EXPECT_FALSE(owes_move(game, side));
+        auto& player = side == Side::defender ? players.liar : players.honest;
+        ASSERT_TRUE(apply(game, side, *player.next_move(game, side), 1000 + 6 * kBudget).has_value());
+    }
+    EXPECT_EQ(game.phase, Phase::state) << "both have posted";
+    EXPECT_EQ(game.budget, fresh.budget);
+    Game conceded = game;
+    EXPECT_TRUE(concede(conceded, Side::rival, 1000).has_value());
+    EXPECT_EQ(conceded.verdict, Verdict::defender_wins);
+    game.charged_to = 9000;
+    EXPECT_TRUE(owes_move(game, Side::rival));
+    EXPECT_EQ(next_deadline(game), 9000 + kBudget);
+}
+
 TEST(DisputeClocks, BothSilentMeansTheAccusationWasNotCarried) {
     Game game = history_game(world(), cheat().history.root(), world().root());
     charge_clocks(game, 1000 + kBudget);

@@ -76,7 +76,8 @@ protected:
         order.live = world.shared_live(id);
         order.dispute = world.shared_dispute(rival.dispute);
         order.game = std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(order.dispute->game));
-        const bool due = order.game->phase == core::Phase::leaf || core::owes_move(*order.game, core::Side::defender);
+        // Of games that the chain lets wait too: many at once are what is looked at.
+        const bool due = order.game->phase == core::Phase::leaf || !order.game->posts[0].present;
         order.play = {rival.dispute, core::Side::defender, due,
                       std::make_shared<const std::vector<Hash32>>(truth.roots), core::next_deadline(*order.game)};
         order.position = position_of(*order.game);
@@ -109,7 +110,7 @@ protected:
             const auto dispute = world.dispute(rival.dispute);
             if (dispute.closed_at != 0) continue;
             const auto game = *chain::types::decode_record<core::Game>(dispute.game);
-            if (!core::owes_move(game, core::Side::rival)) continue;
+            if (game.phase != core::Phase::leaf && game.posts[1].present) continue;
             const auto move = rival.strategy->next_move(game, core::Side::rival);
             ASSERT_TRUE(move) << move.error().to_string();
             send(rival.address, rival.dispute, *move);
@@ -188,7 +189,7 @@ TEST_F(DisputeJobsTest, games_that_memory_has_no_room_for_read_a_checkpoint_agai
     EXPECT_GT(contents.asked[contents.checkpoints[1]], 2) << "one state is kept, of two that are disputed";
 }
 
-// Their clocks run meanwhile, and each holds the replay of one segment.
+// Each holds the replay of one segment.
 TEST_F(DisputeJobsTest, rivals_about_many_steps_are_replayed_to_once_each) {
     const History second = compute_history(kSteps, 2, 1U << 15);
     const History last = compute_history(kSteps, 4, 1U << 15);
