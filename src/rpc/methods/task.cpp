@@ -273,7 +273,11 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
          {"object or null",
           "submission, plan: hashes (merkle_leaf) of the RLP of task_submit's payload and of its plan; slotRoot, "
           "initRoot, dataRoot, seedBeacon, finalRoot; steps; loss in the last state, lossValue as a number; passes: "
-          "verifiers that replayed samples and said so; settledAt, a height; null while the task is not settled"},
+          "verifiers that replayed samples and said so; settledAt, a height; imports: slots that the first state has "
+          "of "
+          "earlier proofs' final ones, {task, seat, slotCount, slots: [{there, here, count}]}; null while the task is "
+          "not "
+          "settled"},
          {{kInvalidParams, "seat is out of range"}},
          {},
          [backend](const Call& call) -> Result { return proof(backend, call); }}));

@@ -93,13 +93,18 @@ History compute_history(std::uint64_t steps, std::uint64_t altered_step, std::ui
 
 History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step, std::uint32_t mask,
                         std::uint64_t stride) {
+    return compute_history_from(tiny().init, programs, altered_step, mask, stride);
+}
+
+History compute_history_from(const tensor::State& first, const core::TaskPrograms& programs, std::uint64_t altered_step,
+                             std::uint32_t mask, std::uint64_t stride) {
     History history;
     history.programs = &programs;
     history.stride = stride;
     history.altered_step = altered_step;
     history.mask = mask;
     const auto seed = tensor::seed_tensor({});
-    history.states.push_back(tiny().init);
+    history.states.push_back(first);
     for (std::uint64_t step = 1; step <= programs.plan.steps(); ++step) {
         const std::uint32_t update = update_node(programs, step);
         tensor::Executor executor(programs.at(step), tensor::arith::Backend::scalar, nullptr);
