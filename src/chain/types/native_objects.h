@@ -306,22 +306,23 @@ struct ProofRecord {
     std::uint16_t seat = 0;
     Address submitter;
     Address solver;
-    Hash32 submission;             // merkle_leaf of the TaskSubmitPayload's RLP
-    Hash32 plan;                   // merkle_leaf of the plan's RLP
-    Hash32 slot_root;              // of the records of the state's slots, as the plan's headers have it
-    Hash32 init_root;              // S_0
-    Hash32 data_root;              // tensor root of the data set
-    Hash32 seed_beacon;            // fixes the data order
-    Hash32 final_root;             // S_N
-    std::uint64_t steps = 0;       // N
-    std::uint32_t loss = 0;        // f32 bits of the loss slot in S_N
-    std::uint32_t passes = 0;      // verifiers that replayed samples and told so: 0 when `reason` is "unverified"
-    std::uint64_t settled_at = 0;  // height
-    std::string reason;            // as in the claim: "unchallenged", "unverified"
+    Hash32 submission;               // merkle_leaf of the TaskSubmitPayload's RLP
+    Hash32 plan;                     // merkle_leaf of the plan's RLP
+    Hash32 slot_root;                // of the records of the state's slots, as the plan's headers have it
+    Hash32 init_root;                // S_0
+    std::vector<Hash32> data_roots;  // content ids of the data tensors
+    Hash32 seed_beacon;              // fixes the data order
+    Hash32 final_root;               // S_N
+    std::uint64_t steps = 0;         // N
+    std::uint32_t loss = 0;          // f32 bits of the loss slot in S_N
+    std::uint32_t passes = 0;        // verifiers that replayed samples and told so: 0 when `reason` is "unverified"
+    std::uint64_t settled_at = 0;    // height
+    std::string reason;              // as in the claim: "unchallenged", "unverified"
     QUERN_FIELDS(v("task", task), v("seat", seat), v("submitter", submitter), v("solver", solver),
                  v("submission", submission), v("plan", plan), v("slotRoot", slot_root), v("initRoot", init_root),
-                 v("dataRoot", data_root), v("seedBeacon", seed_beacon), v("finalRoot", final_root), v("steps", steps),
-                 v("loss", loss), v("passes", passes), v("settledAt", settled_at), v("reason", reason))
+                 v("dataRoots", data_roots), v("seedBeacon", seed_beacon), v("finalRoot", final_root),
+                 v("steps", steps), v("loss", loss), v("passes", passes), v("settledAt", settled_at),
+                 v("reason", reason))
 };
 
 struct ChallengeCommitment {

@@ -67,9 +67,10 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         // Whoever pays for the tick that deletes it, the duty ends.
         const std::uint64_t until = task.since + chain::market::in_ms(market.retention_s);
         if (chain::types::is_final(task.state) && globals.market_ms >= until) return {};
-        tasks[task.id] = {task.spec.steps, task.spec.interval};
+        tasks[task.id] = {task.steps, task.spec.interval};
         for (const Hash32& program : task.spec.program_contents) idle.erase(program);
-        for (const Hash32& id : {task.spec.init_content, task.spec.data_content}) idle.erase(id);
+        for (const Hash32& data : task.spec.data_roots) idle.erase(data);
+        idle.erase(task.spec.init_content);
         return {};
     }));
     std::set<Hash32> seen;  // histories

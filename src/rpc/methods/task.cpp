@@ -96,7 +96,7 @@ json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address
                                 {"memoryMib", spec.memory_mib},
                                 {"deviceClass", spec.device_class},
                                 {"programContents", types::to_json(spec.program_contents)},
-                                {"dataContent", hex(spec.data_content)}});
+                                {"dataRoots", types::to_json(spec.data_roots)}});
 }
 
 Result pool(const Backend& backend, std::size_t limit) {
@@ -272,7 +272,8 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           {"seat", Kind::number, false, "0 when left out: a task has one"}},
          {"object or null",
           "submission, plan: hashes (merkle_leaf) of the RLP of task_submit's payload and of its plan; slotRoot, "
-          "initRoot, dataRoot, seedBeacon, finalRoot; steps; loss in the last state, lossValue as a number; passes: "
+          "initRoot, dataRoots (content ids), seedBeacon, finalRoot; steps; loss in the last state, lossValue as a "
+          "number; passes: "
           "verifiers that replayed samples and said so; settledAt, a height; null while the task is not settled"},
          {{kInvalidParams, "seat is out of range"}},
          {},

@@ -130,7 +130,7 @@ Status void_report(Context& context, types::TaskClaim& live, const types::Disput
 
 core::GameContext game_context(const types::TaskClaim& live) {
     const auto& spec = live.task.spec;
-    return {spec.plan, spec.data_root, live.claim.seed_beacon, spec.stride,
+    return {spec.plan, spec.data_roots, live.claim.seed_beacon, spec.stride,
             market::stride_count(live.task.steps, spec.stride) + 1};
 }
 

@@ -306,6 +306,73 @@ TEST(DisputeMoves, CorruptedWitnessesAreRefused) {
     expect_refused(decided, Side::rival, SplitMove{}, "dispute.decided");
 }
 
+// The last tile of the data is shorter; a witness of it is bound to the task's root and to the header's size.
+TEST(DisputeMoves, CorruptedWitnessesOfDataAreRefused) {
+    vm::tensor::test::Graph graph;
+    const std::uint32_t at = graph.add_slot("index", vm::tensor::DType::i32, {});
+    const std::uint32_t window = graph.window(at, 1, vm::tensor::DType::i32, 1, 40);
+    graph.add_slot("window", vm::tensor::DType::i32, graph.shape(window));
+    graph.update(1, window);
+    graph.add_slot("loss", vm::tensor::DType::f32, {});
+    graph.finish({}, {{vm::tensor::DataType::u8, 5'000}});
+    World task = make_world(graph.program, 1);
+    task.states.front().front().words = {4'100};
+    task.states.resize(1);
+    vm::tensor::Executor executor(task.program, vm::tensor::arith::Backend::scalar, nullptr);
+    State after = task.states.front();
+    ASSERT_TRUE(executor.step(after, task.data, task.seed));
+    task.roots = {vm::tensor::state_root(task.states.front()), vm::tensor::state_root(after)};
+    task.states.push_back(after);
+    const Alter lie = flip(1, window, 3);
+    const History history = altered_history(task, lie, 1);
+    DisputeStrategy liar = dishonest_player(task, history, lie);
+    DisputeStrategy honest = honest_player(task);
+    Game game = history_game(task, history.root(), task.root());
+    for (int i = 0; i < 50 && game.phase < Phase::leaf; ++i)
+        for (const Side side : {Side::defender, Side::rival}) {
+            if (game.phase >= Phase::leaf) break;
+            const auto move = (side == Side::defender ? liar : honest).next_move(game, side);
+            ASSERT_TRUE(move.has_value()) << move.error().to_string();
+            ASSERT_TRUE(apply(game, side, *move, 1000).has_value());
+        }
+    ASSERT_EQ(game.phase, Phase::leaf);
+    const auto good = honest.leaf_witness(game);
+    ASSERT_TRUE(good.has_value()) << good.error().to_string();
+    ASSERT_EQ(good->tiles.size(), 2U);
+    ASSERT_EQ(good->tiles[1].tile, 1U);
+    ASSERT_EQ(good->tiles[1].bytes.size(), 904U);
+    const auto refused = [&](auto change, std::string_view error = "dispute.bad_witness") {
+        LeafWitness witness = *good;
+        change(witness.tiles[1]);
+        Game tried = game;
+        EXPECT_EQ(name_of(apply_leaf(tried, Side::rival, witness, 1000)), error);
+    };
+    refused([](OperandTile& tile) { tile.bytes[9] ^= 1; });
+    refused([](OperandTile& tile) { tile.bytes.pop_back(); });
+    refused([](OperandTile& tile) { tile.bytes.resize(4'096); });
+    refused([](OperandTile& tile) { tile.tile = 0; });
+    refused([](OperandTile& tile) { tile.tile = 2; });
+    refused([](OperandTile& tile) { tile.tile = ~0ULL; });
+    refused([](OperandTile& tile) { tile.root = other_hash(); });
+    refused([](OperandTile& tile) { tile.root_path = {other_hash()}; });
+    refused([](OperandTile& tile) { tile.tile_path.clear(); });
+    refused([](OperandTile& tile) { tile.operand = 2; });
+    LeafWitness without = *good;
+    without.tiles.pop_back();
+    Game tried = game;
+    EXPECT_EQ(name_of(apply_leaf(tried, Side::rival, without, 1000)), "leaf.missing_tile");
+    // A content of another size than the header's has another id.
+    Game other = game;
+    Bytes longer = task.data.sets()[1];
+    longer.push_back(0);
+    other.context.data_roots[1] = crypto::content_id_of(longer);
+    EXPECT_EQ(name_of(apply_leaf(other, Side::rival, *good, 1000)), "dispute.bad_witness");
+    other.context.data_roots.pop_back();
+    EXPECT_EQ(name_of(apply_leaf(other, Side::rival, *good, 1000)), "dispute.bad_game");
+    ASSERT_TRUE(apply_leaf(game, Side::rival, *good, 1000).has_value());
+    EXPECT_EQ(game.verdict, Verdict::rival_wins);
+}
+
 TEST(DisputeMoves, LeafIsRefusedBeforeItsPhase) {
     Players players;
     Game game = game_at(Phase::element, players.liar, players.honest);
@@ -707,7 +774,7 @@ TEST(DisputeFuzz, HonestSideNeverLosesToRandomlyMutatedMoves) {
     int accepted = 0;
     int refused = 0;
     int by_clock = 0;
-    for (int round = 0; round < 90; ++round) {
+    for (int round = 0; round < 150; ++round) {
         const auto node = random.below(static_cast<std::uint32_t>(world().program.nodes.size()));
         const Alter alter = flip(2, round % 3 == 0 ? long_matmul() : node, random.next(), 1U << random.below(3));
         const History history = altered_history(world(), alter, 2);

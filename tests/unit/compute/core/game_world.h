@@ -27,7 +27,7 @@ std::vector<Hash32> strided(const std::vector<Hash32>& roots, std::uint64_t stri
 struct World {
     Program program;  // of each step
     std::shared_ptr<const TaskPrograms> programs;
-    Tensor data;
+    vm::tensor::MemoryData data;
     Hash32 beacon;
     Tensor seed;
     std::vector<State> states;  // S_0 … S_N

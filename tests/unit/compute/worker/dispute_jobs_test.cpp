@@ -31,10 +31,9 @@ protected:
         std::filesystem::remove_all(options.datadir);
         spec.challenge_s = 1'000;
         world.params.market.dispute_clock_s = 10'000;
-        const program::TensorView data{"data", &tiny().data, false};
         store("program", tensor::encode(tiny().program));
         store("init", *program::write_state(tiny().program, tiny().init));
-        store("data", *program::write_safetensors(std::vector{data}, {}));
+        contents.files[spec.data_roots.front()] = tiny().data.sets().front();
         core::HistoryManifest manifest;
         manifest.interval = kInterval;
         manifest.stride = stride;

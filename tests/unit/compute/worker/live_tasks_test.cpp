@@ -42,7 +42,7 @@ public:
     [[nodiscard]] std::uint64_t submit() {
         Task task;
         task.id = ++tasks_;
-        task.spec.steps = 100 + task.id;
+        task.steps = 100 + task.id;
         put(task);
         return task.id;
     }
