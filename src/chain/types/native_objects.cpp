@@ -61,6 +61,12 @@ Bytes KeyOf<RoleBond>::at(Role role, const Address& address) {
 
 Bytes KeyOf<Claim>::at(const ClaimId& id) { return claim_key(kPrefix, id); }
 
+Bytes KeyOf<ProofRecord>::at(std::uint64_t task, std::uint16_t seat) {
+    Bytes key = object_key(kPrefix, task);
+    append_big_endian(key, seat, 2);
+    return key;
+}
+
 Bytes KeyOf<ChallengeCommitment>::all(const ClaimId& claim) { return claim_key(kPrefix, claim); }
 
 Bytes KeyOf<ChallengeCommitment>::at(const ClaimId& claim, const Address& challenger, const Hash32& commitment) {

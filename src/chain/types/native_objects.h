@@ -22,6 +22,7 @@ enum class ObjectPrefix : std::uint8_t {
     task = 0x30,              // id (8)
     challenge = 0x31,         // the claim's id (15) || committer (20) || commitment (32)
     claim = 0x32,             // task (8) || seat (2) || stretch (4) || round (1)
+    proof = 0x34,             // task (8) || seat (2): stays for ever
     dispute = 0x50,           // id (8)
 };
 // Execution walks over these, and over no others: nodes keep them in memory (store/live_ranges.h).
@@ -299,6 +300,30 @@ struct TaskClaim {
     Claim claim;
 };
 
+// What a settled seat of a task leaves for ever: training by this plan, from that state and these data, led there.
+struct ProofRecord {
+    std::uint64_t task = 0;
+    std::uint16_t seat = 0;
+    Address submitter;
+    Address solver;
+    Hash32 submission;             // merkle_leaf of the TaskSubmitPayload's RLP
+    Hash32 plan;                   // merkle_leaf of the plan's RLP
+    Hash32 slot_root;              // of the records of the state's slots, as the plan's headers have it
+    Hash32 init_root;              // S_0
+    Hash32 data_root;              // tensor root of the data set
+    Hash32 seed_beacon;            // fixes the data order
+    Hash32 final_root;             // S_N
+    std::uint64_t steps = 0;       // N
+    std::uint32_t loss = 0;        // f32 bits of the loss slot in S_N
+    std::uint32_t passes = 0;      // verifiers that replayed samples and told so: 0 when `reason` is "unverified"
+    std::uint64_t settled_at = 0;  // height
+    std::string reason;            // as in the claim: "unchallenged", "unverified"
+    QUERN_FIELDS(v("task", task), v("seat", seat), v("submitter", submitter), v("solver", solver),
+                 v("submission", submission), v("plan", plan), v("slotRoot", slot_root), v("initRoot", init_root),
+                 v("dataRoot", data_root), v("seedBeacon", seed_beacon), v("finalRoot", final_root), v("steps", steps),
+                 v("loss", loss), v("passes", passes), v("settledAt", settled_at), v("reason", reason))
+};
+
 struct ChallengeCommitment {
     ClaimId claim;
     Address challenger;
@@ -393,6 +418,11 @@ template <>
 struct KeyOf<Claim> {
     static constexpr ObjectPrefix kPrefix = ObjectPrefix::claim;
     static Bytes at(const ClaimId& id);
+};
+template <>
+struct KeyOf<ProofRecord> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::proof;
+    static Bytes at(std::uint64_t task, std::uint16_t seat);
 };
 template <>
 struct KeyOf<ChallengeCommitment> {

@@ -199,6 +199,17 @@ Result claim(const Backend& backend, const Call& call) {
     return found ? claim_json(*found) : json::Value();
 }
 
+Result proof(const Backend& backend, const Call& call) {
+    const auto seat = narrow<std::uint16_t>(call.number_or(1, 0));
+    if (!seat) return rpc_fail(kInvalidParams, "seat is out of range");
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    QUERN_RPC_TRY(const auto found, read_object<types::ProofRecord>(*state, call.number(0), *seat));
+    if (!found) return json::Value();
+    json::Value object = types::to_json(*found);
+    object.set("lossValue", f32_value(found->loss));
+    return object;
+}
+
 }  // namespace
 
 Status add_task_methods(Registry& registry, const Backend& backend) {
@@ -253,6 +264,19 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
          {{kInvalidParams, "seat, stretch or round is out of range"}},
          {},
          [backend](const Call& call) -> Result { return claim(backend, call); }}));
+    QUERN_CHECK(registry.add(
+        {"proof_get",
+         "What a settled task leaves for ever: that training by this plan, from this state and over these data, led to "
+         "that state.",
+         {{"task", Kind::number, true, "the task's id"},
+          {"seat", Kind::number, false, "0 when left out: a task has one"}},
+         {"object or null",
+          "submission, plan: hashes (merkle_leaf) of the RLP of task_submit's payload and of its plan; slotRoot, "
+          "initRoot, dataRoot, seedBeacon, finalRoot; steps; loss in the last state, lossValue as a number; passes: "
+          "verifiers that replayed samples and said so; settledAt, a height; null while the task is not settled"},
+         {{kInvalidParams, "seat is out of range"}},
+         {},
+         [backend](const Call& call) -> Result { return proof(backend, call); }}));
     QUERN_CHECK(registry.add(
         {"task_list",
          "Tasks by ascending id, a page at a time.",

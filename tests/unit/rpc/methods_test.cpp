@@ -495,6 +495,21 @@ TEST_F(MethodsTest, claims_are_told_with_their_task_and_by_their_key) {
     EXPECT_EQ(error("claim_get", "[5,0,0,256]").code, kInvalidParams);
 }
 
+TEST_F(MethodsTest, proofs_are_told_by_task_and_seat) {
+    types::ProofRecord proof;
+    proof.task = 5;
+    proof.seat = 1;
+    proof.steps = 48;
+    proof.loss = std::bit_cast<std::uint32_t>(2.5F);
+    chain.current->objects[types::key_of<types::ProofRecord>(std::uint64_t{5}, std::uint16_t{1})] =
+        types::encode_record(proof);
+    const auto told = ok("proof_get", "[5,1]");
+    EXPECT_EQ(*told.find("steps"), json::Value(48));
+    EXPECT_EQ(*told.find("lossValue"), json::Value(2.5));
+    EXPECT_TRUE(ok("proof_get", "[5]").is_null());
+    EXPECT_EQ(error("proof_get", "[5,65536]").code, kInvalidParams);
+}
+
 TEST_F(MethodsTest, pool_is_ordered_by_price_with_waiting_submissions) {
     for (std::uint64_t id = 1; id <= 3; ++id) {
         types::Task task;

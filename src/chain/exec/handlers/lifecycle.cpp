@@ -8,6 +8,8 @@
 #include "chain/exec/handlers/resolution.h"
 #include "chain/market/delays.h"
 #include "chain/market/shares.h"
+#include "compute/core/task_plan.h"
+#include "crypto/merkle.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -52,9 +54,10 @@ Status dismiss_verifier(Context& context, types::Task& task, types::VerifierRepo
     return {};
 }
 
+bool stands_for(const types::VerifierReport& report) { return is_active(report) && report.revealed && report.pass; }
+
 bool stands_confirmed(const Claim& claim) {
-    return std::any_of(claim.reports.begin(), claim.reports.end(),
-                       [](const auto& report) { return is_active(report) && report.revealed && report.pass; });
+    return std::any_of(claim.reports.begin(), claim.reports.end(), stands_for);
 }
 
 // Nobody will stand for the proof any more. The training is public, and its solver is not to blame: it is paid unless
@@ -366,6 +369,35 @@ Status void_claim(Context& context, TaskClaim& live, std::string_view reason) {
     return reopen(context, live.task, reason);
 }
 
+namespace {
+
+// The deposit does not pay for it, since it stays; the gas of submitting, bidding, proving and reporting does, each of
+// which costs more than its bytes.
+Status record_proof(Context& context, const types::Task& task, const Claim& claim, std::string_view reason) {
+    QUERN_TRY(const auto plan, compute::core::TaskPlan::decode(task.spec.plan));
+    types::ProofRecord proof;
+    proof.task = task.id;
+    proof.seat = claim.id.seat;
+    proof.submitter = task.submitter;
+    proof.solver = claim.solver;
+    proof.submission = crypto::merkle_leaf(types::encode_record(task.spec));
+    proof.plan = crypto::merkle_leaf(task.spec.plan);
+    proof.slot_root = plan.header().slot_root;
+    proof.init_root = task.spec.init_root;
+    proof.data_root = task.spec.data_root;
+    proof.seed_beacon = claim.seed_beacon;
+    proof.final_root = claim.final_root;
+    proof.steps = task.steps;
+    proof.loss = claim.loss;
+    proof.passes = static_cast<std::uint32_t>(std::count_if(claim.reports.begin(), claim.reports.end(), stands_for));
+    proof.settled_at = context.height;
+    proof.reason = reason;
+    context.state.set_native(types::key_of<types::ProofRecord>(proof.task, proof.seat), types::encode_record(proof));
+    return {};
+}
+
+}  // namespace
+
 Status settle(Context& context, TaskClaim& live) {
     auto& [task, claim] = live;
     QUERN_CHECK(release_claim(context, live, true));
@@ -384,6 +416,7 @@ Status settle(Context& context, TaskClaim& live) {
     store_globals(context.state, globals);
     task.escrow = *rest;
     const std::string_view reason = confirmed ? "unchallenged" : "unverified";
+    QUERN_CHECK(record_proof(context, task, claim, reason));
     ++task.seats[claim.id.seat].settled;
     enter(context, claim, ClaimState::settled, 0, reason);
     return close_task(context, task, TaskState::settled, reason);
