@@ -133,6 +133,7 @@ protected:
                      clock,
                      small,
                      stop,
+                     {},
                      std::make_unique<ContentNode>(contents),
                      std::make_shared<ThreadPool>(1),
                      std::make_unique<OsRng>()};
@@ -166,6 +167,7 @@ protected:
                     clock,
                     inputs,
                     stop,
+                    {},
                     std::make_unique<ContentNode>(contents),
                     std::make_shared<ThreadPool>(1),
                     std::make_unique<OsRng>()};
@@ -222,6 +224,7 @@ TEST_F(DisputeJobsTest, games_about_one_task_take_turns) {
                    clock,
                    inputs,
                    stop,
+                   {},
                    std::make_unique<ContentNode>(contents),
                    std::make_shared<ThreadPool>(1),
                    std::make_unique<OsRng>()};
