@@ -8,7 +8,7 @@ import framework
 from quern import events
 from quern.market import Job, licence_texts
 
-STEPS, INTERVAL = 4, 2
+STEPS, INTERVAL = 8, 2  # a replay takes longer than the two proofs lie apart
 SLOW = "--backend=soft --threads=1"  # the chain's own arithmetic, in integers: long steps of a small model
 SLICE_S = 0.4  # after which a worker's jobs would change, if steps were short
 HEARTBEAT_S, VERIFY_S = 60, 60
