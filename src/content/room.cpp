@@ -73,16 +73,41 @@ Status Store::Impl::take_room(std::uint64_t bytes) {
     }
 }
 
-std::vector<Store::Impl::Idle> Store::Impl::contents_that_may_go(std::uint64_t bytes) {
+bool Store::Impl::fits_without(std::uint64_t bytes, std::uint64_t gone) const {
+    const std::uint64_t gain = gone + closed_parts + leaving;
+    return fits_quota(bytes, gain) && fits_disk(bytes, gain) && contents.size() - (gone != 0) < options.max_items;
+}
+
+bool Store::Impl::may_find_room(std::uint64_t bytes) {
+    if (!duties || bytes > options.quota_bytes) return false;
+    const MutexLock one(evicting);
+    if (unix_now() < refused_until_s) return false;
+    const MutexLock lock(mutex);
+    const std::int64_t until = unix_now() - static_cast<std::int64_t>(options.min_idle_seconds);
+    std::uint64_t idle = 0;
+    for (const auto& [id, content] : contents)
+        if (content.used_s <= until) idle += content.room;
+    return idle != 0 && fits_without(bytes, idle);
+}
+
+bool Store::Impl::let_contents_go(std::uint64_t bytes) {
+    if (!duties || bytes > options.quota_bytes) return false;
+    const MutexLock one(evicting);
+    struct Idle {
+        std::int64_t used_s;
+        Hash32 id;
+        std::uint64_t room;
+    };
     std::vector<Idle> idle;
-    if (!duties || bytes > options.quota_bytes || unix_now() < refused_until_s) return idle;
     {
         const MutexLock lock(mutex);
+        if (check_room(bytes)) return true;  // another has made it meanwhile
+        if (unix_now() < refused_until_s) return false;
         const std::int64_t until = unix_now() - static_cast<std::int64_t>(options.min_idle_seconds);
         for (const auto& [id, content] : contents)
             if (content.used_s <= until) idle.push_back({content.used_s, id, content.room});
     }
-    if (idle.empty()) return idle;
+    if (idle.empty()) return false;
     std::set<Hash32> may_go_ids;
     for (const Idle& each : idle) may_go_ids.insert(each.id);
     const Status known = duties(may_go_ids);
@@ -90,42 +115,19 @@ std::vector<Store::Impl::Idle> Store::Impl::contents_that_may_go(std::uint64_t b
     if (!known) {
         log::warning(log::Category::content, "nothing goes for want of room: duties are not known reason={}",
                      known.error().to_string());
-        return {};
+        return false;
     }
     std::erase_if(idle, [&](const Idle& each) { return !may_go_ids.contains(each.id); });
     std::sort(idle.begin(), idle.end(), [](const Idle& a, const Idle& b) { return a.used_s < b.used_s; });
-    const auto enough = [&](std::uint64_t gain) QUERN_REQUIRES(mutex) {
-        const std::uint64_t all = gain + closed_parts + leaving;
-        return fits_quota(bytes, all) && fits_disk(bytes, all) && contents.size() - (gain != 0) < options.max_items;
-    };
     std::uint64_t may_go = 0;
     for (const Idle& each : idle) may_go += each.room;
     {
         // Nothing goes for what has no room even then.
         const MutexLock lock(mutex);
-        if (!enough(may_go)) return {};
-    }
-    if (!idle.empty()) refused_until_s = 0;
-    return idle;
-}
-
-bool Store::Impl::can_make_room(std::uint64_t bytes) {
-    const MutexLock one(evicting);
-    {
-        const MutexLock lock(mutex);
-        if (check_room(bytes)) return true;
-    }
-    return !contents_that_may_go(bytes).empty();
-}
-
-bool Store::Impl::let_contents_go(std::uint64_t bytes) {
-    const MutexLock one(evicting);
-    {
-        const MutexLock lock(mutex);
-        if (check_room(bytes)) return true;  // another has made it meanwhile
+        if (!fits_without(bytes, may_go)) return false;
     }
     std::uint64_t gone = 0;
-    for (const Idle& each : contents_that_may_go(bytes)) {
+    for (const Idle& each : idle) {
         if (gone >= options.quota_bytes / kEvictedShare) {
             const MutexLock lock(mutex);
             if (check_room(bytes)) break;
@@ -134,7 +136,7 @@ bool Store::Impl::let_contents_go(std::uint64_t bytes) {
         gone += each.room;
         log::info(log::Category::content, "went for want of room id={} last_used={}", to_hex(each.id), each.used_s);
     }
-    if (gone == 0) refused_until_s = unix_now() + kRefusedSeconds;
+    if (gone != 0) refused_until_s = 0;
     return gone != 0;
 }
 

@@ -331,7 +331,7 @@ Expected<std::unique_ptr<Store::Upload>> Store::begin_upload(const Hash32& id, s
         const MutexLock lock(impl_->mutex);
         fits = impl_->check_room(needed);
     }
-    if (!fits && !impl_->can_make_room(needed)) return fail(fits.error());
+    if (!fits && !impl_->may_find_room(needed)) return fail(fits.error());
     {
         const MutexLock lock(impl_->mutex);
         if (impl_->uploads >= kMaxUploads)

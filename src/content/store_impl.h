@@ -167,24 +167,19 @@ struct Store::Impl {
     // Whether there is as long as `gain` more bytes go.
     [[nodiscard]] bool fits_quota(std::uint64_t bytes, std::uint64_t gain) const QUERN_REQUIRES(mutex);
     [[nodiscard]] bool fits_disk(std::uint64_t bytes, std::uint64_t gain) const QUERN_REQUIRES(mutex);
+    // Whether there is when so much of contents goes, and parts that nobody has open.
+    [[nodiscard]] bool fits_without(std::uint64_t bytes, std::uint64_t gone) const QUERN_REQUIRES(mutex);
     void reserve(std::uint64_t bytes) QUERN_REQUIRES(mutex);
     // Takes room, of such parts where there is no other.
     [[nodiscard]] Status take_room(std::uint64_t bytes) QUERN_EXCLUDES(mutex);
     // Before bytes are written whose room is reserved: others may have filled the disk meanwhile. Parts that nobody
     // has open go first. Error content.disk_full.
     [[nodiscard]] Status check_disk(std::uint64_t bytes) QUERN_EXCLUDES(mutex);
-    struct Idle {
-        std::int64_t used_s;
-        Hash32 id;
-        std::uint64_t room;
-    };
-    // Contents that have been idle for long and that no duty holds, the longest idle first; none when so much room
-    // cannot be made of them.
-    [[nodiscard]] std::vector<Idle> contents_that_may_go(std::uint64_t bytes) QUERN_REQUIRES(evicting)
-        QUERN_EXCLUDES(publishing, mutex);
-    // Whether there is so much room, or could be if they went.
-    [[nodiscard]] bool can_make_room(std::uint64_t bytes) QUERN_EXCLUDES(evicting, publishing, mutex);
-    // Removes them until there is; whether any went.
+    // Whether contents have been idle for long that would make room. Which of them a duty holds is asked, at some
+    // cost, only when they go.
+    [[nodiscard]] bool may_find_room(std::uint64_t bytes) QUERN_EXCLUDES(evicting, mutex);
+    // Removes contents that have been idle for long and that no duty holds, if so much room can be made of them;
+    // whether any went.
     [[nodiscard]] bool let_contents_go(std::uint64_t bytes) QUERN_EXCLUDES(evicting, publishing, mutex);
     [[nodiscard]] Status remove(const Hash32& id) QUERN_EXCLUDES(publishing, mutex);
     void use(const Hash32& id) const QUERN_EXCLUDES(mutex);
