@@ -248,6 +248,14 @@ class RunAgainTest(unittest.TestCase):
         self.run_tiring(killed=True)
         self.assertEqual(self.times("fine"), 1)
 
+    def test_a_failure_before_a_crash_does_not_hide_it(self):
+        # As GoogleTest does: the failed test is named before the next one crashes. Alone it would pass.
+        says = "import os, sys\nif len(sys.argv) > 1: print('[  PASSED  ] 1 test.'); sys.exit()\n" \
+               "print('[ RUN      ] A.b\\nit is late\\n[  FAILED  ] A.b (1 ms)', flush=True); os.abort()\n"
+        with contextlib.redirect_stdout(io.StringIO()):
+            result = run_tests.Runner().run_all([run_tests.Job("crash", [sys.executable, "-c", says], 60, {})], 1)[0]
+        self.assertEqual((result.failed, result.unsteady), (1, []))
+
     def test_one_googletest_case_is_named(self):
         job = run_tests.Job("unit", ["test_p2p"], 1, {})
         self.assertEqual(run_tests.only(job, "All/Sync.works/3").command, ["test_p2p", "--gtest_filter=All/Sync.works/3"])
