@@ -29,7 +29,8 @@ FUNCTIONAL_TIMEOUT_S = 1200 * TIMEOUT_FACTOR
 SLOWEST = 15
 AGAIN_TIMES = 2
 AGAIN_TESTS = 4
-EXCERPT = 1500  # characters of a failure that the summary repeats
+EXCERPT = 1500  # characters shown of a failure
+TAIL = 12000  # characters shown of the output of a program that crashed or hung
 NEEDS_FIXTURES = {"test_vectors"}  # official vectors are run by CI, which has them
 PLAIN_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 SANITIZER_LOAD = {"QUERN_PROPERTY_RUNS": "500"}  # instrumented code is ten times slower; the testing build runs them all
@@ -156,7 +157,12 @@ class Runner:
             for test, reason in skip_reasons(result.output) or [("?", "it gives no reason")]:
                 print(f"     skipped {test}: {reason}", flush=True)
         if result.failed:
-            print(result.output[-20000:], flush=True)
+            failed = failures(result.output)
+            print(f"     failed {', '.join(test for test, _ in failed)} (exit status {result.status})", flush=True)
+            for test, said in failed:
+                print(f"--- {test}\n{said}", flush=True)
+            if result.status != 1:
+                print(f"--- the end of its output\n{result.output[-TAIL:]}", flush=True)
 
     def run_again(self, results):
         """Runs what failed beside others alone; moves what passes then to the results' `unsteady`."""
