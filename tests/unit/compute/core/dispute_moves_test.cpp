@@ -731,7 +731,7 @@ TEST(DisputeFuzz, HonestSideNeverLosesToRandomlyMutatedMoves) {
     int accepted = 0;
     int refused = 0;
     int by_clock = 0;
-    for (int round = 0; round < 90; ++round) {
+    for (int round = 0; round < 180; ++round) {
         const auto node = random.below(static_cast<std::uint32_t>(world().program.nodes.size()));
         const Alter alter = flip(2, round % 3 == 0 ? long_matmul() : node, random.next(), 1U << random.below(3));
         const History history = altered_history(world(), alter, 2);
