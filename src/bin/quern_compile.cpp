@@ -21,6 +21,7 @@ namespace {
 using namespace quern;
 using namespace quern::compute::program;
 namespace tensor = quern::vm::tensor;
+using quern::compute::core::PlanItem;
 
 constexpr std::size_t kMaxFileBytes = std::size_t{8} << 30;  // a state or data set
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
@@ -31,6 +32,7 @@ struct Options {
     std::string state;
     std::string data;
     std::string out;
+    std::string update;
     std::string file;
     std::vector<std::string> texts;
     std::uint32_t context = 64;
@@ -82,19 +84,50 @@ json::Value summary(const Program& program, std::size_t bytes) {
     return result;
 }
 
+json::Value json_of(const std::vector<PlanItem>& body) {
+    json::Value items = json::Value::array();
+    for (const PlanItem& item : body) {
+        if (item.count == 1) {
+            items.push(std::uint64_t{item.program});
+            continue;
+        }
+        json::Value repeat = json::Value::array();
+        repeat.push(item.count);
+        repeat.push(json_of(item.body));
+        items.push(std::move(repeat));
+    }
+    return items;
+}
+
+Expected<json::Value> write_program(const Program& program, const std::string& path) {
+    const Bytes bytes = tensor::encode(program);
+    if (bytes.size() > tensor::kMaxProgramBytes) return fail("program.too_large", std::to_string(bytes.size()));
+    QUERN_CHECK(fs::write_file_atomic(path, bytes));
+    return summary(program, bytes.size());
+}
+
 Status make_program(const Options& options) {
     QUERN_TRY(const Architecture architecture, read_architecture(options.arch));
-    QUERN_TRY(const BuiltProgram built, build_training_program(architecture));
-    const Bytes bytes = tensor::encode(built.program);
-    if (bytes.size() > tensor::kMaxProgramBytes) return fail("program.too_large", std::to_string(bytes.size()));
-    QUERN_CHECK(fs::write_file_atomic(options.out, bytes));
-    print(summary(built.program, bytes.size()));
+    QUERN_TRY(const TrainingPrograms built, build_training_programs(architecture));
+    const bool two = built.programs.size() == 2;
+    if (two == options.update.empty())
+        return fail("compile.update_file",
+                    two ? "the architecture accumulates: --update names the second program's file"
+                        : "the architecture does not accumulate: there is no second program");
+    QUERN_TRY(json::Value result, write_program(built.programs[0].program, options.out));
+    if (two) {
+        QUERN_TRY(json::Value update, write_program(built.programs[1].program, options.update));
+        result.set("update", std::move(update));
+    }
+    result.set("turn", json_of(built.turn));
+    print(result);
     return {};
 }
 
 Status make_initial_state(const Options& options) {
     QUERN_TRY(const Architecture architecture, read_architecture(options.arch));
-    QUERN_TRY(const BuiltProgram built, build_training_program(architecture));
+    QUERN_TRY(const TrainingPrograms programs, build_training_programs(architecture));
+    const BuiltProgram& built = programs.programs.front();
     const tensor::State state = initial_state(built, options.seed);
     QUERN_TRY(const Bytes file, write_state(built.program, state));
     QUERN_CHECK(fs::write_file_atomic(options.out, file));
@@ -234,9 +267,10 @@ void declare(CLI::App& app, Options& o, Action& action) {
     const auto required = [](CLI::App* sub, const char* name, std::string& target, const char* description) {
         sub->add_option(name, target, description)->required();
     };
-    CLI::App* sub = command("program", "Build the step program of an architecture", make_program);
+    CLI::App* sub = command("program", "Build the step programs of an architecture", make_program);
     required(sub, "--arch", o.arch, "architecture JSON (doc/program-compiler.md)");
-    required(sub, "--out", o.out, "program file to write");
+    required(sub, "--out", o.out, "program file to write; of an architecture that accumulates the first, 0 in plans");
+    sub->add_option("--update", o.update, "file of the second, 1 in plans, of an architecture that accumulates");
 
     sub = command("init", "Make the initial state of an architecture from a seed", make_initial_state);
     required(sub, "--arch", o.arch, "architecture JSON");

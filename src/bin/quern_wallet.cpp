@@ -198,7 +198,11 @@ void add_stake_options(CLI::App& app, NativeKind kind, wallet::StakeOptions& opt
 
 void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
     app.add_option("--spec", spec.spec_file, "the whole specification as JSON or @FILE; other options override it");
-    app.add_option("--program", spec.program, "program file of quern-compile");
+    app.add_option("--program", spec.programs, "program file of quern-compile; of several the first is 0 of the plan");
+    app.add_option(
+        "--plan", spec.plan,
+        "which program each step runs, as JSON or @FILE: [[100,[[4,[0]],1]]] is 100 times 4 steps of program "
+        "0 and one of program 1");
     app.add_option("--init", spec.init, "initial state, safetensors");
     app.add_option("--data", spec.data, "data set, safetensors");
     app.add_option("--init-root", spec.init_root, "root of the initial state when --init is not given");
@@ -209,8 +213,13 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
                    "the chain's parameter (quern_params); for the price only");
     app.add_option("--uri", spec.uris, "another source of the contents; several may be given");
     auto& d = spec.defaults;
-    app.add_option("--steps", d.steps, "training steps N");
+    app.add_option("--steps", spec.steps, "training steps N of the one program; else --plan");
     app.add_option("--interval", d.interval, "a checkpoint each so many steps");
+    app.add_option("--stride", d.stride, "a commitment to the state each so many steps")->capture_default_str();
+    app.add_option("--tranche", d.tranche,
+                   "steps that are verified and paid for while the next ones are trained, a multiple of --interval; "
+                   "0: all at once")
+        ->capture_default_str();
     app.add_option("--verifiers", d.verifiers, "verifiers")->capture_default_str();
     app.add_option("--samples", d.samples, "segments each verifier replays")->capture_default_str();
     app.add_option("--memory-mib", d.memory_mib, "memory the solver needs");

@@ -31,6 +31,7 @@ enum class MerkleTag : std::uint8_t {
     program = 0x06,
     micro = 0x07,
     report = 0x08,
+    steps = 0x09,  // the states of the steps in a stride; of it no id is made
     slots = 0x0a,  // the records of a program's slots
 };
 

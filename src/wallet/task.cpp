@@ -6,6 +6,7 @@
 #include "chain/params/params.h"
 #include "chain/types/json_codec.h"
 #include "compute/core/program_opening.h"
+#include "compute/core/task_plan.h"
 #include "compute/program/state_file.h"
 #include "crypto/content_id.h"
 #include "wallet/amount.h"
@@ -34,54 +35,95 @@ Status take_amount(std::string_view option, const std::string& text, Uint256& ta
 
 const char* name_of(tensor::DType type) { return type == tensor::DType::f32 ? "f32" : "i32"; }
 
-// The dims are checked where the program is at hand: its header names the number of elements.
-Status check_data(const tensor::ProgramHeader& header, const std::optional<tensor::Program>& program,
+// The dims are checked where the programs are at hand: their header names the number of elements.
+Status check_data(const tensor::ProgramHeader& header, const std::optional<core::TaskPrograms>& programs,
                   const tensor::Tensor& data, const std::string& file) {
     const tensor::DataSet& wanted = header.data.front();
     if (data.dtype == wanted.dtype && data.shape.elements() == wanted.elements &&
-        (!program || data.shape == tensor::data_shape(*program)))
+        (!programs || data.shape == programs->data_shape()))
         return {};
     return fail("task.wrong_data_shape",
                 file + " holds " + name_of(data.dtype) + " " + data.shape.to_string() +
                     ", the program was compiled for " + name_of(wanted.dtype) + " " +
-                    (program ? tensor::data_shape(*program).to_string() : "of " + std::to_string(wanted.elements)));
+                    (programs ? programs->data_shape().to_string() : "of " + std::to_string(wanted.elements)));
 }
 
-// The header of the program that the specification names, whether or not its file is at hand.
-Expected<tensor::ProgramHeader> header_of(const types::TaskSubmitPayload& spec) {
-    return core::open_header(spec.program_root, spec.program_header, spec.program_header_path);
+// [item...], an item being the number of a program or [count, body].
+Expected<std::vector<core::PlanItem>> body_of(const json::Value& json, unsigned depth = 1) {
+    if (depth > core::kMaxPlanDepth) return fail("plan.too_deep", "at most 4 bodies in each other");
+    QUERN_TRY(const auto items, json.as_array());
+    std::vector<core::PlanItem> body;
+    for (const json::Value& item : items) {
+        core::PlanItem& made = body.emplace_back();
+        if (!item.is_array()) {
+            QUERN_TRY(const std::uint64_t program, item.as_u64());
+            if (program >= core::kMaxPlanPrograms) return fail("plan.bad_program", std::to_string(program));
+            made.program = static_cast<std::uint32_t>(program);
+            continue;
+        }
+        if (item.size() != 2) return fail("plan.bad_body", "a repeat is [count, body]");
+        QUERN_TRY(made.count, item[0].as_u64());
+        if (made.count < 2) return fail("plan.bad_count", "a repeat repeats");
+        QUERN_TRY(made.body, body_of(item[1], depth + 1));
+    }
+    return body;
 }
 
-Expected<std::optional<tensor::Program>> take_program(const SpecOptions& options, types::TaskSubmitPayload& spec) {
-    if (options.program.empty()) return std::optional<tensor::Program>();
-    QUERN_TRY(const Bytes bytes, fs::read_file(options.program, tensor::kMaxProgramBytes));
-    QUERN_TRY(tensor::Program program, named(options.program, tensor::decode_program(bytes)));
-    spec.program_root = tensor::program_root(program);
-    spec.program_header = tensor::encode(program.header);
-    spec.program_header_path = crypto::merkle_path(tensor::program_leaves(program), tensor::header_leaf_index());
-    spec.program_content = crypto::content_id_of(bytes);
-    return std::optional(std::move(program));
+// Of the options, else of the specification. Empty: neither has one.
+Expected<std::vector<core::PlanItem>> take_body(const SpecOptions& options, const types::TaskSubmitPayload& spec) {
+    if (!options.plan.empty()) {
+        QUERN_TRY(const json::Value json, named("--plan", read_json_argument(options.plan)));
+        return named("--plan", body_of(json));
+    }
+    if (options.steps != 0) return core::plain_body(options.steps);
+    if (spec.plan.empty()) return std::vector<core::PlanItem>();
+    QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::decode(spec.plan));
+    return plan.body();
 }
 
-Status take_initial_state(const SpecOptions& options, const std::optional<tensor::Program>& program,
+// The programs whose files are at hand.
+Expected<std::optional<core::TaskPrograms>> take_programs(const SpecOptions& options, types::TaskSubmitPayload& spec) {
+    QUERN_TRY(std::vector<core::PlanItem> body, take_body(options, spec));
+    if (options.programs.empty()) {
+        QUERN_TRY(const core::TaskPlan named_plan, core::TaskPlan::decode(spec.plan));
+        QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::make(named_plan.programs(), std::move(body)));
+        spec.plan = plan.bytes();
+        return std::optional<core::TaskPrograms>();
+    }
+    std::vector<tensor::Program> programs;
+    spec.header_paths.clear();
+    spec.program_contents.clear();
+    for (const std::string& file : options.programs) {
+        QUERN_TRY(const Bytes bytes, fs::read_file(file, tensor::kMaxProgramBytes));
+        QUERN_TRY(tensor::Program program, named(file, tensor::decode_program(bytes)));
+        spec.header_paths.push_back(core::ProgramProver(program).header_path());
+        spec.program_contents.push_back(crypto::content_id_of(bytes));
+        programs.push_back(std::move(program));
+    }
+    QUERN_TRY(core::TaskPrograms made, core::TaskPrograms::make(std::move(programs), std::move(body)));
+    spec.plan = made.plan.bytes();
+    return std::optional(std::move(made));
+}
+
+Status take_initial_state(const SpecOptions& options, const std::optional<core::TaskPrograms>& programs,
                           types::TaskSubmitPayload& spec) {
     if (options.init.empty()) return {};
     QUERN_TRY(const Bytes bytes, fs::read_file(options.init, kMaxContentFile));
     spec.init_content = crypto::content_id_of(bytes);
-    if (!program) return {};
-    const auto state = named(options.init, compute::program::read_state(*program, bytes));
+    if (!programs) return {};
+    const auto state = named(options.init, compute::program::read_state(programs->any(), bytes));
     if (!state) return fail(state.error());
     spec.init_root = tensor::state_root(*state);
     return {};
 }
 
-Status take_data(const SpecOptions& options, const std::optional<tensor::Program>& program,
+Status take_data(const SpecOptions& options, const std::optional<core::TaskPrograms>& programs,
                  types::TaskSubmitPayload& spec) {
     if (options.data.empty()) return {};
     QUERN_TRY(const Bytes bytes, fs::read_file(options.data, kMaxContentFile));
     QUERN_TRY(const tensor::Tensor data, named(options.data, compute::program::read_data_set(bytes)));
-    QUERN_TRY(const tensor::ProgramHeader header, header_of(spec));
-    QUERN_CHECK(check_data(header, program, data, options.data));
+    QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::decode(spec.plan));
+    QUERN_CHECK(check_data(plan.header(), programs, data, options.data));
     spec.data_content = crypto::content_id_of(bytes);
     spec.data_root = tensor::tensor_root(data);
     return {};
@@ -110,10 +152,10 @@ std::vector<std::string> missing_options(const SpecOptions& options) {
     const auto need = [&](const char* name, bool given) {
         if (!given) missing.emplace_back(name);
     };
-    need("--program", !options.program.empty());
+    need("--program", !options.programs.empty());
     need("--init", !options.init.empty());
     need("--data", !options.data.empty());
-    need("--steps", options.defaults.steps != 0);
+    need("--steps or --plan", options.steps != 0 || !options.plan.empty());
     need("--interval", options.defaults.interval != 0);
     need("--price-cap", !options.price_cap.empty());
     return missing;
@@ -126,9 +168,9 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
         QUERN_TRY(spec, named("--spec",
                               types::record_from_json<types::TaskSubmitPayload>(json, types::ExtraMembers::refuse)));
     }
-    QUERN_TRY(const auto program, take_program(options, spec));
-    QUERN_CHECK(take_initial_state(options, program, spec));
-    QUERN_CHECK(take_data(options, program, spec));
+    QUERN_TRY(const auto programs, take_programs(options, spec));
+    QUERN_CHECK(take_initial_state(options, programs, spec));
+    QUERN_CHECK(take_data(options, programs, spec));
     QUERN_CHECK(take_hash("--init-root", options.init_root, spec.init_root));
     QUERN_CHECK(take_hash("--data-root", options.data_root, spec.data_root));
     QUERN_CHECK(take_amount("--price-cap", options.price_cap, spec.price_cap));
@@ -140,12 +182,12 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
 }
 
 Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions& options) {
-    QUERN_TRY(const tensor::ProgramHeader header, core::check_task_spec(spec));
+    QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec));
     Uint256 deposit = chain::params::MarketParams{}.storage_deposit;
     QUERN_CHECK(take_amount("--storage-deposit", options.storage_deposit, deposit));
-    const auto work = chain::market::task_work(spec, tensor::step_work(header));
+    const auto work = chain::market::task_work(spec, plan.planned(spec.interval, spec.stride, spec.tranche));
     Price price;
-    QUERN_TRY(price.escrow, chain::market::escrow_of(spec, work.work_per_step, deposit));
+    QUERN_TRY(price.escrow, chain::market::escrow_of(spec, work.plan, deposit));
     if (!options.max_escrow.empty()) {
         QUERN_TRY(const Uint256 limit, amount_of_option("--max-escrow", options.max_escrow));
         if (price.escrow.total > limit)
@@ -154,12 +196,16 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
     const auto amount = [](const Uint256& grains) {
         return json::Value::object({{"grains", grains.to_decimal()}, {"qrn", in_qrn(grains)}});
     };
-    const auto least = chain::market::least_windows(spec, work, core::task_bytes(header));
+    const auto least = chain::market::least_windows(spec, work, core::task_bytes(plan));
     price.json = json::Value::object({{"leastVerifyS", least.verify_s.to_decimal()},
                                       {"leastHeartbeatS", least.heartbeat_s.to_decimal()},
-                                      {"workUnitsPerStep", work.work_per_step},
-                                      {"steps", work.steps},
-                                      {"totalWorkUnits", chain::market::total_work(work).to_decimal()},
+                                      {"workUnitsPerStep", work.plan.step},
+                                      {"workUnitsPerCommitment", work.plan.commit},
+                                      {"steps", work.plan.steps},
+                                      {"stride", work.plan.stride},
+                                      {"tranche", work.plan.tranche},
+                                      {"stretches", chain::market::stretch_count(work.plan.steps, spec.tranche)},
+                                      {"totalWorkUnits", work.plan.total.to_decimal()},
                                       {"priceCapPerWorkUnit", spec.price_cap.to_decimal()},
                                       {"reward", amount(price.escrow.reward)},
                                       {"verifiers", work.verifiers},

@@ -16,7 +16,10 @@ namespace quern::wallet {
 // Where the parts of a specification come from; empty texts: not given.
 struct SpecOptions {
     SpecOptions();
-    std::string spec_file, program, init, data;
+    std::string spec_file, init, data;
+    std::vector<std::string> programs;  // files, in the plan's order
+    std::string plan;                   // the body as JSON: numbers of programs and [count, body]
+    std::uint64_t steps = 0;            // the plan of one program that is run so often
     std::string init_root, data_root, price_cap, tax, storage_deposit, max_escrow;
     std::vector<std::string> uris;
     std::uint64_t speed = 0;      // work units a second that those who take part have at least; 0: not given
@@ -30,17 +33,17 @@ struct SpecOptions {
 // Options without which there can be no specification and that are not given: "--program", ...
 [[nodiscard]] std::vector<std::string> missing_options(const SpecOptions& options);
 
-// From a JSON file or defaults, completed from the files that the task is about: roots, header with its path, content
-// ids. The files must fit the program: what has another shape would be signed, paid into escrow, and never trained.
-// Errors: task.wrong_data_shape, json.*, fs.*, program.*, state_file.*, safetensors.*, hex.*,
-// amount.*; they name the file or the option.
+// From a JSON file or defaults, completed from the files that the task is about: the plan with its programs' headers
+// and their paths, roots, content ids. The files must fit the programs: what has another shape would be signed, paid
+// into escrow, and never trained. Errors: task.wrong_data_shape, plan.*, json.*, fs.*, program.*, state_file.*,
+// safetensors.*, hex.*, amount.*; they name the file or the option.
 [[nodiscard]] Expected<chain::types::TaskSubmitPayload> build_spec(const SpecOptions& options);
 
 struct Price {
     chain::market::Escrow escrow;
     json::Value json;  // all parts in grains and QRN
 };
-// Checks the specification as the chain will. Errors: task.*, program.*, amount.*, wallet.above_max_escrow.
+// Checks the specification as the chain will. Errors: task.*, plan.*, program.*, amount.*, wallet.above_max_escrow.
 [[nodiscard]] Expected<Price> price_of(const chain::types::TaskSubmitPayload& spec, const SpecOptions& options);
 
 }  // namespace quern::wallet

@@ -37,7 +37,7 @@ void add_memory(Bench& bench, const std::string& model, const vm::tensor::Progra
         bench.add({what + model, megabytes(state + bytes), "MB", 0, 0, step, 0, {}});
     };
     add("memory of a probed step, ", vm::tensor::tapped_bytes(program));
-    add("memory of a dispute's run, ", compute::core::dispute_bytes(program));
+    add("memory of a dispute's run, ", compute::core::dispute_bytes(program, 1));
     add("memory of all outputs, ", outputs);
 }
 

@@ -25,7 +25,7 @@ BONDS = [("solver1", "solver", 200), ("solver2", "solver", 200), ("verifier1", "
 # Quick blocks and short clocks; everything else as in the demo.
 BLOCK = {"min_block_ms": 80, "max_idle_ms": 100}
 MARKET = {"dispute_clock_s": 15}
-STEPS, INTERVAL = 40, 10
+STEPS, INTERVAL, STRIDE = 40, 10, 5
 WINDOWS = {"bid_s": 4, "start_s": 30, "heartbeat_s": 30, "challenge_s": 8, "verify_s": 120}
 TASK_TIMEOUT_S = 240
 ROLES = {"solver": 1, "verifier": 2, "whistleblower": 3}
@@ -78,8 +78,8 @@ class MarketTest(unittest.TestCase):
     def verifiers(self, extra=""):
         self.workers(verifier1=extra, verifier2=extra, verifier3=extra)
 
-    def submit(self, steps=STEPS, interval=INTERVAL, **windows):
-        spec = spec_options(self.net, self.job, steps, interval, **{**WINDOWS, **windows})
+    def submit(self, steps=STEPS, interval=INTERVAL, job=None, **windows):
+        spec = spec_options(self.net, job or self.job, steps, interval, **{**WINDOWS, **windows})
         return submit(self.net, self.net.accounts["submitter"], spec)
 
     def wait(self, task, *states, timeout=TASK_TIMEOUT_S):

@@ -269,9 +269,13 @@ class CliTest(unittest.TestCase):
                        "optimizer": {"type": "adamw", "lr": 1e-2, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1,
                                      "warmup": 2, "total_steps": 10, "grad_clip": 1.0}}, file)
         command("quern-compile", "program", "--arch", path["arch.json"], "--out", path["program.bin"])
+        refused = command("quern-compile", "program", "--arch", path["arch.json"], "--out", path["program.bin"], "--update",
+                          self.path("update.bin"))
+        self.assertIn("compile.update_file", refused.stderr)
         command("quern-compile", "init", "--arch", path["arch.json"], "--out", path["init.st"])
         task = ["--program", path["program.bin"], "--init", path["init.st"], "--steps", 10, "--interval", 5, "--price-cap", 1]
         self.assertIn("escrow", self.wallet("price", *task, "--data", path["fits.st"]))
+        self.assertIn("plan.bad_body", self.wallet("price", *task, "--data", path["fits.st"], "--plan", "[[3]]", code=1))
         for refused in (self.wallet("price", *task, "--data", path["other.st"], code=1),
                         self.wallet("submit-task", "--seed", "x", "--nonce", 0, *task, "--data", path["other.st"], code=1)):
             self.assertIn("task.wrong_data_shape", refused)

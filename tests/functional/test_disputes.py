@@ -7,11 +7,11 @@ PASS_TARGET = 0x100  # + i: the PASS of report i
 
 
 class DishonestSolver(framework.MarketTest):
-    def beaten(self, fault):
+    def beaten(self, fault, **spec):
         before, _ = self.bond("solver1")
         self.workers(solver1=f"{CHEAP} --test-fault={fault}", solver2="", whistleblower="")
         self.verifiers()
-        task = self.wait(self.submit())
+        task = self.wait(self.submit(**spec))
         self.assertEqual((task["stateName"], task["round"]), ("settled", 1), task["reason"])
         self.assertEqual(self.slashed(task), {("solver1", "wrong_result")})
         after, faults = self.bond("solver1")
@@ -34,6 +34,10 @@ class DishonestSolver(framework.MarketTest):
 
     def test_a_wrong_update_in_one_step(self):
         self.assertEqual(self.beaten("wrong_update@7")["gameView"]["step"], 7)
+
+    def test_a_wrong_update_inside_a_stride(self):
+        game = self.beaten("wrong_update@8", stride=framework.STRIDE)["gameView"]
+        self.assertEqual((game["stride"], game["step"]), (2, 8))
 
     def test_skipped_work(self):
         self.assertEqual(self.beaten("skip_work@12")["gameView"]["step"], 12)

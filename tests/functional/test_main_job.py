@@ -13,12 +13,13 @@ class HonestTraining(framework.MarketTest):
     def test_settles_and_pays_what_was_agreed(self):
         self.workers(solver1="", whistleblower="")
         self.verifiers()
-        number = self.submit()
+        number = self.submit(stride=framework.STRIDE)
         escrow = int(self.net.node.task_get(number)["escrow"], 16)
         task = self.wait(number)
         self.assertEqual(task["stateName"], "settled", task["reason"])
 
-        work, price = task["workUnits"] * framework.STEPS, int(task["claim"]["price"], 16)
+        work = task["workUnits"] * framework.STEPS + task["commitWork"] * (framework.STEPS // framework.STRIDE)
+        price = int(task["claim"]["price"], 16)
         self.assertEqual(self.payments(task, "solver1", "solver_reward"), [work * price])
         fee = work * int(task["spec"]["priceCap"], 16) * 6 // 5
         for name in ("verifier1", "verifier2", "verifier3"):

@@ -18,6 +18,7 @@ constexpr std::uint64_t kBudget = 30;
 
 // One lie, from both sides of the table.
 struct Dispute {
+    const test::Training* honest = nullptr;
     test::Training liar;
     test::Alter alter;
     Side lying_side = Side::defender;
@@ -32,7 +33,8 @@ struct Position {
 
 class Disputes {
 public:
-    Disputes() : honest_(test::train(test::small_architecture(), kSteps)) {
+    Disputes() : honest_(test::train(test::small_architecture(), kSteps)), strided_(honest_) {
+        strided_.stride = kSteps;
         const auto& program = honest_.program();
         // A matmul, a reduction and a scatter of the second step, and an input slot: each ends in another kind of leaf.
         for (const Op op : {Op::matmul, Op::sum_rows, Op::scatter_add_rows, Op::slot}) {
@@ -44,10 +46,13 @@ public:
                 auto liar = test::train_altered(honest_, alter, 2);
                 if (liar.history_root() == honest_.history_root()) continue;  // nothing that lasts depends on it
                 const Side side = disputes_.size() % 2 == 0 ? Side::defender : Side::rival;
-                disputes_.push_back({std::move(liar), alter, side, {}});
+                disputes_.push_back({&honest_, std::move(liar), alter, side, {}});
                 break;
             }
         }
+        disputes_.push_back(disputes_.front());  // the first one again, in one stride
+        disputes_.back().honest = &strided_;
+        disputes_.back().liar.stride = kSteps;
         for (Dispute& dispute : disputes_) play_through(dispute);
     }
 
@@ -58,11 +63,12 @@ public:
 private:
     void play_through(Dispute& dispute) {
         const bool defends = dispute.lying_side == Side::defender;
-        auto game = open_history_game(honest_.context(), (defends ? dispute.liar : honest_).history_root(),
-                                      (defends ? honest_ : dispute.liar).history_root(), kBudget, kHeight);
+        const test::Training& truth = *dispute.honest;
+        auto game = open_history_game(truth.context(), (defends ? dispute.liar : truth).history_root(),
+                                      (defends ? truth : dispute.liar).history_root(), kBudget, kHeight);
         QUERN_ACCEPTED(game);
         auto liar = test::player_of(dispute.liar, dispute.alter);
-        auto honest = test::player_of(honest_, {});
+        auto honest = test::player_of(truth, {});
         dispute.moves = test::play(*game, defends ? liar : honest, defends ? honest : liar, kHeight);
         QUERN_PROPERTY(game->verdict == (defends ? Verdict::rival_wins : Verdict::defender_wins));
         for (std::size_t i = 0; i < dispute.moves.size(); ++i) positions_.push_back({&dispute, i});
@@ -70,6 +76,7 @@ private:
     }
 
     test::Training honest_;
+    test::Training strided_;
     std::vector<Dispute> disputes_;
     std::vector<Position> positions_;
     Game final_;
@@ -107,7 +114,7 @@ void check_sound(const Game& game) {
 // The liar made a move of its own: the honest side still must not lose, whatever the liar does next.
 void check_honest_side_wins(Game game, const Position& position) {
     const Dispute& dispute = *position.dispute;
-    auto honest = test::player_of(disputes().honest(), {});
+    auto honest = test::player_of(*position.dispute->honest, {});
     auto liar = test::player_of(dispute.liar, dispute.alter);
     const bool defends = dispute.lying_side == Side::defender;
     (void)test::play(game, defends ? liar : honest, defends ? honest : liar, kHeight + 5);
@@ -156,7 +163,7 @@ std::vector<Seed> seeds_of_moves() {
     for (std::size_t i = 0; i < positions.size(); ++i) {
         const auto& played = positions[i].played();
         if (positions[i].dispute != positions[0].dispute && played.before.phase != Phase::leaf &&
-            played.before.phase != Phase::tile)
+            played.before.phase != Phase::tile && played.before.phase != Phase::steps)
             continue;
         if (!std::holds_alternative<MoveType>(played.move)) continue;
         seeds.push_back({std::string(to_string(played.before.phase)) + "_" + std::to_string(i),
@@ -190,7 +197,7 @@ bool run_game(BytesView input) {
 std::vector<Seed> seeds_game() {
     std::vector<Seed> seeds;
     const auto& positions = disputes().positions();
-    std::vector<bool> seen(8);
+    std::vector<bool> seen(static_cast<std::size_t>(Phase::decided));
     for (const Position& position : positions) {
         const Game& game = position.played().before;
         const auto phase = static_cast<std::size_t>(game.phase);
@@ -204,7 +211,6 @@ std::vector<Seed> seeds_game() {
 
 bool run_challenge(BytesView input) {
     bool taken = false;
-    static const GameContext context = disputes().honest().context();
     if (const auto challenge = decode_history_challenge(input)) {
         taken = true;
         QUERN_PROPERTY(equal(encode(*challenge), input));
@@ -214,10 +220,9 @@ bool run_challenge(BytesView input) {
         taken = true;
         QUERN_PROPERTY(equal(encode(*challenge), input));
         ReportContext report;
-        report.program_root = context.program_root;
-        report.header = disputes().honest().program().header;
+        report.plan = &disputes().honest().programs->plan;
+        report.stretch = {0, report.plan->steps()};
         report.result_root = Hash32{{4}};
-        report.steps = kSteps;
         report.interval = 1;
         report.samples = 2;
         QUERN_PROPERTY(!check_probe_challenge(*challenge, Hash32{{1}}, report));  // nothing leads to that result root
@@ -238,14 +243,47 @@ std::vector<Seed> seeds_challenge() {
     return {{"history", encode(history)}, {"probe", encode(probe)}};
 }
 
+bool run_task_plan(BytesView input) {
+    const auto plan = TaskPlan::decode(input);
+    if (!plan) return false;
+    QUERN_PROPERTY(equal(plan->bytes(), input));
+    const std::uint64_t steps = plan->steps();
+    QUERN_PROPERTY(steps > 0 && steps <= kMaxPlanSteps);
+    const auto planned = plan->planned(steps, steps);
+    QUERN_PROPERTY(planned.total == plan->work_until(steps) + Uint256(planned.commit));
+    QUERN_PROPERTY(planned.segment == planned.total);
+    // A few steps of the beginning, the middle and the end: work grows by that of each step's program.
+    for (const std::uint64_t around : {std::uint64_t{1}, steps / 2, steps}) {
+        for (std::uint64_t step = around < 3 ? 1 : around - 2; step <= std::min(steps, around + 2); ++step) {
+            QUERN_PROPERTY(plan->program_of(step) < plan->programs().size());
+            const Uint256 work(plan->at(step).header.work_units);
+            QUERN_PROPERTY(plan->work_until(step) == plan->work_until(step - 1) + work);
+            QUERN_PROPERTY(plan->most_work(1) >= work && plan->most_work(step) >= plan->work_until(step));
+        }
+    }
+    return true;
+}
+std::vector<Seed> seeds_task_plan() {
+    const PlanProgram first = disputes().honest().programs->plan.programs().front();
+    PlanProgram second = first;
+    second.root.data[0] ^= 1;
+    second.header.work_units += 77;
+    const std::vector<PlanItem> turn{plan_repeat(4, {plan_step(0)}), plan_step(1)};
+    const std::vector<PlanItem> rounds{plan_repeat(30, {plan_step(1), plan_repeat(500, turn), plan_step(0)})};
+    return {{"one", disputes().honest().programs->plan.bytes()},
+            {"accumulate", TaskPlan::make({first, second}, {plan_repeat(1'000, turn)})->bytes()},
+            {"rounds", TaskPlan::make({first, second}, rounds)->bytes()}};
+}
+
 bool run_history_manifest(BytesView input) {
     const auto manifest = decode_manifest(input);
     if (!manifest) return false;
     QUERN_PROPERTY(equal(encode(*manifest), input));
     QUERN_ACCEPTED(check_manifest(*manifest));
     const Hash32 root = history_root(manifest->state_roots);
-    for (const std::uint64_t index : {std::uint64_t{0}, manifest->steps()})
-        QUERN_ACCEPTED(check_history_leaf(root, manifest->state_roots[index], index, manifest->steps(),
+    const std::uint64_t strides = manifest->state_roots.size() - 1;
+    for (const std::uint64_t index : {std::uint64_t{0}, strides})
+        QUERN_ACCEPTED(check_history_leaf(root, manifest->state_roots[index], index, strides,
                                           history_path(manifest->state_roots, index)));
     return true;
 }
@@ -254,7 +292,10 @@ std::vector<Seed> seeds_history_manifest() {
     manifest.interval = 3;
     manifest.state_roots = disputes().honest().roots;
     manifest.checkpoint_contents = {Hash32{{1}}, Hash32{{2}}};
-    return {{"three_steps", encode(manifest)}};
+    HistoryManifest strided = manifest;
+    strided.stride = 3;
+    strided.state_roots = {manifest.state_roots.front(), manifest.state_roots.back()};
+    return {{"three_steps", encode(manifest)}, {"one_stride", encode(strided)}};
 }
 
 }  // namespace
@@ -265,6 +306,7 @@ std::span<const Target> game_targets() {
         {"dispute_leaf", run_leaf, seeds_of_moves<LeafWitness>, 20'000},
         {"dispute_game", run_game, seeds_game, 12'000},
         {"challenge", run_challenge, seeds_challenge, 2'000},
+        {"task_plan", run_task_plan, seeds_task_plan, 4'000},
         {"history_manifest", run_history_manifest, seeds_history_manifest, 2'000},
     };
     return kTargets;

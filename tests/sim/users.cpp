@@ -5,6 +5,7 @@
 
 #include "chain/types/validator_proof.h"
 #include "compute/core/program_opening.h"
+#include "compute/core/task_plan.h"
 #include "crypto/hash.h"
 
 namespace quern::sim {
@@ -47,15 +48,14 @@ const types::TaskSubmitPayload& task_payload() {
         const auto program = smallest_program();
         const compute::core::ProgramProver prover(program);
         types::TaskSubmitPayload spec;
-        spec.program_root = prover.root();
-        spec.program_header = tensor::encode(program.header);
-        spec.program_header_path = prover.header_path();
+        spec.plan =
+            compute::core::TaskPlan::make({{prover.root(), program.header}}, compute::core::plain_body(4))->bytes();
+        spec.header_paths = {prover.header_path()};
         spec.init_root = crypto::sha256(as_bytes("init root"));
         spec.data_root = crypto::sha256(as_bytes("data root"));
-        spec.program_content = crypto::sha256(as_bytes("program"));
+        spec.program_contents = {crypto::sha256(as_bytes("program"))};
         spec.init_content = crypto::sha256(as_bytes("init"));
         spec.data_content = crypto::sha256(as_bytes("data"));
-        spec.steps = 4;
         spec.interval = 2;
         spec.verifiers = 1;
         spec.samples = 20;

@@ -31,15 +31,21 @@ T must(Expected<T> value, const char* what) {
 
 }  // namespace
 
-Hash32 Training::history_root() const { return compute::core::history_root(roots); }
+std::vector<Hash32> Training::history() const {
+    std::vector<Hash32> history;
+    for (std::size_t step = 0; step < roots.size(); step += stride) history.push_back(roots[step]);
+    return history;
+}
+
+Hash32 Training::history_root() const { return compute::core::history_root(history()); }
 
 compute::core::GameContext Training::context() const {
     compute::core::GameContext context;
-    context.program_root = vm::tensor::program_root(program());
-    context.program_header = vm::tensor::encode(program().header);
+    context.plan = programs->plan.bytes();
     context.data_root = vm::tensor::tensor_root(data);
     context.seed_beacon = beacon;
-    context.history_leaves = roots.size();
+    context.stride = stride;
+    context.history_leaves = history().size();
     return context;
 }
 
@@ -65,6 +71,8 @@ compute::program::Architecture demo_architecture(std::uint32_t windows) {
 Training train(const compute::program::Architecture& architecture, std::uint64_t steps, const TrainOptions& options) {
     Training training;
     training.built = must(compute::program::build_training_program(architecture), "training program");
+    training.programs = std::make_shared<const compute::core::TaskPrograms>(
+        must(compute::core::TaskPrograms::make({training.program()}, compute::core::plain_body(steps)), "plan"));
     SeededRng rng(7);
     training.data = {vm::tensor::DType::i32, compute::program::data_shape(architecture), {}};
     training.data.words.resize(training.data.shape.elements());
@@ -108,8 +116,12 @@ Alter flip_low_bit(std::uint64_t step, std::uint32_t node, std::uint64_t word) {
 
 compute::core::DisputeStrategy player_of(const Training& training, Alter alter, const TrainOptions& options) {
     compute::core::DisputeParty party;
-    party.program = &training.program();
-    party.history = training.roots;
+    party.programs = training.programs.get();
+    party.history = training.history();
+    party.states_of = [&training](std::uint64_t first, std::uint64_t last) -> Expected<std::vector<Hash32>> {
+        return std::vector(training.roots.begin() + static_cast<std::ptrdiff_t>(first),
+                           training.roots.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+    };
     party.state_before = [&training](std::uint64_t step) -> Expected<State> {
         if (step == 0 || step > training.states.size()) return fail("training.state_not_kept");
         return training.states[step - 1];

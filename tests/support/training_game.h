@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,16 @@ using Alter = std::function<void(std::uint64_t step, std::uint32_t node, vm::ten
 // A program with its data, the history that it leads to, and the first states of it.
 struct Training {
     compute::program::BuiltProgram built;
+    std::shared_ptr<const compute::core::TaskPrograms> programs;  // of N steps of it
     vm::tensor::Tensor data;
     Hash32 beacon;
     vm::tensor::Tensor seed;
     std::vector<vm::tensor::State> states;  // S_0 …, as many as were to be kept
-    std::vector<Hash32> roots;              // of S_0 … S_N
+    std::uint64_t stride = 1;
+    std::vector<Hash32> roots;  // of S_0 … S_N
 
     [[nodiscard]] const vm::tensor::Program& program() const { return built.program; }
+    [[nodiscard]] std::vector<Hash32> history() const;  // of S_0, S_u, … S_N
     [[nodiscard]] Hash32 history_root() const;
     [[nodiscard]] compute::core::GameContext context() const;
 };

@@ -34,7 +34,7 @@ ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "ver
             "verifier3": 20, "whistleblower": 20}
 BONDS = [("solver1", "solver", 200), ("solver2", "solver", 200), ("verifier1", "verifier", 400),
          ("verifier2", "verifier", 400), ("verifier3", "verifier", 400), ("whistleblower", "whistleblower", 100)]
-PHASES = ["history", "state", "trace", "tile", "micro", "element", "leaf", "decided"]
+PHASES = ["none", "history", "steps", "state", "trace", "tile", "micro", "element", "leaf", "decided"]
 
 
 def qrn(grains):
@@ -83,7 +83,7 @@ class Progress:
     def trained(self, task):
         """Steps by the solver's last heartbeat on chain, or by its log when that is ahead."""
         claim = task["claim"]
-        steps, name = task["spec"]["steps"], self.net.name_of(claim["solver"])
+        steps, name = task["steps"], self.net.name_of(claim["solver"])
         step, loss = claim["step"], events.f32(claim["loss"]) if claim["step"] else None
         where = "on chain"
         said = self.last(name, rf"trained task={task['id']} step=(\d+)/\d+ loss=([0-9.]+)")
@@ -228,7 +228,7 @@ class Demo:
         net = self.net
         spec = spec_options(net, job, steps, interval, bid_s=5, challenge_s=5)
         cost = price(spec)
-        self.say(f"price before signing: {cost['workUnitsPerStep']} work units x {steps} steps at no more than "
+        self.say(f"price before signing: {cost['totalWorkUnits']} work units for {steps} steps at no more than "
                  f"{cost['priceCapPerWorkUnit']} grains: {cost['reward']['qrn']} QRN for the solver, "
                  f"{cost['verifiers']} x {cost['verifierFee']['qrn']} for verifiers, escrow {cost['escrow']['qrn']} QRN")
         number = submit(net, net.accounts["submitter"], spec)
@@ -338,7 +338,7 @@ class Demo:
         for task in all_tasks(net.node):
             curve, claim = self.checkpoints(task), task["claim"] or {"loss": 0, "price": "0x0"}
             tasks.append({
-                "id": task["id"], "state": task["stateName"], "steps": task["spec"]["steps"],
+                "id": task["id"], "state": task["stateName"], "steps": task["steps"],
                 "loss_first": curve[0][1] if curve else None, "loss_last": events.f32(claim["loss"]),
                 "price": int(claim["price"], 16),
                 "paid": [{"to": payment["to"], "name": net.name_of(payment["to"]), "amount": int(payment["amount"], 16),

@@ -9,7 +9,7 @@ EVENTS = {
                                                     ("from", "uint8"), ("to", "uint8"), ("reason", "string")]),
     "DisputeMoved": (5, [("dispute", "uint64"), ("mover", "address")], [("phase", "uint8"), ("round", "uint64")]),
     "DisputeOpened": (5, [("dispute", "uint64"), ("task", "uint64")],
-                      [("target", "uint32"), ("defender", "address"), ("rival", "address")]),
+                      [("stretch", "uint32"), ("target", "uint32"), ("defender", "address"), ("rival", "address")]),
     "Slashed": (2, [("account", "address")], [("role", "uint8"), ("amount", "uint256"), ("reason", "string")]),
 }
 ROLES = {1: "solver", 2: "verifier", 3: "whistleblower", 4: "custodian", 5: "relay"}

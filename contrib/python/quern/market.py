@@ -20,28 +20,46 @@ def licence_texts():
 
 
 class Job:
-    """A model, its data and initial state on disk and in the content store of `node`."""
+    """A model, its data and initial state on disk and in the content store of `node`. With `accumulate` G an update is
+    G steps of the first program and one of the second; total_steps counts updates."""
 
     def __init__(self, directory, node, texts, seed=1, layers=2, d_model=64, heads=4, context=64, batch=16,
-                 total_steps=300):
+                 total_steps=300, accumulate=None, tie_embeddings=False):
         os.makedirs(directory, exist_ok=True)
         path = lambda name: os.path.join(directory, name)
         self.arch, self.program, self.data, self.init = (path(n) for n in ("arch.json", "program.bin",
                                                                            "data.safetensors", "init.safetensors"))
+        self.programs = [self.program] + ([path("update.bin")] if accumulate else [])
         self.dataset = json.loads(run("quern-compile", "dataset", "--context", context, "--out", self.data, *texts))
         with open(self.arch, "w") as file:
             json.dump({
                 "format": "quern-arch-1",
                 "model": {"type": "char_transformer", "layers": layers, "d_model": d_model, "heads": heads,
-                          "context": context, "mlp_ratio": 4, "vocab": self.dataset["vocab"]},
+                          "context": context, "mlp_ratio": 4, "vocab": self.dataset["vocab"],
+                          "tie_embeddings": tie_embeddings},
                 "data": {"windows": self.dataset["windows"]}, "batch": batch,
+                **({"accumulate": accumulate} if accumulate else {}),
                 "optimizer": {"type": "adamw", "lr": 1e-2, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1,
                               "warmup": 20, "total_steps": total_steps, "grad_clip": 1.0},
             }, file, indent=2)
-        self.compiled = json.loads(run("quern-compile", "program", "--arch", self.arch, "--out", self.program))
+        update = ["--update", self.programs[1]] if accumulate else []
+        self.compiled = json.loads(run("quern-compile", "program", "--arch", self.arch, "--out", self.program, *update))
         self.initial = json.loads(run("quern-compile", "init", "--arch", self.arch, "--seed", seed, "--out", self.init))
         put = lambda file: run("quern-cli", *node.cli, "-rpcwait", "content", "put", file).split()[-1]
-        self.contents = {"program": put(self.program), "init": put(self.init), "data": put(self.data)}
+        self.contents = {"programs": [put(file) for file in self.programs], "init": put(self.init),
+                         "data": put(self.data)}
+
+    def plan(self, steps):
+        """Of so many steps, as quern-wallet takes it: a multiple of those of an update."""
+        updates, rest = divmod(steps, sum(map(self.length, self.compiled["turn"])))
+        if rest or not updates:
+            raise ValueError(f"{steps} steps are no updates of {self.compiled['turn']}")
+        return self.compiled["turn"] if updates == 1 else [[updates, self.compiled["turn"]]]
+
+    @classmethod
+    def length(cls, item):
+        """Steps of an item of a plan's body: of a program's number one."""
+        return 1 if isinstance(item, int) else item[0] * sum(cls.length(inner) for inner in item[1])
 
 
 def state_of(task):
@@ -110,10 +128,13 @@ def fee_options(net, account):
 
 
 def spec_options(net, job, steps, interval, price_cap=10**10, tax="0.01qrn", **windows):
-    """quern-wallet's options that describe a task. windows, in seconds: bid_s, challenge_s, ..."""
+    """quern-wallet's options that describe a task. windows, in seconds: bid_s, challenge_s, ...; also stride and
+    tranche, in steps."""
     deposit = net.node.quern_params()["market"]["storage_deposit"]
-    options = ["--program", job.program, "--init", job.init, "--data", job.data, "--steps", steps, "--interval",
-               interval, "--price-cap", price_cap, "--tax", tax, "--storage-deposit", deposit]
+    options = ["--init", job.init, "--data", job.data, "--plan", json.dumps(job.plan(steps)), "--interval", interval,
+               "--price-cap", price_cap, "--tax", tax, "--storage-deposit", deposit]
+    for program in job.programs:
+        options += ["--program", program]
     for name, seconds in windows.items():
         options += ["--" + name.replace("_", "-"), seconds]
     return options

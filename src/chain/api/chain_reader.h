@@ -55,6 +55,16 @@ struct AccountProof {
     std::vector<SlotProof> slots;
 };
 
+// A native object that blocks have written.
+struct ObjectChange {
+    Bytes key;
+    std::vector<std::optional<Bytes>> before;  // what was there before each block that wrote it, oldest block first
+};
+struct ChangeLimits {
+    std::size_t objects = 0;
+    std::size_t bytes = 0;  // of all that was there before
+};
+
 // The state after one committed block.
 class StateView {
 public:
@@ -66,6 +76,10 @@ public:
     [[nodiscard]] virtual std::optional<Bytes> native(BytesView key) const = 0;
     [[nodiscard]] virtual std::vector<std::pair<Bytes, Bytes>> native_range(BytesView prefix, BytesView start,
                                                                             std::size_t limit) const = 0;
+    // Native objects under one of `prefixes` that blocks after `since` up to this state's have written, ascending by
+    // key; nullopt: they are more than the limits, or what was there before is not kept any more. Errors: store.*.
+    [[nodiscard]] virtual Expected<std::optional<std::vector<ObjectChange>>> changed_since(
+        std::uint64_t since, std::span<const Bytes> prefixes, const ChangeLimits& limits) const = 0;
     // The first fault of the store that a read met: it read as "nothing there". To be asked before an answer is given.
     [[nodiscard]] virtual Status status() const { return {}; }
     // Under the block's state root. Errors: state.too_many_changes (busy), store.*, trie.*.

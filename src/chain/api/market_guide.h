@@ -7,12 +7,15 @@
 
 namespace quern::chain::api {
 
-struct TaskEstimate {  // amounts in grains
-    std::uint64_t work_per_step = 0;
+struct TaskEstimate {                 // amounts in grains
+    std::uint64_t steps = 0;          // of the plan
+    std::uint64_t work_per_step = 0;  // of its largest step ...
+    std::uint64_t commit_work = 0;    // ... and of the commitment that ends a stride
     Uint256 total_work;
     std::uint64_t segments = 0;          // steps / interval
-    std::uint64_t sampled_segments = 0;  // each verifier's
-    Uint256 verifier_work;               // each verifier's
+    std::uint64_t stretches = 0;         // verified and paid for one by one
+    std::uint64_t sampled_segments = 0;  // each verifier's of a stretch
+    Uint256 verifier_work;               // each verifier's of a stretch
     Uint256 reward;                      // at the price cap
     Uint256 verifier_fee;                // each, at the price cap
     Uint256 verifier_fees;
@@ -26,7 +29,7 @@ struct TaskEstimate {  // amounts in grains
 class MarketGuide {
 public:
     virtual ~MarketGuide() = default;
-    // Also checks the specification's form. Errors: task.*, program.*.
+    // Also checks the specification's form. Errors: task.*, plan.*, program.*.
     [[nodiscard]] virtual Expected<TaskEstimate> estimate_task(const types::TaskSubmitPayload& spec) const = 0;
     // The stored form of a dispute's game in readable fields: phase, step, slot, node, tile, element, claimed and true
     // values, who owes a move, milliseconds left. Error: the codec's.

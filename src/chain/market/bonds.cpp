@@ -19,11 +19,19 @@ std::optional<Uint256> verifier_bond(const params::MarketParams& market, const U
 }
 
 Uint256 solver_bond(const params::MarketParams& market, const types::Task& task) {
-    return solver_bond(market, price_at_cap(task, total_work(work_of(task)))).value_or(Uint256());
+    return solver_bond(market, price_at_cap(task, task.stretch_work)).value_or(Uint256());
+}
+
+Uint256 seat_bond(const params::MarketParams& market, const types::Task& task) {
+    return solver_bond(market, task) * Uint256(claims_at_once(stretch_count(task) - task.settled));
+}
+
+std::uint64_t claims_at_once(std::uint64_t stretches) {
+    return std::min<std::uint64_t>(stretches, types::kMaxUnsettled);
 }
 
 Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task) {
-    return verifier_bond(market, verifier_fee(task)).value_or(Uint256());
+    return verifier_bond(market, verifier_fee(task, 0)).value_or(Uint256());
 }
 
 Uint256 min_bond(const params::MarketParams& market) { return market.dispute_cost * Uint256(market.min_bond_gammas); }

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
+#include "chain/market/work.h"
 #include "chain/params/params.h"
-#include "chain/types/native_objects.h"
 
 namespace quern::chain::market {
 
@@ -42,11 +42,14 @@ namespace quern::chain::market {
 [[nodiscard]] inline std::uint64_t reveal_expected(const params::MarketParams& market, std::uint64_t since) {
     return since + in_ms(market.min_window_s);
 }
-// Each side's clock in a dispute about the task, milliseconds. Beside the moves themselves it covers the replay of one
-// segment, for which the task gives a solver its heartbeat_s: who has to compute a state again must not lose by the
-// clock.
+// Seconds of a side's clock in a dispute beside the moves themselves: the task gives a solver heartbeat_s for a
+// segment, and who has to compute states again must not lose by the clock.
+[[nodiscard]] inline std::uint64_t dispute_replay_s(const types::TaskSubmitPayload& spec, const PlannedWork& plan) {
+    return spec.heartbeat_s * dispute_segments(plan);
+}
+// Each side's clock in a dispute about the task, milliseconds.
 [[nodiscard]] inline std::uint64_t dispute_clock(const params::MarketParams& market, const types::Task& task) {
-    return in_ms(market.dispute_clock_s + task.spec.heartbeat_s);
+    return in_ms(market.dispute_clock_s + dispute_replay_s(task.spec, work_of(task).plan));
 }
 // No deadline is later than this, seen from `market_ms`: a state lasts two windows of the task at most; a game two
 // clocks, each with a window in it.

@@ -16,36 +16,59 @@ Expected<Uint256> work_price(const Uint256& price, const Uint256& work) {
     return or_overflow(checked_mul(price, work));
 }
 
-Expected<Uint256> verifier_fee(const TaskWork& work, const Uint256& price) {
-    QUERN_TRY(const Uint256 cost, work_price(price, sampled_work(work)));
+Expected<Uint256> verifier_fee(const TaskWork& work, const Uint256& price, std::uint64_t steps) {
+    QUERN_TRY(const Uint256 cost, work_price(price, sampled_work(work, steps)));
     return or_overflow(mul_div(cost, params::kVerifierFeeNumerator, params::kVerifierFeeDenominator));
+}
+
+Expected<Uint256> verifier_fee(const TaskWork& work, const Uint256& price) {
+    return verifier_fee(work, price, tranche_steps(work.plan.steps, work.plan.tranche));
 }
 
 Expected<Escrow> escrow_of(const TaskWork& work, const Uint256& price_cap, const Uint256& tax,
                            const Uint256& storage_deposit) {
+    return escrow_left(work, price_cap, tax, storage_deposit, 0, {});
+}
+
+Expected<Escrow> escrow_left(const TaskWork& work, const Uint256& price_cap, const Uint256& tax,
+                             const Uint256& storage_deposit, std::uint32_t settled, const Uint256& settled_work) {
+    const std::uint64_t steps = work.plan.steps;
+    const std::uint64_t tranche = work.plan.tranche;
+    const std::uint64_t stretches = stretch_count(steps, tranche);
     Escrow escrow;
     escrow.tax = tax;
     escrow.storage_deposit = storage_deposit;
-    QUERN_TRY(escrow.reward, work_price(price_cap, total_work(work)));
     QUERN_TRY(escrow.verifier_fee, verifier_fee(work, price_cap));
-    QUERN_TRY(escrow.verifier_fees, or_overflow(checked_mul(escrow.verifier_fee, work.verifiers)));
+    if (settled < stretches) {
+        QUERN_TRY(escrow.reward, work_price(price_cap, work.plan.total - settled_work));
+        const Stretch last = stretch_of(steps, tranche, static_cast<std::uint32_t>(stretches - 1));
+        QUERN_TRY(Uint256 fees, verifier_fee(work, price_cap, last.steps));
+        QUERN_TRY(const Uint256 others,
+                  or_overflow(checked_mul(escrow.verifier_fee, Uint256(stretches - 1 - settled))));
+        QUERN_TRY(fees, or_overflow(checked_add(fees, others)));
+        QUERN_TRY(escrow.verifier_fees, or_overflow(checked_mul(fees, work.verifiers)));
+    }
     for (const Uint256& part : {escrow.reward, escrow.verifier_fees, escrow.tax, escrow.storage_deposit}) {
         QUERN_TRY(escrow.total, or_overflow(checked_add(escrow.total, part)));
     }
     return escrow;
 }
 
-Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, std::uint64_t work_per_step,
+Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, const PlannedWork& plan,
                            const Uint256& storage_deposit) {
-    return escrow_of(task_work(spec, work_per_step), spec.price_cap, spec.tax, storage_deposit);
+    return escrow_of(task_work(spec, plan), spec.price_cap, spec.tax, storage_deposit);
 }
 
-Uint256 solver_reward(const types::Task& task, const Uint256& price) {
-    return work_price(price, total_work(work_of(task))).value_or(Uint256());
+Uint256 escrow_left(const types::Task& task, const Uint256& storage_deposit) {
+    const auto escrow = escrow_left(work_of(task), task.spec.price_cap, task.spec.tax, storage_deposit, task.settled,
+                                    task.settled_work);
+    return escrow ? escrow->total : Uint256();
 }
 
-Uint256 verifier_fee(const types::Task& task) {
-    return verifier_fee(work_of(task), task.spec.price_cap).value_or(Uint256());
+Uint256 solver_reward(const types::Claim& claim) { return work_price(claim.price, claim.work).value_or(Uint256()); }
+
+Uint256 verifier_fee(const types::Task& task, std::uint32_t stretch) {
+    return verifier_fee(work_of(task), task.spec.price_cap, stretch_of(task, stretch).steps).value_or(Uint256());
 }
 
 Uint256 price_at_cap(const types::Task& task, const Uint256& work) {

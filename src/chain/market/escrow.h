@@ -1,8 +1,8 @@
 // What a task costs and what its parties earn, in grains. Used by execution, RPC's estimate, wallets and workers. Pure
 // functions; thread-safe.
 //
-//   escrow = price cap * N * W  +  m * verifier fee(price cap)  +  tax  +  storage deposit
-//   verifier fee(price) = floor(6/5 * price * sampled segments * k * W)
+//   escrow = price cap * work of all steps  +  m * verifier fees(price cap) of all stretches  +  tax  +  deposit
+//   verifier fee(price) of a stretch = floor(6/5 * price * its sampled segments * work of the largest segment)
 //
 // The reward follows from the winning price; everything else from the price cap, so that a solver that bids low does
 // not buy less checking with it.
@@ -15,13 +15,14 @@ namespace quern::chain::market {
 
 // price * work. Error: task.price_overflow.
 [[nodiscard]] Expected<Uint256> work_price(const Uint256& price, const Uint256& work);
-// Of one verifier at `price`. Error: task.price_overflow.
+// Of one verifier of a stretch of so many steps, or of T, at `price`. Error: task.price_overflow.
+[[nodiscard]] Expected<Uint256> verifier_fee(const TaskWork& work, const Uint256& price, std::uint64_t steps);
 [[nodiscard]] Expected<Uint256> verifier_fee(const TaskWork& work, const Uint256& price);
 
 struct Escrow {
     Uint256 reward;         // of the solver, at the cap
-    Uint256 verifier_fee;   // of each verifier, at the cap
-    Uint256 verifier_fees;  // of all
+    Uint256 verifier_fee;   // of each verifier of a stretch of T steps, at the cap
+    Uint256 verifier_fees;  // of all verifiers of all stretches
     Uint256 tax;
     Uint256 storage_deposit;
     Uint256 total;
@@ -29,12 +30,18 @@ struct Escrow {
 // Error: task.price_overflow.
 [[nodiscard]] Expected<Escrow> escrow_of(const TaskWork& work, const Uint256& price_cap, const Uint256& tax,
                                          const Uint256& storage_deposit);
-[[nodiscard]] Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, std::uint64_t work_per_step,
+[[nodiscard]] Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, const PlannedWork& plan,
                                          const Uint256& storage_deposit);
 
+// What is held for a task whose first `settled` stretches, of so much work, are settled. Error: task.price_overflow.
+[[nodiscard]] Expected<Escrow> escrow_left(const TaskWork& work, const Uint256& price_cap, const Uint256& tax,
+                                           const Uint256& storage_deposit, std::uint32_t settled,
+                                           const Uint256& settled_work);
+
 // Of a task that was accepted: they cannot overflow, since the same sums were checked at submission.
-[[nodiscard]] Uint256 solver_reward(const types::Task& task, const Uint256& price);  // at the winning price
-[[nodiscard]] Uint256 verifier_fee(const types::Task& task);
+[[nodiscard]] Uint256 escrow_left(const types::Task& task, const Uint256& storage_deposit);
+[[nodiscard]] Uint256 solver_reward(const types::Claim& claim);  // at the winning price
+[[nodiscard]] Uint256 verifier_fee(const types::Task& task, std::uint32_t stretch);
 [[nodiscard]] Uint256 price_at_cap(const types::Task& task, const Uint256& work);
 
 }  // namespace quern::chain::market

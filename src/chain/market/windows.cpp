@@ -6,7 +6,7 @@ namespace quern::chain::market {
 namespace {
 
 constexpr std::uint64_t kMargin = 2;                                // of every window over what it is for
-constexpr std::uint64_t kProgramBytes = 1U << 23;                   // at most; vm/tensor
+constexpr std::uint64_t kProgramBytes = 1U << 23;                   // at most, of each; vm/tensor
 constexpr std::uint64_t kHashBytes = 32;                            // of a state or content in a history
 constexpr std::uint64_t kSqrtOfTwo = 6'521'908'912'666'391'106ULL;  // floor(sqrt(2) * 2^62)
 constexpr unsigned kSqrtBits = 62;
@@ -37,12 +37,15 @@ std::uint64_t rate_of_class(std::uint32_t rate_class) {
 }
 
 LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork& work, const TaskBytes& bytes) {
-    const Uint256 hashes = Uint256(work.steps) + Uint256(segment_count(work.steps, work.interval)) + Uint256(2);
-    const Uint256 fetched = Uint256(sampled_segments(work)) * Uint256(bytes.state) + Uint256(bytes.data) +
-                            Uint256(kProgramBytes) + Uint256(kHashBytes) * hashes;
+    const PlannedWork& plan = work.plan;
+    const std::uint64_t steps = tranche_steps(plan.steps, plan.tranche);
+    const Uint256 hashes =
+        Uint256(stride_count(steps, plan.stride)) + Uint256(segment_count(steps, plan.interval)) + Uint256(2);
+    const Uint256 fetched = Uint256(sampled_segments(work) + 1) * Uint256(bytes.state) + Uint256(bytes.data) +
+                            Uint256(bytes.programs) * Uint256(kProgramBytes) + Uint256(kHashBytes) * hashes;
     const Uint256 custody = seconds(Uint256(1 + std::uint64_t{work.verifiers}) * fetched, spec.bandwidth_class);
     const Uint256 commit = seconds(sampled_work(work), spec.device_class);
-    return {std::max(custody, commit), seconds(work_of_steps(work, work.interval), spec.device_class)};
+    return {std::max(custody, commit), seconds(plan.segment, spec.device_class)};
 }
 
 Status check_windows(const types::TaskSubmitPayload& spec, const TaskWork& work, const TaskBytes& bytes) {

@@ -18,21 +18,23 @@ inline constexpr std::uint32_t kMaxClass = 126;  // whose rate still fits 64 bit
 // What a class up to kMaxClass stands for.
 [[nodiscard]] std::uint64_t rate_of_class(std::uint32_t rate_class);
 
-// What verifiers fetch of a task, beside its program and history.
+// What verifiers fetch of a task, beside its history.
 struct TaskBytes {
-    std::uint64_t state = 0;  // of one state
-    std::uint64_t data = 0;   // of the data set
+    std::uint64_t state = 0;     // of one state
+    std::uint64_t data = 0;      // of the data set
+    std::uint64_t programs = 1;  // so many of 2^23 bytes at most
 };
 // Seconds, of each window below; 1 where nothing is promised.
 struct LeastWindows {
     Uint256 verify_s;
     Uint256 heartbeat_s;
 };
-// With m verifiers, n = min(s, N / k) segments of each, k steps of W:
-//   verify_s    >= 2 (1 + m) (n * state + data + 2^23 + 32 (N + N / k + 2)) / bandwidth   what one uplink sends in
-//   custody verify_s    >= 2 n k W / speed                                                        the replay before the
-//   commitment heartbeat_s >= 2 k W / speed                                                          as long as a clock
-//   gives for it
+// With m verifiers, stretches of T steps (N where there is one), n = min(s, T / k) segments of each verifier, none of
+// more work than W with its commitments, and p programs:
+//   verify_s    >= 2 (1 + m) ((n + 1) * state + data + 2^23 p + 32 (T / u + T / k + 2)) / bandwidth
+//                                     what one uplink sends in custody
+//   verify_s    >= 2 n W / speed      the replay before the commitment
+//   heartbeat_s >= 2 W / speed        as long as a clock gives for it
 [[nodiscard]] LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork& work,
                                          const TaskBytes& bytes);
 // Errors: task.bad_class, task.window_too_short (the detail says how long it must be).

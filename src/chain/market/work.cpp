@@ -4,24 +4,39 @@
 
 namespace quern::chain::market {
 
-TaskWork task_work(const types::TaskSubmitPayload& spec, std::uint64_t work_per_step) {
-    return {spec.steps, spec.interval, work_per_step, spec.verifiers, spec.samples};
+TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan) {
+    return {plan, spec.verifiers, spec.samples};
 }
 
-TaskWork work_of(const types::Task& task) { return task_work(task.spec, task.work_units); }
+TaskWork work_of(const types::Task& task) {
+    return task_work(task.spec, {task.steps, task.spec.interval, task.spec.stride, task.work_units, task.commit_work,
+                                 task.segment_work, task.total_work, task.spec.tranche, task.stretch_work});
+}
+
+std::uint64_t sampled_segments(const TaskWork& work, std::uint64_t steps) {
+    return std::min<std::uint64_t>(work.samples, segment_count(steps, work.plan.interval));
+}
+
+Uint256 sampled_work(const TaskWork& work, std::uint64_t steps) {
+    return Uint256(sampled_segments(work, steps)) * work.plan.segment;
+}
 
 std::uint64_t sampled_segments(const TaskWork& work) {
-    return std::min<std::uint64_t>(work.samples, segment_count(work.steps, work.interval));
-}
-
-Uint256 total_work(const TaskWork& work) { return work_of_steps(work, work.steps); }
-
-Uint256 work_of_steps(const TaskWork& work, std::uint64_t steps) {
-    return Uint256(steps) * Uint256(work.work_per_step);
+    return sampled_segments(work, tranche_steps(work.plan.steps, work.plan.tranche));
 }
 
 Uint256 sampled_work(const TaskWork& work) {
-    return Uint256(sampled_segments(work)) * Uint256(work.interval) * Uint256(work.work_per_step);
+    return sampled_work(work, tranche_steps(work.plan.steps, work.plan.tranche));
+}
+
+std::uint64_t largest_step(const PlannedWork& plan) { return plan.step + plan.commit; }
+
+std::uint64_t dispute_segments(const PlannedWork& plan) {
+    if (plan.stride <= 1 || plan.segment.is_zero()) return 1;
+    // No more than 2 + u: a segment holds a commitment at least.
+    const Uint256 commits = Uint256(stride_count(plan.interval, plan.stride)) * Uint256(plan.commit);
+    const Uint256 dispute = Uint256(2) * (plan.segment - commits) + Uint256(plan.stride) * Uint256(plan.commit);
+    return ((dispute + plan.segment - Uint256(1)) / plan.segment).low_u64();
 }
 
 }  // namespace quern::chain::market

@@ -1,8 +1,9 @@
 // How much a task is to compute, in work units: of its solver, of each of its verifiers, of a part. Used by execution,
 // RPC, wallets and workers. Pure functions; thread-safe.
 //
-// With N steps, a checkpoint each k steps, W work units a step (program header) and s samples, a verifier computes
-// min(s, N / k) segments of k steps again.
+// With N steps, a commitment to the state each u of them, a checkpoint each k steps, stretches of T steps that are
+// verified and paid for one by one, and s samples, a verifier computes min(s, T / k) segments of k steps of a stretch
+// again, of which none is more than the plan's largest.
 #pragma once
 
 #include "base/uint256.h"
@@ -16,21 +17,75 @@ namespace quern::chain::market {
     return interval == 0 || steps % interval != 0 ? 0 : steps / interval;
 }
 
+// N / u: states after S_0 that a history of N steps commits to; 0 when u is 0 or does not divide N.
+[[nodiscard]] constexpr std::uint64_t stride_count(std::uint64_t steps, std::uint64_t stride) {
+    return segment_count(steps, stride);
+}
+
+// Steps of a stretch: T, or N where the whole run is one.
+[[nodiscard]] constexpr std::uint64_t tranche_steps(std::uint64_t steps, std::uint64_t tranche) {
+    return tranche == 0 || tranche > steps ? steps : tranche;
+}
+// ceil(N / T).
+[[nodiscard]] constexpr std::uint64_t stretch_count(std::uint64_t steps, std::uint64_t tranche) {
+    const std::uint64_t each = tranche_steps(steps, tranche);
+    return each == 0 ? 0 : (steps - 1) / each + 1;
+}
+// Steps `before` + 1 to last() of the plan.
+struct Stretch {
+    std::uint64_t before = 0;
+    std::uint64_t steps = 0;
+    [[nodiscard]] constexpr std::uint64_t last() const { return before + steps; }
+};
+// Of number `stretch`, below stretch_count. The last one ends with N.
+[[nodiscard]] constexpr Stretch stretch_of(std::uint64_t steps, std::uint64_t tranche, std::uint32_t stretch) {
+    const std::uint64_t each = tranche_steps(steps, tranche);
+    const std::uint64_t before = stretch * each;
+    return {before, each < steps - before ? each : steps - before};
+}
+[[nodiscard]] inline Stretch stretch_of(const types::Task& task, std::uint32_t stretch) {
+    return stretch_of(task.steps, task.spec.tranche, stretch);
+}
+[[nodiscard]] inline Stretch stretch_of(const types::TaskClaim& live) {
+    return stretch_of(live.task, live.claim.id.stretch);
+}
+[[nodiscard]] inline std::uint64_t stretch_count(const types::Task& task) {
+    return stretch_count(task.steps, task.spec.tranche);
+}
+
+// What a task's plan comes to (compute/core/task_plan.h), in work units.
+struct PlannedWork {
+    std::uint64_t steps = 0;     // N
+    std::uint64_t interval = 0;  // k
+    std::uint64_t stride = 1;    // u
+    std::uint64_t step = 0;      // of the largest step, without a commitment
+    std::uint64_t commit = 0;    // of hashing one state
+    Uint256 segment;             // at least that of the largest segment, its k / u commitments included
+    Uint256 total;               // of all steps and N / u commitments; < 2^106
+    std::uint64_t tranche = 0;   // T; 0: N
+    Uint256 stretch;             // at least that of the largest stretch; `total` of a single one
+};
 // The numbers of a task that money depends on.
 struct TaskWork {
-    std::uint64_t steps = 0;          // N
-    std::uint64_t interval = 0;       // k
-    std::uint64_t work_per_step = 0;  // W
-    std::uint32_t verifiers = 0;      // m
-    std::uint32_t samples = 0;        // s, as asked for
+    PlannedWork plan;
+    std::uint32_t verifiers = 0;  // m
+    std::uint32_t samples = 0;    // s, as asked for
 };
-[[nodiscard]] TaskWork task_work(const types::TaskSubmitPayload& spec, std::uint64_t work_per_step);
+[[nodiscard]] TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan);
 [[nodiscard]] TaskWork work_of(const types::Task& task);
 
-[[nodiscard]] std::uint64_t sampled_segments(const TaskWork& work);  // min(s, N / k)
-[[nodiscard]] Uint256 total_work(const TaskWork& work);              // N * W; < 2^84
-[[nodiscard]] Uint256 work_of_steps(const TaskWork& work, std::uint64_t steps);
-[[nodiscard]] Uint256 sampled_work(const TaskWork& work);  // of one verifier: segments * k * W
+// Of one verifier of a stretch of so many steps: min(s, steps / k) segments, and their work, at most.
+[[nodiscard]] std::uint64_t sampled_segments(const TaskWork& work, std::uint64_t steps);
+[[nodiscard]] Uint256 sampled_work(const TaskWork& work, std::uint64_t steps);
+// Of the stretches of T steps, which are the most.
+[[nodiscard]] std::uint64_t sampled_segments(const TaskWork& work);
+[[nodiscard]] Uint256 sampled_work(const TaskWork& work);
+// The most that one step can cost whoever runs it: with its commitment. A program's header keeps it below 2^64.
+[[nodiscard]] std::uint64_t largest_step(const PlannedWork& plan);
+
+// What a party of a dispute may have to compute before it can move, in times of a segment with its commitments, rounded
+// up. With strides it runs the segment twice, to the stride and to the step, and hashes the stride's states one by one.
+[[nodiscard]] std::uint64_t dispute_segments(const PlannedWork& plan);
 
 // MiB that whoever takes part may need, for draws and for workers alike.
 [[nodiscard]] inline std::uint64_t memory_mib(const types::TaskSubmitPayload& spec) {

@@ -61,6 +61,12 @@ Bytes KeyOf<RoleBond>::at(Role role, const Address& address) {
 
 Bytes KeyOf<Claim>::at(const ClaimId& id) { return claim_key(kPrefix, id); }
 
+Bytes KeyOf<ProofRecord>::at(std::uint64_t task, std::uint16_t seat) {
+    Bytes key = object_key(kPrefix, task);
+    append_big_endian(key, seat, 2);
+    return key;
+}
+
 Bytes KeyOf<ChallengeCommitment>::all(const ClaimId& claim) { return claim_key(kPrefix, claim); }
 
 Bytes KeyOf<ChallengeCommitment>::at(const ClaimId& claim, const Address& challenger, const Hash32& commitment) {
@@ -136,10 +142,25 @@ const char* to_string(ClaimState state) {
     return "unknown";
 }
 
+std::vector<ClaimId> unsettled_claims(const Task& task) {
+    std::vector<ClaimId> claims;
+    if (task.seats.empty()) return claims;
+    for (std::uint32_t stretch = task.settled; stretch < task.seats[0].stretches; ++stretch) {
+        if (claims.size() == kMaxUnsettled) break;
+        claims.push_back({task.id, 0, stretch, task.round});
+    }
+    return claims;
+}
+
 std::optional<ClaimId> present_claim(const Task& task) {
-    if (task.seats.empty() || task.seats[0].stretches == 0) return std::nullopt;
-    const TaskSeat& seat = task.seats[0];
-    return ClaimId{task.id, 0, std::min(seat.settled, seat.stretches - 1), task.round};
+    if (const auto claims = unsettled_claims(task); !claims.empty()) return claims.front();
+    if (task.state != TaskState::settled || task.settled == 0) return std::nullopt;
+    return ClaimId{task.id, 0, task.settled - 1, task.round};
+}
+
+std::optional<ClaimId> next_claim(const Task& task) {
+    const auto claims = unsettled_claims(task);
+    return claims.size() < 2 ? std::nullopt : std::optional(claims[1]);
 }
 
 const char* to_string(Role role) {

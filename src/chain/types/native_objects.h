@@ -22,6 +22,7 @@ enum class ObjectPrefix : std::uint8_t {
     task = 0x30,              // id (8)
     challenge = 0x31,         // the claim's id (15) || committer (20) || commitment (32)
     claim = 0x32,             // task (8) || seat (2) || stretch (4) || round (1)
+    proof = 0x34,             // task (8) || seat (2): stays for ever
     dispute = 0x50,           // id (8)
 };
 // Execution walks over these, and over no others: nodes keep them in memory (store/live_ranges.h).
@@ -199,7 +200,7 @@ struct SlashRecord {
 };
 
 // Names a claim, and is its key: what one seat of a task has done in one stretch of its work, in one round. A task has
-// one seat and its whole run as one stretch now (doc/formats.md).
+// one seat now (doc/formats.md); stretch i is its steps iT + 1 to (i + 1)T, the whole run where it names no tranche T.
 struct ClaimId {
     std::uint64_t task = 0;
     std::uint16_t seat = 0;
@@ -213,14 +214,16 @@ struct ClaimId {
 struct Claim {
     ClaimId id;
     Address solver;
-    Uint256 price;   // of the winning bid, grains per work unit
-    Uint256 locked;  // part of the solver's bond that answers for it
+    Uint256 price;      // of the winning bid, grains per work unit
+    Uint256 work;       // of the stretch's steps with their commitments
+    Uint256 locked;     // part of the solver's bond that answers for it
+    Hash32 start_root;  // of the state that the stretch begins with: leaf 0 of its history
     ClaimState state = ClaimState::none;
     std::uint64_t since = 0;     // market time at which `state` was entered
     std::uint64_t deadline = 0;  // market time from which a tick moves it on; 0 in final states
     std::string reason;          // why it is in this state, e.g. "solver_slashed"
     Hash32 seed_beacon;          // fixes the data order; set by task_start
-    std::uint64_t step = 0;      // last heartbeat
+    std::uint64_t step = 0;      // last heartbeat, of the plan's steps; at first the last step before the stretch
     Hash32 checkpoint_root;
     Hash32 checkpoint_content;
     std::uint32_t first_loss = 0;  // f32 bits at the first heartbeat
@@ -241,16 +244,22 @@ struct Claim {
     std::vector<std::uint64_t> disputes;  // all, in order
     std::uint32_t open_disputes = 0;
     bool voided = false;  // the solver has lost: `disputed` until what is open about its verifiers' reports is decided
-    QUERN_FIELDS(v("id", id), v("solver", solver), v("price", price), v("locked", locked), v("state", state),
-                 v("since", since), v("deadline", deadline), v("reason", reason), v("seedBeacon", seed_beacon),
-                 v("step", step), v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content),
+    // Of a stretch that was settled before the task: what was paid and taken since the one before it was.
+    std::vector<Payment> payments;
+    std::vector<SlashRecord> slashes;
+    QUERN_FIELDS(v("id", id), v("solver", solver), v("price", price), v("work", work), v("locked", locked),
+                 v("startRoot", start_root), v("state", state), v("since", since), v("deadline", deadline),
+                 v("reason", reason), v("seedBeacon", seed_beacon), v("step", step),
+                 v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content),
                  v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root),
                  v("historyContent", history_content), v("finalRoot", final_root), v("provedSince", proved_since),
                  v("drawAt", draw_at), v("draws", draws), v("verifyBeacon", verify_beacon),
                  v("challengeUntil", challenge_until), v("challengeHold", challenge_hold),
                  v("commitments", commitments), v("rivals", rivals), v("reportRivals", report_rivals),
-                 v("reports", reports), v("disputes", disputes), v("openDisputes", open_disputes), v("voided", voided))
+                 v("reports", reports), v("disputes", disputes), v("openDisputes", open_disputes), v("voided", voided),
+                 v("payments", payments), v("slashes", slashes))
 };
+inline constexpr std::uint32_t kMaxUnsettled = 2;  // claims of a seat: one is worked on while the other is verified
 
 // Who solves a task in this round, and how far its stretches are.
 struct TaskSeat {
@@ -258,10 +267,9 @@ struct TaskSeat {
     Uint256 price;                  // of the winning bid
     Uint256 locked;                 // part of the solver's bond that no claim has taken over yet
     std::uint64_t assigned_at = 0;  // height
-    std::uint32_t stretches = 0;    // that have a claim
-    std::uint32_t settled = 0;      // of these, in order: the next one is worked on or verified
+    std::uint32_t stretches = 0;    // claims were made of those before this one, from the first unsettled one on
     QUERN_FIELDS(v("solver", solver), v("price", price), v("locked", locked), v("assignedAt", assigned_at),
-                 v("stretches", stretches), v("settled", settled))
+                 v("stretches", stretches))
 };
 
 struct Task {
@@ -269,29 +277,71 @@ struct Task {
     Address submitter;
     TaskSubmitPayload spec;
     TaskState state = TaskState::open;
-    std::uint8_t round = 0;        // times reopened
-    std::uint64_t since = 0;       // market time at which `state` was entered
-    std::uint64_t deadline = 0;    // market time from which a tick moves it on; 0 while it runs and in final states
-    std::string reason;            // why it is in this state, e.g. "no_bids"
-    std::uint64_t work_units = 0;  // per step, from the program header
-    Uint256 escrow;                // what is held for it now
+    std::uint8_t round = 0;         // times reopened
+    std::uint64_t since = 0;        // market time at which `state` was entered
+    std::uint64_t deadline = 0;     // market time from which a tick moves it on; 0 while it runs and in final states
+    std::string reason;             // why it is in this state, e.g. "no_bids"
+    std::uint64_t steps = 0;        // N, and what follows from the plan:
+    std::uint64_t work_units = 0;   // of its largest step
+    std::uint64_t commit_work = 0;  // of the commitment to the state that ends a stride
+    Uint256 segment_work;           // of its largest segment of `interval` steps with its commitments, at most
+    Uint256 stretch_work;           // of its largest stretch with its commitments, at most; total_work of a single one
+    Uint256 total_work;             // of all steps with their commitments
+    Uint256 escrow;                 // what is held for it now
     std::vector<TaskBid> bids;
     std::uint64_t draw_at = 0;    // height that anchors the solver's draw once bidding is closed, 0 before
     std::vector<TaskSeat> seats;  // one from the assignment on
-    std::vector<Payment> payments;
+    std::uint32_t settled = 0;    // stretches, in order, in whatever rounds: these are never done again
+    Uint256 settled_work;         // theirs, with its commitments
+    std::uint32_t passes = 0;     // of the one of them that the fewest verifiers stand for
+    Hash32 start_root;            // of the state that the next one begins with
+    Hash32 start_history;         // manifest of the history that ends with this state; zero: it is that of init_content
+    Hash32 seed_beacon;           // that they were trained with, and so the others are; zero when there are none
+    std::vector<Payment> payments;  // and slashes: since the last of them was settled; those before are its claim's
     std::vector<SlashRecord> slashes;
     std::vector<Address> barred;  // solvers that lost this task; not eligible again
     QUERN_FIELDS(v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round),
-                 v("since", since), v("deadline", deadline), v("reason", reason), v("workUnits", work_units),
-                 v("escrow", escrow), v("bids", bids), v("drawAt", draw_at), v("seats", seats), v("payments", payments),
-                 v("slashes", slashes), v("barred", barred))
+                 v("since", since), v("deadline", deadline), v("reason", reason), v("steps", steps),
+                 v("workUnits", work_units), v("commitWork", commit_work), v("segmentWork", segment_work),
+                 v("stretchWork", stretch_work), v("totalWork", total_work), v("escrow", escrow), v("bids", bids),
+                 v("drawAt", draw_at), v("seats", seats), v("settled", settled), v("settledWork", settled_work),
+                 v("passes", passes), v("startRoot", start_root), v("startHistory", start_history),
+                 v("seedBeacon", seed_beacon), v("payments", payments), v("slashes", slashes), v("barred", barred))
 };
-// The claim that is worked on or verified, after the end the last one; nullopt before task_start.
+// The claims of the task's present round that are not settled, ascending: kMaxUnsettled at most.
+[[nodiscard]] std::vector<ClaimId> unsettled_claims(const Task& task);
+// The first of them, after the end the last one that was settled; nullopt before task_start.
 [[nodiscard]] std::optional<ClaimId> present_claim(const Task& task);
-// A task and its present claim (state none: it has none), loaded together. Not an object of its own.
+// The second of them, which is worked on while the first is verified, or waits for that to be settled.
+[[nodiscard]] std::optional<ClaimId> next_claim(const Task& task);
+// A task and one of its claims (state none: it has none), loaded together. Not an object of its own.
 struct TaskClaim {
     Task task;
     Claim claim;
+};
+
+// What a settled seat of a task leaves for ever: training by this plan, from that state and these data, led there.
+struct ProofRecord {
+    std::uint64_t task = 0;
+    std::uint16_t seat = 0;
+    Address submitter;
+    Address solver;                // of the last stretch
+    Hash32 submission;             // merkle_leaf of the TaskSubmitPayload's RLP
+    Hash32 plan;                   // merkle_leaf of the plan's RLP
+    Hash32 slot_root;              // of the records of the state's slots, as the plan's headers have it
+    Hash32 init_root;              // S_0
+    Hash32 data_root;              // tensor root of the data set
+    Hash32 seed_beacon;            // fixes the data order
+    Hash32 final_root;             // S_N
+    std::uint64_t steps = 0;       // N
+    std::uint32_t loss = 0;        // f32 bits of the loss slot in S_N
+    std::uint32_t passes = 0;      // verifiers that replayed samples of a stretch and told so, of the one with fewest
+    std::uint64_t settled_at = 0;  // height
+    std::string reason;            // "unchallenged"; "unverified" when `passes` is 0
+    QUERN_FIELDS(v("task", task), v("seat", seat), v("submitter", submitter), v("solver", solver),
+                 v("submission", submission), v("plan", plan), v("slotRoot", slot_root), v("initRoot", init_root),
+                 v("dataRoot", data_root), v("seedBeacon", seed_beacon), v("finalRoot", final_root), v("steps", steps),
+                 v("loss", loss), v("passes", passes), v("settledAt", settled_at), v("reason", reason))
 };
 
 struct ChallengeCommitment {
@@ -388,6 +438,11 @@ template <>
 struct KeyOf<Claim> {
     static constexpr ObjectPrefix kPrefix = ObjectPrefix::claim;
     static Bytes at(const ClaimId& id);
+};
+template <>
+struct KeyOf<ProofRecord> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::proof;
+    static Bytes at(std::uint64_t task, std::uint16_t seat);
 };
 template <>
 struct KeyOf<ChallengeCommitment> {

@@ -97,19 +97,19 @@ struct DeclareCapacityPayload {
 };
 
 struct TaskSubmitPayload {
-    Hash32 program_root;
-    Bytes program_header;                     // RLP of vm::tensor::ProgramHeader
-    std::vector<Hash32> program_header_path;  // opens it under program_root
-    Hash32 init_root;                         // root of the state S_0
-    Hash32 data_root;                         // tensor root of the data set
-    Hash32 program_content;                   // content ids (transport)
+    Bytes plan;                                     // RLP of compute::core::TaskPlan: which program each step runs
+    std::vector<std::vector<Hash32>> header_paths;  // by program of the plan: open its header under its root
+    Hash32 init_root;                               // root of the state S_0
+    Hash32 data_root;                               // tensor root of the data set
+    std::vector<Hash32> program_contents;           // by program of the plan: content ids (transport)
     Hash32 init_content;
     Hash32 data_content;
     std::vector<std::string> uris;  // other sources of the same contents; at most 8
     TaskMode mode = TaskMode::exact;
     TaskPrivacy privacy = TaskPrivacy::open;
-    std::uint64_t steps = 0;     // N
-    std::uint64_t interval = 0;  // k: a checkpoint each k steps; N must be a multiple of k
+    std::uint64_t interval = 0;  // k: a checkpoint each k of the plan's N steps; N must be a multiple of k
+    std::uint64_t stride = 1;    // u: the state after each u steps is committed to; k must be a multiple of u
+    std::uint64_t tranche = 0;   // T: steps that are verified and paid for together, a multiple of k; 0: all
     std::uint32_t verifiers = 3;
     std::uint32_t samples = 20;  // segments per verifier, at most N / k
     Uint256 price_cap;           // grains per work unit
@@ -125,14 +125,14 @@ struct TaskSubmitPayload {
     std::uint64_t prove_s = 0;      // after the last checkpoint
     std::uint64_t verify_s = 0;     // each of custody, commit, reveal
     std::uint64_t challenge_s = 0;
-    QUERN_FIELDS(v("programRoot", program_root), v("programHeader", program_header),
-                 v("programHeaderPath", program_header_path), v("initRoot", init_root), v("dataRoot", data_root),
-                 v("programContent", program_content), v("initContent", init_content), v("dataContent", data_content),
-                 v("uris", uris), v("mode", mode), v("privacy", privacy), v("steps", steps), v("interval", interval),
-                 v("verifiers", verifiers), v("samples", samples), v("priceCap", price_cap), v("tax", tax),
-                 v("memoryMib", memory_mib), v("deviceClass", device_class), v("bandwidthClass", bandwidth_class),
-                 v("solvers", solvers), v("bidS", bid_s), v("startS", start_s), v("heartbeatS", heartbeat_s),
-                 v("proveS", prove_s), v("verifyS", verify_s), v("challengeS", challenge_s))
+    QUERN_FIELDS(v("plan", plan), v("headerPaths", header_paths), v("initRoot", init_root), v("dataRoot", data_root),
+                 v("programContents", program_contents), v("initContent", init_content), v("dataContent", data_content),
+                 v("uris", uris), v("mode", mode), v("privacy", privacy), v("interval", interval), v("stride", stride),
+                 v("tranche", tranche), v("verifiers", verifiers), v("samples", samples), v("priceCap", price_cap),
+                 v("tax", tax), v("memoryMib", memory_mib), v("deviceClass", device_class),
+                 v("bandwidthClass", bandwidth_class), v("solvers", solvers), v("bidS", bid_s), v("startS", start_s),
+                 v("heartbeatS", heartbeat_s), v("proveS", prove_s), v("verifyS", verify_s),
+                 v("challengeS", challenge_s))
 };
 struct TaskIdPayload {  // task_cancel, task_start, task_abandon
     std::uint64_t task = 0;
@@ -155,11 +155,11 @@ struct TaskCheckpointPayload {  // heartbeat; the loss is proven to lie in the s
 };
 struct TaskProvePayload {
     std::uint64_t task = 0;
-    Hash32 history_root;               // over S_0 … S_N
-    Hash32 history_content;            // compute::core::HistoryManifest: the N+1 roots and the checkpoints' content ids
-    std::vector<Hash32> initial_path;  // init_root as leaf 0
+    Hash32 history_root;               // over S_a, S_{a+u}, … S_b of the stretch of steps a + 1 to b
+    Hash32 history_content;            // compute::core::HistoryManifest: these roots and the checkpoints' content ids
+    std::vector<Hash32> initial_path;  // the claim's start root as leaf 0
     Hash32 final_root;
-    std::vector<Hash32> final_path;  // as leaf N
+    std::vector<Hash32> final_path;  // as the last leaf
     std::uint32_t loss = 0;
     std::vector<Hash32> loss_path;
     QUERN_FIELDS(v("task", task), v("historyRoot", history_root), v("historyContent", history_content),
@@ -167,18 +167,22 @@ struct TaskProvePayload {
                  v("loss", loss), v("lossPath", loss_path))
 };
 
+// Those below name a claim of the task's present round by its stretch: two may be verified at once.
 struct CustodyReceiptPayload {
     std::uint64_t task = 0;
+    std::uint32_t stretch = 0;
     bool data_ok = false;
-    QUERN_FIELDS(v("task", task), v("dataOk", data_ok))
+    QUERN_FIELDS(v("task", task), v("stretch", stretch), v("dataOk", data_ok))
 };
 struct VerifyCommitPayload {
     std::uint64_t task = 0;
+    std::uint32_t stretch = 0;
     Hash32 commitment;  // H(address || leaf_0 || leaf_1 || H(r)), see compute/core/verification_report.h
-    QUERN_FIELDS(v("task", task), v("commitment", commitment))
+    QUERN_FIELDS(v("task", task), v("stretch", stretch), v("commitment", commitment))
 };
 struct VerifyRevealPayload {
     std::uint64_t task = 0;
+    std::uint32_t stretch = 0;
     bool pass = false;
     Hash32 rival_root;        // the verifier's own history root when !pass, else zero
     std::uint8_t opened = 0;  // which of the two leaves
@@ -187,26 +191,29 @@ struct VerifyRevealPayload {
     Hash32 other_leaf;
     Hash32 randomness_hash;            // H(r)
     std::vector<Hash32> probes;        // the result tree's leaves after the verdict: hashes of the probe tiles
-    std::vector<Hash32> initial_path;  // when !pass: the task's init_root as leaf 0 under rival_root
-    QUERN_FIELDS(v("task", task), v("pass", pass), v("rivalRoot", rival_root), v("opened", opened),
-                 v("resultRoot", result_root), v("blind", blind), v("otherLeaf", other_leaf),
+    std::vector<Hash32> initial_path;  // when !pass: the claim's start root as leaf 0 under rival_root
+    QUERN_FIELDS(v("task", task), v("stretch", stretch), v("pass", pass), v("rivalRoot", rival_root),
+                 v("opened", opened), v("resultRoot", result_root), v("blind", blind), v("otherLeaf", other_leaf),
                  v("randomnessHash", randomness_hash), v("probes", probes), v("initialPath", initial_path))
 };
 
 struct ChallengeCommitPayload {
     std::uint64_t task = 0;
+    std::uint32_t stretch = 0;
     Hash32 commitment;  // H(address || claim || salt)
-    QUERN_FIELDS(v("task", task), v("commitment", commitment))
+    QUERN_FIELDS(v("task", task), v("stretch", stretch), v("commitment", commitment))
 };
 // target 0: the solver's history, claim = rival history root. target 1 + i: the report of verifier i, claim = rival
 // hash of probe tile `probe`.
 struct ChallengeRevealPayload {
     std::uint64_t task = 0;
+    std::uint32_t stretch = 0;
     std::uint32_t target = 0;
     Hash32 claim;
     Hash32 salt;
     Bytes opening;  // RLP, by target: compute/core/claims.h
-    QUERN_FIELDS(v("task", task), v("target", target), v("claim", claim), v("salt", salt), v("opening", opening))
+    QUERN_FIELDS(v("task", task), v("stretch", stretch), v("target", target), v("claim", claim), v("salt", salt),
+                 v("opening", opening))
 };
 struct DisputeSplitPayload {
     std::uint64_t dispute = 0;

@@ -32,9 +32,9 @@ Bytes encode(const HistoryChallenge& challenge) { return chain::types::encode_re
 Bytes encode(const ProbeChallenge& challenge) { return chain::types::encode_record(challenge); }
 
 Status check_history_challenge(const HistoryChallenge& challenge, const Hash32& claim, const Hash32& defender_root,
-                               const Hash32& init_root, std::uint64_t steps) {
+                               const Hash32& start_root, std::uint64_t strides) {
     if (claim == defender_root) return fail("challenge.equal_claim");
-    if (const Status status = check_history_leaf(claim, init_root, 0, steps, challenge.initial_path); !status)
+    if (const Status status = check_history_leaf(claim, start_root, 0, strides, challenge.initial_path); !status)
         return fail("challenge.bad_initial_path", status.error().to_string());
     return {};
 }
@@ -43,7 +43,7 @@ Expected<ProbeTarget> check_probe_challenge(const ProbeChallenge& challenge, con
                                             const ReportContext& report) {
     if (claim == challenge.tile_hash) return fail("challenge.equal_claim");
     const std::vector<std::uint64_t> segments = draw_segments(
-        report.verify_beacon, report.verifier, segment_count(report.steps, report.interval), report.samples);
+        report.verify_beacon, report.verifier, segment_count(report.stretch.steps, report.interval), report.samples);
     const auto place = std::lower_bound(segments.begin(), segments.end(), challenge.segment);
     if (place == segments.end() || *place != challenge.segment || challenge.probe >= kProbesPerSegment)
         return fail("challenge.not_sampled");
@@ -54,9 +54,10 @@ Expected<ProbeTarget> check_probe_challenge(const ProbeChallenge& challenge, con
         !status)
         return fail("challenge.bad_probe_path", status.error().to_string());
     const Probe probe = draw_probe(report.verify_beacon, report.verifier, challenge.segment, challenge.probe,
-                                   report.interval, report.header.node_count);
+                                   report.interval, *report.plan, report.stretch.before);
+    const PlanProgram& program = report.plan->at(probe.step);
     if (challenge.node.index != probe.node) return fail("dispute.bad_opening", "another node was probed");
-    QUERN_TRY(const vm::tensor::Node node, open_node(report.program_root, report.header, challenge.node));
+    QUERN_TRY(const vm::tensor::Node node, open_node(program.root, program.header, challenge.node));
     return ProbeTarget{probe.step, probe.node, probe_tile(probe, node.shape), challenge.tile_hash};
 }
 

@@ -25,7 +25,7 @@ static_assert(chain::params::kMaxVerifiers < kPassTarget, "or a probe of one rep
     return is_pass_target(target) ? target - kPassTarget : target - 1;
 }
 
-// target 0 and kPassTarget + i, claim = the rival history root: the task's init_root is its leaf 0.
+// target 0 and kPassTarget + i, claim = the rival history root: the state that the stretch begins with is its leaf 0.
 struct HistoryChallenge {
     std::vector<Hash32> initial_path;
     QUERN_FIELDS(v("initialPath", initial_path))
@@ -50,16 +50,16 @@ inline constexpr std::size_t kMaxChallengeBytes = 8U << 10;
 
 // Errors: challenge.equal_claim, challenge.bad_initial_path.
 [[nodiscard]] Status check_history_challenge(const HistoryChallenge& challenge, const Hash32& claim,
-                                             const Hash32& defender_root, const Hash32& init_root, std::uint64_t steps);
+                                             const Hash32& defender_root, const Hash32& start_root,
+                                             std::uint64_t strides);
 
 // What the chain knows about a report when one of its probes is challenged.
 struct ReportContext {
-    Hash32 program_root;
-    vm::tensor::ProgramHeader header;
+    const TaskPlan* plan = nullptr;  // outlives the call
+    chain::market::Stretch stretch;  // of its claim
     Hash32 verify_beacon;
     Address verifier;
     Hash32 result_root;          // of the opened leaf
-    std::uint64_t steps = 0;     // N
     std::uint64_t interval = 0;  // k
     std::uint64_t samples = 0;   // segments per verifier
 };

@@ -19,6 +19,7 @@ std::uint64_t time_left(const Game& game, Side side) {
 bool owes_move(const Game& game, Side side) {
     const auto index = static_cast<std::size_t>(side);
     if (game.phase >= Phase::decided || game.posts.size() != 2 || game.budget.size() != 2) return false;
+    if (!has_begun(game)) return false;
     return game.phase == Phase::leaf ? side == Side::rival : !game.posts[index].present;
 }
 

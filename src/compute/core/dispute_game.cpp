@@ -7,18 +7,22 @@ namespace quern::compute::core {
 
 using crypto::MerkleTag;
 using vm::tensor::Node;
-using vm::tensor::ProgramHeader;
 
 namespace {
 
 Expected<Game> open_game(const GameContext& context, const Hash32& defender, const Hash32& rival, std::uint64_t budget,
                          std::uint64_t now) {
     if (defender == rival) return fail("dispute.equal_claims");
-    if (context.history_leaves < 2 || context.history_leaves > kMaxSteps + 1)
-        return fail("dispute.bad_context", "a history has a state before and after each of 1 to 2^20 steps");
+    if (context.stride == 0 || context.stride > kMaxStride)
+        return fail("dispute.bad_context", "a stride has 1 to 2^20 steps");
+    if (context.history_leaves < 2 || context.history_leaves > kMaxStrides + 1)
+        return fail("dispute.bad_context", "a history has a state before and after each of 1 to 2^20 strides");
     if (budget == 0) return fail("dispute.bad_context", "no time to move");
-    if (const auto header = vm::tensor::decode_header(context.program_header); !header)
-        return fail("dispute.bad_context", header.error().to_string());
+    const auto plan = TaskPlan::decode(context.plan);
+    if (!plan) return fail("dispute.bad_context", plan.error().to_string());
+    if (context.before > plan->steps() || last_step(context) > plan->steps())
+        return fail("dispute.bad_context", "more steps than the plan has");
+    if (context.before % context.stride != 0) return fail("dispute.bad_context", "begins inside a stride");
     Game game;
     game.context = context;
     game.claims = {defender, rival};
@@ -49,8 +53,36 @@ Status check_node_data(const Game& game) {
     return {};
 }
 
+// Whether S_{j-1} lies inside a stride, and no history holds it.
+bool is_inside_stride(const Game& game) { return (game.step - 1) % game.context.stride != 0; }
+
+Status check_steps(const Game& game) {
+    const GameContext& context = game.context;
+    if (context.history_leaves < 2 || context.history_leaves > kMaxStrides + 1 || context.stride == 0 ||
+        context.stride > kMaxStride || context.before > kMaxPlanSteps || context.before % context.stride != 0 ||
+        game.stride >= context.history_leaves || game.step > last_step(context))
+        return fail("dispute.bad_game", "steps");
+    if (game.phase > Phase::history && game.stride == 0) return fail("dispute.bad_game", "no stride");
+    if (game.probe && (game.probe_step <= context.before ||
+                       stride_of(game.probe_step, context.stride, context.before) != game.stride))
+        return fail("dispute.bad_game", "the probed step");
+    if (game.phase == Phase::steps) {
+        if (!game.probe && !is_pair(game.stride_roots)) return fail("dispute.bad_game", "stride roots");
+        if (steps_leaf_count(game) == 0) return fail("dispute.bad_game", "the stride's steps");
+        if (game.steps_tops.size() != (at_top(game.cursor) ? game.steps_tops.size() & 2U : 2U))
+            return fail("dispute.bad_game", "the stride's steps");
+    }
+    if (game.phase <= Phase::steps) return {};
+    if (game.step <= context.before || stride_of(game.step, context.stride, context.before) != game.stride ||
+        (game.probe && game.step > game.probe_step))
+        return fail("dispute.bad_game", "step");
+    if (is_inside_stride(game) && !is_pair(game.steps_tops)) return fail("dispute.bad_game", "the stride's steps");
+    return {};
+}
+
 Status check_phase_data(const Game& game) {
-    if (game.phase >= Phase::trace && !game.probe && !is_pair(game.slot_roots))
+    QUERN_CHECK(check_steps(game));
+    if (game.phase >= Phase::trace && !at_probe(game) && !is_pair(game.slot_roots))
         return fail("dispute.bad_game", "slot roots");
     if (game.phase == Phase::trace &&
         game.trace_tops.size() != (at_top(game.cursor) ? game.trace_tops.size() & 2U : 2U))
@@ -67,6 +99,8 @@ const char* to_string(Phase phase) {
     switch (phase) {
         case Phase::history:
             return "history";
+        case Phase::steps:
+            return "steps";
         case Phase::state:
             return "state";
         case Phase::trace:
@@ -96,33 +130,46 @@ Expected<Game> open_probe_game(const GameContext& context, const Hash32& history
                                std::uint64_t node, std::uint64_t tile, const Hash32& defender_hash,
                                const Hash32& rival_hash, std::uint64_t budget, std::uint64_t now) {
     QUERN_TRY(Game game, open_game(context, defender_hash, rival_hash, budget, now));
-    QUERN_TRY(const ProgramHeader header, vm::tensor::decode_header(context.program_header));
-    if (step == 0 || step >= context.history_leaves) return fail("dispute.bad_context", "there is no such step");
-    if (node >= header.node_count) return fail("dispute.bad_context", "there is no such node");
+    if (step <= context.before || step > last_step(context))
+        return fail("dispute.bad_context", "there is no such step");
+    QUERN_TRY(const TaskPlan plan, TaskPlan::decode(context.plan));
+    const std::uint64_t node_count = plan.at(step).header.node_count;
+    if (node >= node_count) return fail("dispute.bad_context", "there is no such node");
     game.probe = true;
-    game.phase = Phase::trace;
     game.history_root = history_root;
-    game.step = step;
+    game.probe_step = step;
+    game.stride = stride_of(step, context.stride, context.before);
     game.probe_node = node;
     game.probe_tile = tile;
-    game.cursor = open_cursor(MerkleTag::trace, header.node_count);
+    if (const std::uint64_t before = steps_leaf_count(game); before != 0) {
+        game.phase = Phase::steps;
+        game.cursor = open_cursor(MerkleTag::steps, before);
+    } else {
+        game.phase = Phase::trace;
+        game.step = step;
+        game.cursor = open_cursor(MerkleTag::trace, node_count);
+    }
     return game;
 }
 
+std::uint64_t steps_leaf_count(const Game& game) {
+    return game.probe ? (game.probe_step - 1) % game.context.stride : game.context.stride;
+}
+
+std::uint64_t disputed_from(const Game& game) {
+    if (game.step != 0 || game.stride == 0) return game.step;
+    return first_step(game.stride, game.context.stride, game.context.before);
+}
+
 Status check_game(const Game& game) {
-    if (game.phase > Phase::decided || game.verdict > Verdict::both_lose)
+    if (game.phase < Phase::history || game.phase > Phase::decided || game.verdict > Verdict::both_lose)
         return fail("dispute.bad_game", "unknown phase or verdict");
     if ((game.phase == Phase::decided) != (game.verdict != Verdict::none))
         return fail("dispute.bad_game", "phase and verdict");
     if (game.phase == Phase::decided) return {};
     if (!is_pair(game.claims) || game.posts.size() != 2 || game.budget.size() != 2)
         return fail("dispute.bad_game", "claims, posts or budgets");
-    if (game.context.history_leaves < 2 || game.context.history_leaves > kMaxSteps + 1 ||
-        game.step >= game.context.history_leaves)
-        return fail("dispute.bad_game", "steps");
-    if (const auto header = vm::tensor::decode_header(game.context.program_header); !header)
-        return fail("dispute.bad_game", header.error().to_string());
-    if (game.phase > Phase::state && game.step == 0) return fail("dispute.bad_game", "no step");
+    QUERN_CHECK(disputed_program(game));
     QUERN_CHECK(check_phase_data(game));
     const bool cursor_in_use = game.phase != Phase::element && game.phase != Phase::leaf &&
                                !(game.phase == Phase::tile && game.node_bytes.empty());
@@ -130,10 +177,18 @@ Status check_game(const Game& game) {
     return cursor_in_use ? check_cursor(game.cursor) : Status{};
 }
 
+Expected<PlanProgram> disputed_program(const Game& game) {
+    const auto plan = TaskPlan::decode(game.context.plan);
+    if (!plan) return fail("dispute.bad_game", plan.error().to_string());
+    if (game.step > plan->steps()) return fail("dispute.bad_game", "the plan has no such step");
+    return game.step == 0 ? plan->programs().front() : plan->at(game.step);
+}
+
 Expected<DisputedNode> disputed_node(const Game& game) {
     if (game.node_bytes.empty()) return fail("dispute.wrong_phase", "the node is not known yet");
     DisputedNode result;
-    QUERN_TRY(result.header, vm::tensor::decode_header(game.context.program_header));
+    QUERN_TRY(const PlanProgram program, disputed_program(game));
+    result.header = program.header;
     QUERN_TRY(result.node, vm::tensor::decode_node(game.node_bytes.front()));
     for (std::size_t i = 1; i < game.node_bytes.size(); ++i) {
         QUERN_TRY(const Node operand, vm::tensor::decode_node(game.node_bytes[i]));

@@ -1,10 +1,14 @@
-// The one dispute game: two claims about a training history that start from the same state under the same program are
-// narrowed down, split by split, to one element of one micro-step, which evaluate_leaf decides. Pure: the chain
+// The one dispute game: two claims about a training history that start from the same state under the same plan are
+// narrowed down, split by split, to one element of one micro-step, which evaluate_leaf decides; which program the
+// disputed step runs follows from the task's plan (task_plan.h). Pure: the chain
 // (exec/handlers/disputes) applies moves to a Game that it stores; workers drive the same object through
 // dispute_strategy.h. Definitions and arguments: doc/verification.md, "The dispute game".
 //
 // Phases (both sides post in each split phase; the second post resolves it):
-//   history   descend the history tree, up to 128 sub-roots a post, to the first step j whose state root differs
+//   history   descend the history tree, up to 128 sub-roots a post, to the first stride whose state root differs
+//   steps     (skipped when a stride is one step) the states of its steps are posted, anchored: the last one is the
+//             history's. Descend to the first step j whose state root differs. A probe game about a step inside a
+//             stride begins here, with the states before that step
 //   state     S_{j-1} is opened (agreed); descend the state tree to the first slot that differs
 //   trace     the step's trace (leaf i = tensor root of node i's output) is posted, anchored: the leaf of the slot's
 //             update node is the slot's root. Descend to the first node that differs
@@ -20,14 +24,17 @@
 // Clocks: one budget of milliseconds of market time a side, never reset. It runs while the side's post is missing; in
 // `leaf` only the rival's runs (the accuser carries the proof). A side is charged all the time that passes: whichever
 // budget is used up first decides, so the result does not depend on when somebody ticks; both at once: the rival loses.
+// The chain begins one game of a defender at a time: in one that waits nobody owes a move and no clock runs.
 // Thread-safety: pure functions on values.
 #pragma once
 
 #include <array>
+#include <limits>
 #include <optional>
 
 #include "chain/types/fields.h"
 #include "compute/core/program_opening.h"
+#include "compute/core/task_plan.h"
 #include "compute/core/tree_cursor.h"
 #include "vm/tensor/leaf.h"
 
@@ -36,28 +43,31 @@ namespace quern::compute::core {
 inline constexpr std::size_t kMaxMoveBytes = 64U << 10;
 
 enum class Phase : std::uint8_t {
-    history = 0,
-    state = 1,
-    trace = 2,
-    tile = 3,
-    micro = 4,
-    element = 5,
-    leaf = 6,
-    decided = 7
+    history = 1,
+    steps = 2,
+    state = 3,
+    trace = 4,
+    tile = 5,
+    micro = 6,
+    element = 7,
+    leaf = 8,
+    decided = 9
 };
 enum class Side : std::uint8_t { defender = 0, rival = 1 };
 enum class Verdict : std::uint8_t { none = 0, defender_wins = 1, rival_wins = 2, both_lose = 3 };
 [[nodiscard]] const char* to_string(Phase phase);
+inline constexpr std::uint64_t kNotBegun = std::numeric_limits<std::uint64_t>::max();  // Game::charged_to
 
 // A move of a split phase. `nodes` is used in all but `element`; the others where the phase's first post needs them.
 struct SplitMove {
     std::uint8_t phase = 0;             // must be the game's phase
     std::vector<Hash32> nodes;          // the sub-roots of the side's current node, kSplitLevels below it or the leaves
     Hash32 previous_state;              // state, first post: S_{j-1} ...
-    std::vector<Hash32> previous_path;  // ... as leaf j-1 under the side's history root
+    std::vector<Hash32> previous_path;  // ... under the side's history root, or under its states of the stride's steps
     std::vector<ProgramOpening> program;  // trace: the slot's update. tile: the node, then its operands' nodes
-    std::vector<Hash32> anchor_path;      // trace: the anchored leaf under the posted trace's top. tile, input node of
-                                          // kind slot: the slot's root (anchor_leaf) under S_{j-1}
+    std::vector<Hash32> anchor_path;      // steps: the last state under the posted top. trace: the anchored leaf under
+                                          // the posted trace's top. tile, input node of kind slot: the slot's root
+                                          // (anchor_leaf) under S_{j-1}
     Hash32 anchor_leaf;
     std::vector<Hash32> probe_path;  // trace in a probe game: the probed tile's hash under anchor_leaf
     std::vector<Bytes> tiles;        // element: the accumulators after the disputed micro-step, 4,096 bytes each
@@ -85,13 +95,14 @@ struct LeafWitness {
 
 // What a game is about; fixed when it opens.
 struct GameContext {
-    Hash32 program_root;
-    Bytes program_header;  // RLP of vm::tensor::ProgramHeader, proven at task_submit
+    Bytes plan;  // of the task: its programs' roots and headers were proven at task_submit
     Hash32 data_root;
     Hash32 seed_beacon;
-    std::uint64_t history_leaves = 0;  // N + 1
-    QUERN_FIELDS(v("programRoot", program_root), v("programHeader", program_header), v("dataRoot", data_root),
-                 v("seedBeacon", seed_beacon), v("historyLeaves", history_leaves))
+    std::uint64_t stride = 1;          // u
+    std::uint64_t history_leaves = 0;  // n / u + 1 of a history of n steps
+    std::uint64_t before = 0;          // steps of the plan before them, a multiple of u
+    QUERN_FIELDS(v("plan", plan), v("dataRoot", data_root), v("seedBeacon", seed_beacon), v("stride", stride),
+                 v("historyLeaves", history_leaves), v("before", before))
 };
 
 struct SidePost {  // a post that waits for the other side's
@@ -108,10 +119,14 @@ struct Game {
     std::string reason;          // "leaf", "input", "clock", "conceded"
     std::vector<Hash32> claims;  // {defender's, rival's}: history roots, or probe tile hashes
     TreeCursor cursor;
-    std::vector<SidePost> posts;  // {defender's, rival's}
-    std::uint64_t step = 0;       // j: first step whose result differs (the step that leads from S_{j-1} to S_j)
-    Hash32 history_root;          // probe games: the history S_{j-1} is opened under
-    Hash32 previous_state;        // S_{j-1}, agreed
+    std::vector<SidePost> posts;       // {defender's, rival's}
+    std::uint64_t stride = 0;          // 1..n/u: the first that differs, or the probed step's
+    std::vector<Hash32> stride_roots;  // of the state after it, {defender's, rival's}: what `steps` is anchored at
+    std::vector<Hash32> steps_tops;    // of the states of its steps, {defender's, rival's}
+    std::uint64_t step = 0;  // j: first step whose result differs (the step that leads from S_{j-1} to S_j), or probed
+    Hash32 history_root;     // probe games: the history S_{j-1} is opened under
+    std::uint64_t probe_step = 0;  // probe games; j, unless the parties differ about a step before it
+    Hash32 previous_state;         // S_{j-1}, agreed
     std::uint64_t slot = 0;
     std::vector<Hash32> slot_roots;  // of the differing slot, {defender's, rival's}
     std::uint64_t probe_node = 0;    // probe games
@@ -129,31 +144,51 @@ struct Game {
     std::vector<std::uint32_t> values;  // claimed, {defender's, rival's}
     std::uint32_t true_value = 0;       // after the leaf was executed
     std::vector<std::uint64_t> budget;  // milliseconds left, {defender's, rival's}
-    std::uint64_t charged_to = 0;       // market time up to which clocks are charged
+    std::uint64_t charged_to = 0;       // market time up to which clocks are charged; kNotBegun: the game waits
     QUERN_FIELDS(v("context", context), v("probe", probe), v("phase", phase), v("verdict", verdict),
-                 v("reason", reason), v("claims", claims), v("cursor", cursor), v("posts", posts), v("step", step),
-                 v("historyRoot", history_root), v("previousState", previous_state), v("slot", slot),
-                 v("slotRoots", slot_roots), v("probeNode", probe_node), v("probeTile", probe_tile),
+                 v("reason", reason), v("claims", claims), v("cursor", cursor), v("posts", posts), v("stride", stride),
+                 v("strideRoots", stride_roots), v("stepsTops", steps_tops), v("step", step),
+                 v("historyRoot", history_root), v("probeStep", probe_step), v("previousState", previous_state),
+                 v("slot", slot), v("slotRoots", slot_roots), v("probeNode", probe_node), v("probeTile", probe_tile),
                  v("traceTops", trace_tops), v("node", node), v("nodeBytes", node_bytes), v("tile", tile),
                  v("tileHashes", tile_hashes), v("microStep", micro_step), v("microTops", micro_tops),
                  v("microHashes", micro_hashes), v("accumulator", accumulator), v("element", element),
                  v("values", values), v("trueValue", true_value), v("budget", budget), v("chargedTo", charged_to))
 };
 
-// Opens a game about two different history roots over the same S_0. Errors: dispute.equal_claims, dispute.bad_context.
+// Opens a game about two different history roots over the same first state. Errors: dispute.equal_claims,
+// dispute.bad_context.
 [[nodiscard]] Expected<Game> open_history_game(const GameContext& context, const Hash32& defender_root,
                                                const Hash32& rival_root, std::uint64_t budget, std::uint64_t now);
-// Opens a game about the hash of tile `tile` of node `node` in step `step` (1..N) of the history `history_root`.
+// Opens a game about the hash of tile `tile` of node `node` in step `step` (of the plan) of the history `history_root`.
 [[nodiscard]] Expected<Game> open_probe_game(const GameContext& context, const Hash32& history_root, std::uint64_t step,
                                              std::uint64_t node, std::uint64_t tile, const Hash32& defender_hash,
                                              const Hash32& rival_hash, std::uint64_t budget, std::uint64_t now);
 
+// The last step of the plan that the history holds the result of.
+[[nodiscard]] inline std::uint64_t last_step(const GameContext& context) {
+    return context.before + (context.history_leaves - 1) * context.stride;
+}
+// Index in the history of the state before a step that is the first of its stride.
+[[nodiscard]] inline std::uint64_t history_index(const GameContext& context, std::uint64_t step) {
+    return (step - 1 - context.before) / context.stride;
+}
+// Whether the disputed step is the probed one, and not one before it in its stride.
+[[nodiscard]] inline bool at_probe(const Game& game) { return game.probe && game.step == game.probe_step; }
+// States in the tree of the phase `steps`: of the stride's steps; in a probe game of those before the probed one.
+[[nodiscard]] std::uint64_t steps_leaf_count(const Game& game);
+// The earliest step that may turn out to be the disputed one; 0 while nothing is known of it.
+[[nodiscard]] std::uint64_t disputed_from(const Game& game);
+
+// Whether its clocks have been started. Moves are taken before, and none is owed.
+[[nodiscard]] inline bool has_begun(const Game& game) { return game.charged_to != kNotBegun; }
 // Whether `side` owes a move now (its clock runs).
 [[nodiscard]] bool owes_move(const Game& game, Side side);
 // Charges clocks up to the market time `now`; decides the game when a budget is used up (both at once: the rival loses,
 // the accusation was not carried). The same in one call or in many.
 void charge_clocks(Game& game, std::uint64_t now);
-// Market time from which charge_clocks would decide, if nobody moves; 0 when the game is decided.
+// Market time from which charge_clocks would decide, if nobody moves; 0 when the game is decided or
+// has not begun.
 [[nodiscard]] std::uint64_t next_deadline(const Game& game);
 
 // Moves as the chain receives them: strict RLP of at most kMaxMoveBytes. Errors: dispute.move_too_large, rlp.*.
@@ -175,6 +210,10 @@ void charge_clocks(Game& game, std::uint64_t now);
 // Whether the vectors and numbers of a decoded game hang together; the functions above check it first, so a game from
 // anywhere is safe to use. Error: dispute.bad_game.
 [[nodiscard]] Status check_game(const Game& game);
+
+// The program that the plan has for the disputed step; its first one while the step is not known, of which only what
+// all agree in is read. Error: dispute.bad_game.
+[[nodiscard]] Expected<PlanProgram> disputed_program(const Game& game);
 
 // The node that the game has come to, with its operands' types: from the tile phase's first post on.
 struct DisputedNode {

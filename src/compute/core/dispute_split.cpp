@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "compute/core/dispute_game.h"
+#include "compute/core/history.h"
 
 namespace quern::compute::core {
 
 using crypto::MerkleTag;
 using vm::tensor::Node;
 using vm::tensor::Op;
-using vm::tensor::ProgramHeader;
 
 namespace {
 
@@ -44,11 +44,26 @@ Status check_path(MerkleTag tag, const Hash32& root, const Hash32& leaf, std::ui
 
 std::size_t other(std::size_t side) { return 1 - side; }
 
-// S_{j-1} under the side's own history; both sides' must be the same, they agree on all leaves before j.
+// S_{j-1} as leaf `index` of the side's states of the stride's steps.
+Status check_step_state(const Game& game, std::size_t side, const SplitMove& move, std::uint64_t index) {
+    const auto top =
+        crypto::merkle_top_from_path(move.previous_state, index, steps_leaf_count(game), move.previous_path);
+    if (!top) return fail("dispute.bad_path", top.error().to_string());
+    if (*top != game.steps_tops[side]) return fail("dispute.bad_path", "not the stride's state before the step");
+    return {};
+}
+
+// S_{j-1} under the side's own history, or among its states of the stride where no history holds it; both sides' must
+// be the same, they agree on all leaves before j.
 Status accept_previous_state(Game& game, std::size_t side, const SplitMove& move) {
-    const Hash32& root = game.probe ? game.history_root : game.claims[side];
-    QUERN_CHECK(check_path(MerkleTag::history, root, move.previous_state, game.step - 1, game.context.history_leaves,
-                           move.previous_path));
+    const std::uint64_t stride = game.context.stride;
+    if (const std::uint64_t inside = (game.step - 1) % stride; inside != 0) {
+        QUERN_CHECK(check_step_state(game, side, move, inside - 1));
+    } else {
+        const Hash32& root = game.probe ? game.history_root : game.claims[side];
+        QUERN_CHECK(check_path(MerkleTag::history, root, move.previous_state, history_index(game.context, game.step),
+                               game.context.history_leaves, move.previous_path));
+    }
     if (game.posts[other(side)].present && game.previous_state != move.previous_state)
         return fail("dispute.not_agreed", "the state before the step");
     game.previous_state = move.previous_state;
@@ -60,6 +75,22 @@ Status accept_history(Game& game, std::size_t side, const SplitMove& move) {
     return check_post(game.cursor, side, move.nodes);
 }
 
+// Nobody has committed to the states inside a stride: in a history game the side's last one must be what its history
+// says, so the two differ. In a probe game the state before the stride is given, and who lists anything else than what
+// follows from it is caught at the first step of the list that differs.
+Status accept_steps(Game& game, std::size_t side, const SplitMove& move) {
+    const bool first = at_top(game.cursor);
+    QUERN_CHECK(check_form(move, {.anchor_path = first && !game.probe}));
+    QUERN_CHECK(check_post(game.cursor, side, move.nodes));
+    if (!first) return {};
+    if (!game.probe)
+        QUERN_CHECK(check_anchor(game.cursor, move.nodes, game.stride_roots[side], game.cursor.leaf_count - 1,
+                                 move.anchor_path));
+    game.steps_tops.resize(2);
+    game.steps_tops[side] = post_top(game.cursor, move.nodes);
+    return {};
+}
+
 Status accept_state(Game& game, std::size_t side, const SplitMove& move) {
     const bool first = at_top(game.cursor);
     QUERN_CHECK(check_form(move, {.previous = first}));
@@ -69,25 +100,25 @@ Status accept_state(Game& game, std::size_t side, const SplitMove& move) {
 
 // The trace was not committed before: what ties it to the claim is one leaf. In a history game it is the output of the
 // node that updates the differing slot; in a probe game the output whose tile was probed.
-Status accept_first_trace(Game& game, std::size_t side, const SplitMove& move, const ProgramHeader& header) {
+Status accept_first_trace(Game& game, std::size_t side, const SplitMove& move, const PlanProgram& program) {
     if (move.program.size() != 1) return fail("dispute.bad_opening", "one update or node is to be opened");
     const ProgramOpening& opening = move.program.front();
-    if (!game.probe) {
+    if (!at_probe(game)) {
         if (opening.index != game.slot) return fail("dispute.bad_opening", "another slot differs");
-        QUERN_TRY(const std::uint32_t update, open_update(game.context.program_root, header, opening));
+        QUERN_TRY(const std::uint32_t update, open_update(program.root, program.header, opening));
         return check_anchor(game.cursor, move.nodes, game.slot_roots[side], update, move.anchor_path);
     }
     QUERN_CHECK(accept_previous_state(game, side, move));
     if (opening.index != game.probe_node) return fail("dispute.bad_opening", "another node was probed");
-    QUERN_TRY(const Node node, open_node(game.context.program_root, header, opening));
+    QUERN_TRY(const Node node, open_node(program.root, program.header, opening));
     QUERN_CHECK(check_path(MerkleTag::bytes, move.anchor_leaf, game.claims[side], game.probe_tile, node.shape.tiles(),
                            move.probe_path));
     return check_anchor(game.cursor, move.nodes, move.anchor_leaf, game.probe_node, move.anchor_path);
 }
 
-Status accept_trace(Game& game, std::size_t side, const SplitMove& move, const ProgramHeader& header) {
+Status accept_trace(Game& game, std::size_t side, const SplitMove& move, const PlanProgram& program) {
     const bool first = at_top(game.cursor);
-    const bool first_probe = first && game.probe;
+    const bool first_probe = first && at_probe(game);
     QUERN_CHECK(check_form(move, {.previous = first_probe,
                                   .program = first,
                                   .anchor_path = first,
@@ -95,7 +126,7 @@ Status accept_trace(Game& game, std::size_t side, const SplitMove& move, const P
                                   .probe_path = first_probe}));
     QUERN_CHECK(check_post(game.cursor, side, move.nodes));
     if (!first) return {};
-    QUERN_CHECK(accept_first_trace(game, side, move, header));
+    QUERN_CHECK(accept_first_trace(game, side, move, program));
     game.trace_tops.resize(2);
     game.trace_tops[side] = post_top(game.cursor, move.nodes);
     return {};
@@ -103,10 +134,10 @@ Status accept_trace(Game& game, std::size_t side, const SplitMove& move, const P
 
 // Opens the differing node and its operands' nodes. A node that reads itself or a later one is no node of a program:
 // its operands are not opened and its output is +0 (disputed_node).
-Status accept_node(Game& game, const SplitMove& move, const ProgramHeader& header) {
+Status accept_node(Game& game, const SplitMove& move, const PlanProgram& program) {
     if (move.program.empty() || move.program.front().index != game.node)
         return fail("dispute.bad_opening", "the differing node is to be opened first");
-    QUERN_TRY(const Node node, open_node(game.context.program_root, header, move.program.front()));
+    QUERN_TRY(const Node node, open_node(program.root, program.header, move.program.front()));
     const bool in_order =
         std::all_of(node.inputs.begin(), node.inputs.end(), [&](std::uint32_t input) { return input < game.node; });
     const std::size_t operands = in_order ? node.inputs.size() : 0;
@@ -115,7 +146,7 @@ Status accept_node(Game& game, const SplitMove& move, const ProgramHeader& heade
     for (std::size_t i = 0; i < operands; ++i) {
         const ProgramOpening& opening = move.program[1 + i];
         if (opening.index != node.inputs[i]) return fail("dispute.bad_opening", "not the operand's node");
-        if (const auto operand = open_node(game.context.program_root, header, opening); !operand)
+        if (const auto operand = open_node(program.root, program.header, opening); !operand)
             return fail(operand.error());
         node_bytes.push_back(opening.bytes);
     }
@@ -127,27 +158,27 @@ Status accept_node(Game& game, const SplitMove& move, const ProgramHeader& heade
 bool is_input(Op op) { return vm::tensor::is_kind(op, vm::tensor::OpKind::input); }
 
 // The true root of an input node's output: known to the chain, or opened under the agreed S_{j-1}.
-Expected<Hash32> input_root(const Game& game, const Node& node, const ProgramHeader& header, const SplitMove& move) {
+Expected<Hash32> input_root(const Game& game, const Node& node, const PlanProgram& program, const SplitMove& move) {
     QUERN_CHECK(check_form(
         move,
         {.nodes = false, .program = true, .anchor_path = node.op == Op::slot, .anchor_leaf = node.op == Op::slot}));
     if (node.op == Op::data) return game.context.data_root;
     if (node.op == Op::seed) return vm::tensor::tensor_root(vm::tensor::seed_tensor(game.context.seed_beacon));
     QUERN_CHECK(check_path(MerkleTag::state, game.previous_state, move.anchor_leaf, node.attributes[0],
-                           header.slot_count, move.anchor_path));
+                           program.header.slot_count, move.anchor_path));
     return move.anchor_leaf;
 }
 
-Status accept_tile(Game& game, std::size_t side, const SplitMove& move, const ProgramHeader& header) {
+Status accept_tile(Game& game, std::size_t side, const SplitMove& move, const PlanProgram& program) {
     const bool first = at_top(game.cursor);
     if (!first) {
         QUERN_CHECK(check_form(move, {}));
         return check_post(game.cursor, side, move.nodes);
     }
-    QUERN_CHECK(accept_node(game, move, header));
+    QUERN_CHECK(accept_node(game, move, program));
     QUERN_TRY(const DisputedNode disputed, disputed_node(game));
     if (disputed.valid && is_input(disputed.node.op)) {
-        QUERN_TRY(const Hash32 truth, input_root(game, disputed.node, header, move));
+        QUERN_TRY(const Hash32 truth, input_root(game, disputed.node, program, move));
         game.verdict = truth == game.cursor.nodes[0]   ? Verdict::defender_wins
                        : truth == game.cursor.nodes[1] ? Verdict::rival_wins
                                                        : Verdict::both_lose;
@@ -210,22 +241,38 @@ Status enter_tile_steps(Game& game) {
     return {};
 }
 
+// The cursor is at the state after `step`, the first that differs. All headers of a plan agree in their slots.
+void enter_state(Game& game, const vm::tensor::ProgramHeader& header, std::uint64_t step) {
+    const std::vector<Hash32> nodes = game.cursor.nodes;
+    game.step = step;
+    game.phase = Phase::state;
+    game.cursor = sealed_cursor(MerkleTag::state, header.slot_count, nodes[0], nodes[1]);
+}
+
 // The cursor has come to a leaf: takes it as the phase's result and opens the next phase's tree.
-Status leave_tree(Game& game, const ProgramHeader& header) {
+Status leave_tree(Game& game, const PlanProgram& program) {
     const std::uint64_t index = game.cursor.index;
     const std::vector<Hash32> nodes = game.cursor.nodes;
     switch (game.phase) {
         case Phase::history:
             if (index == 0) return fail("dispute.bad_context", "the histories start from different states");
-            game.step = index;
-            game.phase = Phase::state;
-            game.cursor = sealed_cursor(MerkleTag::state, header.slot_count, nodes[0], nodes[1]);
+            game.stride = index;
+            if (game.context.stride > 1) {
+                game.stride_roots = nodes;
+                game.phase = Phase::steps;
+                game.cursor = open_cursor(MerkleTag::steps, steps_leaf_count(game));
+                return {};
+            }
+            enter_state(game, program.header, disputed_from(game));
+            return {};
+        case Phase::steps:
+            enter_state(game, program.header, disputed_from(game) + index);
             return {};
         case Phase::state:
             game.slot = index;
             game.slot_roots = nodes;
             game.phase = Phase::trace;
-            game.cursor = open_cursor(MerkleTag::trace, header.node_count);
+            game.cursor = open_cursor(MerkleTag::trace, program.header.node_count);
             return {};
         case Phase::trace:
             game.node = index;
@@ -263,16 +310,18 @@ Status resolve_element(Game& game) {
     return fail("dispute.no_difference");
 }
 
-Status accept(Game& game, std::size_t side, const SplitMove& move, const ProgramHeader& header) {
+Status accept(Game& game, std::size_t side, const SplitMove& move, const PlanProgram& program) {
     switch (game.phase) {
         case Phase::history:
             return accept_history(game, side, move);
+        case Phase::steps:
+            return accept_steps(game, side, move);
         case Phase::state:
             return accept_state(game, side, move);
         case Phase::trace:
-            return accept_trace(game, side, move, header);
+            return accept_trace(game, side, move, program);
         case Phase::tile:
-            return accept_tile(game, side, move, header);
+            return accept_tile(game, side, move, program);
         case Phase::micro:
             return accept_micro(game, side, move);
         case Phase::element:
@@ -282,12 +331,19 @@ Status accept(Game& game, std::size_t side, const SplitMove& move, const Program
     }
 }
 
-Status resolve(Game& game, const ProgramHeader& header) {
+Status resolve(Game& game, const PlanProgram& program) {
     if (game.phase == Phase::element) {
         QUERN_CHECK(resolve_element(game));
+    } else if (game.phase == Phase::steps && game.probe && at_top(game.cursor) &&
+               game.steps_tops[0] == game.steps_tops[1]) {
+        // The state before the probed step is agreed: the last of the list.
+        game.step = game.probe_step;
+        game.phase = Phase::trace;
+        QUERN_TRY(const PlanProgram probed, disputed_program(game));
+        game.cursor = open_cursor(MerkleTag::trace, probed.header.node_count);
     } else {
         QUERN_CHECK(descend(game.cursor, game.posts[0].move.nodes, game.posts[1].move.nodes));
-        if (at_leaf(game.cursor)) QUERN_CHECK(leave_tree(game, header));
+        if (at_leaf(game.cursor)) QUERN_CHECK(leave_tree(game, program));
     }
     game.posts.assign(2, {});
     return {};
@@ -305,8 +361,8 @@ Status apply_split(Game& game, Side side, const SplitMove& move, std::uint64_t n
     if (move.phase != static_cast<std::uint8_t>(next.phase) || next.phase == Phase::leaf)
         return fail("dispute.wrong_phase", std::string("the game is in phase ") + to_string(next.phase));
     if (next.posts[index].present) return fail("dispute.already_posted");
-    QUERN_TRY(const ProgramHeader header, vm::tensor::decode_header(next.context.program_header));
-    QUERN_CHECK(accept(next, index, move, header));
+    QUERN_TRY(const PlanProgram program, disputed_program(next));
+    QUERN_CHECK(accept(next, index, move, program));
     if (next.phase == Phase::decided) {
         next.posts.assign(2, {});
     } else {
@@ -316,7 +372,7 @@ Status apply_split(Game& game, Side side, const SplitMove& move, std::uint64_t n
         kept.phase = move.phase;
         kept.nodes = move.nodes;
         kept.tiles = move.tiles;
-        if (next.posts[other(index)].present) QUERN_CHECK(resolve(next, header));
+        if (next.posts[other(index)].present) QUERN_CHECK(resolve(next, program));
     }
     game = std::move(next);
     return {};

@@ -18,9 +18,9 @@ using vm::tensor::Tensor;
 class DisputeStrategy::Impl {
 public:
     explicit Impl(DisputeParty party)
-        : party_(std::move(party)),
-          prover_(*party_.program),
-          share_(party_.share != nullptr ? party_.share : std::make_shared<StepShare>()) {}
+        : party_(std::move(party)), share_(party_.share != nullptr ? party_.share : std::make_shared<StepShare>()) {
+        for (const Program& program : party_.programs->programs) provers_.emplace_back(program);
+    }
 
     Expected<Move> next_move(const Game& game, Side side, const Cancellation* cancellation) {
         cancellation_ = cancellation;
@@ -39,6 +39,8 @@ public:
         switch (game.phase) {
             case Phase::history:
                 return post(game, index, party_.history);
+            case Phase::steps:
+                return steps_move(game, index);
             case Phase::state:
                 return state_move(game, index);
             case Phase::trace:
@@ -66,15 +68,20 @@ private:
         return {game.tile, game.micro_step, game.accumulator, game.element};
     }
 
+    [[nodiscard]] const Program& program() const { return party_.programs->programs[program_]; }
+    [[nodiscard]] const ProgramProver& prover() const { return provers_[program_]; }
+
     // What executing the disputed step once gives: the roots of its nodes' outputs.
     Status prepare(const Game& game) {
-        if (game.context.program_root != prover_.root())
-            return fail("dispute.bad_game", "the game is about another program");
+        const TaskPlan& plan = party_.programs->plan;
+        if (game.context.plan != plan.bytes()) return fail("dispute.bad_game", "the game is about another plan");
+        if (game.step != 0) program_ = plan.program_of(game.step);
         if (party_.history.size() != game.context.history_leaves)
             return fail("dispute.wrong_state", "the party's history has another length");
         if (game.phase == Phase::history) return {};
-        if (game.step == 0 || game.step >= party_.history.size()) return fail("dispute.bad_game", "step");
-        const StepShare::Step step{game.step, party_.history[game.step - 1].data};
+        if (opens_stride(game)) QUERN_CHECK(prepare_stride(game));
+        if (game.phase == Phase::steps) return {};
+        const StepShare::Step step{game.step, previous_root(game).data};
         if (roots_ != nullptr && step == step_) return {};
         tiles_ = nullptr;
         micro_ = nullptr;
@@ -83,15 +90,43 @@ private:
         roots_ = share_->roots.find(step);
         if (roots_ != nullptr) return {};
         QUERN_TRY(const auto before, state_before());
-        StepShare::Roots roots{before->slots, std::vector<Hash32>(party_.program->nodes.size())};
+        StepShare::Roots roots{before->slots, std::vector<Hash32>(program().nodes.size())};
         StepShare::TileHashes probed;
         QUERN_CHECK(run(vm::tensor::kLastNode, [&](const TappedNode& tapped) {
-            const bool is_probed = game.probe && tapped.number == game.probe_node;
+            const bool is_probed = at_probe(game) && tapped.number == game.probe_node;
             if (is_probed) probed = tile_hashes(tapped.output);
             roots.trace[tapped.number] = is_probed ? vm::tensor::tensor_root_of(probed) : root_of(tapped, roots.slots);
         }));
         roots_ = share_->roots.put(step, std::move(roots));
-        if (game.probe) keep_tiles(static_cast<std::uint32_t>(game.probe_node), std::move(probed));
+        if (at_probe(game)) keep_tiles(static_cast<std::uint32_t>(game.probe_node), std::move(probed));
+        return {};
+    }
+
+    [[nodiscard]] static bool is_inside_stride(const Game& game) { return (game.step - 1) % game.context.stride != 0; }
+
+    // Whether the move is made of the states inside the stride, or opens one of them.
+    static bool opens_stride(const Game& game) {
+        if (game.phase == Phase::steps) return true;
+        const bool opens_previous = game.phase == Phase::state || (game.phase == Phase::trace && at_probe(game));
+        return opens_previous && at_top(game.cursor) && is_inside_stride(game);
+    }
+
+    // S_{j-1}: of the history, or of this party's stride; once both sides have opened it as the game holds it.
+    [[nodiscard]] const Hash32& previous_root(const Game& game) const {
+        if (!is_inside_stride(game)) return party_.history[history_index(game.context, game.step)];
+        return opens_stride(game) ? (*stride_)[(game.step - 1) % game.context.stride - 1] : game.previous_state;
+    }
+
+    Status prepare_stride(const Game& game) {
+        const std::uint64_t first = first_step(game.stride, game.context.stride, game.context.before);
+        const StepShare::Stride key{first, steps_leaf_count(game), party_.history[game.stride - 1].data};
+        if (stride_ != nullptr && stride_key_ == key) return {};
+        stride_key_ = key;
+        stride_ = share_->strides.find(key);
+        if (stride_ != nullptr) return {};
+        QUERN_TRY(auto states, party_.states_of(first, first + key.count - 1));
+        if (states.size() != key.count) return fail("dispute.wrong_state", "the stride has another length");
+        stride_ = share_->strides.put(key, std::move(states));
         return {};
     }
 
@@ -106,10 +141,10 @@ private:
         share_->states.make_room();
         StepShare::Before before;
         QUERN_TRY(before.state, party_.state_before(step_.number));
-        QUERN_CHECK(vm::tensor::check_state(*party_.program, before.state));
+        QUERN_CHECK(vm::tensor::check_state(program(), before.state));
         before.slots = vm::tensor::slot_roots(before.state, party_.pool, cancellation_);
         QUERN_CHECK(not_cancelled());
-        if (vm::tensor::state_root(before.slots) != party_.history[step_.number - 1])
+        if (vm::tensor::state_root(before.slots).data != step_.before)
             return fail("dispute.wrong_state", "the state before the step is not the history's");
         return share_->states.put(step_, std::move(before));
     }
@@ -121,7 +156,7 @@ private:
         if (party_.alter)
             alter = [this](std::uint32_t node, Tensor& output) { party_.alter(step_.number, node, output); };
         // The executor and its arena end with the run: between two moves of a game lie blocks.
-        vm::tensor::Executor executor(*party_.program, party_.backend, party_.pool, cancellation_);
+        vm::tensor::Executor executor(program(), party_.backend, party_.pool, cancellation_);
         if (!executor.run_tapped(before->state, *party_.data, party_.seed, tap, alter, last))
             return busy(kMoveCancelled);
         return {};
@@ -166,8 +201,8 @@ private:
     }
 
     Status check_tile(const Game& game) const {
-        if (game.node < roots_->trace.size() && game.tile < party_.program->nodes[game.node].shape.tiles() &&
-            game.node_bytes.front() == vm::tensor::encode(party_.program->nodes[game.node]))
+        if (game.node < roots_->trace.size() && game.tile < program().nodes[game.node].shape.tiles() &&
+            game.node_bytes.front() == vm::tensor::encode(program().nodes[game.node]))
             return {};
         return fail("dispute.bad_game", "the node is not this program's");
     }
@@ -251,7 +286,7 @@ private:
             witness.micro_path = crypto::merkle_path(trace.leaves, target.micro_step - 1);
         }
         QUERN_TRY(const vm::tensor::TappedLeaf leaf,
-                  vm::tensor::evaluate_leaf(tapped, party_.program->header, target, before));
+                  vm::tensor::evaluate_leaf(tapped, program().header, target, before));
         std::array<StepShare::TileHashes, vm::tensor::kMaxInputs> hashes;  // of the operands that are read
         for (const auto& [read, words] : leaf.tiles) {
             const std::uint32_t input = tapped.node->inputs[read.operand];
@@ -270,7 +305,7 @@ private:
     }
 
     StepShare::TileHashes operand_tile_hashes(const TappedNode& tapped, std::uint32_t operand) {
-        const vm::tensor::Node& node = party_.program->nodes[tapped.node->inputs[operand]];
+        const vm::tensor::Node& node = program().nodes[tapped.node->inputs[operand]];
         if (node.op == Op::data && !party_.alter) return *data_tiles(tapped.operands[operand]);
         return tile_hashes(tapped.operands[operand]);
     }
@@ -293,13 +328,24 @@ private:
     }
 
     void open_previous_state(const Game& game, SplitMove& move) const {
-        move.previous_state = party_.history[game.step - 1];
-        move.previous_path = history_path(party_.history, game.step - 1);
+        move.previous_state = previous_root(game);
+        const std::uint64_t stride = game.context.stride;
+        move.previous_path = is_inside_stride(game)
+                                 ? crypto::merkle_path(*stride_, (game.step - 1) % stride - 1)
+                                 : history_path(party_.history, history_index(game.context, game.step));
+    }
+
+    [[nodiscard]] Expected<Move> steps_move(const Game& game, std::size_t side) const {
+        if (!game.probe && stride_->back() != game.stride_roots[side]) return Move{Concede{}};
+        Move move = post(game, side, *stride_);
+        if (auto* split = std::get_if<SplitMove>(&move); split != nullptr && at_top(game.cursor) && !game.probe)
+            split->anchor_path = anchor_path(game, *stride_, stride_->size() - 1);
+        return move;
     }
 
     Expected<Move> state_move(const Game& game, std::size_t side) const {
         std::vector<Hash32> slots;
-        for (const std::uint32_t update : party_.program->updates) slots.push_back(roots_->trace[update]);
+        for (const std::uint32_t update : program().updates) slots.push_back(roots_->trace[update]);
         Move move = post(game, side, slots);
         if (auto* split = std::get_if<SplitMove>(&move); split != nullptr && at_top(game.cursor))
             open_previous_state(game, *split);
@@ -310,22 +356,22 @@ private:
         Move move = post(game, side, roots_->trace);
         auto* split = std::get_if<SplitMove>(&move);
         if (split == nullptr || !at_top(game.cursor)) return move;
-        if (!game.probe) {
-            if (game.slot >= party_.program->slots.size()) return fail("dispute.bad_game", "slot");
-            const std::uint32_t update = party_.program->updates[game.slot];
+        if (!at_probe(game)) {
+            if (game.slot >= program().slots.size()) return fail("dispute.bad_game", "slot");
+            const std::uint32_t update = program().updates[game.slot];
             if (roots_->trace[update] != game.slot_roots[side]) return Move{Concede{}};
-            split->program.push_back(prover_.update(game.slot));
+            split->program.push_back(prover().update(game.slot));
             split->anchor_path = anchor_path(game, roots_->trace, update);
             return move;
         }
         if (game.probe_node >= roots_->trace.size() ||
-            game.probe_tile >= party_.program->nodes[game.probe_node].shape.tiles())
+            game.probe_tile >= program().nodes[game.probe_node].shape.tiles())
             return fail("dispute.bad_game", "probe");
         QUERN_CHECK(prepare_tiles(static_cast<std::uint32_t>(game.probe_node)));
         const std::vector<Hash32>& tiles = *tiles_;
         if (tiles[game.probe_tile] != game.claims[side]) return Move{Concede{}};
         open_previous_state(game, *split);
-        split->program.push_back(prover_.node(game.probe_node));
+        split->program.push_back(prover().node(game.probe_node));
         split->anchor_path = anchor_path(game, roots_->trace, game.probe_node);
         split->anchor_leaf = roots_->trace[game.probe_node];
         split->probe_path = crypto::merkle_path(tiles, game.probe_tile);
@@ -335,7 +381,7 @@ private:
     Expected<Move> tile_move(const Game& game, std::size_t side) {
         if (game.node >= roots_->trace.size()) return fail("dispute.bad_game", "node");
         const auto node = static_cast<std::uint32_t>(game.node);
-        const vm::tensor::Node& definition = party_.program->nodes[node];
+        const vm::tensor::Node& definition = program().nodes[node];
         if (vm::tensor::is_kind(definition.op, vm::tensor::OpKind::input)) return input_move(game, side, node);
         QUERN_CHECK(prepare_tiles(node));
         const std::vector<Hash32>& tiles = *tiles_;
@@ -350,14 +396,13 @@ private:
     }
 
     void open_nodes(std::uint32_t node, SplitMove& move) const {
-        move.program.push_back(prover_.node(node));
-        for (const std::uint32_t input : party_.program->nodes[node].inputs)
-            move.program.push_back(prover_.node(input));
+        move.program.push_back(prover().node(node));
+        for (const std::uint32_t input : program().nodes[node].inputs) move.program.push_back(prover().node(input));
     }
 
     // An input's true root is known: whoever has it shows it.
     Expected<Move> input_move(const Game& game, std::size_t side, std::uint32_t node) const {
-        const vm::tensor::Node& definition = party_.program->nodes[node];
+        const vm::tensor::Node& definition = program().nodes[node];
         SplitMove move;
         move.phase = static_cast<std::uint8_t>(Phase::tile);
         open_nodes(node, move);
@@ -404,10 +449,13 @@ private:
     }
 
     DisputeParty party_;
-    ProgramProver prover_;
+    std::vector<ProgramProver> provers_;  // by program
+    std::size_t program_ = 0;             // of the disputed step
     const std::shared_ptr<StepShare> share_;
     const Cancellation* cancellation_ = nullptr;  // of the move that is worked out
-    StepShare::Step step_;                        // the disputed one, and what is held of it; null: nothing yet
+    StepShare::Stride stride_key_;
+    std::shared_ptr<const StepShare::StateRoots> stride_;
+    StepShare::Step step_;  // the disputed one, and what is held of it; null: nothing yet
     std::shared_ptr<const StepShare::Roots> roots_;
     std::uint32_t tiles_node_ = 0;
     std::shared_ptr<const StepShare::TileHashes> tiles_;
@@ -418,7 +466,7 @@ private:
 };
 
 // What one game keeps of a step between two moves, and one of its moves makes beside its run.
-std::uint64_t game_bytes(const Program& program) {
+std::uint64_t game_bytes(const Program& program, std::uint64_t stride) {
     std::uint64_t kept = 0;
     for (const vm::tensor::Node& node : program.nodes) {
         std::uint64_t tiles = node.shape.tiles();  // of the node, or of its operands for a leaf
@@ -433,10 +481,19 @@ std::uint64_t game_bytes(const Program& program) {
         kept = std::max(kept, (tiles + steps) * Hash32::kSize + states + vm::tensor::micro_copy_bytes(node, types));
     }
     const std::uint64_t roots = program.nodes.size() + program.slots.size() + vm::tensor::data_shape(program).tiles();
-    return roots * Hash32::kSize + kept;
+    const std::uint64_t states = stride > 1 ? 3 * stride : 0;  // and two levels of their tree, for a path
+    return (roots + states) * Hash32::kSize + kept;
 }
 
-std::uint64_t dispute_bytes(const Program& program) { return vm::tensor::tapped_bytes(program) + game_bytes(program); }
+std::uint64_t game_bytes(std::span<const Program> programs, std::uint64_t stride) {
+    std::uint64_t most = 0;
+    for (const Program& program : programs) most = std::max(most, game_bytes(program, stride));
+    return most;
+}
+
+std::uint64_t dispute_bytes(const Program& program, std::uint64_t stride) {
+    return vm::tensor::tapped_bytes(program) + game_bytes(program, stride);
+}
 
 DisputeStrategy::DisputeStrategy(DisputeParty party) : impl_(std::make_unique<Impl>(std::move(party))) {}
 DisputeStrategy::~DisputeStrategy() = default;

@@ -9,7 +9,7 @@ using crypto::MerkleTag;
 
 namespace {
 
-constexpr std::uint64_t kManifestFormat = 1;
+constexpr std::uint64_t kManifestFormat = 2;
 
 Bytes joined(const std::vector<Hash32>& hashes) {
     Bytes bytes;
@@ -28,11 +28,15 @@ Expected<std::vector<Hash32>> split(BytesView bytes, std::uint64_t count) {
     return hashes;
 }
 
-Status check_steps(std::uint64_t steps, std::uint64_t interval) {
-    if (steps == 0 || steps > kMaxSteps) return fail("history.wrong_counts", std::to_string(steps) + " steps");
+Status check_steps(std::uint64_t steps, std::uint64_t interval, std::uint64_t stride) {
     if (segment_count(steps, interval) == 0)
         return fail("history.wrong_counts",
                     std::to_string(steps) + " steps are not segments of " + std::to_string(interval));
+    if (stride > kMaxStride || stride_count(interval, stride) == 0)
+        return fail("history.wrong_counts",
+                    std::to_string(interval) + " steps are not strides of " + std::to_string(stride));
+    if (const std::uint64_t strides = stride_count(steps, stride); strides == 0 || strides > kMaxStrides)
+        return fail("history.wrong_counts", std::to_string(strides) + " strides");
     return {};
 }
 
@@ -44,13 +48,13 @@ std::vector<Hash32> history_path(std::span<const Hash32> state_roots, std::uint6
     return crypto::merkle_path(state_roots, index);
 }
 
-Status check_history_leaf(const Hash32& root, const Hash32& state_root, std::uint64_t index, std::uint64_t steps,
+Status check_history_leaf(const Hash32& root, const Hash32& state_root, std::uint64_t index, std::uint64_t strides,
                           std::span<const Hash32> path) {
-    return crypto::check_list_path(MerkleTag::history, root, state_root, index, steps + 1, path);
+    return crypto::check_list_path(MerkleTag::history, root, state_root, index, strides + 1, path);
 }
 
 Status check_manifest(const HistoryManifest& manifest) {
-    QUERN_CHECK(check_steps(manifest.steps(), manifest.interval));
+    QUERN_CHECK(check_steps(manifest.steps(), manifest.interval, manifest.stride));
     if (manifest.checkpoint_contents.size() != segment_count(manifest.steps(), manifest.interval) + 1)
         return fail("history.wrong_counts", std::to_string(manifest.checkpoint_contents.size()) + " checkpoints");
     return {};
@@ -62,6 +66,7 @@ Bytes encode(const HistoryManifest& manifest) {
         .integer(kManifestFormat)
         .integer(manifest.steps())
         .integer(manifest.interval)
+        .integer(manifest.stride)
         .bytes(joined(manifest.state_roots))
         .bytes(joined(manifest.checkpoint_contents))
         .end_list();
@@ -76,9 +81,10 @@ Expected<HistoryManifest> decode_manifest(BytesView bytes) {
     QUERN_TRY(const std::uint64_t steps, reader.u64());
     HistoryManifest manifest;
     QUERN_TRY(manifest.interval, reader.u64());
-    QUERN_CHECK(check_steps(steps, manifest.interval));
+    QUERN_TRY(manifest.stride, reader.u64());
+    QUERN_CHECK(check_steps(steps, manifest.interval, manifest.stride));
     QUERN_TRY(const BytesView roots, reader.bytes());
-    QUERN_TRY(manifest.state_roots, split(roots, steps + 1));
+    QUERN_TRY(manifest.state_roots, split(roots, steps / manifest.stride + 1));
     QUERN_TRY(const BytesView contents, reader.bytes());
     QUERN_TRY(manifest.checkpoint_contents, split(contents, steps / manifest.interval + 1));
     QUERN_CHECK(reader.expect_end());

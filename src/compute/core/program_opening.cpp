@@ -41,14 +41,13 @@ Expected<Node> open_node(const Hash32& program_root, const ProgramHeader& header
     return node;
 }
 
-Expected<ProgramHeader> open_header(const Hash32& program_root, BytesView bytes, std::span<const Hash32> path) {
-    QUERN_TRY(const ProgramHeader header, vm::tensor::decode_header(bytes));
+Status check_header_path(const Hash32& program_root, const ProgramHeader& header, std::span<const Hash32> path) {
     if (const Status status =
-            crypto::check_list_path(MerkleTag::program, program_root, crypto::merkle_leaf(bytes),
+            crypto::check_list_path(MerkleTag::program, program_root, crypto::merkle_leaf(vm::tensor::encode(header)),
                                     vm::tensor::header_leaf_index(), vm::tensor::program_leaf_count(header), path);
         !status)
         return fail("task.bad_header_path", status.error().to_string());
-    return header;
+    return {};
 }
 
 ProgramProver::ProgramProver(const Program& program)

@@ -25,9 +25,9 @@ struct ProgramOpening {
                                                   const ProgramOpening& opening);
 [[nodiscard]] Expected<vm::tensor::Node> open_node(const Hash32& program_root, const vm::tensor::ProgramHeader& header,
                                                    const ProgramOpening& opening);
-// The program's header from its bytes and its path (task_submit). Errors: program.*, task.bad_header_path.
-[[nodiscard]] Expected<vm::tensor::ProgramHeader> open_header(const Hash32& program_root, BytesView bytes,
-                                                              std::span<const Hash32> path);
+// Whether it is the program's header (task_submit). Error: task.bad_header_path.
+[[nodiscard]] Status check_header_path(const Hash32& program_root, const vm::tensor::ProgramHeader& header,
+                                       std::span<const Hash32> path);
 
 // Makes openings of one program; hashes its leaves once.
 class ProgramProver {

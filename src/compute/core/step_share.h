@@ -60,12 +60,19 @@ public:
     // `states` before disputed steps are kept: 1 at least.
     explicit StepShare(std::size_t states = 1) : states(states) {}
 
-    static constexpr std::size_t kKeptRoots = 8;  // steps, of which the roots are kept though no game asks
+    static constexpr std::size_t kKeptRoots = 8;    // steps, of which the roots are kept though no game asks
+    static constexpr std::size_t kKeptStrides = 1;  // the same of strides: up to 32 MiB each
 
     struct Step {  // from a state of this root
         std::uint64_t number = 0;
         decltype(Hash32::data) before{};
         auto operator<=>(const Step&) const = default;
+    };
+    struct Stride {  // its states: so many, from the one after step `first` on
+        std::uint64_t first = 0;
+        std::uint64_t count = 0;
+        decltype(Hash32::data) before{};  // that it leads from
+        auto operator<=>(const Stride&) const = default;
     };
     struct Before {
         vm::tensor::State state;
@@ -75,6 +82,7 @@ public:
         std::vector<Hash32> slots;  // before the step
         std::vector<Hash32> trace;  // of the outputs of its nodes
     };
+    using StateRoots = std::vector<Hash32>;
     using TileHashes = std::vector<Hash32>;  // of all tiles of a node's output
     struct MicroTrace {
         std::vector<Hash32> leaves;                              // one for each state
@@ -88,6 +96,7 @@ public:
     using TileKey = std::tuple<Step, std::uint32_t, std::uint64_t>;
     using ElementKey = std::tuple<Step, std::uint32_t, std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t>;
 
+    SharedResults<Stride, StateRoots> strides{kKeptStrides};
     SharedResults<Step, Before> states;
     SharedResults<Step, Roots> roots{kKeptRoots};
     SharedResults<NodeKey, TileHashes> tiles{0};

@@ -10,7 +10,6 @@ namespace quern::compute::core {
 using chain::types::TaskMode;
 using chain::types::TaskPrivacy;
 using chain::types::TaskSubmitPayload;
-using vm::tensor::ProgramHeader;
 
 namespace {
 
@@ -43,33 +42,60 @@ Status check_uris(const TaskSubmitPayload& spec) {
     return {};
 }
 
-}  // namespace
-
-chain::market::TaskBytes task_bytes(const ProgramHeader& header) {
-    return {header.sizes.state_bytes, header.data.front().elements * kWordBytes};
+Status check_contents(const TaskSubmitPayload& spec, const TaskPlan& plan) {
+    const auto is_zero = [](const Hash32& hash) { return hash.is_zero(); };
+    if (spec.init_root.is_zero() || spec.data_root.is_zero() || spec.init_content.is_zero() ||
+        spec.data_content.is_zero() || spec.program_contents.size() != plan.programs().size() ||
+        std::any_of(spec.program_contents.begin(), spec.program_contents.end(), is_zero))
+        return fail("task.bad_root", "the initial state, the data and the contents must be named");
+    return {};
 }
 
-Expected<ProgramHeader> check_task_spec(const TaskSubmitPayload& spec) {
+// A step that costs nothing is hashed for nothing: what it leads to is the state before it.
+Status check_programs(const TaskSubmitPayload& spec, const TaskPlan& plan) {
+    const std::vector<PlanProgram>& programs = plan.programs();
+    if (spec.header_paths.size() != programs.size())
+        return fail("task.bad_header_path", "one for each program of the plan");
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+        QUERN_CHECK(check_header_path(programs[i].root, programs[i].header, spec.header_paths[i]));
+        if (programs[i].header.work_units == 0) return fail("task.no_work", "a program's steps cost nothing");
+    }
+    return {};
+}
+
+}  // namespace
+
+chain::market::TaskBytes task_bytes(const TaskPlan& plan) {
+    const auto& header = plan.header();
+    return {header.sizes.state_bytes, header.data.front().elements * kWordBytes, plan.programs().size()};
+}
+
+Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec) {
     QUERN_CHECK(check_supported(spec));
-    if (spec.steps == 0 || spec.steps > kMaxSteps) return fail("task.bad_steps", "1 to 2^20 steps");
-    const std::uint64_t segments = segment_count(spec.steps, spec.interval);
-    if (segments == 0) return fail("task.bad_interval", "the steps must be a multiple of the interval");
+    QUERN_TRY(TaskPlan plan, TaskPlan::decode(spec.plan));
+    if (segment_count(plan.steps(), spec.interval) == 0)
+        return fail("task.bad_interval", "the steps must be a multiple of the interval");
+    if (spec.stride > kMaxStride || stride_count(spec.interval, spec.stride) == 0)
+        return fail("task.bad_stride", "the interval must be a multiple of the stride, of 1 to 2^20 steps");
+    if (spec.tranche > plan.steps() || spec.tranche % spec.interval != 0)
+        return fail("task.bad_tranche", "a multiple of the interval, at most all steps; 0: all");
+    if (chain::market::stretch_count(plan.steps(), spec.tranche) > kMaxStretches)
+        return fail("task.bad_tranche", "at most 2^20 of them");
+    if (stride_count(chain::market::tranche_steps(plan.steps(), spec.tranche), spec.stride) > kMaxStrides)
+        return fail("task.bad_steps", "1 to 2^20 strides of steps, in all or in a tranche");
     if (spec.verifiers == 0 || spec.verifiers > kMaxVerifiers) return fail("task.bad_verifiers", "1 to 16 verifiers");
     if (spec.samples == 0 || spec.samples > kMaxSamples) return fail("task.bad_samples", "1 to 1,024 segments each");
     if (spec.price_cap.is_zero() || spec.price_cap.bit_length() > kMaxPriceBits)
         return fail("task.bad_price", "a price cap below 2^96 grains per work unit, not 0");
     if (spec.tax.bit_length() > kMaxPriceBits) return fail("task.bad_price", "a tax below 2^96 grains");
-    if (spec.init_root.is_zero() || spec.data_root.is_zero() || spec.program_content.is_zero() ||
-        spec.init_content.is_zero() || spec.data_content.is_zero())
-        return fail("task.bad_root", "the initial state, the data and the contents must be named");
+    QUERN_CHECK(check_contents(spec, plan));
     QUERN_CHECK(check_windows(spec));
     QUERN_CHECK(check_uris(spec));
-    QUERN_TRY(const ProgramHeader header,
-              open_header(spec.program_root, spec.program_header, spec.program_header_path));
-    if (header.work_units == 0) return fail("task.no_work", "the program's steps cost nothing");
-    QUERN_CHECK(chain::market::check_windows(spec, chain::market::task_work(spec, vm::tensor::step_work(header)),
-                                             task_bytes(header)));
-    return header;
+    QUERN_CHECK(check_programs(spec, plan));
+    QUERN_CHECK(chain::market::check_windows(
+        spec, chain::market::task_work(spec, plan.planned(spec.interval, spec.stride, spec.tranche)),
+        task_bytes(plan)));
+    return plan;
 }
 
 }  // namespace quern::compute::core

@@ -6,7 +6,7 @@
 #include "chain/params/params.h"
 #include "chain/types/native_tx.h"
 #include "compute/core/history.h"
-#include "vm/tensor/graph.h"
+#include "compute/core/task_plan.h"
 
 namespace quern::compute::core {
 
@@ -16,14 +16,15 @@ using chain::params::kMaxPriceBits;
 using chain::params::kMaxVerifiers;
 using chain::params::kMaxWindowSeconds;
 
-// What whoever verifies a task with this program fetches.
-[[nodiscard]] chain::market::TaskBytes task_bytes(const vm::tensor::ProgramHeader& header);
+// What whoever verifies a task with this plan fetches.
+[[nodiscard]] chain::market::TaskBytes task_bytes(const TaskPlan& plan);
 
-// Checks the payload's form and opens its program header. What this version does not run yet (tolerance mode,
-// encrypted tasks, several solvers) is refused by name. Errors: task.bad_header_path, program.*, task.bad_steps,
-// task.bad_interval, task.bad_verifiers, task.bad_samples, task.bad_uris, task.bad_price, task.bad_window,
-// task.bad_class, task.window_too_short, task.mode_not_supported, task.privacy_not_supported,
-// task.solvers_not_supported, task.bad_root, task.no_work.
-[[nodiscard]] Expected<vm::tensor::ProgramHeader> check_task_spec(const chain::types::TaskSubmitPayload& spec);
+// Checks the payload's form, its plan, and that each of the plan's headers lies under its program's root. What this
+// version does not run yet (tolerance mode, encrypted tasks, several solvers) is refused by name. Errors: plan.*,
+// task.bad_header_path, program.*, task.bad_steps, task.bad_interval, task.bad_stride, task.bad_tranche,
+// task.bad_verifiers,
+// task.bad_samples, task.bad_uris, task.bad_price, task.bad_window, task.bad_class, task.window_too_short,
+// task.mode_not_supported, task.privacy_not_supported, task.solvers_not_supported, task.bad_root, task.no_work.
+[[nodiscard]] Expected<TaskPlan> check_task_spec(const chain::types::TaskSubmitPayload& spec);
 
 }  // namespace quern::compute::core

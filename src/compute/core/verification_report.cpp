@@ -77,14 +77,14 @@ std::vector<std::uint64_t> draw_segments(const Hash32& verify_beacon, const Addr
 }
 
 Probe draw_probe(const Hash32& verify_beacon, const Address& verifier, std::uint64_t segment, std::uint32_t probe,
-                 std::uint64_t interval, std::uint64_t node_count) {
+                 std::uint64_t interval, const TaskPlan& plan, std::uint64_t before) {
     const Hash32 hash =
         crypto::sha256({as_bytes("quern.probe"), verify_beacon.view(), verifier.view(), be8(segment), be8(probe)});
     Probe result;
     result.segment = segment;
     result.probe = probe;
-    result.step = segment_steps(segment, interval).first + (interval == 0 ? 0 : word(hash, 0) % interval);
-    result.node = node_count == 0 ? 0 : word(hash, 1) % node_count;
+    result.step = segment_steps(segment, interval, before).first + (interval == 0 ? 0 : word(hash, 0) % interval);
+    result.node = word(hash, 1) % plan.at(result.step).header.node_count;
     result.tile_draw = word(hash, 2);
     return result;
 }
@@ -95,12 +95,12 @@ std::uint64_t probe_tile(const Probe& probe, const vm::tensor::Shape& node_shape
 }
 
 std::vector<Probe> draw_probes(const Hash32& verify_beacon, const Address& verifier,
-                               std::span<const std::uint64_t> segments, std::uint64_t interval,
-                               std::uint64_t node_count) {
+                               std::span<const std::uint64_t> segments, std::uint64_t interval, const TaskPlan& plan,
+                               std::uint64_t before) {
     std::vector<Probe> probes;
     for (const std::uint64_t segment : segments)
         for (std::uint32_t probe = 0; probe < kProbesPerSegment; ++probe)
-            probes.push_back(draw_probe(verify_beacon, verifier, segment, probe, interval, node_count));
+            probes.push_back(draw_probe(verify_beacon, verifier, segment, probe, interval, plan, before));
     return probes;
 }
 
@@ -149,10 +149,12 @@ const std::vector<Hash32>& opened_leaves(const SealedReport& report, std::uint8_
     return opened == report.true_index ? report.true_leaves : report.altered_leaves;
 }
 
-chain::types::VerifyRevealPayload make_reveal(const SealedReport& report, std::uint64_t task, std::uint8_t opened) {
+chain::types::VerifyRevealPayload make_reveal(const SealedReport& report, std::uint64_t task, std::uint8_t opened,
+                                              std::uint32_t stretch) {
     const std::size_t index = opened & 1U;
     chain::types::VerifyRevealPayload reveal;
     reveal.task = task;
+    reveal.stretch = stretch;
     reveal.pass = report.pass;
     reveal.rival_root = report.rival_root;
     reveal.opened = static_cast<std::uint8_t>(index);

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "chain/types/native_tx.h"
-#include "vm/tensor/graph.h"
+#include "compute/core/task_plan.h"
 #include "vm/tensor/tensor.h"
 
 namespace quern::compute::core {
@@ -28,7 +28,8 @@ inline constexpr std::uint32_t kMaxSamples = 1U << 10;  // segments per verifier
                                                        std::uint64_t segments, std::uint64_t samples);
 
 // Probe `probe` of a segment: w = H(beacon, address, segment, probe) as 64-bit words;
-// step = first + w0 mod k, node = w1 mod node count (input nodes included), tile = w2 mod tiles of the node's output.
+// step = first + w0 mod k, node = w1 mod node count of the step's program (input nodes included), tile = w2 mod tiles
+// of the node's output.
 struct Probe {
     std::uint64_t segment = 0;
     std::uint32_t probe = 0;  // < kProbesPerSegment
@@ -38,13 +39,15 @@ struct Probe {
 
     bool operator==(const Probe&) const = default;
 };
+// `segment` is one of the history's that begins after step `before` of the plan.
 [[nodiscard]] Probe draw_probe(const Hash32& verify_beacon, const Address& verifier, std::uint64_t segment,
-                               std::uint32_t probe, std::uint64_t interval, std::uint64_t node_count);
+                               std::uint32_t probe, std::uint64_t interval, const TaskPlan& plan,
+                               std::uint64_t before = 0);
 [[nodiscard]] std::uint64_t probe_tile(const Probe& probe, const vm::tensor::Shape& node_shape);
 // All probes of a report in the result tree's order: leaf of entry i is 1 + i.
 [[nodiscard]] std::vector<Probe> draw_probes(const Hash32& verify_beacon, const Address& verifier,
                                              std::span<const std::uint64_t> segments, std::uint64_t interval,
-                                             std::uint64_t node_count);
+                                             const TaskPlan& plan, std::uint64_t before = 0);
 
 // --- The verifier's side ---------------------------------------------------------------------------------------------
 struct ProbeResult {
@@ -73,7 +76,7 @@ struct SealedReport {
                                                  std::span<const ProbeResult> probes, const Hash32& randomness);
 // The reveal transaction's payload, opening leaf `opened`.
 [[nodiscard]] chain::types::VerifyRevealPayload make_reveal(const SealedReport& report, std::uint64_t task,
-                                                            std::uint8_t opened);
+                                                            std::uint8_t opened, std::uint32_t stretch = 0);
 // Leaves of a result tree from what a reveal shows: the verdict, then the probe tiles' hashes.
 [[nodiscard]] std::vector<Hash32> result_leaves(bool pass, const Hash32& rival_root, std::span<const Hash32> probes);
 // The opened tree's leaves (what answers challenges of probes).

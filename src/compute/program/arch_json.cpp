@@ -90,6 +90,14 @@ public:
     Status optional_size(std::string_view key, std::uint32_t& result) {
         return find(key) == nullptr ? Status{} : size(key, result);
     }
+    Status optional_boolean(std::string_view key, bool& result) {
+        const json::Value* value = find(key);
+        if (value == nullptr) return {};
+        const auto given = value->as_bool();
+        if (!given) return wrong_type(key, *value, "true or false");
+        result = *given;
+        return {};
+    }
     // A number in [low, high).
     Status number(std::string_view key, float& result, float low, float high) {
         QUERN_TRY(const json::Value* value, require(key));
@@ -136,6 +144,7 @@ Status read_model(Fields fields, TransformerSpec& model) {
     QUERN_CHECK(fields.size("context", model.context));
     QUERN_CHECK(fields.size("mlp_ratio", model.mlp_ratio));
     QUERN_CHECK(fields.size("vocab", model.vocabulary));
+    QUERN_CHECK(fields.optional_boolean("tie_embeddings", model.tied));
     return fields.finish();
 }
 
@@ -194,6 +203,10 @@ Expected<Architecture> parse_architecture(std::string_view text) {
     QUERN_CHECK(data.size("windows", result.windows));
     QUERN_CHECK(data.finish());
     QUERN_CHECK(fields.size("batch", result.batch));
+    if (fields.find("accumulate") != nullptr) {
+        QUERN_CHECK(fields.size("accumulate", result.accumulate));
+        if (result.accumulate == 0) return fail("arch.out_of_range", "accumulate is 0, may be 1 to 4096");
+    }
     QUERN_TRY(Fields optimizer, fields.object("optimizer"));
     QUERN_CHECK(read_optimizer(std::move(optimizer), result.optimizer));
     QUERN_CHECK(fields.finish());

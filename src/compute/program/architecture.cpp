@@ -64,6 +64,7 @@ Status check_architecture(const Architecture& architecture) {
     QUERN_CHECK(check_model(architecture.model));
     QUERN_CHECK(check_range("data.windows", architecture.windows, 1, kMaxWindows));
     QUERN_CHECK(check_range("batch", architecture.batch, 1, kMaxBatch));
+    QUERN_CHECK(check_range("accumulate", architecture.accumulate, 0, kMaxAccumulate));
     return check_sizes(architecture.model, architecture.batch, architecture.windows);
 }
 
@@ -71,33 +72,122 @@ Shape data_shape(const Architecture& architecture) {
     return matrix_shape(architecture.windows, architecture.model.context + 1);
 }
 
-Expected<BuiltProgram> build_training_program(const Architecture& architecture) {
-    QUERN_CHECK(check_architecture(architecture));
+namespace {
+
+enum class Part : std::uint8_t { whole, accumulate, update };
+
+// Slots of which only programs that accumulate have any.
+struct Sums {
+    Value micro;
+    Value loss;
+    std::vector<Value> gradients;  // by parameter
+};
+
+// What all parts have: every slot, in one order. What a part does not need of the rest is dropped as dead.
+struct Training {
+    Builder b;
+    Value step;
+    Value next_step;
+    Value loss_slot;
+    Value loss;
+    Sums sums;
+    std::vector<ParameterGradient> parameters;
+};
+
+Value zeros_like(Builder& b, Value x) { return b.full(DType::f32, b.shape(x), 0); }
+
+Training forward_and_backward(const Architecture& architecture, bool accumulates) {
     const std::uint32_t batch = architecture.batch;
     const std::uint32_t context = architecture.model.context;
     const std::uint32_t rows = batch * context;
-    Builder b(DType::i32, data_shape(architecture));
-    const auto step = b.slot("step", DType::i32, scalar_shape(), Initializer::zeros());
-    const auto loss_slot = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
-    b.update(step, b.iadd(step, b.constant_i32(1)));
-    b.set_loss_slot(loss_slot);
+    Training t{Builder(DType::i32, data_shape(architecture)), {}, {}, {}, {}, {}, {}};
+    Builder& b = t.b;
+    t.step = b.slot("step", DType::i32, scalar_shape(), Initializer::zeros());
+    t.loss_slot = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
+    t.next_step = b.iadd(t.step, b.constant_i32(1));
+    b.set_loss_slot(t.loss_slot);
+    if (accumulates) {
+        t.sums.micro = b.slot("micro", DType::i32, scalar_shape(), Initializer::zeros());
+        t.sums.loss = b.slot("loss_sum", DType::f32, scalar_shape(), Initializer::zeros());
+    }
 
-    const auto windows = batch_windows(b, architecture, step);
+    const auto windows = batch_windows(b, architecture, accumulates ? t.sums.micro : t.step);
     const auto tokens = b.reshape(b.slice(windows, {0, 0, 0, 0}, matrix_shape(batch, context)), vector_shape(rows));
     const auto targets = b.reshape(b.slice(windows, {0, 0, 0, 1}, matrix_shape(batch, context)), matrix_shape(rows, 1));
     std::vector<Parameter> parameters;
     const auto logits = transformer_logits(b, architecture.model, batch, tokens, parameters);
-    const auto loss = cross_entropy(b, logits, targets);
-    b.update(loss_slot, loss);
+    t.loss = cross_entropy(b, logits, targets);
 
     std::vector<Value> slots;
     for (const Parameter& parameter : parameters) slots.push_back(parameter.slot);
-    const auto derivatives = gradients(b, loss, slots);
-    std::vector<ParameterGradient> updates;
-    for (std::size_t i = 0; i < parameters.size(); ++i)
-        updates.push_back({parameters[i].name, slots[i], derivatives[i], parameters[i].decay});
-    append_optimizer(b, architecture.optimizer, updates, step);
+    const auto derivatives = gradients(b, t.loss, slots);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        t.parameters.push_back({parameters[i].name, slots[i], derivatives[i], parameters[i].decay});
+        if (accumulates)
+            t.sums.gradients.push_back(
+                b.slot("gradient." + parameters[i].name, DType::f32, b.shape(slots[i]), Initializer::zeros()));
+    }
+    return t;
+}
+
+void add_up(Training& t) {
+    Builder& b = t.b;
+    b.forget_updates();
+    b.update(t.sums.micro, b.iadd(t.sums.micro, b.constant_i32(1)));
+    b.update(t.sums.loss, b.add(t.sums.loss, t.loss));
+    for (std::size_t i = 0; i < t.parameters.size(); ++i)
+        b.update(t.sums.gradients[i], b.add(t.sums.gradients[i], t.parameters[i].gradient));
+}
+
+Expected<BuiltProgram> build_part(const Architecture& architecture, Part part) {
+    Training t = forward_and_backward(architecture, part != Part::whole);
+    Builder& b = t.b;
+    Value loss = t.loss;
+    if (part == Part::update) {
+        const auto share = b.constant(1.0F / static_cast<float>(architecture.accumulate));
+        loss = b.mul(t.sums.loss, share);
+        b.update(t.sums.loss, zeros_like(b, t.sums.loss));
+        for (std::size_t i = 0; i < t.parameters.size(); ++i) {
+            t.parameters[i].gradient = b.mul(t.sums.gradients[i], share);
+            b.update(t.sums.gradients[i], zeros_like(b, t.sums.gradients[i]));
+        }
+    }
+    b.update(t.step, t.next_step);
+    b.update(t.loss_slot, loss);
+    append_optimizer(b, architecture.optimizer, t.parameters, t.step);
+    if (part == Part::accumulate) add_up(t);
     return b.finish();
+}
+
+}  // namespace
+
+Expected<BuiltProgram> build_training_program(const Architecture& architecture) {
+    QUERN_CHECK(check_architecture(architecture));
+    if (architecture.accumulate != 0) return fail("arch.accumulates", "it takes two programs");
+    return build_part(architecture, Part::whole);
+}
+
+Expected<TrainingPrograms> build_training_programs(const Architecture& architecture) {
+    QUERN_CHECK(check_architecture(architecture));
+    TrainingPrograms result;
+    if (architecture.accumulate == 0) {
+        QUERN_TRY(BuiltProgram whole, build_part(architecture, Part::whole));
+        result.programs.push_back(std::move(whole));
+        result.turn = core::plain_body(1);
+        return result;
+    }
+    QUERN_TRY(BuiltProgram accumulate, build_part(architecture, Part::accumulate));
+    QUERN_TRY(BuiltProgram update, build_part(architecture, Part::update));
+    result.programs.push_back(std::move(accumulate));
+    result.programs.push_back(std::move(update));
+    result.turn = core::plain_body(architecture.accumulate);
+    result.turn.push_back(core::plan_step(1));
+    return result;
+}
+
+std::vector<core::PlanItem> TrainingPrograms::body(std::uint64_t updates) const {
+    if (updates == 1) return turn;
+    return {core::plan_repeat(updates, turn)};
 }
 
 Expected<BuiltProgram> build_forward_program(const TransformerSpec& spec) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "compute/core/task_plan.h"
 #include "compute/program/builder.h"
 #include "compute/program/optimizer.h"
 
@@ -18,8 +19,9 @@ inline constexpr std::uint32_t kMaxMlpRatio = 16;
 inline constexpr std::uint32_t kMaxVocabulary = 1U << 17;
 inline constexpr std::uint32_t kMaxWindows = 1U << 26;
 inline constexpr std::uint32_t kMaxBatch = 1U << 14;
+inline constexpr std::uint32_t kMaxAccumulate = 1U << 12;
 
-// Decoder-only transformer in GPT-2's pre-norm form, learned positions, output layer of its own.
+// Decoder-only transformer in GPT-2's pre-norm form, learned positions.
 struct TransformerSpec {
     std::uint32_t layers = 2;
     std::uint32_t width = 64;  // d_model
@@ -27,6 +29,7 @@ struct TransformerSpec {
     std::uint32_t context = 64;
     std::uint32_t mlp_ratio = 4;
     std::uint32_t vocabulary = 98;
+    bool tied = false;  // the token embedding is the output layer too, transposed
 
     bool operator==(const TransformerSpec&) const = default;
 };
@@ -35,6 +38,7 @@ struct Architecture {
     TransformerSpec model;
     std::uint32_t windows = 1;  // rows of the data set: i32 [1,1,windows,context+1]
     std::uint32_t batch = 16;
+    std::uint32_t accumulate = 0;  // G: batches whose gradients are added up for an update; 0: a step is an update
     OptimizerConfig optimizer;
 };
 
@@ -48,7 +52,22 @@ struct Architecture {
 // optimizer's, "step" (i32), "loss" (f32; the step's loss before its update). Step t takes the windows
 // permute_index(t * batch + i mod 2^32, seed words 0 and 1, windows), i in [0, batch): each once per pass over the data
 // as long as windows * passes stays below 2^32.
+// Error arch.accumulates: it takes two programs.
 [[nodiscard]] Expected<BuiltProgram> build_training_program(const Architecture& architecture);
+
+// The programs of a training, over one slot list, and the steps that lead to an update: the items of a plan's body.
+struct TrainingPrograms {
+    std::vector<BuiltProgram> programs;
+    std::vector<core::PlanItem> turn;
+
+    // The body of a plan of so many updates, 1 at least.
+    [[nodiscard]] std::vector<core::PlanItem> body(std::uint64_t updates) const;
+};
+// Without accumulation the program above alone. With it two, [[accumulate x G, update] x N]: `accumulate` does what the
+// program above does up to the gradients, of the windows of batch number "micro" (i32), and adds each to its slot
+// "gradient.<parameter>" and the loss to "loss_sum"; `update` gives the sums times 1/G to the optimizer and to "loss",
+// counts "step" and sets the sums to +0. So a sum is ((+0 + g_1) + g_2) + ... + g_G.
+[[nodiscard]] Expected<TrainingPrograms> build_training_programs(const Architecture& architecture);
 
 // The model alone, for sampling. Slots: the parameters (kept), "tokens" i32 [1,1,1,context], "inverse_temperature",
 // "probabilities" f32 [1,1,context,vocabulary]: softmax of the logits times the inverse temperature at each position,

@@ -122,6 +122,10 @@ void Builder::update(Value slot, Value next) {
     entry.next = next;
 }
 
+void Builder::forget_updates() {
+    for (SlotEntry& entry : slots_) entry.next = entry.value;
+}
+
 void Builder::set_loss_slot(Value slot) {
     if (!usable({slot})) return;
     const Node& node = entries_[slot.id].node;

@@ -61,6 +61,8 @@ public:
                              std::uint32_t flags = 0);
     // The slot's value after the step; a slot without update keeps its value. dtype and shape must be the slot's.
     void update(Value slot, Value next);
+    // All slots keep their values again: for a program that has the slots of another and leaves most as they are.
+    void forget_updates();
     // Names the slot whose value after a step is the reported loss: f32 scalar.
     void set_loss_slot(Value slot);
 

@@ -26,7 +26,9 @@ public:
 
     Value logits(Value tokens) {
         const std::uint32_t width = spec_.width;
-        const auto table = matrix("wte", spec_.vocabulary, width, kEmbeddingDeviation);
+        // Tied it must be what the output layer needs; the positions and the first norm make up for it.
+        const float deviation = spec_.tied ? weight_deviation() : kEmbeddingDeviation;
+        const auto table = matrix("wte", spec_.vocabulary, width, deviation);
         const auto places = matrix("wpe", spec_.context, width, kEmbeddingDeviation);
         const Shape windows{{1, batch_, spec_.context, width}};
         auto x = b_.add(b_.reshape(embedding(b_, table, tokens), windows), places);
@@ -37,6 +39,7 @@ public:
             x = b_.add(x, mlp(norm("ln_2", x)));
         }
         prefix_.clear();
+        if (spec_.tied) return b_.matmul(norm("ln_f", x), table, false, true);
         return b_.matmul(norm("ln_f", x), matrix("head", width, spec_.vocabulary, weight_deviation()));
     }
 

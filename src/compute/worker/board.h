@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "compute/worker/bell.h"
 
@@ -14,7 +15,9 @@ namespace quern::compute::worker {
 
 // Whether the order is among them still, and still the same job.
 template <class Order>
-[[nodiscard]] bool is_wanted(const std::map<std::uint64_t, Order>& orders, const Order& order) {
+using OrderId = decltype(std::declval<const Order&>().id());
+template <class Order>
+[[nodiscard]] bool is_wanted(const std::map<OrderId<Order>, Order>& orders, const Order& order) {
     const auto wanted = orders.find(order.id());
     return wanted != orders.end() && wanted->second.same_job(order);
 }
@@ -22,7 +25,7 @@ template <class Order>
 template <class Order, class Facts>
 class Board {
 public:
-    using Orders = std::map<std::uint64_t, Order>;
+    using Orders = std::map<OrderId<Order>, Order>;
 
     // `news` outlives the board; rung when something was found.
     explicit Board(Bell& news) : news_(news) {}
@@ -53,7 +56,7 @@ public:
     }
     // Whether there is an order of this id for which `holds` is true, whether it was taken or not.
     template <class Holds>
-    [[nodiscard]] bool has(std::uint64_t id, Holds&& holds) const {
+    [[nodiscard]] bool has(const OrderId<Order>& id, Holds&& holds) const {
         const MutexLock lock(mutex_);
         const auto found = orders_.find(id);
         return found != orders_.end() && holds(found->second);
@@ -81,7 +84,7 @@ private:
     mutable Mutex mutex_;
     Orders orders_ QUERN_GUARDED_BY(mutex_);
     bool fresh_ QUERN_GUARDED_BY(mutex_) = false;
-    std::map<std::uint64_t, Entry> facts_ QUERN_GUARDED_BY(mutex_);
+    std::map<OrderId<Order>, Entry> facts_ QUERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace quern::compute::worker

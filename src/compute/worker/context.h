@@ -32,7 +32,8 @@ struct Context {
 // replays.
 struct TaskOrder {
     std::shared_ptr<const chain::types::TaskClaim> live;
-    [[nodiscard]] std::uint64_t id() const { return live->task.id; }
+    [[nodiscard]] JobId id() const { return {live->task.id, live->claim.id.stretch}; }
+    [[nodiscard]] std::uint64_t task() const { return live->task.id; }
     [[nodiscard]] bool same_job(const TaskOrder& other) const {
         return id() == other.id() && live->task.round == other.live->task.round &&
                live->claim.id == other.live->claim.id && live->claim.verify_beacon == other.live->claim.verify_beacon;
@@ -51,13 +52,13 @@ private:
     std::uint64_t until_;
 };
 
-// Runs that one of the jobs (by task) with something to do, job.runs(), which is due first, job.due(). False when there
+// Runs that one of the jobs with something to do, job.runs(), which is due first, job.due(). False when there
 // is none.
 template <class Job, class Run>
-bool run_in_turn(std::map<std::uint64_t, Job>& jobs, Turns& turns, Run&& run) {
+bool run_in_turn(std::map<JobId, Job>& jobs, Turns& turns, Run&& run) {
     std::vector<Turn> waiting;
-    for (const auto& [task, job] : jobs)
-        if (job.runs()) waiting.push_back({task, job.due()});
+    for (const auto& [id, job] : jobs)
+        if (job.runs()) waiting.push_back({id, job.due()});
     const auto next = turns.next(std::move(waiting));
     if (next) run(jobs.at(*next));
     return next.has_value();

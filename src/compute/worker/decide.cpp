@@ -67,9 +67,13 @@ private:
     [[nodiscard]] std::string purpose(const char* what) const {
         return std::string(what) + "/" + std::to_string(task_.id) + "." + std::to_string(task_.round);
     }
-    // The same in each draw of its verifiers.
+    // The same in each stretch.
+    [[nodiscard]] std::string claim_purpose(const char* what) const {
+        return purpose(what) + "-" + std::to_string(claim_.id.stretch);
+    }
+    // The same in each draw of a claim's verifiers.
     [[nodiscard]] std::string draw_purpose(const char* what) const {
-        return purpose(what) + "." + std::to_string(claim_.draws);
+        return claim_purpose(what) + "." + std::to_string(claim_.draws);
     }
     // Before the deadline of a task that is assigned, or of its claim.
     [[nodiscard]] bool in_time() const { return next_ms_ < due_at(task_, claim_); }
@@ -115,15 +119,15 @@ private:
         if (chain::market::memory_mib(task_.spec) > me_.max_memory_mib) return "needs more memory than allowed";
         if (price > task_.spec.price_cap) return "pays less than this solver's price";
         if (price.is_zero()) return "pays nothing";
-        if (core::segment_count(task_.spec.steps, task_.spec.interval) > kMaxSegments)
+        if (core::segment_count(chain::market::stretch_of(task_, 0).steps, task_.spec.interval) > kMaxSegments)
             return "more checkpoints than this solver keeps";
         return {};
     }
 
     void post_progress() {
-        if (claim_.step >= task_.spec.steps) {
+        if (claim_.step >= chain::market::stretch_of(view_.live).last()) {
             if (view_.trained.proof != nullptr)
-                send(attempt(purpose("prove"), NativeKind::task_prove, *view_.trained.proof));
+                send(attempt(claim_purpose("prove"), NativeKind::task_prove, *view_.trained.proof));
             return;
         }
         const std::uint64_t due = claim_.step + task_.spec.interval;
@@ -171,7 +175,7 @@ private:
         const bool knows = missing || mine.data_checked || mine.finding != nullptr;
         if (claim_.state == ClaimState::custody && report->custody == 0 && knows)
             send(attempt(draw_purpose("custody"), NativeKind::custody_receipt,
-                         chain::types::CustodyReceiptPayload{task_.id, !missing}));
+                         chain::types::CustodyReceiptPayload{task_.id, claim_.id.stretch, !missing}));
         if (mine.finding == nullptr) return;
         const bool commits = claim_.state == ClaimState::committing && report->commitment.is_zero();
         const bool reveals =
@@ -183,9 +187,9 @@ private:
         if (!sealed) return;
         if (commits) {
             send(attempt(draw_purpose("verify_commit"), NativeKind::verify_commit,
-                         chain::types::VerifyCommitPayload{task_.id, sealed->commitment}));
+                         chain::types::VerifyCommitPayload{task_.id, claim_.id.stretch, sealed->commitment}));
         } else if (sealed->commitment == report->commitment) {
-            auto reveal = core::make_reveal(*sealed, task_.id, sealed->true_index);
+            auto reveal = core::make_reveal(*sealed, task_.id, sealed->true_index, claim_.id.stretch);
             if (!reveal.pass) reveal.initial_path = core::history_path(finding.history, 0);
             send(attempt(draw_purpose("verify_reveal"), NativeKind::verify_reveal, reveal));
         }
@@ -203,9 +207,11 @@ private:
 
     // Whether the verifier was drawn for the segment of a step.
     [[nodiscard]] bool sampled(const Address& verifier, std::uint64_t step) const {
-        const std::uint64_t segments = core::segment_count(task_.spec.steps, task_.spec.interval);
+        const auto stretch = chain::market::stretch_of(view_.live);
+        const std::uint64_t segments = core::segment_count(stretch.steps, task_.spec.interval);
         const auto drawn = core::draw_segments(claim_.verify_beacon, verifier, segments, task_.spec.samples);
-        return std::binary_search(drawn.begin(), drawn.end(), (step - 1) / task_.spec.interval);
+        return std::binary_search(drawn.begin(), drawn.end(),
+                                  core::segment_of(step, task_.spec.interval, stretch.before));
     }
 
     [[nodiscard]] std::vector<Accusation> accusations(const Finding& finding) const {
@@ -223,11 +229,11 @@ private:
             }
             return found;
         }
-        if (finding.program == nullptr) return found;
+        if (finding.programs == nullptr) return found;
         std::size_t first = 0;
         for (std::size_t i = 0; i < claim_.reports.size(); ++i) {
             const auto& report = claim_.reports[i];
-            const auto probes = probes_of(view_.live, report.verifier, finding.program->nodes.size());
+            const auto probes = probes_of(view_.live, report.verifier, finding.programs->plan);
             const std::size_t begin = first;
             first += probes.size();
             if (first > finding.probe_hashes.size()) break;
@@ -242,7 +248,7 @@ private:
                 challenge.tile_hash = report.probes[p];
                 challenge.path =
                     crypto::merkle_path(core::result_leaves(report.pass, report.rival_root, report.probes), 1 + p);
-                challenge.node = core::ProgramProver(*finding.program).node(probes[p].node);
+                challenge.node = core::ProgramProver(finding.programs->at(probes[p].step)).node(probes[p].node);
                 found.push_back({static_cast<std::uint32_t>(1 + i), expected, core::encode(challenge)});
                 break;  // one wrong tile is enough
             }
@@ -260,6 +266,7 @@ private:
         const Hash32 salt = salt_of(view_.watch.finding->secret, accusation.target);
         chain::types::ChallengeRevealPayload reveal;
         reveal.task = task_.id;
+        reveal.stretch = claim_.id.stretch;
         reveal.target = accusation.target;
         reveal.claim = accusation.claim;
         reveal.salt = salt;
@@ -277,8 +284,9 @@ private:
         const bool window_open = claim_.challenge_until == 0 || next_ms_ < claim_.challenge_until;
         if (!claim_.voided && window_open) {
             const Hash32 commitment = core::challenge_commitment(me_.address, accusation.claim, salt);
-            send.attempts.push_back(attempt(draw_purpose("challenge_commit") + target, NativeKind::challenge_commit,
-                                            chain::types::ChallengeCommitPayload{task_.id, commitment}));
+            send.attempts.push_back(
+                attempt(draw_purpose("challenge_commit") + target, NativeKind::challenge_commit,
+                        chain::types::ChallengeCommitPayload{task_.id, claim_.id.stretch, commitment}));
         }
         if (!send.attempts.empty()) actions_.push_back(std::move(send));
     }
@@ -348,19 +356,22 @@ private:
     }
 
     void tick() {
-        const bool due = has_claim(claim_) ? is_due(claim_) : is_due(task_);
-        if (due) send_tick(TickObject::task, task_.id, due_at(task_, claim_));
+        // One whose windows are over waits until those before it are settled.
+        const bool waits = claim_.state == ClaimState::challenge && claim_.id.stretch != task_.settled;
+        const bool due = has_claim(claim_) ? !waits && is_due(claim_) : is_due(task_);
+        const std::string of = std::to_string(task_.id) + "-" + std::to_string(claim_.id.stretch);
+        if (due) send_tick(TickObject::task, of, task_.id, due_at(task_, claim_));
         for (const DisputeView& each : view_.disputes) {
             const Dispute& dispute = *each.dispute;
             if (dispute.closed_at == 0 && dispute.deadline != 0 &&
                 next_ms_ >= dispute.deadline + patience(dispute.id, 0))
-                send_tick(TickObject::dispute, dispute.id, dispute.deadline);
+                send_tick(TickObject::dispute, std::to_string(dispute.id), dispute.id, dispute.deadline);
         }
     }
 
-    void send_tick(TickObject object, std::uint64_t id, std::uint64_t deadline) {
+    void send_tick(TickObject object, const std::string& name, std::uint64_t id, std::uint64_t deadline) {
         const char* const what = object == TickObject::task ? "tick/task/" : "tick/dispute/";
-        send(attempt(what + std::to_string(id) + "@" + std::to_string(deadline), NativeKind::tick,
+        send(attempt(what + name + "@" + std::to_string(deadline), NativeKind::tick,
                      chain::types::TickPayload{object, id}));
     }
 
@@ -391,12 +402,13 @@ std::string position_of(const core::Game& game) {
            std::to_string(game.cursor.index);
 }
 
-std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier, std::uint64_t node_count) {
+std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier, const core::TaskPlan& plan) {
     const auto& spec = live.task.spec;
     const Hash32& beacon = live.claim.verify_beacon;
+    const auto stretch = chain::market::stretch_of(live);
     const auto drawn =
-        core::draw_segments(beacon, verifier, core::segment_count(spec.steps, spec.interval), spec.samples);
-    return core::draw_probes(beacon, verifier, drawn, spec.interval, node_count);
+        core::draw_segments(beacon, verifier, core::segment_count(stretch.steps, spec.interval), spec.samples);
+    return core::draw_probes(beacon, verifier, drawn, spec.interval, plan, stretch.before);
 }
 
 }  // namespace quern::compute::worker

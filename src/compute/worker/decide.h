@@ -57,10 +57,10 @@ struct CheckpointRecord {
     QUERN_FIELDS(v("step", step), v("stateRoot", state_root), v("content", content), v("loss", loss),
                  v("lossPath", loss_path))
 };
-// A training of the task's present round.
+// A training of a stretch in the task's present round.
 struct Trained {
     std::vector<CheckpointRecord> checkpoints;                    // stored, and not posted yet
-    std::shared_ptr<const std::vector<Hash32>> history;           // S_0 … S_N; null until it is complete
+    std::shared_ptr<const std::vector<Hash32>> history;           // S_a, S_{a+u}, … S_b; null until it is complete
     std::shared_ptr<const chain::types::TaskProvePayload> proof;  // its manifest is stored
 };
 // A replay for the task's present draw.
@@ -115,7 +115,7 @@ struct Play {
     core::Side side = core::Side::defender;
     bool due = false;                                  // a move of this side is
     std::shared_ptr<const std::vector<Hash32>> claim;  // null: the history that the solver published
-    std::uint64_t deadline = 0;                        // market time from which the game is decided
+    std::uint64_t deadline = 0;                        // market time from which the game is decided; 0: it waits
 };
 using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play>;
 
@@ -129,6 +129,6 @@ using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play>;
 
 // The probes of a report, in its result tree's order.
 [[nodiscard]] std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier,
-                                                 std::uint64_t node_count);
+                                                 const core::TaskPlan& plan);
 
 }  // namespace quern::compute::worker

@@ -15,7 +15,8 @@ using log::Category;
 
 constexpr unsigned kRefusals = 3;  // of a checkpoint, before an earlier one is replayed from
 
-// A state's words as they lie in memory, one slot after the other. Whoever reads them checks the root.
+// A state's words as they lie in memory, one slot after the other. The file's name ends in the root, which whoever
+// reads them checks: between the states that a history commits to, nothing else says what they should be.
 Status write_words(const std::string& path, const vm::tensor::State& state) {
     const std::string whole = path + ".new";
     std::ofstream file(whole, std::ios::binary | std::ios::trunc);
@@ -131,8 +132,8 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     QUERN_TRY(playing.inputs, context.inputs.load(*context.node, task));
     QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, *order.live));
     QUERN_TRY(const Workspace workspace, Workspace::open(context.options.datadir, task));
-    playing.kept = workspace.directory() + "/before-";
-    playing.steps = task.spec.steps;
+    playing.kept = workspace.directory() + "/before-" + to_hex(claim.history_root) + "-";
+    playing.before = chain::market::stretch_of(*order.live).before;
     playing.seed = vm::tensor::seed_tensor(claim.seed_beacon);
 
     core::DisputeParty party;
@@ -141,18 +142,20 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     const bool defends = order.play.side == core::Side::defender;
     if (order.play.claim != nullptr && (defends ? planned.solver_cheats() : planned.fault == Fault::false_accusation))
         playing.fault = planned;
-    party.program = &playing.inputs->program;
+    party.programs = &playing.inputs->programs;
     party.data = &playing.inputs->data;
     party.seed = playing.seed;
     party.backend = context.options.backend;
     party.pool = context.pool.get();  // one for all threads that play
-    if (playing.fault.fault == Fault::none) party.share = share_of(context, order, playing.inputs->program);
-    playing.room = context.inputs.hold(core::game_bytes(playing.inputs->program), Duty::bound);
+    if (playing.fault.fault == Fault::none) party.share = share_of(context, order, playing.inputs->programs);
+    playing.room =
+        context.inputs.hold(core::game_bytes(playing.inputs->programs.programs, task.spec.stride), Duty::bound);
     party.state_before = [&playing](std::uint64_t step) { return state_before(playing, step); };
+    party.states_of = [&playing](std::uint64_t first, std::uint64_t last) { return states_of(playing, first, last); };
     if (playing.fault.fault != Fault::none) {
         party.alter = [&playing](std::uint64_t step, std::uint32_t node, vm::tensor::Tensor& output) {
-            const Alteration alter =
-                alteration(playing.fault, playing.inputs->program, playing.altered_from, step, playing.steps);
+            const Alteration alter = alteration(playing.fault, playing.inputs->programs.at(step), playing.altered_from,
+                                                step, playing.inputs->programs.plan.steps());
             if (alter) alter(node, output);
         };
     }
@@ -163,29 +166,30 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
 }
 
 std::shared_ptr<core::StepShare> DisputeJobs::share_of(Context& context, const PlayOrder& order,
-                                                       const vm::tensor::Program& program) {
+                                                       const core::TaskPrograms& programs) {
     const MutexLock lock(mutex_);
     Shared& shared = shared_[order.live->task.id];
     if (shared.steps == nullptr || shared.round != order.live->task.round) {
         shared = {order.live->task.round, nullptr, nullptr};
         std::size_t states = kKeptStates;
         while (states > 1 && shared.room == nullptr)
-            shared.room = context.inputs.hold(--states * state_bytes(program), Duty::voluntary);
+            shared.room = context.inputs.hold(--states * state_bytes(programs.any()), Duty::voluntary);
         shared.steps = std::make_shared<core::StepShare>(shared.room == nullptr ? 1 : states + 1);
     }
     return shared.steps;
 }
 
 Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uint64_t step) {
-    if (step == 0 || step > playing.steps) return fail("dispute.bad_step");
+    if (step <= playing.before || step > playing.before + playing.manifest->steps()) return fail("dispute.bad_step");
     Context& context = *playing.context;
     if (auto kept = kept_state(playing, step)) return std::move(*kept);
     const std::uint64_t interval = playing.manifest->interval;
-    std::uint64_t segment = (step - 1) / interval;
+    const std::uint64_t strides = interval / playing.manifest->stride;  // of a segment
+    std::uint64_t segment = core::segment_of(step, interval, playing.before);
     const auto checkpoint = [&] {
         return context.inputs.checkpoint(
-            *context.node, playing.inputs->program, playing.manifest->checkpoint_contents[segment],
-            playing.manifest->state_roots[segment * interval], context.pool.get(), playing.cancellation);
+            *context.node, playing.inputs->programs.any(), playing.manifest->checkpoint_contents[segment],
+            playing.manifest->state_roots[segment * strides], context.pool.get(), playing.cancellation);
     };
     // A solver may withhold the very checkpoint that is asked for: an earlier one leads there as well. One that may
     // come yet is waited for a little, because the way from an earlier one is longer.
@@ -197,32 +201,56 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
     }
     QUERN_TRY(vm::tensor::State state, std::move(found));
     playing.refusals = 0;
-    StepRunner runner(playing.inputs->program, playing.inputs->data, playing.seed, playing.steps, playing.fault,
+    StepRunner runner(playing.inputs->programs, playing.inputs->data, playing.seed, playing.fault,
                       context.options.backend, context.pool.get(), playing.cancellation);
-    for (std::uint64_t i = segment * interval + 1; i < step; ++i)
+    const std::uint64_t first = core::segment_steps(segment, interval, playing.before).first;
+    for (std::uint64_t i = first; i < step; ++i)
         if (!runner.run(state, i)) return busy(core::kMoveCancelled);
     if (playing.fault.fault != Fault::none)
         playing.altered_from = state;
-    else if (step - 1 != segment * interval)
+    else if (step != first)
         keep_state(playing, step, state);
     return state;
 }
 
 std::optional<vm::tensor::State> DisputeJobs::kept_state(const Playing& playing, std::uint64_t step) {
     if (playing.fault.fault != Fault::none) return std::nullopt;
-    auto state = read_words(playing.kept + std::to_string(step), playing.inputs->program);
-    if (!state) return std::nullopt;
-    const Hash32 root = vm::tensor::state_root(*state, playing.context->pool.get(), playing.cancellation);
-    if (root == playing.manifest->state_roots[step - 1]) return state;
+    const std::filesystem::path prefix = playing.kept + std::to_string(step) + "-";
+    std::error_code failed;
+    for (const auto& file : std::filesystem::directory_iterator(prefix.parent_path(), failed)) {
+        const std::string path = file.path().string();
+        if (!path.starts_with(prefix.string())) continue;
+        auto state = read_words(path, playing.inputs->programs.any());
+        if (!state) continue;
+        const Hash32 root = vm::tensor::state_root(*state, playing.context->pool.get(), playing.cancellation);
+        if (path == prefix.string() + to_hex(root)) return state;
+    }
     return std::nullopt;
 }
 
 void DisputeJobs::keep_state(const Playing& playing, std::uint64_t step, const vm::tensor::State& state) {
     const WorkerOptions& options = playing.context->options;
     const auto used = Workspace::used_bytes(options.datadir);
-    if (!used || (*used + state_bytes(playing.inputs->program)) >> 20 > options.max_disk_mib) return;
-    if (const Status kept = write_words(playing.kept + std::to_string(step), state); !kept)
+    if (!used || (*used + state_bytes(playing.inputs->programs.any())) >> 20 > options.max_disk_mib) return;
+    const Hash32 root = vm::tensor::state_root(state, playing.context->pool.get(), playing.cancellation);
+    if (playing.cancellation->requested()) return;
+    if (const Status kept = write_words(playing.kept + std::to_string(step) + "-" + to_hex(root), state); !kept)
         log::warning(Category::dispute, "a state is not kept step={} reason={}", step, kept.error().to_string());
+}
+
+Expected<std::vector<Hash32>> DisputeJobs::states_of(Playing& playing, std::uint64_t first, std::uint64_t last) {
+    QUERN_TRY(vm::tensor::State state, state_before(playing, first));
+    Context& context = *playing.context;
+    StepRunner runner(playing.inputs->programs, playing.inputs->data, playing.seed, playing.fault,
+                      context.options.backend, context.pool.get(), playing.cancellation);
+    std::vector<Hash32> roots;
+    roots.reserve(last - first + 1);
+    for (std::uint64_t step = first; step <= last; ++step) {
+        if (!runner.run(state, step)) return busy(core::kMoveCancelled);
+        roots.push_back(vm::tensor::state_root(state, context.pool.get(), playing.cancellation));
+        if (playing.cancellation->requested()) return busy(core::kMoveCancelled);
+    }
+    return roots;
 }
 
 }  // namespace quern::compute::worker

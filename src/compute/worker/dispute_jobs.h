@@ -1,8 +1,8 @@
 // Works out the moves of the disputes in which this worker is a party, with compute/core's strategy. Nothing that would
 // be missed is saved: the game is on the chain, the claim comes with the order, states are replayed from checkpoints,
-// once: rivals about many steps must not make each other's clocks run out, so what was replayed to stays on disk while
-// the task lasts, as far as --max-disk-mib reaches. Games about one task
-// share what they execute and take turns, so that many rivals cost little more than one. Several threads may work at
+// once: what was replayed to stays on disk while the task lasts, as far as --max-disk-mib reaches. Games about one task
+// share what they execute and take turns, so that many rivals cost little more than one; of those in which this worker
+// defends one claim the chain asks a move in one at a time. Several threads may work at
 // once, each for a task of its own; the game with the earliest deadline comes first. A move that nobody asks for
 // any more, because the worker stops, the dispute is closed or the deadline has passed, is given up half done.
 // Thread-safe.
@@ -43,8 +43,8 @@ private:
         std::shared_ptr<const TaskInputs> inputs;
         std::shared_ptr<const core::HistoryManifest> manifest;
         FaultPlan fault;
-        std::string kept;  // before the number of a step: the file with the state before it
-        std::uint64_t steps = 0;
+        std::uint64_t before = 0;  // steps before the history's
+        std::string kept;          // of the files with states replayed to, before the step that follows and the root
         vm::tensor::Tensor seed;
         vm::tensor::State altered_from;              // state before the step that `alter` speaks of
         unsigned refusals = 0;                       // of the checkpoint that was asked for last
@@ -65,10 +65,12 @@ private:
     void release(const PlayOrder& order, std::shared_ptr<Playing> playing, bool done);
     [[nodiscard]] Expected<std::shared_ptr<Playing>> begin(Context& context, const PlayOrder& order);
     [[nodiscard]] std::shared_ptr<core::StepShare> share_of(Context& context, const PlayOrder& order,
-                                                            const vm::tensor::Program& program);
+                                                            const core::TaskPrograms& programs);
     [[nodiscard]] static Expected<vm::tensor::State> state_before(Playing& playing, std::uint64_t step);
     [[nodiscard]] static std::optional<vm::tensor::State> kept_state(const Playing& playing, std::uint64_t step);
     static void keep_state(const Playing& playing, std::uint64_t step, const vm::tensor::State& state);
+    [[nodiscard]] static Expected<std::vector<Hash32>> states_of(Playing& playing, std::uint64_t first,
+                                                                 std::uint64_t last);
 
     PlayBoard& board_;
     Mutex mutex_;

@@ -15,12 +15,12 @@ namespace quern::compute::worker {
 
 struct Finding {
     bool pass = true;
-    std::uint64_t wrong_step = 0;           // first step whose result differs; of a report that was loaded again 0
-    std::vector<Hash32> history;            // this worker's own roots, unless `pass`
-    Hash32 secret;                          // a report's randomness; the salts of a watch's challenges follow from it
-    std::vector<core::ProbeResult> probes;  // of a report, in the result tree's order
-    std::vector<Hash32> probe_hashes;       // of a watch: of all reports, in their order
-    std::shared_ptr<const vm::tensor::Program> program;  // of a watch that passes: to open nodes for challenges
+    std::uint64_t wrong_step = 0;  // last of the first stride that differs; of a report that was loaded again 0
+    std::vector<Hash32> history;   // this worker's own roots, unless `pass`
+    Hash32 secret;                 // a report's randomness; the salts of a watch's challenges follow from it
+    std::vector<core::ProbeResult> probes;               // of a report, in the result tree's order
+    std::vector<Hash32> probe_hashes;                    // of a watch: of all reports, in their order
+    std::shared_ptr<const core::TaskPrograms> programs;  // of a watch that passes: to open nodes for challenges
 
     [[nodiscard]] Hash32 rival_root() const;  // zero when `pass`
 };

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "chain/api/content_gateway.h"
 #include "chain/types/json_codec.h"
+#include "compute/worker/live_tasks.h"
 #include "crypto/content_id.h"
 
 namespace quern::compute::worker {
@@ -44,7 +45,7 @@ Expected<T> reached(Expected<T> answer) {
 template <class T>
 Expected<T> understood(Expected<T> answer) {
     if (answer) return answer;
-    return busy("node.bad_answer", answer.error().to_string());
+    return busy(kBadAnswer, answer.error().to_string());
 }
 
 Expected<Uint256> quantity(const json::Value& value) {
@@ -54,29 +55,71 @@ Expected<Uint256> quantity(const json::Value& value) {
 
 Expected<std::uint64_t> small_quantity(const json::Value& value) {
     QUERN_TRY(const Uint256 number, quantity(value));
-    if (!number.fits_u64()) return busy("node.bad_answer", "number out of range");
+    if (!number.fits_u64()) return busy(kBadAnswer, "number out of range");
     return number.low_u64();
 }
 
-// A task with the claim that comes with it: the one that the task says it has.
-Expected<TaskClaim> read_task(const json::Value& value) {
-    using chain::types::TaskState;
-    TaskClaim live;
+// Of a task once, or twice when two claims of it are unsettled.
+Expected<std::vector<TaskClaim>> read_task(const json::Value& value) {
+    std::vector<TaskClaim> claims(1);
+    TaskClaim& live = claims.front();
     QUERN_CHECK(chain::types::from_json(value, live.task));
-    std::optional<chain::types::ClaimId> told;
-    if (const json::Value* claim = value.find("claim"); claim != nullptr && !claim->is_null()) {
+    if (const json::Value* claim = value.find("claim"); claim != nullptr && !claim->is_null())
         QUERN_CHECK(chain::types::from_json(*claim, live.claim));
-        told = live.claim.id;
+    if (live.claim.state == chain::types::ClaimState::none) live.claim = {};
+    QUERN_CHECK(check_claim(live));
+    if (!chain::types::next_claim(live.task)) return claims;
+    TaskClaim next{live.task, {}};
+    QUERN_TRY(const json::Value* const claim, value.get("nextClaim"));
+    QUERN_CHECK(chain::types::from_json(*claim, next.claim));
+    QUERN_CHECK(check_next(next));
+    claims.push_back(std::move(next));
+    return claims;
+}
+
+Expected<std::vector<std::uint64_t>> read_ids(const json::Value& list, std::string_view name) {
+    QUERN_TRY(const auto items, list.get_array(name));
+    std::vector<std::uint64_t> ids;
+    ids.reserve(items.size());
+    for (const json::Value& item : items) {
+        QUERN_TRY(const std::uint64_t id, item.as_u64());
+        ids.push_back(id);
     }
-    const auto present = chain::types::present_claim(live.task);
-    const bool has_solver = live.task.state != TaskState::assigned || !live.task.seats.empty();
-    const bool has_claim = live.task.state != TaskState::running || present.has_value();
-    if (told != present || !has_solver || !has_claim)
-        return fail("node.bad_answer", "a task without the claim that belongs to it");
-    return live;
+    return ids;
+}
+
+// An absent one is null.
+Expected<json::Value> read_fields(const json::Value& task, std::string_view name) {
+    const json::Value* fields = task.find(name);
+    if (fields == nullptr || fields->is_null()) return json::Value();
+    QUERN_CHECK(fields->as_object());
+    return *fields;
 }
 
 }  // namespace
+
+Expected<MarketNews> read_news(const json::Value& value) {
+    MarketNews news;
+    QUERN_TRY(news.head.height, value.get_u64("block"));
+    QUERN_TRY(const std::string_view hash, value.get_string("hash"));
+    QUERN_TRY(news.head.hash, fixed_from_hex<Hash32::kSize>(hash));
+    QUERN_TRY(news.head.market_ms, value.get_u64("marketMs"));
+    QUERN_TRY(const json::Value* changes, value.get("changes"));
+    if (changes->is_null()) return news;
+    news.complete = true;
+    QUERN_TRY(const auto tasks, changes->get_array("tasks"));
+    news.tasks.reserve(tasks.size());
+    for (const json::Value& item : tasks) {
+        TaskNews& task = news.tasks.emplace_back();
+        QUERN_TRY(task.id, item.get_u64("id"));
+        QUERN_TRY(task.task, read_fields(item, "task"));
+        QUERN_TRY(task.claim, read_fields(item, "claim"));
+        QUERN_TRY(task.next, read_fields(item, "nextClaim"));
+    }
+    QUERN_TRY(news.ended, read_ids(*changes, "ended"));
+    QUERN_TRY(news.disputes, read_ids(*changes, "disputes"));
+    return news;
+}
 
 NodeClient::NodeClient(std::string host, std::uint16_t port, std::string credentials_file, const Options& options)
     : http_(std::move(host), port, options.http),
@@ -126,7 +169,7 @@ Expected<json::Value> NodeClient::call(std::string_view method, json::Value para
         return fail("node.rpc_error", text ? std::string(*text) : error->dump());
     }
     const json::Value* result = answer.find("result");
-    if (result == nullptr) return busy("node.bad_answer", "neither result nor error");
+    if (result == nullptr) return busy(kBadAnswer, "neither result nor error");
     return *result;
 }
 
@@ -135,12 +178,13 @@ Expected<std::uint64_t> NodeClient::chain_id() {
     return small_quantity(value);
 }
 
-Expected<Head> NodeClient::head() {
-    QUERN_TRY(const json::Value value, call("quern_marketTime", json::Value::array()));
-    Head head;
-    QUERN_TRY(head.height, understood(value.get_u64("block")));
-    QUERN_TRY(head.market_ms, understood(value.get_u64("marketMs")));
-    return head;
+Expected<MarketNews> NodeClient::market_news(const std::optional<Head>& since) {
+    json::Value params = json::Value::array();
+    if (since) params = json::Value::array({since->height, to_hex0x(since->hash)});
+    QUERN_TRY(const json::Value value, call("task_changes", std::move(params), kMaxPageBytes));
+    auto news = understood(read_news(value));
+    if (news) news->bytes = answer_bytes_;
+    return news;
 }
 
 Expected<Uint256> NodeClient::gas_price() {
@@ -199,22 +243,22 @@ Expected<std::vector<TaskClaim>> NodeClient::live_tasks() {
         json::Value params = json::Value::object({{"state", "live"}, {"start", start}, {"limit", kPage}});
         QUERN_TRY(const json::Value page, call("task_list", std::move(params), kMaxPageBytes));
         bytes += answer_bytes_;
-        if (bytes > kMaxTaskListBytes) return busy("node.bad_answer", "too many tasks");
+        if (bytes > kMaxTaskListBytes) return busy(kBadAnswer, "too many tasks");
         if (std::chrono::steady_clock::now() - began > list_time_)
             return busy("node.too_slow", "the list of live tasks");
         QUERN_TRY(const auto items, page.get_array("tasks"));
         for (const json::Value& item : items) {
-            auto task = read_task(item);
-            if (!task)
-                log::warning(log::Category::worker, "unreadable task left out reason={}", task.error().to_string());
+            auto claims = read_task(item);
+            if (!claims)
+                log::warning(log::Category::worker, "unreadable task left out reason={}", claims.error().to_string());
             else
-                tasks.push_back(std::move(*task));
+                std::move(claims->begin(), claims->end(), std::back_inserter(tasks));
         }
         const json::Value* next = page.find("next");
         if (next == nullptr || next->is_null()) return tasks;
         QUERN_TRY(const std::uint64_t after, next->as_u64());
         // Else the list would have no end.
-        if (after <= start) return busy("node.bad_answer", "the next page is not a later one");
+        if (after <= start) return busy(kBadAnswer, "the next page is not a later one");
         start = after;
     }
 }
@@ -232,7 +276,8 @@ Expected<std::optional<chain::types::RoleBond>> NodeClient::bond(chain::types::R
 
 Expected<TaskClaim> NodeClient::task(std::uint64_t id) {
     QUERN_TRY(const json::Value value, call("task_get", json::Value::array({id})));
-    return read_task(value);
+    QUERN_TRY(auto claims, read_task(value));
+    return std::move(claims.front());
 }
 
 Expected<chain::types::Dispute> NodeClient::dispute(std::uint64_t id) {
@@ -261,7 +306,7 @@ Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_byte
     QUERN_TRY(const http::Response response, reached(std::move(downloaded)));
     if (response.status == kUnavailable) return busy(unavailable(response.body), to_hex(id));
     if (response.status == kNotFound) return fail(kContentNotFound, to_hex(id));
-    if (response.status != kOk) return busy("node.bad_answer", "content status " + std::to_string(response.status));
+    if (response.status != kOk) return busy(kBadAnswer, "content status " + std::to_string(response.status));
     if (crypto::content_id_of(content) != id) return busy("content.id_mismatch", to_hex(id));
     return content;
 }

@@ -13,6 +13,9 @@ namespace quern::compute::worker {
 // Of the answer to one call: a task with the largest header, in hex, is a quarter of it.
 inline constexpr std::uint64_t kMaxAnswerBytes = 4U << 20;
 
+// What task_changes answers. Errors: json.*, hex.*, bytes.*.
+[[nodiscard]] Expected<MarketNews> read_news(const json::Value& answer);
+
 class NodeClient final : public NodeView {
 public:
     // `credentials_file`: "user:password" for the node, its .cookie for instance; read when it is needed and again when
@@ -31,7 +34,7 @@ public:
                                              std::uint64_t max_bytes = kMaxAnswerBytes);
 
     [[nodiscard]] Expected<std::uint64_t> chain_id();
-    [[nodiscard]] Expected<Head> head() override;
+    [[nodiscard]] Expected<MarketNews> market_news(const std::optional<Head>& since) override;
     [[nodiscard]] Expected<Uint256> gas_price() override;
     [[nodiscard]] Expected<std::uint64_t> pending_nonce(const chain::types::Address& address) override;
     [[nodiscard]] Expected<Uint256> balance(const chain::types::Address& address);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "base/json.h"
 #include "chain/api/content_gateway.h"
 #include "chain/types/native_objects.h"
 
@@ -20,12 +21,31 @@ struct TransactionOutcome {
     std::string failure;  // result code of a failed native transaction
 };
 
-// The newest block.
+// A node's newest block.
 struct Head {
     std::uint64_t height = 0;
+    Hash32 hash;
     std::uint64_t market_ms = 0;
+    friend bool operator==(const Head&, const Head&) = default;
 };
 
+// What changed of a live task: fields of its record and of its unsettled claims' with their values now; null: none did.
+struct TaskNews {
+    std::uint64_t id = 0;
+    json::Value task;
+    json::Value claim;  // the present one
+    json::Value next;   // the one after it
+};
+struct MarketNews {
+    Head head;
+    bool complete = false;                // else the node cannot tell since that block: all is to be read anew
+    std::vector<TaskNews> tasks;          // new ones whole
+    std::vector<std::uint64_t> ended;     // tasks that are live no more
+    std::vector<std::uint64_t> disputes;  // that changed
+    std::size_t bytes = 0;                // of the answer
+};
+
+inline constexpr std::string_view kBadAnswer = "node.bad_answer";
 // No connected node has the content, or sends it.
 inline constexpr std::string_view kContentNotFound = "content.not_found";
 [[nodiscard]] inline bool is_not_found(const Error& error) { return error.name == kContentNotFound; }
@@ -35,7 +55,8 @@ class NodeView {
 public:
     virtual ~NodeView() = default;
 
-    [[nodiscard]] virtual Expected<Head> head() = 0;
+    // The newest block, and what changed since a block that it told of before. Error node.bad_answer (busy).
+    [[nodiscard]] virtual Expected<MarketNews> market_news(const std::optional<Head>& since) = 0;
     [[nodiscard]] virtual Expected<Uint256> gas_price() = 0;
     [[nodiscard]] virtual Expected<std::uint64_t> pending_nonce(const chain::types::Address& address) = 0;
     // Of a call to a reserved address; a call that would fail is an error with the failure's text.
@@ -46,7 +67,7 @@ public:
     // Whether it waits in the mempool or is in a block.
     [[nodiscard]] virtual Expected<bool> knows(const Hash32& transaction) = 0;
 
-    // Tasks that are not final with their claims, by id.
+    // Tasks that are not final with their present claims, by id; one with two unsettled claims once with each.
     [[nodiscard]] virtual Expected<std::vector<chain::types::TaskClaim>> live_tasks() = 0;
     [[nodiscard]] virtual Expected<chain::types::Dispute> dispute(std::uint64_t id) = 0;
     // The bond of a role; nullopt: none.

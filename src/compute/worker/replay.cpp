@@ -11,6 +11,8 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     replay->task_ = task.id;
     replay->round_ = task.round;
     replay->interval_ = task.spec.interval;
+    replay->stride_ = task.spec.stride;
+    replay->before_ = chain::market::stretch_of(live).before;
     QUERN_TRY(replay->inputs_, context.inputs.load(*context.node, task, duty));
     QUERN_TRY(replay->manifest_, context.inputs.manifest(*context.node, live));
     replay->seed_ = vm::tensor::seed_tensor(claim.seed_beacon);
@@ -19,19 +21,21 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     replay->results_.resize(probes.size());
     replay->probes_ = std::move(probes);
     replay->runner_ =
-        std::make_unique<StepRunner>(replay->inputs_->program, replay->inputs_->data, replay->seed_, task.spec.steps,
-                                     fault, context.options.backend, context.pool.get(), &context.stopping);
+        std::make_unique<StepRunner>(replay->inputs_->programs, replay->inputs_->data, replay->seed_, fault,
+                                     context.options.backend, context.pool.get(), &context.stopping);
     return replay;
 }
 
 Expected<vm::tensor::State> Replay::checkpoint_before(std::uint64_t segment) {
-    return context_->inputs.checkpoint(*context_->node, inputs_->program, manifest_->checkpoint_contents[segment],
-                                       manifest_->state_roots[segment * interval_]);
+    return context_->inputs.checkpoint(*context_->node, inputs_->programs.any(),
+                                       manifest_->checkpoint_contents[segment],
+                                       manifest_->state_roots[segment * (interval_ / stride_)]);
 }
 
 Status Replay::check_checkpoints(const Slice& slice) {
     for (bool first = true; !checkpoints_checked() && (first || !slice.over()); first = false) {
-        QUERN_CHECK(checkpoint_before(segments_[checked_]));
+        const std::uint64_t all = manifest_->checkpoint_contents.size() - 1;
+        QUERN_CHECK(checkpoint_before(checked_ < segments_.size() ? segments_[checked_] : all));
         ++checked_;
     }
     return {};
@@ -40,7 +44,7 @@ Status Replay::check_checkpoints(const Slice& slice) {
 Status Replay::advance(const Slice& slice) {
     for (bool first = true; !done() && (first || !slice.over()); first = false) {
         const std::uint64_t segment = segments_[segment_];
-        const core::SegmentSteps steps = core::segment_steps(segment, interval_);
+        const core::SegmentSteps steps = core::segment_steps(segment, interval_, before_);
         if (step_ == 0) {
             const bool goes_on = segment_ != 0 && segments_[segment_ - 1] + 1 == segment && state_matches_;
             if (!goes_on) {
@@ -74,13 +78,16 @@ bool Replay::run_step(std::uint64_t step) {
     } else if (!runner_->run(state_, step)) {
         return false;
     }
+    if (step % stride_ != 0) return true;
     const Hash32 root = vm::tensor::state_root(state_, context_->pool.get(), &context_->stopping);
     if (context_->stopping.requested()) return false;
-    state_matches_ = root == manifest_->state_roots[step];
+    const std::uint64_t stride = core::stride_of(step, stride_, before_);
+    state_matches_ = root == manifest_->state_roots[stride];
     if (state_matches_) return true;
     if (first_difference_ == 0) first_difference_ = step;
     // Differences of later segments start from checkpoints that this claim already contradicts.
-    if ((first_difference_ - 1) / interval_ == (step - 1) / interval_) history_[step] = root;
+    if (core::segment_of(first_difference_, interval_, before_) == core::segment_of(step, interval_, before_))
+        history_[stride] = root;
     return true;
 }
 

@@ -1,5 +1,5 @@
-// Replays segments of a proven training from the solver's checkpoints and compares every state root, in slices so that
-// the worker stays responsive; captures probe tiles on the way. Used by replay_jobs.h. One thread.
+// Replays segments of a proven training from the solver's checkpoints and compares the state after each stride, in
+// slices so that the worker stays responsive; captures probe tiles on the way. Used by replay_jobs.h. One thread.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,11 @@ public:
                                                                  std::vector<core::Probe> probes,
                                                                  const FaultPlan& fault, Duty duty = Duty::bound);
 
-    // Fetches each segment's checkpoint once and checks it, until the slice is over or the end: what a verifier must
-    // know before it says that the data is there. Errors: content.*, state_file.*, inputs.wrong_state_root.
+    // Fetches each segment's checkpoint once and checks it, and the state that the history ends with, until the slice
+    // is over or the end: what a verifier must know before it says that the data is there. Who paid wants the last
+    // state, and who goes on needs it. Errors: content.*, state_file.*, inputs.wrong_state_root.
     [[nodiscard]] Status check_checkpoints(const Slice& slice);
-    [[nodiscard]] bool checkpoints_checked() const { return checked_ == segments_.size(); }
+    [[nodiscard]] bool checkpoints_checked() const { return checked_ > segments_.size(); }
 
     // Runs until the slice is over or the end; one step at least. Errors: a checkpoint cannot be had (content.*,
     // inputs.wrong_state_root); worker.stopped, after which it is of no more use. A checkpoint that the segment before
@@ -32,7 +33,7 @@ public:
     [[nodiscard]] std::size_t segments_done() const { return segment_; }
     // Between two segments (or at the end).
     [[nodiscard]] bool at_segment_start() const { return step_ == 0; }
-    // First step whose state root is not the solver's; 0: none so far.
+    // Last step of the first stride after which the state is not the solver's; 0: none so far.
     [[nodiscard]] std::uint64_t first_difference() const { return first_difference_; }
     // The solver's history with this replay's roots from the first difference to the end of its segment.
     [[nodiscard]] const std::vector<Hash32>& history() const { return history_; }
@@ -49,6 +50,8 @@ private:
     std::uint64_t task_ = 0;
     std::uint64_t round_ = 0;
     std::uint64_t interval_ = 0;
+    std::uint64_t stride_ = 1;
+    std::uint64_t before_ = 0;  // steps before the history's
     std::shared_ptr<const TaskInputs> inputs_;
     std::shared_ptr<const core::HistoryManifest> manifest_;
     vm::tensor::Tensor seed_;
@@ -58,10 +61,10 @@ private:
     std::vector<core::ProbeResult> results_;
     std::vector<Hash32> history_;
     vm::tensor::State state_;
-    std::size_t checked_ = 0;     // segments whose checkpoint was fetched and checked
+    std::size_t checked_ = 0;     // checkpoints that were fetched and checked
     std::size_t segment_ = 0;     // index into segments_
     std::uint64_t step_ = 0;      // last step run in it; 0: its checkpoint is not loaded yet
-    bool state_matches_ = false;  // the state after the last step run is the solver's
+    bool state_matches_ = false;  // the state after the last stride run is the solver's
     std::uint64_t first_difference_ = 0;
 };
 

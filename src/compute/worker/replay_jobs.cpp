@@ -16,9 +16,12 @@ using log::Category;
 // A question about data takes a second of the thread when they are on their way: rarely, where others could run.
 constexpr std::uint64_t kAskAgainMs = 5'000;
 
+std::string files_of(const char* what, const Claim& claim) {
+    return std::string(what) + "-" + std::to_string(claim.id.stretch) + "-";
+}
 // A redraw of verifiers asks for another replay.
 std::string file_of(const char* what, const Claim& claim) {
-    return std::string(what) + "-" + to_hex(claim.verify_beacon.view().first(8)) + ".rlp";
+    return files_of(what, claim) + to_hex(claim.verify_beacon.view().first(8)) + ".rlp";
 }
 
 template <class Saved>
@@ -34,11 +37,11 @@ public:
     bool checks_data_first() const override { return true; }
     bool stops_when_wrong() const override { return false; }
 
-    ReplayPlan plan(const TaskClaim& live, std::uint64_t node_count) const override {
+    ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const override {
         const auto& [task, claim] = live;
-        const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
+        const std::uint64_t segments = core::segment_count(chain::market::stretch_of(live).steps, task.spec.interval);
         return {core::draw_segments(claim.verify_beacon, address_, segments, task.spec.samples),
-                probes_of(live, address_, node_count)};
+                probes_of(live, address_, steps)};
     }
     Expected<std::shared_ptr<Finding>> load(const Workspace& workspace, const Claim& claim) const override {
         QUERN_TRY(const auto saved, load_saved<SavedReport>("report", workspace, claim));
@@ -74,13 +77,13 @@ public:
     bool checks_data_first() const override { return false; }
     bool stops_when_wrong() const override { return true; }
 
-    ReplayPlan plan(const TaskClaim& live, std::uint64_t node_count) const override {
+    ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const override {
         const auto& [task, claim] = live;
         ReplayPlan plan;
-        plan.segments.resize(core::segment_count(task.spec.steps, task.spec.interval));
+        plan.segments.resize(core::segment_count(chain::market::stretch_of(live).steps, task.spec.interval));
         std::iota(plan.segments.begin(), plan.segments.end(), 0);
         for (const auto& report : claim.reports) {
-            const auto drawn = probes_of(live, report.verifier, node_count);
+            const auto drawn = probes_of(live, report.verifier, steps);
             plan.probes.insert(plan.probes.end(), drawn.begin(), drawn.end());
         }
         return plan;
@@ -89,7 +92,7 @@ public:
         QUERN_TRY(auto saved, load_saved<SavedWatch>("watch", workspace, claim));
         if (saved) return std::make_shared<Finding>(unpack(*saved));
         // A history that was found wrong stays wrong when verifiers are drawn again.
-        QUERN_TRY(const auto names, workspace.files("watch-"));
+        QUERN_TRY(const auto names, workspace.files(files_of("watch", claim)));
         for (const std::string& name : names) {
             QUERN_TRY(saved, workspace.load<SavedWatch>(name));
             if (saved && saved->wrong_step != 0) return std::make_shared<Finding>(unpack(*saved));
@@ -137,7 +140,7 @@ void ReplayJobs::take_orders() {
 Status ReplayJobs::complete(Job& job, Finding& finding) {
     if (duty_->duty() == Duty::bound || !finding.pass) return {};
     QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, job.order.live->task, duty_->duty()));
-    finding.program = std::make_shared<const vm::tensor::Program>(inputs->program);
+    finding.programs = std::make_shared<const core::TaskPrograms>(inputs->programs);
     return {};
 }
 
@@ -148,7 +151,7 @@ Status ReplayJobs::begin(Job& job) {
     QUERN_TRY(auto saved, duty_->load(job.workspace, claim));
     if (saved == nullptr) {
         QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, task, duty_->duty()));
-        ReplayPlan plan = duty_->plan(live, inputs->program.nodes.size());
+        ReplayPlan plan = duty_->plan(live, inputs->programs.plan);
         if (auto invented = duty_->invent(claim, plan)) {
             QUERN_CHECK(duty_->save(job.workspace, claim, *invented));
             saved = std::make_shared<Finding>(std::move(*invented));
@@ -178,7 +181,7 @@ void ReplayJobs::stopped(Job& job, const Error& error) {
     job.again_ms = context_.clock.monotonic_ms() + kAskAgainMs;
     const char* const what = awaited ? "awaited" : job.failed ? "unknown" : "missing";
     if (const std::string reason = error.to_string(); std::exchange(job.said, reason) != reason)
-        log::warning(duty_->category(), "replay stopped task={} round={} data={} reason={}", job.order.id(),
+        log::warning(duty_->category(), "replay stopped task={} round={} data={} reason={}", job.order.task(),
                      job.order.live->task.round, what, reason);
     const bool known = job.told.data_awaited == awaited && job.told.data_missing == !job.failed;
     job.told.data_awaited = awaited;
@@ -205,7 +208,7 @@ Status ReplayJobs::advance(Job& job, const Slice& slice) {
     const std::size_t before = replay.segments_done();
     QUERN_CHECK(replay.advance(slice));
     if (replay.segments_done() != before)
-        log::info(duty_->category(), "replays task={} segment={}/{}", job.order.id(), replay.segments_done(),
+        log::info(duty_->category(), "replays task={} segment={}/{}", job.order.task(), replay.segments_done(),
                   replay.segments());
     const bool wrong = replay.first_difference() != 0;
     // A wrong segment is enough once it is whole.

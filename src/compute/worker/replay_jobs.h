@@ -25,7 +25,7 @@ public:
     [[nodiscard]] virtual bool checks_data_first() const = 0;
     // Whether the first wrong segment is enough.
     [[nodiscard]] virtual bool stops_when_wrong() const = 0;
-    [[nodiscard]] virtual ReplayPlan plan(const TaskClaim& live, std::uint64_t node_count) const = 0;
+    [[nodiscard]] virtual ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const = 0;
     // nullptr when nothing was saved. Errors: fs.*, rlp.*, worker.bad_saved_report.
     [[nodiscard]] virtual Expected<std::shared_ptr<Finding>> load(const Workspace& workspace,
                                                                   const Claim& claim) const = 0;
@@ -74,7 +74,7 @@ private:
     Context& context_;
     Orders& board_;
     std::unique_ptr<ReplayDuty> duty_;
-    std::map<std::uint64_t, Job> jobs_;  // by task
+    std::map<JobId, Job> jobs_;
     Turns turns_;
 };
 

@@ -95,40 +95,39 @@ Shell::~Shell() {
 // --- Looking ---------------------------------------------------------------------------------------------------------
 
 Status Shell::look() {
-    QUERN_TRY(const Head head, parts_.node.head());
-    if (head.height != height_) QUERN_CHECK(look_at_block(head));
+    QUERN_TRY(const auto update, tasks_.update(parts_.node));
+    if (update.new_block) look_at_block(update);
     decide_all();
     return {};
 }
 
-Status Shell::look_at_block(const Head& head) {
-    QUERN_TRY(std::vector<TaskClaim> tasks, parts_.node.live_tasks());
-    height_ = head.height;
-    market_ms_ = head.market_ms;
+void Shell::look_at_block(const LiveTasks::Update& update) {
+    height_ = tasks_.head().height;
+    market_ms_ = tasks_.head().market_ms;
     parts_.sender.refresh(height_);
     look_at_bonds();
-    tasks_.clear();
+    for (auto& [id, known] : disputes_) known.changed = known.changed || update.all_anew;
+    for (const std::uint64_t id : update.disputes)
+        if (const auto known = disputes_.find(id); known != disputes_.end()) known->second.changed = true;
     unread_.clear();
-    std::set<std::uint64_t> live;
     std::set<std::uint64_t> named;
-    for (TaskClaim& each : tasks) {
-        live.insert(each.task.id);
-        named.insert(each.claim.disputes.begin(), each.claim.disputes.end());
-        read_disputes(each);
-        tasks_.push_back(std::make_shared<const TaskClaim>(std::move(each)));
+    for (const LiveTasks::Tasks* tasks : {&tasks_.tasks(), &tasks_.next()}) {
+        for (const auto& [id, live] : *tasks) {
+            named.insert(live->claim.disputes.begin(), live->claim.disputes.end());
+            read_disputes(*live);
+            seen_at_[id] = height_;
+        }
     }
-    std::erase_if(declined_, [&](const auto& entry) { return !live.contains(entry.first); });
+    std::erase_if(declined_, [&](const auto& entry) { return !tasks_.tasks().contains(entry.first); });
     std::erase_if(disputes_, [&](const auto& entry) { return !named.contains(entry.first); });
-    for (const std::uint64_t task : live) seen_at_[task] = height_;
     clean();
-    return {};
 }
 
 void Shell::read_disputes(const TaskClaim& live) {
     if (live.claim.open_disputes == 0 && !me_.whistleblower) return;
     for (const std::uint64_t id : live.claim.disputes) {
         KnownDispute& known = disputes_[id];
-        if (known.dispute != nullptr && known.dispute->closed_at != 0) continue;
+        if (!known.changed || (known.dispute != nullptr && known.dispute->closed_at != 0)) continue;
         auto dispute = parts_.node.dispute(id);
         if (!dispute) {
             unread_.insert(live.task.id);
@@ -147,6 +146,7 @@ void Shell::read_disputes(const TaskClaim& live) {
                 log::error(Category::dispute, "unreadable game dispute={}", id);
         }
         known.dispute = std::make_shared<const Dispute>(std::move(*dispute));
+        known.changed = false;
     }
 }
 
@@ -179,8 +179,9 @@ View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
 
 void Shell::decide_all() {
     Orders orders;
-    for (const auto& live : tasks_)
-        for (const Action& action : decide(me_, view_of(live))) perform(live, action, orders);
+    for (const LiveTasks::Tasks* tasks : {&tasks_.tasks(), &tasks_.next()})
+        for (const auto& [id, live] : *tasks)
+            for (const Action& action : decide(me_, view_of(live))) perform(live, action, orders);
     examine_.give(std::move(orders.examine));
     train_.give(std::move(orders.train));
     report_.give(std::move(orders.report));

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "compute/worker/dispute_jobs.h"
+#include "compute/worker/live_tasks.h"
 #include "compute/worker/replay_jobs.h"
 #include "compute/worker/sender.h"
 #include "compute/worker/training_jobs.h"
@@ -43,6 +44,7 @@ public:
 
 private:
     struct KnownDispute {
+        bool changed = true;  // since it was read
         std::shared_ptr<const Dispute> dispute;
         std::shared_ptr<const core::Game> game;  // null: closed, or unreadable
     };
@@ -53,7 +55,7 @@ private:
         ReplayJobs::Orders::Orders watch;
         PlayBoard::Orders play;
     };
-    Status look_at_block(const Head& head);
+    void look_at_block(const LiveTasks::Update& update);
     // Reads the disputes of a claim that matter here.
     void read_disputes(const TaskClaim& live);
     [[nodiscard]] View view_of(const std::shared_ptr<const TaskClaim>& live);
@@ -69,12 +71,12 @@ private:
     Me me_;
     InputStore inputs_;
     std::uint64_t height_ = 0;
-    std::uint64_t market_ms_ = 0;                          // of that block
-    std::vector<std::shared_ptr<const TaskClaim>> tasks_;  // live at height_
-    std::map<std::uint64_t, KnownDispute> disputes_;       // of live tasks
-    std::set<std::uint64_t> unread_;                       // tasks of which the node did not tell some dispute
-    std::map<std::uint64_t, std::string> declined_;        // tasks not bid on, and why
-    std::map<std::uint64_t, std::uint64_t> seen_at_;       // task -> height at which it was live
+    std::uint64_t market_ms_ = 0;                     // of that block
+    LiveTasks tasks_;                                 // at height_
+    std::map<std::uint64_t, KnownDispute> disputes_;  // of live tasks
+    std::set<std::uint64_t> unread_;                  // tasks of which the node did not tell some dispute
+    std::map<std::uint64_t, std::string> declined_;   // tasks not bid on, and why
+    std::map<std::uint64_t, std::uint64_t> seen_at_;  // task -> height at which it was live
     std::uint64_t clean_at_ = 0;
     std::uint64_t bonds_at_ = 0;
     std::set<chain::types::Role> unbonded_;  // said so

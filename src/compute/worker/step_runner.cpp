@@ -2,24 +2,25 @@
 
 namespace quern::compute::worker {
 
-StepRunner::StepRunner(const vm::tensor::Program& program, const vm::tensor::Tensor& data,
-                       const vm::tensor::Tensor& seed, std::uint64_t steps, const FaultPlan& fault,
-                       vm::tensor::arith::Backend backend, ThreadPool* pool, const Cancellation* cancellation)
-    : program_(program),
-      data_(data),
-      seed_(seed),
-      steps_(steps),
-      fault_(fault),
-      executor_(program, backend, pool, cancellation) {}
+StepRunner::StepRunner(const core::TaskPrograms& programs, const vm::tensor::Tensor& data,
+                       const vm::tensor::Tensor& seed, const FaultPlan& fault, vm::tensor::arith::Backend backend,
+                       ThreadPool* pool, const Cancellation* cancellation)
+    : programs_(programs), data_(data), seed_(seed), fault_(fault) {
+    for (const vm::tensor::Program& program : programs.programs)
+        executors_.emplace_back(program, backend, pool, cancellation);
+}
+
+Alteration StepRunner::altered(const vm::tensor::State& state, std::uint64_t step) const {
+    return alteration(fault_, programs_.at(step), state, step, programs_.plan.steps());
+}
 
 bool StepRunner::run(vm::tensor::State& state, std::uint64_t step) {
-    if (alteration(fault_, program_, state, step, steps_))
-        return run_tapped(state, step, [](const vm::tensor::TappedNode&) {});
-    return executor_.step(state, data_, seed_);
+    if (altered(state, step)) return run_tapped(state, step, [](const vm::tensor::TappedNode&) {});
+    return executor(step).step(state, data_, seed_);
 }
 
 bool StepRunner::run_tapped(vm::tensor::State& state, std::uint64_t step, const vm::tensor::Tap& tap) {
-    return executor_.step_tapped(state, data_, seed_, tap, alteration(fault_, program_, state, step, steps_));
+    return executor(step).step_tapped(state, data_, seed_, tap, altered(state, step));
 }
 
 }  // namespace quern::compute::worker

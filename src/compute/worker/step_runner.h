@@ -1,7 +1,11 @@
-// Runs a task's steps in the canonical arithmetic, honestly or, in test builds, as a fault plan says. Shared by solver,
-// verifier, whistleblower and dispute player, so that what one claims another replays. Used by one thread.
+// Runs a task's steps, each by the program that its plan says, in the canonical arithmetic, honestly or, in test
+// builds, as a fault plan says. Shared by solver, verifier, whistleblower and dispute player, so that what one claims
+// another replays. Used by one thread.
 #pragma once
 
+#include <deque>
+
+#include "compute/core/task_plan.h"
 #include "compute/worker/faults.h"
 #include "vm/tensor/executor.h"
 
@@ -9,9 +13,9 @@ namespace quern::compute::worker {
 
 class StepRunner {
 public:
-    // program, data, seed and `cancellation` (null: never) must outlive the runner.
-    StepRunner(const vm::tensor::Program& program, const vm::tensor::Tensor& data, const vm::tensor::Tensor& seed,
-               std::uint64_t steps, const FaultPlan& fault, vm::tensor::arith::Backend backend, ThreadPool* pool,
+    // programs, data, seed and `cancellation` (null: never) must outlive the runner.
+    StepRunner(const core::TaskPrograms& programs, const vm::tensor::Tensor& data, const vm::tensor::Tensor& seed,
+               const FaultPlan& fault, vm::tensor::arith::Backend backend, ThreadPool* pool,
                const Cancellation* cancellation);
 
     // state := the state after `step` (1..N), from the state before it. False: cancelled, and the
@@ -21,12 +25,16 @@ public:
     [[nodiscard]] bool run_tapped(vm::tensor::State& state, std::uint64_t step, const vm::tensor::Tap& tap);
 
 private:
-    const vm::tensor::Program& program_;
+    [[nodiscard]] Alteration altered(const vm::tensor::State& state, std::uint64_t step) const;
+    [[nodiscard]] vm::tensor::Executor& executor(std::uint64_t step) {
+        return executors_[programs_.plan.program_of(step)];
+    }
+
+    const core::TaskPrograms& programs_;
     const vm::tensor::Tensor& data_;
     const vm::tensor::Tensor& seed_;
-    std::uint64_t steps_;
     FaultPlan fault_;
-    vm::tensor::Executor executor_;
+    std::deque<vm::tensor::Executor> executors_;  // by program: each keeps its plan and arena from step to step
 };
 
 }  // namespace quern::compute::worker

@@ -24,6 +24,26 @@ std::uint64_t file_limit(std::uint64_t tensor_bytes, std::uint64_t most) {
     return std::min(2 * tensor_bytes + kFileOverhead, most);
 }
 
+// A program says by its root what its header and its leaves are; the plan's roots were opened to the chain.
+Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::Task& task) {
+    QUERN_TRY(core::TaskPlan plan, core::TaskPlan::decode(task.spec.plan));
+    std::vector<Program> programs;
+    for (std::size_t i = 0; i < plan.programs().size(); ++i) {
+        QUERN_TRY(const Bytes bytes, node.get_content(task.spec.program_contents[i], vm::tensor::kMaxProgramBytes));
+        QUERN_TRY(Program program, vm::tensor::decode_program(bytes));
+        if (vm::tensor::program_root(program) != plan.programs()[i].root) return fail("inputs.wrong_program_root");
+        programs.push_back(std::move(program));
+    }
+    return core::TaskPrograms{std::move(plan), std::move(programs)};
+}
+
+// Programs that read the data set must agree in its dims; the chain sees only the number of its elements.
+Status check_data(const core::TaskPrograms& programs, const vm::tensor::Tensor& data) {
+    for (const Program& program : programs.programs)
+        if (core::reads_data(program)) QUERN_CHECK(vm::tensor::check_data(program, data));
+    return {};
+}
+
 }  // namespace
 
 std::uint32_t loss_bits(const Program& program, const State& state) { return state[program.header.loss_slot].words[0]; }
@@ -34,12 +54,17 @@ std::uint64_t state_bytes(const Program& program) {
     return bytes;
 }
 
-// No sum overflows: at most 2^18 tensors of 2^33 bytes, and 2^26 micro-steps.
-std::uint64_t memory_needed(const Program& program) {
-    const std::uint64_t data = program.header.data.front().elements * kWordBytes;
-    const std::uint64_t state = state_bytes(program);
-    const std::uint64_t run = std::max(vm::tensor::step_bytes(program), core::dispute_bytes(program));
-    return run + data + state + 2 * std::max(data, state);
+// No sum overflows: at most 2^18 tensors of 2^33 bytes and 2^26 micro-steps in each of 8 programs.
+std::uint64_t memory_needed(std::span<const Program> programs, std::uint64_t stride) {
+    const std::uint64_t data = programs.front().header.data.front().elements * kWordBytes;
+    const std::uint64_t state = state_bytes(programs.front());
+    std::uint64_t steps = 0;
+    std::uint64_t dispute = 0;
+    for (const Program& program : programs) {
+        steps += vm::tensor::step_bytes(program);
+        dispute = std::max(dispute, core::dispute_bytes(program, stride));
+    }
+    return std::max(steps, dispute) + data + state + 2 * std::max(data, state);
 }
 
 std::uint64_t InputStore::used() const {
@@ -118,27 +143,34 @@ Expected<std::shared_ptr<const TaskInputs>> InputStore::load(NodeView& node, con
 }
 
 Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::types::Task& task, Duty duty) {
-    if (task.work_units > limits_.step_work)
-        return fail(kTooMuchWork, std::to_string(task.work_units) + " work units in a step");
-    auto inputs = std::make_shared<TaskInputs>();
-    QUERN_TRY(const Bytes program_bytes, node.get_content(task.spec.program_content, vm::tensor::kMaxProgramBytes));
-    QUERN_TRY(inputs->program, vm::tensor::decode_program(program_bytes));
-    if (vm::tensor::program_root(inputs->program) != task.spec.program_root) return fail("inputs.wrong_program_root");
-    if (vm::tensor::encode(inputs->program.header) != task.spec.program_header) return fail("inputs.wrong_header");
-    inputs->memory_bytes = memory_needed(inputs->program);
-    QUERN_CHECK(reserve(task, inputs->memory_bytes, duty));
+    if (const std::uint64_t work = chain::market::largest_step(chain::market::work_of(task).plan);
+        work > limits_.step_work)
+        return fail(kTooMuchWork, std::to_string(work) + " work units in a step");
+    QUERN_TRY(core::TaskPrograms programs, fetch_programs(node, task));
+    const std::uint64_t needed = memory_needed(programs.programs, task.spec.stride);
+    QUERN_CHECK(reserve(task, needed, duty));
+    auto inputs = std::make_shared<TaskInputs>(TaskInputs{std::move(programs), {}, needed});
+    const Program& any = inputs->programs.any();
 
-    const std::uint64_t data_bytes = inputs->program.header.data.front().elements * kWordBytes;
+    const std::uint64_t data_bytes = any.header.data.front().elements * kWordBytes;
     QUERN_TRY(const Bytes data_file,
               node.get_content(task.spec.data_content, file_limit(data_bytes, limits_.content_bytes)));
     QUERN_TRY(inputs->data, program::read_data_set(data_file));
-    QUERN_CHECK(vm::tensor::check_data(inputs->program, inputs->data));
+    QUERN_CHECK(check_data(inputs->programs, inputs->data));
     if (vm::tensor::tensor_root(inputs->data) != task.spec.data_root) return fail("inputs.wrong_data_root");
 
-    const auto initial = checkpoint(node, inputs->program, task.spec.init_content, task.spec.init_root);
+    const auto initial = checkpoint(node, any, task.spec.init_content, task.spec.init_root);
     if (!initial && initial.error().name == kWrongStateRoot) return fail("inputs.wrong_init_root");
     QUERN_CHECK(initial);
     return Shared(std::move(inputs));
+}
+
+Expected<InputStore::Start> InputStore::start_of(NodeView& node, const chain::types::Task& task) {
+    if (task.start_history.is_zero()) return Start{task.spec.init_content, task.start_root};
+    QUERN_TRY(const Bytes bytes, node.get_content(task.start_history, core::kMaxManifestBytes));
+    QUERN_TRY(const core::HistoryManifest manifest, core::decode_manifest(bytes));
+    if (manifest.state_roots.back() != task.start_root) return fail("inputs.wrong_history_root");
+    return Start{manifest.checkpoint_contents.back(), task.start_root};
 }
 
 Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(NodeView& node,
@@ -149,8 +181,9 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
     Bytes key;
     append(key, claim.history_content);
     append(key, claim.history_root);
+    const std::uint64_t steps = chain::market::stretch_of(live).steps;
     const auto fits = [&](const core::HistoryManifest& manifest) {
-        return manifest.steps() == spec.steps && manifest.interval == spec.interval;
+        return manifest.steps() == steps && manifest.interval == spec.interval && manifest.stride == spec.stride;
     };
     {
         const MutexLock lock(mutex_);

@@ -15,7 +15,7 @@ namespace {
 using chain::types::ClaimState;
 using log::Category;
 
-constexpr const char* kProgressFile = "training.rlp";
+std::string progress_file(std::uint32_t stretch) { return "training-" + std::to_string(stretch) + ".rlp"; }
 
 // What another attempt may cure: the node or the content was not there, this process failed.
 bool may_pass(const Error& error) { return is_passing(error) || is_not_found(error); }
@@ -35,6 +35,14 @@ bool ExamineJobs::has_room() {
     return room;
 }
 
+Status ExamineJobs::examine(const Task& task) {
+    QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, task));
+    if (task.settled == 0) return {};
+    QUERN_TRY(const auto start, InputStore::start_of(*context_.node, task));
+    QUERN_CHECK(context_.inputs.checkpoint(*context_.node, inputs->programs.any(), start.content, start.root));
+    return {};
+}
+
 bool ExamineJobs::work(std::uint64_t) {
     const auto orders = board_.take();
     if (!orders) return false;
@@ -42,11 +50,11 @@ bool ExamineJobs::work(std::uint64_t) {
         if (context_.stop) return false;
         const Examined known = board_.facts(order);
         if (known.fit || !known.unfit.empty() || !has_room()) continue;
-        const auto inputs = context_.inputs.load(*context_.node, order.live->task);
-        if (inputs)
+        const Status judged = examine(order.live->task);
+        if (judged)
             board_.publish(order, {true, {}});
-        else if (!may_pass(inputs.error()))
-            board_.publish(order, {false, inputs.error().to_string()});
+        else if (!may_pass(judged.error()))
+            board_.publish(order, {false, judged.error().to_string()});
     }
     return true;
 }
@@ -67,7 +75,7 @@ void TrainingJobs::take_orders() {
         training.order = order;
         if (const Status begun = begin(training); !begun) {
             training.failed = true;
-            log::warning(Category::solver, "cannot train task={} reason={}", id, begun.error().to_string());
+            log::warning(Category::solver, "cannot train task={} reason={}", id.task, begun.error().to_string());
         }
     }
 }
@@ -75,11 +83,12 @@ void TrainingJobs::take_orders() {
 Status TrainingJobs::begin(Training& training) {
     const auto& [task, claim] = *training.order.live;
     QUERN_TRY(training.workspace, Workspace::open(context_.options.datadir, task));
-    QUERN_TRY(auto saved, training.workspace.load<TrainingProgress>(kProgressFile));
+    QUERN_TRY(auto saved, training.workspace.load<TrainingProgress>(progress_file(claim.id.stretch)));
     const bool resumed = saved && !saved->checkpoints.empty();
     if (resumed) {
         training.saved = std::move(*saved);
         training.roots = split_roots(training.saved.state_roots);
+        training.step = training.saved.checkpoints.back().step;
         log::info(Category::solver, "training resumed task={} round={} step={}", task.id, task.round,
                   training.saved.checkpoints.back().step);
         if (training.complete()) {
@@ -90,23 +99,41 @@ Status TrainingJobs::begin(Training& training) {
     QUERN_TRY(training.inputs, context_.inputs.load(*context_.node, task));
     if (resumed) {
         const CheckpointRecord& last = training.saved.checkpoints.back();
-        QUERN_TRY(training.state,
-                  context_.inputs.checkpoint(*context_.node, training.inputs->program, last.content, last.state_root));
+        QUERN_TRY(training.state, context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(),
+                                                             last.content, last.state_root));
     } else {
-        QUERN_TRY(training.state, context_.inputs.checkpoint(*context_.node, training.inputs->program,
-                                                             task.spec.init_content, task.spec.init_root));
-        training.roots = {task.spec.init_root};
-        training.saved.checkpoints.push_back({0, task.spec.init_root, task.spec.init_content, 0, {}});
+        QUERN_TRY(const auto start, start_of(training));
+        QUERN_TRY(training.state, context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(),
+                                                             start.content, start.root));
+        training.step = chain::market::stretch_of(*training.order.live).before;
+        training.roots = {start.root};
+        training.saved.checkpoints.push_back({training.step, start.root, start.content, 0, {}});
         training.saved.state_roots = join_roots(training.roots);
-        log::info(Category::solver, "training begins task={} round={} steps={}", task.id, task.round, task.spec.steps);
+        // Of a stretch that is settled nobody asks any more.
+        if (claim.id.stretch >= chain::types::kMaxUnsettled)
+            QUERN_CHECK(fs::remove_file(training.workspace.directory() + "/" +
+                                        progress_file(claim.id.stretch - chain::types::kMaxUnsettled)));
+        log::info(Category::solver, "training begins task={} round={} steps={}-{}", task.id, task.round,
+                  training.step + 1, training.last());
     }
     training.seed = vm::tensor::seed_tensor(claim.seed_beacon);
     training.runner =
-        std::make_unique<StepRunner>(training.inputs->program, training.inputs->data, training.seed, task.spec.steps,
+        std::make_unique<StepRunner>(training.inputs->programs, training.inputs->data, training.seed,
                                      context_.options.fault.solver_cheats() ? context_.options.fault : FaultPlan{},
                                      context_.options.backend, context_.pool.get(), &context_.stopping);
     tell(training);
     return {};
+}
+
+Expected<InputStore::Start> TrainingJobs::start_of(const Training& training) {
+    const auto& [task, claim] = *training.order.live;
+    if (claim.id.stretch > task.settled) {
+        QUERN_TRY(const auto own, training.workspace.load<TrainingProgress>(progress_file(claim.id.stretch - 1)));
+        if (own && !own->checkpoints.empty() && own->checkpoints.back().state_root == claim.start_root)
+            return InputStore::Start{own->checkpoints.back().content, claim.start_root};
+        return fail("worker.no_start", "the stretch before it was trained elsewhere");
+    }
+    return InputStore::start_of(*context_.node, task);
 }
 
 void TrainingJobs::tell(Training& training) {
@@ -125,8 +152,7 @@ bool TrainingJobs::Training::runs() const {
 
 std::uint64_t TrainingJobs::Training::due() const {
     const auto& [task, claim] = *order.live;
-    const std::uint64_t done = roots.empty() ? 0 : roots.size() - 1;
-    const std::uint64_t ahead = (done - std::min(claim.step, done)) / task.spec.interval;
+    const std::uint64_t ahead = (step - std::min(claim.step, step)) / task.spec.interval;
     return claim.deadline + ahead * chain::market::in_ms(task.spec.heartbeat_s);
 }
 
@@ -138,33 +164,35 @@ bool TrainingJobs::work(std::uint64_t milliseconds) {
         if (status) return;
         // Kept in memory only up to here: the last saved checkpoint is where a retry begins.
         training.failed = true;
-        log::error(Category::solver, "training stopped task={} step={} reason={}", training.order.id(),
-                   training.roots.size() - 1, status.error().to_string());
+        log::error(Category::solver, "training stopped task={} step={} reason={}", training.order.task(), training.step,
+                   status.error().to_string());
     });
 }
 
 Status TrainingJobs::train(Training& training, const Slice& slice) {
-    const std::uint64_t interval = training.order.live->task.spec.interval;
+    const auto& spec = training.order.live->task.spec;
     for (bool first = true; !training.complete() && !context_.stop && (first || !slice.over()); first = false) {
-        const std::uint64_t step = training.roots.size();
+        const std::uint64_t step = training.step + 1;
         if (!training.runner->run(training.state, step)) return {};
-        const Hash32 root = vm::tensor::state_root(training.state, nullptr, &context_.stopping);
-        if (context_.stopping.requested()) return {};
-        training.roots.push_back(root);
-        training.saved.losses.push_back(loss_bits(training.inputs->program, training.state));
-        if (step % interval != 0) continue;
+        if (step % spec.stride == 0) {
+            const Hash32 root = vm::tensor::state_root(training.state, nullptr, &context_.stopping);
+            if (context_.stopping.requested()) return {};
+            training.roots.push_back(root);
+        }
+        training.step = step;
+        if (step % spec.interval != 0) continue;
         QUERN_CHECK(checkpoint(training));
         tell(training);
-        log::info(Category::solver, "trained task={} step={}/{} loss={:.4f}", training.order.id(), step,
-                  training.steps(), std::bit_cast<float>(training.saved.losses.back()));
+        log::info(Category::solver, "trained task={} step={}/{} loss={:.4f}", training.order.task(), step,
+                  training.last(), std::bit_cast<float>(training.saved.checkpoints.back().loss));
     }
     return {};
 }
 
 Status TrainingJobs::checkpoint(Training& training) {
-    const auto& program = training.inputs->program;
+    const auto& program = training.inputs->programs.any();
     CheckpointRecord record;
-    record.step = training.roots.size() - 1;
+    record.step = training.step;
     record.state_root = training.roots.back();
     record.loss = loss_bits(program, training.state);
     const std::vector<Hash32> slots = vm::tensor::slot_roots(training.state);
@@ -173,7 +201,7 @@ Status TrainingJobs::checkpoint(Training& training) {
     QUERN_TRY(record.content, context_.node->put_content(file));
     training.saved.checkpoints.push_back(std::move(record));
     training.saved.state_roots = join_roots(training.roots);
-    return training.workspace.save(kProgressFile, training.saved);
+    return training.workspace.save(progress_file(training.order.live->claim.id.stretch), training.saved);
 }
 
 // Stores the manifest and makes the proof, when there is one to be made.
@@ -182,6 +210,7 @@ Status TrainingJobs::finish(Training& training) {
     if (claim.state != ClaimState::working) return {};
     core::HistoryManifest manifest;
     manifest.interval = task.spec.interval;
+    manifest.stride = task.spec.stride;
     manifest.state_roots = training.roots;
     for (const auto& record : training.saved.checkpoints) manifest.checkpoint_contents.push_back(record.content);
     QUERN_TRY(const Hash32 content, context_.node->put_content(core::encode(manifest)));
@@ -192,7 +221,7 @@ Status TrainingJobs::finish(Training& training) {
     payload.history_content = content;
     payload.initial_path = core::history_path(training.roots, 0);
     payload.final_root = training.roots.back();
-    payload.final_path = core::history_path(training.roots, task.spec.steps);
+    payload.final_path = core::history_path(training.roots, training.roots.size() - 1);
     payload.loss = last.loss;
     payload.loss_path = last.loss_path;
     training.told.proof = std::make_shared<const chain::types::TaskProvePayload>(std::move(payload));

@@ -1,6 +1,6 @@
 // The solver's work: fetching and judging what open tasks name (ExamineJobs), and training what was won
-// (TrainingJobs). Progress is saved at each checkpoint, so that a killed solver goes on from the last one. One thread
-// each.
+// (TrainingJobs): a stretch at a time, the next one while this one is verified. Progress is saved at each checkpoint,
+// so that a killed solver goes on from the last one. One thread each.
 #pragma once
 
 #include "compute/worker/board.h"
@@ -12,10 +12,9 @@
 namespace quern::compute::worker {
 
 struct TrainingProgress {
-    Bytes state_roots;                          // S_0 … of the last checkpoint, 32 bytes each
-    std::vector<CheckpointRecord> checkpoints;  // S_0 first
-    std::vector<std::uint32_t> losses;          // f32 bits, one per step
-    QUERN_FIELDS(v("stateRoots", state_roots), v("checkpoints", checkpoints), v("losses", losses))
+    Bytes state_roots;                          // S_a, S_{a+u}, … of the last checkpoint, 32 bytes each
+    std::vector<CheckpointRecord> checkpoints;  // S_a first
+    QUERN_FIELDS(v("stateRoots", state_roots), v("checkpoints", checkpoints))
 };
 
 class ExamineJobs {
@@ -27,6 +26,7 @@ public:
 
 private:
     [[nodiscard]] bool has_room();
+    [[nodiscard]] Status examine(const Task& task);
 
     Context& context_;
     Orders& board_;
@@ -49,18 +49,21 @@ private:
         vm::tensor::Tensor seed;
         std::unique_ptr<StepRunner> runner;
         vm::tensor::State state;
-        std::vector<Hash32> roots;  // S_0 … S_now
+        std::uint64_t step = 0;     // that `state` is after
+        std::vector<Hash32> roots;  // S_a, S_{a+u}, … of the last stride
         TrainingProgress saved;
         Trained told;
 
-        [[nodiscard]] std::uint64_t steps() const { return order.live->task.spec.steps; }
-        [[nodiscard]] bool complete() const { return roots.size() == steps() + 1; }
+        [[nodiscard]] std::uint64_t last() const { return chain::market::stretch_of(*order.live).last(); }
+        [[nodiscard]] bool complete() const { return step == last(); }
         [[nodiscard]] bool runs() const;
         // When what comes next must be posted: later by a window for each checkpoint that is ready and not posted yet.
         [[nodiscard]] std::uint64_t due() const;
     };
     void take_orders();
     [[nodiscard]] Status begin(Training& training);
+    // What the stretch begins with: where this solver has trained to, or where the task goes on.
+    [[nodiscard]] Expected<InputStore::Start> start_of(const Training& training);
     [[nodiscard]] Status train(Training& training, const Slice& slice);
     [[nodiscard]] Status checkpoint(Training& training);
     [[nodiscard]] Status finish(Training& training);
@@ -68,7 +71,7 @@ private:
 
     Context& context_;
     Orders& board_;
-    std::map<std::uint64_t, Training> trainings_;  // by task
+    std::map<JobId, Training> trainings_;
     Turns turns_;
 };
 

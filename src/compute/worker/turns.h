@@ -4,21 +4,29 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace quern::compute::worker {
 
+// What somebody works at: one stretch of a task.
+struct JobId {
+    std::uint64_t task = 0;
+    std::uint32_t stretch = 0;
+    auto operator<=>(const JobId&) const = default;
+};
+
 struct Turn {
-    std::uint64_t id = 0;
+    JobId id;
     std::uint64_t due = 0;  // market time
 };
 
 class Turns {
 public:
     // Whom of `waiting` (by ascending id) the next slice belongs to; nullopt when nobody waits.
-    [[nodiscard]] std::optional<std::uint64_t> next(std::vector<Turn> waiting) {
+    [[nodiscard]] std::optional<JobId> next(std::vector<Turn> waiting) {
         const auto behind =
             std::find_if(waiting.begin(), waiting.end(), [&](const Turn& each) { return each.id > last_; });
         std::rotate(waiting.begin(), behind, waiting.end());
@@ -30,7 +38,7 @@ public:
     }
 
 private:
-    std::uint64_t last_ = 0;
+    JobId last_;
 };
 
 }  // namespace quern::compute::worker

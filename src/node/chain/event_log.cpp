@@ -31,8 +31,8 @@ void log_event(std::uint64_t block, const types::Log& entry) {
         log::info(Category::market, "paid task={} to={} amount={} reason={} block={}", paid->task,
                   types::to_checksum_address(paid->to), paid->amount.to_decimal(), paid->reason, block);
     else if (const auto opened = read_event<events::DisputeOpened>(entry))
-        log::info(Category::dispute, "dispute opened dispute={} task={} target={} block={}", opened->dispute,
-                  opened->task, opened->target, block);
+        log::info(Category::dispute, "dispute opened dispute={} task={} stretch={} target={} block={}", opened->dispute,
+                  opened->task, opened->stretch, opened->target, block);
     else if (const auto closed = read_event<events::DisputeClosed>(entry))
         log::info(Category::dispute, "dispute closed dispute={} task={} winner={} reason={} block={}", closed->dispute,
                   closed->task, types::to_string(closed->winner), closed->reason, block);

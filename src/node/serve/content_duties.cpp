@@ -15,9 +15,12 @@ constexpr std::size_t kObjectsAtOnce = 256;
 struct Steps {
     std::uint64_t all = 0;
     std::uint64_t interval = 0;
+    std::uint64_t tranche = 0;
 };
 
-Status keep_history(const Hash32& id, const Steps& steps, const content::Store& store, std::set<Hash32>& idle) {
+// `steps`: of the stretch that the history is of.
+Status keep_history(const Hash32& id, std::uint64_t steps, std::uint64_t interval, const content::Store& store,
+                    std::set<Hash32>& idle) {
     const auto size = store.size(id);
     if (!size && size.error().name == "content.not_found") return {};  // nothing that it names is served from here
     if (!size) return fail(size.error());
@@ -29,7 +32,7 @@ Status keep_history(const Hash32& id, const Steps& steps, const content::Store& 
     }
     // One that is none, or another task's, which its solver answers for, holds nothing.
     const auto history = compute::core::decode_manifest(bytes);
-    if (!history || history->steps() != steps.all || history->interval != steps.interval) return {};
+    if (!history || history->steps() != steps || history->interval != interval) return {};
     for (const Hash32& checkpoint : history->checkpoint_contents) idle.erase(checkpoint);
     return {};
 }
@@ -67,9 +70,9 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         // Whoever pays for the tick that deletes it, the duty ends.
         const std::uint64_t until = task.since + chain::market::in_ms(market.retention_s);
         if (chain::types::is_final(task.state) && globals.market_ms >= until) return {};
-        tasks[task.id] = {task.spec.steps, task.spec.interval};
-        for (const Hash32& id : {task.spec.program_content, task.spec.init_content, task.spec.data_content})
-            idle.erase(id);
+        tasks[task.id] = {task.steps, task.spec.interval, task.spec.tranche};
+        for (const Hash32& program : task.spec.program_contents) idle.erase(program);
+        for (const Hash32& id : {task.spec.init_content, task.spec.data_content}) idle.erase(id);
         return {};
     }));
     std::set<Hash32> seen;  // histories
@@ -79,7 +82,9 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         idle.erase(claim.checkpoint_content);
         idle.erase(claim.history_content);
         if (claim.history_content.is_zero() || !seen.insert(claim.history_content).second) return {};
-        return keep_history(claim.history_content, task->second, store, idle);
+        const auto& [all, interval, tranche] = task->second;
+        const auto stretch = chain::market::stretch_of(all, tranche, claim.id.stretch);
+        return keep_history(claim.history_content, stretch.steps, interval, store, idle);
     });
 }
 

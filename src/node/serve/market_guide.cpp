@@ -60,13 +60,15 @@ std::string CoreMarketGuide::op_name(std::uint32_t op) const {
 }
 
 Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::types::TaskSubmitPayload& spec) const {
-    QUERN_TRY(const tensor::ProgramHeader header, core::check_task_spec(spec));
-    const auto work = market::task_work(spec, tensor::step_work(header));
-    QUERN_TRY(const auto escrow, market::escrow_of(spec, work.work_per_step, params_.storage_deposit));
+    QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec));
+    const auto work = market::task_work(spec, plan.planned(spec.interval, spec.stride, spec.tranche));
+    QUERN_TRY(const auto escrow, market::escrow_of(spec, work.plan, params_.storage_deposit));
     chain::api::TaskEstimate estimate;
-    estimate.work_per_step = work.work_per_step;
-    estimate.total_work = market::total_work(work);
-    estimate.segments = market::segment_count(work.steps, work.interval);
+    estimate.steps = work.plan.steps;
+    estimate.work_per_step = work.plan.step;
+    estimate.commit_work = work.plan.commit;
+    estimate.total_work = work.plan.total;
+    estimate.segments = market::segment_count(work.plan.steps, work.plan.interval);
     estimate.sampled_segments = market::sampled_segments(work);
     estimate.verifier_work = market::sampled_work(work);
     estimate.reward = escrow.reward;
@@ -75,7 +77,10 @@ Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::t
     estimate.tax = escrow.tax;
     estimate.storage_deposit = escrow.storage_deposit;
     estimate.escrow = escrow.total;
-    const auto solver = market::solver_bond(params_, escrow.reward);
+    estimate.stretches = market::stretch_count(work.plan.steps, work.plan.tranche);
+    QUERN_TRY(const Uint256 largest, market::work_price(spec.price_cap, work.plan.stretch));
+    const auto claim = market::solver_bond(params_, largest);
+    const auto solver = claim ? checked_mul(*claim, Uint256(market::claims_at_once(estimate.stretches))) : std::nullopt;
     const auto verifier = market::verifier_bond(params_, escrow.verifier_fee);
     if (!solver || !verifier) return fail("task.price_overflow");
     estimate.solver_bond = *solver;
@@ -102,6 +107,7 @@ Expected<json::Value> CoreMarketGuide::describe_game(BytesView bytes) const {
          {"reason", game.reason},
          {"about", game.probe ? "probe" : "history"},
          {"claims", hashes(game.claims)},
+         {"stride", game.stride},
          {"step", game.step},
          {"previousState", to_hex0x(game.previous_state)},
          {"slot", game.slot},
@@ -122,7 +128,7 @@ Expected<json::Value> CoreMarketGuide::describe_game(BytesView bytes) const {
               {{"leafCount", game.cursor.leaf_count}, {"level", game.cursor.level}, {"index", game.cursor.index}})},
          {"waitsFor", std::move(waits_for)},
          {"msLeft", both(game.budget, [](std::uint64_t left) { return json::Value(left); })},
-         {"deadline", decided ? json::Value() : json::Value(core::next_deadline(game))}});
+         {"deadline", decided || !core::has_begun(game) ? json::Value() : json::Value(core::next_deadline(game))}});
 }
 
 }  // namespace quern::node

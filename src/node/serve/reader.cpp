@@ -1,11 +1,13 @@
 #include "node/serve/reader.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/log.h"
 #include "base/rng.h"
 #include "chain/exec/block_executor.h"
 #include "chain/state/archive_state.h"
+#include "chain/state/state_layout.h"
 #include "chain/store/block_store.h"
 
 namespace quern::node {
@@ -49,6 +51,8 @@ public:
                                                       std::size_t limit) const override {
         return snapshot_->state.native_range(prefix, start, limit);
     }
+    Expected<std::optional<std::vector<api::ObjectChange>>> changed_since(
+        std::uint64_t since, std::span<const Bytes> prefixes, const api::ChangeLimits& limits) const override;
     Status status() const override { return snapshot_->state.status(); }
     Expected<api::AccountProof> prove(const types::Address& address, std::span<const Hash32> slots) const override {
         QUERN_TRY(auto proof, snapshot_->prove(address, slots));
@@ -63,6 +67,40 @@ private:
     SnapshotPtr snapshot_;
     HotAccounts* hot_;
 };
+
+// Read from what is kept of each block to go back to the state before it: no change is missed that has no event, and
+// nothing need be remembered here.
+Expected<std::optional<std::vector<api::ObjectChange>>> CommittedState::changed_since(
+    std::uint64_t since, std::span<const Bytes> prefixes, const api::ChangeLimits& limits) const {
+    namespace state = chain::state;
+    const auto& reader = *snapshot_->reader;
+    // An older state is read from a newer snapshot, and what is kept counts from that one.
+    const Snapshot& newest = snapshot_->newer ? *snapshot_->newer : *snapshot_;
+    QUERN_TRY(const std::uint64_t oldest, state::oldest_state(reader, newest.number()));
+    if (since < oldest) return std::optional<std::vector<api::ObjectChange>>();
+    std::map<Bytes, api::ObjectChange, BytesLess> changed;
+    std::size_t bytes = 0;
+    bool fits = true;
+    QUERN_CHECK(state::visit_changes(reader, state::kNativePart, since, snapshot_->number(),
+                                     [&](std::uint64_t, BytesView stored_key, const std::optional<Bytes>& before) {
+                                         const BytesView key = stored_key.subspan(1);  // behind the table
+                                         const auto is_wanted = [&](const Bytes& prefix) {
+                                             return key.size() >= prefix.size() &&
+                                                    equal(key.first(prefix.size()), prefix);
+                                         };
+                                         if (std::none_of(prefixes.begin(), prefixes.end(), is_wanted)) return true;
+                                         auto& change = changed[to_bytes(key)];
+                                         change.before.push_back(before);
+                                         bytes += before ? before->size() : 0;
+                                         fits = changed.size() <= limits.objects && bytes <= limits.bytes;
+                                         return fits;
+                                     }));
+    if (!fits) return std::optional<std::vector<api::ObjectChange>>();
+    std::vector<api::ObjectChange> result;
+    result.reserve(changed.size());
+    for (auto& [key, change] : changed) result.push_back({key, std::move(change.before)});
+    return std::optional(std::move(result));
+}
 
 }  // namespace
 

@@ -57,16 +57,18 @@ Result list(const Backend& backend, const Call& call) {
 }  // namespace
 
 Status add_dispute_methods(Registry& registry, const Backend& backend) {
-    QUERN_CHECK(registry.add(
-        {"dispute_get",
-         "A dispute with its whole record and its game in readable fields.",
-         {{"dispute", Kind::number, true, "the dispute's id"}},
-         {"object or null",
-          "the record's fields (game: RLP); gameView: phase, step, node, tile, element, claimed and true values, who "
-          "owes a move; rounds, bytes and gas of the moves; leafOpName, leafMicroseconds (this node's measurement)"},
-         {},
-         {},
-         [backend](const Call& call) -> Result { return get(backend, call.number(0)); }}));
+    QUERN_CHECK(
+        registry.add({"dispute_get",
+                      "A dispute with its whole record and its game in readable fields.",
+                      {{"dispute", Kind::number, true, "the dispute's id"}},
+                      {"object or null",
+                       "the record's fields (game: RLP; deadline: 0 when closed, or while it waits for another game of "
+                       "its defender's); "
+                       "gameView: phase, step, node, tile, element, claimed and true values, who owes a move; rounds, "
+                       "bytes and gas of the moves; leafOpName, leafMicroseconds (this node's measurement)"},
+                      {},
+                      {},
+                      [backend](const Call& call) -> Result { return get(backend, call.number(0)); }}));
     return registry.add({"dispute_list",
                          "Disputes by ascending id, a page at a time.",
                          {{"task", Kind::number, false, "only this task's"},

@@ -1,35 +1,47 @@
 #include "rpc/methods/market_json.h"
 
-#include <iterator>
+#include <utility>
+
+#include "chain/market/work.h"
 
 namespace quern::rpc::methods {
 
 namespace types = chain::types;
 
-json::Value task_json(const types::TaskClaim& live) {
-    json::Value object = types::to_json(live.task);
-    object.set("stateName", types::to_string(live.task.state));
-    object.set("final", types::is_final(live.task.state));
-    object.set("claim", live.claim.state == types::ClaimState::none ? json::Value() : claim_json(live.claim));
+json::Value task_json(const TaskClaims& shown) {
+    const auto json_of = [&](const types::Claim& claim) {
+        return claim.state == types::ClaimState::none ? json::Value() : claim_json(shown.task, claim);
+    };
+    json::Value object = types::to_json(shown.task);
+    object.set("stateName", types::to_string(shown.task.state));
+    object.set("final", types::is_final(shown.task.state));
+    object.set("claim", json_of(shown.claim));
+    object.set("nextClaim", json_of(shown.next));
     return object;
 }
 
-json::Value claim_json(const types::Claim& claim) {
+json::Value claim_json(const types::Task& task, const types::Claim& claim) {
+    const auto stretch = chain::market::stretch_of(task, claim.id.stretch);
+    const bool has_loss = claim.step > stretch.before;
     json::Value object = types::to_json(claim);
+    object.set("firstStep", stretch.before + 1);
+    object.set("lastStep", stretch.last());
     object.set("stateName", types::to_string(claim.state));
     object.set("final", types::is_final(claim.state));
-    object.set("firstLossValue", claim.step == 0 ? json::Value() : json::Value(f32_value(claim.first_loss)));
-    object.set("lossValue", claim.step == 0 ? json::Value() : json::Value(f32_value(claim.loss)));
+    object.set("firstLossValue", has_loss ? json::Value(f32_value(claim.first_loss)) : json::Value());
+    object.set("lossValue", has_loss ? json::Value(f32_value(claim.loss)) : json::Value());
     return object;
 }
 
-Expected<types::TaskClaim> with_claim(const chain::api::StateView& state, types::Task task) {
-    types::TaskClaim live{std::move(task), {}};
-    if (const auto id = types::present_claim(live.task)) {
-        QUERN_TRY(auto claim, read_object<types::Claim>(state, *id));
-        if (claim) live.claim = std::move(*claim);
+Expected<TaskClaims> with_claims(const chain::api::StateView& state, types::Task task) {
+    TaskClaims shown{std::move(task), {}, {}};
+    for (const auto& [id, claim] : {std::pair(types::present_claim(shown.task), &shown.claim),
+                                    std::pair(types::next_claim(shown.task), &shown.next)}) {
+        if (!id) continue;
+        QUERN_TRY(auto found, read_object<types::Claim>(state, *id));
+        if (found) *claim = std::move(*found);
     }
-    return live;
+    return shown;
 }
 
 json::Value role_bond_json(const types::RoleBond& bond) {

@@ -11,9 +11,15 @@
 
 namespace quern::rpc::methods {
 
-// With `claim`: the present one, null where there is none.
-[[nodiscard]] json::Value task_json(const chain::types::TaskClaim& live);
-[[nodiscard]] json::Value claim_json(const chain::types::Claim& claim);
+// A task with its claims that are not settled, after the end the last one: state none where there is none.
+struct TaskClaims {
+    chain::types::Task task;
+    chain::types::Claim claim;
+    chain::types::Claim next;
+};
+// With `claim` and `nextClaim`, null where there is none.
+[[nodiscard]] json::Value task_json(const TaskClaims& shown);
+[[nodiscard]] json::Value claim_json(const chain::types::Task& task, const chain::types::Claim& claim);
 [[nodiscard]] json::Value role_bond_json(const chain::types::RoleBond& bond);
 // By name ("solver") or number.
 [[nodiscard]] std::optional<chain::types::Role> role_from(const json::Value& value);
@@ -30,8 +36,7 @@ template <chain::types::Record T, class... Id>
     return std::optional<T>(std::move(record));
 }
 
-// A task's present claim beside it; state none where it has none.
-[[nodiscard]] Expected<chain::types::TaskClaim> with_claim(const chain::api::StateView& state, chain::types::Task task);
+[[nodiscard]] Expected<TaskClaims> with_claims(const chain::api::StateView& state, chain::types::Task task);
 
 inline constexpr std::size_t kScanPage = 256;
 inline constexpr std::size_t kMaxScan = 200'000;  // objects looked at in one call

@@ -7,6 +7,7 @@
 #include "rpc/methods/backend.h"
 #include "rpc/methods/market_json.h"
 #include "rpc/methods/state_filter.h"
+#include "rpc/methods/task_changes.h"
 
 namespace quern::rpc::methods {
 namespace {
@@ -21,9 +22,12 @@ constexpr std::uint64_t kMaxPage = 1'000;
 constexpr std::size_t kMaxPool = 1'000;
 
 json::Value estimate_json(const TaskEstimate& estimate) {
-    return json::Value::object({{"workPerStep", estimate.work_per_step},
+    return json::Value::object({{"steps", estimate.steps},
+                                {"workPerStep", estimate.work_per_step},
+                                {"commitWork", estimate.commit_work},
                                 {"totalWork", quantity(estimate.total_work)},
                                 {"segments", estimate.segments},
+                                {"stretches", estimate.stretches},
                                 {"sampledSegments", estimate.sampled_segments},
                                 {"verifierWork", quantity(estimate.verifier_work)},
                                 {"reward", quantity(estimate.reward)},
@@ -80,18 +84,20 @@ struct PoolEntry {
     json::Value json;
 };
 
-json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address& submitter,
+json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address& submitter, std::uint64_t steps,
                       const Uint256& total_work) {
     return json::Value::object({{"submitter", hex(submitter)},
                                 {"pricePerWorkUnit", quantity(spec.price_cap)},
                                 {"totalWork", quantity(total_work)},
-                                {"steps", spec.steps},
+                                {"steps", steps},
                                 {"interval", spec.interval},
+                                {"stride", spec.stride},
+                                {"tranche", spec.tranche},
                                 {"verifiers", spec.verifiers},
                                 {"samples", spec.samples},
                                 {"memoryMib", spec.memory_mib},
                                 {"deviceClass", spec.device_class},
-                                {"programContent", hex(spec.program_content)},
+                                {"programContents", types::to_json(spec.program_contents)},
                                 {"dataContent", hex(spec.data_content)}});
 }
 
@@ -100,8 +106,7 @@ Result pool(const Backend& backend, std::size_t limit) {
     std::vector<PoolEntry> entries;
     QUERN_RPC_TRY(const auto rest, scan_objects<Task>(*state, 0, [&](const Task& task) {
                       if (task.state != TaskState::open) return true;
-                      const Uint256 work = chain::market::total_work(chain::market::work_of(task));
-                      json::Value entry = pool_json(task.spec, task.submitter, work);
+                      json::Value entry = pool_json(task.spec, task.submitter, task.steps, task.total_work);
                       entry.set("pending", false);
                       entry.set("task", task.id);
                       entry.set("round", task.round);
@@ -115,7 +120,8 @@ Result pool(const Backend& backend, std::size_t limit) {
         const auto spec = submitted_spec(waiting.tx);
         if (!spec) continue;
         const auto parts = backend.market->estimate_task(*spec);
-        json::Value entry = pool_json(*spec, waiting.sender, parts ? parts->total_work : Uint256());
+        json::Value entry =
+            pool_json(*spec, waiting.sender, parts ? parts->steps : 0, parts ? parts->total_work : Uint256());
         entry.set("pending", true);
         entry.set("transaction", hex(waiting.hash));
         entries.push_back({spec->price_cap, std::move(entry)});
@@ -148,10 +154,32 @@ Result list(const Backend& backend, const Call& call) {
                   }));
     json::Array tasks;
     for (Task& task : page) {
-        QUERN_RPC_TRY(const auto live, with_claim(*state, std::move(task)));
-        tasks.push_back(task_json(live));
+        QUERN_RPC_TRY(const auto shown, with_claims(*state, std::move(task)));
+        tasks.push_back(task_json(shown));
     }
     return json::Value::object({{"tasks", std::move(tasks)}, {"next", next ? json::Value(*next) : json::Value()}});
+}
+
+Result changes(const Backend& backend, const Call& call) {
+    using chain::api::BlockSelector;
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    const auto head = backend.chain->block({BlockSelector::Kind::number, state->block_number(), {}});
+    QUERN_RPC_TRY(const auto globals, read_object<types::Globals>(*state));
+    if (!head || !globals) return rpc_fail(kInternalError, "chain.state_unavailable");
+    json::Value result = json::Value::object({{"block", state->block_number()},
+                                              {"hash", hex(head->hash)},
+                                              {"marketMs", globals->market_ms},
+                                              {"changes", json::Value()}});
+    if (call.has(0) && call.has(1) && call.number(0) <= state->block_number()) {
+        const auto since = backend.chain->block({BlockSelector::Kind::number, call.number(0), {}});
+        if (since && since->hash == call.hash(1)) {
+            const Result told = changes_of_tasks(*state, call.number(0), call);
+            if (!told) return told;
+            result.set("changes", *told);
+        }
+    }
+    if (const auto status = state->status(); !status) return rpc_fail(status.error(), kInternalError);
+    return result;
 }
 
 template <class Number>
@@ -170,7 +198,18 @@ Result claim(const Backend& backend, const Call& call) {
     if (!seat || !stretch || !round) return rpc_fail(kInvalidParams, "seat, stretch or round is out of range");
     const types::ClaimId id{task->id, *seat, *stretch, *round};
     QUERN_RPC_TRY(const auto found, read_object<types::Claim>(*state, id));
-    return found ? claim_json(*found) : json::Value();
+    return found ? claim_json(*task, *found) : json::Value();
+}
+
+Result proof(const Backend& backend, const Call& call) {
+    const auto seat = narrow<std::uint16_t>(call.number_or(1, 0));
+    if (!seat) return rpc_fail(kInvalidParams, "seat is out of range");
+    QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+    QUERN_RPC_TRY(const auto found, read_object<types::ProofRecord>(*state, call.number(0), *seat));
+    if (!found) return json::Value();
+    json::Value object = types::to_json(*found);
+    object.set("lossValue", f32_value(found->loss));
+    return object;
 }
 
 }  // namespace
@@ -193,16 +232,17 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           "work units as numbers or quantities, amounts in grains; gas is null, with gasError, when the "
           "transaction would fail now"},
          {{kInvalidParams, "json.*: a field is missing, misspelled or of the wrong type"},
-          {kServerError, "task.*, program.*: the specification is not valid"}},
+          {kServerError, "task.*, plan.*, program.*: the specification is not valid"}},
          {},
          [backend](const Call& call) -> Result { return estimate(backend, call); }}));
     QUERN_CHECK(
         registry.add({"task_get",
-                      "A task with its whole record and its claim.",
+                      "A task with its whole record and its claims that are not settled.",
                       {{"task", Kind::number, true, "the task's id"}},
                       {"object or null",
-                       "the record's fields, stateName; claim: the one that is worked on or verified, after the "
-                       "end the last one, as in claim_get, null before a solver starts; null when unknown or "
+                       "the record's fields, stateName; claim: the first one that is not settled, after the end the "
+                       "last one, as in claim_get, null before a solver starts; nextClaim: of a task with tranches "
+                       "the one after it, which is worked on while that is verified, or null; null when unknown or "
                        "deleted after its retention"},
                       {},
                       {},
@@ -210,23 +250,38 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
                           QUERN_RPC_TRY(const auto state, backend.chain->state({}));
                           QUERN_RPC_TRY(auto task, read_object<Task>(*state, call.number(0)));
                           if (!task) return json::Value();
-                          QUERN_RPC_TRY(const auto live, with_claim(*state, std::move(*task)));
-                          return task_json(live);
+                          QUERN_RPC_TRY(const auto shown, with_claims(*state, std::move(*task)));
+                          return task_json(shown);
                       }}));
     QUERN_CHECK(registry.add(
         {"claim_get",
          "What one seat of a task has done in one stretch of its work, in one round; void ones too, as long as the "
-         "task is known.",
+         "task is known and no more than two later stretches are settled.",
          {{"task", Kind::number, true, "the task's id"},
           {"seat", Kind::number, false, "0 when left out: a task has one"},
-          {"stretch", Kind::number, false, "0 when left out: a task's whole run is one"},
+          {"stretch", Kind::number, false, "0 when left out: a task's whole run, or its first tranche"},
           {"round", Kind::number, false, "the task's present one when left out"}},
          {"object or null",
-          "the record's fields (id: task, seat, stretch, round), stateName (working, proved, custody, committing, "
-          "revealing, challenge, disputed, settled, void), losses as numbers; null when nobody has begun"},
+          "the record's fields (id: task, seat, stretch, round), firstStep and lastStep of the stretch, stateName "
+          "(working, proved, custody, committing, revealing, challenge, disputed, settled, void), losses as numbers; "
+          "null when nobody has begun"},
          {{kInvalidParams, "seat, stretch or round is out of range"}},
          {},
          [backend](const Call& call) -> Result { return claim(backend, call); }}));
+    QUERN_CHECK(registry.add(
+        {"proof_get",
+         "What a settled task leaves for ever: that training by this plan, from this state and over these data, led to "
+         "that state.",
+         {{"task", Kind::number, true, "the task's id"},
+          {"seat", Kind::number, false, "0 when left out: a task has one"}},
+         {"object or null",
+          "submission, plan: hashes (merkle_leaf) of the RLP of task_submit's payload and of its plan; slotRoot, "
+          "initRoot, dataRoot, seedBeacon, finalRoot; steps; loss in the last state, lossValue as a number; passes: "
+          "verifiers that replayed samples and said so, of the stretch with the fewest; settledAt, a height; null "
+          "while the task is not settled"},
+         {{kInvalidParams, "seat is out of range"}},
+         {},
+         [backend](const Call& call) -> Result { return proof(backend, call); }}));
     QUERN_CHECK(registry.add(
         {"task_list",
          "Tasks by ascending id, a page at a time.",
@@ -239,6 +294,26 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
          {},
          {{R"(["live",0,10])", R"({"tasks":[],"next":null})"}},
          [backend](const Call& call) -> Result { return list(backend, call); }}));
+    QUERN_CHECK(registry.add(
+        {"task_changes",
+         "The newest block, and what changed of the live tasks since a block that the caller knows: who follows the "
+         "market asks without a block first, reads task_list, and from then on asks with the block of the last answer.",
+         {{"block", Kind::number, false, "the number of the block that the caller knows"},
+          {"hash", Kind::hash, false, "its hash"}},
+         {"object",
+          "block, hash, marketMs: the newest block; changes: null when all is to be read anew, because no block is "
+          "named, because that one is not of this chain or more than 127 blocks back, or because more changed than one "
+          "answer holds (4,096 records, 8 MiB); else tasks, ended and disputes, with the values of now. tasks: id; "
+          "task: "
+          "the fields of the record that changed, absent when none did; claim, nextClaim: the same of these claims, "
+          "all of "
+          "them "
+          "when another one was there, null when there is none any more. What is new comes whole. ended: ids "
+          "of "
+          "tasks that are final or deleted now; disputes: ids of those that changed"},
+         {},
+         {},
+         [backend](const Call& call) -> Result { return changes(backend, call); }}));
     return registry.add({"task_pool",
                          "What waits for a solver: open tasks and task submissions in the mempool, best price first.",
                          {{"limit", Kind::number, false, "entries, at most 1,000"}},

@@ -16,7 +16,9 @@ inline constexpr std::uint64_t kInterval = 2;
 
 class Lifecycle : public ::testing::Test {
 protected:
-    Lifecycle() : truth(compute_history(kSteps)), wrong(compute_history(kSteps, 3, 1U << 20)) {
+    explicit Lifecycle(std::uint64_t stride = 1)
+        : truth(compute_history(kSteps, 0, 0, stride)), wrong(compute_history(kSteps, 3, 1U << 20, stride)) {
+        spec.stride = stride;
         for (const auto& who : {kSubmitter, kSolver, kSecond, kVerifiers[0], kVerifiers[1], kVerifiers[2],
                                 kWhistleblower, address(0x71c)})
             give(world.state(), who, Uint256(1'000'000'000'000'000));
@@ -32,7 +34,7 @@ protected:
     }
     // Of a solver of `spec`: twice the reward at the price cap, or 1,000 γ.
     [[nodiscard]] Uint256 solver_lock() const {
-        const Uint256 work = Uint256(kSteps) * Uint256(tensor::step_work(tiny().program.header));
+        const Uint256 work = core::TaskPlan::decode(spec.plan)->planned(spec.interval, spec.stride).total;
         return std::max(Uint256(10'000), spec.price_cap * work * Uint256(2));
     }
     std::uint64_t submit() { return submit(spec); }
@@ -73,7 +75,8 @@ protected:
         tick_when_due(id);
         if (state == ClaimState::custody) return id;
         for (const auto& report : world.claim(id).reports)
-            expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
+            expect_ok(
+                world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true}));
         if (state == ClaimState::committing) return id;
         commit_to_pass(id, history);
         if (state == ClaimState::revealing) return id;
@@ -84,7 +87,7 @@ protected:
         for (const auto& report : world.claim(id).reports) {
             const auto mine = make_report(world.live(id), report.verifier, history, true, {}, 1);
             expect_ok(world.one(report.verifier, NativeKind::verify_commit,
-                                types::VerifyCommitPayload{id, mine.sealed.commitment}));
+                                types::VerifyCommitPayload{id, 0, mine.sealed.commitment}));
         }
     }
     void reveal_pass(std::uint64_t id, const History& history) {
@@ -97,7 +100,8 @@ protected:
     // From the draw to the challenge window: all who were drawn say PASS.
     void pass_all(std::uint64_t id) {
         for (const auto& report : world.claim(id).reports)
-            expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
+            expect_ok(
+                world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true}));
         commit_to_pass(id, truth);
         reveal_pass(id, truth);
     }
@@ -136,9 +140,9 @@ protected:
                             const Bytes& opening) {
         const Hash32 salt = crypto::sha256(as_bytes("salt"));
         expect_ok(world.one(who, NativeKind::challenge_commit,
-                            types::ChallengeCommitPayload{id, core::challenge_commitment(who, claim, salt)}));
+                            types::ChallengeCommitPayload{id, 0, core::challenge_commitment(who, claim, salt)}));
         expect_ok(world.one(who, NativeKind::challenge_reveal,
-                            types::ChallengeRevealPayload{id, target, claim, salt, opening}));
+                            types::ChallengeRevealPayload{id, 0, target, claim, salt, opening}));
         return world.claim(id).disputes.empty() ? 0 : world.claim(id).disputes.back();
     }
 

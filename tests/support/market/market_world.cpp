@@ -18,7 +18,43 @@ tensor::Tensor scalar(tensor::DType dtype, std::uint32_t word) {
 }
 
 constexpr std::uint32_t kConstantNode = 1;
-constexpr std::uint32_t kUpdateNode = 2;
+
+tensor::Node constant(float value) {
+    tensor::Node node;
+    node.op = tensor::Op::full;
+    node.immediate = std::bit_cast<std::uint32_t>(value);
+    return node;
+}
+tensor::Node sum_of(std::uint32_t a, std::uint32_t b) {
+    tensor::Node node;
+    node.op = tensor::Op::elementwise;
+    node.element = tensor::arith::ElementOp::add;
+    node.inputs = {a, b};
+    return node;
+}
+
+tensor::Program program_of(std::vector<tensor::Node> nodes) {
+    tensor::Program program;
+    program.nodes = std::move(nodes);
+    program.slots = {{"loss", tensor::DType::f32, {}, 0}};
+    program.updates = {static_cast<std::uint32_t>(program.nodes.size() - 1)};
+    program.header.loss_slot = 0;
+    tensor::complete_header(program);
+    if (!tensor::validate(program)) std::abort();
+    return program;
+}
+
+// The node whose output is the loss after the step.
+std::uint32_t update_node(const core::TaskPrograms& programs, std::uint64_t step) {
+    return programs.at(step).updates.front();
+}
+
+const core::TaskPrograms& made_once(std::map<std::uint64_t, core::TaskPrograms>& made, std::uint64_t steps,
+                                    const std::vector<tensor::Program>& programs, std::vector<core::PlanItem> body) {
+    const auto known = made.find(steps);
+    if (known != made.end()) return known->second;
+    return made.emplace(steps, *core::TaskPrograms::make(programs, std::move(body))).first->second;
+}
 
 }  // namespace
 
@@ -26,22 +62,24 @@ TinyProgram::TinyProgram() {
     tensor::Node slot;
     slot.op = tensor::Op::slot;
     slot.attributes = {0};
-    tensor::Node step;
-    step.op = tensor::Op::full;
-    step.immediate = std::bit_cast<std::uint32_t>(1.5F);
-    tensor::Node sum;
-    sum.op = tensor::Op::elementwise;
-    sum.element = tensor::arith::ElementOp::add;
-    sum.inputs = {0, 1};
-    program.nodes = {slot, step, sum};
-    program.slots = {{"loss", tensor::DType::f32, {}, 0}};
-    program.updates = {kUpdateNode};
-    program.header.loss_slot = 0;
-    tensor::complete_header(program);
+    program = program_of({slot, constant(1.5F), sum_of(0, 1)});
+    second = program_of({slot, constant(1.5F), sum_of(0, 1), constant(-0.375F), sum_of(2, 3)});
     data = scalar(tensor::DType::i32, 7);
     init = {scalar(tensor::DType::f32, 0)};
     prover = std::make_unique<core::ProgramProver>(program);
-    if (!tensor::validate(program)) std::abort();
+}
+
+const core::TaskPrograms& TinyProgram::programs(std::uint64_t steps) const {
+    static std::map<std::uint64_t, core::TaskPrograms> made;
+    return made_once(made, steps, {program}, core::plain_body(steps));
+}
+
+const core::TaskPrograms& TinyProgram::both(std::uint64_t steps) const {
+    static std::map<std::uint64_t, core::TaskPrograms> made;
+    std::vector<core::PlanItem> body{core::plan_step(0), core::plan_step(1)};
+    if (steps > 3) body = {core::plan_repeat(steps / 2, body)};
+    if (steps % 2 != 0) body.push_back(core::plan_step(0));
+    return made_once(made, steps, {program, second}, body);
 }
 
 const TinyProgram& tiny() {
@@ -49,37 +87,55 @@ const TinyProgram& tiny() {
     return program;
 }
 
-History compute_history(std::uint64_t steps, std::uint64_t altered_step, std::uint32_t mask) {
+History compute_history(std::uint64_t steps, std::uint64_t altered_step, std::uint32_t mask, std::uint64_t stride) {
+    return compute_history(tiny().programs(steps), altered_step, mask, stride);
+}
+
+History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step, std::uint32_t mask,
+                        std::uint64_t stride, const History* base, std::uint64_t from) {
     History history;
+    history.programs = &programs;
+    history.stride = stride;
     history.altered_step = altered_step;
     history.mask = mask;
-    tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
     const auto seed = tensor::seed_tensor({});
     history.states.push_back(tiny().init);
-    for (std::uint64_t step = 1; step <= steps; ++step) {
+    if (base != nullptr)
+        history.states.assign(base->states.begin(), base->states.begin() + static_cast<std::ptrdiff_t>(from) + 1);
+    for (std::uint64_t step = history.states.size(); step <= programs.plan.steps(); ++step) {
+        const std::uint32_t update = update_node(programs, step);
+        tensor::Executor executor(programs.at(step), tensor::arith::Backend::scalar, nullptr);
         const auto outputs = executor.run_altered(history.states.back(), tiny().data, seed,
                                                   [&](std::uint32_t node, tensor::Tensor& output) {
-                                                      if (step == altered_step && node == kUpdateNode)
+                                                      if (step == altered_step && node == update)
                                                           output.words[0] ^= mask;
                                                   });
-        history.states.push_back({outputs[kUpdateNode]});
+        history.states.push_back({outputs[update]});
     }
-    for (const auto& state : history.states) history.roots.push_back(tensor::state_root(state));
+    for (const auto& state : history.states) history.step_roots.push_back(tensor::state_root(state));
+    for (std::uint64_t step = 0; step < history.step_roots.size(); step += stride)
+        history.roots.push_back(history.step_roots[step]);
     history.root = core::history_root(history.roots);
     return history;
+}
+
+std::vector<Hash32> History::roots_of(const market::Stretch& stretch) const {
+    const auto first = roots.begin() + static_cast<std::ptrdiff_t>(stretch.before / stride);
+    return {first, first + static_cast<std::ptrdiff_t>(stretch.steps / stride) + 1};
 }
 
 ReportData make_report(const TaskClaim& live, const types::Address& verifier, const History& history, bool pass,
                        const Hash32& rival_root, std::uint64_t randomness, std::uint32_t tile_mask) {
     const auto& [task, claim] = live;
     ReportData report;
-    const std::uint64_t segments = core::segment_count(task.spec.steps, task.spec.interval);
+    const auto stretch = market::stretch_of(live);
+    const std::uint64_t segments = core::segment_count(stretch.steps, task.spec.interval);
     const auto drawn = core::draw_segments(claim.verify_beacon, verifier, segments, task.spec.samples);
-    report.probes =
-        core::draw_probes(claim.verify_beacon, verifier, drawn, task.spec.interval, tiny().program.nodes.size());
+    report.probes = core::draw_probes(claim.verify_beacon, verifier, drawn, task.spec.interval, history.programs->plan,
+                                      stretch.before);
     std::vector<core::ProbeResult> results;
-    static tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
     for (const auto& probe : report.probes) {
+        tensor::Executor executor(history.programs->at(probe.step), tensor::arith::Backend::scalar, nullptr);
         const auto outputs =
             executor.run_all(history.states[probe.step - 1], tiny().data, tensor::seed_tensor(claim.seed_beacon));
         core::ProbeResult result;
@@ -95,14 +151,18 @@ ReportData make_report(const TaskClaim& live, const types::Address& verifier, co
 core::DisputeParty party_of(const TaskClaim& live, const History& history, std::uint64_t probe_step,
                             std::uint64_t probe_node, std::uint32_t probe_mask) {
     core::DisputeParty party;
-    party.program = &tiny().program;
-    party.history = history.roots;
+    party.programs = history.programs;
+    party.history = history.roots_of(market::stretch_of(live));
     party.state_before = [&history](std::uint64_t step) -> Expected<tensor::State> { return history.states[step - 1]; };
+    party.states_of = [&history](std::uint64_t first, std::uint64_t last) -> Expected<std::vector<Hash32>> {
+        return std::vector(history.step_roots.begin() + static_cast<std::ptrdiff_t>(first),
+                           history.step_roots.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+    };
     party.data = &tiny().data;
     party.seed = tensor::seed_tensor(live.claim.seed_beacon);
-    party.alter = [altered = history.altered_step, mask = history.mask, probe_step, probe_node, probe_mask](
-                      std::uint64_t step, std::uint32_t node, tensor::Tensor& output) {
-        if (step == altered && node == kUpdateNode) output.words[0] ^= mask;
+    party.alter = [&programs = *history.programs, altered = history.altered_step, mask = history.mask, probe_step,
+                   probe_node, probe_mask](std::uint64_t step, std::uint32_t node, tensor::Tensor& output) {
+        if (step == altered && node == update_node(programs, step)) output.words[0] ^= mask;
         if (step == probe_step && node == probe_node) output.words[0] ^= probe_mask;
     };
     return party;
@@ -112,13 +172,17 @@ core::DisputeParty clumsy_party_of(const TaskClaim& live, const History& history
     core::DisputeParty party = party_of(live, history);
     party.alter = [&history, mask](std::uint64_t step, std::uint32_t node, tensor::Tensor& output) {
         if (node == kConstantNode) output.words[0] ^= mask;
-        if (node == kUpdateNode) output.words[0] = history.loss(step);
+        if (node == update_node(*history.programs, step)) output.words[0] = history.loss(step);
     };
     return party;
 }
 
 Bytes history_opening(const History& history) {
     return core::encode(core::HistoryChallenge{core::history_path(history.roots, 0)});
+}
+
+Bytes history_opening(const History& history, const market::Stretch& stretch) {
+    return core::encode(core::HistoryChallenge{core::history_path(history.roots_of(stretch), 0)});
 }
 
 World::World() {
@@ -250,20 +314,32 @@ std::shared_ptr<const TaskClaim> World::shared_live(std::uint64_t id) const {
     auto live = std::make_shared<TaskClaim>();
     live->task = *shared_task(id);
     if (const auto claim = types::present_claim(live->task))
-        live->claim = *shared(state(), types::key_of<types::Claim>(*claim), id, claims_);
+        live->claim = *shared(state(), types::key_of<types::Claim>(*claim), 2 * id + claim->stretch % 2, claims_);
     return live;
+}
+
+std::vector<std::shared_ptr<const TaskClaim>> World::shared_claims(std::uint64_t id) const {
+    std::vector<std::shared_ptr<const TaskClaim>> claims{shared_live(id)};
+    if (const auto next = types::next_claim(claims.front()->task)) {
+        auto live = std::make_shared<TaskClaim>();
+        live->task = claims.front()->task;
+        live->claim = *shared(state(), types::key_of<types::Claim>(*next), 2 * id + next->stretch % 2, claims_);
+        claims.push_back(live);
+    }
+    return claims;
+}
+
+std::optional<types::Claim> World::stored_claim(const types::ClaimId& id) const {
+    return *state().load<types::Claim>(id);
+}
+
+TaskClaim World::live_stretch(std::uint64_t id, std::uint32_t stretch) const {
+    const auto now = task(id);
+    return {now, stored_claim({id, 0, stretch, now.round}).value()};
 }
 
 types::Claim World::claim(std::uint64_t id, std::uint8_t round) const {
     return **state().load<types::Claim>(types::ClaimId{id, 0, 0, round});
-}
-
-std::vector<std::uint64_t> World::disputes_of(std::uint64_t id) const {
-    std::vector<std::uint64_t> all;
-    for (types::ClaimId claim{id, 0, 0, 0}; claim.round <= shared_task(id)->round; ++claim.round)
-        if (const auto stored = *state().load<types::Claim>(claim))
-            all.insert(all.end(), stored->disputes.begin(), stored->disputes.end());
-    return all;
 }
 
 std::uint64_t World::deadline(std::uint64_t id) const {
@@ -284,6 +360,12 @@ bool World::exists(std::uint64_t id) const {
     return state().native(types::object_key(types::ObjectPrefix::task, id)).has_value();
 }
 
+std::optional<types::ProofRecord> World::proof(std::uint64_t task, std::uint16_t seat) const {
+    const auto bytes = state().native(types::key_of<types::ProofRecord>(task, seat));
+    if (!bytes) return std::nullopt;
+    return types::decode_record<types::ProofRecord>(*bytes).value();
+}
+
 types::RoleBond World::bond(Role role, const types::Address& of) const {
     Bytes id{static_cast<std::uint8_t>(role)};
     append(id, of);
@@ -301,16 +383,21 @@ void World::bond_role(const types::Address& of, Role role, const Uint256& amount
 }
 
 types::TaskSubmitPayload tiny_spec(std::uint64_t steps, std::uint64_t interval) {
+    return spec_of(tiny().programs(steps), interval);
+}
+
+types::TaskSubmitPayload spec_of(const core::TaskPrograms& programs, std::uint64_t interval) {
     types::TaskSubmitPayload spec;
-    spec.program_root = tiny().prover->root();
-    spec.program_header = tensor::encode(tiny().program.header);
-    spec.program_header_path = tiny().prover->header_path();
+    spec.plan = programs.plan.bytes();
+    for (const auto& program : programs.programs) {
+        spec.header_paths.push_back(core::ProgramProver(program).header_path());
+        spec.program_contents.push_back(
+            crypto::sha256(as_bytes(spec.program_contents.empty() ? "program" : "second program")));
+    }
     spec.init_root = tiny().init_root();
     spec.data_root = tensor::tensor_root(tiny().data);
-    spec.program_content = crypto::sha256(as_bytes("program"));
     spec.init_content = crypto::sha256(as_bytes("init"));
     spec.data_content = crypto::sha256(as_bytes("data"));
-    spec.steps = steps;
     spec.interval = interval;
     spec.verifiers = 2;
     spec.samples = 20;
@@ -325,22 +412,24 @@ types::TaskCheckpointPayload checkpoint_of(const types::Task& task, const Histor
     types::TaskCheckpointPayload payload;
     payload.task = task.id;
     payload.step = step;
-    payload.state_root = history.roots[step];
+    payload.state_root = history.step_roots[step];
     payload.content = crypto::sha256(as_bytes("checkpoint"));
     payload.loss = history.loss(step);
     return payload;  // one slot: the loss path is empty
 }
 
-types::TaskProvePayload proof_of(const types::Task& task, const History& history) {
-    const std::uint64_t steps = task.spec.steps;
+types::TaskProvePayload proof_of(const types::Task& task, const History& history, std::uint32_t stretch) {
+    const auto steps = market::stretch_of(task, stretch);
+    const auto roots = history.roots_of(steps);
     types::TaskProvePayload payload;
     payload.task = task.id;
-    payload.history_root = history.root;
-    payload.history_content = crypto::sha256(as_bytes("history"));
-    payload.initial_path = core::history_path(history.roots, 0);
-    payload.final_root = history.roots[steps];
-    payload.final_path = core::history_path(history.roots, steps);
-    payload.loss = history.loss(steps);
+    payload.history_root = core::history_root(roots);
+    payload.history_content =
+        crypto::sha256(as_bytes(stretch == 0 ? "history" : "history of " + std::to_string(stretch)));
+    payload.initial_path = core::history_path(roots, 0);
+    payload.final_root = roots.back();
+    payload.final_path = core::history_path(roots, roots.size() - 1);
+    payload.loss = history.loss(steps.last());
     return payload;
 }
 

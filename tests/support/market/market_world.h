@@ -21,10 +21,14 @@ using types::Role;
 using types::TaskClaim;
 using types::TaskState;
 
-// loss := loss + 1.5 in each step.
+// loss := loss + 1.5 in each step; of a plan of both programs each second step also takes a quarter of that off.
 struct TinyProgram {
     TinyProgram();
     tensor::Program program;
+    tensor::Program second;  // of more nodes, over the same slot
+    // Of a task of so many steps: of the program alone, or of both in turn (3 steps or more).
+    [[nodiscard]] const core::TaskPrograms& programs(std::uint64_t steps) const;
+    [[nodiscard]] const core::TaskPrograms& both(std::uint64_t steps) const;
     tensor::Tensor data;
     tensor::State init;
     std::unique_ptr<core::ProgramProver> prover;
@@ -32,16 +36,30 @@ struct TinyProgram {
 };
 const TinyProgram& tiny();
 
-// What somebody computed: the truth, or with one step altered from which it goes on consistently.
+// What somebody computed: the truth, or with one step altered from which it goes on consistently; from the beginning,
+// or from where another one had come to.
 struct History {
-    std::uint64_t altered_step = 0;     // 0: the truth
-    std::uint32_t mask = 0;             // flipped bits of the altered output
+    const core::TaskPrograms* programs = nullptr;
+    std::uint64_t altered_step = 0;  // 0: the truth
+    std::uint32_t mask = 0;          // flipped bits of the altered output
+    std::uint64_t stride = 1;
     std::vector<tensor::State> states;  // S_0 … S_N
-    std::vector<Hash32> roots;
+    std::vector<Hash32> step_roots;     // theirs
+    std::vector<Hash32> roots;          // of S_0, S_u, … S_N: what is committed to
     Hash32 root;
     [[nodiscard]] std::uint32_t loss(std::uint64_t step) const { return states[step][0].words[0]; }
+    // What is committed to of a stretch, and its root.
+    [[nodiscard]] std::vector<Hash32> roots_of(const market::Stretch& stretch) const;
+    [[nodiscard]] Hash32 root_of(const market::Stretch& stretch) const { return core::history_root(roots_of(stretch)); }
+    [[nodiscard]] bool is_altered_in(const market::Stretch& stretch) const {
+        return altered_step > stretch.before && altered_step <= stretch.last();
+    }
 };
-[[nodiscard]] History compute_history(std::uint64_t steps, std::uint64_t altered_step = 0, std::uint32_t mask = 0);
+[[nodiscard]] History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step = 0,
+                                      std::uint32_t mask = 0, std::uint64_t stride = 1, const History* base = nullptr,
+                                      std::uint64_t from = 0);
+[[nodiscard]] History compute_history(std::uint64_t steps, std::uint64_t altered_step = 0, std::uint32_t mask = 0,
+                                      std::uint64_t stride = 1);
 // Probe results of a report over this history; with `tile_mask` wrong in the first probe.
 struct ReportData {
     core::SealedReport sealed;
@@ -56,8 +74,9 @@ struct ReportData {
 
 // A party that plays its history badly on purpose: the constant of each step is wrong by `mask`, its outcome is right.
 [[nodiscard]] core::DisputeParty clumsy_party_of(const TaskClaim& live, const History& history, std::uint32_t mask);
-// Opening of a challenge by this history.
+// Opening of a challenge by this history, or by what of it belongs to a stretch.
 [[nodiscard]] Bytes history_opening(const History& history);
+[[nodiscard]] Bytes history_opening(const History& history, const market::Stretch& stretch);
 
 struct World {
     World();
@@ -98,15 +117,20 @@ struct World {
     // With the task's present claim; state none where it has none.
     [[nodiscard]] TaskClaim live(std::uint64_t id) const { return *shared_live(id); }
     [[nodiscard]] std::shared_ptr<const TaskClaim> shared_live(std::uint64_t id) const;
+    // With each of its unsettled claims; without one as shared_live.
+    [[nodiscard]] std::vector<std::shared_ptr<const TaskClaim>> shared_claims(std::uint64_t id) const;
     [[nodiscard]] types::Claim claim(std::uint64_t id) const { return shared_live(id)->claim; }
     [[nodiscard]] types::Claim claim(std::uint64_t id, std::uint8_t round) const;
+    [[nodiscard]] std::optional<types::Claim> stored_claim(const types::ClaimId& id) const;
+    // In the task's present round.
+    [[nodiscard]] TaskClaim live_stretch(std::uint64_t id, std::uint32_t stretch) const;
     // Of the claim while the task runs, else of the task: when a tick moves it on, and why it is where it is.
     [[nodiscard]] std::uint64_t deadline(std::uint64_t id) const;
     [[nodiscard]] std::string reason(std::uint64_t id) const;
-    [[nodiscard]] std::vector<std::uint64_t> disputes_of(std::uint64_t id) const;  // of all rounds
     [[nodiscard]] bool exists(std::uint64_t id) const;
     [[nodiscard]] types::Dispute dispute(std::uint64_t id) const { return *shared_dispute(id); }
     [[nodiscard]] std::shared_ptr<const types::Dispute> shared_dispute(std::uint64_t id) const;
+    [[nodiscard]] std::optional<types::ProofRecord> proof(std::uint64_t task, std::uint16_t seat = 0) const;
     [[nodiscard]] types::RoleBond bond(Role role, const types::Address& of) const;
     [[nodiscard]] types::Globals globals() const;
     [[nodiscard]] std::uint64_t market_ms() const { return globals().market_ms; }
@@ -141,13 +165,15 @@ private:
     static std::shared_ptr<const T> shared(const state::Overlay& overlay, const Bytes& key, std::uint64_t id,
                                            std::map<std::uint64_t, Decoded<T>>& cache);
     mutable std::map<std::uint64_t, Decoded<types::Task>> tasks_;
-    mutable std::map<std::uint64_t, Decoded<types::Claim>> claims_;  // by task
+    mutable std::map<std::uint64_t, Decoded<types::Claim>> claims_;  // by task, two for each
     mutable std::map<std::uint64_t, Decoded<types::Dispute>> disputes_;
 };
 
+[[nodiscard]] types::TaskSubmitPayload spec_of(const core::TaskPrograms& programs, std::uint64_t interval);
 [[nodiscard]] types::TaskSubmitPayload tiny_spec(std::uint64_t steps, std::uint64_t interval);
 [[nodiscard]] types::TaskCheckpointPayload checkpoint_of(const types::Task& task, const History& history,
                                                          std::uint64_t step);
-[[nodiscard]] types::TaskProvePayload proof_of(const types::Task& task, const History& history);
+[[nodiscard]] types::TaskProvePayload proof_of(const types::Task& task, const History& history,
+                                               std::uint32_t stretch = 0);
 
 }  // namespace quern::chain::exec::test

@@ -206,6 +206,10 @@ TEST(MarketChangesTest, reads_events_with_what_the_state_knows_of_them) {
         std::vector<std::pair<Bytes, Bytes>> native_range(BytesView, BytesView, std::size_t) const override {
             return {};
         }
+        Expected<std::optional<std::vector<api::ObjectChange>>> changed_since(std::uint64_t, std::span<const Bytes>,
+                                                                              const api::ChangeLimits&) const override {
+            return std::optional<std::vector<api::ObjectChange>>();
+        }
         Expected<api::AccountProof> prove(const types::Address&, std::span<const Hash32>) const override {
             return api::AccountProof{};
         }

@@ -97,6 +97,61 @@ TEST_F(OlderStates, of_the_newest_blocks_are_told_and_proven_before_and_after_a_
     EXPECT_EQ((*by_hash)->account(test_address(50)).balance, balances_[100]);
 }
 
+TEST_F(OlderStates, tell_which_objects_changed_since_a_kept_block) {
+    const Uint256 amount = Uint256(5) * chain::params::kGrainsPerQrn;
+    const Bytes mine = types::key_of<types::RoleBond>(types::Role::solver, test_address(1));
+    const std::vector<Bytes> bonds = {types::prefix_of<types::RoleBond>()};
+    const api::ChangeLimits all{1'000, std::size_t{1} << 20};
+    const auto since = [&](std::uint64_t number, const api::ChangeLimits& limits) {
+        return *(*reader_->state({}))->changed_since(number, bonds, limits);
+    };
+    const auto add = [&] {
+        submit(1, bond(nonce_++, amount));
+        ASSERT_TRUE(make_block());
+        balances_.emplace_back();
+    };
+    add();
+    const Bytes first = *(*reader_->state({}))->native(mine);
+    ASSERT_TRUE(make_block());
+    add();
+    add();
+    const Bytes third = *(*reader_->state({}))->native(mine);
+    for (int start_again = 0; start_again < 2; ++start_again) {
+        const auto changes = since(0, all);
+        ASSERT_TRUE(changes);
+        ASSERT_EQ(changes->size(), 1U);
+        EXPECT_EQ((*changes)[0].key, mine);
+        ASSERT_EQ((*changes)[0].before.size(), 3U);
+        EXPECT_EQ((*changes)[0].before[0], std::nullopt);
+        EXPECT_EQ((*changes)[0].before[1], first);
+        EXPECT_NE((*changes)[0].before[2], third);
+        EXPECT_EQ((*since(2, all))[0].before.size(), 2U);
+        EXPECT_EQ((*since(3, all))[0].before.size(), 1U);
+        EXPECT_TRUE(since(4, all)->empty());
+        EXPECT_FALSE(since(0, {0, 1'000}));
+        EXPECT_FALSE(since(0, {1, first.size()}));
+        EXPECT_TRUE(since(2, {1, 2 * first.size() + 8}));
+        // Of an older state: up to that one.
+        const auto older = (*reader_->state(at(3)))->changed_since(1, bonds, all);
+        ASSERT_TRUE(older && *older);
+        EXPECT_EQ((**older)[0].before.size(), 1U);
+        restart_after_power_loss();
+    }
+    for (int i = 0; i < 130; ++i) ASSERT_TRUE(make_block());
+    EXPECT_EQ(chain_->tip().number, 134U);
+    EXPECT_FALSE(since(6, all));
+    EXPECT_TRUE(since(7, all));
+    // Going back keeps no less and no more.
+    stop();
+    ASSERT_TRUE(revert_chain(*store_, 130));
+    start();
+    EXPECT_FALSE(since(6, all));
+    EXPECT_TRUE(since(7, all));
+    // Of an older state, read from the newest one: what is kept counts from that.
+    EXPECT_FALSE(*(*reader_->state(at(10)))->changed_since(6, bonds, all));
+    EXPECT_TRUE(*(*reader_->state(at(10)))->changed_since(7, bonds, all));
+}
+
 class Archive : public OlderStates {
 protected:
     Archive() {

@@ -10,6 +10,7 @@
 #include "node/options.h"
 #include "node/serve/content_duties.h"
 #include "node/serve/content_gateway.h"
+#include "node/serve/market_guide.h"
 
 namespace quern::node {
 namespace {
@@ -86,7 +87,7 @@ protected:
         header.sizes = {2 * vm::tensor::kTileHashWork, 3 * vm::tensor::kTileBytes, 0, 2 * vm::tensor::kTileBytes,
                         2 * vm::tensor::kTileBytes};
         compute::core::GameContext context;
-        context.program_header = vm::tensor::encode(header);
+        context.plan = compute::core::TaskPlan::make({{Hash32{{3}}, header}}, compute::core::plain_body(8))->bytes();
         context.history_leaves = 9;
         const auto game = compute::core::open_history_game(context, Hash32{{1}}, Hash32{{2}}, 100, 10);
         EXPECT_TRUE(game) << game.error().to_string();
@@ -122,9 +123,29 @@ TEST_F(LaneTest, takes_moves_that_a_side_owes) {
               std::nullopt);
     EXPECT_EQ(due(1, types::NativeKind::dispute_split, Bytes{1, 2}), std::nullopt);
     EXPECT_EQ(due(1, types::NativeKind::bond, split), std::nullopt);
+    auto game = *types::decode_record<compute::core::Game>(dispute_.game);
+    game.charged_to = compute::core::kNotBegun;  // nobody's clock runs
+    const Bytes going_on = std::exchange(dispute_.game, types::encode_record(game));
+    put();
+    EXPECT_EQ(due(1, types::NativeKind::dispute_split, split), std::nullopt);
+    dispute_.game = going_on;
+    put();
+    EXPECT_EQ(due(1, types::NativeKind::dispute_split, split), 4U);
     dispute_.winner = types::DisputeWinner::rival;
     put();
     EXPECT_EQ(due(1, types::NativeKind::dispute_split, split), std::nullopt);
+}
+
+TEST_F(LaneTest, a_game_that_waits_is_told_without_a_deadline) {
+    const CoreMarketGuide guide({});
+    auto game = *types::decode_record<compute::core::Game>(dispute_.game);
+    auto view = *guide.describe_game(dispute_.game);
+    EXPECT_EQ(view.find("deadline")->as_u64().value_or(0), 110U);
+    EXPECT_EQ(view.find("waitsFor")->size(), 2U);
+    game.charged_to = compute::core::kNotBegun;
+    view = *guide.describe_game(types::encode_record(game));
+    EXPECT_TRUE(view.find("deadline")->is_null());
+    EXPECT_EQ(view.find("waitsFor")->size(), 0U);
 }
 
 TEST_F(LaneTest, takes_calls_to_the_reserved_address_alike) {
@@ -189,10 +210,10 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     };
     types::Task task;
     task.id = 300;
-    task.spec.program_content = Hash32{{1}};
+    task.spec.program_contents = {Hash32{{1}}};
     task.spec.init_content = Hash32{{2}};
     task.spec.data_content = Hash32{{3}};
-    task.spec.steps = 2;
+    task.steps = 2;
     task.spec.interval = 1;
     put(task);
     const chain::state::FlatState state(state_store);
@@ -224,6 +245,13 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     put(claim);
     all.insert(claim.history_content);
     EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}})) << "of steps and interval that are the task's";
+    task.steps = 3;
+    put(task);
+    EXPECT_NE(idle_of(all), (Ids{Hash32{{5}}})) << "of other steps";
+    task.spec.tranche = 2;
+    put(task);
+    EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}})) << "of a tranche";
+    task.steps = 2;
     task.spec.interval = 2;
     put(task);
     EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}, Hash32{{31}}, Hash32{{32}}, Hash32{{33}}})) << "it is another task's";

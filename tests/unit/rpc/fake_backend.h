@@ -1,6 +1,7 @@
 // A small chain in memory behind the interfaces that RPC answers from: blocks are given, submissions remembered.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -25,8 +26,21 @@ class FakeState final : public api::StateView {
 public:
     std::map<types::Address, api::AccountView> accounts;
     std::map<Bytes, Bytes, BytesLess> objects;
+    std::uint64_t number = 1;
+    std::uint64_t oldest = 0;  // block since which changes are known
+    // What blocks have written with write(): what was there before.
+    std::map<std::uint64_t, std::map<Bytes, std::optional<Bytes>, BytesLess>> written;
 
-    std::uint64_t block_number() const override { return 1; }
+    // In block `number`.
+    void write(const Bytes& key, const std::optional<Bytes>& value) {
+        const auto found = objects.find(key);
+        written[number].try_emplace(key, found == objects.end() ? std::nullopt : std::optional(found->second));
+        if (value)
+            objects[key] = *value;
+        else
+            objects.erase(key);
+    }
+    std::uint64_t block_number() const override { return number; }
     api::AccountView account(const types::Address& address) const override {
         const auto found = accounts.find(address);
         return found == accounts.end() ? api::AccountView() : found->second;
@@ -48,6 +62,25 @@ public:
             result.emplace_back(it->first, it->second);
         }
         return result;
+    }
+    Expected<std::optional<std::vector<api::ObjectChange>>> changed_since(
+        std::uint64_t since, std::span<const Bytes> prefixes, const api::ChangeLimits& limits) const override {
+        std::map<Bytes, api::ObjectChange, BytesLess> changes;
+        std::size_t bytes = 0;
+        for (auto block = written.upper_bound(since); block != written.end(); ++block)
+            for (const auto& [key, before] : block->second) {
+                const bool wanted = std::any_of(prefixes.begin(), prefixes.end(),
+                                                [&](const Bytes& prefix) { return prefix[0] == key[0]; });
+                if (!wanted) continue;
+                changes[key].key = key;
+                changes[key].before.push_back(before);
+                bytes += before ? before->size() : 0;
+            }
+        if (since < oldest || changes.size() > limits.objects || bytes > limits.bytes)
+            return std::optional<std::vector<api::ObjectChange>>();
+        std::vector<api::ObjectChange> result;
+        for (auto& [key, change] : changes) result.push_back(std::move(change));
+        return std::optional(std::move(result));
     }
     Status status() const override { return read_status; }
     Status read_status;
@@ -176,9 +209,10 @@ public:
     }
 
     Expected<api::TaskEstimate> estimate_task(const types::TaskSubmitPayload& spec) const override {
-        if (spec.steps == 0) return fail("task.bad_steps");
+        if (spec.interval == 0) return fail("task.bad_interval");
         api::TaskEstimate estimate;
-        estimate.total_work = Uint256(spec.steps) * Uint256(1000);
+        estimate.steps = 2 * spec.interval;
+        estimate.total_work = Uint256(spec.interval) * Uint256(1000);
         return estimate;
     }
     Expected<json::Value> describe_game(BytesView game) const override {

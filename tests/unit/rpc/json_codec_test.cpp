@@ -13,8 +13,8 @@ Task sample_task() {
     task.submitter.data[19] = 0xaa;
     task.spec.uris = {"https://example.org/a", "ipfs://b"};
     task.spec.price_cap = Uint256(1) << 200;
-    task.spec.program_header = {1, 2, 3};
-    task.spec.program_header_path = {Hash32{}, Hash32{}};
+    task.spec.plan = {1, 2, 3};
+    task.spec.header_paths = {{Hash32{}, Hash32{}}, {Hash32{{1}}}};
     task.state = TaskState::expired;
     task.bids.push_back({});
     task.seats.push_back({});
@@ -26,7 +26,7 @@ TEST(JsonCodec, record_survives_a_round_trip) {
     const Task task = sample_task();
     const json::Value json = to_json(task);
     EXPECT_EQ(json.find("state")->as_u64().value(), 6u);
-    EXPECT_EQ(json.find("spec")->find("programHeader")->as_string().value(), "0x010203");
+    EXPECT_EQ(json.find("spec")->find("plan")->as_string().value(), "0x010203");
     const auto back = record_from_json<Task>(json, ExtraMembers::refuse);
     ASSERT_TRUE(back) << back.error().to_string();
     EXPECT_EQ(encode_record(*back), encode_record(task));

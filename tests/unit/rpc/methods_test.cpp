@@ -495,6 +495,52 @@ TEST_F(MethodsTest, claims_are_told_with_their_task_and_by_their_key) {
     EXPECT_EQ(error("claim_get", "[5,0,0,256]").code, kInvalidParams);
 }
 
+TEST_F(MethodsTest, both_claims_that_are_not_settled_are_told) {
+    types::Task task;
+    task.id = 5;
+    task.state = types::TaskState::running;
+    task.steps = 50;
+    task.spec.tranche = 20;
+    task.settled = 1;
+    task.seats.resize(1);
+    task.seats[0].stretches = 3;
+    put_object(types::ObjectPrefix::task, 5, task);
+    types::Claim claim;
+    for (std::uint32_t stretch = 1; stretch < 3; ++stretch) {
+        claim.id = {5, 0, stretch, 0};
+        claim.state = stretch == 1 ? types::ClaimState::custody : types::ClaimState::working;
+        claim.step = 40;
+        chain.current->objects[types::key_of<types::Claim>(claim.id)] = types::encode_record(claim);
+    }
+    const auto told = ok("task_get", "[5]");
+    EXPECT_EQ(text(*told.find("claim"), "stateName"), "custody");
+    EXPECT_EQ(text(*told.find("nextClaim"), "stateName"), "working");
+    EXPECT_EQ(*told.find("claim")->find("firstStep"), json::Value(21));
+    EXPECT_EQ(*told.find("claim")->find("lastStep"), json::Value(40));
+    EXPECT_FALSE(told.find("claim")->find("lossValue")->is_null());
+    EXPECT_EQ(*told.find("nextClaim")->find("lastStep"), json::Value(50));
+    EXPECT_TRUE(told.find("nextClaim")->find("lossValue")->is_null()) << "no checkpoint of it yet";
+    EXPECT_EQ(ok("claim_get", "[5,0,2]"), *told.find("nextClaim"));
+    task.seats[0].stretches = 2;
+    put_object(types::ObjectPrefix::task, 5, task);
+    EXPECT_TRUE(ok("task_get", "[5]").find("nextClaim")->is_null());
+}
+
+TEST_F(MethodsTest, proofs_are_told_by_task_and_seat) {
+    types::ProofRecord proof;
+    proof.task = 5;
+    proof.seat = 1;
+    proof.steps = 48;
+    proof.loss = std::bit_cast<std::uint32_t>(2.5F);
+    chain.current->objects[types::key_of<types::ProofRecord>(std::uint64_t{5}, std::uint16_t{1})] =
+        types::encode_record(proof);
+    const auto told = ok("proof_get", "[5,1]");
+    EXPECT_EQ(*told.find("steps"), json::Value(48));
+    EXPECT_EQ(*told.find("lossValue"), json::Value(2.5));
+    EXPECT_TRUE(ok("proof_get", "[5]").is_null());
+    EXPECT_EQ(error("proof_get", "[5,65536]").code, kInvalidParams);
+}
+
 TEST_F(MethodsTest, pool_is_ordered_by_price_with_waiting_submissions) {
     for (std::uint64_t id = 1; id <= 3; ++id) {
         types::Task task;
@@ -505,7 +551,7 @@ TEST_F(MethodsTest, pool_is_ordered_by_price_with_waiting_submissions) {
     }
     types::TaskSubmitPayload spec;
     spec.price_cap = 15;
-    spec.steps = 4;
+    spec.interval = 4;
     const auto waiting = signed_transaction([&](types::Transaction& tx) {
         tx.type = types::TxType::native;
         tx.to = std::nullopt;
@@ -518,6 +564,7 @@ TEST_F(MethodsTest, pool_is_ordered_by_price_with_waiting_submissions) {
     EXPECT_EQ(*pool[0].find("task"), json::Value(2));
     EXPECT_EQ(*pool[1].find("pending"), json::Value(true));
     EXPECT_EQ(text(pool[1], "totalWork"), "0xfa0");
+    EXPECT_EQ(*pool[1].find("steps"), json::Value(8));
     EXPECT_EQ(*pool[2].find("task"), json::Value(1));
     EXPECT_EQ(ok("task_pool", "[1]").size(), 1u);
 }
@@ -538,7 +585,7 @@ TEST_F(MethodsTest, task_submit_takes_only_task_submissions) {
 
 TEST_F(MethodsTest, task_estimate_checks_the_specification) {
     types::TaskSubmitPayload spec;
-    spec.steps = 10;
+    spec.interval = 10;
     json::Value json = types::to_json(spec);
     const auto estimate = ok("task_estimate", "[" + json.dump() + "]");
     EXPECT_EQ(text(estimate, "totalWork"), "0x2710");
@@ -548,10 +595,10 @@ TEST_F(MethodsTest, task_estimate_checks_the_specification) {
     chain.gas_result = fail("insufficient funds");
     EXPECT_EQ(text(ok("task_estimate", "[" + json.dump() + "]"), "gasError"), "insufficient funds");
     json::Value misspelled = json;
-    misspelled.set("stepz", 1);
+    misspelled.set("intervall", 1);
     EXPECT_EQ(error("task_estimate", "[" + misspelled.dump() + "]").code, kInvalidParams);
-    json.set("steps", 0);
-    EXPECT_EQ(error("task_estimate", "[" + json.dump() + "]").message, "task.bad_steps");
+    json.set("interval", 0);
+    EXPECT_EQ(error("task_estimate", "[" + json.dump() + "]").message, "task.bad_interval");
 }
 
 TEST_F(MethodsTest, disputes_are_shown_with_their_game) {

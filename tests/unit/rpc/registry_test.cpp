@@ -201,6 +201,8 @@ TEST(Registry, every_method_of_the_interface_is_there) {
                              "task_estimate",
                              "task_get",
                              "claim_get",
+                             "proof_get",
+                             "task_changes",
                              "task_list",
                              "task_pool",
                              "dispute_get",

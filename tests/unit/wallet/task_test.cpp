@@ -16,6 +16,7 @@
 namespace quern::wallet {
 namespace {
 
+namespace core = compute::core;
 namespace program = compute::program;
 namespace tensor = vm::tensor;
 
@@ -48,12 +49,12 @@ protected:
         directory_ = ::mkdtemp(name.data());
         const auto built = program::build_training_program(*program::parse_architecture(architecture_of(kWindows)));
         EXPECT_TRUE(built);
-        options_.program = write("program.bin", tensor::encode(built->program));
+        options_.programs.push_back(write("program.bin", tensor::encode(built->program)));
         options_.init =
             write("init.safetensors", *program::write_state(built->program, program::initial_state(*built, 1)));
         options_.data = write("data.safetensors", text_of(kWindows));
         options_.price_cap = "1000000";
-        options_.defaults.steps = 40;
+        options_.steps = 40;
         options_.defaults.interval = 10;
     }
     ~TaskTest() override { std::filesystem::remove_all(directory_); }
@@ -77,7 +78,11 @@ protected:
 TEST_F(TaskTest, the_files_make_the_specification) {
     const auto spec = build_spec(options_);
     ASSERT_TRUE(spec) << spec.error().to_string();
-    EXPECT_EQ(spec->program_content, crypto::content_id_of(*fs::read_file(options_.program, 1U << 24)));
+    EXPECT_EQ(spec->program_contents,
+              (std::vector<Hash32>{crypto::content_id_of(*fs::read_file(options_.programs[0], 1U << 24))}));
+    const auto plan = core::TaskPlan::decode(spec->plan);
+    ASSERT_TRUE(plan) << plan.error().to_string();
+    EXPECT_EQ(plan->body(), core::plain_body(40));
     EXPECT_EQ(spec->data_content, crypto::content_id_of(*fs::read_file(options_.data, 1U << 24)));
     EXPECT_EQ(spec->data_root, tensor::tensor_root(*program::read_data_set(*fs::read_file(options_.data, 1U << 24))));
     const auto price = price_of(*spec, options_);
@@ -85,6 +90,38 @@ TEST_F(TaskTest, the_files_make_the_specification) {
     const auto work = price->json.find("totalWorkUnits");
     ASSERT_NE(work, nullptr);
     EXPECT_EQ(price->escrow.reward, *Uint256::from_decimal(*work->as_string()) * Uint256(1'000'000));
+}
+
+TEST_F(TaskTest, several_programs_need_a_plan) {
+    auto architecture = *program::parse_architecture(architecture_of(kWindows));
+    architecture.accumulate = 4;
+    const auto built = program::build_training_programs(architecture);
+    ASSERT_TRUE(built);
+    options_.programs.clear();
+    for (const auto& one : built->programs)
+        options_.programs.push_back(
+            write("part" + std::to_string(options_.programs.size()), tensor::encode(one.program)));
+    options_.init = write("both.safetensors", *program::write_state(built->programs[0].program,
+                                                                    program::initial_state(built->programs[0], 1)));
+    EXPECT_EQ(error().name, "plan.unused_program");  // --steps 40 speaks of the first alone
+    options_.steps = 0;
+    options_.plan = "[[8,[[4,[0]],1]]]";
+    EXPECT_EQ(error().name, "none");
+    const auto spec = build_spec(options_);
+    ASSERT_TRUE(spec);
+    const auto plan = core::TaskPlan::decode(spec->plan);
+    ASSERT_TRUE(plan) << plan.error().to_string();
+    EXPECT_EQ(plan->body(), built->body(8));
+    EXPECT_EQ(spec->header_paths.size(), 2U);
+    EXPECT_EQ(spec->program_contents.size(), 2U);
+    for (const auto& [text, name] :
+         {std::pair{"[[8,[0]]]", "plan.unused_program"}, std::pair{"[[8,[0,2]],1]", "plan.bad_program"},
+          std::pair{"[[8,[0,9]],1]", "plan.bad_program"}, std::pair{"[[3]]", "plan.bad_body"},
+          std::pair{"[[1,[0]],1]", "plan.bad_count"}, std::pair{"[[2,[0,[2,[0,[2,[0,[2,[0]]]]]]]],1]", "plan.too_deep"},
+          std::pair{"7", "json.wrong_type"}}) {
+        options_.plan = text;
+        EXPECT_EQ(error().name, name) << text;
+    }
 }
 
 TEST_F(TaskTest, a_data_set_of_another_shape_is_neither_priced_nor_signed) {
@@ -124,8 +161,9 @@ TEST_F(TaskTest, an_initial_state_of_another_program_names_its_file) {
 
 TEST_F(TaskTest, all_missing_options_are_named_at_once) {
     EXPECT_EQ(missing_options(options_), std::vector<std::string>());
-    EXPECT_EQ(missing_options(SpecOptions()),
-              (std::vector<std::string>{"--program", "--init", "--data", "--steps", "--interval", "--price-cap"}));
+    EXPECT_EQ(
+        missing_options(SpecOptions()),
+        (std::vector<std::string>{"--program", "--init", "--data", "--steps or --plan", "--interval", "--price-cap"}));
     SpecOptions whole;
     whole.spec_file = "@file";
     EXPECT_TRUE(missing_options(whole).empty());
@@ -144,7 +182,7 @@ TEST_F(TaskTest, errors_name_the_file_or_the_option) {
     wrong.init_root = "0x12";
     EXPECT_TRUE(build_spec(wrong).error().detail.starts_with("--init-root 0x12"));
     wrong = options_;
-    wrong.program = wrong.data;
+    wrong.programs = {wrong.data};
     EXPECT_NE(build_spec(wrong).error().detail.find("data.safetensors"), std::string::npos);
 }
 
@@ -157,7 +195,7 @@ TEST_F(TaskTest, windows_that_a_promised_line_cannot_meet_are_neither_priced_nor
     EXPECT_EQ(spec->bandwidth_class, 40U);
     const auto price = price_of(*spec, options_);
     ASSERT_TRUE(price) << price.error().to_string();
-    EXPECT_EQ(*price->json.get_string("leastVerifyS"), "72");
+    EXPECT_EQ(*price->json.get_string("leastVerifyS"), "74");
     EXPECT_EQ(*price->json.get_string("leastHeartbeatS"), "1");
     options_.speed = 4;
     EXPECT_EQ(error().name, "task.window_too_short");

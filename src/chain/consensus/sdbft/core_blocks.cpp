@@ -285,6 +285,11 @@ Expected<bool> Core::proposal_ready(Proposal& proposal, const BlockEntry& entry)
         reconsider_at_ = now_.monotonic_ms + (block.timestamp_ms - now_.wall_ms - params::kMaxFutureMs);
         return false;
     }
+    // What is proposed again was in time once. Measured from this node's entry, so that neither the proposal's way nor
+    // its execution makes an honest block late; nobody is blamed for a clock.
+    const std::uint64_t lag =
+        params::kMaxBlockIdles * config_.max_idle_ms + params::kMaxFutureMs + pacemaker_.entry_spread();
+    if (block.view == view_ && block.timestamp_ms + lag < entered_wall_ms_) return false;
     if (entry.validity == Validity::invalid) return fail("proposal.invalid_block", to_hex0x(block.hash));
     return ensure_valid(block.hash);
 }

@@ -32,7 +32,10 @@ public:
     void finalized_view() { steps_ -= steps_ > 0 ? 1 : 0; }
     void new_epoch() { steps_ = 0; }
     // The next rebroadcast while the view lasts.
-    void repeated(std::uint64_t now) { repeat_at_ = now + backed_off(3 * delta_, std::min<std::uint64_t>(steps_, 4)); }
+    void repeated(std::uint64_t now) { repeat_at_ = now + backed_off(3 * delta_, std::min(steps_, kRepeatSteps)); }
+    // After which another honest node that can hear this one is in its view: the longest pause between two rebroadcasts
+    // of what opened the view, and a message's delay.
+    [[nodiscard]] std::uint64_t entry_spread() const { return backed_off(3 * delta_, kRepeatSteps) + delta_; }
 
     [[nodiscard]] std::uint64_t proposal_at() const { return proposal_at_; }
     [[nodiscard]] std::uint64_t advance_at() const { return advance_at_; }
@@ -40,6 +43,7 @@ public:
     [[nodiscard]] std::uint64_t steps() const { return steps_; }
 
 private:
+    static constexpr std::uint64_t kRepeatSteps = 4;
     std::uint64_t delta_;
     std::uint64_t allowance_;
     std::uint64_t steps_ = 0;

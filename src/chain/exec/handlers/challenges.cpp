@@ -17,8 +17,8 @@ using types::ClaimState;
 using types::NativeKind;
 
 // Claims can be challenged from the proof until their end.
-Expected<LiveClaim> load_challengeable(const Context& context, std::uint64_t task) {
-    QUERN_TRY(auto live, load_live(context.state, task));
+Expected<LiveClaim> load_challengeable(const Context& context, std::uint64_t task, std::uint32_t stretch) {
+    QUERN_TRY(auto live, load_live(context.state, task, stretch));
     if (live.claim.state < ClaimState::proved) return fail("task.wrong_state", types::to_string(live.claim.state));
     if (live.claim.solver == context.sender) return fail("challenge.own_claim");
     return live;
@@ -63,8 +63,8 @@ Status open_history(const Context& context, const types::TaskClaim& live, const 
                     NewDispute& opened) {
     const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_history_challenge(data.opening));
-    QUERN_CHECK(
-        core::check_history_challenge(opening, data.claim, claim.history_root, task.spec.init_root, task.spec.steps));
+    QUERN_CHECK(core::check_history_challenge(opening, data.claim, claim.history_root, claim.start_root,
+                                              market::stride_count(market::stretch_of(live).steps, task.spec.stride)));
     QUERN_TRY(opened.game, core::open_history_game(game_context(live), claim.history_root, data.claim,
                                                    market::dispute_clock(context.market(), task), context.market_ms));
     return {};
@@ -75,12 +75,12 @@ Status open_probe(const Context& context, const types::TaskClaim& live, const ty
     const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_probe_challenge(data.opening));
     core::ReportContext about;
-    about.program_root = task.spec.program_root;
-    QUERN_TRY(about.header, vm::tensor::decode_header(task.spec.program_header));
+    QUERN_TRY(const auto plan, core::TaskPlan::decode(task.spec.plan));
+    about.plan = &plan;
+    about.stretch = market::stretch_of(live);
     about.verify_beacon = claim.verify_beacon;
     about.verifier = report.verifier;
     about.result_root = report.result_root;
-    about.steps = task.spec.steps;
     about.interval = task.spec.interval;
     about.samples = task.spec.samples;
     QUERN_TRY(const auto probe, core::check_probe_challenge(opening, data.claim, about));
@@ -134,7 +134,7 @@ struct Handler<NativeKind::challenge_commit>::Prepared {
 
 auto Handler<NativeKind::challenge_commit>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto live, load_challengeable(context, data.task));
+    QUERN_TRY(auto live, load_challengeable(context, data.task, data.stretch));
     const auto& claim = live.claim;
     if (claim.voided) return fail("challenge.claim_void", "the solver has lost");
     if (claim.challenge_until != 0 && context.market_ms >= claim.challenge_until)
@@ -166,7 +166,7 @@ Status Handler<NativeKind::challenge_commit>::apply(Context& context, const Payl
         types::key_of<types::ChallengeCommitment>(claim.id, context.sender, data.commitment),
         types::ChallengeCommitment{claim.id, context.sender, data.commitment, context.market_ms, stake});
     emit(context, types::KindGroup::disputes,
-         events::ChallengeCommitted{data.task, context.sender, data.commitment, stake});
+         events::ChallengeCommitted{data.task, context.sender, data.stretch, data.commitment, stake});
     return {};
 }
 
@@ -187,7 +187,7 @@ struct Handler<NativeKind::challenge_reveal>::Prepared {
 
 auto Handler<NativeKind::challenge_reveal>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto live, load_challengeable(context, data.task));
+    QUERN_TRY(auto live, load_challengeable(context, data.task, data.stretch));
     const auto& claim = live.claim;
     QUERN_TRY(auto commitment, load_commitment(context, claim.id, data));
     if (claim.voided && context.market_ms >= claim.challenge_hold)
@@ -206,7 +206,7 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     if (is_beaten(claim, data.target) || rivals >= context.market().max_disputes) {
         QUERN_CHECK(unlock_bond(context, types::Role::whistleblower, context.sender, commitment.stake));
         emit(context, types::KindGroup::disputes,
-             events::ChallengeReleased{data.task, context.sender, commitment.commitment});
+             events::ChallengeReleased{data.task, context.sender, data.stretch, commitment.commitment});
         if (claim.voided) QUERN_CHECK(continue_voided(context, live));
         store_live(context.state, live);
         return {};

@@ -42,34 +42,51 @@ Expected<types::Task> load_task(const state::Overlay& state, std::uint64_t id) {
 
 void store_task(state::Overlay& state, const types::Task& task) { state.store(key_of<types::Task>(task.id), task); }
 
-namespace {
-
-Expected<LiveClaim> load_claim(const state::Overlay& state, types::Task task, const types::ClaimId& id) {
+Expected<types::Claim> load_claim(const state::Overlay& state, const types::ClaimId& id) {
     QUERN_TRY(auto claim, state.load<types::Claim>(id));
     if (!claim) return fault("state.corrupt_object", "task " + std::to_string(id.task) + " runs without its claim");
-    LiveClaim live;
-    live.stored_task = types::encode_record(task);
-    live.task = std::move(task);
-    live.claim = std::move(*claim);
-    return live;
+    return std::move(*claim);
+}
+
+namespace {
+
+Status check_running(const types::Task& task) {
+    if (task.state != types::TaskState::running) return fail("task.wrong_state", types::to_string(task.state));
+    return {};
 }
 
 }  // namespace
 
-Expected<LiveClaim> load_live(const state::Overlay& state, std::uint64_t id) {
-    QUERN_TRY(auto task, load_task(state, id));
-    return load_live(state, std::move(task));
+LiveClaim make_live(types::Task task, types::Claim claim) {
+    LiveClaim live;
+    live.stored_task = types::encode_record(task);
+    live.task = std::move(task);
+    live.claim = std::move(claim);
+    return live;
 }
 
-Expected<LiveClaim> load_live(const state::Overlay& state, types::Task task) {
-    const auto id = types::present_claim(task);
-    if (task.state != types::TaskState::running || !id) return fail("task.wrong_state", types::to_string(task.state));
-    return load_claim(state, std::move(task), *id);
+Expected<LiveClaim> load_live(const state::Overlay& state, std::uint64_t id, std::uint32_t stretch) {
+    QUERN_TRY(auto task, load_task(state, id));
+    QUERN_CHECK(check_running(task));
+    const auto unsettled = types::unsettled_claims(task);
+    const types::ClaimId wanted{id, 0, stretch, task.round};
+    if (std::find(unsettled.begin(), unsettled.end(), wanted) == unsettled.end())
+        return fail("task.no_such_claim", "stretch " + std::to_string(stretch));
+    QUERN_TRY(auto claim, load_claim(state, wanted));
+    if (types::is_final(claim.state)) return fail("task.wrong_state", types::to_string(claim.state));
+    return make_live(std::move(task), std::move(claim));
+}
+
+Expected<LiveClaim> load_newest(const state::Overlay& state, types::Task task) {
+    QUERN_CHECK(check_running(task));
+    QUERN_TRY(auto claim, load_claim(state, types::unsettled_claims(task).back()));
+    return make_live(std::move(task), std::move(claim));
 }
 
 Expected<LiveClaim> load_live(const state::Overlay& state, const types::ClaimId& id) {
     QUERN_TRY(auto task, load_task(state, id.task));
-    return load_claim(state, std::move(task), id);
+    QUERN_TRY(auto claim, load_claim(state, id));
+    return make_live(std::move(task), std::move(claim));
 }
 
 void store_live(state::Overlay& state, const LiveClaim& live) {

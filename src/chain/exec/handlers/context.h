@@ -37,14 +37,19 @@ void store_bond(state::Overlay& state, const types::RoleBond& bond);  // erases 
 // Error task.unknown.
 [[nodiscard]] Expected<types::Task> load_task(const state::Overlay& state, std::uint64_t id);
 void store_task(state::Overlay& state, const types::Task& task);
-// A running task with the claim that is worked on or verified; and what of the task was stored, so that it is written
-// only where it changed.
+// A running task with one of its claims of this round; and what of the task was stored, so that it is written only
+// where it changed.
 struct LiveClaim : types::TaskClaim {
     Bytes stored_task;
 };
-// The task's present claim. Errors task.unknown; task.wrong_state when the task is not running.
-[[nodiscard]] Expected<LiveClaim> load_live(const state::Overlay& state, std::uint64_t task);
-[[nodiscard]] Expected<LiveClaim> load_live(const state::Overlay& state, types::Task task);
+// The claim of a stretch that is not settled. Errors task.unknown; task.wrong_state when the task is not running, or
+// the claim has ended; task.no_such_claim.
+[[nodiscard]] Expected<LiveClaim> load_live(const state::Overlay& state, std::uint64_t task, std::uint32_t stretch);
+// The newest one. Errors task.unknown; task.wrong_state when the task is not running.
+[[nodiscard]] Expected<LiveClaim> load_newest(const state::Overlay& state, types::Task task);
+// One of which its task says that it is there.
+[[nodiscard]] Expected<types::Claim> load_claim(const state::Overlay& state, const types::ClaimId& id);
+[[nodiscard]] LiveClaim make_live(types::Task task, types::Claim claim);
 // The claim that an open dispute is about.
 [[nodiscard]] Expected<LiveClaim> load_live(const state::Overlay& state, const types::ClaimId& id);
 // Also store the task where it differs from what was loaded.

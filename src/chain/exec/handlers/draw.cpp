@@ -41,6 +41,12 @@ Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, std::uint64_t i
     return crypto::sha256({as_bytes(purpose), beacon, id_word.view().last(8), counter_word.view().last(8)});
 }
 
+Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, const types::ClaimId& id, std::uint64_t counter) {
+    const Bytes key = types::key_of<types::Claim>(id);
+    const Hash32 counter_word = Uint256(counter).to_be32();
+    return crypto::sha256({as_bytes(purpose), beacon, key, counter_word.view().last(8)});
+}
+
 bool can_do(const types::Capacity& capacity, const Demand& demand) {
     if (capacity.step_work != 0 && demand.step_work > capacity.step_work) return false;
     if (capacity.memory_mib != 0 && demand.memory_mib > capacity.memory_mib) return false;

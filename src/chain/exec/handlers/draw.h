@@ -22,6 +22,9 @@ struct Candidate {
 
 // SHA-256(purpose || beacon || id || counter).
 [[nodiscard]] Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, std::uint64_t id, std::uint64_t counter);
+// SHA-256(purpose || beacon || the claim's key || counter).
+[[nodiscard]] Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, const types::ClaimId& id,
+                               std::uint64_t counter);
 
 // What a capacity must allow; see types::Capacity.
 struct Demand {

@@ -168,7 +168,8 @@ struct VerifierDrawn {  // verification
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t task = 0;
     types::Address verifier;
-    QUERN_FIELDS(v("task", task), v("verifier", verifier))
+    std::uint32_t stretch = 0;
+    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("stretch", stretch))
 };
 
 struct CustodyReceived {  // verification
@@ -176,8 +177,9 @@ struct CustodyReceived {  // verification
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t task = 0;
     types::Address verifier;
+    std::uint32_t stretch = 0;
     bool data_ok = false;
-    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("dataOk", data_ok))
+    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("stretch", stretch), v("dataOk", data_ok))
 };
 
 struct ReportCommitted {  // verification
@@ -185,8 +187,9 @@ struct ReportCommitted {  // verification
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t task = 0;
     types::Address verifier;
+    std::uint32_t stretch = 0;
     Hash32 commitment;
-    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("commitment", commitment))
+    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("stretch", stretch), v("commitment", commitment))
 };
 
 struct ReportRevealed {  // verification
@@ -194,9 +197,11 @@ struct ReportRevealed {  // verification
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t task = 0;
     types::Address verifier;
+    std::uint32_t stretch = 0;
     bool pass = false;
     Hash32 rival_root;
-    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("pass", pass), v("rivalRoot", rival_root))
+    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("stretch", stretch), v("pass", pass),
+                 v("rivalRoot", rival_root))
 };
 
 struct ChallengeCommitted {  // disputes
@@ -204,9 +209,11 @@ struct ChallengeCommitted {  // disputes
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t task = 0;
     types::Address challenger;
+    std::uint32_t stretch = 0;
     Hash32 commitment;
     Uint256 stake;
-    QUERN_FIELDS(v("task", task), v("challenger", challenger), v("commitment", commitment), v("stake", stake))
+    QUERN_FIELDS(v("task", task), v("challenger", challenger), v("stretch", stretch), v("commitment", commitment),
+                 v("stake", stake))
 };
 
 struct ChallengeReleased {  // disputes
@@ -214,8 +221,9 @@ struct ChallengeReleased {  // disputes
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t task = 0;
     types::Address challenger;
+    std::uint32_t stretch = 0;
     Hash32 commitment;
-    QUERN_FIELDS(v("task", task), v("challenger", challenger), v("commitment", commitment))
+    QUERN_FIELDS(v("task", task), v("challenger", challenger), v("stretch", stretch), v("commitment", commitment))
 };
 
 struct DisputeOpened {  // disputes
@@ -223,11 +231,12 @@ struct DisputeOpened {  // disputes
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t dispute = 0;
     std::uint64_t task = 0;
+    std::uint32_t stretch = 0;
     std::uint32_t target = 0;
     types::Address defender;
     types::Address rival;
-    QUERN_FIELDS(v("dispute", dispute), v("task", task), v("target", target), v("defender", defender),
-                 v("rival", rival))
+    QUERN_FIELDS(v("dispute", dispute), v("task", task), v("stretch", stretch), v("target", target),
+                 v("defender", defender), v("rival", rival))
 };
 
 struct DisputeMoved {  // disputes

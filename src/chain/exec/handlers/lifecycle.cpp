@@ -8,6 +8,7 @@
 #include "chain/exec/handlers/resolution.h"
 #include "chain/market/delays.h"
 #include "chain/market/shares.h"
+#include "compute/core/task_plan.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -34,14 +35,6 @@ std::size_t best_bid(const types::Task& task, const Hash32& beacon) {
     return index[drawn < index.size() ? drawn : 0];
 }
 
-Status release_reports(Context& context, Claim& claim) {
-    for (auto& report : claim.reports) {
-        QUERN_CHECK(unlock_bond(context, Role::verifier, report.verifier, report.locked));
-        report.locked = Uint256();
-    }
-    return {};
-}
-
 // A verifier that kept silent in a step: its report counts as absent, it loses its fee and a part of its bond.
 Status dismiss_verifier(Context& context, types::Task& task, types::VerifierReport& report, std::string_view reason) {
     const Uint256 lost = market::percent_of(report.locked, context.market().no_reveal_slash_percent);
@@ -50,11 +43,6 @@ Status dismiss_verifier(Context& context, types::Task& task, types::VerifierRepo
     report.locked = Uint256();
     report.slashed = true;
     return {};
-}
-
-bool stands_confirmed(const Claim& claim) {
-    return std::any_of(claim.reports.begin(), claim.reports.end(),
-                       [](const auto& report) { return is_active(report) && report.revealed && report.pass; });
 }
 
 // Nobody will stand for the proof any more. The training is public, and its solver is not to blame: it is paid unless
@@ -89,25 +77,6 @@ Status dismiss_silent(Context& context, TaskClaim& live) {
     return {};
 }
 
-// Frees what is locked for a claim: open disputes are closed as moot, bonds unlocked, commitments of challenges
-// dropped; with `sweep`, those that could have been revealed and were not lose a part of their stake.
-Status release_claim(Context& context, TaskClaim& live, bool sweep) {
-    auto& claim = live.claim;
-    QUERN_CHECK(close_disputes(context, claim, "moot"));
-    QUERN_CHECK(unlock_bond(context, Role::solver, claim.solver, claim.locked));
-    claim.locked = Uint256();
-    claim.voided = false;
-    QUERN_CHECK(release_reports(context, claim));
-    if (claim.commitments == 0) return {};
-    for (const auto& [key, value] :
-         context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(claim.id), {}, claim.commitments)) {
-        auto challenge = types::decode_record<types::ChallengeCommitment>(value);
-        if (!challenge) return fault("state.corrupt_object", challenge.error().to_string());
-        QUERN_CHECK(drop_commitment(context, live, *challenge, sweep && could_reveal(context, claim, *challenge)));
-    }
-    return {};
-}
-
 // The solver did not do what was due: a part of its lock is lost, the rest is free again, it may not bid on this task
 // again.
 Status dismiss_solver(Context& context, types::Task& task, const types::Address& solver, Uint256& locked,
@@ -116,7 +85,7 @@ Status dismiss_solver(Context& context, types::Task& task, const types::Address&
     QUERN_CHECK(slash(context, task, Role::solver, solver, lost, reason));
     QUERN_CHECK(unlock_bond(context, Role::solver, solver, locked - lost));
     locked = Uint256();
-    task.barred.push_back(solver);
+    bar(task, solver);
     return {};
 }
 
@@ -124,7 +93,8 @@ Status dismiss_solver(Context& context, types::Task& task, const types::Address&
 Expected<std::vector<Candidate>> find_verifiers(const Context& context, const types::Task& task, std::uint64_t anchor,
                                                 const Hash32& randomness, const std::vector<types::Address>& excluded) {
     // From custody to the commitments: what a replay may take.
-    const Demand demand{task.work_units, market::sampled_work(market::work_of(task)), task.spec.verify_s,
+    const auto work = market::work_of(task);
+    const Demand demand{market::largest_step(work.plan), market::sampled_work(work), task.spec.verify_s,
                         market::memory_mib(task.spec)};
     return find_candidates(context, Role::verifier, market::verifier_bond(context.market(), task), demand, anchor,
                            randomness, excluded);
@@ -137,6 +107,10 @@ std::size_t eligible_for(const std::vector<Candidate>& verifiers, const types::A
 }
 
 }  // namespace
+
+void bar(types::Task& task, const types::Address& solver) {
+    if (std::find(task.barred.begin(), task.barred.end(), solver) == task.barred.end()) task.barred.push_back(solver);
+}
 
 void enter(Context& context, types::Task& task, TaskState state, std::uint64_t deadline, std::string_view reason) {
     emit(context, types::KindGroup::tasks, events::TaskStateChanged{task.id, task.state, state, std::string(reason)});
@@ -169,7 +143,7 @@ Status close_bidding(Context& context, types::Task& task) {
 }
 
 Status assign_next(Context& context, types::Task& task, const Hash32& beacon, std::string_view reason) {
-    const Uint256 needed = market::solver_bond(context.market(), task);
+    const Uint256 needed = market::seat_bond(context.market(), task);
     std::vector<Candidate> verifiers;
     if (!task.bids.empty()) {
         QUERN_TRY(verifiers,
@@ -187,7 +161,7 @@ Status assign_next(Context& context, types::Task& task, const Hash32& beacon, st
         }
         // A bidder that bound its bond elsewhere meanwhile is passed over.
         if (!lock_bond(context, Role::solver, bid.bidder, needed)) continue;
-        task.seats = {{bid.bidder, bid.price, needed, context.height, 0, 0}};
+        task.seats = {{bid.bidder, bid.price, needed, context.height, task.settled}};
         emit(context, types::KindGroup::tasks, events::SolverAssigned{task.id, bid.bidder, bid.price});
         enter(context, task, TaskState::assigned, context.market_ms + market::in_ms(task.spec.start_s), reason);
         return {};
@@ -220,22 +194,46 @@ Status close_task(Context& context, types::Task& task, TaskState state, std::str
     return {};
 }
 
-Claim begin_claim(Context& context, types::Task& task, const Hash32& seed_beacon) {
+Status begin_claim(Context& context, types::Task& task, const Hash32& start_root, const Hash32& seed_beacon) {
     auto& seat = task.seats[0];
+    QUERN_TRY(const auto plan, compute::core::TaskPlan::decode(task.spec.plan));
     Claim claim;
     claim.id = {task.id, 0, seat.stretches++, task.round};
+    const market::Stretch stretch = market::stretch_of(task, claim.id.stretch);
     claim.solver = seat.solver;
     claim.price = seat.price;
-    claim.locked = std::exchange(seat.locked, Uint256());
+    claim.work = plan.work_of(stretch, task.spec.stride);
+    claim.locked = market::solver_bond(context.market(), task);
+    if (seat.locked < claim.locked) return fault("state.corrupt_object", "a seat's lock does not cover its claims");
+    seat.locked -= claim.locked;
+    claim.start_root = start_root;
+    claim.step = stretch.before;
     claim.seed_beacon = seed_beacon;
     if (task.state != TaskState::running) enter(context, task, TaskState::running, 0, "started");
     enter(context, claim, ClaimState::working, context.market_ms + market::in_ms(task.spec.heartbeat_s), "started");
-    return claim;
+    context.state.store(types::key_of<Claim>(claim.id), claim);
+    return {};
+}
+
+Status begin_next(Context& context, types::Task& task, const Claim& newest) {
+    const std::uint32_t made = task.seats[0].stretches;
+    const bool waits =
+        newest.state < ClaimState::proved || newest.voided || made - task.settled >= types::kMaxUnsettled;
+    if (waits || made == market::stretch_count(task)) return {};
+    return begin_claim(context, task, newest.final_root, newest.seed_beacon);
 }
 
 Status dismiss_worker(Context& context, TaskClaim& live, std::string_view reason) {
     QUERN_CHECK(dismiss_solver(context, live.task, live.claim.solver, live.claim.locked, reason));
     return void_claim(context, live, reason);
+}
+
+Status release_reports(Context& context, Claim& claim) {
+    for (auto& report : claim.reports) {
+        QUERN_CHECK(unlock_bond(context, Role::verifier, report.verifier, report.locked));
+        report.locked = Uint256();
+    }
+    return {};
 }
 
 void await_draw(Context& context, Claim& claim, std::string_view reason) {
@@ -247,7 +245,7 @@ Status draw_verifiers(Context& context, TaskClaim& live) {
     auto& [task, claim] = live;
     QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(claim.draw_at)));
     const Uint256 needed = market::verifier_bond(context.market(), task);
-    const Hash32 randomness = draw_hash("verifiers", beacon, task.id, claim.draws);
+    const Hash32 randomness = draw_hash("verifiers", beacon, claim.id, claim.draws);
     QUERN_TRY(auto candidates,
               find_verifiers(context, task, claim.draw_at, randomness, {claim.solver, task.submitter}));
     auto drawn = draw_many(randomness, std::move(candidates), task.spec.verifiers);
@@ -260,8 +258,8 @@ Status draw_verifiers(Context& context, TaskClaim& live) {
             return {};
         }
     }
+    claim.verify_beacon = draw_hash("segments", beacon, claim.id, claim.draws);
     ++claim.draws;
-    claim.verify_beacon = beacon;
     claim.reports.clear();
     for (const auto& address : drawn) {
         QUERN_CHECK(lock_bond(context, Role::verifier, address, needed));
@@ -269,7 +267,7 @@ Status draw_verifiers(Context& context, TaskClaim& live) {
         report.verifier = address;
         report.locked = needed;
         claim.reports.push_back(report);
-        emit(context, types::KindGroup::verification, events::VerifierDrawn{task.id, address});
+        emit(context, types::KindGroup::verification, events::VerifierDrawn{task.id, address, claim.id.stretch});
     }
     enter(context, claim, ClaimState::custody, context.market_ms + market::in_ms(task.spec.verify_s),
           "verifiers_drawn");
@@ -291,7 +289,7 @@ Status conclude_custody(Context& context, TaskClaim& live, bool deadline_passed)
     const bool last_word = deadline_passed && claim.draws >= kMaxDraws;
     if (2 * missing > total || (last_word && missing > received)) {
         if (deadline_passed) QUERN_CHECK(dismiss_silent(context, live));
-        task.barred.push_back(claim.solver);
+        bar(task, claim.solver);
         return void_claim(context, live, "data_missing");
     }
     if (!deadline_passed && 3 * received < 2 * total && !all) return {};
@@ -335,57 +333,11 @@ Status await_challenges(Context& context, TaskClaim& live, std::string_view reas
         enter(context, claim, ClaimState::disputed, deadline, reason);
         return {};
     }
-    if (!stands_confirmed(claim)) return redraw_or_give_up(context, live, "verifiers_silent");
+    if (standing_passes(claim) == 0) return redraw_or_give_up(context, live, "verifiers_silent");
     if (claim.challenge_until == 0) claim.challenge_until = context.market_ms + market::in_ms(task.spec.challenge_s);
     enter(context, claim, ClaimState::challenge,
           std::max({claim.challenge_until, claim.challenge_hold, context.market_ms + 1}), reason);
     return {};
-}
-
-bool could_reveal(const Context& context, const Claim& claim, const types::ChallengeCommitment& commitment) {
-    return commitment.since >= claim.proved_since &&
-           market::reveal_expected(context.market(), commitment.since) <= context.market_ms;
-}
-
-Status drop_commitment(Context& context, TaskClaim& live, const types::ChallengeCommitment& commitment, bool punished) {
-    auto& [task, claim] = live;
-    Uint256 lost;
-    if (punished) lost = market::percent_of(commitment.stake, context.market().no_challenge_reveal_slash_percent);
-    QUERN_CHECK(slash(context, task, Role::whistleblower, commitment.challenger, lost, "no_challenge_reveal"));
-    QUERN_CHECK(unlock_bond(context, Role::whistleblower, commitment.challenger, commitment.stake - lost));
-    context.state.erase_native(
-        types::key_of<types::ChallengeCommitment>(claim.id, commitment.challenger, commitment.commitment));
-    --claim.commitments;
-    return {};
-}
-
-Status void_claim(Context& context, TaskClaim& live, std::string_view reason) {
-    QUERN_CHECK(release_claim(context, live, false));
-    enter(context, live.claim, ClaimState::voided, 0, reason);
-    return reopen(context, live.task, reason);
-}
-
-Status settle(Context& context, TaskClaim& live) {
-    auto& [task, claim] = live;
-    QUERN_CHECK(release_claim(context, live, true));
-    const bool confirmed = stands_confirmed(claim);
-    QUERN_CHECK(
-        pay_from_escrow(context, task, claim.solver, market::solver_reward(task, claim.price), "solver_reward"));
-    const Uint256 fee = market::verifier_fee(task);
-    for (const auto& report : claim.reports)
-        if (is_active(report) && report.revealed)
-            QUERN_CHECK(pay_from_escrow(context, task, report.verifier, fee, "verifier_fee"));
-
-    const auto rest = checked_sub(task.escrow, task.spec.tax);
-    if (!rest) return fail("task.escrow_empty");
-    QUERN_TRY(auto globals, load_globals(context.state));
-    globals.jackpot_vault += task.spec.tax;
-    store_globals(context.state, globals);
-    task.escrow = *rest;
-    const std::string_view reason = confirmed ? "unchallenged" : "unverified";
-    ++task.seats[claim.id.seat].settled;
-    enter(context, claim, ClaimState::settled, 0, reason);
-    return close_task(context, task, TaskState::settled, reason);
 }
 
 }  // namespace quern::chain::exec::handlers

@@ -3,6 +3,8 @@
 // stores it. Diagram and rules: doc/market.md. Used by one thread.
 #pragma once
 
+#include <algorithm>
+
 #include "chain/exec/handlers/slashing.h"
 
 namespace quern::chain::exec::handlers {
@@ -28,21 +30,37 @@ void open_bidding(Context& context, types::Task& task, std::string_view reason);
 // The solver of an `assigned` task let it down: a part of its bond is lost, the rest is free again, it may not bid on
 // this task again. The next bid gets the task.
 [[nodiscard]] Status give_to_next(Context& context, types::Task& task, std::string_view reason);
-// Begins a new round with bidding; after too many the task has failed. Nothing is locked for it.
+// Begins a new round with bidding, at the first stretch that is not settled; after too many the task has failed.
+// Nothing is locked for it.
 [[nodiscard]] Status reopen(Context& context, types::Task& task, std::string_view reason);
 // Everything but the storage deposit goes back to the submitter. Nothing is locked for it.
 [[nodiscard]] Status close_task(Context& context, types::Task& task, types::TaskState state, std::string_view reason);
 
 // --- Training --------------------------------------------------------------------------------------------------------
-// The claim of the seat's next stretch, which takes over the seat's lock. The task runs from its first one on.
-[[nodiscard]] types::Claim begin_claim(Context& context, types::Task& task, const Hash32& seed_beacon);
-// As give_to_next of a solver that has begun: its claim is void.
+// The claim of the seat's next stretch, which takes a part of the seat's lock; stored. The task runs from its first one
+// on.
+[[nodiscard]] Status begin_claim(Context& context, types::Task& task, const Hash32& start_root,
+                                 const Hash32& seed_beacon);
+// The next stretch after `newest`, once that is proved and if not too many are unsettled: the training goes on while
+// what there is of it is verified.
+[[nodiscard]] Status begin_next(Context& context, types::Task& task, const types::Claim& newest);
+// It may not bid on this task again.
+void bar(types::Task& task, const types::Address& solver);
+// As give_to_next of a solver that has begun: its newest claim is void.
 [[nodiscard]] Status dismiss_worker(Context& context, TaskClaim& live, std::string_view reason);
 
 // --- Verification ----------------------------------------------------------------------------------------------------
 [[nodiscard]] inline bool is_active(const types::VerifierReport& report) {
     return !report.slashed && report.custody != 2;
 }
+[[nodiscard]] inline bool stands_for(const types::VerifierReport& report) {
+    return is_active(report) && report.revealed && report.pass;
+}
+[[nodiscard]] inline std::uint32_t standing_passes(const types::Claim& claim) {
+    return static_cast<std::uint32_t>(std::count_if(claim.reports.begin(), claim.reports.end(), stands_for));
+}
+// Unlocks the bonds that answer for the claim's reports.
+[[nodiscard]] Status release_reports(Context& context, types::Claim& claim);
 // After the proof: waits for the beacon that draws the verifiers.
 void await_draw(Context& context, types::Claim& claim, std::string_view reason);
 // Draws m verifiers; fewer once `verify_s` have passed in vain.
@@ -63,9 +81,22 @@ void await_draw(Context& context, types::Claim& claim, std::string_view reason);
 // Erases a commitment and frees its stake; when `punished`, without the part that a commitment without reveal costs.
 [[nodiscard]] Status drop_commitment(Context& context, TaskClaim& live, const types::ChallengeCommitment& commitment,
                                      bool punished);
-// Releases what the claim locks; the task opens again, or has failed.
+// Releases what the claim locks. Those of later stretches fall with it; once no claim of the round is left to be
+// decided the task opens again, or has failed.
 [[nodiscard]] Status void_claim(Context& context, TaskClaim& live, std::string_view reason);
-// Releases what the claim locks, pays for it and ends the task.
+// The claims of later stretches begin with what nobody stands for: they are void as `live` is, each as soon as no game
+// about its verifiers' reports is open. They are stored.
+[[nodiscard]] Status void_later(Context& context, TaskClaim& live);
+// Whether those of the stretches before it are.
+[[nodiscard]] inline bool is_next_to_settle(const types::Task& task, const types::Claim& claim) {
+    return claim.id.stretch == task.settled;
+}
+// Releases what the claim locks and pays for it. After the last stretch the task ends.
 [[nodiscard]] Status settle(Context& context, TaskClaim& live);
+
+// The claims of a settled stretch stay until so many more are settled: for who looks back, not for who goes on.
+inline constexpr std::uint32_t kKeptStretches = 2;
+// Erases the claims of all rounds of a stretch, with their disputes. None is open.
+[[nodiscard]] Status delete_claims(Context& context, const types::Task& task, std::uint32_t stretch);
 
 }  // namespace quern::chain::exec::handlers

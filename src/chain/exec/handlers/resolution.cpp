@@ -7,6 +7,7 @@
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/market/delays.h"
 #include "compute/core/claims.h"
+#include "compute/core/history.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -34,13 +35,13 @@ types::VerifierReport* report_of(types::Claim& claim, const types::Address& veri
 
 // Static work of what the winner had to compute, at the price cap: what catching a cheat is worth must not follow from
 // the price that the cheat bid.
-Uint256 proven_cost(const types::Task& task, const types::Dispute& dispute) {
-    const auto work = market::work_of(task);
-    Uint256 units = market::total_work(work);
+Uint256 proven_cost(const types::TaskClaim& live, const types::Dispute& dispute) {
+    const auto& task = live.task;
+    Uint256 units = live.claim.work;
     if (dispute.target != 0)  // a rival needs no more than the segment in question
-        units = market::work_of_steps(work, work.interval);
+        units = task.segment_work;
     else if (dispute.rival_role == Role::verifier)
-        units = market::sampled_work(work);
+        units = market::sampled_work(market::work_of(task), market::stretch_of(live).steps);
     return market::price_at_cap(task, units);
 }
 
@@ -68,13 +69,16 @@ Status release_rival(Context& context, const types::Dispute& dispute) {
 }
 
 // Whether a defender that lost answers for it. A PASS claims the segments that its verifier was drawn for, and no
-// others; until the game has come to a step, losing means that the verifier did not even show whose history it passed.
+// others; until the game has come to a stride, losing means that the verifier did not even show whose history it
+// passed.
 bool answers_for(const types::TaskClaim& live, const types::Dispute& dispute, const core::Game& game) {
-    if (!core::is_pass_target(dispute.target) || game.step == 0) return true;
+    const std::uint64_t step = core::disputed_from(game);
+    if (!core::is_pass_target(dispute.target) || step == 0) return true;
     const auto& spec = live.task.spec;
+    const market::Stretch stretch = market::stretch_of(live);
     const auto drawn = core::draw_segments(live.claim.verify_beacon, dispute.defender,
-                                           market::segment_count(spec.steps, spec.interval), spec.samples);
-    return std::binary_search(drawn.begin(), drawn.end(), (game.step - 1) / spec.interval);
+                                           market::segment_count(stretch.steps, spec.interval), spec.samples);
+    return std::binary_search(drawn.begin(), drawn.end(), core::segment_of(step, spec.interval, stretch.before));
 }
 
 // Whether a challenge that was committed before the solver lost can still be revealed against a PASS.
@@ -87,29 +91,26 @@ bool awaits_reveals(const Context& context, const types::Claim& claim) {
            !context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(claim.id), {}, 1).empty();
 }
 
-// The solver's claim is void: it is slashed, and the other games about it are moot. Those who passed it answer for
-// their own claims in games of their own: a loser's loss proves nothing about others (a solver may play badly on
-// purpose). While such games are open or may come the claim waits, then its task is open again.
+// The solver's claim is void, and those of later stretches with it: it is slashed, and the other games about it are
+// moot. Those who passed it answer for their own claims in games of their own: a loser's loss proves nothing about
+// others (a solver may play badly on purpose). While such games are open or may come the claim waits, then its task is
+// open again.
 Status void_history(Context& context, types::TaskClaim& live, const types::Dispute& dispute, bool rival_wins) {
     auto& [task, claim] = live;
     SlashShares shares;
     if (rival_wins) {
         shares.winner = dispute.rival;
-        shares.proven_cost = proven_cost(task, dispute);
-        shares.fee = market::verifier_fee(task);
+        shares.proven_cost = proven_cost(live, dispute);
+        shares.fee = market::verifier_fee(task, claim.id.stretch);
         for (const auto& report : claim.reports)
             if (is_active(report) && report.revealed && !report.pass && report.verifier != dispute.rival)
                 shares.fees.push_back(report.verifier);
     }
     QUERN_CHECK(slash(context, task, Role::solver, claim.solver, claim.locked, "wrong_result", shares));
     claim.locked = Uint256();
-    task.barred.push_back(claim.solver);
-    QUERN_CHECK(close_disputes(context, claim, "moot", {0}));
-    claim.voided = true;
-    claim.challenge_hold = market::reveal_expected(context.market(), context.market_ms);
-    if (claim.open_disputes > 0 || awaits_reveals(context, claim))
-        enter(context, claim, ClaimState::disputed, 0, "solver_slashed");
-    return continue_voided(context, live);
+    bar(task, claim.solver);
+    QUERN_CHECK(void_later(context, live));
+    return begin_void(context, live, "solver_slashed");
 }
 
 Status void_report(Context& context, types::TaskClaim& live, const types::Dispute& dispute, bool rival_wins) {
@@ -117,7 +118,7 @@ Status void_report(Context& context, types::TaskClaim& live, const types::Disput
     const std::size_t index = core::target_report(dispute.target);
     if (index >= claim.reports.size()) return fail("dispute.no_report");
     SlashShares shares;
-    if (rival_wins) shares = {dispute.rival, proven_cost(task, dispute), {}, {}};
+    if (rival_wins) shares = {dispute.rival, proven_cost(live, dispute), {}, {}};
     const bool passed = core::is_pass_target(dispute.target);
     QUERN_CHECK(
         slash_report(context, task, claim.reports[index], passed ? "passed_wrong_result" : "wrong_probe", shares));
@@ -125,14 +126,39 @@ Status void_report(Context& context, types::TaskClaim& live, const types::Disput
     return close_disputes(context, claim, "moot", {1 + number, core::kPassTarget + number});
 }
 
+// A defender plays one game of a claim at a time, in the order in which they were opened: begins its oldest, unless
+// that goes on already.
+Status begin_next(Context& context, const types::Claim& claim, const types::Address& defender) {
+    QUERN_TRY(auto open, open_disputes(context, claim));
+    const auto next = std::find_if(open.begin(), open.end(),
+                                   [&](const types::Dispute& dispute) { return dispute.defender == defender; });
+    if (next == open.end()) return {};
+    QUERN_TRY(auto game, types::decode_record<core::Game>(next->game));
+    if (core::has_begun(game)) return {};
+    game.charged_to = context.market_ms;
+    update_game(*next, game);
+    store_dispute(context.state, *next);
+    return {};
+}
+
 }  // namespace
 
 core::GameContext game_context(const types::TaskClaim& live) {
     const auto& spec = live.task.spec;
-    return {spec.program_root, spec.program_header, spec.data_root, live.claim.seed_beacon, spec.steps + 1};
+    const market::Stretch stretch = market::stretch_of(live);
+    return {spec.plan,
+            spec.data_root,
+            live.claim.seed_beacon,
+            spec.stride,
+            market::stride_count(stretch.steps, spec.stride) + 1,
+            stretch.before};
 }
 
 Status open_dispute(Context& context, types::Claim& claim, NewDispute opened) {
+    QUERN_TRY(const auto open, open_disputes(context, claim));
+    if (std::any_of(open.begin(), open.end(),
+                    [&](const types::Dispute& other) { return other.defender == opened.defender; }))
+        opened.game.charged_to = core::kNotBegun;
     QUERN_TRY(auto globals, load_globals(context.state));
     types::Dispute dispute;
     dispute.id = globals.next_dispute++;
@@ -150,7 +176,8 @@ Status open_dispute(Context& context, types::Claim& claim, NewDispute opened) {
     claim.disputes.push_back(dispute.id);
     ++claim.open_disputes;
     emit(context, types::KindGroup::disputes,
-         events::DisputeOpened{dispute.id, claim.id.task, dispute.target, dispute.defender, dispute.rival});
+         events::DisputeOpened{dispute.id, claim.id.task, claim.id.stretch, dispute.target, dispute.defender,
+                               dispute.rival});
     return {};
 }
 
@@ -181,7 +208,7 @@ Status conclude_dispute(Context& context, types::TaskClaim& live, types::Dispute
             return fail("dispute.not_decided");
         case core::Verdict::defender_wins: {
             close(context, claim, dispute, DisputeWinner::defender, game.reason);
-            QUERN_CHECK(slash_rival(context, live, dispute, {dispute.defender, proven_cost(task, dispute), {}, {}}));
+            QUERN_CHECK(slash_rival(context, live, dispute, {dispute.defender, proven_cost(live, dispute), {}, {}}));
             break;
         }
         case core::Verdict::rival_wins:
@@ -198,6 +225,7 @@ Status conclude_dispute(Context& context, types::TaskClaim& live, types::Dispute
             if (answers) QUERN_CHECK(void_report(context, live, dispute, false));
             break;
     }
+    QUERN_CHECK(begin_next(context, claim, dispute.defender));
     if (claim.voided) return continue_voided(context, live);
     if (claim.state != ClaimState::disputed) return {};
     if (claim.open_disputes == 0) return await_challenges(context, live, "disputes_closed");
@@ -226,9 +254,23 @@ Status close_disputes(Context& context, types::Claim& claim, std::string_view re
     return {};
 }
 
+Status begin_void(Context& context, types::TaskClaim& live, const std::string& reason) {
+    auto& claim = live.claim;
+    QUERN_CHECK(close_disputes(context, claim, "moot", {0}));
+    claim.voided = true;
+    claim.challenge_hold = market::reveal_expected(context.market(), context.market_ms);
+    if (claim.open_disputes == 0 && !awaits_reveals(context, claim)) return void_claim(context, live, reason);
+    enter(context, claim, ClaimState::disputed, 0, reason);
+    QUERN_CHECK(refresh_deadline(context, claim));
+    return {};
+}
+
 Status continue_voided(Context& context, types::TaskClaim& live) {
     auto& claim = live.claim;
-    if (claim.open_disputes == 0 && !awaits_reveals(context, claim)) return void_claim(context, live, "solver_slashed");
+    if (claim.open_disputes == 0 && !awaits_reveals(context, claim)) {
+        const std::string reason = claim.reason;
+        return void_claim(context, live, reason);
+    }
     QUERN_CHECK(refresh_deadline(context, claim));
     return {};
 }
@@ -236,7 +278,8 @@ Status continue_voided(Context& context, types::TaskClaim& live) {
 Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const types::Claim& claim) {
     std::uint64_t earliest = std::numeric_limits<std::uint64_t>::max();
     QUERN_TRY(const auto open, open_disputes(context, claim));
-    for (const auto& dispute : open) earliest = std::min(earliest, dispute.deadline);
+    for (const auto& dispute : open)
+        if (dispute.deadline != 0) earliest = std::min(earliest, dispute.deadline);
     return earliest;
 }
 

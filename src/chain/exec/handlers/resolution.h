@@ -20,15 +20,15 @@ struct NewDispute {
     core::Game game;
 };
 [[nodiscard]] core::GameContext game_context(const types::TaskClaim& live);
-// Stores the dispute and counts it in the claim.
+// Stores the dispute and counts it in the claim. Its game waits while another one of its defender's is open there.
 [[nodiscard]] Status open_dispute(Context& context, types::Claim& claim, NewDispute dispute);
 // A verifier's FAIL: its own history against the solver's.
 [[nodiscard]] Status open_report_dispute(Context& context, types::TaskClaim& live, const types::VerifierReport& report);
 
-// Puts a changed game back into its dispute (deadline included) without storing it.
+// Puts a changed game back into its dispute (deadline included: 0 while it waits) without storing it.
 void update_game(types::Dispute& dispute, const core::Game& game);
-// Closes a dispute whose game is decided: slashes, pays, and moves the claim on. Stores the dispute; the caller
-// stores the rest.
+// Closes a dispute whose game is decided: slashes, pays, begins the defender's next game and moves the claim on. Stores
+// disputes; the caller stores the rest.
 [[nodiscard]] Status conclude_dispute(Context& context, types::TaskClaim& live, types::Dispute& dispute,
                                       const core::Game& game);
 // The claim's open disputes, in order. They are among its newest: what was closed before them is not looked at.
@@ -36,12 +36,14 @@ void update_game(types::Dispute& dispute, const core::Game& game);
 // Closes the open disputes, all or those about the given targets, without a loser: what they were about is void.
 [[nodiscard]] Status close_disputes(Context& context, types::Claim& claim, std::string_view reason,
                                     std::initializer_list<std::uint32_t> targets = {});
-// Moves on a claim whose solver has lost: it is void once no dispute about its verifiers' reports is open and no
-// challenge that was committed in time can be revealed any more; else sets its deadline.
+// Nobody stands for the claim's history any more: games about it are moot, the claim goes on as continue_voided says.
+[[nodiscard]] Status begin_void(Context& context, types::TaskClaim& live, const std::string& reason);
+// Moves on such a claim: it is void once no dispute about its verifiers' reports is open and no challenge that was
+// committed in time can be revealed any more; else sets its deadline.
 [[nodiscard]] Status continue_voided(Context& context, types::TaskClaim& live);
 
-// Keeps a disputed claim's deadline at its games' earliest (voided and without one: where reveals end). True when it
-// changed.
+// Keeps a disputed claim's deadline at the earliest of its games that have begun (voided and without one: where reveals
+// end). True when it changed.
 [[nodiscard]] Expected<bool> refresh_deadline(const Context& context, types::Claim& claim);
 [[nodiscard]] Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const types::Claim& claim);
 

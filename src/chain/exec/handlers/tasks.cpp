@@ -34,7 +34,8 @@ Status check_solver(const Context& context, const types::Address& solver, std::u
 
 // The sender's claim, when it is being worked on and its deadline is ahead.
 Expected<LiveClaim> load_own_work(const Context& context, std::uint64_t task) {
-    QUERN_TRY(auto live, load_live(context.state, task));
+    QUERN_TRY(auto running, load_task(context.state, task));
+    QUERN_TRY(auto live, load_newest(context.state, std::move(running)));
     if (live.claim.state != ClaimState::working) return fail("task.wrong_state", types::to_string(live.claim.state));
     QUERN_CHECK(check_solver(context, live.claim.solver, live.claim.deadline));
     return live;
@@ -50,20 +51,21 @@ std::vector<types::TaskBid>::const_iterator highest_bid(const types::Task& task)
 
 // The loss is the state's loss slot: an f32 scalar under the state root.
 Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32_t loss, std::span<const Hash32> path) {
-    QUERN_TRY(const auto header, vm::tensor::decode_header(task.spec.program_header));
+    QUERN_TRY(const auto plan, core::TaskPlan::decode(task.spec.plan));
     vm::tensor::Tensor scalar;
     scalar.words = {loss};
     const auto proof = crypto::check_list_path(crypto::MerkleTag::state, state_root, vm::tensor::tensor_root(scalar),
-                                               header.loss_slot, header.slot_count, path);
+                                               plan.header().loss_slot, plan.header().slot_count, path);
     if (!proof) return fail("task.bad_loss_proof", proof.error().to_string());
     return {};
 }
 
 // 0 for what check_form or check_state refuses.
 Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmitPayload& spec) {
-    const auto header = vm::tensor::decode_header(spec.program_header);
-    if (!header) return {};
-    const auto escrow = market::escrow_of(spec, vm::tensor::step_work(*header), market.storage_deposit);
+    const auto plan = core::TaskPlan::decode(spec.plan);
+    if (!plan) return {};
+    const auto escrow =
+        market::escrow_of(spec, plan->planned(spec.interval, spec.stride, spec.tranche), market.storage_deposit);
     return escrow ? escrow->total : Uint256();
 }
 
@@ -72,7 +74,7 @@ Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmit
 // --- submit ----------------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& market, const Payload& data) {
-    QUERN_CHECK(core::check_task_spec(data));
+    QUERN_TRY(const auto plan, core::check_task_spec(data));
     if (data.verifiers > market.max_verifiers)
         return fail("task.bad_verifiers", "at most " + std::to_string(market.max_verifiers));
     for (const std::uint64_t seconds :
@@ -80,24 +82,28 @@ Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& 
         if (seconds < market.min_window_s || seconds > market.max_window_s)
             return fail("task.bad_window", std::to_string(market.min_window_s) + " to " +
                                                std::to_string(market.max_window_s) + " seconds");
+    // No clock of a dispute lasts longer than a window may.
+    if (market::dispute_replay_s(data, plan.planned(data.interval, data.stride, data.tranche)) > market.max_window_s)
+        return fail("task.bad_stride", "a dispute could not compute the stride's states within the longest window");
     return {};
 }
 
 struct Handler<NativeKind::task_submit>::Prepared {
-    vm::tensor::ProgramHeader header;
+    market::PlannedWork plan;
     market::Escrow escrow;
 };
 
 auto Handler<NativeKind::task_submit>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
-    QUERN_TRY(auto header, vm::tensor::decode_header(data.program_header));
-    QUERN_TRY(auto escrow, market::escrow_of(data, vm::tensor::step_work(header), context.market().storage_deposit));
+    QUERN_TRY(const auto plan, core::TaskPlan::decode(data.plan));
+    auto planned = plan.planned(data.interval, data.stride, data.tranche);
+    QUERN_TRY(auto escrow, market::escrow_of(data, planned, context.market().storage_deposit));
     if (context.state.account_or_empty(context.sender).balance < escrow.total)
         return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
-    return Prepared{std::move(header), std::move(escrow)};
+    return Prepared{std::move(planned), std::move(escrow)};
 }
 
 Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& data, Prepared&& prepared) {
-    const auto& [header, escrow] = prepared;
+    const auto& [plan, escrow] = prepared;
     QUERN_CHECK(take_from_account(context, context.sender, escrow.total));
     QUERN_TRY(auto globals, load_globals(context.state));
     types::Task task;
@@ -105,8 +111,14 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     store_globals(context.state, globals);
     task.submitter = context.sender;
     task.spec = data;
-    task.work_units = vm::tensor::step_work(header);
+    task.steps = plan.steps;
+    task.work_units = plan.step;
+    task.commit_work = plan.commit;
+    task.segment_work = plan.segment;
+    task.stretch_work = plan.stretch;
+    task.total_work = plan.total;
     task.escrow = escrow.total;
+    task.start_root = data.init_root;
     emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter});
     open_bidding(context, task, "submitted");
     store_task(context.state, task);
@@ -159,7 +171,7 @@ auto Handler<NativeKind::task_bid>::check_state(const Context& context, const Pa
     if (std::find(task.barred.begin(), task.barred.end(), context.sender) != task.barred.end())
         return fail("bid.barred", "lost this task before");
     QUERN_TRY(auto bond, load_bond(context.state, types::Role::solver, context.sender));
-    const Uint256 needed = market::solver_bond(context.market(), task);
+    const Uint256 needed = market::seat_bond(context.market(), task);
     if (free_part(bond) < needed)
         return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + needed.to_decimal());
     const auto own = std::find_if(task.bids.begin(), task.bids.end(),
@@ -198,15 +210,16 @@ auto Handler<NativeKind::task_start>::check_state(const Context& context, const 
     QUERN_TRY(auto task, load_task(context.state, data.task));
     if (task.state != TaskState::assigned) return fail("task.wrong_state", types::to_string(task.state));
     QUERN_CHECK(check_solver(context, task.seats[0].solver, task.deadline));
-    // The data order follows from a beacon that was unknown when the solver was locked in.
-    QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(task.seats[0].assigned_at)));
+    // The data order follows from a beacon that was unknown when the solver was locked in, and is the whole training's:
+    // who goes on where somebody else was settled goes on with that.
+    QUERN_TRY(Hash32 beacon, beacon_at(context, market::draw_height(task.seats[0].assigned_at)));
+    if (task.settled != 0) beacon = task.seed_beacon;
     return Prepared{std::move(task), beacon};
 }
 
 Status Handler<NativeKind::task_start>::apply(Context& context, const Payload&, Prepared&& prepared) {
     auto& task = prepared.task;
-    const types::Claim claim = begin_claim(context, task, prepared.seed_beacon);
-    context.state.store(types::key_of<types::Claim>(claim.id), claim);
+    QUERN_CHECK(begin_claim(context, task, task.start_root, prepared.seed_beacon));
     store_task(context.state, task);
     return {};
 }
@@ -226,9 +239,10 @@ auto Handler<NativeKind::task_checkpoint>::check_state(const Context& context, c
     QUERN_TRY(auto live, load_own_work(context, data.task));
     const auto& claim = live.claim;
     const auto& spec = live.task.spec;
+    const std::uint64_t last = market::stretch_of(live).last();
     const std::uint64_t expected = claim.step + spec.interval;
-    if (expected > spec.steps || data.step != expected)
-        return fail("task.wrong_step", "expected " + std::to_string(expected) + " of " + std::to_string(spec.steps) +
+    if (expected > last || data.step != expected)
+        return fail("task.wrong_step", "expected " + std::to_string(expected) + " of " + std::to_string(last) +
                                            ", got " + std::to_string(data.step));
     QUERN_CHECK(check_loss(live.task, data.state_root, data.loss, data.loss_path));
     return Prepared{std::move(live)};
@@ -237,12 +251,13 @@ auto Handler<NativeKind::task_checkpoint>::check_state(const Context& context, c
 Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& claim = prepared.live.claim;
     const auto& spec = prepared.live.task.spec;
+    const market::Stretch stretch = market::stretch_of(prepared.live);
     claim.step = data.step;
     claim.checkpoint_root = data.state_root;
     claim.checkpoint_content = data.content;
     claim.loss = data.loss;
-    if (data.step == spec.interval) claim.first_loss = data.loss;
-    const bool last = data.step == spec.steps;
+    if (data.step == stretch.before + spec.interval) claim.first_loss = data.loss;
+    const bool last = data.step == stretch.last();
     claim.deadline = context.market_ms + market::in_ms(last ? spec.prove_s : spec.heartbeat_s);
     store_live(context.state, prepared.live);
     emit(context, types::KindGroup::tasks, events::CheckpointPosted{data.task, data.step, data.state_root, data.loss});
@@ -263,16 +278,18 @@ auto Handler<NativeKind::task_prove>::check_state(const Context& context, const 
     QUERN_TRY(auto live, load_own_work(context, data.task));
     const auto& claim = live.claim;
     const auto& spec = live.task.spec;
+    const market::Stretch stretch = market::stretch_of(live);
     // The proof may take the place of the last heartbeat.
-    if (claim.step + spec.interval < spec.steps)
-        return fail("task.wrong_step", "at " + std::to_string(claim.step) + " of " + std::to_string(spec.steps));
-    if (claim.step == spec.steps && data.final_root != claim.checkpoint_root) return fail("task.final_root_differs");
-    if (const auto first =
-            core::check_history_leaf(data.history_root, spec.init_root, 0, spec.steps, data.initial_path);
+    if (claim.step + spec.interval < stretch.last())
+        return fail("task.wrong_step", "at " + std::to_string(claim.step) + " of " + std::to_string(stretch.last()));
+    if (claim.step == stretch.last() && data.final_root != claim.checkpoint_root)
+        return fail("task.final_root_differs");
+    const std::uint64_t strides = market::stride_count(stretch.steps, spec.stride);
+    if (const auto first = core::check_history_leaf(data.history_root, claim.start_root, 0, strides, data.initial_path);
         !first)
         return fail("task.bad_initial_proof", first.error().to_string());
     if (const auto last =
-            core::check_history_leaf(data.history_root, data.final_root, spec.steps, spec.steps, data.final_path);
+            core::check_history_leaf(data.history_root, data.final_root, strides, strides, data.final_path);
         !last)
         return fail("task.bad_final_proof", last.error().to_string());
     QUERN_CHECK(check_loss(live.task, data.final_root, data.loss, data.loss_path));
@@ -281,15 +298,17 @@ auto Handler<NativeKind::task_prove>::check_state(const Context& context, const 
 
 Status Handler<NativeKind::task_prove>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& claim = prepared.live.claim;
-    const auto& spec = prepared.live.task.spec;
-    claim.step = spec.steps;
+    auto& task = prepared.live.task;
+    const market::Stretch stretch = market::stretch_of(prepared.live);
+    claim.step = stretch.last();
     claim.loss = data.loss;
-    if (spec.interval == spec.steps && claim.first_loss == 0) claim.first_loss = data.loss;
+    if (task.spec.interval == stretch.steps && claim.first_loss == 0) claim.first_loss = data.loss;
     claim.history_root = data.history_root;
     claim.history_content = data.history_content;
     claim.final_root = data.final_root;
     claim.proved_since = context.market_ms;
     await_draw(context, claim, "proved");
+    QUERN_CHECK(begin_next(context, task, claim));
     store_live(context.state, prepared.live);
     return {};
 }
@@ -311,7 +330,7 @@ auto Handler<NativeKind::task_abandon>::check_state(const Context& context, cons
         if (task.seats[0].solver != context.sender) return fail("task.not_its_solver");
         return Prepared{std::move(task), std::nullopt};
     }
-    QUERN_TRY(auto live, load_live(context.state, std::move(task)));
+    QUERN_TRY(auto live, load_newest(context.state, std::move(task)));
     if (live.claim.state != ClaimState::working) return fail("task.wrong_state", types::to_string(live.claim.state));
     if (live.claim.solver != context.sender) return fail("task.not_its_solver");
     return Prepared{{}, std::move(live)};

@@ -1,4 +1,6 @@
 // tick: moves on whatever waits past its deadline. Anybody may send it; a tick that is not due fails.
+#include <limits>
+
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
@@ -22,7 +24,7 @@ Status tick_disputes(Context& context, TaskClaim& live) {
     QUERN_TRY(const auto open, open_disputes(context, claim));
     for (const auto& seen : open) {
         if (claim.state != ClaimState::disputed) break;
-        if (seen.deadline > context.market_ms) continue;
+        if (seen.deadline == 0 || seen.deadline > context.market_ms) continue;
         QUERN_TRY(auto dispute, load_dispute(context.state, seen.id));  // the end of one before may have closed it
         if (dispute.closed_at != 0) continue;
         QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
@@ -35,15 +37,11 @@ Status tick_disputes(Context& context, TaskClaim& live) {
     return any ? Status{} : too_early(claim.deadline);
 }
 
-// All that a task has had: one seat and one stretch in each of its rounds, where somebody began.
+// All that a task still has.
 Status delete_claims(Context& context, const types::Task& task) {
-    for (types::ClaimId id{task.id, 0, 0, 0}; id.round <= task.round; ++id.round) {
-        QUERN_TRY(const auto claim, context.state.load<types::Claim>(id));
-        if (!claim) continue;
-        for (const std::uint64_t dispute : claim->disputes)
-            context.state.erase_native(types::key_of<types::Dispute>(dispute));
-        context.state.erase_native(types::key_of<types::Claim>(id));
-    }
+    const std::uint32_t first = task.settled > kKeptStretches ? task.settled - kKeptStretches : 0;
+    for (std::uint32_t stretch = first; stretch < task.settled + types::kMaxUnsettled; ++stretch)
+        QUERN_CHECK(delete_claims(context, task, stretch));
     return {};
 }
 
@@ -70,7 +68,8 @@ Status check_due(const Context& context, const Object& object) {
 Status move_on(Context& context, TaskClaim& live) {
     switch (live.claim.state) {
         case ClaimState::working:
-            return dismiss_worker(context, live, live.claim.step == live.task.spec.steps ? "no_proof" : "no_heartbeat");
+            return dismiss_worker(context, live,
+                                  live.claim.step == market::stretch_of(live).last() ? "no_proof" : "no_heartbeat");
         case ClaimState::proved:
             return draw_verifiers(context, live);
         case ClaimState::custody:
@@ -91,11 +90,27 @@ Status move_on(Context& context, TaskClaim& live) {
     return fail("task.wrong_state", types::to_string(live.claim.state));
 }
 
-Status tick_claim(Context& context, LiveClaim& live) {
-    QUERN_CHECK(check_due(context, live.claim));
-    QUERN_CHECK(move_on(context, live));
-    store_live(context.state, live);
-    return {};
+// Each claim of the task that is due. One whose windows are over waits until those before it are settled.
+Status tick_claims(Context& context, const types::Task& task) {
+    Status outcome = fail("tick.too_early", "no claim waits for a deadline");
+    std::uint64_t earliest = std::numeric_limits<std::uint64_t>::max();
+    for (const types::ClaimId& id : types::unsettled_claims(task)) {
+        QUERN_TRY(auto now, load_task(context.state, task.id));  // the end of one before may have changed it
+        if (now.state != TaskState::running || now.round != task.round) break;
+        QUERN_TRY(auto claim, load_claim(context.state, id));
+        if (types::is_final(claim.state)) continue;
+        if (claim.state == ClaimState::challenge && !is_next_to_settle(now, claim)) continue;
+        if (auto due = check_due(context, claim); !due) {
+            if (claim.deadline < earliest && !outcome) outcome = std::move(due);
+            earliest = std::min(earliest, claim.deadline);
+            continue;
+        }
+        auto live = make_live(std::move(now), std::move(claim));
+        QUERN_CHECK(move_on(context, live));
+        store_live(context.state, live);
+        outcome = {};
+    }
+    return outcome;
 }
 
 Status move_on(Context& context, types::Task& task) {
@@ -116,6 +131,7 @@ Status tick_task(Context& context, types::Task& task) {
 
 Status tick_dispute(Context& context, types::Dispute& dispute) {
     if (dispute.closed_at != 0) return fail("dispute.closed");
+    if (dispute.deadline == 0) return fail("tick.too_early", "another game of the defender's goes on");
     if (context.market_ms < dispute.deadline) return too_early(dispute.deadline);
     QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
     core::charge_clocks(game, context.market_ms);
@@ -137,19 +153,13 @@ Status Handler<NativeKind::tick>::check_form(const params::MarketParams&, const 
 
 struct Handler<NativeKind::tick>::Prepared {
     std::optional<types::Task> task;
-    std::optional<LiveClaim> live;  // of a task that runs
     std::optional<types::Dispute> dispute;
 };
 
 auto Handler<NativeKind::tick>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     Prepared prepared;
     if (data.object == types::TickObject::task) {
-        QUERN_TRY(auto task, load_task(context.state, data.id));
-        if (task.state == TaskState::running) {
-            QUERN_TRY(prepared.live, load_live(context.state, std::move(task)));
-        } else {
-            prepared.task = std::move(task);
-        }
+        QUERN_TRY(prepared.task, load_task(context.state, data.id));
     } else {
         QUERN_TRY(prepared.dispute, load_dispute(context.state, data.id));
     }
@@ -157,8 +167,9 @@ auto Handler<NativeKind::tick>::check_state(const Context& context, const Payloa
 }
 
 Status Handler<NativeKind::tick>::apply(Context& context, const Payload&, Prepared&& prepared) {
-    if (prepared.task) return tick_task(context, *prepared.task);
-    return prepared.live ? tick_claim(context, *prepared.live) : tick_dispute(context, *prepared.dispute);
+    if (!prepared.task) return tick_dispute(context, *prepared.dispute);
+    if (prepared.task->state == TaskState::running) return tick_claims(context, *prepared.task);
+    return tick_task(context, *prepared.task);
 }
 
 QUERN_DEFINE_RUN(tick, kNothing)

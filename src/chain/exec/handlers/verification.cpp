@@ -21,9 +21,10 @@ struct OwnReport {
 };
 
 // The task's claim in `state` and the sender's standing report in it.
-Expected<OwnReport> load_own_report(const Context& context, std::uint64_t task, ClaimState state) {
+template <class Payload>
+Expected<OwnReport> load_own_report(const Context& context, const Payload& data, ClaimState state) {
     OwnReport own;
-    QUERN_TRY(own.live, load_live(context.state, task));
+    QUERN_TRY(own.live, load_live(context.state, data.task, data.stretch));
     const auto& claim = own.live.claim;
     if (claim.state != state) return fail("task.wrong_state", types::to_string(claim.state));
     if (context.market_ms >= claim.deadline)
@@ -49,7 +50,7 @@ struct Handler<NativeKind::custody_receipt>::Prepared {
 
 auto Handler<NativeKind::custody_receipt>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data.task, ClaimState::custody));
+    QUERN_TRY(auto own, load_own_report(context, data, ClaimState::custody));
     if (own.report().custody != 0) return fail("verify.already_received");
     return Prepared{std::move(own)};
 }
@@ -62,7 +63,8 @@ Status Handler<NativeKind::custody_receipt>::apply(Context& context, const Paylo
         QUERN_CHECK(unlock_bond(context, types::Role::verifier, report.verifier, report.locked));
         report.locked = Uint256();
     }
-    emit(context, types::KindGroup::verification, events::CustodyReceived{data.task, context.sender, data.data_ok});
+    emit(context, types::KindGroup::verification,
+         events::CustodyReceived{data.task, context.sender, data.stretch, data.data_ok});
     QUERN_CHECK(conclude_custody(context, own.live, false));
     store_live(context.state, own.live);
     return {};
@@ -82,7 +84,7 @@ struct Handler<NativeKind::verify_commit>::Prepared {
 
 auto Handler<NativeKind::verify_commit>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data.task, ClaimState::committing));
+    QUERN_TRY(auto own, load_own_report(context, data, ClaimState::committing));
     if (!own.report().commitment.is_zero()) return fail("verify.already_committed");
     return Prepared{std::move(own)};
 }
@@ -90,7 +92,8 @@ auto Handler<NativeKind::verify_commit>::check_state(const Context& context, con
 Status Handler<NativeKind::verify_commit>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& own = prepared.own;
     own.report().commitment = data.commitment;
-    emit(context, types::KindGroup::verification, events::ReportCommitted{data.task, context.sender, data.commitment});
+    emit(context, types::KindGroup::verification,
+         events::ReportCommitted{data.task, context.sender, data.stretch, data.commitment});
     QUERN_CHECK(conclude_committing(context, own.live, false));
     store_live(context.state, own.live);
     return {};
@@ -111,15 +114,17 @@ struct Handler<NativeKind::verify_reveal>::Prepared {
 
 auto Handler<NativeKind::verify_reveal>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data.task, ClaimState::revealing));
+    QUERN_TRY(auto own, load_own_report(context, data, ClaimState::revealing));
     const auto& report = own.report();
     if (report.revealed) return fail("verify.already_revealed");
+    const market::Stretch stretch = market::stretch_of(own.live);
     QUERN_CHECK(core::check_reveal(context.sender, report.commitment, data,
-                                   market::sampled_segments(market::work_of(own.live.task))));
+                                   market::sampled_segments(market::work_of(own.live.task), stretch.steps)));
     if (data.pass) return Prepared{std::move(own)};
     if (data.rival_root == own.live.claim.history_root) return fail("verify.equal_claim");
-    const auto& spec = own.live.task.spec;
-    if (const auto first = core::check_history_leaf(data.rival_root, spec.init_root, 0, spec.steps, data.initial_path);
+    const std::uint64_t strides = market::stride_count(stretch.steps, own.live.task.spec.stride);
+    if (const auto first =
+            core::check_history_leaf(data.rival_root, own.live.claim.start_root, 0, strides, data.initial_path);
         !first)
         return fail("verify.bad_initial_path", first.error().to_string());
     return Prepared{std::move(own)};
@@ -137,7 +142,7 @@ Status Handler<NativeKind::verify_reveal>::apply(Context& context, const Payload
     report.other_leaf = data.other_leaf;
     report.randomness_hash = data.randomness_hash;
     emit(context, types::KindGroup::verification,
-         events::ReportRevealed{data.task, context.sender, data.pass, data.rival_root});
+         events::ReportRevealed{data.task, context.sender, data.stretch, data.pass, data.rival_root});
     QUERN_CHECK(conclude_revealing(context, own.live, false));
     store_live(context.state, own.live);
     return {};

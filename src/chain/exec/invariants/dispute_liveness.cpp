@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "chain/exec/invariants/invariants.h"
 #include "chain/market/delays.h"
 
@@ -14,11 +16,23 @@ Status check_task(const state::Overlay& state, const types::Task& task, std::uin
     const bool waits = !runs && !types::is_final(task.state);
     if (waits ? !within_reach(task.deadline, latest) : task.deadline != 0) return no_exit();
     if (!runs) return {};
-    const auto id = types::present_claim(task);
-    if (!id) return no_exit();
-    QUERN_TRY(const auto claim, state.load<types::Claim>(*id));
-    if (!claim || types::is_final(claim->state)) return no_exit();
-    return {};
+    // Something must be left to be decided, and no more stretches have claims than may.
+    bool waits_for_claim = false;
+    const std::uint64_t made = task.seats.empty() ? 0 : task.seats[0].stretches;
+    if (made > market::stretch_count(task) || made > task.settled + types::kMaxUnsettled) return no_exit();
+    for (const types::ClaimId& id : types::unsettled_claims(task)) {
+        QUERN_TRY(const auto claim, state.load<types::Claim>(id));
+        if (!claim) return no_exit();
+        waits_for_claim = waits_for_claim || !types::is_final(claim->state);
+    }
+    return waits_for_claim ? Status{} : no_exit();
+}
+
+// Whether it is one of those of the task's round that are not settled.
+bool belongs_to(const types::Claim& claim, const types::Task& task) {
+    const auto unsettled = types::unsettled_claims(task);
+    return task.state == types::TaskState::running &&
+           std::find(unsettled.begin(), unsettled.end(), claim.id) != unsettled.end();
 }
 
 Status check_claim(const state::Overlay& state, const types::Claim& claim, std::uint64_t latest) {
@@ -31,15 +45,30 @@ Status check_claim(const state::Overlay& state, const types::Claim& claim, std::
     }
     if (!within_reach(claim.deadline, latest)) return fail("invariant.no_exit", name());
     QUERN_TRY(const auto task, state.load<types::Task>(claim.id.task));
-    if (!task || task->state != types::TaskState::running || types::present_claim(*task) != claim.id)
-        return fail("invariant.no_exit", name());
+    if (!task || !belongs_to(claim, *task)) return fail("invariant.no_exit", name());
     std::uint32_t open = 0;
+    std::vector<types::Address> playing;
     for (const std::uint64_t id : claim.disputes) {
         QUERN_TRY(const auto dispute, state.load<types::Dispute>(id));
-        if (dispute && dispute->closed_at == 0) ++open;
+        if (!dispute || dispute->closed_at != 0) continue;
+        ++open;
+        // Of each defender the oldest has begun, the others wait.
+        const bool waits = std::find(playing.begin(), playing.end(), dispute->defender) != playing.end();
+        if (waits != (dispute->deadline == 0)) return fail("invariant.dispute_order", name());
+        if (!waits) playing.push_back(dispute->defender);
     }
     if (open != claim.open_disputes) return fail("invariant.open_disputes", name());
     return {};
+}
+
+Status check_dispute(const state::Overlay& state, const types::Dispute& dispute, std::uint64_t latest) {
+    const std::string name = "dispute " + std::to_string(dispute.id);
+    const bool open = dispute.closed_at == 0;
+    if (dispute.deadline > latest || (!open && dispute.deadline != 0)) return fail("invariant.no_exit", name);
+    if (!open) return {};
+    QUERN_TRY(const auto claim, state.load<types::Claim>(dispute.claim));
+    if (!claim || types::is_final(claim->state)) return fail("invariant.no_exit", name);
+    return check_claim(state, *claim, latest);
 }
 
 }  // namespace
@@ -57,9 +86,7 @@ Status check_dispute_liveness(const state::Overlay& state, const params::MarketP
             QUERN_CHECK(check_claim(state, claim, latest));
         } else if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::dispute)) {
             QUERN_TRY(const auto dispute, types::decode_record<types::Dispute>(*value));
-            const bool open = dispute.closed_at == 0;
-            if (open != (dispute.deadline != 0) || dispute.deadline > latest)
-                return fail("invariant.no_exit", "dispute " + std::to_string(dispute.id));
+            QUERN_CHECK(check_dispute(state, dispute, latest));
         }
     }
     return {};

@@ -66,6 +66,7 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
         case ObjectPrefix::validator_rank:
         case ObjectPrefix::stake_delegation:
         case ObjectPrefix::conviction:
+        case ObjectPrefix::proof:
             break;
     }
     return Holdings();

@@ -22,8 +22,9 @@ inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 // invariant.escrow.
 [[nodiscard]] Status check_escrow(const state::Overlay& state, const params::MarketParams& params);
 // Every live task has a deadline within reach, of its own or, while it runs, of its live claim; a claim that is not
-// final is its task's live one, and counts its open disputes right; every open dispute has a deadline. Errors
-// invariant.no_exit, invariant.open_disputes.
+// final is its task's live one, and counts its open disputes right; every open dispute is a live claim's, and has a
+// deadline unless an older one of its defender's has. Errors invariant.no_exit, invariant.open_disputes,
+// invariant.dispute_order.
 [[nodiscard]] Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& params,
                                             std::uint64_t market_ms);
 

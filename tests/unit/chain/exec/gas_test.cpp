@@ -153,9 +153,9 @@ TEST_F(NativeGas, disputes_of_earlier_rounds_cost_nothing_more) {
     const Hash32 salt = crypto::sha256(as_bytes("other"));
     world.bond_role(kSecond, Role::whistleblower, 1'000'000);
     expect_ok(world.one(kSecond, NativeKind::challenge_commit,
-                        types::ChallengeCommitPayload{id, core::challenge_commitment(kSecond, truth.root, salt)}));
+                        types::ChallengeCommitPayload{id, 0, core::challenge_commitment(kSecond, truth.root, salt)}));
     expect_ok(world.one(kSecond, NativeKind::challenge_reveal,
-                        types::ChallengeRevealPayload{id, 0, truth.root, salt, history_opening(truth)}));
+                        types::ChallengeRevealPayload{id, 0, 0, truth.root, salt, history_opening(truth)}));
     // Their numbers in the task are what remains, read and written.
     EXPECT_LT(world.last_receipt().gas_used, before + 1'000 * 5 * 3 + 20'000);
 }

@@ -41,7 +41,7 @@ protected:
     Uint256 cap_reward() const {
         const auto live = world.live(1);
         const auto& [task, claim] = live;
-        return spec.price_cap * Uint256(kSteps) * Uint256(task.work_units);
+        return spec.price_cap * task.total_work;
     }
 };
 
@@ -54,11 +54,11 @@ TEST_F(Incentives, a_bid_of_one_grain_buys_as_much_checking_as_any) {
     tick_when_due(id);
     for (const auto& report : world.claim(id).reports) EXPECT_EQ(report.locked, fee * Uint256(10));
     for (const auto& report : world.claim(id).reports)
-        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true}));
+        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true}));
     for (const auto& report : world.claim(id).reports) {
         const auto mine = make_report(world.live(id), report.verifier, truth, true, {}, 1);
         expect_ok(world.one(report.verifier, NativeKind::verify_commit,
-                            types::VerifyCommitPayload{id, mine.sealed.commitment}));
+                            types::VerifyCommitPayload{id, 0, mine.sealed.commitment}));
     }
     for (const auto& report : world.claim(id).reports) {
         const auto mine = make_report(world.live(id), report.verifier, truth, true, {}, 1);
@@ -129,7 +129,7 @@ TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
     const auto& [task, claim] = live;
     EXPECT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(task.reason, "unverified");
-    EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * Uint256(kSteps) * Uint256(task.work_units));
+    EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * task.total_work);
     EXPECT_TRUE(paid(task, kVerifiers[0], "verifier_fee").is_zero());
     EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
 }
@@ -156,7 +156,7 @@ TEST_F(Incentives, silent_verifiers_pay_and_the_solver_is_paid) {
     const auto live = world.live(id);
     const auto& [task, claim] = live;
     EXPECT_EQ(task.reason, "unverified");
-    EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * Uint256(kSteps) * Uint256(task.work_units));
+    EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * task.total_work);
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
 }
 
@@ -189,7 +189,7 @@ TEST_F(Incentives, the_last_draws_silence_does_not_outvote_missing_data) {
     tick_when_due(id);
     ASSERT_EQ(world.claim(id).draws, 2U);
     expect_ok(world.one(world.claim(id).reports[0].verifier, NativeKind::custody_receipt,
-                        types::CustodyReceiptPayload{id, false}));
+                        types::CustodyReceiptPayload{id, 0, false}));
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.reason(id), "data_missing");
@@ -247,7 +247,7 @@ TEST_F(Incentives, cheap_commitments_do_not_raise_an_honest_challengers_stake) {
     const auto squatter = newcomer(600, Role::whistleblower, 1'000'000);
     for (std::uint64_t i = 0; i < 5; ++i)
         expect_ok(world.one(squatter, NativeKind::challenge_commit,
-                            types::ChallengeCommitPayload{id, crypto::sha256(Uint256(i).to_be32())}));
+                            types::ChallengeCommitPayload{id, 0, crypto::sha256(Uint256(i).to_be32())}));
     const auto dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
     EXPECT_EQ(world.dispute(dispute).rival_locked, Uint256(1'000));
     EXPECT_EQ(world.claim(id).commitments, 5U);
@@ -270,8 +270,8 @@ TEST_F(Incentives, each_revealed_challenge_stakes_more_than_the_one_before) {
     const auto poor = newcomer(601, Role::whistleblower, 2'999);
     const Hash32 salt = crypto::sha256(as_bytes("poor"));
     expect_ok(world.one(poor, NativeKind::challenge_commit,
-                        types::ChallengeCommitPayload{id, core::challenge_commitment(poor, truth.root, salt)}));
-    const types::ChallengeRevealPayload reveal{id, 0, truth.root, salt, history_opening(truth)};
+                        types::ChallengeCommitPayload{id, 0, core::challenge_commitment(poor, truth.root, salt)}));
+    const types::ChallengeRevealPayload reveal{id, 0, 0, truth.root, salt, history_opening(truth)};
     EXPECT_EQ(name(world.one(poor, NativeKind::challenge_reveal, reveal)), "bond.insufficient");
     EXPECT_EQ(world.bond(Role::whistleblower, poor).locked, Uint256(1'000));
     world.bond_role(poor, Role::whistleblower, 1);
@@ -296,7 +296,7 @@ TEST_F(Incentives, commitments_that_nobody_reveals_give_way_and_pay) {
     const auto id = reach(ClaimState::challenge, wrong);
     const auto squatter = newcomer(603, Role::whistleblower, 100'000);
     const auto commit = [&](const types::Address& who, const Hash32& commitment) {
-        return name(world.one(who, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment}));
+        return name(world.one(who, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, commitment}));
     };
     EXPECT_EQ(commit(squatter, crypto::sha256(as_bytes("junk 1"))), "ok");
     EXPECT_EQ(commit(squatter, crypto::sha256(as_bytes("junk 2"))), "ok");
@@ -310,7 +310,7 @@ TEST_F(Incentives, commitments_that_nobody_reveals_give_way_and_pay) {
     EXPECT_EQ(world.bond(Role::whistleblower, squatter).locked, Uint256(1'000));
     // The newest is safe until it could have been revealed: here it is, in the next block.
     expect_ok(world.one(kWhistleblower, NativeKind::challenge_reveal,
-                        types::ChallengeRevealPayload{id, 0, truth.root, salt, history_opening(truth)}));
+                        types::ChallengeRevealPayload{id, 0, 0, truth.root, salt, history_opening(truth)}));
     EXPECT_EQ(world.claim(id).disputes.size(), 1U);
 }
 
@@ -334,7 +334,7 @@ TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
     for (const auto& report : world.claim(id).reports) EXPECT_NE(report.verifier, kVerifiers[1]);
 
     world.skip(params::kCapacityBlocks);
-    spec.steps = 400;  // 200 segments, of which 20 are drawn
+    spec.plan = tiny().programs(400).plan.bytes();  // 200 segments, of which 20 are drawn
     spec.price_cap = 3;
     world.bond_role(kSolver, Role::solver, 1'000'000);
     EXPECT_EQ(declare(kVerifiers[0], {0, work, 0}), "ok");

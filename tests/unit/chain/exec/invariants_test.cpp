@@ -119,6 +119,18 @@ TEST_F(Invariants, notice_a_live_claim_that_is_not_its_tasks) {
     EXPECT_EQ(check(), "invariant.no_exit");
 }
 
+TEST_F(Invariants, notice_more_claims_than_a_task_has_stretches) {
+    start_claim();
+    change_task([](types::Task& task) { task.seats[0].stretches = 2; });
+    EXPECT_EQ(check(), "invariant.no_exit");
+}
+
+TEST_F(Invariants, notice_a_stretch_that_is_settled_and_not_paid_for) {
+    start_claim();
+    change_task([](types::Task& task) { task.settled = 1; });
+    EXPECT_EQ(check(), "invariant.escrow");
+}
+
 TEST_F(Invariants, notice_a_lock_that_left_its_claim) {
     start_claim();
     change_claim([](types::Claim& claim) { claim.locked -= Uint256(1); });
@@ -129,6 +141,39 @@ TEST_F(Invariants, notice_miscounted_disputes) {
     start_claim();
     change_claim([](types::Claim& claim) { claim.open_disputes = 1; });
     EXPECT_EQ(check(), "invariant.open_disputes");
+}
+
+TEST_F(Invariants, notice_games_that_do_not_go_on_one_by_one) {
+    start_claim();
+    for (std::uint64_t id = 1; id <= 2; ++id) {
+        types::Dispute dispute;
+        dispute.id = id;
+        dispute.claim = world.claim(1).id;
+        dispute.defender = solver;
+        dispute.deadline = id == 1 ? world.market_ms() + 1 : 0;
+        handlers::store_dispute(world.state(), dispute);
+    }
+    change_claim([](types::Claim& claim) {
+        claim.disputes = {1, 2};
+        claim.open_disputes = 2;
+    });
+    EXPECT_EQ(check(), "none");
+    const auto with_deadline = [&](std::uint64_t id, std::uint64_t deadline) {
+        auto dispute = world.dispute(id);
+        const std::uint64_t before = std::exchange(dispute.deadline, deadline);
+        handlers::store_dispute(world.state(), dispute);
+        const std::string result = check();
+        dispute.deadline = before;
+        handlers::store_dispute(world.state(), dispute);
+        return result;
+    };
+    EXPECT_EQ(with_deadline(1, 0), "invariant.dispute_order") << "none goes on";
+    EXPECT_EQ(with_deadline(2, world.market_ms() + 1), "invariant.dispute_order") << "both go on";
+    EXPECT_EQ(with_deadline(1, ~std::uint64_t{0}), "invariant.no_exit");
+    auto stray = world.dispute(1);
+    stray.claim.round = 2;
+    handlers::store_dispute(world.state(), stray);
+    EXPECT_EQ(check(), "invariant.no_exit") << "of no claim";
 }
 
 TEST_F(Invariants, stop_the_block) {

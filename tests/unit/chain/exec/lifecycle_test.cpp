@@ -17,8 +17,9 @@ TEST_F(Lifecycle, honest_task_settles_and_pays_everybody) {
     EXPECT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(task.escrow, world.params.market.storage_deposit);
     // A step is paid with the hashing of its state, here of one tile.
-    EXPECT_EQ(task.work_units, tiny().program.header.work_units + vm::tensor::kTileHashWork);
-    const Uint256 work = Uint256(kSteps) * Uint256(task.work_units);
+    EXPECT_EQ(task.work_units, tiny().program.header.work_units);
+    EXPECT_EQ(task.commit_work, vm::tensor::kTileHashWork);
+    const Uint256 work = Uint256(kSteps) * Uint256(task.work_units + task.commit_work);
     ASSERT_EQ(task.payments.size(), 4U);
     EXPECT_EQ(task.payments[0].to, kSolver);
     EXPECT_EQ(task.payments[0].amount, Uint256(3) * work);
@@ -34,6 +35,42 @@ TEST_F(Lifecycle, honest_task_settles_and_pays_everybody) {
     expect_ok(world.tick(id));
     EXPECT_FALSE(world.exists(id));
     EXPECT_EQ(name(world.tick(id)), "task.unknown");
+    EXPECT_TRUE(world.proof(id)) << "it stays";
+}
+
+TEST_F(Lifecycle, what_is_settled_leaves_a_proof_of_what_led_where) {
+    const auto id = reach(ClaimState::challenge, truth);
+    EXPECT_FALSE(world.proof(id));
+    tick_when_due(id);
+    const auto proof = world.proof(id).value();
+    EXPECT_EQ(proof.task, id);
+    EXPECT_EQ(proof.submitter, kSubmitter);
+    EXPECT_EQ(proof.solver, kSolver);
+    EXPECT_EQ(proof.submission, crypto::merkle_leaf(types::encode_record(spec)));
+    EXPECT_EQ(proof.plan, crypto::merkle_leaf(spec.plan));
+    EXPECT_EQ(proof.slot_root, vm::tensor::slot_root(tiny().program));
+    EXPECT_EQ(proof.init_root, spec.init_root);
+    EXPECT_EQ(proof.data_root, spec.data_root);
+    EXPECT_EQ(proof.seed_beacon, world.claim(id).seed_beacon);
+    EXPECT_EQ(proof.final_root, truth.roots.back());
+    EXPECT_EQ(proof.steps, kSteps);
+    EXPECT_EQ(proof.loss, truth.loss(kSteps));
+    EXPECT_EQ(proof.passes, world.claim(id).reports.size());
+    EXPECT_EQ(proof.settled_at, world.height);
+    EXPECT_EQ(proof.reason, "unchallenged");
+}
+
+// Whoever builds on it sees that nobody has looked.
+TEST_F(Lifecycle, a_proof_that_nobody_verified_says_so) {
+    const auto id = reach(ClaimState::custody, truth);
+    for (int draw = 0; draw < 2; ++draw) {
+        tick_when_due(id);
+        tick_when_due(id);
+    }
+    while (!is_final(world.task(id).state)) tick_when_due(id);
+    const auto proof = world.proof(id).value();
+    EXPECT_EQ(proof.reason, "unverified");
+    EXPECT_EQ(proof.passes, 0U);
 }
 
 TEST_F(Lifecycle, submit_names_what_is_wrong) {
@@ -43,6 +80,7 @@ TEST_F(Lifecycle, submit_names_what_is_wrong) {
         return name(world.one(kSubmitter, NativeKind::task_submit, spec));
     };
     EXPECT_EQ(refused([](auto& s) { s.interval = 3; }), "task.bad_interval");
+    EXPECT_EQ(refused([](auto& s) { s.stride = 4; }), "task.bad_stride");
     EXPECT_EQ(refused([](auto& s) { s.bid_s = 7; }), "task.bad_window");
     EXPECT_EQ(refused([](auto& s) { s.challenge_s = 1'000'001; }), "task.bad_window");
     EXPECT_EQ(refused([](auto& s) { s.bandwidth_class = 1; }), "task.window_too_short");
@@ -52,7 +90,8 @@ TEST_F(Lifecycle, submit_names_what_is_wrong) {
     EXPECT_EQ(refused([](auto& s) { s.solvers = 2; }), "task.solvers_not_supported");
     EXPECT_EQ(refused([](auto& s) { s.verifiers = 17; }), "task.bad_verifiers");
     EXPECT_EQ(refused([](auto& s) { s.price_cap = 0; }), "task.bad_price");
-    EXPECT_EQ(refused([](auto& s) { s.program_root.data[0] ^= 1; }), "task.bad_header_path");
+    EXPECT_EQ(refused([](auto& s) { s.header_paths[0].pop_back(); }), "task.bad_header_path");
+    EXPECT_EQ(refused([](auto& s) { s.plan.clear(); }), "rlp.truncated");
     EXPECT_EQ(refused([](auto& s) { s.price_cap = Uint256(1) << 80; }), "account.insufficient_balance");
     EXPECT_EQ(world.globals().next_task, 1U);
 }
@@ -249,18 +288,18 @@ TEST_F(Lifecycle, bonds_made_after_the_proof_are_not_drawn) {
 TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
     const auto id = reach(ClaimState::custody, truth);
     const auto verifier = world.claim(id).reports[0].verifier;
-    const types::CustodyReceiptPayload receipt{id, true};
+    const types::CustodyReceiptPayload receipt{id, 0, true};
     EXPECT_EQ(name(world.one(kSolver, NativeKind::custody_receipt, receipt)), "verify.not_drawn");
-    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, truth.root})),
+    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, 0, truth.root})),
               "task.wrong_state");
     expect_ok(world.one(verifier, NativeKind::custody_receipt, receipt));
     EXPECT_EQ(name(world.one(verifier, NativeKind::custody_receipt, receipt)), "verify.already_received");
     expect_ok(world.one(world.claim(id).reports[1].verifier, NativeKind::custody_receipt, receipt));
     ASSERT_EQ(world.claim(id).state, ClaimState::committing);
-    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, {}})),
+    EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, 0, {}})),
               "verify.zero_commitment");
     auto mine = make_report(world.live(id), verifier, truth, true, {}, 1);
-    const types::VerifyCommitPayload commit{id, mine.sealed.commitment};
+    const types::VerifyCommitPayload commit{id, 0, mine.sealed.commitment};
     expect_ok(world.one(verifier, NativeKind::verify_commit, commit));
     EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, commit)), "verify.already_committed");
     tick_when_due(id);  // the other kept silent
@@ -284,7 +323,7 @@ TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
 TEST_F(Lifecycle, missing_data_reopens_the_task_unpaid) {
     const auto id = reach(ClaimState::custody, truth);
     for (const auto& report : world.claim(id).reports)
-        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, false}));
+        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.reason(id), "data_missing");
     EXPECT_TRUE(world.task(id).slashes.empty()) << "nobody can prove that data was withheld";
@@ -333,7 +372,7 @@ TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf) {
     EXPECT_EQ(after.slashes[0].amount, Uint256(10'000));
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(90'000));
     EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
-    const Uint256 cost = spec.price_cap * Uint256(kSteps) * Uint256(task.work_units);
+    const Uint256 cost = spec.price_cap * Uint256(kSteps) * Uint256(task.work_units + task.commit_work);
     for (const auto& payment : after.payments)
         EXPECT_TRUE(payment.reason != "bounty" || payment.amount == cost * Uint256(3) / Uint256(2));
     EXPECT_LT(balance(world.state(), kWhistleblower), before + cost * Uint256(3) / Uint256(2));  // gas
@@ -362,7 +401,7 @@ TEST_F(Lifecycle, failing_report_defends_itself_against_the_solver) {
     for (const auto& report : claim.reports) {
         reports.push_back(make_report(live, report.verifier, truth, false, truth.root, 2));
         expect_ok(world.one(report.verifier, NativeKind::verify_commit,
-                            types::VerifyCommitPayload{id, reports.back().sealed.commitment}));
+                            types::VerifyCommitPayload{id, 0, reports.back().sealed.commitment}));
     }
     auto reveal = core::make_reveal(reports[0].sealed, id, reports[0].sealed.true_index);
     reveal.initial_path = core::history_path(wrong.roots, 0);
@@ -424,7 +463,7 @@ TEST_F(Lifecycle, wrong_probe_costs_the_verifier_and_the_others_settle) {
     for (std::size_t i = 0; i < 2; ++i) {
         reports.push_back(make_report(live, claim.reports[i].verifier, truth, true, {}, i, i == 0 ? 4 : 0));
         expect_ok(world.one(claim.reports[i].verifier, NativeKind::verify_commit,
-                            types::VerifyCommitPayload{id, reports[i].sealed.commitment}));
+                            types::VerifyCommitPayload{id, 0, reports[i].sealed.commitment}));
     }
     for (std::size_t i = 0; i < 2; ++i)
         expect_ok(world.one(claim.reports[i].verifier, NativeKind::verify_reveal,
@@ -457,20 +496,22 @@ TEST_F(Lifecycle, challenges_are_committed_first_and_must_be_revealed) {
     const auto id = reach(ClaimState::challenge, truth);
     const Hash32 salt = crypto::sha256(as_bytes("salt"));
     const auto commitment = core::challenge_commitment(kWhistleblower, wrong.root, salt);
-    types::ChallengeRevealPayload reveal{id, 0, wrong.root, salt,
-                                         core::encode(core::HistoryChallenge{core::history_path(wrong.roots, 0)})};
+    types::ChallengeRevealPayload reveal{
+        id, 0, 0, wrong.root, salt, core::encode(core::HistoryChallenge{core::history_path(wrong.roots, 0)})};
     EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, reveal)), "challenge.not_committed");
-    EXPECT_EQ(name(world.one(kSecond, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment})),
+    EXPECT_EQ(name(world.one(kSecond, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, commitment})),
               "bond.insufficient");
-    EXPECT_EQ(name(world.one(kSolver, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment})),
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, commitment})),
               "challenge.own_claim");
     world.begin();
-    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment}));
+    expect_ok(
+        world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, commitment}));
     EXPECT_EQ(name(world.send(kWhistleblower, NativeKind::challenge_reveal, reveal)), "challenge.too_early");
-    EXPECT_EQ(
-        name(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, commitment})),
-        "challenge.already_committed");
-    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    EXPECT_EQ(name(world.send(kWhistleblower, NativeKind::challenge_commit,
+                              types::ChallengeCommitPayload{id, 0, commitment})),
+              "challenge.already_committed");
+    expect_ok(
+        world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, truth.root}));
     ASSERT_TRUE(world.finish());
     EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).locked, Uint256(2'000));  // 100 γ each
     auto bad = reveal;
@@ -493,7 +534,8 @@ TEST_F(Lifecycle, a_commitment_in_the_proofs_own_block_that_nobody_reveals_pays)
         expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, step)));
     world.begin();
     expect_ok(world.send(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));
-    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    expect_ok(
+        world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, truth.root}));
     ASSERT_TRUE(world.finish());
     tick_when_due(id);
     pass_all(id);
@@ -506,7 +548,8 @@ TEST_F(Lifecycle, a_commitment_in_the_block_of_a_redraw_is_given_back) {
     const auto id = reach(ClaimState::custody, truth);
     world.skip_until_due(id);
     world.begin();
-    expect_ok(world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    expect_ok(
+        world.send(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, truth.root}));
     expect_ok(world.send(kSecond, NativeKind::tick, types::TickPayload{types::TickObject::task, id}));
     ASSERT_TRUE(world.finish());
     ASSERT_EQ(world.reason(id), "verifiers_silent");
@@ -522,10 +565,11 @@ TEST_F(Lifecycle, late_challenge_commitment_holds_the_settlement) {
     const auto id = reach(ClaimState::challenge, truth);
     const auto until = world.claim(id).challenge_until;
     world.skip_until(until - 1'000);
-    expect_ok(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, truth.root}));
+    expect_ok(
+        world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, truth.root}));
     EXPECT_EQ(world.deadline(id), market::reveal_expected(world.params.market, world.market_ms()));
     EXPECT_EQ(
-        name(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, wrong.root})),
+        name(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, wrong.root})),
         "challenge.window_closed");
 }
 

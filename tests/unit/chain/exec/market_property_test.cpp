@@ -15,7 +15,7 @@ namespace quern::chain::exec::test {
 namespace {
 
 constexpr std::uint64_t kTasksPerWorld = 8;
-constexpr std::uint64_t kSilentBlocks = 400;  // bound on what ticks alone take
+constexpr std::uint64_t kSilentBlocks = 1'600;  // bound on what ticks alone take
 constexpr std::uint64_t kMaxSteps = 6;
 constexpr std::uint32_t kProbeMask = 1U << 18;
 constexpr std::uint32_t kClumsyMask = 1U << 9;
@@ -29,27 +29,35 @@ struct Agent {
 };
 
 struct Statistics {
-    std::map<std::string, std::uint64_t> ends;      // final state and reason
-    std::map<std::string, std::uint64_t> slashes;   // by reason
-    std::map<std::string, std::uint64_t> disputes;  // winner and reason
-    std::uint64_t paid_unverified = 0;              // honest solvers whose verifiers had left or kept silent
-    std::uint64_t left = 0;                         // bonds withdrawn while they may be needed
-    std::uint64_t squatted = 0;                     // commitments that only take places
+    std::map<std::string, std::uint64_t> ends;       // final state and reason
+    std::map<std::string, std::uint64_t> slashes;    // by reason
+    std::map<std::string, std::uint64_t> disputes;   // winner and reason
+    std::uint64_t paid_unverified = 0;               // honest solvers whose verifiers had left or kept silent
+    std::uint64_t left = 0;                          // bonds withdrawn while they may be needed
+    std::uint64_t squatted = 0;                      // commitments that only take places
+    std::map<std::string, std::uint64_t> stretches;  // ends of claims of tasks with tranches
+    std::uint64_t taken_over = 0;                    // tasks that went on where another solver was settled
     std::uint64_t lifecycles = 0;
     std::uint64_t blocks = 0;
     std::optional<Hash32> trace;  // as World's
 };
 
-const History& truth(std::uint64_t steps) {
-    static std::map<std::uint64_t, History> cache;
-    const auto found = cache.find(steps);
-    return found != cache.end() ? found->second : cache.emplace(steps, compute_history(steps)).first->second;
+// Tasks of three steps and more have two programs in turn.
+const core::TaskPrograms& programs_of(std::uint64_t steps) {
+    return steps < 3 ? tiny().programs(steps) : tiny().both(steps);
 }
-const History& altered(std::uint64_t steps, std::uint64_t step, std::uint32_t mask) {
-    static std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>, History> cache;
-    const auto key = std::make_tuple(steps, step, mask);
+
+// A history that goes on from where `base` was after step `from`, rightly or with one step altered.
+const History& going_on(const types::Task& task, const History* base, std::uint64_t from, std::uint64_t step,
+                        std::uint32_t mask) {
+    static std::map<
+        std::tuple<std::uint64_t, std::uint64_t, const History*, std::uint64_t, std::uint64_t, std::uint32_t>, History>
+        cache;
+    const auto key = std::make_tuple(task.steps, task.spec.stride, base, from, step, mask);
     const auto found = cache.find(key);
-    return found != cache.end() ? found->second : cache.emplace(key, compute_history(steps, step, mask)).first->second;
+    if (found != cache.end()) return found->second;
+    return cache.emplace(key, compute_history(programs_of(task.steps), step, mask, task.spec.stride, base, from))
+        .first->second;
 }
 
 // What the parties of one world know beside the chain.
@@ -147,71 +155,125 @@ private:
         }
         const auto status = world_.finish();
         ASSERT_TRUE(status) << status.error().to_string() << " at height " << world_.height;
-        check_slashes(acting);
+        look_back(acting);
     }
 
-    void check_slashes(Acting acting) {
+    void look_back(Acting acting) {
         for (const auto id : live_tasks()) {
-            const auto current = world_.shared_live(id);
-            const auto& live = *current;
-            const auto& task = live.task;
-            auto& seen = seen_slashes_[id];
-            for (; seen < task.slashes.size(); ++seen) {
-                const auto& slash = task.slashes[seen];
-                ++statistics_.slashes[slash.reason];
-                if (acting == Acting::nobody) continue;  // who stops acting is not honest any more
-                for (const auto& agent : agents_)
-                    ASSERT_FALSE(agent.honest && agent.address == slash.address)
-                        << "honest party slashed: " << slash.reason << " in task " << describe(id);
+            const auto task = world_.shared_task(id);
+            for (const auto& each : types::unsettled_claims(*task))
+                claims_.try_emplace({each.task, each.stretch, each.round}, false);
+        }
+        for (auto it = claims_.begin(); it != claims_.end() && !::testing::Test::HasFatalFailure();) {
+            const auto [id, stretch, round] = it->first;
+            ASSERT_TRUE(world_.exists(id));
+            const TaskClaim live{*world_.shared_task(id), world_.stored_claim({id, 0, stretch, round}).value()};
+            if (!types::is_final(live.claim.state)) {
+                it->second = it->second || (live.claim.state >= ClaimState::proved && !live.claim.voided &&
+                                            agent_at(live.claim.solver).honest);
+                ++it;
+                continue;
             }
-            check_pay(live, acting);
-            if (types::is_final(task.state) && ended_.insert(id).second) {
-                ++statistics_.ends[std::string(types::to_string(task.state)) + " " + task.reason];
-                for (const auto dispute_id : world_.disputes_of(id)) {
-                    const auto dispute = world_.dispute(dispute_id);
-                    const auto result = std::to_string(static_cast<int>(dispute.winner)) + " " + dispute.reason;
-                    ++statistics_.disputes[result + (core::is_pass_target(dispute.target)    ? " pass"
-                                                     : core::is_probe_target(dispute.target) ? " probe"
-                                                                                             : "")];
-                    const auto game = *types::decode_record<core::Game>(dispute.game);
-                    if (dispute.target == 0 && game.claims[0] == truth(task.spec.steps).root)
-                        ++statistics_.disputes[result + " against a right history"];
-                }
-            }
+            check_slashes(acting, id, live.claim.slashes);
+            if (live.claim.state == ClaimState::settled) seen_slashes_[id] = 0;
+            check_end(live, it->second, acting);
+            it = claims_.erase(it);
+        }
+        for (const auto id : live_tasks()) {
+            const auto task = world_.shared_task(id);
+            check_slashes(acting, id, task->slashes);
+            if (types::is_final(task->state) && ended_.insert(id).second)
+                ++statistics_.ends[std::string(types::to_string(task->state)) + " " + task->reason];
         }
     }
 
-    // What an honest solver has proved is paid, and what was wrong and could be seen by an honest whistleblower is not.
-    void check_pay(const TaskClaim& live, Acting acting) {
-        const auto& task = live.task;
-        const auto& claim = live.claim;
-        const auto proof = proved_.find(task.id);
-        if (proof != proved_.end()) {
-            const auto [round, solver] = proof->second;
-            const bool over = task.round != round || types::is_final(task.state);
-            if (over) {
-                const bool paid = std::any_of(task.payments.begin(), task.payments.end(), [&](const auto& payment) {
-                    return payment.to == solver && payment.reason == "solver_reward";
-                });
-                if (acting != Acting::nobody) {
-                    // Reopened and cancelled may be one block.
-                    const bool reopened = task.round != round && task.state == TaskState::cancelled;
-                    ASSERT_TRUE(paid || reopened || task.reason == "data_missing") << "unpaid " << describe(task.id);
-                }
-                if (paid && task.reason == "unverified") ++statistics_.paid_unverified;
-                proved_.erase(proof);
-            }
-        } else if (task.state == TaskState::running && claim.state >= ClaimState::proved && !claim.voided &&
-                   agent_at(claim.solver).honest) {
-            proved_[task.id] = {task.round, claim.solver};
+    void check_slashes(Acting acting, std::uint64_t id, const std::vector<types::SlashRecord>& slashes) {
+        auto& seen = seen_slashes_[id];
+        for (; seen < slashes.size(); ++seen) {
+            ++statistics_.slashes[slashes[seen].reason];
+            if (acting == Acting::nobody) continue;  // who stops acting is not honest any more
+            for (const auto& agent : agents_)
+                ASSERT_FALSE(agent.honest && agent.address == slashes[seen].address)
+                    << "honest party slashed: " << slashes[seen].reason << " in task " << describe(id);
         }
-        if (task.state != TaskState::settled || ended_.contains(task.id) || acting == Acting::nobody) return;
+    }
+
+    // Of the plan, as it was agreed: what the steps cost, and a commitment each stride.
+    static Uint256 work_of(const types::Task& task, const market::Stretch& stretch) {
+        Uint256 work;
+        for (std::uint64_t step = stretch.before + 1; step <= stretch.last(); ++step) {
+            work += Uint256(programs_of(task.steps).at(step).header.work_units);
+            if (step % task.spec.stride == 0) work += Uint256(task.commit_work);
+        }
+        return work;
+    }
+
+    // What an honest solver has proved is paid, to the grain, and what was wrong and could be seen by an honest
+    // whistleblower is not. `proved`: by an honest one.
+    void check_end(const TaskClaim& live, bool proved, Acting acting) {
+        const auto& [task, claim] = live;
+        const auto stretch = market::stretch_of(live);
+        const bool settled = claim.state == ClaimState::settled;
+        if (task.spec.tranche != 0)
+            ++statistics_.stretches[std::string(types::to_string(claim.state)) + " " + claim.reason];
+        const auto& solved = solved_[{task.id, claim.id.round}];
+        count_disputes(live);
+        if (settled) {
+            const auto& payments = stretch.last() == task.steps ? task.payments : claim.payments;
+            const auto paid = std::find_if(payments.begin(), payments.end(), [&](const auto& payment) {
+                return payment.to == claim.solver && payment.reason == "solver_reward";
+            });
+            ASSERT_NE(paid, payments.end()) << "unpaid " << describe(task.id);
+            ASSERT_EQ(paid->amount, claim.price * work_of(task, stretch)) << describe(task.id);
+            if (claim.reason == "unverified" && proved) ++statistics_.paid_unverified;
+            if (claim.id.round != 0 && claim.id.stretch != 0 && bases_[task.id].round != claim.id.round)
+                ++statistics_.taken_over;
+            bases_[task.id] = {solved.history, stretch.last(), claim.id.round};
+        } else if (proved && acting != Acting::nobody) {
+            ASSERT_TRUE(claim.reason == "data_missing" || claim.reason == "earlier_void")
+                << "unpaid " << describe(task.id);
+        }
+        if (!settled || acting == Acting::nobody) return;
         const bool watched = std::any_of(agents_.begin(), agents_.end(), [](const Agent& agent) {
             return agent.part == Part::whistleblower && agent.honest;
         });
-        const auto& solved = solved_[{task.id, task.round}];
-        ASSERT_FALSE(watched && solved.available && solved.history->altered_step != 0)
+        ASSERT_FALSE(watched && solved.available && solved.history->is_altered_in(stretch))
             << "paid for a wrong result: " << describe(task.id);
+    }
+    void count_disputes(const TaskClaim& live) {
+        for (const auto dispute_id : live.claim.disputes) {
+            const auto dispute = world_.dispute(dispute_id);
+            const auto result = std::to_string(static_cast<int>(dispute.winner)) + " " + dispute.reason;
+            ++statistics_.disputes[result + (core::is_pass_target(dispute.target)    ? " pass"
+                                             : core::is_probe_target(dispute.target) ? " probe"
+                                                                                     : "")];
+            const auto game = *types::decode_record<core::Game>(dispute.game);
+            if (dispute.target == 0 && game.claims[0] == truth(live).root_of(market::stretch_of(live)))
+                ++statistics_.disputes[result + " against a right history"];
+        }
+    }
+
+    // --- Histories ---------------------------------------------------------------------------------------------------
+    struct Base {  // what the next stretch of a task goes on from
+        const History* history = nullptr;
+        std::uint64_t from = 0;
+        std::uint8_t round = 0;
+    };
+    // The solver's own: from where the task was when it was assigned.
+    const History& own(const types::Task& task, std::uint64_t step, std::uint32_t mask) {
+        const Base& base = bases_[task.id];
+        return going_on(task, base.history, base.from, step, mask);
+    }
+    // Of a claim: from the state that it begins with.
+    const History& altered(const TaskClaim& live, std::uint64_t step, std::uint32_t mask) {
+        const auto& solved = solved_[{live.task.id, live.claim.id.round}];
+        return going_on(live.task, solved.history, market::stretch_of(live).before, step, mask);
+    }
+    const History& truth(const TaskClaim& live) { return altered(live, 0, 0); }
+    // Some step of the claim's.
+    std::uint64_t some_step(const Agent& agent, const TaskClaim& live, std::uint64_t occasion, std::uint64_t kind) {
+        const auto stretch = market::stretch_of(live);
+        return stretch.before + 1 + plan(agent, live.task.id, occasion, kind, stretch.steps);
     }
 
     // A choice that an agent makes once for an occasion and then keeps to.
@@ -226,16 +288,18 @@ private:
     void act(const Agent& agent) {
         if (agent.part == Part::submitter) submit(agent);
         for (const auto id : live_tasks()) {
-            const auto current = world_.shared_live(id);
-            const auto& live = *current;
-            const auto& task = live.task;
-            if (types::is_final(task.state)) continue;
+            if (types::is_final(world_.shared_task(id)->state)) continue;
             if (agent.part == Part::submitter && rng_.below(60) == 0)
                 send(agent, NativeKind::task_cancel, types::TaskIdPayload{id});
-            if (agent.part == Part::solver) solve(agent, live);
-            if (agent.part == Part::verifier) verify(agent, live);
-            if (agent.part == Part::whistleblower) watch(agent, live);
-            if (live.claim.open_disputes > 0) dispute(agent, live);
+            for (std::size_t i = 0; i < types::kMaxUnsettled; ++i) {
+                const auto claims = world_.shared_claims(id);  // what was done about the first may change the next
+                if (i == claims.size() || types::is_final(claims[i]->task.state)) break;
+                const auto& live = *claims[i];
+                if (agent.part == Part::solver) solve(agent, live);
+                if (agent.part == Part::verifier) verify(agent, live);
+                if (agent.part == Part::whistleblower) watch(agent, live);
+                if (live.claim.open_disputes > 0) dispute(agent, live);
+            }
         }
         if (!agent.honest && agent.part == Part::verifier && rng_.below(40) == 0) leave_or_return(agent);
         if (!agent.honest && agent.part == Part::whistleblower && rng_.below(6) == 0) squat(agent);
@@ -246,7 +310,9 @@ private:
         if (submitted_ == kTasksPerWorld || rng_.below(4) != 0) return;
         constexpr std::uint64_t kIntervals[] = {1, 2, 3};
         const std::uint64_t interval = kIntervals[rng_.below(3)];
-        auto spec = tiny_spec(interval * (1 + rng_.below(kMaxSteps / interval)), interval);
+        auto spec = spec_of(programs_of(interval * (1 + rng_.below(kMaxSteps / interval))), interval);
+        if (rng_.below(2) == 0) spec.stride = interval;
+        if (rng_.below(2) == 0) spec.tranche = interval * (1 + rng_.below(2));
         spec.verifiers = static_cast<std::uint32_t>(1 + rng_.below(3));
         spec.samples = static_cast<std::uint32_t>(1 + rng_.below(4));
         spec.price_cap = 1 + rng_.below(20);
@@ -268,10 +334,12 @@ private:
     }
     const History& solver_history(const Agent& agent, const TaskClaim& live) {
         const auto& task = live.task;
-        const std::uint64_t steps = task.spec.steps;
-        if (solving_plan(agent, live) != cheats) return truth(steps);
-        return altered(steps, 1 + plan(agent, task.id, task.round, 2, steps),
-                       1U << (10 + plan(agent, task.id, task.round, 3, 10)));
+        const auto& known = solved_[{task.id, task.round}];
+        if (known.history != nullptr) return *known.history;
+        if (solving_plan(agent, live) != cheats) return own(task, 0, 0);
+        const std::uint64_t from = bases_[task.id].from;
+        return own(task, from + 1 + plan(agent, task.id, task.round, 2, task.steps - from),
+                   1U << (10 + plan(agent, task.id, task.round, 3, 10)));
     }
     void solve(const Agent& agent, const TaskClaim& live) {
         const auto& task = live.task;
@@ -293,10 +361,11 @@ private:
         if (mine == stops && claim.step > 0) return;
         const auto& history = solver_history(agent, live);
         solved_[{task.id, task.round}] = {&history, mine != withholds};
-        if (claim.step + task.spec.interval <= task.spec.steps)
+        const std::uint64_t last = market::stretch_of(live).last();
+        if (claim.step + task.spec.interval <= last)
             send(agent, NativeKind::task_checkpoint, checkpoint_of(task, history, claim.step + task.spec.interval));
-        else if (mine != no_proof)
-            send(agent, NativeKind::task_prove, proof_of(task, history));
+        else if (mine != no_proof || last < task.steps)
+            send(agent, NativeKind::task_prove, proof_of(task, history, claim.id.stretch));
     }
 
     // --- Verifiers ---------------------------------------------------------------------------------------------------
@@ -316,7 +385,8 @@ private:
         bool available = true;
     };
 
-    static std::uint64_t occasion(const TaskClaim& live) { return live.task.round * 8 + live.claim.draws; }
+    static std::uint64_t part(const TaskClaim& live) { return live.task.round * 8 + live.claim.id.stretch; }
+    static std::uint64_t occasion(const TaskClaim& live) { return part(live) * 8 + live.claim.draws; }
     std::uint64_t verifying_plan(const Agent& agent, const TaskClaim& live) {
         const auto& task = live.task;
         return agent.honest ? std::uint64_t{diligently} : plan(agent, task.id, occasion(live), 4, verifying_choices);
@@ -324,28 +394,29 @@ private:
     static bool sampled(const TaskClaim& live, const types::Address& verifier, std::uint64_t step) {
         const auto& task = live.task;
         const auto& claim = live.claim;
+        const auto stretch = market::stretch_of(live);
         const auto drawn = core::draw_segments(
-            claim.verify_beacon, verifier, core::segment_count(task.spec.steps, task.spec.interval), task.spec.samples);
-        return std::binary_search(drawn.begin(), drawn.end(), (step - 1) / task.spec.interval);
+            claim.verify_beacon, verifier, core::segment_count(stretch.steps, task.spec.interval), task.spec.samples);
+        return std::binary_search(drawn.begin(), drawn.end(),
+                                  core::segment_of(step, task.spec.interval, stretch.before));
     }
     // The history that a FAIL stands for, or nullptr for PASS.
     const History* verdict(const Agent& agent, const TaskClaim& live, const Solved& solved) {
-        const auto& task = live.task;
         const auto mine = verifying_plan(agent, live);
-        const std::uint64_t steps = task.spec.steps;
+        const auto stretch = market::stretch_of(live);
         if (mine == fails_falsely) {
-            const auto& own = altered(steps, 1 + plan(agent, task.id, occasion(live), 5, steps), 1U << 21);
-            return own.root == solved.history->root ? nullptr : &own;
+            const auto& rival = altered(live, some_step(agent, live, occasion(live), 5), 1U << 21);
+            return rival.root_of(stretch) == solved.history->root_of(stretch) ? nullptr : &rival;
         }
-        if (mine != diligently || solved.history->altered_step == 0) return nullptr;
-        return sampled(live, agent.address, solved.history->altered_step) ? &truth(steps) : nullptr;
+        if (mine != diligently || !solved.history->is_altered_in(stretch)) return nullptr;
+        return sampled(live, agent.address, solved.history->altered_step) ? &truth(live) : nullptr;
     }
     ReportData report(const Agent& agent, const TaskClaim& live, const Solved& solved) {
         const auto& task = live.task;
         const History* rival = verdict(agent, live, solved);
         const std::uint32_t mask = verifying_plan(agent, live) == wrong_tiles ? kProbeMask : 0;
         return make_report(live, agent.address, rival != nullptr ? *rival : *solved.history, rival == nullptr,
-                           rival != nullptr ? rival->root : Hash32{}, task.id, mask);
+                           rival != nullptr ? rival->root_of(market::stretch_of(live)) : Hash32{}, task.id, mask);
     }
     void verify(const Agent& agent, const TaskClaim& live) {
         const auto& task = live.task;
@@ -358,16 +429,18 @@ private:
         const auto how = verifying_plan(agent, live);
         if (claim.state == ClaimState::custody && mine->custody == 0 && how != no_receipt)
             send(agent, NativeKind::custody_receipt,
-                 types::CustodyReceiptPayload{task.id, how == says_missing ? false : solved.available});
+                 types::CustodyReceiptPayload{task.id, claim.id.stretch,
+                                              how == says_missing ? false : solved.available});
         if (claim.state == ClaimState::committing && mine->commitment.is_zero() && how != no_commit)
             send(agent, NativeKind::verify_commit,
-                 types::VerifyCommitPayload{task.id, report(agent, live, solved).sealed.commitment});
+                 types::VerifyCommitPayload{task.id, claim.id.stretch, report(agent, live, solved).sealed.commitment});
         if (claim.state == ClaimState::revealing && !mine->commitment.is_zero() && !mine->revealed &&
             how != no_reveal) {
             const auto data = report(agent, live, solved);
-            auto reveal = core::make_reveal(data.sealed, task.id, data.sealed.true_index);
+            auto reveal = core::make_reveal(data.sealed, task.id, data.sealed.true_index, claim.id.stretch);
             const History* rival = verdict(agent, live, solved);
-            if (rival != nullptr) reveal.initial_path = core::history_path(rival->roots, 0);
+            if (rival != nullptr)
+                reveal.initial_path = core::history_path(rival->roots_of(market::stretch_of(live)), 0);
             send(agent, NativeKind::verify_reveal, reveal);
         }
     }
@@ -379,14 +452,14 @@ private:
         bool withheld = false;
         bool revealed = false;
     };
-    static core::ProbeChallenge open_probe(const ReportData& data) {
+    static core::ProbeChallenge open_probe(const ReportData& data, const core::TaskPrograms& programs) {
         const auto& leaves = core::opened_leaves(data.sealed, data.sealed.true_index);
         core::ProbeChallenge opening;
         opening.segment = data.probes[0].segment;
         opening.probe = data.probes[0].probe;
         opening.tile_hash = leaves[1];
         opening.path = crypto::merkle_path(leaves, 1);
-        opening.node = tiny().prover->node(data.probes[0].node);
+        opening.node = core::ProgramProver(programs.at(data.probes[0].step)).node(data.probes[0].node);
         return opening;
     }
     using Challenges = std::vector<Challenge>;
@@ -405,6 +478,7 @@ private:
         if (solved.history == nullptr || !solved.available) return std::nullopt;
         types::ChallengeRevealPayload reveal;
         reveal.task = task.id;
+        reveal.stretch = claim.id.stretch;
         reveal.salt = Uint256(rng_.u64()).to_be32();
         if (accuses_history(agent, live, solved, reveal) && !made(before, reveal)) return reveal;
         for (std::size_t i = 0; i < claim.reports.size(); ++i) {
@@ -412,40 +486,41 @@ private:
             if (!entry.revealed || !entry.pass || entry.slashed) continue;
             reveal.target = core::kPassTarget + static_cast<std::uint32_t>(i);
             if (accuses_pass(agent, live, solved, entry, reveal) && !made(before, reveal)) return reveal;
-            if (solved.history->altered_step != 0) continue;
+            if (solved.history->is_altered_in(market::stretch_of(live))) continue;
             reveal.target = static_cast<std::uint32_t>(1 + i);
             if (accuses_probe(agent, live, solved, entry, reveal) && !made(before, reveal)) return reveal;
         }
         return std::nullopt;
     }
-    static bool claims(const History& own, const Solved& solved, types::ChallengeRevealPayload& reveal) {
-        if (own.root == solved.history->root) return false;
-        reveal.claim = own.root;
-        reveal.opening = history_opening(own);
+    static bool claims(const TaskClaim& live, const History& rival, const Solved& solved,
+                       types::ChallengeRevealPayload& reveal) {
+        const auto stretch = market::stretch_of(live);
+        reveal.claim = rival.root_of(stretch);
+        if (reveal.claim == solved.history->root_of(stretch)) return false;
+        reveal.opening = history_opening(rival, stretch);
         return true;
     }
     bool accuses_history(const Agent& agent, const TaskClaim& live, const Solved& solved,
                          types::ChallengeRevealPayload& reveal) {
         const auto& task = live.task;
-        const std::uint64_t steps = task.spec.steps;
-        if (agent.honest) return solved.history->altered_step != 0 && claims(truth(steps), solved, reveal);
-        return plan(agent, task.id, task.round, 6, 4) == 0 &&
-               claims(altered(steps, 1 + plan(agent, task.id, task.round, 7, steps), 1U << 22), solved, reveal);
+        if (agent.honest)
+            return solved.history->is_altered_in(market::stretch_of(live)) && claims(live, truth(live), solved, reveal);
+        return plan(agent, task.id, part(live), 6, 4) == 0 &&
+               claims(live, altered(live, some_step(agent, live, part(live), 7), 1U << 22), solved, reveal);
     }
     // An honest one accuses whoever passed the wrong segment; now and then also whoever was not drawn for it: that must
     // cost neither.
     bool accuses_pass(const Agent& agent, const TaskClaim& live, const Solved& solved,
                       const types::VerifierReport& entry, types::ChallengeRevealPayload& reveal) {
         const auto& task = live.task;
-        const std::uint64_t steps = task.spec.steps;
         const std::uint64_t verifier = 16 * occasion(live) + reveal.target - core::kPassTarget;
         if (agent.honest)
-            return solved.history->altered_step != 0 &&
+            return solved.history->is_altered_in(market::stretch_of(live)) &&
                    (sampled(live, entry.verifier, solved.history->altered_step) ||
                     plan(agent, task.id, verifier, 10, 4) == 0) &&
-                   claims(truth(steps), solved, reveal);
+                   claims(live, truth(live), solved, reveal);
         return plan(agent, task.id, verifier, 11, 4) == 0 &&
-               claims(altered(steps, 1 + plan(agent, task.id, verifier, 12, steps), 1U << 22), solved, reveal);
+               claims(live, altered(live, some_step(agent, live, verifier, 12), 1U << 22), solved, reveal);
     }
     bool accuses_probe(const Agent& agent, const TaskClaim& live, const Solved& solved,
                        const types::VerifierReport& entry, types::ChallengeRevealPayload& reveal) {
@@ -459,7 +534,7 @@ private:
             make_report(live, entry.verifier, *solved.history, true, {}, task.id, agent.honest ? 0 : kProbeMask);
         reveal.claim = core::opened_leaves(own_tiles.sealed, own_tiles.sealed.true_index)[1];
         // An altered leaf may have hit this very tile: then there is nothing to say.
-        const auto opening = open_probe(shown);
+        const auto opening = open_probe(shown, *solved.history->programs);
         if (opening.tile_hash == reveal.claim) return false;
         reveal.opening = core::encode(opening);
         return true;
@@ -468,7 +543,7 @@ private:
         const auto& task = live.task;
         const auto& claim = live.claim;
         if (claim.state < ClaimState::proved) return;
-        auto& challenges = challenges_[{agent.address, task.id, task.round, 0}];
+        auto& challenges = challenges_[{agent.address, task.id, task.round, claim.id.stretch}];
         for (auto& challenge : challenges)
             if (!challenge.revealed && !challenge.withheld && world_.height > challenge.committed_at)
                 challenge.revealed = send(agent, NativeKind::challenge_reveal, challenge.reveal);
@@ -476,7 +551,9 @@ private:
         auto reveal = wanted(agent, live, challenges);
         if (!reveal) return;
         const Hash32 commitment = core::challenge_commitment(agent.address, reveal->claim, reveal->salt);
-        if (!send(agent, NativeKind::challenge_commit, types::ChallengeCommitPayload{task.id, commitment})) return;
+        if (!send(agent, NativeKind::challenge_commit,
+                  types::ChallengeCommitPayload{task.id, claim.id.stretch, commitment}))
+            return;
         challenges.push_back({*reveal, world_.height, !agent.honest && rng_.below(3) == 0, false});
     }
 
@@ -490,14 +567,14 @@ private:
         return agents_.front();
     }
     const History& history_with(const TaskClaim& live, const Hash32& root) {
-        const auto& task = live.task;
-        const std::uint64_t steps = task.spec.steps;
-        if (truth(steps).root == root) return truth(steps);
-        for (std::uint64_t step = 1; step <= steps; ++step)
+        const auto stretch = market::stretch_of(live);
+        if (live.claim.history_root == root) return *solved_[{live.task.id, live.claim.id.round}].history;
+        if (truth(live).root_of(stretch) == root) return truth(live);
+        for (std::uint64_t step = stretch.before + 1; step <= stretch.last(); ++step)
             for (std::uint32_t bit = 10; bit <= 22; ++bit)
-                if (altered(steps, step, 1U << bit).root == root) return altered(steps, step, 1U << bit);
+                if (altered(live, step, 1U << bit).root_of(stretch) == root) return altered(live, step, 1U << bit);
         ADD_FAILURE() << "unknown history";
-        return truth(steps);
+        return truth(live);
     }
     core::DisputeStrategy& strategy(const TaskClaim& live, const types::Dispute& dispute, const core::Game& game,
                                     core::Side side, const Agent& agent, std::uint64_t how) {
@@ -517,10 +594,26 @@ private:
             const Agent& verifier = agent_at(dispute.defender);
             const bool verifier_wrong = verifying_plan(verifier, live) == wrong_tiles;
             const bool wrong = (side == core::Side::defender) == verifier_wrong;
-            party = party_of(live, history_with(live, claim.history_root), wrong ? game.step : 0, game.probe_node,
+            party = party_of(live, history_with(live, claim.history_root), wrong ? game.probe_step : 0, game.probe_node,
                              wrong ? kProbeMask : 0);
         }
         return strategies_.emplace(key, core::DisputeStrategy(std::move(party))).first->second;
+    }
+    // Of an honest defender, which replays for one game at a time and takes as long as its clock gives for one: whether
+    // it has the states that the game has come to.
+    bool has_replayed(const Agent& agent, const TaskClaim& live, std::uint64_t id, const core::Game& game) {
+        if (game.phase == core::Phase::history || replayed_.contains(id)) return true;
+        auto& machine = machines_[{agent.address, 8 * live.task.id + live.claim.id.stretch}];
+        if (machine.dispute == id) {
+            if (world_.market_ms() < machine.until) return false;
+            return replayed_.insert(id).second;
+        }
+        if (machine.dispute != 0 && !replayed_.contains(machine.dispute) &&
+            world_.shared_dispute(machine.dispute)->closed_at == 0)
+            return false;
+        const std::uint64_t seconds = market::dispute_replay_s(live.task.spec, market::work_of(live.task).plan);
+        machine = {id, world_.market_ms() + market::in_ms(seconds)};
+        return false;
     }
     void dispute(const Agent& agent, const TaskClaim& live) {
         const auto& task = live.task;
@@ -541,6 +634,8 @@ private:
             }
             const auto side = defends ? core::Side::defender : core::Side::rival;
             const auto game = *types::decode_record<core::Game>(dispute.game);
+            if (agent.honest && !core::has_begun(game)) continue;
+            if (agent.honest && defends && !has_replayed(agent, live, id, game)) continue;
             const auto move = strategy(live, dispute, game, side, agent, how).next_move(game, side);
             if (!move) {
                 EXPECT_FALSE(agent.honest) << move.error().to_string();
@@ -555,12 +650,12 @@ private:
                             types::DisputeProveLeafPayload{id, types::encode_record(*leaf)});
             else if (std::holds_alternative<core::Concede>(*move)) {
                 ASSERT_TRUE(!agent.honest || (defends && core::is_pass_target(dispute.target) &&
-                                              !sampled(live, agent.address, game.step)));
+                                              !sampled(live, agent.address, core::disputed_from(game))));
                 sent = send(agent, NativeKind::dispute_concede, types::DisputeConcedePayload{id});
             }
             ASSERT_TRUE(sent || !agent.honest) << world_.last_receipt().failure;
-            if (const auto now = world_.shared_live(task.id);
-                task.round != now->task.round || claim.voided != now->claim.voided)
+            if (const auto now = world_.stored_claim(claim.id);
+                types::is_final(now->state) || claim.voided != now->voided)
                 return;
         }
     }
@@ -582,8 +677,13 @@ private:
         const std::uint64_t id = live[rng_.below(live.size())];
         for (std::uint64_t i = 0; i < 6; ++i)
             if (send(agent, NativeKind::challenge_commit,
-                     types::ChallengeCommitPayload{id, Uint256(rng_.u64()).to_be32()}))
+                     types::ChallengeCommitPayload{id, some_stretch(id), Uint256(rng_.u64()).to_be32()}))
                 ++statistics_.squatted;
+    }
+
+    std::uint32_t some_stretch(std::uint64_t id) {
+        const std::uint32_t settled = world_.exists(id) ? world_.shared_task(id)->settled : 0;
+        return settled + static_cast<std::uint32_t>(rng_.below(2));
     }
 
     // --- Nonsense ----------------------------------------------------------------------------------------------------
@@ -596,6 +696,7 @@ private:
             if constexpr (requires { payload.task = id; }) payload.task = id;
             if constexpr (requires { payload.dispute = id; }) payload.dispute = id;
             if constexpr (requires { payload.id = id; }) payload.id = id;
+            if constexpr (requires { payload.stretch; }) payload.stretch = some_stretch(id);
             if constexpr (requires { payload.amount = Uint256(1); }) payload.amount = 1 + rng_.below(50'000);
             if constexpr (requires { payload.role; }) payload.role = static_cast<Role>(1 + rng_.below(4));
             if constexpr (requires { payload.price = Uint256(1); }) payload.price = 1 + rng_.below(20);
@@ -615,9 +716,17 @@ private:
     std::map<Key, std::uint64_t> plans_;
     std::map<Key, std::vector<Challenge>> challenges_;
     std::map<std::pair<std::uint64_t, core::Side>, core::DisputeStrategy> strategies_;
+    struct Replay {
+        std::uint64_t dispute = 0;
+        std::uint64_t until = 0;  // market time
+    };
+    std::map<std::pair<types::Address, std::uint64_t>, Replay> machines_;  // by defender and claim
+    std::set<std::uint64_t> replayed_;                                     // disputes
     std::map<std::uint64_t, std::size_t> seen_slashes_;
     std::set<std::uint64_t> ended_;
-    std::map<std::uint64_t, std::pair<std::uint64_t, types::Address>> proved_;  // by honest solvers: round and solver
+    std::map<std::uint64_t, Base> bases_;  // by task
+    // Task, stretch and round of what has not ended, and whether an honest solver has proved it.
+    std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint8_t>, bool> claims_;
 };
 
 std::uint64_t wanted_runs() {
@@ -642,6 +751,9 @@ TEST(MarketProperties, money_is_conserved_everything_ends_and_the_honest_never_p
         std::printf("%8llu slashed: %s\n", static_cast<unsigned long long>(count), reason.c_str());
     for (const auto& [result, count] : statistics.disputes)
         std::printf("%8llu disputes: %s\n", static_cast<unsigned long long>(count), result.c_str());
+    for (const auto& [end, count] : statistics.stretches)
+        std::printf("%8llu stretches: %s\n", static_cast<unsigned long long>(count), end.c_str());
+    std::printf("%8llu tasks went on with another solver\n", static_cast<unsigned long long>(statistics.taken_over));
     std::printf("%8llu blocks\n", static_cast<unsigned long long>(statistics.blocks));
     std::printf("%8llu honest solvers paid without verifiers, %llu bonds withdrawn, %llu places squatted\n",
                 static_cast<unsigned long long>(statistics.paid_unverified),
@@ -654,6 +766,10 @@ TEST(MarketProperties, money_is_conserved_everything_ends_and_the_honest_never_p
     EXPECT_GT(statistics.paid_unverified, 0U);
     EXPECT_GT(statistics.left, runs / 100);
     EXPECT_GT(statistics.squatted, runs);
+    EXPECT_GT(statistics.taken_over, 0U);
+    for (const char* end : {"settled unchallenged", "settled unverified", "void solver_slashed", "void earlier_void",
+                            "void no_heartbeat", "void data_missing"})
+        EXPECT_GT(statistics.stretches[end], 0U) << end;
     for (const char* reason : {"no_start", "no_heartbeat", "no_proof", "abandoned", "no_custody_receipt",
                                "no_commitment", "no_reveal", "wrong_result", "false_accusation", "false_fail",
                                "wrong_probe", "passed_wrong_result", "no_challenge_reveal"})
@@ -669,7 +785,7 @@ TEST(MarketProperties, the_same_lives_leave_the_same_bytes) {
     Statistics statistics;
     statistics.trace = Hash32{};
     for (std::uint64_t seed = 1; seed <= 40; ++seed) Simulation(seed, statistics).run();
-    EXPECT_EQ(to_hex(*statistics.trace), "a5dd06d57dcc619de79ed39657e3d080ce2c668fe67cb6d9c133e424f045f11c");
+    EXPECT_EQ(to_hex(*statistics.trace), "5263d25a62d977164302d8708903a581f36d14e1c2a040438dd01ba5f6fb87f9");
 }
 
 }  // namespace

@@ -109,9 +109,9 @@ TEST_F(MarketTime, a_verifier_loses_nothing_by_a_halt) {
                 halted = true;
             };
             if (state == ClaimState::custody)
-                act(NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true});
+                act(NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true});
             else if (state == ClaimState::committing)
-                act(NativeKind::verify_commit, types::VerifyCommitPayload{id, mine.sealed.commitment});
+                act(NativeKind::verify_commit, types::VerifyCommitPayload{id, 0, mine.sealed.commitment});
             else
                 act(NativeKind::verify_reveal, core::make_reveal(mine.sealed, id, mine.sealed.true_index));
         }
@@ -124,15 +124,15 @@ TEST_F(MarketTime, a_challenger_loses_nothing_by_a_halt) {
     const auto id = reach(ClaimState::challenge, wrong);
     const Hash32 salt = crypto::sha256(as_bytes("salt"));
     late(id);
-    EXPECT_EQ(
-        after_a_halt(kWhistleblower, NativeKind::challenge_commit,
-                     types::ChallengeCommitPayload{id, core::challenge_commitment(kWhistleblower, truth.root, salt)}),
-        "ok");
+    EXPECT_EQ(after_a_halt(
+                  kWhistleblower, NativeKind::challenge_commit,
+                  types::ChallengeCommitPayload{id, 0, core::challenge_commitment(kWhistleblower, truth.root, salt)}),
+              "ok");
     // What a commitment holds back for is a window as well, whose last block comes after another halt.
     EXPECT_EQ(world.deadline(id), market::reveal_expected(world.params.market, world.market_ms()));
     late(id);
     EXPECT_EQ(after_a_halt(kWhistleblower, NativeKind::challenge_reveal,
-                           types::ChallengeRevealPayload{id, 0, truth.root, salt, history_opening(truth)}),
+                           types::ChallengeRevealPayload{id, 0, 0, truth.root, salt, history_opening(truth)}),
               "ok");
     EXPECT_EQ(world.claim(id).state, ClaimState::disputed);
 }

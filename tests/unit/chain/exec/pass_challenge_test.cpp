@@ -17,12 +17,13 @@ protected:
         return result;
     }
     Result commit(std::uint64_t id, const types::Address& who, const History& claim, std::uint8_t number) {
-        return world.one(who, NativeKind::challenge_commit,
-                         types::ChallengeCommitPayload{id, core::challenge_commitment(who, claim.root, salt(number))});
+        return world.one(
+            who, NativeKind::challenge_commit,
+            types::ChallengeCommitPayload{id, 0, core::challenge_commitment(who, claim.root, salt(number))});
     }
     types::ChallengeRevealPayload reveal_of(std::uint64_t id, std::uint32_t target, const History& claim,
                                             std::uint8_t number) {
-        return {id, target, claim.root, salt(number), history_opening(claim)};
+        return {id, 0, target, claim.root, salt(number), history_opening(claim)};
     }
     Result reveal(std::uint64_t id, const types::Address& who, std::uint32_t target, const History& claim,
                   std::uint8_t number) {

@@ -12,11 +12,11 @@ TEST_F(Refusals, of_a_second_or_senseless_reveal) {
     ASSERT_GE(reports.size(), 2U);
     const auto honest = make_report(world.live(id), reports[0].verifier, truth, true, {}, 1);
     expect_ok(world.one(reports[0].verifier, NativeKind::verify_commit,
-                        types::VerifyCommitPayload{id, honest.sealed.commitment}));
+                        types::VerifyCommitPayload{id, 0, honest.sealed.commitment}));
     // It says that the result is wrong, and names that very result as the right one.
     const auto idle = make_report(world.live(id), reports[1].verifier, truth, false, world.claim(id).history_root, 1);
     expect_ok(world.one(reports[1].verifier, NativeKind::verify_commit,
-                        types::VerifyCommitPayload{id, idle.sealed.commitment}));
+                        types::VerifyCommitPayload{id, 0, idle.sealed.commitment}));
     ASSERT_EQ(world.claim(id).state, ClaimState::revealing);
     const auto reveal = core::make_reveal(honest.sealed, id, honest.sealed.true_index);
     expect_ok(world.one(reports[0].verifier, NativeKind::verify_reveal, reveal));
@@ -29,9 +29,9 @@ TEST_F(Refusals, of_a_second_or_senseless_reveal) {
 TEST_F(Refusals, of_a_verifier_that_could_not_get_the_data) {
     const auto id = reach(ClaimState::custody, truth);
     const auto verifier = world.claim(id).reports[0].verifier;
-    expect_ok(world.one(verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, false}));
+    expect_ok(world.one(verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));
     ASSERT_EQ(world.claim(id).state, ClaimState::custody);
-    EXPECT_EQ(name(world.one(verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, true})),
+    EXPECT_EQ(name(world.one(verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true})),
               "verify.not_active");
 }
 
@@ -46,9 +46,9 @@ TEST_F(Refusals, of_what_is_nothing_to_tick) {
 
 TEST_F(Refusals, of_challenges_without_form) {
     const auto id = reach(ClaimState::proved, truth);
-    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, {}})),
+    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, {}})),
               "challenge.zero_commitment");
-    types::ChallengeRevealPayload reveal{id, 0, wrong.root, {}, Bytes(core::kMaxChallengeBytes + 1)};
+    types::ChallengeRevealPayload reveal{id, 0, 0, wrong.root, {}, Bytes(core::kMaxChallengeBytes + 1)};
     EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal, reveal)), "challenge.too_large");
     reveal.opening.pop_back();
     EXPECT_NE(name(world.one(kWhistleblower, NativeKind::challenge_reveal, reveal)), "challenge.too_large");

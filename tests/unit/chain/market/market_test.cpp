@@ -9,22 +9,51 @@
 namespace quern::chain::market {
 namespace {
 
-constexpr std::uint64_t kMostSteps = 1U << 20;          // compute/core/history.h
-constexpr std::uint64_t kMostWork = ~std::uint64_t{0};  // of a step
+constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 40;  // compute/core/history.h
+constexpr std::uint64_t kMostWork = ~std::uint64_t{0};        // of a step
+
+// N steps of as many work units each, and a commitment each u of them; tranches of T steps.
+PlannedWork even(std::uint64_t steps, std::uint64_t interval, std::uint64_t step, std::uint64_t commit = 0,
+                 std::uint64_t stride = 1, std::uint64_t tranche = 0) {
+    const auto work = [&](std::uint64_t count) {
+        return Uint256(count) * Uint256(step) + Uint256(stride_count(count, stride)) * Uint256(commit);
+    };
+    return {steps,       interval, stride,
+            step,        commit,   work(interval),
+            work(steps), tranche,  work(tranche_steps(steps, tranche))};
+}
+
+void set_plan(types::Task& task, const PlannedWork& plan) {
+    task.spec.interval = plan.interval;
+    task.spec.stride = plan.stride;
+    task.steps = plan.steps;
+    task.work_units = plan.step;
+    task.commit_work = plan.commit;
+    task.segment_work = plan.segment;
+    task.total_work = plan.total;
+    task.stretch_work = plan.stretch;
+    task.spec.tranche = plan.tranche;
+}
 
 types::Task sample_task() {
     types::Task task;
-    task.spec.steps = 300;
-    task.spec.interval = 30;
     task.spec.verifiers = 3;
     task.spec.samples = 4;
     task.spec.price_cap = 7;
-    task.work_units = 11;
+    set_plan(task, even(300, 30, 9, 2));
     return task;
 }
 
+// Of the whole run.
+types::Claim claim_of(const types::Task& task, const Uint256& price) {
+    types::Claim claim;
+    claim.price = price;
+    claim.work = task.total_work;
+    return claim;
+}
+
 TEST(Escrow, adds_up_by_the_equation) {
-    const TaskWork work{300, 30, 11, 3, 4};
+    const TaskWork work{even(300, 30, 9, 2), 3, 4};
     const auto escrow = escrow_of(work, 7, 1000, 50);
     ASSERT_TRUE(escrow.has_value());
     EXPECT_EQ(escrow->reward, Uint256(300 * 11 * 7));
@@ -32,26 +61,83 @@ TEST(Escrow, adds_up_by_the_equation) {
     EXPECT_EQ(escrow->verifier_fees, Uint256(3 * (4 * 30 * 11 * 7 * 6 / 5)));
     EXPECT_EQ(escrow->total, escrow->reward + escrow->verifier_fees + Uint256(1050));
     // More samples than segments cost as much as all segments.
-    EXPECT_EQ(sampled_segments({300, 30, 11, 3, 20}), 10U);
-    EXPECT_EQ(*verifier_fee({300, 30, 11, 3, 20}, 5), Uint256(300 * 11 * 6));
-    EXPECT_EQ(*verifier_fee({1, 1, 1, 1, 1}, 1), Uint256(1));  // 6/5 rounds down
+    EXPECT_EQ(sampled_segments({even(300, 30, 9, 2), 3, 20}), 10U);
+    EXPECT_EQ(*verifier_fee({even(300, 30, 9, 2), 3, 20}, 5), Uint256(300 * 11 * 6));
+    EXPECT_EQ(*verifier_fee({even(1, 1, 1), 1, 1}, 1), Uint256(1));  // 6/5 rounds down
     EXPECT_EQ(segment_count(300, 0), 0U);
     EXPECT_EQ(segment_count(300, 7), 0U);
 }
 
+TEST(Escrow, a_commitment_is_paid_for_once_a_stride) {
+    auto task = sample_task();
+    set_plan(task, even(300, 30, 9, 2, 10));
+    EXPECT_EQ(sampled_work(work_of(task)), Uint256(4 * (30 * 9 + 3 * 2)));
+    EXPECT_EQ(largest_step(work_of(task).plan), 11U);
+    EXPECT_EQ(solver_reward(claim_of(task, 5)), Uint256((300 * 9 + 30 * 2) * 5));
+    EXPECT_EQ(verifier_fee(task, 0), Uint256(4 * (30 * 9 + 3 * 2) * 7 * 6 / 5));
+}
+
+TEST(Stretches, cover_the_run_and_the_last_may_be_shorter) {
+    EXPECT_EQ(stretch_count(300, 0), 1U);
+    EXPECT_EQ(stretch_count(300, 300), 1U);
+    EXPECT_EQ(stretch_count(300, 120), 3U);
+    EXPECT_EQ(stretch_of(300, 0, 0).last(), 300U);
+    EXPECT_EQ(stretch_of(300, 120, 0).last(), 120U);
+    EXPECT_EQ(stretch_of(300, 120, 2).before, 240U);
+    EXPECT_EQ(stretch_of(300, 120, 2).steps, 60U);
+}
+
+// 120 steps in four segments, of which three are sampled, twice; then 60 steps in two.
+TEST(Stretches, are_paid_for_one_by_one_and_add_up) {
+    const PlannedWork plan = even(300, 30, 9, 2, 1, 120);
+    const TaskWork work{plan, 5, 3};
+    const Uint256 fee = Uint256(3 * 30 * 11 * 7 * 6 / 5);
+    const Uint256 last_fee = Uint256(2 * 30 * 11 * 7 * 6 / 5);
+    EXPECT_EQ(*verifier_fee(work, 7), fee);
+    EXPECT_EQ(*verifier_fee(work, 7, 60), last_fee);
+    const auto escrow = escrow_of(work, 7, 1000, 50);
+    EXPECT_EQ(escrow->reward, Uint256(300 * 11 * 7));
+    EXPECT_EQ(escrow->verifier_fees, Uint256(5) * (fee + fee + last_fee));
+    Uint256 left = escrow->total;
+    const Uint256 costs[] = {Uint256(120 * 11 * 7) + Uint256(5) * fee, Uint256(120 * 11 * 7) + Uint256(5) * fee,
+                             Uint256(60 * 11 * 7) + Uint256(5) * last_fee};
+    for (std::uint32_t settled = 1; settled <= 3; ++settled) {
+        left -= costs[settled - 1];
+        const Uint256 done = Uint256(std::min<std::uint64_t>(settled * 120, 300) * 11);
+        EXPECT_EQ(escrow_left(work, 7, 1000, 50, settled, done)->total, left) << settled;
+    }
+    EXPECT_EQ(left, Uint256(1050)) << "tax and deposit";
+}
+
+TEST(Stretches, a_solver_answers_for_the_two_that_can_be_unsettled) {
+    params::MarketParams market;
+    market.dispute_cost = 1;
+    market.solver_bond_gammas = 100;
+    types::Task task;
+    task.spec.price_cap = 7;
+    set_plan(task, even(300, 30, 9, 2, 1, 120));
+    EXPECT_EQ(solver_bond(market, task), Uint256(2 * 7 * 120 * 11));
+    EXPECT_EQ(seat_bond(market, task), Uint256(2 * 2 * 7 * 120 * 11));
+    task.settled = 2;
+    EXPECT_EQ(seat_bond(market, task), Uint256(2 * 7 * 120 * 11));
+    set_plan(task, even(300, 30, 9, 2));
+    task.settled = 0;
+    EXPECT_EQ(seat_bond(market, task), Uint256(2 * 7 * 300 * 11)) << "of a single one";
+}
+
 TEST(Escrow, largest_task_does_not_overflow_and_more_is_refused) {
-    const TaskWork largest{kMostSteps, 1, kMostWork, params::kMaxVerifiers, 4096};
+    const TaskWork largest{even(kMostSteps, 1, kMostWork, kMostWork), params::kMaxVerifiers, 4096};
     const Uint256 price = (Uint256(1) << params::kMaxPriceBits) - Uint256(1);
     EXPECT_TRUE(escrow_of(largest, price, price, 0).has_value());
     EXPECT_EQ(escrow_of(largest, Uint256(1) << 200, 0, 0).error().name, "task.price_overflow");
-    EXPECT_EQ(escrow_of({1, 1, 1, 1, 1}, 1, ~Uint256(0), 0).error().name, "task.price_overflow");
+    EXPECT_EQ(escrow_of({even(1, 1, 1), 1, 1}, 1, ~Uint256(0), 0).error().name, "task.price_overflow");
     EXPECT_EQ(work_price(~Uint256(0), 2).error().name, "task.price_overflow");
 }
 
 TEST(Escrow, only_the_reward_follows_from_the_winning_bid) {
     auto task = sample_task();
-    EXPECT_EQ(solver_reward(task, 5), Uint256(300 * 11 * 5));
-    EXPECT_EQ(verifier_fee(task), Uint256(4 * 30 * 11 * 7 * 6 / 5));
+    EXPECT_EQ(solver_reward(claim_of(task, 5)), Uint256(300 * 11 * 5));
+    EXPECT_EQ(verifier_fee(task, 0), Uint256(4 * 30 * 11 * 7 * 6 / 5));
     EXPECT_EQ(price_at_cap(task, 10), Uint256(70));
     const params::MarketParams market;
     const auto bonds = [&] { return std::pair(solver_bond(market, task), verifier_bond(market, task)); };
@@ -164,6 +250,12 @@ TEST(Delays, follow_the_task_and_the_parameters) {
     task.spec.heartbeat_s = 9;
     EXPECT_EQ(bids_until(task), 7'100U);
     EXPECT_EQ(dispute_clock(market, task), 609'000U);
+    // With strides the segment is run twice and one stride hashed step by step: (660 + 15 * 2) / (330 + 2 * 2)
+    // segments.
+    set_plan(task, even(300, 30, 11, 2, 15));
+    EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 3 * 9U));
+    set_plan(task, even(300, 30, 1, 410, 15));  // (60 + 15 * 410) / (30 + 2 * 410)
+    EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 8 * 9U));
     EXPECT_EQ(reveal_expected(market, 50), 40'050U);
     EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + 1000 * (2'000'000 + 1200 + 40U));
 }
@@ -191,38 +283,64 @@ TEST(Windows, classes_are_half_octaves_rounded_down) {
 
 TEST(Windows, are_twice_what_one_uplink_and_one_replay_take) {
     types::TaskSubmitPayload spec;
-    spec.steps = 4;
-    spec.interval = 2;
     spec.verifiers = 2;
     spec.samples = 20;
-    const TaskBytes bytes{51'245'056, 74'188};
-    const auto least = [&] { return least_windows(spec, task_work(spec, 6'588'349), bytes); };
+    const TaskWork work = task_work(spec, even(4, 2, 6'588'349));
+    TaskBytes bytes{51'245'056, 74'188};
+    const auto least = [&] { return least_windows(spec, work, bytes); };
     EXPECT_EQ(least().verify_s, Uint256(1)) << "nothing is promised";
     spec.bandwidth_class = 40;
-    EXPECT_EQ(least().verify_s, Uint256((6 * (2 * 51'245'056 + 74'188 + 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
+    EXPECT_EQ(least().verify_s, Uint256((6 * (3 * 51'245'056 + 74'188 + 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
     EXPECT_EQ(least().heartbeat_s, Uint256(1));
-    spec.device_class = 32;  // 65,536 work units a second
-    EXPECT_EQ(least().heartbeat_s, Uint256((2 * 2 * 6'588'349 + 65'535) / 65'536));
-    EXPECT_EQ(least().verify_s, Uint256((2 * 4 * 6'588'349 + 65'535) / 65'536)) << "the longer of the two";
+    bytes.programs = 3;
+    EXPECT_EQ(least().verify_s,
+              Uint256((6 * (3 * 51'245'056 + 74'188 + 3 * 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
+    spec.device_class = 30;  // 32,768 work units a second
+    EXPECT_EQ(least().heartbeat_s, Uint256((2 * 2 * 6'588'349 + 32'767) / 32'768));
+    EXPECT_EQ(least().verify_s, Uint256((2 * 4 * 6'588'349 + 32'767) / 32'768)) << "the longer of the two";
     spec.verify_s = least().verify_s.low_u64();
     spec.heartbeat_s = least().heartbeat_s.low_u64();
-    EXPECT_TRUE(check_windows(spec, task_work(spec, 6'588'349), bytes));
+    EXPECT_TRUE(check_windows(spec, work, bytes));
     --spec.verify_s;
-    EXPECT_EQ(check_windows(spec, task_work(spec, 6'588'349), bytes).error().name, "task.window_too_short");
+    EXPECT_EQ(check_windows(spec, work, bytes).error().name, "task.window_too_short");
     ++spec.verify_s;
     --spec.heartbeat_s;
-    EXPECT_EQ(check_windows(spec, task_work(spec, 6'588'349), bytes).error().name, "task.window_too_short");
+    EXPECT_EQ(check_windows(spec, work, bytes).error().name, "task.window_too_short");
+}
+
+TEST(Windows, follow_the_largest_segment_and_not_the_largest_step) {
+    types::TaskSubmitPayload spec;
+    spec.verifiers = spec.samples = 1;
+    spec.device_class = 32;
+    const PlannedWork plan{6,         3,         1, 1'000'000, 0,
+                           1'200'000, 2'400'000, 0, 2'400'000};  // two steps of 100,000, then one of 1,000,000
+    const LeastWindows least = least_windows(spec, task_work(spec, plan), {});
+    EXPECT_EQ(least.heartbeat_s, Uint256((2 * 1'200'000 + 65'535) / 65'536));
+    EXPECT_EQ(least.verify_s, least.heartbeat_s);
+}
+
+TEST(Windows, a_history_by_strides_is_shorter_and_its_commitments_are_work) {
+    types::TaskSubmitPayload spec;
+    spec.verifiers = spec.samples = 1;
+    spec.bandwidth_class = 24;  // 4,096 bytes a second
+    const TaskBytes bytes{0, 0, 0};
+    const auto of = [&](std::uint64_t stride) {
+        return least_windows(spec, task_work(spec, even(1'000'000, 10'000, 3, 410, stride)), bytes);
+    };
+    EXPECT_EQ(of(1).verify_s, Uint256((4 * 32 * (1'000'000 + 100 + 2) + 4'095) / 4'096));
+    EXPECT_EQ(of(100).verify_s, Uint256((4 * 32 * (10'000 + 100 + 2) + 4'095) / 4'096));
+    spec.device_class = 24;
+    EXPECT_EQ(of(100).heartbeat_s, Uint256((2 * (10'000 * 3 + 100 * 410) + 4'095) / 4'096));
 }
 
 TEST(Windows, the_largest_task_does_not_overflow) {
     types::TaskSubmitPayload spec;
-    spec.steps = kMostSteps;
-    spec.interval = 1;
     spec.verifiers = params::kMaxVerifiers;
     spec.samples = 4096;
     spec.device_class = spec.bandwidth_class = 1;
     spec.verify_s = spec.heartbeat_s = params::kMaxWindowSeconds;
-    const auto checked = check_windows(spec, task_work(spec, kMostWork), {~std::uint64_t{0}, ~std::uint64_t{0}});
+    const auto checked = check_windows(spec, task_work(spec, even(kMostSteps, 1, kMostWork, kMostWork)),
+                                       {~std::uint64_t{0}, ~std::uint64_t{0}, 8});
     EXPECT_EQ(checked.error().name, "task.window_too_short");
 }
 

@@ -221,10 +221,20 @@ TEST(NativeObjects, a_tasks_claim_is_the_first_unsettled_one_else_the_last) {
     EXPECT_FALSE(present_claim(task)) << "assigned";
     task.seats[0].stretches = 1;
     EXPECT_EQ(present_claim(task), (ClaimId{7, 0, 0, 2}));
-    task.seats[0].settled = 1;
+    EXPECT_FALSE(next_claim(task));
+    task.settled = 1;
+    EXPECT_FALSE(present_claim(task)) << "the next round has not begun";
+    task.state = TaskState::settled;
     EXPECT_EQ(present_claim(task), (ClaimId{7, 0, 0, 2})) << "it has ended";
+    task.state = TaskState::running;
     task.seats[0].stretches = 2;
     EXPECT_EQ(present_claim(task), (ClaimId{7, 0, 1, 2}));
+    EXPECT_FALSE(next_claim(task));
+    task.seats[0].stretches = 3;
+    EXPECT_EQ(present_claim(task), (ClaimId{7, 0, 1, 2}));
+    EXPECT_EQ(next_claim(task), (ClaimId{7, 0, 2, 2})) << "worked on while that is verified";
+    task.seats[0].stretches = ~std::uint32_t{0};
+    EXPECT_EQ(unsettled_claims(task).size(), kMaxUnsettled) << "whatever somebody says";
 }
 
 }  // namespace

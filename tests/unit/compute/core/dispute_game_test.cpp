@@ -221,7 +221,7 @@ TEST(DisputeGame, SilentSideLosesByClockInEachPhase) {
     const Alter alter = flip(2, node, 7);
     const History history = altered_history(world, alter, 2);
     DisputeStrategy honest = honest_player(world);
-    for (std::uint8_t phase = 0; phase < static_cast<std::uint8_t>(Phase::leaf); ++phase) {
+    for (std::uint8_t phase = 1; phase < static_cast<std::uint8_t>(Phase::leaf); ++phase) {
         for (const Side liar : {Side::defender, Side::rival}) {
             DisputeStrategy dishonest = dishonest_player(world, history, alter);
             const Player stops = [&](const Game& game, Side side) -> Expected<Move> {

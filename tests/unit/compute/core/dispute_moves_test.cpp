@@ -76,16 +76,22 @@ TEST(DisputeMoves, EqualOrSenselessClaimsOpenNoGame) {
     EXPECT_EQ(open_history_game(world().context, root, root, kBudget, 1).error().name, "dispute.equal_claims");
     EXPECT_EQ(open_history_game(world().context, root, other_hash(), 0, 1).error().name, "dispute.bad_context");
     GameContext context = world().context;
-    for (const std::uint64_t leaves : {std::uint64_t{1}, kMaxSteps + 2}) {
+    for (const std::uint64_t leaves : {std::uint64_t{1}, kMaxStrides + 2}) {
         context.history_leaves = leaves;
         EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
     }
-    for (const std::uint64_t leaves : {std::uint64_t{2}, kMaxSteps + 1}) {
+    const TaskPlan longest = *TaskPlan::make(world().programs->plan.programs(), plain_body(kMaxStrides));
+    for (const std::uint64_t leaves : {std::uint64_t{2}, kMaxStrides + 1}) {
         context.history_leaves = leaves;
+        if (leaves > kMaxStrides) context.plan = longest.bytes();
         EXPECT_TRUE(open_history_game(context, root, other_hash(), kBudget, 1)) << leaves;
     }
+    for (const std::uint64_t stride : {std::uint64_t{0}, kMaxStride + 1}) {
+        context.stride = stride;
+        EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
+    }
     context = world().context;
-    context.program_header.pop_back();
+    context.plan.pop_back();
     EXPECT_EQ(open_history_game(context, root, other_hash(), kBudget, 1).error().name, "dispute.bad_context");
     for (const std::uint64_t step : {0ULL, 4ULL})
         EXPECT_EQ(open_probe_game(world().context, root, step, 0, 0, root, other_hash(), kBudget, 1).error().name,
@@ -346,6 +352,30 @@ TEST(DisputeClocks, SilentSideLosesAtItsDeadlineAndNotBefore) {
     EXPECT_EQ(next_deadline(late), 0U);
 }
 
+TEST(DisputeClocks, AGameThatHasNotBegunTakesMovesAndChargesNobody) {
+    Players players;
+    Game game = history_game(world(), cheat().history.root(), world().root());
+    game.charged_to = kNotBegun;
+    EXPECT_FALSE(has_begun(game));
+    EXPECT_EQ(next_deadline(game), 0U);
+    const Game fresh = game;
+    charge_clocks(game, 1000 + 5 * kBudget);
+    EXPECT_EQ(chain::types::encode_record(game), chain::types::encode_record(fresh));
+    for (const Side side : {Side::defender, Side::rival}) {
+        EXPECT_FALSE(owes_move(game, side));
+        auto& player = side == Side::defender ? players.liar : players.honest;
+        ASSERT_TRUE(apply(game, side, *player.next_move(game, side), 1000 + 6 * kBudget).has_value());
+    }
+    EXPECT_EQ(game.phase, Phase::state) << "both have posted";
+    EXPECT_EQ(game.budget, fresh.budget);
+    Game conceded = game;
+    EXPECT_TRUE(concede(conceded, Side::rival, 1000).has_value());
+    EXPECT_EQ(conceded.verdict, Verdict::defender_wins);
+    game.charged_to = 9000;
+    EXPECT_TRUE(owes_move(game, Side::rival));
+    EXPECT_EQ(next_deadline(game), 9000 + kBudget);
+}
+
 TEST(DisputeClocks, BothSilentMeansTheAccusationWasNotCarried) {
     Game game = history_game(world(), cheat().history.root(), world().root());
     charge_clocks(game, 1000 + kBudget);
@@ -590,7 +620,7 @@ void mutate_bytes(Random& random, Bytes& bytes) {
 void mutate(Random& random, SplitMove& move) {
     switch (random.below(9)) {
         case 0:
-            move.phase = static_cast<std::uint8_t>(random.below(9));
+            move.phase = static_cast<std::uint8_t>(random.below(11));
             break;
         case 1:
             mutate_hashes(random, move.previous_path);
@@ -701,7 +731,7 @@ TEST(DisputeFuzz, HonestSideNeverLosesToRandomlyMutatedMoves) {
     int accepted = 0;
     int refused = 0;
     int by_clock = 0;
-    for (int round = 0; round < 90; ++round) {
+    for (int round = 0; round < 180; ++round) {
         const auto node = random.below(static_cast<std::uint32_t>(world().program.nodes.size()));
         const Alter alter = flip(2, round % 3 == 0 ? long_matmul() : node, random.next(), 1U << random.below(3));
         const History history = altered_history(world(), alter, 2);

@@ -37,7 +37,7 @@ const Deep& deep() {
 
 DisputeParty party_of(const World& world, const std::vector<Hash32>& history) {
     DisputeParty party;
-    party.program = &world.program;
+    party.programs = world.programs.get();
     party.history = history;
     party.state_before = [&world](std::uint64_t step) -> Expected<State> { return world.states[step - 1]; };
     party.data = &world.data;
@@ -206,7 +206,7 @@ TEST(DisputeRuns, OfALongMicroTraceOnlyTheStatesThatAreAskedForAreHeld) {
     const std::vector<vm::tensor::OperandType> types(2, {vm::tensor::DType::f32, {{1, 1, 1, kInner}}});
     const std::uint64_t states = vm::tensor::micro_state_bytes(node, types);
     ASSERT_GT(states, 2 * kKeptMicroBytes - 1);
-    EXPECT_LT(dispute_bytes(world.program), states);
+    EXPECT_LT(dispute_bytes(world.program, 1), states);
 
     const auto peak_of = [&](std::uint64_t kept) {
         DisputeParty lying = party_of(world, history.roots);
@@ -306,8 +306,8 @@ TEST(DisputeRuns, APlayerTakesLittleMoreThanAStep) {
         EXPECT_EQ(game.reason, "leaf");
     }
     EXPECT_LE(static_cast<double>(peak), 1.2 * static_cast<double>(solver));
-    EXPECT_LE(peak, dispute_bytes(program) + state + (64U << 10));  // plan, moves
-    EXPECT_GE(peak, state + vm::tensor::tapped_bytes(program));     // the count counts
+    EXPECT_LE(peak, dispute_bytes(program, 1) + state + (64U << 10));  // plan, moves
+    EXPECT_GE(peak, state + vm::tensor::tapped_bytes(program));        // the count counts
 }
 
 }  // namespace

@@ -58,7 +58,8 @@ TEST(GameCheck, GamesOfEachPhaseFit) {
 
 TEST(GameCheck, PhaseAndVerdictAgree) {
     for (const auto& [phase, game] : games()) {
-        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.phase = static_cast<Phase>(8); }), "dispute.bad_game");
+        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.phase = static_cast<Phase>(10); }), "dispute.bad_game");
+        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.phase = static_cast<Phase>(0); }), "dispute.bad_game");
         EXPECT_EQ(verdict_on(phase, [](Game& g) { g.verdict = static_cast<Verdict>(4); }), "dispute.bad_game");
         EXPECT_EQ(
             verdict_on(phase,
@@ -122,16 +123,21 @@ TEST(GameCheck, PlacesLieWhereTheyCan) {
     for (const auto& [phase, game] : games()) {
         if (phase == Phase::decided) continue;
         EXPECT_EQ(verdict_on(phase, [](Game& g) { g.step = g.context.history_leaves; }), "dispute.bad_game");
-        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.step = g.context.history_leaves - 1; }), "fits")
-            << to_string(phase);
+        const auto last = [](Game& g) { g.step = g.stride = g.context.history_leaves - 1; };
+        EXPECT_EQ(verdict_on(phase, last), "fits") << to_string(phase);
+        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.stride = g.context.history_leaves; }), "dispute.bad_game");
+        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.stride = 0; }), "dispute.bad_game");
+        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.stride = kMaxStride + 1; }), "dispute.bad_game");
         EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.history_leaves = 1; }), "dispute.bad_game");
-        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.history_leaves = kMaxSteps + 2; }), "dispute.bad_game");
+        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.history_leaves = kMaxStrides + 2; }), "dispute.bad_game");
         if (phase != Phase::history) {  // whose cursor is of so many leaves
-            EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.history_leaves = kMaxSteps + 1; }), "fits")
+            EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.history_leaves = kMaxStrides + 1; }), "fits")
                 << to_string(phase);
         }
-        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.program_header.pop_back(); }), "dispute.bad_game");
-        if (phase > Phase::state) {
+        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.context.plan.pop_back(); }), "dispute.bad_game");
+        if (phase != Phase::history) {
+            EXPECT_EQ(verdict_on(phase, [](Game& g) { g.stride = 0; }), "dispute.bad_game") << to_string(phase);
+            EXPECT_EQ(verdict_on(phase, [](Game& g) { ++g.stride; }), "dispute.bad_game") << to_string(phase);
             EXPECT_EQ(verdict_on(phase, [](Game& g) { g.step = 0; }), "dispute.bad_game") << to_string(phase);
         }
     }

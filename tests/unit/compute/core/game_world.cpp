@@ -18,6 +18,11 @@ State state_after(const World& world, const State& state, std::uint64_t step, co
     return next;
 }
 
+Expected<std::vector<Hash32>> slice_of(const std::vector<Hash32>& roots, std::uint64_t first, std::uint64_t last) {
+    return std::vector(roots.begin() + static_cast<std::ptrdiff_t>(first),
+                       roots.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+}
+
 }  // namespace
 
 Program every_kind_program() {
@@ -74,7 +79,13 @@ Program every_kind_program() {
     return g.program;
 }
 
-World make_world(Program program, std::uint64_t steps, std::uint64_t seed) {
+std::vector<Hash32> strided(const std::vector<Hash32>& roots, std::uint64_t stride) {
+    std::vector<Hash32> history;
+    for (std::size_t step = 0; step < roots.size(); step += stride) history.push_back(roots[step]);
+    return history;
+}
+
+World make_world(Program program, std::uint64_t steps, std::uint64_t seed, std::uint64_t stride) {
     World world;
     world.program = std::move(program);
     EXPECT_TRUE(vm::tensor::validate(world.program).has_value());
@@ -90,16 +101,18 @@ World make_world(Program program, std::uint64_t steps, std::uint64_t seed) {
         world.roots.push_back(vm::tensor::state_root(state));
         world.states.push_back(std::move(state));
     }
-    world.context.program_root = vm::tensor::program_root(world.program);
-    world.context.program_header = vm::tensor::encode(world.program.header);
+    world.programs = std::make_shared<const TaskPrograms>(*TaskPrograms::make({world.program}, plain_body(steps)));
+    world.context.plan = world.programs->plan.bytes();
     world.context.data_root = vm::tensor::tensor_root(world.data);
     world.context.seed_beacon = world.beacon;
-    world.context.history_leaves = steps + 1;
+    world.context.stride = stride;
+    world.context.history_leaves = steps / stride + 1;
     return world;
 }
 
 History altered_history(const World& world, const Alter& alter, std::uint64_t first_altered_step) {
     History history;
+    history.stride = world.context.stride;
     for (std::uint64_t step = 0; step < first_altered_step; ++step) {
         history.states.push_back(world.states[step]);
         history.roots.push_back(world.roots[step]);
@@ -113,8 +126,9 @@ History altered_history(const World& world, const Alter& alter, std::uint64_t fi
 
 DisputeStrategy honest_player(const World& world) {
     DisputeParty party;
-    party.program = &world.program;
-    party.history = world.roots;
+    party.programs = world.programs.get();
+    party.history = world.history();
+    party.states_of = [&world](std::uint64_t first, std::uint64_t last) { return slice_of(world.roots, first, last); };
     party.state_before = [&world](std::uint64_t step) -> Expected<State> { return world.states[step - 1]; };
     party.data = &world.data;
     party.seed = world.seed;
@@ -123,8 +137,11 @@ DisputeStrategy honest_player(const World& world) {
 
 DisputeStrategy dishonest_player(const World& world, History history, Alter alter) {
     DisputeParty party;
-    party.program = &world.program;
-    party.history = history.roots;
+    party.programs = world.programs.get();
+    party.history = history.history();
+    party.states_of = [roots = history.roots](std::uint64_t first, std::uint64_t last) {
+        return slice_of(roots, first, last);
+    };
     party.state_before = [states = std::move(history.states)](std::uint64_t step) -> Expected<State> {
         return states[step - 1];
     };

@@ -20,29 +20,36 @@ using Alter = std::function<void(std::uint64_t step, std::uint32_t node, Tensor&
 
 inline constexpr std::uint64_t kBudget = 100;
 
+// Of the roots of all states those that a history by strides has.
+std::vector<Hash32> strided(const std::vector<Hash32>& roots, std::uint64_t stride);
+
 // One task: program, initial state, data, seed, and the honest history with its states.
 struct World {
-    Program program;
+    Program program;  // of each step
+    std::shared_ptr<const TaskPrograms> programs;
     Tensor data;
     Hash32 beacon;
     Tensor seed;
     std::vector<State> states;  // S_0 … S_N
-    std::vector<Hash32> roots;
+    std::vector<Hash32> roots;  // theirs
     GameContext context;
 
-    [[nodiscard]] Hash32 root() const { return history_root(roots); }
+    [[nodiscard]] std::vector<Hash32> history() const { return strided(roots, context.stride); }
+    [[nodiscard]] Hash32 root() const { return history_root(history()); }
     [[nodiscard]] std::uint64_t steps() const { return roots.size() - 1; }
 };
 // Every op and element op once or more, small and ragged, each output in a slot of its own: no altered element is
 // rounded away. More than 128 nodes.
 Program every_kind_program();
-World make_world(Program program, std::uint64_t steps, std::uint64_t seed = 1);
+World make_world(Program program, std::uint64_t steps, std::uint64_t seed = 1, std::uint64_t stride = 1);
 
 // A history computed with altered outputs, from the first step on.
 struct History {
     std::vector<State> states;
     std::vector<Hash32> roots;
-    [[nodiscard]] Hash32 root() const { return history_root(roots); }
+    std::uint64_t stride = 1;
+    [[nodiscard]] std::vector<Hash32> history() const { return strided(roots, stride); }
+    [[nodiscard]] Hash32 root() const { return history_root(history()); }
 };
 History altered_history(const World& world, const Alter& alter, std::uint64_t first_altered_step);
 

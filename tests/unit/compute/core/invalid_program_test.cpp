@@ -49,18 +49,16 @@ Game play(const Program& program, std::uint32_t claimed, std::size_t operands) {
                            vm::tensor::state_root(std::vector{output})};
     }
     GameContext context;
-    context.program_root = prover.root();
-    context.program_header = vm::tensor::encode(program.header);
+    context.plan = TaskPlan::make({{prover.root(), program.header}}, plain_body(1))->bytes();
     context.history_leaves = 2;
     auto opened = open_history_game(context, history_root(histories[0]), history_root(histories[1]), 10, 0);
     EXPECT_TRUE(opened.has_value());
     Game game = *opened;
-    for (std::uint8_t phase = 0; phase < 6; ++phase) {
-        if (phase == static_cast<std::uint8_t>(Phase::micro)) continue;
+    for (const Phase phase : {Phase::history, Phase::state, Phase::trace, Phase::tile, Phase::element}) {
         for (std::size_t side = 0; side < 2; ++side) {
             SplitMove move;
-            move.phase = phase;
-            switch (static_cast<Phase>(phase)) {
+            move.phase = static_cast<std::uint8_t>(phase);
+            switch (phase) {
                 case Phase::history:
                     move.nodes = histories[side];
                     break;
@@ -84,7 +82,7 @@ Game play(const Program& program, std::uint32_t claimed, std::size_t operands) {
                     break;
             }
             const Status status = apply_split(game, static_cast<Side>(side), move, 0);
-            EXPECT_TRUE(status.has_value()) << static_cast<int>(phase) << " " << status.error().to_string();
+            EXPECT_TRUE(status.has_value()) << to_string(phase) << " " << status.error().to_string();
         }
     }
     const Status status = apply_leaf(game, Side::rival, {}, 0);

@@ -23,10 +23,11 @@ Address address_of(std::uint8_t byte) {
     return address;
 }
 
-HistoryManifest manifest_of(std::uint64_t steps, std::uint64_t interval) {
+HistoryManifest manifest_of(std::uint64_t steps, std::uint64_t interval, std::uint64_t stride = 1) {
     HistoryManifest manifest;
     manifest.interval = interval;
-    for (std::uint64_t i = 0; i <= steps; ++i) manifest.state_roots.push_back(hash_of(i));
+    manifest.stride = stride;
+    for (std::uint64_t i = 0; i <= steps; i += stride) manifest.state_roots.push_back(hash_of(i));
     for (std::uint64_t i = 0; i <= steps / interval; ++i) manifest.checkpoint_contents.push_back(hash_of(1000 + i));
     return manifest;
 }
@@ -39,6 +40,12 @@ TEST(History, ManifestRoundTrips) {
         ASSERT_TRUE(decoded.has_value()) << decoded.error().to_string();
         EXPECT_EQ(*decoded, manifest);
     }
+    const HistoryManifest strided = manifest_of(24, 12, 4);
+    EXPECT_EQ(strided.steps(), 24U);
+    EXPECT_EQ(strided.state_roots.size(), 7U);
+    const auto decoded = decode_manifest(encode(strided));
+    ASSERT_TRUE(decoded.has_value()) << decoded.error().to_string();
+    EXPECT_EQ(*decoded, strided);
 }
 
 TEST(History, MalformedManifestsAreRefused) {
@@ -55,6 +62,11 @@ TEST(History, MalformedManifestsAreRefused) {
     manifest.interval = 0;
     EXPECT_EQ(decode_manifest(encode(manifest)).error().name, "history.wrong_counts");
     manifest = manifest_of(12, 4);
+    for (const std::uint64_t stride : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{8}, kMaxStride * 2}) {
+        manifest.stride = stride;  // a part of the interval, or none
+        EXPECT_EQ(decode_manifest(encode(manifest)).error().name, "history.wrong_counts") << stride;
+    }
+    manifest.stride = 1;
     manifest.checkpoint_contents.pop_back();
     EXPECT_EQ(decode_manifest(encode(manifest)).error().name, "history.wrong_counts");
     EXPECT_EQ(check_manifest(manifest).error().name, "history.wrong_counts");
@@ -67,21 +79,29 @@ TEST(History, MalformedManifestsAreRefused) {
     EXPECT_EQ(decode_manifest(Bytes(kMaxManifestBytes + 1)).error().name, "history.too_large");
     // As many steps as there may be, and one more.
     manifest.interval = 1;
-    manifest.state_roots.assign(kMaxSteps + 1, Hash32{});
+    manifest.state_roots.assign(kMaxStrides + 1, Hash32{});
     manifest.checkpoint_contents = manifest.state_roots;
     EXPECT_TRUE(check_manifest(manifest).has_value());
     manifest.state_roots.emplace_back();
     manifest.checkpoint_contents.emplace_back();
     EXPECT_EQ(check_manifest(manifest).error().name, "history.wrong_counts");
     rlp::Writer more;
-    more.begin_list().integer(1).integer(1).integer(1).bytes(Bytes(64)).bytes(Bytes(64)).integer(7).end_list();
+    more.begin_list()
+        .integer(2)
+        .integer(1)
+        .integer(1)
+        .integer(1)
+        .bytes(Bytes(64))
+        .bytes(Bytes(64))
+        .integer(7)
+        .end_list();
     EXPECT_FALSE(decode_manifest(std::move(more).finish()).has_value()) << "something follows";
     // A step count that no roots follow allocates nothing.
     rlp::Writer writer;
-    writer.begin_list().integer(1).integer(kMaxSteps).integer(1).bytes({}).bytes({}).end_list();
+    writer.begin_list().integer(2).integer(kMaxStrides).integer(1).integer(1).bytes({}).bytes({}).end_list();
     EXPECT_EQ(decode_manifest(std::move(writer).finish()).error().name, "history.wrong_counts");
     rlp::Writer format;
-    format.begin_list().integer(2).end_list();
+    format.begin_list().integer(1).end_list();
     EXPECT_EQ(decode_manifest(std::move(format).finish()).error().name, "history.unknown_format");
 }
 
@@ -128,29 +148,41 @@ TEST(Segments, AreDrawnEvenly) {
     }
 }
 
+// Of programs that are known by their headers alone, with so many nodes.
+TaskPlan plan_of_sizes(const std::vector<std::uint64_t>& node_counts, std::vector<PlanItem> body) {
+    std::vector<PlanProgram> programs;
+    for (const std::uint64_t nodes : node_counts) {
+        vm::tensor::ProgramHeader header = vm::tensor::test::training_program(4, 5, 40).header;
+        header.node_count = nodes;
+        programs.push_back({hash_of(static_cast<std::uint8_t>(programs.size())), header});
+    }
+    return *TaskPlan::make(std::move(programs), std::move(body));
+}
+
 TEST(Probes, LieInTheirSegmentAndDifferByVerifier) {
     const std::vector<std::uint64_t> segments{0, 3, 9};
-    const auto probes = draw_probes(hash_of(1), address_of(1), segments, 25, 400);
+    const TaskPlan plan = plan_of_sizes({400, 7}, {plan_repeat(125, {plan_step(0), plan_step(1)})});
+    const auto probes = draw_probes(hash_of(1), address_of(1), segments, 25, plan);
     ASSERT_EQ(probes.size(), segments.size() * kProbesPerSegment);
     for (std::size_t i = 0; i < probes.size(); ++i) {
         const SegmentSteps steps = segment_steps(segments[i / kProbesPerSegment], 25);
         EXPECT_GE(probes[i].step, steps.first);
         EXPECT_LE(probes[i].step, steps.last);
-        EXPECT_LT(probes[i].node, 400U);
+        EXPECT_LT(probes[i].node, plan.at(probes[i].step).header.node_count);
         EXPECT_LT(probe_tile(probes[i], vm::tensor::Shape{{2, 3, 64, 33}}), 24U);
     }
-    EXPECT_NE(probes, draw_probes(hash_of(1), address_of(2), segments, 25, 400));
+    EXPECT_NE(probes, draw_probes(hash_of(1), address_of(2), segments, 25, plan));
 }
 
 struct ReportFixture {
     vm::tensor::Program program = vm::tensor::test::training_program(4, 5, 40);
     Hash32 beacon = hash_of(5);
     Address verifier = address_of(7);
-    std::uint64_t steps = 40;
     std::uint64_t interval = 4;
     std::uint64_t samples = 3;
     std::vector<std::uint64_t> segments = draw_segments(beacon, verifier, 10, 3);
-    std::vector<Probe> probes = draw_probes(beacon, verifier, segments, interval, program.header.node_count);
+    TaskPlan plan = *TaskPlan::make({{vm::tensor::program_root(program), program.header}}, plain_body(40));
+    std::vector<Probe> probes = draw_probes(beacon, verifier, segments, interval, plan);
     std::vector<ProbeResult> results;
 
     ReportFixture() {
@@ -163,8 +195,7 @@ struct ReportFixture {
         }
     }
     [[nodiscard]] ReportContext context(const Hash32& result_root) const {
-        return {
-            vm::tensor::program_root(program), program.header, beacon, verifier, result_root, steps, interval, samples};
+        return {&plan, {0, plan.steps()}, beacon, verifier, result_root, interval, samples};
     }
 };
 

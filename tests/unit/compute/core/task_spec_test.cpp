@@ -16,11 +16,10 @@ TaskSubmitPayload good_spec() {
     static const vm::tensor::Program program = vm::tensor::test::training_program(4, 5, 40);
     const ProgramProver prover(program);
     TaskSubmitPayload spec;
-    spec.program_root = prover.root();
-    spec.program_header = vm::tensor::encode(program.header);
-    spec.program_header_path = prover.header_path();
-    spec.init_root = spec.data_root = spec.program_content = spec.init_content = spec.data_content = Hash32{{1}};
-    spec.steps = 300;
+    spec.plan = TaskPlan::make({{prover.root(), program.header}}, plain_body(300))->bytes();
+    spec.header_paths = {prover.header_path()};
+    spec.init_root = spec.data_root = spec.init_content = spec.data_content = Hash32{{1}};
+    spec.program_contents = {Hash32{{1}}};
     spec.interval = 30;
     spec.price_cap = 7;
     spec.tax = 1000;
@@ -29,22 +28,82 @@ TaskSubmitPayload good_spec() {
     return spec;
 }
 
-TEST(TaskSpec, WellFormedTaskGivesItsHeader) {
-    const auto header = check_task_spec(good_spec());
-    ASSERT_TRUE(header.has_value()) << header.error().to_string();
-    EXPECT_GT(header->work_units, 0U);
+// A second program over the same slots, which each take a constant; a free one keeps them as they are.
+TaskSubmitPayload of_two_programs(bool free) {
+    const vm::tensor::Program training = vm::tensor::test::training_program(4, 5, 40);
+    vm::tensor::test::Graph other;
+    for (const vm::tensor::Slot& slot : training.slots) other.add_slot(slot.name, slot.dtype, slot.shape);
+    if (!free)
+        for (std::size_t slot = 0; slot < training.slots.size(); ++slot)
+            other.update(slot, other.full(training.slots[slot].dtype, training.slots[slot].shape, 0));
+    other.program.slots = training.slots;
+    other.finish(vm::tensor::data_shape(training));
+    TaskSubmitPayload spec = good_spec();
+    const TaskPrograms programs =
+        *TaskPrograms::make({training, other.program}, {plan_repeat(150, {plan_step(0), plan_step(1)})});
+    spec.plan = programs.plan.bytes();
+    spec.header_paths.push_back(ProgramProver(other.program).header_path());
+    spec.program_contents.push_back(Hash32{{2}});
+    return spec;
+}
+
+TEST(TaskSpec, ATaskOfTwoProgramsOpensBothHeaders) {
+    const TaskSubmitPayload good = of_two_programs(false);
+    const auto plan = check_task_spec(good);
+    ASSERT_TRUE(plan.has_value()) << plan.error().to_string();
+    EXPECT_EQ(plan->programs().size(), 2U);
+    TaskSubmitPayload swapped = good;
+    std::swap(swapped.header_paths[0], swapped.header_paths[1]);
+    EXPECT_EQ(check_task_spec(swapped).error().name, "task.bad_header_path");
+}
+
+TEST(TaskSpec, WellFormedTaskGivesItsPlan) {
+    const auto plan = check_task_spec(good_spec());
+    ASSERT_TRUE(plan.has_value()) << plan.error().to_string();
+    EXPECT_EQ(plan->steps(), 300U);
+    EXPECT_EQ(plan->bytes(), good_spec().plan);
 }
 
 TEST(TaskSpec, EachDefectIsNamed) {
     const auto expect = [](std::string_view error, auto change) {
         TaskSubmitPayload spec = good_spec();
         change(spec);
-        const auto header = check_task_spec(spec);
-        EXPECT_EQ(header ? "accepted" : header.error().name, error);
+        const auto plan = check_task_spec(spec);
+        EXPECT_EQ(plan ? "accepted" : plan.error().name, error);
     };
     using Spec = TaskSubmitPayload;
-    expect("task.bad_steps", [](Spec& s) { s.steps = 0; });
-    expect("task.bad_steps", [](Spec& s) { s.steps = kMaxSteps + 30; });
+    const auto planned = [](const Spec& spec, std::uint64_t steps) {
+        return TaskPlan::make(TaskPlan::decode(spec.plan)->programs(), plain_body(steps))->bytes();
+    };
+    const std::uint64_t strides = (kMaxStrides + 30) / 30 * 30;
+    expect("task.bad_steps", [&](Spec& s) { s.plan = planned(s, strides); });
+    expect("accepted", [&](Spec& s) { s.plan = planned(s, strides), s.stride = 2; });
+    expect("accepted", [](Spec& s) {
+        constexpr std::uint64_t kTurn = kMaxSteps / kMaxPlanCount;
+        const std::vector<PlanItem> turn{plan_repeat(kTurn - 1, {plan_step(0)}), plan_step(0)};
+        s.plan = TaskPlan::make(TaskPlan::decode(s.plan)->programs(), {plan_repeat(kMaxPlanCount, turn)})->bytes();
+        s.interval = kMaxSteps;
+        s.stride = kMaxStride;
+    });
+    expect("accepted", [&](Spec& s) { s.plan = planned(s, strides), s.tranche = 30; });
+    expect("accepted", [](Spec& s) { s.tranche = 300; });
+    expect("task.bad_tranche", [](Spec& s) { s.tranche = 330; });
+    expect("task.bad_tranche", [](Spec& s) { s.tranche = 45; });
+    expect("task.bad_tranche", [&](Spec& s) {
+        s.plan = planned(s, kMaxStretches + 1);
+        s.interval = s.tranche = 1;
+    });
+    expect("accepted", [&](Spec& s) {
+        s.plan = planned(s, kMaxStretches);
+        s.interval = s.tranche = 1;
+    });
+    expect("task.bad_stride", [](Spec& s) { s.stride = 0; });
+    expect("task.bad_stride", [](Spec& s) { s.stride = 4; });
+    expect("task.bad_stride", [](Spec& s) { s.stride = 60; });
+    expect("task.bad_stride", [&](Spec& s) {
+        s.plan = planned(s, 2 * kMaxStride);
+        s.interval = s.stride = 2 * kMaxStride;
+    });
     expect("task.bad_interval", [](Spec& s) { s.interval = 0; });
     expect("task.bad_interval", [](Spec& s) { s.interval = 31; });
     expect("task.bad_verifiers", [](Spec& s) { s.verifiers = 0; });
@@ -71,13 +130,20 @@ TEST(TaskSpec, EachDefectIsNamed) {
     expect("task.mode_not_supported", [](Spec& s) { s.mode = static_cast<chain::types::TaskMode>(9); });
     expect("task.privacy_not_supported", [](Spec& s) { s.privacy = chain::types::TaskPrivacy::encrypted; });
     expect("task.solvers_not_supported", [](Spec& s) { s.solvers = 2; });
-    expect("task.bad_header_path", [](Spec& s) { s.program_root = Hash32{{9}}; });
-    expect("task.bad_header_path", [](Spec& s) { s.program_header_path.pop_back(); });
-    expect("rlp.truncated", [](Spec& s) { s.program_header.clear(); });
+    expect("task.bad_root", [](Spec& s) { s.program_contents = {Hash32{}}; });
+    expect("task.bad_root", [](Spec& s) { s.program_contents.clear(); });
+    expect("task.bad_header_path", [](Spec& s) {
+        const vm::tensor::ProgramHeader header = TaskPlan::decode(s.plan)->header();
+        s.plan = TaskPlan::make({{Hash32{{9}}, header}}, plain_body(300))->bytes();
+    });
+    expect("task.bad_header_path", [](Spec& s) { s.header_paths[0].pop_back(); });
+    expect("task.bad_header_path", [](Spec& s) { s.header_paths.push_back({}); });
+    expect("task.no_work", [](Spec& s) { s = of_two_programs(true); });
+    expect("rlp.truncated", [](Spec& s) { s.plan.clear(); });
 }
 
 // chain/market's sums are checked for these.
-static_assert(kMaxSteps <= 1U << 20 && kMaxSamples <= 4096);
+static_assert(kMaxSteps <= std::uint64_t{1} << 40 && kMaxSamples <= 4096);
 
 }  // namespace
 }  // namespace quern::compute::core

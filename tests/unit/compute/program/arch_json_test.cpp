@@ -41,6 +41,23 @@ TEST(ArchJson, reads_every_field) {
     EXPECT_EQ(data_shape(*arch), matrix_shape(20, 7));
 }
 
+TEST(ArchJson, reads_what_may_be_left_out) {
+    const auto plain = parse_architecture(kGood);
+    ASSERT_TRUE(plain);
+    EXPECT_FALSE(plain->model.tied);
+    EXPECT_EQ(plain->accumulate, 0U);
+    const auto arch = parse_architecture(replaced("\"batch\":3", "\"batch\":3,\"accumulate\":4"));
+    ASSERT_TRUE(arch) << arch.error().to_string();
+    EXPECT_EQ(arch->accumulate, 4U);
+    const auto tied = parse_architecture(replaced("\"layers\":1", "\"layers\":1,\"tie_embeddings\":true"));
+    ASSERT_TRUE(tied) << tied.error().to_string();
+    EXPECT_TRUE(tied->model.tied);
+    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"tie_embeddings\":1"), "arch.wrong_type");
+    EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":0"), "arch.out_of_range");
+    EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":4097"), "arch.out_of_range");
+    EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":true"), "arch.wrong_type");
+}
+
 TEST(ArchJson, rounds_decimals_to_binary32_once) {
     // Just above the middle between 1 and the next float: rounding to double first would land on the middle and then
     // go to even, which is 1.

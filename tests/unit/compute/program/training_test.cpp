@@ -1,6 +1,7 @@
 // The whole way on real text: data set, program, initial state, training, files, sampling.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <map>
 #include <set>
@@ -107,10 +108,143 @@ TEST(Training, agrees_with_double_precision) {
     }
 }
 
+// --- Accumulated gradients -------------------------------------------------------------------------------------------
+
+std::size_t slot_of(const Program& program, std::string_view name) {
+    for (std::size_t s = 0; s < program.slots.size(); ++s)
+        if (program.slots[s].name == name) return s;
+    ADD_FAILURE() << "no slot " << name;
+    return 0;
+}
+
+// Each batch's own gradients and loss, from the program without accumulation that is given the batch's windows.
+TEST(Accumulation, sums_are_those_of_the_batches_in_their_order_bit_for_bit) {
+    const Task task = make_task(1, 8, 6, 2);
+    constexpr std::uint32_t kBatches = 3;
+    Architecture architecture = task.architecture;
+    architecture.accumulate = kBatches;
+    const auto built = build_training_programs(architecture);
+    ASSERT_TRUE(built) << built.error().to_string();
+    ASSERT_EQ(built->programs.size(), 2U);
+    const Program& adds = built->programs[0].program;
+    const Program& updates = built->programs[1].program;
+    EXPECT_EQ(
+        built->body(5),
+        (std::vector{core::plan_repeat(5, {core::plan_repeat(kBatches, {core::plan_step(0)}), core::plan_step(1)})}));
+    EXPECT_EQ(built->body(1).size(), 2U);
+    const auto programs = core::TaskPrograms::make({adds, updates}, built->body(2));
+    ASSERT_TRUE(programs) << programs.error().to_string();
+    EXPECT_FALSE(core::reads_data(updates));
+    EXPECT_EQ(programs->data_shape(), data_shape(architecture));
+
+    const State initial = initial_state(built->programs[0], 7);
+    EXPECT_EQ(initial, initial_state(built->programs[1], 7));
+    const auto gradients_of = [&](std::uint32_t batch) {
+        Architecture plain = task.architecture;
+        plain.optimizer = {};
+        plain.optimizer.type = OptimizerConfig::Type::sgd;
+        plain.optimizer.learning_rate = 1.0F;
+        const auto one = build_training_program(plain);
+        EXPECT_TRUE(one);
+        // Initial values follow from slot numbers, which are others here.
+        State state = initial_state(*one, 7);
+        for (std::size_t s = 0; s < state.size(); ++s)
+            if (one->program.slots[s].flags == vm::tensor::kSlotParameter)
+                state[s] = initial[slot_of(adds, one->program.slots[s].name)];
+        state[slot_of(one->program, "step")].words = {batch};
+        vm::tensor::Executor executor(one->program, vm::tensor::arith::Backend::scalar, nullptr);
+        const auto outputs = executor.run_all(state, task.dataset.windows, kSeed);
+        std::map<std::string, Tensor> found;
+        for (std::size_t s = 0; s < one->program.slots.size(); ++s) {
+            const std::uint32_t update = one->program.updates[s];
+            const std::string& name = one->program.slots[s].name;
+            if (name == "loss") found[name] = outputs[update];
+            // fma(gradient, descent, parameter)
+            if (one->program.slots[s].flags == vm::tensor::kSlotParameter)
+                found[name] = outputs[one->program.nodes[update].inputs[0]];
+        }
+        return found;
+    };
+    State state = initial;
+    std::map<std::string, std::vector<float>> sums;
+    vm::tensor::Executor add(adds, vm::tensor::arith::best_backend(), nullptr);
+    for (std::uint32_t batch = 0; batch < kBatches; ++batch) {
+        for (const auto& [name, tensor] : gradients_of(batch)) {
+            auto& sum = sums[name];
+            sum.resize(tensor.words.size());
+            for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += std::bit_cast<float>(tensor.words[i]);
+        }
+        const State before = state;
+        add.step(state, task.dataset.windows, kSeed);
+        for (std::size_t s = 0; s < state.size(); ++s) {
+            const std::string& name = adds.slots[s].name;
+            if (name == "micro" || name == "loss_sum" || name.starts_with("gradient.")) continue;
+            ASSERT_EQ(state[s], before[s]) << name;
+        }
+    }
+    const auto expect_sum = [&](const std::string& slot, const std::vector<float>& sum) {
+        const auto& words = state[slot_of(adds, slot)].words;
+        ASSERT_EQ(words.size(), sum.size()) << slot;
+        for (std::size_t i = 0; i < sum.size(); ++i)
+            ASSERT_EQ(words[i], std::bit_cast<std::uint32_t>(sum[i])) << slot << " element " << i;
+    };
+    for (const auto& [name, sum] : sums) expect_sum(name == "loss" ? "loss_sum" : "gradient." + name, sum);
+    EXPECT_GT(sums.size(), 10U);
+
+    const float summed = std::bit_cast<float>(state[slot_of(adds, "loss_sum")].words[0]);
+    vm::tensor::Executor update(updates, vm::tensor::arith::best_backend(), nullptr);
+    const State before = state;
+    update.step(state, task.dataset.windows, kSeed);
+    EXPECT_EQ(state[slot_of(adds, "loss")].words[0], std::bit_cast<std::uint32_t>(summed * (1.0F / kBatches)));
+    EXPECT_EQ(state[slot_of(adds, "step")].words[0], 1U);
+    EXPECT_EQ(state[slot_of(adds, "micro")].words[0], kBatches);
+    for (std::size_t s = 0; s < state.size(); ++s) {
+        const std::string& name = adds.slots[s].name;
+        const bool sum = name == "loss_sum" || name.starts_with("gradient.");
+        EXPECT_TRUE(!sum || state[s].words == std::vector<std::uint32_t>(state[s].words.size())) << name;
+        EXPECT_TRUE(adds.slots[s].flags != vm::tensor::kSlotParameter || state[s] != before[s]) << name;
+    }
+}
+
+TEST(Accumulation, lowers_the_loss_with_tied_embeddings_too) {
+    Task task = make_task(1, 32, 16, 4);
+    task.architecture.accumulate = 2;
+    task.architecture.model.tied = true;
+    const auto built = build_training_programs(task.architecture);
+    ASSERT_TRUE(built) << built.error().to_string();
+    for (const vm::tensor::Slot& slot : built->programs[0].program.slots) EXPECT_NE(slot.name, "model.head");
+    State state = initial_state(built->programs[0], 7);
+    vm::tensor::Executor add(built->programs[0].program, vm::tensor::arith::best_backend(), nullptr);
+    vm::tensor::Executor update(built->programs[1].program, vm::tensor::arith::best_backend(), nullptr);
+    std::vector<float> losses;
+    for (int turn = 0; turn < 80; ++turn) {
+        for (int batch = 0; batch < 2; ++batch) add.step(state, task.dataset.windows, kSeed);
+        update.step(state, task.dataset.windows, kSeed);
+        losses.push_back(loss_of(built->programs[0], state));
+    }
+    EXPECT_NEAR(losses.front(), std::log(static_cast<float>(task.dataset.vocabulary.size())), 0.8F);
+    EXPECT_LT(losses.back(), losses.front() - 1.0F);
+}
+
+TEST(Accumulation, takes_two_programs) {
+    Task task = make_task(1, 8, 6, 2);
+    const auto plain = build_training_programs(task.architecture);
+    ASSERT_TRUE(plain);
+    EXPECT_EQ(plain->programs.size(), 1U);
+    EXPECT_EQ(plain->body(7), core::plain_body(7));
+    EXPECT_EQ(vm::tensor::program_root(plain->programs[0].program), vm::tensor::program_root(task.built.program));
+    task.architecture.accumulate = 1;
+    EXPECT_EQ(build_training_program(task.architecture).error().name, "arch.accumulates");
+    const auto both = build_training_programs(task.architecture);
+    ASSERT_TRUE(both);
+    EXPECT_EQ(both->turn, (std::vector{core::plan_step(0), core::plan_step(1)}));
+}
+
 // The model's gradient as a whole: SGD without clipping at rate r moves a parameter by -r g, so g can be read off the
 // update; it must be the central difference of the loss.
-TEST(Training, moves_parameters_by_the_finite_difference_gradient) {
+void expect_finite_differences(bool tied) {
     Task task = make_task(2, 8, 6, 2);
+    task.architecture.model.tied = tied;
     task.architecture.optimizer = {};
     task.architecture.optimizer.type = OptimizerConfig::Type::sgd;
     task.architecture.optimizer.learning_rate = 1.0F;
@@ -138,6 +272,10 @@ TEST(Training, moves_parameters_by_the_finite_difference_gradient) {
     }
     EXPECT_GT(checked, 60U);
 }
+
+TEST(Training, moves_parameters_by_the_finite_difference_gradient) { expect_finite_differences(false); }
+
+TEST(Training, moves_tied_embeddings_by_the_finite_difference_gradient) { expect_finite_differences(true); }
 
 TEST(Training, takes_each_window_once_in_a_pass) {
     const Task task = make_task(1, 8, 16, 4);

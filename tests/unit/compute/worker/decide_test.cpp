@@ -123,7 +123,7 @@ TEST_F(Decide, declines_what_it_was_told_not_to_take) {
     EXPECT_TRUE(wants<Decline>(decide(small.me, small.view(world, live))));
     ++small.me.max_memory_mib;
     EXPECT_FALSE(wants<Decline>(decide(small.me, small.view(world, live))));
-    live.task.spec.steps = (kMaxSegments + 1) * live.task.spec.interval;
+    live.task.steps = (kMaxSegments + 1) * live.task.spec.interval;
     View view = solver_.view(world, world.live(id));
     const View longer{view.height, view.market_ms, live, view.examined, {}, {}, {}, {}, true};
     EXPECT_TRUE(wants<Decline>(decide(solver_.me, longer)));
@@ -384,6 +384,30 @@ TEST_F(DecideDispute, a_solver_without_its_history_trains_again_before_it_plays)
     const auto actions = decide(cheat_.me, view);
     EXPECT_TRUE(wants<Train>(actions));
     EXPECT_EQ(play_of(actions), nullptr);
+}
+
+TEST_F(DecideDispute, a_game_that_waits_for_another_is_asked_no_move_and_no_tick) {
+    spec.challenge_s = 100;
+    const auto first = open_dispute();
+    const auto liar = chain::exec::test::address(800);
+    give(world.state(), liar, Uint256(1'000'000'000'000'000));
+    world.bond_role(liar, Role::whistleblower, 100'000);
+    const History lie = compute_history(kSteps, 2, 1U << 15);
+    const auto second = challenge(id_, liar, 0, lie.root, history_opening(lie));
+    cheat_.me.solver = cheat_.me.ticks = true;
+    const TaskClaim live = world.live(id_);
+    for (const std::uint64_t later : {0U, 20'000'000U}) {  // of whatever would have been its clock
+        View view = cheat_.view(world, live);
+        view.market_ms += later;
+        const auto actions = decide(cheat_.me, view);
+        for (const Action& action : actions) {
+            const auto* play = std::get_if<Play>(&action);
+            if (play == nullptr) continue;
+            EXPECT_EQ(play->due, play->dispute == first && later == 0);
+        }
+        for (const Attempt& attempt : attempts_of(actions))
+            EXPECT_EQ(attempt.purpose.find("dispute/" + std::to_string(second)), std::string::npos) << attempt.purpose;
+    }
 }
 
 TEST_F(DecideDispute, who_is_no_party_does_not_play) {

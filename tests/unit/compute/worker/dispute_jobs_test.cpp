@@ -7,6 +7,7 @@
 
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
+#include "content_node.h"
 #include "lifecycle_fixture.h"
 
 namespace quern::compute::worker {
@@ -16,46 +17,16 @@ using namespace chain::exec::test;
 
 constexpr std::uint64_t kSegments = kSteps / kInterval;
 
+using test::ContentNode;
+
 // Contents of a task whose solver told the truth.
-struct Contents {
-    std::map<Hash32, Bytes, BytesLess> files;
+struct Contents : test::Contents {
     std::array<Hash32, kSegments> checkpoints;  // with which segments begin
-    std::map<Hash32, int, BytesLess> asked;
-    std::function<void(const Hash32&)> when_asked;
-};
-
-class ContentNode final : public NodeView {
-public:
-    explicit ContentNode(Contents& contents) : contents_(contents) {}
-    Expected<Bytes> get_content(const Hash32& id, std::uint64_t) override {
-        ++contents_.asked[id];
-        if (contents_.when_asked) contents_.when_asked(id);
-        const auto found = contents_.files.find(id);
-        if (found == contents_.files.end()) return fail(kContentNotFound);
-        return found->second;
-    }
-    // Nothing else is asked of it.
-    Expected<Head> head() override { return fail("node.down"); }
-    Expected<Uint256> gas_price() override { return fail("node.down"); }
-    Expected<std::uint64_t> pending_nonce(const Address&) override { return fail("node.down"); }
-    Expected<std::uint64_t> estimate_gas(const Address&, const Address&, BytesView) override {
-        return fail("node.down");
-    }
-    Expected<Hash32> send_raw(BytesView) override { return fail("node.down"); }
-    Expected<std::optional<TransactionOutcome>> outcome(const Hash32&) override { return fail("node.down"); }
-    Expected<bool> knows(const Hash32&) override { return fail("node.down"); }
-    Expected<std::vector<TaskClaim>> live_tasks() override { return fail("node.down"); }
-    Expected<Dispute> dispute(std::uint64_t) override { return fail("node.down"); }
-    Expected<std::optional<chain::types::RoleBond>> bond(Role, const Address&) override { return fail("node.down"); }
-    Expected<Hash32> put_content(BytesView) override { return fail("node.down"); }
-
-private:
-    Contents& contents_;
 };
 
 class DisputeJobsTest : public Lifecycle {
 protected:
-    DisputeJobsTest() {
+    explicit DisputeJobsTest(std::uint64_t stride = 1) : Lifecycle(stride) {
         options.datadir = testing::TempDir() + "/quern-dispute-jobs-test";
         std::filesystem::remove_all(options.datadir);
         spec.challenge_s = 1'000;
@@ -66,6 +37,7 @@ protected:
         store("data", *program::write_safetensors(std::vector{data}, {}));
         core::HistoryManifest manifest;
         manifest.interval = kInterval;
+        manifest.stride = stride;
         manifest.state_roots = truth.roots;
         for (std::uint64_t step = 0; step <= kSteps; step += kInterval) {
             const std::string name = "checkpoint " + std::to_string(step);
@@ -104,7 +76,8 @@ protected:
         order.live = world.shared_live(id);
         order.dispute = world.shared_dispute(rival.dispute);
         order.game = std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(order.dispute->game));
-        const bool due = order.game->phase == core::Phase::leaf || core::owes_move(*order.game, core::Side::defender);
+        // Of games that the chain lets wait too: many at once are what is looked at.
+        const bool due = order.game->phase == core::Phase::leaf || !order.game->posts[0].present;
         order.play = {rival.dispute, core::Side::defender, due,
                       std::make_shared<const std::vector<Hash32>>(truth.roots), core::next_deadline(*order.game)};
         order.position = position_of(*order.game);
@@ -137,7 +110,7 @@ protected:
             const auto dispute = world.dispute(rival.dispute);
             if (dispute.closed_at != 0) continue;
             const auto game = *chain::types::decode_record<core::Game>(dispute.game);
-            if (!core::owes_move(game, core::Side::rival)) continue;
+            if (game.phase != core::Phase::leaf && game.posts[1].present) continue;
             const auto move = rival.strategy->next_move(game, core::Side::rival);
             ASSERT_TRUE(move) << move.error().to_string();
             send(rival.address, rival.dispute, *move);
@@ -155,7 +128,7 @@ protected:
     // All of them, with room for one state before a step. `meanwhile` is called after each block.
     void play_with_little_memory(const std::function<void()>& meanwhile) {
         InputLimits tight;
-        tight.memory_bytes = memory_needed(tiny().program);
+        tight.memory_bytes = memory_needed({&tiny().program, 1}, 1);
         InputStore small(tight);
         Context poor{options,
                      clock,
@@ -216,7 +189,7 @@ TEST_F(DisputeJobsTest, games_that_memory_has_no_room_for_read_a_checkpoint_agai
     EXPECT_GT(contents.asked[contents.checkpoints[1]], 2) << "one state is kept, of two that are disputed";
 }
 
-// Their clocks run meanwhile, and each holds the replay of one segment.
+// Each holds the replay of one segment.
 TEST_F(DisputeJobsTest, rivals_about_many_steps_are_replayed_to_once_each) {
     const History second = compute_history(kSteps, 2, 1U << 15);
     const History last = compute_history(kSteps, 4, 1U << 15);
@@ -265,6 +238,21 @@ TEST_F(DisputeJobsTest, games_about_one_task_take_turns) {
     EXPECT_TRUE(jobs.work(second));
     EXPECT_EQ(contents.asked[contents.checkpoints[1]], 1);
     play_all();
+}
+
+class DisputeJobsStrides : public DisputeJobsTest {
+protected:
+    DisputeJobsStrides() : DisputeJobsTest(kInterval) {}
+};
+
+TEST_F(DisputeJobsStrides, states_of_a_stride_are_rebuilt_once_for_all_rivals) {
+    const History other = compute_history(kSteps, 3, 1U << 15, kInterval);
+    const History later = compute_history(kSteps, 4, 1U << 15, kInterval);
+    challenge_with({&wrong, &other, &wrong, &later, &later});
+    play_all();
+    for (const Rival& rival : rivals) EXPECT_EQ(world.dispute(rival.dispute).reason, "leaf");
+    EXPECT_EQ(contents.asked[contents.checkpoints[1]], 3) << "for the stride, and for each step that is disputed";
+    EXPECT_EQ(contents.asked[contents.checkpoints[0]], 0);
 }
 
 // The checkpoint cannot be had, so that a move that goes on asks for the one before it.

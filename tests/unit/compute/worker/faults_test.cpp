@@ -27,6 +27,7 @@ protected:
         ASSERT_TRUE(built) << built.error().to_string();
         initial_ = program::initial_state(*built, 5);
         program_ = built->program;
+        programs_.emplace(*core::TaskPrograms::make({program_}, core::plain_body(kSteps)));
         data_.dtype = vm::tensor::DType::i32;
         data_.shape = vm::tensor::data_shape(program_);
         for (std::uint64_t i = 0; i < data_.shape.elements(); ++i)
@@ -38,7 +39,7 @@ protected:
 
     // State roots S_0 … S_N under a plan.
     std::vector<Hash32> history(const FaultPlan& plan, State* last = nullptr) {
-        StepRunner runner(program_, data_, seed_, kSteps, plan, arith::Backend::scalar, nullptr, nullptr);
+        StepRunner runner(*programs_, data_, seed_, plan, arith::Backend::scalar, nullptr, nullptr);
         State state = initial_;
         std::vector<Hash32> roots{vm::tensor::state_root(state)};
         for (std::uint64_t step = 1; step <= kSteps; ++step) {
@@ -56,6 +57,7 @@ protected:
     }
 
     vm::tensor::Program program_;
+    std::optional<core::TaskPrograms> programs_;
     State initial_;
     Tensor data_;
     Tensor seed_;
@@ -102,7 +104,7 @@ TEST_F(FaultsTest, skipped_work_leaves_parameters_as_they_were) {
 
 TEST_F(FaultsTest, taps_of_an_altered_step_see_what_leads_to_its_claimed_state) {
     for (const Fault fault : {Fault::none, Fault::flip_element, Fault::wrong_update, Fault::skip_work}) {
-        StepRunner runner(program_, data_, seed_, kSteps, {fault, 1}, arith::Backend::scalar, nullptr, nullptr);
+        StepRunner runner(*programs_, data_, seed_, {fault, 1}, arith::Backend::scalar, nullptr, nullptr);
         State state = initial_;
         EXPECT_TRUE(runner.run(state, 1));
         State tapped_state = initial_;

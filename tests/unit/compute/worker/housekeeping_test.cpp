@@ -8,25 +8,29 @@
 namespace quern::compute::worker {
 namespace {
 
+Turn turn(std::uint64_t task, std::uint64_t due) { return {{task, 0}, due}; }
+
 // Who gets `slices` slices, one after the other.
 std::vector<std::uint64_t> slices(const std::vector<Turn>& waiting, std::size_t count) {
     Turns turns;
     std::vector<std::uint64_t> got;
-    while (got.size() < count) got.push_back(turns.next(waiting).value_or(0));
+    while (got.size() < count) got.push_back(turns.next(waiting).value_or(JobId{}).task);
     return got;
 }
 
 TEST(Turns, who_is_due_first_goes_before_all_others) {
-    EXPECT_EQ(slices({{3, 50}, {5, 20}, {9, 30}}, 3), (std::vector<std::uint64_t>{5, 5, 5}));
+    EXPECT_EQ(slices({turn(3, 50), turn(5, 20), turn(9, 30)}, 3), (std::vector<std::uint64_t>{5, 5, 5}));
     EXPECT_EQ(Turns().next({}), std::nullopt);
 }
 
 TEST(Turns, those_that_are_due_together_take_turns) {
-    EXPECT_EQ(slices({{3, 20}, {5, 20}, {7, 21}, {9, 20}}, 7), (std::vector<std::uint64_t>{3, 5, 9, 3, 5, 9, 3}));
+    EXPECT_EQ(slices({turn(3, 20), turn(5, 20), turn(7, 21), turn(9, 20)}, 7),
+              (std::vector<std::uint64_t>{3, 5, 9, 3, 5, 9, 3}));
     Turns turns;
-    EXPECT_EQ(turns.next({{3, 20}, {5, 20}}), 3U);
-    EXPECT_EQ(turns.next({{3, 20}, {5, 20}, {4, 10}}), 4U) << "one that is due earlier comes in between";
-    EXPECT_EQ(turns.next({{3, 20}, {5, 20}}), 5U);
+    EXPECT_EQ(turns.next({turn(3, 20), turn(5, 20)}), JobId{3});
+    EXPECT_EQ(turns.next({turn(3, 20), turn(5, 20), turn(4, 10)}), JobId{4}) << "one that is due earlier comes between";
+    EXPECT_EQ(turns.next({turn(3, 20), turn(5, 20)}), JobId{5});
+    EXPECT_EQ(turns.next({{{5, 0}, 20}, {{5, 1}, 20}}), (JobId{5, 1})) << "stretches of one task are two jobs";
 }
 
 // Two trainings whose steps outlast a slice: 6 s of work every 10 s, and 20 s within 60 s. Taking turns step by step
@@ -42,8 +46,8 @@ TEST(Turns, jobs_with_long_steps_meet_their_deadlines_when_there_is_time_for_bot
          std::any_of(jobs.begin(), jobs.end(), [](const auto& each) { return each.second.left != 0; });) {
         std::vector<Turn> waiting;
         for (const auto& [id, job] : jobs)
-            if (job.left != 0) waiting.push_back({id, job.due});
-        Job& job = jobs.at(*turns.next(waiting));
+            if (job.left != 0) waiting.push_back(turn(id, job.due));
+        Job& job = jobs.at(turns.next(waiting)->task);
         now += kStep;
         ASSERT_LT(now, job.due);
         if (--job.left % job.interval == 0) job.due = now + job.window;

@@ -12,12 +12,13 @@ using namespace chain::exec::test;
 // What a verifier finds that replayed `replayed`.
 inline std::shared_ptr<const Finding> report_of(const TaskClaim& live, const Address& verifier,
                                                 const History& replayed) {
+    const auto stretch = chain::market::stretch_of(live);
     auto finding = std::make_shared<Finding>();
-    finding->pass = replayed.root == live.claim.history_root;
-    if (!finding->pass) finding->history = replayed.roots;
+    finding->pass = replayed.root_of(stretch) == live.claim.history_root;
+    if (!finding->pass) finding->history = replayed.roots_of(stretch);
     finding->secret = crypto::sha256(as_bytes("secret of " + to_hex(verifier)));
-    static tensor::Executor executor(tiny().program, tensor::arith::Backend::scalar, nullptr);
-    for (const auto& probe : probes_of(live, verifier, tiny().program.nodes.size())) {
+    for (const auto& probe : probes_of(live, verifier, replayed.programs->plan)) {
+        tensor::Executor executor(replayed.programs->at(probe.step), tensor::arith::Backend::scalar, nullptr);
         const auto outputs =
             executor.run_all(replayed.states[probe.step - 1], tiny().data, tensor::seed_tensor(live.claim.seed_beacon));
         finding->probes.push_back(core::probe_result(probe, outputs[probe.node]));
@@ -27,19 +28,22 @@ inline std::shared_ptr<const Finding> report_of(const TaskClaim& live, const Add
 
 // What a whistleblower finds that replayed `replayed` beside the history `claimed`.
 inline std::shared_ptr<const Finding> watch_of(const TaskClaim& live, const History& replayed, const History& claimed) {
+    const auto stretch = chain::market::stretch_of(live);
     auto finding = std::make_shared<Finding>();
-    finding->pass = replayed.root == claimed.root;
-    finding->secret = crypto::sha256(as_bytes("secret of the watch"));
+    finding->pass = replayed.root_of(stretch) == claimed.root_of(stretch);
+    finding->secret = crypto::sha256(as_bytes("secret of the watch " + std::to_string(stretch.before)));
     if (!finding->pass) {
-        finding->history = replayed.roots;
-        while (replayed.roots[finding->wrong_step] == claimed.roots[finding->wrong_step]) ++finding->wrong_step;
+        finding->history = replayed.roots_of(stretch);
+        std::size_t wrong = stretch.before / replayed.stride;
+        while (replayed.roots[wrong] == claimed.roots[wrong]) ++wrong;
+        finding->wrong_step = wrong * replayed.stride;
         return finding;
     }
     for (const auto& report : live.claim.reports) {
         const auto own = report_of(live, report.verifier, replayed);
         for (const auto& probe : own->probes) finding->probe_hashes.push_back(tensor::tile_hash(probe.words));
     }
-    finding->program = std::make_shared<const tensor::Program>(tiny().program);
+    finding->programs = std::make_shared<const core::TaskPrograms>(*replayed.programs);
     return finding;
 }
 
@@ -56,7 +60,7 @@ public:
         // `height` above the world's: as late as a worker may act that counts on the blocks' pace here.
         const std::uint64_t ahead = height - world.height;
         const std::uint64_t later_ms = ahead == 0 ? 0 : (ahead + 1) * world.block_ms - 1;
-        View view{height, world.market_ms() + later_ms, live, {true, {}}, trained(live.task), {}, {}, {}, true};
+        View view{height, world.market_ms() + later_ms, live, {true, {}}, trained(live), {}, {}, {}, true};
         const bool drawn = !live.claim.verify_beacon.is_zero();
         if (drawn) view.report.finding = report_of(live, me.address, *claim_);
         if (drawn && published != nullptr) view.watch.finding = watch_of(live, *claim_, *published);
@@ -74,15 +78,19 @@ public:
     const History* published = nullptr;  // the solver's history, for those who watch
 
 private:
-    [[nodiscard]] Trained trained(const Task& task) const {
+    [[nodiscard]] Trained trained(const TaskClaim& live) const {
+        const Task& task = live.task;
+        const auto stretch = chain::market::stretch_of(live);
         Trained trained;
-        for (std::uint64_t step = task.spec.interval; step <= task.spec.steps; step += task.spec.interval) {
+        for (std::uint64_t step = stretch.before + task.spec.interval; step <= stretch.last();
+             step += task.spec.interval) {
             const auto posted = checkpoint_of(task, *claim_, step);
             trained.checkpoints.push_back(
                 {posted.step, posted.state_root, posted.content, posted.loss, posted.loss_path});
         }
-        trained.history = std::make_shared<const std::vector<Hash32>>(claim_->roots);
-        trained.proof = std::make_shared<const chain::types::TaskProvePayload>(proof_of(task, *claim_));
+        trained.history = std::make_shared<const std::vector<Hash32>>(claim_->roots_of(stretch));
+        trained.proof =
+            std::make_shared<const chain::types::TaskProvePayload>(proof_of(task, *claim_, live.claim.id.stretch));
         return trained;
     }
     [[nodiscard]] DisputeView dispute(const World& world, const TaskClaim& live, std::uint64_t id) const {

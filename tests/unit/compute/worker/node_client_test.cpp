@@ -80,23 +80,43 @@ TEST_F(LyingNode, cannot_keep_a_worker_reading_later_pages_for_ever) {
 TEST_F(LyingNode, answers_a_small_question_with_no_large_answer) {
     const std::string junk(kMaxAnswerBytes, ' ');
     answer_ = [&](int) { return "\"0x1\"" + junk; };
-    const auto head = client_->head();
-    ASSERT_FALSE(head);
-    EXPECT_EQ(head.error().name, "http.body_too_large");
+    const auto price = client_->gas_price();
+    ASSERT_FALSE(price);
+    EXPECT_EQ(price.error().name, "http.body_too_large");
 }
 
-TEST_F(LyingNode, is_busy_when_its_newest_block_has_no_height_or_no_market_time) {
-    for (const char* text : {"\"0x1\"", "null", "{\"block\":1}", "{\"marketMs\":1}", "{\"block\":1,\"marketMs\":-1}"}) {
-        answer_ = [text](int) { return std::string(text); };
-        const auto head = client_->head();
-        ASSERT_FALSE(head) << text;
-        EXPECT_TRUE(head.error().is_busy()) << text;
+TEST_F(LyingNode, is_busy_when_its_news_have_no_block_or_no_form) {
+    const std::string hash = "\"0x" + std::string(64, 'a') + "\"";
+    const std::string head = R"({"block":7,"marketMs":6500,"hash":)" + hash;
+    for (const std::string& text :
+         {std::string("\"0x1\""), std::string("null"),
+          std::string(R"({"block":1,"hash":"0x12","marketMs":1,"changes":null})"),
+          R"({"block":1,"marketMs":-1,"changes":null,"hash":)" + hash + "}", head + "}", head + R"(,"changes":{}})",
+          head + R"(,"changes":{"tasks":[{"id":1,"task":7}],"ended":[],"disputes":[]}})",
+          head + R"(,"changes":{"tasks":[{"task":{}}],"ended":[],"disputes":[]}})",
+          head + R"(,"changes":{"tasks":[],"ended":[],"disputes":["x"]}})"}) {
+        answer_ = [&](int) { return text; };
+        const auto news = client_->market_news({});
+        ASSERT_FALSE(news) << text;
+        EXPECT_TRUE(news.error().is_busy()) << text;
+        EXPECT_EQ(news.error().name, kBadAnswer) << text;
     }
-    answer_ = [](int) { return "{\"block\":7,\"marketMs\":6500}"; };
-    const auto head = client_->head();
-    ASSERT_TRUE(head) << head.error().to_string();
-    EXPECT_EQ(head->height, 7U);
-    EXPECT_EQ(head->market_ms, 6500U);
+    answer_ = [&](int) { return head + R"(,"changes":null})"; };
+    auto news = client_->market_news({});
+    ASSERT_TRUE(news) << news.error().to_string();
+    EXPECT_EQ(news->head, (Head{7, *fixed_from_hex<32>(std::string(64, 'a')), 6500}));
+    EXPECT_FALSE(news->complete);
+    answer_ = [&](int) {
+        return head + R"(,"changes":{"tasks":[{"id":3,"claim":null}],"ended":[4],"disputes":[5,6]}})";
+    };
+    news = client_->market_news(news->head);
+    ASSERT_TRUE(news) << news.error().to_string();
+    EXPECT_TRUE(news->complete);
+    ASSERT_EQ(news->tasks.size(), 1U);
+    EXPECT_EQ(news->tasks[0].id, 3U);
+    EXPECT_EQ(news->ended, std::vector<std::uint64_t>{4});
+    EXPECT_EQ(news->disputes, (std::vector<std::uint64_t>{5, 6}));
+    EXPECT_GT(news->bytes, head.size());
 }
 
 // Sends a piece now and then, each in time by itself.
@@ -151,7 +171,7 @@ protected:
 
 TEST_F(TricklingNode, does_not_hold_a_worker_longer_than_its_bytes_are_worth) {
     auto impatient = client(300, 100U << 20);
-    const auto answer = impatient.head();
+    const auto answer = impatient.gas_price();
     ASSERT_FALSE(answer);
     EXPECT_EQ(answer.error().name, "http.timeout");
     EXPECT_TRUE(answer.error().is_busy());
@@ -218,7 +238,7 @@ TEST(NodeClientTest, reads_no_endless_words_beside_a_chunk) {
         ::close(client);
     });
     NodeClient client("127.0.0.1", ntohs(address.sin_port));
-    EXPECT_FALSE(client.head());
+    EXPECT_FALSE(client.gas_price());
     liar.join();
     ::close(listener);
     EXPECT_LT(pieces, 64U);

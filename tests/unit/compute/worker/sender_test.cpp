@@ -17,7 +17,7 @@ using chain::types::NativeKind;
 // A node with a mempool, of which what goes in and what comes out may get lost.
 class LossyNode final : public NodeView {
 public:
-    Expected<Head> head() override { return Head{1, 0}; }
+    Expected<MarketNews> market_news(const std::optional<Head>&) override { return fail("node.rpc_error"); }
     Expected<Uint256> gas_price() override { return Uint256(10); }
     Expected<std::uint64_t> pending_nonce(const Address&) override { return mempool.size(); }
     Expected<std::uint64_t> estimate_gas(const Address&, const Address&, BytesView) override { return 100'000; }

@@ -8,9 +8,11 @@
 #include "base/log.h"
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
+#include "compute/worker/node_client.h"
 #include "crypto/content_id.h"
 #include "crypto/signature.h"
 #include "lifecycle_fixture.h"
+#include "unit/rpc/fake_backend.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -94,6 +96,16 @@ public:
         const MutexLock lock(mutex_);
         return std::any_of(mempool_.begin(), mempool_.end(), [&](const auto& each) { return each.hash == hash; });
     }
+    // As the node's RPC tells them.
+    Expected<MarketNews> news(const std::optional<Head>& since) {
+        const MutexLock lock(mutex_);
+        show_newest_block();
+        json::Value params = json::Value::array();
+        if (since) params = json::Value::array({since->height, to_hex0x(since->hash)});
+        const auto answer = rpc_.call("task_changes", params.dump());
+        if (!answer) return fail("node.rpc_error", answer.error().message);
+        return read_news(*answer);
+    }
     std::vector<TaskClaim> live() {
         const MutexLock lock(mutex_);
         std::vector<TaskClaim> tasks;
@@ -127,8 +139,25 @@ public:
     std::atomic<int> hanging{0};
 
 private:
+    void show_newest_block() QUERN_REQUIRES(mutex_) {
+        using chain::types::ObjectPrefix;
+        rpc::testing::FakeState& shown = *rpc_.chain.current;
+        while (rpc_.chain.head_number() < world_.height) rpc_.chain.add_block({});
+        shown.number = world_.height;
+        for (const auto prefix :
+             {ObjectPrefix::globals, ObjectPrefix::task, ObjectPrefix::claim, ObjectPrefix::dispute}) {
+            const Bytes all = chain::types::object_key(prefix);
+            std::map<Bytes, std::optional<Bytes>, BytesLess> changed;
+            for (const auto& [key, value] : shown.native_range(all, {}, SIZE_MAX)) changed[key] = std::nullopt;
+            for (const auto& [key, value] : world_.state().native_range(all, {}, 100'000)) changed[key] = value;
+            for (const auto& [key, value] : changed)
+                if (shown.native(key) != value) shown.write(key, value);
+        }
+    }
+
     Mutex mutex_;
     World world_ QUERN_GUARDED_BY(mutex_);
+    rpc::testing::Fixture rpc_ QUERN_GUARDED_BY(mutex_);  // over what the world was when it was asked last
     std::vector<chain::types::RecoveredTransaction> mempool_ QUERN_GUARDED_BY(mutex_);
     std::map<Hash32, TransactionOutcome, BytesLess> outcomes_ QUERN_GUARDED_BY(mutex_);
     std::map<std::pair<std::string, std::string>, int> executed_ QUERN_GUARDED_BY(mutex_);
@@ -140,9 +169,7 @@ private:
 class MarketNode final : public NodeView {
 public:
     explicit MarketNode(SharedMarket& market) : market_(market) {}
-    Expected<Head> head() override {
-        return market_.with([](World& world) { return Head{world.height, world.market_ms()}; });
-    }
+    Expected<MarketNews> market_news(const std::optional<Head>& since) override { return market_.news(since); }
     Expected<Uint256> gas_price() override { return Uint256(20); }
     Expected<std::uint64_t> pending_nonce(const Address& address) override { return market_.nonce(address); }
     Expected<std::uint64_t> estimate_gas(const Address& sender, const Address& to, BytesView data) override {
@@ -151,7 +178,10 @@ public:
     Expected<Hash32> send_raw(BytesView encoded) override { return market_.queue(encoded); }
     Expected<std::optional<TransactionOutcome>> outcome(const Hash32& hash) override { return market_.outcome(hash); }
     Expected<bool> knows(const Hash32& hash) override { return market_.waits(hash) || market_.outcome(hash); }
-    Expected<std::vector<TaskClaim>> live_tasks() override { return market_.live(); }
+    Expected<std::vector<TaskClaim>> live_tasks() override {
+        ++lists;
+        return market_.live();
+    }
     Expected<Dispute> dispute(std::uint64_t id) override {
         return market_.with([&](World& world) { return world.dispute(id); });
     }
@@ -168,6 +198,7 @@ public:
         market_.store(id, Bytes(content.begin(), content.end()));
         return id;
     }
+    int lists = 0;  // of all live tasks that it was asked for
 
 private:
     SharedMarket& market_;
@@ -215,6 +246,7 @@ public:
         EXPECT_TRUE(seen) << seen.error().to_string();
     }
     [[nodiscard]] const Address& address() const { return address_; }
+    [[nodiscard]] int lists() const { return node_.lists; }
 
 private:
     [[nodiscard]] crypto::PrivateKey key() const { return *crypto::PrivateKey::from_bytes(secret_.view()); }
@@ -283,12 +315,26 @@ protected:
         std::this_thread::sleep_for(kBlockTime);
         for (const auto& worker : workers_) worker->look();
         market_.mine();
+        expect_followed();
         // What is due and nobody of these ticks.
         for (const TaskClaim& each : market_.live())
             market_.with([&](World& world) {
                 const std::uint64_t id = each.task.id;
                 if (world.market_ms() + world.block_ms >= world.deadline(id)) (void)world.tick(id);
             });
+    }
+    // Who reads what changed knows what there is.
+    void expect_followed() {
+        const auto update = followed_.update(follower_);
+        ASSERT_TRUE(update) << update.error().to_string();
+        const auto all = market_.live();
+        ASSERT_EQ(followed_.tasks().size(), all.size());
+        for (const TaskClaim& live : all) {
+            const auto& known = *followed_.tasks().at(live.task.id);
+            EXPECT_EQ(chain::types::encode_record(known.task), chain::types::encode_record(live.task));
+            EXPECT_EQ(chain::types::encode_record(known.claim), chain::types::encode_record(live.claim));
+        }
+        EXPECT_EQ(follower_.lists, 1);
     }
     template <class Condition>
     bool run_until(Condition&& condition, const std::function<void(std::uint64_t)>& between = {}) {
@@ -302,6 +348,8 @@ protected:
     [[nodiscard]] bool ended(std::uint64_t id) { return chain::types::is_final(task(id).state); }
 
     SharedMarket market_;
+    MarketNode follower_{market_};
+    LiveTasks followed_;
     chain::types::TaskSubmitPayload spec_ = tiny_spec(kSteps, kInterval);
     std::vector<std::unique_ptr<Worker>> workers_;
 };
@@ -315,6 +363,7 @@ TEST_F(ShellTest, workers_settle_a_task_among_them) {
     EXPECT_TRUE(task(id).slashes.empty());
     EXPECT_EQ(market_.most_executed(), 1);
     EXPECT_EQ(market_.refused(), std::vector<std::string>{});
+    for (const auto& worker : workers_) EXPECT_EQ(worker->lists(), 1) << "then it reads what changed";
 }
 
 TEST_F(ShellTest, workers_that_are_killed_in_every_block_lose_nothing_and_send_nothing_twice) {

@@ -80,7 +80,7 @@ TEST_F(SpendingTest, pays_nothing_when_what_was_spent_cannot_be_read) {
 // A node that asks what it likes and keeps what it was sent.
 class GreedyNode final : public NodeView {
 public:
-    Expected<Head> head() override { return Head{1, 0}; }
+    Expected<MarketNews> market_news(const std::optional<Head>&) override { return fail("node.rpc_error"); }
     Expected<Uint256> gas_price() override { return price; }
     Expected<std::uint64_t> pending_nonce(const chain::types::Address&) override { return sent.size(); }
     Expected<std::uint64_t> estimate_gas(const chain::types::Address&, const chain::types::Address&,

@@ -17,6 +17,7 @@ constexpr std::uint64_t kSteps = 4;
 // Outputs of a step together take 20 times what a step needs at once.
 struct Deep {
     tensor::Program program = tensor::test::deep_program(24, 384);
+    core::TaskPrograms programs = *core::TaskPrograms::make({program}, core::plain_body(kSteps));
     tensor::State state = tensor::test::random_state(program, 1, tensor::test::Fill::moderate);
     tensor::Tensor data = tensor::test::random_data(program, 2);
     tensor::Tensor seed = tensor::test::test_seed();
@@ -35,8 +36,7 @@ TEST(StepMemory, a_replay_of_probed_and_plain_steps_takes_little_more_than_a_sol
     const auto peak_of = [&](bool probed) {
         const std::size_t before = quern::test::counted_memory();
         quern::test::mark_counted_memory();
-        StepRunner runner(deep.program, deep.data, deep.seed, kSteps, {}, tensor::arith::best_backend(), nullptr,
-                          nullptr);
+        StepRunner runner(deep.programs, deep.data, deep.seed, {}, tensor::arith::best_backend(), nullptr, nullptr);
         tensor::State state = deep.state;
         tensor::Tile kept{};
         for (std::uint64_t step = 1; step <= kSteps; ++step) {
@@ -59,10 +59,10 @@ TEST(StepMemory, what_a_task_needs_is_its_run_and_states_and_not_all_outputs) {
     const Deep deep;
     const std::uint64_t state = deep.state_bytes();
     const std::uint64_t data = deep.data.words.size() * sizeof(std::uint32_t);
-    const std::uint64_t run = std::max(tensor::step_bytes(deep.program), core::dispute_bytes(deep.program));
-    EXPECT_EQ(memory_needed(deep.program), run + data + state + 2 * std::max(data, state));
-    EXPECT_GE(core::dispute_bytes(deep.program), tensor::tapped_bytes(deep.program));
-    EXPECT_LE(static_cast<double>(core::dispute_bytes(deep.program) + state),
+    const std::uint64_t run = std::max(tensor::step_bytes(deep.program), core::dispute_bytes(deep.program, 1));
+    EXPECT_EQ(memory_needed(deep.programs.programs, 1), run + data + state + 2 * std::max(data, state));
+    EXPECT_GE(core::dispute_bytes(deep.program, 1), tensor::tapped_bytes(deep.program));
+    EXPECT_LE(static_cast<double>(core::dispute_bytes(deep.program, 1) + state),
               1.2 * static_cast<double>(tensor::step_bytes(deep.program) + state));
 }
 

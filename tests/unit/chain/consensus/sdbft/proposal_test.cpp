@@ -647,5 +647,45 @@ TEST(SdbftProposal, who_gives_the_wrong_body_twice_is_blamed_and_such_answers_ar
     EXPECT_EQ(h.misbehaved.size(), 1U);
 }
 
+// 5 pauses, 2 s, and what two honest nodes may be apart when they enter a view.
+std::uint64_t longest_lag(const Harness& h) {
+    return 5 * h.max_idle_ms + 2'000 + backed_off(3 * h.delta_ms, 4) + h.delta_ms;
+}
+
+TEST(SdbftProposal, a_block_far_behind_the_views_beginning_gets_no_vote_and_no_blame) {
+    Harness h;
+    h.pass(60'000);  // the chain stood still
+    h.receive(h.others()[0], CertificateMessage{h.certificate(nullify, 1)});
+    std::uint64_t view = 2;
+    const auto next = [&] {
+        h.receive(h.others()[0], CertificateMessage{h.certificate(nullify, view)});
+        ++view;
+    };
+    std::size_t refused = 0;
+    std::size_t taken = 0;
+    for (const bool late : {true, false, true, false}) {
+        while (h.master(view) == h.me) next();
+        const std::uint64_t timestamp = h.now.wall_ms - longest_lag(h) - (late ? 1 : 0);
+        const auto made = h.block(view, h.genesis.tip(), {}, 9, timestamp);
+        std::vector<Certificate> nullifications;
+        for (std::uint64_t over = 1; over < view; ++over) nullifications.push_back(h.certificate(nullify, over));
+        h.receive(h.master(view), h.proposal(view, made, nullifications));
+        (late ? refused : taken) += h.sent_votes(notarize, view);
+        next();
+    }
+    EXPECT_EQ(refused, 0U);
+    EXPECT_EQ(taken, 2U);
+    EXPECT_TRUE(h.misbehaved.empty());
+}
+
+TEST(SdbftProposal, an_honest_block_may_be_long_on_its_way) {
+    Harness h;
+    const auto made = h.first();
+    h.now.wall_ms +=
+        10 * longest_lag(h);  // the proposal's way, or this node's other work; no timer of the view is over
+    h.receive(h.master(1), h.proposal(1, made));
+    EXPECT_EQ(h.sent_votes(notarize, 1), 1U);
+}
+
 }  // namespace
 }  // namespace quern::chain::consensus::sdbft

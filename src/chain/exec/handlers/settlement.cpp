@@ -1,0 +1,213 @@
+// How claims end: what they lock is released, those that are settled are paid for, and what is left of the task goes
+// on, is given to somebody else, or has ended. Rules: doc/market.md, "Tranches".
+#include <algorithm>
+#include <utility>
+
+#include "chain/exec/handlers/events.h"
+#include "chain/exec/handlers/lifecycle.h"
+#include "chain/exec/handlers/resolution.h"
+#include "chain/market/delays.h"
+#include "chain/market/shares.h"
+#include "compute/core/task_plan.h"
+#include "crypto/merkle.h"
+
+namespace quern::chain::exec::handlers {
+namespace {
+
+using types::Claim;
+using types::ClaimState;
+using types::Role;
+using types::TaskState;
+
+// Frees what is locked for a claim but for the solver's lock: open disputes are closed as moot, bonds unlocked,
+// commitments of challenges dropped; with `sweep`, those that could have been revealed and were not lose a part of
+// their stake.
+Status release_claim(Context& context, TaskClaim& live, bool sweep) {
+    auto& claim = live.claim;
+    QUERN_CHECK(close_disputes(context, claim, "moot"));
+    claim.voided = false;
+    QUERN_CHECK(release_reports(context, claim));
+    if (claim.commitments == 0) return {};
+    for (const auto& [key, value] :
+         context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(claim.id), {}, claim.commitments)) {
+        auto challenge = types::decode_record<types::ChallengeCommitment>(value);
+        if (!challenge) return fault("state.corrupt_object", challenge.error().to_string());
+        QUERN_CHECK(drop_commitment(context, live, *challenge, sweep && could_reveal(context, claim, *challenge)));
+    }
+    return {};
+}
+
+Status release_lock(Context& context, const types::Address& solver, Uint256& locked) {
+    return unlock_bond(context, Role::solver, solver, std::exchange(locked, Uint256()));
+}
+
+}  // namespace
+
+bool could_reveal(const Context& context, const Claim& claim, const types::ChallengeCommitment& commitment) {
+    return commitment.since >= claim.proved_since &&
+           market::reveal_expected(context.market(), commitment.since) <= context.market_ms;
+}
+
+Status drop_commitment(Context& context, TaskClaim& live, const types::ChallengeCommitment& commitment, bool punished) {
+    auto& [task, claim] = live;
+    Uint256 lost;
+    if (punished) lost = market::percent_of(commitment.stake, context.market().no_challenge_reveal_slash_percent);
+    QUERN_CHECK(slash(context, task, Role::whistleblower, commitment.challenger, lost, "no_challenge_reveal"));
+    QUERN_CHECK(unlock_bond(context, Role::whistleblower, commitment.challenger, commitment.stake - lost));
+    context.state.erase_native(
+        types::key_of<types::ChallengeCommitment>(claim.id, commitment.challenger, commitment.commitment));
+    --claim.commitments;
+    return {};
+}
+
+namespace {
+
+// Once no claim of the round can be settled any more the task opens again. `ended` is one of them, as it is now.
+Status end_round(Context& context, types::Task& task, const Claim& ended) {
+    std::string reason;
+    for (const types::ClaimId& id : types::unsettled_claims(task)) {
+        Claim claim = ended;
+        if (id != ended.id) {
+            QUERN_TRY(claim, load_claim(context.state, id));
+        }
+        if (!types::is_final(claim.state)) return {};
+        if (reason.empty()) reason = claim.reason;
+    }
+    auto& seat = task.seats[0];
+    QUERN_CHECK(release_lock(context, seat.solver, seat.locked));
+    return reopen(context, task, reason);
+}
+
+}  // namespace
+
+Status void_claim(Context& context, TaskClaim& live, std::string_view reason) {
+    auto& [task, claim] = live;
+    QUERN_CHECK(release_claim(context, live, false));
+    QUERN_CHECK(release_lock(context, claim.solver, claim.locked));
+    enter(context, claim, ClaimState::voided, 0, reason);
+    QUERN_CHECK(void_later(context, live));
+    return end_round(context, task, claim);
+}
+
+Status void_later(Context& context, TaskClaim& live) {
+    for (const types::ClaimId& id : types::unsettled_claims(live.task)) {
+        if (id.stretch <= live.claim.id.stretch) continue;
+        QUERN_TRY(auto later, load_claim(context.state, id));
+        if (types::is_final(later.state) || later.voided) continue;
+        TaskClaim other{std::move(live.task), std::move(later)};
+        const Status fallen = begin_void(context, other, "earlier_void");
+        live.task = std::move(other.task);
+        QUERN_CHECK(fallen);
+        context.state.store(types::key_of<Claim>(other.claim.id), other.claim);
+    }
+    return {};
+}
+
+namespace {
+
+// The deposit does not pay for it, since it stays; the gas of submitting, bidding, proving and reporting does, each of
+// which costs more than its bytes.
+Status record_proof(Context& context, const types::Task& task, const Claim& claim, std::string_view reason) {
+    QUERN_TRY(const auto plan, compute::core::TaskPlan::decode(task.spec.plan));
+    types::ProofRecord proof;
+    proof.task = task.id;
+    proof.seat = claim.id.seat;
+    proof.submitter = task.submitter;
+    proof.solver = claim.solver;
+    proof.submission = crypto::merkle_leaf(types::encode_record(task.spec));
+    proof.plan = crypto::merkle_leaf(task.spec.plan);
+    proof.slot_root = plan.header().slot_root;
+    proof.init_root = task.spec.init_root;
+    proof.data_root = task.spec.data_root;
+    proof.seed_beacon = claim.seed_beacon;
+    proof.final_root = claim.final_root;
+    proof.steps = task.steps;
+    proof.loss = claim.loss;
+    proof.passes = task.passes;
+    proof.settled_at = context.height;
+    proof.reason = reason;
+    context.state.set_native(types::key_of<types::ProofRecord>(proof.task, proof.seat), types::encode_record(proof));
+    return {};
+}
+
+// The solver and those whose reports stand.
+Status pay_claim(Context& context, TaskClaim& live) {
+    auto& [task, claim] = live;
+    QUERN_CHECK(pay_from_escrow(context, task, claim.solver, market::solver_reward(claim), "solver_reward"));
+    const Uint256 fee = market::verifier_fee(task, claim.id.stretch);
+    for (const auto& report : claim.reports)
+        if (is_active(report) && report.revealed)
+            QUERN_CHECK(pay_from_escrow(context, task, report.verifier, fee, "verifier_fee"));
+    return {};
+}
+
+// The solver's lock for a claim that is settled goes on to a stretch that has none yet, or is free.
+Status pass_on_lock(Context& context, types::Task& task, Claim& claim) {
+    auto& seat = task.seats[claim.id.seat];
+    if (seat.stretches == market::stretch_count(task)) return release_lock(context, claim.solver, claim.locked);
+    seat.locked += std::exchange(claim.locked, Uint256());
+    return {};
+}
+
+// What a next round would begin with.
+void take_over(types::Task& task, const Claim& claim) {
+    const std::uint32_t passes = standing_passes(claim);
+    task.passes = task.settled == 0 ? passes : std::min(task.passes, passes);
+    ++task.settled;
+    task.settled_work += claim.work;
+    task.start_root = claim.final_root;
+    task.start_history = claim.history_content;
+    task.seed_beacon = claim.seed_beacon;
+}
+
+// A stretch that is settled, and not the last: what it was to cost at most and did not goes back, its claim keeps what
+// was paid and taken for it, and the task goes on.
+Status settle_stretch(Context& context, TaskClaim& live, std::string_view reason) {
+    auto& [task, claim] = live;
+    const auto rest = checked_sub(task.escrow, market::escrow_left(task, context.market().storage_deposit));
+    if (!rest) return fail("task.escrow_empty");
+    QUERN_CHECK(pay_from_escrow(context, task, task.submitter, *rest, "refund"));
+    claim.payments = std::exchange(task.payments, {});
+    claim.slashes = std::exchange(task.slashes, {});
+    enter(context, claim, ClaimState::settled, 0, reason);
+    QUERN_TRY(const auto next, load_claim(context.state, {task.id, 0, task.settled, task.round}));
+    if (types::is_final(next.state)) return end_round(context, task, claim);
+    return begin_next(context, task, next);
+}
+
+}  // namespace
+
+Status settle(Context& context, TaskClaim& live) {
+    auto& [task, claim] = live;
+    QUERN_CHECK(release_claim(context, live, true));
+    QUERN_CHECK(pay_claim(context, live));
+    QUERN_CHECK(pass_on_lock(context, task, claim));
+    const std::string_view confirmed = standing_passes(claim) != 0 ? "unchallenged" : "unverified";
+    take_over(task, claim);
+    if (task.settled > kKeptStretches) QUERN_CHECK(delete_claims(context, task, task.settled - kKeptStretches - 1));
+    if (task.settled < market::stretch_count(task)) return settle_stretch(context, live, confirmed);
+
+    const auto rest = checked_sub(task.escrow, task.spec.tax);
+    if (!rest) return fail("task.escrow_empty");
+    QUERN_TRY(auto globals, load_globals(context.state));
+    globals.jackpot_vault += task.spec.tax;
+    store_globals(context.state, globals);
+    task.escrow = *rest;
+    const std::string_view reason = task.passes != 0 ? "unchallenged" : "unverified";
+    QUERN_CHECK(record_proof(context, task, claim, reason));
+    enter(context, claim, ClaimState::settled, 0, confirmed);
+    return close_task(context, task, TaskState::settled, reason);
+}
+
+Status delete_claims(Context& context, const types::Task& task, std::uint32_t stretch) {
+    for (types::ClaimId id{task.id, 0, stretch, 0}; id.round <= task.round; ++id.round) {
+        QUERN_TRY(const auto claim, context.state.load<Claim>(id));
+        if (!claim) continue;
+        for (const std::uint64_t dispute : claim->disputes)
+            context.state.erase_native(types::key_of<types::Dispute>(dispute));
+        context.state.erase_native(types::key_of<Claim>(id));
+    }
+    return {};
+}
+
+}  // namespace quern::chain::exec::handlers

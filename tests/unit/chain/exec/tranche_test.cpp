@@ -1,0 +1,467 @@
+// Tasks whose run is verified and paid for in tranches: claims one after the other, two at once, what each is paid,
+// what falls with what, and how another solver goes on.
+#include "lifecycle_fixture.h"
+
+namespace quern::chain::exec::test {
+namespace {
+
+constexpr std::uint64_t kAll = 6;      // steps
+constexpr std::uint64_t kTranche = 2;  // so there are three stretches
+constexpr std::uint64_t kPrice = 3;
+
+class Tranches : public Lifecycle {
+protected:
+    Tranches() {
+        spec = tiny_spec(kAll, 1);
+        spec.tranche = kTranche;
+        spec.samples = 1;
+        spec.heartbeat_s = spec.prove_s = 400;
+        spec.verify_s = 60;  // two are verified one transaction a block, one after the other
+        spec.challenge_s = 100;
+    }
+
+    // The task assigned to a solver that has started.
+    std::uint64_t begin() {
+        bond_everybody();
+        const auto id = submit();
+        assign(id, kSolver);
+        return id;
+    }
+    void assign(std::uint64_t id, const types::Address& solver) {
+        expect_ok(world.one(solver, NativeKind::task_bid, types::TaskBidPayload{id, kPrice}));
+        tick_when_due(id);
+        world.skip_to(world.task(id).seats.at(0).assigned_at + 2);
+        expect_ok(world.one(solver, NativeKind::task_start, types::TaskIdPayload{id}));
+    }
+    types::Claim claim_of(std::uint64_t id, std::uint32_t stretch, std::uint8_t round = 0) const {
+        return world.stored_claim({id, 0, stretch, round}).value();
+    }
+    bool has_claim(std::uint64_t id, std::uint32_t stretch, std::uint8_t round = 0) const {
+        return world.stored_claim({id, 0, stretch, round}).has_value();
+    }
+    void prove(std::uint64_t id, std::uint32_t stretch, const History& history) {
+        const auto task = world.task(id);
+        const auto steps = market::stretch_of(task, stretch);
+        const auto& solver = task.seats.at(0).solver;
+        for (std::uint64_t step = steps.before + 1; step <= steps.last(); ++step)
+            expect_ok(world.one(solver, NativeKind::task_checkpoint, checkpoint_of(task, history, step)));
+        expect_ok(world.one(solver, NativeKind::task_prove, proof_of(task, history, stretch)));
+    }
+    void draw(std::uint64_t id, std::uint32_t stretch) {
+        world.skip_to(market::draw_height(world.live_stretch(id, stretch).claim.draw_at));
+        expect_ok(world.tick(id));
+        ASSERT_EQ(world.live_stretch(id, stretch).claim.state, ClaimState::custody);
+    }
+    // From the draw to the challenge window: all PASS.
+    void pass(std::uint64_t id, std::uint32_t stretch, const History& history) {
+        const auto live = world.live_stretch(id, stretch);
+        std::vector<ReportData> reports;
+        for (const auto& report : live.claim.reports) {
+            reports.push_back(make_report(live, report.verifier, history, true, {}, 1));
+            expect_ok(world.one(report.verifier, NativeKind::custody_receipt,
+                                types::CustodyReceiptPayload{id, stretch, true}));
+        }
+        for (std::size_t i = 0; i < reports.size(); ++i)
+            expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_commit,
+                                types::VerifyCommitPayload{id, stretch, reports[i].sealed.commitment}));
+        for (std::size_t i = 0; i < reports.size(); ++i)
+            expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_reveal,
+                                core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index, stretch)));
+        ASSERT_EQ(world.live_stretch(id, stretch).claim.state, ClaimState::challenge);
+    }
+    void verify(std::uint64_t id, std::uint32_t stretch, const History& history) {
+        draw(id, stretch);
+        pass(id, stretch, history);
+    }
+    // When its challenge window is over.
+    void settle(std::uint64_t id, std::uint32_t stretch) {
+        world.skip_until(world.live_stretch(id, stretch).claim.deadline);
+        expect_ok(world.tick(id));
+    }
+    std::uint64_t challenge_stretch(std::uint64_t id, std::uint32_t stretch, std::uint32_t target, const Hash32& root,
+                                    const Bytes& opening) {
+        const Hash32 salt = crypto::sha256(as_bytes("salt"));
+        expect_ok(world.one(
+            kWhistleblower, NativeKind::challenge_commit,
+            types::ChallengeCommitPayload{id, stretch, core::challenge_commitment(kWhistleblower, root, salt)}));
+        expect_ok(world.one(kWhistleblower, NativeKind::challenge_reveal,
+                            types::ChallengeRevealPayload{id, stretch, target, root, salt, opening}));
+        return world.live_stretch(id, stretch).claim.disputes.back();
+    }
+    std::uint64_t accuse(std::uint64_t id, std::uint32_t stretch, const History& rival) {
+        const auto steps = market::stretch_of(world.task(id), stretch);
+        return challenge_stretch(id, stretch, 0, rival.root_of(steps), history_opening(rival, steps));
+    }
+    core::Game game(std::uint64_t dispute) const {
+        return *types::decode_record<core::Game>(world.dispute(dispute).game);
+    }
+    Uint256 locked(const types::Address& solver) const { return world.bond(Role::solver, solver).locked; }
+    // Of a solver for one stretch: each costs the same here.
+    Uint256 lock() const { return std::max(Uint256(10'000), Uint256(10) * work() * Uint256(2)); }
+    Uint256 work(std::uint64_t steps = kTranche) const {
+        return Uint256(steps) * Uint256(tiny().program.header.work_units + vm::tensor::kTileHashWork);
+    }
+    Uint256 fee() const { return Uint256(10) * work(1) * Uint256(6) / Uint256(5); }
+    static Uint256 paid(const std::vector<types::Payment>& payments, const types::Address& to,
+                        std::string_view reason) {
+        Uint256 sum;
+        for (const auto& payment : payments)
+            if (payment.to == to && payment.reason == reason) sum += payment.amount;
+        return sum;
+    }
+
+    const History all = compute_history(kAll);
+    const History wrong_first = compute_history(kAll, 2, 1U << 20);
+    const History wrong_second = compute_history(kAll, 3, 1U << 20);
+};
+
+TEST_F(Tranches, are_paid_for_one_by_one_while_the_training_goes_on) {
+    const auto id = begin();
+    EXPECT_EQ(locked(kSolver), lock() * Uint256(2));
+    EXPECT_EQ(claim_of(id, 0).locked, lock());
+    const Uint256 escrow = world.task(id).escrow;
+    prove(id, 0, all);
+    EXPECT_EQ(claim_of(id, 1).state, ClaimState::working);
+    EXPECT_EQ(claim_of(id, 1).start_root, all.step_roots[2]);
+    EXPECT_EQ(claim_of(id, 1).seed_beacon, claim_of(id, 0).seed_beacon);
+    EXPECT_EQ(claim_of(id, 1).step, 2U);
+    verify(id, 0, all);
+    settle(id, 0);
+    auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::running);
+    EXPECT_EQ(task.settled, 1U);
+    EXPECT_TRUE(task.payments.empty()) << "they are the claim's";
+    const auto first = claim_of(id, 0);
+    EXPECT_EQ(first.state, ClaimState::settled);
+    EXPECT_EQ(paid(first.payments, kSolver, "solver_reward"), Uint256(kPrice) * work());
+    EXPECT_EQ(paid(first.payments, first.reports[0].verifier, "verifier_fee"), fee());
+    EXPECT_EQ(paid(first.payments, kSubmitter, "refund"), Uint256(10 - kPrice) * work());
+    EXPECT_EQ(escrow - task.escrow, Uint256(10) * work() + Uint256(2) * fee());
+    EXPECT_EQ(locked(kSolver), lock() * Uint256(2)) << "a claim, and what the next one will take";
+    for (std::uint32_t stretch = 1; stretch < 3; ++stretch) {
+        prove(id, stretch, all);
+        verify(id, stretch, all);
+        settle(id, stretch);
+        EXPECT_EQ(locked(kSolver), stretch == 1 ? lock() : Uint256());
+    }
+    task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::settled);
+    EXPECT_EQ(task.escrow, world.params.market.storage_deposit);
+    EXPECT_TRUE(locked(kSolver).is_zero());
+    EXPECT_EQ(paid(task.payments, kSolver, "solver_reward"), Uint256(kPrice) * work());
+    const auto proof = world.proof(id).value();
+    EXPECT_EQ(proof.final_root, all.roots.back());
+    EXPECT_EQ(proof.init_root, spec.init_root);
+    EXPECT_EQ(proof.passes, 2U);
+    EXPECT_EQ(proof.reason, "unchallenged");
+}
+
+TEST_F(Tranches, no_more_than_two_are_unsettled) {
+    const auto id = begin();
+    prove(id, 0, all);
+    prove(id, 1, all);
+    EXPECT_FALSE(has_claim(id, 2)) << "the solver waits";
+    verify(id, 0, all);
+    settle(id, 0);
+    EXPECT_EQ(claim_of(id, 2).state, ClaimState::working);
+    EXPECT_EQ(claim_of(id, 2).start_root, all.step_roots[4]);
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id})), "task.wrong_state");
+}
+
+TEST_F(Tranches, settle_in_order_however_long_the_first_takes) {
+    const auto id = begin();
+    prove(id, 0, all);
+    prove(id, 1, all);
+    draw(id, 0);
+    draw(id, 1);
+    pass(id, 0, all);
+    pass(id, 1, all);
+    const auto dispute = accuse(id, 0, wrong_first);
+    world.skip_until(claim_of(id, 1).deadline);
+    EXPECT_EQ(name(world.tick(id)), "tick.too_early") << "its windows are over, those of the one before it are not";
+    EXPECT_EQ(claim_of(id, 1).state, ClaimState::challenge);
+    play_out(dispute, party_of(world.live_stretch(id, 0), all), party_of(world.live_stretch(id, 0), wrong_first));
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::defender);
+    EXPECT_EQ(claim_of(id, 1).state, ClaimState::challenge);
+    settle(id, 0);
+    EXPECT_EQ(claim_of(id, 0).state, ClaimState::settled);
+    EXPECT_EQ(claim_of(id, 1).state, ClaimState::settled) << "both were due";
+}
+
+TEST_F(Tranches, of_a_wrong_one_all_later_ones_fall_and_nothing_of_them_is_paid) {
+    const auto id = begin();
+    prove(id, 0, wrong_first);
+    prove(id, 1, wrong_first);
+    draw(id, 1);
+    const auto dispute = accuse(id, 0, all);
+    play_out(dispute, party_of(world.live_stretch(id, 0), wrong_first), party_of(world.live_stretch(id, 0), all));
+    EXPECT_EQ(claim_of(id, 0).reason, "solver_slashed");
+    EXPECT_EQ(claim_of(id, 1).state, ClaimState::voided);
+    EXPECT_EQ(claim_of(id, 1).reason, "earlier_void");
+    const auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::open);
+    EXPECT_EQ(task.round, 1U);
+    EXPECT_EQ(task.settled, 0U);
+    EXPECT_EQ(task.start_root, spec.init_root);
+    ASSERT_EQ(task.slashes.size(), 1U);
+    EXPECT_EQ(task.slashes[0].amount, lock()) << "of the claim that was wrong";
+    EXPECT_TRUE(locked(kSolver).is_zero());
+    for (const auto& verifier : kVerifiers) EXPECT_TRUE(world.bond(Role::verifier, verifier).locked.is_zero());
+}
+
+// The next solver begins where the last one was paid for, with its data order; what was settled stays paid.
+TEST_F(Tranches, are_gone_on_with_by_another_solver) {
+    const auto id = begin();
+    prove(id, 0, all);
+    verify(id, 0, all);
+    world.skip_until(claim_of(id, 1).deadline);  // the solver stalls
+    while (world.task(id).state == TaskState::running) expect_ok(world.tick(id));
+    EXPECT_EQ(claim_of(id, 0).state, ClaimState::settled);
+    EXPECT_EQ(claim_of(id, 1).reason, "no_heartbeat");
+    auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::open);
+    EXPECT_EQ(task.round, 1U);
+    EXPECT_EQ(task.start_root, all.step_roots[2]);
+    EXPECT_EQ(task.start_history, claim_of(id, 0).history_content);
+    EXPECT_TRUE(locked(kSolver).is_zero());
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 1})), "bid.barred");
+    assign(id, kSecond);
+    EXPECT_EQ(claim_of(id, 1, 1).start_root, all.step_roots[2]);
+    EXPECT_EQ(claim_of(id, 1, 1).seed_beacon, claim_of(id, 0).seed_beacon);
+    EXPECT_EQ(locked(kSecond), lock() * Uint256(2));
+    for (std::uint32_t stretch = 1; stretch < 3; ++stretch) {
+        prove(id, stretch, all);
+        verify(id, stretch, all);
+        settle(id, stretch);
+    }
+    task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::settled);
+    EXPECT_EQ(world.proof(id)->solver, kSecond);
+    EXPECT_EQ(world.proof(id)->final_root, all.roots.back());
+}
+
+TEST_F(Tranches, that_stall_cost_the_solver_while_what_it_proved_is_still_verified) {
+    const auto id = begin();
+    prove(id, 0, all);
+    draw(id, 0);
+    pass(id, 0, all);
+    const auto dispute = accuse(id, 0, wrong_first);
+    expect_ok(world.one(kSolver, NativeKind::task_abandon, types::TaskIdPayload{id}));
+    EXPECT_EQ(claim_of(id, 1).state, ClaimState::voided);
+    EXPECT_EQ(world.task(id).state, TaskState::running) << "the first one is not decided";
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_abandon, types::TaskIdPayload{id})), "task.wrong_state");
+    play_out(dispute, party_of(world.live_stretch(id, 0), all), party_of(world.live_stretch(id, 0), wrong_first));
+    settle(id, 0);
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.task(id).settled, 1U);
+    EXPECT_EQ(paid(claim_of(id, 0).payments, kSolver, "solver_reward"), Uint256(kPrice) * work());
+}
+
+TEST_F(Tranches, that_are_left_are_refunded_when_the_submitter_gives_up) {
+    const auto id = begin();
+    prove(id, 0, all);
+    verify(id, 0, all);
+    settle(id, 0);
+    expect_ok(world.one(kSolver, NativeKind::task_abandon, types::TaskIdPayload{id}));
+    expect_ok(world.one(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{id}));
+    const auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::cancelled);
+    EXPECT_EQ(task.escrow, world.params.market.storage_deposit);
+    EXPECT_EQ(paid(task.payments, kSubmitter, "refund"), Uint256(10) * work(4) + Uint256(2 * 2) * fee() + Uint256(33))
+        << "tax and all that was not begun";
+    EXPECT_FALSE(world.proof(id));
+}
+
+TEST_F(Tranches, a_later_one_is_disputed_about_its_own_steps) {
+    const auto id = begin();
+    prove(id, 0, wrong_second);
+    prove(id, 1, wrong_second);
+    const auto dispute = accuse(id, 1, all);
+    EXPECT_EQ(game(dispute).context.before, 2U);
+    EXPECT_EQ(game(dispute).context.history_leaves, 3U);
+    play_out(dispute, party_of(world.live_stretch(id, 1), wrong_second), party_of(world.live_stretch(id, 1), all));
+    EXPECT_EQ(world.dispute(dispute).reason, "leaf");
+    EXPECT_EQ(game(dispute).step, 3U);
+    EXPECT_EQ(claim_of(id, 1).state, ClaimState::voided);
+    EXPECT_EQ(claim_of(id, 0).state, ClaimState::proved) << "which is not said to be wrong";
+    // Who says that the first is wrong, too, takes what answers for that one.
+    const auto second = accuse(id, 0, wrong_first);
+    play_out(second, party_of(world.live_stretch(id, 0), wrong_second),
+             party_of(world.live_stretch(id, 0), wrong_first));
+    EXPECT_EQ(world.dispute(second).winner, types::DisputeWinner::defender);
+    draw(id, 0);
+    pass(id, 0, wrong_second);
+    settle(id, 0);
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.task(id).settled, 1U);
+}
+
+TEST_F(Tranches, each_answers_with_a_lock_of_its_own) {
+    const auto id = begin();
+    const History both = compute_history(tiny().programs(kAll), 3, 1U << 20, 1, &wrong_first, 2);
+    prove(id, 0, both);
+    prove(id, 1, both);
+    const History after = compute_history(tiny().programs(kAll), 0, 0, 1, &wrong_first, 2);
+    const auto later = accuse(id, 1, after);
+    play_out(later, party_of(world.live_stretch(id, 1), both), party_of(world.live_stretch(id, 1), after));
+    const auto first = accuse(id, 0, all);
+    play_out(first, party_of(world.live_stretch(id, 0), wrong_first), party_of(world.live_stretch(id, 0), all));
+    const auto task = world.task(id);
+    ASSERT_EQ(task.slashes.size(), 2U);
+    EXPECT_EQ(task.slashes[0].amount, lock());
+    EXPECT_EQ(task.slashes[1].amount, lock());
+    EXPECT_EQ(task.state, TaskState::open);
+}
+
+TEST_F(Tranches, a_wrong_tile_of_a_later_one_costs_its_verifier) {
+    const auto id = begin();
+    prove(id, 0, all);
+    prove(id, 1, all);
+    draw(id, 0);
+    draw(id, 1);
+    const auto live = world.live_stretch(id, 1);
+    std::vector<ReportData> reports;
+    for (std::size_t i = 0; i < 2; ++i) {
+        const auto& who = live.claim.reports[i].verifier;
+        reports.push_back(make_report(live, who, all, true, {}, i, i == 0 ? 4 : 0));
+        expect_ok(world.one(who, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 1, true}));
+    }
+    for (std::size_t i = 0; i < 2; ++i)
+        expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_commit,
+                            types::VerifyCommitPayload{id, 1, reports[i].sealed.commitment}));
+    for (std::size_t i = 0; i < 2; ++i)
+        expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_reveal,
+                            core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index, 1)));
+    const auto honest = make_report(live, live.claim.reports[0].verifier, all, true, {}, 0);
+    const auto& probe = reports[0].probes[0];
+    EXPECT_GT(probe.step, 2U);
+    EXPECT_LE(probe.step, 4U);
+    const auto& leaves = core::opened_leaves(reports[0].sealed, reports[0].sealed.true_index);
+    core::ProbeChallenge opening;
+    opening.segment = probe.segment;
+    opening.probe = probe.probe;
+    opening.tile_hash = leaves[1];
+    opening.path = crypto::merkle_path(leaves, 1);
+    opening.node = tiny().prover->node(probe.node);
+    const auto tile = core::opened_leaves(honest.sealed, honest.sealed.true_index)[1];
+    const auto dispute = challenge_stretch(id, 1, 1, tile, core::encode(opening));
+    play_out(dispute, party_of(live, all, probe.step, probe.node, 4), party_of(live, all));
+    EXPECT_EQ(game(dispute).step, probe.step);
+    EXPECT_EQ(world.task(id).slashes.at(0).reason, "wrong_probe");
+}
+
+// A FAIL of a verifier, and a PASS of what was not sampled, in a later tranche.
+TEST_F(Tranches, segments_are_counted_from_where_a_tranche_begins) {
+    const auto id = begin();
+    prove(id, 0, all);
+    prove(id, 1, wrong_second);
+    draw(id, 0);
+    draw(id, 1);
+    pass(id, 1, wrong_second);
+    const auto claim = claim_of(id, 1);
+    const auto drawn = core::draw_segments(claim.verify_beacon, claim.reports[0].verifier, 2, 1).front();
+    const auto steps = market::stretch_of(world.task(id), 1);
+    const auto dispute = challenge_stretch(id, 1, core::kPassTarget, all.root_of(steps), history_opening(all, steps));
+    play_out(dispute, party_of(world.live_stretch(id, 1), wrong_second), party_of(world.live_stretch(id, 1), all));
+    EXPECT_EQ(world.dispute(dispute).reason, drawn == 0 ? "leaf" : "not_sampled") << "step 3 is in segment 0";
+}
+
+TEST_F(Tranches, are_named_by_who_acts_on_them) {
+    const auto id = begin();
+    const auto receipt = [&](std::uint32_t stretch) {
+        return name(
+            world.one(kVerifiers[0], NativeKind::custody_receipt, types::CustodyReceiptPayload{id, stretch, true}));
+    };
+    EXPECT_EQ(receipt(1), "task.no_such_claim") << "nobody has begun it";
+    prove(id, 0, all);
+    EXPECT_EQ(receipt(1), "task.wrong_state") << "it is worked on";
+    verify(id, 0, all);
+    settle(id, 0);
+    EXPECT_EQ(receipt(0), "task.no_such_claim") << "it is settled";
+    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_commit,
+                             types::ChallengeCommitPayload{id, 0, crypto::sha256(as_bytes("late"))})),
+              "task.no_such_claim");
+}
+
+TEST_F(Tranches, are_whole_numbers_of_checkpoints) {
+    bond_everybody();
+    const auto submitted = [&](std::uint64_t interval, std::uint64_t tranche) {
+        auto other = spec;
+        other.interval = interval;
+        other.tranche = tranche;
+        return name(world.one(kSubmitter, NativeKind::task_submit, other));
+    };
+    EXPECT_EQ(submitted(2, 3), "task.bad_tranche");
+    EXPECT_EQ(submitted(2, 8), "task.bad_tranche");
+    EXPECT_EQ(submitted(2, 4), "ok") << "the last one is shorter";
+    EXPECT_EQ(submitted(2, 6), "ok") << "the whole run";
+}
+
+TEST_F(Tranches, the_last_may_be_shorter_and_costs_less) {
+    spec.interval = 2;
+    spec.tranche = 4;
+    spec.samples = 2;
+    const auto id = begin();
+    const Uint256 segment_fee = Uint256(10) * work(2) * Uint256(6) / Uint256(5);
+    EXPECT_EQ(world.task(id).escrow,
+              Uint256(10) * work(6) + Uint256(2) * (Uint256(3) * segment_fee) + Uint256(33 + 77));
+    for (std::uint32_t stretch = 0; stretch < 2; ++stretch) {
+        const auto task = world.task(id);
+        const auto steps = market::stretch_of(task, stretch);
+        for (std::uint64_t step = steps.before + 2; step <= steps.last(); step += 2)
+            expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(task, all, step)));
+        expect_ok(world.one(kSolver, NativeKind::task_prove, proof_of(task, all, stretch)));
+        verify(id, stretch, all);
+        settle(id, stretch);
+    }
+    const auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::settled);
+    const types::Address verifier = claim_of(id, 1).reports[0].verifier;
+    EXPECT_EQ(paid(task.payments, verifier, "verifier_fee"), segment_fee);
+    EXPECT_EQ(paid(claim_of(id, 0).payments, claim_of(id, 0).reports[0].verifier, "verifier_fee"),
+              segment_fee + segment_fee);
+    EXPECT_EQ(paid(task.payments, kSolver, "solver_reward"), Uint256(kPrice) * work(2));
+}
+
+// However many tranches there are, few claims are in the state, and none when the task is gone.
+TEST_F(Tranches, leave_the_state_after_those_that_follow) {
+    spec.interval = spec.tranche = 1;
+    const auto id = begin();
+    for (std::uint32_t stretch = 0; stretch < kAll; ++stretch) {
+        prove(id, stretch, all);
+        verify(id, stretch, all);
+        if (stretch == 1) {
+            const auto dispute = accuse(id, stretch, compute_history(kAll, 2, 1U << 20));
+            expect_ok(world.one(kWhistleblower, NativeKind::dispute_concede, types::DisputeConcedePayload{dispute}));
+        }
+        settle(id, stretch);
+        for (std::uint32_t past = 0; past <= stretch; ++past)
+            EXPECT_EQ(has_claim(id, past), past + 2 > stretch) << past;
+    }
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    world.skip_until(world.task(id).since + market::in_ms(world.params.market.retention_s));
+    expect_ok(world.tick(id));
+    for (const auto prefix : {types::ObjectPrefix::claim, types::ObjectPrefix::dispute, types::ObjectPrefix::challenge})
+        EXPECT_TRUE(world.state().native_range(types::object_key(prefix), {}, 1).empty());
+}
+
+TEST_F(Tranches, that_nobody_verified_are_told_apart_in_the_proof) {
+    const auto id = begin();
+    prove(id, 0, all);
+    draw(id, 0);
+    while (world.task(id).settled == 0) {  // both draws keep silent
+        world.skip_until_due(id);
+        expect_ok(world.tick(id));
+    }
+    EXPECT_EQ(claim_of(id, 0).reason, "unverified");
+    for (std::uint32_t stretch = 1; stretch < 3; ++stretch) {
+        prove(id, stretch, all);
+        verify(id, stretch, all);
+        settle(id, stretch);
+    }
+    EXPECT_EQ(world.proof(id)->passes, 0U);
+    EXPECT_EQ(world.proof(id)->reason, "unverified");
+}
+
+}  // namespace
+}  // namespace quern::chain::exec::test

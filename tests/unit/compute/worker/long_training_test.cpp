@@ -1,0 +1,217 @@
+// A long training by strides, with the solver's own code: what it keeps grows with strides and checkpoints and not with
+// steps, and what it publishes is what a replay of it comes to.
+#include "compute/core/history.h"
+#include "compute/program/safetensors.h"
+#include "compute/program/state_file.h"
+#include "compute/worker/replay.h"
+#include "compute/worker/training_jobs.h"
+#include "content_node.h"
+
+namespace quern::compute::worker::test {
+namespace {
+
+using namespace chain::exec::test;
+
+constexpr std::uint64_t kLongSteps = 10'000;
+constexpr std::uint64_t kLongInterval = 5'000;
+constexpr std::uint64_t kLongStride = 100;
+
+class LongTraining : public ::testing::Test {
+protected:
+    LongTraining() {
+        options.datadir = testing::TempDir() + "/quern-long-training-test";
+        (void)Workspace::remove_all_but(options.datadir, {});
+        auto live = std::make_shared<TaskClaim>();
+        auto& [task, claim] = *live;
+        task.id = 1;
+        task.spec = tiny_spec(kLongSteps, kLongInterval);
+        task.spec.stride = kLongStride;
+        task.state = TaskState::running;
+        const auto planned = tiny().programs(kLongSteps).plan.planned(kLongInterval, kLongStride);
+        task.steps = planned.steps;
+        task.work_units = planned.step;
+        task.commit_work = planned.commit;
+        task.segment_work = planned.segment;
+        task.total_work = task.stretch_work = planned.total;
+        const program::TensorView data{"data", &tiny().data, false};
+        task.spec.program_contents = {put(tensor::encode(tiny().program))};
+        task.spec.init_content = put(*program::write_state(tiny().program, tiny().init));
+        task.spec.data_content = put(*program::write_safetensors(std::vector{data}, {}));
+        task.start_root = task.spec.init_root;
+        claim.id = {1, 0, 0, 0};
+        claim.state = ClaimState::working;
+        claim.start_root = task.start_root;
+        order.live = std::move(live);
+    }
+    // Of two tranches.
+    void work_on(std::uint32_t stretch, const Hash32& start_root) {
+        auto live = std::make_shared<TaskClaim>(*order.live);
+        live->task.spec.tranche = kLongInterval;
+        live->claim.id.stretch = stretch;
+        live->claim.start_root = start_root;
+        live->claim.step = stretch * kLongInterval;
+        order.live = std::move(live);
+        trained = {};
+    }
+    Hash32 put(Bytes content) { return *context.node->put_content(content); }
+    void train() {
+        work();
+        ASSERT_NE(trained.proof, nullptr);
+    }
+    void work() {
+        Board<TaskOrder, Trained> board(news);
+        TrainingJobs jobs(context, board);
+        board.give({{order.id(), order}});
+        for (int slices = 0; slices < 10'000 && trained.proof == nullptr; ++slices) {
+            jobs.work(1'000);
+            trained = board.facts(order);
+        }
+    }
+    // The claim as it is proved.
+    [[nodiscard]] TaskClaim proved() const {
+        TaskClaim live = *order.live;
+        live.claim.state = ClaimState::custody;
+        live.claim.history_root = trained.proof->history_root;
+        live.claim.history_content = trained.proof->history_content;
+        return live;
+    }
+
+    Contents contents;
+    WorkerOptions options;
+    const SystemClock clock;
+    InputStore inputs{InputLimits{}};
+    std::atomic<bool> stop{false};
+    Bell news;
+    TaskOrder order;
+    Trained trained;
+    Context context{options,
+                    clock,
+                    inputs,
+                    stop,
+                    std::make_unique<ContentNode>(contents),
+                    std::make_shared<ThreadPool>(1),
+                    std::make_unique<OsRng>()};
+};
+
+TEST_F(LongTraining, keeps_a_root_a_stride_and_three_states) {
+    const std::size_t given = contents.files.size();
+    train();
+    ASSERT_NE(trained.history, nullptr);
+    EXPECT_EQ(trained.history->size(), kLongSteps / kLongStride + 1);
+    EXPECT_EQ(trained.checkpoints.size(), kLongSteps / kLongInterval);
+    EXPECT_EQ(contents.files.size(), given + 3) << "two states besides the first one, and the manifest";
+    const std::uint64_t roots = Hash32::kSize * (kLongSteps / kLongStride + 1);
+    const auto kept = Workspace::used_bytes(options.datadir);
+    ASSERT_TRUE(kept.has_value());
+    EXPECT_GT(*kept, roots);
+    EXPECT_LT(*kept, roots + 1'000);
+    const auto& manifest = contents.files.at(trained.proof->history_content);
+    EXPECT_LT(manifest.size(), roots + 200);
+}
+
+// The next tranche is trained from where this one ended, and each is claimed and judged by itself.
+TEST_F(LongTraining, goes_on_from_tranche_to_tranche) {
+    const auto whole = compute_history(kLongSteps, 0, 0, kLongStride).roots;
+    const std::size_t half = whole.size() / 2;
+    work_on(0, order.live->task.spec.init_root);
+    train();
+    EXPECT_EQ(*trained.history, std::vector(whole.begin(), whole.begin() + half + 1));
+    const Hash32 manifest = trained.proof->history_content;
+    work_on(1, whole[half]);
+    train();
+    EXPECT_EQ(*trained.history, std::vector(whole.begin() + half, whole.end()));
+    EXPECT_EQ(trained.proof->history_root, core::history_root(*trained.history));
+    ASSERT_EQ(trained.checkpoints.size(), 1U);
+    EXPECT_EQ(trained.checkpoints[0].step, kLongSteps);
+    for (const bool cheats : {false, true}) {
+        FaultPlan fault;
+        if (cheats) fault = {Fault::flip_element, 5'250};
+        auto replay = Replay::begin(context, proved(), {0}, {}, fault);
+        ASSERT_TRUE(replay) << replay.error().to_string();
+        ASSERT_TRUE((*replay)->advance(Slice(context, 600'000)));
+        EXPECT_EQ((*replay)->first_difference(), cheats ? 5'300U : 0U);
+        EXPECT_EQ((*replay)->history()[2], whole[half + 2]);
+        EXPECT_EQ((*replay)->history()[3] == whole[half + 3], !cheats);
+    }
+
+    // Another solver, after the first one was paid for its tranche.
+    options.datadir += "-other";
+    (void)Workspace::remove_all_but(options.datadir, {});
+    work_on(1, whole[half]);
+    work();
+    EXPECT_EQ(trained.proof, nullptr) << "worker.no_start: of a tranche that is not settled its solver alone knows";
+    auto live = std::make_shared<TaskClaim>(*order.live);
+    live->task.settled = 1;
+    live->task.start_root = whole[half];
+    live->task.start_history = manifest;
+    order.live = std::move(live);
+    train();
+    EXPECT_EQ(*trained.history, std::vector(whole.begin() + half, whole.end()));
+    // Who serves another state there, or none.
+    EXPECT_EQ(InputStore::start_of(*context.node, order.live->task)->root, whole[half]);
+    auto other = order.live->task;
+    other.start_root = whole[half + 1];
+    EXPECT_EQ(InputStore::start_of(*context.node, other).error().name, "inputs.wrong_history_root");
+    other.start_history = Hash32{{9}};
+    EXPECT_EQ(InputStore::start_of(*context.node, other).error().name, kContentNotFound);
+}
+
+// Who would go on with a task looks first whether it can.
+TEST_F(LongTraining, is_bid_on_in_the_middle_when_the_state_there_can_be_had) {
+    work_on(0, order.live->task.spec.init_root);
+    train();
+    auto live = std::make_shared<TaskClaim>(*order.live);
+    live->task.state = TaskState::open;
+    live->task.settled = 1;
+    live->task.start_root = trained.history->back();
+    live->task.start_history = trained.proof->history_content;
+    live->claim = {};
+    order.live = std::move(live);
+    const auto examined = [&] {
+        Board<TaskOrder, Examined> board(news);
+        ExamineJobs jobs(context, board);
+        board.give({{order.id(), order}});
+        jobs.work(1'000);
+        return board.facts(order);
+    };
+    EXPECT_TRUE(examined().fit);
+    contents.files.erase(trained.checkpoints.back().content);
+    EXPECT_FALSE(examined().fit);
+    EXPECT_EQ(examined().unfit, "") << "it may come yet";
+}
+
+// What a verifier has checked before it says that the data is there: the segments' first states and the last of all.
+TEST_F(LongTraining, is_there_when_its_last_state_is) {
+    train();
+    const auto manifest = *inputs.manifest(*context.node, proved());
+    for (const bool missing : {false, true}) {
+        if (missing) contents.files.erase(manifest->checkpoint_contents.back());
+        auto replay = Replay::begin(context, proved(), {0}, {}, {});
+        ASSERT_TRUE(replay);
+        Status status;
+        while (status && !(*replay)->checkpoints_checked()) status = (*replay)->check_checkpoints(Slice(context, 0));
+        EXPECT_EQ(status.has_value(), !missing);
+    }
+}
+
+TEST_F(LongTraining, is_found_right_by_a_replay_and_its_wrong_stride_by_another) {
+    train();
+    for (const bool cheats : {false, true}) {
+        FaultPlan fault;
+        if (cheats) fault = {Fault::flip_element, 5'250};  // the replay is the one that errs
+        auto replay = Replay::begin(context, proved(), {0, 1}, {}, fault);
+        ASSERT_TRUE(replay) << replay.error().to_string();
+        const Status status = (*replay)->advance(Slice(context, 600'000));
+        ASSERT_TRUE(status) << status.error().to_string();
+        EXPECT_TRUE((*replay)->done());
+        EXPECT_EQ((*replay)->first_difference(), cheats ? 5'300U : 0U);
+        const auto& history = (*replay)->history();
+        ASSERT_EQ(history.size(), trained.history->size());
+        EXPECT_EQ(history[52], (*trained.history)[52]);
+        EXPECT_EQ(history == *trained.history, !cheats);
+        EXPECT_EQ(history[53] == (*trained.history)[53], !cheats);
+    }
+}
+
+}  // namespace
+}  // namespace quern::compute::worker::test
