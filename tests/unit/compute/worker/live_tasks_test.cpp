@@ -198,7 +198,7 @@ public:
         return fail("node.down");
     }
     Expected<Bytes> get_content(const Hash32&, std::uint64_t) override { return fail("node.down"); }
-    Expected<Hash32> put_content(BytesView) override { return fail("node.down"); }
+    Status put_stream(const Hash32&, std::uint64_t, const ByteSource&) override { return fail("node.down"); }
 
     std::function<void(MarketNews&)> change;  // of what is told
     std::function<void()> between;            // two pages
