@@ -93,7 +93,7 @@ TEST_F(Publishing, sends_the_state_as_it_was_while_steps_write_over_it) {
     for (int step = 0; step < 3; ++step) write_over(*publisher);  // and waits for nobody
     EXPECT_FALSE(publisher->is_stored());
     EXPECT_FALSE(publisher->take());
-    EXPECT_EQ(store.taken, 1024U);
+    EXPECT_LE(store.taken, 1024U);
     store.opened = true;
     expect_stored(*publisher);
     EXPECT_EQ(store.content, file);
@@ -123,7 +123,7 @@ TEST_F(Publishing, reads_nothing_once_the_worker_stops) {
     state.clear();  // as a step does that is given up
     store.opened = true;
     publisher.reset();
-    EXPECT_EQ(store.taken, 1024U);
+    EXPECT_LE(store.taken, 1024U);
     EXPECT_EQ(store.attempts, 1);
 }
 
