@@ -53,7 +53,7 @@ class LargeModel(framework.MarketTest):
         self.assertEqual(dispute["gameView"]["step"], LIE)
         self.assertLess(dispute["bytes"], 300_000)
         self.assert_supply()
-        parameters = job.initial["parameters"]
+        parameters = job.compiled["parameters"]
         for name in ("solver1", "verifier1"):
             print(f"{name}: {self.peak_rss(name) / parameters:.1f} bytes a parameter, of {parameters}", flush=True)
 
