@@ -219,6 +219,7 @@ TEST_F(LongTraining, goes_on_to_the_next_checkpoint_while_one_is_on_its_way) {
     when_idle = [&](const Trained& told) {
         if (++idle > 1) return;
         EXPECT_TRUE(told.checkpoints.empty());
+        while (puts == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         EXPECT_EQ(puts, 1) << "one at a time";
         opened = true;
     };
