@@ -2,7 +2,8 @@
 # The checks that take too long for each change: see doc/long-runs.md for what they last said and of which commit.
 # Usage: contrib/long.sh [--brief] [NAME...]      default: all, one after the other
 #   --brief   a sample of each, so that the commands themselves stay whole: tidy of what changed, ThreadSanitizer over
-#             test_base, two fuzz targets for 20 seconds, two mutants, 200 seeds, four kills, one verifier; docs as ever
+#             test_base, two fuzz targets for 20 seconds, two mutants, 200 seeds, four kills, one verifier, 25 million
+#             parameters, 20,000 steps; docs as ever
 #   tidy      clang-tidy on every file of src
 #   tsan      ThreadSanitizer over the unit tests and a network of four nodes (rebuilds everything)
 #   fuzz      libFuzzer on every target, 60 seconds each (FUZZ_SECONDS=N for another time)
@@ -10,14 +11,16 @@
 #   sim       quern-sim over 5,000 seeds
 #   kills     a node under full load, killed 100 times
 #   links     a solver behind 10 Mbit/s whose state of 51 MB three verifiers need (root)
+#   models    GPT-2's smallest model, 124 million parameters: trained, replayed, a lie in it played to its leaf (20 GB)
+#   steps     a training of a million steps: what its solver keeps
 #   docs      README.md and doc/operations.md pasted literally in a bare chroot (root, debootstrap)
 # Each prints a row for doc/long-runs.md when it ends. Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."
-case "${1:-}" in -h|--help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
+case "${1:-}" in -h|--help) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 brief=0
 if [ "${1:-}" = --brief ]; then brief=1; shift; fi
-all=(tidy tsan fuzz mutate sim kills links docs)
+all=(tidy tsan fuzz mutate sim kills links models steps docs)
 commit=$(git rev-parse --short=12 HEAD)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -48,8 +51,8 @@ run_fuzz() {
 run_tidy() {
   if [ "$brief" = 1 ]; then ./contrib/check-code.sh tidy; else ./contrib/check-code.sh tidy --all; fi
 }
-mutants=100 seeds=5000 kills=100 verifiers=3
-if [ "$brief" = 1 ]; then mutants=2 seeds=200 kills=4 verifiers=1; fi
+mutants=100 seeds=5000 kills=100 verifiers=3 millions=124 steps=1000000
+if [ "$brief" = 1 ]; then mutants=2 seeds=200 kills=4 verifiers=1 millions=25 steps=20000; fi
 run() {
   local title=$1 status=0 began=$SECONDS said
   shift
@@ -69,6 +72,10 @@ for name in "${@:-${all[@]}}"; do
       python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_node_crash\.py$' ;;
     links) QUERN_LINKS_VERIFIERS=$verifiers run "a solver behind 10 Mbit/s, verifiers: $verifiers" \
       python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_slow_links\.py$' ;;
+    models) QUERN_TIMEOUT_FACTOR=12 QUERN_LARGE_MODEL=$millions run "a dispute about $millions million parameters" \
+      python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_large_models\.py$' ;;
+    steps) QUERN_TIMEOUT_FACTOR=12 QUERN_MANY_STEPS=$steps run "a training of $steps steps" \
+      python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_many_steps\.py$' ;;
     docs) run "documents in a bare chroot" ./contrib/check-docs.sh ;;
     *) echo "long.sh: unknown check $name" >&2; exit 2 ;;
   esac

@@ -19,7 +19,7 @@ namespace tensor = vm::tensor;
 namespace types = chain::types;
 
 constexpr std::size_t kMaxJsonFile = std::size_t{1} << 20;
-constexpr std::size_t kMaxContentFile = std::size_t{1} << 30;
+constexpr std::size_t kMaxContentFile = std::size_t{8} << 30;  // a state or data set
 
 Status take_hash(std::string_view option, const std::string& text, Hash32& target) {
     if (text.empty()) return {};

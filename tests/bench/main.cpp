@@ -25,6 +25,7 @@ std::vector<Case> all_cases() {
         {"training", "one step of the demo's transformer against the same in torch", bench_training},
         {"commitment", "the state's roots as a share of a training step", bench_commitment},
         {"tapped", "a probed step and a dispute's run beside a training step: time and memory", bench_tapped},
+        {"demand", "memory of a solver and a disputant, and how fast states are committed to", bench_demand},
         {"leaf", "the chain's last move, per kind of op", bench_leaf},
         {"dispute", "moves and bytes of a whole game about the demo's program", bench_dispute},
         {"blocks", "blocks of 1,000 transfers: signatures, execution, roots, LevelDB", bench_blocks},

@@ -21,10 +21,10 @@ def licence_texts():
 
 class Job:
     """A model, its data and initial state on disk and in the content store of `node`. With `accumulate` G an update is
-    G steps of the first program and one of the second; total_steps counts updates."""
+    G steps of the first program and one of the second; total_steps counts updates. vocab: larger than the data's."""
 
     def __init__(self, directory, node, texts, seed=1, layers=2, d_model=64, heads=4, context=64, batch=16,
-                 total_steps=300, accumulate=None, tie_embeddings=False):
+                 total_steps=300, accumulate=None, tie_embeddings=False, vocab=None):
         os.makedirs(directory, exist_ok=True)
         path = lambda name: os.path.join(directory, name)
         self.arch, self.program, self.data, self.init = (path(n) for n in ("arch.json", "program.bin",
@@ -35,7 +35,7 @@ class Job:
             json.dump({
                 "format": "quern-arch-1",
                 "model": {"type": "char_transformer", "layers": layers, "d_model": d_model, "heads": heads,
-                          "context": context, "mlp_ratio": 4, "vocab": self.dataset["vocab"],
+                          "context": context, "mlp_ratio": 4, "vocab": vocab or self.dataset["vocab"],
                           "tie_embeddings": tie_embeddings},
                 "data": {"windows": self.dataset["windows"]}, "batch": batch,
                 **({"accumulate": accumulate} if accumulate else {}),

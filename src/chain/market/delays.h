@@ -47,9 +47,10 @@ namespace quern::chain::market {
 [[nodiscard]] inline std::uint64_t dispute_replay_s(const types::TaskSubmitPayload& spec, const PlannedWork& plan) {
     return spec.heartbeat_s * dispute_segments(plan);
 }
-// Each side's clock in a dispute about the task, milliseconds.
+// Each side's clock in a dispute about the task, milliseconds: with tranches a solver answers for two claims at once.
 [[nodiscard]] inline std::uint64_t dispute_clock(const params::MarketParams& market, const types::Task& task) {
-    return in_ms(market.dispute_clock_s + dispute_replay_s(task.spec, work_of(task).plan));
+    const std::uint64_t games = std::min<std::uint64_t>(stretch_count(task), types::kMaxUnsettled);
+    return in_ms(market.dispute_clock_s + games * dispute_replay_s(task.spec, work_of(task).plan));
 }
 // No deadline is later than this, seen from `market_ms`: a state lasts two windows of the task at most; a game two
 // clocks, each with a window in it.

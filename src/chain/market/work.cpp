@@ -33,10 +33,11 @@ std::uint64_t largest_step(const PlannedWork& plan) { return plan.step + plan.co
 
 std::uint64_t dispute_segments(const PlannedWork& plan) {
     if (plan.stride <= 1 || plan.segment.is_zero()) return 1;
-    // No more than 2 + u: a segment holds a commitment at least.
     const Uint256 commits = Uint256(stride_count(plan.interval, plan.stride)) * Uint256(plan.commit);
     const Uint256 dispute = Uint256(2) * (plan.segment - commits) + Uint256(plan.stride) * Uint256(plan.commit);
-    return ((dispute + plan.segment - Uint256(1)) / plan.segment).low_u64();
+    // Of the mean segment, which is none above the largest: `segment` may be far above it, and would leave no time.
+    const Uint256 run = Uint256(plan.interval) * plan.total;
+    return ((dispute * Uint256(plan.steps) + run - Uint256(1)) / run).low_u64();
 }
 
 }  // namespace quern::chain::market

@@ -89,6 +89,7 @@ Expected<std::size_t> TaskPlan::add_level(const std::vector<PlanItem>& body, uns
     if (depth > 1 && body.size() == 1 && body.front().count != 1)
         return fail("plan.not_shortest", "a repeat of one repeat");
     const std::size_t number = levels_.size();
+    if (number == kMaxPlanBodies) return fail("plan.too_many_bodies", "at most 64");
     levels_.emplace_back();
     Level level;
     for (std::size_t i = 0; i < body.size(); ++i) {
@@ -202,8 +203,10 @@ Uint256 TaskPlan::most_work(const Entry& entry, std::uint64_t count) const {
     const Level& turn = levels_[entry.level];
     const std::uint64_t turns = count / turn.steps;
     if (turns >= entry.count) return turn.work * Uint256(entry.count);
-    const Uint256 rest = Uint256(count % turn.steps) * Uint256(turn.largest);
-    return turn.work * Uint256(turns) + std::min(turn.work, rest);
+    // Those end one turn and begin the next.
+    const std::uint64_t rest = count % turn.steps;
+    const Uint256 most = std::min(Uint256(rest) * Uint256(turn.largest), Uint256(2) * most_work(turn, rest));
+    return turn.work * Uint256(turns) + std::min(turn.work, most);
 }
 
 Uint256 TaskPlan::most_work(const Level& level, std::uint64_t count) const {

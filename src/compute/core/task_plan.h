@@ -22,7 +22,8 @@ inline constexpr std::uint64_t kPlanFormat = 1;
 inline constexpr std::size_t kMaxPlanBytes = 8U << 10;
 inline constexpr std::size_t kMaxPlanPrograms = 8;
 inline constexpr std::size_t kMaxPlanItems = 16;  // of a body
-inline constexpr unsigned kMaxPlanDepth = 4;      // bodies in each other, the outermost counted
+inline constexpr std::size_t kMaxPlanBodies = 64;
+inline constexpr unsigned kMaxPlanDepth = 4;  // bodies in each other, the outermost counted
 inline constexpr std::uint64_t kMaxPlanCount = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t kMaxPlanSteps = std::uint64_t{1} << 40;
 
@@ -50,7 +51,7 @@ struct PlanProgram {
 class TaskPlan {
 public:
     // Errors: plan.too_large, plan.bad_program_count, plan.bad_program, plan.unused_program, plan.programs_differ,
-    // plan.bad_body, plan.bad_count, plan.too_deep, plan.not_shortest, plan.too_many_steps.
+    // plan.bad_body, plan.bad_count, plan.too_deep, plan.too_many_bodies, plan.not_shortest, plan.too_many_steps.
     [[nodiscard]] static Expected<TaskPlan> make(std::vector<PlanProgram> programs, std::vector<PlanItem> body);
     // Strict. Errors: those of make, plan.unknown_format, program.*, rlp.*.
     [[nodiscard]] static Expected<TaskPlan> decode(BytesView bytes);

@@ -18,15 +18,6 @@ namespace {
 
 constexpr std::string_view kMetadataKey = "__metadata__";
 
-void append_words(Bytes& out, const std::vector<std::uint32_t>& words) {
-    if constexpr (std::endian::native == std::endian::little) {
-        append(out, BytesView(reinterpret_cast<const std::uint8_t*>(words.data()), words.size() * 4));
-    } else {
-        for (const std::uint32_t word : words)
-            for (unsigned shift = 0; shift < 32; shift += 8) out.push_back(static_cast<std::uint8_t>(word >> shift));
-    }
-}
-
 std::vector<std::uint32_t> read_words(BytesView bytes) {
     std::vector<std::uint32_t> words(bytes.size() / 4);
     if constexpr (std::endian::native == std::endian::little) {
@@ -130,7 +121,31 @@ const std::string* Safetensors::find_metadata(std::string_view key) const {
     return nullptr;
 }
 
+void copy_words(std::span<const std::uint32_t> words, std::size_t begin, std::span<std::uint8_t> bytes) {
+    if constexpr (std::endian::native == std::endian::little) {
+        if (!bytes.empty())
+            std::memcpy(bytes.data(), reinterpret_cast<const std::uint8_t*>(words.data()) + begin, bytes.size());
+    } else {
+        for (std::size_t i = 0; i < bytes.size(); ++i)
+            bytes[i] = static_cast<std::uint8_t>(words[(begin + i) / 4] >> 8 * ((begin + i) % 4));
+    }
+}
+
 Expected<Bytes> write_safetensors(std::span<const TensorView> tensors, const Metadata& metadata) {
+    QUERN_TRY(Bytes file, safetensors_header(tensors, metadata));
+    std::size_t end = file.size();
+    std::size_t size = end;
+    for (const TensorView& view : tensors) size += view.tensor->words.size() * 4;
+    file.resize(size);
+    for (const TensorView& view : tensors) {
+        const std::size_t bytes = view.tensor->words.size() * 4;
+        copy_words(view.tensor->words, 0, std::span(file).subspan(end, bytes));
+        end += bytes;
+    }
+    return file;
+}
+
+Expected<Bytes> safetensors_header(std::span<const TensorView> tensors, const Metadata& metadata) {
     if (tensors.size() > kMaxSafetensorsTensors) return fail("safetensors.too_many_tensors");
     json::Object header;
     if (!metadata.empty()) {
@@ -164,11 +179,10 @@ Expected<Bytes> write_safetensors(std::span<const TensorView> tensors, const Met
     text.append((8 - text.size() % 8) % 8, ' ');
     if (text.size() > kMaxSafetensorsHeader) return fail("safetensors.header_too_large");
     Bytes file;
-    file.reserve(8 + text.size() + offset);
+    file.reserve(8 + text.size());
     for (unsigned shift = 0; shift < 64; shift += 8)
         file.push_back(static_cast<std::uint8_t>(std::uint64_t{text.size()} >> shift));
     append(file, as_bytes(text));
-    for (const TensorView& view : tensors) append_words(file, view.tensor->words);
     return file;
 }
 

@@ -55,6 +55,11 @@ struct TensorView {
 // Errors: safetensors.duplicate_name, safetensors.bad_name, safetensors.too_many_tensors.
 [[nodiscard]] Expected<Bytes> write_safetensors(std::span<const TensorView> tensors, const Metadata& metadata);
 
+// The same file up to its first word: the words of the tensors follow, in order and little endian.
+[[nodiscard]] Expected<Bytes> safetensors_header(std::span<const TensorView> tensors, const Metadata& metadata);
+// The bytes of these words in a file, from byte `begin` on, as many as `bytes` takes; there are so many.
+void copy_words(std::span<const std::uint32_t> words, std::size_t begin, std::span<std::uint8_t> bytes);
+
 // Errors: safetensors.truncated, safetensors.header_too_large, safetensors.bad_header, safetensors.duplicate_name,
 // safetensors.bad_metadata, safetensors.bad_name, safetensors.bad_entry, safetensors.unsupported_dtype,
 // safetensors.bad_shape, safetensors.wrong_size, safetensors.gap, safetensors.overlap, safetensors.trailing_data,

@@ -22,6 +22,7 @@ struct Context {
     const Clock& clock;
     InputStore& inputs;
     const std::atomic<bool>& stop;
+    NodeFactory connect;  // for threads that work for this one
     std::unique_ptr<NodeView> node;
     std::shared_ptr<ThreadPool> pool;  // of this kind of work alone: loops of others do not make it wait
     std::unique_ptr<Rng> rng;

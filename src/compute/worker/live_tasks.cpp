@@ -82,16 +82,18 @@ Expected<LiveTasks::Update> LiveTasks::update(NodeView& node) {
     }
     if (known_ && news->head == head_) return update;
     std::vector<std::uint64_t> unfit;
-    update.all_anew = !known_ || !news->complete || news_bytes_ + news->bytes > kMaxNewsBytes;
-    if (!update.all_anew) {
-        unfit = take(*news);
-        update.all_anew = !unfit.empty();
-    }
-    if (update.all_anew) {
-        if (!unfit.empty())
-            log::warning(log::Category::worker, "news of a task that do not fit it: all are read anew task={}",
-                         unfit.front());
-        QUERN_CHECK(read_all(node));
+    const bool has_gap = !known_ || !news->complete;
+    if (!has_gap) unfit = take(*news);
+    if (!unfit.empty())
+        log::warning(log::Category::worker, "news of a task that do not fit it: all are read anew task={}",
+                     unfit.front());
+    if (has_gap || !unfit.empty() || news_bytes_ > kMaxNewsBytes) {
+        Status read = read_all(node);
+        update.all_anew = read.has_value();
+        // News without a gap say as much: whoever fills the list with tasks must not blind those who follow it.
+        if (!read && (has_gap || !unfit.empty())) return fail(std::move(read).error());
+        if (!read) log::warning(log::Category::worker, "tasks not read anew reason={}", read.error().to_string());
+        news_bytes_ = 0;
         for (const std::uint64_t id : unfit)
             if (!tasks_.contains(id)) left_out_.insert(id);
     }

@@ -311,28 +311,20 @@ Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_byte
     return content;
 }
 
-Expected<Hash32> NodeClient::put_content(BytesView content) {
-    const Hash32 id = crypto::content_id_of(content);
+Status NodeClient::put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) {
     http::Request probe;
     probe.method = "HEAD";
     probe.target = content_path(id);
     // Without credentials: what the node lacks it shall get from here.
     QUERN_TRY(const http::Response known, reached(http_.send(probe)));
-    if (known.status == kOk) return id;
+    if (known.status == kOk) return {};
     http::Request request;
     request.method = "PUT";
     request.target = content_path(id);
-    std::size_t sent = 0;
-    const http::Source source = [&](std::span<std::uint8_t> buffer) -> Expected<std::size_t> {
-        const std::size_t take = std::min(buffer.size(), content.size() - sent);
-        std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(sent), take, buffer.begin());
-        sent += take;
-        return take;
-    };
-    QUERN_TRY(const http::Response response, reached(http_.upload(request, content.size(), source)));
+    QUERN_TRY(const http::Response response, reached(http_.upload(request, size, source)));
     if (!response.ok())
         return fail("content.upload_refused", std::to_string(response.status) + " " + response.body.substr(0, 200));
-    return id;
+    return {};
 }
 
 }  // namespace quern::compute::worker

@@ -52,7 +52,7 @@ public:
                                                                        const chain::types::Address& address) override;
 
     [[nodiscard]] Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) override;
-    [[nodiscard]] Expected<Hash32> put_content(BytesView content) override;
+    [[nodiscard]] Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override;
 
 private:
     // False when there are none.

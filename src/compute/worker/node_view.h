@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/expected.h"
@@ -51,6 +52,9 @@ inline constexpr std::string_view kContentNotFound = "content.not_found";
 [[nodiscard]] inline bool is_not_found(const Error& error) { return error.name == kContentNotFound; }
 [[nodiscard]] inline bool is_on_its_way(const Error& error) { return error.name == chain::api::kContentOnItsWay; }
 
+// Fills the buffer with the next bytes and says how many; 0 at the end.
+using ByteSource = std::function<Expected<std::size_t>(std::span<std::uint8_t>)>;
+
 class NodeView {
 public:
     virtual ~NodeView() = default;
@@ -77,8 +81,11 @@ public:
     // Contents up to `max_bytes`; the id is checked. Errors: content.not_found (no connected node has it),
     // content.too_large; busy: content.on_its_way and content.busy (ask again), content.id_mismatch (the node's fault).
     [[nodiscard]] virtual Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) = 0;
-    // Uploads unless the node has it; returns the id.
-    [[nodiscard]] virtual Expected<Hash32> put_content(BytesView content) = 0;
+    // Uploads the content `id`, of `size` bytes that nobody need hold at once, unless the node has it. Errors:
+    // content.upload_refused; the source's, which end it.
+    [[nodiscard]] virtual Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) = 0;
+    // The same of bytes in memory; returns their id.
+    [[nodiscard]] Expected<Hash32> put_content(BytesView content);
 };
 
 using NodeFactory = std::function<std::unique_ptr<NodeView>()>;

@@ -24,6 +24,11 @@ public:
     // The same, and `tap` sees each node's output on the way.
     [[nodiscard]] bool run_tapped(vm::tensor::State& state, std::uint64_t step, const vm::tensor::Tap& tap);
 
+    // As vm::tensor::Executor's.
+    void set_before_writing(const std::function<void(std::size_t slot)>& hook) {
+        for (vm::tensor::Executor& executor : executors_) executor.set_before_writing(hook);
+    }
+
 private:
     [[nodiscard]] Alteration altered(const vm::tensor::State& state, std::uint64_t step) const;
     [[nodiscard]] vm::tensor::Executor& executor(std::uint64_t step) {

@@ -154,7 +154,7 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
 
     const std::uint64_t data_bytes = any.header.data.front().elements * kWordBytes;
     QUERN_TRY(const Bytes data_file,
-              node.get_content(task.spec.data_content, file_limit(data_bytes, limits_.content_bytes)));
+              node.get_content(task.spec.data_content, file_limit(data_bytes, limits_.memory_bytes)));
     QUERN_TRY(inputs->data, program::read_data_set(data_file));
     QUERN_CHECK(check_data(inputs->programs, inputs->data));
     if (vm::tensor::tensor_root(inputs->data) != task.spec.data_root) return fail("inputs.wrong_data_root");
@@ -205,7 +205,7 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
 
 Expected<State> InputStore::checkpoint(NodeView& node, const Program& program, const Hash32& content,
                                        const Hash32& state_root, ThreadPool* pool, const Cancellation* cancellation) {
-    QUERN_TRY(const Bytes bytes, node.get_content(content, file_limit(state_bytes(program), limits_.content_bytes)));
+    QUERN_TRY(const Bytes bytes, node.get_content(content, file_limit(state_bytes(program), limits_.memory_bytes)));
     QUERN_TRY(State state, program::read_state(program, bytes));
     const Hash32 root = vm::tensor::state_root(state, pool, cancellation);
     if (is_requested(cancellation)) return busy("worker.stopped");

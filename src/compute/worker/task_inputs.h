@@ -30,9 +30,8 @@ struct TaskInputs {
 
 // What a worker takes on for strangers.
 struct InputLimits {
-    std::uint64_t content_bytes = std::uint64_t{1} << 30;  // of one content
-    std::uint64_t memory_bytes = std::uint64_t{4} << 30;   // of all tasks together
-    std::uint64_t step_work = std::uint64_t{1} << 30;      // work units
+    std::uint64_t memory_bytes = std::uint64_t{4} << 30;  // of all tasks together
+    std::uint64_t step_work = std::uint64_t{1} << 30;     // work units
 };
 
 enum class Duty : bool { bound, voluntary };  // voluntary work leaves half of the memory to what the worker answers for

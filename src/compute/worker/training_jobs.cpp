@@ -121,6 +121,10 @@ Status TrainingJobs::begin(Training& training) {
         std::make_unique<StepRunner>(training.inputs->programs, training.inputs->data, training.seed,
                                      context_.options.fault.solver_cheats() ? context_.options.fault : FaultPlan{},
                                      context_.options.backend, context_.pool.get(), &context_.stopping);
+    training.publisher = std::make_unique<Publisher>(context_.connect(), context_.pool.get(), context_.stopping,
+                                                     [&board = board_] { board.wake(); });
+    training.runner->set_before_writing(
+        [publisher = training.publisher.get()](std::size_t slot) { publisher->before_writing(slot); });
     tell(training);
     return {};
 }
@@ -146,8 +150,10 @@ void TrainingJobs::tell(Training& training) {
 }
 
 bool TrainingJobs::Training::runs() const {
+    if (failed) return false;
+    if (is_sending()) return can_step() || publisher->is_stored();
     const bool to_prove = order.live->claim.state == ClaimState::working && told.proof == nullptr;
-    return !failed && (!complete() || to_prove);
+    return !complete() || to_prove;
 }
 
 std::uint64_t TrainingJobs::Training::due() const {
@@ -156,13 +162,23 @@ std::uint64_t TrainingJobs::Training::due() const {
     return claim.deadline + ahead * chain::market::in_ms(task.spec.heartbeat_s);
 }
 
+CheckpointRecord TrainingJobs::Training::checkpoint(std::uint64_t at, std::span<const Hash32> slots) const {
+    const auto& program = inputs->programs.any();
+    CheckpointRecord record;
+    record.step = at;
+    record.state_root = roots.back();
+    record.loss = loss_bits(program, state);
+    record.loss_path = crypto::merkle_path(slots, program.header.loss_slot);
+    return record;
+}
+
 bool TrainingJobs::work(std::uint64_t milliseconds) {
     take_orders();
     return run_in_turn(trainings_, turns_, [&](Training& training) {
         Status status = train(training, Slice(context_, milliseconds));
-        if (status && training.complete()) status = finish(training);
+        if (status && training.complete() && !training.is_sending()) status = finish(training);
         if (status) return;
-        // Kept in memory only up to here: the last saved checkpoint is where a retry begins.
+        // What came after the last saved checkpoint is lost: a retry begins there.
         training.failed = true;
         log::error(Category::solver, "training stopped task={} step={} reason={}", training.order.task(), training.step,
                    status.error().to_string());
@@ -171,37 +187,43 @@ bool TrainingJobs::work(std::uint64_t milliseconds) {
 
 Status TrainingJobs::train(Training& training, const Slice& slice) {
     const auto& spec = training.order.live->task.spec;
-    for (bool first = true; !training.complete() && !context_.stop && (first || !slice.over()); first = false) {
+    QUERN_CHECK(publish(training));
+    for (bool first = true; training.can_step() && !context_.stop && (first || !slice.over()); first = false) {
         const std::uint64_t step = training.step + 1;
         if (!training.runner->run(training.state, step)) return {};
         if (step % spec.stride == 0) {
-            const Hash32 root = vm::tensor::state_root(training.state, nullptr, &context_.stopping);
+            const std::vector<Hash32> slots =
+                vm::tensor::slot_roots(training.state, context_.pool.get(), &context_.stopping);
             if (context_.stopping.requested()) return {};
-            training.roots.push_back(root);
+            training.roots.push_back(vm::tensor::state_root(slots));
+            if (step % spec.interval == 0) training.waits = training.checkpoint(step, slots);
         }
         training.step = step;
-        if (step % spec.interval != 0) continue;
-        QUERN_CHECK(checkpoint(training));
-        tell(training);
-        log::info(Category::solver, "trained task={} step={}/{} loss={:.4f}", training.order.task(), step,
-                  training.last(), std::bit_cast<float>(training.saved.checkpoints.back().loss));
+        QUERN_CHECK(publish(training));
     }
     return {};
 }
 
-Status TrainingJobs::checkpoint(Training& training) {
-    const auto& program = training.inputs->programs.any();
-    CheckpointRecord record;
-    record.step = training.step;
-    record.state_root = training.roots.back();
-    record.loss = loss_bits(program, training.state);
-    const std::vector<Hash32> slots = vm::tensor::slot_roots(training.state);
-    record.loss_path = crypto::merkle_path(slots, program.header.loss_slot);
-    QUERN_TRY(const Bytes file, program::write_state(program, training.state));
-    QUERN_TRY(record.content, context_.node->put_content(file));
-    training.saved.checkpoints.push_back(std::move(record));
-    training.saved.state_roots = join_roots(training.roots);
-    return training.workspace.save(progress_file(training.order.live->claim.id.stretch), training.saved);
+// Saves the checkpoint that is in the store by now, and begins with the one that waits for that.
+Status TrainingJobs::publish(Training& training) {
+    if (training.publisher == nullptr) return {};
+    if (const auto content = training.publisher->take()) {
+        const std::uint64_t step = training.sent.step;
+        const auto stretch = chain::market::stretch_of(*training.order.live);
+        const auto strides =
+            static_cast<std::ptrdiff_t>((step - stretch.before) / training.order.live->task.spec.stride);
+        training.sent.content = *content;
+        training.saved.state_roots = join_roots({training.roots.begin(), training.roots.begin() + strides + 1});
+        training.saved.checkpoints.push_back(std::move(training.sent));
+        QUERN_CHECK(training.workspace.save(progress_file(training.order.live->claim.id.stretch), training.saved));
+        tell(training);
+        log::info(Category::solver, "trained task={} step={}/{} loss={:.4f}", training.order.task(), step,
+                  training.last(), std::bit_cast<float>(training.saved.checkpoints.back().loss));
+    }
+    if (!training.waits || training.publisher->runs()) return {};
+    training.sent = std::move(*training.waits);
+    training.waits.reset();
+    return training.publisher->begin(training.inputs->programs.any(), training.state);
 }
 
 // Stores the manifest and makes the proof, when there is one to be made.
@@ -227,6 +249,7 @@ Status TrainingJobs::finish(Training& training) {
     training.told.proof = std::make_shared<const chain::types::TaskProvePayload>(std::move(payload));
     tell(training);
     // What is left to do needs no states: room for other tasks.
+    training.publisher.reset();
     training.runner.reset();
     training.inputs.reset();
     training.state.clear();

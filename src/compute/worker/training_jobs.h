@@ -1,11 +1,13 @@
 // The solver's work: fetching and judging what open tasks name (ExamineJobs), and training what was won
-// (TrainingJobs): a stretch at a time, the next one while this one is verified. Progress is saved at each checkpoint,
-// so that a killed solver goes on from the last one. One thread each.
+// (TrainingJobs): a stretch at a time, the next one while this one is verified. Progress is saved when a checkpoint is
+// in the store, so that a killed solver goes on from the last one; the training goes on meanwhile, as far as the next
+// checkpoint. One thread each, and one for each checkpoint on its way.
 #pragma once
 
 #include "compute/worker/board.h"
 #include "compute/worker/context.h"
 #include "compute/worker/decide.h"
+#include "compute/worker/publisher.h"
 #include "compute/worker/step_runner.h"
 #include "compute/worker/workspace.h"
 
@@ -53,19 +55,28 @@ private:
         std::vector<Hash32> roots;  // S_a, S_{a+u}, … of the last stride
         TrainingProgress saved;
         Trained told;
+        // Checkpoints without their contents: the one on its way into the store, and `state` where it is the next one,
+        // which waits for that.
+        CheckpointRecord sent;
+        std::optional<CheckpointRecord> waits;
+        std::unique_ptr<Publisher> publisher;  // null: complete since before; ends before the state that it reads
 
         [[nodiscard]] std::uint64_t last() const { return chain::market::stretch_of(*order.live).last(); }
         [[nodiscard]] bool complete() const { return step == last(); }
+        [[nodiscard]] bool can_step() const { return !complete() && !waits; }
+        [[nodiscard]] bool is_sending() const { return publisher != nullptr && publisher->runs(); }
         [[nodiscard]] bool runs() const;
         // When what comes next must be posted: later by a window for each checkpoint that is ready and not posted yet.
         [[nodiscard]] std::uint64_t due() const;
+        // Of `state`, after this step, whose slots have these roots: without its content.
+        [[nodiscard]] CheckpointRecord checkpoint(std::uint64_t at, std::span<const Hash32> slots) const;
     };
     void take_orders();
     [[nodiscard]] Status begin(Training& training);
     // What the stretch begins with: where this solver has trained to, or where the task goes on.
     [[nodiscard]] Expected<InputStore::Start> start_of(const Training& training);
     [[nodiscard]] Status train(Training& training, const Slice& slice);
-    [[nodiscard]] Status checkpoint(Training& training);
+    [[nodiscard]] Status publish(Training& training);
     [[nodiscard]] Status finish(Training& training);
     void tell(Training& training);
 

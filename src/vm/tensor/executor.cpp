@@ -197,7 +197,10 @@ struct Executor::Impl {
 
     // Of a run that was cancelled: what is no state of the training must not be taken for one.
     bool give_up(State& state) const {
-        if (has_written) state.clear();
+        if (!has_written) return false;
+        if (before_writing)
+            for (std::size_t slot = 0; slot < state.size(); ++slot) before_writing(slot);
+        state.clear();
         return false;
     }
 

@@ -51,8 +51,8 @@ public:
     // the caller).
     bool step(State& state, const Tensor& data, const Tensor& seed);
 
-    // `hook(slot)` is called on the thread of the run before a word of that slot is written over: who still reads the
-    // state keeps the run waiting there. Null: none.
+    // `hook(slot)` is called on the thread of the run before a word of that slot is written over, and of each slot
+    // before a cancelled run empties the state: who still reads the state keeps the run waiting there. Null: none.
     void set_before_writing(std::function<void(std::size_t slot)> hook);
 
     // A **tapped run** gives the same bits and calls `tap` for each node, in order and exactly once, with its output

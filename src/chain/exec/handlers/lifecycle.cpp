@@ -250,11 +250,16 @@ Status draw_verifiers(Context& context, TaskClaim& live) {
               find_verifiers(context, task, claim.draw_at, randomness, {claim.solver, task.submitter}));
     auto drawn = draw_many(randomness, std::move(candidates), task.spec.verifiers);
     if (drawn.size() < task.spec.verifiers) {
-        const bool waited = context.market_ms >= claim.proved_since + market::in_ms(task.spec.verify_s);
+        // Those whom the stretch before it binds are free when that is settled, and this one cannot be before.
+        const bool waited = is_next_to_settle(task, claim) &&
+                            context.market_ms >= claim.proved_since + market::in_ms(task.spec.verify_s);
         if (waited && drawn.empty()) return await_unverified(context, live, "no_verifiers");
-        // Others may bond; who did so after the old beacon was known must not profit from knowing it.
+        // Others may bond; who did so after the old beacon was known must not profit from knowing it. Each try is a
+        // tick that somebody pays for.
         if (!waited) {
-            await_draw(context, claim, "waiting_for_verifiers");
+            claim.draw_at = context.height;
+            enter(context, claim, ClaimState::proved, context.market_ms + market::in_ms(context.market().min_window_s),
+                  "waiting_for_verifiers");
             return {};
         }
     }
@@ -290,7 +295,8 @@ Status conclude_custody(Context& context, TaskClaim& live, bool deadline_passed)
     if (2 * missing > total || (last_word && missing > received)) {
         if (deadline_passed) QUERN_CHECK(dismiss_silent(context, live));
         bar(task, claim.solver);
-        return void_claim(context, live, "data_missing");
+        QUERN_CHECK(void_later(context, live));
+        return begin_void(context, live, "data_missing", true);
     }
     if (!deadline_passed && 3 * received < 2 * total && !all) return {};
     if (deadline_passed) QUERN_CHECK(dismiss_silent(context, live));

@@ -254,9 +254,9 @@ Status close_disputes(Context& context, types::Claim& claim, std::string_view re
     return {};
 }
 
-Status begin_void(Context& context, types::TaskClaim& live, const std::string& reason) {
+Status begin_void(Context& context, types::TaskClaim& live, const std::string& reason, bool plays_on) {
     auto& claim = live.claim;
-    QUERN_CHECK(close_disputes(context, claim, "moot", {0}));
+    if (!plays_on) QUERN_CHECK(close_disputes(context, claim, "moot", {0}));
     claim.voided = true;
     claim.challenge_hold = market::reveal_expected(context.market(), context.market_ms);
     if (claim.open_disputes == 0 && !awaits_reveals(context, claim)) return void_claim(context, live, reason);

@@ -95,7 +95,7 @@ Status void_later(Context& context, TaskClaim& live) {
         QUERN_TRY(auto later, load_claim(context.state, id));
         if (types::is_final(later.state) || later.voided) continue;
         TaskClaim other{std::move(live.task), std::move(later)};
-        const Status fallen = begin_void(context, other, "earlier_void");
+        const Status fallen = begin_void(context, other, "earlier_void", true);
         live.task = std::move(other.task);
         QUERN_CHECK(fallen);
         context.state.store(types::key_of<Claim>(other.claim.id), other.claim);

@@ -126,6 +126,19 @@ TEST_F(PassChallenge, segments_that_were_not_drawn_are_nobodys_claim) {
     EXPECT_EQ(world.task(id).slashes.at(0).reason, "passed_wrong_result");
 }
 
+// Who is accused while the verifiers fetch its data lets them have none.
+TEST_F(PassChallenge, a_solver_that_is_accused_does_not_get_away_by_withholding_its_data) {
+    spec.verify_s = 20;
+    const auto id = reach(ClaimState::custody, wrong);
+    const auto dispute = challenge_history(id, 0, truth);
+    for (const auto& report : world.claim(id).reports)
+        if (world.claim(id).state == ClaimState::custody)
+            expect_ok(
+                world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));
+    EXPECT_EQ(world.dispute(dispute).closed_at, 0U) << world.dispute(dispute).reason;
+    EXPECT_FALSE(world.bond(Role::solver, kSolver).locked.is_zero());
+}
+
 TEST_F(PassChallenge, silence_before_the_step_is_known_costs_the_verifier) {
     spec.samples = 1;
     const auto id = reach(ClaimState::challenge, truth);

@@ -3,19 +3,28 @@
 
 #include "compute/worker/node_view.h"
 #include "crypto/content_id.h"
-#include "lifecycle_fixture.h"
 
 namespace quern::compute::worker::test {
 
-using namespace chain::exec::test;
+using chain::types::Address;
 
 struct Contents {
     std::map<Hash32, Bytes, BytesLess> files;
     std::map<Hash32, int, BytesLess> asked;
     std::function<void(const Hash32&)> when_asked;
+    std::function<Status()> when_put;  // before anything is taken
 };
 
-class ContentNode final : public NodeView {
+inline Expected<Bytes> read_all(std::uint64_t size, const ByteSource& source) {
+    Bytes content(size);
+    for (std::size_t at = 0; at < size;) {
+        QUERN_TRY(const std::size_t more, source(std::span(content).subspan(at)));
+        at += more;
+    }
+    return content;
+}
+
+class ContentNode : public NodeView {
 public:
     explicit ContentNode(Contents& contents) : contents_(contents) {}
     Expected<Bytes> get_content(const Hash32& id, std::uint64_t) override {
@@ -25,10 +34,12 @@ public:
         if (found == contents_.files.end()) return fail(kContentNotFound);
         return found->second;
     }
-    Expected<Hash32> put_content(BytesView content) override {
-        const Hash32 id = crypto::content_id_of(content);
-        contents_.files[id] = Bytes(content.begin(), content.end());
-        return id;
+    Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override {
+        if (contents_.when_put) QUERN_CHECK(contents_.when_put());
+        QUERN_TRY(Bytes content, read_all(size, source));
+        if (crypto::content_id_of(content) != id) return fail("content.id_mismatch");
+        contents_.files[id] = std::move(content);
+        return {};
     }
     // Nothing else is asked of it.
     Expected<MarketNews> market_news(const std::optional<Head>&) override { return fail("node.down"); }
@@ -40,9 +51,11 @@ public:
     Expected<Hash32> send_raw(BytesView) override { return fail("node.down"); }
     Expected<std::optional<TransactionOutcome>> outcome(const Hash32&) override { return fail("node.down"); }
     Expected<bool> knows(const Hash32&) override { return fail("node.down"); }
-    Expected<std::vector<TaskClaim>> live_tasks() override { return fail("node.down"); }
-    Expected<Dispute> dispute(std::uint64_t) override { return fail("node.down"); }
-    Expected<std::optional<chain::types::RoleBond>> bond(Role, const Address&) override { return fail("node.down"); }
+    Expected<std::vector<chain::types::TaskClaim>> live_tasks() override { return fail("node.down"); }
+    Expected<chain::types::Dispute> dispute(std::uint64_t) override { return fail("node.down"); }
+    Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role, const Address&) override {
+        return fail("node.down");
+    }
 
 private:
     Contents& contents_;

@@ -134,6 +134,7 @@ protected:
                      clock,
                      small,
                      stop,
+                     {},
                      std::make_unique<ContentNode>(contents),
                      std::make_shared<ThreadPool>(1),
                      std::make_unique<OsRng>()};
@@ -167,6 +168,7 @@ protected:
                     clock,
                     inputs,
                     stop,
+                    {},
                     std::make_unique<ContentNode>(contents),
                     std::make_shared<ThreadPool>(1),
                     std::make_unique<OsRng>()};
@@ -223,6 +225,7 @@ TEST_F(DisputeJobsTest, games_about_one_task_take_turns) {
                    clock,
                    inputs,
                    stop,
+                   {},
                    std::make_unique<ContentNode>(contents),
                    std::make_shared<ThreadPool>(1),
                    std::make_unique<OsRng>()};

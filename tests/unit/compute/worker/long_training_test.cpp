@@ -6,6 +6,7 @@
 #include "compute/worker/replay.h"
 #include "compute/worker/training_jobs.h"
 #include "content_node.h"
+#include "lifecycle_fixture.h"
 
 namespace quern::compute::worker::test {
 namespace {
@@ -58,14 +59,24 @@ protected:
         work();
         ASSERT_NE(trained.proof, nullptr);
     }
-    void work() {
+    void work(std::uint64_t idle_ms = 60'000) {
         Board<TaskOrder, Trained> board(news);
         TrainingJobs jobs(context, board);
         board.give({{order.id(), order}});
         for (int slices = 0; slices < 10'000 && trained.proof == nullptr; ++slices) {
-            jobs.work(1'000);
+            if (!jobs.work(1'000)) {
+                if (when_idle) when_idle(board.facts(order));
+                board.wait(idle_ms, stop);
+            }
             trained = board.facts(order);
         }
+    }
+    // The claim that is proved: of what was trained, and of the checkpoints as they are in the store.
+    void expect_right() {
+        auto replay = Replay::begin(context, proved(), {1, 0}, {}, {});
+        ASSERT_TRUE(replay) << replay.error().to_string();
+        ASSERT_TRUE((*replay)->advance(Slice(context, 600'000)));
+        EXPECT_EQ((*replay)->first_difference(), 0U);
     }
     // The claim as it is proved.
     [[nodiscard]] TaskClaim proved() const {
@@ -84,10 +95,12 @@ protected:
     Bell news;
     TaskOrder order;
     Trained trained;
+    std::function<void(const Trained&)> when_idle;  // there is nothing to train until something is in the store
     Context context{options,
                     clock,
                     inputs,
                     stop,
+                    [this] { return std::make_unique<ContentNode>(contents); },
                     std::make_unique<ContentNode>(contents),
                     std::make_shared<ThreadPool>(1),
                     std::make_unique<OsRng>()};
@@ -138,7 +151,7 @@ TEST_F(LongTraining, goes_on_from_tranche_to_tranche) {
     options.datadir += "-other";
     (void)Workspace::remove_all_but(options.datadir, {});
     work_on(1, whole[half]);
-    work();
+    work(0);
     EXPECT_EQ(trained.proof, nullptr) << "worker.no_start: of a tranche that is not settled its solver alone knows";
     auto live = std::make_shared<TaskClaim>(*order.live);
     live->task.settled = 1;
@@ -192,6 +205,37 @@ TEST_F(LongTraining, is_there_when_its_last_state_is) {
         while (status && !(*replay)->checkpoints_checked()) status = (*replay)->check_checkpoints(Slice(context, 0));
         EXPECT_EQ(status.has_value(), !missing);
     }
+}
+
+TEST_F(LongTraining, goes_on_to_the_next_checkpoint_while_one_is_on_its_way) {
+    std::atomic<bool> opened{false};
+    std::atomic<int> puts{0};
+    contents.when_put = [&] {
+        ++puts;
+        while (!opened) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return Status();
+    };
+    int idle = 0;
+    when_idle = [&](const Trained& told) {
+        if (++idle > 1) return;
+        EXPECT_TRUE(told.checkpoints.empty());
+        while (puts == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        EXPECT_EQ(puts, 1) << "one at a time";
+        opened = true;
+    };
+    train();
+    EXPECT_GE(idle, 1);
+    expect_right();
+}
+
+TEST_F(LongTraining, gives_a_node_that_refused_a_checkpoint_the_same_again) {
+    std::atomic<int> puts{0};
+    contents.when_put = [&] { return ++puts < 3 ? Status(fail("content.upload_refused")) : Status(); };
+    train();
+    EXPECT_EQ(puts, 3 + 2) << "the second checkpoint, and the manifest";
+    EXPECT_EQ(contents.asked[order.live->task.spec.init_content], 2) << "checked, and begun with: once";
+    contents.when_put = {};
+    expect_right();
 }
 
 TEST_F(LongTraining, is_found_right_by_a_replay_and_its_wrong_stride_by_another) {

@@ -40,7 +40,9 @@ public:
         return std::optional<chain::types::RoleBond>();
     }
     Expected<Bytes> get_content(const Hash32&, std::uint64_t) override { return fail(kContentNotFound); }
-    Expected<Hash32> put_content(BytesView) override { return fail("content.upload_refused"); }
+    Status put_stream(const Hash32&, std::uint64_t, const ByteSource&) override {
+        return fail("content.upload_refused");
+    }
 
     bool loses_questions = false;
     bool loses_answers = false;

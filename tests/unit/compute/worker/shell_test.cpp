@@ -9,6 +9,7 @@
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
 #include "compute/worker/node_client.h"
+#include "content_node.h"
 #include "crypto/content_id.h"
 #include "crypto/signature.h"
 #include "lifecycle_fixture.h"
@@ -189,14 +190,15 @@ public:
         return market_.with([&](World& world) { return world.state().load<chain::types::RoleBond>(role, address); });
     }
     Expected<Bytes> get_content(const Hash32& id, std::uint64_t) override { return market_.content(id); }
-    Expected<Hash32> put_content(BytesView content) override {
+    Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override {
         if (market_.uploads_hang) {
             ++market_.hanging;
             while (market_.uploads_hang) std::this_thread::sleep_for(milliseconds(1));
         }
-        const Hash32 id = crypto::content_id_of(content);
-        market_.store(id, Bytes(content.begin(), content.end()));
-        return id;
+        QUERN_TRY(Bytes content, test::read_all(size, source));
+        if (crypto::content_id_of(content) != id) return fail("content.id_mismatch");
+        market_.store(id, std::move(content));
+        return {};
     }
     int lists = 0;  // of all live tasks that it was asked for
 

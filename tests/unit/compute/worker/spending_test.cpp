@@ -105,7 +105,9 @@ public:
         return std::optional<chain::types::RoleBond>();
     }
     Expected<Bytes> get_content(const Hash32&, std::uint64_t) override { return fail("content.not_found"); }
-    Expected<Hash32> put_content(BytesView) override { return fail("content.upload_refused"); }
+    Status put_stream(const Hash32&, std::uint64_t, const ByteSource&) override {
+        return fail("content.upload_refused");
+    }
 
     Uint256 price{10};
     std::uint64_t gas = 100'000;

@@ -1,0 +1,70 @@
+// Puts a training's checkpoints into the content store while the training goes on: a thread of its own hashes and sends
+// the state as it was when it began, again and again until the store has it. The state is read where it lies; before a
+// step writes over a slot that may still be read, the slot is copied (before_writing). So a step never waits for the
+// node, and beside the state there is one more at most, for which memory_needed (task_inputs.h) has room: nothing else
+// is read or sent of a task that trains. Used by the solver, all members by the thread that trains.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/cancellation.h"
+#include "base/mutex.h"
+#include "base/thread_pool.h"
+#include "compute/worker/node_view.h"
+#include "vm/tensor/executor.h"
+
+namespace quern::compute::worker {
+
+class Publisher {
+public:
+    // `node` is this publisher's own; `pool` (null: none) copies slots. Once `stopping` is requested nothing is read
+    // any more. `stored` is called on another thread when take() has something.
+    Publisher(std::unique_ptr<NodeView> node, ThreadPool* pool, const Cancellation& stopping,
+              std::function<void()> stored)
+        : node_(std::move(node)), pool_(pool), stopping_(stopping), tell_(std::move(stored)) {}
+    // Ends what runs, as soon as the node has answered.
+    ~Publisher();
+    Publisher(const Publisher&) = delete;
+    Publisher& operator=(const Publisher&) = delete;
+
+    // Begins with `state` of `program`, as a state file (compute/program/state_file.h). The state stays where it is
+    // until take(), and no slot of it changes or goes but after before_writing(slot). None runs. Errors: those of
+    // state_file_header().
+    [[nodiscard]] Status begin(const vm::tensor::Program& program, const vm::tensor::State& state);
+    void before_writing(std::size_t slot);
+
+    [[nodiscard]] bool runs() const { return thread_.joinable(); }  // from begin() to take()
+    [[nodiscard]] bool is_stored() const;
+    // The content's id, once, when it is in the store: none runs any more.
+    [[nodiscard]] std::optional<Hash32> take();
+
+private:
+    struct Place;  // in the file
+    void run();
+    [[nodiscard]] Expected<Hash32> content_id();
+    [[nodiscard]] ByteSource file();
+    [[nodiscard]] Expected<std::size_t> read(Place& place, std::span<std::uint8_t> buffer) QUERN_EXCLUDES(mutex_);
+    [[nodiscard]] bool pause(std::uint64_t milliseconds) QUERN_EXCLUDES(mutex_);  // false: it is to end
+    [[nodiscard]] bool is_to_end() const QUERN_REQUIRES(mutex_) { return abandoned_ || stopping_.requested(); }
+
+    const std::unique_ptr<NodeView> node_;
+    ThreadPool* const pool_;
+    const Cancellation& stopping_;
+    const std::function<void()> tell_;
+    Bytes header_;  // of the file, up to the words
+    std::uint64_t file_bytes_ = 0;
+    std::thread thread_;
+
+    mutable Mutex mutex_;
+    CondVar changed_;
+    bool abandoned_ QUERN_GUARDED_BY(mutex_) = false;
+    // By slot: what is read, and who owns it where it is a copy.
+    std::vector<std::span<const std::uint32_t>> words_ QUERN_GUARDED_BY(mutex_);
+    std::vector<std::unique_ptr<std::uint32_t[]>> copies_ QUERN_GUARDED_BY(mutex_);
+    std::optional<Hash32> stored_ QUERN_GUARDED_BY(mutex_);
+};
+
+}  // namespace quern::compute::worker

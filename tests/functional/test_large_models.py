@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""A model whose states are hundreds of megabytes: trained, replayed, and a lie in it played to the leaf, on one machine."""
+import os
+import re
+import resource
+import unittest
+
+import framework
+from quern.market import Job, licence_texts, spec_options, submit
+
+# In CI 25 million parameters; QUERN_LARGE_MODEL=124 for those of GPT-2's smallest model, which take about an hour and
+# 20 GB.
+SIZES = {"25": {"layers": 8, "d_model": 512, "heads": 8, "context": 128},
+         "124": {"layers": 12, "d_model": 768, "heads": 12, "context": 256, "vocab": 50257}}
+SIZE = os.environ.get("QUERN_LARGE_MODEL", "25")
+PATIENCE = {"25": 1, "124": 12}[SIZE]
+STEPS, INTERVAL, LIE = 4, 2, 3
+MEMORY_MIB = {"25": 4096, "124": 12288}[SIZE]
+CLOCK_S = 300 * PATIENCE
+
+
+class LargeModel(framework.MarketTest):
+    bonds = [bond for bond in framework.BONDS if bond[0] in ("solver1", "verifier1")]
+    market = {"dispute_clock_s": CLOCK_S}
+
+    def peak_rss(self, name):
+        """Bytes of memory that a worker had at most."""
+        with open(f"/proc/{self.net.workers[name].pid}/status") as status:
+            return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1])
+
+    def test_a_lie_in_one_step_is_found_to_its_leaf(self):
+        job = Job(os.path.join(self.directory, "large"), self.net.node, licence_texts()[:2], batch=1,
+                  tie_embeddings=True, **SIZES[SIZE])
+        options = ["--threads=2", f"--max-memory-mib={MEMORY_MIB}", f"--max-step-work={2**40}"]
+        self.net.worker("solver1", "--solver", *options, f"--test-fault=flip_element@{LIE}")
+        self.net.worker("verifier1", "--verifier", *options)
+        windows = {"bid_s": 30 * PATIENCE, "start_s": 120 * PATIENCE, "heartbeat_s": 300 * PATIENCE,
+                   "prove_s": 300 * PATIENCE, "verify_s": 600 * PATIENCE, "challenge_s": 60 * PATIENCE}
+        spec = [*spec_options(self.net, job, STEPS, INTERVAL, price_cap=10**8, **windows), "--verifiers", 1]
+        number = submit(self.net, self.net.accounts["submitter"], spec)
+
+        def beaten():
+            task = self.net.node.task_get(number)
+            return task if task["round"] == 1 or task["stateName"] in ("failed", "expired") else None
+
+        task = self.net.wait_until(beaten, 1500 * PATIENCE, "the lie to be found")
+        self.assertIn(("solver1", "wrong_result"), self.slashed(task))
+        self.assertEqual(self.bond("verifier1")[1], 0, "an honest verifier was slashed")
+        executed = [d for d in self.disputes(task) if d["leafExecuted"]]
+        self.assertEqual(len(executed), 1)
+        dispute = executed[0]
+        self.assertEqual((dispute["winnerName"], dispute["reason"]), ("rival", "leaf"))
+        self.assertEqual(dispute["gameView"]["step"], LIE)
+        self.assertLess(dispute["bytes"], 300_000)
+        self.assert_supply()
+        parameters = job.compiled["parameters"]
+        for name in ("solver1", "verifier1"):
+            print(f"{name}: {self.peak_rss(name) / parameters:.1f} bytes a parameter, of {parameters}", flush=True)
+
+
+if __name__ == "__main__":
+    framework.main()
