@@ -202,7 +202,7 @@ class LoadedCrashTest(NodeTest):
                 self.check_state(max(0, self.node.height() - chance.randrange(64)))
             total = self.SENDERS * self.EACH * LOADED_KILLS
             wait_until(lambda: all(sender.next == len(sender.raw) for sender in senders) and
-                       self.node.number("eth_getBalance", BOB, "latest") == total, 300, "all transfers",
+                       self.node.number("eth_getBalance", BOB, "latest") == total, 120, "all transfers",
                        alive=[self.network.daemon])
         finally:
             stop.set()

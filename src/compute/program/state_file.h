@@ -1,4 +1,4 @@
-// States, models and data sets as safetensors files. Used by quern-compile and the workers, which put them into the
+// States and models as safetensors files. Used by quern-compile and the workers, which put them into the
 // content store. Pure functions; thread-safe.
 #pragma once
 
@@ -14,15 +14,15 @@ namespace quern::compute::program {
 // The same file up to its first word: the words of the slots follow, in order (safetensors.h, copy_words). Errors:
 // those of check_state() and safetensors.*.
 [[nodiscard]] Expected<Bytes> state_file_header(const vm::tensor::Program& program, const vm::tensor::State& state);
-// The file must hold exactly the program's slots with their dtypes and shapes. Errors: state_file.not_a_state,
-// state_file.missing_slot, state_file.unknown_slot, state_file.wrong_type, safetensors.*, and those of check_state().
+// The file of write_state() without slots that are zero everywhere: of a first state, most of which are moments and
+// counters.
+[[nodiscard]] Expected<Bytes> write_first_state(const vm::tensor::Program& program, const vm::tensor::State& state);
+// Slots of the program with their dtypes and shapes; a slot that the file leaves out is zero. Errors:
+// state_file.not_a_state, state_file.unknown_slot, state_file.wrong_type, safetensors.*, and those of check_state().
 [[nodiscard]] Expected<vm::tensor::State> read_state(const vm::tensor::Program& program, BytesView file);
 
 // The slots with kSlotParameter without the prefix "model.", matrices with 2 dims and vectors with 1; metadata
 // {"format": "pt"} as other software expects, and "quern_program": the program root in hexadecimal.
 [[nodiscard]] Expected<Bytes> export_model(const vm::tensor::Program& program, const vm::tensor::State& state);
-
-// One tensor "data". Errors: state_file.not_a_data_set, safetensors.*.
-[[nodiscard]] Expected<vm::tensor::Tensor> read_data_set(BytesView file);
 
 }  // namespace quern::compute::program

@@ -41,6 +41,7 @@ public:
 private:
     struct Playing {
         std::shared_ptr<const TaskInputs> inputs;
+        std::unique_ptr<DataReader> data;
         std::shared_ptr<const core::HistoryManifest> manifest;
         FaultPlan fault;
         std::uint64_t before = 0;  // steps before the history's
@@ -66,6 +67,8 @@ private:
     [[nodiscard]] Expected<std::shared_ptr<Playing>> begin(Context& context, const PlayOrder& order);
     [[nodiscard]] std::shared_ptr<core::StepShare> share_of(Context& context, const PlayOrder& order,
                                                             const core::TaskPrograms& programs);
+    // Of a run that did not come to its end: dispute.cancelled or dispute.data_missing.
+    [[nodiscard]] static std::string_view unfinished(const Playing& playing);
     [[nodiscard]] static Expected<vm::tensor::State> state_before(Playing& playing, std::uint64_t step);
     [[nodiscard]] static std::optional<vm::tensor::State> kept_state(const Playing& playing, std::uint64_t step);
     static void keep_state(const Playing& playing, std::uint64_t step, const vm::tensor::State& state);

@@ -72,7 +72,8 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         if (chain::types::is_final(task.state) && globals.market_ms >= until) return {};
         tasks[task.id] = {task.steps, task.spec.interval, task.spec.tranche};
         for (const Hash32& program : task.spec.program_contents) idle.erase(program);
-        for (const Hash32& id : {task.spec.init_content, task.spec.data_content}) idle.erase(id);
+        for (const Hash32& data : task.spec.data_roots) idle.erase(data);
+        idle.erase(task.spec.init_content);
         return {};
     }));
     std::set<Hash32> seen;  // histories

@@ -38,6 +38,7 @@ tensor::Program program_of(std::vector<tensor::Node> nodes) {
     program.nodes = std::move(nodes);
     program.slots = {{"loss", tensor::DType::f32, {}, 0}};
     program.updates = {static_cast<std::uint32_t>(program.nodes.size() - 1)};
+    program.header.data = {{tensor::DataType::i32, 1}};
     program.header.loss_slot = 0;
     tensor::complete_header(program);
     if (!tensor::validate(program)) std::abort();
@@ -64,7 +65,7 @@ TinyProgram::TinyProgram() {
     slot.attributes = {0};
     program = program_of({slot, constant(1.5F), sum_of(0, 1)});
     second = program_of({slot, constant(1.5F), sum_of(0, 1), constant(-0.375F), sum_of(2, 3)});
-    data = scalar(tensor::DType::i32, 7);
+    data = tensor::MemoryData({{7, 0, 0, 0}});
     init = {scalar(tensor::DType::f32, 0)};
     prover = std::make_unique<core::ProgramProver>(program);
 }
@@ -91,17 +92,18 @@ History compute_history(std::uint64_t steps, std::uint64_t altered_step, std::ui
     return compute_history(tiny().programs(steps), altered_step, mask, stride);
 }
 
-History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step, std::uint32_t mask,
-                        std::uint64_t stride, const History* base, std::uint64_t from) {
+namespace {
+
+// Goes on from the last of these states.
+History compute_after(std::vector<tensor::State> states, const core::TaskPrograms& programs, std::uint64_t altered_step,
+                      std::uint32_t mask, std::uint64_t stride) {
     History history;
     history.programs = &programs;
     history.stride = stride;
     history.altered_step = altered_step;
     history.mask = mask;
+    history.states = std::move(states);
     const auto seed = tensor::seed_tensor({});
-    history.states.push_back(tiny().init);
-    if (base != nullptr)
-        history.states.assign(base->states.begin(), base->states.begin() + static_cast<std::ptrdiff_t>(from) + 1);
     for (std::uint64_t step = history.states.size(); step <= programs.plan.steps(); ++step) {
         const std::uint32_t update = update_node(programs, step);
         tensor::Executor executor(programs.at(step), tensor::arith::Backend::scalar, nullptr);
@@ -117,6 +119,21 @@ History compute_history(const core::TaskPrograms& programs, std::uint64_t altere
         history.roots.push_back(history.step_roots[step]);
     history.root = core::history_root(history.roots);
     return history;
+}
+
+}  // namespace
+
+History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step, std::uint32_t mask,
+                        std::uint64_t stride, const History* base, std::uint64_t from) {
+    std::vector<tensor::State> states{tiny().init};
+    if (base != nullptr)
+        states.assign(base->states.begin(), base->states.begin() + static_cast<std::ptrdiff_t>(from) + 1);
+    return compute_after(std::move(states), programs, altered_step, mask, stride);
+}
+
+History compute_history_from(const tensor::State& first, const core::TaskPrograms& programs, std::uint64_t altered_step,
+                             std::uint32_t mask, std::uint64_t stride) {
+    return compute_after({first}, programs, altered_step, mask, stride);
 }
 
 std::vector<Hash32> History::roots_of(const market::Stretch& stretch) const {
@@ -395,9 +412,8 @@ types::TaskSubmitPayload spec_of(const core::TaskPrograms& programs, std::uint64
             crypto::sha256(as_bytes(spec.program_contents.empty() ? "program" : "second program")));
     }
     spec.init_root = tiny().init_root();
-    spec.data_root = tensor::tensor_root(tiny().data);
+    spec.data_roots = tiny().data.roots();
     spec.init_content = crypto::sha256(as_bytes("init"));
-    spec.data_content = crypto::sha256(as_bytes("data"));
     spec.interval = interval;
     spec.verifiers = 2;
     spec.samples = 20;

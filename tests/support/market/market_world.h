@@ -29,7 +29,7 @@ struct TinyProgram {
     // Of a task of so many steps: of the program alone, or of both in turn (3 steps or more).
     [[nodiscard]] const core::TaskPrograms& programs(std::uint64_t steps) const;
     [[nodiscard]] const core::TaskPrograms& both(std::uint64_t steps) const;
-    tensor::Tensor data;
+    tensor::MemoryData data;  // which no step reads
     tensor::State init;
     std::unique_ptr<core::ProgramProver> prover;
     [[nodiscard]] Hash32 init_root() const { return tensor::state_root(init); }
@@ -60,6 +60,10 @@ struct History {
                                       std::uint64_t from = 0);
 [[nodiscard]] History compute_history(std::uint64_t steps, std::uint64_t altered_step = 0, std::uint32_t mask = 0,
                                       std::uint64_t stride = 1);
+// The same from another first state.
+[[nodiscard]] History compute_history_from(const tensor::State& first, const core::TaskPrograms& programs,
+                                           std::uint64_t altered_step = 0, std::uint32_t mask = 0,
+                                           std::uint64_t stride = 1);
 // Probe results of a report over this history; with `tile_mask` wrong in the first probe.
 struct ReportData {
     core::SealedReport sealed;
