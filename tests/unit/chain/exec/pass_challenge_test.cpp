@@ -126,6 +126,83 @@ TEST_F(PassChallenge, segments_that_were_not_drawn_are_nobodys_claim) {
     EXPECT_EQ(world.task(id).slashes.at(0).reason, "passed_wrong_result");
 }
 
+// A verifier and a whistleblower that are friends: games about what was not drawn, each of which lasts as long as a
+// clock, one after the other.
+TEST_F(PassChallenge, who_holds_a_claim_up_with_what_was_not_drawn_pays) {
+    spec.samples = 1;
+    const auto id = reach(ClaimState::challenge, truth);
+    const auto who = verifier(id, 0);
+    const auto drawn = core::draw_segments(world.claim(id).verify_beacon, who, kSegments, 1).front();
+    const auto elsewhere = compute_history(kSteps, (1 - drawn) * kInterval + 1, 1U << 20);
+    const Uint256 before =
+        world.bond(Role::whistleblower, kWhistleblower).bonded + world.bond(Role::verifier, who).bonded;
+    const auto since = world.market_ms();
+    for (std::uint8_t number = 1; number <= 3; ++number) expect_ok(commit(id, kWhistleblower, elsewhere, number));
+    for (std::uint8_t number = 1; number <= 3; ++number) {
+        expect_ok(reveal(id, kWhistleblower, core::kPassTarget, elsewhere, number));
+        const auto dispute = world.claim(id).disputes.back();
+        play_to_the_step(dispute, truth, elsewhere);
+        core::DisputeStrategy rival(party_of(world.live(id), elsewhere));
+        const auto move =
+            rival.next_move(*types::decode_record<core::Game>(world.dispute(dispute).game), core::Side::rival);
+        if (world.dispute(dispute).closed_at == 0) {
+            expect_ok(world.one(
+                kWhistleblower, NativeKind::dispute_split,
+                types::DisputeSplitPayload{dispute, types::encode_record(std::get<core::SplitMove>(move.value()))}));
+            tick_when_due(id);  // the verifier keeps still until its clock has run out
+        }
+        EXPECT_NE(world.dispute(dispute).closed_at, 0U);
+    }
+    const std::uint64_t clock = market::dispute_clock(world.params.market, world.task(id));
+    EXPECT_GE(world.market_ms(), since + 3 * clock);
+    EXPECT_LT(world.bond(Role::whistleblower, kWhistleblower).bonded + world.bond(Role::verifier, who).bonded, before)
+        << "three clocks, for nothing";
+}
+
+// The places of challenges of reports are few, and games that cost nothing must not take them from who has one to lose.
+TEST_F(PassChallenge, what_was_not_drawn_takes_nobody_the_place_to_accuse_a_pass) {
+    spec.samples = 1;
+    world.params.market.max_disputes = 2;
+    const auto id = reach(ClaimState::challenge, wrong);
+    world.bond_role(kSecond, Role::whistleblower, 100'000);
+    const auto drawn = [&](std::size_t index) {
+        return core::draw_segments(world.claim(id).verify_beacon, verifier(id, index), kSegments, 1).front();
+    };
+    const std::size_t liar = drawn(0) == 1 ? 0 : 1;  // step 3 is wrong
+    const std::size_t friendly = 1 - liar;
+    ASSERT_EQ(drawn(liar), 1U) << "another seed is needed";
+    const auto elsewhere = drawn(friendly) == 1 ? compute_history(kSteps, 1, 1U << 20) : truth;
+    for (std::uint8_t number = 1; number <= 2; ++number) {
+        expect_ok(commit(id, kSecond, elsewhere, number));
+        expect_ok(reveal(id, kSecond, core::kPassTarget + static_cast<std::uint32_t>(friendly), elsewhere, number));
+        const auto dispute = world.claim(id).disputes.back();
+        play_to_the_step(dispute, wrong, elsewhere);
+        if (world.dispute(dispute).closed_at == 0) concede(dispute, verifier(id, friendly));
+    }
+    const auto beaten = verifier(id, liar);
+    expect_ok(commit(id, kWhistleblower, truth, 9));
+    expect_ok(reveal(id, kWhistleblower, core::kPassTarget + static_cast<std::uint32_t>(liar), truth, 9));
+    const auto dispute = world.claim(id).disputes.back();
+    EXPECT_EQ(world.dispute(dispute).defender, beaten) << "the challenge had no place";
+    if (world.dispute(dispute).defender == beaten)
+        play_out(dispute, party_of(world.live(id), wrong), party_of(world.live(id), truth));
+    EXPECT_TRUE(world.bond(Role::verifier, beaten).faults == 1 || world.bond(Role::whistleblower, kSecond).faults == 2)
+        << "neither the PASS of a lie nor what kept it from being accused cost anything";
+}
+
+// Who is accused while the verifiers fetch its data lets them have none.
+TEST_F(PassChallenge, a_solver_that_is_accused_does_not_get_away_by_withholding_its_data) {
+    spec.verify_s = 20;
+    const auto id = reach(ClaimState::custody, wrong);
+    const auto dispute = challenge_history(id, 0, truth);
+    for (const auto& report : world.claim(id).reports)
+        if (world.claim(id).state == ClaimState::custody)
+            expect_ok(
+                world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));
+    EXPECT_EQ(world.dispute(dispute).closed_at, 0U) << world.dispute(dispute).reason;
+    EXPECT_FALSE(world.bond(Role::solver, kSolver).locked.is_zero());
+}
+
 TEST_F(PassChallenge, silence_before_the_step_is_known_costs_the_verifier) {
     spec.samples = 1;
     const auto id = reach(ClaimState::challenge, truth);

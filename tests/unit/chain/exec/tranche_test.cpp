@@ -463,5 +463,142 @@ TEST_F(Tranches, that_nobody_verified_are_told_apart_in_the_proof) {
     EXPECT_EQ(world.proof(id)->reason, "unverified");
 }
 
+// The verifiers of a stretch are bound until it is settled, so that nobody is left for the next one: which cannot be
+// settled sooner, and so can wait for them.
+TEST_F(Tranches, are_verified_by_those_who_are_free_when_the_one_before_is_settled) {
+    world.bond_role(kSolver, Role::solver, 100'000);
+    for (std::size_t i = 0; i < 2; ++i) world.bond_role(kVerifiers[i], Role::verifier, 60'000);
+    const auto id = submit();
+    assign(id, kSolver);
+    prove(id, 0, wrong_second);
+    draw(id, 0);
+    prove(id, 1, wrong_second);
+    pass(id, 0, wrong_second);
+    for (int ticks = 0; ticks < 1'000 && world.task(id).settled < 2; ++ticks) {
+        const auto later = claim_of(id, 1);
+        if (later.state == ClaimState::custody) break;
+        world.skip(1);
+        world.begin();
+        (void)world.send(address(0x71c), NativeKind::tick, types::TickPayload{types::TickObject::task, id});
+        ASSERT_TRUE(world.finish());
+    }
+    EXPECT_GE(world.task(id).settled, 1U);
+    EXPECT_EQ(claim_of(id, 1).state, ClaimState::custody);
+    EXPECT_EQ(claim_of(id, 1).reports.size(), 2U) << claim_of(id, 1).reason;
+    EXPECT_EQ(world.task(id).settled, 1U) << "a lie that nobody was asked to look at was paid for";
+}
+
+// Who is caught in a later stretch and withholds the data of the one before it, which costs nothing.
+TEST_F(Tranches, a_wrong_one_costs_its_lock_though_the_one_before_falls_for_want_of_data) {
+    const auto id = begin();
+    prove(id, 0, wrong_second);
+    prove(id, 1, wrong_second);
+    draw(id, 0);
+    draw(id, 1);
+    const auto steps = market::stretch_of(world.task(id), 1);
+    const auto live = world.live_stretch(id, 1);
+    std::vector<ReportData> reports;
+    for (const auto& report : live.claim.reports) {
+        reports.push_back(make_report(live, report.verifier, all, false, all.root_of(steps), 1));
+        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 1, true}));
+    }
+    for (std::size_t i = 0; i < reports.size(); ++i)
+        expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_commit,
+                            types::VerifyCommitPayload{id, 1, reports[i].sealed.commitment}));
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+        auto reveal = core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index, 1);
+        reveal.initial_path = core::history_path(all.roots_of(steps), 0);
+        expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_reveal, reveal));
+    }
+    ASSERT_EQ(claim_of(id, 1).state, ClaimState::disputed);
+    const auto dispute = claim_of(id, 1).disputes.front();
+    for (const auto& report : claim_of(id, 0).reports)
+        if (claim_of(id, 0).state == ClaimState::custody)
+            expect_ok(
+                world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));
+    EXPECT_EQ(claim_of(id, 0).reason, "data_missing");
+    EXPECT_EQ(world.dispute(dispute).closed_at, 0U) << world.dispute(dispute).reason;
+    EXPECT_EQ(locked(kSolver), lock()) << "two verifiers have shown that it lied, and it keeps its bond";
+}
+
+// A clock has the time of one game; a solver answers for two claims at once.
+TEST_F(Tranches, have_the_time_for_a_game_about_each_of_two_claims) {
+    spec.heartbeat_s = 60;
+    const auto id = begin();
+    prove(id, 0, all);
+    prove(id, 1, all);
+    std::vector<std::uint64_t> games{accuse(id, 0, wrong_first), accuse(id, 1, wrong_second)};
+    const History* rivals[] = {&wrong_first, &wrong_second};
+    // All that needs no replay is posted at once, and the rival's of what does.
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        const auto live = world.live_stretch(id, i);
+        core::DisputeStrategy strategies[] = {core::DisputeStrategy(party_of(live, all)),
+                                              core::DisputeStrategy(party_of(live, *rivals[i]))};
+        for (const auto side : {core::Side::defender, core::Side::rival, core::Side::rival}) {
+            const auto move = strategies[static_cast<int>(side)].next_move(game(games[i]), side);
+            ASSERT_TRUE(move && std::holds_alternative<core::SplitMove>(*move));
+            const auto current = world.dispute(games[i]);
+            expect_ok(world.one(
+                side == core::Side::defender ? current.defender : current.rival, NativeKind::dispute_split,
+                types::DisputeSplitPayload{games[i], types::encode_record(std::get<core::SplitMove>(*move))}));
+        }
+        ASSERT_EQ(game(games[i]).phase, core::Phase::state);
+    }
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        world.skip_until(world.market_ms() + market::in_ms(spec.heartbeat_s));  // the segment, on one machine
+        world.begin();
+        (void)world.send(address(0x71c), NativeKind::tick, types::TickPayload{types::TickObject::dispute, games[i]});
+        ASSERT_TRUE(world.finish());
+        if (world.dispute(games[i]).closed_at == 0)
+            play_out(games[i], party_of(world.live_stretch(id, i), all),
+                     party_of(world.live_stretch(id, i), *rivals[i]));
+        EXPECT_EQ(world.dispute(games[i]).winner, types::DisputeWinner::defender) << world.dispute(games[i]).reason;
+    }
+    EXPECT_TRUE(world.bond(Role::solver, kSolver).faults == 0) << "an honest solver was slashed";
+}
+
+// Five solvers who each bring a long task on and leave: what counts is how often one is in vain.
+TEST_F(Tranches, go_on_however_many_solvers_have_brought_the_task_on) {
+    spec.interval = spec.tranche = 1;
+    bond_everybody();
+    const auto id = submit();
+    for (std::uint32_t stretch = 0; stretch <= world.params.market.max_rounds; ++stretch) {
+        const auto solver = address(800 + stretch);
+        give(world.state(), solver, Uint256(1'000'000'000'000'000));
+        world.bond_role(solver, Role::solver, 100'000);
+        assign(id, solver);
+        prove(id, stretch, all);
+        verify(id, stretch, all);
+        settle(id, stretch);
+        expect_ok(world.one(solver, NativeKind::task_abandon, types::TaskIdPayload{id}));
+        EXPECT_EQ(world.task(id).state, TaskState::open) << stretch;
+    }
+    EXPECT_EQ(world.task(id).settled, 5U);
+}
+
+// Whoever sends the ticks pays for them: a claim that waits for verifiers must not ask for one each second block.
+TEST_F(Tranches, that_wait_for_verifiers_ask_for_few_ticks) {
+    world.bond_role(kSolver, Role::solver, 100'000);
+    for (std::size_t i = 0; i < 2; ++i) world.bond_role(kVerifiers[i], Role::verifier, 60'000);
+    spec.verify_s = 200;
+    const auto id = submit();
+    assign(id, kSolver);
+    expect_ok(world.one(kVerifiers[0], NativeKind::unbond, types::UnbondPayload{Role::verifier, 60'000}));
+    prove(id, 0, all);
+    const auto since = world.market_ms();
+    std::uint64_t ticks = 0;
+    while (claim_of(id, 0).state == ClaimState::proved &&
+           world.market_ms() < since + market::in_ms(2 * spec.verify_s)) {
+        world.begin();
+        ticks += world.send(address(0x71c), NativeKind::tick, types::TickPayload{types::TickObject::task, id}).band ==
+                         Band::ok
+                     ? 1
+                     : 0;
+        ASSERT_TRUE(world.finish());
+    }
+    EXPECT_EQ(claim_of(id, 0).state, ClaimState::custody);
+    EXPECT_LE(ticks, spec.verify_s / world.params.market.min_window_s + 2);
+}
+
 }  // namespace
 }  // namespace quern::chain::exec::test

@@ -115,6 +115,45 @@ TEST(TaskPlan, segmentsOfWholeTurnsCostWhatTheyDo) {
     EXPECT_EQ(plan->planned(10, 5).step, programs[1].header.work_units);
 }
 
+// A clock of a dispute counts in segments, each of which its solver had the heartbeat for: the largest that there is,
+// not a bound of it. Else a plan whose bound is loose leaves nobody the time to hash the states of a stride.
+TEST(TaskPlan, clocksOfDisputesHaveTheTimeForTheStatesOfAStride) {
+    constexpr std::uint64_t kTiles = 10'000;
+    constexpr std::uint64_t kSegment = 1'000;  // steps, and one stride
+    auto programs = programs_of({10, 50 * kTiles * vm::tensor::kTileHashWork});
+    for (auto& program : programs) {
+        program.header.sizes.state_bytes = kTiles * 4'096;
+        program.header.sizes.peak_bytes = 2 * kTiles * 4'096;
+        program.header.sizes.commit_work = kTiles * vm::tensor::kTileHashWork;
+    }
+    const std::vector<PlanItem> turn{plan_repeat(kSegment - 1, {plan_step(0)}), plan_step(1)};
+    const auto plan = TaskPlan::make(
+        programs, {plan_repeat(1'000, {plan_repeat(1'000, turn), plan_repeat(kSegment, {plan_step(0)})})});
+    ASSERT_TRUE(plan) << plan.error().to_string();
+    Uint256 largest;
+    for (std::uint64_t segment = 0; segment < 2'002; ++segment)
+        largest = std::max(largest, plan->work_of({segment * kSegment, kSegment}, kSegment));
+    const Uint256 commit(programs[0].header.sizes.commit_work);
+    const Uint256 dispute = Uint256(2) * (largest - commit) + Uint256(kSegment) * commit;
+    const std::uint64_t segments = chain::market::dispute_segments(plan->planned(kSegment, kSegment));
+    EXPECT_GE(Uint256(segments) * largest, dispute)
+        << segments << " segments, needs " << ((dispute + largest - Uint256(1)) / largest).to_decimal();
+}
+
+// Whoever disputes a step hashes all of its outputs once, which a program may make 64 times the step.
+TEST(TaskPlan, clocksOfDisputesHaveTheTimeForATrace) {
+    auto programs = programs_of({1'000'000});
+    auto& header = programs[0].header;
+    const std::uint64_t step = header.work_units + header.sizes.commit_work;
+    const std::uint64_t tiles = 60 * step / vm::tensor::kTileHashWork;
+    header.sizes.trace_bytes = tiles * 4'096;
+    const auto plan = TaskPlan::make(programs, plain_body(100));
+    ASSERT_TRUE(plan) << plan.error().to_string();
+    const auto planned = plan->planned(1, 1);
+    EXPECT_GE(Uint256(chain::market::dispute_segments(planned)) * planned.segment,
+              Uint256(tiles * vm::tensor::kTileHashWork));
+}
+
 TEST(TaskPlan, theLongestIsReckonedWithAsTheShortest) {
     const auto programs = programs_of({9'000, 70'000});
     const auto of = [&](std::uint64_t adds) {

@@ -325,6 +325,22 @@ TEST_F(LiveTasksTest, are_read_anew_when_the_node_cannot_tell_what_changed) {
     EXPECT_TRUE(tasks_.tasks().empty());
 }
 
+// A stranger's tasks fill what a list may have; who is bound by its own must not lose sight of them.
+TEST_F(LiveTasksTest, are_followed_by_news_while_all_are_too_many_to_be_read) {
+    const auto id = market_.submit();
+    (void)update();
+    node_.down = true;  // as "too many tasks"
+    node_.change = [](MarketNews& news) { news.bytes = kMaxNewsBytes; };
+    for (int i = 0; i < 3; ++i) {
+        market_.mine();
+        if (i == 0) market_.start(id);
+        const auto told = tasks_.update(node_);
+        EXPECT_TRUE(told) << told.error().to_string();
+    }
+    EXPECT_EQ(tasks_.tasks().at(id)->task.state, TaskState::running);
+    EXPECT_EQ(tasks_.head().height, market_.chain.head_number());
+}
+
 TEST_F(LiveTasksTest, follow_a_node_that_has_other_blocks_or_fewer) {
     (void)market_.submit();
     for (int i = 0; i < 5; ++i) market_.mine();
