@@ -6,29 +6,21 @@ import os
 import re
 import shutil
 import subprocess
-import sys
+import unittest
 
 import framework
 from quern.devnet import Devnet, run
-from quern.processes import end_on_signals, wait_until
+from quern.processes import wait_until
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-SOURCE = os.path.join(HERE, "js")
-TESTS = ["clients.test.mjs", "subscriptions.test.mjs"]
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "js")
 NPM_TIMEOUT_S = 600
 TEST_TIMEOUT_S = 300
 
 
-def finish(passed, failed, skipped=0):
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    sys.exit(1 if failed else 0)
-
-
 def without_npm(reason):
-    print("skipped: " + reason)
     if os.environ.get("CI"):
-        finish(0, 1)
-    finish(0, 0, 1)
+        raise RuntimeError(reason)
+    raise unittest.SkipTest(reason)
 
 
 def install():
@@ -59,42 +51,45 @@ def private_key(network, name):
     return json.loads(text)["privateKey"]
 
 
-def main():
-    end_on_signals()
-    install()
-    directory = framework.temporary_directory("quern-js-")
-    try:
-        with Devnet(directory, {"viem": 1000, "ethers": 1000, "viem_ws": 1000, "ethers_ws": 1000, "bonder": 100}, []) as network:
-            network.start()
-            bond = run("quern-wallet", "bond", "--seed", f"{network.seed}/bonder", "--nonce", 0, "--role", "solver",
-                       "--amount", "1qrn").strip()
-            native = network.node.eth_sendRawTransaction(bond)
-            wait_until(lambda: network.node.eth_getTransactionReceipt(native), 30, "the native bond's receipt",
-                       alive=[network.daemon])
-            environment = {
-                **os.environ, "QUERN_RPC_URL": network.node.url, "QUERN_WS_URL": network.daemons[0].ws_url,
-                "QUERN_NATIVE_TX": native,
-                "QUERN_KEY_VIEM_WS": private_key(network, "viem_ws"),
-                "QUERN_KEY_ETHERS_WS": private_key(network, "ethers_ws"),
-                "QUERN_KEY_VIEM": private_key(network, "viem"), "QUERN_KEY_ETHERS": private_key(network, "ethers"),
-                "QUERN_KEY_EMPTY": private_key(network, "nobody"),
-            }
-            runs = [subprocess.run(["node", "--test-reporter=tap", name], cwd=SOURCE, env=environment,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TEST_TIMEOUT_S)
-                    for name in TESTS]
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    passed, failed = 0, 0
-    for name, done in zip(TESTS, runs):
-        def count(word, text=done.stdout):
-            return sum(int(n) for n in re.findall(rf"^# {word} (\d+)$", text, re.M))
-        good, bad = count("pass"), count("fail") + count("cancelled")
-        if done.returncode != 0 or bad or not good:
-            print(f"--- {name}\n{done.stdout}")
-            bad = max(bad, 1)
-        passed, failed = passed + good, failed + bad
-    finish(passed, failed)
+def what_failed(tap):
+    """The subtests that failed, each with its diagnosis, and errors outside of any."""
+    return "\n".join(re.findall(r"^not ok .*\n(?:  .*\n)*|^# Error.*\n", tap, re.M)) or tap
+
+
+class JsClients(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        install()
+        directory = framework.temporary_directory("quern-js-")
+        accounts = {"viem": 1000, "ethers": 1000, "viem_ws": 1000, "ethers_ws": 1000, "bonder": 100}
+        network = cls.enterClassContext(Devnet(directory, accounts, []))
+        network.start()
+        bond = run("quern-wallet", "bond", "--seed", f"{network.seed}/bonder", "--nonce", 0, "--role", "solver",
+                   "--amount", "1qrn").strip()
+        native = network.node.eth_sendRawTransaction(bond)
+        wait_until(lambda: network.node.eth_getTransactionReceipt(native), 30, "the native bond's receipt",
+                   alive=[network.daemon])
+        cls.environment = {
+            **os.environ, "QUERN_RPC_URL": network.node.url, "QUERN_WS_URL": network.daemons[0].ws_url,
+            "QUERN_NATIVE_TX": native, "QUERN_KEY_EMPTY": private_key(network, "nobody"),
+            **{f"QUERN_KEY_{name.upper()}": private_key(network, name)
+               for name in ("viem", "ethers", "viem_ws", "ethers_ws")},
+        }
+
+    def passes(self, name):
+        done = subprocess.run(["node", "--test-reporter=tap", name], cwd=SOURCE, env=self.environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TEST_TIMEOUT_S)
+        counts = {word: int(n) for word, n in re.findall(r"^# (pass|fail|cancelled) (\d+)$", done.stdout, re.M)}
+        if done.returncode or not counts.get("pass") or counts["fail"] or counts["cancelled"]:
+            self.fail(f"{counts}, exit status {done.returncode}\n{what_failed(done.stdout)}")
+        print(f"{name}: {counts['pass']} subtests", flush=True)
+
+    def test_calls_and_transactions(self):
+        self.passes("clients.test.mjs")
+
+    def test_subscriptions(self):
+        self.passes("subscriptions.test.mjs")
 
 
 if __name__ == "__main__":
-    main()
+    framework.main()

@@ -35,10 +35,10 @@ function until(start, isDone) {
   return new Promise((resolve, reject) => {
     const events = []
     let stop
-    const timer = setTimeout(() => finish(reject, new Error(`timeout; events: ${events.length}`)), timeoutMs)
-    const finish = (how, value) => {
+    const timer = setTimeout(() => finish(reject, new Error(`timeout; events: ${viem.stringify(events)}`)), timeoutMs)
+    const finish = async (how, value) => {
       clearTimeout(timer)
-      stop?.()
+      await stop?.()
       how(value)
     }
     stop = start((event) => {
@@ -175,6 +175,7 @@ test('ethers hears of pending transactions', async () => {
 })
 
 test('close', async () => {
+  await provider.send('net_version', [])  // after the answers to the unsubscriptions, for which ethers does not wait
   await provider.destroy()
   const { socket } = await reader.transport.getRpcClient()
   socket.close()
