@@ -9,7 +9,7 @@ from quern.market import Job, licence_texts
 STEPS = int(os.environ.get("QUERN_MANY_STEPS", "20000"))
 STRIDE, SEGMENTS = 100, 10
 PATIENCE = max(1, STEPS // 20_000)
-STATES, BESIDE = 3, 100 << 20  # that a solver may keep, and bytes beside them
+STATES, BESIDE = 3, 4 << 20  # that a solver may keep, and bytes beside them
 
 
 def bytes_below(*directories):
