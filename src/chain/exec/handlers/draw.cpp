@@ -35,16 +35,22 @@ std::vector<types::Address> draw_many(const Hash32& randomness, std::vector<Cand
     return drawn;
 }
 
+namespace {
+
+Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, BytesView key, std::uint64_t counter) {
+    const Hash32 counter_word = Uint256(counter).to_be32();
+    return crypto::sha256({as_bytes(purpose), beacon, key, counter_word.view().last(8)});
+}
+
+}  // namespace
+
 Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, std::uint64_t id, std::uint64_t counter) {
     const Hash32 id_word = Uint256(id).to_be32();
-    const Hash32 counter_word = Uint256(counter).to_be32();
-    return crypto::sha256({as_bytes(purpose), beacon, id_word.view().last(8), counter_word.view().last(8)});
+    return draw_hash(purpose, beacon, id_word.view().last(8), counter);
 }
 
 Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, const types::ClaimId& id, std::uint64_t counter) {
-    const Bytes key = types::key_of<types::Claim>(id);
-    const Hash32 counter_word = Uint256(counter).to_be32();
-    return crypto::sha256({as_bytes(purpose), beacon, key, counter_word.view().last(8)});
+    return draw_hash(purpose, beacon, BytesView(types::key_of<types::Claim>(id)), counter);
 }
 
 bool can_do(const types::Capacity& capacity, const Demand& demand) {

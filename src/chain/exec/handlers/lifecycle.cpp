@@ -236,9 +236,10 @@ Status release_reports(Context& context, Claim& claim) {
     return {};
 }
 
-void await_draw(Context& context, Claim& claim, std::string_view reason) {
+void await_draw(Context& context, Claim& claim, std::string_view reason, std::uint64_t pause_s) {
     claim.draw_at = context.height;
-    enter(context, claim, ClaimState::proved, market::draw_due(context.market_ms), reason);
+    const std::uint64_t due = std::max(market::draw_due(context.market_ms), context.market_ms + market::in_ms(pause_s));
+    enter(context, claim, ClaimState::proved, due, reason);
 }
 
 Status draw_verifiers(Context& context, TaskClaim& live) {
@@ -257,9 +258,7 @@ Status draw_verifiers(Context& context, TaskClaim& live) {
         // Others may bond; who did so after the old beacon was known must not profit from knowing it. Each try is a
         // tick that somebody pays for.
         if (!waited) {
-            claim.draw_at = context.height;
-            enter(context, claim, ClaimState::proved, context.market_ms + market::in_ms(context.market().min_window_s),
-                  "waiting_for_verifiers");
+            await_draw(context, claim, "waiting_for_verifiers", context.market().min_window_s);
             return {};
         }
     }
@@ -295,7 +294,6 @@ Status conclude_custody(Context& context, TaskClaim& live, bool deadline_passed)
     if (2 * missing > total || (last_word && missing > received)) {
         if (deadline_passed) QUERN_CHECK(dismiss_silent(context, live));
         bar(task, claim.solver);
-        QUERN_CHECK(void_later(context, live));
         return begin_void(context, live, "data_missing", true);
     }
     if (!deadline_passed && 3 * received < 2 * total && !all) return {};

@@ -61,8 +61,8 @@ void bar(types::Task& task, const types::Address& solver);
 }
 // Unlocks the bonds that answer for the claim's reports.
 [[nodiscard]] Status release_reports(Context& context, types::Claim& claim);
-// After the proof: waits for the beacon that draws the verifiers.
-void await_draw(Context& context, types::Claim& claim, std::string_view reason);
+// After the proof: waits for the beacon that draws the verifiers, and for `pause_s` at least.
+void await_draw(Context& context, types::Claim& claim, std::string_view reason, std::uint64_t pause_s = 0);
 // Draws m verifiers; fewer once `verify_s` have passed in vain.
 [[nodiscard]] Status draw_verifiers(Context& context, TaskClaim& live);
 // Each leaves its state once every active verifier has answered, or (deadline_passed) whoever did not is slashed.
@@ -84,8 +84,8 @@ void await_draw(Context& context, types::Claim& claim, std::string_view reason);
 // Releases what the claim locks. Those of later stretches fall with it; once no claim of the round is left to be
 // decided the task opens again, or has failed.
 [[nodiscard]] Status void_claim(Context& context, TaskClaim& live, std::string_view reason);
-// The claims of later stretches begin with what nobody stands for: they are void as `live` is, each as soon as no game
-// about its verifiers' reports is open. They are stored.
+// The claims of later stretches begin with what nobody stands for: they are void as `live` is, each as soon as the
+// games about it and its verifiers' reports are decided. They are stored.
 [[nodiscard]] Status void_later(Context& context, TaskClaim& live);
 // Whether those of the stretches before it are.
 [[nodiscard]] inline bool is_next_to_settle(const types::Task& task, const types::Claim& claim) {

@@ -109,7 +109,6 @@ Status void_history(Context& context, types::TaskClaim& live, const types::Dispu
     QUERN_CHECK(slash(context, task, Role::solver, claim.solver, claim.locked, "wrong_result", shares));
     claim.locked = Uint256();
     bar(task, claim.solver);
-    QUERN_CHECK(void_later(context, live));
     return begin_void(context, live, "solver_slashed");
 }
 
@@ -128,7 +127,7 @@ Status void_report(Context& context, types::TaskClaim& live, const types::Disput
 
 // A defender plays one game of a claim at a time, in the order in which they were opened: begins its oldest, unless
 // that goes on already.
-Status begin_next(Context& context, const types::Claim& claim, const types::Address& defender) {
+Status begin_next_game(Context& context, const types::Claim& claim, const types::Address& defender) {
     QUERN_TRY(auto open, open_disputes(context, claim));
     const auto next = std::find_if(open.begin(), open.end(),
                                    [&](const types::Dispute& dispute) { return dispute.defender == defender; });
@@ -225,7 +224,7 @@ Status conclude_dispute(Context& context, types::TaskClaim& live, types::Dispute
             if (answers) QUERN_CHECK(void_report(context, live, dispute, false));
             break;
     }
-    QUERN_CHECK(begin_next(context, claim, dispute.defender));
+    QUERN_CHECK(begin_next_game(context, claim, dispute.defender));
     if (claim.voided) return continue_voided(context, live);
     if (claim.state != ClaimState::disputed) return {};
     if (claim.open_disputes == 0) return await_challenges(context, live, "disputes_closed");
@@ -256,6 +255,7 @@ Status close_disputes(Context& context, types::Claim& claim, std::string_view re
 
 Status begin_void(Context& context, types::TaskClaim& live, const std::string& reason, bool plays_on) {
     auto& claim = live.claim;
+    QUERN_CHECK(void_later(context, live));
     if (!plays_on) QUERN_CHECK(close_disputes(context, claim, "moot", {0}));
     claim.voided = true;
     claim.challenge_hold = market::reveal_expected(context.market(), context.market_ms);

@@ -36,12 +36,12 @@ void update_game(types::Dispute& dispute, const core::Game& game);
 // Closes the open disputes, all or those about the given targets, without a loser: what they were about is void.
 [[nodiscard]] Status close_disputes(Context& context, types::Claim& claim, std::string_view reason,
                                     std::initializer_list<std::uint32_t> targets = {});
-// Nobody stands for the claim's history any more; the claim goes on as continue_voided says. Games about it are moot,
-// unless its solver must not get out of them (`plays_on`).
+// Nobody stands for the claim's history any more, nor for those of later stretches; the claim goes on as
+// continue_voided says. Games about it are moot, unless its solver must not get out of them (`plays_on`).
 [[nodiscard]] Status begin_void(Context& context, types::TaskClaim& live, const std::string& reason,
                                 bool plays_on = false);
-// Moves on such a claim: it is void once no dispute about its verifiers' reports is open and no challenge that was
-// committed in time can be revealed any more; else sets its deadline.
+// Moves on such a claim: it is void once no dispute about it or its verifiers' reports is open and no challenge that
+// was committed in time can be revealed any more; else sets its deadline.
 [[nodiscard]] Status continue_voided(Context& context, types::TaskClaim& live);
 
 // Keeps a disputed claim's deadline at the earliest of its games that have begun (voided and without one: where reveals
