@@ -26,10 +26,6 @@ Uint256 seat_bond(const params::MarketParams& market, const types::Task& task) {
     return solver_bond(market, task) * Uint256(claims_at_once(stretch_count(task) - task.settled));
 }
 
-std::uint64_t claims_at_once(std::uint64_t stretches) {
-    return std::min<std::uint64_t>(stretches, types::kMaxUnsettled);
-}
-
 Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task) {
     return verifier_bond(market, verifier_fee(task, 0)).value_or(Uint256());
 }

@@ -15,7 +15,6 @@ namespace quern::chain::market {
 // Of a task that was accepted; a solver's of one claim, and of all that it may have at once in a new round.
 [[nodiscard]] Uint256 solver_bond(const params::MarketParams& market, const types::Task& task);
 [[nodiscard]] Uint256 seat_bond(const params::MarketParams& market, const types::Task& task);
-[[nodiscard]] std::uint64_t claims_at_once(std::uint64_t stretches);  // of so many that are left
 [[nodiscard]] Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task);
 
 [[nodiscard]] Uint256 min_bond(const params::MarketParams& market);  // of a role, or nothing

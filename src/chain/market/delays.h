@@ -43,14 +43,13 @@ namespace quern::chain::market {
     return since + in_ms(market.min_window_s);
 }
 // Seconds of a side's clock in a dispute beside the moves themselves: the task gives a solver heartbeat_s for a
-// segment, and who has to compute states again must not lose by the clock.
+// segment, and who has to compute states again must not lose by the clock, nor who answers for two claims at once.
 [[nodiscard]] inline std::uint64_t dispute_replay_s(const types::TaskSubmitPayload& spec, const PlannedWork& plan) {
-    return spec.heartbeat_s * dispute_segments(plan);
+    return spec.heartbeat_s * dispute_segments(plan) * claims_at_once(stretch_count(plan.steps, plan.tranche));
 }
-// Each side's clock in a dispute about the task, milliseconds: with tranches a solver answers for two claims at once.
+// Each side's clock in a dispute about the task, milliseconds.
 [[nodiscard]] inline std::uint64_t dispute_clock(const params::MarketParams& market, const types::Task& task) {
-    const std::uint64_t games = std::min<std::uint64_t>(stretch_count(task), types::kMaxUnsettled);
-    return in_ms(market.dispute_clock_s + games * dispute_replay_s(task.spec, work_of(task).plan));
+    return in_ms(market.dispute_clock_s + dispute_replay_s(task.spec, work_of(task).plan));
 }
 // No deadline is later than this, seen from `market_ms`: a state lasts two windows of the task at most; a game two
 // clocks, each with a window in it.

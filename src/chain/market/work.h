@@ -31,6 +31,10 @@ namespace quern::chain::market {
     const std::uint64_t each = tranche_steps(steps, tranche);
     return each == 0 ? 0 : (steps - 1) / each + 1;
 }
+// Claims that a solver has at once, of so many stretches that are left.
+[[nodiscard]] constexpr std::uint64_t claims_at_once(std::uint64_t stretches) {
+    return stretches < types::kMaxUnsettled ? stretches : types::kMaxUnsettled;
+}
 // Steps `before` + 1 to last() of the plan.
 struct Stretch {
     std::uint64_t before = 0;

@@ -1,6 +1,7 @@
 #include "market_world.h"
 
 #include "crypto/hash.h"
+#include "crypto/merkle.h"
 
 #include <bit>
 
@@ -146,6 +147,18 @@ ReportData make_report(const TaskClaim& live, const types::Address& verifier, co
     const Hash32 r = crypto::sha256(Uint256(randomness).to_be32());
     report.sealed = *core::seal_report(verifier, pass, rival_root, results, r);
     return report;
+}
+
+core::ProbeChallenge open_probe(const ReportData& data, const core::ProgramProver& prover) {
+    const auto& leaves = core::opened_leaves(data.sealed, data.sealed.true_index);
+    const auto& probe = data.probes.front();
+    core::ProbeChallenge opening;
+    opening.segment = probe.segment;
+    opening.probe = probe.probe;
+    opening.tile_hash = leaves[1];
+    opening.path = crypto::merkle_path(leaves, 1);
+    opening.node = prover.node(probe.node);
+    return opening;
 }
 
 core::DisputeParty party_of(const TaskClaim& live, const History& history, std::uint64_t probe_step,

@@ -68,6 +68,8 @@ struct ReportData {
 [[nodiscard]] ReportData make_report(const TaskClaim& live, const types::Address& verifier, const History& history,
                                      bool pass, const Hash32& rival_root, std::uint64_t randomness,
                                      std::uint32_t tile_mask = 0);
+// The opening of the first probe tile of a revealed report; `prover` is of the program of its step.
+[[nodiscard]] core::ProbeChallenge open_probe(const ReportData& data, const core::ProgramProver& prover);
 // A party of a dispute that stands for `history`; in a probe game `probe_step` may be altered by `probe_mask`.
 [[nodiscard]] core::DisputeParty party_of(const TaskClaim& live, const History& history, std::uint64_t probe_step = 0,
                                           std::uint64_t probe_node = 0, std::uint32_t probe_mask = 0);

@@ -471,13 +471,7 @@ TEST_F(Lifecycle, wrong_probe_costs_the_verifier_and_the_others_settle) {
     ASSERT_EQ(world.claim(id).state, ClaimState::challenge);
 
     const auto& probe = reports[0].probes[0];
-    const auto& leaves = core::opened_leaves(reports[0].sealed, reports[0].sealed.true_index);
-    core::ProbeChallenge opening;
-    opening.segment = probe.segment;
-    opening.probe = probe.probe;
-    opening.tile_hash = leaves[1];
-    opening.path = crypto::merkle_path(leaves, 1);
-    opening.node = tiny().prover->node(probe.node);
+    const auto opening = open_probe(reports[0], *tiny().prover);
     const auto honest = make_report(live, claim.reports[0].verifier, truth, true, {}, 0);
     const Hash32 true_hash = core::opened_leaves(honest.sealed, honest.sealed.true_index)[1];
     const auto dispute = challenge(id, kWhistleblower, 1, true_hash, core::encode(opening));

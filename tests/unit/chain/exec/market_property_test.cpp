@@ -452,16 +452,6 @@ private:
         bool withheld = false;
         bool revealed = false;
     };
-    static core::ProbeChallenge open_probe(const ReportData& data, const core::TaskPrograms& programs) {
-        const auto& leaves = core::opened_leaves(data.sealed, data.sealed.true_index);
-        core::ProbeChallenge opening;
-        opening.segment = data.probes[0].segment;
-        opening.probe = data.probes[0].probe;
-        opening.tile_hash = leaves[1];
-        opening.path = crypto::merkle_path(leaves, 1);
-        opening.node = core::ProgramProver(programs.at(data.probes[0].step)).node(data.probes[0].node);
-        return opening;
-    }
     using Challenges = std::vector<Challenge>;
     static bool made(const Challenges& before, const types::ChallengeRevealPayload& reveal) {
         return std::any_of(before.begin(), before.end(), [&](const Challenge& challenge) {
@@ -534,7 +524,7 @@ private:
             make_report(live, entry.verifier, *solved.history, true, {}, task.id, agent.honest ? 0 : kProbeMask);
         reveal.claim = core::opened_leaves(own_tiles.sealed, own_tiles.sealed.true_index)[1];
         // An altered leaf may have hit this very tile: then there is nothing to say.
-        const auto opening = open_probe(shown, *solved.history->programs);
+        const auto opening = open_probe(shown, core::ProgramProver(solved.history->programs->at(shown.probes[0].step)));
         if (opening.tile_hash == reveal.claim) return false;
         reveal.opening = core::encode(opening);
         return true;
@@ -611,7 +601,9 @@ private:
         if (machine.dispute != 0 && !replayed_.contains(machine.dispute) &&
             world_.shared_dispute(machine.dispute)->closed_at == 0)
             return false;
-        const std::uint64_t seconds = market::dispute_replay_s(live.task.spec, market::work_of(live.task).plan);
+        // Each claim has a machine.
+        const std::uint64_t seconds = market::dispute_replay_s(live.task.spec, market::work_of(live.task).plan) /
+                                      market::claims_at_once(market::stretch_count(live.task));
         machine = {id, world_.market_ms() + market::in_ms(seconds)};
         return false;
     }

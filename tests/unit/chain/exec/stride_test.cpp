@@ -40,6 +40,20 @@ TEST_F(Strides, a_stride_whose_states_take_longer_than_any_window_is_refused) {
     EXPECT_EQ(refused(10, 5'000), "ok");
 }
 
+TEST_F(Strides, two_claims_at_once_must_be_computed_within_one_window) {
+    const auto refused = [&](std::uint64_t tranche, std::uint64_t heartbeat_s) {
+        auto long_spec = tiny_spec(2'000'000, 1'000'000);
+        long_spec.stride = 1'000'000;
+        long_spec.tranche = tranche;
+        long_spec.heartbeat_s = heartbeat_s;
+        long_spec.price_cap = 1;
+        return name(world.one(kSubmitter, NativeKind::task_submit, long_spec));
+    };
+    EXPECT_EQ(refused(0, 4'000), "ok");
+    EXPECT_EQ(refused(1'000'000, 4'000), "task.bad_stride");
+    EXPECT_EQ(refused(1'000'000, 2'400), "ok");
+}
+
 TEST_F(Strides, the_proof_opens_the_ends_of_the_strides) {
     const auto id = reach(ClaimState::working, truth);
     for (const std::uint64_t step : {2U, 4U})
@@ -113,13 +127,7 @@ TEST_P(StrideProbe, a_wrong_tile_costs_its_verifier) {
                             core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index)));
     const auto honest = make_report(live, live.claim.reports[0].verifier, truth, true, {}, 0);
     const auto& probe = reports[0].probes[0];
-    const auto& leaves = core::opened_leaves(reports[0].sealed, reports[0].sealed.true_index);
-    core::ProbeChallenge opening;
-    opening.segment = probe.segment;
-    opening.probe = probe.probe;
-    opening.tile_hash = leaves[1];
-    opening.path = crypto::merkle_path(leaves, 1);
-    opening.node = tiny().prover->node(probe.node);
+    const auto opening = open_probe(reports[0], *tiny().prover);
     const auto claim = core::opened_leaves(honest.sealed, honest.sealed.true_index)[1];
     const auto dispute = challenge(id, kWhistleblower, 1, claim, core::encode(opening));
     EXPECT_EQ(game(dispute).phase, probe.step % kStride == 0 ? core::Phase::steps : core::Phase::trace);

@@ -52,21 +52,43 @@ protected:
         expect_ok(world.tick(id));
         ASSERT_EQ(world.live_stretch(id, stretch).claim.state, ClaimState::custody);
     }
+    // Two stretches proved, the verifiers of both drawn.
+    std::uint64_t begin_two(const History& first, const History& second) {
+        const auto id = begin();
+        prove(id, 0, first);
+        prove(id, 1, second);
+        draw(id, 0);
+        draw(id, 1);
+        return id;
+    }
+    // From the draw to the reveals: make(verifier, its place) is what each says; of a FAIL, `rival` is the true
+    // history.
+    template <class Make>
+    std::vector<ReportData> report(std::uint64_t id, std::uint32_t stretch, Make&& make,
+                                   const History* rival = nullptr) {
+        const auto verifiers = world.live_stretch(id, stretch).claim.reports;
+        std::vector<ReportData> reports;
+        for (std::size_t i = 0; i < verifiers.size(); ++i) {
+            reports.push_back(make(verifiers[i].verifier, i));
+            expect_ok(world.one(verifiers[i].verifier, NativeKind::custody_receipt,
+                                types::CustodyReceiptPayload{id, stretch, true}));
+        }
+        for (std::size_t i = 0; i < verifiers.size(); ++i)
+            expect_ok(world.one(verifiers[i].verifier, NativeKind::verify_commit,
+                                types::VerifyCommitPayload{id, stretch, reports[i].sealed.commitment}));
+        for (std::size_t i = 0; i < verifiers.size(); ++i) {
+            auto reveal = core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index, stretch);
+            if (rival != nullptr)
+                reveal.initial_path =
+                    core::history_path(rival->roots_of(market::stretch_of(world.task(id), stretch)), 0);
+            expect_ok(world.one(verifiers[i].verifier, NativeKind::verify_reveal, reveal));
+        }
+        return reports;
+    }
     // From the draw to the challenge window: all PASS.
     void pass(std::uint64_t id, std::uint32_t stretch, const History& history) {
         const auto live = world.live_stretch(id, stretch);
-        std::vector<ReportData> reports;
-        for (const auto& report : live.claim.reports) {
-            reports.push_back(make_report(live, report.verifier, history, true, {}, 1));
-            expect_ok(world.one(report.verifier, NativeKind::custody_receipt,
-                                types::CustodyReceiptPayload{id, stretch, true}));
-        }
-        for (std::size_t i = 0; i < reports.size(); ++i)
-            expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_commit,
-                                types::VerifyCommitPayload{id, stretch, reports[i].sealed.commitment}));
-        for (std::size_t i = 0; i < reports.size(); ++i)
-            expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_reveal,
-                                core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index, stretch)));
+        report(id, stretch, [&](const auto& who, std::size_t) { return make_report(live, who, history, true, {}, 1); });
         ASSERT_EQ(world.live_stretch(id, stretch).claim.state, ClaimState::challenge);
     }
     void verify(std::uint64_t id, std::uint32_t stretch, const History& history) {
@@ -169,11 +191,7 @@ TEST_F(Tranches, no_more_than_two_are_unsettled) {
 }
 
 TEST_F(Tranches, settle_in_order_however_long_the_first_takes) {
-    const auto id = begin();
-    prove(id, 0, all);
-    prove(id, 1, all);
-    draw(id, 0);
-    draw(id, 1);
+    const auto id = begin_two(all, all);
     pass(id, 0, all);
     pass(id, 1, all);
     const auto dispute = accuse(id, 0, wrong_first);
@@ -314,35 +332,16 @@ TEST_F(Tranches, each_answers_with_a_lock_of_its_own) {
 }
 
 TEST_F(Tranches, a_wrong_tile_of_a_later_one_costs_its_verifier) {
-    const auto id = begin();
-    prove(id, 0, all);
-    prove(id, 1, all);
-    draw(id, 0);
-    draw(id, 1);
+    const auto id = begin_two(all, all);
     const auto live = world.live_stretch(id, 1);
-    std::vector<ReportData> reports;
-    for (std::size_t i = 0; i < 2; ++i) {
-        const auto& who = live.claim.reports[i].verifier;
-        reports.push_back(make_report(live, who, all, true, {}, i, i == 0 ? 4 : 0));
-        expect_ok(world.one(who, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 1, true}));
-    }
-    for (std::size_t i = 0; i < 2; ++i)
-        expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_commit,
-                            types::VerifyCommitPayload{id, 1, reports[i].sealed.commitment}));
-    for (std::size_t i = 0; i < 2; ++i)
-        expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_reveal,
-                            core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index, 1)));
+    const auto reports = report(id, 1, [&](const auto& who, std::size_t place) {
+        return make_report(live, who, all, true, {}, place, place == 0 ? 4 : 0);
+    });
     const auto honest = make_report(live, live.claim.reports[0].verifier, all, true, {}, 0);
     const auto& probe = reports[0].probes[0];
     EXPECT_GT(probe.step, 2U);
     EXPECT_LE(probe.step, 4U);
-    const auto& leaves = core::opened_leaves(reports[0].sealed, reports[0].sealed.true_index);
-    core::ProbeChallenge opening;
-    opening.segment = probe.segment;
-    opening.probe = probe.probe;
-    opening.tile_hash = leaves[1];
-    opening.path = crypto::merkle_path(leaves, 1);
-    opening.node = tiny().prover->node(probe.node);
+    const auto opening = open_probe(reports[0], *tiny().prover);
     const auto tile = core::opened_leaves(honest.sealed, honest.sealed.true_index)[1];
     const auto dispute = challenge_stretch(id, 1, 1, tile, core::encode(opening));
     play_out(dispute, party_of(live, all, probe.step, probe.node, 4), party_of(live, all));
@@ -352,11 +351,7 @@ TEST_F(Tranches, a_wrong_tile_of_a_later_one_costs_its_verifier) {
 
 // A FAIL of a verifier, and a PASS of what was not sampled, in a later tranche.
 TEST_F(Tranches, segments_are_counted_from_where_a_tranche_begins) {
-    const auto id = begin();
-    prove(id, 0, all);
-    prove(id, 1, wrong_second);
-    draw(id, 0);
-    draw(id, 1);
+    const auto id = begin_two(all, wrong_second);
     pass(id, 1, wrong_second);
     const auto claim = claim_of(id, 1);
     const auto drawn = core::draw_segments(claim.verify_beacon, claim.reports[0].verifier, 2, 1).front();
@@ -490,26 +485,12 @@ TEST_F(Tranches, are_verified_by_those_who_are_free_when_the_one_before_is_settl
 
 // Who is caught in a later stretch and withholds the data of the one before it, which costs nothing.
 TEST_F(Tranches, a_wrong_one_costs_its_lock_though_the_one_before_falls_for_want_of_data) {
-    const auto id = begin();
-    prove(id, 0, wrong_second);
-    prove(id, 1, wrong_second);
-    draw(id, 0);
-    draw(id, 1);
+    const auto id = begin_two(wrong_second, wrong_second);
     const auto steps = market::stretch_of(world.task(id), 1);
     const auto live = world.live_stretch(id, 1);
-    std::vector<ReportData> reports;
-    for (const auto& report : live.claim.reports) {
-        reports.push_back(make_report(live, report.verifier, all, false, all.root_of(steps), 1));
-        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 1, true}));
-    }
-    for (std::size_t i = 0; i < reports.size(); ++i)
-        expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_commit,
-                            types::VerifyCommitPayload{id, 1, reports[i].sealed.commitment}));
-    for (std::size_t i = 0; i < reports.size(); ++i) {
-        auto reveal = core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index, 1);
-        reveal.initial_path = core::history_path(all.roots_of(steps), 0);
-        expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_reveal, reveal));
-    }
+    report(
+        id, 1, [&](const auto& who, std::size_t) { return make_report(live, who, all, false, all.root_of(steps), 1); },
+        &all);
     ASSERT_EQ(claim_of(id, 1).state, ClaimState::disputed);
     const auto dispute = claim_of(id, 1).disputes.front();
     for (const auto& report : claim_of(id, 0).reports)

@@ -256,6 +256,8 @@ TEST(Delays, follow_the_task_and_the_parameters) {
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 3 * 9U));
     set_plan(task, even(300, 30, 1, 410, 15));  // (60 + 15 * 410) / (30 + 2 * 410)
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 8 * 9U));
+    set_plan(task, even(300, 30, 1, 410, 15, 90));  // a solver answers for two claims at once
+    EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 2 * 8 * 9U));
     EXPECT_EQ(reveal_expected(market, 50), 40'050U);
     EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + 1000 * (2'000'000 + 1200 + 40U));
 }
