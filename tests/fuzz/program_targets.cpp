@@ -1,4 +1,5 @@
 // Step programs, and the files that states, models and data sets come in.
+#include "compute/core/state_content.h"
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
 #include "compute/program/text_dataset.h"
@@ -161,6 +162,24 @@ bool run_state_file(BytesView input) {
     return true;
 }
 
+// One of these, or the tiles of a slot.
+bool run_state_content(BytesView input) {
+    static const tensor::Program program = tiny_program();
+    const auto roots = compute::core::slot_roots(input);
+    if (const auto slot = compute::core::tensor_of_tiles(program.slots[0], input)) {
+        Bytes tiles(input.size());
+        compute::core::copy_tiles(slot->shape, slot->words, 0, tiles);
+        QUERN_PROPERTY(equal(tiles, input));
+        return true;
+    }
+    if (!roots) return false;
+    const auto parts = compute::core::decode_state(program, tensor::state_root(*roots), input);
+    if (!parts) return false;
+    QUERN_ACCEPTED(tensor::check_state(program, parts->slots));
+    QUERN_PROPERTY(equal(compute::core::encode_state(program, parts->slots, parts->roots), input));
+    return true;
+}
+
 bool run_text_dataset(BytesView input) {
     const auto dataset = program::read_text_dataset(input);
     if (!dataset) return false;
@@ -184,6 +203,14 @@ std::vector<Seed> seeds_state_file() {
     const auto bytes = program::write_state(program, tiny_state(program));
     QUERN_ACCEPTED(bytes);
     return {{"state", *bytes}};
+}
+
+std::vector<Seed> seeds_state_content() {
+    const tensor::Program program = tiny_program();
+    const tensor::State state = tiny_state(program);
+    Bytes tiles(compute::core::slot_bytes(state[0].shape));
+    compute::core::copy_tiles(state[0].shape, state[0].words, 0, tiles);
+    return {{"state", compute::core::encode_state(program, state, tensor::slot_roots(state))}, {"slot", tiles}};
 }
 
 std::vector<Seed> seeds_text_dataset() {
@@ -211,6 +238,7 @@ std::span<const Target> program_targets() {
         {"program", run_program, seeds_program, 16384},
         {"program_part", run_program_part, seeds_program_part, 512},
         {"safetensors", run_safetensors, seeds_safetensors},
+        {"state_content", run_state_content, seeds_state_content, 16384},
         {"state_file", run_state_file, seeds_state_file},
         {"text_dataset", run_text_dataset, seeds_text_dataset},
     };
