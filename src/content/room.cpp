@@ -149,6 +149,24 @@ void Store::Impl::give_back(UploadRoom& room) {
 
 void Store::set_duties(Duties duties) { impl_->duties = std::move(duties); }
 
+Expected<std::set<Hash32>> Store::let_go(std::set<Hash32> ids) {
+    if (!impl_->duties) return fail("content.duties_unknown");
+    const MutexLock one(impl_->evicting);
+    {
+        const MutexLock lock(impl_->mutex);
+        std::erase_if(ids,
+                      [&](const Hash32& id) QUERN_REQUIRES(impl_->mutex) { return !impl_->contents.contains(id); });
+    }
+    std::set<Hash32> idle = ids;
+    QUERN_CHECK(impl_->duties(idle));
+    for (const Hash32& id : idle) {
+        const Status removed = impl_->remove(id);
+        if (!removed && removed.error().name != "content.not_found") return fail(removed.error());
+        ids.erase(id);
+    }
+    return ids;
+}
+
 Status Store::Impl::check_disk(std::uint64_t bytes) {
     if (options.min_free_bytes == 0) return {};
     for (;;) {

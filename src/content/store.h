@@ -97,6 +97,9 @@ public:
     // thread that wants room, without the store's locks; may read from the store. Before other threads use the store.
     using Duties = std::function<Status(std::set<Hash32>& idle)>;
     void set_duties(Duties duties);
+    // Removes those of these contents that no duty holds, however lately they were used; gives those that one does.
+    // Errors: content.duties_unknown (nobody says them), the duties'; fs.remove_failed, and the rest stays.
+    [[nodiscard]] Expected<std::set<Hash32>> let_go(std::set<Hash32> ids);
 
     // One content on its way in chunks of any order, such as a download: a file of its own, which stays when this is
     // dropped, so that what has come need not come again, also after a restart. It holds the room of the whole content

@@ -246,6 +246,7 @@ Status Node::Services::open_rpc() {
     network_reading = std::make_unique<NetworkReading>(
         *participation, advertised.empty() ? options.peers.bind : advertised[0].host, agent());
     backend.network = network_reading.get();
+    backend.content = content_gateway.get();
     backend.version = QUERN_VERSION;
     backend.request_stop = [this] { stop = true; };
     backend.websocket_port = [this] { return ws_port.load(); };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string_view>
 
 #include "base/bytes.h"
@@ -30,6 +31,9 @@ public:
         [[nodiscard]] virtual Status finish() = 0;
     };
     [[nodiscard]] virtual Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size) = 0;
+    // Removes those of these contents that this node has no duty to serve, at once; gives those that it has one for.
+    // Errors: content.duties_unknown, those of reading the state, fs.remove_failed.
+    [[nodiscard]] virtual Expected<std::set<Hash32>> let_go(const std::set<Hash32>& ids) = 0;
 };
 
 }  // namespace quern::chain::api

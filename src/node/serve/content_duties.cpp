@@ -1,10 +1,12 @@
 #include "node/serve/content_duties.h"
 
+#include <algorithm>
 #include <map>
 
 #include "chain/market/delays.h"
 #include "chain/types/native_objects.h"
 #include "compute/core/history.h"
+#include "compute/core/state_content.h"
 
 namespace quern::node {
 namespace {
@@ -16,24 +18,50 @@ struct Steps {
     std::uint64_t all = 0;
     std::uint64_t interval = 0;
     std::uint64_t tranche = 0;
+    std::uint32_t settled = 0;  // stretches
 };
 
-// `steps`: of the stretch that the history is of.
-Status keep_history(const Hash32& id, std::uint64_t steps, std::uint64_t interval, const content::Store& store,
-                    std::set<Hash32>& idle) {
+Expected<Bytes> read(const content::Store& store, const Hash32& id, std::uint64_t bytes) {
+    Bytes read;
+    while (read.size() < bytes) {
+        QUERN_TRY(const Bytes more, store.read(id, read.size(), bytes - read.size()));
+        if (more.empty()) break;
+        append(read, more);
+    }
+    return read;
+}
+
+// A state and its slots; nothing but its name when it is not here, or a file.
+Status keep_state(const Hash32& id, const content::Store& store, std::set<Hash32>& idle) {
+    idle.erase(id);
+    if (idle.empty()) return {};
+    const auto size = store.size(id);
+    if (!size && size.error().name == "content.not_found") return {};
+    if (!size) return fail(size.error());
+    namespace core = compute::core;
+    QUERN_TRY(const Bytes beginning, read(store, id, std::min(*size, core::slot_list_bytes(0))));
+    const auto slots = core::slot_count(beginning);
+    if (!slots || core::slot_list_bytes(*slots) > *size) return {};
+    QUERN_TRY(const Bytes list, read(store, id, core::slot_list_bytes(*slots)));
+    QUERN_TRY(const std::vector<Hash32> roots, core::slot_roots(list));
+    for (const Hash32& root : roots) idle.erase(root);
+    return {};
+}
+
+// `steps`: of the stretch that the history is of. `last`: no state but that one.
+Status keep_history(const Hash32& id, std::uint64_t steps, std::uint64_t interval, bool last,
+                    const content::Store& store, std::set<Hash32>& idle) {
     const auto size = store.size(id);
     if (!size && size.error().name == "content.not_found") return {};  // nothing that it names is served from here
     if (!size) return fail(size.error());
     if (*size > compute::core::kMaxManifestBytes) return {};
-    Bytes bytes;
-    while (bytes.size() < *size) {
-        QUERN_TRY(const Bytes more, store.read(id, bytes.size(), *size - bytes.size()));
-        append(bytes, more);
-    }
+    QUERN_TRY(const Bytes bytes, read(store, id, *size));
     // One that is none, or another task's, which its solver answers for, holds nothing.
     const auto history = compute::core::decode_manifest(bytes);
     if (!history || history->steps() != steps || history->interval != interval) return {};
-    for (const Hash32& checkpoint : history->checkpoint_contents) idle.erase(checkpoint);
+    const std::span<const Hash32> checkpoints = history->checkpoint_contents;
+    for (const Hash32& checkpoint : last ? checkpoints.last(1) : checkpoints)
+        QUERN_CHECK(keep_state(checkpoint, store, idle));
     return {};
 }
 
@@ -70,21 +98,24 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         // Whoever pays for the tick that deletes it, the duty ends.
         const std::uint64_t until = task.since + chain::market::in_ms(market.retention_s);
         if (chain::types::is_final(task.state) && globals.market_ms >= until) return {};
-        tasks[task.id] = {task.steps, task.spec.interval, task.spec.tranche};
+        tasks[task.id] = {task.steps, task.spec.interval, task.spec.tranche, task.settled};
         for (const Hash32& program : task.spec.program_contents) idle.erase(program);
-        for (const Hash32& id : {task.spec.init_content, task.spec.data_content}) idle.erase(id);
-        return {};
+        idle.erase(task.spec.data_content);
+        return keep_state(task.spec.init_content, store, idle);
     }));
     std::set<Hash32> seen;  // histories
     return look_at_all<Claim>(state, [&](const Claim& claim) -> Status {
         const auto task = tasks.find(claim.id.task);
         if (idle.empty() || task == tasks.end() || claim.state == chain::types::ClaimState::voided) return {};
-        idle.erase(claim.checkpoint_content);
+        const auto& [all, interval, tranche, settled] = task->second;
+        // Of what is settled the state that it led to is wanted, until a later one is.
+        const bool is_settled = claim.state == chain::types::ClaimState::settled;
+        if (is_settled && claim.id.stretch + 1 < settled) return {};
+        QUERN_CHECK(keep_state(claim.checkpoint_content, store, idle));
         idle.erase(claim.history_content);
         if (claim.history_content.is_zero() || !seen.insert(claim.history_content).second) return {};
-        const auto& [all, interval, tranche] = task->second;
         const auto stretch = chain::market::stretch_of(all, tranche, claim.id.stretch);
-        return keep_history(claim.history_content, stretch.steps, interval, store, idle);
+        return keep_history(claim.history_content, stretch.steps, interval, is_settled, store, idle);
     });
 }
 

@@ -105,4 +105,10 @@ Expected<std::unique_ptr<StoreGateway::Upload>> StoreGateway::begin_upload(const
     return std::unique_ptr<Upload>(std::make_unique<LoggedUpload>(std::move(upload), id, size));
 }
 
+Expected<std::set<Hash32>> StoreGateway::let_go(const std::set<Hash32>& ids) {
+    QUERN_TRY(auto held, store_.let_go(ids));
+    log::info(log::Category::content, "let go asked={} held={}", ids.size(), held.size());
+    return held;
+}
+
 }  // namespace quern::node

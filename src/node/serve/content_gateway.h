@@ -35,6 +35,7 @@ public:
         return store_.read(id, offset, length);
     }
     [[nodiscard]] Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size) override;
+    [[nodiscard]] Expected<std::set<Hash32>> let_go(const std::set<Hash32>& ids) override;
 
 private:
     // Shared with the network's callbacks, which may come after the gateway is gone.

@@ -1,9 +1,12 @@
 // admin_* and logging: administration with credentials.
 #include "base/log_control.h"
 #include "rpc/methods/backend.h"
+#include "rpc/values.h"
 
 namespace quern::rpc::methods {
 namespace {
+
+constexpr std::size_t kMaxDropped = 4'096;
 
 // As -addnode takes it.
 std::string peer_name(const chain::types::Address& id, const std::string& host, std::uint16_t port) {
@@ -38,6 +41,23 @@ tl::expected<std::vector<log::Category>, RpcError> read_categories(const Call& c
         chosen.push_back(*category);
     }
     return chosen;
+}
+
+Result drop_contents(chain::api::ContentGateway& content, const Call& call) {
+    const auto& items = call.value(0).items();
+    if (items.size() > kMaxDropped)
+        return rpc_fail(kInvalidParams, "at most " + std::to_string(kMaxDropped) + " contents");
+    std::set<Hash32> ids;
+    for (const json::Value& item : items) {
+        const auto id = read_hash(item);
+        if (!id) return rpc_fail(kInvalidParams, id.error().detail);
+        ids.insert(*id);
+    }
+    const auto held = content.let_go(ids);
+    if (!held) return rpc_fail(held.error());
+    json::Array list;
+    for (const Hash32& id : *held) list.push_back(hex(id));
+    return json::Value::object({{"held", json::Value(std::move(list))}});
 }
 
 Result logging(const Call& call) {
@@ -100,6 +120,18 @@ Status add_admin_methods(Registry& registry, const Backend& backend) {
                                   return json::Value(true);
                               },
                               Access::cookie}));
+    QUERN_CHECK(registry.add(
+        {"admin_dropContents",
+         "Removes contents from this node's store at once, but for those that it has a duty to serve: a solver's "
+         "states "
+         "that nobody asks for any more.",
+         {{"contents", Kind::array, true, "content ids, 4096 at most; those that are not here are left out"}},
+         {"object", "held: the ids of those that stay"},
+         {{kInvalidParams, "no content id, or too many"},
+          {kServerError, "content.duties_unknown, or the error of what says the duties"}},
+         {{R"([["0x6d1f0e2b3c4d5a697887b6c5d4e3f2010f1e2d3c4b5a69788796a5b4c3d2e1f0"]])", R"({"held":[]})"}},
+         [content = backend.content](const Call& call) -> Result { return drop_contents(*content, call); },
+         Access::cookie}));
     QUERN_CHECK(
         registry.add({"logging",
                       "Which categories the log shows at debug level, after switching some on and then some off. Lasts "

@@ -22,6 +22,7 @@ struct Backend {
     const chain::api::Simulator* simulator = nullptr;
     const chain::api::MarketGuide* market = nullptr;
     chain::api::NetworkStatus* network = nullptr;
+    chain::api::ContentGateway* content = nullptr;
     std::string version;                 // "0.1.0"
     std::function<void()> request_stop;  // admin_stop; must return at once
     // The WebSocket port, 0 when it is not served; null as 0.

@@ -249,6 +249,25 @@ TEST_F(RoomTest, is_made_of_idle_contents_that_no_duty_holds) {
     EXPECT_EQ(store_->put(Content(300'000, 11).bytes).error().name, "content.quota_exceeded") << "the rest is in use";
 }
 
+// Who put states there that nobody asks for any more takes them away; what somebody is bound to serve stays.
+TEST_F(RoomTest, is_given_back_by_who_asks_for_it_but_for_duties) {
+    std::vector<Hash32> ids;
+    for (std::uint64_t i = 0; i < 3; ++i) ids.push_back(*store_->put(Content(100'000, i).bytes));
+    EXPECT_EQ(store_->let_go({ids[0]}).error().name, "content.duties_unknown");
+    Status known = fail("store.io");
+    store_->set_duties([&](std::set<Hash32>& idle) -> Status {
+        idle.erase(ids[1]);
+        return known;
+    });
+    EXPECT_EQ(store_->let_go({ids[0]}).error().name, "store.io");
+    EXPECT_TRUE(store_->size(ids[0]));
+    known = {};
+    EXPECT_EQ(store_->let_go({ids[0], ids[1], Hash32{{7}}}).value(), std::set{ids[1]});
+    EXPECT_FALSE(store_->size(ids[0])) << "it was used a moment ago";
+    EXPECT_TRUE(store_->size(ids[1]));
+    EXPECT_TRUE(store_->size(ids[2]));
+}
+
 // What others have here goes for bytes that come, not for an announcement that costs nothing.
 TEST_F(RoomTest, is_made_for_bytes_and_not_for_their_announcement) {
     store_.reset();

@@ -5,6 +5,7 @@
 #include "chain_fixture.h"
 #include "compute/core/dispute_game.h"
 #include "compute/core/history.h"
+#include "compute/core/state_content.h"
 #include "content/store.h"
 #include "node/chain/event_log.h"
 #include "node/options.h"
@@ -257,12 +258,37 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}, Hash32{{31}}, Hash32{{32}}, Hash32{{33}}})) << "it is another task's";
     task.spec.interval = 1;
     put(task);
+    // A state's slots are duties where the state is.
+    const auto slots_of = [&](const std::vector<Hash32>& roots) {
+        Bytes bytes = compute::core::encode_state({}, {}, roots);
+        return *contents->put(bytes);
+    };
+    const Hash32 last = slots_of({Hash32{{51}}, Hash32{{52}}});
+    Ids slots{Hash32{{50}}, Hash32{{51}}, Hash32{{52}}, Hash32{{53}}, last};
+    EXPECT_EQ(idle_of(slots), slots);
+    const types::Claim before = claim;
+    history.checkpoint_contents.back() = last;
+    claim.history_content = *contents->put(encode(history));
+    put(claim);
+    EXPECT_EQ(idle_of(slots), (Ids{Hash32{{50}}, Hash32{{53}}}));
+    claim.checkpoint_content = slots_of({Hash32{{53}}});
+    put(claim);
+    EXPECT_EQ(idle_of(slots), (Ids{Hash32{{50}}})) << "the last checkpoint";
+    claim = before;
+    put(claim);
     claim.state = types::ClaimState::voided;
     put(claim);
     EXPECT_EQ(idle_of(all), without(all, {1, 2, 3})) << "nothing is owed for what was not accepted";
     claim.state = types::ClaimState::settled;
     put(claim);
-    EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}}));
+    const Ids settled{Hash32{{5}}, Hash32{{31}}, Hash32{{32}}};
+    EXPECT_EQ(idle_of(all), settled) << "the state that was paid for";
+    task.settled = 2;
+    put(task);
+    EXPECT_EQ(idle_of(all), without(all, {1, 2, 3})) << "a later one was";
+    task.settled = 1;
+    put(task);
+    EXPECT_EQ(idle_of(all), settled);
     // The retention is over, and nobody has paid for the tick.
     task.state = types::TaskState::settled;
     task.since = 1'000;
@@ -276,7 +302,7 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
         ASSERT_TRUE(state_store.write(batch, true));
     };
     put_globals();
-    EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}}));
+    EXPECT_EQ(idle_of(all), settled);
     ++globals.market_ms;
     put_globals();
     EXPECT_EQ(idle_of(all), without(all, {3})) << "that of tasks that are open";
@@ -285,6 +311,13 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     // What cannot be read says nothing of what may go.
     const std::string hex = to_hex(claim.history_content);
     std::ofstream(folder_ + "/content/" + hex.substr(0, 2) + "/" + hex) << "damaged";
+    EXPECT_EQ(keep_content_duties(state, market, *contents, all).error().name, "content.corrupt");
+    claim.history_content = {};
+    claim.checkpoint_content = last;
+    put(claim);
+    EXPECT_TRUE(keep_content_duties(state, market, *contents, all));
+    const std::string state_hex = to_hex(claim.checkpoint_content);
+    std::ofstream(folder_ + "/content/" + state_hex.substr(0, 2) + "/" + state_hex) << "damaged";
     EXPECT_EQ(keep_content_duties(state, market, *contents, all).error().name, "content.corrupt");
 }
 

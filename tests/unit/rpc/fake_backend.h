@@ -259,10 +259,37 @@ public:
     }
 };
 
+// A store of which only the contents that nobody is bound to serve can go.
+class FakeContents final : public api::ContentGateway {
+public:
+    std::set<Hash32> ids;
+    std::set<Hash32> duties;
+    bool broken = false;
+
+    Expected<std::uint64_t> size(const Hash32& id) const override {
+        if (!ids.contains(id)) return fail("content.not_found");
+        return std::uint64_t{1};
+    }
+    Expected<Bytes> read(const Hash32&, std::uint64_t, std::uint64_t) const override { return fail("content.corrupt"); }
+    Expected<std::unique_ptr<Upload>> begin_upload(const Hash32&, std::uint64_t) override {
+        return fail("content.quota_exceeded");
+    }
+    Expected<std::set<Hash32>> let_go(const std::set<Hash32>& asked) override {
+        if (broken) return fail("content.duties_unknown");
+        std::set<Hash32> held;
+        for (const Hash32& id : asked) {
+            if (ids.contains(id) && duties.contains(id)) held.insert(id);
+            if (!duties.contains(id)) ids.erase(id);
+        }
+        return held;
+    }
+};
+
 // A registry over a FakeChain, called as JSON-RPC would.
 struct Fixture {
     FakeChain chain;
     FakeNetwork network;
+    FakeContents contents;
     methods::Backend backend;
     std::unique_ptr<Registry> registry;
     bool stopped = false;
@@ -273,6 +300,7 @@ struct Fixture {
         backend.simulator = &chain;
         backend.market = &chain;
         backend.network = &network;
+        backend.content = &contents;
         backend.version = "0.1.0";
         backend.request_stop = [this] { stopped = true; };
         registry = std::move(*methods::make_registry(backend));

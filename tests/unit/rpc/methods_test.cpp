@@ -79,6 +79,30 @@ TEST_F(MethodsTest, the_network_as_the_node_sees_it) {
     EXPECT_EQ(network.added, std::vector<std::string>{"0xab@192.0.2.8:7876"});
 }
 
+TEST_F(MethodsTest, contents_go_when_who_administers_says_so_and_nobody_needs_them) {
+    Hash32 held;
+    held.data[0] = 1;
+    Hash32 idle;
+    idle.data[0] = 2;
+    contents.ids = {held, idle};
+    contents.duties = {held};
+    const std::string both = R"([[")" + to_hex0x(held) + R"(",")" + to_hex0x(idle) + R"("]])";
+    EXPECT_FALSE(call("admin_dropContents", both));
+    EXPECT_EQ(contents.ids.size(), 2U);
+    const auto dropped = call("admin_dropContents", both, true);
+    ASSERT_TRUE(dropped);
+    EXPECT_EQ(*dropped, *json::parse(R"({"held":[")" + to_hex0x(held) + R"("]})"));
+    EXPECT_EQ(contents.ids, std::set{held});
+    EXPECT_EQ(call("admin_dropContents", R"([["0x12"]])", true).error().code, kInvalidParams);
+    std::string many = "[[" + std::string("\"") + to_hex0x(idle) + '"';
+    for (int i = 0; i < 4'096; ++i) many += ",\"" + to_hex0x(idle) + '"';
+    EXPECT_EQ(call("admin_dropContents", many + "]]", true).error().code, kInvalidParams);
+    contents.broken = true;
+    const auto unknown = call("admin_dropContents", both, true);
+    ASSERT_FALSE(unknown);
+    EXPECT_EQ(unknown.error().message, "content.duties_unknown");
+}
+
 TEST_F(MethodsTest, the_state_of_consensus) {
     types::Address first;
     types::Address second;

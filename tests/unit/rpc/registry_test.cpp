@@ -195,6 +195,7 @@ TEST(Registry, every_method_of_the_interface_is_there) {
                              "admin_nodeInfo",
                              "admin_peers",
                              "admin_addPeer",
+                             "admin_dropContents",
                              "web3_clientVersion",
                              "web3_sha3",
                              "task_submit",
