@@ -15,6 +15,8 @@
 #include "base/fs.h"
 #include "base/uint256.h"
 #include "bin/terminal.h"
+#include "compute/core/state_content.h"
+#include "compute/program/state_file.h"
 #include "crypto/content_id.h"
 #include "quern_version.h"
 #include "rpc/client.h"
@@ -228,29 +230,48 @@ int content_put(rpc::Client& client, const Options& options, const std::string& 
     return 0;
 }
 
-int content_get(rpc::Client& client, const Options& options, const std::string& text, const std::string& path) {
-    const auto id = fixed_from_hex<32>(text);
-    if (!id) return complain(kExitUsage, "not a content id: " + text);
+// Takes the content's bytes as they come, which are checked when all are there.
+Status fetch(rpc::Client& client, const Hash32& id, const http::Sink& sink) {
+    crypto::ContentHasher hasher;
+    const http::Sink hashed = [&](BytesView piece) -> Status {
+        hasher.update(piece);
+        return sink(piece);
+    };
+    Status status = client.get_content(id, hashed);
+    // The node gets it from others; nothing was taken yet.
+    for (int i = 0; i < kMaxContentTries && !status && status.error().is_busy(); ++i) {
+        std::this_thread::sleep_for(kContentPause);
+        status = client.get_content(id, hashed);
+    }
+    if (!status && status.error().detail.empty()) return detailed(status.error(), to_hex0x(id));
+    QUERN_CHECK(status);
+    if (hasher.finish() != id) return fail("content.id_mismatch", "the node sent other bytes");
+    return {};
+}
+
+Expected<Bytes> fetch_bytes(rpc::Client& client, const Hash32& id, std::uint64_t most) {
+    Bytes bytes;
+    QUERN_CHECK(fetch(client, id, [&](BytesView piece) -> Status {
+        if (bytes.size() + piece.size() > most) return fail("content.too_large", to_hex0x(id));
+        append(bytes, piece);
+        return {};
+    }));
+    return bytes;
+}
+
+// Writes a file of its own, which takes the name when it is whole.
+int write_content(const Options& options, const std::string& path,
+                  const std::function<Status(const http::Sink&)>& content) {
     const std::string partial = path + ".part";
     std::ofstream file(partial, std::ios::binary | std::ios::trunc);
     if (!file) return complain(kExitFailed, "cannot write " + partial);
-    crypto::ContentHasher hasher;
-    const http::Sink sink = [&](BytesView piece) -> Status {
-        hasher.update(piece);
+    Status status = content([&](BytesView piece) -> Status {
         file.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
         if (!file) return fault("fs.write_failed", partial);
         return {};
-    };
-    Status status = client.get_content(*id, sink);
-    // The node gets it from others; nothing was written yet.
-    for (int i = 0; i < kMaxContentTries && !status && status.error().is_busy(); ++i) {
-        std::this_thread::sleep_for(kContentPause);
-        status = client.get_content(*id, sink);
-    }
+    });
     file.close();
     if (status && !file) status = fault("fs.write_failed", partial);
-    if (!status && status.error().detail.empty()) status = detailed(status.error(), text);
-    if (status && hasher.finish() != *id) status = fail("content.id_mismatch", "the node sent other bytes");
     if (status && std::rename(partial.c_str(), path.c_str()) != 0) status = fault("fs.write_failed", path);
     if (!status) {
         std::remove(partial.c_str());
@@ -259,11 +280,50 @@ int content_get(rpc::Client& client, const Options& options, const std::string& 
     return 0;
 }
 
+int content_get(rpc::Client& client, const Options& options, const std::string& text, const std::string& path) {
+    const auto id = fixed_from_hex<32>(text);
+    if (!id) return complain(kExitUsage, "not a content id: " + text);
+    return write_content(options, path, [&](const http::Sink& sink) { return fetch(client, *id, sink); });
+}
+
+// The file of a state whose slots are contents, under the names that the program gives them.
+Expected<Bytes> fetch_state(rpc::Client& client, const std::string& program_file, const Hash32& id) {
+    namespace core = compute::core;
+    QUERN_TRY(const Bytes encoded, fs::read_file(program_file, vm::tensor::kMaxProgramBytes));
+    QUERN_TRY(const vm::tensor::Program program, vm::tensor::decode_program(encoded));
+    QUERN_TRY(const Bytes content, fetch_bytes(client, id, core::state_content_bytes(program)));
+    QUERN_TRY(const std::vector<Hash32> roots, core::slot_roots(content));
+    QUERN_TRY(core::StateParts parts, core::decode_state(program, vm::tensor::state_root(roots), content));
+    for (std::size_t i = 0; i < program.slots.size(); ++i) {
+        const vm::tensor::Slot& slot = program.slots[i];
+        if (core::is_inline(slot.shape)) continue;
+        if (roots[i] == core::zero_root(slot.shape.tiles())) {
+            parts.slots[i].words.resize(slot.shape.elements());
+            continue;
+        }
+        QUERN_TRY(const Bytes tiles, fetch_bytes(client, roots[i], core::slot_bytes(slot.shape)));
+        QUERN_TRY(parts.slots[i], core::tensor_of_tiles(slot, tiles));
+    }
+    return compute::program::write_state(program, parts.slots);
+}
+
+int content_state(rpc::Client& client, const Options& options, const std::string& program, const std::string& text,
+                  const std::string& path) {
+    const auto id = fixed_from_hex<32>(text);
+    if (!id) return complain(kExitUsage, "not a content id: " + text);
+    return write_content(options, path, [&](const http::Sink& sink) -> Status {
+        QUERN_TRY(const Bytes file, fetch_state(client, program, *id));
+        return sink(file);
+    });
+}
+
 int run_content(rpc::Client& client, const Options& options) {
     const auto& words = options.words;
     if (words.size() == 3 && words[1] == "put") return content_put(client, options, words[2]);
     if (words.size() == 4 && words[1] == "get") return content_get(client, options, words[2], words[3]);
-    return complain(kExitUsage, "usage: quern-cli content put FILE | quern-cli content get ID FILE");
+    if (words.size() == 5 && words[1] == "state") return content_state(client, options, words[2], words[3], words[4]);
+    return complain(kExitUsage,
+                    "usage: quern-cli content put FILE | content get ID FILE | content state PROGRAM ID FILE");
 }
 
 // Port and offset in the node's own quern.conf, so that -datadir alone is enough.
@@ -372,7 +432,10 @@ int main(int argc, char** argv) {
         "  quern-cli [options] help [METHOD]              the node's methods\n"
         "  quern-cli [options] -getinfo                   a summary\n"
         "  quern-cli [options] content put FILE           stores a file, prints its content id\n"
-        "  quern-cli [options] content get ID FILE        fetches and checks a content\n\n"
+        "  quern-cli [options] content get ID FILE        fetches and checks a content\n"
+        "  quern-cli [options] content state PROGRAM ID FILE\n"
+        "                                                 fetches a checkpoint of a task with this program, as a file\n"
+        "                                                 that quern-compile reads\n\n"
         "A parameter is JSON or a bare word; decimal numbers become quantities where the method wants those; @FILE is\n"
         "the file's text, @- standard input. Options stand before the method. Exit codes: 0 done, 1 failed (the node\n"
         "refused, a file), 2 wrong options, 3 no node answers.\n"};

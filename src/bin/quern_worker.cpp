@@ -73,6 +73,11 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
     app.add_option("--max-fees-per-day", raw.max_fees_per_day,
                    "most that transactions may cost within 24 hours: grains, or 1.5qrn")
         ->default_str(options.spending.per_day.to_decimal());
+    app.add_option(
+           "--keep-states-mib", options.keep_states_mib,
+           "solver: of a training's states, beside first and newest, so much stays in the node's store; others are "
+           "computed again when verifiers ask")
+        ->capture_default_str();
     app.add_option("--max-disk-mib", options.max_disk_mib, "solver: no new tasks while --datadir holds more")
         ->capture_default_str();
     app.add_option("--max-memory-mib", options.max_memory_mib, "for all tasks together; leave alone what needs more")

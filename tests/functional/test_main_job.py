@@ -32,7 +32,8 @@ class HonestTraining(framework.MarketTest):
 
         # The proven model can be fetched, and it is the one that was proven.
         state, model = (os.path.join(self.directory, name) for name in ("state.safetensors", "model.safetensors"))
-        run("quern-cli", *self.net.node.cli, "content", "get", task["claim"]["checkpointContent"], state)
+        run("quern-cli", *self.net.node.cli, "content", "state", self.job.program,
+            task["claim"]["checkpointContent"], state)
         exported = json.loads(run("quern-compile", "export", "--program", self.job.program, "--state", state, "--out", model))
         self.assertEqual(exported["state_root"], task["claim"]["finalRoot"])
         self.assertTrue(json.loads(run("quern-compile", "validate", model))["valid"])

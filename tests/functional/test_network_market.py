@@ -39,7 +39,8 @@ class AcrossNodes(framework.MarketTest):
             self.assertEqual(node.task_get(number)["claim"]["finalRoot"], task["claim"]["finalRoot"])
         # The model that was trained at node1 can be had from any node.
         state = os.path.join(self.directory, "state.safetensors")
-        run("quern-cli", *self.net.nodes[3].cli, "content", "get", task["claim"]["checkpointContent"], state)
+        run("quern-cli", *self.net.nodes[3].cli, "content", "state", self.job.program,
+            task["claim"]["checkpointContent"], state)
         self.assertGreater(os.path.getsize(state), 0)
         self.assert_supply()
 

@@ -289,7 +289,8 @@ class Demo:
     def show_model(self, task):
         directory = self.options.directory
         state, self.model = (os.path.join(directory, name) for name in ("state.safetensors", "model.safetensors"))
-        run("quern-cli", *self.net.node.cli, "-rpcwait", "content", "get", task["claim"]["checkpointContent"], state)
+        run("quern-cli", *self.net.node.cli, "-rpcwait", "content", "state", self.job.program,
+            task["claim"]["checkpointContent"], state)
         exported = json.loads(run("quern-compile", "export", "--program", self.job.program, "--state", state, "--out",
                                   self.model))
         if exported["state_root"] != task["claim"]["finalRoot"]:

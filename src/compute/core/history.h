@@ -55,7 +55,7 @@ struct HistoryManifest {
     std::uint64_t interval = 0;
     std::uint64_t stride = 1;
     std::vector<Hash32> state_roots;          // n/u + 1
-    std::vector<Hash32> checkpoint_contents;  // content ids of S_a, S_{a+k}, … S_b as safetensors: n/k + 1
+    std::vector<Hash32> checkpoint_contents;  // state contents of S_a, S_{a+k}, … S_b: n/k + 1
 
     bool operator==(const HistoryManifest&) const = default;
     [[nodiscard]] std::uint64_t steps() const { return state_roots.empty() ? 0 : (state_roots.size() - 1) * stride; }

@@ -16,23 +16,13 @@ namespace {
 constexpr std::string_view kStateFormat = "quern-state-1";
 constexpr std::string_view kModelPrefix = "model.";
 
-Expected<std::vector<TensorView>> views_of(const Program& program, const State& state) {
-    QUERN_CHECK(vm::tensor::check_state(program, state));
-    std::vector<TensorView> views;
-    for (std::size_t s = 0; s < state.size(); ++s) views.push_back({program.slots[s].name, &state[s], false});
-    return views;
-}
-
 }  // namespace
 
 Expected<Bytes> write_state(const Program& program, const State& state) {
-    QUERN_TRY(const std::vector<TensorView> views, views_of(program, state));
+    QUERN_CHECK(vm::tensor::check_state(program, state));
+    std::vector<TensorView> views;
+    for (std::size_t s = 0; s < state.size(); ++s) views.push_back({program.slots[s].name, &state[s], false});
     return write_safetensors(views, {{"format", std::string(kStateFormat)}});
-}
-
-Expected<Bytes> state_file_header(const Program& program, const State& state) {
-    QUERN_TRY(const std::vector<TensorView> views, views_of(program, state));
-    return safetensors_header(views, {{"format", std::string(kStateFormat)}});
 }
 
 Expected<State> read_state(const Program& program, BytesView file) {

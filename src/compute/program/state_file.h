@@ -11,9 +11,6 @@ namespace quern::compute::program {
 
 // Every slot under its name, in slot order, four dims each; metadata {"format": "quern-state-1"}.
 [[nodiscard]] Expected<Bytes> write_state(const vm::tensor::Program& program, const vm::tensor::State& state);
-// The same file up to its first word: the words of the slots follow, in order (safetensors.h, copy_words). Errors:
-// those of check_state() and safetensors.*.
-[[nodiscard]] Expected<Bytes> state_file_header(const vm::tensor::Program& program, const vm::tensor::State& state);
 // The file must hold exactly the program's slots with their dtypes and shapes. Errors: state_file.not_a_state,
 // state_file.missing_slot, state_file.unknown_slot, state_file.wrong_type, safetensors.*, and those of check_state().
 [[nodiscard]] Expected<vm::tensor::State> read_state(const vm::tensor::Program& program, BytesView file);

@@ -92,8 +92,9 @@ private:
         if (claim_.state == ClaimState::working) {
             actions_.push_back(Train{});
             if (in_time()) post_progress();
-        } else if (defends_history()) {
-            actions_.push_back(Train{});  // what it stands for; trained again when its files are gone
+        } else if (claim_.state == ClaimState::custody || claim_.state == ClaimState::committing || defends_history()) {
+            // What verifiers ask for; what it stands for. Trained again when its files are gone.
+            actions_.push_back(Train{});
         }
     }
 

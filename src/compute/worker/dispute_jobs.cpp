@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "compute/core/claims.h"
+#include "compute/worker/kept_states.h"
 #include "compute/worker/workspace.h"
 
 namespace quern::compute::worker {
@@ -134,6 +135,7 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     QUERN_TRY(const Workspace workspace, Workspace::open(context.options.datadir, task));
     playing.kept = workspace.directory() + "/before-" + to_hex(claim.history_root) + "-";
     playing.before = chain::market::stretch_of(*order.live).before;
+    playing.drawn = drawn_steps(*order.live);
     playing.seed = vm::tensor::seed_tensor(claim.seed_beacon);
 
     core::DisputeParty party;
@@ -185,19 +187,16 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
     if (auto kept = kept_state(playing, step)) return std::move(*kept);
     const std::uint64_t interval = playing.manifest->interval;
     const std::uint64_t strides = interval / playing.manifest->stride;  // of a segment
-    std::uint64_t segment = core::segment_of(step, interval, playing.before);
-    const auto checkpoint = [&] {
-        return context.inputs.checkpoint(
+    std::uint64_t segment = 0;
+    Expected<vm::tensor::State> found = fail(kContentNotFound);
+    for (const std::uint64_t each : checkpoints_before(playing, core::segment_of(step, interval, playing.before))) {
+        segment = each;
+        found = context.inputs.checkpoint(
             *context.node, playing.inputs->programs.any(), playing.manifest->checkpoint_contents[segment],
             playing.manifest->state_roots[segment * strides], context.pool.get(), playing.cancellation);
-    };
-    // A solver may withhold the very checkpoint that is asked for: an earlier one leads there as well. One that may
-    // come yet is waited for a little, because the way from an earlier one is longer.
-    auto found = checkpoint();
-    if (!found && found.error().is_busy() && ++playing.refusals < kRefusals) return found;
-    while (!found && segment > 0 && !playing.cancellation->requested()) {
-        --segment;
-        found = checkpoint();
+        if (found || playing.cancellation->requested()) break;
+        // One that may come yet is waited for a little, because the way from an earlier one is longer.
+        if (found.error().is_busy() && ++playing.refusals < kRefusals) break;
     }
     QUERN_TRY(vm::tensor::State state, std::move(found));
     playing.refusals = 0;
@@ -211,6 +210,23 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
     else if (step != first)
         keep_state(playing, step, state);
     return state;
+}
+
+// A solver keeps few of its states, and may withhold the very one that is asked for: any earlier one leads there as
+// well. The nearest that the node has itself; later ones that others may have; the first.
+std::vector<std::uint64_t> DisputeJobs::checkpoints_before(Playing& playing, std::uint64_t segment) {
+    std::set<std::uint64_t> segments{0, segment};
+    for (const std::uint64_t step : playing.drawn) {
+        const std::uint64_t drawn = (step - playing.before) / playing.manifest->interval;
+        if (drawn < segment) segments.insert(drawn);
+    }
+    for (std::uint64_t each = segment + 1; each-- > 0;) {
+        const auto here = playing.context->node->has_content(playing.manifest->checkpoint_contents[each]);
+        if (!here || !*here) continue;
+        segments.insert(each);
+        break;
+    }
+    return {segments.rbegin(), segments.rend()};
 }
 
 std::optional<vm::tensor::State> DisputeJobs::kept_state(const Playing& playing, std::uint64_t step) {

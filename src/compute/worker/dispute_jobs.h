@@ -43,8 +43,9 @@ private:
         std::shared_ptr<const TaskInputs> inputs;
         std::shared_ptr<const core::HistoryManifest> manifest;
         FaultPlan fault;
-        std::uint64_t before = 0;  // steps before the history's
-        std::string kept;          // of the files with states replayed to, before the step that follows and the root
+        std::uint64_t before = 0;       // steps before the history's
+        std::set<std::uint64_t> drawn;  // steps after which verifiers began
+        std::string kept;  // of the files with states replayed to, before the step that follows and the root
         vm::tensor::Tensor seed;
         vm::tensor::State altered_from;              // state before the step that `alter` speaks of
         unsigned refusals = 0;                       // of the checkpoint that was asked for last
@@ -67,6 +68,8 @@ private:
     [[nodiscard]] std::shared_ptr<core::StepShare> share_of(Context& context, const PlayOrder& order,
                                                             const core::TaskPrograms& programs);
     [[nodiscard]] static Expected<vm::tensor::State> state_before(Playing& playing, std::uint64_t step);
+    // Segments up to this one whose first states may be had, the nearest first.
+    [[nodiscard]] static std::vector<std::uint64_t> checkpoints_before(Playing& playing, std::uint64_t segment);
     [[nodiscard]] static std::optional<vm::tensor::State> kept_state(const Playing& playing, std::uint64_t step);
     static void keep_state(const Playing& playing, std::uint64_t step, const vm::tensor::State& state);
     [[nodiscard]] static Expected<std::vector<Hash32>> states_of(Playing& playing, std::uint64_t first,

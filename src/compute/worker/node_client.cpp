@@ -20,6 +20,7 @@ using chain::types::TaskClaim;
 constexpr std::uint64_t kPage = 16;  // tasks asked for at a time: a page of the largest stays far below the limit
 constexpr std::size_t kMaxTaskListBytes = std::size_t{256} << 20;  // of all pages: more is no list of live tasks
 constexpr std::uint64_t kMaxPageBytes = 64U << 20;                 // of a page of tasks
+constexpr std::size_t kDroppedAtOnce = 4'096;                      // as admin_dropContents takes them
 constexpr unsigned kOk = 200;
 constexpr unsigned kUnauthorized = 401;
 constexpr unsigned kNotFound = 404;
@@ -152,6 +153,11 @@ Expected<http::Response> NodeClient::with_credentials(http::Request& request, Se
 }
 
 Expected<json::Value> NodeClient::call(std::string_view method, json::Value params, std::uint64_t max_bytes) {
+    return call_as(As::anybody, method, std::move(params), max_bytes);
+}
+
+Expected<json::Value> NodeClient::call_as(As who, std::string_view method, json::Value params,
+                                          std::uint64_t max_bytes) {
     json::Value request = json::Value::object(
         {{"jsonrpc", "2.0"}, {"id", next_id_++}, {"method", method}, {"params", std::move(params)}});
     http::Request message;
@@ -159,7 +165,9 @@ Expected<json::Value> NodeClient::call(std::string_view method, json::Value para
     message.headers.push_back({"Content-Type", "application/json"});
     message.body = request.dump();
     message.max_answer_bytes = max_bytes;
-    QUERN_TRY(const http::Response response, reached(http_.send(message)));
+    const auto send = [this](const http::Request& request) { return http_.send(request); };
+    QUERN_TRY(const http::Response response,
+              reached(who == As::owner ? with_credentials(message, send) : send(message)));
     answer_bytes_ = response.body.size();
     json::Limits limits;
     limits.max_bytes = max_bytes;
@@ -311,13 +319,38 @@ Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_byte
     return content;
 }
 
-Status NodeClient::put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) {
+// Without credentials, with which the node would ask others.
+Expected<bool> NodeClient::has_content(const Hash32& id) {
     http::Request probe;
     probe.method = "HEAD";
     probe.target = content_path(id);
-    // Without credentials: what the node lacks it shall get from here.
     QUERN_TRY(const http::Response known, reached(http_.send(probe)));
-    if (known.status == kOk) return {};
+    return known.status == kOk;
+}
+
+Expected<std::vector<Hash32>> NodeClient::drop_contents(std::span<const Hash32> ids) {
+    std::vector<Hash32> held;
+    while (!ids.empty()) {
+        json::Array list;
+        const auto part = ids.first(std::min(ids.size(), kDroppedAtOnce));
+        for (const Hash32& id : part) list.push_back(to_hex0x(id));
+        ids = ids.subspan(part.size());
+        json::Value params = json::Value::array({json::Value(std::move(list))});
+        QUERN_TRY(const json::Value answer,
+                  call_as(As::owner, "admin_dropContents", std::move(params), kMaxAnswerBytes));
+        QUERN_TRY(const auto items, understood(answer.get_array("held")));
+        for (const json::Value& item : items) {
+            QUERN_TRY(const std::string_view text, understood(item.as_string()));
+            QUERN_TRY(const Hash32 id, understood(fixed_from_hex<Hash32::kSize>(text)));
+            held.push_back(id);
+        }
+    }
+    return held;
+}
+
+Status NodeClient::put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) {
+    QUERN_TRY(const bool known, has_content(id));
+    if (known) return {};
     http::Request request;
     request.method = "PUT";
     request.target = content_path(id);

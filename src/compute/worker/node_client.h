@@ -53,8 +53,13 @@ public:
 
     [[nodiscard]] Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) override;
     [[nodiscard]] Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override;
+    [[nodiscard]] Expected<bool> has_content(const Hash32& id) override;
+    [[nodiscard]] Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32> ids) override;
 
 private:
+    enum class As : bool { anybody, owner };  // without credentials, or with them
+    [[nodiscard]] Expected<json::Value> call_as(As who, std::string_view method, json::Value params,
+                                                std::uint64_t max_bytes);
     // False when there are none.
     bool read_credentials();
     // With credentials; once more with new ones when the node refuses the old.

@@ -86,6 +86,11 @@ public:
     [[nodiscard]] virtual Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) = 0;
     // The same of bytes in memory; returns their id.
     [[nodiscard]] Expected<Hash32> put_content(BytesView content);
+    // Whether the node has it itself, without asking others.
+    [[nodiscard]] virtual Expected<bool> has_content(const Hash32& id) = 0;
+    // Takes contents out of the node's store, but for those that it has a duty to serve: these are given. Errors:
+    // node.rpc_error (a node that lets this worker take none, for instance).
+    [[nodiscard]] virtual Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32> ids) = 0;
 };
 
 using NodeFactory = std::function<std::unique_ptr<NodeView>()>;

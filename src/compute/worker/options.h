@@ -25,6 +25,9 @@ struct WorkerOptions {
     // The node tells the price of gas; this is what it may cost at most (spending.h). 1,000 gwei; 10 QRN.
     SpendingLimits spending{Uint256(1'000'000'000'000), Uint256(10'000'000'000) * Uint256(1'000'000'000)};
     std::uint64_t max_disk_mib = 10'240;  // of the data directory: no bid on a task beyond it
+    // Of a stretch's states between the first and the newest, in the node's store: a solver has fewer where it can
+    // replay the others in time (kept_states.h).
+    std::uint64_t keep_states_mib = 95;
     Uint256 bid_price = 0;                // grains per work unit; 0: half of the task's cap
     std::uint64_t max_memory_mib = 4096;  // for all tasks together; a task that needs more is left alone
     // Work units of one step: the longest that one job keeps others of its kind, or the end, waiting. 2^30 are about

@@ -4,24 +4,26 @@
 #include <chrono>
 
 #include "base/log.h"
-#include "compute/program/state_file.h"
+#include "compute/core/state_content.h"
 #include "crypto/content_id.h"
 #include "vm/tensor/view.h"
 
 namespace quern::compute::worker {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // hashed between two looks at whether to go on
-constexpr std::uint64_t kFirstPauseMs = 250;                 // before it tries again, twice as long each time
+constexpr std::uint64_t kFirstPauseMs = 250;  // before it tries again, twice as long each time
 constexpr std::uint64_t kLongestPauseMs = 30'000;
 
-}  // namespace
+ByteSource source_of(BytesView bytes) {
+    return [left = bytes](std::span<std::uint8_t> buffer) mutable -> Expected<std::size_t> {
+        const BytesView next = left.first(std::min(buffer.size(), left.size()));
+        std::copy(next.begin(), next.end(), buffer.begin());
+        left = left.subspan(next.size());
+        return next.size();
+    };
+}
 
-struct Publisher::Place {
-    std::size_t in_header = 0;
-    std::size_t slot = 0;
-    std::size_t in_slot = 0;  // bytes
-};
+}  // namespace
 
 Publisher::~Publisher() {
     {
@@ -32,17 +34,20 @@ Publisher::~Publisher() {
     if (thread_.joinable()) thread_.join();
 }
 
-Status Publisher::begin(const vm::tensor::Program& program, const vm::tensor::State& state) {
-    QUERN_TRY(header_, program::state_file_header(program, state));
-    file_bytes_ = header_.size();
+Status Publisher::begin(const vm::tensor::Program& program, const vm::tensor::State& state,
+                        std::span<const Hash32> roots) {
+    QUERN_CHECK(vm::tensor::check_state(program, state));
+    content_ = core::encode_state(program, state, roots);
+    parts_.clear();
     {
         const MutexLock lock(mutex_);
-        words_.clear();
-        for (const vm::tensor::Tensor& slot : state) {
-            words_.emplace_back(slot.words);
-            file_bytes_ += slot.words.size() * sizeof(std::uint32_t);
-        }
+        words_.assign(state.size(), {});
+        copies_.clear();
         copies_.resize(state.size());
+        for (const std::size_t slot : core::own_contents(program, roots)) {
+            parts_.push_back({slot, state[slot].shape, roots[slot]});
+            words_[slot] = state[slot].words;
+        }
     }
     thread_ = std::thread([this] { run(); });
     return {};
@@ -51,8 +56,8 @@ Status Publisher::begin(const vm::tensor::Program& program, const vm::tensor::St
 void Publisher::before_writing(std::size_t slot) {
     if (!runs()) return;
     const MutexLock lock(mutex_);
-    if (stored_ || copies_[slot] != nullptr || is_to_end()) return;
     const std::span<const std::uint32_t> words = words_[slot];
+    if (words.empty() || copies_[slot] != nullptr || is_to_end()) return;
     auto copy = std::make_unique_for_overwrite<std::uint32_t[]>(words.size());
     vm::tensor::parallel_parts(pool_, words.size(), words.size(), [&](std::size_t begin, std::size_t end) {
         std::copy(words.data() + begin, words.data() + end, copy.get() + begin);
@@ -66,7 +71,7 @@ bool Publisher::is_stored() const {
     return stored_.has_value();
 }
 
-std::optional<Hash32> Publisher::take() {
+std::optional<StoredState> Publisher::take() {
     if (!is_stored()) return std::nullopt;
     thread_.join();
     const MutexLock lock(mutex_);
@@ -74,59 +79,47 @@ std::optional<Hash32> Publisher::take() {
 }
 
 void Publisher::run() {
-    const auto id = content_id();
-    if (!id) return;
-    for (std::uint64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
-        const Status sent = node_->put_stream(*id, file_bytes_, file());
-        if (sent) break;
-        if (!pause(0)) return;
-        log::warning(log::Category::solver, "checkpoint not stored yet content={} reason={}", to_hex(*id),
-                     sent.error().to_string());
-        if (!pause(pause_ms)) return;
+    StoredState stored;
+    for (const Part& part : parts_) {
+        const auto tiles = [&]() -> ByteSource {
+            return [this, &part, place = std::uint64_t{0}](std::span<std::uint8_t> buffer) mutable {
+                return read(part, place, buffer);
+            };
+        };
+        if (!put(part.root, core::slot_bytes(part.shape), tiles)) return;
+        stored.slots.push_back(part.root);
+        const MutexLock lock(mutex_);
+        words_[part.slot] = {};
+        copies_[part.slot].reset();
     }
+    // The last, so that where it is the state is whole.
+    stored.content = crypto::content_id_of(content_);
+    if (!put(stored.content, content_.size(), [this] { return source_of(content_); })) return;
     {
         const MutexLock lock(mutex_);
-        copies_.clear();
-        stored_ = *id;
+        stored_ = std::move(stored);
     }
     tell_();
 }
 
-Expected<Hash32> Publisher::content_id() {
-    crypto::ContentHasher hasher;
-    const ByteSource source = file();
-    Bytes piece(kPieceBytes);
-    for (;;) {
-        QUERN_TRY(const std::size_t bytes, source(piece));
-        if (bytes == 0) return hasher.finish();
-        hasher.update(BytesView(piece).first(bytes));
+bool Publisher::put(const Hash32& id, std::uint64_t bytes, const std::function<ByteSource()>& source) {
+    for (std::uint64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
+        if (!pause(0)) return false;
+        const Status sent = node_->put_stream(id, bytes, source());
+        if (sent) return true;
+        if (!pause(0)) return false;
+        log::warning(log::Category::solver, "state not stored yet content={} reason={}", to_hex(id),
+                     sent.error().to_string());
+        if (!pause(pause_ms)) return false;
     }
 }
 
-// From its beginning.
-ByteSource Publisher::file() {
-    return [this, place = Place()](std::span<std::uint8_t> buffer) mutable { return read(place, buffer); };
-}
-
-Expected<std::size_t> Publisher::read(Place& place, std::span<std::uint8_t> buffer) {
-    if (place.in_header < header_.size()) {
-        const auto next = BytesView(header_).subspan(place.in_header);
-        const std::size_t bytes = std::min(buffer.size(), next.size());
-        std::copy_n(next.begin(), bytes, buffer.begin());
-        place.in_header += bytes;
-        return bytes;
-    }
+Expected<std::size_t> Publisher::read(const Part& part, std::uint64_t& place, std::span<std::uint8_t> buffer) {
     const MutexLock lock(mutex_);
     if (is_to_end()) return busy("worker.stopped");
-    if (place.slot == words_.size()) return std::size_t{0};
-    const std::span<const std::uint32_t> words = words_[place.slot];
-    const std::size_t bytes = std::min(buffer.size(), words.size_bytes() - place.in_slot);
-    program::copy_words(words, place.in_slot, buffer.first(bytes));
-    place.in_slot += bytes;
-    if (place.in_slot == words.size_bytes()) {
-        ++place.slot;
-        place.in_slot = 0;
-    }
+    const std::size_t bytes = std::min<std::uint64_t>(buffer.size(), core::slot_bytes(part.shape) - place);
+    core::copy_tiles(part.shape, words_[part.slot], place, buffer.first(bytes));
+    place += bytes;
     return bytes;
 }
 

@@ -1,8 +1,9 @@
-// Puts a training's checkpoints into the content store while the training goes on: a thread of its own hashes and sends
-// the state as it was when it began, again and again until the store has it. The state is read where it lies; before a
-// step writes over a slot that may still be read, the slot is copied (before_writing). So a step never waits for the
-// node, and beside the state there is one more at most, for which memory_needed (task_inputs.h) has room: nothing else
-// is read or sent of a task that trains. Used by the solver, all members by the thread that trains.
+// Puts a training's states into the content store while the training goes on: a thread of its own sends the slots under
+// their roots, which are known, and then the state content that names them (compute/core/state_content.h), each again
+// and again until the store has it. A slot is read where it lies; before a step writes over one that is still to be
+// sent, it is copied (before_writing). So a step never waits for the node, and beside the state there is one more at
+// most, for which memory_needed (task_inputs.h) has room: nothing else is read or sent of a task that trains. Used by
+// the solver, all members by the thread that trains.
 #pragma once
 
 #include <memory>
@@ -18,6 +19,12 @@
 
 namespace quern::compute::worker {
 
+// What a state is in a store.
+struct StoredState {
+    Hash32 content;             // of the state
+    std::vector<Hash32> slots;  // those that are contents of their own
+};
+
 class Publisher {
 public:
     // `node` is this publisher's own; `pool` (null: none) copies slots. Once `stopping` is requested nothing is read
@@ -30,23 +37,29 @@ public:
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
 
-    // Begins with `state` of `program`, as a state file (compute/program/state_file.h). The state stays where it is
-    // until take(), and no slot of it changes or goes but after before_writing(slot). None runs. Errors: those of
-    // state_file_header().
-    [[nodiscard]] Status begin(const vm::tensor::Program& program, const vm::tensor::State& state);
+    // Begins with `state` of `program`, whose slots have these roots. The state stays where it is until take(), and no
+    // slot of it changes or goes but after before_writing(slot). None runs. Errors: those of check_state().
+    [[nodiscard]] Status begin(const vm::tensor::Program& program, const vm::tensor::State& state,
+                               std::span<const Hash32> roots);
     void before_writing(std::size_t slot);
 
     [[nodiscard]] bool runs() const { return thread_.joinable(); }  // from begin() to take()
     [[nodiscard]] bool is_stored() const;
-    // The content's id, once, when it is in the store: none runs any more.
-    [[nodiscard]] std::optional<Hash32> take();
+    // Once, when it is in the store: none runs any more.
+    [[nodiscard]] std::optional<StoredState> take();
 
 private:
-    struct Place;  // in the file
+    // A slot that is a content of its own.
+    struct Part {
+        std::size_t slot = 0;
+        vm::tensor::Shape shape;
+        Hash32 root;
+    };
     void run();
-    [[nodiscard]] Expected<Hash32> content_id();
-    [[nodiscard]] ByteSource file();
-    [[nodiscard]] Expected<std::size_t> read(Place& place, std::span<std::uint8_t> buffer) QUERN_EXCLUDES(mutex_);
+    [[nodiscard]] bool put(const Hash32& id, std::uint64_t bytes,
+                           const std::function<ByteSource()>& source);  // false: it is to end
+    [[nodiscard]] Expected<std::size_t> read(const Part& part, std::uint64_t& place, std::span<std::uint8_t> buffer)
+        QUERN_EXCLUDES(mutex_);
     [[nodiscard]] bool pause(std::uint64_t milliseconds) QUERN_EXCLUDES(mutex_);  // false: it is to end
     [[nodiscard]] bool is_to_end() const QUERN_REQUIRES(mutex_) { return abandoned_ || stopping_.requested(); }
 
@@ -54,17 +67,17 @@ private:
     ThreadPool* const pool_;
     const Cancellation& stopping_;
     const std::function<void()> tell_;
-    Bytes header_;  // of the file, up to the words
-    std::uint64_t file_bytes_ = 0;
+    Bytes content_;  // the state's
+    std::vector<Part> parts_;
     std::thread thread_;
 
     mutable Mutex mutex_;
     CondVar changed_;
     bool abandoned_ QUERN_GUARDED_BY(mutex_) = false;
-    // By slot: what is read, and who owns it where it is a copy.
+    // By slot: what is still to be sent (else empty), and who owns it where it is a copy.
     std::vector<std::span<const std::uint32_t>> words_ QUERN_GUARDED_BY(mutex_);
     std::vector<std::unique_ptr<std::uint32_t[]>> copies_ QUERN_GUARDED_BY(mutex_);
-    std::optional<Hash32> stored_ QUERN_GUARDED_BY(mutex_);
+    std::optional<StoredState> stored_ QUERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace quern::compute::worker

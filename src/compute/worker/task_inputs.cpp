@@ -4,6 +4,7 @@
 
 #include "chain/market/work.h"
 #include "compute/core/dispute_strategy.h"
+#include "compute/core/state_content.h"
 #include "compute/program/state_file.h"
 
 namespace quern::compute::worker {
@@ -35,6 +36,28 @@ Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::
         programs.push_back(std::move(program));
     }
     return core::TaskPrograms{std::move(plan), std::move(programs)};
+}
+
+// A state content and its slots.
+Expected<State> fetch_state(NodeView& node, const Program& program, const Hash32& state_root, BytesView content,
+                            const Cancellation* cancellation) {
+    auto parts = core::decode_state(program, state_root, content);
+    if (!parts && parts.error().name == core::kWrongStateRoot) return fail(kWrongStateRoot, parts.error().detail);
+    QUERN_CHECK(parts);
+    for (std::size_t i = 0; i < program.slots.size(); ++i) {
+        const vm::tensor::Slot& slot = program.slots[i];
+        if (core::is_inline(slot.shape)) continue;
+        if (is_requested(cancellation)) return busy("worker.stopped");
+        const Hash32& root = parts->roots[i];
+        if (root == core::zero_root(slot.shape.tiles())) {
+            parts->slots[i].words.resize(slot.shape.elements());
+            continue;
+        }
+        // Its root is its id, which was checked on the way.
+        QUERN_TRY(const Bytes tiles, node.get_content(root, core::slot_bytes(slot.shape)));
+        QUERN_TRY(parts->slots[i], core::tensor_of_tiles(slot, tiles));
+    }
+    return std::move(parts->slots);
 }
 
 // Programs that read the data set must agree in its dims; the chain sees only the number of its elements.
@@ -205,7 +228,10 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
 
 Expected<State> InputStore::checkpoint(NodeView& node, const Program& program, const Hash32& content,
                                        const Hash32& state_root, ThreadPool* pool, const Cancellation* cancellation) {
-    QUERN_TRY(const Bytes bytes, node.get_content(content, file_limit(state_bytes(program), limits_.memory_bytes)));
+    const std::uint64_t most =
+        std::max(file_limit(state_bytes(program), limits_.memory_bytes), core::state_content_bytes(program));
+    QUERN_TRY(const Bytes bytes, node.get_content(content, most));
+    if (core::is_state_content(bytes)) return fetch_state(node, program, state_root, bytes, cancellation);
     QUERN_TRY(State state, program::read_state(program, bytes));
     const Hash32 root = vm::tensor::state_root(state, pool, cancellation);
     if (is_requested(cancellation)) return busy("worker.stopped");

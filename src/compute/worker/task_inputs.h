@@ -81,8 +81,9 @@ public:
     [[nodiscard]] Expected<std::shared_ptr<const core::HistoryManifest>> manifest(NodeView& node,
                                                                                   const chain::types::TaskClaim& live);
 
-    // The state in `content`, which must have this root. Errors: content.*, state_file.*, inputs.wrong_state_root;
-    // worker.stopped once the cancellation was requested.
+    // The state in `content`, a file or a state content whose slots are fetched one by one, which must have this root.
+    // Errors: content.*, state_file.*, state.*, inputs.wrong_state_root; worker.stopped once the cancellation was
+    // requested.
     [[nodiscard]] Expected<vm::tensor::State> checkpoint(NodeView& node, const vm::tensor::Program& program,
                                                          const Hash32& content, const Hash32& state_root,
                                                          ThreadPool* pool = nullptr,

@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "chain/market/delays.h"
-#include "compute/program/state_file.h"
 #include "crypto/merkle.h"
 
 namespace quern::compute::worker {
@@ -16,6 +15,8 @@ using chain::types::ClaimState;
 using log::Category;
 
 std::string progress_file(std::uint32_t stretch) { return "training-" + std::to_string(stretch) + ".rlp"; }
+
+FaultPlan fault_of(const WorkerOptions& options) { return options.fault.solver_cheats() ? options.fault : FaultPlan{}; }
 
 // What another attempt may cure: the node or the content was not there, this process failed.
 bool may_pass(const Error& error) { return is_passing(error) || is_not_found(error); }
@@ -93,7 +94,7 @@ Status TrainingJobs::begin(Training& training) {
                   training.saved.checkpoints.back().step);
         if (training.complete()) {
             tell(training);
-            return {};
+            return regenerate(training);
         }
     }
     QUERN_TRY(training.inputs, context_.inputs.load(*context_.node, task));
@@ -102,25 +103,12 @@ Status TrainingJobs::begin(Training& training) {
         QUERN_TRY(training.state, context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(),
                                                              last.content, last.state_root));
     } else {
-        QUERN_TRY(const auto start, start_of(training));
-        QUERN_TRY(training.state, context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(),
-                                                             start.content, start.root));
-        training.step = chain::market::stretch_of(*training.order.live).before;
-        training.roots = {start.root};
-        training.saved.checkpoints.push_back({training.step, start.root, start.content, 0, {}});
-        training.saved.state_roots = join_roots(training.roots);
-        // Of a stretch that is settled nobody asks any more.
-        if (claim.id.stretch >= chain::types::kMaxUnsettled)
-            QUERN_CHECK(fs::remove_file(training.workspace.directory() + "/" +
-                                        progress_file(claim.id.stretch - chain::types::kMaxUnsettled)));
-        log::info(Category::solver, "training begins task={} round={} steps={}-{}", task.id, task.round,
-                  training.step + 1, training.last());
+        QUERN_CHECK(begin_stretch(training));
     }
     training.seed = vm::tensor::seed_tensor(claim.seed_beacon);
-    training.runner =
-        std::make_unique<StepRunner>(training.inputs->programs, training.inputs->data, training.seed,
-                                     context_.options.fault.solver_cheats() ? context_.options.fault : FaultPlan{},
-                                     context_.options.backend, context_.pool.get(), &context_.stopping);
+    training.runner = std::make_unique<StepRunner>(training.inputs->programs, training.inputs->data, training.seed,
+                                                   fault_of(context_.options), context_.options.backend,
+                                                   context_.pool.get(), &context_.stopping);
     training.publisher = std::make_unique<Publisher>(context_.connect(), context_.pool.get(), context_.stopping,
                                                      [&board = board_] { board.wake(); });
     training.runner->set_before_writing(
@@ -129,15 +117,103 @@ Status TrainingJobs::begin(Training& training) {
     return {};
 }
 
-Expected<InputStore::Start> TrainingJobs::start_of(const Training& training) {
+Status TrainingJobs::begin_stretch(Training& training) {
     const auto& [task, claim] = *training.order.live;
-    if (claim.id.stretch > task.settled) {
-        QUERN_TRY(const auto own, training.workspace.load<TrainingProgress>(progress_file(claim.id.stretch - 1)));
-        if (own && !own->checkpoints.empty() && own->checkpoints.back().state_root == claim.start_root)
+    QUERN_TRY(const auto start, start_of(training));
+    QUERN_TRY(training.state,
+              context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(), start.content, start.root));
+    training.step = chain::market::stretch_of(*training.order.live).before;
+    training.roots = {start.root};
+    training.saved.checkpoints.push_back({training.step, start.root, start.content, 0, {}});
+    training.saved.state_roots = join_roots(training.roots);
+    QUERN_CHECK(forget_settled(training));
+    log::info(Category::solver, "training begins task={} round={} steps={}-{}", task.id, task.round, training.step + 1,
+              training.last());
+    return {};
+}
+
+Expected<InputStore::Start> TrainingJobs::start_of(Training& training) {
+    const auto& [task, claim] = *training.order.live;
+    if (claim.id.stretch != 0) {
+        QUERN_TRY(auto own, training.workspace.load<TrainingProgress>(progress_file(claim.id.stretch - 1)));
+        if (own && !own->checkpoints.empty() && own->checkpoints.back().state_root == claim.start_root) {
+            if (!own->kept.empty() && own->kept.back().content == own->checkpoints.back().content)
+                training.saved.kept = {std::move(own->kept.back())};
             return InputStore::Start{own->checkpoints.back().content, claim.start_root};
-        return fail("worker.no_start", "the stretch before it was trained elsewhere");
+        }
     }
+    if (claim.id.stretch > task.settled) return fail("worker.no_start", "the stretch before it was trained elsewhere");
     return InputStore::start_of(*context_.node, task);
+}
+
+Status TrainingJobs::forget_settled(Training& training) {
+    const std::uint32_t stretch = training.order.live->claim.id.stretch;
+    if (stretch < chain::types::kMaxUnsettled) return {};
+    const std::string name = progress_file(stretch - chain::types::kMaxUnsettled);
+    QUERN_TRY(auto settled, training.workspace.load<TrainingProgress>(name));
+    if (!settled) return {};
+    QUERN_TRY(const auto before, training.workspace.load<TrainingProgress>(progress_file(stretch - 1)));
+    std::set<Hash32> needed;  // its last state is the first one of the next stretch
+    if (before)
+        for (const KeptState& state : before->kept) {
+            needed.insert(state.content);
+            needed.insert(state.slots.begin(), state.slots.end());
+        }
+    for (auto* states : {&settled->kept, &settled->leaving})
+        for (KeptState& state : *states) {
+            if (needed.contains(state.content)) continue;
+            std::erase_if(state.slots, [&](const Hash32& id) { return needed.contains(id); });
+            training.saved.leaving.push_back(std::move(state));
+        }
+    QUERN_CHECK(save(training));
+    return fs::remove_file(training.workspace.directory() + "/" + name);
+}
+
+Status TrainingJobs::regenerate(Training& training) {
+    const TaskClaim& live = *training.order.live;
+    if (live.claim.state != ClaimState::custody && live.claim.state != ClaimState::committing) return {};
+    const CheckpointRecord& start = training.saved.checkpoints.front();
+    QUERN_TRY(
+        training.regeneration,
+        Regeneration::begin(context_, live, drawn_steps(live), training.roots, {start.step, start.content},
+                            training.saved.kept, fault_of(context_.options), [&board = board_] { board.wake(); }));
+    return {};
+}
+
+Status TrainingJobs::save(Training& training) {
+    QUERN_CHECK(training.workspace.save(progress_file(training.order.live->claim.id.stretch), training.saved));
+    drop_leaving(training);
+    return {};
+}
+
+// What is still wanted of the same contents stays; what the chain names stays by the node's duty, and is tried again.
+void TrainingJobs::drop_leaving(Training& training) {
+    auto& leaving = training.saved.leaving;
+    if (leaving.empty()) return;
+    std::set<Hash32> needed;
+    for (const auto& [id, other] : trainings_) {
+        needed.insert(other.sent.slots.begin(), other.sent.slots.end());
+        for (const KeptState& state : other.saved.kept) {
+            needed.insert(state.content);
+            needed.insert(state.slots.begin(), state.slots.end());
+        }
+    }
+    std::set<Hash32> spare;
+    for (const KeptState& state : leaving) {
+        spare.insert(state.slots.begin(), state.slots.end());
+        spare.insert(state.content);
+    }
+    std::erase_if(spare, [&](const Hash32& id) { return needed.contains(id); });
+    const auto held = context_.node->drop_contents(std::vector<Hash32>(spare.begin(), spare.end()));
+    if (!held && is_passing(held.error())) return;
+    if (!held && !std::exchange(refused_, true))
+        log::warning(Category::solver, "states that nobody needs stay in the node's store reason={}",
+                     held.error().to_string());
+    const std::set<Hash32> kept = held ? std::set<Hash32>(held->begin(), held->end()) : std::set<Hash32>();
+    std::erase_if(leaving, [&](const KeptState& state) {
+        return !kept.contains(state.content) && std::none_of(state.slots.begin(), state.slots.end(),
+                                                             [&](const Hash32& id) { return kept.contains(id); });
+    });
 }
 
 void TrainingJobs::tell(Training& training) {
@@ -151,6 +227,7 @@ void TrainingJobs::tell(Training& training) {
 
 bool TrainingJobs::Training::runs() const {
     if (failed) return false;
+    if (regeneration != nullptr) return regeneration->runs();
     if (is_sending()) return can_step() || publisher->is_stored();
     const bool to_prove = order.live->claim.state == ClaimState::working && told.proof == nullptr;
     return !complete() || to_prove;
@@ -175,20 +252,38 @@ CheckpointRecord TrainingJobs::Training::checkpoint(std::uint64_t at, std::span<
 bool TrainingJobs::work(std::uint64_t milliseconds) {
     take_orders();
     return run_in_turn(trainings_, turns_, [&](Training& training) {
-        Status status = train(training, Slice(context_, milliseconds));
-        if (status && training.complete() && !training.is_sending()) status = finish(training);
+        const Status status = advance(training, Slice(context_, milliseconds));
         if (status) return;
         // What came after the last saved checkpoint is lost: a retry begins there.
         training.failed = true;
+        training.regeneration.reset();
         log::error(Category::solver, "training stopped task={} step={} reason={}", training.order.task(), training.step,
                    status.error().to_string());
     });
+}
+
+Status TrainingJobs::advance(Training& training, const Slice& slice) {
+    if (training.regeneration == nullptr) {
+        QUERN_CHECK(train(training, slice));
+        return training.complete() && !training.is_sending() ? finish(training) : Status();
+    }
+    const Status status = training.regeneration->advance(slice);
+    std::vector<KeptState> made = training.regeneration->take();
+    if (!made.empty()) {
+        auto& kept = training.saved.kept;
+        std::move(made.begin(), made.end(), std::back_inserter(kept));
+        std::sort(kept.begin(), kept.end(), [](const KeptState& a, const KeptState& b) { return a.step < b.step; });
+        QUERN_CHECK(save(training));
+    }
+    if (status && training.regeneration->done()) training.regeneration.reset();
+    return status;
 }
 
 Status TrainingJobs::train(Training& training, const Slice& slice) {
     const auto& spec = training.order.live->task.spec;
     QUERN_CHECK(publish(training));
     for (bool first = true; training.can_step() && !context_.stop && (first || !slice.over()); first = false) {
+        const std::uint64_t begun_ms = context_.clock.monotonic_ms();
         const std::uint64_t step = training.step + 1;
         if (!training.runner->run(training.state, step)) return {};
         if (step % spec.stride == 0) {
@@ -196,9 +291,14 @@ Status TrainingJobs::train(Training& training, const Slice& slice) {
                 vm::tensor::slot_roots(training.state, context_.pool.get(), &context_.stopping);
             if (context_.stopping.requested()) return {};
             training.roots.push_back(vm::tensor::state_root(slots));
-            if (step % spec.interval == 0) training.waits = training.checkpoint(step, slots);
+            if (step % spec.interval == 0) training.waits = {training.checkpoint(step, slots), slots};
         }
         training.step = step;
+        training.segment_ms += context_.clock.monotonic_ms() - begun_ms;
+        if (training.waits) {
+            auto& longest = training.saved.segment_ms;
+            longest = std::max(longest, std::exchange(training.segment_ms, 0));
+        }
         QUERN_CHECK(publish(training));
     }
     return {};
@@ -207,23 +307,29 @@ Status TrainingJobs::train(Training& training, const Slice& slice) {
 // Saves the checkpoint that is in the store by now, and begins with the one that waits for that.
 Status TrainingJobs::publish(Training& training) {
     if (training.publisher == nullptr) return {};
-    if (const auto content = training.publisher->take()) {
-        const std::uint64_t step = training.sent.step;
-        const auto stretch = chain::market::stretch_of(*training.order.live);
-        const auto strides =
-            static_cast<std::ptrdiff_t>((step - stretch.before) / training.order.live->task.spec.stride);
-        training.sent.content = *content;
-        training.saved.state_roots = join_roots({training.roots.begin(), training.roots.begin() + strides + 1});
-        training.saved.checkpoints.push_back(std::move(training.sent));
-        QUERN_CHECK(training.workspace.save(progress_file(training.order.live->claim.id.stretch), training.saved));
+    if (auto stored = training.publisher->take()) {
+        const TaskClaim& live = *training.order.live;
+        auto& saved = training.saved;
+        const std::uint64_t step = training.sent.record.step;
+        const std::uint64_t done = step - chain::market::stretch_of(live).before;
+        const auto strides = static_cast<std::ptrdiff_t>(done / live.task.spec.stride);
+        training.sent.record.content = stored->content;
+        saved.state_roots = join_roots({training.roots.begin(), training.roots.begin() + strides + 1});
+        saved.checkpoints.push_back(std::exchange(training.sent, {}).record);
+        saved.kept.push_back({step, stored->content, std::move(stored->slots)});
+        const std::uint64_t spacing =
+            kept_spacing(live, done / live.task.spec.interval,
+                         {context_.options.keep_states_mib << 20,
+                          training.inputs->programs.any().header.sizes.state_bytes, saved.segment_ms});
+        for (KeptState& spare : take_spare(live, spacing, saved.kept)) saved.leaving.push_back(std::move(spare));
+        QUERN_CHECK(save(training));
         tell(training);
         log::info(Category::solver, "trained task={} step={}/{} loss={:.4f}", training.order.task(), step,
                   training.last(), std::bit_cast<float>(training.saved.checkpoints.back().loss));
     }
     if (!training.waits || training.publisher->runs()) return {};
-    training.sent = std::move(*training.waits);
-    training.waits.reset();
-    return training.publisher->begin(training.inputs->programs.any(), training.state);
+    training.sent = *std::exchange(training.waits, std::nullopt);
+    return training.publisher->begin(training.inputs->programs.any(), training.state, training.sent.slots);
 }
 
 // Stores the manifest and makes the proof, when there is one to be made.

@@ -1,13 +1,16 @@
 // The solver's work: fetching and judging what open tasks name (ExamineJobs), and training what was won
 // (TrainingJobs): a stretch at a time, the next one while this one is verified. Progress is saved when a checkpoint is
 // in the store, so that a killed solver goes on from the last one; the training goes on meanwhile, as far as the next
-// checkpoint. One thread each, and one for each checkpoint on its way.
+// checkpoint. Few states stay in the store (kept_states.h); those that verifiers are drawn for it puts there again
+// (regeneration.h). One thread each, and one for each state on its way.
 #pragma once
 
 #include "compute/worker/board.h"
 #include "compute/worker/context.h"
 #include "compute/worker/decide.h"
+#include "compute/worker/kept_states.h"
 #include "compute/worker/publisher.h"
+#include "compute/worker/regeneration.h"
 #include "compute/worker/step_runner.h"
 #include "compute/worker/workspace.h"
 
@@ -16,7 +19,11 @@ namespace quern::compute::worker {
 struct TrainingProgress {
     Bytes state_roots;                          // S_a, S_{a+u}, … of the last checkpoint, 32 bytes each
     std::vector<CheckpointRecord> checkpoints;  // S_a first
-    QUERN_FIELDS(v("stateRoots", state_roots), v("checkpoints", checkpoints))
+    std::vector<KeptState> kept;                // of them, ascending; S_a only if this worker put it there
+    std::vector<KeptState> leaving;             // whose contents are still to be taken out of the store
+    std::uint64_t segment_ms = 0;               // the longest that one has taken
+    QUERN_FIELDS(v("stateRoots", state_roots), v("checkpoints", checkpoints), v("kept", kept), v("leaving", leaving),
+                 v("segmentMs", segment_ms))
 };
 
 class ExamineJobs {
@@ -57,9 +64,15 @@ private:
         Trained told;
         // Checkpoints without their contents: the one on its way into the store, and `state` where it is the next one,
         // which waits for that.
-        CheckpointRecord sent;
-        std::optional<CheckpointRecord> waits;
-        std::unique_ptr<Publisher> publisher;  // null: complete since before; ends before the state that it reads
+        struct Waiting {
+            CheckpointRecord record;
+            std::vector<Hash32> slots;  // their roots
+        };
+        Waiting sent;
+        std::optional<Waiting> waits;
+        std::uint64_t segment_ms = 0;                // that the present segment has taken so far
+        std::unique_ptr<Publisher> publisher;        // null: complete since before; ends before the state that it reads
+        std::unique_ptr<Regeneration> regeneration;  // of what was drawn; null: nothing is missing
 
         [[nodiscard]] std::uint64_t last() const { return chain::market::stretch_of(*order.live).last(); }
         [[nodiscard]] bool complete() const { return step == last(); }
@@ -73,16 +86,26 @@ private:
     };
     void take_orders();
     [[nodiscard]] Status begin(Training& training);
-    // What the stretch begins with: where this solver has trained to, or where the task goes on.
-    [[nodiscard]] Expected<InputStore::Start> start_of(const Training& training);
+    // What the stretch begins with: where this solver has trained to, or where the task goes on. In the first case it
+    // is kept for as long as this stretch is.
+    [[nodiscard]] Expected<InputStore::Start> start_of(Training& training);
+    [[nodiscard]] Status begin_stretch(Training& training);
+    // Of a stretch that is settled nobody asks any more.
+    [[nodiscard]] Status forget_settled(Training& training);
+    [[nodiscard]] Status regenerate(Training& training);  // begins to, where something was drawn that is not kept
+    [[nodiscard]] Status advance(Training& training, const Slice& slice);
     [[nodiscard]] Status train(Training& training, const Slice& slice);
     [[nodiscard]] Status publish(Training& training);
     [[nodiscard]] Status finish(Training& training);
+    // The progress, and what it says is leaving goes from the store.
+    [[nodiscard]] Status save(Training& training);
+    void drop_leaving(Training& training);
     void tell(Training& training);
 
     Context& context_;
     Orders& board_;
     std::map<JobId, Training> trainings_;
+    bool refused_ = false;  // to drop contents, and it was said
     Turns turns_;
 };
 

@@ -13,6 +13,8 @@ struct Contents {
     std::map<Hash32, int, BytesLess> asked;
     std::function<void(const Hash32&)> when_asked;
     std::function<Status()> when_put;  // before anything is taken
+    std::function<Status()> when_dropped;
+    std::set<Hash32> held;  // by a duty
 };
 
 inline Expected<Bytes> read_all(std::uint64_t size, const ByteSource& source) {
@@ -40,6 +42,18 @@ public:
         if (crypto::content_id_of(content) != id) return fail("content.id_mismatch");
         contents_.files[id] = std::move(content);
         return {};
+    }
+    Expected<bool> has_content(const Hash32& id) override { return contents_.files.contains(id); }
+    Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32> ids) override {
+        if (contents_.when_dropped) QUERN_CHECK(contents_.when_dropped());
+        std::vector<Hash32> held;
+        for (const Hash32& id : ids) {
+            if (contents_.held.contains(id))
+                held.push_back(id);
+            else
+                contents_.files.erase(id);
+        }
+        return held;
     }
     // Nothing else is asked of it.
     Expected<MarketNews> market_news(const std::optional<Head>&) override { return fail("node.down"); }

@@ -165,6 +165,16 @@ TEST_F(Decide, proves_when_all_is_posted_until_the_deadline) {
     expect_ends_at(solver_, id, NativeKind::task_prove, world.deadline(id), "task.deadline_passed");
 }
 
+TEST_F(Decide, serves_what_verifiers_were_drawn_for_until_they_have_replayed_it) {
+    for (const auto state : {ClaimState::custody, ClaimState::committing}) {
+        const auto id = reach(state, truth);
+        EXPECT_TRUE(wants<Train>(solver_.decide(world, id)));
+        EXPECT_FALSE(wants<Train>(second_.decide(world, id)));
+    }
+    EXPECT_FALSE(wants<Train>(solver_.decide(world, reach(ClaimState::proved, truth)))) << "nobody is drawn";
+    EXPECT_FALSE(wants<Train>(solver_.decide(world, reach(ClaimState::challenge, truth))));
+}
+
 // --- Verifier --------------------------------------------------------------------------------------------------------
 
 TEST_F(Decide, receipts_until_the_deadline_what_it_has_checked) {

@@ -199,6 +199,8 @@ public:
     }
     Expected<Bytes> get_content(const Hash32&, std::uint64_t) override { return fail("node.down"); }
     Status put_stream(const Hash32&, std::uint64_t, const ByteSource&) override { return fail("node.down"); }
+    Expected<bool> has_content(const Hash32&) override { return fail("node.down"); }
+    Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32>) override { return fail("node.down"); }
 
     std::function<void(MarketNews&)> change;  // of what is told
     std::function<void()> between;            // two pages

@@ -1,12 +1,14 @@
 // A long training by strides, with the solver's own code: what it keeps grows with strides and checkpoints and not with
 // steps, and what it publishes is what a replay of it comes to.
 #include "compute/core/history.h"
+#include "compute/core/state_content.h"
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
 #include "compute/worker/replay.h"
 #include "compute/worker/training_jobs.h"
 #include "content_node.h"
 #include "lifecycle_fixture.h"
+#include "unit/vm/tensor/test_programs.h"
 
 namespace quern::compute::worker::test {
 namespace {
@@ -17,26 +19,42 @@ constexpr std::uint64_t kLongSteps = 10'000;
 constexpr std::uint64_t kLongInterval = 5'000;
 constexpr std::uint64_t kLongStride = 100;
 
+// What is trained, and by what steps.
+struct Subject {
+    core::TaskPrograms programs;
+    tensor::Tensor data;
+    tensor::State init;
+    std::uint64_t interval = 1;
+    std::uint64_t stride = 1;
+};
+Subject tiny_subject(std::uint64_t interval = kLongInterval) {
+    return {tiny().programs(kLongSteps), tiny().data, tiny().init, interval, kLongStride};
+}
+
 class LongTraining : public ::testing::Test {
 protected:
-    LongTraining() {
+    explicit LongTraining(const Subject& subject = tiny_subject()) {
         options.datadir = testing::TempDir() + "/quern-long-training-test";
         (void)Workspace::remove_all_but(options.datadir, {});
         auto live = std::make_shared<TaskClaim>();
         auto& [task, claim] = *live;
         task.id = 1;
-        task.spec = tiny_spec(kLongSteps, kLongInterval);
-        task.spec.stride = kLongStride;
+        task.spec = spec_of(subject.programs, subject.interval);
+        task.spec.init_root = tensor::state_root(subject.init);
+        task.spec.data_root = tensor::tensor_root(subject.data);
+        task.spec.stride = subject.stride;
+        task.spec.heartbeat_s = task.spec.verify_s = 1'000'000;
         task.state = TaskState::running;
-        const auto planned = tiny().programs(kLongSteps).plan.planned(kLongInterval, kLongStride);
+        const auto planned = subject.programs.plan.planned(subject.interval, subject.stride);
         task.steps = planned.steps;
         task.work_units = planned.step;
         task.commit_work = planned.commit;
         task.segment_work = planned.segment;
         task.total_work = task.stretch_work = planned.total;
-        const program::TensorView data{"data", &tiny().data, false};
-        task.spec.program_contents = {put(tensor::encode(tiny().program))};
-        task.spec.init_content = put(*program::write_state(tiny().program, tiny().init));
+        const program::TensorView data{"data", &subject.data, false};
+        const tensor::Program& program = subject.programs.any();
+        task.spec.program_contents = {put(tensor::encode(program))};
+        task.spec.init_content = put(*program::write_state(program, subject.init));
         task.spec.data_content = put(*program::write_safetensors(std::vector{data}, {}));
         task.start_root = task.spec.init_root;
         claim.id = {1, 0, 0, 0};
@@ -55,6 +73,45 @@ protected:
         trained = {};
     }
     Hash32 put(Bytes content) { return *context.node->put_content(content); }
+    // The proved claim when its verifiers are drawn, and what its solver does then.
+    TaskClaim drawn(std::uint64_t samples, std::uint8_t beacon = 1) const {
+        TaskClaim live = proved();
+        live.task.spec.samples = static_cast<std::uint32_t>(samples);
+        live.claim.verify_beacon = Hash32{{beacon}};
+        live.claim.reports.resize(2);
+        live.claim.reports[0].verifier.data[0] = 1;
+        live.claim.reports[1].verifier.data[0] = 2;
+        return live;
+    }
+    void serve(const TaskClaim& live) {
+        Board<TaskOrder, Trained> board(news);
+        TrainingJobs jobs(context, board);
+        const TaskOrder custody{std::make_shared<TaskClaim>(live)};
+        board.give({{custody.id(), custody}});
+        // It waits for what it has sent; nothing wakes it when all is.
+        for (int idle = 0; idle < 10; ++idle) {
+            while (jobs.work(1'000)) idle = 0;
+            board.wait(50, stop);
+        }
+    }
+    // Whether each verifier has what it was drawn for, and finds it right.
+    void expect_served(const TaskClaim& live) {
+        for (const auto& report : live.claim.reports) {
+            const std::uint64_t segments =
+                core::segment_count(chain::market::stretch_of(live).steps, live.task.spec.interval);
+            auto replay = Replay::begin(
+                context, live,
+                core::draw_segments(live.claim.verify_beacon, report.verifier, segments, live.task.spec.samples), {},
+                {});
+            ASSERT_TRUE(replay) << replay.error().to_string();
+            Status status;
+            while (status && !(*replay)->checkpoints_checked())
+                status = (*replay)->check_checkpoints(Slice(context, 0));
+            ASSERT_TRUE(status) << status.error().to_string();
+            ASSERT_TRUE((*replay)->advance(Slice(context, 600'000)));
+            EXPECT_EQ((*replay)->first_difference(), 0U);
+        }
+    }
     void train() {
         work();
         ASSERT_NE(trained.proof, nullptr);
@@ -120,6 +177,129 @@ TEST_F(LongTraining, keeps_a_root_a_stride_and_three_states) {
     EXPECT_LT(*kept, roots + 1'000);
     const auto& manifest = contents.files.at(trained.proof->history_content);
     EXPECT_LT(manifest.size(), roots + 200);
+}
+
+// A state of two slots, one of which is a content of its own.
+Subject large_subject() {
+    const tensor::Program program = tensor::test::deep_program(1, 300);
+    tensor::State init = tensor::test::random_state(program, 5, tensor::test::Fill::moderate);
+    return {*core::TaskPrograms::make({program}, core::plain_body(12)), tensor::test::random_data(program, 6),
+            std::move(init), 1, 1};
+}
+class LargeTraining : public LongTraining {
+protected:
+    LargeTraining() : LongTraining(large_subject()) {}
+    static constexpr std::uint64_t kState = 2;  // contents of a state
+};
+
+TEST_F(LargeTraining, keeps_few_states_and_computes_again_what_verifiers_are_drawn_for) {
+    options.keep_states_mib = 0;
+    const std::size_t given = contents.files.size();
+    std::size_t most = 0;
+    contents.when_dropped = [&] {
+        most = std::max(most, contents.files.size());
+        return Status();
+    };
+    train();
+    EXPECT_EQ(contents.files.size(), given + kState + 1) << "the last state, and the manifest";
+    EXPECT_LE(most, given + 2 * kState + 1) << "one more, and a slot on its way";
+    contents.when_dropped = nullptr;
+
+    const TaskClaim live = drawn(3);
+    const auto wanted = drawn_steps(live);
+    ASSERT_GT(wanted.size(), 2U);
+    serve(live);
+    EXPECT_EQ(contents.files.size(), given + kState * (1 + wanted.size() - wanted.count(0)) + 1);
+    expect_served(live);
+    // Drawn anew, also after a restart: only what is not there.
+    const auto before = contents.files;
+    serve(live);
+    EXPECT_EQ(contents.files, before);
+    const TaskClaim again = drawn(3, 2);
+    serve(again);
+    expect_served(again);
+    const TaskClaim all = drawn(12);
+    serve(all);
+    expect_served(all);
+    EXPECT_EQ(contents.files.size(), given + kState * 12 + 1);
+}
+
+TEST_F(LargeTraining, keeps_every_second_state_where_half_of_them_have_room) {
+    options.keep_states_mib = 2;  // 5 of 400 KiB
+    const std::size_t given = contents.files.size();
+    train();
+    EXPECT_EQ(contents.files.size(), given + kState * (5 + 1) + 1) << "and the last one";
+    const TaskClaim all = drawn(12);
+    serve(all);
+    expect_served(all);
+}
+
+TEST_F(LargeTraining, keeps_what_its_node_does_not_let_go_and_tries_again) {
+    options.keep_states_mib = 0;
+    const std::size_t given = contents.files.size();
+    int dropped = 0;
+    contents.when_dropped = [&]() -> Status {
+        if (++dropped == 1) return busy("http.closed");  // both go with the next one
+        for (const auto& [id, content] : contents.files)
+            if (dropped == 2 && core::is_state_content(content)) contents.held.insert(id);
+        if (dropped == 5) contents.held.clear();
+        return {};
+    };
+    train();
+    EXPECT_GT(dropped, 5);
+    EXPECT_EQ(contents.files.size(), given + kState + 1);
+}
+
+TEST_F(LargeTraining, leaves_its_states_to_a_node_that_lets_nobody_take_them_away) {
+    options.keep_states_mib = 0;
+    const std::size_t given = contents.files.size();
+    contents.when_dropped = [] { return Status(fail("node.rpc_error")); };
+    train();
+    EXPECT_EQ(contents.files.size(), given + kState * 12 + 1);
+    const TaskClaim live = drawn(12);
+    serve(live);
+    expect_served(live);
+}
+
+TEST_F(LargeTraining, does_not_serve_what_it_did_not_claim) {
+    options.keep_states_mib = 0;
+    train();
+    std::vector<Hash32> history = *trained.history;
+    history[5] = history[4];
+    const std::size_t stored = contents.files.size();
+    auto regeneration =
+        *Regeneration::begin(context, proved(), {5}, history, {0, order.live->task.spec.init_content}, {}, {}, [] {});
+    ASSERT_NE(regeneration, nullptr);
+    EXPECT_EQ(regeneration->advance(Slice(context, 600'000)).error().name, "worker.other_state");
+    EXPECT_EQ(contents.files.size(), stored);
+    EXPECT_EQ(
+        *Regeneration::begin(context, proved(), {0}, history, {0, order.live->task.spec.init_content}, {}, {}, [] {}),
+        nullptr)
+        << "nothing is missing";
+}
+
+// The first state of a stretch stays for as long as the stretch may be asked for, and goes then.
+TEST_F(LargeTraining, lets_settled_stretches_go) {
+    options.keep_states_mib = 0;
+    const std::size_t given = contents.files.size();
+    Hash32 start = order.live->task.spec.init_root;
+    const auto train_next = [&](std::uint32_t stretch) {
+        auto live = std::make_shared<TaskClaim>(*order.live);
+        live->task.spec.tranche = 3;
+        live->claim.id.stretch = stretch;
+        live->claim.start_root = start;
+        live->claim.step = 3 * stretch;
+        order.live = std::move(live);
+        trained = {};
+        train();
+        start = trained.history->back();
+    };
+    for (std::uint32_t stretch = 0; stretch < 4; ++stretch) {
+        train_next(stretch);
+        // Of each stretch a manifest, which is small, and of the last two what they begin and end with.
+        const std::size_t states = std::min<std::size_t>(stretch + 1, 3);
+        EXPECT_EQ(contents.files.size(), given + kState * states + stretch + 1) << stretch;
+    }
 }
 
 // The next tranche is trained from where this one ended, and each is claimed and judged by itself.

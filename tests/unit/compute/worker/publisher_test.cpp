@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "compute/program/state_file.h"
+#include "compute/core/state_content.h"
 #include "compute/worker/bell.h"
+#include "compute/worker/task_inputs.h"
 #include "content_node.h"
 #include "unit/vm/tensor/test_programs.h"
 #include "vm/tensor/view.h"
@@ -20,25 +21,28 @@ struct Store {
     std::atomic<int> attempts{0};
     std::atomic<int> failures{0};  // attempts that fail after the first piece, before others are taken
     std::atomic<std::size_t> taken{0};
-    Hash32 id;
-    Bytes content;
+    std::map<Hash32, Bytes> contents;  // whole ones
+    std::vector<Hash32> order;
 };
 
 class StoreNode final : public test::ContentNode {
 public:
     explicit StoreNode(Store& store) : ContentNode(contents_), store_(store) {}
     Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override {
+        if (store_.contents.contains(id)) return {};
         const bool fails = ++store_.attempts <= store_.failures;
-        store_.id = id;
-        store_.content.assign(size, 0);
+        Bytes content(size, 0);
         store_.taken = 0;
         for (std::size_t at = 0; at < size;) {
             const std::size_t piece = std::min<std::size_t>(1024, size - at);
-            QUERN_TRY(const std::size_t more, source(std::span(store_.content).subspan(at, piece)));
+            QUERN_TRY(const std::size_t more, source(std::span(content).subspan(at, piece)));
             store_.taken = at += more;
             if (at == more) wait();
             if (fails) return busy("http.closed");
         }
+        if (crypto::content_id_of(content) != id) return fail("content.id_mismatch");
+        store_.contents[id] = std::move(content);
+        store_.order.push_back(id);
         return {};
     }
 
@@ -55,7 +59,7 @@ protected:
     std::unique_ptr<Publisher> begin(ThreadPool* pool = nullptr) {
         auto publisher =
             std::make_unique<Publisher>(std::make_unique<StoreNode>(store), pool, stopping, [this] { news.ring(); });
-        EXPECT_TRUE(publisher->begin(program, state));
+        EXPECT_TRUE(publisher->begin(program, state, tensor::slot_roots(state)));
         while (store.taken == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         return publisher;
     }
@@ -65,21 +69,29 @@ protected:
             for (std::uint32_t& word : state[slot].words) word ^= 7;
         }
     }
-    Hash32 expect_stored(Publisher& publisher) {
+    // The state as it was, in the store, under its root.
+    void expect_stored(Publisher& publisher, const tensor::State& sent) {
         const std::atomic<bool> never{false};
         EXPECT_TRUE(news.wait(60'000, never));
         EXPECT_TRUE(publisher.is_stored());
-        const auto id = publisher.take();
+        const auto stored = publisher.take();
         EXPECT_FALSE(publisher.runs());
         EXPECT_FALSE(publisher.take());
-        EXPECT_EQ(id, store.id);
-        EXPECT_EQ(id, crypto::content_id_of(store.content));
-        return *id;
+        ASSERT_TRUE(stored);
+        const std::vector<Hash32> roots = tensor::slot_roots(sent);
+        EXPECT_EQ(stored->slots, std::vector<Hash32>{roots[0]});
+        EXPECT_EQ(store.order.back(), stored->content) << "the last";
+        test::Contents contents;
+        contents.files.insert(store.contents.begin(), store.contents.end());
+        test::ContentNode node(contents);
+        InputStore inputs{InputLimits{}};
+        const auto read = inputs.checkpoint(node, program, stored->content, tensor::state_root(roots));
+        ASSERT_TRUE(read) << read.error().to_string();
+        EXPECT_EQ(*read, sent);
     }
 
-    tensor::Program program = tensor::test::deep_program(2, 128);  // a slot of 64 KiB and the loss
+    tensor::Program program = tensor::test::deep_program(1, 300);  // a slot of 400 KiB and the loss
     tensor::State state = tensor::test::random_state(program, 1, tensor::test::Fill::moderate);
-    const Bytes file = *program::write_state(program, state);
     Store store;
     Bell news;
     std::atomic<bool> stop{false};
@@ -89,31 +101,39 @@ protected:
 TEST_F(Publishing, sends_the_state_as_it_was_while_steps_write_over_it) {
     const std::size_t worth = std::exchange(tensor::worth_a_thread, 1);
     ThreadPool pool(3);
+    const tensor::State first = state;
     const auto publisher = begin(&pool);
     for (int step = 0; step < 3; ++step) write_over(*publisher);  // and waits for nobody
     EXPECT_FALSE(publisher->is_stored());
     EXPECT_FALSE(publisher->take());
     EXPECT_LE(store.taken, 1024U);
     store.opened = true;
-    expect_stored(*publisher);
-    EXPECT_EQ(store.content, file);
+    expect_stored(*publisher, first);
 
     write_over(*publisher);  // nobody reads any more
-    const Bytes next = *program::write_state(program, state);
-    ASSERT_TRUE(publisher->begin(program, state));
-    expect_stored(*publisher);
-    EXPECT_EQ(store.content, next);
+    ASSERT_TRUE(publisher->begin(program, state, tensor::slot_roots(state)));
+    expect_stored(*publisher, state);
     tensor::worth_a_thread = worth;
 }
 
 TEST_F(Publishing, begins_anew_when_the_node_fails_and_sends_the_same) {
     store.failures = 2;
+    const tensor::State first = state;
     const auto publisher = begin();
     write_over(*publisher);
     store.opened = true;
-    expect_stored(*publisher);
+    expect_stored(*publisher, first);
+    EXPECT_EQ(store.attempts, 3 + 1) << "the slot, and the state content";
+}
+
+TEST_F(Publishing, sends_what_two_states_share_once) {
+    store.opened = true;
+    const auto publisher = begin();
+    expect_stored(*publisher, state);
+    state[1].words[0] ^= 1;
+    ASSERT_TRUE(publisher->begin(program, state, tensor::slot_roots(state)));
+    expect_stored(*publisher, state);
     EXPECT_EQ(store.attempts, 3);
-    EXPECT_EQ(store.content, file);
 }
 
 TEST_F(Publishing, reads_nothing_once_the_worker_stops) {
@@ -138,8 +158,9 @@ TEST_F(Publishing, ends_when_nobody_wants_it_any_more) {
 
 TEST_F(Publishing, refuses_what_is_no_state_of_the_program) {
     Publisher publisher(std::make_unique<StoreNode>(store), nullptr, stopping, [] {});
+    const std::vector<Hash32> roots = tensor::slot_roots(state);
     state.pop_back();
-    EXPECT_EQ(publisher.begin(program, state).error().name, "executor.bad_state");
+    EXPECT_EQ(publisher.begin(program, state, roots).error().name, "executor.bad_state");
     EXPECT_FALSE(publisher.runs());
 }
 

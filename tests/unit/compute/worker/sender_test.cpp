@@ -43,6 +43,8 @@ public:
     Status put_stream(const Hash32&, std::uint64_t, const ByteSource&) override {
         return fail("content.upload_refused");
     }
+    Expected<bool> has_content(const Hash32&) override { return false; }
+    Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32>) override { return std::vector<Hash32>(); }
 
     bool loses_questions = false;
     bool loses_answers = false;

@@ -200,6 +200,11 @@ public:
         market_.store(id, std::move(content));
         return {};
     }
+    Expected<bool> has_content(const Hash32& id) override { return market_.content(id).has_value(); }
+    Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32> ids) override {
+        for (const Hash32& id : ids) market_.remove(id);
+        return std::vector<Hash32>();
+    }
     int lists = 0;  // of all live tasks that it was asked for
 
 private:
@@ -366,6 +371,26 @@ TEST_F(ShellTest, workers_settle_a_task_among_them) {
     EXPECT_EQ(market_.most_executed(), 1);
     EXPECT_EQ(market_.refused(), std::vector<std::string>{});
     for (const auto& worker : workers_) EXPECT_EQ(worker->lists(), 1) << "then it reads what changed";
+}
+
+// Both segments are drawn, and the state between them is gone by then.
+TEST_F(ShellTest, a_solver_that_keeps_two_states_is_verified_and_paid) {
+    add(Role::solver, [](WorkerOptions& options) { options.keep_states_mib = 0; });
+    for (int i = 0; i < 2; ++i) add(Role::verifier);
+    const auto id = submit();
+    const auto middle = [&] {
+        const auto manifest = core::decode_manifest(*market_.content(live(id).claim.history_content));
+        return manifest->checkpoint_contents.at(1);
+    };
+    ASSERT_TRUE(run_until([&] { return live(id).claim.state == ClaimState::proved; }));
+    EXPECT_FALSE(market_.content(middle()));
+    ASSERT_TRUE(run_until([&] { return live(id).claim.state > ClaimState::custody; }));
+    EXPECT_TRUE(market_.content(middle()));
+    ASSERT_TRUE(run_until([&] { return ended(id); }));
+    EXPECT_EQ(task(id).state, TaskState::settled) << task(id).reason;
+    EXPECT_EQ(task(id).round, 0U);
+    EXPECT_TRUE(task(id).slashes.empty());
+    EXPECT_EQ(market_.refused(), std::vector<std::string>{});
 }
 
 TEST_F(ShellTest, workers_that_are_killed_in_every_block_lose_nothing_and_send_nothing_twice) {

@@ -108,6 +108,8 @@ public:
     Status put_stream(const Hash32&, std::uint64_t, const ByteSource&) override {
         return fail("content.upload_refused");
     }
+    Expected<bool> has_content(const Hash32&) override { return false; }
+    Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32>) override { return std::vector<Hash32>(); }
 
     Uint256 price{10};
     std::uint64_t gas = 100'000;

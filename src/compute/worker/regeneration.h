@@ -1,0 +1,62 @@
+// Puts states of a proved stretch into the store that its solver has not kept: those with which drawn segments begin.
+// It replays from the nearest state before each that is there, in slices, and sends them while it goes on. Used by
+// training_jobs.h. One thread, and one for a state on its way.
+#pragma once
+
+#include <deque>
+
+#include "compute/worker/context.h"
+#include "compute/worker/kept_states.h"
+#include "compute/worker/step_runner.h"
+
+namespace quern::compute::worker {
+
+class Regeneration {
+public:
+    // Of the states after `steps` those that are not among `kept` (ascending), by the history of the claim; the first
+    // state of the stretch is known as `start`. `stored` is called on another thread when one is in the store. nullptr:
+    // none is wanted. Errors: InputStore's.
+    struct Start {
+        std::uint64_t step = 0;
+        Hash32 content;
+    };
+    [[nodiscard]] static Expected<std::unique_ptr<Regeneration>> begin(
+        Context& context, const chain::types::TaskClaim& live, const std::set<std::uint64_t>& steps,
+        std::vector<Hash32> history, const Start& start, const std::vector<KeptState>& kept, const FaultPlan& fault,
+        std::function<void()> stored);
+
+    // Runs until the slice is over, or something is waited for; a step at least, where there is one. Errors: a state
+    // from which it begins cannot be had (content.*, state.*, inputs.*); worker.other_state: what it came to is not
+    // what was claimed.
+    [[nodiscard]] Status advance(const Slice& slice);
+    [[nodiscard]] bool runs() const;  // or it waits until a state is stored
+    [[nodiscard]] bool done() const { return wanted_.empty() && !publisher_->runs(); }
+    // What has been stored since it was asked last.
+    [[nodiscard]] std::vector<KeptState> take() { return std::exchange(made_, {}); }
+
+private:
+    Regeneration() = default;
+    [[nodiscard]] Hash32 root_after(std::uint64_t step) const { return history_[(step - before_) / stride_]; }
+    // Whether `state_` is the nearest to what is wanted next, or a later one.
+    [[nodiscard]] bool is_on_the_way() const;
+    [[nodiscard]] Status load();  // sees that it is
+    void take_stored();
+
+    Context* context_ = nullptr;
+    std::uint64_t before_ = 0;
+    std::uint64_t stride_ = 1;
+    std::shared_ptr<const TaskInputs> inputs_;
+    InputStore::Hold room_;  // for a state and a step beside another stretch's; none, where memory is short
+    vm::tensor::Tensor seed_;
+    std::vector<Hash32> history_;
+    std::map<std::uint64_t, Hash32> there_;  // by step
+    std::deque<std::uint64_t> wanted_;
+    vm::tensor::State state_;
+    std::uint64_t step_ = 0;  // that it is after; it is empty before any
+    std::uint64_t sent_ = 0;
+    std::vector<KeptState> made_;
+    std::unique_ptr<StepRunner> runner_;
+    std::unique_ptr<Publisher> publisher_;  // ends before the state that it reads
+};
+
+}  // namespace quern::compute::worker
