@@ -154,8 +154,8 @@ Expected<std::set<Hash32>> Store::let_go(std::set<Hash32> ids) {
     const MutexLock one(impl_->evicting);
     {
         const MutexLock lock(impl_->mutex);
-        std::erase_if(ids,
-                      [&](const Hash32& id) QUERN_REQUIRES(impl_->mutex) { return !impl_->contents.contains(id); });
+        for (auto id = ids.begin(); id != ids.end();)
+            id = impl_->contents.contains(*id) ? std::next(id) : ids.erase(id);
     }
     std::set<Hash32> idle = ids;
     QUERN_CHECK(impl_->duties(idle));

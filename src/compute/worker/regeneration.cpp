@@ -8,30 +8,30 @@ namespace quern::compute::worker {
 using log::Category;
 
 Expected<std::unique_ptr<Regeneration>> Regeneration::begin(Context& context, const chain::types::TaskClaim& live,
-                                                            const std::set<std::uint64_t>& steps,
-                                                            std::vector<Hash32> history, const Start& start,
-                                                            const std::vector<KeptState>& kept, const FaultPlan& fault,
+                                                            Wanted wanted, const FaultPlan& fault,
                                                             std::function<void()> stored) {
     const auto& [task, claim] = live;
     std::unique_ptr<Regeneration> made(new Regeneration);
-    made->there_[start.step] = start.content;
-    for (const KeptState& state : kept) made->there_[state.step] = state.content;
-    for (const std::uint64_t step : steps)
+    made->there_[wanted.first] = wanted.start;
+    for (const KeptState& state : wanted.kept) made->there_[state.step] = state.content;
+    for (const std::uint64_t step : wanted.steps)
         if (!made->there_.contains(step)) made->wanted_.push_back(step);
     if (made->wanted_.empty()) return std::unique_ptr<Regeneration>();
     made->context_ = &context;
     made->before_ = chain::market::stretch_of(live).before;
     made->stride_ = task.spec.stride;
-    made->history_ = std::move(history);
+    made->history_ = std::move(wanted.history);
     QUERN_TRY(made->inputs_, context.inputs.load(*context.node, task));
-    std::uint64_t bytes = state_bytes(made->inputs_->programs.any());
-    for (const vm::tensor::Program& program : made->inputs_->programs.programs)
-        bytes += vm::tensor::step_bytes(program);
-    made->room_ = context.inputs.hold(bytes, Duty::bound);
-    // Verifiers who wait in vain would cost the lock.
-    if (made->room_ == nullptr)
-        log::warning(Category::solver, "more memory than allowed, for states that verifiers ask for task={} MiB={}",
-                     task.id, bytes >> 20);
+    if (wanted.beside_training) {
+        std::uint64_t bytes = state_bytes(made->inputs_->programs.any());
+        for (const vm::tensor::Program& program : made->inputs_->programs.programs)
+            bytes += vm::tensor::step_bytes(program);
+        made->room_ = context.inputs.hold(bytes, Duty::bound);
+        // Verifiers who wait in vain would cost the lock.
+        if (made->room_ == nullptr)
+            log::warning(Category::solver, "more memory than allowed, for states that verifiers ask for task={} MiB={}",
+                         task.id, bytes >> 20);
+    }
     made->seed_ = vm::tensor::seed_tensor(claim.seed_beacon);
     made->runner_ = std::make_unique<StepRunner>(made->inputs_->programs, made->inputs_->data, made->seed_, fault,
                                                  context.options.backend, context.pool.get(), &context.stopping);

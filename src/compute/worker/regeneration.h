@@ -13,17 +13,19 @@ namespace quern::compute::worker {
 
 class Regeneration {
 public:
-    // Of the states after `steps` those that are not among `kept` (ascending), by the history of the claim; the first
-    // state of the stretch is known as `start`. `stored` is called on another thread when one is in the store. nullptr:
-    // none is wanted. Errors: InputStore's.
-    struct Start {
-        std::uint64_t step = 0;
-        Hash32 content;
+    struct Wanted {
+        std::set<std::uint64_t> steps;  // the states after them, of the claim's stretch
+        std::vector<Hash32> history;    // as it was claimed
+        std::uint64_t first = 0;        // the step after which the stretch's first state is,
+        Hash32 start;                   // and the content that has it
+        std::vector<KeptState> kept;    // what else is there
+        bool beside_training = false;   // of another stretch: that holds the task's memory
     };
-    [[nodiscard]] static Expected<std::unique_ptr<Regeneration>> begin(
-        Context& context, const chain::types::TaskClaim& live, const std::set<std::uint64_t>& steps,
-        std::vector<Hash32> history, const Start& start, const std::vector<KeptState>& kept, const FaultPlan& fault,
-        std::function<void()> stored);
+    // `stored` is called on another thread when a state is in the store. nullptr: all are there. Errors: InputStore's.
+    [[nodiscard]] static Expected<std::unique_ptr<Regeneration>> begin(Context& context,
+                                                                       const chain::types::TaskClaim& live,
+                                                                       Wanted wanted, const FaultPlan& fault,
+                                                                       std::function<void()> stored);
 
     // Runs until the slice is over, or something is waited for; a step at least, where there is one. Errors: a state
     // from which it begins cannot be had (content.*, state.*, inputs.*); worker.other_state: what it came to is not
@@ -46,7 +48,7 @@ private:
     std::uint64_t before_ = 0;
     std::uint64_t stride_ = 1;
     std::shared_ptr<const TaskInputs> inputs_;
-    InputStore::Hold room_;  // for a state and a step beside another stretch's; none, where memory is short
+    InputStore::Hold room_;  // beside a training's; none, where memory is short
     vm::tensor::Tensor seed_;
     std::vector<Hash32> history_;
     std::map<std::uint64_t, Hash32> there_;  // by step

@@ -173,10 +173,13 @@ Status TrainingJobs::regenerate(Training& training) {
     const TaskClaim& live = *training.order.live;
     if (live.claim.state != ClaimState::custody && live.claim.state != ClaimState::committing) return {};
     const CheckpointRecord& start = training.saved.checkpoints.front();
+    const bool beside = std::any_of(trainings_.begin(), trainings_.end(),
+                                    [](const auto& entry) { return entry.second.runner != nullptr; });
     QUERN_TRY(
         training.regeneration,
-        Regeneration::begin(context_, live, drawn_steps(live), training.roots, {start.step, start.content},
-                            training.saved.kept, fault_of(context_.options), [&board = board_] { board.wake(); }));
+        Regeneration::begin(context_, live,
+                            {drawn_steps(live), training.roots, start.step, start.content, training.saved.kept, beside},
+                            fault_of(context_.options), [&board = board_] { board.wake(); }));
     return {};
 }
 

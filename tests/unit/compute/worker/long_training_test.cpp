@@ -267,14 +267,12 @@ TEST_F(LargeTraining, does_not_serve_what_it_did_not_claim) {
     std::vector<Hash32> history = *trained.history;
     history[5] = history[4];
     const std::size_t stored = contents.files.size();
-    auto regeneration =
-        *Regeneration::begin(context, proved(), {5}, history, {0, order.live->task.spec.init_content}, {}, {}, [] {});
+    const Hash32 start = order.live->task.spec.init_content;
+    auto regeneration = *Regeneration::begin(context, proved(), {{5}, history, 0, start, {}, false}, {}, [] {});
     ASSERT_NE(regeneration, nullptr);
     EXPECT_EQ(regeneration->advance(Slice(context, 600'000)).error().name, "worker.other_state");
     EXPECT_EQ(contents.files.size(), stored);
-    EXPECT_EQ(
-        *Regeneration::begin(context, proved(), {0}, history, {0, order.live->task.spec.init_content}, {}, {}, [] {}),
-        nullptr)
+    EXPECT_EQ(*Regeneration::begin(context, proved(), {{0}, history, 0, start, {}, true}, {}, [] {}), nullptr)
         << "nothing is missing";
 }
 

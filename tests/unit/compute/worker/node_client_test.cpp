@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/fs.h"
 #include "rpc/http_server.h"
 
 namespace quern::compute::worker {
@@ -15,7 +16,7 @@ namespace {
 
 // Answers each request with what the test says.
 class LyingNode : public testing::Test {
-protected:
+public:
     class Lie final : public rpc::Job {
     public:
         explicit Lie(std::string text) : text_(std::move(text)) {}
@@ -27,6 +28,7 @@ protected:
         std::string text_;
     };
 
+protected:
     LyingNode() {
         rpc::HttpOptions options;
         options.port = 0;
@@ -83,6 +85,24 @@ TEST_F(LyingNode, answers_a_small_question_with_no_large_answer) {
     const auto price = client_->gas_price();
     ASSERT_FALSE(price);
     EXPECT_EQ(price.error().name, "http.body_too_large");
+}
+
+TEST_F(LyingNode, says_in_so_many_words_what_stays_of_the_contents_that_it_is_to_drop) {
+    const Hash32 held{{3}};
+    answer_ = [&](int number) {
+        return R"({"held":[)" + (number == 1 ? "\"" + to_hex0x(held) + "\"" : std::string()) + "]}";
+    };
+    EXPECT_EQ(client_->drop_contents({}).value(), std::vector<Hash32>());
+    EXPECT_EQ(asked_, 0);
+    const std::vector<Hash32> many(4'097);
+    EXPECT_EQ(client_->drop_contents(many).value(), std::vector<Hash32>{held});
+    EXPECT_EQ(asked_, 2) << "4096 at once";
+    for (const char* text : {"null", R"({"held":7})", R"({"held":[7]})", R"({"held":["0x12"]})"}) {
+        answer_ = [&](int) { return std::string(text); };
+        const auto dropped = client_->drop_contents(many);
+        ASSERT_FALSE(dropped) << text;
+        EXPECT_TRUE(dropped.error().is_busy()) << text;
+    }
 }
 
 TEST_F(LyingNode, is_busy_when_its_news_have_no_block_or_no_form) {
@@ -183,6 +203,32 @@ TEST_F(TricklingNode, is_waited_for_while_its_bytes_come_fast_enough) {
     const auto content = patient.get_content(Hash32{{1}}, 100U << 20);
     EXPECT_EQ(content.error().name, "content.id_mismatch");  // it came, but it is nothing
     EXPECT_EQ(sent_, kPieces);
+}
+
+TEST(NodeClientTest, drops_contents_with_its_credentials_and_asks_what_is_there_without) {
+    const std::string file = testing::TempDir() + "/quern-node-client-cookie";
+    ASSERT_TRUE(fs::write_secret_file(file, as_bytes("worker:secret")));
+    rpc::GateRules rules;
+    rules.cookie = "worker:secret";
+    rpc::HttpOptions options;
+    options.port = 0;
+    options.gate = *rpc::Gate::make(rules);
+    std::atomic<int> owners{0};
+    std::atomic<int> others{0};
+    rpc::HttpHooks hooks;
+    hooks.rpc = [&](std::string, const rpc::CallContext& context) -> std::unique_ptr<rpc::Job> {
+        ++(context.caller.authenticated ? owners : others);
+        return std::make_unique<LyingNode::Lie>(R"({"jsonrpc":"2.0","id":1,"result":{"held":[]}})");
+    };
+    const auto server = *rpc::HttpServer::start(options, hooks);
+    NodeClient client("127.0.0.1", server->port(), file);
+    EXPECT_FALSE(client.has_content(Hash32{{1}}).value()) << "a node without contents";
+    EXPECT_TRUE(client.drop_contents(std::vector{Hash32{{1}}}));
+    EXPECT_EQ(owners, 1);
+    EXPECT_EQ(others, 0);
+    EXPECT_FALSE(client.gas_price());
+    EXPECT_EQ(others, 1);
+    ASSERT_TRUE(fs::remove_file(file));
 }
 
 TEST(NodeClientTest, takes_a_content_to_be_on_its_way_when_the_node_says_so) {
