@@ -1,13 +1,10 @@
 #include "compute/worker/dispute_jobs.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
 #include "base/log.h"
 #include "compute/core/claims.h"
 #include "compute/worker/kept_states.h"
-#include "compute/worker/workspace.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -15,36 +12,6 @@ namespace {
 using log::Category;
 
 constexpr unsigned kRefusals = 3;  // of a checkpoint, before an earlier one is replayed from
-
-// A state's words as they lie in memory, one slot after the other. The file's name ends in the root, which whoever
-// reads them checks: between the states that a history commits to, nothing else says what they should be.
-Status write_words(const std::string& path, const vm::tensor::State& state) {
-    const std::string whole = path + ".new";
-    std::ofstream file(whole, std::ios::binary | std::ios::trunc);
-    for (const vm::tensor::Tensor& slot : state)
-        file.write(reinterpret_cast<const char*>(slot.words.data()),
-                   static_cast<std::streamsize>(slot.words.size() * sizeof(std::uint32_t)));
-    file.close();
-    std::error_code failed;
-    if (file) std::filesystem::rename(whole, path, failed);
-    if (file && !failed) return {};
-    std::filesystem::remove(whole, failed);
-    return fail("fs.write_failed", path);
-}
-
-std::optional<vm::tensor::State> read_words(const std::string& path, const vm::tensor::Program& program) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return std::nullopt;
-    vm::tensor::State state;
-    for (const vm::tensor::Slot& slot : program.slots) {
-        vm::tensor::Tensor tensor{slot.dtype, slot.shape, std::vector<std::uint32_t>(slot.shape.elements())};
-        file.read(reinterpret_cast<char*>(tensor.words.data()),
-                  static_cast<std::streamsize>(tensor.words.size() * sizeof(std::uint32_t)));
-        state.push_back(std::move(tensor));
-    }
-    if (!file) return std::nullopt;
-    return state;
-}
 
 }  // namespace
 
@@ -133,7 +100,7 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     QUERN_TRY(playing.inputs, context.inputs.load(*context.node, task));
     QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, *order.live));
     QUERN_TRY(const Workspace workspace, Workspace::open(context.options.datadir, task));
-    playing.kept = workspace.directory() + "/before-" + to_hex(claim.history_root) + "-";
+    playing.kept = LocalStates(workspace, claim.history_root);
     playing.before = chain::market::stretch_of(*order.live).before;
     playing.drawn = drawn_steps(*order.live);
     playing.seed = vm::tensor::seed_tensor(claim.seed_beacon);
@@ -184,13 +151,24 @@ std::shared_ptr<core::StepShare> DisputeJobs::share_of(Context& context, const P
 Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uint64_t step) {
     if (step <= playing.before || step > playing.before + playing.manifest->steps()) return fail("dispute.bad_step");
     Context& context = *playing.context;
-    if (auto kept = kept_state(playing, step)) return std::move(*kept);
+    std::uint64_t kept = playing.fault.fault == Fault::none ? playing.kept.nearest_step(step) : 0;
     const std::uint64_t interval = playing.manifest->interval;
     const std::uint64_t strides = interval / playing.manifest->stride;  // of a segment
-    std::uint64_t segment = 0;
+    std::uint64_t first = 0;                                            // that `found` is before
     Expected<vm::tensor::State> found = fail(kContentNotFound);
-    for (const std::uint64_t each : checkpoints_before(playing, core::segment_of(step, interval, playing.before))) {
-        segment = each;
+    for (const std::uint64_t segment : checkpoints_before(playing, core::segment_of(step, interval, playing.before))) {
+        first = core::segment_steps(segment, interval, playing.before).first;
+        if (first <= kept) {
+            auto local =
+                playing.kept.nearest(step, playing.inputs->programs.any(), context.pool.get(), playing.cancellation);
+            if (playing.cancellation->requested()) return busy(core::kMoveCancelled);
+            kept = 0;
+            if (local && local->step >= first) {
+                first = local->step;
+                found = std::move(local->state);
+                break;
+            }
+        }
         found = context.inputs.checkpoint(
             *context.node, playing.inputs->programs.any(), playing.manifest->checkpoint_contents[segment],
             playing.manifest->state_roots[segment * strides], context.pool.get(), playing.cancellation);
@@ -202,7 +180,6 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
     playing.refusals = 0;
     StepRunner runner(playing.inputs->programs, playing.inputs->data, playing.seed, playing.fault,
                       context.options.backend, context.pool.get(), playing.cancellation);
-    const std::uint64_t first = core::segment_steps(segment, interval, playing.before).first;
     for (std::uint64_t i = first; i < step; ++i)
         if (!runner.run(state, i)) return busy(core::kMoveCancelled);
     if (playing.fault.fault != Fault::none)
@@ -229,28 +206,13 @@ std::vector<std::uint64_t> DisputeJobs::checkpoints_before(Playing& playing, std
     return {segments.rbegin(), segments.rend()};
 }
 
-std::optional<vm::tensor::State> DisputeJobs::kept_state(const Playing& playing, std::uint64_t step) {
-    if (playing.fault.fault != Fault::none) return std::nullopt;
-    const std::filesystem::path prefix = playing.kept + std::to_string(step) + "-";
-    std::error_code failed;
-    for (const auto& file : std::filesystem::directory_iterator(prefix.parent_path(), failed)) {
-        const std::string path = file.path().string();
-        if (!path.starts_with(prefix.string())) continue;
-        auto state = read_words(path, playing.inputs->programs.any());
-        if (!state) continue;
-        const Hash32 root = vm::tensor::state_root(*state, playing.context->pool.get(), playing.cancellation);
-        if (path == prefix.string() + to_hex(root)) return state;
-    }
-    return std::nullopt;
-}
-
 void DisputeJobs::keep_state(const Playing& playing, std::uint64_t step, const vm::tensor::State& state) {
     const WorkerOptions& options = playing.context->options;
     const auto used = Workspace::used_bytes(options.datadir);
     if (!used || (*used + state_bytes(playing.inputs->programs.any())) >> 20 > options.max_disk_mib) return;
     const Hash32 root = vm::tensor::state_root(state, playing.context->pool.get(), playing.cancellation);
     if (playing.cancellation->requested()) return;
-    if (const Status kept = write_words(playing.kept + std::to_string(step) + "-" + to_hex(root), state); !kept)
+    if (const Status kept = playing.kept.write(step, root, state); !kept)
         log::warning(Category::dispute, "a state is not kept step={} reason={}", step, kept.error().to_string());
 }
 

@@ -14,6 +14,7 @@
 #include "compute/worker/board.h"
 #include "compute/worker/context.h"
 #include "compute/worker/decide.h"
+#include "compute/worker/local_states.h"
 #include "compute/worker/step_runner.h"
 
 namespace quern::compute::worker {
@@ -45,7 +46,7 @@ private:
         FaultPlan fault;
         std::uint64_t before = 0;       // steps before the history's
         std::set<std::uint64_t> drawn;  // steps after which verifiers began
-        std::string kept;  // of the files with states replayed to, before the step that follows and the root
+        LocalStates kept;               // replayed to
         vm::tensor::Tensor seed;
         vm::tensor::State altered_from;              // state before the step that `alter` speaks of
         unsigned refusals = 0;                       // of the checkpoint that was asked for last
@@ -70,7 +71,6 @@ private:
     [[nodiscard]] static Expected<vm::tensor::State> state_before(Playing& playing, std::uint64_t step);
     // Segments up to this one whose first states may be had, the nearest first.
     [[nodiscard]] static std::vector<std::uint64_t> checkpoints_before(Playing& playing, std::uint64_t segment);
-    [[nodiscard]] static std::optional<vm::tensor::State> kept_state(const Playing& playing, std::uint64_t step);
     static void keep_state(const Playing& playing, std::uint64_t step, const vm::tensor::State& state);
     [[nodiscard]] static Expected<std::vector<Hash32>> states_of(Playing& playing, std::uint64_t first,
                                                                  std::uint64_t last);

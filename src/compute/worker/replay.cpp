@@ -1,5 +1,7 @@
 #include "compute/worker/replay.h"
 
+#include "base/log.h"
+
 namespace quern::compute::worker {
 
 Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::types::TaskClaim& live,
@@ -47,7 +49,9 @@ Status Replay::advance(const Slice& slice) {
         const core::SegmentSteps steps = core::segment_steps(segment, interval_, before_);
         if (step_ == 0) {
             const bool goes_on = segment_ != 0 && segments_[segment_ - 1] + 1 == segment && state_matches_;
-            if (!goes_on) {
+            if (goes_on) {
+                keep_start(segment);
+            } else {
                 state_.clear();  // not beside the one that is read
                 QUERN_TRY(state_, checkpoint_before(segment));
             }
@@ -60,6 +64,21 @@ Status Replay::advance(const Slice& slice) {
         }
     }
     return {};
+}
+
+void Replay::keep_start(std::uint64_t segment) {
+    if (!files_) return;
+    const auto root_of = [&](std::uint64_t each) { return manifest_->state_roots[each * (interval_ / stride_)]; };
+    const auto step_of = [&](std::uint64_t each) { return core::segment_steps(each, interval_, before_).first; };
+    if (kept_) files_->remove(step_of(*kept_), root_of(*kept_));
+    kept_.reset();
+    const auto used = Workspace::used_bytes(context_->options.datadir);
+    if (!used || (*used + state_bytes(inputs_->programs.any())) >> 20 > context_->options.max_disk_mib) return;
+    if (const Status written = files_->write(step_of(segment), root_of(segment), state_); !written)
+        log::warning(log::Category::worker, "a state is not kept step={} reason={}", step_of(segment),
+                     written.error().to_string());
+    else
+        kept_ = segment;
 }
 
 bool Replay::run_step(std::uint64_t step) {

@@ -6,6 +6,7 @@
 
 #include "compute/core/verification_report.h"
 #include "compute/worker/context.h"
+#include "compute/worker/local_states.h"
 #include "compute/worker/step_runner.h"
 
 namespace quern::compute::worker {
@@ -17,6 +18,10 @@ public:
                                                                  std::vector<std::uint64_t> segments,
                                                                  std::vector<core::Probe> probes,
                                                                  const FaultPlan& fault, Duty duty = Duty::bound);
+
+    // From now on the state with which the present segment begins stays in these files, if it was replayed to: who
+    // begins a dispute about that segment need not have it from anybody.
+    void keep_starts(LocalStates files) { files_ = std::move(files); }
 
     // Fetches each segment's checkpoint once and checks it, and the state that the history ends with, until the slice
     // is over or the end: what a verifier must know before it says that the data is there. Who paid wants the last
@@ -45,6 +50,7 @@ private:
     Replay() = default;
     [[nodiscard]] bool run_step(std::uint64_t step);  // false: the worker stops
     [[nodiscard]] Expected<vm::tensor::State> checkpoint_before(std::uint64_t segment);
+    void keep_start(std::uint64_t segment);
 
     Context* context_ = nullptr;
     std::uint64_t task_ = 0;
@@ -60,6 +66,8 @@ private:
     std::vector<core::Probe> probes_;
     std::vector<core::ProbeResult> results_;
     std::vector<Hash32> history_;
+    std::optional<LocalStates> files_;
+    std::optional<std::uint64_t> kept_;  // the segment of which the first state is there
     vm::tensor::State state_;
     std::size_t checked_ = 0;     // checkpoints that were fetched and checked
     std::size_t segment_ = 0;     // index into segments_

@@ -161,6 +161,9 @@ Status ReplayJobs::begin(Job& job) {
             QUERN_TRY(job.replay,
                       Replay::begin(context_, live, std::move(plan.segments), std::move(plan.probes),
                                     fault.fault == Fault::false_accusation ? fault : FaultPlan{}, duty_->duty()));
+            // A verifier has been served what it was drawn for.
+            if (duty_->duty() == Duty::voluntary)
+                job.replay->keep_starts(LocalStates(job.workspace, claim.history_root));
             log::info(duty_->category(), "replay begins task={} round={} segments={}", task.id, task.round, segments);
             return {};
         }

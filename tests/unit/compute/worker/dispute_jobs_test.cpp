@@ -218,6 +218,22 @@ TEST_F(DisputeJobsTest, a_kept_state_that_is_damaged_is_replayed_to_again) {
     EXPECT_GT(contents.asked[contents.checkpoints[1]], 1);
 }
 
+// A whistleblower's replay has left it there.
+TEST_F(DisputeJobsTest, begins_from_its_own_files_where_nobody_serves_a_nearer_state) {
+    const History later = compute_history(kSteps, 4, 1U << 15);
+    challenge_with({&wrong, &later});
+    contents.files.erase(contents.checkpoints[1]);
+    const LocalStates files(*Workspace::open(options.datadir, world.task(id)), truth.root);
+    ASSERT_TRUE(files.write(3, truth.roots[2], truth.states[2]));
+    EXPECT_EQ(files.nearest_step(2), 0U);
+    EXPECT_EQ(files.nearest_step(4), 3U);
+    play_all();
+    for (const Hash32& checkpoint : contents.checkpoints) EXPECT_EQ(contents.asked[checkpoint], 0);
+    EXPECT_EQ(files.nearest_step(4), 4U) << "from the third on";
+    files.remove(3, truth.roots[2]);
+    EXPECT_EQ(files.nearest_step(3), 0U);
+}
+
 TEST_F(DisputeJobsTest, games_about_one_task_take_turns) {
     challenge_with({&wrong, &wrong});
     play_history();

@@ -423,9 +423,18 @@ TEST_F(LongTraining, is_found_right_by_a_replay_and_its_wrong_stride_by_another)
         if (cheats) fault = {Fault::flip_element, 5'250};  // the replay is the one that errs
         auto replay = Replay::begin(context, proved(), {0, 1}, {}, fault);
         ASSERT_TRUE(replay) << replay.error().to_string();
+        const LocalStates files(*Workspace::open(options.datadir, order.live->task), trained.proof->history_root);
+        if (cheats) (*replay)->keep_starts(files);
         const Status status = (*replay)->advance(Slice(context, 600'000));
         ASSERT_TRUE(status) << status.error().to_string();
         EXPECT_TRUE((*replay)->done());
+        // Where the wrong segment begins.
+        ASSERT_EQ(files.nearest_step(kLongSteps), cheats ? kLongInterval + 1 : 0);
+        if (cheats) {
+            const auto kept = files.nearest(kLongSteps, tiny().program, nullptr, nullptr);
+            ASSERT_TRUE(kept);
+            EXPECT_EQ(tensor::state_root(kept->state), (*trained.history)[kLongInterval / kLongStride]);
+        }
         EXPECT_EQ((*replay)->first_difference(), cheats ? 5'300U : 0U);
         const auto& history = (*replay)->history();
         ASSERT_EQ(history.size(), trained.history->size());
