@@ -147,7 +147,7 @@ struct TaskCheckpointPayload {  // heartbeat; the loss is proven to lie in the s
     std::uint64_t task = 0;
     std::uint64_t step = 0;  // a multiple of the interval
     Hash32 state_root;
-    Hash32 content;                 // the state as safetensors
+    Hash32 content;                 // of the state (compute/core/state_content.h)
     std::uint32_t loss = 0;         // f32 bits of the loss slot
     std::vector<Hash32> loss_path;  // the loss slot's tensor root under state_root
     QUERN_FIELDS(v("task", task), v("step", step), v("stateRoot", state_root), v("content", content), v("loss", loss),

@@ -18,6 +18,7 @@ constexpr std::uint64_t kFileOverhead = 4U << 20;  // names, metadata and paddin
 constexpr std::uint64_t kMib = 1U << 20;
 constexpr std::size_t kKeptTasks = 8;
 constexpr std::size_t kKeptManifests = 8;
+constexpr std::size_t kSlotsAhead = 4;  // of a state, on their way to the node at once
 constexpr std::string_view kWrongStateRoot = "inputs.wrong_state_root";
 
 // Of a file that holds this many bytes of tensors; twice, because a file may store 64-bit integers.
@@ -38,25 +39,45 @@ Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::
     return core::TaskPrograms{std::move(plan), std::move(programs)};
 }
 
-// A state content and its slots.
+// A state content and its slots. Those that the node lacks come first, a few at once: it fetches them meanwhile, and
+// who asks again has read nothing in vain.
 Expected<State> fetch_state(NodeView& node, const Program& program, const Hash32& state_root, BytesView content,
                             const Cancellation* cancellation) {
     auto parts = core::decode_state(program, state_root, content);
     if (!parts && parts.error().name == core::kWrongStateRoot) return fail(kWrongStateRoot, parts.error().detail);
     QUERN_CHECK(parts);
+    std::vector<std::size_t> order;
+    std::vector<std::size_t> here;
     for (std::size_t i = 0; i < program.slots.size(); ++i) {
         const vm::tensor::Slot& slot = program.slots[i];
         if (core::is_inline(slot.shape)) continue;
         if (is_requested(cancellation)) return busy("worker.stopped");
-        const Hash32& root = parts->roots[i];
-        if (root == core::zero_root(slot.shape.tiles())) {
+        if (parts->roots[i] == core::zero_root(slot.shape.tiles())) {
             parts->slots[i].words.resize(slot.shape.elements());
             continue;
         }
-        // Its root is its id, which was checked on the way.
-        QUERN_TRY(const Bytes tiles, node.get_content(root, core::slot_bytes(slot.shape)));
-        QUERN_TRY(parts->slots[i], core::tensor_of_tiles(slot, tiles));
+        QUERN_TRY(const bool is_here, node.has_content(parts->roots[i]));
+        (is_here ? here : order).push_back(i);
     }
+    const std::size_t missing = order.size();
+    order.insert(order.end(), here.begin(), here.end());
+    Status waits;
+    std::size_t waiting = 0;
+    for (std::size_t n = 0; n < order.size() && (waits || n < missing) && waiting < kSlotsAhead; ++n) {
+        if (is_requested(cancellation)) return busy("worker.stopped");
+        const vm::tensor::Slot& slot = program.slots[order[n]];
+        // Its root is its id, which was checked on the way.
+        const auto tiles = node.get_content(parts->roots[order[n]], core::slot_bytes(slot.shape));
+        if (!tiles && is_on_its_way(tiles.error())) {
+            waits = fail(tiles.error());
+            ++waiting;
+            continue;
+        }
+        QUERN_CHECK(tiles);
+        if (!waits) continue;
+        QUERN_TRY(parts->slots[order[n]], core::tensor_of_tiles(slot, *tiles));
+    }
+    QUERN_CHECK(waits);
     return std::move(parts->slots);
 }
 
