@@ -27,8 +27,8 @@ struct Subject {
     std::uint64_t interval = 1;
     std::uint64_t stride = 1;
 };
-Subject tiny_subject(std::uint64_t interval = kLongInterval) {
-    return {tiny().programs(kLongSteps), tiny().data, tiny().init, interval, kLongStride};
+Subject tiny_subject(std::uint64_t steps = kLongSteps, std::uint64_t interval = kLongInterval) {
+    return {tiny().programs(steps), tiny().data, tiny().init, interval, kLongStride};
 }
 
 class LongTraining : public ::testing::Test {
@@ -177,6 +177,32 @@ TEST_F(LongTraining, keeps_a_root_a_stride_and_three_states) {
     EXPECT_LT(*kept, roots + 1'000);
     const auto& manifest = contents.files.at(trained.proof->history_content);
     EXPECT_LT(manifest.size(), roots + 200);
+}
+
+class MillionSteps : public LongTraining {
+protected:
+    MillionSteps() : LongTraining(tiny_subject(1'000'000, 10'000)) {}
+};
+
+TEST_F(MillionSteps, take_a_solver_three_states_and_little_more) {
+    options.keep_states_mib = 0;
+    const std::size_t given = contents.files.size();
+    std::size_t most = 0;
+    contents.when_dropped = [&] {
+        most = std::max(most, contents.files.size());
+        return Status();
+    };
+    train();
+    EXPECT_LE(most, given + 2) << "the newest, and the one before it";
+    EXPECT_EQ(contents.files.size(), given + 1 + 1) << "the last state, and the manifest";
+    const auto kept = Workspace::used_bytes(options.datadir);
+    ASSERT_TRUE(kept.has_value());
+    EXPECT_LT(*kept, 500'000U) << "a root a stride, and a record a checkpoint";
+    contents.when_dropped = nullptr;
+    const TaskClaim live = drawn(5);
+    serve(live);
+    EXPECT_LE(contents.files.size(), given + 1 + 1 + 2 * 5);
+    expect_served(live);
 }
 
 // A state of two slots, one of which is a content of its own.
