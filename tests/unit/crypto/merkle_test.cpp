@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "crypto/hash.h"
+#include "crypto/merkle_range.h"
 
 namespace quern::crypto {
 namespace {
@@ -77,6 +78,39 @@ TEST(Merkle, levels_have_the_stated_widths_and_fold_to_their_parents) {
     }
     EXPECT_TRUE(merkle_fold({}, 1).is_zero());
     EXPECT_TRUE(merkle_fold(make_leaves(3), 1).is_zero());
+}
+
+TEST(Merkle, neighbours_of_any_number_are_opened_together) {
+    for (std::size_t count = 1; count <= 19; ++count) {
+        const auto leaves = make_leaves(count);
+        const Hash32 top = merkle_top(leaves);
+        for (std::size_t first = 0; first < count; ++first) {
+            EXPECT_EQ(merkle_range_siblings(leaves, first, 1), merkle_path(leaves, first));
+            for (std::size_t length = 1; length <= count - first; ++length) {
+                std::vector<Hash32> range(leaves.begin() + static_cast<std::ptrdiff_t>(first),
+                                          leaves.begin() + static_cast<std::ptrdiff_t>(first + length));
+                auto siblings = merkle_range_siblings(leaves, first, length);
+                EXPECT_EQ(siblings.size(), merkle_range_sibling_count(first, length, count));
+                EXPECT_EQ(merkle_top_from_range(range, first, count, siblings).value(), top)
+                    << count << " " << first << " " << length;
+                range.back().data[3] ^= 1;
+                EXPECT_NE(merkle_top_from_range(range, first, count, siblings).value(), top);
+                range.back().data[3] ^= 1;
+                if (!siblings.empty()) {
+                    siblings.back().data[3] ^= 1;
+                    EXPECT_NE(merkle_top_from_range(range, first, count, siblings).value(), top);
+                }
+                siblings.push_back(top);
+                EXPECT_EQ(merkle_top_from_range(range, first, count, siblings).error().name,
+                          "merkle.wrong_path_length");
+            }
+        }
+        EXPECT_EQ(merkle_top_from_range(leaves, 1, count, {}).error().name, "merkle.index_out_of_range");
+        EXPECT_EQ(merkle_top_from_range({}, 0, count, {}).error().name, "merkle.index_out_of_range");
+        EXPECT_EQ(merkle_top_from_range(leaves, ~std::uint64_t{0}, count, {}).error().name,
+                  "merkle.index_out_of_range");
+        EXPECT_EQ(merkle_range_sibling_count(0, count + 1, count), 0U);
+    }
 }
 
 }  // namespace
