@@ -1,6 +1,7 @@
 // quern-compile: architecture JSON and text in, step programs, initial states and data sets out; exports, samples and
 // checks what training gives. Each subcommand prints one JSON object (sample: the text) on standard output.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "compute/program/arch_json.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/sampler.h"
+#include "compute/program/start_program.h"
 #include "compute/program/state_file.h"
 #include "compute/program/text_dataset.h"
 #include "quern_version.h"
@@ -30,13 +32,16 @@ struct Options {
     std::string arch;
     std::string program;
     std::string state;
+    std::string from;
     std::string data;
     std::string out;
     std::string update;
+    std::string start;
     std::string file;
     std::vector<std::string> texts;
     std::uint32_t context = 64;
     std::uint64_t seed = 1;
+    bool bare = false;
     SampleOptions sample;
 };
 
@@ -106,6 +111,18 @@ Expected<json::Value> write_program(const Program& program, const std::string& p
     return summary(program, bytes.size());
 }
 
+Expected<json::Value> make_start_program(const Options& options, const Architecture& architecture,
+                                         const BuiltProgram& training) {
+    std::vector<std::string> kept;
+    if (!options.program.empty()) {
+        QUERN_TRY(const Program earlier, read_program(options.program));
+        kept = common_parameters(earlier, training.program);
+        if (kept.empty()) return fail("compile.nothing_taken", options.program + " has no parameter of this model");
+    }
+    QUERN_TRY(const BuiltProgram built, build_start_program(training, data_shape(architecture), kept));
+    return write_program(built.program, options.start);
+}
+
 Status make_program(const Options& options) {
     QUERN_TRY(const Architecture architecture, read_architecture(options.arch));
     QUERN_TRY(const TrainingPrograms built, build_training_programs(architecture));
@@ -119,6 +136,11 @@ Status make_program(const Options& options) {
         QUERN_TRY(json::Value update, write_program(built.programs[1].program, options.update));
         result.set("update", std::move(update));
     }
+    if (!options.start.empty()) {
+        QUERN_TRY(json::Value start, make_start_program(options, architecture, built.programs.front()));
+        start.set("number", built.programs.size());
+        result.set("start", std::move(start));
+    }
     result.set("turn", json_of(built.turn));
     print(result);
     return {};
@@ -128,14 +150,25 @@ Status make_initial_state(const Options& options) {
     QUERN_TRY(const Architecture architecture, read_architecture(options.arch));
     QUERN_TRY(const TrainingPrograms programs, build_training_programs(architecture));
     const BuiltProgram& built = programs.programs.front();
-    const tensor::State state = initial_state(built, options.seed);
-    QUERN_TRY(const Bytes file, write_state(built.program, state));
+    tensor::State state = initial_state(built, options.seed);
+    if (options.bare)
+        for (tensor::Tensor& slot : state) std::fill(slot.words.begin(), slot.words.end(), 0U);
+    json::Value taken = json::Value::array();
+    if (!options.from.empty()) {
+        QUERN_TRY(const Program earlier, read_program(options.program));
+        QUERN_TRY(const Bytes trained, fs::read_file(options.from, kMaxFileBytes));
+        QUERN_TRY(const tensor::State from, read_state(earlier, trained));
+        for (std::string& name : take_parameters(earlier, from, built.program, state)) taken.push(std::move(name));
+        if (taken.size() == 0) return fail("compile.nothing_taken", options.from + " has no parameter of this model");
+    }
+    QUERN_TRY(const Bytes file, write_first_state(built.program, state));
     QUERN_CHECK(fs::write_file_atomic(options.out, file));
     json::Value result = json::Value::object();
     result.set("init_root", hex(tensor::state_root(state)));
     result.set("program_root", hex(tensor::program_root(built.program)));
     result.set("seed", options.seed);
     result.set("bytes", file.size());
+    if (!options.from.empty()) result.set("taken", std::move(taken));
     print(result);
     return {};
 }
@@ -147,7 +180,13 @@ Status make_dataset(const Options& options) {
         texts.push_back(std::move(text));
     }
     const std::vector<std::string_view> views(texts.begin(), texts.end());
-    QUERN_TRY(const TextDataset dataset, build_text_dataset(views, options.context));
+    std::string vocabulary;
+    if (!options.data.empty()) {
+        QUERN_TRY(const Bytes other, fs::read_file(options.data, kMaxFileBytes));
+        QUERN_TRY(TextDataset known, read_text_dataset(other));
+        vocabulary = std::move(known.vocabulary);
+    }
+    QUERN_TRY(const TextDataset dataset, build_text_dataset(views, options.context, vocabulary));
     QUERN_TRY(const Bytes file, write_text_dataset(dataset));
     QUERN_CHECK(fs::write_file_atomic(options.out, file));
     json::Value result = json::Value::object();
@@ -272,14 +311,25 @@ void declare(CLI::App& app, Options& o, Action& action) {
     required(sub, "--out", o.out, "program file to write; of an architecture that accumulates the first, 0 in plans");
     sub->add_option("--update", o.update, "file of the second, 1 in plans, of an architecture that accumulates");
 
+    CLI::Option* start =
+        sub->add_option("--start", o.start, "file of a program that makes the first state, behind the others in plans");
+    sub->add_option("--program", o.program, "program file of an earlier training, whose parameters --start keeps")
+        ->needs(start);
+
     sub = command("init", "Make the initial state of an architecture from a seed", make_initial_state);
     required(sub, "--arch", o.arch, "architecture JSON");
     required(sub, "--out", o.out, "state file (safetensors) to write");
     sub->add_option("--seed", o.seed, "64-bit seed of the initialisation")->capture_default_str();
+    CLI::Option* from =
+        sub->add_option("--from", o.from, "state of an earlier training: its parameters are taken over");
+    sub->add_option("--program", o.program, "program file of that training")->needs(from);
+    sub->add_flag("--bare", o.bare, "zeros but for what --from gives: for a plan that begins with a start program");
+    from->needs("--program");
 
     sub = command("dataset", "Make a character-level data set of text files", make_dataset);
     required(sub, "--out", o.out, "data file (safetensors) to write");
     sub->add_option("--context", o.context, "context length of the model")->capture_default_str();
+    sub->add_option("--vocabulary-of", o.data, "data file whose characters a trained model knows");
     sub->add_option("FILE", o.texts, "text files, joined in this order")->required();
 
     sub = command("arch", "Write the architecture of a small transformer that fits a data set", make_architecture);

@@ -63,6 +63,10 @@ STABLE_NAME = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+")
 GETH_NAMES = {"chain/exec/tx_executor.cpp", "node/serve/call_simulator.cpp"}
 LIBM_HEADERS = {"cmath", "math.h", "complex", "tgmath.h"}
 GENERATED = {"quern_version.h"}  # by CMake, into the build folder
+# Node-making calls in compute/program: the builder's own but those that look, and functions that get the builder.
+MAKES_NODES = (r"\bb_?\s*\.\s*(?!(?:shape|type|node|size|status|failed|is_barrier|finish)\b)\w+\s*\("
+               r"|(?<![\w.])\w+\s*\(\s*b_?\s*,")
+VALUE_FUNCTION = re.compile(r"^\s*Value\s+(\w+)\s*\(|\bconst auto (\w+) = \[[^\]]*\][^;]*\bb_?\.", re.MULTILINE)
 LEFTOVER = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
 
 
@@ -129,6 +133,8 @@ def check_file(path, text):
         yield 1, "no module of the include table holds this file"
         return
     code = without_comments(lines)
+    if module == "compute/program":
+        yield from check_node_order("\n".join(code))
     for number, (line, bare) in enumerate(zip(lines, code), start=1):
         if LEFTOVER.search(line):
             yield number, "leftover marker; finish it or open an issue"
@@ -154,6 +160,30 @@ def check_file(path, text):
         for name in CALLED_NAME.findall(line) if '"' in bare else []:
             if not STABLE_NAME.fullmatch(name) and path not in GETH_NAMES:
                 yield number, f"'{name}' is no dotted error name"
+
+
+def call_arguments(code):
+    """(position, arguments) of each pair of parentheses behind a name."""
+    opened = []
+    for at, c in enumerate(code):
+        if c in "([{":
+            opened.append((c, at, [at + 1]))
+        elif c == "," and opened:
+            opened[-1][2].append(at + 1)
+        elif c in ")]}" and opened:
+            bracket, begin, starts = opened.pop()
+            if bracket == "(" and re.search(r"\w\s*$", code[max(0, begin - 2):begin]):
+                ends = [start - 1 for start in starts[1:]] + [at]
+                yield begin, [code[start:end] for start, end in zip(starts, ends)]
+
+
+def check_node_order(code):
+    """Yields (line, rule): the order of nodes is part of a program's root, and that of arguments is the compiler's."""
+    own = [name for names in VALUE_FUNCTION.findall(code) for name in names if name]
+    makes = re.compile("|".join([MAKES_NODES] + [rf"(?<![\w.]){name}\s*\(" for name in sorted(set(own))]))
+    for at, arguments in call_arguments(code):
+        if sum(1 for argument in arguments if makes.search(argument)) > 1:
+            yield code.count("\n", 0, at) + 1, "of a call's arguments at most one makes nodes: name the others"
 
 
 def check_include(path, module, quoted, target):
@@ -286,6 +316,9 @@ BAD = [
     ("node/a.cpp", 'return fail("Insufficient bond: free 3");\n', "dotted"),
     ("node/a.cpp", 'return busy("late", text);\n', "dotted"),
     ("p2p/a.cpp", "#include <boost/beast/http.hpp>\n", "Beast"),
+    ("compute/program/a.cpp", "return b.add(b.mul(x, y),\n             b.constant(1.0F));\n", "makes nodes"),
+    ("compute/program/a.cpp", "x = b_.sub(b_.shape(x).rows(), mean(b_, x), sum(b_, x));\n", "makes nodes"),
+    ("compute/program/a.cpp", "Value one();\nx = give(0, f(b_.neg(y)), one());\n", "makes nodes"),
     ("base/a.cpp", "int x;  // TODO later\n", "leftover"),
     ("base/a.cpp", "/* FIXME */ int x;\n", "leftover"),
     ("base/a.h", "#pragma once\nint x;\n", "opens with a comment"),
@@ -303,6 +336,8 @@ GOOD = [
     ("node/a.cpp", "std::unique_ptr<Chain> made(new Chain(parts));\nreturn fail(\"chain.broken\", text);\n"),
     ("chain/exec/tx_executor.cpp", 'return fail("out of gas", text);\n'),
     ("rpc/a.cpp", "#include <boost/beast/http.hpp>\n"),
+    ("compute/program/a.cpp", "x = b.elementwise(op, {b.neg(x), one(b, y)}, 3) + f(b_.shape(x), b_.mul(x, b_.neg(y)));\n"),
+    ("compute/core/a.cpp", "return b.add(b.mul(x, y), b.constant(1.0F));\n"),
     ("content/a.cpp", "auto now = std::chrono::steady_clock::now();\n"),
     ("base/a.cpp", "int x;\n" * MAX_LINES),
 ]

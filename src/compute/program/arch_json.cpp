@@ -145,6 +145,8 @@ Status read_model(Fields fields, TransformerSpec& model) {
     QUERN_CHECK(fields.size("mlp_ratio", model.mlp_ratio));
     QUERN_CHECK(fields.size("vocab", model.vocabulary));
     QUERN_CHECK(fields.optional_boolean("tie_embeddings", model.tied));
+    QUERN_CHECK(fields.optional_size("adapter_rank", model.adapter_rank));
+    QUERN_CHECK(fields.optional_number("adapter_scale", model.adapter_scale, 0.0F, 1e3F));
     return fields.finish();
 }
 

@@ -25,6 +25,7 @@ Status check_model(const TransformerSpec& model) {
     QUERN_CHECK(check_range("model.context", model.context, 1, kMaxContext));
     QUERN_CHECK(check_range("model.mlp_ratio", model.mlp_ratio, 1, kMaxMlpRatio));
     QUERN_CHECK(check_range("model.vocab", model.vocabulary, 2, kMaxVocabulary));
+    QUERN_CHECK(check_range("model.adapter_rank", model.adapter_rank, 0, kMaxAdapterRank));
     if (model.width % model.heads != 0)
         return fail("arch.heads_do_not_divide",
                     std::to_string(model.heads) + " heads, d_model " + std::to_string(model.width));

@@ -19,6 +19,7 @@ inline constexpr std::uint32_t kMaxMlpRatio = 16;
 inline constexpr std::uint32_t kMaxVocabulary = 1U << 17;
 inline constexpr std::uint32_t kMaxWindows = 1U << 26;
 inline constexpr std::uint32_t kMaxBatch = 1U << 14;
+inline constexpr std::uint32_t kMaxAdapterRank = 256;
 inline constexpr std::uint32_t kMaxAccumulate = 1U << 12;
 
 // Decoder-only transformer in GPT-2's pre-norm form, learned positions.
@@ -30,6 +31,10 @@ struct TransformerSpec {
     std::uint32_t mlp_ratio = 4;
     std::uint32_t vocabulary = 98;
     bool tied = false;  // the token embedding is the output layer too, transposed
+    // Low-rank adapters (LoRA, arXiv 2106.09685) beside the four matrices of each layer: x W + scale (x A) B. They
+    // alone are trained, all else stays as it is. 0: none.
+    std::uint32_t adapter_rank = 0;
+    float adapter_scale = 1.0F;
 
     bool operator==(const TransformerSpec&) const = default;
 };
@@ -48,11 +53,11 @@ struct Architecture {
 // The data set's shape.
 [[nodiscard]] Shape data_shape(const Architecture& architecture);
 
-// The step program: batch, forward, loss, backward, optimizer. Slots: the model's parameters ("model.…"), the
-// optimizer's, "step" (i32), "loss" (f32; the step's loss before its update). Step t takes the windows
-// permute_index(t * batch + i mod 2^32, seed words 0 and 1, windows), i in [0, batch): each once per pass over the data
-// as long as windows * passes stays below 2^32.
-// Error arch.accumulates: it takes two programs.
+// The step program: batch, forward, loss, backward, optimizer. Slots: the model's parameters ("model.…"; of adapters
+// "….lora_a" and "….lora_b", before all others), the optimizer's, "step" (i32), "loss" (f32; the step's loss before its
+// update). Step t takes the windows permute_index(t * batch + i mod 2^32, seed words 0 and 1, windows), i in [0,
+// batch): each once per pass over the data as long as windows * passes stays below 2^32. Error arch.accumulates: it
+// takes two programs.
 [[nodiscard]] Expected<BuiltProgram> build_training_program(const Architecture& architecture);
 
 // The programs of a training, over one slot list, and the steps that lead to an update: the items of a plan's body.

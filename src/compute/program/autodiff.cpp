@@ -91,20 +91,26 @@ void Reverse::elementwise(const Node& node, Value y, Value g) {
     switch (node.element) {
         case ElementOp::neg:
             return give(0, b_.neg(g));
-        case ElementOp::abs:
-            return give(0, b_.select(b_.lt(x(0), zero()), b_.neg(g), g));
+        case ElementOp::abs: {
+            const auto opposite = b_.neg(g);
+            return give(0, b_.select(b_.lt(x(0), zero()), opposite, g));
+        }
         case ElementOp::sqrt:
             return give(0, b_.div(b_.mul(g, b_.constant(0.5F)), y));
         case ElementOp::exp:
             return give(0, b_.mul(g, y));
         case ElementOp::log:
             return give(0, b_.div(g, x(0)));
-        case ElementOp::tanh:
-            return give(0, b_.mul(g, b_.fma(b_.neg(y), y, one())));
+        case ElementOp::tanh: {
+            const auto top = one();
+            return give(0, b_.mul(g, b_.fma(b_.neg(y), y, top)));
+        }
         case ElementOp::sigmoid:
             return give(0, b_.mul(g, b_.fma(b_.neg(y), y, y)));
-        case ElementOp::erf:
-            return give(0, b_.mul(g, b_.mul(b_.exp(b_.neg(b_.mul(x(0), x(0)))), b_.constant(1.1283791671F))));
+        case ElementOp::erf: {
+            const auto factor = b_.constant(1.1283791671F);
+            return give(0, b_.mul(g, b_.mul(b_.exp(b_.neg(b_.mul(x(0), x(0)))), factor)));
+        }
         case ElementOp::add:
             give(0, g);
             return give(1, g);

@@ -4,6 +4,9 @@
 //
 // Errors are sticky: the first bad call (shapes that do not fit, a wrong dtype) is remembered, later calls return
 // invalid values and do nothing, and finish() returns that error. So model code reads as mathematics.
+//
+// Nodes, and slots, are numbered in the order in which they are made, and the program's root covers that order. C++
+// leaves open in which order the arguments of a call are evaluated: at most one of them makes nodes.
 #pragma once
 
 #include <array>

@@ -53,12 +53,14 @@ Value sum_to(Builder& b, Value x, const Shape& shape) {
 
 Value mean_all(Builder& b, Value x) {
     if (b.failed()) return {};
-    return b.mul(sum_all(b, x), b.constant(1.0F / static_cast<float>(b.shape(x).elements())));
+    const auto share = b.constant(1.0F / static_cast<float>(b.shape(x).elements()));
+    return b.mul(sum_all(b, x), share);
 }
 
 Value mean_last(Builder& b, Value x) {
     if (b.failed()) return {};
-    return b.mul(b.sum_last(x), b.constant(1.0F / static_cast<float>(b.shape(x).columns())));
+    const auto share = b.constant(1.0F / static_cast<float>(b.shape(x).columns()));
+    return b.mul(b.sum_last(x), share);
 }
 
 Value softmax(Builder& b, Value x) {
@@ -79,13 +81,16 @@ Value cross_entropy(Builder& b, Value logits, Value target) {
 Value layer_norm(Builder& b, Value x, Value gain, Value bias, float epsilon) {
     const auto centred = b.sub(x, mean_last(b, x));
     const auto variance = mean_last(b, b.mul(centred, centred));
-    const auto scale = b.div(b.constant(1.0F), b.sqrt(b.add(variance, b.constant(epsilon))));
+    const auto deviation = b.sqrt(b.add(variance, b.constant(epsilon)));
+    const auto scale = b.div(b.constant(1.0F), deviation);
     return b.fma(b.mul(centred, scale), gain, bias);
 }
 
 Value gelu(Builder& b, Value x) {
     constexpr float kTwiceRoot = 1.5957691216F;  // 2 sqrt(2/pi)
-    const auto factor = b.fma(b.mul(x, x), b.constant(kTwiceRoot * 0.044715F), b.constant(kTwiceRoot));
+    const auto slope = b.constant(kTwiceRoot);
+    const auto cubic = b.constant(kTwiceRoot * 0.044715F);
+    const auto factor = b.fma(b.mul(x, x), cubic, slope);
     return b.mul(x, b.sigmoid(b.mul(x, factor)));
 }
 
@@ -99,7 +104,8 @@ Value embedding(Builder& b, Value table, Value tokens) { return b.gather_rows(ta
 Value causal_mask(Builder& b, Value scores) {
     if (b.failed()) return {};
     const std::uint32_t length = b.shape(scores).rows();
-    const auto later = b.ilt(b.iota(matrix_shape(length, 1), 2), b.iota(vector_shape(length), 3));
+    const auto column = b.iota(vector_shape(length), 3);
+    const auto later = b.ilt(b.iota(matrix_shape(length, 1), 2), column);
     return b.select(later, b.constant(-1e9F), scores);
 }
 

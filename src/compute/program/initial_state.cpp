@@ -1,8 +1,11 @@
 #include "compute/program/initial_state.h"
 
 #include <array>
+#include <map>
 #include <span>
+#include <string_view>
 
+#include "compute/program/normal_quantile.h"
 #include "vm/tensor/arith/random.h"
 #include "vm/tensor/arith/scalar.h"
 
@@ -11,8 +14,6 @@ namespace quern::compute::program {
 namespace {
 
 namespace arith = vm::tensor::arith;
-
-constexpr std::uint32_t kInitDomain = 0x494e4954;  // "INIT"
 
 // Canonical binary32 as a value.
 struct Real {
@@ -30,12 +31,6 @@ Real horner(Real x, std::span<const float> coefficients) {  // highest power fir
 Real ratio(Real x, std::span<const float> numerator, std::span<const float> denominator) {
     return apply(ElementOp::div, horner(x, numerator), horner(x, denominator));
 }
-
-// Coefficients of AS 241, PPND7.
-constexpr std::array<float, 4> kCentreTop{5.9109374720e+01F, 1.5929113202e+02F, 5.0434271938e+01F, 3.3871327179e+00F};
-constexpr std::array<float, 4> kCentreBottom{6.7187563600e+01F, 7.8757757664e+01F, 1.7895169469e+01F, 1.0F};
-constexpr std::array<float, 4> kMiddleTop{1.7023821103e-01F, 1.3067284816e+00F, 2.7568153900e+00F, 1.4234372777e+00F};
-constexpr std::array<float, 3> kMiddleBottom{1.2021132975e-01F, 7.3700164250e-01F, 1.0F};
 
 }  // namespace
 
@@ -74,6 +69,40 @@ vm::tensor::State initial_state(const BuiltProgram& built, std::uint64_t seed) {
         state.push_back(std::move(tensor));
     }
     return state;
+}
+
+namespace {
+
+struct CommonSlot {
+    std::size_t earlier = 0;
+    std::size_t here = 0;
+};
+
+std::vector<CommonSlot> common_slots(const Program& earlier, const Program& program) {
+    std::map<std::string_view, std::size_t> by_name;
+    for (std::size_t s = 0; s < earlier.slots.size(); ++s) by_name[earlier.slots[s].name] = s;
+    std::vector<CommonSlot> common;
+    for (std::size_t s = 0; s < program.slots.size(); ++s) {
+        const vm::tensor::Slot& slot = program.slots[s];
+        const auto found = by_name.find(slot.name);
+        if ((slot.flags & vm::tensor::kSlotParameter) == 0 || found == by_name.end()) continue;
+        if (earlier.slots[found->second] == slot) common.push_back({found->second, s});
+    }
+    return common;
+}
+
+}  // namespace
+
+std::vector<std::string> common_parameters(const Program& earlier, const Program& program) {
+    std::vector<std::string> names;
+    for (const CommonSlot& slot : common_slots(earlier, program)) names.push_back(program.slots[slot.here].name);
+    return names;
+}
+
+std::vector<std::string> take_parameters(const Program& earlier, const vm::tensor::State& trained,
+                                         const Program& program, vm::tensor::State& state) {
+    for (const CommonSlot& slot : common_slots(earlier, program)) state[slot.here] = trained[slot.earlier];
+    return common_parameters(earlier, program);
 }
 
 }  // namespace quern::compute::program

@@ -11,6 +11,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "compute/program/builder.h"
 #include "vm/tensor/executor.h"
@@ -19,6 +21,14 @@ namespace quern::compute::program {
 
 // One tensor per slot, as the slots' initializers say.
 [[nodiscard]] vm::tensor::State initial_state(const BuiltProgram& built, std::uint64_t seed);
+
+// What a fine-tuning has from an earlier training: the parameters that have the same name, dtype and shape in both
+// programs, in slot order.
+[[nodiscard]] std::vector<std::string> common_parameters(const vm::tensor::Program& earlier,
+                                                         const vm::tensor::Program& program);
+// Puts them, from a state of the earlier training, in the place of those of `state`, and gives their names.
+std::vector<std::string> take_parameters(const vm::tensor::Program& earlier, const vm::tensor::State& trained,
+                                         const vm::tensor::Program& program, vm::tensor::State& state);
 
 // The standard normal quantile of p = (2k + 1) 2^-24, k < 2^23, as binary32 bits.
 [[nodiscard]] std::uint32_t normal_quantile_bits(std::uint32_t k);

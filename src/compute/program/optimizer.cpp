@@ -43,7 +43,8 @@ std::vector<Value> clipped(Builder& b, float clip_norm, std::span<const Paramete
 // Parameter after decoupled decay: p * (1 - rate * weight_decay).
 Value decayed(Builder& b, const OptimizerConfig& config, const ParameterGradient& parameter, Value rate) {
     if (!parameter.decay || config.weight_decay == 0.0F) return parameter.slot;
-    const auto keep = b.sub(b.constant(1.0F), b.mul(rate, b.constant(config.weight_decay)));
+    const auto decay = b.mul(rate, b.constant(config.weight_decay));
+    const auto keep = b.sub(b.constant(1.0F), decay);
     return b.mul(parameter.slot, keep);
 }
 
@@ -69,12 +70,17 @@ void append_adamw(Builder& b, const OptimizerConfig& config, std::span<const Par
         const Value g = gradients[i];
         const auto m = zero_slot(b, "adamw.m." + parameter.name, parameter.slot);
         const auto v = zero_slot(b, "adamw.v." + parameter.name, parameter.slot);
-        const auto m_next = b.fma(m, b.constant(config.beta1), b.mul(g, b.constant(1.0F - config.beta1)));
-        const auto v_next = b.fma(v, b.constant(config.beta2), b.mul(b.mul(g, g), b.constant(1.0F - config.beta2)));
+        const auto m_part = b.mul(g, b.constant(1.0F - config.beta1));
+        const auto m_next = b.fma(m, b.constant(config.beta1), m_part);
+        const auto v_rate = b.constant(1.0F - config.beta2);
+        const auto v_part = b.mul(b.mul(g, g), v_rate);
+        const auto v_next = b.fma(v, b.constant(config.beta2), v_part);
         b.update(m, m_next);
         b.update(v, v_next);
-        const auto scale = b.add(b.sqrt(b.mul(v_next, correction)), b.constant(config.epsilon));
-        b.update(parameter.slot, b.fma(b.div(m_next, scale), descent, decayed(b, config, parameter, rate)));
+        const auto epsilon = b.constant(config.epsilon);
+        const auto scale = b.add(b.sqrt(b.mul(v_next, correction)), epsilon);
+        const auto kept = decayed(b, config, parameter, rate);
+        b.update(parameter.slot, b.fma(b.div(m_next, scale), descent, kept));
     }
 }
 

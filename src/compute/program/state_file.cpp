@@ -1,5 +1,6 @@
 #include "compute/program/state_file.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,17 @@ Expected<Bytes> write_state(const Program& program, const State& state) {
     return write_safetensors(views, {{"format", std::string(kStateFormat)}});
 }
 
+Expected<Bytes> write_first_state(const Program& program, const State& state) {
+    QUERN_CHECK(vm::tensor::check_state(program, state));
+    const auto is_zero = [](const Tensor& tensor) {
+        return std::all_of(tensor.words.begin(), tensor.words.end(), [](std::uint32_t word) { return word == 0; });
+    };
+    std::vector<TensorView> views;
+    for (std::size_t s = 0; s < state.size(); ++s)
+        if (!is_zero(state[s])) views.push_back({program.slots[s].name, &state[s], false});
+    return write_safetensors(views, {{"format", std::string(kStateFormat)}});
+}
+
 Expected<State> read_state(const Program& program, BytesView file) {
     QUERN_TRY(Safetensors content, read_safetensors(file));
     const std::string* format = content.find_metadata("format");
@@ -34,7 +46,10 @@ Expected<State> read_state(const Program& program, BytesView file) {
     State state;
     for (const Slot& slot : program.slots) {
         const auto found = by_name.find(slot.name);
-        if (found == by_name.end()) return fail("state_file.missing_slot", slot.name);
+        if (found == by_name.end()) {
+            state.push_back({slot.dtype, slot.shape, std::vector<std::uint32_t>(slot.shape.elements())});
+            continue;
+        }
         Tensor& tensor = *found->second;
         if (tensor.dtype != slot.dtype || tensor.shape != slot.shape)
             return fail("state_file.wrong_type",

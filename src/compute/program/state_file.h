@@ -11,8 +11,11 @@ namespace quern::compute::program {
 
 // Every slot under its name, in slot order, four dims each; metadata {"format": "quern-state-1"}.
 [[nodiscard]] Expected<Bytes> write_state(const vm::tensor::Program& program, const vm::tensor::State& state);
-// The file must hold exactly the program's slots with their dtypes and shapes. Errors: state_file.not_a_state,
-// state_file.missing_slot, state_file.unknown_slot, state_file.wrong_type, safetensors.*, and those of check_state().
+// The file of write_state() without slots that are zero everywhere: of a first state, most of which are moments and
+// counters.
+[[nodiscard]] Expected<Bytes> write_first_state(const vm::tensor::Program& program, const vm::tensor::State& state);
+// Slots of the program with their dtypes and shapes; a slot that the file leaves out is zero. Errors:
+// state_file.not_a_state, state_file.unknown_slot, state_file.wrong_type, safetensors.*, and those of check_state().
 [[nodiscard]] Expected<vm::tensor::State> read_state(const vm::tensor::Program& program, BytesView file);
 
 // The slots with kSlotParameter without the prefix "model.", matrices with 2 dims and vectors with 1; metadata

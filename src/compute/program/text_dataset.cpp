@@ -17,7 +17,8 @@ constexpr std::uint32_t kMaxTextContext = 1U << 16;
 
 }  // namespace
 
-Expected<TextDataset> build_text_dataset(std::span<const std::string_view> texts, std::uint32_t context) {
+Expected<TextDataset> build_text_dataset(std::span<const std::string_view> texts, std::uint32_t context,
+                                         std::string_view vocabulary) {
     if (context == 0 || context > kMaxTextContext) return fail("dataset.bad_context", std::to_string(context));
     std::string all;
     for (const std::string_view text : texts) all += text;
@@ -26,10 +27,18 @@ Expected<TextDataset> build_text_dataset(std::span<const std::string_view> texts
                     std::to_string(all.size()) + " bytes for windows of " + std::to_string(context + 1));
     std::array<bool, 256> seen{};
     for (const char c : all) seen[static_cast<unsigned char>(c)] = true;
+    std::array<bool, 256> wanted = seen;
+    if (!vocabulary.empty()) {
+        wanted.fill(false);
+        for (const char c : vocabulary) wanted[static_cast<unsigned char>(c)] = true;
+        for (std::size_t byte = 0; byte < 256; ++byte)
+            if (seen[byte] && !wanted[byte])
+                return fail("dataset.unknown_character", "byte " + std::to_string(byte) + " is not in the vocabulary");
+    }
     TextDataset result;
     std::array<std::uint32_t, 256> number{};
     for (std::size_t byte = 0; byte < 256; ++byte)
-        if (seen[byte]) {
+        if (wanted[byte]) {
             number[byte] = static_cast<std::uint32_t>(result.vocabulary.size());
             result.vocabulary.push_back(static_cast<char>(byte));
         }

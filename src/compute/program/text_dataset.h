@@ -14,13 +14,15 @@ namespace quern::compute::program {
 
 struct TextDataset {
     vm::tensor::Tensor windows;  // i32 [1,1,windows,context+1]; row w: bytes w*context .. w*context+context
-    std::string vocabulary;      // the distinct bytes, ascending; token t stands for vocabulary[t]
+    std::string vocabulary;      // distinct bytes, ascending; token t stands for vocabulary[t]
 };
 
 // Texts are joined in the given order; what does not fill a last window is left out. Consecutive windows share one
-// byte, so that each byte but the first is a target once. Errors: dataset.too_short, dataset.bad_context,
-// dataset.too_large.
-[[nodiscard]] Expected<TextDataset> build_text_dataset(std::span<const std::string_view> texts, std::uint32_t context);
+// byte, so that each byte but the first is a target once. The vocabulary is the bytes that occur, or a data set's that
+// a model was trained on, in which all of them must be. Errors: dataset.too_short, dataset.bad_context,
+// dataset.too_large, dataset.unknown_character.
+[[nodiscard]] Expected<TextDataset> build_text_dataset(std::span<const std::string_view> texts, std::uint32_t context,
+                                                       std::string_view vocabulary = {});
 
 // A safetensors file with the tensor "data" and metadata "format" = "quern-text-1", "vocabulary" in hexadecimal.
 [[nodiscard]] Expected<Bytes> write_text_dataset(const TextDataset& dataset);

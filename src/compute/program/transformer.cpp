@@ -1,5 +1,8 @@
 #include "compute/program/transformer.h"
 
+#include <map>
+#include <tuple>
+
 #include "compute/program/composite.h"
 #include "vm/tensor/arith/scalar.h"
 
@@ -26,6 +29,7 @@ public:
 
     Value logits(Value tokens) {
         const std::uint32_t width = spec_.width;
+        if (spec_.adapter_rank != 0) declare_adapters();
         // Tied it must be what the output layer needs; the positions and the first norm make up for it.
         const float deviation = spec_.tied ? weight_deviation() : kEmbeddingDeviation;
         const auto table = matrix("wte", spec_.vocabulary, width, deviation);
@@ -40,7 +44,8 @@ public:
         }
         prefix_.clear();
         if (spec_.tied) return b_.matmul(norm("ln_f", x), table, false, true);
-        return b_.matmul(norm("ln_f", x), matrix("head", width, spec_.vocabulary, weight_deviation()));
+        const auto head = matrix("head", width, spec_.vocabulary, weight_deviation());
+        return b_.matmul(norm("ln_f", x), head);
     }
 
 private:
@@ -49,8 +54,44 @@ private:
     Value parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay) {
         const std::string full_name = "model." + prefix_ + name;
         const auto slot = b_.slot(full_name, DType::f32, shape, initializer, vm::tensor::kSlotParameter);
-        parameters_.push_back({full_name, slot, decay});
+        if (spec_.adapter_rank == 0) parameters_.push_back({full_name, slot, decay});
         return slot;
+    }
+
+    struct Adapter {
+        Value a;
+        Value b;
+    };
+    // Before all other slots, so that what they adapt stays as it lies in the model that was trained without them. B
+    // begins with zeros: the first output is that model's.
+    void declare_adapters() {
+        const std::uint32_t width = spec_.width;
+        const std::uint32_t hidden = width * spec_.mlp_ratio;
+        for (std::uint32_t layer = 0; layer < spec_.layers && !b_.failed(); ++layer) {
+            prefix_ = "h." + std::to_string(layer) + ".";
+            for (const auto& [name, rows, columns] :
+                 {std::tuple{"attn.w_qkv", width, 3 * width}, std::tuple{"attn.w_o", width, width},
+                  std::tuple{"mlp.w_in", width, hidden}, std::tuple{"mlp.w_out", hidden, width}})
+                adapters_[prefix_ + name] = {
+                    adapter(std::string(name) + ".lora_a", rows, spec_.adapter_rank,
+                            Initializer::normal(inverse_root(rows))),
+                    adapter(std::string(name) + ".lora_b", spec_.adapter_rank, columns, Initializer::zeros())};
+        }
+        prefix_.clear();
+    }
+    Value adapter(const std::string& name, std::uint32_t rows, std::uint32_t columns, Initializer initializer) {
+        const std::string full_name = "model." + prefix_ + name;
+        const auto slot =
+            b_.slot(full_name, DType::f32, matrix_shape(rows, columns), initializer, vm::tensor::kSlotParameter);
+        parameters_.push_back({full_name, slot, true});
+        return slot;
+    }
+    // x by the matrix of this name is `product`.
+    Value adapted(const std::string& name, Value x, Value product) {
+        const auto found = adapters_.find(prefix_ + name);
+        if (found == adapters_.end()) return product;
+        const auto delta = b_.matmul(b_.matmul(x, found->second.a), found->second.b);
+        return b_.add(product, b_.mul(delta, b_.constant(spec_.adapter_scale)));
     }
     Value matrix(const std::string& name, std::uint32_t rows, std::uint32_t columns, float deviation) {
         return parameter(name, matrix_shape(rows, columns), Initializer::normal(deviation), true);
@@ -80,24 +121,29 @@ private:
         const auto query_bias = vector("attn.b_q", width, 0.0F);
         const auto value_bias = vector("attn.b_v", width, 0.0F);
         const auto bias = b_.concat(b_.concat(query_bias, key_bias, 3), value_bias, 3);
-        auto qkv = b_.reshape(linear(b_, x, weight, bias), Shape{{batch_, spec_.context, 3 * heads, size}});
+        const auto product = adapted("attn.w_qkv", x, linear(b_, x, weight, bias));
+        auto qkv = b_.reshape(product, Shape{{batch_, spec_.context, 3 * heads, size}});
         qkv = b_.permute(qkv, {0, 2, 1, 3});
         const Shape part{{batch_, heads, spec_.context, size}};
-        const auto query = b_.mul(b_.slice(qkv, {0, 0, 0, 0}, part), b_.constant(inverse_root(size)));
+        const auto scale = b_.constant(inverse_root(size));
+        const auto query = b_.mul(b_.slice(qkv, {0, 0, 0, 0}, part), scale);
         const auto key = b_.slice(qkv, {0, heads, 0, 0}, part);
         const auto value = b_.slice(qkv, {0, 2 * heads, 0, 0}, part);
         const auto weights = softmax(b_, causal_mask(b_, b_.matmul(query, key, false, true)));
         const auto mixed = b_.permute(b_.matmul(weights, value), {0, 2, 1, 3});
         const auto output = matrix("attn.w_o", width, width, residual_deviation());
-        return linear(b_, b_.reshape(mixed, matrix_shape(rows(), width)), output, vector("attn.b_o", width, 0.0F));
+        const auto output_bias = vector("attn.b_o", width, 0.0F);
+        const auto joined = b_.reshape(mixed, matrix_shape(rows(), width));
+        return adapted("attn.w_o", joined, linear(b_, joined, output, output_bias));
     }
 
     Value mlp(Value x) {
         const std::uint32_t hidden = spec_.width * spec_.mlp_ratio;
         const auto in = matrix("mlp.w_in", spec_.width, hidden, weight_deviation());
-        const auto h = gelu(b_, linear(b_, x, in, vector("mlp.b_in", hidden, 0.0F)));
+        const auto before = linear(b_, x, in, vector("mlp.b_in", hidden, 0.0F));
+        const auto h = gelu(b_, adapted("mlp.w_in", x, before));
         const auto out = matrix("mlp.w_out", hidden, spec_.width, residual_deviation());
-        return linear(b_, h, out, vector("mlp.b_out", spec_.width, 0.0F));
+        return adapted("mlp.w_out", h, linear(b_, h, out, vector("mlp.b_out", spec_.width, 0.0F)));
     }
 
     Builder& b_;
@@ -105,6 +151,7 @@ private:
     std::uint32_t batch_;
     std::vector<Parameter>& parameters_;
     std::string prefix_;
+    std::map<std::string, Adapter> adapters_;  // by the matrix
 };
 
 }  // namespace

@@ -53,6 +53,13 @@ TEST(ArchJson, reads_what_may_be_left_out) {
     ASSERT_TRUE(tied) << tied.error().to_string();
     EXPECT_TRUE(tied->model.tied);
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"tie_embeddings\":1"), "arch.wrong_type");
+    const auto adapters =
+        parse_architecture(replaced("\"layers\":1", "\"layers\":1,\"adapter_rank\":4,\"adapter_scale\":2.5"));
+    ASSERT_TRUE(adapters) << adapters.error().to_string();
+    EXPECT_EQ(adapters->model.adapter_rank, 4U);
+    EXPECT_EQ(adapters->model.adapter_scale, 2.5F);
+    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"adapter_rank\":257"), "arch.out_of_range");
+    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"adapter_scale\":-1"), "arch.out_of_range");
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":0"), "arch.out_of_range");
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":4097"), "arch.out_of_range");
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":true"), "arch.wrong_type");

@@ -1,0 +1,88 @@
+// A program's root covers the order of its nodes and slots: here is what model code makes them in, on each compiler.
+#include <gtest/gtest.h>
+
+#include "compute/program/architecture.h"
+#include "compute/program/autodiff.h"
+#include "compute/program/composite.h"
+#include "compute/program/optimizer.h"
+#include "compute/program/transformer.h"
+#include "crypto/hash.h"
+
+namespace quern::compute::program {
+namespace {
+
+// Of slots and nodes.
+std::string order_of(const Expected<BuiltProgram>& built) {
+    if (!built) return built.error().to_string();
+    Bytes all;
+    for (const auto& slot : built->program.slots) append(all, vm::tensor::encode(slot));
+    for (const Node& node : built->program.nodes) append(all, vm::tensor::encode(node));
+    return to_hex(crypto::sha256(all)).substr(0, 16);
+}
+
+TransformerSpec spec_of(bool tied, std::uint32_t adapter_rank) {
+    TransformerSpec spec{1, 8, 2, 4, 2, 5};
+    spec.tied = tied;
+    spec.adapter_rank = adapter_rank;
+    return spec;
+}
+
+// A step that trains on tokens of its state.
+Expected<BuiltProgram> training(const TransformerSpec& spec, OptimizerConfig::Type type) {
+    Builder b(DType::i32, scalar_shape());
+    const auto step = b.slot("step", DType::i32, scalar_shape(), Initializer::zeros());
+    const auto reported = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
+    const auto tokens = b.slot("tokens", DType::i32, vector_shape(spec.context), Initializer::zeros());
+    const auto targets = b.slot("targets", DType::i32, matrix_shape(spec.context, 1), Initializer::zeros());
+    b.set_loss_slot(reported);
+    std::vector<Parameter> parameters;
+    const auto logits = transformer_logits(b, spec, 1, tokens, parameters);
+    const auto loss = cross_entropy(b, logits, targets);
+    std::vector<Value> slots;
+    for (const Parameter& parameter : parameters) slots.push_back(parameter.slot);
+    const auto derivatives = gradients(b, loss, slots);
+    std::vector<ParameterGradient> trained;
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+        trained.push_back({parameters[i].name, slots[i], derivatives[i], parameters[i].decay});
+    OptimizerConfig config;
+    config.type = type;
+    config.weight_decay = 0.1F;
+    config.clip_norm = 1.0F;
+    config.warmup = 5;
+    config.total_steps = 100;
+    b.update(reported, loss);
+    append_optimizer(b, config, trained, step);
+    return b.finish();
+}
+
+TEST(NodeOrder, of_models_is_that_of_their_code) {
+    EXPECT_EQ(order_of(build_forward_program(spec_of(false, 0))), "ca125c9735b81c3a");
+    EXPECT_EQ(order_of(build_forward_program(spec_of(true, 0))), "8771affbd1f3d499");
+    EXPECT_EQ(order_of(build_forward_program(spec_of(false, 2))), "4bc8be89b3a7e518");
+}
+
+TEST(NodeOrder, of_training_is_that_of_its_code) {
+    EXPECT_EQ(order_of(training(spec_of(false, 0), OptimizerConfig::Type::adamw)), "c5611ed5c5a6dce7");
+    EXPECT_EQ(order_of(training(spec_of(true, 2), OptimizerConfig::Type::momentum)), "6cf5e1212d4c3772");
+    EXPECT_EQ(order_of(training(spec_of(false, 2), OptimizerConfig::Type::sgd)), "b9cdf4823558ec93");
+}
+
+TEST(NodeOrder, of_derivatives_is_that_of_their_code) {
+    const auto built = [](ElementOp op) {
+        Builder b(DType::i32, scalar_shape());
+        const auto x = b.slot("x", DType::f32, matrix_shape(2, 3), Initializer::zeros());
+        const auto loss = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
+        b.set_loss_slot(loss);
+        const auto sum = sum_all(b, b.elementwise(op, {x}));
+        const auto derivative = gradients(b, sum, std::vector{x});
+        b.update(loss, sum);
+        b.update(x, derivative[0]);
+        return b.finish();
+    };
+    EXPECT_EQ(order_of(built(ElementOp::abs)), "6e3572c2544bf292");
+    EXPECT_EQ(order_of(built(ElementOp::tanh)), "2246454254e5630b");
+    EXPECT_EQ(order_of(built(ElementOp::erf)), "83e0429a63372c7b");
+}
+
+}  // namespace
+}  // namespace quern::compute::program
