@@ -326,7 +326,7 @@ struct ProofRecord {
     std::uint16_t seat = 0;
     Address submitter;
     Address solver;                // of the last stretch
-    Hash32 submission;             // merkle_leaf of the TaskSubmitPayload's RLP
+    Hash32 submission;             // merkle_leaf of the TaskSubmitPayload's RLP, as the task keeps it
     Hash32 plan;                   // merkle_leaf of the plan's RLP
     Hash32 slot_root;              // of the records of the state's slots, as the plan's headers have it
     Hash32 init_root;              // S_0
@@ -338,10 +338,13 @@ struct ProofRecord {
     std::uint32_t passes = 0;      // verifiers that replayed samples of a stretch and told so, of the one with fewest
     std::uint64_t settled_at = 0;  // height
     std::string reason;            // "unchallenged"; "unverified" when `passes` is 0
+    // What S_0 took from earlier proofs' final states.
+    std::vector<TaskImport> imports;
     QUERN_FIELDS(v("task", task), v("seat", seat), v("submitter", submitter), v("solver", solver),
                  v("submission", submission), v("plan", plan), v("slotRoot", slot_root), v("initRoot", init_root),
                  v("dataRoot", data_root), v("seedBeacon", seed_beacon), v("finalRoot", final_root), v("steps", steps),
-                 v("loss", loss), v("passes", passes), v("settledAt", settled_at), v("reason", reason))
+                 v("loss", loss), v("passes", passes), v("settledAt", settled_at), v("reason", reason),
+                 v("imports", imports))
 };
 
 struct ChallengeCommitment {

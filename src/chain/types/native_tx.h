@@ -96,6 +96,29 @@ struct DeclareCapacityPayload {
     QUERN_FIELDS(v("role", role), capacity.fields(v))
 };
 
+// What a task's first state takes from the last states of settled ones (doc/market.md, "Stacked proofs"): neighbouring
+// slots, whose roots are the same in both.
+struct ImportedSlots {
+    std::uint32_t there = 0;  // number of the first slot in the earlier state
+    std::uint32_t here = 0;   // in S_0
+    std::uint32_t count = 0;
+    QUERN_FIELDS(v("there", there), v("here", here), v("count", count))
+    friend bool operator==(const ImportedSlots&, const ImportedSlots&) = default;
+};
+struct TaskImport {
+    std::uint64_t task = 0;  // whose proof record names the earlier state as its final one
+    std::uint16_t seat = 0;
+    std::uint32_t slot_count = 0;  // of the earlier state
+    std::vector<ImportedSlots> slots;
+    QUERN_FIELDS(v("task", task), v("seat", seat), v("slotCount", slot_count), v("slots", slots))
+    friend bool operator==(const TaskImport&, const TaskImport&) = default;
+};
+struct TaskImports {
+    std::vector<TaskImport> list;
+    static constexpr bool kBare = true;
+    QUERN_FIELDS(v("list", list))
+};
+
 struct TaskSubmitPayload {
     Bytes plan;                                     // RLP of compute::core::TaskPlan: which program each step runs
     std::vector<std::vector<Hash32>> header_paths;  // by program of the plan: open its header under its root
@@ -125,6 +148,11 @@ struct TaskSubmitPayload {
     std::uint64_t prove_s = 0;      // after the last checkpoint
     std::uint64_t verify_s = 0;     // each of custody, commit, reveal
     std::uint64_t challenge_s = 0;
+    Bytes imports;  // RLP of TaskImports; empty: none
+    // What opens them, in their order: the roots of the slots, and the siblings of each range in the earlier state,
+    // then in S_0. The task does not keep it.
+    std::vector<Hash32> import_roots;
+    std::vector<Hash32> import_siblings;
     QUERN_FIELDS(v("plan", plan), v("headerPaths", header_paths), v("initRoot", init_root), v("dataRoot", data_root),
                  v("programContents", program_contents), v("initContent", init_content), v("dataContent", data_content),
                  v("uris", uris), v("mode", mode), v("privacy", privacy), v("interval", interval), v("stride", stride),
@@ -132,7 +160,8 @@ struct TaskSubmitPayload {
                  v("tax", tax), v("memoryMib", memory_mib), v("deviceClass", device_class),
                  v("bandwidthClass", bandwidth_class), v("solvers", solvers), v("bidS", bid_s), v("startS", start_s),
                  v("heartbeatS", heartbeat_s), v("proveS", prove_s), v("verifyS", verify_s),
-                 v("challengeS", challenge_s))
+                 v("challengeS", challenge_s), v("imports", imports), v("importRoots", import_roots),
+                 v("importSiblings", import_siblings))
 };
 struct TaskIdPayload {  // task_cancel, task_start, task_abandon
     std::uint64_t task = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compute/core/program_opening.h"
+#include "compute/core/task_imports.h"
 #include "compute/core/verification_report.h"
 
 namespace quern::compute::core {
@@ -92,6 +93,7 @@ Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec) {
     QUERN_CHECK(check_windows(spec));
     QUERN_CHECK(check_uris(spec));
     QUERN_CHECK(check_programs(spec, plan));
+    QUERN_CHECK(open_imports(spec, plan.header().slot_count));
     QUERN_CHECK(chain::market::check_windows(
         spec, chain::market::task_work(spec, plan.planned(spec.interval, spec.stride, spec.tranche)),
         task_bytes(plan)));

@@ -275,10 +275,11 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
          {{"task", Kind::number, true, "the task's id"},
           {"seat", Kind::number, false, "0 when left out: a task has one"}},
          {"object or null",
-          "submission, plan: hashes (merkle_leaf) of the RLP of task_submit's payload and of its plan; slotRoot, "
-          "initRoot, dataRoot, seedBeacon, finalRoot; steps; loss in the last state, lossValue as a number; passes: "
-          "verifiers that replayed samples and said so, of the stretch with the fewest; settledAt, a height; null "
-          "while the task is not settled"},
+          "submission, plan: hashes (merkle_leaf) of the RLP of task_submit's payload, as the task keeps it, and of "
+          "its plan; slotRoot, initRoot, dataRoot, seedBeacon, finalRoot; steps; loss in the last state, lossValue as "
+          "a number; passes: verifiers that replayed samples and said so, of the stretch with the fewest; settledAt, "
+          "a height; imports: slots that the first state has of earlier proofs' final ones, {task, seat, slotCount, "
+          "slots: [{there, here, count}]}; null while the task is not settled"},
          {{kInvalidParams, "seat is out of range"}},
          {},
          [backend](const Call& call) -> Result { return proof(backend, call); }}));

@@ -92,17 +92,18 @@ History compute_history(std::uint64_t steps, std::uint64_t altered_step, std::ui
     return compute_history(tiny().programs(steps), altered_step, mask, stride);
 }
 
-History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step, std::uint32_t mask,
-                        std::uint64_t stride, const History* base, std::uint64_t from) {
+namespace {
+
+// Goes on from the last of these states.
+History compute_after(std::vector<tensor::State> states, const core::TaskPrograms& programs, std::uint64_t altered_step,
+                      std::uint32_t mask, std::uint64_t stride) {
     History history;
     history.programs = &programs;
     history.stride = stride;
     history.altered_step = altered_step;
     history.mask = mask;
+    history.states = std::move(states);
     const auto seed = tensor::seed_tensor({});
-    history.states.push_back(tiny().init);
-    if (base != nullptr)
-        history.states.assign(base->states.begin(), base->states.begin() + static_cast<std::ptrdiff_t>(from) + 1);
     for (std::uint64_t step = history.states.size(); step <= programs.plan.steps(); ++step) {
         const std::uint32_t update = update_node(programs, step);
         tensor::Executor executor(programs.at(step), tensor::arith::Backend::scalar, nullptr);
@@ -118,6 +119,21 @@ History compute_history(const core::TaskPrograms& programs, std::uint64_t altere
         history.roots.push_back(history.step_roots[step]);
     history.root = core::history_root(history.roots);
     return history;
+}
+
+}  // namespace
+
+History compute_history(const core::TaskPrograms& programs, std::uint64_t altered_step, std::uint32_t mask,
+                        std::uint64_t stride, const History* base, std::uint64_t from) {
+    std::vector<tensor::State> states{tiny().init};
+    if (base != nullptr)
+        states.assign(base->states.begin(), base->states.begin() + static_cast<std::ptrdiff_t>(from) + 1);
+    return compute_after(std::move(states), programs, altered_step, mask, stride);
+}
+
+History compute_history_from(const tensor::State& first, const core::TaskPrograms& programs, std::uint64_t altered_step,
+                             std::uint32_t mask, std::uint64_t stride) {
+    return compute_after({first}, programs, altered_step, mask, stride);
 }
 
 std::vector<Hash32> History::roots_of(const market::Stretch& stretch) const {

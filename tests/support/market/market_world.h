@@ -60,6 +60,10 @@ struct History {
                                       std::uint64_t from = 0);
 [[nodiscard]] History compute_history(std::uint64_t steps, std::uint64_t altered_step = 0, std::uint32_t mask = 0,
                                       std::uint64_t stride = 1);
+// The same from another first state.
+[[nodiscard]] History compute_history_from(const tensor::State& first, const core::TaskPrograms& programs,
+                                           std::uint64_t altered_step = 0, std::uint32_t mask = 0,
+                                           std::uint64_t stride = 1);
 // Probe results of a report over this history; with `tile_mask` wrong in the first probe.
 struct ReportData {
     core::SealedReport sealed;

@@ -8,6 +8,7 @@
 #include "chain/exec/handlers/resolution.h"
 #include "chain/market/delays.h"
 #include "chain/market/shares.h"
+#include "compute/core/task_imports.h"
 #include "compute/core/task_plan.h"
 #include "crypto/merkle.h"
 
@@ -109,6 +110,7 @@ namespace {
 // which costs more than its bytes.
 Status record_proof(Context& context, const types::Task& task, const Claim& claim, std::string_view reason) {
     QUERN_TRY(const auto plan, compute::core::TaskPlan::decode(task.spec.plan));
+    QUERN_TRY(auto imports, compute::core::decode_imports(task.spec.imports));
     types::ProofRecord proof;
     proof.task = task.id;
     proof.seat = claim.id.seat;
@@ -126,6 +128,7 @@ Status record_proof(Context& context, const types::Task& task, const Claim& clai
     proof.passes = task.passes;
     proof.settled_at = context.height;
     proof.reason = reason;
+    proof.imports = std::move(imports.list);
     context.state.set_native(types::key_of<types::ProofRecord>(proof.task, proof.seat), types::encode_record(proof));
     return {};
 }

@@ -6,6 +6,7 @@
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/market/delays.h"
 #include "compute/core/history.h"
+#include "compute/core/task_imports.h"
 #include "compute/core/task_spec.h"
 #include "crypto/merkle.h"
 #include "vm/tensor/tensor.h"
@@ -60,6 +61,23 @@ Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32
     return {};
 }
 
+// The earlier states that the first one takes slots from are what proof records name.
+Status check_imports(const Context& context, const types::TaskSubmitPayload& spec, std::uint64_t slot_count) {
+    QUERN_TRY(const auto imports, core::decode_imports(spec.imports));
+    QUERN_TRY(const auto states, core::open_imports(spec, slot_count));
+    for (std::size_t i = 0; i < imports.list.size(); ++i) {
+        const types::TaskImport& import = imports.list[i];
+        QUERN_TRY(const auto proof, context.state.load<types::ProofRecord>(import.task, import.seat));
+        if (!proof)
+            return fail("task.unknown_proof", "task " + std::to_string(import.task) + " seat " +
+                                                  std::to_string(import.seat) + " has settled nothing");
+        if (proof->final_root != states[i])
+            return fail("task.import_mismatch",
+                        "the slots are not those of the final state of task " + std::to_string(import.task));
+    }
+    return {};
+}
+
 // 0 for what check_form or check_state refuses.
 Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmitPayload& spec) {
     const auto plan = core::TaskPlan::decode(spec.plan);
@@ -95,6 +113,7 @@ struct Handler<NativeKind::task_submit>::Prepared {
 
 auto Handler<NativeKind::task_submit>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_TRY(const auto plan, core::TaskPlan::decode(data.plan));
+    QUERN_CHECK(check_imports(context, data, plan.header().slot_count));
     auto planned = plan.planned(data.interval, data.stride, data.tranche);
     QUERN_TRY(auto escrow, market::escrow_of(data, planned, context.market().storage_deposit));
     if (context.state.account_or_empty(context.sender).balance < escrow.total)
@@ -111,6 +130,8 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     store_globals(context.state, globals);
     task.submitter = context.sender;
     task.spec = data;
+    task.spec.import_roots.clear();  // what they prove is decided
+    task.spec.import_siblings.clear();
     task.steps = plan.steps;
     task.work_units = plan.step;
     task.commit_work = plan.commit;

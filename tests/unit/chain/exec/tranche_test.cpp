@@ -1,5 +1,6 @@
 // Tasks whose run is verified and paid for in tranches: claims one after the other, two at once, what each is paid,
 // what falls with what, and how another solver goes on.
+#include "compute/core/task_imports.h"
 #include "lifecycle_fixture.h"
 
 namespace quern::chain::exec::test {
@@ -560,6 +561,37 @@ TEST_F(Tranches, that_wait_for_verifiers_ask_for_few_ticks) {
     }
     EXPECT_EQ(claim_of(id, 0).state, ClaimState::custody);
     EXPECT_LE(ticks, spec.verify_s / world.params.market.min_window_s + 2);
+}
+
+TEST_F(Tranches, of_one_task_begin_where_all_of_another_ended) {
+    const auto settle_from = [&](std::uint64_t id, std::uint32_t stretch, const History& history) {
+        for (; stretch < 3; ++stretch) {
+            prove(id, stretch, history);
+            verify(id, stretch, history);
+            settle(id, stretch);
+        }
+    };
+    const auto first = begin();
+    prove(first, 0, all);
+    verify(first, 0, all);
+    settle(first, 0);
+    auto next = spec;
+    next.init_root = all.roots.back();
+    const std::vector<Hash32> slots = tensor::slot_roots(all.states.back());
+    core::set_imports(next, std::vector{core::ImportSource{first, 0, slots, {{0, 0, 1}}}}, slots);
+    EXPECT_EQ(name(world.one(kSubmitter, NativeKind::task_submit, next)), "task.unknown_proof") << "one has settled";
+    settle_from(first, 1, all);
+
+    const auto second = submit(next);
+    assign(second, kSolver);
+    const History further = compute_history_from(all.states.back(), tiny().programs(kAll));
+    EXPECT_EQ(claim_of(second, 0).start_root, all.roots.back());
+    settle_from(second, 0, further);
+    const auto proof = world.proof(second).value();
+    EXPECT_EQ(proof.init_root, world.proof(first)->final_root);
+    EXPECT_EQ(proof.final_root, further.roots.back());
+    EXPECT_EQ(proof.imports, (std::vector<types::TaskImport>{{first, 0, 1, {{0, 0, 1}}}}));
+    EXPECT_EQ(proof.submission, crypto::merkle_leaf(types::encode_record(world.task(second).spec)));
 }
 
 }  // namespace
