@@ -107,7 +107,7 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
     app.add_option("--logfile", raw.log.file, "also log to this file");
 #ifdef QUERN_TEST_FAULTS
     app.add_option("--test-fault", raw.fault,
-                   "test builds only: skip_work, wrong_update, flip_element, pass_without_work or "
+                   "test builds only: skip_work, wrong_update, flip_element, wrong_slot, pass_without_work or "
                    "false_accusation, each with an optional @STEP");
 #endif
 }

@@ -10,6 +10,7 @@ constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
     {"skip_work", Fault::skip_work},
     {"wrong_update", Fault::wrong_update},
     {"flip_element", Fault::flip_element},
+    {"wrong_slot", Fault::wrong_slot},
     {"pass_without_work", Fault::pass_without_work},
     {"false_accusation", Fault::false_accusation},
 };
@@ -31,7 +32,7 @@ Expected<FaultPlan> parse_fault(std::string_view text) {
             plan.fault = fault;
             return plan;
         }
-    return fail("fault.unknown", std::string(name) + "; known: skip_work, wrong_update, flip_element, " +
+    return fail("fault.unknown", std::string(name) + "; known: skip_work, wrong_update, flip_element, wrong_slot, " +
                                      "pass_without_work, false_accusation (each with an optional @STEP)");
 }
 

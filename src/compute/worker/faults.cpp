@@ -48,6 +48,18 @@ Alteration double_first_update(const Program& program, const State& before) {
     return {};
 }
 
+Alteration misread_first_parameter(const Program& program) {
+    for (std::uint32_t i = 0; i < program.nodes.size(); ++i) {
+        const vm::tensor::Node& node = program.nodes[i];
+        if (node.op != Op::slot || (program.slots[node.attributes[0]].flags & vm::tensor::kSlotParameter) == 0)
+            continue;
+        return [i](std::uint32_t at, Tensor& output) {
+            if (at == i) output.words.front() ^= kFlippedBit;
+        };
+    }
+    return {};
+}
+
 Alteration freeze_tensors(const Program& program, const State& before) {
     return [&program, &before](std::uint32_t node, Tensor& output) {
         for (std::size_t slot = 0; slot < program.slots.size(); ++slot) {
@@ -71,6 +83,8 @@ Alteration alteration(const FaultPlan& plan, const Program& program, const State
         case Fault::flip_element:
         case Fault::false_accusation:
             return step == chosen ? flip_one_element(program) : Alteration{};
+        case Fault::wrong_slot:
+            return step == chosen ? misread_first_parameter(program) : Alteration{};
         case Fault::none:
         case Fault::pass_without_work:
             break;

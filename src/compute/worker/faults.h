@@ -15,6 +15,7 @@ enum class Fault : std::uint8_t {
     skip_work,          // solver: from `step` to the end no parameter or moment moves, only the counters do
     wrong_update,       // solver: in `step` the first parameter gets twice its update
     flip_element,       // solver: in `step` one bit of one element of one matmul's output is flipped
+    wrong_slot,         // solver: in `step` it reads a bit of the first parameter otherwise than it is
     pass_without_work,  // verifier: reports PASS and invented probes without replaying
     false_accusation,   // verifier or whistleblower: accuses correct work with a history altered at `step`
 };
@@ -24,7 +25,8 @@ struct FaultPlan {
     std::uint64_t step = 0;  // 1..N; 0: the middle of the training
 
     [[nodiscard]] bool solver_cheats() const {
-        return fault == Fault::skip_work || fault == Fault::wrong_update || fault == Fault::flip_element;
+        return fault == Fault::skip_work || fault == Fault::wrong_update || fault == Fault::flip_element ||
+               fault == Fault::wrong_slot;
     }
 };
 

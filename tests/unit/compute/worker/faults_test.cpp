@@ -67,6 +67,7 @@ TEST_F(FaultsTest, reads_names_and_steps) {
     EXPECT_EQ(parse_fault("flip_element")->fault, Fault::flip_element);
     EXPECT_EQ(parse_fault("flip_element")->step, 0U);
     EXPECT_EQ(parse_fault("skip_work@17")->step, 17U);
+    EXPECT_EQ(parse_fault("wrong_slot@1")->fault, Fault::wrong_slot);
     EXPECT_EQ(parse_fault("steal").error().name, "fault.unknown");
     EXPECT_EQ(parse_fault("skip_work@0").error().name, "fault.bad_step");
     EXPECT_EQ(parse_fault("skip_work@x").error().name, "fault.bad_step");
@@ -75,7 +76,7 @@ TEST_F(FaultsTest, reads_names_and_steps) {
 
 TEST_F(FaultsTest, each_solver_fault_changes_the_history_from_its_step_on) {
     const auto honest = history({});
-    for (const Fault fault : {Fault::skip_work, Fault::wrong_update, Fault::flip_element}) {
+    for (const Fault fault : {Fault::skip_work, Fault::wrong_update, Fault::flip_element, Fault::wrong_slot}) {
         const auto altered = history({fault, 3});
         EXPECT_EQ(first_difference(honest, altered), 3U) << static_cast<int>(fault);
         EXPECT_NE(honest.back(), altered.back());
