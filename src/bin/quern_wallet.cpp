@@ -207,6 +207,13 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
     app.add_option("--data", spec.data, "data set, safetensors");
     app.add_option("--init-root", spec.init_root, "root of the initial state when --init is not given");
     app.add_option("--data-root", spec.data_root, "root of the data set when --data is not given");
+    app.add_option_function<std::vector<std::tuple<std::uint64_t, std::string, std::string>>>(
+           "--import",
+           [&spec](const auto& given) {
+               for (const auto& [task, state, program] : given) spec.imports.push_back({task, state, program});
+           },
+           "a settled task, its final state and its program: the chain checks that the initial state has slots of it")
+        ->type_name("TASK STATE PROGRAM");
     app.add_option("--price-cap", spec.price_cap, "grains per work unit");
     app.add_option("--tax", spec.tax, "to the jackpot vault: 0.1qrn");
     app.add_option("--storage-deposit", spec.storage_deposit,

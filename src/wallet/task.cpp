@@ -107,6 +107,8 @@ Expected<std::optional<core::TaskPrograms>> take_programs(const SpecOptions& opt
 
 Status take_initial_state(const SpecOptions& options, const std::optional<core::TaskPrograms>& programs,
                           types::TaskSubmitPayload& spec) {
+    if (!options.imports.empty() && (options.init.empty() || !programs))
+        return fail("task.import_files", "--import needs --init and --program");
     if (options.init.empty()) return {};
     QUERN_TRY(const Bytes bytes, fs::read_file(options.init, kMaxContentFile));
     spec.init_content = crypto::content_id_of(bytes);
@@ -114,6 +116,7 @@ Status take_initial_state(const SpecOptions& options, const std::optional<core::
     const auto state = named(options.init, compute::program::read_state(programs->any(), bytes));
     if (!state) return fail(state.error());
     spec.init_root = tensor::state_root(*state);
+    if (!options.imports.empty()) QUERN_CHECK(add_imports(options.imports, programs->any(), *state, spec));
     return {};
 }
 

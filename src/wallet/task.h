@@ -10,6 +10,7 @@
 #include "chain/market/escrow.h"
 #include "chain/types/native_tx.h"
 #include "compute/core/task_spec.h"
+#include "wallet/imports.h"
 
 namespace quern::wallet {
 
@@ -22,8 +23,9 @@ struct SpecOptions {
     std::uint64_t steps = 0;            // the plan of one program that is run so often
     std::string init_root, data_root, price_cap, tax, storage_deposit, max_escrow;
     std::vector<std::string> uris;
-    std::uint64_t speed = 0;      // work units a second that those who take part have at least; 0: not given
-    std::uint64_t bandwidth = 0;  // bytes a second
+    std::vector<ImportFiles> imports;  // settled tasks from whose final states the initial one has slots
+    std::uint64_t speed = 0;           // work units a second that those who take part have at least; 0: not given
+    std::uint64_t bandwidth = 0;       // bytes a second
     chain::types::TaskSubmitPayload defaults;
 };
 
@@ -35,8 +37,8 @@ struct SpecOptions {
 
 // From a JSON file or defaults, completed from the files that the task is about: the plan with its programs' headers
 // and their paths, roots, content ids. The files must fit the programs: what has another shape would be signed, paid
-// into escrow, and never trained. Errors: task.wrong_data_shape, plan.*, json.*, fs.*, program.*, state_file.*,
-// safetensors.*, hex.*, amount.*; they name the file or the option.
+// into escrow, and never trained. Errors: task.wrong_data_shape, task.imports_nothing, task.import_files, plan.*,
+// json.*, fs.*, program.*, state_file.*, safetensors.*, hex.*, amount.*; they name the file or the option.
 [[nodiscard]] Expected<chain::types::TaskSubmitPayload> build_spec(const SpecOptions& options);
 
 struct Price {

@@ -21,36 +21,51 @@ def licence_texts():
 
 class Job:
     """A model, its data and initial state on disk and in the content store of `node`. With `accumulate` G an update is
-    G steps of the first program and one of the second; total_steps counts updates. vocab: larger than the data's."""
+    G steps of the first program and one of the second; total_steps counts updates. vocab: larger than the data's.
+    `trained`, a state and its program's file, gives the parameters that it begins with; `adapter_rank` leaves them as they
+    are and trains adapters; with `start` the first step of all makes the rest of the first state."""
 
     def __init__(self, directory, node, texts, seed=1, layers=2, d_model=64, heads=4, context=64, batch=16,
-                 total_steps=300, accumulate=None, tie_embeddings=False, vocab=None):
+                 total_steps=300, accumulate=None, tie_embeddings=False, vocab=None, trained=None,
+                 adapter_rank=0, start=False):
         os.makedirs(directory, exist_ok=True)
         path = lambda name: os.path.join(directory, name)
         self.arch, self.program, self.data, self.init = (path(n) for n in ("arch.json", "program.bin",
                                                                            "data.safetensors", "init.safetensors"))
         self.programs = [self.program] + ([path("update.bin")] if accumulate else [])
+        self.starts = [path("start.bin")] if start else []
         self.dataset = json.loads(run("quern-compile", "dataset", "--context", context, "--out", self.data, *texts))
         with open(self.arch, "w") as file:
             json.dump({
                 "format": "quern-arch-1",
                 "model": {"type": "char_transformer", "layers": layers, "d_model": d_model, "heads": heads,
                           "context": context, "mlp_ratio": 4, "vocab": vocab or self.dataset["vocab"],
-                          "tie_embeddings": tie_embeddings},
+                          "tie_embeddings": tie_embeddings, "adapter_rank": adapter_rank},
                 "data": {"windows": self.dataset["windows"]}, "batch": batch,
                 **({"accumulate": accumulate} if accumulate else {}),
                 "optimizer": {"type": "adamw", "lr": 1e-2, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1,
                               "warmup": 20, "total_steps": total_steps, "grad_clip": 1.0},
             }, file, indent=2)
-        update = ["--update", self.programs[1]] if accumulate else []
-        self.compiled = json.loads(run("quern-compile", "program", "--arch", self.arch, "--out", self.program, *update))
-        self.initial = json.loads(run("quern-compile", "init", "--arch", self.arch, "--seed", seed, "--out", self.init))
+        more = ["--update", self.programs[1]] if accumulate else []
+        keeps = ["--program", trained[1]] if trained else []
+        if start:
+            more += ["--start", *self.starts, *keeps]
+        self.compiled = json.loads(run("quern-compile", "program", "--arch", self.arch, "--out", self.program, *more))
+        self.programs += self.starts
+        takes = (["--from", trained[0], *keeps] if trained else []) + (["--bare"] if start else [])
+        self.initial = json.loads(run("quern-compile", "init", "--arch", self.arch, "--seed", seed, "--out", self.init,
+                                      *takes))
         put = lambda file: run("quern-cli", *node.cli, "-rpcwait", "content", "put", file).split()[-1]
         self.contents = {"programs": [put(file) for file in self.programs], "init": put(self.init),
                          "data": put(self.data)}
 
     def plan(self, steps):
-        """Of so many steps, as quern-wallet takes it: a multiple of those of an update."""
+        """Of so many steps, as quern-wallet takes it: a multiple of those of an update, behind that of a start program."""
+        if self.starts:
+            return [self.compiled["start"]["number"], *self.repeated(steps - 1)]
+        return self.repeated(steps)
+
+    def repeated(self, steps):
         updates, rest = divmod(steps, sum(map(self.length, self.compiled["turn"])))
         if rest or not updates:
             raise ValueError(f"{steps} steps are no updates of {self.compiled['turn']}")
@@ -127,14 +142,16 @@ def fee_options(net, account):
             "--max-fee", 3 * price, "--tip", price]
 
 
-def spec_options(net, job, steps, interval, price_cap=10**10, tax="0.01qrn", **windows):
-    """quern-wallet's options that describe a task. windows, in seconds: bid_s, challenge_s, ...; also stride and
-    tranche, in steps."""
+def spec_options(net, job, steps, interval, price_cap=10**10, tax="0.01qrn", imports=(), **windows):
+    """quern-wallet's options that describe a task. imports: (task, final state, program), files, of settled ones.
+    windows, in seconds: bid_s, challenge_s, ...; also stride and tranche, in steps."""
     deposit = net.node.quern_params()["market"]["storage_deposit"]
     options = ["--init", job.init, "--data", job.data, "--plan", json.dumps(job.plan(steps)), "--interval", interval,
                "--price-cap", price_cap, "--tax", tax, "--storage-deposit", deposit]
     for program in job.programs:
         options += ["--program", program]
+    for source in imports:
+        options += ["--import", *source]
     for name, seconds in windows.items():
         options += ["--" + name.replace("_", "-"), seconds]
     return options

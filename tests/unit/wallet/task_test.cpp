@@ -6,6 +6,7 @@
 
 #include "base/fs.h"
 #include "chain/types/json_codec.h"
+#include "compute/core/task_imports.h"
 #include "compute/program/arch_json.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/state_file.h"
@@ -122,6 +123,48 @@ TEST_F(TaskTest, several_programs_need_a_plan) {
         options_.plan = text;
         EXPECT_EQ(error().name, name) << text;
     }
+}
+
+TEST_F(TaskTest, what_a_first_state_has_of_settled_tasks_is_found_and_opened) {
+    const auto built = program::build_training_program(*program::parse_architecture(architecture_of(kWindows)));
+    ASSERT_TRUE(built);
+    const tensor::Program& made = built->program;
+    tensor::State trained = program::initial_state(*built, 2);
+    for (tensor::Tensor& slot : trained)
+        for (std::uint32_t& word : slot.words) word ^= 0x3f000001;
+    const std::string trained_file = write("trained.safetensors", *program::write_state(made, trained));
+    options_.imports = {{5, trained_file, options_.programs[0]}};
+    EXPECT_EQ(error().name, "task.imports_nothing") << "another first state";
+
+    tensor::State first = program::initial_state(*built, 3);
+    const auto taken = program::take_parameters(made, trained, made, first);
+    options_.init = write("fine.safetensors", *program::write_first_state(made, first));
+    const auto spec = build_spec(options_);
+    ASSERT_TRUE(spec) << spec.error().to_string();
+    EXPECT_EQ(spec->init_root, tensor::state_root(first));
+    const auto states = core::open_imports(*spec, made.slots.size());
+    ASSERT_TRUE(states) << states.error().to_string();
+    EXPECT_EQ(*states, std::vector{tensor::state_root(trained)});
+    const auto imports = core::decode_imports(spec->imports)->list;
+    ASSERT_EQ(imports.size(), 1U);
+    EXPECT_EQ(imports[0].task, 5U);
+    std::vector<std::string> imported;
+    for (const auto& range : imports[0].slots) {
+        EXPECT_EQ(range.there, range.here);
+        for (std::uint32_t i = 0; i < range.count; ++i) imported.push_back(made.slots[range.here + i].name);
+    }
+    EXPECT_EQ(imported, taken);
+    EXPECT_EQ(imports[0].slots.size(), 1U) << "parameters are neighbours";
+    EXPECT_EQ(error().name, "none");
+
+    // A slot has one origin, whose task has the lower number or not.
+    options_.imports = {{9, trained_file, options_.programs[0]}, {5, trained_file, options_.programs[0]}};
+    EXPECT_EQ(error().name, "task.imports_nothing");
+    options_.imports = {{9, directory_ + "/absent", options_.programs[0]}};
+    EXPECT_NE(error().detail.find("absent"), std::string::npos);
+    options_.imports = {{5, trained_file, options_.programs[0]}};
+    options_.init.clear();
+    EXPECT_EQ(error().name, "task.import_files");
 }
 
 TEST_F(TaskTest, a_data_set_of_another_shape_is_neither_priced_nor_signed) {
