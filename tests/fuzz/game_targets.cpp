@@ -2,6 +2,7 @@
 #include "chain/types/fields.h"
 #include "compute/core/claims.h"
 #include "compute/core/history.h"
+#include "compute/core/task_imports.h"
 #include "fuzz/samples.h"
 #include "fuzz/target.h"
 #include "support/training_game.h"
@@ -275,6 +276,59 @@ std::vector<Seed> seeds_task_plan() {
             {"rounds", TaskPlan::make({first, second}, rounds)->bytes()}};
 }
 
+// A first state of 13 slots, and what of it is said to be of earlier ones.
+struct ImportInput {
+    Bytes imports;
+    std::vector<Hash32> roots;
+    std::vector<Hash32> siblings;
+    QUERN_FIELDS(v("imports", imports), v("roots", roots), v("siblings", siblings))
+};
+std::vector<Hash32> slots_from(std::uint8_t first, std::size_t count) {
+    std::vector<Hash32> slots;
+    for (std::size_t i = 0; i < count; ++i) slots.push_back(Hash32{{static_cast<std::uint8_t>(first + i)}});
+    return slots;
+}
+const std::vector<Hash32>& first_slots() {
+    static const std::vector<Hash32> slots = slots_from(1, 13);
+    return slots;
+}
+
+bool run_task_imports(BytesView input) {
+    const auto given = chain::types::decode_record<ImportInput>(input);
+    if (!given) return false;
+    chain::types::TaskSubmitPayload spec;
+    spec.init_root = crypto::list_id_of(crypto::MerkleTag::state, first_slots());
+    spec.imports = given->imports;
+    spec.import_roots = given->roots;
+    spec.import_siblings = given->siblings;
+    const auto imports = decode_imports(spec.imports);
+    const auto states = open_imports(spec, first_slots().size());
+    QUERN_PROPERTY(imports || !states);
+    if (!states) return false;
+    QUERN_PROPERTY(spec.imports.empty() || equal(chain::types::encode_record(*imports), spec.imports));
+    QUERN_PROPERTY(states->size() == imports->list.size());
+    std::size_t next = 0;  // nothing but the slots themselves can be opened
+    for (const auto& import : imports->list)
+        for (const auto& range : import.slots)
+            for (std::uint32_t i = 0; i < range.count; ++i, ++next)
+                QUERN_PROPERTY(spec.import_roots[next] == first_slots()[range.here + i]);
+    QUERN_PROPERTY(next == spec.import_roots.size());
+    return true;
+}
+std::vector<Seed> seeds_task_imports() {
+    std::vector<Hash32> earlier = slots_from(100, 9);
+    std::copy(first_slots().begin() + 3, first_slots().begin() + 8, earlier.begin() + 2);
+    const std::vector<Hash32> other{first_slots()[11]};
+    const auto seed = [&](const std::vector<ImportSource>& sources) {
+        chain::types::TaskSubmitPayload spec;
+        set_imports(spec, sources, first_slots());
+        return chain::types::encode_record(ImportInput{spec.imports, spec.import_roots, spec.import_siblings});
+    };
+    return {{"none", seed({})},
+            {"model", seed({{7, 0, earlier, {{2, 3, 5}}}})},
+            {"two", seed({{7, 0, earlier, {{2, 3, 1}, {4, 5, 3}}}, {9, 1, other, {{0, 11, 1}}}})}};
+}
+
 bool run_history_manifest(BytesView input) {
     const auto manifest = decode_manifest(input);
     if (!manifest) return false;
@@ -307,6 +361,7 @@ std::span<const Target> game_targets() {
         {"dispute_game", run_game, seeds_game, 12'000},
         {"challenge", run_challenge, seeds_challenge, 2'000},
         {"task_plan", run_task_plan, seeds_task_plan, 4'000},
+        {"task_imports", run_task_imports, seeds_task_imports, 2'000},
         {"history_manifest", run_history_manifest, seeds_history_manifest, 2'000},
     };
     return kTargets;
