@@ -5,12 +5,38 @@
 namespace quern::content {
 namespace {
 constexpr std::size_t kHeaderBytes = 16;
+constexpr std::size_t kSizeBytes = 8;
+
+Bytes encode_size(const Manifest& manifest) {
+    Bytes out;
+    for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<std::uint8_t>(manifest.size >> shift));
+    return out;
+}
 }  // namespace
 
 Bytes encode(const Manifest& manifest) {
     Bytes out = to_bytes(as_bytes(kManifestMagic));
-    for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<std::uint8_t>(manifest.size >> shift));
+    append(out, encode_size(manifest));
     for (const auto& leaf : manifest.leaves) append(out, leaf);
+    return out;
+}
+
+Bytes encode_part(const Manifest& manifest, std::uint64_t offset, std::uint64_t length) {
+    const std::uint64_t all = kSizeBytes + Hash32::kSize * manifest.leaves.size();
+    offset = std::min(offset, all);
+    const std::uint64_t end = offset + std::min(length, all - offset);
+    Bytes out;
+    std::uint64_t at = offset;  // of the field that comes next
+    const auto take = [&](BytesView field, std::uint64_t begin) {
+        const std::uint64_t part = std::min(end, begin + field.size()) - at;
+        append(out, field.subspan(at - begin, part));
+        at += part;
+    };
+    if (at < std::min<std::uint64_t>(end, kSizeBytes)) take(encode_size(manifest), 0);
+    while (at < end) {
+        const std::uint64_t leaf = (at - kSizeBytes) / Hash32::kSize;
+        take(manifest.leaves[leaf].view(), kSizeBytes + leaf * Hash32::kSize);
+    }
     return out;
 }
 

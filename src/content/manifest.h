@@ -26,6 +26,8 @@ struct Manifest {
     return 16 + 32 * crypto::content_leaf_count(size);
 }
 [[nodiscard]] Bytes encode(const Manifest& manifest);
+// Bytes [offset, offset + length), clipped to the end, of what is encoded behind the magic: size and leaves.
+[[nodiscard]] Bytes encode_part(const Manifest& manifest, std::uint64_t offset, std::uint64_t length);
 // Checks that it is the manifest of `id`. Error content.corrupt.
 [[nodiscard]] Expected<Manifest> decode_manifest(BytesView bytes, const Hash32& id);
 // Whether these leaves and this size make the id.

@@ -1,7 +1,9 @@
-// /content/<id>: downloads with ranges and streamed uploads, a piece in memory at a time.
+// /content/<id>: downloads with ranges and streamed uploads, a piece in memory at a time; /content/<id>/leaves is
+// downloaded alike.
 #include <limits>
 
 #include "base/log.h"
+#include "crypto/content_id.h"
 #include "rpc/http_range.h"
 #include "rpc/http_session.h"
 
@@ -19,10 +21,14 @@ wire::status status_of(const Error& error) {
     return wire::status::internal_server_error;
 }
 
+constexpr std::string_view kLeaves = "/leaves";
+constexpr std::uint64_t kSizeBytes = 8;  // before the leaves
+
 }  // namespace
 
 struct HttpSession::Download {
     Hash32 id;
+    bool leaves = false;
     std::uint64_t offset = 0;
     std::uint64_t left = 0;
     wire::response<wire::buffer_body> response;
@@ -50,6 +56,8 @@ void HttpSession::reply_error(const Error& error, bool close) {
 void HttpSession::route_content(wire::verb verb, std::string_view text) {
     if (host_.hooks().content == nullptr)
         return reply_error(wire::status::not_found, "content.no_store", "this node has no content store", has_body());
+    const bool leaves = text.ends_with(kLeaves);
+    if (leaves) text.remove_suffix(kLeaves.size());
     const auto id = fixed_from_hex<32>(text);
     if (!id)
         return reply_error(wire::status::bad_request, "content.bad_id", "an id is 32 bytes of hexadecimal", has_body());
@@ -58,16 +66,18 @@ void HttpSession::route_content(wire::verb verb, std::string_view text) {
         case wire::verb::head:
             if (has_body())
                 return reply_error(wire::status::bad_request, "http.unexpected_body", "GET has no body", true);
-            return begin_download(*id);
+            return begin_download(*id, leaves);
         case wire::verb::put:
-            return begin_upload(*id);
+            if (!leaves) return begin_upload(*id);
+            break;
         default:
-            return reply_error(wire::status::method_not_allowed, "http.method_not_allowed", "use GET, HEAD or PUT",
-                               has_body());
+            break;
     }
+    reply_error(wire::status::method_not_allowed, "http.method_not_allowed",
+                leaves ? "use GET or HEAD" : "use GET, HEAD or PUT", has_body());
 }
 
-void HttpSession::begin_download(const Hash32& id) {
+void HttpSession::begin_download(const Hash32& id, bool leaves) {
     auto size = std::make_shared<Expected<std::uint64_t>>(std::uint64_t{0});
     const std::string range(field(wire::field::range));
     const bool queued = host_.enqueue(
@@ -76,17 +86,19 @@ void HttpSession::begin_download(const Hash32& id) {
         [size, id, content = host_.hooks().content, fetch = caller_.authenticated] {
             *size = fetch ? content->obtain(id) : content->size(id);
         },
-        [self = shared_from_this(), size, id, range] {
+        [self = shared_from_this(), size, id, leaves, range] {
             if (!*size) return self->reply_error(size->error(), false);
-            self->send_download(id, **size, range);
+            self->send_download(id, leaves, **size, range);
         });
     if (!queued) busy();
 }
 
-void HttpSession::send_download(const Hash32& id, std::uint64_t size, const std::string& range_header) {
+void HttpSession::send_download(const Hash32& id, bool leaves, std::uint64_t size, const std::string& range_header) {
+    if (leaves) size = kSizeBytes + Hash32::kSize * crypto::content_leaf_count(size);
     const ByteRange range = parse_range(range_header, size);
     auto download = std::make_shared<Download>();
     download->id = id;
+    download->leaves = leaves;
     download->offset = range.offset;
     download->left = range.length;
     auto& response = download->response;
@@ -99,7 +111,7 @@ void HttpSession::send_download(const Hash32& id, std::uint64_t size, const std:
         response.set(wire::field::content_range, "bytes */" + std::to_string(size));
     } else {
         response.set(wire::field::content_type, "application/octet-stream");
-        response.set(wire::field::etag, '"' + to_hex(id) + '"');
+        response.set(wire::field::etag, '"' + to_hex(id) + (leaves ? "-leaves\"" : "\""));
         response.set(wire::field::cache_control, "public, max-age=31536000, immutable");
         if (range.kind == ByteRange::Kind::part) {
             response.result(wire::status::partial_content);
@@ -146,7 +158,8 @@ void HttpSession::next_piece(const std::shared_ptr<Download>& download) {
     const bool queued = host_.enqueue(
         client_, true,
         [download, wanted, content = host_.hooks().content] {
-            download->piece = content->read(download->id, download->offset, wanted);
+            download->piece = download->leaves ? content->read_leaves(download->id, download->offset, wanted)
+                                               : content->read(download->id, download->offset, wanted);
         },
         send);
     if (!queued) close();

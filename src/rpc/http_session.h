@@ -102,8 +102,8 @@ private:
     void cancel_call();
     void send_answer(std::string body);
     void answer_with(std::function<Reply()> make);
-    void begin_download(const Hash32& id);
-    void send_download(const Hash32& id, std::uint64_t size, const std::string& range_header);
+    void begin_download(const Hash32& id, bool leaves);
+    void send_download(const Hash32& id, bool leaves, std::uint64_t size, const std::string& range_header);
     void next_piece(const std::shared_ptr<Download>& download);
     void begin_upload(const Hash32& id);
     void take_place(const std::shared_ptr<Upload>& upload);

@@ -22,6 +22,10 @@ public:
     [[nodiscard]] virtual Expected<std::uint64_t> obtain(const Hash32& id) { return size(id); }
     // Bytes [offset, offset + length) clipped to the end; every leaf read is checked against the id.
     [[nodiscard]] virtual Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const = 0;
+    // The same of its size (8 bytes, big endian) and its leaves (crypto/content_id.h), with which parts of it are
+    // checked.
+    [[nodiscard]] virtual Expected<Bytes> read_leaves(const Hash32& id, std::uint64_t offset,
+                                                      std::uint64_t length) const = 0;
     // Writes come in pieces: begin, append in order, finish. finish checks the id, syncs and publishes atomically.
     // Errors: content.too_large, content.quota_exceeded, content.id_mismatch, content.disk_full.
     class Upload {

@@ -100,6 +100,11 @@ std::optional<std::uint64_t> StoreGateway::begin_fetch(const Hash32& id) {
     return clock_->monotonic_ms();
 }
 
+Expected<Bytes> StoreGateway::read_leaves(const Hash32& id, std::uint64_t offset, std::uint64_t length) const {
+    QUERN_TRY(const auto manifest, store_.manifest(id));
+    return content::encode_part(*manifest, offset, length);
+}
+
 Expected<std::unique_ptr<StoreGateway::Upload>> StoreGateway::begin_upload(const Hash32& id, std::uint64_t size) {
     QUERN_TRY(auto upload, store_.begin_upload(id, size));
     return std::unique_ptr<Upload>(std::make_unique<LoggedUpload>(std::move(upload), id, size));

@@ -34,6 +34,8 @@ public:
     [[nodiscard]] Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const override {
         return store_.read(id, offset, length);
     }
+    [[nodiscard]] Expected<Bytes> read_leaves(const Hash32& id, std::uint64_t offset,
+                                              std::uint64_t length) const override;
     [[nodiscard]] Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size) override;
     [[nodiscard]] Expected<std::set<Hash32>> let_go(const std::set<Hash32>& ids) override;
 

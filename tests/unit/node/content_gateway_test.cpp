@@ -71,6 +71,27 @@ TEST_F(ContentGatewayTest, what_is_on_its_way_is_missing_for_nobody_who_asks) {
     EXPECT_EQ(*gateway_->obtain(id_), 6U << 20);
 }
 
+TEST_F(ContentGatewayTest, gives_out_leaves_with_the_size_before_them) {
+    const Bytes content(100'000, 7);
+    const Hash32 id = *store_->put(content);
+    crypto::ContentHasher hasher;
+    hasher.update(content);
+    ASSERT_EQ(hasher.finish(), id);
+    Bytes all{0, 0, 0, 0, 0, 1, 0x86, 0xa0};
+    for (const Hash32& leaf : hasher.leaves()) append(all, leaf);
+    ASSERT_EQ(all.size(), 8U + 7 * 32);
+    EXPECT_EQ(*gateway_->read_leaves(id, 0, ~std::uint64_t{0}), all);
+    for (const std::uint64_t offset : {0U, 3U, 8U, 9U, 40U, 41U, 231U, 232U})
+        for (const std::uint64_t length : {0U, 1U, 5U, 6U, 64U, 400U}) {
+            const BytesView rest = BytesView(all).subspan(offset);
+            EXPECT_EQ(*gateway_->read_leaves(id, offset, length),
+                      to_bytes(rest.first(std::min<std::size_t>(length, rest.size()))))
+                << offset << " " << length;
+        }
+    EXPECT_TRUE(gateway_->read_leaves(id, 233, 1)->empty());
+    EXPECT_EQ(gateway_->read_leaves(Hash32{{1}}, 0, 1).error().name, "content.not_found");
+}
+
 TEST_F(ContentGatewayTest, what_nobody_has_is_missing_after_a_while) {
     const Hash32 nothing{{7}};
     EXPECT_TRUE(gateway_->obtain(nothing).error().is_busy());

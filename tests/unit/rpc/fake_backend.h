@@ -271,6 +271,9 @@ public:
         return std::uint64_t{1};
     }
     Expected<Bytes> read(const Hash32&, std::uint64_t, std::uint64_t) const override { return fail("content.corrupt"); }
+    Expected<Bytes> read_leaves(const Hash32&, std::uint64_t, std::uint64_t) const override {
+        return fail("content.corrupt");
+    }
     Expected<std::unique_ptr<Upload>> begin_upload(const Hash32&, std::uint64_t) override {
         return fail("content.quota_exceeded");
     }

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/base64.h"
+#include "crypto/content_id.h"
 #include "rpc/auth.h"
 #include "rpc/client.h"
 #include "rpc/http_range.h"
@@ -21,6 +22,12 @@
 
 namespace quern::rpc {
 namespace {
+
+Bytes pattern(std::size_t size) {
+    Bytes bytes(size);
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::uint8_t>(i * 131 + i / 977);
+    return bytes;
+}
 
 // Contents in memory; a content named by its first byte can be told to fail.
 class FakeContent final : public chain::api::ContentGateway {
@@ -52,6 +59,12 @@ public:
         const Bytes& all = contents.at(id);
         const auto begin = all.begin() + static_cast<std::ptrdiff_t>(offset);
         return Bytes(begin, begin + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(length, all.size() - offset)));
+    }
+    // Not those that make the id, but as many and all different.
+    Expected<Bytes> read_leaves(const Hash32& id, std::uint64_t offset, std::uint64_t length) const override {
+        const std::lock_guard lock(mutex_);
+        const Bytes all = pattern(8 + 32 * crypto::content_leaf_count(contents.at(id).size()));
+        return to_bytes(BytesView(all).subspan(offset, length));
     }
     Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size) override {
         if (size > quota) return fail("content.quota_exceeded", "full");
@@ -91,12 +104,6 @@ Hash32 id_of(std::uint8_t number) {
     Hash32 id;
     id.data[0] = number;
     return id;
-}
-
-Bytes pattern(std::size_t size) {
-    Bytes bytes(size);
-    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::uint8_t>(i * 131 + i / 977);
-    return bytes;
 }
 
 class HttpServerTest : public ::testing::Test {
@@ -844,6 +851,25 @@ TEST_F(HttpServerTest, downloads_whole_contents_and_ranges) {
     EXPECT_EQ(send("GET", "/content/" + to_hex(id_of(2))).status, 404u);
     EXPECT_EQ(send("GET", "/content/xyz").status, 400u);
     EXPECT_EQ(send("DELETE", target).status, 405u);
+}
+
+TEST_F(HttpServerTest, downloads_the_leaves_of_contents) {
+    start();
+    content.contents[id_of(1)] = Bytes(100'000);
+    const std::string target = "/content/" + to_hex(id_of(1)) + "/leaves";
+    const Bytes leaves = pattern(8 + 32 * 7);
+    const auto whole = send("GET", target);
+    EXPECT_EQ(whole.status, 200u);
+    EXPECT_EQ(whole.body, as_text(leaves));
+    const auto part = send("GET", target, {}, {{"Range", "bytes=8-39"}});
+    EXPECT_EQ(part.status, 206u);
+    EXPECT_EQ(part.header("Content-Range"), "bytes 8-39/232");
+    EXPECT_EQ(part.body, as_text(BytesView(leaves).subspan(8, 32)));
+    EXPECT_EQ(send("HEAD", target).header("Content-Length"), "232");
+    EXPECT_NE(part.header("ETag"), send("HEAD", "/content/" + to_hex(id_of(1))).header("ETag"));
+    EXPECT_EQ(send("GET", "/content/" + to_hex(id_of(2)) + "/leaves").status, 404u);
+    EXPECT_EQ(send("PUT", target, "x").status, 405u);
+    EXPECT_EQ(send("GET", target + "/leaves").status, 400u);
 }
 
 TEST_F(HttpServerTest, a_broken_content_ends_the_transfer_instead_of_lying) {
