@@ -25,7 +25,8 @@ class Stacked(framework.MarketTest):
             self.assertEqual(task["stateName"], "settled", task["reason"])
             self.tearDown()
             type(self).state = os.path.join(self.directory, "trained.safetensors")
-            run("quern-cli", *self.net.node.cli, "content", "get", task["claim"]["checkpointContent"], self.state)
+            run("quern-cli", *self.net.node.cli, "content", "state", self.job.program, task["claim"]["checkpointContent"],
+                self.state)
             type(self).fine = self.job_from(self.state, "fine")
             type(self).number = task["id"]
         return self.number
@@ -66,7 +67,7 @@ class Stacked(framework.MarketTest):
         task = self.wait(self.submit(job=job, imports=[(first, state, program)]))
         self.assertEqual((task["stateName"], task["steps"]), ("settled", framework.STEPS), task["reason"])
         trained = os.path.join(self.directory, "adapted.safetensors")
-        run("quern-cli", *self.net.node.cli, "content", "get", task["claim"]["checkpointContent"], trained)
+        run("quern-cli", *self.net.node.cli, "content", "state", job.program, task["claim"]["checkpointContent"], trained)
         roots = self.roots(trained)
         before = self.roots(state)
         for name in job.initial["taken"]:
