@@ -16,7 +16,9 @@
 #include "compute/program/start_program.h"
 #include "compute/program/state_file.h"
 #include "compute/program/text_dataset.h"
+#include "crypto/content_id.h"
 #include "quern_version.h"
+#include "vm/tensor/data.h"
 
 namespace {
 
@@ -85,7 +87,11 @@ json::Value summary(const Program& program, std::size_t bytes) {
     result.set("parameters", parameter_count(program));
     result.set("state_bytes", program.header.sizes.state_bytes);
     result.set("peak_bytes", program.header.sizes.peak_bytes);
-    result.set("data_shape", dims_of(tensor::data_shape(program)));
+    json::Value data = json::Value::array();
+    for (const tensor::DataSet& set : program.header.data)
+        data.push(json::Value::object({{"dtype", std::string(tensor::name_of(set.type))}, {"elements", set.elements}}));
+    result.set("data", std::move(data));
+    result.set("window_bytes", program.header.sizes.window_bytes);
     return result;
 }
 
@@ -111,15 +117,14 @@ Expected<json::Value> write_program(const Program& program, const std::string& p
     return summary(program, bytes.size());
 }
 
-Expected<json::Value> make_start_program(const Options& options, const Architecture& architecture,
-                                         const BuiltProgram& training) {
+Expected<json::Value> make_start_program(const Options& options, const BuiltProgram& training) {
     std::vector<std::string> kept;
     if (!options.program.empty()) {
         QUERN_TRY(const Program earlier, read_program(options.program));
         kept = common_parameters(earlier, training.program);
         if (kept.empty()) return fail("compile.nothing_taken", options.program + " has no parameter of this model");
     }
-    QUERN_TRY(const BuiltProgram built, build_start_program(training, data_shape(architecture), kept));
+    QUERN_TRY(const BuiltProgram built, build_start_program(training, kept));
     return write_program(built.program, options.start);
 }
 
@@ -137,7 +142,7 @@ Status make_program(const Options& options) {
         result.set("update", std::move(update));
     }
     if (!options.start.empty()) {
-        QUERN_TRY(json::Value start, make_start_program(options, architecture, built.programs.front()));
+        QUERN_TRY(json::Value start, make_start_program(options, built.programs.front()));
         start.set("number", built.programs.size());
         result.set("start", std::move(start));
     }
@@ -173,6 +178,19 @@ Status make_initial_state(const Options& options) {
     return {};
 }
 
+std::string description_of(const std::string& data) { return data + ".json"; }
+
+// With the vocabulary that its description names.
+Expected<TextDataset> read_dataset(const std::string& path) {
+    TextDataset dataset;
+    QUERN_TRY(dataset.tokens, fs::read_file(path, kMaxFileBytes));
+    QUERN_TRY(const std::string description, fs::read_text_file(description_of(path), kMaxDescriptionBytes));
+    auto vocabulary = read_vocabulary(dataset.tokens, description);
+    if (!vocabulary) return detailed(vocabulary.error(), path + ": " + vocabulary.error().detail);
+    dataset.vocabulary = std::move(*vocabulary);
+    return dataset;
+}
+
 Status make_dataset(const Options& options) {
     std::vector<std::string> texts;
     for (const std::string& path : options.texts) {
@@ -182,35 +200,30 @@ Status make_dataset(const Options& options) {
     const std::vector<std::string_view> views(texts.begin(), texts.end());
     std::string vocabulary;
     if (!options.data.empty()) {
-        QUERN_TRY(const Bytes other, fs::read_file(options.data, kMaxFileBytes));
-        QUERN_TRY(TextDataset known, read_text_dataset(other));
+        QUERN_TRY(TextDataset known, read_dataset(options.data));
         vocabulary = std::move(known.vocabulary);
     }
-    QUERN_TRY(const TextDataset dataset, build_text_dataset(views, options.context, vocabulary));
-    QUERN_TRY(const Bytes file, write_text_dataset(dataset));
-    QUERN_CHECK(fs::write_file_atomic(options.out, file));
+    QUERN_TRY(const TextDataset dataset, build_text_dataset(views, vocabulary));
+    QUERN_CHECK(fs::write_file_atomic(options.out, dataset.tokens));
+    QUERN_CHECK(fs::write_file_atomic(description_of(options.out), as_bytes(describe_text_dataset(dataset))));
     json::Value result = json::Value::object();
-    result.set("data_root", hex(tensor::tensor_root(dataset.windows)));
+    result.set("data_root", hex(crypto::content_id_of(dataset.tokens)));
     result.set("vocab", dataset.vocabulary.size());
-    result.set("windows", dataset.windows.shape.rows());
-    result.set("context", options.context);
-    result.set("bytes", file.size());
+    result.set("dtype", std::string(tensor::name_of(tensor::DataType::u8)));
+    result.set("elements", dataset.tokens.size());
     print(result);
     return {};
 }
 
 // A small transformer that fits a data set, as a file to be changed by hand.
 Status make_architecture(const Options& options) {
-    QUERN_TRY(const Bytes bytes, fs::read_file(options.data, kMaxFileBytes));
-    auto dataset = read_text_dataset(bytes);
-    if (!dataset) return detailed(dataset.error(), options.data + ": " + dataset.error().detail);
-    const Shape& shape = dataset->windows.shape;
+    QUERN_TRY(const TextDataset dataset, read_dataset(options.data));
     const std::string text =
         "{\n  \"format\": \"quern-arch-1\",\n"
         "  \"model\": {\"type\": \"char_transformer\", \"layers\": 2, \"d_model\": 64, \"heads\": 4, \"context\": " +
-        std::to_string(shape.columns() - 1) +
-        ", \"mlp_ratio\": 4, \"vocab\": " + std::to_string(dataset->vocabulary.size()) +
-        "},\n  \"data\": {\"windows\": " + std::to_string(shape.rows()) +
+        std::to_string(options.context) +
+        ", \"mlp_ratio\": 4, \"vocab\": " + std::to_string(dataset.vocabulary.size()) +
+        "},\n  \"data\": {\"dtype\": \"u8\", \"elements\": " + std::to_string(dataset.tokens.size()) +
         "},\n  \"batch\": 16,\n"
         "  \"optimizer\": {\"type\": \"adamw\", \"lr\": 0.01, \"betas\": [0.9, 0.99], \"eps\": 1e-8,\n"
         "                \"weight_decay\": 0.1, \"warmup\": 20, \"total_steps\": 600, \"grad_clip\": 1.0}\n}\n";
@@ -218,9 +231,9 @@ Status make_architecture(const Options& options) {
     QUERN_CHECK(fs::write_file_atomic(options.out, as_bytes(text)));
     json::Value result = json::Value::object();
     result.set("architecture", options.out);
-    result.set("vocab", dataset->vocabulary.size());
-    result.set("windows", shape.rows());
-    result.set("context", shape.columns() - 1);
+    result.set("vocab", dataset.vocabulary.size());
+    result.set("elements", dataset.tokens.size());
+    result.set("context", options.context);
     print(result);
     return {};
 }
@@ -284,8 +297,7 @@ Status sample(const Options& options) {
     QUERN_TRY(const Program program, read_program(options.program));
     QUERN_TRY(const Bytes state_bytes, fs::read_file(options.state, kMaxFileBytes));
     QUERN_TRY(const tensor::State state, read_state(program, state_bytes));
-    QUERN_TRY(const Bytes data_bytes, fs::read_file(options.data, kMaxFileBytes));
-    QUERN_TRY(const TextDataset dataset, read_text_dataset(data_bytes));
+    QUERN_TRY(const TextDataset dataset, read_dataset(options.data));
     SampleOptions how = options.sample;
     how.seed = options.seed;
     ThreadPool pool(1);
@@ -327,13 +339,13 @@ void declare(CLI::App& app, Options& o, Action& action) {
     from->needs("--program");
 
     sub = command("dataset", "Make a character-level data set of text files", make_dataset);
-    required(sub, "--out", o.out, "data file (safetensors) to write");
-    sub->add_option("--context", o.context, "context length of the model")->capture_default_str();
-    sub->add_option("--vocabulary-of", o.data, "data file whose characters a trained model knows");
+    required(sub, "--out", o.out, "file of tokens to write, a byte each; beside it OUT.json, with the vocabulary");
+    sub->add_option("--vocabulary-of", o.data, "file of tokens whose characters a trained model knows");
     sub->add_option("FILE", o.texts, "text files, joined in this order")->required();
 
     sub = command("arch", "Write the architecture of a small transformer that fits a data set", make_architecture);
-    required(sub, "--data", o.data, "data file (safetensors) of the subcommand dataset");
+    required(sub, "--data", o.data, "file of tokens of the subcommand dataset");
+    sub->add_option("--context", o.context, "context length of the model")->capture_default_str();
     required(sub, "--out", o.out, "architecture JSON to write; change it as you like");
 
     sub = command("inspect", "Describe a program file", inspect);
@@ -350,7 +362,7 @@ void declare(CLI::App& app, Options& o, Action& action) {
     sub = command("sample", "Sample text from a trained model", sample);
     required(sub, "--program", o.program, "program file that trained the state");
     required(sub, "--state", o.state, "state file (safetensors)");
-    required(sub, "--data", o.data, "data file, for its vocabulary");
+    required(sub, "--data", o.data, "file of tokens, for the vocabulary beside it");
     required(sub, "--arch", o.arch, "architecture JSON of the program");
     sub->add_option("--length", o.sample.length, "characters to sample")
         ->capture_default_str()

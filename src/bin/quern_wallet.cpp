@@ -204,9 +204,9 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
         "which program each step runs, as JSON or @FILE: [[100,[[4,[0]],1]]] is 100 times 4 steps of program "
         "0 and one of program 1");
     app.add_option("--init", spec.init, "initial state, safetensors");
-    app.add_option("--data", spec.data, "data set, safetensors");
+    app.add_option("--data", spec.data, "data tensor, a file of its elements; several in the programs' order");
     app.add_option("--init-root", spec.init_root, "root of the initial state when --init is not given");
-    app.add_option("--data-root", spec.data_root, "root of the data set when --data is not given");
+    app.add_option("--data-root", spec.data_roots, "content id of a data tensor when --data is not given");
     app.add_option_function<std::vector<std::tuple<std::uint64_t, std::string, std::string>>>(
            "--import",
            [&spec](const auto& given) {

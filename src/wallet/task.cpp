@@ -9,6 +9,7 @@
 #include "compute/core/task_plan.h"
 #include "compute/program/state_file.h"
 #include "crypto/content_id.h"
+#include "vm/tensor/data.h"
 #include "wallet/amount.h"
 
 namespace quern::wallet {
@@ -31,21 +32,6 @@ Status take_amount(std::string_view option, const std::string& text, Uint256& ta
     if (text.empty()) return {};
     QUERN_TRY(target, amount_of_option(option, text));
     return {};
-}
-
-const char* name_of(tensor::DType type) { return type == tensor::DType::f32 ? "f32" : "i32"; }
-
-// The dims are checked where the programs are at hand: their header names the number of elements.
-Status check_data(const tensor::ProgramHeader& header, const std::optional<core::TaskPrograms>& programs,
-                  const tensor::Tensor& data, const std::string& file) {
-    const tensor::DataSet& wanted = header.data.front();
-    if (data.dtype == wanted.dtype && data.shape.elements() == wanted.elements &&
-        (!programs || data.shape == programs->data_shape()))
-        return {};
-    return fail("task.wrong_data_shape",
-                file + " holds " + name_of(data.dtype) + " " + data.shape.to_string() +
-                    ", the program was compiled for " + name_of(wanted.dtype) + " " +
-                    (programs ? programs->data_shape().to_string() : "of " + std::to_string(wanted.elements)));
 }
 
 // [item...], an item being the number of a program or [count, body].
@@ -120,15 +106,31 @@ Status take_initial_state(const SpecOptions& options, const std::optional<core::
     return {};
 }
 
-Status take_data(const SpecOptions& options, const std::optional<core::TaskPrograms>& programs,
-                 types::TaskSubmitPayload& spec) {
+// Each file is a data tensor byte by byte, its content id the root.
+Status take_data(const SpecOptions& options, types::TaskSubmitPayload& spec) {
+    if (!options.data_roots.empty()) {
+        spec.data_roots.clear();
+        for (const std::string& text : options.data_roots) {
+            QUERN_TRY(const Hash32 root, named("--data-root " + text, fixed_from_hex<32>(text)));
+            spec.data_roots.push_back(root);
+        }
+    }
     if (options.data.empty()) return {};
-    QUERN_TRY(const Bytes bytes, fs::read_file(options.data, kMaxContentFile));
-    QUERN_TRY(const tensor::Tensor data, named(options.data, compute::program::read_data_set(bytes)));
     QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::decode(spec.plan));
-    QUERN_CHECK(check_data(plan.header(), programs, data, options.data));
-    spec.data_content = crypto::content_id_of(bytes);
-    spec.data_root = tensor::tensor_root(data);
+    const std::vector<tensor::DataSet>& wanted = plan.header().data;
+    if (options.data.size() != wanted.size())
+        return fail("task.wrong_data_size", std::to_string(options.data.size()) + " data files, the program reads " +
+                                                std::to_string(wanted.size()));
+    spec.data_roots.clear();
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        QUERN_TRY(const Bytes bytes, fs::read_file(options.data[i], kMaxContentFile));
+        if (bytes.size() != tensor::data_bytes(wanted[i]))
+            return fail("task.wrong_data_size", options.data[i] + " has " + std::to_string(bytes.size()) +
+                                                    " bytes, the program was compiled for " +
+                                                    std::to_string(wanted[i].elements) + " elements of " +
+                                                    std::string(tensor::name_of(wanted[i].type)));
+        spec.data_roots.push_back(crypto::content_id_of(bytes));
+    }
     return {};
 }
 
@@ -157,7 +159,7 @@ std::vector<std::string> missing_options(const SpecOptions& options) {
     };
     need("--program", !options.programs.empty());
     need("--init", !options.init.empty());
-    need("--data", !options.data.empty());
+    need("--data", !options.data.empty() || !options.data_roots.empty());
     need("--steps or --plan", options.steps != 0 || !options.plan.empty());
     need("--interval", options.defaults.interval != 0);
     need("--price-cap", !options.price_cap.empty());
@@ -173,9 +175,8 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
     }
     QUERN_TRY(const auto programs, take_programs(options, spec));
     QUERN_CHECK(take_initial_state(options, programs, spec));
-    QUERN_CHECK(take_data(options, programs, spec));
+    QUERN_CHECK(take_data(options, spec));
     QUERN_CHECK(take_hash("--init-root", options.init_root, spec.init_root));
-    QUERN_CHECK(take_hash("--data-root", options.data_root, spec.data_root));
     QUERN_CHECK(take_amount("--price-cap", options.price_cap, spec.price_cap));
     QUERN_CHECK(take_amount("--tax", options.tax, spec.tax));
     if (options.speed != 0) spec.device_class = chain::market::class_of_rate(options.speed);

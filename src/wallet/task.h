@@ -17,11 +17,13 @@ namespace quern::wallet {
 // Where the parts of a specification come from; empty texts: not given.
 struct SpecOptions {
     SpecOptions();
-    std::string spec_file, init, data;
-    std::vector<std::string> programs;  // files, in the plan's order
-    std::string plan;                   // the body as JSON: numbers of programs and [count, body]
-    std::uint64_t steps = 0;            // the plan of one program that is run so often
-    std::string init_root, data_root, price_cap, tax, storage_deposit, max_escrow;
+    std::string spec_file, init;
+    std::vector<std::string> data;        // files, in the order of the programs' data tensors
+    std::vector<std::string> programs;    // files, in the plan's order
+    std::string plan;                     // the body as JSON: numbers of programs and [count, body]
+    std::uint64_t steps = 0;              // the plan of one program that is run so often
+    std::vector<std::string> data_roots;  // of all data tensors, where the files are not given
+    std::string init_root, price_cap, tax, storage_deposit, max_escrow;
     std::vector<std::string> uris;
     std::vector<ImportFiles> imports;  // settled tasks from whose final states the initial one has slots
     std::uint64_t speed = 0;           // work units a second that those who take part have at least; 0: not given
@@ -37,7 +39,7 @@ struct SpecOptions {
 
 // From a JSON file or defaults, completed from the files that the task is about: the plan with its programs' headers
 // and their paths, roots, content ids. The files must fit the programs: what has another shape would be signed, paid
-// into escrow, and never trained. Errors: task.wrong_data_shape, task.imports_nothing, task.import_files, plan.*,
+// into escrow, and never trained. Errors: task.wrong_data_size, task.imports_nothing, task.import_files, plan.*,
 // json.*, fs.*, program.*, state_file.*, safetensors.*, hex.*, amount.*; they name the file or the option.
 [[nodiscard]] Expected<chain::types::TaskSubmitPayload> build_spec(const SpecOptions& options);
 

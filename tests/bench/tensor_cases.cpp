@@ -26,7 +26,7 @@ class OneOp {
 public:
     using Op = std::function<Value(Builder&, const std::vector<Value>&)>;
     OneOp(const std::vector<Shape>& inputs, const Op& op, Backend backend, ThreadPool* pool) {
-        Builder b(DType::i32, compute::program::scalar_shape());
+        Builder b;
         std::vector<Value> values;
         for (const Shape& shape : inputs)
             values.push_back(
@@ -36,7 +36,6 @@ public:
         b.set_loss_slot(b.slot("loss", DType::f32, compute::program::scalar_shape(), Initializer::zeros()));
         built_ = must(b.finish(), "program");
         state_ = compute::program::initial_state(built_, 1);
-        data_ = {DType::i32, compute::program::scalar_shape(), {0}};
         seed_ = vm::tensor::seed_tensor(Hash32{});
         executor_ = std::make_unique<vm::tensor::Executor>(built_.program, backend, pool);
     }
@@ -47,7 +46,8 @@ public:
 private:
     compute::program::BuiltProgram built_;
     vm::tensor::State state_;
-    vm::tensor::Tensor data_, seed_;
+    vm::tensor::MemoryData data_;
+    vm::tensor::Tensor seed_;
     std::unique_ptr<vm::tensor::Executor> executor_;
 };
 

@@ -112,9 +112,13 @@ TorchTransformer::TorchTransformer(const compute::program::Architecture& archite
     : impl_(std::make_unique<Impl>()) {
     Impl& impl = *impl_;
     impl.architecture = architecture;
-    const auto& words = training.data.words;
-    impl.data = torch::empty({architecture.windows, architecture.model.context + 1}, torch::kInt64);
-    std::copy(words.begin(), words.end(), impl.data.data_ptr<std::int64_t>());
+    const Bytes& tokens = training.data.sets().front();
+    const std::int64_t length = architecture.model.context;
+    const auto windows = static_cast<std::int64_t>(compute::program::window_count(architecture));
+    impl.data = torch::empty({windows, length + 1}, torch::kInt64);
+    for (std::int64_t window = 0; window < windows; ++window)
+        std::copy_n(tokens.begin() + window * length, length + 1,
+                    impl.data.data_ptr<std::int64_t>() + window * (length + 1));
     impl.key = {training.seed.words[0], training.seed.words[1]};
     const auto& program = training.program();
     std::vector<at::Tensor> decayed;
@@ -149,10 +153,11 @@ TorchTransformer::~TorchTransformer() = default;
 double TorchTransformer::step() {
     Impl& impl = *impl_;
     const std::uint32_t batch = impl.architecture.batch;
+    const auto window_count = static_cast<std::uint32_t>(compute::program::window_count(impl.architecture));
     at::Tensor rows = torch::empty({batch}, torch::kInt64);
     for (std::uint32_t i = 0; i < batch; ++i)
-        rows.data_ptr<std::int64_t>()[i] = vm::tensor::arith::permute_index(impl.step * batch + i, impl.key[0],
-                                                                            impl.key[1], impl.architecture.windows);
+        rows.data_ptr<std::int64_t>()[i] =
+            vm::tensor::arith::permute_index(impl.step * batch + i, impl.key[0], impl.key[1], window_count);
     ++impl.step;
     const at::Tensor windows = impl.data.index_select(0, rows);
     const std::int64_t context = impl.architecture.model.context;

@@ -259,11 +259,11 @@ class CliTest(unittest.TestCase):
         for name, words in ((short, 60), (longer, 90)):
             with open(name, "w") as file:
                 file.write("abcdefgh " * words)
-        path = {name: self.path(name) for name in ("arch.json", "program.bin", "init.st", "fits.st", "other.st")}
-        data = json.loads(command("quern-compile", "dataset", "--context", 8, "--out", path["fits.st"], longer).stdout)
-        command("quern-compile", "dataset", "--context", 8, "--out", path["other.st"], short)
+        path = {name: self.path(name) for name in ("arch.json", "program.bin", "init.st", "fits.u8", "other.u8")}
+        data = json.loads(command("quern-compile", "dataset", "--out", path["fits.u8"], longer).stdout)
+        command("quern-compile", "dataset", "--out", path["other.u8"], short)
         with open(path["arch.json"], "w") as file:
-            json.dump({"format": "quern-arch-1", "batch": 2, "data": {"windows": data["windows"]},
+            json.dump({"format": "quern-arch-1", "batch": 2, "data": {"dtype": data["dtype"], "elements": data["elements"]},
                        "model": {"type": "char_transformer", "layers": 1, "d_model": 8, "heads": 2, "context": 8,
                                  "mlp_ratio": 2, "vocab": data["vocab"]},
                        "optimizer": {"type": "adamw", "lr": 1e-2, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1,
@@ -274,13 +274,13 @@ class CliTest(unittest.TestCase):
         self.assertIn("compile.update_file", refused.stderr)
         command("quern-compile", "init", "--arch", path["arch.json"], "--out", path["init.st"])
         task = ["--program", path["program.bin"], "--init", path["init.st"], "--steps", 10, "--interval", 5, "--price-cap", 1]
-        self.assertIn("escrow", self.wallet("price", *task, "--data", path["fits.st"]))
-        self.assertIn("plan.bad_body", self.wallet("price", *task, "--data", path["fits.st"], "--plan", "[[3]]", code=1))
-        for refused in (self.wallet("price", *task, "--data", path["other.st"], code=1),
-                        self.wallet("submit-task", "--seed", "x", "--nonce", 0, *task, "--data", path["other.st"], code=1)):
-            self.assertIn("task.wrong_data_shape", refused)
-            self.assertIn(path["other.st"], refused)
-            self.assertIn(f"[1,1,{data['windows']},9]", refused)
+        self.assertIn("escrow", self.wallet("price", *task, "--data", path["fits.u8"]))
+        self.assertIn("plan.bad_body", self.wallet("price", *task, "--data", path["fits.u8"], "--plan", "[[3]]", code=1))
+        for refused in (self.wallet("price", *task, "--data", path["other.u8"], code=1),
+                        self.wallet("submit-task", "--seed", "x", "--nonce", 0, *task, "--data", path["other.u8"], code=1)):
+            self.assertIn("task.wrong_data_size", refused)
+            self.assertIn(path["other.u8"], refused)
+            self.assertIn(f"{data['elements']} elements of u8", refused)
 
     def test_genesis_names_the_option_that_is_wrong(self):
         def refused(*arguments):

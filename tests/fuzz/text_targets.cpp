@@ -175,17 +175,19 @@ bool run_architecture(BytesView input) {
 }
 
 std::vector<Seed> seeds_architecture() {
-    return {
-        text_seed("adamw", R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":8,)"
-                           R"("heads":2,"context":4,"mlp_ratio":2,"vocab":9},"data":{"windows":5},"batch":2,)"
-                           R"("optimizer":{"type":"adamw","lr":3e-3,"betas":[0.9,0.95],"eps":1e-8,)"
-                           R"("weight_decay":0.1,"warmup":20,"total_steps":300,"final_lr":0.1,"grad_clip":1}})"),
-        text_seed("sgd", R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":4,)"
-                         R"("heads":1,"context":3,"mlp_ratio":1,"vocab":2},"data":{"windows":1},"batch":1,)"
-                         R"("optimizer":{"type":"sgd","lr":0.1}})"),
-        text_seed("momentum", R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":2,"d_model":4,)"
-                              R"("heads":4,"context":2,"mlp_ratio":1,"vocab":3},"data":{"windows":3},"batch":1,)"
-                              R"("optimizer":{"type":"momentum","lr":1,"momentum":0.5}})")};
+    return {text_seed("adamw",
+                      R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":8,)"
+                      R"("heads":2,"context":4,"mlp_ratio":2,"vocab":9},"data":{"dtype":"u8","elements":21},"batch":2,)"
+                      R"("optimizer":{"type":"adamw","lr":3e-3,"betas":[0.9,0.95],"eps":1e-8,)"
+                      R"("weight_decay":0.1,"warmup":20,"total_steps":300,"final_lr":0.1,"grad_clip":1}})"),
+            text_seed("sgd",
+                      R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":4,)"
+                      R"("heads":1,"context":3,"mlp_ratio":1,"vocab":2},"data":{"dtype":"u16","elements":4},"batch":1,)"
+                      R"("optimizer":{"type":"sgd","lr":0.1}})"),
+            text_seed("momentum",
+                      R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":2,"d_model":4,)"
+                      R"("heads":4,"context":2,"mlp_ratio":1,"vocab":3},"data":{"dtype":"i32","elements":7},"batch":1,)"
+                      R"("optimizer":{"type":"momentum","lr":1,"momentum":0.5}})")};
 }
 
 // --- Keystore --------------------------------------------------------------------------------------------------------

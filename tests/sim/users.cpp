@@ -38,6 +38,7 @@ tensor::Program smallest_program() {
     program.nodes = {slot, step, sum};
     program.slots = {{"loss", tensor::DType::f32, {}, 0}};
     program.updates = {2};
+    program.header.data = {{tensor::DataType::u8, 1}};
     program.header.loss_slot = 0;
     tensor::complete_header(program);
     return program;
@@ -52,10 +53,9 @@ const types::TaskSubmitPayload& task_payload() {
             compute::core::TaskPlan::make({{prover.root(), program.header}}, compute::core::plain_body(4))->bytes();
         spec.header_paths = {prover.header_path()};
         spec.init_root = crypto::sha256(as_bytes("init root"));
-        spec.data_root = crypto::sha256(as_bytes("data root"));
         spec.program_contents = {crypto::sha256(as_bytes("program"))};
         spec.init_content = crypto::sha256(as_bytes("init"));
-        spec.data_content = crypto::sha256(as_bytes("data"));
+        spec.data_roots.assign(program.header.data.size(), crypto::sha256(as_bytes("data")));
         spec.interval = 2;
         spec.verifiers = 1;
         spec.samples = 20;

@@ -42,7 +42,7 @@ Hash32 Training::history_root() const { return compute::core::history_root(histo
 compute::core::GameContext Training::context() const {
     compute::core::GameContext context;
     context.plan = programs->plan.bytes();
-    context.data_root = vm::tensor::tensor_root(data);
+    context.data_roots = data.roots();
     context.seed_beacon = beacon;
     context.stride = stride;
     context.history_leaves = history().size();
@@ -52,7 +52,7 @@ compute::core::GameContext Training::context() const {
 compute::program::Architecture small_architecture() {
     compute::program::Architecture architecture;
     architecture.model = {1, 8, 2, 4, 2, 8};
-    architecture.windows = 5;
+    architecture.data.elements = 5 * 4 + 1;
     architecture.batch = 2;
     return architecture;
 }
@@ -60,7 +60,7 @@ compute::program::Architecture small_architecture() {
 compute::program::Architecture demo_architecture(std::uint32_t windows) {
     compute::program::Architecture architecture;
     architecture.model = {2, 64, 4, 64, 4, 98};
-    architecture.windows = windows;
+    architecture.data.elements = std::uint64_t{windows} * 64 + 1;
     architecture.batch = 16;
     architecture.optimizer.learning_rate = 3e-3F;
     architecture.optimizer.beta2 = 0.95F;
@@ -74,9 +74,9 @@ Training train(const compute::program::Architecture& architecture, std::uint64_t
     training.programs = std::make_shared<const compute::core::TaskPrograms>(
         must(compute::core::TaskPrograms::make({training.program()}, compute::core::plain_body(steps)), "plan"));
     SeededRng rng(7);
-    training.data = {vm::tensor::DType::i32, compute::program::data_shape(architecture), {}};
-    training.data.words.resize(training.data.shape.elements());
-    for (auto& word : training.data.words) word = static_cast<std::uint32_t>(rng.below(architecture.model.vocabulary));
+    Bytes tokens(architecture.data.elements);
+    for (std::uint8_t& token : tokens) token = static_cast<std::uint8_t>(rng.below(architecture.model.vocabulary));
+    training.data = vm::tensor::MemoryData({std::move(tokens)});
     rng.fill(training.beacon.data);
     training.seed = vm::tensor::seed_tensor(training.beacon);
     training.states.push_back(compute::program::initial_state(training.built, 1));

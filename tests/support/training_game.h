@@ -18,7 +18,7 @@ using Alter = std::function<void(std::uint64_t step, std::uint32_t node, vm::ten
 struct Training {
     compute::program::BuiltProgram built;
     std::shared_ptr<const compute::core::TaskPrograms> programs;  // of N steps of it
-    vm::tensor::Tensor data;
+    vm::tensor::MemoryData data;
     Hash32 beacon;
     vm::tensor::Tensor seed;
     std::vector<vm::tensor::State> states;  // S_0 …, as many as were to be kept

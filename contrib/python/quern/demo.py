@@ -192,7 +192,7 @@ class Demo:
         texts = licence_texts()
         self.job = job = Job(os.path.join(self.options.directory, "job"), net.node, texts, seed=self.options.seed,
                              total_steps=STEPS)
-        self.say(f"{len(texts)} licence texts: {job.dataset['windows']} windows, vocabulary of {job.dataset['vocab']}; "
+        self.say(f"{len(texts)} licence texts: {job.dataset['elements']} characters, {job.dataset['vocab']} different; "
                  f"transformer with {job.compiled['parameters']} parameters, {job.compiled['nodes']} nodes, "
                  f"{job.compiled['work_units']} work units a step, {job.compiled['commit_work']} for its commitment")
         task = self.follow(job, STEPS, INTERVAL)

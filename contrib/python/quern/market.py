@@ -31,17 +31,17 @@ class Job:
         os.makedirs(directory, exist_ok=True)
         path = lambda name: os.path.join(directory, name)
         self.arch, self.program, self.data, self.init = (path(n) for n in ("arch.json", "program.bin",
-                                                                           "data.safetensors", "init.safetensors"))
+                                                                           "data.u8", "init.safetensors"))
         self.programs = [self.program] + ([path("update.bin")] if accumulate else [])
         self.starts = [path("start.bin")] if start else []
-        self.dataset = json.loads(run("quern-compile", "dataset", "--context", context, "--out", self.data, *texts))
+        self.dataset = json.loads(run("quern-compile", "dataset", "--out", self.data, *texts))
         with open(self.arch, "w") as file:
             json.dump({
                 "format": "quern-arch-1",
                 "model": {"type": "char_transformer", "layers": layers, "d_model": d_model, "heads": heads,
                           "context": context, "mlp_ratio": 4, "vocab": vocab or self.dataset["vocab"],
                           "tie_embeddings": tie_embeddings, "adapter_rank": adapter_rank},
-                "data": {"windows": self.dataset["windows"]}, "batch": batch,
+                "data": {"dtype": self.dataset["dtype"], "elements": self.dataset["elements"]}, "batch": batch,
                 **({"accumulate": accumulate} if accumulate else {}),
                 "optimizer": {"type": "adamw", "lr": 1e-2, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1,
                               "warmup": 20, "total_steps": total_steps, "grad_clip": 1.0},

@@ -325,26 +325,26 @@ struct ProofRecord {
     std::uint64_t task = 0;
     std::uint16_t seat = 0;
     Address submitter;
-    Address solver;                // of the last stretch
-    Hash32 submission;             // merkle_leaf of the TaskSubmitPayload's RLP, as the task keeps it
-    Hash32 plan;                   // merkle_leaf of the plan's RLP
-    Hash32 slot_root;              // of the records of the state's slots, as the plan's headers have it
-    Hash32 init_root;              // S_0
-    Hash32 data_root;              // tensor root of the data set
-    Hash32 seed_beacon;            // fixes the data order
-    Hash32 final_root;             // S_N
-    std::uint64_t steps = 0;       // N
-    std::uint32_t loss = 0;        // f32 bits of the loss slot in S_N
-    std::uint32_t passes = 0;      // verifiers that replayed samples of a stretch and told so, of the one with fewest
-    std::uint64_t settled_at = 0;  // height
-    std::string reason;            // "unchallenged"; "unverified" when `passes` is 0
+    Address solver;                  // of the last stretch
+    Hash32 submission;               // merkle_leaf of the TaskSubmitPayload's RLP, as the task keeps it
+    Hash32 plan;                     // merkle_leaf of the plan's RLP
+    Hash32 slot_root;                // of the records of the state's slots, as the plan's headers have it
+    Hash32 init_root;                // S_0
+    std::vector<Hash32> data_roots;  // content ids of the data tensors
+    Hash32 seed_beacon;              // fixes the data order
+    Hash32 final_root;               // S_N
+    std::uint64_t steps = 0;         // N
+    std::uint32_t loss = 0;          // f32 bits of the loss slot in S_N
+    std::uint32_t passes = 0;        // verifiers that replayed samples of a stretch and told so, of the one with fewest
+    std::uint64_t settled_at = 0;    // height
+    std::string reason;              // "unchallenged"; "unverified" when `passes` is 0
     // What S_0 took from earlier proofs' final states.
     std::vector<TaskImport> imports;
     QUERN_FIELDS(v("task", task), v("seat", seat), v("submitter", submitter), v("solver", solver),
                  v("submission", submission), v("plan", plan), v("slotRoot", slot_root), v("initRoot", init_root),
-                 v("dataRoot", data_root), v("seedBeacon", seed_beacon), v("finalRoot", final_root), v("steps", steps),
-                 v("loss", loss), v("passes", passes), v("settledAt", settled_at), v("reason", reason),
-                 v("imports", imports))
+                 v("dataRoots", data_roots), v("seedBeacon", seed_beacon), v("finalRoot", final_root),
+                 v("steps", steps), v("loss", loss), v("passes", passes), v("settledAt", settled_at),
+                 v("reason", reason), v("imports", imports))
 };
 
 struct ChallengeCommitment {

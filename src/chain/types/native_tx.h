@@ -123,10 +123,9 @@ struct TaskSubmitPayload {
     Bytes plan;                                     // RLP of compute::core::TaskPlan: which program each step runs
     std::vector<std::vector<Hash32>> header_paths;  // by program of the plan: open its header under its root
     Hash32 init_root;                               // root of the state S_0
-    Hash32 data_root;                               // tensor root of the data set
+    std::vector<Hash32> data_roots;                 // content ids of the data tensors that the programs read
     std::vector<Hash32> program_contents;           // by program of the plan: content ids (transport)
     Hash32 init_content;
-    Hash32 data_content;
     std::vector<std::string> uris;  // other sources of the same contents; at most 8
     TaskMode mode = TaskMode::exact;
     TaskPrivacy privacy = TaskPrivacy::open;
@@ -153,9 +152,9 @@ struct TaskSubmitPayload {
     // then in S_0. The task does not keep it.
     std::vector<Hash32> import_roots;
     std::vector<Hash32> import_siblings;
-    QUERN_FIELDS(v("plan", plan), v("headerPaths", header_paths), v("initRoot", init_root), v("dataRoot", data_root),
-                 v("programContents", program_contents), v("initContent", init_content), v("dataContent", data_content),
-                 v("uris", uris), v("mode", mode), v("privacy", privacy), v("interval", interval), v("stride", stride),
+    QUERN_FIELDS(v("plan", plan), v("headerPaths", header_paths), v("initRoot", init_root), v("dataRoots", data_roots),
+                 v("programContents", program_contents), v("initContent", init_content), v("uris", uris),
+                 v("mode", mode), v("privacy", privacy), v("interval", interval), v("stride", stride),
                  v("tranche", tranche), v("verifiers", verifiers), v("samples", samples), v("priceCap", price_cap),
                  v("tax", tax), v("memoryMib", memory_mib), v("deviceClass", device_class),
                  v("bandwidthClass", bandwidth_class), v("solvers", solvers), v("bidS", bid_s), v("startS", start_s),

@@ -169,7 +169,9 @@ Status check_game(const Game& game) {
     if (game.phase == Phase::decided) return {};
     if (!is_pair(game.claims) || game.posts.size() != 2 || game.budget.size() != 2)
         return fail("dispute.bad_game", "claims, posts or budgets");
-    QUERN_CHECK(disputed_program(game));
+    QUERN_TRY(const PlanProgram program, disputed_program(game));
+    if (game.context.data_roots.size() != program.header.data.size())
+        return fail("dispute.bad_game", "a root for each data tensor");
     QUERN_CHECK(check_phase_data(game));
     const bool cursor_in_use = game.phase != Phase::element && game.phase != Phase::leaf &&
                                !(game.phase == Phase::tile && game.node_bytes.empty());

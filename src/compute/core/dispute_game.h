@@ -13,7 +13,6 @@
 //   trace     the step's trace (leaf i = tensor root of node i's output) is posted, anchored: the leaf of the slot's
 //             update node is the slot's root. Descend to the first node that differs
 //   tile      node and operand descriptors are opened; descend the output tensor's tile tree. An input node (slot,
-//   data,
 //             seed) ends here: its true root is opened or computed
 //   micro     descend the disputed tile's micro-trace (skipped when it has one step)
 //   element   both post the accumulator tiles; the chain finds the first differing element
@@ -80,8 +79,8 @@ struct OperandTile {
     std::uint32_t operand = 0;
     std::uint64_t tile = 0;
     Hash32 root;                    // the operand's tensor root ...
-    std::vector<Hash32> root_path;  // ... as its node's leaf under the sender's trace
-    Bytes bytes;                    // 4,096
+    std::vector<Hash32> root_path;  // ... as its node's leaf under the sender's trace; of data neither is given
+    Bytes bytes;                    // 4,096; of the last tile of data those that there are
     std::vector<Hash32> tile_path;  // under root
     QUERN_FIELDS(v("operand", operand), v("tile", tile), v("root", root), v("rootPath", root_path), v("bytes", bytes),
                  v("tilePath", tile_path))
@@ -95,13 +94,13 @@ struct LeafWitness {
 
 // What a game is about; fixed when it opens.
 struct GameContext {
-    Bytes plan;  // of the task: its programs' roots and headers were proven at task_submit
-    Hash32 data_root;
+    Bytes plan;                      // of the task: its programs' roots and headers were proven at task_submit
+    std::vector<Hash32> data_roots;  // content ids of the data tensors, as many as the programs' headers name
     Hash32 seed_beacon;
     std::uint64_t stride = 1;          // u
     std::uint64_t history_leaves = 0;  // n / u + 1 of a history of n steps
     std::uint64_t before = 0;          // steps of the plan before them, a multiple of u
-    QUERN_FIELDS(v("plan", plan), v("dataRoot", data_root), v("seedBeacon", seed_beacon), v("stride", stride),
+    QUERN_FIELDS(v("plan", plan), v("dataRoots", data_roots), v("seedBeacon", seed_beacon), v("stride", stride),
                  v("historyLeaves", history_leaves), v("before", before))
 };
 

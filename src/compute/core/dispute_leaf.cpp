@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "compute/core/dispute_game.h"
+#include "vm/tensor/data.h"
 
 namespace quern::compute::core {
 
@@ -57,9 +58,28 @@ Expected<MicroState> state_before(const Game& game, std::size_t side, const Disp
     return state;
 }
 
+// A tile of the data that a window node reads, under the task's root: bytes of a content of the header's size.
+Status add_data_tile(const Game& game, const DisputedNode& disputed, const OperandTile& tile, WitnessTiles& tiles) {
+    const std::size_t set = disputed.node.attributes[0];
+    const vm::tensor::DataSet& data = disputed.header.data[set];
+    const std::uint64_t count = vm::tensor::data_tiles(data);
+    if (tile.tile >= count) return fail("dispute.bad_witness", "there is no such tile");
+    if (tile.bytes.size() != vm::tensor::data_tile_bytes(data, tile.tile))
+        return fail("dispute.bad_witness", "the tile has another size");
+    if (!tile.root.is_zero() || !tile.root_path.empty())
+        return fail("dispute.bad_witness", "the root of data is the task's");
+    const auto top = crypto::merkle_top_from_path(crypto::merkle_leaf(tile.bytes), tile.tile, count, tile.tile_path);
+    if (!top || crypto::bytes_id(vm::tensor::data_bytes(data), *top) != game.context.data_roots[set])
+        return fail("dispute.bad_witness", "the tile is not the data's");
+    tiles.add({tile.operand, tile.tile}, vm::tensor::pack_data_tile(tile.bytes));
+    return {};
+}
+
 // An operand's node precedes the first differing node, so its leaf is agreed whoever proves it.
 Status add_tile(const Game& game, std::size_t side, const DisputedNode& disputed, const OperandTile& tile,
                 WitnessTiles& tiles) {
+    if (disputed.valid && disputed.node.op == vm::tensor::Op::window && tile.operand == vm::tensor::kDataOperand)
+        return add_data_tile(game, disputed, tile, tiles);
     if (tile.operand >= disputed.operands.size()) return fail("dispute.bad_witness", "there is no such operand");
     const vm::tensor::OperandType& type = disputed.operands[tile.operand];
     if (tile.tile >= type.shape.tiles()) return fail("dispute.bad_witness", "there is no such tile");

@@ -162,7 +162,6 @@ Expected<Hash32> input_root(const Game& game, const Node& node, const PlanProgra
     QUERN_CHECK(check_form(
         move,
         {.nodes = false, .program = true, .anchor_path = node.op == Op::slot, .anchor_leaf = node.op == Op::slot}));
-    if (node.op == Op::data) return game.context.data_root;
     if (node.op == Op::seed) return vm::tensor::tensor_root(vm::tensor::seed_tensor(game.context.seed_beacon));
     QUERN_CHECK(check_path(MerkleTag::state, game.previous_state, move.anchor_leaf, node.attributes[0],
                            program.header.slot_count, move.anchor_path));

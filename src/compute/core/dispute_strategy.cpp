@@ -158,7 +158,7 @@ private:
         // The executor and its arena end with the run: between two moves of a game lie blocks.
         vm::tensor::Executor executor(program(), party_.backend, party_.pool, cancellation_);
         if (!executor.run_tapped(before->state, *party_.data, party_.seed, tap, alter, last))
-            return busy(kMoveCancelled);
+            return busy(is_requested(cancellation_) ? kMoveCancelled : kDataMissing);
         return {};
     }
 
@@ -166,19 +166,11 @@ private:
         return vm::tensor::tile_hashes(tensor, party_.pool, cancellation_);
     }
 
-    // The roots of slots are known and the data set is hashed once, unless their outputs were altered.
+    // The roots of slots are known, unless their outputs were altered.
     Hash32 root_of(const TappedNode& tapped, std::span<const Hash32> slots) {
         const vm::tensor::Node& node = *tapped.node;
         if (node.op == Op::slot && !party_.alter) return slots[node.attributes[0]];
-        if (node.op == Op::data && !party_.alter) return vm::tensor::tensor_root_of(*data_tiles(tapped.output));
         return vm::tensor::tensor_root(tapped.output, party_.pool, cancellation_);
-    }
-
-    std::shared_ptr<const StepShare::TileHashes> data_tiles(const vm::tensor::TensorView& data) {
-        if (share_->data != nullptr) return share_->data;
-        auto hashes = std::make_shared<const StepShare::TileHashes>(tile_hashes(data));
-        if (!is_requested(cancellation_)) share_->data = hashes;
-        return hashes;
     }
 
     void keep_tiles(std::uint32_t node, StepShare::TileHashes hashes) {
@@ -285,13 +277,19 @@ private:
                 witness.accumulators.push_back(vm::tensor::tile_bytes(tile));
             witness.micro_path = crypto::merkle_path(trace.leaves, target.micro_step - 1);
         }
-        QUERN_TRY(const vm::tensor::TappedLeaf leaf,
-                  vm::tensor::evaluate_leaf(tapped, program().header, target, before));
+        const auto leaf = vm::tensor::evaluate_leaf(tapped, program().header, target, before, *party_.data);
+        if (!leaf)
+            return tapped.node->op == Op::window ? busy(kDataMissing, leaf.error().to_string()) : fail(leaf.error());
         std::array<StepShare::TileHashes, vm::tensor::kMaxInputs> hashes;  // of the operands that are read
-        for (const auto& [read, words] : leaf.tiles) {
+        for (const auto& [read, words] : leaf->tiles) {
+            if (tapped.node->op == Op::window && read.operand == vm::tensor::kDataOperand) {
+                QUERN_TRY(OperandTile tile, data_tile(tapped.node->attributes[0], read.tile));
+                witness.tiles.push_back(std::move(tile));
+                continue;
+            }
             const std::uint32_t input = tapped.node->inputs[read.operand];
             StepShare::TileHashes& known = hashes[read.operand];
-            if (known.empty()) known = operand_tile_hashes(tapped, read.operand);
+            if (known.empty()) known = tile_hashes(tapped.operands[read.operand]);
             OperandTile tile;
             tile.operand = read.operand;
             tile.tile = read.tile;
@@ -301,13 +299,19 @@ private:
             tile.tile_path = crypto::merkle_path(known, read.tile);
             witness.tiles.push_back(std::move(tile));
         }
-        return StepShare::Leaf{leaf.value, std::move(witness)};
+        return StepShare::Leaf{leaf->value, std::move(witness)};
     }
 
-    StepShare::TileHashes operand_tile_hashes(const TappedNode& tapped, std::uint32_t operand) {
-        const vm::tensor::Node& node = program().nodes[tapped.node->inputs[operand]];
-        if (node.op == Op::data && !party_.alter) return *data_tiles(tapped.operands[operand]);
-        return tile_hashes(tapped.operands[operand]);
+    Expected<OperandTile> data_tile(std::uint32_t set, std::uint64_t number) const {
+        const auto bytes = vm::tensor::read_data_tile(program().header.data[set], *party_.data, set, number);
+        auto path = party_.data->tile_path(set, number);
+        if (!bytes || !path) return busy(kDataMissing);
+        OperandTile tile;
+        tile.operand = vm::tensor::kDataOperand;
+        tile.tile = number;
+        tile.bytes = *bytes;
+        tile.tile_path = std::move(*path);
+        return tile;
     }
 
     // The descendants of the game's node in this party's tree; a concession when its node is not this party's.
@@ -412,8 +416,6 @@ private:
             truth = roots_->slots[slot];
             move.anchor_leaf = truth;
             move.anchor_path = crypto::merkle_path(roots_->slots, slot);
-        } else if (definition.op == Op::data) {
-            truth = game.context.data_root;
         } else {
             truth = vm::tensor::tensor_root(vm::tensor::seed_tensor(game.context.seed_beacon));
         }
@@ -480,7 +482,11 @@ std::uint64_t game_bytes(const Program& program, std::uint64_t stride) {
         const std::uint64_t states = std::min(vm::tensor::micro_state_bytes(node, types), kKeptMicroBytes + few);
         kept = std::max(kept, (tiles + steps) * Hash32::kSize + states + vm::tensor::micro_copy_bytes(node, types));
     }
-    const std::uint64_t roots = program.nodes.size() + program.slots.size() + vm::tensor::data_shape(program).tiles();
+    std::uint64_t roots = program.nodes.size() + program.slots.size();
+    std::uint64_t data_tiles = 0;  // of the tensor that has most: hashed for a path
+    for (const vm::tensor::DataSet& data : program.header.data)
+        data_tiles = std::max(data_tiles, vm::tensor::data_tiles(data));
+    roots += data_tiles;
     const std::uint64_t states = stride > 1 ? 3 * stride : 0;  // and two levels of their tree, for a path
     return (roots + states) * Hash32::kSize + kept;
 }

@@ -27,6 +27,7 @@ struct Concede {};  // the party's own claim is not what it can stand for
 using Move = std::variant<NoMove, SplitMove, LeafWitness, Concede>;
 
 inline constexpr std::string_view kMoveCancelled = "dispute.cancelled";
+inline constexpr std::string_view kDataMissing = "dispute.data_missing";
 
 // Of a micro-trace whose states take no more all are kept, of a longer one those that the game asks for, which are
 // computed again for each question.
@@ -41,7 +42,7 @@ struct DisputeParty {
     // Roots of S_first … S_last, of one stride, as this party computes them; asked for where a stride has several
     // steps.
     std::function<Expected<std::vector<Hash32>>(std::uint64_t first, std::uint64_t last)> states_of;
-    const vm::tensor::Tensor* data = nullptr;  // outlives the strategy
+    const vm::tensor::DataSource* data = nullptr;  // outlives the strategy
     vm::tensor::Tensor seed;
     vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
     ThreadPool* pool = nullptr;  // may be null
@@ -69,8 +70,8 @@ public:
     // The move that `side` (this party's side) should make now. In the `leaf` phase, and where the tile phase meets an
     // input node, whoever is right proves it and whoever is wrong keeps still (its clock, or the other's proof, ends
     // it). Errors: those of state_before and states_of; dispute.wrong_state when they are not the history's;
-    // dispute.bad_game; dispute.cancelled (busy) soon after the cancellation was requested: what was finished before is
-    // kept.
+    // dispute.bad_game; dispute.cancelled (busy) soon after the cancellation was requested, and dispute.data_missing
+    // (busy) where the data source had not what was asked of it: what was finished before is kept.
     [[nodiscard]] Expected<Move> next_move(const Game& game, Side side, const Cancellation* cancellation = nullptr);
     // The witness of the disputed leaf from this party's execution, right or not. Errors: as next_move;
     // dispute.wrong_phase.

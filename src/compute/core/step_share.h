@@ -102,7 +102,6 @@ public:
     SharedResults<NodeKey, TileHashes> tiles{0};
     SharedResults<TileKey, MicroTrace> micro{0};
     SharedResults<ElementKey, Leaf> leaves{0};
-    std::shared_ptr<const TileHashes> data;  // of the data set; null: not hashed yet
 };
 
 }  // namespace quern::compute::core

@@ -236,11 +236,6 @@ chain::market::PlannedWork TaskPlan::planned(std::uint64_t interval, std::uint64
             total,       tranche,  longest == all.steps ? total : most_work(longest) + commits(longest)};
 }
 
-bool reads_data(const vm::tensor::Program& program) {
-    return std::any_of(program.nodes.begin(), program.nodes.end(),
-                       [](const vm::tensor::Node& node) { return node.op == vm::tensor::Op::data; });
-}
-
 Expected<TaskPrograms> TaskPrograms::make(std::vector<vm::tensor::Program> programs, std::vector<PlanItem> body) {
     std::vector<PlanProgram> planned;
     planned.reserve(programs.size());
@@ -248,12 +243,6 @@ Expected<TaskPrograms> TaskPrograms::make(std::vector<vm::tensor::Program> progr
         planned.push_back({vm::tensor::program_root(program), program.header});
     QUERN_TRY(TaskPlan plan, TaskPlan::make(std::move(planned), std::move(body)));
     return TaskPrograms{std::move(plan), std::move(programs)};
-}
-
-vm::tensor::Shape TaskPrograms::data_shape() const {
-    for (const vm::tensor::Program& program : programs)
-        if (reads_data(program)) return vm::tensor::data_shape(program);
-    return vm::tensor::data_shape(any());
 }
 
 }  // namespace quern::compute::core

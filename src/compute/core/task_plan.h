@@ -112,8 +112,6 @@ private:
     Bytes bytes_;
 };
 
-[[nodiscard]] bool reads_data(const vm::tensor::Program& program);
-
 // A plan with its programs in full: what whoever runs its steps holds.
 struct TaskPrograms {
     TaskPlan plan;
@@ -125,8 +123,6 @@ struct TaskPrograms {
     [[nodiscard]] const vm::tensor::Program& at(std::uint64_t step) const { return programs[plan.program_of(step)]; }
     // For what all agree in: slots, data, loss slot.
     [[nodiscard]] const vm::tensor::Program& any() const { return programs.front(); }
-    // Of the data set, which some program may leave unread (vm::tensor::data_shape).
-    [[nodiscard]] vm::tensor::Shape data_shape() const;
 };
 
 }  // namespace quern::compute::core

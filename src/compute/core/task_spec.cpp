@@ -14,8 +14,6 @@ using chain::types::TaskSubmitPayload;
 
 namespace {
 
-constexpr std::uint64_t kWordBytes = 4;
-
 Status check_supported(const TaskSubmitPayload& spec) {
     if (spec.mode != TaskMode::exact)
         return fail("task.mode_not_supported", "this version runs tasks in exact mode only");
@@ -45,8 +43,10 @@ Status check_uris(const TaskSubmitPayload& spec) {
 
 Status check_contents(const TaskSubmitPayload& spec, const TaskPlan& plan) {
     const auto is_zero = [](const Hash32& hash) { return hash.is_zero(); };
-    if (spec.init_root.is_zero() || spec.data_root.is_zero() || spec.init_content.is_zero() ||
-        spec.data_content.is_zero() || spec.program_contents.size() != plan.programs().size() ||
+    if (spec.init_root.is_zero() || spec.init_content.is_zero() ||
+        spec.data_roots.size() != plan.header().data.size() ||
+        std::any_of(spec.data_roots.begin(), spec.data_roots.end(), is_zero) ||
+        spec.program_contents.size() != plan.programs().size() ||
         std::any_of(spec.program_contents.begin(), spec.program_contents.end(), is_zero))
         return fail("task.bad_root", "the initial state, the data and the contents must be named");
     return {};
@@ -68,7 +68,9 @@ Status check_programs(const TaskSubmitPayload& spec, const TaskPlan& plan) {
 
 chain::market::TaskBytes task_bytes(const TaskPlan& plan) {
     const auto& header = plan.header();
-    return {header.sizes.state_bytes, header.data.front().elements * kWordBytes, plan.programs().size()};
+    std::uint64_t data = 0;
+    for (const vm::tensor::DataSet& each : header.data) data += vm::tensor::data_bytes(each);
+    return {header.sizes.state_bytes, data, plan.programs().size()};
 }
 
 Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec) {

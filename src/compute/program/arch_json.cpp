@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "vm/tensor/data.h"
 
 namespace quern::compute::program {
 
@@ -87,6 +88,14 @@ public:
         result = static_cast<std::uint32_t>(*number);
         return {};
     }
+    Status count(std::string_view key, std::uint64_t& result) {
+        QUERN_TRY(const json::Value* value, require(key));
+        if (!value->is_integer()) return wrong_type(key, *value, "an integer");
+        const auto number = value->as_u64();
+        if (!number) return fail("arch.out_of_range", name(key));
+        result = *number;
+        return {};
+    }
     Status optional_size(std::string_view key, std::uint32_t& result) {
         return find(key) == nullptr ? Status{} : size(key, result);
     }
@@ -150,6 +159,15 @@ Status read_model(Fields fields, TransformerSpec& model) {
     return fields.finish();
 }
 
+Status read_data(Fields fields, vm::tensor::DataSet& data) {
+    QUERN_TRY(const std::string name, fields.text("dtype"));
+    const auto type = vm::tensor::data_type_of(name);
+    if (!type) return fail("arch.unknown_dtype", name);
+    data.type = *type;
+    QUERN_CHECK(fields.count("elements", data.elements));
+    return fields.finish();
+}
+
 Status read_betas(Fields& fields, OptimizerConfig& config) {
     const json::Value* betas = fields.find("betas");
     if (betas == nullptr) return {};
@@ -202,8 +220,7 @@ Expected<Architecture> parse_architecture(std::string_view text) {
     QUERN_TRY(Fields model, fields.object("model"));
     QUERN_CHECK(read_model(std::move(model), result.model));
     QUERN_TRY(Fields data, fields.object("data"));
-    QUERN_CHECK(data.size("windows", result.windows));
-    QUERN_CHECK(data.finish());
+    QUERN_CHECK(read_data(std::move(data), result.data));
     QUERN_CHECK(fields.size("batch", result.batch));
     if (fields.find("accumulate") != nullptr) {
         QUERN_CHECK(fields.size("accumulate", result.accumulate));

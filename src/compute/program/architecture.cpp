@@ -33,12 +33,11 @@ Status check_model(const TransformerSpec& model) {
 }
 
 // Sizes of the largest tensors of a step; the builder would refuse them later, with less to say about it.
-Status check_sizes(const TransformerSpec& model, std::uint64_t batch, std::uint64_t windows) {
+Status check_sizes(const TransformerSpec& model, std::uint64_t batch) {
     const std::uint64_t rows = batch * model.context;
     const auto fits = [](std::uint64_t a, std::uint64_t b) {
         return b == 0 || a <= vm::tensor::kMaxTensorElements / b;
     };
-    if (!fits(windows, std::uint64_t{model.context} + 1)) return fail("arch.too_large", "the data set");
     if (!fits(rows, model.vocabulary)) return fail("arch.too_large", "batch * context * vocab");
     if (!fits(rows, std::uint64_t{model.width} * model.mlp_ratio))
         return fail("arch.too_large", "the MLP's activations");
@@ -53,24 +52,30 @@ Value batch_windows(Builder& b, const Architecture& architecture, Value step) {
     const auto key0 = b.slice(seed, {0, 0, 0, 0}, scalar_shape());
     const auto key1 = b.slice(seed, {0, 0, 0, 1}, scalar_shape());
     const auto first = b.imul(step, b.constant_i32(static_cast<std::int32_t>(architecture.batch)));
-    const auto place = b.iadd(b.iota(vector_shape(architecture.batch), 3), first);
+    const auto place = b.iadd(b.iota(matrix_shape(architecture.batch, 1), 2), first);
     // permute_index takes the place modulo the number of windows.
-    const auto window = b.elementwise(ElementOp::permute_index, {place, key0, key1}, architecture.windows);
-    return b.reshape(b.gather_rows(b.data(), window), matrix_shape(architecture.batch, architecture.model.context + 1));
+    const auto window = b.elementwise(ElementOp::permute_index, {place, key0, key1},
+                                      static_cast<std::uint32_t>(window_count(architecture)));
+    return b.window(window, 0, architecture.model.context, architecture.model.context + 1);
 }
 
 }  // namespace
 
 Status check_architecture(const Architecture& architecture) {
     QUERN_CHECK(check_model(architecture.model));
-    QUERN_CHECK(check_range("data.windows", architecture.windows, 1, kMaxWindows));
+    if (architecture.data.type == vm::tensor::DataType::f32)
+        return fail("arch.unknown_dtype", "data.dtype: tokens are whole numbers");
+    if (const std::uint64_t windows = window_count(architecture);
+        architecture.data.elements > vm::tensor::kMaxDataElements || windows == 0 || windows > 0xffffffff)
+        return fail("arch.out_of_range", "data.elements is " + std::to_string(architecture.data.elements) +
+                                             ", may be for 1 to 2^32 - 1 windows of context + 1, 2^48 at most");
     QUERN_CHECK(check_range("batch", architecture.batch, 1, kMaxBatch));
     QUERN_CHECK(check_range("accumulate", architecture.accumulate, 0, kMaxAccumulate));
-    return check_sizes(architecture.model, architecture.batch, architecture.windows);
+    return check_sizes(architecture.model, architecture.batch);
 }
 
-Shape data_shape(const Architecture& architecture) {
-    return matrix_shape(architecture.windows, architecture.model.context + 1);
+std::uint64_t window_count(const Architecture& architecture) {
+    return architecture.data.elements == 0 ? 0 : (architecture.data.elements - 1) / architecture.model.context;
 }
 
 namespace {
@@ -101,7 +106,7 @@ Training forward_and_backward(const Architecture& architecture, bool accumulates
     const std::uint32_t batch = architecture.batch;
     const std::uint32_t context = architecture.model.context;
     const std::uint32_t rows = batch * context;
-    Training t{Builder(DType::i32, data_shape(architecture)), {}, {}, {}, {}, {}, {}};
+    Training t{Builder({architecture.data}), {}, {}, {}, {}, {}, {}};
     Builder& b = t.b;
     t.step = b.slot("step", DType::i32, scalar_shape(), Initializer::zeros());
     t.loss_slot = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
@@ -193,8 +198,8 @@ std::vector<core::PlanItem> TrainingPrograms::body(std::uint64_t updates) const 
 
 Expected<BuiltProgram> build_forward_program(const TransformerSpec& spec) {
     QUERN_CHECK(check_model(spec));
-    QUERN_CHECK(check_sizes(spec, 1, 1));
-    Builder b(DType::i32, scalar_shape());
+    QUERN_CHECK(check_sizes(spec, 1));
+    Builder b;
     const auto tokens = b.slot("tokens", DType::i32, vector_shape(spec.context), Initializer::zeros());
     const auto inverse = b.slot("inverse_temperature", DType::f32, scalar_shape(), Initializer::constant(1.0F));
     const auto chances =

@@ -17,7 +17,6 @@ inline constexpr std::uint32_t kMaxHeads = 128;
 inline constexpr std::uint32_t kMaxContext = 8192;
 inline constexpr std::uint32_t kMaxMlpRatio = 16;
 inline constexpr std::uint32_t kMaxVocabulary = 1U << 17;
-inline constexpr std::uint32_t kMaxWindows = 1U << 26;
 inline constexpr std::uint32_t kMaxBatch = 1U << 14;
 inline constexpr std::uint32_t kMaxAdapterRank = 256;
 inline constexpr std::uint32_t kMaxAccumulate = 1U << 12;
@@ -41,17 +40,18 @@ struct TransformerSpec {
 
 struct Architecture {
     TransformerSpec model;
-    std::uint32_t windows = 1;  // rows of the data set: i32 [1,1,windows,context+1]
+    vm::tensor::DataSet data;  // tokens, one after the other; not f32
     std::uint32_t batch = 16;
     std::uint32_t accumulate = 0;  // G: batches whose gradients are added up for an update; 0: a step is an update
     OptimizerConfig optimizer;
 };
 
-// Errors: arch.out_of_range, arch.heads_do_not_divide, arch.too_large.
+// Errors: arch.out_of_range, arch.heads_do_not_divide, arch.too_large, arch.unknown_dtype.
 [[nodiscard]] Status check_architecture(const Architecture& architecture);
 
-// The data set's shape.
-[[nodiscard]] Shape data_shape(const Architecture& architecture);
+// Windows of context + 1 tokens, of which each begins with the last of the one before: each token but the first is a
+// target once. 0: there is none.
+[[nodiscard]] std::uint64_t window_count(const Architecture& architecture);
 
 // The step program: batch, forward, loss, backward, optimizer. Slots: the model's parameters ("model.…"; of adapters
 // "….lora_a" and "….lora_b", before all others), the optimizer's, "step" (i32), "loss" (f32; the step's loss before its
@@ -76,7 +76,7 @@ struct TrainingPrograms {
 
 // The model alone, for sampling. Slots: the parameters (kept), "tokens" i32 [1,1,1,context], "inverse_temperature",
 // "probabilities" f32 [1,1,context,vocabulary]: softmax of the logits times the inverse temperature at each position,
-// and "loss", which stays +0. Its data set is i32 [1,1,1,1] and not read.
+// and "loss", which stays +0. It reads no data.
 [[nodiscard]] Expected<BuiltProgram> build_forward_program(const TransformerSpec& spec);
 
 }  // namespace quern::compute::program

@@ -284,11 +284,11 @@ void Reverse::node(std::uint32_t id) {
         case Op::scatter_add_rows:
             return accumulate(input, b_.gather_rows(broadcast_to(b_, g, node.shape), Value{node.inputs[1]}));
         case Op::slot:
-        case Op::data:
         case Op::seed:
         case Op::full:
         case Op::iota:
         case Op::philox:
+        case Op::window:
             return;  // where the graph begins
     }
 }

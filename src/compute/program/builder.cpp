@@ -24,9 +24,7 @@ bool is_computed(Op op) {
 
 }  // namespace
 
-Builder::Builder(DType data_dtype, const Shape& data_shape) : data_dtype_(data_dtype), data_shape_(data_shape) {
-    if (auto status = data_shape.validate(); !status) error_ = status.error();
-}
+Builder::Builder(std::vector<vm::tensor::DataSet> data) : data_(std::move(data)) {}
 
 bool Builder::NodeLess::operator()(const Node& a, const Node& b) const {
     const auto key = [](const Node& n) {
@@ -77,11 +75,19 @@ Value Builder::insert(Node node) {
     return {id};
 }
 
-Value Builder::data() {
+Value Builder::window(Value index, std::uint32_t set, std::uint32_t stride, std::uint32_t length) {
+    if (!usable({index})) return {};
+    if (set >= data_.size() || type(index).dtype != DType::i32 || shape(index).columns() != 1) {
+        set_error("builder.bad_window", "data tensor " + std::to_string(set) + " by " + shape(index).to_string());
+        return {};
+    }
     Node node;
-    node.op = Op::data;
-    node.dtype = data_dtype_;
-    node.shape = data_shape_;
+    node.op = Op::window;
+    node.dtype = vm::tensor::word_type(data_[set].type);
+    node.shape = shape(index);
+    node.shape.dims[3] = length;
+    node.inputs = {index.id};
+    node.attributes = {set, stride};
     return insert(std::move(node));
 }
 
@@ -424,7 +430,7 @@ Expected<BuiltProgram> Builder::finish() const {
         program.updates.push_back(renumbered[slot.next.id]);
         result.initializers.push_back(slot.initializer);
     }
-    program.header.data = {{data_dtype_, data_shape_.elements()}};
+    program.header.data = data_;
     program.header.loss_slot = *loss_slot_;
     vm::tensor::complete_header(program);
     QUERN_CHECK(vm::tensor::validate(program));

@@ -54,10 +54,11 @@ struct BuiltProgram {
 
 class Builder {
 public:
-    Builder(DType data_dtype, const Shape& data_shape);
+    explicit Builder(std::vector<vm::tensor::DataSet> data = {});  // the data tensors that windows may read
 
     // --- Inputs -------------------------------------------------------------------------------------------------
-    [[nodiscard]] Value data();
+    // [a,b,r,length], a window of data tensor `set` for each of the indices [a,b,r,1]: from element index * stride on.
+    [[nodiscard]] Value window(Value index, std::uint32_t set, std::uint32_t stride, std::uint32_t length);
     [[nodiscard]] Value seed();  // i32 [1,1,1,4]
     // Declares a state slot; its value before the step. Slots keep the order of declaration.
     [[nodiscard]] Value slot(std::string name, DType dtype, const Shape& shape, Initializer initializer,
@@ -154,8 +155,7 @@ private:
     Value insert(Node node);  // dtype and shape are set; checked, shared
     bool usable(std::initializer_list<Value> values);
 
-    DType data_dtype_;
-    Shape data_shape_;
+    std::vector<vm::tensor::DataSet> data_;
     std::vector<Entry> entries_;
     std::vector<SlotEntry> slots_;
     std::optional<std::uint32_t> loss_slot_;

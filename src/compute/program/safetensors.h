@@ -1,5 +1,5 @@
 // The safetensors file layout, strict: 8 bytes little-endian header length, a JSON header padded with spaces so that
-// the data starts at a multiple of 8, then the tensors' bytes without gaps. Used for states, data sets and exported
+// the data starts at a multiple of 8, then the tensors' bytes without gaps. Used for states and exported
 // models by quern-compile and the workers. Pure functions on byte strings; thread-safe.
 //
 //   header = {"__metadata__": {key: text...}, name: {"dtype": "F32" | "I32", "shape": [...], "data_offsets": [from,

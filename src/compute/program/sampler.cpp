@@ -77,7 +77,7 @@ Expected<std::string> sample_text(const TransformerSpec& spec, const Program& tr
     state[temperature_slot].words[0] = __builtin_bit_cast(std::uint32_t, 1.0F / options.temperature);
 
     QUERN_TRY(std::vector<std::uint32_t> tokens, tokens_of(options.prompt, vocabulary));
-    const Tensor data{vm::tensor::DType::i32, vm::tensor::data_shape(program), {0}};
+    const vm::tensor::MemoryData data;  // the program reads none
     const Tensor seed{vm::tensor::DType::i32, vector_shape(4), {0, 0, 0, 0}};
     vm::tensor::Executor executor(program, vm::tensor::arith::best_backend(), pool);
     std::string text;

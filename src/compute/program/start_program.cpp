@@ -43,10 +43,9 @@ Value normal_quantile(Builder& b, Value words) {
 
 }  // namespace
 
-Expected<BuiltProgram> build_start_program(const BuiltProgram& training, const Shape& data_shape,
-                                           std::span<const std::string> kept) {
+Expected<BuiltProgram> build_start_program(const BuiltProgram& training, std::span<const std::string> kept) {
     const Program& program = training.program;
-    Builder b(program.header.data.front().dtype, data_shape);
+    Builder b(program.header.data);
     std::vector<Value> slots;
     for (std::size_t s = 0; s < program.slots.size(); ++s) {
         const vm::tensor::Slot& slot = program.slots[s];

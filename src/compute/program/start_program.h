@@ -9,10 +9,10 @@
 
 namespace quern::compute::program {
 
-// Over the slots of `training`, which reads a data set of these dims: a slot of `kept` keeps its value, each other one
+// Over the slots and the data of `training`, which it does not read: a slot of `kept` keeps its value, each other one
 // takes what initial_state() gives it, bit for bit, with the task's seed words 0 and 1 as the low and the high half of
 // the 64-bit seed. Errors: those of Builder::finish().
-[[nodiscard]] Expected<BuiltProgram> build_start_program(const BuiltProgram& training, const Shape& data_shape,
+[[nodiscard]] Expected<BuiltProgram> build_start_program(const BuiltProgram& training,
                                                          std::span<const std::string> kept);
 
 }  // namespace quern::compute::program

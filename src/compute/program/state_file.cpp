@@ -75,11 +75,4 @@ Expected<Bytes> export_model(const Program& program, const State& state) {
     return write_safetensors(views, {{"format", "pt"}, {"quern_program", to_hex(vm::tensor::program_root(program))}});
 }
 
-Expected<Tensor> read_data_set(BytesView file) {
-    QUERN_TRY(Safetensors content, read_safetensors(file));
-    if (content.tensors.size() != 1 || content.tensors[0].name != "data")
-        return fail("state_file.not_a_data_set", "expected one tensor named data");
-    return std::move(content.tensors[0].tensor);
-}
-
 }  // namespace quern::compute::program

@@ -1,4 +1,4 @@
-// States, models and data sets as safetensors files. Used by quern-compile and the workers, which put them into the
+// States and models as safetensors files. Used by quern-compile and the workers, which put them into the
 // content store. Pure functions; thread-safe.
 #pragma once
 
@@ -21,8 +21,5 @@ namespace quern::compute::program {
 // The slots with kSlotParameter without the prefix "model.", matrices with 2 dims and vectors with 1; metadata
 // {"format": "pt"} as other software expects, and "quern_program": the program root in hexadecimal.
 [[nodiscard]] Expected<Bytes> export_model(const vm::tensor::Program& program, const vm::tensor::State& state);
-
-// One tensor "data". Errors: state_file.not_a_data_set, safetensors.*.
-[[nodiscard]] Expected<vm::tensor::Tensor> read_data_set(BytesView file);
 
 }  // namespace quern::compute::program

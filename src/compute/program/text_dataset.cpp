@@ -3,28 +3,21 @@
 #include <algorithm>
 #include <array>
 
-#include "compute/program/safetensors.h"
+#include "base/json.h"
 
 namespace quern::compute::program {
 
-using vm::tensor::DType;
-using vm::tensor::Shape;
-
 namespace {
 
-constexpr std::string_view kTextFormat = "quern-text-1";
-constexpr std::uint32_t kMaxTextContext = 1U << 16;
+constexpr std::string_view kTextFormat = "quern-text-2";
+constexpr std::string_view kDtype = "u8";
 
 }  // namespace
 
-Expected<TextDataset> build_text_dataset(std::span<const std::string_view> texts, std::uint32_t context,
-                                         std::string_view vocabulary) {
-    if (context == 0 || context > kMaxTextContext) return fail("dataset.bad_context", std::to_string(context));
+Expected<TextDataset> build_text_dataset(std::span<const std::string_view> texts, std::string_view vocabulary) {
     std::string all;
     for (const std::string_view text : texts) all += text;
-    if (all.size() <= context)
-        return fail("dataset.too_short",
-                    std::to_string(all.size()) + " bytes for windows of " + std::to_string(context + 1));
+    if (all.size() < 2) return fail("dataset.too_short", std::to_string(all.size()) + " bytes");
     std::array<bool, 256> seen{};
     for (const char c : all) seen[static_cast<unsigned char>(c)] = true;
     std::array<bool, 256> wanted = seen;
@@ -36,45 +29,47 @@ Expected<TextDataset> build_text_dataset(std::span<const std::string_view> texts
                 return fail("dataset.unknown_character", "byte " + std::to_string(byte) + " is not in the vocabulary");
     }
     TextDataset result;
-    std::array<std::uint32_t, 256> number{};
+    std::array<std::uint8_t, 256> number{};
     for (std::size_t byte = 0; byte < 256; ++byte)
         if (wanted[byte]) {
-            number[byte] = static_cast<std::uint32_t>(result.vocabulary.size());
+            number[byte] = static_cast<std::uint8_t>(result.vocabulary.size());
             result.vocabulary.push_back(static_cast<char>(byte));
         }
-    const std::size_t windows = (all.size() - 1) / context;
-    if (windows > vm::tensor::kMaxTensorElements / (std::size_t{context} + 1)) return fail("dataset.too_large");
-    result.windows.dtype = DType::i32;
-    result.windows.shape = Shape{{1, 1, static_cast<std::uint32_t>(windows), context + 1}};
-    result.windows.words.reserve(result.windows.shape.elements());
-    for (std::size_t w = 0; w < windows; ++w)
-        for (std::size_t i = 0; i <= context; ++i)
-            result.windows.words.push_back(number[static_cast<unsigned char>(all[w * context + i])]);
+    result.tokens.reserve(all.size());
+    for (const char c : all) result.tokens.push_back(number[static_cast<unsigned char>(c)]);
     return result;
 }
 
-Expected<Bytes> write_text_dataset(const TextDataset& dataset) {
-    const TensorView view{"data", &dataset.windows, false};
-    return write_safetensors(
-        {&view, 1}, {{"format", std::string(kTextFormat)}, {"vocabulary", to_hex(as_bytes(dataset.vocabulary))}});
+std::string describe_text_dataset(const TextDataset& dataset) {
+    return json::Value::object({{"format", std::string(kTextFormat)},
+                                {"dtype", std::string(kDtype)},
+                                {"elements", dataset.tokens.size()},
+                                {"vocabulary", to_hex(as_bytes(dataset.vocabulary))}})
+               .dump_pretty() +
+           "\n";
 }
 
-Expected<TextDataset> read_text_dataset(BytesView file) {
-    QUERN_TRY(Safetensors content, read_safetensors(file));
-    const std::string* format = content.find_metadata("format");
-    const std::string* vocabulary = content.find_metadata("vocabulary");
-    if (format == nullptr || *format != kTextFormat || vocabulary == nullptr || content.tensors.size() != 1 ||
-        content.tensors[0].name != "data" || content.tensors[0].tensor.dtype != DType::i32)
-        return fail("dataset.not_a_text_data_set");
-    const auto bytes = from_hex(*vocabulary);
+Expected<std::string> read_vocabulary(BytesView tokens, std::string_view description) {
+    const auto fields = json::parse(description);
+    if (!fields || !fields->is_object())
+        return fail("dataset.not_a_text_data_set", "the description is no JSON object");
+    const auto text = [&](std::string_view key) {
+        const json::Value* const value = fields->find(key);
+        const auto string = value == nullptr ? Expected<std::string_view>(std::string_view()) : value->as_string();
+        return string ? std::string(*string) : std::string();
+    };
+    const json::Value* const elements = fields->find("elements");
+    const auto count = elements == nullptr ? Expected<std::uint64_t>(std::uint64_t{0}) : elements->as_u64();
+    if (text("format") != kTextFormat || text("dtype") != kDtype || !count || *count != tokens.size())
+        return fail("dataset.not_a_text_data_set", "the description is of another file");
+    const auto bytes = from_hex(text("vocabulary"));
     if (!bytes || bytes->empty() || bytes->size() > 256 ||
         std::adjacent_find(bytes->begin(), bytes->end(), std::greater_equal<>()) != bytes->end())
         return fail("dataset.bad_vocabulary");
-    TextDataset result{std::move(content.tensors[0].tensor), std::string(as_text(*bytes))};
-    for (const std::uint32_t token : result.windows.words)
-        if (token >= result.vocabulary.size())
+    for (const std::uint8_t token : tokens)
+        if (token >= bytes->size())
             return fail("dataset.bad_vocabulary", "token " + std::to_string(token) + " is beyond it");
-    return result;
+    return std::string(as_text(*bytes));
 }
 
 }  // namespace quern::compute::program

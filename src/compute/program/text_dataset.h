@@ -1,5 +1,5 @@
-// Text as a character-level data set: a vocabulary of the bytes that occur, and windows of their numbers. Used by
-// quern-compile. Pure functions; thread-safe.
+// Text as a character-level data set: a vocabulary of the bytes that occur, and their numbers one after the other,
+// which is the data tensor byte by byte. Used by quern-compile. Pure functions; thread-safe.
 #pragma once
 
 #include <span>
@@ -8,26 +8,25 @@
 
 #include "base/bytes.h"
 #include "base/expected.h"
-#include "vm/tensor/tensor.h"
 
 namespace quern::compute::program {
 
 struct TextDataset {
-    vm::tensor::Tensor windows;  // i32 [1,1,windows,context+1]; row w: bytes w*context .. w*context+context
-    std::string vocabulary;      // distinct bytes, ascending; token t stands for vocabulary[t]
+    Bytes tokens;            // u8: the file, and the content that a task names
+    std::string vocabulary;  // the distinct bytes, ascending; token t stands for vocabulary[t]
 };
 
-// Texts are joined in the given order; what does not fill a last window is left out. Consecutive windows share one
-// byte, so that each byte but the first is a target once. The vocabulary is the bytes that occur, or a data set's that
-// a model was trained on, in which all of them must be. Errors: dataset.too_short, dataset.bad_context,
-// dataset.too_large, dataset.unknown_character.
-[[nodiscard]] Expected<TextDataset> build_text_dataset(std::span<const std::string_view> texts, std::uint32_t context,
+// Texts are joined in the given order. The vocabulary is the bytes that occur, or a data set's that a model was trained
+// on, in which all of them must be. Errors: dataset.too_short (not two bytes), dataset.unknown_character.
+[[nodiscard]] Expected<TextDataset> build_text_dataset(std::span<const std::string_view> texts,
                                                        std::string_view vocabulary = {});
 
-// A safetensors file with the tensor "data" and metadata "format" = "quern-text-1", "vocabulary" in hexadecimal.
-[[nodiscard]] Expected<Bytes> write_text_dataset(const TextDataset& dataset);
-// Errors: dataset.not_a_text_data_set, dataset.bad_vocabulary (empty, unsorted, longer than 256, a token beyond it),
-// safetensors.*, state_file.not_a_data_set.
-[[nodiscard]] Expected<TextDataset> read_text_dataset(BytesView file);
+// What the tokens' file does not say, as JSON: {"format": "quern-text-2", "dtype": "u8", "elements", "vocabulary" in
+// hexadecimal}.
+[[nodiscard]] std::string describe_text_dataset(const TextDataset& dataset);
+inline constexpr std::size_t kMaxDescriptionBytes = 4096;
+// The vocabulary of `tokens` by their description. Errors: dataset.not_a_text_data_set, dataset.bad_vocabulary (empty,
+// unsorted, longer than 256, a token beyond it).
+[[nodiscard]] Expected<std::string> read_vocabulary(BytesView tokens, std::string_view description);
 
 }  // namespace quern::compute::program

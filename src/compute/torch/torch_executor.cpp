@@ -246,6 +246,7 @@ at::Tensor reduction(const Node& node, const std::vector<at::Tensor>& in) {
 at::Tensor evaluate(const Node& node, const std::vector<at::Tensor>& in) {
     switch (vm::tensor::find_op(node.op)->kind) {  // the program was validated
         case OpKind::input:
+        case OpKind::window:
             return {};  // given by the caller
         case OpKind::generated:
             return generated(node, in);
@@ -280,8 +281,8 @@ struct TorchExecutor::Plan {
     }
 
     // Outputs of the nodes in `wanted` (by node), up to the last of them. `slots` are the inputs of Op::slot.
-    std::vector<at::Tensor> run(const std::vector<at::Tensor>& slots, const Tensor& data, const Tensor& seed,
-                                const std::vector<bool>& wanted) const {
+    std::vector<at::Tensor> run(const std::vector<at::Tensor>& slots, const vm::tensor::DataSource& data,
+                                const Tensor& seed, const std::vector<bool>& wanted) const {
         std::vector<at::Tensor> outputs(program.nodes.size());
         std::uint32_t end = 0;
         for (std::uint32_t i = 0; i < wanted.size(); ++i)
@@ -293,8 +294,8 @@ struct TorchExecutor::Plan {
             for (const std::uint32_t input : node.inputs) inputs.push_back(outputs[input]);
             if (node.op == Op::slot)
                 outputs[i] = slots[node.attributes[0]];
-            else if (node.op == Op::data)
-                outputs[i] = view_of(data);
+            else if (node.op == Op::window)
+                outputs[i] = windows_of(node, inputs[0], data);
             else if (node.op == Op::seed)
                 outputs[i] = view_of(seed);
             else
@@ -303,6 +304,16 @@ struct TorchExecutor::Plan {
                 if (last_use[input] == i && !wanted[input]) outputs[input].reset();
         }
         return outputs;
+    }
+
+    [[nodiscard]] at::Tensor windows_of(const Node& node, const at::Tensor& index,
+                                        const vm::tensor::DataSource& data) const {
+        const Tensor at =
+            words_of(index, DType::i32, {{node.shape.dims[0], node.shape.dims[1], node.shape.dims[2], 1}});
+        Tensor words{node.dtype, node.shape, std::vector<std::uint32_t>(node.shape.elements())};
+        TORCH_CHECK(vm::tensor::read_windows(program.header, node, at.words.data(), data, words.words.data(), nullptr),
+                    "data are missing");
+        return view_of(words).clone();
     }
 
     static std::vector<at::Tensor> views(const State& state) {
@@ -316,14 +327,14 @@ TorchExecutor::TorchExecutor(const Program& program) : plan_(std::make_unique<Pl
 TorchExecutor::~TorchExecutor() = default;
 TorchExecutor::TorchExecutor(TorchExecutor&&) noexcept = default;
 
-Status TorchExecutor::step(State& state, const Tensor& data, const Tensor& seed) {
+Status TorchExecutor::step(State& state, const vm::tensor::DataSource& data, const Tensor& seed) {
     QUERN_TRY(std::vector<Tensor> next, run_nodes(state, data, seed, plan_->program.updates));
     state = std::move(next);
     return {};
 }
 
-Expected<std::vector<Tensor>> TorchExecutor::run_nodes(const State& state, const Tensor& data, const Tensor& seed,
-                                                       std::span<const std::uint32_t> nodes) {
+Expected<std::vector<Tensor>> TorchExecutor::run_nodes(const State& state, const vm::tensor::DataSource& data,
+                                                       const Tensor& seed, std::span<const std::uint32_t> nodes) {
     try {
         const at::NoGradGuard no_grad;
         std::vector<bool> wanted(plan_->program.nodes.size(), false);
@@ -339,8 +350,9 @@ Expected<std::vector<Tensor>> TorchExecutor::run_nodes(const State& state, const
     }
 }
 
-Expected<std::vector<Tensor>> TorchExecutor::autograd(const State& state, const Tensor& data, const Tensor& seed,
-                                                      std::uint32_t loss_node, std::span<const std::uint32_t> slots) {
+Expected<std::vector<Tensor>> TorchExecutor::autograd(const State& state, const vm::tensor::DataSource& data,
+                                                      const Tensor& seed, std::uint32_t loss_node,
+                                                      std::span<const std::uint32_t> slots) {
     try {
         std::vector<at::Tensor> inputs = Plan::views(state);
         std::vector<at::Tensor> leaves;

@@ -33,21 +33,22 @@ public:
     ~TorchExecutor();
     TorchExecutor(TorchExecutor&&) noexcept;
 
-    // state := the state after the step. state, data and seed have the program's dtypes and shapes (checked by the
-    // caller with check_state and check_data). NaN results are stored as 0x7fc00000. Error torch.failed with torch's
-    // message, for instance when memory runs out; the state is then unchanged.
-    [[nodiscard]] Status step(vm::tensor::State& state, const vm::tensor::Tensor& data, const vm::tensor::Tensor& seed);
+    // state := the state after the step. state, data and seed are the program's (checked by the caller, the
+    // state with check_state). NaN results are stored as 0x7fc00000. Error torch.failed with torch's message, for
+    // instance when memory runs out or data are missing; the state is then unchanged.
+    [[nodiscard]] Status step(vm::tensor::State& state, const vm::tensor::DataSource& data,
+                              const vm::tensor::Tensor& seed);
 
     // The outputs of the given nodes of one step. Error torch.failed.
     [[nodiscard]] Expected<std::vector<vm::tensor::Tensor>> run_nodes(const vm::tensor::State& state,
-                                                                      const vm::tensor::Tensor& data,
+                                                                      const vm::tensor::DataSource& data,
                                                                       const vm::tensor::Tensor& seed,
                                                                       std::span<const std::uint32_t> nodes);
 
     // d loss_node / d slot for each of the given f32 slots by torch's own autograd through the forward nodes: a check
     // of compute/program's autodiff that shares no code with it. loss_node is an f32 scalar. Error torch.failed.
     [[nodiscard]] Expected<std::vector<vm::tensor::Tensor>> autograd(const vm::tensor::State& state,
-                                                                     const vm::tensor::Tensor& data,
+                                                                     const vm::tensor::DataSource& data,
                                                                      const vm::tensor::Tensor& seed,
                                                                      std::uint32_t loss_node,
                                                                      std::span<const std::uint32_t> slots);

@@ -78,7 +78,10 @@ bool DisputeJobs::work(Context& context) {
     if (move && playing != nullptr) {
         playing->context = &context;
         playing->cancellation = &cancellation;
+        playing->data->bind(*context.node, &cancellation);
         move = playing->strategy->next_move(*order->game, order->play.side, &cancellation);
+        if (const auto missing = playing->data->take_missing(); missing && !move && !cancellation.requested())
+            move = detailed(move.error(), missing->to_string());
         playing->context = nullptr;
         playing->cancellation = nullptr;
     }
@@ -98,6 +101,7 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     auto fresh = std::make_shared<Playing>();
     Playing& playing = *fresh;
     QUERN_TRY(playing.inputs, context.inputs.load(*context.node, task));
+    playing.data = std::make_unique<DataReader>(playing.inputs->data);
     QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, *order.live));
     QUERN_TRY(const Workspace workspace, Workspace::open(context.options.datadir, task));
     playing.kept = LocalStates(workspace, claim.history_root);
@@ -112,7 +116,7 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     if (order.play.claim != nullptr && (defends ? planned.solver_cheats() : planned.fault == Fault::false_accusation))
         playing.fault = planned;
     party.programs = &playing.inputs->programs;
-    party.data = &playing.inputs->data;
+    party.data = playing.data.get();
     party.seed = playing.seed;
     party.backend = context.options.backend;
     party.pool = context.pool.get();  // one for all threads that play
@@ -148,6 +152,10 @@ std::shared_ptr<core::StepShare> DisputeJobs::share_of(Context& context, const P
     return shared.steps;
 }
 
+std::string_view DisputeJobs::unfinished(const Playing& playing) {
+    return playing.cancellation->requested() ? core::kMoveCancelled : core::kDataMissing;
+}
+
 Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uint64_t step) {
     if (step <= playing.before || step > playing.before + playing.manifest->steps()) return fail("dispute.bad_step");
     Context& context = *playing.context;
@@ -178,10 +186,10 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
     }
     QUERN_TRY(vm::tensor::State state, std::move(found));
     playing.refusals = 0;
-    StepRunner runner(playing.inputs->programs, playing.inputs->data, playing.seed, playing.fault,
-                      context.options.backend, context.pool.get(), playing.cancellation);
+    StepRunner runner(playing.inputs->programs, *playing.data, playing.seed, playing.fault, context.options.backend,
+                      context.pool.get(), playing.cancellation);
     for (std::uint64_t i = first; i < step; ++i)
-        if (!runner.run(state, i)) return busy(core::kMoveCancelled);
+        if (!runner.run(state, i)) return busy(unfinished(playing));
     if (playing.fault.fault != Fault::none)
         playing.altered_from = state;
     else if (step != first)
@@ -219,12 +227,12 @@ void DisputeJobs::keep_state(const Playing& playing, std::uint64_t step, const v
 Expected<std::vector<Hash32>> DisputeJobs::states_of(Playing& playing, std::uint64_t first, std::uint64_t last) {
     QUERN_TRY(vm::tensor::State state, state_before(playing, first));
     Context& context = *playing.context;
-    StepRunner runner(playing.inputs->programs, playing.inputs->data, playing.seed, playing.fault,
-                      context.options.backend, context.pool.get(), playing.cancellation);
+    StepRunner runner(playing.inputs->programs, *playing.data, playing.seed, playing.fault, context.options.backend,
+                      context.pool.get(), playing.cancellation);
     std::vector<Hash32> roots;
     roots.reserve(last - first + 1);
     for (std::uint64_t step = first; step <= last; ++step) {
-        if (!runner.run(state, step)) return busy(core::kMoveCancelled);
+        if (!runner.run(state, step)) return busy(unfinished(playing));
         roots.push_back(vm::tensor::state_root(state, context.pool.get(), playing.cancellation));
         if (playing.cancellation->requested()) return busy(core::kMoveCancelled);
     }

@@ -42,6 +42,7 @@ public:
 private:
     struct Playing {
         std::shared_ptr<const TaskInputs> inputs;
+        std::unique_ptr<DataReader> data;
         std::shared_ptr<const core::HistoryManifest> manifest;
         FaultPlan fault;
         std::uint64_t before = 0;       // steps before the history's
@@ -68,6 +69,8 @@ private:
     [[nodiscard]] Expected<std::shared_ptr<Playing>> begin(Context& context, const PlayOrder& order);
     [[nodiscard]] std::shared_ptr<core::StepShare> share_of(Context& context, const PlayOrder& order,
                                                             const core::TaskPrograms& programs);
+    // Of a run that did not come to its end: dispute.cancelled or dispute.data_missing.
+    [[nodiscard]] static std::string_view unfinished(const Playing& playing);
     [[nodiscard]] static Expected<vm::tensor::State> state_before(Playing& playing, std::uint64_t step);
     // Segments up to this one whose first states may be had, the nearest first.
     [[nodiscard]] static std::vector<std::uint64_t> checkpoints_before(Playing& playing, std::uint64_t segment);

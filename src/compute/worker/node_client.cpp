@@ -22,10 +22,13 @@ constexpr std::size_t kMaxTaskListBytes = std::size_t{256} << 20;  // of all pag
 constexpr std::uint64_t kMaxPageBytes = 64U << 20;                 // of a page of tasks
 constexpr std::size_t kDroppedAtOnce = 4'096;                      // as admin_dropContents takes them
 constexpr unsigned kOk = 200;
+constexpr unsigned kPartialContent = 206;
 constexpr unsigned kUnauthorized = 401;
 constexpr unsigned kNotFound = 404;
 constexpr unsigned kUnavailable = 503;
 constexpr std::size_t kMaxCredentials = 4096;
+
+constexpr std::uint64_t kSizeBytes = 8;  // before the leaves
 
 std::string content_path(const Hash32& id) { return "/content/" + to_hex(id); }
 
@@ -295,10 +298,9 @@ Expected<chain::types::Dispute> NodeClient::dispute(std::uint64_t id) {
     return dispute;
 }
 
-Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_bytes) {
+Expected<Bytes> NodeClient::download(http::Request request, unsigned status, const Hash32& id,
+                                     std::uint64_t max_bytes) {
     Bytes content;
-    http::Request request;
-    request.target = content_path(id);
     bool too_large = false;
     const http::Sink sink = [&](BytesView piece) -> Status {
         too_large = content.size() + piece.size() > max_bytes;
@@ -314,9 +316,45 @@ Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_byte
     QUERN_TRY(const http::Response response, reached(std::move(downloaded)));
     if (response.status == kUnavailable) return busy(unavailable(response.body), to_hex(id));
     if (response.status == kNotFound) return fail(kContentNotFound, to_hex(id));
-    if (response.status != kOk) return busy(kBadAnswer, "content status " + std::to_string(response.status));
-    if (crypto::content_id_of(content) != id) return busy("content.id_mismatch", to_hex(id));
+    if (response.status != status) return busy(kBadAnswer, "content status " + std::to_string(response.status));
     return content;
+}
+
+Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_bytes) {
+    http::Request request;
+    request.target = content_path(id);
+    QUERN_TRY(Bytes content, download(std::move(request), kOk, id, max_bytes));
+    if (crypto::content_id_of(content) != id) return busy(kIdMismatch, to_hex(id));
+    return content;
+}
+
+Expected<ContentLeaves> NodeClient::content_leaves(const Hash32& id, std::uint64_t max_bytes) {
+    http::Request request;
+    request.target = content_path(id) + "/leaves";
+    QUERN_TRY(const Bytes bytes, download(std::move(request), kOk, id,
+                                          kSizeBytes + Hash32::kSize * crypto::content_leaf_count(max_bytes)));
+    if (bytes.size() < kSizeBytes) return busy(kBadAnswer, "leaves of a content without its size");
+    BytesView rest(bytes);
+    ContentLeaves content;
+    for (const std::uint8_t byte : rest.first(kSizeBytes)) content.size = content.size << 8 | byte;
+    content.leaves.reserve(rest.size() / Hash32::kSize);
+    for (rest = rest.subspan(kSizeBytes); rest.size() >= Hash32::kSize; rest = rest.subspan(Hash32::kSize))
+        content.leaves.push_back(Hash32::copy_of(rest.first(Hash32::kSize)));
+    if (!rest.empty() || content.leaves.size() != crypto::content_leaf_count(content.size) ||
+        crypto::content_id_of_leaves(content.leaves, content.size) != id)
+        return busy(kIdMismatch, to_hex(id));
+    return content;
+}
+
+Expected<Bytes> NodeClient::read_content(const Hash32& id, std::uint64_t first, std::uint64_t length) {
+    http::Request request;
+    request.target = content_path(id);
+    request.headers.push_back({"Range", "bytes=" + std::to_string(first) + "-" + std::to_string(first + length - 1)});
+    auto bytes = download(std::move(request), kPartialContent, id, length);
+    // More than was asked for is the node's fault, and no word about the content.
+    if (bytes ? bytes->size() != length : !bytes.error().is_busy() && !is_not_found(bytes.error()))
+        return busy(kBadAnswer, "another part of a content than asked for");
+    return bytes;
 }
 
 // Without credentials, with which the node would ask others.

@@ -52,6 +52,8 @@ public:
                                                                        const chain::types::Address& address) override;
 
     [[nodiscard]] Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) override;
+    [[nodiscard]] Expected<ContentLeaves> content_leaves(const Hash32& id, std::uint64_t max_bytes) override;
+    [[nodiscard]] Expected<Bytes> read_content(const Hash32& id, std::uint64_t first, std::uint64_t length) override;
     [[nodiscard]] Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override;
     [[nodiscard]] Expected<bool> has_content(const Hash32& id) override;
     [[nodiscard]] Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32> ids) override;
@@ -65,6 +67,10 @@ private:
     // With credentials; once more with new ones when the node refuses the old.
     template <class Send>
     [[nodiscard]] Expected<http::Response> with_credentials(http::Request& request, Send&& send);
+    // What comes with this status for a request about a content. Errors: content.too_large beyond `max_bytes`, and
+    // those of get_content.
+    [[nodiscard]] Expected<Bytes> download(http::Request request, unsigned status, const Hash32& id,
+                                           std::uint64_t max_bytes);
 
     http::Client http_;
     const std::string credentials_file_;

@@ -47,6 +47,7 @@ struct MarketNews {
 };
 
 inline constexpr std::string_view kBadAnswer = "node.bad_answer";
+inline constexpr std::string_view kIdMismatch = "content.id_mismatch";
 // No connected node has the content, or sends it.
 inline constexpr std::string_view kContentNotFound = "content.not_found";
 [[nodiscard]] inline bool is_not_found(const Error& error) { return error.name == kContentNotFound; }
@@ -54,6 +55,12 @@ inline constexpr std::string_view kContentNotFound = "content.not_found";
 
 // Fills the buffer with the next bytes and says how many; 0 at the end.
 using ByteSource = std::function<Expected<std::size_t>(std::span<std::uint8_t>)>;
+
+// What parts of a content are checked with (crypto/content_id.h).
+struct ContentLeaves {
+    std::uint64_t size = 0;
+    std::vector<Hash32> leaves;
+};
 
 class NodeView {
 public:
@@ -81,6 +88,11 @@ public:
     // Contents up to `max_bytes`; the id is checked. Errors: content.not_found (no connected node has it),
     // content.too_large; busy: content.on_its_way and content.busy (ask again), content.id_mismatch (the node's fault).
     [[nodiscard]] virtual Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) = 0;
+    // The size and the leaves of a content of up to `max_bytes`; they make the id. Errors as get_content.
+    [[nodiscard]] virtual Expected<ContentLeaves> content_leaves(const Hash32& id, std::uint64_t max_bytes) = 0;
+    // Bytes [first, first + length), at least one, which lie within the content; not checked. Errors:
+    // content.not_found; busy: content.on_its_way, content.busy, node.bad_answer.
+    [[nodiscard]] virtual Expected<Bytes> read_content(const Hash32& id, std::uint64_t first, std::uint64_t length) = 0;
     // Uploads the content `id`, of `size` bytes that nobody need hold at once, unless the node has it. Errors:
     // content.upload_refused; the source's, which end it.
     [[nodiscard]] virtual Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) = 0;

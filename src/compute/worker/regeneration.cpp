@@ -33,7 +33,9 @@ Expected<std::unique_ptr<Regeneration>> Regeneration::begin(Context& context, co
                          task.id, bytes >> 20);
     }
     made->seed_ = vm::tensor::seed_tensor(claim.seed_beacon);
-    made->runner_ = std::make_unique<StepRunner>(made->inputs_->programs, made->inputs_->data, made->seed_, fault,
+    made->data_ = std::make_unique<DataReader>(made->inputs_->data);
+    made->data_->bind(*context.node, &context.stopping);
+    made->runner_ = std::make_unique<StepRunner>(made->inputs_->programs, *made->data_, made->seed_, fault,
                                                  context.options.backend, context.pool.get(), &context.stopping);
     made->publisher_ =
         std::make_unique<Publisher>(context.connect(), context.pool.get(), context.stopping, std::move(stored));
@@ -83,7 +85,12 @@ Status Regeneration::advance(const Slice& slice) {
         if (wanted_.empty() || !runs()) return {};
         QUERN_CHECK(load());
         if (step_ < wanted_.front()) {
-            if (!runner_->run(state_, ++step_)) return busy("worker.stopped");
+            if (!runner_->run(state_, ++step_)) {
+                state_.clear();  // what the step has written over is gone
+                auto missing = data_->take_missing();
+                if (missing && !context_->stopping.requested()) return fail(std::move(*missing));
+                return busy("worker.stopped");
+            }
             continue;
         }
         if (publisher_->runs()) return {};

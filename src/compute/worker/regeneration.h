@@ -8,6 +8,7 @@
 #include "compute/worker/context.h"
 #include "compute/worker/kept_states.h"
 #include "compute/worker/step_runner.h"
+#include "compute/worker/task_data.h"
 
 namespace quern::compute::worker {
 
@@ -28,8 +29,8 @@ public:
                                                                        std::function<void()> stored);
 
     // Runs until the slice is over, or something is waited for; a step at least, where there is one. Errors: a state
-    // from which it begins cannot be had (content.*, state.*, inputs.*); worker.other_state: what it came to is not
-    // what was claimed.
+    // from which it begins cannot be had (content.*, state.*, inputs.*), or data that a step reads (content.*);
+    // worker.other_state: what it came to is not what was claimed.
     [[nodiscard]] Status advance(const Slice& slice);
     [[nodiscard]] bool runs() const;  // or it waits until a state is stored
     [[nodiscard]] bool done() const { return wanted_.empty() && !publisher_->runs(); }
@@ -57,6 +58,7 @@ private:
     std::uint64_t step_ = 0;  // that it is after; it is empty before any
     std::uint64_t sent_ = 0;
     std::vector<KeptState> made_;
+    std::unique_ptr<DataReader> data_;
     std::unique_ptr<StepRunner> runner_;
     std::unique_ptr<Publisher> publisher_;  // ends before the state that it reads
 };

@@ -22,9 +22,10 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     replay->segments_ = std::move(segments);
     replay->results_.resize(probes.size());
     replay->probes_ = std::move(probes);
-    replay->runner_ =
-        std::make_unique<StepRunner>(replay->inputs_->programs, replay->inputs_->data, replay->seed_, fault,
-                                     context.options.backend, context.pool.get(), &context.stopping);
+    replay->data_ = std::make_unique<DataReader>(replay->inputs_->data);
+    replay->data_->bind(*context.node, &context.stopping);
+    replay->runner_ = std::make_unique<StepRunner>(replay->inputs_->programs, *replay->data_, replay->seed_, fault,
+                                                   context.options.backend, context.pool.get(), &context.stopping);
     return replay;
 }
 
@@ -57,7 +58,13 @@ Status Replay::advance(const Slice& slice) {
             }
             step_ = steps.first - 1;
         }
-        if (!run_step(++step_)) return busy("worker.stopped");
+        if (!run_step(++step_)) {
+            step_ = 0;  // what the step has written over is gone
+            state_matches_ = false;
+            auto missing = data_->take_missing();
+            if (missing && !context_->stopping.requested()) return fail(std::move(*missing));
+            return busy("worker.stopped");
+        }
         if (step_ == steps.last) {
             step_ = 0;
             ++segment_;

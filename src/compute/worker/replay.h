@@ -30,8 +30,9 @@ public:
     [[nodiscard]] bool checkpoints_checked() const { return checked_ > segments_.size(); }
 
     // Runs until the slice is over or the end; one step at least. Errors: a checkpoint cannot be had (content.*,
-    // inputs.wrong_state_root); worker.stopped, after which it is of no more use. A checkpoint that the segment before
-    // has just led to is not asked for.
+    // inputs.wrong_state_root), or data that a step reads (those of DataReader), after which the segment begins anew;
+    // worker.stopped, after which it is of no more use. A checkpoint that the segment before has just led to is not
+    // asked for.
     [[nodiscard]] Status advance(const Slice& slice);
     [[nodiscard]] bool done() const { return segment_ == segments_.size(); }
     [[nodiscard]] std::size_t segments() const { return segments_.size(); }
@@ -48,7 +49,7 @@ public:
 
 private:
     Replay() = default;
-    [[nodiscard]] bool run_step(std::uint64_t step);  // false: the worker stops
+    [[nodiscard]] bool run_step(std::uint64_t step);  // false: the worker stops, or data are missing
     [[nodiscard]] Expected<vm::tensor::State> checkpoint_before(std::uint64_t segment);
     void keep_start(std::uint64_t segment);
 
@@ -61,6 +62,7 @@ private:
     std::shared_ptr<const TaskInputs> inputs_;
     std::shared_ptr<const core::HistoryManifest> manifest_;
     vm::tensor::Tensor seed_;
+    std::unique_ptr<DataReader> data_;
     std::unique_ptr<StepRunner> runner_;
     std::vector<std::uint64_t> segments_;
     std::vector<core::Probe> probes_;

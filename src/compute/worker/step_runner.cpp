@@ -2,7 +2,7 @@
 
 namespace quern::compute::worker {
 
-StepRunner::StepRunner(const core::TaskPrograms& programs, const vm::tensor::Tensor& data,
+StepRunner::StepRunner(const core::TaskPrograms& programs, const vm::tensor::DataSource& data,
                        const vm::tensor::Tensor& seed, const FaultPlan& fault, vm::tensor::arith::Backend backend,
                        ThreadPool* pool, const Cancellation* cancellation)
     : programs_(programs), data_(data), seed_(seed), fault_(fault) {

@@ -14,7 +14,7 @@ namespace quern::compute::worker {
 class StepRunner {
 public:
     // programs, data, seed and `cancellation` (null: never) must outlive the runner.
-    StepRunner(const core::TaskPrograms& programs, const vm::tensor::Tensor& data, const vm::tensor::Tensor& seed,
+    StepRunner(const core::TaskPrograms& programs, const vm::tensor::DataSource& data, const vm::tensor::Tensor& seed,
                const FaultPlan& fault, vm::tensor::arith::Backend backend, ThreadPool* pool,
                const Cancellation* cancellation);
 
@@ -36,7 +36,7 @@ private:
     }
 
     const core::TaskPrograms& programs_;
-    const vm::tensor::Tensor& data_;
+    const vm::tensor::DataSource& data_;
     const vm::tensor::Tensor& seed_;
     FaultPlan fault_;
     std::deque<vm::tensor::Executor> executors_;  // by program: each keeps its plan and arena from step to step

@@ -81,13 +81,6 @@ Expected<State> fetch_state(NodeView& node, const Program& program, const Hash32
     return std::move(parts->slots);
 }
 
-// Programs that read the data set must agree in its dims; the chain sees only the number of its elements.
-Status check_data(const core::TaskPrograms& programs, const vm::tensor::Tensor& data) {
-    for (const Program& program : programs.programs)
-        if (core::reads_data(program)) QUERN_CHECK(vm::tensor::check_data(program, data));
-    return {};
-}
-
 }  // namespace
 
 std::uint32_t loss_bits(const Program& program, const State& state) { return state[program.header.loss_slot].words[0]; }
@@ -98,9 +91,8 @@ std::uint64_t state_bytes(const Program& program) {
     return bytes;
 }
 
-// No sum overflows: at most 2^18 tensors of 2^33 bytes and 2^26 micro-steps in each of 8 programs.
+// No sum overflows: at most 2^18 tensors of 2^33 bytes and 2^26 micro-steps in each of 8 programs, and 2^53 of data.
 std::uint64_t memory_needed(std::span<const Program> programs, std::uint64_t stride) {
-    const std::uint64_t data = programs.front().header.data.front().elements * kWordBytes;
     const std::uint64_t state = state_bytes(programs.front());
     std::uint64_t steps = 0;
     std::uint64_t dispute = 0;
@@ -108,7 +100,7 @@ std::uint64_t memory_needed(std::span<const Program> programs, std::uint64_t str
         steps += vm::tensor::step_bytes(program);
         dispute = std::max(dispute, core::dispute_bytes(program, stride));
     }
-    return std::max(steps, dispute) + data + state + 2 * std::max(data, state);
+    return std::max(steps, dispute) + kept_data_bytes(programs.front().header) + 3 * state;
 }
 
 std::uint64_t InputStore::used() const {
@@ -196,13 +188,7 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
     auto inputs = std::make_shared<TaskInputs>(TaskInputs{std::move(programs), {}, needed});
     const Program& any = inputs->programs.any();
 
-    const std::uint64_t data_bytes = any.header.data.front().elements * kWordBytes;
-    QUERN_TRY(const Bytes data_file,
-              node.get_content(task.spec.data_content, file_limit(data_bytes, limits_.memory_bytes)));
-    QUERN_TRY(inputs->data, program::read_data_set(data_file));
-    QUERN_CHECK(check_data(inputs->programs, inputs->data));
-    if (vm::tensor::tensor_root(inputs->data) != task.spec.data_root) return fail("inputs.wrong_data_root");
-
+    QUERN_TRY(inputs->data, TaskData::load(node, any.header, task.spec.data_roots));
     const auto initial = checkpoint(node, any, task.spec.init_content, task.spec.init_root);
     if (!initial && initial.error().name == kWrongStateRoot) return fail("inputs.wrong_init_root");
     QUERN_CHECK(initial);

@@ -1,5 +1,5 @@
-// What a task names, fetched by content id and checked against the roots that the chain judges by: programs, data set,
-// initial state, and after a proof the history manifest and checkpoints. Thread-safe: all threads of
+// What a task names, fetched by content id and checked against the roots that the chain judges by: programs, the data's
+// leaf hashes, initial state, and after a proof the history manifest and checkpoints. Thread-safe: all threads of
 // a worker share one store, each with a connection of its own; nothing is locked while something is fetched.
 #pragma once
 
@@ -10,20 +10,20 @@
 #include "chain/types/native_objects.h"
 #include "compute/core/history.h"
 #include "compute/core/task_plan.h"
-#include "compute/worker/node_view.h"
+#include "compute/worker/task_data.h"
 #include "vm/tensor/executor.h"
 
 namespace quern::compute::worker {
 
 struct TaskInputs {
     core::TaskPrograms programs;
-    vm::tensor::Tensor data;         // the initial state was checked and is fetched anew by who begins with it
-    std::uint64_t memory_bytes = 0;  // memory_needed
+    std::shared_ptr<const TaskData> data;  // the initial state was checked and is fetched anew by who begins with it
+    std::uint64_t memory_bytes = 0;        // memory_needed
 };
 
 // What a worker may hold at once for a task of these programs, whatever its part in it: a step of each, tapped or not,
 // whose executors live side by side, or a move of a dispute (of several games about a task one at a time) by strides of
-// `stride` steps; the data set, one state, and a file while it is read.
+// `stride` steps; what is kept of the data, one state, and its file while it is read.
 [[nodiscard]] std::uint64_t memory_needed(std::span<const vm::tensor::Program> programs, std::uint64_t stride);
 
 [[nodiscard]] std::uint64_t state_bytes(const vm::tensor::Program& program);  // of a plan's programs any
@@ -63,7 +63,7 @@ public:
     // Sizes are checked before anything large is fetched; one thread fetches a task's inputs, others that want the same
     // wait for it. Errors that may pass: the kind busy (the node, or inputs.busy: other tasks hold the memory),
     // content.not_found. That will not: inputs.wrong_program_root,
-    // inputs.wrong_data_root, inputs.wrong_init_root, inputs.beyond_claimed_memory (the submitter's claim is false: the
+    // inputs.wrong_data_size, inputs.wrong_init_root, inputs.beyond_claimed_memory (the submitter's claim is false: the
     // same for everybody), program.*, state_file.*; inputs.too_much_memory and inputs.too_much_work are this worker's
     // own limits. Kept for the last few tasks.
     [[nodiscard]] Expected<std::shared_ptr<const TaskInputs>> load(NodeView& node, const chain::types::Task& task,

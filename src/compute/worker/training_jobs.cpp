@@ -106,7 +106,9 @@ Status TrainingJobs::begin(Training& training) {
         QUERN_CHECK(begin_stretch(training));
     }
     training.seed = vm::tensor::seed_tensor(claim.seed_beacon);
-    training.runner = std::make_unique<StepRunner>(training.inputs->programs, training.inputs->data, training.seed,
+    training.data = std::make_unique<DataReader>(training.inputs->data);
+    training.data->bind(*context_.node, &context_.stopping);
+    training.runner = std::make_unique<StepRunner>(training.inputs->programs, *training.data, training.seed,
                                                    fault_of(context_.options), context_.options.backend,
                                                    context_.pool.get(), &context_.stopping);
     training.publisher = std::make_unique<Publisher>(context_.connect(), context_.pool.get(), context_.stopping,
@@ -288,7 +290,11 @@ Status TrainingJobs::train(Training& training, const Slice& slice) {
     for (bool first = true; training.can_step() && !context_.stop && (first || !slice.over()); first = false) {
         const std::uint64_t begun_ms = context_.clock.monotonic_ms();
         const std::uint64_t step = training.step + 1;
-        if (!training.runner->run(training.state, step)) return {};
+        if (!training.runner->run(training.state, step)) {
+            auto missing = training.data->take_missing();
+            if (missing && !context_.stopping.requested()) return fail(std::move(*missing));
+            return {};
+        }
         if (step % spec.stride == 0) {
             const std::vector<Hash32> slots =
                 vm::tensor::slot_roots(training.state, context_.pool.get(), &context_.stopping);
@@ -360,6 +366,7 @@ Status TrainingJobs::finish(Training& training) {
     // What is left to do needs no states: room for other tasks.
     training.publisher.reset();
     training.runner.reset();
+    training.data.reset();
     training.inputs.reset();
     training.state.clear();
     return {};

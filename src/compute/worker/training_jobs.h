@@ -56,6 +56,7 @@ private:
         Workspace workspace;
         std::shared_ptr<const TaskInputs> inputs;  // null: complete, nothing to run
         vm::tensor::Tensor seed;
+        std::unique_ptr<DataReader> data;
         std::unique_ptr<StepRunner> runner;
         vm::tensor::State state;
         std::uint64_t step = 0;     // that `state` is after

@@ -100,7 +100,7 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         if (chain::types::is_final(task.state) && globals.market_ms >= until) return {};
         tasks[task.id] = {task.steps, task.spec.interval, task.spec.tranche, task.settled};
         for (const Hash32& program : task.spec.program_contents) idle.erase(program);
-        idle.erase(task.spec.data_content);
+        for (const Hash32& data : task.spec.data_roots) idle.erase(data);
         return keep_state(task.spec.init_content, store, idle);
     }));
     std::set<Hash32> seen;  // histories

@@ -98,7 +98,7 @@ json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address
                                 {"memoryMib", spec.memory_mib},
                                 {"deviceClass", spec.device_class},
                                 {"programContents", types::to_json(spec.program_contents)},
-                                {"dataContent", hex(spec.data_content)}});
+                                {"dataRoots", types::to_json(spec.data_roots)}});
 }
 
 Result pool(const Backend& backend, std::size_t limit) {
@@ -276,10 +276,10 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           {"seat", Kind::number, false, "0 when left out: a task has one"}},
          {"object or null",
           "submission, plan: hashes (merkle_leaf) of the RLP of task_submit's payload, as the task keeps it, and of "
-          "its plan; slotRoot, initRoot, dataRoot, seedBeacon, finalRoot; steps; loss in the last state, lossValue as "
-          "a number; passes: verifiers that replayed samples and said so, of the stretch with the fewest; settledAt, "
-          "a height; imports: slots that the first state has of earlier proofs' final ones, {task, seat, slotCount, "
-          "slots: [{there, here, count}]}; null while the task is not settled"},
+          "its plan; slotRoot, initRoot, dataRoots (content ids), seedBeacon, finalRoot; steps; loss in the last "
+          "state, lossValue as a number; passes: verifiers that replayed samples and said so, of the stretch with the "
+          "fewest; settledAt, a height; imports: slots that the first state has of earlier proofs' final ones, {task, "
+          "seat, slotCount, slots: [{there, here, count}]}; null while the task is not settled"},
          {{kInvalidParams, "seat is out of range"}},
          {},
          [backend](const Call& call) -> Result { return proof(backend, call); }}));

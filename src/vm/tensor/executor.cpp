@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ensure.h"
 #include "vm/tensor/node_kernels.h"
 #include "vm/tensor/plan.h"
 
@@ -47,10 +48,6 @@ Status check_state(const Program& program, const State& state) {
     for (std::size_t i = 0; i < state.size(); ++i)
         QUERN_CHECK(check_tensor(state[i], program.slots[i].dtype, program.slots[i].shape, program.slots[i].name));
     return {};
-}
-
-Status check_data(const Program& program, const Tensor& data) {
-    return check_tensor(data, program.header.data.front().dtype, data_shape(program), "the data");
 }
 
 std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool, const Cancellation* cancellation) {
@@ -99,7 +96,7 @@ struct Executor::Impl {
           threads(pool_in == nullptr ? 1 : pool_in->size()) {}
 
     // Plans and buffers are made for the first run that needs them. `next` is the state where the run changes it.
-    const ExecutionPlan& prepare(PlanMode mode, const State& state, State* next, const Tensor& data,
+    const ExecutionPlan& prepare(PlanMode mode, const State& state, State* next, const DataSource& data,
                                  const Tensor& seed) {
         std::unique_ptr<const ExecutionPlan>& made = plans[static_cast<std::size_t>(mode)];
         if (made == nullptr) made = std::make_unique<const ExecutionPlan>(make_plan(program, &kernels, mode));
@@ -109,7 +106,15 @@ struct Executor::Impl {
         return *made;
     }
 
-    void bind(const ExecutionPlan& plan, const State& state, State* next, const Tensor& data, const Tensor& seed) {
+    Tensor windows_of(const Node& node, const Tensor& index, const DataSource& data) {
+        Tensor result{node.dtype, node.shape, std::vector<std::uint32_t>(node.shape.elements())};
+        const bool complete = read_windows(program.header, node, index.words.data(), data, result.words.data(), pool);
+        ensure(complete, "run_all is given data that have all that is asked for");
+        return result;
+    }
+
+    void bind(const ExecutionPlan& plan, const State& state, State* next, const DataSource& data, const Tensor& seed) {
+        source = &data;
         writes_state = next != nullptr;
         has_written = false;
         buffers.clear();
@@ -122,9 +127,6 @@ struct Executor::Impl {
             switch (root.kind) {
                 case Root::Kind::slot:
                     reads[r] = state[root.index].words.data();
-                    break;
-                case Root::Kind::data:
-                    reads[r] = data.words.data();
                     break;
                 case Root::Kind::seed:
                     reads[r] = seed.words.data();
@@ -150,12 +152,13 @@ struct Executor::Impl {
         return {program.nodes[node].dtype, view(plan.taps[node].value)};
     }
 
-    // Nodes up to `last`, each shown to `tap` as soon as it can be read. False: cancelled.
+    // Nodes up to `last`, each shown to `tap` as soon as it can be read. False: cancelled, or data were missing.
     bool run_tapped(const ExecutionPlan& plan, const Tap& tap, const Alter& alter, std::uint32_t last) {
         std::size_t done = 0;
         for (std::uint32_t i = 0; i < plan.taps.size() && i <= last; ++i) {
             if (is_requested(cancellation)) return false;
-            while (done < plan.taps[i].steps) run(plan, plan.steps[done++]);
+            while (done < plan.taps[i].steps)
+                if (!run(plan, plan.steps[done++])) return false;
             if (alter) alter_output(plan, i, alter);
             TappedNode tapped{i, &program.nodes[i], output_of(plan, i), {}};
             std::array<TensorView, kMaxInputs> operands;
@@ -165,7 +168,8 @@ struct Executor::Impl {
             tap(tapped);
         }
         if (is_requested(cancellation)) return false;  // seen by the last tap: what it hashed is of no use
-        while (last >= plan.taps.size() && done < plan.steps.size()) run(plan, plan.steps[done++]);
+        while (last >= plan.taps.size() && done < plan.steps.size())
+            if (!run(plan, plan.steps[done++])) return false;
         return true;
     }
 
@@ -178,7 +182,7 @@ struct Executor::Impl {
         std::copy(tensor.words.begin(), tensor.words.end(), writes[plan.taps[node].value.root]);
     }
 
-    // A plan of the mode `step`. False: cancelled.
+    // A plan of the mode `step`. False: cancelled, or data were missing.
     bool run_step(const ExecutionPlan& plan) {
         for (std::size_t i = 0; i < plan.steps.size(); ++i) {
             if (is_requested(cancellation)) return false;
@@ -188,7 +192,7 @@ struct Executor::Impl {
                     reads[r] = writes[r] = buffers[r].data();
                 }
             }
-            run(plan, plan.steps[i]);
+            if (!run(plan, plan.steps[i])) return false;
             if (!plan.ends.empty())
                 for (const std::size_t r : plan.ends[i]) buffers[r] = {};
         }
@@ -210,17 +214,24 @@ struct Executor::Impl {
         if (before_writing) before_writing(plan.roots[root].index);
     }
 
-    void run(const ExecutionPlan& plan, const Step& step) {
-        if (step.kind == Step::Kind::commit && !writes_state) return;
+    // False: it is a window node, and the source has not all that it reads.
+    bool run(const ExecutionPlan& plan, const Step& step) {
+        if (step.kind == Step::Kind::commit && !writes_state) return true;
         tell_of_writing(plan, step.output);
         for (const Member& member : step.members) tell_of_writing(plan, member.root);
-        if (step.kind == Step::Kind::group) return run_group(plan, step);
+        if (step.kind == Step::Kind::group) {
+            run_group(plan, step);
+            return true;
+        }
         std::array<View, kMaxInputs> inputs;
         for (std::size_t i = 0; i < step.inputs.size(); ++i) inputs[i] = view(step.inputs[i]);
         if (step.kind == Step::Kind::copy || step.kind == Step::Kind::commit)
             copy_view(inputs[0], writes[step.output], dense_strides(inputs[0].shape), pool);
+        else if (is_kind(step.node->op, OpKind::window))
+            return read_windows(program.header, *step.node, inputs[0].data, *source, writes[step.output], pool);
         else
             run_node(kernels, *step.node, {inputs.data(), step.inputs.size()}, writes[step.output], pool);
+        return true;
     }
 
     // All members block by block, so that what only they read stays in the cache.
@@ -266,6 +277,7 @@ struct Executor::Impl {
     std::vector<std::vector<std::uint32_t>> buffers;  // per root, of a plan without an arena
     std::vector<const std::uint32_t*> reads;          // per root of the plan that runs
     std::vector<std::uint32_t*> writes;
+    const DataSource* source = nullptr;  // of the run
     std::function<void(std::size_t slot)> before_writing;
     bool writes_state = false;
     bool has_written = false;  // some of it
@@ -280,27 +292,28 @@ void Executor::set_before_writing(std::function<void(std::size_t slot)> hook) {
     impl_->before_writing = std::move(hook);
 }
 
-bool Executor::step(State& state, const Tensor& data, const Tensor& seed) {
+bool Executor::step(State& state, const DataSource& data, const Tensor& seed) {
     const ExecutionPlan& plan = impl_->prepare(PlanMode::step, state, &state, data, seed);
     return impl_->run_step(plan) || impl_->give_up(state);
 }
 
-bool Executor::step_tapped(State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter) {
+bool Executor::step_tapped(State& state, const DataSource& data, const Tensor& seed, const Tap& tap,
+                           const Alter& alter) {
     const ExecutionPlan& plan = impl_->prepare(alter ? PlanMode::owned : PlanMode::tapped, state, &state, data, seed);
     return impl_->run_tapped(plan, tap, alter, kLastNode) || impl_->give_up(state);
 }
 
-bool Executor::run_tapped(const State& state, const Tensor& data, const Tensor& seed, const Tap& tap,
+bool Executor::run_tapped(const State& state, const DataSource& data, const Tensor& seed, const Tap& tap,
                           const Alter& alter, std::uint32_t last) {
     const ExecutionPlan& plan = impl_->prepare(alter ? PlanMode::owned : PlanMode::tapped, state, nullptr, data, seed);
     return impl_->run_tapped(plan, tap, alter, last);
 }
 
-NodeOutputs Executor::run_all(const State& state, const Tensor& data, const Tensor& seed) {
+NodeOutputs Executor::run_all(const State& state, const DataSource& data, const Tensor& seed) {
     return run_altered(state, data, seed, {});
 }
 
-NodeOutputs Executor::run_altered(const State& state, const Tensor& data, const Tensor& seed, const Alter& alter) {
+NodeOutputs Executor::run_altered(const State& state, const DataSource& data, const Tensor& seed, const Alter& alter) {
     const Program& program = impl_->program;
     NodeOutputs outputs;
     outputs.reserve(program.nodes.size());
@@ -310,10 +323,10 @@ NodeOutputs Executor::run_altered(const State& state, const Tensor& data, const 
         for (std::size_t k = 0; k < node.inputs.size(); ++k) inputs[k] = dense_view(outputs[node.inputs[k]]);
         if (node.op == Op::slot)
             outputs.push_back(state[node.attributes[0]]);
-        else if (node.op == Op::data)
-            outputs.push_back(data);
         else if (node.op == Op::seed)
             outputs.push_back(seed);
+        else if (is_kind(node.op, OpKind::window))
+            outputs.push_back(impl_->windows_of(node, outputs[node.inputs[0]], data));
         else
             outputs.push_back(run_node_checked(impl_->kernels, node, {inputs.data(), node.inputs.size()}, impl_->pool));
         if (alter) alter(static_cast<std::uint32_t>(i), outputs.back());

@@ -9,6 +9,7 @@
 #include "base/cancellation.h"
 #include "base/thread_pool.h"
 #include "vm/tensor/arith/kernels.h"
+#include "vm/tensor/data.h"
 #include "vm/tensor/graph.h"
 #include "vm/tensor/tap.h"
 #include "vm/tensor/tensor.h"
@@ -20,7 +21,6 @@ using State = std::vector<Tensor>;  // one tensor per slot, in slot order
 // Error executor.bad_state when dtypes or shapes are not the program's. The words may be any, NaNs of every payload
 // too.
 [[nodiscard]] Status check_state(const Program& program, const State& state);
-[[nodiscard]] Status check_data(const Program& program, const Tensor& data);
 // Once `cancellation` was requested the result is of no use: whoever gives one asks it afterwards.
 [[nodiscard]] Hash32 state_root(const State& state, ThreadPool* pool = nullptr,
                                 const Cancellation* cancellation = nullptr);
@@ -45,11 +45,11 @@ public:
 
     // Runs end between two nodes once the cancellation is requested: false. Slots are written over as soon as nobody
     // reads what was there: the state that a cancelled step was given is as before, or where some of it was written
-    // over empty, so that nobody goes on with it.
+    // over empty, so that nobody goes on with it. A window of data that the source has not ends a run in the same way.
 
-    // state := the state after the step, in the same words. `data` and `seed` as the program's header says (checked by
-    // the caller).
-    bool step(State& state, const Tensor& data, const Tensor& seed);
+    // state := the state after the step, in the same words. `data` holds what the program's header says (checked by the
+    // caller), `seed` is seed_tensor's.
+    bool step(State& state, const DataSource& data, const Tensor& seed);
 
     // `hook(slot)` is called on the thread of the run before a word of that slot is written over, and of each slot
     // before a cancelled run empties the state: who still reads the state keeps the run waiting there. Null: none.
@@ -60,15 +60,15 @@ public:
     // that are known before the run. Each output lies in the arena for as long as it is read and no longer; what the
     // tap keeps of it is the tap's. `alter` acts before `tap` sees the output; with it each output has a buffer of its
     // own.
-    bool step_tapped(State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter = {});
+    bool step_tapped(State& state, const DataSource& data, const Tensor& seed, const Tap& tap, const Alter& alter = {});
     // The same of the nodes up to `last`; the state is not changed.
-    bool run_tapped(const State& state, const Tensor& data, const Tensor& seed, const Tap& tap, const Alter& alter = {},
-                    std::uint32_t last = kLastNode);
+    bool run_tapped(const State& state, const DataSource& data, const Tensor& seed, const Tap& tap,
+                    const Alter& alter = {}, std::uint32_t last = kLastNode);
 
     // The outputs of all nodes of the step from `state`, one node after the other, without a plan and all at once in
-    // memory: what the runs above are compared with.
-    [[nodiscard]] NodeOutputs run_all(const State& state, const Tensor& data, const Tensor& seed);
-    [[nodiscard]] NodeOutputs run_altered(const State& state, const Tensor& data, const Tensor& seed,
+    // memory: what the runs above are compared with. `data` has all that is asked for.
+    [[nodiscard]] NodeOutputs run_all(const State& state, const DataSource& data, const Tensor& seed);
+    [[nodiscard]] NodeOutputs run_altered(const State& state, const DataSource& data, const Tensor& seed,
                                           const Alter& alter);
 
 private:

@@ -31,18 +31,8 @@ Status check_slots(const Program& program) {
     return {};
 }
 
-// Everybody who loads a task hashes its data set, for which no step pays: its tiles must not be more than so many times
-// those of the same elements in one row, unless they are few.
-constexpr std::uint64_t kMaxDataSpread = 4;
-constexpr std::uint64_t kFewDataTiles = 1024;
-
-std::uint64_t most_data_tiles(std::uint64_t elements) {
-    return std::max(kFewDataTiles, kMaxDataSpread * ((elements + kTileWords - 1) / kTileWords));
-}
-
 Status check_nodes(const Program& program) {
     std::vector<OperandType> inputs;
-    const Shape data = data_shape(program);
     for (std::size_t i = 0; i < program.nodes.size(); ++i) {
         const Node& node = program.nodes[i];
         inputs.clear();
@@ -53,12 +43,6 @@ Status check_nodes(const Program& program) {
         }
         if (const Status status = check_node(node, inputs, program.header); !status)
             return detailed(status.error(), at_node(i, status.error()));
-        if (node.op == Op::data && node.shape != data)
-            return fail("program.bad_shape", "node " + std::to_string(i) + " reads the data with other dims");
-        if (node.op == Op::data && data.tiles() > most_data_tiles(data.elements()))
-            return fail("program.bad_data", "node " + std::to_string(i) + " spreads the data over " +
-                                                std::to_string(data.tiles()) + " tiles, at most " +
-                                                std::to_string(most_data_tiles(data.elements())));
         if (node.op == Op::slot) {
             const Slot& slot = program.slots[node.attributes[0]];
             if (node.dtype != slot.dtype || node.shape != slot.shape)
@@ -70,11 +54,11 @@ Status check_nodes(const Program& program) {
 }
 
 Status check_data_sets(const ProgramHeader& header) {
-    if (header.data.size() != kDataSets)
-        return fail("program.wrong_count", std::to_string(header.data.size()) + " data sets, not 1");
+    if (header.data.size() > kMaxDataSets)
+        return fail("program.wrong_count", "more than " + std::to_string(kMaxDataSets) + " data tensors");
     for (const DataSet& data : header.data) {
-        if (data.dtype != DType::f32 && data.dtype != DType::i32) return fail("program.unknown_dtype", "of the data");
-        if (data.elements == 0 || data.elements > kMaxTensorElements)
+        if (data.type < DataType::f32 || data.type > DataType::u16) return fail("program.unknown_dtype", "of the data");
+        if (data.elements == 0 || data.elements > kMaxDataElements)
             return fail("program.bad_data", std::to_string(data.elements) + " elements");
     }
     return {};
@@ -93,7 +77,10 @@ Status check_sizes(const ProgramHeader& header) {
         return fail("program.wrong_sizes", "a trace of " + std::to_string(sizes.trace_bytes) + " bytes");
     if (!is_size(sizes.peak_bytes, header.node_count + 2 * header.slot_count) || sizes.peak_bytes < sizes.state_bytes)
         return fail("program.wrong_sizes", "a peak of " + std::to_string(sizes.peak_bytes) + " bytes");
-    if (sizes.window_bytes != 0) return fail("program.wrong_sizes", "no node reads a window of data");
+    if (!is_size(sizes.window_bytes, header.node_count) || (sizes.window_bytes != 0 && header.data.empty()))
+        return fail("program.wrong_sizes", "windows of " + std::to_string(sizes.window_bytes) + " bytes");
+    if (tiles(sizes.window_bytes) > header.work_units / kTileHashWork)
+        return fail("program.wrong_sizes", "the work has not the hashing of the tiles that windows read");
     if (sizes.commit_work != tiles(sizes.state_bytes) * kTileHashWork)
         return fail("program.wrong_sizes", "commit work " + std::to_string(sizes.commit_work));
     if (header.work_units > kMaxWorkUnits || sizes.commit_work > kMaxWorkUnits - header.work_units)
@@ -156,12 +143,6 @@ void complete_header(Program& program) {
     program.header.node_count = program.nodes.size();
     program.header.work_units = work_units(program);
     program.header.sizes = sizes_of(program);
-}
-
-Shape data_shape(const Program& program) {
-    for (const Node& node : program.nodes)
-        if (node.op == Op::data) return node.shape;
-    return {{1, 1, 1, static_cast<std::uint32_t>(program.header.data.front().elements)}};
 }
 
 Tensor seed_tensor(const Hash32& beacon) {

@@ -4,7 +4,7 @@
 // Serialisation (RLP), which is also the file format of programs in the content store; what makes a program valid is
 // in doc/program-format.md:
 //   program = [header, [node...], [slot...], [update...]]
-//   header  = [format, arithmetic, [[dtype, elements]...] (of the data), slot count, slot root, node count, loss slot,
+//   header  = [format, arithmetic, [[data type, elements]...], slot count, slot root, node count, loss slot,
 //              start, work, commit work, trace bytes, window bytes, peak bytes, state bytes]
 //   node    = [op, element op, dtype, dims, [input node...], immediate, [attribute...]]
 //   slot    = [name, dtype, dims, flags]
@@ -65,20 +65,33 @@ struct Slot {
 };
 inline constexpr std::uint32_t kSlotParameter = 1;
 
-// A data set, whose dims the nodes that read it say.
+// Of the elements of a data tensor, little endian. Read they are words: u8 and u16 by zeros, i8 by its sign.
+enum class DataType : std::uint8_t { f32 = 1, i32 = 2, u8 = 3, i8 = 4, u16 = 5 };  // serialised in headers
+
+inline constexpr std::size_t kMaxDataSets = 8;  // of a program
+inline constexpr std::uint64_t kMaxDataElements = 1ULL << 48;
+
+// A data tensor: a row of elements, which its content is byte by byte.
 struct DataSet {
-    DType dtype = DType::i32;
+    DataType type = DataType::u8;
     std::uint64_t elements = 1;
 
     bool operator==(const DataSet&) const = default;
 };
-inline constexpr std::size_t kDataSets = 1;  // of a program
+[[nodiscard]] constexpr std::uint64_t element_bytes(DataType type) {
+    if (type == DataType::f32 || type == DataType::i32) return 4;
+    return type == DataType::u16 ? 2 : 1;
+}
+[[nodiscard]] constexpr DType word_type(DataType type) { return type == DataType::f32 ? DType::f32 : DType::i32; }
+[[nodiscard]] constexpr std::uint64_t data_bytes(const DataSet& data) {
+    return data.elements * element_bytes(data.type);
+}
 
 // What follows from a program's nodes, slots and updates, beside its work (doc/program-format.md, "Sizes").
 struct ProgramSizes {
     std::uint64_t commit_work = 0;   // work units: what hashing the state once costs
-    std::uint64_t trace_bytes = 0;   // tiles of all nodes' outputs, data sets left out
-    std::uint64_t window_bytes = 0;  // of data sets that a step reads in part: 0, none does
+    std::uint64_t trace_bytes = 0;   // tiles of all nodes' outputs
+    std::uint64_t window_bytes = 0;  // of the tiles of data that a step reads at most
     std::uint64_t peak_bytes = 0;    // of a step that updates in place: the state and what is alive at once
     std::uint64_t state_bytes = 0;   // tiles of all slots
 
@@ -88,7 +101,7 @@ struct ProgramSizes {
 struct ProgramHeader {
     std::uint64_t format = kProgramFormat;
     std::uint64_t arithmetic = kArithmeticVersion;
-    std::vector<DataSet> data = std::vector<DataSet>(kDataSets);
+    std::vector<DataSet> data;  // at most kMaxDataSets
     std::uint64_t slot_count = 0;
     Hash32 slot_root;  // see slot_root()
     std::uint64_t node_count = 0;
@@ -123,12 +136,17 @@ struct OperandType {
     Shape shape;
 };
 [[nodiscard]] Status check_node(const Node& node, std::span<const OperandType> inputs, const ProgramHeader& header);
-// The part of check_node that needs no header: all but the slot's number and the data's type.
+// The part of check_node that needs no header: all but the numbers of slot and data and the data's type.
 [[nodiscard]] Status check_operands(const Node& node, std::span<const OperandType> inputs);
 // Static cost of one step: sum over nodes of a table of costs per op and element (doc/work-units.md), like gas.
-// `copies`: of a reshape of what does not lie in its order.
+// `copies`: of a reshape of what does not lie in its order. Of a window node without the tiles that it reads, which
+// depend on the header.
 [[nodiscard]] std::uint64_t node_work_units(const Node& node, std::span<const OperandType> inputs, bool copies = false);
 [[nodiscard]] std::uint64_t work_units(const Program& program);
+// Tiles of data that a window node reads at most, each time that it runs: `data` is what it reads.
+[[nodiscard]] std::uint64_t window_tiles(const Node& node, const DataSet& data);
+// The same of any node of a program with this header; 0 of one that reads no data.
+[[nodiscard]] std::uint64_t window_tiles(const Node& node, const ProgramHeader& header);
 // What a step is paid as: its work and the hashing of the state after it.
 [[nodiscard]] constexpr std::uint64_t step_work(const ProgramHeader& header) {
     return header.work_units + header.sizes.commit_work;
@@ -136,8 +154,6 @@ struct OperandType {
 [[nodiscard]] ProgramSizes sizes_of(const Program& program);
 // Whether node i is a reshape that copies.
 [[nodiscard]] bool copies_operand(const Program& program, std::size_t i);
-// Of the program's data set: that of the nodes that read it, a row if none does.
-[[nodiscard]] Shape data_shape(const Program& program);
 
 [[nodiscard]] Bytes encode(const ProgramHeader& header);
 [[nodiscard]] Bytes encode(const Slot& slot);

@@ -54,14 +54,21 @@ Expected<std::vector<std::uint32_t>> read_u32_list(rlp::Reader& reader, std::siz
     return values;
 }
 
+Expected<DataType> read_data_type(rlp::Reader& reader) {
+    QUERN_TRY(const std::uint64_t value, reader.u64());
+    if (value < static_cast<std::uint64_t>(DataType::f32) || value > static_cast<std::uint64_t>(DataType::u16))
+        return fail("program.unknown_dtype", "no data has dtype " + std::to_string(value));
+    return static_cast<DataType>(value);
+}
+
 // A list longer than a header may have is refused by check_header.
 Expected<std::vector<DataSet>> read_data_sets(rlp::Reader& reader) {
     QUERN_TRY(rlp::Reader items, reader.list());
     std::vector<DataSet> sets;
-    while (!items.at_end() && sets.size() <= kDataSets) {
+    while (!items.at_end() && sets.size() <= kMaxDataSets) {
         QUERN_TRY(rlp::Reader fields, items.list());
         DataSet data;
-        QUERN_TRY(data.dtype, read_dtype(fields));
+        QUERN_TRY(data.type, read_data_type(fields));
         QUERN_TRY(data.elements, fields.u64());
         QUERN_CHECK(fields.expect_end());
         sets.push_back(data);
@@ -106,7 +113,7 @@ Bytes encode(const ProgramHeader& header) {
     rlp::Writer writer;
     writer.begin_list().integer(header.format).integer(header.arithmetic).begin_list();
     for (const DataSet& data : header.data)
-        writer.begin_list().integer(static_cast<std::uint64_t>(data.dtype)).integer(data.elements).end_list();
+        writer.begin_list().integer(static_cast<std::uint64_t>(data.type)).integer(data.elements).end_list();
     writer.end_list()
         .integer(header.slot_count)
         .bytes(header.slot_root.view())

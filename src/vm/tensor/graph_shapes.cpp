@@ -29,7 +29,7 @@ Status expect_shape(const Shape& actual, const Shape& wanted, std::string_view w
 Status bad_shape(std::string detail) { return fail("program.bad_shape", std::move(detail)); }
 Status bad_attribute(std::string detail) { return fail("program.bad_attribute", std::move(detail)); }
 
-// Of slot and data the header says the rest; a full tensor's word may be any.
+// Of a slot the header says the rest; a full tensor's word may be any.
 Status check_any(const Node&, std::span<const OperandType>) { return {}; }
 
 Status check_seed(const Node& node, std::span<const OperandType>) {
@@ -66,6 +66,14 @@ Status check_elementwise(const Node& node, std::span<const OperandType> inputs) 
         }
     }
     return expect_shape(node.shape, result, "the output");
+}
+
+// Of the data the header says the rest.
+Status check_window(const Node& node, std::span<const OperandType> inputs) {
+    QUERN_CHECK(expect_dtype(inputs[0].dtype, DType::i32, "the index"));
+    Shape index = node.shape;
+    index.dims[3] = 1;
+    return expect_shape(inputs[0].shape, index, "the index");
 }
 
 Status check_matmul(const Node& node, std::span<const OperandType> inputs) {
@@ -137,12 +145,12 @@ struct Rule {
 };
 constexpr std::array<Rule, 13> kRules{{
     {Op::slot, check_any},
-    {Op::data, check_any},
     {Op::seed, check_seed},
     {Op::full, check_any},
     {Op::iota, check_iota},
     {Op::philox, check_philox},
     {Op::elementwise, check_elementwise},
+    {Op::window, check_window},
     {Op::matmul, check_matmul},
     {Op::sum_last, check_reduction},
     {Op::max_last, check_reduction},
@@ -193,10 +201,10 @@ Status check_node(const Node& node, std::span<const OperandType> inputs, const P
     QUERN_CHECK(check_operands(node, inputs));
     if (node.op == Op::slot && node.attributes[0] >= header.slot_count)
         return bad_attribute("there is no slot " + std::to_string(node.attributes[0]));
-    if (node.op == Op::data) {
-        QUERN_CHECK(expect_dtype(node.dtype, header.data.front().dtype, "the data"));
-        if (node.shape.elements() != header.data.front().elements)
-            return bad_shape("the data has " + std::to_string(header.data.front().elements) + " elements");
+    if (node.op == Op::window) {
+        if (node.attributes[0] >= header.data.size())
+            return bad_attribute("there is no data tensor " + std::to_string(node.attributes[0]));
+        QUERN_CHECK(expect_dtype(node.dtype, word_type(header.data[node.attributes[0]].type), "the output"));
     }
     return {};
 }
@@ -205,6 +213,20 @@ std::uint64_t node_work_units(const Node& node, std::span<const OperandType> inp
     const OpInfo* const info = find_op(node.op);
     const std::uint64_t cost = info == nullptr ? node.shape.elements() : node_cost(node, *info, inputs, copies);
     return cost / kCostPerUnit + (cost % kCostPerUnit != 0 ? 1 : 0);
+}
+
+// A window begins at any element, so that it may read a byte of one tile more than it fills.
+std::uint64_t window_tiles(const Node& node, const DataSet& data) {
+    const std::uint64_t rows = node.shape.leading() * node.shape.rows();
+    const std::uint64_t behind_first = (std::uint64_t{node.shape.columns()} - 1) * element_bytes(data.type);
+    return rows * ((behind_first + kTileBytes - 1) / kTileBytes + 1);
+}
+
+std::uint64_t window_tiles(const Node& node, const ProgramHeader& header) {
+    if (!is_kind(node.op, OpKind::window) || node.attributes.empty() || node.attributes[0] >= header.data.size() ||
+        !node.shape.validate())
+        return 0;
+    return window_tiles(node, header.data[node.attributes[0]]);
 }
 
 std::uint64_t work_units(const Program& program) {
@@ -218,6 +240,7 @@ std::uint64_t work_units(const Program& program) {
             inputs.push_back({program.nodes[input].dtype, program.nodes[input].shape});
         }
         total = saturating_add(total, node_work_units(node, inputs, copies_operand(program, i)));
+        total = saturating_add(total, kTileHashWork * window_tiles(node, program.header));
     }
     return total;
 }

@@ -26,8 +26,8 @@ public:
         ProgramSizes sizes;
         for (const Slot& slot : program_.slots) sizes.state_bytes += tile_bytes_of(slot.shape);
         sizes.commit_work = sizes.state_bytes / kTileBytes * kTileHashWork;
-        for (const Node& node : program_.nodes)
-            if (node.op != Op::data) sizes.trace_bytes += tile_bytes_of(node.shape);
+        for (const Node& node : program_.nodes) sizes.trace_bytes += tile_bytes_of(node.shape);
+        for (const Node& node : program_.nodes) sizes.window_bytes += window_tiles(node, program_.header) * kTileBytes;
         find_bases();
         sizes.peak_bytes = sizes.state_bytes + most_at_once();
         return sizes;
@@ -96,7 +96,7 @@ private:
             in_place[update] = updated[update] == 1 && is_in_place(update, slot);
         }
         for (std::size_t i = 0; i < count_; ++i) {
-            if (base_[i] != i || in_place[i] || node(i).op == Op::slot || node(i).op == Op::data) continue;
+            if (base_[i] != i || in_place[i] || node(i).op == Op::slot) continue;
             more[i] += tile_bytes_of(node(i).shape);
             fewer[last_[i] + 1] += tile_bytes_of(node(i).shape);
         }

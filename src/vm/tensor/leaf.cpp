@@ -6,6 +6,7 @@
 #include "crypto/merkle.h"
 #include "vm/tensor/arith/random.h"
 #include "vm/tensor/arith/soft_float.h"
+#include "vm/tensor/data.h"
 #include "vm/tensor/structural_ops.h"
 
 namespace quern::vm::tensor {
@@ -24,9 +25,10 @@ std::uint64_t inner_dim(const Node& node, std::span<const OperandType> inputs) {
 // One evaluation: the target's place, the state before, and the reading of operands.
 class Evaluation {
 public:
-    Evaluation(const Node& node, std::span<const OperandType> inputs, const LeafTarget& target,
-               const MicroState& before, const TileSource& source)
+    Evaluation(const Node& node, std::span<const DataSet> data, std::span<const OperandType> inputs,
+               const LeafTarget& target, const MicroState& before, const TileSource& source)
         : node_(node),
+          data_(data),
           inputs_(inputs),
           target_(target),
           before_(before),
@@ -42,6 +44,8 @@ public:
                 return fail("leaf.input_node", "an input is judged by an opening");
             case OpKind::generated:
                 return generate();
+            case OpKind::window:
+                return window();
             case OpKind::elementwise:
                 return elementwise();
             case OpKind::reduction:
@@ -188,6 +192,17 @@ private:
         return read(0, {0, 0, row, at_[3]});
     }
 
+    // The product of two 32-bit numbers and a column fit 64 bits.
+    Expected<std::uint32_t> window() const {
+        QUERN_TRY(const std::uint32_t index, read(0, {at_[0], at_[1], at_[2], 0}));
+        const DataSet& data = data_[node_.attributes[0]];
+        const std::uint64_t element = std::uint64_t{index} * node_.attributes[1] + at_[3];
+        if (element >= data.elements) return 0U;
+        const std::uint64_t in_a_tile = kTileBytes / element_bytes(data.type);
+        QUERN_TRY(const Tile* content, tile(kDataOperand, element / in_a_tile));
+        return data_word(data.type, *content, element % in_a_tile);
+    }
+
     Expected<std::uint32_t> scatter_chain(std::uint32_t sum, std::uint64_t row, std::size_t count) const {
         for (const std::uint64_t end = row + count; row < end; ++row) {
             QUERN_TRY(const std::uint32_t index, read(1, index_coordinates(inputs_[1].shape, {}, row)));
@@ -199,6 +214,7 @@ private:
     }
 
     const Node& node_;
+    const std::span<const DataSet> data_;  // of the program
     const std::span<const OperandType> inputs_;
     const LeafTarget& target_;
     const MicroState& before_;
@@ -227,7 +243,8 @@ private:
     mutable std::array<Tile, kMaxLeafTiles> tiles_;
 };
 
-Expected<std::uint32_t> evaluate_valid(const Node& node, std::span<const OperandType> inputs, const LeafTarget& target,
+Expected<std::uint32_t> evaluate_valid(const Node& node, std::span<const DataSet> data,
+                                       std::span<const OperandType> inputs, const LeafTarget& target,
                                        const MicroState& before, const TileSource& source) {
     if (target.tile >= node.shape.tiles() || target.element >= kTileWords ||
         target.accumulator >= accumulator_count(node) || target.micro_step >= micro_step_count(node, inputs))
@@ -237,7 +254,7 @@ Expected<std::uint32_t> evaluate_valid(const Node& node, std::span<const Operand
         return fail("leaf.bad_accumulators", std::to_string(before.accumulators.size()) + " tiles");
     const OpInfo* const info = find_op(node.op);
     if (info == nullptr) return fail(kUnknownOp);
-    return Evaluation(node, inputs, target, before, source).run(*info);
+    return Evaluation(node, data, inputs, target, before, source).run(*info);
 }
 
 }  // namespace
@@ -282,16 +299,16 @@ Expected<std::uint32_t> evaluate_leaf(const Node& node, const ProgramHeader& hea
     if (find_op(node.op) == nullptr) return fail(kUnknownOp);
     if (is_kind(node.op, OpKind::input)) return fail("leaf.input_node", "an input is judged by an opening");
     if (!check_node(node, inputs, header)) return 0U;
-    return evaluate_valid(node, inputs, target, before, source);
+    return evaluate_valid(node, header.data, inputs, target, before, source);
 }
 
 std::vector<TileRead> leaf_reads(const Node& node, std::span<const Tensor* const> inputs, const LeafTarget& target) {
     std::vector<OperandType> types;
     for (const Tensor* input : inputs) types.push_back({input->dtype, input->shape});
-    if (is_kind(node.op, OpKind::input) || !check_operands(node, types)) return {};
+    if (is_kind(node.op, OpKind::input) || is_kind(node.op, OpKind::window) || !check_operands(node, types)) return {};
     RecordingSource source(inputs);
     // Which tiles are read depends on the inputs alone, not on the accumulators.
-    if (!evaluate_valid(node, types, target, initial_micro_state(node), source)) return {};
+    if (!evaluate_valid(node, {}, types, target, initial_micro_state(node), source)) return {};
     return source.take();
 }
 

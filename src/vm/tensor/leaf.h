@@ -35,7 +35,8 @@ struct MicroState {
 // list_id(micro) over the accumulators' tile hashes: a leaf of the micro-trace. For a node with one
 // accumulator and one micro-step nothing else is ever asked for.
 [[nodiscard]] Hash32 micro_state_hash(const MicroState& state);
-// The states after micro-steps 0 .. count-1 of output tile `tile`, from whole inputs.
+// The states after micro-steps 0 .. count-1 of output tile `tile`, from whole inputs: not of nodes that read something
+// else (inputs, windows), whose one state is the tile of their output, and here +0.
 [[nodiscard]] std::vector<MicroState> micro_trace(const Node& node, std::span<const Tensor* const> inputs,
                                                   std::uint64_t tile);
 // The same one after the other, of which none is kept, until `take` says that it wants no more.
@@ -46,6 +47,8 @@ void each_micro_state(const Node& node, std::span<const Tensor* const> inputs, s
 // Which input tiles a given output element of a given micro-step reads, in order, at most kMaxLeafTiles. A
 // data-dependent read (gather_rows) needs the index tile first: `known` serves tiles that are there already.
 inline constexpr std::size_t kMaxLeafTiles = 3;
+// Of a window node: the data tensor, behind its operand. Its tiles are those of its content (data.h).
+inline constexpr std::uint32_t kDataOperand = 1;
 struct TileRead {
     std::uint32_t operand = 0;  // which input of the node
     std::uint64_t tile = 0;     // its tile number
@@ -69,7 +72,8 @@ struct LeafTarget {
 [[nodiscard]] Expected<std::uint32_t> evaluate_leaf(const Node& node, const ProgramHeader& header,
                                                     std::span<const OperandType> inputs, const LeafTarget& target,
                                                     const MicroState& before, const TileSource& source);
-// The reads that evaluate_leaf makes for the target, given whole inputs: what a witness must hold.
+// The reads that evaluate_leaf makes for the target, given whole inputs: what a witness must hold. Not of a window
+// node: none.
 [[nodiscard]] std::vector<TileRead> leaf_reads(const Node& node, std::span<const Tensor* const> inputs,
                                                const LeafTarget& target);
 

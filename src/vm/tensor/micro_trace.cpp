@@ -185,7 +185,7 @@ void each_micro_state(const Node& node, std::span<const Tensor* const> inputs, s
                       const TakeMicroState& take) {
     std::vector<OperandType> types;
     for (const Tensor* input : inputs) types.push_back({input->dtype, input->shape});
-    if (is_kind(node.op, OpKind::input) || !check_operands(node, types)) {
+    if (is_kind(node.op, OpKind::input) || is_kind(node.op, OpKind::window) || !check_operands(node, types)) {
         (void)take(MicroState{std::vector<Tile>(accumulator_count(node), Tile{})});
         return;
     }

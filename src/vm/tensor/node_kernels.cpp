@@ -360,8 +360,9 @@ constexpr std::array<Runner, 10> kRunners{{
      },
      {Layout::unit_columns, Layout::dense}},
 }};
-static_assert(covers(kRunners,
-                     [](const OpInfo& info) { return info.kind != OpKind::input && info.kind != OpKind::structural; }));
+static_assert(covers(kRunners, [](const OpInfo& info) {
+    return info.kind != OpKind::input && info.kind != OpKind::window && info.kind != OpKind::structural;
+}));
 
 }  // namespace
 
@@ -382,6 +383,7 @@ void copy_words(const Node& node, std::span<const View> inputs, std::uint32_t* o
 
 Layout required_layout(Op op, std::size_t operand) {
     if (op == Op::reshape) return Layout::dense;  // any other order of the words is no view
+    if (op == Op::window) return Layout::dense;   // read_windows takes the index in order
     const Runner* const runner = find_entry(kRunners, op);
     return runner == nullptr ? Layout::any : runner->layouts[operand];
 }

@@ -27,10 +27,10 @@ void run_elementwise(const arith::Kernels& kernels, const Node& node, const Loop
                      const std::array<ElementwiseOperand, kMaxOperands>& operands, std::size_t begin, std::size_t end,
                      std::uint32_t* out);
 
-// The dense output of a node other than slot, data and seed, whatever the strides of its operands.
+// The dense output of a node other than slot, seed and window, whatever the strides of its operands.
 [[nodiscard]] Tensor run_node_checked(const arith::Kernels& kernels, const Node& node, std::span<const View> inputs,
                                       ThreadPool* pool);
-// Writes the dense output of a node other than slot, data and seed. The operands have the required layouts, and for
+// Writes the dense output of a node other than slot, seed and window. The operands have the required layouts, and for
 // elementwise a runnable nest.
 void run_node(const arith::Kernels& kernels, const Node& node, std::span<const View> inputs, std::uint32_t* out,
               ThreadPool* pool);

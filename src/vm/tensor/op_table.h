@@ -14,13 +14,14 @@ namespace quern::vm::tensor {
 // Stable numbers: they are serialised.
 enum class Op : std::uint8_t {
     slot = 0,    // state slot `attributes[0]` before the step
-    data = 1,    // the task's data set tensor
     seed = 2,    // i32 [1,1,1,4]: the task's seed words (from the beacon, fixed after the solver is locked in)
     full = 3,    // every element = immediate
     iota = 4,    // i32: element's index along axis attributes[0]
     philox = 5,  // i32: input 0 = i32 [1,1,1,4] {k0, k1, c1, c2}; element = philox_word(logical index, c1, c2, k0, k1)
 
     elementwise = 8,  // `element` of 1 to 3 inputs, each dim of each input 1 or the output's (broadcast)
+    window = 9,       // index i32 [a,b,r,1] -> [a,b,r,length]: column c of a row with index w (unsigned) is element
+                      // w * attributes[1] + c of data tensor attributes[0], +0 beyond its end
 
     matmul = 16,    // [a,b,m,k] x [a,b,k,n] -> [a,b,m,n]; attributes {transpose a, transpose b} (0/1): stored
                     // transposed as [a,b,k,m] / [a,b,n,k]; a leading dim of 1 in an operand is broadcast
@@ -41,6 +42,7 @@ enum class Op : std::uint8_t {
 enum class OpKind : std::uint8_t {
     input,        // given from outside: never executed; a dispute about one ends with an opening
     generated,    // made of the node itself and of a key
+    window,       // reads a data tensor of the task, where an operand's words say
     elementwise,  // a row of kElementOps says the rest
     reduction,    // accumulates in micro-steps
     structural,   // each word is one of an operand's, which one follows from shapes and attributes (structural_ops.h)
@@ -95,12 +97,12 @@ inline constexpr std::uint32_t kScatterIndex = 256;  // its row is looked up amo
 // clang-format off
 inline constexpr std::array<OpInfo, 17> kOps{{
     {Op::slot,             "slot",             OpKind::input,       0, 1, {}},
-    {Op::data,             "data",             OpKind::input,       0, 0, {}},
     {Op::seed,             "seed",             OpKind::input,       0, 0, {}},
     {Op::full,             "full",             OpKind::generated,   0, 0, {.output = detail::kFill}, MicroSteps::one, 1, true},
     {Op::iota,             "iota",             OpKind::generated,   0, 1, {.output = detail::kFill}},
     {Op::philox,           "philox",           OpKind::generated,   1, 0, {.output = detail::kPhilox}},
     {Op::elementwise,      "elementwise",      OpKind::elementwise, kElementArity, 0, {}, MicroSteps::one, 1, true},
+    {Op::window,           "window",           OpKind::window,      1, 2, {.output = detail::kCopy, .first = detail::kIndex}},
     {Op::matmul,           "matmul",           OpKind::reduction,   2, 2, {}, MicroSteps::inner_tiles, 2},
     {Op::sum_last,         "sum_last",         OpKind::reduction,   1, 0, {.output = detail::kFold, .first = detail::kReduce}, MicroSteps::column_tiles_and_fold},
     {Op::max_last,         "max_last",         OpKind::reduction,   1, 0, {.output = detail::kFold, .first = detail::kReduce}, MicroSteps::column_tiles_and_fold},
@@ -119,12 +121,12 @@ inline constexpr std::array<OpInfo, 17> kOps{{
 [[nodiscard]] constexpr bool is_op(std::uint8_t number) {
     switch (static_cast<Op>(number)) {
         case Op::slot:
-        case Op::data:
         case Op::seed:
         case Op::full:
         case Op::iota:
         case Op::philox:
         case Op::elementwise:
+        case Op::window:
         case Op::matmul:
         case Op::sum_last:
         case Op::max_last:

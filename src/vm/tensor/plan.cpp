@@ -135,9 +135,11 @@ private:
                 add_uniform(i, Tensor{node(i).dtype, Shape{}, {node(i).immediate}});
                 continue;
             }
-            const bool constant = std::all_of(node(i).inputs.begin(), node(i).inputs.end(), [&](std::uint32_t input) {
-                return done_[input] && plan_.roots[values_[input].root].kind == Root::Kind::constant;
-            });
+            const bool constant =
+                !is_kind(node(i).op, OpKind::window) &&
+                std::all_of(node(i).inputs.begin(), node(i).inputs.end(), [&](std::uint32_t input) {
+                    return done_[input] && plan_.roots[values_[input].root].kind == Root::Kind::constant;
+                });
             if (!constant) continue;
             if (make_alias(i)) continue;
             std::vector<View> inputs;
@@ -174,7 +176,7 @@ private:
 
     std::size_t add_input(const Node& input, std::size_t words) {
         if (input.op == Op::slot) return add_root(Root::Kind::slot, input.attributes[0], words);
-        return add_root(input.op == Op::data ? Root::Kind::data : Root::Kind::seed, 0, words);
+        return add_root(Root::Kind::seed, 0, words);
     }
 
     void add_uniform(std::size_t i, Tensor word) {

@@ -20,7 +20,6 @@ inline constexpr std::size_t kGroupBlock = 2048;  // words of a group's intermed
 struct Root {
     enum class Kind : std::uint8_t {
         slot,  // the state before the step; index = slot
-        data,
         seed,
         constant,  // index into ExecutionPlan::constants
         arena,     // `offset` words into the arena

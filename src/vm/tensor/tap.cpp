@@ -106,16 +106,24 @@ Crop crop_to_tile(const TappedNode& tapped, std::uint64_t tile) {
 
 class OperandTiles final : public TileSource {
 public:
-    explicit OperandTiles(std::span<const TensorView> operands) : operands_(operands) {}
+    OperandTiles(const TappedNode& tapped, const ProgramHeader& header, const DataSource& data)
+        : node_(*tapped.node), operands_(tapped.operands), header_(header), data_(data) {}
     [[nodiscard]] const Tile* tile(const TileRead& read) const override {
         for (const auto& [key, tile] : tiles_)
             if (key == read) return &tile;
-        return &tiles_.emplace_back(read, read_tile(operands_[read.operand], read.tile)).second;
+        if (!is_kind(node_.op, OpKind::window) || read.operand != kDataOperand)
+            return &tiles_.emplace_back(read, read_tile(operands_[read.operand], read.tile)).second;
+        const std::uint32_t set = node_.attributes[0];
+        const auto bytes = read_data_tile(header_.data[set], data_, set, read.tile);
+        return bytes ? &tiles_.emplace_back(read, pack_data_tile(*bytes)).second : nullptr;
     }
     [[nodiscard]] std::deque<std::pair<TileRead, Tile>> take() { return std::move(tiles_); }
 
 private:
-    std::span<const TensorView> operands_;
+    const Node& node_;
+    const std::span<const TensorView> operands_;
+    const ProgramHeader& header_;
+    const DataSource& data_;
     mutable std::deque<std::pair<TileRead, Tile>> tiles_;  // addresses stay
 };
 
@@ -213,10 +221,10 @@ std::uint64_t micro_copy_bytes(const Node& node, std::span<const OperandType> op
 }
 
 Expected<TappedLeaf> evaluate_leaf(const TappedNode& tapped, const ProgramHeader& header, const LeafTarget& target,
-                                   const MicroState& before) {
+                                   const MicroState& before, const DataSource& data) {
     std::vector<OperandType> types;
     for (const TensorView& operand : tapped.operands) types.push_back({operand.dtype, operand.shape()});
-    OperandTiles tiles(tapped.operands);
+    OperandTiles tiles(tapped, header, data);
     TappedLeaf leaf;
     QUERN_TRY(leaf.value, evaluate_leaf(*tapped.node, header, types, target, before, tiles));
     leaf.tiles = tiles.take();

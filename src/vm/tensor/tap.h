@@ -11,6 +11,7 @@
 
 #include "base/cancellation.h"
 #include "base/thread_pool.h"
+#include "vm/tensor/data.h"
 #include "vm/tensor/leaf.h"
 #include "vm/tensor/view.h"
 
@@ -53,10 +54,11 @@ void each_micro_state(const TappedNode& tapped, std::uint64_t tile, const TakeMi
 // evaluate_leaf on the operands of a tapped node, with the tiles that it has read, in order.
 struct TappedLeaf {
     std::uint32_t value = 0;
-    std::deque<std::pair<TileRead, Tile>> tiles;
+    std::deque<std::pair<TileRead, Tile>> tiles;  // of data packed (data.h)
 };
-// Errors: those of evaluate_leaf but leaf.missing_tile.
+// Errors: those of evaluate_leaf, of which leaf.missing_tile means that `data` has the tile not.
 [[nodiscard]] Expected<TappedLeaf> evaluate_leaf(const TappedNode& tapped, const ProgramHeader& header,
-                                                 const LeafTarget& target, const MicroState& before);
+                                                 const LeafTarget& target, const MicroState& before,
+                                                 const DataSource& data);
 
 }  // namespace quern::vm::tensor

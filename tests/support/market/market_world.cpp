@@ -39,6 +39,7 @@ tensor::Program program_of(std::vector<tensor::Node> nodes) {
     program.nodes = std::move(nodes);
     program.slots = {{"loss", tensor::DType::f32, {}, 0}};
     program.updates = {static_cast<std::uint32_t>(program.nodes.size() - 1)};
+    program.header.data = {{tensor::DataType::i32, 1}};
     program.header.loss_slot = 0;
     tensor::complete_header(program);
     if (!tensor::validate(program)) std::abort();
@@ -65,7 +66,7 @@ TinyProgram::TinyProgram() {
     slot.attributes = {0};
     program = program_of({slot, constant(1.5F), sum_of(0, 1)});
     second = program_of({slot, constant(1.5F), sum_of(0, 1), constant(-0.375F), sum_of(2, 3)});
-    data = scalar(tensor::DType::i32, 7);
+    data = tensor::MemoryData({{7, 0, 0, 0}});
     init = {scalar(tensor::DType::f32, 0)};
     prover = std::make_unique<core::ProgramProver>(program);
 }
@@ -424,9 +425,8 @@ types::TaskSubmitPayload spec_of(const core::TaskPrograms& programs, std::uint64
             crypto::sha256(as_bytes(spec.program_contents.empty() ? "program" : "second program")));
     }
     spec.init_root = tiny().init_root();
-    spec.data_root = tensor::tensor_root(tiny().data);
+    spec.data_roots = tiny().data.roots();
     spec.init_content = crypto::sha256(as_bytes("init"));
-    spec.data_content = crypto::sha256(as_bytes("data"));
     spec.interval = interval;
     spec.verifiers = 2;
     spec.samples = 20;

@@ -29,7 +29,7 @@ struct TinyProgram {
     // Of a task of so many steps: of the program alone, or of both in turn (3 steps or more).
     [[nodiscard]] const core::TaskPrograms& programs(std::uint64_t steps) const;
     [[nodiscard]] const core::TaskPrograms& both(std::uint64_t steps) const;
-    tensor::Tensor data;
+    tensor::MemoryData data;  // which no step reads
     tensor::State init;
     std::unique_ptr<core::ProgramProver> prover;
     [[nodiscard]] Hash32 init_root() const { return tensor::state_root(init); }

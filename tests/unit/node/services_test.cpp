@@ -213,7 +213,7 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     task.id = 300;
     task.spec.program_contents = {Hash32{{1}}};
     task.spec.init_content = Hash32{{2}};
-    task.spec.data_content = Hash32{{3}};
+    task.spec.data_roots = {Hash32{{3}}};
     task.steps = 2;
     task.spec.interval = 1;
     put(task);
@@ -236,7 +236,7 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     for (std::uint64_t id = 1; id < 290; ++id) {
         types::Task other;
         other.id = id;
-        other.spec.data_content = Hash32{{3}};
+        other.spec.data_roots = {Hash32{{3}}};
         put(other);
     }
     types::Claim claim;

@@ -27,7 +27,7 @@ constexpr std::uint32_t kWindows = 20;
 std::string architecture_of(std::uint32_t windows, std::uint32_t width = 8) {
     return R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":)" +
            std::to_string(width) + R"(,"heads":2,"context":)" + std::to_string(kContext) +
-           R"(,"mlp_ratio":2,"vocab":11},"data":{"windows":)" + std::to_string(windows) +
+           R"(,"mlp_ratio":2,"vocab":11},"data":{"dtype":"u8","elements":)" + std::to_string(windows * kContext + 1) +
            R"(},"batch":3,"optimizer":{"type":"adamw","lr":3e-3,"betas":[0.9,0.95],"eps":1e-8,"weight_decay":0.1,)"
            R"("warmup":20,"total_steps":300,"grad_clip":1.0}})";
 }
@@ -36,10 +36,10 @@ Bytes text_of(std::uint32_t windows) {
     std::string text;
     for (std::uint32_t i = 0; i <= windows * kContext; ++i) text.push_back(static_cast<char>('a' + i * i % 11));
     const std::string_view view = text;
-    const auto dataset = program::build_text_dataset(std::span(&view, 1), kContext);
+    const auto dataset = program::build_text_dataset(std::span(&view, 1));
     EXPECT_TRUE(dataset);
-    EXPECT_EQ(dataset->windows.shape.rows(), windows);
-    return *program::write_text_dataset(*dataset);
+    EXPECT_EQ(dataset->tokens.size(), windows * kContext + 1);
+    return dataset->tokens;
 }
 
 // A program, its initial state and its data set as files, and all options that a task needs.
@@ -53,7 +53,7 @@ protected:
         options_.programs.push_back(write("program.bin", tensor::encode(built->program)));
         options_.init =
             write("init.safetensors", *program::write_state(built->program, program::initial_state(*built, 1)));
-        options_.data = write("data.safetensors", text_of(kWindows));
+        options_.data = {write("data.u8", text_of(kWindows))};
         options_.price_cap = "1000000";
         options_.steps = 40;
         options_.defaults.interval = 10;
@@ -84,8 +84,7 @@ TEST_F(TaskTest, the_files_make_the_specification) {
     const auto plan = core::TaskPlan::decode(spec->plan);
     ASSERT_TRUE(plan) << plan.error().to_string();
     EXPECT_EQ(plan->body(), core::plain_body(40));
-    EXPECT_EQ(spec->data_content, crypto::content_id_of(*fs::read_file(options_.data, 1U << 24)));
-    EXPECT_EQ(spec->data_root, tensor::tensor_root(*program::read_data_set(*fs::read_file(options_.data, 1U << 24))));
+    EXPECT_EQ(spec->data_roots, std::vector{crypto::content_id_of(text_of(kWindows))});
     const auto price = price_of(*spec, options_);
     ASSERT_TRUE(price) << price.error().to_string();
     const auto work = price->json.find("totalWorkUnits");
@@ -167,30 +166,34 @@ TEST_F(TaskTest, what_a_first_state_has_of_settled_tasks_is_found_and_opened) {
     EXPECT_EQ(error().name, "task.import_files");
 }
 
-TEST_F(TaskTest, a_data_set_of_another_shape_is_neither_priced_nor_signed) {
-    options_.data = write("other.safetensors", text_of(kWindows - 1));
-    EXPECT_EQ(error().name, "task.wrong_data_shape");
-    for (const char* part : {"other.safetensors", "[1,1,19,7]", "[1,1,20,7]"})
+TEST_F(TaskTest, data_of_another_size_are_neither_priced_nor_signed) {
+    options_.data = {write("other.u8", text_of(kWindows - 1))};
+    EXPECT_EQ(error().name, "task.wrong_data_size");
+    for (const char* part : {"other.u8", "115 bytes", "121 elements of u8"})
         EXPECT_NE(error().detail.find(part), std::string::npos) << part << " in " << error().detail;
     // Nor when the program is known from a specification alone.
-    options_.data = directory_ + "/data.safetensors";
+    options_.data = {directory_ + "/data.u8"};
     const auto whole = build_spec(options_);
     ASSERT_TRUE(whole);
     SpecOptions from_spec;
     from_spec.spec_file = "@" + write("spec.json", as_bytes(chain::types::to_json(*whole).dump()));
-    from_spec.data = directory_ + "/other.safetensors";
-    EXPECT_EQ(build_spec(from_spec).error().name, "task.wrong_data_shape");
+    from_spec.data = {directory_ + "/other.u8"};
+    EXPECT_EQ(build_spec(from_spec).error().name, "task.wrong_data_size");
     from_spec.data = options_.data;
     EXPECT_TRUE(build_spec(from_spec));
 }
 
-TEST_F(TaskTest, a_data_set_of_another_type_is_refused) {
-    tensor::Tensor floats{tensor::DType::f32, tensor::Shape{{1, 1, kWindows, kContext + 1}}, {}};
-    floats.words.resize(floats.shape.elements());
-    options_.data = write("floats.safetensors",
-                          *program::write_safetensors(std::vector{program::TensorView{"data", &floats, {}}}, {}));
-    EXPECT_EQ(error().name, "task.wrong_data_shape") << error().to_string();
-    EXPECT_NE(error().detail.find("f32"), std::string::npos);
+TEST_F(TaskTest, there_is_a_file_or_a_root_for_each_data_tensor) {
+    options_.data.push_back(options_.data.front());
+    EXPECT_EQ(error().name, "task.wrong_data_size");
+    options_.data.clear();
+    EXPECT_EQ(error().name, "task.bad_root");
+    options_.data_roots = {to_hex0x(crypto::content_id_of(text_of(kWindows)))};
+    EXPECT_EQ(error().name, "none") << error().to_string();
+    options_.data_roots.push_back(options_.data_roots.front());
+    EXPECT_EQ(error().name, "task.bad_root");
+    options_.data_roots = {"0x12"};
+    EXPECT_NE(error().detail.find("--data-root"), std::string::npos);
 }
 
 TEST_F(TaskTest, an_initial_state_of_another_program_names_its_file) {
@@ -226,7 +229,7 @@ TEST_F(TaskTest, errors_name_the_file_or_the_option) {
     EXPECT_TRUE(build_spec(wrong).error().detail.starts_with("--init-root 0x12"));
     wrong = options_;
     wrong.programs = {wrong.data};
-    EXPECT_NE(build_spec(wrong).error().detail.find("data.safetensors"), std::string::npos);
+    EXPECT_NE(build_spec(wrong).error().detail.find("data.u8"), std::string::npos);
 }
 
 TEST_F(TaskTest, windows_that_a_promised_line_cannot_meet_are_neither_priced_nor_signed) {

@@ -146,7 +146,7 @@ core::GameContext game_context(const types::TaskClaim& live) {
     const auto& spec = live.task.spec;
     const market::Stretch stretch = market::stretch_of(live);
     return {spec.plan,
-            spec.data_root,
+            spec.data_roots,
             live.claim.seed_beacon,
             spec.stride,
             market::stride_count(stretch.steps, spec.stride) + 1,

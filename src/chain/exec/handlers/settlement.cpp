@@ -120,7 +120,7 @@ Status record_proof(Context& context, const types::Task& task, const Claim& clai
     proof.plan = crypto::merkle_leaf(task.spec.plan);
     proof.slot_root = plan.header().slot_root;
     proof.init_root = task.spec.init_root;
-    proof.data_root = task.spec.data_root;
+    proof.data_roots = task.spec.data_roots;
     proof.seed_beacon = claim.seed_beacon;
     proof.final_root = claim.final_root;
     proof.steps = task.steps;

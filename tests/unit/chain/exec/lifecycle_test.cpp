@@ -50,7 +50,7 @@ TEST_F(Lifecycle, what_is_settled_leaves_a_proof_of_what_led_where) {
     EXPECT_EQ(proof.plan, crypto::merkle_leaf(spec.plan));
     EXPECT_EQ(proof.slot_root, vm::tensor::slot_root(tiny().program));
     EXPECT_EQ(proof.init_root, spec.init_root);
-    EXPECT_EQ(proof.data_root, spec.data_root);
+    EXPECT_EQ(proof.data_roots, spec.data_roots);
     EXPECT_EQ(proof.seed_beacon, world.claim(id).seed_beacon);
     EXPECT_EQ(proof.final_root, truth.roots.back());
     EXPECT_EQ(proof.steps, kSteps);

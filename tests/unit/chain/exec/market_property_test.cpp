@@ -777,7 +777,7 @@ TEST(MarketProperties, the_same_lives_leave_the_same_bytes) {
     Statistics statistics;
     statistics.trace = Hash32{};
     for (std::uint64_t seed = 1; seed <= 40; ++seed) Simulation(seed, statistics).run();
-    EXPECT_EQ(to_hex(*statistics.trace), "369fe29b4c8c3633943b0e3a8278febe9dfe9045a91e86afdac8bec65ca650c4");
+    EXPECT_EQ(to_hex(*statistics.trace), "6d9c1ee1ff37ab217416c08b8844e4efaae774dbb739957c66724f256a13b0be");
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST(DisputeGame, CheatAtEachKindOfOpLosesAtTheLeaf) {
         const Side liar = games % 2 == 0 ? Side::defender : Side::rival;
         const Result result = play_cheat(world, honest, history, alter, liar);
         ASSERT_EQ(result.game.verdict, loses(liar)) << describe(world, node, result);
-        const bool input = definition.op == Op::slot || definition.op == Op::data || definition.op == Op::seed;
+        const bool input = definition.op == Op::slot || definition.op == Op::seed;
         EXPECT_EQ(result.game.reason, input ? "input" : "leaf") << describe(world, node, result);
         EXPECT_EQ(result.game.node, node);
         EXPECT_EQ(result.game.step, 2U);
@@ -74,7 +74,7 @@ TEST(DisputeGame, CheatAtEachKindOfOpLosesAtTheLeaf) {
         EXPECT_LE(result.transcript.largest_move, kMaxMoveBytes);
     }
     for (const Op op :
-         {Op::slot, Op::data, Op::seed, Op::full, Op::iota, Op::philox, Op::matmul, Op::sum_last, Op::max_last,
+         {Op::slot, Op::window, Op::seed, Op::full, Op::iota, Op::philox, Op::matmul, Op::sum_last, Op::max_last,
           Op::sum_rows, Op::reshape, Op::permute, Op::slice, Op::concat, Op::gather_rows, Op::scatter_add_rows})
         EXPECT_GT(played[256 * static_cast<int>(op)], 0) << "op " << static_cast<int>(op);
     int element_ops = 0;

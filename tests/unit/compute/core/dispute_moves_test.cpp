@@ -306,6 +306,130 @@ TEST(DisputeMoves, CorruptedWitnessesAreRefused) {
     expect_refused(decided, Side::rival, SplitMove{}, "dispute.decided");
 }
 
+// A task whose one step reads a window in the last tile of the data, which is shorter, and the game with a liar about
+// it, at its leaf: the rival is right.
+struct WindowGame {
+    World task;
+    Game game;
+
+    WindowGame() {
+        vm::tensor::test::Graph graph;
+        const std::uint32_t at = graph.add_slot("index", vm::tensor::DType::i32, {});
+        const std::uint32_t window = graph.window(at, 1, vm::tensor::DType::i32, 1, 40);
+        graph.add_slot("window", vm::tensor::DType::i32, graph.shape(window));
+        graph.update(1, window);
+        graph.add_slot("loss", vm::tensor::DType::f32, {});
+        graph.finish({}, {{vm::tensor::DataType::u8, 5'000}});
+        task = make_world(graph.program, 1);
+        task.states.front().front().words = {4'100};
+        task.states.resize(1);
+        vm::tensor::Executor executor(task.program, vm::tensor::arith::Backend::scalar, nullptr);
+        State after = task.states.front();
+        EXPECT_TRUE(executor.step(after, task.data, task.seed));
+        task.roots = {vm::tensor::state_root(task.states.front()), vm::tensor::state_root(after)};
+        task.states.push_back(after);
+        const Alter lie = flip(1, window, 3);
+        const History history = altered_history(task, lie, 1);
+        DisputeStrategy liar = dishonest_player(task, history, lie);
+        DisputeStrategy honest = honest_player(task);
+        game = history_game(task, history.root(), task.root());
+        for (int i = 0; i < 50 && game.phase < Phase::leaf; ++i)
+            for (const Side side : {Side::defender, Side::rival}) {
+                if (game.phase >= Phase::leaf) break;
+                const auto move = (side == Side::defender ? liar : honest).next_move(game, side);
+                EXPECT_TRUE(move && apply(game, side, *move, 1000));
+            }
+        EXPECT_EQ(game.phase, Phase::leaf);
+    }
+};
+
+// A witness of data is bound to the task's root and to the header's size.
+TEST(DisputeMoves, CorruptedWitnessesOfDataAreRefused) {
+    WindowGame played;
+    const World& task = played.task;
+    Game& game = played.game;
+    DisputeStrategy honest = honest_player(task);
+    const auto good = honest.leaf_witness(game);
+    ASSERT_TRUE(good.has_value()) << good.error().to_string();
+    ASSERT_EQ(good->tiles.size(), 2U);
+    ASSERT_EQ(good->tiles[1].tile, 1U);
+    ASSERT_EQ(good->tiles[1].bytes.size(), 904U);
+    const auto refused = [&](auto change, std::string_view error = "dispute.bad_witness") {
+        LeafWitness witness = *good;
+        change(witness.tiles[1]);
+        Game tried = game;
+        EXPECT_EQ(name_of(apply_leaf(tried, Side::rival, witness, 1000)), error);
+    };
+    refused([](OperandTile& tile) { tile.bytes[9] ^= 1; });
+    refused([](OperandTile& tile) { tile.bytes.pop_back(); });
+    refused([](OperandTile& tile) { tile.bytes.resize(4'096); });
+    refused([](OperandTile& tile) { tile.tile = 0; });
+    refused([](OperandTile& tile) { tile.tile = 2; });
+    refused([](OperandTile& tile) { tile.tile = ~0ULL; });
+    refused([](OperandTile& tile) { tile.root = other_hash(); });
+    refused([](OperandTile& tile) { tile.root_path = {other_hash()}; });
+    refused([](OperandTile& tile) { tile.tile_path.clear(); });
+    refused([](OperandTile& tile) { tile.operand = 2; });
+    LeafWitness without = *good;
+    without.tiles.pop_back();
+    Game tried = game;
+    EXPECT_EQ(name_of(apply_leaf(tried, Side::rival, without, 1000)), "leaf.missing_tile");
+    // A content of another size than the header's has another id.
+    Game other = game;
+    Bytes longer = task.data.sets()[1];
+    longer.push_back(0);
+    other.context.data_roots[1] = crypto::content_id_of(longer);
+    EXPECT_EQ(name_of(apply_leaf(other, Side::rival, *good, 1000)), "dispute.bad_witness");
+    other.context.data_roots.pop_back();
+    EXPECT_EQ(name_of(apply_leaf(other, Side::rival, *good, 1000)), "dispute.bad_game");
+    ASSERT_TRUE(apply_leaf(game, Side::rival, *good, 1000).has_value());
+    EXPECT_EQ(game.verdict, Verdict::rival_wins);
+}
+
+// Gives out so many parts and paths.
+class ScarceData final : public vm::tensor::DataSource {
+public:
+    explicit ScarceData(const vm::tensor::MemoryData& all) : all_(all) {}
+    bool read(std::size_t set, std::uint64_t first, std::span<std::uint8_t> out) const override {
+        return reads-- > 0 && all_.read(set, first, out);
+    }
+    std::optional<std::vector<Hash32>> tile_path(std::size_t set, std::uint64_t tile) const override {
+        return paths ? all_.tile_path(set, tile) : std::nullopt;
+    }
+    mutable int reads = 0;
+    bool paths = true;
+
+private:
+    const vm::tensor::MemoryData& all_;
+};
+
+TEST(DisputeMoves, AMoveWhoseDataAreMissingSaysSoAndIsMadeWhenTheyAreThere) {
+    const WindowGame played;
+    ScarceData data(played.task.data);
+    DisputeParty party = honest_party(played.task);
+    party.data = &data;
+    DisputeStrategy honest(std::move(party));
+    const auto missing = [&](int reads, bool paths) {
+        data.reads = reads;
+        data.paths = paths;
+        const auto move = honest.next_move(played.game, Side::rival);
+        ASSERT_FALSE(move);
+        EXPECT_EQ(move.error().name, "dispute.data_missing");
+        EXPECT_TRUE(move.error().is_busy());
+    };
+    missing(0, true);  // for the run
+    missing(2, true);  // a run for the trace and one for the leaf, and its tile
+    missing(1, true);
+    missing(1'000, false);
+    data.reads = 1'000;
+    data.paths = true;
+    const auto move = honest.next_move(played.game, Side::rival);
+    ASSERT_TRUE(move) << move.error().to_string();
+    Game game = played.game;
+    ASSERT_TRUE(apply(game, Side::rival, *move, 1000));
+    EXPECT_EQ(game.verdict, Verdict::rival_wins);
+}
+
 TEST(DisputeMoves, LeafIsRefusedBeforeItsPhase) {
     Players players;
     Game game = game_at(Phase::element, players.liar, players.honest);

@@ -236,27 +236,6 @@ TEST(DisputeRuns, OfALongMicroTraceOnlyTheStatesThatAreAskedForAreHeld) {
     EXPECT_GT(peak_of(states), states) << "the count counts";
 }
 
-// The data set is hashed once a game, but not for one that lies about it.
-TEST(DisputeRuns, ALieInTheSecondOfTwoDataNodesIsFoundThere) {
-    vm::tensor::test::Graph graph;
-    const vm::tensor::Shape row{{1, 1, 1, 8}};
-    graph.add_slot("sum", vm::tensor::DType::i32, row);
-    const std::uint32_t first = graph.data(row);
-    const std::uint32_t second = graph.data(row);
-    graph.update(0, graph.element(vm::tensor::arith::ElementOp::iadd, {first, second}));
-    graph.add_slot("loss", vm::tensor::DType::f32, {});
-    graph.finish(row);
-    const World world = make_world(graph.program, 1);
-    const Alter lie = flip(1, second, 3);
-    const History history = altered_history(world, lie, 1);
-    DisputeStrategy dishonest = dishonest_player(world, history, lie);
-    DisputeStrategy honest = honest_player(world);
-    Game game = history_game(world, history.root(), world.root());
-    play(game, player(dishonest), player(honest));
-    EXPECT_EQ(game.verdict, Verdict::rival_wins);
-    EXPECT_EQ(game.node, second);
-}
-
 TEST(DisputeRuns, APlayerTakesLittleMoreThanAStep) {
     const Deep& task = deep();
     const Program& program = task.world.program;

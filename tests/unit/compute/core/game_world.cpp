@@ -69,13 +69,21 @@ Program every_kind_program() {
     parts.push_back(g.scatter_add(g.slice(f, {0, 1, 0, 0}, {{1, 1, 9, 35}}), column, 40));
     parts.push_back(g.scatter_add(g.slice(g.reshape(wide, {{1, 1, 100, 30}}), {0, 0, 1, 0}, {{1, 1, 99, 30}}),
                                   g.reshape(data, {{1, 1, 1, 99}}), 35));
+    const std::uint32_t few = g.element(ElementOp::iand, {i2, g.full(DType::i32, {}, 63)});
+    parts.push_back(g.window(few, 1, DType::i32, 97, 40));
+    parts.push_back(g.window(few, 2, DType::i32, 31, 33));
+    parts.push_back(g.window(few, 3, DType::i32, 20, 50));
+    parts.push_back(g.window(few, 4, DType::f32, 17, 33));
     for (std::size_t k = 0; k < parts.size(); ++k) {
         g.add_slot("part" + std::to_string(k), g.dtype(parts[k]), g.shape(parts[k]));
         g.update(g.program.slots.size() - 1, parts[k]);
     }
     g.add_slot("loss", DType::f32, {});
     g.update(g.program.slots.size() - 1, g.slice(f2, {0, 0, 0, 4}, {}));
-    g.finish({{1, 1, 9, 11}});
+    g.finish({{1, 1, 9, 11}}, {{vm::tensor::DataType::u8, 5000},
+                               {vm::tensor::DataType::i8, 1500},
+                               {vm::tensor::DataType::u16, 2300},
+                               {vm::tensor::DataType::f32, 1030}});
     return g.program;
 }
 
@@ -103,7 +111,7 @@ World make_world(Program program, std::uint64_t steps, std::uint64_t seed, std::
     }
     world.programs = std::make_shared<const TaskPrograms>(*TaskPrograms::make({world.program}, plain_body(steps)));
     world.context.plan = world.programs->plan.bytes();
-    world.context.data_root = vm::tensor::tensor_root(world.data);
+    world.context.data_roots = world.data.roots();
     world.context.seed_beacon = world.beacon;
     world.context.stride = stride;
     world.context.history_leaves = steps / stride + 1;
@@ -124,7 +132,7 @@ History altered_history(const World& world, const Alter& alter, std::uint64_t fi
     return history;
 }
 
-DisputeStrategy honest_player(const World& world) {
+DisputeParty honest_party(const World& world) {
     DisputeParty party;
     party.programs = world.programs.get();
     party.history = world.history();
@@ -132,8 +140,10 @@ DisputeStrategy honest_player(const World& world) {
     party.state_before = [&world](std::uint64_t step) -> Expected<State> { return world.states[step - 1]; };
     party.data = &world.data;
     party.seed = world.seed;
-    return DisputeStrategy(std::move(party));
+    return party;
 }
+
+DisputeStrategy honest_player(const World& world) { return DisputeStrategy(honest_party(world)); }
 
 DisputeStrategy dishonest_player(const World& world, History history, Alter alter) {
     DisputeParty party;

@@ -27,7 +27,7 @@ std::vector<Hash32> strided(const std::vector<Hash32>& roots, std::uint64_t stri
 struct World {
     Program program;  // of each step
     std::shared_ptr<const TaskPrograms> programs;
-    Tensor data;
+    vm::tensor::MemoryData data;
     Hash32 beacon;
     Tensor seed;
     std::vector<State> states;  // S_0 … S_N
@@ -53,6 +53,7 @@ struct History {
 };
 History altered_history(const World& world, const Alter& alter, std::uint64_t first_altered_step);
 
+DisputeParty honest_party(const World& world);
 DisputeStrategy honest_player(const World& world);
 DisputeStrategy dishonest_player(const World& world, History history, Alter alter);
 // Flips `bits` of word `word` (modulo the number of words) of node `node`'s output in step `step`.

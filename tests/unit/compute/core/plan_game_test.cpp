@@ -53,14 +53,13 @@ struct Task {
     TaskPrograms programs =
         *TaskPrograms::make({accumulate_program(), update_program()},
                             {plan_repeat(kTurns, {plan_repeat(kTurn - 1, {plan_step(0)}), plan_step(1)})});
-    Tensor data = vm::tensor::test::random_data(programs.any(), 3);
+    vm::tensor::MemoryData data = vm::tensor::test::random_data(programs.any(), 3);
     Hash32 beacon{{7}};
     Tensor seed = vm::tensor::seed_tensor(beacon);
     std::uint64_t stride = 1;
 
     [[nodiscard]] GameContext context() const {
-        return {programs.plan.bytes(), vm::tensor::tensor_root(data), beacon, stride,
-                programs.plan.steps() / stride + 1};
+        return {programs.plan.bytes(), data.roots(), beacon, stride, programs.plan.steps() / stride + 1};
     }
     [[nodiscard]] History history(const Alter& alter = {}) const {
         History history;

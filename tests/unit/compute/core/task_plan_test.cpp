@@ -20,6 +20,7 @@ std::vector<PlanProgram> programs_of(const std::vector<std::uint64_t>& works) {
     for (const std::uint64_t work : works) {
         ProgramHeader header = vm::tensor::test::training_program(4, 5, 40).header;
         header.work_units = work;
+        header.sizes.window_bytes = 0;  // which any work pays for
         header.node_count += programs.size();
         programs.push_back({Hash32{{static_cast<std::uint8_t>(programs.size() + 1)}}, header});
     }

@@ -18,7 +18,8 @@ TaskSubmitPayload good_spec() {
     TaskSubmitPayload spec;
     spec.plan = TaskPlan::make({{prover.root(), program.header}}, plain_body(300))->bytes();
     spec.header_paths = {prover.header_path()};
-    spec.init_root = spec.data_root = spec.init_content = spec.data_content = Hash32{{1}};
+    spec.init_root = spec.init_content = Hash32{{1}};
+    spec.data_roots = {Hash32{{1}}};
     spec.program_contents = {Hash32{{1}}};
     spec.interval = 30;
     spec.price_cap = 7;
@@ -37,7 +38,8 @@ TaskSubmitPayload of_two_programs(bool free) {
         for (std::size_t slot = 0; slot < training.slots.size(); ++slot)
             other.update(slot, other.full(training.slots[slot].dtype, training.slots[slot].shape, 0));
     other.program.slots = training.slots;
-    other.finish(vm::tensor::data_shape(training));
+    other.finish({});
+    other.program.header.data = training.header.data;  // which it does not read
     TaskSubmitPayload spec = good_spec();
     const TaskPrograms programs =
         *TaskPrograms::make({training, other.program}, {plan_repeat(150, {plan_step(0), plan_step(1)})});
@@ -114,7 +116,9 @@ TEST(TaskSpec, EachDefectIsNamed) {
     expect("task.bad_price", [](Spec& s) { s.price_cap = Uint256(1) << kMaxPriceBits; });
     expect("task.bad_price", [](Spec& s) { s.tax = Uint256(1) << kMaxPriceBits; });
     expect("task.bad_root", [](Spec& s) { s.init_root = {}; });
-    expect("task.bad_root", [](Spec& s) { s.data_content = {}; });
+    expect("task.bad_root", [](Spec& s) { s.data_roots = {}; });
+    expect("task.bad_root", [](Spec& s) { s.data_roots = {Hash32{}}; });
+    expect("task.bad_root", [](Spec& s) { s.data_roots.push_back(Hash32{{1}}); });
     expect("task.bad_window", [](Spec& s) { s.verify_s = 0; });
     expect("task.bad_window", [](Spec& s) { s.bid_s = kMaxWindowSeconds + 1; });
     expect("task.bad_class", [](Spec& s) { s.bandwidth_class = chain::market::kMaxClass + 1; });

@@ -9,7 +9,7 @@ namespace {
 
 const std::string kGood =
     R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":8,"heads":2,"context":6,)"
-    R"("mlp_ratio":2,"vocab":11},"data":{"windows":20},"batch":3,"optimizer":{"type":"adamw","lr":3e-3,)"
+    R"("mlp_ratio":2,"vocab":11},"data":{"dtype":"u8","elements":121},"batch":3,"optimizer":{"type":"adamw","lr":3e-3,)"
     R"("betas":[0.9,0.95],"eps":1e-8,"weight_decay":0.1,"warmup":20,"total_steps":300,"grad_clip":1.0}})";
 
 std::string replaced(const std::string& what, const std::string& with) {
@@ -28,7 +28,7 @@ TEST(ArchJson, reads_every_field) {
     const auto arch = parse_architecture(kGood);
     ASSERT_TRUE(arch) << arch.error().to_string();
     EXPECT_EQ(arch->model, (TransformerSpec{1, 8, 2, 6, 2, 11}));
-    EXPECT_EQ(arch->windows, 20U);
+    EXPECT_EQ(arch->data, (vm::tensor::DataSet{vm::tensor::DataType::u8, 121}));
     EXPECT_EQ(arch->batch, 3U);
     EXPECT_EQ(arch->optimizer.learning_rate, 3e-3F);
     EXPECT_EQ(arch->optimizer.beta1, 0.9F);
@@ -38,7 +38,7 @@ TEST(ArchJson, reads_every_field) {
     EXPECT_EQ(arch->optimizer.clip_norm, 1.0F);
     EXPECT_EQ(arch->optimizer.warmup, 20U);
     EXPECT_EQ(arch->optimizer.total_steps, 300U);
-    EXPECT_EQ(data_shape(*arch), matrix_shape(20, 7));
+    EXPECT_EQ(window_count(*arch), 20U);
 }
 
 TEST(ArchJson, reads_what_may_be_left_out) {
@@ -95,14 +95,14 @@ TEST(ArchJson, names_what_is_wrong) {
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"layers\":1"), "arch.not_json");
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"dropout\":0"), "arch.unknown_field");
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"epochs\":1"), "arch.unknown_field");
-    EXPECT_EQ(error_with("\"windows\":20", "\"windows\":20,\"x\":null"), "arch.unknown_field");
+    EXPECT_EQ(error_with("\"elements\":121", "\"elements\":121,\"x\":null"), "arch.unknown_field");
     EXPECT_EQ(error_with("\"type\":\"adamw\"", "\"type\":\"sgd\""), "arch.unknown_field");  // betas are Adam's
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":\"1\""), "arch.wrong_type");
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1.0"), "arch.wrong_type");
     EXPECT_EQ(error_with("3e-3", "\"3e-3\""), "arch.wrong_type");
     EXPECT_EQ(error_with("[0.9,0.95]", "[0.9]"), "arch.wrong_type");
     EXPECT_EQ(error_with("[0.9,0.95]", "[0.9,true]"), "arch.wrong_type");
-    EXPECT_EQ(error_with("{\"windows\":20}", "20"), "arch.wrong_type");
+    EXPECT_EQ(error_with("{\"dtype\":\"u8\",\"elements\":121}", "20"), "arch.wrong_type");
 }
 
 TEST(ArchJson, refuses_sizes_and_numbers_out_of_range) {
@@ -110,7 +110,11 @@ TEST(ArchJson, refuses_sizes_and_numbers_out_of_range) {
         EXPECT_NE(error_with("\"layers\":1", std::string("\"layers\":") + layers), "none") << layers;
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":65"), "arch.out_of_range");
     EXPECT_EQ(error_with("\"heads\":2", "\"heads\":3"), "arch.heads_do_not_divide");
-    EXPECT_EQ(error_with("\"windows\":20", "\"windows\":0"), "arch.out_of_range");
+    EXPECT_EQ(error_with("\"elements\":121", "\"elements\":0"), "arch.out_of_range");
+    EXPECT_EQ(error_with("\"elements\":121", "\"elements\":6"), "arch.out_of_range") << "no window of 7";
+    EXPECT_EQ(error_with("\"elements\":121", "\"elements\":281474976710657"), "arch.out_of_range");
+    EXPECT_EQ(error_with("\"u8\"", "\"u9\""), "arch.unknown_dtype");
+    EXPECT_EQ(error_with("\"u8\"", "\"f32\""), "arch.unknown_dtype");
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":20000"), "arch.out_of_range");
     EXPECT_EQ(error_with("3e-3", "-3e-3"), "arch.out_of_range");
     EXPECT_EQ(error_with("3e-3", "1e39"), "arch.out_of_range");
@@ -118,8 +122,9 @@ TEST(ArchJson, refuses_sizes_and_numbers_out_of_range) {
     EXPECT_EQ(error_with("1e-8", "0"), "arch.out_of_range");
     EXPECT_EQ(error_with("\"total_steps\":300", "\"total_steps\":20"), "arch.out_of_range");
     std::string large = replaced("\"context\":6", "\"context\":8192");
-    const std::string batch = "\"batch\":3";
-    large.replace(large.find(batch), batch.size(), "\"batch\":16384");
+    for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"batch\":3", "\"batch\":16384"},
+                                   std::pair<std::string, std::string>{"\"elements\":121", "\"elements\":9000"}})
+        large.replace(large.find(from), from.size(), to);
     EXPECT_EQ(parse_architecture(large).error().name, "arch.too_large");
 }
 

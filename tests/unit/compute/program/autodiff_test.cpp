@@ -39,7 +39,7 @@ Value weighted_sum(Builder& b, Value y) {
 }
 
 void check_gradient(const std::vector<Shape>& shapes, const Function& f, Range range = {}, std::uint32_t random = 1) {
-    Builder b(DType::i32, scalar_shape());
+    Builder b;
     std::vector<Value> inputs;
     for (std::size_t i = 0; i < shapes.size(); ++i)
         inputs.push_back(
@@ -63,7 +63,7 @@ void check_gradient(const std::vector<Shape>& shapes, const Function& f, Range r
             const float unit = static_cast<float>(generator() >> 8) * 0x1p-24F;
             word = __builtin_bit_cast(std::uint32_t, range.low + unit * (range.high - range.low));
         }
-    const Tensor data{DType::i32, scalar_shape(), {0}};
+    const vm::tensor::MemoryData data;
     const Tensor seed{DType::i32, vector_shape(4), {1, 2, 3, 4}};
     const DoubleState start = to_doubles(state);
     const DoubleState after = step_in_double(program, start, data, seed);
@@ -249,7 +249,7 @@ TEST(Autodiff, differentiates_composites) {
 }
 
 TEST(Autodiff, stops_at_barriers_and_gives_zero_without_dependence) {
-    Builder b(DType::i32, scalar_shape());
+    Builder b;
     const auto x = b.slot("x", DType::f32, vector_shape(3), Initializer::constant(2.0F));
     const auto y = b.slot("y", DType::f32, vector_shape(2), Initializer::constant(1.0F));
     const auto loss = sum_all(b, b.mul(x, b.stop_gradient(b.mul(x, x))));
@@ -262,7 +262,7 @@ TEST(Autodiff, stops_at_barriers_and_gives_zero_without_dependence) {
     b.update(y, derivatives[1]);
     const auto built = b.finish();
     ASSERT_TRUE(built) << built.error().to_string();
-    const Tensor data{DType::i32, scalar_shape(), {0}};
+    const vm::tensor::MemoryData data;
     const Tensor seed{DType::i32, vector_shape(4), {0, 0, 0, 0}};
     const auto after = step_in_double(built->program, to_doubles(initial_state(*built, 1)), data, seed);
     EXPECT_EQ(after[0], (test::Doubles{4, 4, 4}));  // x * x as a constant, not 3 x^2
@@ -272,7 +272,7 @@ TEST(Autodiff, stops_at_barriers_and_gives_zero_without_dependence) {
 }
 
 TEST(Autodiff, shares_the_gradient_between_equal_maxima) {
-    Builder b(DType::i32, scalar_shape());
+    Builder b;
     const auto x = b.slot("x", DType::f32, vector_shape(4), Initializer::constant(1.0F));
     const auto loss = b.max_last(x);
     const std::vector<Value> wrt{x};
@@ -280,14 +280,14 @@ TEST(Autodiff, shares_the_gradient_between_equal_maxima) {
     b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
     const auto built = b.finish();
     ASSERT_TRUE(built);
-    const Tensor data{DType::i32, scalar_shape(), {0}};
+    const vm::tensor::MemoryData data;
     const Tensor seed{DType::i32, vector_shape(4), {0, 0, 0, 0}};
     const auto after = step_in_double(built->program, to_doubles(initial_state(*built, 1)), data, seed);
     EXPECT_EQ(after[0], (test::Doubles{0.25, 0.25, 0.25, 0.25}));
 }
 
 TEST(Autodiff, names_a_loss_that_is_no_scalar) {
-    Builder b(DType::i32, scalar_shape());
+    Builder b;
     const auto x = b.slot("x", DType::f32, vector_shape(4), Initializer::zeros());
     const std::vector<Value> wrt{x};
     const auto derivatives = gradients(b, x, wrt);

@@ -12,7 +12,7 @@ namespace {
 
 // A builder with a loss slot, so that it can finish.
 Builder with_loss() {
-    Builder b(DType::i32, matrix_shape(4, 3));
+    Builder b({{vm::tensor::DataType::i32, 12}});
     b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
     return b;
 }
@@ -84,7 +84,7 @@ TEST(Builder, a_product_with_one_keeps_the_word_that_arithmetic_gives_a_nan) {
     vm::tensor::State state;
     for (const auto& slot : program.slots)
         state.push_back({slot.dtype, slot.shape, std::vector<std::uint32_t>(slot.shape.elements(), kOtherNan)});
-    const vm::tensor::Tensor data{DType::i32, matrix_shape(4, 3), std::vector<std::uint32_t>(12)};
+    const vm::tensor::MemoryData data({Bytes(48)});
     vm::tensor::Executor executor(program, vm::tensor::arith::Backend::scalar, nullptr);
     executor.step(state, data, vm::tensor::seed_tensor({}));
     for (std::size_t slot = 1; slot < state.size(); ++slot)
@@ -113,6 +113,10 @@ TEST(Builder, encodes_and_decodes_what_it_builds) {
 
 TEST(Builder, names_the_first_mistake) {
     const Shape vector = vector_shape(4);
+    EXPECT_EQ(error_of([](Builder& b) { (void)b.window(b.constant_i32(1), 0, 2, 3); }), "none");
+    EXPECT_EQ(error_of([](Builder& b) { (void)b.window(b.constant_i32(1), 1, 2, 3); }), "builder.bad_window");
+    EXPECT_EQ(error_of([](Builder& b) { (void)b.window(b.constant(1), 0, 2, 3); }), "builder.bad_window");
+    EXPECT_EQ(error_of([](Builder& b) { (void)b.window(b.seed(), 0, 2, 3); }), "builder.bad_window");
     EXPECT_EQ(error_of([](Builder&) {}), "none");
     EXPECT_EQ(error_of([&](Builder& b) {
                   (void)b.slot("x", DType::f32, vector, Initializer::zeros());
@@ -151,7 +155,7 @@ TEST(Builder, names_the_first_mistake) {
               }),
               "builder.not_a_slot");
     EXPECT_EQ(with_x([](Builder& b, Value) { return b.full(DType::f32, Shape{{1, 1, 0, 1}}, 0); }), "tensor.bad_shape");
-    Builder none(DType::i32, scalar_shape());
+    Builder none;
     EXPECT_EQ(none.finish().error().name, "builder.no_loss_slot");
 }
 

@@ -209,15 +209,21 @@ DoubleState to_doubles(const vm::tensor::State& state) {
     return result;
 }
 
-std::vector<Doubles> evaluate_in_double(const Program& program, const DoubleState& state, const Tensor& data,
-                                        const Tensor& seed) {
+std::vector<Doubles> evaluate_in_double(const Program& program, const DoubleState& state,
+                                        const vm::tensor::DataSource& data, const Tensor& seed) {
     std::vector<Doubles> outputs;
     outputs.reserve(program.nodes.size());
     for (const Node& node : program.nodes) {
         if (node.op == Op::slot) {
             outputs.push_back(state[node.attributes[0]]);
-        } else if (node.op == Op::data) {
-            outputs.push_back(to_doubles(data));
+        } else if (node.op == Op::window) {
+            std::vector<std::uint32_t> index;
+            for (const double at : outputs[node.inputs[0]])
+                index.push_back(static_cast<std::uint32_t>(static_cast<std::int64_t>(at)));
+            Tensor words{node.dtype, node.shape, std::vector<std::uint32_t>(node.shape.elements())};
+            const bool complete =
+                vm::tensor::read_windows(program.header, node, index.data(), data, words.words.data(), nullptr);
+            outputs.push_back(complete ? to_doubles(words) : Doubles());
         } else if (node.op == Op::seed) {
             outputs.push_back(to_doubles(seed));
         } else {
@@ -232,7 +238,8 @@ std::vector<Doubles> evaluate_in_double(const Program& program, const DoubleStat
     return outputs;
 }
 
-DoubleState step_in_double(const Program& program, const DoubleState& state, const Tensor& data, const Tensor& seed) {
+DoubleState step_in_double(const Program& program, const DoubleState& state, const vm::tensor::DataSource& data,
+                           const Tensor& seed) {
     std::vector<Doubles> outputs = evaluate_in_double(program, state, data, seed);
     DoubleState next;
     for (const std::uint32_t update : program.updates) next.push_back(outputs[update]);

@@ -16,9 +16,10 @@ using DoubleState = std::vector<Doubles>;  // one per slot
 
 // The output of every node of one step.
 [[nodiscard]] std::vector<Doubles> evaluate_in_double(const vm::tensor::Program& program, const DoubleState& state,
-                                                      const vm::tensor::Tensor& data, const vm::tensor::Tensor& seed);
+                                                      const vm::tensor::DataSource& data,
+                                                      const vm::tensor::Tensor& seed);
 // The state after the step.
 [[nodiscard]] DoubleState step_in_double(const vm::tensor::Program& program, const DoubleState& state,
-                                         const vm::tensor::Tensor& data, const vm::tensor::Tensor& seed);
+                                         const vm::tensor::DataSource& data, const vm::tensor::Tensor& seed);
 
 }  // namespace quern::test

@@ -29,7 +29,7 @@ TransformerSpec spec_of(bool tied, std::uint32_t adapter_rank) {
 
 // A step that trains on tokens of its state.
 Expected<BuiltProgram> training(const TransformerSpec& spec, OptimizerConfig::Type type) {
-    Builder b(DType::i32, scalar_shape());
+    Builder b;
     const auto step = b.slot("step", DType::i32, scalar_shape(), Initializer::zeros());
     const auto reported = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
     const auto tokens = b.slot("tokens", DType::i32, vector_shape(spec.context), Initializer::zeros());
@@ -69,7 +69,7 @@ TEST(NodeOrder, of_training_is_that_of_its_code) {
 
 TEST(NodeOrder, of_derivatives_is_that_of_their_code) {
     const auto built = [](ElementOp op) {
-        Builder b(DType::i32, scalar_shape());
+        Builder b;
         const auto x = b.slot("x", DType::f32, matrix_shape(2, 3), Initializer::zeros());
         const auto loss = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
         b.set_loss_slot(loss);

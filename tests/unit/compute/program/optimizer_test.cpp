@@ -26,7 +26,7 @@ struct Problem {
     std::size_t x = 0, y = 0;
 };
 Problem make_problem(const OptimizerConfig& config) {
-    Builder b(DType::i32, scalar_shape());
+    Builder b;
     const auto step = b.slot("step", DType::i32, scalar_shape(), Initializer::zeros());
     b.update(step, b.iadd(step, b.constant_i32(1)));
     const auto x = b.slot("x", DType::f32, matrix_shape(2, 2), Initializer::constant(1.0F));
@@ -55,7 +55,7 @@ void compare(const OptimizerConfig& config, int steps,
              const std::function<double(double, double, int, bool)>& reference_y) {
     const Problem problem = make_problem(config);
     State state = initial_state(problem.built, 1);
-    const Tensor data{DType::i32, scalar_shape(), {0}};
+    const vm::tensor::MemoryData data;
     const Tensor seed{DType::i32, vector_shape(4), {0, 0, 0, 0}};
     vm::tensor::Executor executor(problem.built.program, vm::tensor::arith::Backend::scalar, nullptr);
     double x = 1, y = 1;

@@ -44,6 +44,7 @@ std::string licence_text() {
 
 struct Task {
     TextDataset dataset;
+    vm::tensor::MemoryData data;
     Architecture architecture;
     BuiltProgram built;
 };
@@ -51,11 +52,11 @@ struct Task {
 Task make_task(std::uint32_t layers, std::uint32_t width, std::uint32_t context, std::uint32_t batch) {
     const std::string text = licence_text();
     const std::vector<std::string_view> texts{text};
-    auto dataset = build_text_dataset(texts, context);
+    auto dataset = build_text_dataset(texts);
     EXPECT_TRUE(dataset);
     Architecture architecture;
     architecture.model = {layers, width, 2, context, 2, static_cast<std::uint32_t>(dataset->vocabulary.size())};
-    architecture.windows = dataset->windows.shape.rows();
+    architecture.data = {vm::tensor::DataType::u8, dataset->tokens.size()};
     architecture.batch = batch;
     architecture.optimizer.learning_rate = 1e-2F;
     architecture.optimizer.weight_decay = 0.1F;
@@ -63,23 +64,23 @@ Task make_task(std::uint32_t layers, std::uint32_t width, std::uint32_t context,
     architecture.optimizer.warmup = 5;
     auto built = build_training_program(architecture);
     EXPECT_TRUE(built) << built.error().to_string();
-    return {std::move(*dataset), architecture, std::move(*built)};
+    vm::tensor::MemoryData data({dataset->tokens});
+    return {std::move(*dataset), std::move(data), architecture, std::move(*built)};
 }
 
 TEST(Training, lowers_the_loss_on_real_text) {
     const Task task = make_task(1, 32, 16, 8);
     State state = initial_state(task.built, 7);
     ASSERT_TRUE(vm::tensor::check_state(task.built.program, state));
-    ASSERT_TRUE(vm::tensor::check_data(task.built.program, task.dataset.windows));
     ThreadPool pool(1);
     vm::tensor::Executor executor(task.built.program, vm::tensor::arith::best_backend(), &pool);
-    executor.step(state, task.dataset.windows, kSeed);
+    executor.step(state, task.data, kSeed);
     const float first = loss_of(task.built, state);
     // Untrained: about the entropy of guessing evenly.
     EXPECT_NEAR(first, std::log(static_cast<float>(task.dataset.vocabulary.size())), 0.6F);
     float last = 0;
     for (int step = 1; step < 120; ++step) {
-        executor.step(state, task.dataset.windows, kSeed);
+        executor.step(state, task.data, kSeed);
         if (step >= 110) last += loss_of(task.built, state) / 10;
     }
     EXPECT_LT(last, first - 1.2F);
@@ -92,7 +93,7 @@ TEST(Training, gives_the_same_bits_on_every_backend) {
         if (!vm::tensor::arith::available(backend)) continue;
         State state = initial_state(task.built, 7);
         vm::tensor::Executor executor(task.built.program, backend, nullptr);
-        for (int step = 0; step < 2; ++step) executor.step(state, task.dataset.windows, kSeed);
+        for (int step = 0; step < 2; ++step) executor.step(state, task.data, kSeed);
         roots.insert(to_hex(vm::tensor::state_root(state)));
     }
     EXPECT_EQ(roots.size(), 1U);
@@ -104,8 +105,8 @@ TEST(Training, agrees_with_double_precision) {
     test::DoubleState reference = to_doubles(state);
     vm::tensor::Executor executor(task.built.program, vm::tensor::arith::Backend::scalar, nullptr);
     for (int step = 0; step < 5; ++step) {
-        executor.step(state, task.dataset.windows, kSeed);
-        reference = step_in_double(task.built.program, reference, task.dataset.windows, kSeed);
+        executor.step(state, task.data, kSeed);
+        reference = step_in_double(task.built.program, reference, task.data, kSeed);
         ASSERT_NEAR(loss_of(task.built, state), reference[task.built.program.header.loss_slot][0], 1e-4) << step;
     }
 }
@@ -136,8 +137,8 @@ TEST(Accumulation, sums_are_those_of_the_batches_in_their_order_bit_for_bit) {
     EXPECT_EQ(built->body(1).size(), 2U);
     const auto programs = core::TaskPrograms::make({adds, updates}, built->body(2));
     ASSERT_TRUE(programs) << programs.error().to_string();
-    EXPECT_FALSE(core::reads_data(updates));
-    EXPECT_EQ(programs->data_shape(), data_shape(architecture));
+    EXPECT_EQ(updates.header.sizes.window_bytes, 0U);
+    EXPECT_EQ(updates.header.data, adds.header.data);
 
     const State initial = initial_state(built->programs[0], 7);
     EXPECT_EQ(initial, initial_state(built->programs[1], 7));
@@ -155,7 +156,7 @@ TEST(Accumulation, sums_are_those_of_the_batches_in_their_order_bit_for_bit) {
                 state[s] = initial[slot_of(adds, one->program.slots[s].name)];
         state[slot_of(one->program, "step")].words = {batch};
         vm::tensor::Executor executor(one->program, vm::tensor::arith::Backend::scalar, nullptr);
-        const auto outputs = executor.run_all(state, task.dataset.windows, kSeed);
+        const auto outputs = executor.run_all(state, task.data, kSeed);
         std::map<std::string, Tensor> found;
         for (std::size_t s = 0; s < one->program.slots.size(); ++s) {
             const std::uint32_t update = one->program.updates[s];
@@ -177,7 +178,7 @@ TEST(Accumulation, sums_are_those_of_the_batches_in_their_order_bit_for_bit) {
             for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += std::bit_cast<float>(tensor.words[i]);
         }
         const State before = state;
-        add.step(state, task.dataset.windows, kSeed);
+        add.step(state, task.data, kSeed);
         for (std::size_t s = 0; s < state.size(); ++s) {
             const std::string& name = adds.slots[s].name;
             if (name == "micro" || name == "loss_sum" || name.starts_with("gradient.")) continue;
@@ -196,7 +197,7 @@ TEST(Accumulation, sums_are_those_of_the_batches_in_their_order_bit_for_bit) {
     const float summed = std::bit_cast<float>(state[slot_of(adds, "loss_sum")].words[0]);
     vm::tensor::Executor update(updates, vm::tensor::arith::best_backend(), nullptr);
     const State before = state;
-    update.step(state, task.dataset.windows, kSeed);
+    update.step(state, task.data, kSeed);
     EXPECT_EQ(state[slot_of(adds, "loss")].words[0], std::bit_cast<std::uint32_t>(summed * (1.0F / kBatches)));
     EXPECT_EQ(state[slot_of(adds, "step")].words[0], 1U);
     EXPECT_EQ(state[slot_of(adds, "micro")].words[0], kBatches);
@@ -220,8 +221,8 @@ TEST(Accumulation, lowers_the_loss_with_tied_embeddings_too) {
     vm::tensor::Executor update(built->programs[1].program, vm::tensor::arith::best_backend(), nullptr);
     std::vector<float> losses;
     for (int turn = 0; turn < 80; ++turn) {
-        for (int batch = 0; batch < 2; ++batch) add.step(state, task.dataset.windows, kSeed);
-        update.step(state, task.dataset.windows, kSeed);
+        for (int batch = 0; batch < 2; ++batch) add.step(state, task.data, kSeed);
+        update.step(state, task.data, kSeed);
         losses.push_back(loss_of(built->programs[0], state));
     }
     EXPECT_NEAR(losses.front(), std::log(static_cast<float>(task.dataset.vocabulary.size())), 0.8F);
@@ -255,7 +256,7 @@ void expect_finite_differences(bool tied) {
     const auto& program = built->program;
     const std::uint64_t loss = program.header.loss_slot;
     const test::DoubleState start = to_doubles(initial_state(*built, 3));
-    const test::DoubleState after = step_in_double(program, start, task.dataset.windows, kSeed);
+    const test::DoubleState after = step_in_double(program, start, task.data, kSeed);
     std::size_t checked = 0;
     for (std::size_t s = 0; s < program.slots.size(); ++s) {
         if ((program.slots[s].flags & vm::tensor::kSlotParameter) == 0) continue;
@@ -263,9 +264,9 @@ void expect_finite_differences(bool tied) {
             constexpr double kStep = 1e-5;
             test::DoubleState moved = start;
             moved[s][e] = start[s][e] + kStep;
-            const double up = step_in_double(program, moved, task.dataset.windows, kSeed)[loss][0];
+            const double up = step_in_double(program, moved, task.data, kSeed)[loss][0];
             moved[s][e] = start[s][e] - kStep;
-            const double down = step_in_double(program, moved, task.dataset.windows, kSeed)[loss][0];
+            const double down = step_in_double(program, moved, task.data, kSeed)[loss][0];
             const double expected = (up - down) / (2 * kStep);
             ASSERT_NEAR(start[s][e] - after[s][e], expected, 1e-6 * (1 + std::fabs(expected)))
                 << program.slots[s].name << " element " << e;
@@ -287,12 +288,13 @@ TEST(Training, takes_each_window_once_in_a_pass) {
     for (std::uint32_t n = 0; n < program.nodes.size(); ++n)
         if (program.nodes[n].element == ElementOp::permute_index) picker = n;
     std::map<std::uint32_t, int> seen;
-    const std::uint32_t steps = task.architecture.windows / task.architecture.batch;
+    const auto windows = static_cast<std::uint32_t>(window_count(task.architecture));
+    const std::uint32_t steps = windows / task.architecture.batch;
     for (std::uint32_t step = 0; step < steps; step += 97) {
         state[0].words[0] = step;
-        const auto outputs = evaluate_in_double(program, to_doubles(state), task.dataset.windows, kSeed);
+        const auto outputs = evaluate_in_double(program, to_doubles(state), task.data, kSeed);
         for (const double window : outputs[picker]) {
-            EXPECT_LT(window, task.architecture.windows);
+            EXPECT_LT(window, windows);
             EXPECT_EQ(++seen[static_cast<std::uint32_t>(window)], 1);
         }
     }
@@ -320,7 +322,7 @@ TEST(InitialState, quantiles_are_those_of_the_normal_distribution) {
 }
 
 TEST(InitialState, has_the_deviation_it_names) {
-    Builder b(DType::i32, scalar_shape());
+    Builder b;
     (void)b.slot("w", DType::f32, matrix_shape(100, 200), Initializer::normal(0.5F));
     (void)b.slot("one", DType::f32, vector_shape(3), Initializer::constant(1.0F));
     b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
@@ -362,7 +364,7 @@ TEST(StartProgram, makes_the_initial_state_of_its_seed) {
     const Program& training = task.built.program;
     const auto kept = common_parameters(earlier.built.program, training);
     ASSERT_FALSE(kept.empty());
-    const auto start = build_start_program(task.built, data_shape(task.architecture), kept);
+    const auto start = build_start_program(task.built, kept);
     ASSERT_TRUE(start) << start.error().to_string();
     EXPECT_TRUE(vm::tensor::validate(start->program));
     const auto programs = core::TaskPrograms::make({training, start->program},
@@ -380,7 +382,7 @@ TEST(StartProgram, makes_the_initial_state_of_its_seed) {
     for (const auto backend : {vm::tensor::arith::Backend::scalar, vm::tensor::arith::best_backend()}) {
         State made = state;
         vm::tensor::Executor executor(start->program, backend, &pool);
-        ASSERT_TRUE(executor.step(made, task.dataset.windows, kSeed));
+        ASSERT_TRUE(executor.step(made, task.data, kSeed));
         for (std::size_t s = 0; s < made.size(); ++s) EXPECT_EQ(made[s], wanted[s]) << training.slots[s].name;
     }
 }
@@ -409,10 +411,10 @@ TEST(Adapters, train_alone_from_what_the_model_was) {
     vm::tensor::Executor whole(base.built.program, vm::tensor::arith::best_backend(), &pool);
     vm::tensor::Executor adapters(program, vm::tensor::arith::best_backend(), &pool);
     State other = trained;
-    ASSERT_TRUE(whole.step(other, base.dataset.windows, kSeed));
-    ASSERT_TRUE(adapters.step(state, base.dataset.windows, kSeed));
+    ASSERT_TRUE(whole.step(other, base.data, kSeed));
+    ASSERT_TRUE(adapters.step(state, base.data, kSeed));
     EXPECT_FLOAT_EQ(loss_of(*built, state), loss_of(base.built, other)) << "B is zero at first";
-    for (int step = 0; step < 5; ++step) ASSERT_TRUE(adapters.step(state, base.dataset.windows, kSeed));
+    for (int step = 0; step < 5; ++step) ASSERT_TRUE(adapters.step(state, base.data, kSeed));
     std::size_t moved = 0;
     for (std::size_t s = 0; s < program.slots.size(); ++s) {
         const std::string& name = program.slots[s].name;
@@ -496,47 +498,72 @@ TEST(StateFile, reads_back_states_and_refuses_others) {
     ASSERT_TRUE(content);
     EXPECT_NE(content->find("h.0.attn.w_qkv"), nullptr);
     EXPECT_EQ(content->find("step"), nullptr);
-    EXPECT_EQ(read_data_set(*model).error().name, "state_file.not_a_data_set");
 }
 
-TEST(TextDataset, cuts_text_into_windows_that_share_a_byte) {
+TEST(TextDataset, is_a_byte_for_each_character_and_a_description) {
     const std::vector<std::string_view> texts{"abca", "bb\n"};
-    const auto dataset = build_text_dataset(texts, 3);
+    const auto dataset = build_text_dataset(texts);
     ASSERT_TRUE(dataset);
     EXPECT_EQ(dataset->vocabulary, "\nabc");
-    EXPECT_EQ(dataset->windows.shape, matrix_shape(2, 4));
-    EXPECT_EQ(dataset->windows.words, (std::vector<std::uint32_t>{1, 2, 3, 1, 1, 2, 2, 0}));
-    const auto back = read_text_dataset(*write_text_dataset(*dataset));
+    EXPECT_EQ(dataset->tokens, (Bytes{1, 2, 3, 1, 2, 2, 0}));
+    const auto back = read_vocabulary(dataset->tokens, describe_text_dataset(*dataset));
     ASSERT_TRUE(back) << back.error().to_string();
-    EXPECT_EQ(back->windows, dataset->windows);
-    EXPECT_EQ(back->vocabulary, dataset->vocabulary);
-    EXPECT_EQ(*read_data_set(*write_text_dataset(*dataset)), dataset->windows);
+    EXPECT_EQ(*back, dataset->vocabulary);
 }
 
 TEST(TextDataset, takes_the_vocabulary_of_another) {
     const std::vector<std::string_view> texts{"ace ace"};
-    const auto dataset = build_text_dataset(texts, 3, " abcde");
+    const auto dataset = build_text_dataset(texts, " abcde");
     ASSERT_TRUE(dataset) << dataset.error().to_string();
     EXPECT_EQ(dataset->vocabulary, " abcde");
-    EXPECT_EQ(dataset->windows.words, (std::vector<std::uint32_t>{1, 3, 5, 0, 0, 1, 3, 5}));
-    EXPECT_EQ(build_text_dataset(texts, 3, "abcde").error().name, "dataset.unknown_character");
+    EXPECT_EQ(dataset->tokens, (Bytes{1, 3, 5, 0, 1, 3, 5}));
+    EXPECT_EQ(build_text_dataset(texts, "abcde").error().name, "dataset.unknown_character");
 }
 
 TEST(TextDataset, names_what_is_wrong) {
-    const std::vector<std::string_view> texts{"abc"};
-    EXPECT_EQ(build_text_dataset(texts, 3).error().name, "dataset.too_short");
-    EXPECT_EQ(build_text_dataset({}, 3).error().name, "dataset.too_short");
-    EXPECT_EQ(build_text_dataset(texts, 0).error().name, "dataset.bad_context");
-    const auto error = [](const Tensor& tensor, const Metadata& metadata) {
-        const TensorView view{"data", &tensor, false};
-        return read_text_dataset(*write_safetensors({&view, 1}, metadata)).error().name;
+    const std::vector<std::string_view> texts{"a"};
+    EXPECT_EQ(build_text_dataset(texts).error().name, "dataset.too_short");
+    EXPECT_EQ(build_text_dataset({}).error().name, "dataset.too_short");
+    const auto error = [](const std::string& vocabulary, const std::string& elements = "2",
+                          const std::string& format = "quern-text-2") {
+        return read_vocabulary(Bytes{0, 1}, R"({"format":")" + format + R"(","dtype":"u8","elements":)" + elements +
+                                                R"(,"vocabulary":")" + vocabulary + R"("})")
+            .error()
+            .name;
     };
-    const Tensor tokens{DType::i32, matrix_shape(1, 2), {0, 1}};
-    EXPECT_EQ(error(tokens, {}), "dataset.not_a_text_data_set");
-    EXPECT_EQ(error(tokens, {{"format", "quern-text-1"}, {"vocabulary", ""}}), "dataset.bad_vocabulary");
-    EXPECT_EQ(error(tokens, {{"format", "quern-text-1"}, {"vocabulary", "6z"}}), "dataset.bad_vocabulary");
-    EXPECT_EQ(error(tokens, {{"format", "quern-text-1"}, {"vocabulary", "6261"}}), "dataset.bad_vocabulary");
-    EXPECT_EQ(error(tokens, {{"format", "quern-text-1"}, {"vocabulary", "61"}}), "dataset.bad_vocabulary");
+    EXPECT_EQ(error("6162", "3"), "dataset.not_a_text_data_set");
+    EXPECT_EQ(error("6162", "2", "quern-text-1"), "dataset.not_a_text_data_set");
+    EXPECT_EQ(read_vocabulary(Bytes{0}, "[]").error().name, "dataset.not_a_text_data_set");
+    EXPECT_EQ(error(""), "dataset.bad_vocabulary");
+    EXPECT_EQ(error("6z"), "dataset.bad_vocabulary");
+    EXPECT_EQ(error("6261"), "dataset.bad_vocabulary");
+    EXPECT_EQ(error("61"), "dataset.bad_vocabulary");
+}
+
+TEST(Training, reads_tokens_of_two_bytes_too) {
+    Task task = make_task(1, 8, 6, 2);
+    Bytes wide;
+    for (const std::uint8_t token : task.dataset.tokens) {
+        wide.push_back(token);
+        wide.push_back(0);
+    }
+    Architecture architecture = task.architecture;
+    architecture.data.type = vm::tensor::DataType::u16;
+    const auto built = build_training_program(architecture);
+    ASSERT_TRUE(built) << built.error().to_string();
+    State narrow_state = initial_state(task.built, 3);
+    State wide_state = initial_state(*built, 3);
+    ASSERT_EQ(narrow_state, wide_state);
+    vm::tensor::Executor narrow(task.built.program, vm::tensor::arith::best_backend(), nullptr);
+    vm::tensor::Executor other(built->program, vm::tensor::arith::best_backend(), nullptr);
+    const vm::tensor::MemoryData data({wide});
+    for (int step = 0; step < 2; ++step) {
+        ASSERT_TRUE(narrow.step(narrow_state, task.data, kSeed));
+        ASSERT_TRUE(other.step(wide_state, data, kSeed));
+    }
+    EXPECT_EQ(narrow_state, wide_state);
+    architecture.data.type = vm::tensor::DataType::f32;
+    EXPECT_EQ(build_training_program(architecture).error().name, "arch.unknown_dtype");
 }
 
 TEST(Sampler, samples_the_same_text_for_the_same_seed) {
@@ -567,12 +594,11 @@ TEST(Sampler, agrees_with_the_training_program) {
     // The loss of a step is the mean of -log p over the targets under the probabilities that sampling uses.
     Task task = make_task(1, 8, 8, 1);
     const State state = initial_state(task.built, 5);
-    const auto after = step_in_double(task.built.program, to_doubles(state), task.dataset.windows, kSeed);
-    const auto outputs = evaluate_in_double(task.built.program, to_doubles(state), task.dataset.windows, kSeed);
-    test::Doubles window;  // [1,1,1,9]: what the data set's rows were gathered to
+    const auto after = step_in_double(task.built.program, to_doubles(state), task.data, kSeed);
+    const auto outputs = evaluate_in_double(task.built.program, to_doubles(state), task.data, kSeed);
+    test::Doubles window;  // [1,1,1,9]
     for (std::size_t n = 0; n < outputs.size(); ++n)
-        if (task.built.program.nodes[n].op == Op::gather_rows && task.built.program.nodes[n].dtype == DType::i32)
-            window = outputs[n];
+        if (task.built.program.nodes[n].op == Op::window) window = outputs[n];
     ASSERT_EQ(window.size(), 9U);
     const auto forward = build_forward_program(task.architecture.model);
     ASSERT_TRUE(forward) << forward.error().to_string();
@@ -586,7 +612,7 @@ TEST(Sampler, agrees_with_the_training_program) {
             if (task.built.program.slots[t].name == name && name.starts_with("model."))
                 sampling[s] = to_doubles(state[t]);
     }
-    const Tensor data{DType::i32, scalar_shape(), {0}};
+    const vm::tensor::MemoryData data;
     const auto result = step_in_double(forward->program, sampling, data, kSeed)[chances];
     double loss = 0;
     for (std::size_t i = 0; i < 8; ++i)

@@ -21,7 +21,7 @@ using namespace quern::compute::program;
 using vm::tensor::State;
 using vm::tensor::Tensor;
 
-const Tensor kNoData{DType::i32, scalar_shape(), {0}};
+const vm::tensor::MemoryData kNoData;
 const Tensor kSeed{DType::i32, vector_shape(4), {0x01234567, 0x89abcdef, 3, 4}};
 
 float as_float(std::uint32_t word) { return __builtin_bit_cast(float, word); }
@@ -47,7 +47,7 @@ using Function = std::function<Value(Builder&, std::span<const Value>)>;
 
 // f of normal inputs on both executors, node by node, and the gradients of a weighted sum of it by both autodiffs.
 void compare(const std::vector<Shape>& shapes, const Function& f) {
-    Builder b(DType::i32, scalar_shape());
+    Builder b;
     std::vector<Value> inputs;
     std::vector<std::uint32_t> slots;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -147,8 +147,8 @@ TEST(TorchExecutor, agrees_on_composites) {
 TEST(TorchExecutor, agrees_bit_for_bit_on_integers) {
     const std::vector<std::uint32_t> special{0, 1, 0xffffffff, 0x80000000, 0x7fffffff, 31, 32, 33, 1000003, 0xfffffff0};
     const auto n = static_cast<std::uint32_t>(special.size());
-    Builder b(DType::i32, vector_shape(n));
-    const auto row = b.data();
+    Builder b({{vm::tensor::DataType::i32, n}});
+    const auto row = b.window(b.constant_i32(0), 0, 0, n);
     const auto column = b.reshape(row, matrix_shape(n, 1));
     std::uint32_t outputs = 0;
     for (const ElementOp op : {ElementOp::iadd, ElementOp::isub, ElementOp::imul, ElementOp::idiv, ElementOp::irem,
@@ -170,7 +170,10 @@ TEST(TorchExecutor, agrees_bit_for_bit_on_integers) {
     b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
     const auto built = b.finish();
     ASSERT_TRUE(built) << built.error().to_string();
-    const Tensor data{DType::i32, vector_shape(n), special};
+    Bytes words;
+    for (const std::uint32_t word : special)
+        for (unsigned byte = 0; byte < 4; ++byte) words.push_back(static_cast<std::uint8_t>(word >> (8 * byte)));
+    const vm::tensor::MemoryData data({words});
     State torch_state = initial_state(*built, 1);
     State state = torch_state;
     TorchExecutor torch(built->program);
@@ -181,7 +184,7 @@ TEST(TorchExecutor, agrees_bit_for_bit_on_integers) {
 }
 
 TEST(TorchExecutor, stores_canonical_nan) {
-    Builder b(DType::i32, scalar_shape());
+    Builder b;
     const auto x = b.slot("x", DType::f32, vector_shape(2), Initializer::constant(-1.0F));
     b.update(x, b.log(x));
     b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
@@ -197,7 +200,7 @@ TEST(TorchExecutor, stores_canonical_nan) {
 TEST(TorchExecutor, trains_the_same_model_as_the_canonical_machine) {
     Architecture architecture;
     architecture.model = {2, 32, 4, 32, 4, 40};
-    architecture.windows = 50;
+    architecture.data.elements = 50 * 32 + 1;
     architecture.batch = 8;
     architecture.optimizer.learning_rate = 3e-3F;
     architecture.optimizer.weight_decay = 0.1F;
@@ -206,11 +209,12 @@ TEST(TorchExecutor, trains_the_same_model_as_the_canonical_machine) {
     architecture.optimizer.total_steps = 30;
     const auto built = build_training_program(architecture);
     ASSERT_TRUE(built) << built.error().to_string();
-    Tensor data{DType::i32, data_shape(architecture), {}};
-    for (std::uint32_t i = 0; i < data.shape.elements(); ++i) {
+    Bytes tokens;
+    for (std::uint32_t i = 0; i < architecture.data.elements; ++i) {
         const std::uint32_t word = vm::tensor::arith::philox_word(i, 0, 0, 1, 2);
-        data.words.push_back(word % 7 * (word >> 16) % 40);
+        tokens.push_back(static_cast<std::uint8_t>(word % 7 * (word >> 16) % 40));
     }
+    const vm::tensor::MemoryData data({tokens});
     State torch_state = initial_state(*built, 5);
     State state = torch_state;
     set_thread_count(2);
@@ -233,16 +237,17 @@ TEST(TorchExecutor, trains_the_same_model_as_the_canonical_machine) {
 TEST(TorchExecutor, gradients_of_the_whole_model_are_those_of_torch) {
     Architecture architecture;
     architecture.model = {2, 16, 2, 12, 2, 20};
-    architecture.windows = 9;
+    architecture.data.elements = 9 * 12 + 1;
     architecture.batch = 3;
     architecture.optimizer.type = OptimizerConfig::Type::sgd;
     architecture.optimizer.learning_rate = 1.0F;  // an update of exactly one gradient
     const auto built = build_training_program(architecture);
     ASSERT_TRUE(built) << built.error().to_string();
     const Program& program = built->program;
-    Tensor data{DType::i32, data_shape(architecture), {}};
-    for (std::uint32_t i = 0; i < data.shape.elements(); ++i)
-        data.words.push_back(vm::tensor::arith::philox_word(i, 0, 0, 1, 2) % 20);
+    Bytes tokens;
+    for (std::uint32_t i = 0; i < architecture.data.elements; ++i)
+        tokens.push_back(static_cast<std::uint8_t>(vm::tensor::arith::philox_word(i, 0, 0, 1, 2) % 20));
+    const vm::tensor::MemoryData data({tokens});
     const State state = initial_state(*built, 5);
     State after = state;
     vm::tensor::Executor(program, vm::tensor::arith::Backend::scalar, nullptr).step(after, data, kSeed);
@@ -273,7 +278,7 @@ TEST(TorchExecutor, names_its_version_and_its_blas) {
 }
 
 TEST(TorchExecutor, turns_exceptions_of_torch_into_errors) {
-    Builder b(DType::i32, scalar_shape());
+    Builder b;
     const auto x = b.slot("x", DType::f32, vector_shape(4), Initializer::zeros());
     const auto i = b.slot("i", DType::i32, vector_shape(4), Initializer::zeros());
     b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));

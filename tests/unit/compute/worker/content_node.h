@@ -1,20 +1,24 @@
 // A node of which a worker asks contents and nothing else.
 #pragma once
 
-#include "compute/worker/node_view.h"
-#include "crypto/content_id.h"
+#include "base/mutex.h"
+#include "content_parts.h"
 
 namespace quern::compute::worker::test {
 
 using chain::types::Address;
 
 struct Contents {
+    Mutex mutex;  // of files: states come from a thread of their own
     std::map<Hash32, Bytes, BytesLess> files;
     std::map<Hash32, int, BytesLess> asked;
+    std::map<Hash32, std::vector<std::uint64_t>, BytesLess> read;  // where each part began that was asked for
+    std::optional<Error> unreadable;                               // what such a question is answered with
     std::function<void(const Hash32&)> when_asked;
     std::function<Status()> when_put;  // before anything is taken
     std::function<Status()> when_dropped;
     std::set<Hash32> held;  // by a duty
+    std::function<void()> when_read;
 };
 
 inline Expected<Bytes> read_all(std::uint64_t size, const ByteSource& source) {
@@ -32,14 +36,29 @@ public:
     Expected<Bytes> get_content(const Hash32& id, std::uint64_t) override {
         ++contents_.asked[id];
         if (contents_.when_asked) contents_.when_asked(id);
+        const MutexLock lock(contents_.mutex);
         const auto found = contents_.files.find(id);
         if (found == contents_.files.end()) return fail(kContentNotFound);
         return found->second;
+    }
+    Expected<ContentLeaves> content_leaves(const Hash32& id, std::uint64_t) override {
+        const MutexLock lock(contents_.mutex);
+        const auto found = contents_.files.find(id);
+        if (found == contents_.files.end()) return fail(kContentNotFound);
+        return leaves_of(found->second);
+    }
+    Expected<Bytes> read_content(const Hash32& id, std::uint64_t first, std::uint64_t length) override {
+        contents_.read[id].push_back(first);
+        if (contents_.when_read) contents_.when_read();
+        if (contents_.unreadable) return fail(*contents_.unreadable);
+        const MutexLock lock(contents_.mutex);
+        return part_of(contents_.files.at(id), first, length);
     }
     Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override {
         if (contents_.when_put) QUERN_CHECK(contents_.when_put());
         QUERN_TRY(Bytes content, read_all(size, source));
         if (crypto::content_id_of(content) != id) return fail("content.id_mismatch");
+        const MutexLock lock(contents_.mutex);
         contents_.files[id] = std::move(content);
         return {};
     }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "compute/program/builder.h"
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
 #include "content_node.h"
@@ -26,15 +27,19 @@ struct Contents : test::Contents {
 
 class DisputeJobsTest : public Lifecycle {
 protected:
-    explicit DisputeJobsTest(std::uint64_t stride = 1) : Lifecycle(stride) {
+    explicit DisputeJobsTest(std::uint64_t stride = 1, const core::TaskPrograms& programs = tiny().programs(kSteps))
+        : Lifecycle(stride) {
+        truth = compute_history(programs, 0, 0, stride);
+        wrong = compute_history(programs, 3, 1U << 20, stride);
+        spec = spec_of(programs, kInterval);
+        spec.stride = stride;
         options.datadir = testing::TempDir() + "/quern-dispute-jobs-test";
         std::filesystem::remove_all(options.datadir);
         spec.challenge_s = 1'000;
         world.params.market.dispute_clock_s = 10'000;
-        const program::TensorView data{"data", &tiny().data, false};
-        store("program", tensor::encode(tiny().program));
+        store("program", tensor::encode(programs.any()));
         store("init", *program::write_state(tiny().program, tiny().init));
-        store("data", *program::write_safetensors(std::vector{data}, {}));
+        contents.files[spec.data_roots.front()] = tiny().data.sets().front();
         core::HistoryManifest manifest;
         manifest.interval = kInterval;
         manifest.stride = stride;
@@ -301,6 +306,38 @@ TEST_F(DisputeJobsTest, a_move_that_nobody_asks_for_is_given_up) {
     EXPECT_TRUE(jobs.work(context));
     EXPECT_EQ(contents.asked[earlier], 1);
     play_all();
+}
+
+// Of a program that adds to the loss, in each step, the element that the data are.
+const core::TaskPrograms& reading() {
+    static const core::TaskPrograms programs = [] {
+        program::Builder b(tiny().program.header.data);
+        const auto loss = b.slot("loss", tensor::DType::f32, {}, program::Initializer::zeros());
+        b.set_loss_slot(loss);
+        b.update(loss, b.add(loss, b.to_f32(b.window(b.constant_i32(0), 0, 1, 1))));
+        return *core::TaskPrograms::make({b.finish()->program}, core::plain_body(kSteps));
+    }();
+    return programs;
+}
+
+class DisputeJobsData : public DisputeJobsTest {
+protected:
+    DisputeJobsData() : DisputeJobsTest(1, reading()) {}
+};
+
+TEST_F(DisputeJobsData, a_move_whose_data_are_missing_is_worked_out_when_they_are_there) {
+    const History last = compute_history(reading(), kSteps, 1U << 15, 1);
+    challenge_with({&last});
+    play_history();
+    contents.unreadable = Error{kContentNotFound, {}};
+    for (int tries = 0; tries < 2; ++tries) {
+        board.give(orders());
+        EXPECT_TRUE(jobs.work(context));
+        EXPECT_EQ(board.facts(orders().begin()->second), nullptr);
+    }
+    contents.unreadable.reset();
+    play_all();
+    EXPECT_EQ(contents.read[spec.data_roots.front()].size(), 3U) << "twice in vain";
 }
 
 TEST(InputStore, room_that_is_held_is_counted_until_it_is_given_back) {

@@ -15,7 +15,7 @@ namespace arith = vm::tensor::arith;
 
 constexpr const char* kTinyModel = R"({"format":"quern-arch-1",
     "model":{"type":"char_transformer","layers":1,"d_model":16,"heads":2,"context":8,"mlp_ratio":2,"vocab":11},
-    "data":{"windows":6},"batch":2,"optimizer":{"type":"adamw","lr":0.01}})";
+    "data":{"dtype":"u8","elements":49},"batch":2,"optimizer":{"type":"adamw","lr":0.01}})";
 constexpr std::uint64_t kSteps = 6;
 
 class FaultsTest : public ::testing::Test {
@@ -28,10 +28,10 @@ protected:
         initial_ = program::initial_state(*built, 5);
         program_ = built->program;
         programs_.emplace(*core::TaskPrograms::make({program_}, core::plain_body(kSteps)));
-        data_.dtype = vm::tensor::DType::i32;
-        data_.shape = vm::tensor::data_shape(program_);
-        for (std::uint64_t i = 0; i < data_.shape.elements(); ++i)
-            data_.words.push_back(static_cast<std::uint32_t>(i * 7 % 11));
+        Bytes tokens;
+        for (std::uint64_t i = 0; i < architecture->data.elements; ++i)
+            tokens.push_back(static_cast<std::uint8_t>(i * 7 % 11));
+        data_ = vm::tensor::MemoryData({std::move(tokens)});
         Hash32 beacon;
         beacon.data[3] = 9;
         seed_ = vm::tensor::seed_tensor(beacon);
@@ -59,7 +59,7 @@ protected:
     vm::tensor::Program program_;
     std::optional<core::TaskPrograms> programs_;
     State initial_;
-    Tensor data_;
+    vm::tensor::MemoryData data_;
     Tensor seed_;
 };
 

@@ -198,6 +198,8 @@ public:
         return fail("node.down");
     }
     Expected<Bytes> get_content(const Hash32&, std::uint64_t) override { return fail("node.down"); }
+    Expected<ContentLeaves> content_leaves(const Hash32&, std::uint64_t) override { return fail("node.down"); }
+    Expected<Bytes> read_content(const Hash32&, std::uint64_t, std::uint64_t) override { return fail("node.down"); }
     Status put_stream(const Hash32&, std::uint64_t, const ByteSource&) override { return fail("node.down"); }
     Expected<bool> has_content(const Hash32&) override { return fail("node.down"); }
     Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32>) override { return fail("node.down"); }

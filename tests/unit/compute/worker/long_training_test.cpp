@@ -22,7 +22,7 @@ constexpr std::uint64_t kLongStride = 100;
 // What is trained, and by what steps.
 struct Subject {
     core::TaskPrograms programs;
-    tensor::Tensor data;
+    tensor::MemoryData data;
     tensor::State init;
     std::uint64_t interval = 1;
     std::uint64_t stride = 1;
@@ -41,7 +41,6 @@ protected:
         task.id = 1;
         task.spec = spec_of(subject.programs, subject.interval);
         task.spec.init_root = tensor::state_root(subject.init);
-        task.spec.data_root = tensor::tensor_root(subject.data);
         task.spec.stride = subject.stride;
         task.spec.heartbeat_s = task.spec.verify_s = 1'000'000;
         task.state = TaskState::running;
@@ -51,11 +50,10 @@ protected:
         task.commit_work = planned.commit;
         task.segment_work = planned.segment;
         task.total_work = task.stretch_work = planned.total;
-        const program::TensorView data{"data", &subject.data, false};
         const tensor::Program& program = subject.programs.any();
         task.spec.program_contents = {put(tensor::encode(program))};
         task.spec.init_content = put(*program::write_state(program, subject.init));
-        task.spec.data_content = put(*program::write_safetensors(std::vector{data}, {}));
+        task.spec.data_roots = {put(subject.data.sets().front())};
         task.start_root = task.spec.init_root;
         claim.id = {1, 0, 0, 0};
         claim.state = ClaimState::working;
@@ -162,6 +160,19 @@ protected:
                     std::make_shared<ThreadPool>(1),
                     std::make_unique<OsRng>()};
 };
+
+TEST_F(LongTraining, takes_data_of_the_headers_size_alone) {
+    for (const std::size_t size : {3U, 5U}) {
+        chain::types::Task task = order.live->task;
+        task.spec.data_roots = {put(Bytes(size, 7))};
+        EXPECT_EQ(inputs.load(*context.node, task).error().name, "inputs.wrong_data_size");
+    }
+    const auto loaded = inputs.load(*context.node, order.live->task);
+    ASSERT_TRUE(loaded) << loaded.error().to_string();
+    ASSERT_EQ((*loaded)->data->sets().size(), 1U);
+    EXPECT_EQ((*loaded)->data->sets().front().content.size, tiny().data.sets().front().size());
+    EXPECT_TRUE(contents.read.empty()) << "what no step has asked for is not fetched";
+}
 
 TEST_F(LongTraining, keeps_a_root_a_stride_and_three_states) {
     const std::size_t given = contents.files.size();

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/fs.h"
+#include "content_parts.h"
 #include "rpc/http_server.h"
 
 namespace quern::compute::worker {
@@ -229,6 +230,68 @@ TEST(NodeClientTest, drops_contents_with_its_credentials_and_asks_what_is_there_
     EXPECT_FALSE(client.gas_price());
     EXPECT_EQ(others, 1);
     ASSERT_TRUE(fs::remove_file(file));
+}
+
+// A node with one content, which it may tell of otherwise than it is.
+class PartsOfAContent : public testing::Test, public chain::api::ContentGateway {
+protected:
+    PartsOfAContent() {
+        rpc::HttpOptions options;
+        options.port = 0;
+        rpc::HttpHooks hooks;
+        hooks.content = this;
+        auto started = rpc::HttpServer::start(options, hooks);
+        EXPECT_TRUE(started);
+        server_ = std::move(*started);
+        client_ = std::make_unique<NodeClient>("127.0.0.1", server_->port());
+        append(leaves_, Bytes{0, 0, 0, 0, 0, 0, 0x9c, 0x48});  // 40,008
+        for (const Hash32& leaf : test::leaves_of(content_).leaves) append(leaves_, leaf);
+    }
+    ~PartsOfAContent() override { server_.reset(); }
+    Expected<std::uint64_t> size(const Hash32& id) const override {
+        if (id != id_) return fail("content.not_found");
+        return std::uint64_t{content_.size()};
+    }
+    Expected<Bytes> read(const Hash32&, std::uint64_t offset, std::uint64_t length) const override {
+        return to_bytes(BytesView(content_).subspan(offset, length));
+    }
+    Expected<Bytes> read_leaves(const Hash32&, std::uint64_t offset, std::uint64_t length) const override {
+        return to_bytes(BytesView(leaves_).subspan(offset, length));
+    }
+    Expected<std::unique_ptr<Upload>> begin_upload(const Hash32&, std::uint64_t) override { return fail("content.no"); }
+    Expected<std::set<Hash32>> let_go(const std::set<Hash32>&) override { return fail("content.no"); }
+
+    Bytes content_ = Bytes(40'008, 7);
+    const Hash32 id_ = crypto::content_id_of(content_);
+    Bytes leaves_;
+    std::unique_ptr<rpc::HttpServer> server_;
+    std::unique_ptr<NodeClient> client_;
+};
+
+TEST_F(PartsOfAContent, are_its_leaves_which_make_the_id_and_bytes_of_it) {
+    const auto leaves = client_->content_leaves(id_, content_.size());
+    ASSERT_TRUE(leaves) << leaves.error().to_string();
+    EXPECT_EQ(leaves->size, content_.size());
+    EXPECT_EQ(leaves->leaves, test::leaves_of(content_).leaves);
+    EXPECT_EQ(*client_->read_content(id_, 16'384, 16'384), Bytes(16'384, 7));
+    EXPECT_EQ(*client_->read_content(id_, 40'007, 1), Bytes{7});
+    EXPECT_EQ(*client_->read_content(id_, 0, 40'008), content_);
+}
+
+TEST_F(PartsOfAContent, are_refused_when_they_are_not_what_was_asked_for) {
+    EXPECT_EQ(client_->content_leaves(id_, 32'768).error().name, "content.too_large");
+    for (const std::size_t at : {7U, 40U}) {
+        leaves_[at] ^= 1;
+        const auto lie = client_->content_leaves(id_, content_.size());
+        EXPECT_EQ(lie.error().name, "content.id_mismatch") << at;
+        EXPECT_TRUE(lie.error().is_busy());
+        leaves_[at] ^= 1;
+    }
+    const auto beyond = client_->read_content(id_, 40'000, 9);
+    EXPECT_EQ(beyond.error().name, kBadAnswer);
+    EXPECT_TRUE(beyond.error().is_busy());
+    EXPECT_EQ(client_->read_content(Hash32{{1}}, 0, 1).error().name, kContentNotFound);
+    EXPECT_EQ(client_->content_leaves(Hash32{{1}}, 100).error().name, kContentNotFound);
 }
 
 TEST(NodeClientTest, takes_a_content_to_be_on_its_way_when_the_node_says_so) {

@@ -40,6 +40,10 @@ public:
         return std::optional<chain::types::RoleBond>();
     }
     Expected<Bytes> get_content(const Hash32&, std::uint64_t) override { return fail(kContentNotFound); }
+    Expected<ContentLeaves> content_leaves(const Hash32&, std::uint64_t) override { return fail(kContentNotFound); }
+    Expected<Bytes> read_content(const Hash32&, std::uint64_t, std::uint64_t) override {
+        return fail(kContentNotFound);
+    }
     Status put_stream(const Hash32&, std::uint64_t, const ByteSource&) override {
         return fail("content.upload_refused");
     }

@@ -190,6 +190,14 @@ public:
         return market_.with([&](World& world) { return world.state().load<chain::types::RoleBond>(role, address); });
     }
     Expected<Bytes> get_content(const Hash32& id, std::uint64_t) override { return market_.content(id); }
+    Expected<ContentLeaves> content_leaves(const Hash32& id, std::uint64_t) override {
+        QUERN_TRY(const Bytes content, market_.content(id));
+        return test::leaves_of(content);
+    }
+    Expected<Bytes> read_content(const Hash32& id, std::uint64_t first, std::uint64_t length) override {
+        QUERN_TRY(const Bytes content, market_.content(id));
+        return test::part_of(content, first, length);
+    }
     Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override {
         if (market_.uploads_hang) {
             ++market_.hanging;
@@ -274,10 +282,9 @@ class ShellTest : public testing::Test {
 protected:
     ShellTest() {
         const Bytes program_bytes = tensor::encode(tiny().program);
-        const program::TensorView data{"data", &tiny().data, false};
         market_.store(crypto::sha256(as_bytes("program")), program_bytes);
         market_.store(crypto::sha256(as_bytes("init")), *program::write_state(tiny().program, tiny().init));
-        market_.store(crypto::sha256(as_bytes("data")), *program::write_safetensors(std::vector{data}, {}));
+        market_.store(tiny().data.roots().front(), tiny().data.sets().front());
         market_.with([](World& world) {
             give(world.state(), kSubmitter, Uint256(1'000'000'000'000'000));
             give(world.state(), chain::exec::test::address(0x71c), Uint256(1'000'000'000'000'000));
@@ -482,7 +489,7 @@ TEST_F(ShellTest, a_role_without_a_bond_is_told_once) {
 
 TEST_F(ShellTest, contents_that_are_not_what_was_paid_for_get_no_bid) {
     add(Role::solver);
-    market_.store(crypto::sha256(as_bytes("data")), Bytes(100, 7));
+    market_.store(tiny().data.roots().front(), Bytes(100, 7));
     const auto id = submit();
     ASSERT_TRUE(run_until([&] { return ended(id); }));
     EXPECT_EQ(task(id).state, TaskState::expired);

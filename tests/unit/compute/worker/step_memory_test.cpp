@@ -19,7 +19,7 @@ struct Deep {
     tensor::Program program = tensor::test::deep_program(24, 384);
     core::TaskPrograms programs = *core::TaskPrograms::make({program}, core::plain_body(kSteps));
     tensor::State state = tensor::test::random_state(program, 1, tensor::test::Fill::moderate);
-    tensor::Tensor data = tensor::test::random_data(program, 2);
+    tensor::MemoryData data = tensor::test::random_data(program, 2);
     tensor::Tensor seed = tensor::test::test_seed();
 
     [[nodiscard]] std::uint64_t state_bytes() const {
@@ -58,9 +58,9 @@ TEST(StepMemory, a_replay_of_probed_and_plain_steps_takes_little_more_than_a_sol
 TEST(StepMemory, what_a_task_needs_is_its_run_and_states_and_not_all_outputs) {
     const Deep deep;
     const std::uint64_t state = deep.state_bytes();
-    const std::uint64_t data = deep.data.words.size() * sizeof(std::uint32_t);
+    const std::uint64_t data = kept_data_bytes(deep.program.header);
     const std::uint64_t run = std::max(tensor::step_bytes(deep.program), core::dispute_bytes(deep.program, 1));
-    EXPECT_EQ(memory_needed(deep.programs.programs, 1), run + data + state + 2 * std::max(data, state));
+    EXPECT_EQ(memory_needed(deep.programs.programs, 1), run + data + 3 * state);
     EXPECT_GE(core::dispute_bytes(deep.program, 1), tensor::tapped_bytes(deep.program));
     EXPECT_LE(static_cast<double>(core::dispute_bytes(deep.program, 1) + state),
               1.2 * static_cast<double>(tensor::step_bytes(deep.program) + state));

@@ -183,9 +183,11 @@ TEST(ProgramValidation, wrong_programs_are_named) {
     EXPECT_EQ(changed([](Program& p) { p.slots.pop_back(); }), "program.wrong_count");
     EXPECT_EQ(changed([](Program& p) { p.updates.push_back(0); }), "program.wrong_count");
     EXPECT_EQ(changed([](Program& p) { p.header.slot_count = kMaxSlots + 1; }), "program.wrong_count");
-    EXPECT_EQ(changed([](Program& p) { p.header.data.clear(); }), "program.wrong_count");
-    EXPECT_EQ(changed([](Program& p) { p.header.data.resize(2); }), "program.wrong_count");
+    EXPECT_EQ(changed([](Program& p) { p.header.data.resize(9); }), "program.wrong_count");
     EXPECT_EQ(changed([](Program& p) { p.header.data[0].elements = 0; }), "program.bad_data");
+    EXPECT_EQ(changed([](Program& p) { p.header.data[0].elements = (1ULL << 48) + 1; }), "program.bad_data");
+    EXPECT_EQ(changed([](Program& p) { p.header.data[0].elements = 1ULL << 48; }), "none") << "nobody has to hold it";
+    EXPECT_EQ(changed([](Program& p) { p.header.data[0].type = static_cast<DataType>(6); }), "program.unknown_dtype");
     EXPECT_EQ(changed([](Program& p) { p.header.start = 1; }), "program.bad_start");
     EXPECT_EQ(changed([](Program& p) { p.header.slot_root.data[9] ^= 1; }), "program.wrong_slot_root");
     EXPECT_EQ(changed([](Program& p) { p.header.node_count = 0; }), "program.wrong_count");
@@ -207,24 +209,12 @@ TEST(ProgramValidation, wrong_programs_are_named) {
     EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::matmul)].inputs.pop_back(); }), "program.bad_input");
     EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::slot)].attributes[0] = 99; }), "program.bad_attribute");
     EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::slot)].attributes[0] = 1; }), "program.bad_input");
-    EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::data)].shape.dims[2] += 1; }), "program.bad_shape");
-    EXPECT_EQ(changed([&](Program& p) { p.header.data[0].elements += 1; }), "program.bad_shape");
-    const auto spread_over = [&](std::uint32_t tiles) {
-        return changed([&](Program& p) {
-            p.header.data[0].elements = tiles;
-            p.nodes[first(Op::data)].shape = {{tiles, 1, 1, 1}};
-        });
-    };
-    EXPECT_EQ(spread_over(1'025), "program.bad_data") << "a tile of each element";
-    EXPECT_NE(spread_over(1'024), "program.bad_data");
-    EXPECT_EQ(changed([&](Program& p) { p.header.data[0].dtype = DType::f32; }), "program.bad_dtype");
-    EXPECT_EQ(changed([&](Program& p) {
-                  Node other = p.nodes[first(Op::data)];
-                  other.shape = {{1, 1, 1, static_cast<std::uint32_t>(other.shape.elements())}};
-                  p.nodes.push_back(other);
-                  complete_header(p);
-              }),
-              "program.bad_shape");  // as many elements, other dims: another root
+    EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::window)].shape.dims[2] += 1; }), "program.bad_shape");
+    EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::window)].attributes[0] = 1; }), "program.bad_attribute");
+    EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::window)].attributes.pop_back(); }), "program.bad_attribute");
+    EXPECT_EQ(changed([&](Program& p) { p.nodes[first(Op::window)].inputs = {0}; }), "program.bad_dtype");
+    EXPECT_EQ(changed([&](Program& p) { p.header.data.clear(); }), "program.wrong_sizes");
+    EXPECT_EQ(changed([&](Program& p) { p.header.data[0].type = DataType::f32; }), "program.bad_dtype");
 }
 
 TEST(Program, of_views_alone_takes_no_longer_to_hash_than_its_work_allows) {
@@ -282,7 +272,9 @@ TEST(Program, a_header_that_belies_its_sizes_is_refused_alone_or_by_the_program)
     EXPECT_EQ(changed([](ProgramSizes& s) { s.commit_work += 1; }), alone);
     EXPECT_EQ(changed([](ProgramSizes& s) { s.state_bytes += kTileBytes; }), alone);  // the commit work is another's
     EXPECT_EQ(changed([](ProgramSizes& s) { s.state_bytes = 0, s.commit_work = 0; }), alone);
-    EXPECT_EQ(changed([](ProgramSizes& s) { s.window_bytes = kTileBytes; }), alone);
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.window_bytes += 4; }), alone);
+    EXPECT_EQ(changed([](ProgramSizes& s) { s.window_bytes = std::uint64_t{kTileBytes} << 40; }), alone)
+        << "the work has not the hashing of so many tiles";
     EXPECT_EQ(changed([](ProgramSizes& s) { s.trace_bytes += 4; }), alone);
     EXPECT_EQ(changed([](ProgramSizes& s) { s.peak_bytes += 4; }), alone);
     EXPECT_EQ(changed([](ProgramSizes& s) { s.peak_bytes = s.state_bytes - kTileBytes; }), alone);

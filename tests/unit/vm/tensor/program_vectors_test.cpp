@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "crypto/content_id.h"
 #include "test_programs.h"
 #include "vm/tensor/executor.h"
 
@@ -15,7 +16,7 @@ namespace quern::vm::tensor {
 namespace {
 
 constexpr std::size_t kMaxMicroSteps = 4;    // of a tile whose micro-states are published
-constexpr std::uint32_t kDataNumber = 1000;  // where a slot has its own
+constexpr std::uint32_t kDataNumber = 1000;  // of data tensor 0, where slots count from 0
 
 Tensor filled(DType dtype, const Shape& shape, std::uint32_t number) {
     Tensor tensor{dtype, shape, std::vector<std::uint32_t>(shape.elements())};
@@ -24,6 +25,15 @@ Tensor filled(DType dtype, const Shape& shape, std::uint32_t number) {
         tensor.words[i] = dtype == DType::f32 ? (x << 31 | 0x3f000000U | x >> 9) : x >> 26;
     }
     return tensor;
+}
+
+Bytes filled(const DataSet& data, std::uint32_t number) {
+    if (word_type(data.type) != DType::f32 && element_bytes(data.type) == 4)
+        return test::bytes_of(filled(DType::i32, {{1, 1, 1, static_cast<std::uint32_t>(data.elements)}}, number).words);
+    Bytes bytes(data_bytes(data));
+    for (std::uint32_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<std::uint8_t>((i * 2654435761U + number * 40503U) >> 24);
+    return bytes;
 }
 
 json::Value hex(const Hash32& hash) { return to_hex0x(hash.view()); }
@@ -49,7 +59,13 @@ std::string vector_of(const Program& program) {
     State state;
     for (std::uint32_t i = 0; i < program.slots.size(); ++i)
         state.push_back(filled(program.slots[i].dtype, program.slots[i].shape, i));
-    const Tensor data = filled(program.header.data.front().dtype, data_shape(program), kDataNumber);
+    std::vector<Bytes> sets;
+    json::Value data_roots = json::Value::array();
+    for (const DataSet& set : program.header.data) {
+        sets.push_back(filled(set, kDataNumber + static_cast<std::uint32_t>(sets.size())));
+        data_roots.push(hex(crypto::content_id_of(sets.back())));
+    }
+    const MemoryData data(std::move(sets));
     Executor executor(program, arith::Backend::scalar, nullptr);
     const NodeOutputs outputs = executor.run_all(state, data, test::test_seed());
     json::Value trace = json::Value::array();
@@ -66,7 +82,7 @@ std::string vector_of(const Program& program) {
                                 {"windowBytes", sizes.window_bytes},
                                 {"peakBytes", sizes.peak_bytes},
                                 {"stateBytes", sizes.state_bytes},
-                                {"data", hex(tensor_root(data))},
+                                {"data", std::move(data_roots)},
                                 {"before", hex(state_root(state))},
                                 {"trace", std::move(trace)},
                                 {"after", hex(state_root(after))},

@@ -45,8 +45,9 @@ std::uint32_t Graph::add_slot(const std::string& name, DType dtype, const Shape&
     return input;
 }
 
-void Graph::finish(const Shape& data_shape) {
-    program.header.data = {{DType::i32, data_shape.elements()}};
+void Graph::finish(const Shape& data_shape, const std::vector<DataSet>& others) {
+    program.header.data = {{DataType::i32, data_shape.elements()}};
+    program.header.data.insert(program.header.data.end(), others.begin(), others.end());
     program.header.loss_slot = program.slots.size() - 1;
     complete_header(program);
 }
@@ -56,6 +57,20 @@ std::uint32_t Graph::element(ElementOp op, std::vector<std::uint32_t> inputs, st
     for (const std::uint32_t input : inputs)
         for (std::size_t d = 0; d < 4; ++d) node.shape.dims[d] = std::max(node.shape.dims[d], shape(input).dims[d]);
     return add(std::move(node));
+}
+
+std::uint32_t Graph::window(std::uint32_t index, std::uint32_t set, DType dtype, std::uint32_t stride,
+                            std::uint32_t length) {
+    Shape result = shape(index);
+    result.dims[3] = length;
+    return add({Op::window, {}, dtype, result, {index}, 0, {set, stride}});
+}
+
+std::uint32_t Graph::data(const Shape& shape) {
+    const std::uint32_t rows = static_cast<std::uint32_t>(shape.leading()) * shape.rows();
+    const Shape matrix{{1, 1, rows, shape.columns()}};
+    const std::uint32_t all = window(iota({{1, 1, rows, 1}}, 2), 0, DType::i32, shape.columns(), shape.columns());
+    return shape == matrix ? all : reshape(all, shape);
 }
 
 std::uint32_t Graph::matmul(std::uint32_t a, std::uint32_t b, bool transpose_a, bool transpose_b) {
@@ -220,6 +235,21 @@ Program every_op_program() {
     parts.push_back(
         g.matmul(flat, g.slice(flat, {0, 0, 0, 1}, {{1, 1, 1, 3}}), true));  // 1100 x 1 x 3, A stored across
 
+    // Windows of data of each type: with the stride of their length and others, apart, overlapping, over the end, and
+    // by indices that are any words.
+    const std::uint32_t any = g.slice(i, {0, 0, 0, 0}, {{1, 3, 37, 1}});
+    const std::uint32_t few = g.element(ElementOp::iand, {any, g.full(DType::i32, {}, 63)});
+    parts.push_back(g.window(few, 1, DType::i32, 97, 40));
+    parts.push_back(g.window(few, 1, DType::i32, 1, 5000));
+    parts.push_back(g.window(few, 2, DType::i32, 65, 70));
+    parts.push_back(g.window(few, 3, DType::i32, 32, 64));
+    parts.push_back(g.window(few, 4, DType::f32, 17, 33));
+    parts.push_back(g.window(few, 0, DType::i32, 3, 4));
+    parts.push_back(g.window(any, 2, DType::i32, 1, 3));
+    parts.push_back(g.window(any, 4, DType::f32, 0xffffffff, 2));
+    parts.push_back(g.window(g.full(DType::i32, {{1, 1, 1, 1}}, 2), 1, DType::i32, 1000, 2000));  // tiles of 1 x 1,024
+    parts.push_back(g.window(g.full(DType::i32, {{2, 1, 3, 1}}, 0xffffffff), 3, DType::i32, 0, 9));
+
     g.update(0, g.element(ElementOp::select, {g.element(ElementOp::lt, {f, g.full(DType::f32, {}, 0x3f800000)}), f,
                                               g.element(ElementOp::mul, {f, f2})}));
     g.update(3, g.element(ElementOp::iadd, {i, g.full(DType::i32, {}, 7)}));
@@ -237,7 +267,8 @@ Program every_op_program() {
         g.add_slot("digest" + std::to_string(k), DType::f32, {});
         g.update(g.program.slots.size() - 1, sum);
     }
-    g.finish({{1, 1, 9, 11}});
+    g.finish({{1, 1, 9, 11}},
+             {{DataType::u8, 5000}, {DataType::i8, 4097}, {DataType::u16, 2300}, {DataType::f32, 1030}});
     return g.program;
 }
 
@@ -324,9 +355,26 @@ State random_state(const Program& program, std::uint64_t seed, Fill fill) {
     return state;
 }
 
-Tensor random_data(const Program& program, std::uint64_t seed) {
+Bytes bytes_of(std::span<const std::uint32_t> words) {
+    Bytes bytes;
+    for (const std::uint32_t word : words)
+        for (unsigned b = 0; b < 4; ++b) bytes.push_back(static_cast<std::uint8_t>(word >> (8 * b)));
+    return bytes;
+}
+
+MemoryData random_data(const Program& program, std::uint64_t seed) {
     Random random(seed);
-    return random_tensor(random, program.header.data.front().dtype, data_shape(program), Fill::index);
+    std::vector<Bytes> sets;
+    for (const DataSet& data : program.header.data) {
+        if (data.type == DataType::i32) {
+            const Shape row{{1, 1, 1, static_cast<std::uint32_t>(data.elements)}};
+            sets.push_back(bytes_of(random_tensor(random, DType::i32, row, Fill::index).words));
+            continue;
+        }
+        Bytes& bytes = sets.emplace_back(data_bytes(data));
+        for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
+    }
+    return MemoryData(std::move(sets));
 }
 
 Tensor test_seed() {
@@ -338,7 +386,7 @@ Tensor test_seed() {
 Execution run_every_op(Fill fill) {
     Execution run{every_op_program(), {}};
     const State state = random_state(run.program, 11, fill);
-    const Tensor data = random_data(run.program, 12);
+    const MemoryData data = random_data(run.program, 12);
     run.outputs = Executor(run.program, arith::best_backend(), nullptr).run_all(state, data, test_seed());
     return run;
 }

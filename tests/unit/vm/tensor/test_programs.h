@@ -41,10 +41,14 @@ public:
     std::uint32_t add_slot(const std::string& name, DType dtype, const Shape& shape);  // and its input node
     std::uint32_t slot_input(std::size_t slot) const { return slot_inputs_[slot]; }
     void update(std::size_t slot, std::uint32_t node) { program.updates[slot] = node; }
-    // Fills in the header; the last slot is the loss.
-    void finish(const Shape& data_shape);
+    // Fills in the header; the last slot is the loss. Data tensor 0 is i32 and has the elements of this shape; behind
+    // it come the others.
+    void finish(const Shape& data_shape, const std::vector<DataSet>& others = {});
 
-    std::uint32_t data(const Shape& shape) { return add({Op::data, {}, DType::i32, shape, {}, 0, {}}); }
+    // The first elements of data tensor 0, as a tensor of this shape.
+    std::uint32_t data(const Shape& shape);
+    std::uint32_t window(std::uint32_t index, std::uint32_t set, DType dtype, std::uint32_t stride,
+                         std::uint32_t length);
     std::uint32_t seed() { return add({Op::seed, {}, DType::i32, {{1, 1, 1, 4}}, {}, 0, {}}); }
     std::uint32_t full(DType dtype, const Shape& shape, std::uint32_t word) {
         return add({Op::full, {}, dtype, shape, {}, word, {}});
@@ -84,7 +88,9 @@ Program training_program(std::uint32_t batch, std::uint32_t width, std::uint32_t
 // what a run needs at once. `side` x `side` words each, one parameter, and a loss that follows from the last output.
 Program deep_program(std::uint32_t layers, std::uint32_t side);
 State random_state(const Program& program, std::uint64_t seed, Fill fill);
-Tensor random_data(const Program& program, std::uint64_t seed);
+// Data of i32 as Fill::index has it, of the other types any bytes.
+MemoryData random_data(const Program& program, std::uint64_t seed);
+Bytes bytes_of(std::span<const std::uint32_t> words);  // little endian
 Tensor test_seed();
 
 // The program with every op, run on random inputs.

@@ -1,0 +1,88 @@
+// A task's data tensors as a worker reads them: by leaves of 16 KiB, when a step first asks for one, from its node.
+// TaskData is what all threads that work for a task share: the leaf hashes, which make the ids that the task names, and
+// the leaves that were read last. Thread-safe. A DataReader is what one run reads them through.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/cancellation.h"
+#include "base/mutex.h"
+#include "compute/worker/node_view.h"
+#include "vm/tensor/data.h"
+
+namespace quern::compute::worker {
+
+inline constexpr std::uint64_t kKeptDataBytes = 256U << 20;  // leaves of a task's data
+// A node that is busy with other things is asked again: what a step has computed so far is lost with it.
+inline constexpr unsigned kDataAskedTimes = 20;
+inline constexpr std::uint64_t kDataAskAgainMs = 250;
+
+// What a worker keeps of data tensors of these sizes at most: the leaf hashes, and leaves.
+[[nodiscard]] std::uint64_t kept_data_bytes(const vm::tensor::ProgramHeader& header,
+                                            std::uint64_t most_leaves = kKeptDataBytes);
+
+class TaskData {
+public:
+    // Fetches the leaf hashes of the contents `roots`, as many as the header has data tensors. Errors: those of
+    // NodeView::content_leaves; inputs.wrong_data_size when a content has not the header's size.
+    [[nodiscard]] static Expected<std::shared_ptr<const TaskData>> load(NodeView& node,
+                                                                        const vm::tensor::ProgramHeader& header,
+                                                                        std::span<const Hash32> roots,
+                                                                        std::uint64_t kept_bytes = kKeptDataBytes);
+
+    struct Set {
+        Hash32 id;
+        ContentLeaves content;
+    };
+    [[nodiscard]] const std::vector<Set>& sets() const { return sets_; }
+    using Leaf = std::shared_ptr<const Bytes>;
+    // nullptr: not kept.
+    [[nodiscard]] Leaf find(std::size_t set, std::uint64_t number) const;
+    // The one that was read longest ago goes when there is no room.
+    void keep(std::size_t set, std::uint64_t number, Leaf leaf) const;
+
+private:
+    explicit TaskData(std::uint64_t kept_bytes) : kept_bytes_(kept_bytes) {}
+
+    using Key = std::pair<std::size_t, std::uint64_t>;
+    struct Kept {
+        Key key;
+        Leaf leaf;
+    };
+    const std::uint64_t kept_bytes_;
+    std::vector<Set> sets_;
+    mutable Mutex mutex_;
+    mutable std::list<Kept> kept_ QUERN_GUARDED_BY(mutex_);  // read last first
+    mutable std::map<Key, std::list<Kept>::iterator> places_ QUERN_GUARDED_BY(mutex_);
+    mutable std::uint64_t bytes_ QUERN_GUARDED_BY(mutex_) = 0;
+};
+
+// Reads go through `node`, one at a time, while the thread whose connection it is waits for the run.
+class DataReader final : public vm::tensor::DataSource {
+public:
+    explicit DataReader(std::shared_ptr<const TaskData> data) : data_(std::move(data)) {}
+    // For the runs that come: both outlive them. `cancellation` (null: never) ends the waiting for a busy node.
+    void bind(NodeView& node, const Cancellation* cancellation);
+
+    [[nodiscard]] bool read(std::size_t set, std::uint64_t first, std::span<std::uint8_t> out) const override;
+    [[nodiscard]] std::optional<std::vector<Hash32>> tile_path(std::size_t set, std::uint64_t tile) const override;
+
+    // Why something could not be read since this was asked last; until then nothing more is asked of the node. Errors:
+    // those of NodeView::read_content; content.id_mismatch (busy: the node's fault).
+    [[nodiscard]] std::optional<Error> take_missing();
+
+private:
+    [[nodiscard]] TaskData::Leaf leaf(std::size_t set, std::uint64_t number) const;
+    [[nodiscard]] Expected<TaskData::Leaf> fetch(std::size_t set, std::uint64_t number) const QUERN_REQUIRES(mutex_);
+
+    const std::shared_ptr<const TaskData> data_;
+    mutable Mutex mutex_;
+    NodeView* node_ QUERN_GUARDED_BY(mutex_) = nullptr;
+    const Cancellation* cancellation_ QUERN_GUARDED_BY(mutex_) = nullptr;
+    mutable std::optional<Error> missing_ QUERN_GUARDED_BY(mutex_);
+};
+
+}  // namespace quern::compute::worker
