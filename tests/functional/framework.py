@@ -3,6 +3,7 @@
 A test file ends with framework.main(). The programs are those of $QUERN_BIN (default: build/testing/bin, where
 some can be told to misbehave).
 """
+import math
 import os
 import shutil
 import sys
@@ -13,6 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "contrib", "python"))
 os.environ.setdefault("QUERN_BIN", os.path.join(ROOT, "build", "testing", "bin"))
 
+from quern import events  # noqa: E402
 from quern.devnet import Devnet  # noqa: E402
 from quern.market import (FINAL_STATES, Job, disputes_of, licence_texts, price, spec_options, submit,  # noqa: E402,F401
                           supply_difference, wait_for_task)
@@ -103,6 +105,16 @@ class MarketTest(unittest.TestCase):
 
     def slashed(self, task):
         return {(self.net.name_of(entry["address"]), entry["reason"]) for entry in task["slashes"]}
+
+    def losses(self, task):
+        """Of the task's checkpoints, in their order."""
+        return [events.f32(event["loss"]) for event in events.find(self.net.node, "CheckpointPosted", task=task)]
+
+    def assert_learned(self, task, checkpoints, job=None):
+        """Its last states guess better than who guesses evenly; a batch alone may be an easy one."""
+        losses = self.losses(task)
+        self.assertEqual(len(losses), checkpoints)
+        self.assertLess(sum(losses[-2:]) / 2, math.log((job or self.job).dataset["vocab"]), losses)
 
     def assert_supply(self):
         self.assertEqual(supply_difference(self.net), 0, "grains were made or lost")

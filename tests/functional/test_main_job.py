@@ -5,7 +5,6 @@ import os
 import time
 
 import framework
-from quern import events
 from quern.devnet import run
 
 
@@ -38,9 +37,7 @@ class HonestTraining(framework.MarketTest):
         self.assertEqual(exported["state_root"], task["claim"]["finalRoot"])
         self.assertTrue(json.loads(run("quern-compile", "validate", model))["valid"])
 
-        losses = [events.f32(event["loss"]) for event in events.find(self.net.node, "CheckpointPosted", task=number)]
-        self.assertEqual(len(losses), framework.STEPS // framework.INTERVAL)
-        self.assertLess(losses[-1], losses[0])
+        self.assert_learned(number, framework.STEPS // framework.INTERVAL)
 
     def test_expires_without_bids_and_refunds(self):
         self.workers(whistleblower="")  # somebody has to send the tick

@@ -3,7 +3,6 @@
 import os
 
 import framework
-from quern import events
 from quern.market import Job
 
 ACCUMULATE = 4
@@ -39,9 +38,7 @@ class Plans(framework.MarketTest):
         fee = work * int(task["spec"]["priceCap"], 16) * 6 // 5
         for name in ("verifier1", "verifier2", "verifier3"):
             self.assertEqual(self.payments(task, name, "verifier_fee"), [fee])
-        losses = [events.f32(event["loss"]) for event in events.find(self.net.node, "CheckpointPosted", task=task["id"])]
-        self.assertEqual(len(losses), STEPS // INTERVAL)
-        self.assertLess(losses[-1], losses[0])
+        self.assert_learned(task["id"], STEPS // INTERVAL, self.both)
         self.assert_supply()
 
     def caught(self, fault, step):

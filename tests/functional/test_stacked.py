@@ -4,7 +4,6 @@ import json
 import os
 
 import framework
-from quern import events
 from quern.devnet import run
 from quern.market import Job
 from quern.rpc import RpcError
@@ -39,9 +38,6 @@ class Stacked(framework.MarketTest):
     def source(self):
         return self.settled(), self.state, self.job.program
 
-    def losses(self, task):
-        return [events.f32(event["loss"]) for event in events.find(self.net.node, "CheckpointPosted", task=task)]
-
     def test_a_fine_tuning_goes_on_with_the_proved_parameters(self):
         first, state, program = self.source()
         self.assertIn("model.wte", self.fine.initial["taken"])
@@ -56,7 +52,7 @@ class Stacked(framework.MarketTest):
         self.assertEqual((proof["initRoot"], proof["passes"]), (self.fine.initial["init_root"], 3))
         self.assertEqual([(entry["task"], entry["seat"]) for entry in proof["imports"]], [(first, 0)])
         self.assertEqual(sum(part["count"] for part in proof["imports"][0]["slots"]), len(self.fine.initial["taken"]))
-        self.assertLess(self.losses(task["id"])[-1], self.losses(first)[0])
+        self.assert_learned(task["id"], framework.STEPS // framework.INTERVAL, self.fine)
         self.assert_supply()
 
     def test_adapters_are_made_by_the_first_step_of_the_plan(self):

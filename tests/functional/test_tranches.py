@@ -37,9 +37,7 @@ class Tranches(framework.MarketTest):
         proof = self.net.node.proof_get(task["id"])
         self.assertEqual((proof["finalRoot"], proof["steps"], proof["passes"]),
                          (second["finalRoot"], framework.STEPS, 3))
-        losses = [events.f32(event["loss"]) for event in events.find(self.net.node, "CheckpointPosted", task=task["id"])]
-        self.assertEqual(len(losses), framework.STEPS // framework.INTERVAL)
-        self.assertLess(losses[-1], losses[0])
+        self.assert_learned(task["id"], framework.STEPS // framework.INTERVAL)
         self.assert_supply()
 
     def test_a_lie_in_the_second_costs_its_solver_that_one_and_another_goes_on(self):
