@@ -296,11 +296,7 @@ Expected<Bytes> fetch_state(rpc::Client& client, const std::string& program_file
     QUERN_TRY(core::StateParts parts, core::decode_state(program, vm::tensor::state_root(roots), content));
     for (std::size_t i = 0; i < program.slots.size(); ++i) {
         const vm::tensor::Slot& slot = program.slots[i];
-        if (core::is_inline(slot.shape)) continue;
-        if (roots[i] == core::zero_root(slot.shape.tiles())) {
-            parts.slots[i].words.resize(slot.shape.elements());
-            continue;
-        }
+        if (!parts.slots[i].words.empty()) continue;
         QUERN_TRY(const Bytes tiles, fetch_bytes(client, roots[i], core::slot_bytes(slot.shape)));
         QUERN_TRY(parts.slots[i], core::tensor_of_tiles(slot, tiles));
     }

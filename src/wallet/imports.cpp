@@ -17,10 +17,6 @@ namespace types = chain::types;
 
 constexpr std::size_t kMaxStateFile = std::size_t{8} << 30;
 
-bool is_zero(const tensor::Tensor& slot) {
-    return std::all_of(slot.words.begin(), slot.words.end(), [](std::uint32_t word) { return word == 0; });
-}
-
 bool same_type(const tensor::Slot& a, const tensor::Slot& b) { return a.dtype == b.dtype && a.shape == b.shape; }
 
 // Neighbours in both states are one range.
@@ -65,7 +61,7 @@ Status add_imports(const std::vector<ImportFiles>& files, const tensor::Program&
                    types::TaskSubmitPayload& spec) {
     const std::vector<Hash32> init_slots = tensor::slot_roots(init);
     std::vector<bool> free;
-    for (const tensor::Tensor& slot : init) free.push_back(!is_zero(slot));
+    for (const tensor::Tensor& slot : init) free.push_back(!compute::program::is_zero(slot));
     std::vector<core::ImportSource> sources;
     for (const ImportFiles& one : files) {
         QUERN_TRY(core::ImportSource source, source_of(one, program, init_slots, free));

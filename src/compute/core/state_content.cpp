@@ -130,7 +130,10 @@ Expected<StateParts> decode_state(const tensor::Program& program, const Hash32& 
     for (std::size_t i = 0; i < program.slots.size(); ++i) {
         const tensor::Slot& slot = program.slots[i];
         parts.slots.push_back({slot.dtype, slot.shape, {}});
-        if (!is_inline(slot.shape)) continue;
+        if (!is_inline(slot.shape)) {
+            if (parts.roots[i] == zero_root(slot.shape.tiles())) parts.slots[i].words.resize(slot.shape.elements());
+            continue;
+        }
         const BytesView tiles = left.first(slot_bytes(slot.shape));
         left = left.subspan(tiles.size());
         if (crypto::content_id_of(tiles) != parts.roots[i]) return fail(kWrongStateRoot, slot.name);

@@ -56,8 +56,9 @@ void copy_tiles(const vm::tensor::Shape& shape, std::span<const std::uint32_t> w
 // outside the tensor that are not 0: such a slot has another root once it is in memory).
 [[nodiscard]] Expected<vm::tensor::Tensor> tensor_of_tiles(const vm::tensor::Slot& slot, BytesView bytes);
 
-// A state content taken apart: the roots, and the slots that came with it, checked against their roots; others are
-// empty. Errors: state.not_a_state, state.wrong_size, state.wrong_root (of the state, or of a slot), state.bad_padding.
+// A state content taken apart: the roots, the slots that came with it, checked against their roots, and those of zeros;
+// slots that are contents of their own are empty. Errors: state.not_a_state, state.wrong_size, state.wrong_root (of the
+// state, or of a slot), state.bad_padding.
 struct StateParts {
     std::vector<Hash32> roots;
     vm::tensor::State slots;

@@ -26,11 +26,12 @@ Expected<Bytes> write_state(const Program& program, const State& state) {
     return write_safetensors(views, {{"format", std::string(kStateFormat)}});
 }
 
+bool is_zero(const Tensor& slot) {
+    return std::all_of(slot.words.begin(), slot.words.end(), [](std::uint32_t word) { return word == 0; });
+}
+
 Expected<Bytes> write_first_state(const Program& program, const State& state) {
     QUERN_CHECK(vm::tensor::check_state(program, state));
-    const auto is_zero = [](const Tensor& tensor) {
-        return std::all_of(tensor.words.begin(), tensor.words.end(), [](std::uint32_t word) { return word == 0; });
-    };
     std::vector<TensorView> views;
     for (std::size_t s = 0; s < state.size(); ++s)
         if (!is_zero(state[s])) views.push_back({program.slots[s].name, &state[s], false});

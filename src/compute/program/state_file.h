@@ -11,6 +11,7 @@ namespace quern::compute::program {
 
 // Every slot under its name, in slot order, four dims each; metadata {"format": "quern-state-1"}.
 [[nodiscard]] Expected<Bytes> write_state(const vm::tensor::Program& program, const vm::tensor::State& state);
+[[nodiscard]] bool is_zero(const vm::tensor::Tensor& slot);  // everywhere
 // The file of write_state() without slots that are zero everywhere: of a first state, most of which are moments and
 // counters.
 [[nodiscard]] Expected<Bytes> write_first_state(const vm::tensor::Program& program, const vm::tensor::State& state);

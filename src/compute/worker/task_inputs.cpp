@@ -49,13 +49,8 @@ Expected<State> fetch_state(NodeView& node, const Program& program, const Hash32
     std::vector<std::size_t> order;
     std::vector<std::size_t> here;
     for (std::size_t i = 0; i < program.slots.size(); ++i) {
-        const vm::tensor::Slot& slot = program.slots[i];
-        if (core::is_inline(slot.shape)) continue;
+        if (!parts->slots[i].words.empty()) continue;
         if (is_requested(cancellation)) return busy("worker.stopped");
-        if (parts->roots[i] == core::zero_root(slot.shape.tiles())) {
-            parts->slots[i].words.resize(slot.shape.elements());
-            continue;
-        }
         QUERN_TRY(const bool is_here, node.has_content(parts->roots[i]));
         (is_here ? here : order).push_back(i);
     }

@@ -93,6 +93,7 @@ TEST(StateContent, says_its_slots_and_brings_the_small_ones) {
     EXPECT_EQ(parts->roots, sample.roots);
     EXPECT_EQ(parts->slots[0], sample.state[0]);
     EXPECT_EQ(parts->slots[3], sample.state[3]);
+    EXPECT_EQ(parts->slots[2], sample.state[2]) << "zeros";
     EXPECT_TRUE(parts->slots[1].words.empty());
     EXPECT_EQ(own_contents(sample.program, sample.roots), std::vector<std::size_t>{1}) << "not the zeros";
 }

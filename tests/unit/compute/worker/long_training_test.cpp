@@ -142,6 +142,18 @@ protected:
         return live;
     }
 
+    // Trains; the most contents that the node had when some were about to go.
+    std::size_t train_and_count() {
+        std::size_t most = 0;
+        contents.when_dropped = [&] {
+            most = std::max(most, contents.files.size());
+            return Status();
+        };
+        train();
+        contents.when_dropped = nullptr;
+        return most;
+    }
+
     Contents contents;
     WorkerOptions options;
     const SystemClock clock;
@@ -198,18 +210,12 @@ protected:
 TEST_F(MillionSteps, take_a_solver_three_states_and_little_more) {
     options.keep_states_mib = 0;
     const std::size_t given = contents.files.size();
-    std::size_t most = 0;
-    contents.when_dropped = [&] {
-        most = std::max(most, contents.files.size());
-        return Status();
-    };
-    train();
+    const std::size_t most = train_and_count();
     EXPECT_LE(most, given + 2) << "the newest, and the one before it";
     EXPECT_EQ(contents.files.size(), given + 1 + 1) << "the last state, and the manifest";
     const auto kept = Workspace::used_bytes(options.datadir);
     ASSERT_TRUE(kept.has_value());
     EXPECT_LT(*kept, 500'000U) << "a root a stride, and a record a checkpoint";
-    contents.when_dropped = nullptr;
     const TaskClaim live = drawn(5);
     serve(live);
     EXPECT_LE(contents.files.size(), given + 1 + 1 + 2 * 5);
@@ -232,15 +238,9 @@ protected:
 TEST_F(LargeTraining, keeps_few_states_and_computes_again_what_verifiers_are_drawn_for) {
     options.keep_states_mib = 0;
     const std::size_t given = contents.files.size();
-    std::size_t most = 0;
-    contents.when_dropped = [&] {
-        most = std::max(most, contents.files.size());
-        return Status();
-    };
-    train();
+    const std::size_t most = train_and_count();
     EXPECT_EQ(contents.files.size(), given + kState + 1) << "the last state, and the manifest";
     EXPECT_LE(most, given + 2 * kState + 1) << "one more, and a slot on its way";
-    contents.when_dropped = nullptr;
 
     const TaskClaim live = drawn(3);
     const auto wanted = drawn_steps(live);
