@@ -9,8 +9,9 @@ TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan
 }
 
 TaskWork work_of(const types::Task& task) {
-    return task_work(task.spec, {task.steps, task.spec.interval, task.spec.stride, task.work_units, task.commit_work,
-                                 task.segment_work, task.total_work, task.spec.tranche, task.stretch_work});
+    return task_work(task.spec,
+                     {task.steps, task.spec.interval, task.spec.stride, task.work_units, task.commit_work,
+                      task.segment_work, task.total_work, task.spec.tranche, task.stretch_work, task.trace_work});
 }
 
 std::uint64_t sampled_segments(const TaskWork& work, std::uint64_t steps) {
@@ -32,12 +33,16 @@ Uint256 sampled_work(const TaskWork& work) {
 std::uint64_t largest_step(const PlannedWork& plan) { return plan.step + plan.commit; }
 
 std::uint64_t dispute_segments(const PlannedWork& plan) {
-    if (plan.stride <= 1 || plan.segment.is_zero()) return 1;
-    const Uint256 commits = Uint256(stride_count(plan.interval, plan.stride)) * Uint256(plan.commit);
-    const Uint256 dispute = Uint256(2) * (plan.segment - commits) + Uint256(plan.stride) * Uint256(plan.commit);
+    if (plan.segment.is_zero()) return 1;
+    Uint256 dispute(plan.trace);
+    if (plan.stride > 1) {
+        const Uint256 commits = Uint256(stride_count(plan.interval, plan.stride)) * Uint256(plan.commit);
+        dispute += Uint256(2) * (plan.segment - commits) + Uint256(plan.stride) * Uint256(plan.commit);
+    }
     // Of the mean segment, which is none above the largest: `segment` may be far above it, and would leave no time.
     const Uint256 run = Uint256(plan.interval) * plan.total;
-    return ((dispute * Uint256(plan.steps) + run - Uint256(1)) / run).low_u64();
+    const auto segments = ((dispute * Uint256(plan.steps) + run - Uint256(1)) / run).low_u64();
+    return plan.stride > 1 ? segments : segments + 1;
 }
 
 }  // namespace quern::chain::market

@@ -68,6 +68,7 @@ struct PlannedWork {
     Uint256 total;               // of all steps and N / u commitments; < 2^106
     std::uint64_t tranche = 0;   // T; 0: N
     Uint256 stretch;             // at least that of the largest stretch; `total` of a single one
+    std::uint64_t trace = 0;     // of hashing what any step computes, at most
 };
 // The numbers of a task that money depends on.
 struct TaskWork {
@@ -88,7 +89,8 @@ struct TaskWork {
 [[nodiscard]] std::uint64_t largest_step(const PlannedWork& plan);
 
 // What a party of a dispute may have to compute before it can move, in times of a segment with its commitments, rounded
-// up. With strides it runs the segment twice, to the stride and to the step, and hashes the stride's states one by one.
+// up: the segment, and what a step of it computes, which is hashed. With strides it runs the segment twice, to the
+// stride and to the step, and hashes the stride's states one by one.
 [[nodiscard]] std::uint64_t dispute_segments(const PlannedWork& plan);
 
 // MiB that whoever takes part may need, for draws and for workers alike.

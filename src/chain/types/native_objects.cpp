@@ -19,7 +19,7 @@ Bytes claim_key(ObjectPrefix prefix, const ClaimId& id) {
     Bytes key = object_key(prefix, id.task);
     append_big_endian(key, id.seat, 2);
     append_big_endian(key, id.stretch, 4);
-    append_big_endian(key, id.round, 1);
+    append_big_endian(key, id.round, 4);
     return key;
 }
 

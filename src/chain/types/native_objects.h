@@ -21,7 +21,7 @@ enum class ObjectPrefix : std::uint8_t {
     role_bond = 0x20,         // role (1) || address
     task = 0x30,              // id (8)
     challenge = 0x31,         // the claim's id (15) || committer (20) || commitment (32)
-    claim = 0x32,             // task (8) || seat (2) || stretch (4) || round (1)
+    claim = 0x32,             // task (8) || seat (2) || stretch (4) || round (4)
     proof = 0x34,             // task (8) || seat (2): stays for ever
     dispute = 0x50,           // id (8)
 };
@@ -205,7 +205,7 @@ struct ClaimId {
     std::uint64_t task = 0;
     std::uint16_t seat = 0;
     std::uint32_t stretch = 0;
-    std::uint8_t round = 0;
+    std::uint32_t round = 0;
     friend bool operator==(const ClaimId&, const ClaimId&) = default;
     QUERN_FIELDS(v("task", task), v("seat", seat), v("stretch", stretch), v("round", round))
 };
@@ -272,12 +272,14 @@ struct TaskSeat {
                  v("stretches", stretches))
 };
 
+inline constexpr std::size_t kMaxBarred = 64;
 struct Task {
     std::uint64_t id = 0;
     Address submitter;
     TaskSubmitPayload spec;
     TaskState state = TaskState::open;
-    std::uint8_t round = 0;         // times reopened
+    std::uint32_t round = 0;        // times reopened
+    std::uint8_t failures = 0;      // of these, since the last stretch was settled
     std::uint64_t since = 0;        // market time at which `state` was entered
     std::uint64_t deadline = 0;     // market time from which a tick moves it on; 0 while it runs and in final states
     std::string reason;             // why it is in this state, e.g. "no_bids"
@@ -287,6 +289,7 @@ struct Task {
     Uint256 segment_work;           // of its largest segment of `interval` steps with its commitments, at most
     Uint256 stretch_work;           // of its largest stretch with its commitments, at most; total_work of a single one
     Uint256 total_work;             // of all steps with their commitments
+    std::uint64_t trace_work = 0;   // of hashing what a step of it computes, at most
     Uint256 escrow;                 // what is held for it now
     std::vector<TaskBid> bids;
     std::uint64_t draw_at = 0;    // height that anchors the solver's draw once bidding is closed, 0 before
@@ -299,14 +302,15 @@ struct Task {
     Hash32 seed_beacon;           // that they were trained with, and so the others are; zero when there are none
     std::vector<Payment> payments;  // and slashes: since the last of them was settled; those before are its claim's
     std::vector<SlashRecord> slashes;
-    std::vector<Address> barred;  // solvers that lost this task; not eligible again
+    std::vector<Address> barred;  // solvers that lost this task; not eligible again; the newest kMaxBarred
     QUERN_FIELDS(v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round),
-                 v("since", since), v("deadline", deadline), v("reason", reason), v("steps", steps),
-                 v("workUnits", work_units), v("commitWork", commit_work), v("segmentWork", segment_work),
-                 v("stretchWork", stretch_work), v("totalWork", total_work), v("escrow", escrow), v("bids", bids),
-                 v("drawAt", draw_at), v("seats", seats), v("settled", settled), v("settledWork", settled_work),
-                 v("passes", passes), v("startRoot", start_root), v("startHistory", start_history),
-                 v("seedBeacon", seed_beacon), v("payments", payments), v("slashes", slashes), v("barred", barred))
+                 v("failures", failures), v("since", since), v("deadline", deadline), v("reason", reason),
+                 v("steps", steps), v("workUnits", work_units), v("commitWork", commit_work),
+                 v("segmentWork", segment_work), v("stretchWork", stretch_work), v("totalWork", total_work),
+                 v("traceWork", trace_work), v("escrow", escrow), v("bids", bids), v("drawAt", draw_at),
+                 v("seats", seats), v("settled", settled), v("settledWork", settled_work), v("passes", passes),
+                 v("startRoot", start_root), v("startHistory", start_history), v("seedBeacon", seed_beacon),
+                 v("payments", payments), v("slashes", slashes), v("barred", barred))
 };
 // The claims of the task's present round that are not settled, ascending: kMaxUnsettled at most.
 [[nodiscard]] std::vector<ClaimId> unsettled_claims(const Task& task);

@@ -194,7 +194,7 @@ Result claim(const Backend& backend, const Call& call) {
     if (!task) return json::Value();
     const auto seat = narrow<std::uint16_t>(call.number_or(1, 0));
     const auto stretch = narrow<std::uint32_t>(call.number_or(2, 0));
-    const auto round = narrow<std::uint8_t>(call.number_or(3, task->round));
+    const auto round = narrow<std::uint32_t>(call.number_or(3, task->round));
     if (!seat || !stretch || !round) return rpc_fail(kInvalidParams, "seat, stretch or round is out of range");
     const types::ClaimId id{task->id, *seat, *stretch, *round};
     QUERN_RPC_TRY(const auto found, read_object<types::Claim>(*state, id));

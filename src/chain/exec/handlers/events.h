@@ -110,7 +110,7 @@ struct ClaimStateChanged {  // tasks
     std::uint64_t task = 0;
     std::uint16_t seat = 0;
     std::uint32_t stretch = 0;
-    std::uint8_t round = 0;
+    std::uint32_t round = 0;
     types::ClaimState from = types::ClaimState::none;
     types::ClaimState to = types::ClaimState::none;
     std::string reason;

@@ -109,7 +109,9 @@ std::size_t eligible_for(const std::vector<Candidate>& verifiers, const types::A
 }  // namespace
 
 void bar(types::Task& task, const types::Address& solver) {
-    if (std::find(task.barred.begin(), task.barred.end(), solver) == task.barred.end()) task.barred.push_back(solver);
+    if (std::find(task.barred.begin(), task.barred.end(), solver) != task.barred.end()) return;
+    if (task.barred.size() == types::kMaxBarred) task.barred.erase(task.barred.begin());
+    task.barred.push_back(solver);
 }
 
 void enter(Context& context, types::Task& task, TaskState state, std::uint64_t deadline, std::string_view reason) {
@@ -179,8 +181,9 @@ Status give_to_next(Context& context, types::Task& task, std::string_view reason
 }
 
 Status reopen(Context& context, types::Task& task, std::string_view reason) {
-    if (task.round >= context.market().max_rounds) return close_task(context, task, TaskState::failed, reason);
-    ++task.round;  // max_rounds is far below what a byte holds
+    if (task.failures >= context.market().max_rounds) return close_task(context, task, TaskState::failed, reason);
+    ++task.failures;
+    ++task.round;  // at most max_rounds times a stretch
     task.seats.clear();
     task.draw_at = 0;
     open_bidding(context, task, reason);

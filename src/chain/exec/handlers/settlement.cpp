@@ -157,6 +157,7 @@ void take_over(types::Task& task, const Claim& claim) {
     const std::uint32_t passes = standing_passes(claim);
     task.passes = task.settled == 0 ? passes : std::min(task.passes, passes);
     ++task.settled;
+    task.failures = 0;
     task.settled_work += claim.work;
     task.start_root = claim.final_root;
     task.start_history = claim.history_content;

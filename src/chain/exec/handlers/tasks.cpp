@@ -138,6 +138,7 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     task.segment_work = plan.segment;
     task.stretch_work = plan.stretch;
     task.total_work = plan.total;
+    task.trace_work = plan.trace;
     task.escrow = escrow.total;
     task.start_root = data.init_root;
     emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter});

@@ -1,4 +1,5 @@
 // The life of a task, handler by handler: what each accepts, what it refuses and by which name.
+#include "chain/exec/handlers/lifecycle.h"
 #include "lifecycle_fixture.h"
 
 namespace quern::chain::exec::test {
@@ -318,6 +319,15 @@ TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
     std::size_t fees = 0;
     for (const auto& payment : world.task(id).payments) fees += payment.reason == "verifier_fee" ? 1 : 0;
     EXPECT_EQ(fees, 1U);
+}
+
+TEST(Bar, keeps_out_the_newest_who_lost) {
+    types::Task task;
+    for (std::uint32_t i = 0; i <= types::kMaxBarred; ++i) handlers::bar(task, address(i));
+    handlers::bar(task, address(types::kMaxBarred));
+    EXPECT_EQ(task.barred.size(), types::kMaxBarred);
+    EXPECT_EQ(task.barred.front(), address(1));
+    EXPECT_EQ(task.barred.back(), address(types::kMaxBarred));
 }
 
 TEST_F(Lifecycle, missing_data_reopens_the_task_unpaid) {

@@ -539,6 +539,25 @@ TEST_F(Tranches, have_the_time_for_a_game_about_each_of_two_claims) {
     EXPECT_TRUE(world.bond(Role::solver, kSolver).faults == 0) << "an honest solver was slashed";
 }
 
+// Five solvers who each bring a long task on and leave: what counts is how often one is in vain.
+TEST_F(Tranches, go_on_however_many_solvers_have_brought_the_task_on) {
+    spec.interval = spec.tranche = 1;
+    bond_everybody();
+    const auto id = submit();
+    for (std::uint32_t stretch = 0; stretch <= world.params.market.max_rounds; ++stretch) {
+        const auto solver = address(800 + stretch);
+        give(world.state(), solver, Uint256(1'000'000'000'000'000));
+        world.bond_role(solver, Role::solver, 100'000);
+        assign(id, solver);
+        prove(id, stretch, all);
+        verify(id, stretch, all);
+        settle(id, stretch);
+        expect_ok(world.one(solver, NativeKind::task_abandon, types::TaskIdPayload{id}));
+        EXPECT_EQ(world.task(id).state, TaskState::open) << stretch;
+    }
+    EXPECT_EQ(world.task(id).settled, 5U);
+}
+
 // Whoever sends the ticks pays for them: a claim that waits for verifiers must not ask for one each second block.
 TEST_F(Tranches, that_wait_for_verifiers_ask_for_few_ticks) {
     world.bond_role(kSolver, Role::solver, 100'000);

@@ -141,6 +141,22 @@ TEST(TaskPlan, clocksOfDisputesHaveTheTimeForTheStatesOfAStride) {
         << segments << " segments, needs " << ((dispute + largest - Uint256(1)) / largest).to_decimal();
 }
 
+TEST(TaskPlan, clocksOfDisputesHaveTheTimeForATrace) {
+    auto programs = programs_of({1'000'000});
+    auto& header = programs[0].header;
+    const std::uint64_t step = header.work_units + header.sizes.commit_work;
+    const std::uint64_t tiles = 60 * step / vm::tensor::kTileHashWork;
+    header.sizes.trace_bytes = tiles * 4'096;
+    const auto plan = TaskPlan::make(programs, plain_body(100));
+    ASSERT_TRUE(plan) << plan.error().to_string();
+    for (const std::uint64_t stride : {1U, 10U}) {
+        const auto planned = plan->planned(10, stride);
+        EXPECT_EQ(planned.trace, tiles * vm::tensor::kTileHashWork);
+        EXPECT_GE(Uint256(chain::market::dispute_segments(planned)) * planned.segment,
+                  planned.segment + Uint256(planned.trace));
+    }
+}
+
 TEST(TaskPlan, theLongestIsReckonedWithAsTheShortest) {
     const auto programs = programs_of({9'000, 70'000});
     const auto of = [&](std::uint64_t adds) {
