@@ -16,8 +16,9 @@
 //
 // Whatever its bound a list holds kMaxListItems at most; a string without one is as long as its message allows. What a
 // field list cannot say a record says in `Status check() const`, which decoding calls last. A record with `static
-// constexpr bool kBare = true` has one field and is encoded as that field alone. Errors: rlp.*, rlp.list_too_long,
-// rlp.integer_overflow, the bounds' and check's. Pure; thread-safe.
+// constexpr bool kBare = true` has one field and is encoded as that field alone. The list of one with `static constexpr
+// std::uint64_t kVersion` begins with that number, which is no field: ABI and JSON forms have none. Errors: rlp.*,
+// rlp.list_too_long, rlp.integer_overflow, record.unknown_version, the bounds' and check's. Pure; thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -97,6 +98,10 @@ concept BareRecord = Record<T> && requires {
     requires T::kBare;
 };
 template <class T>
+concept VersionedRecord = Record<T> && requires {
+    { T::kVersion } -> std::convertible_to<std::uint64_t>;
+};
+template <class T>
 concept CheckedRecord = Record<T> && requires(const T& record) {
     { record.check() } -> std::same_as<Status>;
 };
@@ -158,6 +163,7 @@ void write_field(rlp::Writer& writer, const T& value) {
             value.fields(visitor);
         } else {
             writer.begin_list();
+            if constexpr (VersionedRecord<T>) writer.integer(std::uint64_t{T::kVersion});
             value.fields(visitor);
             writer.end_list();
         }
@@ -269,6 +275,10 @@ Status read_field(rlp::Reader& reader, T& value, const AtMost& bound) {
 
 template <Record T>
 Status read_fields(rlp::Reader& items, T& value) {
+    if constexpr (VersionedRecord<T>) {
+        QUERN_TRY(const std::uint64_t version, items.u64());
+        if (version != T::kVersion) return fail("record.unknown_version", std::to_string(version));
+    }
     detail::ReadVisitor visitor{items, {}};
     value.fields(visitor);
     QUERN_CHECK(visitor.status);

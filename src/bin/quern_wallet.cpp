@@ -221,25 +221,25 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
     app.add_option("--uri", spec.uris, "another source of the contents; several may be given");
     auto& d = spec.defaults;
     app.add_option("--steps", spec.steps, "training steps N of the one program; else --plan");
-    app.add_option("--interval", d.interval, "a checkpoint each so many steps");
-    app.add_option("--stride", d.stride, "a commitment to the state each so many steps")->capture_default_str();
-    app.add_option("--tranche", d.tranche,
+    app.add_option("--interval", d.work.interval, "a checkpoint each so many steps");
+    app.add_option("--stride", d.work.stride, "a commitment to the state each so many steps")->capture_default_str();
+    app.add_option("--tranche", d.work.tranche,
                    "steps that are verified and paid for while the next ones are trained, a multiple of --interval; "
                    "0: all at once")
         ->capture_default_str();
-    app.add_option("--verifiers", d.verifiers, "verifiers")->capture_default_str();
-    app.add_option("--samples", d.samples, "segments each verifier replays")->capture_default_str();
-    app.add_option("--memory-mib", d.memory_mib, "memory the solver needs");
+    app.add_option("--verifiers", d.work.verifiers, "verifiers")->capture_default_str();
+    app.add_option("--samples", d.work.samples, "segments each verifier replays")->capture_default_str();
+    app.add_option("--memory-mib", d.classes.memory_mib, "memory the solver needs");
     app.add_option("--speed", spec.speed, "work units a second that all who take part have at least");
     app.add_option("--bandwidth", spec.bandwidth,
                    "bytes a second that all who take part send at least: sets how short the windows may be");
     for (const auto& [name, target, text] :
-         {std::tuple{"--bid-s", &d.bid_s, "seconds for bids"},
-          std::tuple{"--start-s", &d.start_s, "seconds until the winner must start"},
-          std::tuple{"--heartbeat-s", &d.heartbeat_s, "seconds from one checkpoint to the next"},
-          std::tuple{"--prove-s", &d.prove_s, "seconds for the proof after the last checkpoint"},
-          std::tuple{"--verify-s", &d.verify_s, "seconds for each of custody, commit and reveal"},
-          std::tuple{"--challenge-s", &d.challenge_s, "seconds of the challenge window"}})
+         {std::tuple{"--bid-s", &d.windows.bid_s, "seconds for bids"},
+          std::tuple{"--start-s", &d.windows.start_s, "seconds until the winner must start"},
+          std::tuple{"--heartbeat-s", &d.windows.heartbeat_s, "seconds from one checkpoint to the next"},
+          std::tuple{"--prove-s", &d.windows.prove_s, "seconds for the proof after the last checkpoint"},
+          std::tuple{"--verify-s", &d.windows.verify_s, "seconds for each of custody, commit and reveal"},
+          std::tuple{"--challenge-s", &d.windows.challenge_s, "seconds of the challenge window"}})
         app.add_option(name, *target, text)->capture_default_str();
     app.callback([&spec] {  // all that is missing at once, not one by one
         std::string names;

@@ -84,8 +84,11 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
         ->capture_default_str();
     app.add_option("--max-step-work", options.max_step_work, "leave alone tasks with more work units in one step")
         ->capture_default_str();
-    app.add_option("--work-per-second", options.work_per_second,
-                   "verifier: work units it replays in a second, declared on chain; 0: any")
+    app.add_option("--speed", options.speed,
+                   "work units that it computes in a second, told on chain: tasks that ask for more are left alone; 0: "
+                   "whatever a task asks for")
+        ->capture_default_str();
+    app.add_option("--bandwidth", options.bandwidth, "the same of the bytes that it sends in a second")
         ->capture_default_str();
     app.add_option("--threads", options.threads,
                    "compute threads; 0: one per CPU. Training, replays for a verifier, replays for a whistleblower and "

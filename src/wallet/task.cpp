@@ -78,12 +78,12 @@ Expected<std::optional<core::TaskPrograms>> take_programs(const SpecOptions& opt
     }
     std::vector<tensor::Program> programs;
     spec.header_paths.clear();
-    spec.program_contents.clear();
+    spec.contents.programs.clear();
     for (const std::string& file : options.programs) {
         QUERN_TRY(const Bytes bytes, fs::read_file(file, tensor::kMaxProgramBytes));
         QUERN_TRY(tensor::Program program, named(file, tensor::decode_program(bytes)));
         spec.header_paths.push_back(core::ProgramProver(program).header_path());
-        spec.program_contents.push_back(crypto::content_id_of(bytes));
+        spec.contents.programs.push_back(crypto::content_id_of(bytes));
         programs.push_back(std::move(program));
     }
     QUERN_TRY(core::TaskPrograms made, core::TaskPrograms::make(std::move(programs), std::move(body)));
@@ -97,7 +97,7 @@ Status take_initial_state(const SpecOptions& options, const std::optional<core::
         return fail("task.import_files", "--import needs --init and --program");
     if (options.init.empty()) return {};
     QUERN_TRY(const Bytes bytes, fs::read_file(options.init, kMaxContentFile));
-    spec.init_content = crypto::content_id_of(bytes);
+    spec.contents.init = crypto::content_id_of(bytes);
     if (!programs) return {};
     const auto state = named(options.init, compute::program::read_state(programs->any(), bytes));
     if (!state) return fail(state.error());
@@ -138,8 +138,8 @@ Status take_data(const SpecOptions& options, types::TaskSubmitPayload& spec) {
 
 SpecOptions::SpecOptions() {
     auto& d = defaults;
-    d.bid_s = 60, d.start_s = 60, d.heartbeat_s = 300, d.prove_s = 120;
-    d.verify_s = 300, d.challenge_s = 60;
+    d.windows.bid_s = 60, d.windows.start_s = 60, d.windows.heartbeat_s = 300, d.windows.prove_s = 120;
+    d.windows.verify_s = 300, d.windows.challenge_s = 60;
 }
 
 Expected<json::Value> read_json_argument(const std::string& text) {
@@ -161,7 +161,7 @@ std::vector<std::string> missing_options(const SpecOptions& options) {
     need("--init", !options.init.empty());
     need("--data", !options.data.empty() || !options.data_roots.empty());
     need("--steps or --plan", options.steps != 0 || !options.plan.empty());
-    need("--interval", options.defaults.interval != 0);
+    need("--interval", options.defaults.work.interval != 0);
     need("--price-cap", !options.price_cap.empty());
     return missing;
 }
@@ -177,11 +177,11 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
     QUERN_CHECK(take_initial_state(options, programs, spec));
     QUERN_CHECK(take_data(options, spec));
     QUERN_CHECK(take_hash("--init-root", options.init_root, spec.init_root));
-    QUERN_CHECK(take_amount("--price-cap", options.price_cap, spec.price_cap));
-    QUERN_CHECK(take_amount("--tax", options.tax, spec.tax));
-    if (options.speed != 0) spec.device_class = chain::market::class_of_rate(options.speed);
-    if (options.bandwidth != 0) spec.bandwidth_class = chain::market::class_of_rate(options.bandwidth);
-    if (!options.uris.empty()) spec.uris = options.uris;
+    QUERN_CHECK(take_amount("--price-cap", options.price_cap, spec.money.price_cap));
+    QUERN_CHECK(take_amount("--tax", options.tax, spec.money.tax));
+    if (options.speed != 0) spec.classes.speed = chain::market::class_of_rate(options.speed);
+    if (options.bandwidth != 0) spec.classes.bandwidth = chain::market::class_of_rate(options.bandwidth);
+    if (!options.uris.empty()) spec.contents.uris = options.uris;
     return spec;
 }
 
@@ -189,7 +189,8 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
     QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec));
     Uint256 deposit = chain::params::MarketParams{}.storage_deposit;
     QUERN_CHECK(take_amount("--storage-deposit", options.storage_deposit, deposit));
-    const auto work = chain::market::task_work(spec, plan.planned(spec.interval, spec.stride, spec.tranche));
+    const auto work =
+        chain::market::task_work(spec, plan.planned(spec.work.interval, spec.work.stride, spec.work.tranche));
     Price price;
     QUERN_TRY(price.escrow, chain::market::escrow_of(spec, work.plan, deposit));
     if (!options.max_escrow.empty()) {
@@ -208,9 +209,9 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
                                       {"steps", work.plan.steps},
                                       {"stride", work.plan.stride},
                                       {"tranche", work.plan.tranche},
-                                      {"stretches", chain::market::stretch_count(work.plan.steps, spec.tranche)},
+                                      {"stretches", chain::market::stretch_count(work.plan.steps, spec.work.tranche)},
                                       {"totalWorkUnits", work.plan.total.to_decimal()},
-                                      {"priceCapPerWorkUnit", spec.price_cap.to_decimal()},
+                                      {"priceCapPerWorkUnit", spec.money.price_cap.to_decimal()},
                                       {"reward", amount(price.escrow.reward)},
                                       {"verifiers", work.verifiers},
                                       {"verifierFee", amount(price.escrow.verifier_fee)},

@@ -11,6 +11,7 @@ from quern.devnet import QRN, Devnet, program
 from quern.processes import wait_until
 
 BOB = "0x00000000000000000000000000000000000000b0"
+BID = {"task": 999, "seat": 0, "price": 1, "speedClass": 0, "bandwidthClass": 0}
 LARGE = 3_000_017  # bytes of the content that is stored and fetched
 
 
@@ -171,7 +172,7 @@ class CliTest(unittest.TestCase):
             self.settle(self.sign("bond", "--role", "verifier", "--amount", "3qrn", "--via-abi"))["status"], "0x1")
         bonds = json.loads(self.cli("stake_roles", self.alice.address))
         self.assertEqual([(b["roleName"], int(b["bonded"], 16)) for b in bonds], [("verifier", 5 * QRN)])
-        failed = self.settle(self.sign("native", "task_bid", '{"task": 999, "price": 1}'))
+        failed = self.settle(self.sign("native", "task_bid", json.dumps(BID)))
         self.assertEqual(failed["status"], "0x0")
         self.assertIn("task.", failed["quern"]["failure"])
         transaction = {"to": BOB, "value": 5, "gas": 21000, "maxFeePerGas": "10000000000", "maxPriorityFeePerGas": 1,
@@ -305,7 +306,7 @@ class CliTest(unittest.TestCase):
                           ["transfer", "--to", BOB, "--amount", "1", "--tip", "20gwei"],
                           ["transfer", "--to", BOB, "--amount", "1", "--gas", "20000"],
                           ["bond", "--role", "king", "--amount", "1"], ["native", "no_kind", "{}"],
-                          ["native", "task_bid", '{"task": 1}'], ["native", "task_bid", '{"task": 1, "price": 1, "x": 2}'],
+                          ["native", "task_bid", '{"task": 1}'], ["native", "task_bid", json.dumps({**BID, "x": 2})],
                           ["native", "task_bid", "{"]):
             self.wallet(arguments[0], "--seed", "x", "--nonce", 0, *arguments[1:], code=1)
         self.wallet("transfer", "--seed", "x", "--to", BOB, "--amount", "1", code=2)  # the nonce is missing

@@ -20,7 +20,7 @@ class HonestTraining(framework.MarketTest):
         work = task["workUnits"] * framework.STEPS + task["commitWork"] * (framework.STEPS // framework.STRIDE)
         price = int(task["claim"]["price"], 16)
         self.assertEqual(self.payments(task, "solver1", "solver_reward"), [work * price])
-        fee = work * int(task["spec"]["priceCap"], 16) * 6 // 5
+        fee = work * int(task["spec"]["money"]["priceCap"], 16) * 6 // 5
         for name in ("verifier1", "verifier2", "verifier3"):
             self.assertEqual(self.payments(task, name, "verifier_fee"), [fee])
         deposit, tax = int(task["escrow"], 16), 10**16

@@ -35,7 +35,7 @@ class Plans(framework.MarketTest):
         self.assertEqual(int(task["totalWork"], 16), work)
         self.assertEqual(int(task["segmentWork"], 16), work * INTERVAL // STEPS)
         self.assertEqual(self.payments(task, "solver1", "solver_reward"), [work * int(task["claim"]["price"], 16)])
-        fee = work * int(task["spec"]["priceCap"], 16) * 6 // 5
+        fee = work * int(task["spec"]["money"]["priceCap"], 16) * 6 // 5
         for name in ("verifier1", "verifier2", "verifier3"):
             self.assertEqual(self.payments(task, name, "verifier_fee"), [fee])
         self.assert_learned(task["id"], STEPS // INTERVAL, self.both)

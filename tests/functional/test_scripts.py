@@ -157,7 +157,7 @@ class ProgressTest(unittest.TestCase):
         self.progress = demo.Progress(self.net, self.said.append, 1)
         self.claim = {"stateName": "working", "solver": "0x1", "step": 0, "loss": 0, "disputes": [],
                       "reports": [{"verifier": "0x2"}, {"verifier": "0x3"}]}
-        self.task = {"id": 1, "stateName": "running", "round": 0, "steps": 600, "spec": {"interval": 30},
+        self.task = {"id": 1, "stateName": "running", "round": 0, "steps": 600, "spec": {"work": {"interval": 30}},
                      "claim": self.claim}
 
     def log(self, name, text):

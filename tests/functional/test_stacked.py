@@ -46,7 +46,7 @@ class Stacked(framework.MarketTest):
         self.verifiers()
         task = self.wait(self.submit(job=self.fine, imports=[(first, state, program)]))
         self.assertEqual(task["stateName"], "settled", task["reason"])
-        self.assertEqual(task["spec"]["importRoots"], [])
+        self.assertEqual(task["spec"]["imports"]["roots"], [])
         earlier, proof = self.net.node.proof_get(first), self.net.node.proof_get(task["id"])
         self.assertEqual((earlier["finalRoot"], earlier["imports"]), (self.final_root(first), []))
         self.assertEqual((proof["initRoot"], proof["passes"]), (self.fine.initial["init_root"], 3))

@@ -276,13 +276,7 @@ std::vector<Seed> seeds_task_plan() {
             {"rounds", TaskPlan::make({first, second}, rounds)->bytes()}};
 }
 
-// A first state of 13 slots, and what of it is said to be of earlier ones.
-struct ImportInput {
-    Bytes imports;
-    std::vector<Hash32> roots;
-    std::vector<Hash32> siblings;
-    QUERN_FIELDS(v("imports", imports), v("roots", roots), v("siblings", siblings))
-};
+// Of a first state of 13 slots it is said what is of earlier ones.
 std::vector<Hash32> slots_from(std::uint8_t first, std::size_t count) {
     std::vector<Hash32> slots;
     for (std::size_t i = 0; i < count; ++i) slots.push_back(Hash32{{static_cast<std::uint8_t>(first + i)}});
@@ -294,25 +288,22 @@ const std::vector<Hash32>& first_slots() {
 }
 
 bool run_task_imports(BytesView input) {
-    const auto given = chain::types::decode_record<ImportInput>(input);
+    const auto given = chain::types::decode_record<chain::types::TaskImports>(input);
     if (!given) return false;
     chain::types::TaskSubmitPayload spec;
     spec.init_root = crypto::list_id_of(crypto::MerkleTag::state, first_slots());
-    spec.imports = given->imports;
-    spec.import_roots = given->roots;
-    spec.import_siblings = given->siblings;
-    const auto imports = decode_imports(spec.imports);
+    spec.imports = *given;
     const auto states = open_imports(spec, first_slots().size());
-    QUERN_PROPERTY(imports || !states);
+    QUERN_PROPERTY(check_imports(*given) || !states);
     if (!states) return false;
-    QUERN_PROPERTY(spec.imports.empty() || equal(chain::types::encode_record(*imports), spec.imports));
-    QUERN_PROPERTY(states->size() == imports->list.size());
+    QUERN_PROPERTY(equal(chain::types::encode_record(spec.imports), input));
+    QUERN_PROPERTY(states->size() == spec.imports.list.size());
     std::size_t next = 0;  // nothing but the slots themselves can be opened
-    for (const auto& import : imports->list)
+    for (const auto& import : spec.imports.list)
         for (const auto& range : import.slots)
             for (std::uint32_t i = 0; i < range.count; ++i, ++next)
-                QUERN_PROPERTY(spec.import_roots[next] == first_slots()[range.here + i]);
-    QUERN_PROPERTY(next == spec.import_roots.size());
+                QUERN_PROPERTY(spec.imports.roots[next] == first_slots()[range.here + i]);
+    QUERN_PROPERTY(next == spec.imports.roots.size());
     return true;
 }
 std::vector<Seed> seeds_task_imports() {
@@ -322,7 +313,7 @@ std::vector<Seed> seeds_task_imports() {
     const auto seed = [&](const std::vector<ImportSource>& sources) {
         chain::types::TaskSubmitPayload spec;
         set_imports(spec, sources, first_slots());
-        return chain::types::encode_record(ImportInput{spec.imports, spec.import_roots, spec.import_siblings});
+        return chain::types::encode_record(spec.imports);
     };
     return {{"none", seed({})},
             {"model", seed({{7, 0, earlier, {{2, 3, 5}}}})},

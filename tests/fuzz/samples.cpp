@@ -54,7 +54,7 @@ std::vector<NamedTransaction> sample_transactions() {
     native.max_priority_fee_per_gas = 1;
     native.gas_limit = 100'000;
     native.native_kind = static_cast<std::uint8_t>(NativeKind::task_bid);
-    native.data = encode_record(TaskBidPayload{4, Uint256(1000)});
+    native.data = encode_record(TaskBidPayload{4, 0, Uint256(1000)});
     add("native", native);
     return all;
 }

@@ -53,16 +53,16 @@ const types::TaskSubmitPayload& task_payload() {
             compute::core::TaskPlan::make({{prover.root(), program.header}}, compute::core::plain_body(4))->bytes();
         spec.header_paths = {prover.header_path()};
         spec.init_root = crypto::sha256(as_bytes("init root"));
-        spec.program_contents = {crypto::sha256(as_bytes("program"))};
-        spec.init_content = crypto::sha256(as_bytes("init"));
+        spec.contents.programs = {crypto::sha256(as_bytes("program"))};
+        spec.contents.init = crypto::sha256(as_bytes("init"));
         spec.data_roots.assign(program.header.data.size(), crypto::sha256(as_bytes("data")));
-        spec.interval = 2;
-        spec.verifiers = 1;
-        spec.samples = 20;
-        spec.price_cap = 10;
-        spec.tax = 33;
-        spec.bid_s = spec.start_s = spec.heartbeat_s = 1;
-        spec.prove_s = spec.verify_s = spec.challenge_s = 1;
+        spec.work.interval = 2;
+        spec.work.verifiers = 1;
+        spec.work.samples = 20;
+        spec.money.price_cap = 10;
+        spec.money.tax = 33;
+        spec.windows.bid_s = spec.windows.start_s = spec.windows.heartbeat_s = 1;
+        spec.windows.prove_s = spec.windows.verify_s = spec.windows.challenge_s = 1;
         return spec;
     }();
     return payload;
@@ -136,7 +136,7 @@ void Users::choose_native(types::Transaction& tx, std::size_t user) {
         case 6:
         case 7:
         case 8:
-            return put(tx, NativeKind::task_bid, types::TaskBidPayload{task, Uint256(1 + rng_.below(10))});
+            return put(tx, NativeKind::task_bid, types::TaskBidPayload{task, 0, Uint256(1 + rng_.below(10))});
         case 9:
             return put(tx, NativeKind::task_start, types::TaskIdPayload{task});
         default:

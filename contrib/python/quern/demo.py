@@ -97,7 +97,7 @@ class Progress:
         if step >= steps:
             return f"{name} has trained all {steps} steps, loss {loss:.4f}; the proof is next"
         if loss is None:
-            return f"{name} trains: no heartbeat yet, one each {task['spec']['interval']} of {steps} steps"
+            return f"{name} trains: no heartbeat yet, one each {task['spec']['work']['interval']} of {steps} steps"
         text = f"{name} trains: step {step} of {steps}, loss {loss:.4f} ({where})"
         (_, first, began), (_, last, changed) = self.training
         if last > first:
@@ -257,7 +257,7 @@ class Demo:
         """Heartbeats of the task's last round: the loss on chain is proven to lie in the state."""
         found = []
         for event in events.find(self.net.node, "CheckpointPosted", task=task["id"]):
-            if event["step"] == task["spec"]["interval"]:
+            if event["step"] == task["spec"]["work"]["interval"]:
                 found = []
             found.append((event["step"], events.f32(event["loss"])))
         return found

@@ -37,7 +37,9 @@ namespace quern::chain::market {
 [[nodiscard]] inline bool awaits_draw(const types::Claim& claim) { return claim.state == types::ClaimState::proved; }
 
 // When bidding ends: bids are taken before that.
-[[nodiscard]] inline std::uint64_t bids_until(const types::Task& task) { return task.since + in_ms(task.spec.bid_s); }
+[[nodiscard]] inline std::uint64_t bids_until(const types::Task& task) {
+    return task.since + in_ms(task.spec.windows.bid_s);
+}
 // From when a commitment of `since` could have been revealed: its place may be taken, its owner pays for the silence.
 [[nodiscard]] inline std::uint64_t reveal_expected(const params::MarketParams& market, std::uint64_t since) {
     return since + in_ms(market.min_window_s);
@@ -45,7 +47,7 @@ namespace quern::chain::market {
 // Seconds of a side's clock in a dispute beside the moves themselves: the task gives a solver heartbeat_s for a
 // segment, and who has to compute states again must not lose by the clock, nor who answers for two claims at once.
 [[nodiscard]] inline std::uint64_t dispute_replay_s(const types::TaskSubmitPayload& spec, const PlannedWork& plan) {
-    return spec.heartbeat_s * dispute_segments(plan) * claims_at_once(stretch_count(plan.steps, plan.tranche));
+    return spec.windows.heartbeat_s * dispute_segments(plan) * claims_at_once(stretch_count(plan.steps, plan.tranche));
 }
 // Each side's clock in a dispute about the task, milliseconds.
 [[nodiscard]] inline std::uint64_t dispute_clock(const params::MarketParams& market, const types::Task& task) {

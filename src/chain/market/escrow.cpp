@@ -56,23 +56,23 @@ Expected<Escrow> escrow_left(const TaskWork& work, const Uint256& price_cap, con
 
 Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, const PlannedWork& plan,
                            const Uint256& storage_deposit) {
-    return escrow_of(task_work(spec, plan), spec.price_cap, spec.tax, storage_deposit);
+    return escrow_of(task_work(spec, plan), spec.money.price_cap, spec.money.tax, storage_deposit);
 }
 
 Uint256 escrow_left(const types::Task& task, const Uint256& storage_deposit) {
-    const auto escrow = escrow_left(work_of(task), task.spec.price_cap, task.spec.tax, storage_deposit, task.settled,
-                                    task.settled_work);
+    const auto escrow = escrow_left(work_of(task), task.spec.money.price_cap, task.spec.money.tax, storage_deposit,
+                                    task.settled, task.settled_work);
     return escrow ? escrow->total : Uint256();
 }
 
 Uint256 solver_reward(const types::Claim& claim) { return work_price(claim.price, claim.work).value_or(Uint256()); }
 
 Uint256 verifier_fee(const types::Task& task, std::uint32_t stretch) {
-    return verifier_fee(work_of(task), task.spec.price_cap, stretch_of(task, stretch).steps).value_or(Uint256());
+    return verifier_fee(work_of(task), task.spec.money.price_cap, stretch_of(task, stretch).steps).value_or(Uint256());
 }
 
 Uint256 price_at_cap(const types::Task& task, const Uint256& work) {
-    return work_price(task.spec.price_cap, work).value_or(Uint256());
+    return work_price(task.spec.money.price_cap, work).value_or(Uint256());
 }
 
 }  // namespace quern::chain::market

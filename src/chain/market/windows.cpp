@@ -43,17 +43,17 @@ LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork&
         Uint256(stride_count(steps, plan.stride)) + Uint256(segment_count(steps, plan.interval)) + Uint256(2);
     const Uint256 fetched = Uint256(sampled_segments(work) + 1) * Uint256(bytes.state) + Uint256(bytes.data) +
                             Uint256(bytes.programs) * Uint256(kProgramBytes) + Uint256(kHashBytes) * hashes;
-    const Uint256 custody = seconds(Uint256(1 + std::uint64_t{work.verifiers}) * fetched, spec.bandwidth_class);
-    const Uint256 commit = seconds(sampled_work(work), spec.device_class);
-    return {std::max(custody, commit), seconds(plan.segment, spec.device_class)};
+    const Uint256 custody = seconds(Uint256(1 + std::uint64_t{work.verifiers}) * fetched, spec.classes.bandwidth);
+    const Uint256 commit = seconds(sampled_work(work), spec.classes.speed);
+    return {std::max(custody, commit), seconds(plan.segment, spec.classes.speed)};
 }
 
 Status check_windows(const types::TaskSubmitPayload& spec, const TaskWork& work, const TaskBytes& bytes) {
-    if (std::max(spec.device_class, spec.bandwidth_class) > kMaxClass)
+    if (std::max(spec.classes.speed, spec.classes.bandwidth) > kMaxClass)
         return fail("task.bad_class", "at most " + std::to_string(kMaxClass));
     const LeastWindows least = least_windows(spec, work, bytes);
-    QUERN_CHECK(check("verify_s", spec.verify_s, least.verify_s));
-    return check("heartbeat_s", spec.heartbeat_s, least.heartbeat_s);
+    QUERN_CHECK(check("verify_s", spec.windows.verify_s, least.verify_s));
+    return check("heartbeat_s", spec.windows.heartbeat_s, least.heartbeat_s);
 }
 
 }  // namespace quern::chain::market

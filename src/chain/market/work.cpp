@@ -5,13 +5,13 @@
 namespace quern::chain::market {
 
 TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan) {
-    return {plan, spec.verifiers, spec.samples};
+    return {plan, spec.work.verifiers, spec.work.samples};
 }
 
 TaskWork work_of(const types::Task& task) {
     return task_work(task.spec,
-                     {task.steps, task.spec.interval, task.spec.stride, task.work_units, task.commit_work,
-                      task.segment_work, task.total_work, task.spec.tranche, task.stretch_work, task.trace_work});
+                     {task.steps, task.spec.work.interval, task.spec.work.stride, task.work_units, task.commit_work,
+                      task.segment_work, task.total_work, task.spec.work.tranche, task.stretch_work, task.trace_work});
 }
 
 std::uint64_t sampled_segments(const TaskWork& work, std::uint64_t steps) {

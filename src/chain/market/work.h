@@ -48,13 +48,13 @@ struct Stretch {
     return {before, each < steps - before ? each : steps - before};
 }
 [[nodiscard]] inline Stretch stretch_of(const types::Task& task, std::uint32_t stretch) {
-    return stretch_of(task.steps, task.spec.tranche, stretch);
+    return stretch_of(task.steps, task.spec.work.tranche, stretch);
 }
 [[nodiscard]] inline Stretch stretch_of(const types::TaskClaim& live) {
     return stretch_of(live.task, live.claim.id.stretch);
 }
 [[nodiscard]] inline std::uint64_t stretch_count(const types::Task& task) {
-    return stretch_count(task.steps, task.spec.tranche);
+    return stretch_count(task.steps, task.spec.work.tranche);
 }
 
 // What a task's plan comes to (compute/core/task_plan.h), in work units.
@@ -95,7 +95,7 @@ struct TaskWork {
 
 // MiB that whoever takes part may need, for draws and for workers alike.
 [[nodiscard]] inline std::uint64_t memory_mib(const types::TaskSubmitPayload& spec) {
-    return spec.memory_mib == 0 ? params::kDefaultMemoryMib : spec.memory_mib;
+    return spec.classes.memory_mib == 0 ? params::kDefaultMemoryMib : spec.classes.memory_mib;
 }
 
 }  // namespace quern::chain::market

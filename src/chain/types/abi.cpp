@@ -16,6 +16,16 @@ struct ErrorArguments {
     QUERN_FIELDS(v("message", message))
 };
 
+// The call of a payload with a version.
+struct PayloadArgument {
+    Bytes payload;
+    QUERN_FIELDS(v("payload", payload))
+};
+
+// What a call's arguments are the fields of.
+template <class Payload>
+using ArgumentsOf = std::conditional_t<record::VersionedRecord<Payload>, PayloadArgument, Payload>;
+
 struct ArgumentVisitor {
     std::vector<std::pair<std::string, std::string>> arguments;
     template <class T>
@@ -35,7 +45,7 @@ const FunctionInfo& function_info(NativeKind kind) {
         for (const auto& info : native_kinds()) {
             FunctionInfo function;
             function.signature = std::string(info.function) + visit_kind(info.kind, [](auto, auto tag) {
-                                     return type_list<typename decltype(tag)::Payload>();
+                                     return type_list<ArgumentsOf<typename decltype(tag)::Payload>>();
                                  });
             function.selector = Selector::copy_of(signature_hash(function.signature).view().first(4));
             result.emplace(info.kind, std::move(function));
@@ -114,9 +124,9 @@ Selector selector(NativeKind kind) { return function_info(kind).selector; }
 
 std::vector<std::pair<std::string, std::string>> function_arguments(NativeKind kind) {
     return visit_kind(kind, [](auto, auto tag) {
-        typename decltype(tag)::Payload payload{};
+        ArgumentsOf<typename decltype(tag)::Payload> arguments{};
         ArgumentVisitor visitor;
-        payload.fields(visitor);
+        arguments.fields(visitor);
         return visitor.arguments;
     });
 }
@@ -138,9 +148,13 @@ std::string interface_json() {
 
 Expected<Bytes> encode_call(NativeKind kind, BytesView payload) {
     return visit_kind(kind, [&](auto, auto tag) -> Expected<Bytes> {
-        QUERN_TRY(const auto record, decode_record<typename decltype(tag)::Payload>(payload));
+        using Payload = typename decltype(tag)::Payload;
+        QUERN_TRY(const auto record, decode_record<Payload>(payload));
         Bytes call = to_bytes(selector(kind));
-        append(call, encode_arguments(record));
+        if constexpr (record::VersionedRecord<Payload>)
+            append(call, encode_arguments(PayloadArgument{to_bytes(payload)}));
+        else
+            append(call, encode_arguments(record));
         return call;
     });
 }
@@ -151,9 +165,12 @@ Expected<NativeCall> decode_call(KindGroup group, BytesView call_data) {
     for (const auto& info : native_kinds()) {
         if (info.group != group || selector(info.kind) != wanted) continue;
         return visit_kind(info.kind, [&](auto, auto tag) -> Expected<NativeCall> {
-            QUERN_TRY(const auto record,
-                      decode_arguments<typename decltype(tag)::Payload>(call_data.subspan(Selector::kSize)));
-            return NativeCall{info.kind, encode_record(record)};
+            using Payload = typename decltype(tag)::Payload;
+            QUERN_TRY(auto arguments, decode_arguments<ArgumentsOf<Payload>>(call_data.subspan(Selector::kSize)));
+            if constexpr (record::VersionedRecord<Payload>)
+                return NativeCall{info.kind, std::move(arguments.payload)};
+            else
+                return NativeCall{info.kind, encode_record(arguments)};
         });
     }
     return fail("abi.unknown_function", to_hex0x(wanted));

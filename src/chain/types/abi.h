@@ -1,7 +1,8 @@
 // The Solidity contract ABI of records: encoding, strict decoding, signatures and selectors, generated from field
-// lists. Used for native kinds called through their reserved addresses, for events, and by clients. A record's fields
-// are the call's arguments in order: bool; unsigned integers as uintN; enums as uint8; Uint256 as uint256; Address as
-// address; 32 bytes as bytes32; Bytes as bytes; string; vectors of these as T[]. Specification:
+// lists. Used for native kinds called through their reserved addresses, for events, and by clients. A payload with a
+// version (base/record.h) is one argument `bytes payload`, its RLP, so that a new field is no new selector; of others
+// the fields are the call's arguments in order: bool; unsigned integers as uintN; enums as uint8; Uint256 as uint256;
+// Address as address; 32 bytes as bytes32; Bytes as bytes; string; vectors of these as T[]. Specification:
 // https://docs.soliditylang.org/en/latest/abi-spec.html. Pure; thread-safe.
 //
 // Decoding accepts exactly what the encoder produces: dynamic parts in order without gaps, zero padding, nothing
@@ -292,13 +293,14 @@ template <Record T>
 }
 
 // --- Native kinds ----------------------------------------------------------------------------------------------------
-[[nodiscard]] const std::string& function_signature(NativeKind kind);  // "bid(uint64,uint256)"
+[[nodiscard]] const std::string& function_signature(NativeKind kind);  // "bond(uint8,uint256)"
 [[nodiscard]] Selector selector(NativeKind kind);
 // The argument names in order, for interface descriptions.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> function_arguments(NativeKind kind);  // {type, name}
 [[nodiscard]] std::string interface_json();  // the ABI of all functions, as tools read it
 
-// Call data <-> the RLP payload of a type 0x51 transaction.
+// Call data <-> the RLP payload of a type 0x51 transaction. decode_call gives a payload that is the argument as it is:
+// who runs it decodes it.
 [[nodiscard]] Expected<Bytes> encode_call(NativeKind kind, BytesView payload);
 struct NativeCall {
     NativeKind kind = NativeKind::tick;

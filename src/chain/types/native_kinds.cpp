@@ -12,6 +12,25 @@ constexpr auto kKinds = std::to_array<NativeKindInfo>({
 #undef QUERN_INFO
 });
 
+constexpr auto kReserved = std::to_array<ReservedKind>({
+    {0x32, "task_accept"},
+    {0x33, "task_profile"},
+    {0x39, "round_post"},
+    {0x3a, "round_have"},
+    {0x3b, "seat_join"},
+    {0x3c, "keys"},  // to 0x3f: their release, and wraps for those who take part
+    {0x3d, "keys"},
+    {0x3e, "keys"},
+    {0x3f, "keys"},
+    {0x43, "custody_claim"},
+    {0x44, "custody_release"},
+    {0x45, "watch"},
+    {0x46, "jackpot"},
+    {0x55, "data_challenge"},
+    {0x56, "data_answer"},
+    {0x61, "voucher"},
+});
+
 }  // namespace
 
 std::span<const NativeKindInfo> native_kinds() { return kKinds; }
@@ -26,6 +45,21 @@ const NativeKindInfo* find_kind(std::string_view name) {
     for (const auto& info : kKinds)
         if (info.name == name) return &info;
     return nullptr;
+}
+
+std::span<const ReservedKind> reserved_kinds() { return kReserved; }
+
+const ReservedKind* find_reserved_kind(std::uint8_t number) {
+    for (const auto& reserved : kReserved)
+        if (reserved.number == number) return &reserved;
+    return nullptr;
+}
+
+Expected<const NativeKindInfo*> active_kind(std::uint8_t number) {
+    if (const auto* info = find_kind(number)) return info;
+    if (const auto* reserved = find_reserved_kind(number))
+        return fail("native.reserved_kind", std::string(reserved->name) + " is not active yet");
+    return fail("native.unknown_kind", std::to_string(number));
 }
 
 KindGroup group_of(NativeKind kind) {

@@ -1,6 +1,6 @@
 // The registry of native kinds: number, group (reserved address), payload, Solidity function name and gas of each. The
 // ABI codec, execution's dispatch and RPC's JSON are generated from it; adding a kind is one line here and its handler.
-// Pure; thread-safe.
+// Numbers of kinds to come are reserved. Pure; thread-safe.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/ensure.h"
+#include "base/expected.h"
 #include "chain/types/native_tx.h"
 
 namespace quern::chain::types {
@@ -61,6 +62,18 @@ struct NativeKindInfo {
 [[nodiscard]] const NativeKindInfo* find_kind(std::uint8_t number);
 [[nodiscard]] const NativeKindInfo* find_kind(std::string_view name);
 [[nodiscard]] KindGroup group_of(NativeKind kind);
+
+// A number that no other kind than the named one will have. Names of those that belong together are the same.
+struct ReservedKind {
+    std::uint8_t number;
+    std::string_view name;
+};
+[[nodiscard]] std::span<const ReservedKind> reserved_kinds();
+// nullptr for a number that is not reserved.
+[[nodiscard]] const ReservedKind* find_reserved_kind(std::uint8_t number);
+// Errors: native.reserved_kind, native.unknown_kind.
+[[nodiscard]] Expected<const NativeKindInfo*> active_kind(std::uint8_t number);
+
 [[nodiscard]] Address group_address(KindGroup group);
 // The group whose reserved address this is.
 [[nodiscard]] std::optional<KindGroup> group_at(const Address& address);

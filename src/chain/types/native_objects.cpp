@@ -1,9 +1,19 @@
 #include "chain/types/native_objects.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace quern::chain::types {
 namespace {
+
+// First and last.
+constexpr std::pair<std::uint8_t, std::uint8_t> kReservedPrefixes[] = {
+    {0x33, 0x33},  // reports
+    {0x35, 0x35},  // bids
+    {0x36, 0x3f},  // custody, rounds, keys, vouchers, watchers, as those below
+    {0x51, 0x51},  // splits
+    {0x52, 0x5f},
+};
 
 Bytes pair_key(ObjectPrefix prefix, const Address& first, const Address& second) {
     Bytes key = object_key(prefix, first);
@@ -24,6 +34,30 @@ Bytes claim_key(ObjectPrefix prefix, const ClaimId& id) {
 }
 
 }  // namespace
+
+Expected<ObjectPrefix> prefix_of_key(BytesView key) {
+    const std::uint8_t number = key.empty() ? 0 : key[0];
+    switch (const auto prefix = static_cast<ObjectPrefix>(number)) {
+        case ObjectPrefix::globals:
+        case ObjectPrefix::beacon:
+        case ObjectPrefix::epoch:
+        case ObjectPrefix::validator:
+        case ObjectPrefix::validator_rank:
+        case ObjectPrefix::stake_delegation:
+        case ObjectPrefix::stake_unbonding:
+        case ObjectPrefix::conviction:
+        case ObjectPrefix::role_bond:
+        case ObjectPrefix::task:
+        case ObjectPrefix::challenge:
+        case ObjectPrefix::claim:
+        case ObjectPrefix::proof:
+        case ObjectPrefix::dispute:
+            return prefix;
+    }
+    for (const auto& [first, last] : kReservedPrefixes)
+        if (number >= first && number <= last) return fail("object.reserved_prefix", std::to_string(number));
+    return fail("object.unknown_prefix", std::to_string(number));
+}
 
 Bytes object_key(ObjectPrefix prefix, BytesView id) {
     Bytes key;

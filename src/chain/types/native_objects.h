@@ -25,6 +25,10 @@ enum class ObjectPrefix : std::uint8_t {
     proof = 0x34,             // task (8) || seat (2): stays for ever
     dispute = 0x50,           // id (8)
 };
+// Of a key's object. Errors: object.reserved_prefix: of one to come (0x33 reports, 0x35 bids, 0x51 splits, 0x36 to 0x3f
+// and 0x52 to 0x5f custody, rounds, keys, vouchers, watchers); object.unknown_prefix.
+[[nodiscard]] Expected<ObjectPrefix> prefix_of_key(BytesView key);
+
 // Execution walks over these, and over no others: nodes keep them in memory (store/live_ranges.h).
 inline constexpr ObjectPrefix kWalkedObjects[] = {ObjectPrefix::validator_rank, ObjectPrefix::conviction,
                                                   ObjectPrefix::role_bond, ObjectPrefix::challenge};
@@ -161,10 +165,14 @@ enum class ClaimState : std::uint8_t {
 
 struct TaskBid {
     Address bidder;
+    std::uint16_t seat = 0;
     Uint256 price;
+    std::uint32_t speed_class = 0;
+    std::uint32_t bandwidth_class = 0;
     std::uint64_t height = 0;
     Uint256 weight;  // the bidder's bond at that time: weighs near ties
-    QUERN_FIELDS(v("bidder", bidder), v("price", price), v("height", height), v("weight", weight))
+    QUERN_FIELDS(v("bidder", bidder), v("seat", seat), v("price", price), v("speedClass", speed_class),
+                 v("bandwidthClass", bandwidth_class), v("height", height), v("weight", weight))
 };
 struct VerifierReport {
     Address verifier;
@@ -292,14 +300,14 @@ struct Task {
     std::uint64_t trace_work = 0;   // of hashing what a step of it computes, at most
     Uint256 escrow;                 // what is held for it now
     std::vector<TaskBid> bids;
-    std::uint64_t draw_at = 0;    // height that anchors the solver's draw once bidding is closed, 0 before
-    std::vector<TaskSeat> seats;  // one from the assignment on
-    std::uint32_t settled = 0;    // stretches, in order, in whatever rounds: these are never done again
-    Uint256 settled_work;         // theirs, with its commitments
-    std::uint32_t passes = 0;     // of the one of them that the fewest verifiers stand for
-    Hash32 start_root;            // of the state that the next one begins with
-    Hash32 start_history;         // manifest of the history that ends with this state; zero: it is that of init_content
-    Hash32 seed_beacon;           // that they were trained with, and so the others are; zero when there are none
+    std::uint64_t draw_at = 0;      // height that anchors the solver's draw once bidding is closed, 0 before
+    std::vector<TaskSeat> seats;    // one from the assignment on
+    std::uint32_t settled = 0;      // stretches, in order, in whatever rounds: these are never done again
+    Uint256 settled_work;           // theirs, with its commitments
+    std::uint32_t passes = 0;       // of the one of them that the fewest verifiers stand for
+    Hash32 start_root;              // of the state that the next one begins with
+    Hash32 start_history;           // manifest of the history that ends with this state; zero: contents.init
+    Hash32 seed_beacon;             // that they were trained with, and so the others are; zero when there are none
     std::vector<Payment> payments;  // and slashes: since the last of them was settled; those before are its claim's
     std::vector<SlashRecord> slashes;
     std::vector<Address> barred;  // solvers that lost this task; not eligible again; the newest kMaxBarred
@@ -330,7 +338,7 @@ struct ProofRecord {
     std::uint16_t seat = 0;
     Address submitter;
     Address solver;                  // of the last stretch
-    Hash32 submission;               // merkle_leaf of the TaskSubmitPayload's RLP, as the task keeps it
+    Hash32 submission;               // merkle_leaf of the TaskSubmitPayload's RLP without what opened its imports
     Hash32 plan;                     // merkle_leaf of the plan's RLP
     Hash32 slot_root;                // of the records of the state's slots, as the plan's headers have it
     Hash32 init_root;                // S_0

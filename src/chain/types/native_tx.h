@@ -1,6 +1,8 @@
 // Native transaction kinds and their payloads: staking of roles, tasks, verification, disputes, ticks. One kind has two
 // encodings: RLP in a type 0x51 transaction, and the Solidity ABI in a call to its group's reserved address; both reach
-// the same handler. kNativeKinds (native_kinds.h) is the registry. Plain values. Semantics: doc/market.md.
+// the same handler. Payloads of the market, which will grow, are records with a version, and their call has that RLP as
+// its one argument; the others have an argument for each field. kNativeKinds (native_kinds.h) is the registry. Plain
+// values. Semantics: doc/market.md.
 #pragma once
 
 #include "chain/types/address.h"
@@ -82,15 +84,18 @@ struct WithdrawPayload {  // pays out what has finished unbonding
     QUERN_FIELDS(v("role", role))
 };
 
-// What a party can do: draws leave it out of work that is more. 0: no limit.
+// What a party can do: draws leave it out of work that is more. 0: no limit. Classes: chain/market/windows.h.
 struct Capacity {
     std::uint64_t step_work = 0;        // work units of one step
-    std::uint64_t work_per_second = 0;  // work units of a replay in a second
+    std::uint32_t speed_class = 0;      // of the work units of a replay in a second
+    std::uint32_t bandwidth_class = 0;  // of the bytes that it sends in a second
     std::uint64_t memory_mib = 0;       // that a task may claim
-    QUERN_FIELDS(v("stepWork", step_work), v("workPerSecond", work_per_second), v("memoryMib", memory_mib))
+    QUERN_FIELDS(v("stepWork", step_work), v("speedClass", speed_class), v("bandwidthClass", bandwidth_class),
+                 v("memoryMib", memory_mib))
     friend bool operator==(const Capacity&, const Capacity&) = default;
 };
 struct DeclareCapacityPayload {
+    static constexpr std::uint64_t kVersion = 1;
     Role role = Role::verifier;
     Capacity capacity;
     QUERN_FIELDS(v("role", role), capacity.fields(v))
@@ -114,19 +119,25 @@ struct TaskImport {
     friend bool operator==(const TaskImport&, const TaskImport&) = default;
 };
 struct TaskImports {
+    static constexpr std::uint64_t kVersion = 1;
     std::vector<TaskImport> list;
-    static constexpr bool kBare = true;
-    QUERN_FIELDS(v("list", list))
+    // What opens them, in their order: the roots of the slots, and the siblings of each range in the earlier state,
+    // then in S_0. The task does not keep it.
+    std::vector<Hash32> roots;
+    std::vector<Hash32> siblings;
+    QUERN_FIELDS(v("list", list), v("roots", roots), v("siblings", siblings))
 };
 
-struct TaskSubmitPayload {
-    Bytes plan;                                     // RLP of compute::core::TaskPlan: which program each step runs
-    std::vector<std::vector<Hash32>> header_paths;  // by program of the plan: open its header under its root
-    Hash32 init_root;                               // root of the state S_0
-    std::vector<Hash32> data_roots;                 // content ids of the data tensors that the programs read
-    std::vector<Hash32> program_contents;           // by program of the plan: content ids (transport)
-    Hash32 init_content;
+// Where the bytes are.
+struct TaskContents {
+    static constexpr std::uint64_t kVersion = 1;
+    std::vector<Hash32> programs;  // by program of the plan: content ids
+    Hash32 init;
     std::vector<std::string> uris;  // other sources of the same contents; at most 8
+    QUERN_FIELDS(v("programs", programs), v("init", init), v("uris", uris))
+};
+struct WorkTerms {
+    static constexpr std::uint64_t kVersion = 1;
     TaskMode mode = TaskMode::exact;
     TaskPrivacy privacy = TaskPrivacy::open;
     std::uint64_t interval = 0;  // k: a checkpoint each k of the plan's N steps; N must be a multiple of k
@@ -134,44 +145,70 @@ struct TaskSubmitPayload {
     std::uint64_t tranche = 0;   // T: steps that are verified and paid for together, a multiple of k; 0: all
     std::uint32_t verifiers = 3;
     std::uint32_t samples = 20;  // segments per verifier, at most N / k
-    Uint256 price_cap;           // grains per work unit
-    Uint256 tax;                 // to the jackpot vault at settlement
-    std::uint64_t memory_mib = 0;
-    std::uint32_t device_class = 0;
-    std::uint32_t bandwidth_class = 0;
-    std::uint32_t solvers = 1;
-    // Seconds of market time each waiting state may last.
+    std::uint32_t solvers = 1;   // seats
+    QUERN_FIELDS(v("mode", mode), v("privacy", privacy), v("interval", interval), v("stride", stride),
+                 v("tranche", tranche), v("verifiers", verifiers), v("samples", samples), v("solvers", solvers))
+};
+struct MoneyTerms {
+    static constexpr std::uint64_t kVersion = 1;
+    Uint256 price_cap;  // grains per work unit
+    Uint256 tax;        // to the jackpot vault at settlement
+    QUERN_FIELDS(v("priceCap", price_cap), v("tax", tax))
+};
+// Seconds of market time each waiting state may last.
+struct TaskWindows {
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t bid_s = 0;
     std::uint64_t start_s = 0;
     std::uint64_t heartbeat_s = 0;  // from one checkpoint to the next
     std::uint64_t prove_s = 0;      // after the last checkpoint
     std::uint64_t verify_s = 0;     // each of custody, commit, reveal
     std::uint64_t challenge_s = 0;
-    Bytes imports;  // RLP of TaskImports; empty: none
-    // What opens them, in their order: the roots of the slots, and the siblings of each range in the earlier state,
-    // then in S_0. The task does not keep it.
-    std::vector<Hash32> import_roots;
-    std::vector<Hash32> import_siblings;
-    QUERN_FIELDS(v("plan", plan), v("headerPaths", header_paths), v("initRoot", init_root), v("dataRoots", data_roots),
-                 v("programContents", program_contents), v("initContent", init_content), v("uris", uris),
-                 v("mode", mode), v("privacy", privacy), v("interval", interval), v("stride", stride),
-                 v("tranche", tranche), v("verifiers", verifiers), v("samples", samples), v("priceCap", price_cap),
-                 v("tax", tax), v("memoryMib", memory_mib), v("deviceClass", device_class),
-                 v("bandwidthClass", bandwidth_class), v("solvers", solvers), v("bidS", bid_s), v("startS", start_s),
-                 v("heartbeatS", heartbeat_s), v("proveS", prove_s), v("verifyS", verify_s),
-                 v("challengeS", challenge_s), v("imports", imports), v("importRoots", import_roots),
-                 v("importSiblings", import_siblings))
+    QUERN_FIELDS(v("bidS", bid_s), v("startS", start_s), v("heartbeatS", heartbeat_s), v("proveS", prove_s),
+                 v("verifyS", verify_s), v("challengeS", challenge_s))
+};
+// What who takes part has at least.
+struct TaskClasses {
+    static constexpr std::uint64_t kVersion = 1;
+    std::uint32_t speed = 0;       // of work units a second; 0: any
+    std::uint32_t bandwidth = 0;   // of bytes a second; 0: any
+    std::uint64_t memory_mib = 0;  // 0: params::kDefaultMemoryMib
+    QUERN_FIELDS(v("speed", speed), v("bandwidth", bandwidth), v("memoryMib", memory_mib))
+};
+
+struct TaskSubmitPayload {
+    static constexpr std::uint64_t kVersion = 1;
+    Bytes plan;                                     // RLP of compute::core::TaskPlan: which program each step runs
+    std::vector<std::vector<Hash32>> header_paths;  // by program of the plan: open its header under its root
+    std::vector<Hash32> data_roots;                 // content ids of the data tensors that the programs read
+    Hash32 init_root;                               // root of the state S_0
+    TaskContents contents;
+    WorkTerms work;
+    MoneyTerms money;
+    TaskWindows windows;
+    TaskClasses classes;
+    TaskImports imports;
+    QUERN_FIELDS(v("plan", plan), v("headerPaths", header_paths), v("dataRoots", data_roots), v("initRoot", init_root),
+                 v("contents", contents), v("work", work), v("money", money), v("windows", windows),
+                 v("classes", classes), v("imports", imports))
 };
 struct TaskIdPayload {  // task_cancel, task_start, task_abandon
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t task = 0;
     QUERN_FIELDS(v("task", task))
 };
 struct TaskBidPayload {
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t task = 0;
-    Uint256 price;  // grains per work unit
-    QUERN_FIELDS(v("task", task), v("price", price))
+    std::uint16_t seat = 0;             // below the task's solvers
+    Uint256 price;                      // grains per work unit
+    std::uint32_t speed_class = 0;      // what the bidder promises, each the task's at least
+    std::uint32_t bandwidth_class = 0;  // 0: nothing
+    QUERN_FIELDS(v("task", task), v("seat", seat), v("price", price), v("speedClass", speed_class),
+                 v("bandwidthClass", bandwidth_class))
 };
 struct TaskCheckpointPayload {  // heartbeat; the loss is proven to lie in the state
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t task = 0;
     std::uint64_t step = 0;  // a multiple of the interval
     Hash32 state_root;
@@ -182,6 +219,7 @@ struct TaskCheckpointPayload {  // heartbeat; the loss is proven to lie in the s
                  v("lossPath", loss_path))
 };
 struct TaskProvePayload {
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t task = 0;
     Hash32 history_root;               // over S_a, S_{a+u}, … S_b of the stretch of steps a + 1 to b
     Hash32 history_content;            // compute::core::HistoryManifest: these roots and the checkpoints' content ids
@@ -197,18 +235,21 @@ struct TaskProvePayload {
 
 // Those below name a claim of the task's present round by its stretch: two may be verified at once.
 struct CustodyReceiptPayload {
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t task = 0;
     std::uint32_t stretch = 0;
     bool data_ok = false;
     QUERN_FIELDS(v("task", task), v("stretch", stretch), v("dataOk", data_ok))
 };
 struct VerifyCommitPayload {
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t task = 0;
     std::uint32_t stretch = 0;
     Hash32 commitment;  // H(address || leaf_0 || leaf_1 || H(r)), see compute/core/verification_report.h
     QUERN_FIELDS(v("task", task), v("stretch", stretch), v("commitment", commitment))
 };
 struct VerifyRevealPayload {
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t task = 0;
     std::uint32_t stretch = 0;
     bool pass = false;
@@ -226,6 +267,7 @@ struct VerifyRevealPayload {
 };
 
 struct ChallengeCommitPayload {
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t task = 0;
     std::uint32_t stretch = 0;
     Hash32 commitment;  // H(address || claim || salt)
@@ -234,6 +276,7 @@ struct ChallengeCommitPayload {
 // target 0: the solver's history, claim = rival history root. target 1 + i: the report of verifier i, claim = rival
 // hash of probe tile `probe`.
 struct ChallengeRevealPayload {
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t task = 0;
     std::uint32_t stretch = 0;
     std::uint32_t target = 0;
@@ -244,16 +287,19 @@ struct ChallengeRevealPayload {
                  v("opening", opening))
 };
 struct DisputeSplitPayload {
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t dispute = 0;
     Bytes move;  // RLP of compute::core::SplitMove
     QUERN_FIELDS(v("dispute", dispute), v("move", move))
 };
 struct DisputeProveLeafPayload {
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t dispute = 0;
     Bytes witness;  // RLP of compute::core::LeafWitness
     QUERN_FIELDS(v("dispute", dispute), v("witness", witness))
 };
 struct DisputeConcedePayload {
+    static constexpr std::uint64_t kVersion = 1;
     std::uint64_t dispute = 0;
     QUERN_FIELDS(v("dispute", dispute))
 };

@@ -68,25 +68,22 @@ Expected<Hash32> open_state(std::span<const Hash32> roots, std::uint64_t first, 
 
 }  // namespace
 
-Expected<TaskImports> decode_imports(BytesView bytes) {
-    if (bytes.empty()) return TaskImports{};
-    QUERN_TRY(TaskImports imports, chain::types::decode_record<TaskImports>(bytes));
-    if (imports.list.empty() || imports.list.size() > kMaxImports)
-        return fail(kBad, std::to_string(imports.list.size()) + " imports");
+Status check_imports(const TaskImports& imports) {
+    if (imports.list.size() > kMaxImports) return fail(kBad, std::to_string(imports.list.size()) + " imports");
     for (std::size_t i = 0; i < imports.list.size(); ++i) {
         const TaskImport& import = imports.list[i];
         if (i > 0 && std::tie(imports.list[i - 1].task, imports.list[i - 1].seat) >= std::tie(import.task, import.seat))
             return fail(kBad, "imports ascend by task and seat");
         QUERN_CHECK(check_ranges(import));
     }
-    QUERN_CHECK(check_apart(imports));
-    return imports;
+    return check_apart(imports);
 }
 
 Expected<std::vector<Hash32>> open_imports(const TaskSubmitPayload& spec, std::uint64_t slot_count) {
-    QUERN_TRY(const TaskImports imports, decode_imports(spec.imports));
-    Openings roots(spec.import_roots);
-    Openings siblings(spec.import_siblings);
+    const TaskImports& imports = spec.imports;
+    QUERN_CHECK(check_imports(imports));
+    Openings roots(imports.roots);
+    Openings siblings(imports.siblings);
     std::vector<Hash32> states;
     for (const TaskImport& import : imports.list) {
         std::vector<Hash32> led;  // by range
@@ -110,23 +107,21 @@ Expected<std::vector<Hash32>> open_imports(const TaskSubmitPayload& spec, std::u
 
 void set_imports(TaskSubmitPayload& spec, std::span<const ImportSource> sources, std::span<const Hash32> init_slots) {
     TaskImports imports;
-    spec.import_roots.clear();
-    spec.import_siblings.clear();
     const auto add = [&](std::span<const Hash32> slots, std::uint64_t first, std::uint64_t count) {
         const std::vector<Hash32> beside = crypto::merkle_range_siblings(slots, first, count);
-        spec.import_siblings.insert(spec.import_siblings.end(), beside.begin(), beside.end());
+        imports.siblings.insert(imports.siblings.end(), beside.begin(), beside.end());
     };
     for (const ImportSource& source : sources) {
         imports.list.push_back(
             {source.task, source.seat, static_cast<std::uint32_t>(source.slot_roots.size()), source.slots});
         for (const ImportedSlots& range : source.slots) {
             const auto first = init_slots.begin() + range.here;
-            spec.import_roots.insert(spec.import_roots.end(), first, first + range.count);
+            imports.roots.insert(imports.roots.end(), first, first + range.count);
             add(source.slot_roots, range.there, range.count);
             add(init_slots, range.here, range.count);
         }
     }
-    spec.imports = imports.list.empty() ? Bytes{} : chain::types::encode_record(imports);
+    spec.imports = std::move(imports);
 }
 
 }  // namespace quern::compute::core

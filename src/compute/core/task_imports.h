@@ -12,13 +12,13 @@ namespace quern::compute::core {
 inline constexpr std::size_t kMaxImports = 8;
 inline constexpr std::size_t kMaxImportRanges = 64;  // of all imports together: proof records keep them for ever
 
-// Of a payload, or of a task, which keeps no openings. Errors: rlp.*; task.bad_imports: more than kMaxImports or
-// kMaxImportRanges, none in what is not empty; not ascending by task and seat; an import without ranges, ranges that do
-// not ascend in S_0, are empty, lie outside the earlier state or have a slot in common.
-[[nodiscard]] Expected<chain::types::TaskImports> decode_imports(BytesView imports);
+// The form of the list, whatever opens it. Error task.bad_imports: more than kMaxImports or kMaxImportRanges; not
+// ascending by task and seat; an import without ranges, ranges that do not ascend in S_0, are empty, lie outside the
+// earlier state or have a slot in common.
+[[nodiscard]] Status check_imports(const chain::types::TaskImports& imports);
 
 // The state roots that the payload's openings lead to, by import: the chain compares them with the proof records'.
-// `slot_count` is that of the plan's state. Errors: those of decode_imports; task.bad_imports also where a range lies
+// `slot_count` is that of the plan's state. Errors: those of check_imports; task.bad_imports also where a range lies
 // outside S_0 and where openings are missing or left over; task.import_mismatch: one does not lead to init_root, or two
 // ranges of an import not to the same state.
 [[nodiscard]] Expected<std::vector<Hash32>> open_imports(const chain::types::TaskSubmitPayload& spec,

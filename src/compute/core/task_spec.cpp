@@ -15,25 +15,25 @@ using chain::types::TaskSubmitPayload;
 namespace {
 
 Status check_supported(const TaskSubmitPayload& spec) {
-    if (spec.mode != TaskMode::exact)
+    if (spec.work.mode != TaskMode::exact)
         return fail("task.mode_not_supported", "this version runs tasks in exact mode only");
-    if (spec.privacy != TaskPrivacy::open)
+    if (spec.work.privacy != TaskPrivacy::open)
         return fail("task.privacy_not_supported", "this version runs open tasks only");
-    if (spec.solvers != 1) return fail("task.solvers_not_supported", "this version assigns one solver");
+    if (spec.work.solvers != 1) return fail("task.solvers_not_supported", "this version assigns one solver");
     return {};
 }
 
 Status check_windows(const TaskSubmitPayload& spec) {
-    for (const std::uint64_t seconds :
-         {spec.bid_s, spec.start_s, spec.heartbeat_s, spec.prove_s, spec.verify_s, spec.challenge_s})
+    for (const std::uint64_t seconds : {spec.windows.bid_s, spec.windows.start_s, spec.windows.heartbeat_s,
+                                        spec.windows.prove_s, spec.windows.verify_s, spec.windows.challenge_s})
         if (seconds == 0 || seconds > kMaxWindowSeconds)
             return fail("task.bad_window", "each waiting state lasts 1 to 2^20 seconds");
     return {};
 }
 
 Status check_uris(const TaskSubmitPayload& spec) {
-    if (spec.uris.size() > kMaxTaskUris) return fail("task.bad_uris", "at most 8");
-    for (const std::string& uri : spec.uris) {
+    if (spec.contents.uris.size() > kMaxTaskUris) return fail("task.bad_uris", "at most 8");
+    for (const std::string& uri : spec.contents.uris) {
         if (uri.empty() || uri.size() > kMaxTaskUriBytes) return fail("task.bad_uris", "1 to 512 bytes each");
         if (std::any_of(uri.begin(), uri.end(), [](char c) { return c <= ' ' || c > '~'; }))
             return fail("task.bad_uris", "printable ASCII without spaces");
@@ -43,11 +43,11 @@ Status check_uris(const TaskSubmitPayload& spec) {
 
 Status check_contents(const TaskSubmitPayload& spec, const TaskPlan& plan) {
     const auto is_zero = [](const Hash32& hash) { return hash.is_zero(); };
-    if (spec.init_root.is_zero() || spec.init_content.is_zero() ||
+    if (spec.init_root.is_zero() || spec.contents.init.is_zero() ||
         spec.data_roots.size() != plan.header().data.size() ||
         std::any_of(spec.data_roots.begin(), spec.data_roots.end(), is_zero) ||
-        spec.program_contents.size() != plan.programs().size() ||
-        std::any_of(spec.program_contents.begin(), spec.program_contents.end(), is_zero))
+        spec.contents.programs.size() != plan.programs().size() ||
+        std::any_of(spec.contents.programs.begin(), spec.contents.programs.end(), is_zero))
         return fail("task.bad_root", "the initial state, the data and the contents must be named");
     return {};
 }
@@ -76,28 +76,30 @@ chain::market::TaskBytes task_bytes(const TaskPlan& plan) {
 Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec) {
     QUERN_CHECK(check_supported(spec));
     QUERN_TRY(TaskPlan plan, TaskPlan::decode(spec.plan));
-    if (segment_count(plan.steps(), spec.interval) == 0)
+    if (segment_count(plan.steps(), spec.work.interval) == 0)
         return fail("task.bad_interval", "the steps must be a multiple of the interval");
-    if (spec.stride > kMaxStride || stride_count(spec.interval, spec.stride) == 0)
+    if (spec.work.stride > kMaxStride || stride_count(spec.work.interval, spec.work.stride) == 0)
         return fail("task.bad_stride", "the interval must be a multiple of the stride, of 1 to 2^20 steps");
-    if (spec.tranche > plan.steps() || spec.tranche % spec.interval != 0)
+    if (spec.work.tranche > plan.steps() || spec.work.tranche % spec.work.interval != 0)
         return fail("task.bad_tranche", "a multiple of the interval, at most all steps; 0: all");
-    if (chain::market::stretch_count(plan.steps(), spec.tranche) > kMaxStretches)
+    if (chain::market::stretch_count(plan.steps(), spec.work.tranche) > kMaxStretches)
         return fail("task.bad_tranche", "at most 2^20 of them");
-    if (stride_count(chain::market::tranche_steps(plan.steps(), spec.tranche), spec.stride) > kMaxStrides)
+    if (stride_count(chain::market::tranche_steps(plan.steps(), spec.work.tranche), spec.work.stride) > kMaxStrides)
         return fail("task.bad_steps", "1 to 2^20 strides of steps, in all or in a tranche");
-    if (spec.verifiers == 0 || spec.verifiers > kMaxVerifiers) return fail("task.bad_verifiers", "1 to 16 verifiers");
-    if (spec.samples == 0 || spec.samples > kMaxSamples) return fail("task.bad_samples", "1 to 1,024 segments each");
-    if (spec.price_cap.is_zero() || spec.price_cap.bit_length() > kMaxPriceBits)
+    if (spec.work.verifiers == 0 || spec.work.verifiers > kMaxVerifiers)
+        return fail("task.bad_verifiers", "1 to 16 verifiers");
+    if (spec.work.samples == 0 || spec.work.samples > kMaxSamples)
+        return fail("task.bad_samples", "1 to 1,024 segments each");
+    if (spec.money.price_cap.is_zero() || spec.money.price_cap.bit_length() > kMaxPriceBits)
         return fail("task.bad_price", "a price cap below 2^96 grains per work unit, not 0");
-    if (spec.tax.bit_length() > kMaxPriceBits) return fail("task.bad_price", "a tax below 2^96 grains");
+    if (spec.money.tax.bit_length() > kMaxPriceBits) return fail("task.bad_price", "a tax below 2^96 grains");
     QUERN_CHECK(check_contents(spec, plan));
     QUERN_CHECK(check_windows(spec));
     QUERN_CHECK(check_uris(spec));
     QUERN_CHECK(check_programs(spec, plan));
     QUERN_CHECK(open_imports(spec, plan.header().slot_count));
     QUERN_CHECK(chain::market::check_windows(
-        spec, chain::market::task_work(spec, plan.planned(spec.interval, spec.stride, spec.tranche)),
+        spec, chain::market::task_work(spec, plan.planned(spec.work.interval, spec.work.stride, spec.work.tranche)),
         task_bytes(plan)));
     return plan;
 }

@@ -103,7 +103,7 @@ private:
         if (std::find(task_.barred.begin(), task_.barred.end(), me_.address) != task_.barred.end()) return;
         for (const auto& bid : task_.bids)
             if (bid.bidder == me_.address) return;
-        const Uint256 price = me_.bid_price.is_zero() ? task_.spec.price_cap / 2 : me_.bid_price;
+        const Uint256 price = me_.bid_price.is_zero() ? task_.spec.money.price_cap / 2 : me_.bid_price;
         const std::string reason = reason_to_decline(price);
         if (!reason.empty()) {
             actions_.push_back(Decline{reason});
@@ -113,14 +113,25 @@ private:
         if (!view_.examined.unfit.empty())
             actions_.push_back(Decline{view_.examined.unfit});
         else if (view_.examined.fit)
-            send(attempt(purpose("bid"), NativeKind::task_bid, chain::types::TaskBidPayload{task_.id, price}));
+            send(attempt(purpose("bid"), NativeKind::task_bid, promised(price)));
+    }
+
+    // Classes that are not set are those that the task asks for.
+    [[nodiscard]] chain::types::TaskBidPayload promised(const Uint256& price) const {
+        const auto& least = task_.spec.classes;
+        return {task_.id, 0, price, me_.speed_class == 0 ? least.speed : me_.speed_class,
+                me_.bandwidth_class == 0 ? least.bandwidth : me_.bandwidth_class};
     }
 
     [[nodiscard]] std::string reason_to_decline(const Uint256& price) const {
         if (chain::market::memory_mib(task_.spec) > me_.max_memory_mib) return "needs more memory than allowed";
-        if (price > task_.spec.price_cap) return "pays less than this solver's price";
+        if (price > task_.spec.money.price_cap) return "pays less than this solver's price";
         if (price.is_zero()) return "pays nothing";
-        if (core::segment_count(chain::market::stretch_of(task_, 0).steps, task_.spec.interval) > kMaxSegments)
+        const auto& least = task_.spec.classes;
+        if (const auto promise = promised(price);
+            promise.speed_class < least.speed || promise.bandwidth_class < least.bandwidth)
+            return "needs more speed or bandwidth than this solver has";
+        if (core::segment_count(chain::market::stretch_of(task_, 0).steps, task_.spec.work.interval) > kMaxSegments)
             return "more checkpoints than this solver keeps";
         return {};
     }
@@ -131,7 +142,7 @@ private:
                 send(attempt(claim_purpose("prove"), NativeKind::task_prove, *view_.trained.proof));
             return;
         }
-        const std::uint64_t due = claim_.step + task_.spec.interval;
+        const std::uint64_t due = claim_.step + task_.spec.work.interval;
         for (const CheckpointRecord& record : view_.trained.checkpoints) {
             if (record.step != due) continue;
             const chain::types::TaskCheckpointPayload payload{task_.id,       record.step, record.state_root,
@@ -149,7 +160,7 @@ private:
     // --- Verifier
     // Who is silent pays, so the last moment is before the end.
     [[nodiscard]] bool ends_soon() const {
-        return next_ms_ + chain::market::in_ms(task_.spec.verify_s) / kMissingShare >= claim_.deadline;
+        return next_ms_ + chain::market::in_ms(task_.spec.windows.verify_s) / kMissingShare >= claim_.deadline;
     }
 
     [[nodiscard]] const VerifierReport* own_report() const {
@@ -209,10 +220,10 @@ private:
     // Whether the verifier was drawn for the segment of a step.
     [[nodiscard]] bool sampled(const Address& verifier, std::uint64_t step) const {
         const auto stretch = chain::market::stretch_of(view_.live);
-        const std::uint64_t segments = core::segment_count(stretch.steps, task_.spec.interval);
-        const auto drawn = core::draw_segments(claim_.verify_beacon, verifier, segments, task_.spec.samples);
+        const std::uint64_t segments = core::segment_count(stretch.steps, task_.spec.work.interval);
+        const auto drawn = core::draw_segments(claim_.verify_beacon, verifier, segments, task_.spec.work.samples);
         return std::binary_search(drawn.begin(), drawn.end(),
-                                  core::segment_of(step, task_.spec.interval, stretch.before));
+                                  core::segment_of(step, task_.spec.work.interval, stretch.before));
     }
 
     [[nodiscard]] std::vector<Accusation> accusations(const Finding& finding) const {
@@ -407,9 +418,9 @@ std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifie
     const auto& spec = live.task.spec;
     const Hash32& beacon = live.claim.verify_beacon;
     const auto stretch = chain::market::stretch_of(live);
-    const auto drawn =
-        core::draw_segments(beacon, verifier, core::segment_count(stretch.steps, spec.interval), spec.samples);
-    return core::draw_probes(beacon, verifier, drawn, spec.interval, plan, stretch.before);
+    const auto drawn = core::draw_segments(beacon, verifier, core::segment_count(stretch.steps, spec.work.interval),
+                                           spec.work.samples);
+    return core::draw_probes(beacon, verifier, drawn, spec.work.interval, plan, stretch.before);
 }
 
 }  // namespace quern::compute::worker

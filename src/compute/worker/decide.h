@@ -40,6 +40,8 @@ struct Me {
     bool ticks = true;
     Uint256 bid_price;  // grains per work unit; 0: half of the task's cap
     std::uint64_t max_memory_mib = 0;
+    std::uint32_t speed_class = 0;  // what its bids promise; 0: whatever a task asks for
+    std::uint32_t bandwidth_class = 0;
 };
 
 // --- What this process has found out so far --------------------------------------------------------------------------

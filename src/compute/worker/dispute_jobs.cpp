@@ -122,7 +122,7 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     party.pool = context.pool.get();  // one for all threads that play
     if (playing.fault.fault == Fault::none) party.share = share_of(context, order, playing.inputs->programs);
     playing.room =
-        context.inputs.hold(core::game_bytes(playing.inputs->programs.programs, task.spec.stride), Duty::bound);
+        context.inputs.hold(core::game_bytes(playing.inputs->programs.programs, task.spec.work.stride), Duty::bound);
     party.state_before = [&playing](std::uint64_t step) { return state_before(playing, step); };
     party.states_of = [&playing](std::uint64_t first, std::uint64_t last) { return states_of(playing, first, last); };
     if (playing.fault.fault != Fault::none) {

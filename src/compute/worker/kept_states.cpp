@@ -9,16 +9,16 @@ namespace quern::compute::worker {
 
 std::uint64_t kept_spacing(const chain::types::TaskClaim& live, std::uint64_t done, const Keeping& keeping) {
     const auto& spec = live.task.spec;
-    const std::uint64_t segments = core::segment_count(chain::market::stretch_of(live).steps, spec.interval);
-    const std::uint64_t drawn = std::uint64_t{spec.verifiers} * spec.samples;
+    const std::uint64_t segments = core::segment_count(chain::market::stretch_of(live).steps, spec.work.interval);
+    const std::uint64_t drawn = std::uint64_t{spec.work.verifiers} * spec.work.samples;
     // Whether the way to a state, and to all that may be drawn, is short enough where every so many-th is kept.
     const auto in_time = [&](std::uint64_t spacing) {
         const std::uint64_t way = std::min(spacing, segments);
         const Uint256 to_one = Uint256(way) * Uint256(keeping.segment_ms);
         const Uint256 to_all =
             Uint256(std::min(way * std::min(drawn, segments), segments)) * Uint256(keeping.segment_ms);
-        return to_one * Uint256(kReplayShare) <= Uint256(chain::market::in_ms(spec.heartbeat_s)) &&
-               to_all * Uint256(kReplayShare) <= Uint256(chain::market::in_ms(spec.verify_s));
+        return to_one * Uint256(kReplayShare) <= Uint256(chain::market::in_ms(spec.windows.heartbeat_s)) &&
+               to_all * Uint256(kReplayShare) <= Uint256(chain::market::in_ms(spec.windows.verify_s));
     };
     std::uint64_t spacing = 1;
     while (spacing < segments && (done - 1) / spacing > keeping.bytes / keeping.state_bytes && in_time(2 * spacing))
@@ -31,7 +31,7 @@ std::vector<KeptState> take_spare(const chain::types::TaskClaim& live, std::uint
     const std::uint64_t before = chain::market::stretch_of(live).before;
     std::vector<KeptState> spare;
     for (std::size_t i = 0; i + 1 < kept.size();) {
-        const std::uint64_t segment = (kept[i].step - before) / live.task.spec.interval;
+        const std::uint64_t segment = (kept[i].step - before) / live.task.spec.work.interval;
         if (segment % spacing == 0) {
             ++i;
             continue;
@@ -45,12 +45,12 @@ std::vector<KeptState> take_spare(const chain::types::TaskClaim& live, std::uint
 std::set<std::uint64_t> drawn_steps(const chain::types::TaskClaim& live) {
     const auto stretch = chain::market::stretch_of(live);
     const auto& spec = live.task.spec;
-    const std::uint64_t segments = core::segment_count(stretch.steps, spec.interval);
+    const std::uint64_t segments = core::segment_count(stretch.steps, spec.work.interval);
     std::set<std::uint64_t> steps;
     for (const auto& report : live.claim.reports)
         for (const std::uint64_t segment :
-             core::draw_segments(live.claim.verify_beacon, report.verifier, segments, spec.samples))
-            steps.insert(stretch.before + segment * spec.interval);
+             core::draw_segments(live.claim.verify_beacon, report.verifier, segments, spec.work.samples))
+            steps.insert(stretch.before + segment * spec.work.interval);
     return steps;
 }
 

@@ -33,9 +33,12 @@ struct WorkerOptions {
     // Work units of one step: the longest that one job keeps others of its kind, or the end, waiting. 2^30 are about
     // 10^12 floating-point operations.
     std::uint64_t max_step_work = std::uint64_t{1} << 30;
-    std::uint64_t work_per_second = 0;  // declared for a verifier: work units it replays in a second; 0: any
-    std::size_t threads = 0;            // of each training, replay and dispute; 0: one per CPU
-    std::size_t dispute_threads = 2;    // moves of disputes that are worked out at once
+    // What a solver's bids promise and a verifier declares, as the class of each (chain/market/windows.h). 0: bids
+    // promise what a task asks for, and nothing is declared.
+    std::uint64_t speed = 0;          // work units a second
+    std::uint64_t bandwidth = 0;      // bytes a second
+    std::size_t threads = 0;          // of each training, replay and dispute; 0: one per CPU
+    std::size_t dispute_threads = 2;  // moves of disputes that are worked out at once
     vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
     bool notifications = true;           // wait for the node's newHeads; polling where they do not come
     std::optional<http::Url> websocket;  // absent: where the node says

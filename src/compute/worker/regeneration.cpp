@@ -19,7 +19,7 @@ Expected<std::unique_ptr<Regeneration>> Regeneration::begin(Context& context, co
     if (made->wanted_.empty()) return std::unique_ptr<Regeneration>();
     made->context_ = &context;
     made->before_ = chain::market::stretch_of(live).before;
-    made->stride_ = task.spec.stride;
+    made->stride_ = task.spec.work.stride;
     made->history_ = std::move(wanted.history);
     QUERN_TRY(made->inputs_, context.inputs.load(*context.node, task));
     if (wanted.beside_training) {

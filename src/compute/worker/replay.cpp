@@ -12,8 +12,8 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     replay->context_ = &context;
     replay->task_ = task.id;
     replay->round_ = task.round;
-    replay->interval_ = task.spec.interval;
-    replay->stride_ = task.spec.stride;
+    replay->interval_ = task.spec.work.interval;
+    replay->stride_ = task.spec.work.stride;
     replay->before_ = chain::market::stretch_of(live).before;
     QUERN_TRY(replay->inputs_, context.inputs.load(*context.node, task, duty));
     QUERN_TRY(replay->manifest_, context.inputs.manifest(*context.node, live));

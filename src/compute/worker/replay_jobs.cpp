@@ -39,8 +39,9 @@ public:
 
     ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const override {
         const auto& [task, claim] = live;
-        const std::uint64_t segments = core::segment_count(chain::market::stretch_of(live).steps, task.spec.interval);
-        return {core::draw_segments(claim.verify_beacon, address_, segments, task.spec.samples),
+        const std::uint64_t segments =
+            core::segment_count(chain::market::stretch_of(live).steps, task.spec.work.interval);
+        return {core::draw_segments(claim.verify_beacon, address_, segments, task.spec.work.samples),
                 probes_of(live, address_, steps)};
     }
     Expected<std::shared_ptr<Finding>> load(const Workspace& workspace, const Claim& claim) const override {
@@ -55,7 +56,7 @@ public:
     // A receipt first, then the report.
     std::uint64_t due(const TaskClaim& live, const Replayed& told) const override {
         const bool receipted = live.claim.state == ClaimState::custody && told.data_checked;
-        return live.claim.deadline + (receipted ? chain::market::in_ms(live.task.spec.verify_s) : 0);
+        return live.claim.deadline + (receipted ? chain::market::in_ms(live.task.spec.windows.verify_s) : 0);
     }
     std::optional<Finding> invent(const Claim& claim, const ReplayPlan& plan) const override {
         if (fault_.fault != Fault::pass_without_work) return std::nullopt;
@@ -80,7 +81,7 @@ public:
     ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const override {
         const auto& [task, claim] = live;
         ReplayPlan plan;
-        plan.segments.resize(core::segment_count(chain::market::stretch_of(live).steps, task.spec.interval));
+        plan.segments.resize(core::segment_count(chain::market::stretch_of(live).steps, task.spec.work.interval));
         std::iota(plan.segments.begin(), plan.segments.end(), 0);
         for (const auto& report : claim.reports) {
             const auto drawn = probes_of(live, report.verifier, steps);
@@ -108,7 +109,8 @@ public:
         if (claim.state >= ClaimState::challenge) return claim.deadline;
         const auto windows =
             static_cast<std::uint64_t>(ClaimState::revealing) - static_cast<std::uint64_t>(claim.state);
-        return claim.deadline + chain::market::in_ms(windows * task.spec.verify_s + task.spec.challenge_s);
+        return claim.deadline +
+               chain::market::in_ms(windows * task.spec.windows.verify_s + task.spec.windows.challenge_s);
     }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "chain/market/windows.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -24,8 +25,15 @@ InputLimits limits_of(const WorkerOptions& options) {
 }
 
 Me me_of(const WorkerOptions& options, const Address& address) {
-    return {address,       options.solver,    options.verifier,      options.whistleblower,
-            options.ticks, options.bid_price, options.max_memory_mib};
+    return {address,
+            options.solver,
+            options.verifier,
+            options.whistleblower,
+            options.ticks,
+            options.bid_price,
+            options.max_memory_mib,
+            chain::market::class_of_rate(options.speed),
+            chain::market::class_of_rate(options.bandwidth)};
 }
 
 }  // namespace
@@ -240,7 +248,8 @@ void Shell::look_at_bonds() {
             continue;
         }
         unbonded_.erase(role);
-        const chain::types::Capacity mine{options.max_step_work, options.work_per_second, options.max_memory_mib};
+        const chain::types::Capacity mine{options.max_step_work, me_.speed_class, me_.bandwidth_class,
+                                          options.max_memory_mib};
         if (role != Role::verifier) continue;
         if (const auto attempt = declare(**bond, mine)) parts_.sender.send(*attempt);
     }

@@ -31,7 +31,7 @@ Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::
     QUERN_TRY(core::TaskPlan plan, core::TaskPlan::decode(task.spec.plan));
     std::vector<Program> programs;
     for (std::size_t i = 0; i < plan.programs().size(); ++i) {
-        QUERN_TRY(const Bytes bytes, node.get_content(task.spec.program_contents[i], vm::tensor::kMaxProgramBytes));
+        QUERN_TRY(const Bytes bytes, node.get_content(task.spec.contents.programs[i], vm::tensor::kMaxProgramBytes));
         QUERN_TRY(Program program, vm::tensor::decode_program(bytes));
         if (vm::tensor::program_root(program) != plan.programs()[i].root) return fail("inputs.wrong_program_root");
         programs.push_back(std::move(program));
@@ -178,20 +178,20 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
         work > limits_.step_work)
         return fail(kTooMuchWork, std::to_string(work) + " work units in a step");
     QUERN_TRY(core::TaskPrograms programs, fetch_programs(node, task));
-    const std::uint64_t needed = memory_needed(programs.programs, task.spec.stride);
+    const std::uint64_t needed = memory_needed(programs.programs, task.spec.work.stride);
     QUERN_CHECK(reserve(task, needed, duty));
     auto inputs = std::make_shared<TaskInputs>(TaskInputs{std::move(programs), {}, needed});
     const Program& any = inputs->programs.any();
 
     QUERN_TRY(inputs->data, TaskData::load(node, any.header, task.spec.data_roots));
-    const auto initial = checkpoint(node, any, task.spec.init_content, task.spec.init_root);
+    const auto initial = checkpoint(node, any, task.spec.contents.init, task.spec.init_root);
     if (!initial && initial.error().name == kWrongStateRoot) return fail("inputs.wrong_init_root");
     QUERN_CHECK(initial);
     return Shared(std::move(inputs));
 }
 
 Expected<InputStore::Start> InputStore::start_of(NodeView& node, const chain::types::Task& task) {
-    if (task.start_history.is_zero()) return Start{task.spec.init_content, task.start_root};
+    if (task.start_history.is_zero()) return Start{task.spec.contents.init, task.start_root};
     QUERN_TRY(const Bytes bytes, node.get_content(task.start_history, core::kMaxManifestBytes));
     QUERN_TRY(const core::HistoryManifest manifest, core::decode_manifest(bytes));
     if (manifest.state_roots.back() != task.start_root) return fail("inputs.wrong_history_root");
@@ -208,7 +208,8 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
     append(key, claim.history_root);
     const std::uint64_t steps = chain::market::stretch_of(live).steps;
     const auto fits = [&](const core::HistoryManifest& manifest) {
-        return manifest.steps() == steps && manifest.interval == spec.interval && manifest.stride == spec.stride;
+        return manifest.steps() == steps && manifest.interval == spec.work.interval &&
+               manifest.stride == spec.work.stride;
     };
     {
         const MutexLock lock(mutex_);

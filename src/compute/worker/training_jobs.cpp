@@ -240,8 +240,8 @@ bool TrainingJobs::Training::runs() const {
 
 std::uint64_t TrainingJobs::Training::due() const {
     const auto& [task, claim] = *order.live;
-    const std::uint64_t ahead = (step - std::min(claim.step, step)) / task.spec.interval;
-    return claim.deadline + ahead * chain::market::in_ms(task.spec.heartbeat_s);
+    const std::uint64_t ahead = (step - std::min(claim.step, step)) / task.spec.work.interval;
+    return claim.deadline + ahead * chain::market::in_ms(task.spec.windows.heartbeat_s);
 }
 
 CheckpointRecord TrainingJobs::Training::checkpoint(std::uint64_t at, std::span<const Hash32> slots) const {
@@ -295,12 +295,12 @@ Status TrainingJobs::train(Training& training, const Slice& slice) {
             if (missing && !context_.stopping.requested()) return fail(std::move(*missing));
             return {};
         }
-        if (step % spec.stride == 0) {
+        if (step % spec.work.stride == 0) {
             const std::vector<Hash32> slots =
                 vm::tensor::slot_roots(training.state, context_.pool.get(), &context_.stopping);
             if (context_.stopping.requested()) return {};
             training.roots.push_back(vm::tensor::state_root(slots));
-            if (step % spec.interval == 0) training.waits = {training.checkpoint(step, slots), slots};
+            if (step % spec.work.interval == 0) training.waits = {training.checkpoint(step, slots), slots};
         }
         training.step = step;
         training.segment_ms += context_.clock.monotonic_ms() - begun_ms;
@@ -321,13 +321,13 @@ Status TrainingJobs::publish(Training& training) {
         auto& saved = training.saved;
         const std::uint64_t step = training.sent.record.step;
         const std::uint64_t done = step - chain::market::stretch_of(live).before;
-        const auto strides = static_cast<std::ptrdiff_t>(done / live.task.spec.stride);
+        const auto strides = static_cast<std::ptrdiff_t>(done / live.task.spec.work.stride);
         training.sent.record.content = stored->content;
         saved.state_roots = join_roots({training.roots.begin(), training.roots.begin() + strides + 1});
         saved.checkpoints.push_back(std::exchange(training.sent, {}).record);
         saved.kept.push_back({step, stored->content, std::move(stored->slots)});
         const std::uint64_t spacing =
-            kept_spacing(live, done / live.task.spec.interval,
+            kept_spacing(live, done / live.task.spec.work.interval,
                          {context_.options.keep_states_mib << 20,
                           training.inputs->programs.any().header.sizes.state_bytes, saved.segment_ms});
         for (KeptState& spare : take_spare(live, spacing, saved.kept)) saved.leaving.push_back(std::move(spare));
@@ -346,8 +346,8 @@ Status TrainingJobs::finish(Training& training) {
     const auto& [task, claim] = *training.order.live;
     if (claim.state != ClaimState::working) return {};
     core::HistoryManifest manifest;
-    manifest.interval = task.spec.interval;
-    manifest.stride = task.spec.stride;
+    manifest.interval = task.spec.work.interval;
+    manifest.stride = task.spec.work.stride;
     manifest.state_roots = training.roots;
     for (const auto& record : training.saved.checkpoints) manifest.checkpoint_contents.push_back(record.content);
     QUERN_TRY(const Hash32 content, context_.node->put_content(core::encode(manifest)));

@@ -17,8 +17,7 @@ namespace exec = chain::exec;
 Expected<api::SimulationResult> run_native(const chain::params::ChainParams& params, chain::state::Overlay& overlay,
                                            const exec::BlockContext& context, const api::SimulatedCall& call,
                                            std::uint64_t gas) {
-    if (chain::types::find_kind(*call.native_kind) == nullptr)
-        return fail("native.unknown_kind", std::to_string(*call.native_kind));
+    QUERN_CHECK(chain::types::active_kind(*call.native_kind));
     chain::types::Transaction tx;
     tx.type = chain::types::TxType::native;
     tx.native_kind = *call.native_kind;

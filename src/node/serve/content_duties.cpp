@@ -98,10 +98,10 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         // Whoever pays for the tick that deletes it, the duty ends.
         const std::uint64_t until = task.since + chain::market::in_ms(market.retention_s);
         if (chain::types::is_final(task.state) && globals.market_ms >= until) return {};
-        tasks[task.id] = {task.steps, task.spec.interval, task.spec.tranche, task.settled};
-        for (const Hash32& program : task.spec.program_contents) idle.erase(program);
+        tasks[task.id] = {task.steps, task.spec.work.interval, task.spec.work.tranche, task.settled};
+        for (const Hash32& program : task.spec.contents.programs) idle.erase(program);
         for (const Hash32& data : task.spec.data_roots) idle.erase(data);
-        return keep_state(task.spec.init_content, store, idle);
+        return keep_state(task.spec.contents.init, store, idle);
     }));
     std::set<Hash32> seen;  // histories
     return look_at_all<Claim>(state, [&](const Claim& claim) -> Status {

@@ -61,7 +61,7 @@ std::string CoreMarketGuide::op_name(std::uint32_t op) const {
 
 Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::types::TaskSubmitPayload& spec) const {
     QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec));
-    const auto work = market::task_work(spec, plan.planned(spec.interval, spec.stride, spec.tranche));
+    const auto work = market::task_work(spec, plan.planned(spec.work.interval, spec.work.stride, spec.work.tranche));
     QUERN_TRY(const auto escrow, market::escrow_of(spec, work.plan, params_.storage_deposit));
     chain::api::TaskEstimate estimate;
     estimate.steps = work.plan.steps;
@@ -78,7 +78,7 @@ Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::t
     estimate.storage_deposit = escrow.storage_deposit;
     estimate.escrow = escrow.total;
     estimate.stretches = market::stretch_count(work.plan.steps, work.plan.tranche);
-    QUERN_TRY(const Uint256 largest, market::work_price(spec.price_cap, work.plan.stretch));
+    QUERN_TRY(const Uint256 largest, market::work_price(spec.money.price_cap, work.plan.stretch));
     const auto claim = market::solver_bond(params_, largest);
     const auto solver = claim ? checked_mul(*claim, Uint256(market::claims_at_once(estimate.stretches))) : std::nullopt;
     const auto verifier = market::verifier_bond(params_, escrow.verifier_fee);

@@ -185,7 +185,9 @@ Status add_stake_methods(Registry& registry, const Backend& backend) {
     return registry.add({"stake_roles",
                          "Bonds of solvers, verifiers and whistleblowers.",
                          {{"filter", Kind::any, false, "an address, or a role by name or number"}},
-                         {"array", "address, role, roleName, bonded, locked, free, unbonding, faults, capacity"},
+                         {"array",
+                          "address, role, roleName, bonded, locked, free, unbonding, faults, capacity: stepWork, "
+                          "speedClass, bandwidthClass, memoryMib as declared, 0 where nothing was"},
                          {},
                          {{R"(["solver"])", "[]"}},
                          [backend](const Call& call) -> Result { return roles(backend, call); }});

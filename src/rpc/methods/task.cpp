@@ -87,17 +87,18 @@ struct PoolEntry {
 json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address& submitter, std::uint64_t steps,
                       const Uint256& total_work) {
     return json::Value::object({{"submitter", hex(submitter)},
-                                {"pricePerWorkUnit", quantity(spec.price_cap)},
+                                {"pricePerWorkUnit", quantity(spec.money.price_cap)},
                                 {"totalWork", quantity(total_work)},
                                 {"steps", steps},
-                                {"interval", spec.interval},
-                                {"stride", spec.stride},
-                                {"tranche", spec.tranche},
-                                {"verifiers", spec.verifiers},
-                                {"samples", spec.samples},
-                                {"memoryMib", spec.memory_mib},
-                                {"deviceClass", spec.device_class},
-                                {"programContents", types::to_json(spec.program_contents)},
+                                {"interval", spec.work.interval},
+                                {"stride", spec.work.stride},
+                                {"tranche", spec.work.tranche},
+                                {"verifiers", spec.work.verifiers},
+                                {"samples", spec.work.samples},
+                                {"memoryMib", spec.classes.memory_mib},
+                                {"speedClass", spec.classes.speed},
+                                {"bandwidthClass", spec.classes.bandwidth},
+                                {"programContents", types::to_json(spec.contents.programs)},
                                 {"dataRoots", types::to_json(spec.data_roots)}});
 }
 
@@ -112,7 +113,7 @@ Result pool(const Backend& backend, std::size_t limit) {
                       entry.set("round", task.round);
                       entry.set("deadline", task.deadline);
                       entry.set("bids", task.bids.size());
-                      entries.push_back({task.spec.price_cap, std::move(entry)});
+                      entries.push_back({task.spec.money.price_cap, std::move(entry)});
                       return true;
                   }));
     static_cast<void>(rest);  // a view: what lies beyond the scan's limit is left out
@@ -124,7 +125,7 @@ Result pool(const Backend& backend, std::size_t limit) {
             pool_json(*spec, waiting.sender, parts ? parts->steps : 0, parts ? parts->total_work : Uint256());
         entry.set("pending", true);
         entry.set("transaction", hex(waiting.hash));
-        entries.push_back({spec->price_cap, std::move(entry)});
+        entries.push_back({spec->money.price_cap, std::move(entry)});
     }
     std::stable_sort(entries.begin(), entries.end(),
                      [](const PoolEntry& a, const PoolEntry& b) { return a.price > b.price; });
@@ -226,7 +227,7 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
         {"task_estimate",
          "What a task would cost before anything is signed: work units, the parts of the escrow at the price cap, "
          "bonds, gas.",
-         {{"spec", Kind::object, true, "the fields of task_submit's payload"},
+         {{"spec", Kind::object, true, "task_submit's payload, as in the spec of task_get"},
           {"from", Kind::address, false, "the submitter, for the gas estimate"}},
          {"object",
           "work units as numbers or quantities, amounts in grains; gas is null, with gasError, when the "
@@ -275,8 +276,9 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
          {{"task", Kind::number, true, "the task's id"},
           {"seat", Kind::number, false, "0 when left out: a task has one"}},
          {"object or null",
-          "submission, plan: hashes (merkle_leaf) of the RLP of task_submit's payload, as the task keeps it, and of "
-          "its plan; slotRoot, initRoot, dataRoots (content ids), seedBeacon, finalRoot; steps; loss in the last "
+          "submission, plan: hashes (merkle_leaf) of the RLP of task_submit's payload, its imports without roots and "
+          "siblings, and of its plan; slotRoot, initRoot, dataRoots (content ids), seedBeacon, finalRoot; steps; loss "
+          "in the last "
           "state, lossValue as a number; passes: verifiers that replayed samples and said so, of the stretch with the "
           "fewest; settledAt, a height; imports: slots that the first state has of earlier proofs' final ones, {task, "
           "seat, slotCount, slots: [{there, here, count}]}; null while the task is not settled"},

@@ -14,8 +14,12 @@ const reserved = {
   tasks: '0x0000000000000000000000000000000000005103',
 }
 const chainId = 7878
-const bondAbi = viem.parseAbi(['function bond(uint8 role, uint256 amount)', 'function cancel(uint64 task)'])
+const bondAbi = viem.parseAbi([
+  'function bond(uint8 role, uint256 amount)', 'function cancel(bytes payload)', 'function declareCapacity(bytes payload)',
+])
 const verifier = 2
+// A payload of the market: the RLP list of a version and its fields.
+const payload = (...fields) => viem.toRlp(fields.map((field) => (field === 0 ? '0x' : viem.toHex(field))))
 
 const chain = viem.defineChain({
   id: chainId,
@@ -120,14 +124,26 @@ test('viem bonds through the reserved address and finds the log', async () => {
   assert.equal(BigInt(bonds[0].bonded), amount)
 })
 
+test('viem calls the market with a payload that has a version', async () => {
+  const hash = await writer.writeContract({
+    address: reserved.roles, abi: bondAbi, functionName: 'declareCapacity', args: [payload(1, verifier, 0, 40, 41, 2048)],
+  })
+  const receipt = await reader.waitForTransactionReceipt({ hash, timeout: 30_000 })
+  assert.equal(receipt.status, 'success')
+  const [bond] = await reader.request({ method: 'stake_roles', params: [account.address] })
+  assert.deepEqual(bond.capacity, { stepWork: 0, speedClass: 40, bandwidthClass: 41, memoryMib: 2048 })
+})
+
 test('viem sees why a call would fail', async () => {
-  await assert.rejects(
-    reader.simulateContract({ address: reserved.tasks, abi: bondAbi, functionName: 'cancel', args: [999n], account }),
-    (error) => {
-      const reverted = error.walk((cause) => cause instanceof viem.ContractFunctionRevertedError)
-      assert.match(reverted.reason, /^task\./)
-      return true
-    })
+  const cancel = (data) => (
+    reader.simulateContract({ address: reserved.tasks, abi: bondAbi, functionName: 'cancel', args: [data], account }))
+  const reason = (wanted) => (error) => {
+    const reverted = error.walk((cause) => cause instanceof viem.ContractFunctionRevertedError)
+    assert.match(reverted.reason, wanted)
+    return true
+  }
+  await assert.rejects(cancel(payload(1, 999)), reason(/^task\.unknown/))
+  await assert.rejects(cancel(payload(2, 999)), reason(/^record\.unknown_version/))
   await assert.rejects(reader.call({ to: reserved.tasks, data: '0x01020304' }), /reverted/)
   await assert.rejects(reader.estimateGas({ account, data: '0x6001600155' }), /contract creation is not active yet/)
   await assert.rejects(writer.deployContract({ abi: [], bytecode: '0x6001600155', gas: 100_000n }),

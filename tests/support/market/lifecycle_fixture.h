@@ -18,7 +18,7 @@ class Lifecycle : public ::testing::Test {
 protected:
     explicit Lifecycle(std::uint64_t stride = 1)
         : truth(compute_history(kSteps, 0, 0, stride)), wrong(compute_history(kSteps, 3, 1U << 20, stride)) {
-        spec.stride = stride;
+        spec.work.stride = stride;
         for (const auto& who : {kSubmitter, kSolver, kSecond, kVerifiers[0], kVerifiers[1], kVerifiers[2],
                                 kWhistleblower, address(0x71c)})
             give(world.state(), who, Uint256(1'000'000'000'000'000));
@@ -34,8 +34,8 @@ protected:
     }
     // Of a solver of `spec`: twice the reward at the price cap, or 1,000 γ.
     [[nodiscard]] Uint256 solver_lock() const {
-        const Uint256 work = core::TaskPlan::decode(spec.plan)->planned(spec.interval, spec.stride).total;
-        return std::max(Uint256(10'000), spec.price_cap * work * Uint256(2));
+        const Uint256 work = core::TaskPlan::decode(spec.plan)->planned(spec.work.interval, spec.work.stride).total;
+        return std::max(Uint256(10'000), spec.money.price_cap * work * Uint256(2));
     }
     std::uint64_t submit() { return submit(spec); }
     std::uint64_t submit(const types::TaskSubmitPayload& what) {
@@ -58,8 +58,8 @@ protected:
         bond_everybody();
         const auto id = submit();
         if (state == TaskState::open) return id;
-        const Uint256 price = std::min(Uint256(3), spec.price_cap);
-        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, price}));
+        const Uint256 price = std::min(Uint256(3), spec.money.price_cap);
+        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, price}));
         tick_when_due(id);
         return id;
     }

@@ -147,10 +147,10 @@ ReportData make_report(const TaskClaim& live, const types::Address& verifier, co
     const auto& [task, claim] = live;
     ReportData report;
     const auto stretch = market::stretch_of(live);
-    const std::uint64_t segments = core::segment_count(stretch.steps, task.spec.interval);
-    const auto drawn = core::draw_segments(claim.verify_beacon, verifier, segments, task.spec.samples);
-    report.probes = core::draw_probes(claim.verify_beacon, verifier, drawn, task.spec.interval, history.programs->plan,
-                                      stretch.before);
+    const std::uint64_t segments = core::segment_count(stretch.steps, task.spec.work.interval);
+    const auto drawn = core::draw_segments(claim.verify_beacon, verifier, segments, task.spec.work.samples);
+    report.probes = core::draw_probes(claim.verify_beacon, verifier, drawn, task.spec.work.interval,
+                                      history.programs->plan, stretch.before);
     std::vector<core::ProbeResult> results;
     for (const auto& probe : report.probes) {
         tensor::Executor executor(history.programs->at(probe.step), tensor::arith::Backend::scalar, nullptr);
@@ -421,19 +421,19 @@ types::TaskSubmitPayload spec_of(const core::TaskPrograms& programs, std::uint64
     spec.plan = programs.plan.bytes();
     for (const auto& program : programs.programs) {
         spec.header_paths.push_back(core::ProgramProver(program).header_path());
-        spec.program_contents.push_back(
-            crypto::sha256(as_bytes(spec.program_contents.empty() ? "program" : "second program")));
+        spec.contents.programs.push_back(
+            crypto::sha256(as_bytes(spec.contents.programs.empty() ? "program" : "second program")));
     }
     spec.init_root = tiny().init_root();
     spec.data_roots = tiny().data.roots();
-    spec.init_content = crypto::sha256(as_bytes("init"));
-    spec.interval = interval;
-    spec.verifiers = 2;
-    spec.samples = 20;
-    spec.price_cap = 10;
-    spec.tax = 33;
-    spec.bid_s = spec.start_s = spec.heartbeat_s = 8;
-    spec.prove_s = spec.verify_s = spec.challenge_s = 8;
+    spec.contents.init = crypto::sha256(as_bytes("init"));
+    spec.work.interval = interval;
+    spec.work.verifiers = 2;
+    spec.work.samples = 20;
+    spec.money.price_cap = 10;
+    spec.money.tax = 33;
+    spec.windows.bid_s = spec.windows.start_s = spec.windows.heartbeat_s = 8;
+    spec.windows.prove_s = spec.windows.verify_s = spec.windows.challenge_s = 8;
     return spec;
 }
 

@@ -211,11 +211,11 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     };
     types::Task task;
     task.id = 300;
-    task.spec.program_contents = {Hash32{{1}}};
-    task.spec.init_content = Hash32{{2}};
+    task.spec.contents.programs = {Hash32{{1}}};
+    task.spec.contents.init = Hash32{{2}};
     task.spec.data_roots = {Hash32{{3}}};
     task.steps = 2;
-    task.spec.interval = 1;
+    task.spec.work.interval = 1;
     put(task);
     const chain::state::FlatState state(state_store);
     using Ids = std::set<Hash32>;
@@ -249,14 +249,14 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     task.steps = 3;
     put(task);
     EXPECT_NE(idle_of(all), (Ids{Hash32{{5}}})) << "of other steps";
-    task.spec.tranche = 2;
+    task.spec.work.tranche = 2;
     put(task);
     EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}})) << "of a tranche";
     task.steps = 2;
-    task.spec.interval = 2;
+    task.spec.work.interval = 2;
     put(task);
     EXPECT_EQ(idle_of(all), (Ids{Hash32{{5}}, Hash32{{31}}, Hash32{{32}}, Hash32{{33}}})) << "it is another task's";
-    task.spec.interval = 1;
+    task.spec.work.interval = 1;
     put(task);
     // A state's slots are duties where the state is.
     const auto slots_of = [&](const std::vector<Hash32>& roots) {

@@ -209,10 +209,10 @@ public:
     }
 
     Expected<api::TaskEstimate> estimate_task(const types::TaskSubmitPayload& spec) const override {
-        if (spec.interval == 0) return fail("task.bad_interval");
+        if (spec.work.interval == 0) return fail("task.bad_interval");
         api::TaskEstimate estimate;
-        estimate.steps = 2 * spec.interval;
-        estimate.total_work = Uint256(spec.interval) * Uint256(1000);
+        estimate.steps = 2 * spec.work.interval;
+        estimate.total_work = Uint256(spec.work.interval) * Uint256(1000);
         return estimate;
     }
     Expected<json::Value> describe_game(BytesView game) const override {

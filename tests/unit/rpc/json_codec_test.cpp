@@ -11,8 +11,8 @@ Task sample_task() {
     Task task;
     task.id = 7;
     task.submitter.data[19] = 0xaa;
-    task.spec.uris = {"https://example.org/a", "ipfs://b"};
-    task.spec.price_cap = Uint256(1) << 200;
+    task.spec.contents.uris = {"https://example.org/a", "ipfs://b"};
+    task.spec.money.price_cap = Uint256(1) << 200;
     task.spec.plan = {1, 2, 3};
     task.spec.header_paths = {{Hash32{}, Hash32{}}, {Hash32{{1}}}};
     task.state = TaskState::expired;
@@ -38,12 +38,14 @@ TEST(JsonCodec, record_survives_a_round_trip) {
 TEST(JsonCodec, missing_field_is_named_with_its_path) {
     json::Value json = to_json(sample_task());
     json::Value spec = *json.find("spec");
-    spec.erase("priceCap");
+    json::Value money = *spec.find("money");
+    money.erase("priceCap");
+    spec.set("money", money);
     json.set("spec", spec);
     const auto result = record_from_json<Task>(json);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().name, "json.missing_field");
-    EXPECT_EQ(result.error().detail, "spec.priceCap");
+    EXPECT_EQ(result.error().detail, "spec.money.priceCap");
 }
 
 TEST(JsonCodec, wrong_types_and_ranges_are_refused) {

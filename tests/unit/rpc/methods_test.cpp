@@ -464,7 +464,7 @@ TEST_F(MethodsTest, tasks_are_listed_by_page_and_state) {
         types::Task task;
         task.id = id;
         task.state = id % 2 == 0 ? types::TaskState::settled : types::TaskState::open;
-        task.spec.price_cap = Uint256(id);
+        task.spec.money.price_cap = Uint256(id);
         put_object(types::ObjectPrefix::task, id, task);
     }
     put_object(types::ObjectPrefix::challenge, 1, types::TaskIdPayload{1});  // a neighbour in the key space
@@ -524,7 +524,7 @@ TEST_F(MethodsTest, both_claims_that_are_not_settled_are_told) {
     task.id = 5;
     task.state = types::TaskState::running;
     task.steps = 50;
-    task.spec.tranche = 20;
+    task.spec.work.tranche = 20;
     task.settled = 1;
     task.seats.resize(1);
     task.seats[0].stretches = 3;
@@ -570,12 +570,12 @@ TEST_F(MethodsTest, pool_is_ordered_by_price_with_waiting_submissions) {
         types::Task task;
         task.id = id;
         task.state = id == 3 ? types::TaskState::running : types::TaskState::open;
-        task.spec.price_cap = Uint256(id * 10);
+        task.spec.money.price_cap = Uint256(id * 10);
         put_object(types::ObjectPrefix::task, id, task);
     }
     types::TaskSubmitPayload spec;
-    spec.price_cap = 15;
-    spec.interval = 4;
+    spec.money.price_cap = 15;
+    spec.work.interval = 4;
     const auto waiting = signed_transaction([&](types::Transaction& tx) {
         tx.type = types::TxType::native;
         tx.to = std::nullopt;
@@ -609,7 +609,7 @@ TEST_F(MethodsTest, task_submit_takes_only_task_submissions) {
 
 TEST_F(MethodsTest, task_estimate_checks_the_specification) {
     types::TaskSubmitPayload spec;
-    spec.interval = 10;
+    spec.work.interval = 10;
     json::Value json = types::to_json(spec);
     const auto estimate = ok("task_estimate", "[" + json.dump() + "]");
     EXPECT_EQ(text(estimate, "totalWork"), "0x2710");
@@ -621,7 +621,9 @@ TEST_F(MethodsTest, task_estimate_checks_the_specification) {
     json::Value misspelled = json;
     misspelled.set("intervall", 1);
     EXPECT_EQ(error("task_estimate", "[" + misspelled.dump() + "]").code, kInvalidParams);
-    json.set("interval", 0);
+    json::Value work = *json.find("work");
+    work.set("interval", 0);
+    json.set("work", work);
     EXPECT_EQ(error("task_estimate", "[" + json.dump() + "]").message, "task.bad_interval");
 }
 

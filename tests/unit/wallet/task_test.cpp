@@ -56,7 +56,7 @@ protected:
         options_.data = {write("data.u8", text_of(kWindows))};
         options_.price_cap = "1000000";
         options_.steps = 40;
-        options_.defaults.interval = 10;
+        options_.defaults.work.interval = 10;
     }
     ~TaskTest() override { std::filesystem::remove_all(directory_); }
 
@@ -79,7 +79,7 @@ protected:
 TEST_F(TaskTest, the_files_make_the_specification) {
     const auto spec = build_spec(options_);
     ASSERT_TRUE(spec) << spec.error().to_string();
-    EXPECT_EQ(spec->program_contents,
+    EXPECT_EQ(spec->contents.programs,
               (std::vector<Hash32>{crypto::content_id_of(*fs::read_file(options_.programs[0], 1U << 24))}));
     const auto plan = core::TaskPlan::decode(spec->plan);
     ASSERT_TRUE(plan) << plan.error().to_string();
@@ -113,7 +113,7 @@ TEST_F(TaskTest, several_programs_need_a_plan) {
     ASSERT_TRUE(plan) << plan.error().to_string();
     EXPECT_EQ(plan->body(), built->body(8));
     EXPECT_EQ(spec->header_paths.size(), 2U);
-    EXPECT_EQ(spec->program_contents.size(), 2U);
+    EXPECT_EQ(spec->contents.programs.size(), 2U);
     for (const auto& [text, name] :
          {std::pair{"[[8,[0]]]", "plan.unused_program"}, std::pair{"[[8,[0,2]],1]", "plan.bad_program"},
           std::pair{"[[8,[0,9]],1]", "plan.bad_program"}, std::pair{"[[3]]", "plan.bad_body"},
@@ -144,7 +144,7 @@ TEST_F(TaskTest, what_a_first_state_has_of_settled_tasks_is_found_and_opened) {
     const auto states = core::open_imports(*spec, made.slots.size());
     ASSERT_TRUE(states) << states.error().to_string();
     EXPECT_EQ(*states, std::vector{tensor::state_root(trained)});
-    const auto imports = core::decode_imports(spec->imports)->list;
+    const auto& imports = spec->imports.list;
     ASSERT_EQ(imports.size(), 1U);
     EXPECT_EQ(imports[0].task, 5U);
     std::vector<std::string> imported;
@@ -238,14 +238,14 @@ TEST_F(TaskTest, windows_that_a_promised_line_cannot_meet_are_neither_priced_nor
         << "8 MiB of a program go four times in 300 s at 46 KB/s, and twice that";
     options_.bandwidth = 1'250'000;
     const auto spec = build_spec(options_);
-    EXPECT_EQ(spec->bandwidth_class, 40U);
+    EXPECT_EQ(spec->classes.bandwidth, 40U);
     const auto price = price_of(*spec, options_);
     ASSERT_TRUE(price) << price.error().to_string();
     EXPECT_EQ(*price->json.get_string("leastVerifyS"), "74");
     EXPECT_EQ(*price->json.get_string("leastHeartbeatS"), "1");
     options_.speed = 4;
     EXPECT_EQ(error().name, "task.window_too_short");
-    EXPECT_EQ(build_spec(options_)->device_class, 4U);
+    EXPECT_EQ(build_spec(options_)->classes.speed, 4U);
 }
 
 TEST_F(TaskTest, nothing_is_signed_above_the_limit_that_was_set) {

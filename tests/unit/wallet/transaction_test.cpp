@@ -90,10 +90,16 @@ TEST(transaction, a_native_kind_says_the_same_both_ways) {
 TEST(transaction, payloads_come_from_json_without_misspelled_fields) {
     EXPECT_EQ(*kind_named("task_bid"), NativeKind::task_bid);
     EXPECT_EQ(kind_named("no_kind").error().name, "wallet.unknown_kind");
-    EXPECT_TRUE(payload_from_json(NativeKind::task_bid, parsed(R"({"task": 1, "price": "0x2"})")));
+    EXPECT_TRUE(
+        payload_from_json(NativeKind::task_bid,
+                          parsed(R"({"task": 1, "seat": 0, "price": "0x2", "speedClass": 40, "bandwidthClass": 0})")));
     EXPECT_EQ(payload_from_json(NativeKind::task_bid, parsed(R"({"task": 1})")).error().name, "json.missing_field");
-    EXPECT_EQ(payload_from_json(NativeKind::task_bid, parsed(R"({"task": 1, "price": 1, "x": 2})")).error().name,
-              "json.unknown_field");
+    EXPECT_EQ(
+        payload_from_json(NativeKind::task_bid,
+                          parsed(R"({"task": 1, "seat": 0, "price": 1, "speedClass": 0, "bandwidthClass": 0, "x": 2})"))
+            .error()
+            .name,
+        "json.unknown_field");
 }
 
 TEST(transaction, json_as_libraries_build_it_is_understood) {
@@ -107,10 +113,10 @@ TEST(transaction, json_as_libraries_build_it_is_understood) {
     EXPECT_EQ(tx->chain_id, 7878U);
     EXPECT_EQ(tx->access_list.size(), 1U);
     EXPECT_EQ(transaction_from_json(parsed(R"({"chainId": 1})"), 7878)->chain_id, 1U);
-    const auto native = transaction_from_json(
-        parsed(R"({"type": "0x51", "kind": "task_bid", "payload": {"task": 1, "price": 2}})"), 7878);
+    const auto native =
+        transaction_from_json(parsed(R"({"type": "0x51", "kind": "task_cancel", "payload": {"task": 1}})"), 7878);
     ASSERT_TRUE(native) << native.error().to_string();
-    EXPECT_EQ(native->native_kind, static_cast<std::uint8_t>(NativeKind::task_bid));
+    EXPECT_EQ(native->native_kind, static_cast<std::uint8_t>(NativeKind::task_cancel));
     EXPECT_EQ(transaction_from_json(parsed(R"({"gass": 1})"), 1).error().name, "json.unknown_field");
     EXPECT_EQ(transaction_from_json(parsed(R"({"type": 4})"), 1).error().name, "wallet.bad_type");
     EXPECT_EQ(transaction_from_json(parsed(R"({"type": "0x51", "kind": "x", "payload": {}})"), 1).error().name,

@@ -63,8 +63,9 @@ Status open_history(const Context& context, const types::TaskClaim& live, const 
                     NewDispute& opened) {
     const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_history_challenge(data.opening));
-    QUERN_CHECK(core::check_history_challenge(opening, data.claim, claim.history_root, claim.start_root,
-                                              market::stride_count(market::stretch_of(live).steps, task.spec.stride)));
+    QUERN_CHECK(
+        core::check_history_challenge(opening, data.claim, claim.history_root, claim.start_root,
+                                      market::stride_count(market::stretch_of(live).steps, task.spec.work.stride)));
     QUERN_TRY(opened.game, core::open_history_game(game_context(live), claim.history_root, data.claim,
                                                    market::dispute_clock(context.market(), task), context.market_ms));
     return {};
@@ -81,8 +82,8 @@ Status open_probe(const Context& context, const types::TaskClaim& live, const ty
     about.verify_beacon = claim.verify_beacon;
     about.verifier = report.verifier;
     about.result_root = report.result_root;
-    about.interval = task.spec.interval;
-    about.samples = task.spec.samples;
+    about.interval = task.spec.work.interval;
+    about.samples = task.spec.work.samples;
     QUERN_TRY(const auto probe, core::check_probe_challenge(opening, data.claim, about));
     QUERN_TRY(opened.game, core::open_probe_game(game_context(live), claim.history_root, probe.step, probe.node,
                                                  probe.tile, probe.defender_hash, data.claim,

@@ -20,8 +20,7 @@ private:
 Expected<std::unique_ptr<const CheckedCall>> decode_native(const params::MarketParams& market, std::uint8_t kind,
                                                            BytesView payload) {
     using Call = std::unique_ptr<const CheckedCall>;
-    const auto* info = types::find_kind(kind);
-    if (info == nullptr) return fail("native.unknown_kind", std::to_string(kind));
+    QUERN_TRY(const auto* info, types::active_kind(kind));
     return types::visit_kind(info->kind, [&](auto constant, auto tag) -> Expected<Call> {
         QUERN_TRY(auto data, types::decode_record<typename decltype(tag)::Payload>(payload));
         QUERN_CHECK(Handler<decltype(constant)::value>::check_form(market, data));

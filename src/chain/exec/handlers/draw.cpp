@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chain/market/windows.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::exec::handlers {
@@ -54,9 +55,15 @@ Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, const types::Cl
 }
 
 bool can_do(const types::Capacity& capacity, const Demand& demand) {
-    if (capacity.step_work != 0 && demand.step_work > capacity.step_work) return false;
-    if (capacity.memory_mib != 0 && demand.memory_mib > capacity.memory_mib) return false;
-    return capacity.work_per_second == 0 || demand.work <= Uint256(capacity.work_per_second) * Uint256(demand.seconds);
+    const auto is_below = [](std::uint64_t declared, std::uint64_t needed) {
+        return declared != 0 && declared < needed;
+    };
+    if (is_below(capacity.step_work, demand.step_work) || is_below(capacity.speed_class, demand.classes.speed) ||
+        is_below(capacity.bandwidth_class, demand.classes.bandwidth) ||
+        is_below(capacity.memory_mib, demand.classes.memory_mib))
+        return false;
+    return capacity.speed_class == 0 ||
+           demand.work <= Uint256(market::rate_of_class(capacity.speed_class)) * Uint256(demand.seconds);
 }
 
 Expected<std::vector<Candidate>> find_candidates(const Context& context, types::Role role, const Uint256& needed,

@@ -29,9 +29,9 @@ struct Candidate {
 // What a capacity must allow; see types::Capacity.
 struct Demand {
     std::uint64_t step_work = 0;
-    Uint256 work;               // of the whole job ...
-    std::uint64_t seconds = 0;  // ... which may take so many seconds
-    std::uint64_t memory_mib = 0;
+    Uint256 work;                // of the whole job ...
+    std::uint64_t seconds = 0;   // ... which may take so many seconds
+    types::TaskClasses classes;  // with the memory that is needed
 };
 [[nodiscard]] bool can_do(const types::Capacity& capacity, const Demand& demand);
 

@@ -79,11 +79,8 @@ struct CapacityDeclared {  // roles
     static constexpr std::size_t kIndexed = 1;
     types::Address account;
     types::Role role = types::Role::verifier;
-    std::uint64_t step_work = 0;
-    std::uint64_t work_per_second = 0;
-    std::uint64_t memory_mib = 0;
-    QUERN_FIELDS(v("account", account), v("role", role), v("stepWork", step_work), v("workPerSecond", work_per_second),
-                 v("memoryMib", memory_mib))
+    types::Capacity capacity;
+    QUERN_FIELDS(v("account", account), v("role", role), capacity.fields(v))
 };
 
 struct TaskSubmitted {  // tasks
@@ -130,8 +127,9 @@ struct BidPlaced {  // tasks
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t task = 0;
     types::Address bidder;
+    std::uint16_t seat = 0;
     Uint256 price;
-    QUERN_FIELDS(v("task", task), v("bidder", bidder), v("price", price))
+    QUERN_FIELDS(v("task", task), v("bidder", bidder), v("seat", seat), v("price", price))
 };
 
 struct SolverAssigned {  // tasks

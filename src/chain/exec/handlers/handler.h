@@ -57,7 +57,8 @@ public:
     // check_state and apply.
     [[nodiscard]] virtual Status run(Context& context) const = 0;
 };
-// Decodes an RLP payload and checks its form. Errors: native.unknown_kind, rlp.*, and the kind's own.
+// Decodes an RLP payload and checks its form. Errors: native.unknown_kind, native.reserved_kind, rlp.*,
+// record.unknown_version, and the kind's own.
 [[nodiscard]] Expected<std::unique_ptr<const CheckedCall>> decode_native(const params::MarketParams& market,
                                                                          std::uint8_t kind, BytesView payload);
 

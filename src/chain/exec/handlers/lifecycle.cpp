@@ -52,7 +52,7 @@ Status await_unverified(Context& context, TaskClaim& live, std::string_view reas
     const auto& spec = live.task.spec;
     claim.draws = kMaxDraws;
     if (claim.challenge_until == 0)
-        claim.challenge_until = context.market_ms + market::in_ms(spec.verify_s + spec.challenge_s);
+        claim.challenge_until = context.market_ms + market::in_ms(spec.windows.verify_s + spec.windows.challenge_s);
     if (claim.open_disputes > 0) return await_challenges(context, live, reason);
     enter(context, claim, ClaimState::challenge,
           std::max({claim.challenge_until, claim.challenge_hold, context.market_ms + 1}), reason);
@@ -94,8 +94,9 @@ Expected<std::vector<Candidate>> find_verifiers(const Context& context, const ty
                                                 const Hash32& randomness, const std::vector<types::Address>& excluded) {
     // From custody to the commitments: what a replay may take.
     const auto work = market::work_of(task);
-    const Demand demand{market::largest_step(work.plan), market::sampled_work(work), task.spec.verify_s,
-                        market::memory_mib(task.spec)};
+    Demand demand{market::largest_step(work.plan), market::sampled_work(work), task.spec.windows.verify_s,
+                  task.spec.classes};
+    demand.classes.memory_mib = market::memory_mib(task.spec);
     return find_candidates(context, Role::verifier, market::verifier_bond(context.market(), task), demand, anchor,
                            randomness, excluded);
 }
@@ -134,7 +135,7 @@ void enter(Context& context, Claim& claim, ClaimState state, std::uint64_t deadl
 
 void open_bidding(Context& context, types::Task& task, std::string_view reason) {
     task.bids.clear();
-    enter(context, task, TaskState::open, context.market_ms + market::in_ms(task.spec.bid_s), reason);
+    enter(context, task, TaskState::open, context.market_ms + market::in_ms(task.spec.windows.bid_s), reason);
 }
 
 Status close_bidding(Context& context, types::Task& task) {
@@ -157,7 +158,7 @@ Status assign_next(Context& context, types::Task& task, const Hash32& beacon, st
         const std::size_t index = best_bid(task, beacon);
         const types::TaskBid bid = task.bids[index];
         task.bids.erase(task.bids.begin() + static_cast<std::ptrdiff_t>(index));
-        if (eligible_for(verifiers, bid.bidder) < task.spec.verifiers) {
+        if (eligible_for(verifiers, bid.bidder) < task.spec.work.verifiers) {
             unchecked = true;
             continue;
         }
@@ -165,7 +166,7 @@ Status assign_next(Context& context, types::Task& task, const Hash32& beacon, st
         if (!lock_bond(context, Role::solver, bid.bidder, needed)) continue;
         task.seats = {{bid.bidder, bid.price, needed, context.height, task.settled}};
         emit(context, types::KindGroup::tasks, events::SolverAssigned{task.id, bid.bidder, bid.price});
-        enter(context, task, TaskState::assigned, context.market_ms + market::in_ms(task.spec.start_s), reason);
+        enter(context, task, TaskState::assigned, context.market_ms + market::in_ms(task.spec.windows.start_s), reason);
         return {};
     }
     if (unchecked) return close_task(context, task, TaskState::expired, "no_verifiers");
@@ -205,7 +206,7 @@ Status begin_claim(Context& context, types::Task& task, const Hash32& start_root
     const market::Stretch stretch = market::stretch_of(task, claim.id.stretch);
     claim.solver = seat.solver;
     claim.price = seat.price;
-    claim.work = plan.work_of(stretch, task.spec.stride);
+    claim.work = plan.work_of(stretch, task.spec.work.stride);
     claim.locked = market::solver_bond(context.market(), task);
     if (seat.locked < claim.locked) return fault("state.corrupt_object", "a seat's lock does not cover its claims");
     seat.locked -= claim.locked;
@@ -213,7 +214,8 @@ Status begin_claim(Context& context, types::Task& task, const Hash32& start_root
     claim.step = stretch.before;
     claim.seed_beacon = seed_beacon;
     if (task.state != TaskState::running) enter(context, task, TaskState::running, 0, "started");
-    enter(context, claim, ClaimState::working, context.market_ms + market::in_ms(task.spec.heartbeat_s), "started");
+    enter(context, claim, ClaimState::working, context.market_ms + market::in_ms(task.spec.windows.heartbeat_s),
+          "started");
     context.state.store(types::key_of<Claim>(claim.id), claim);
     return {};
 }
@@ -252,11 +254,11 @@ Status draw_verifiers(Context& context, TaskClaim& live) {
     const Hash32 randomness = draw_hash("verifiers", beacon, claim.id, claim.draws);
     QUERN_TRY(auto candidates,
               find_verifiers(context, task, claim.draw_at, randomness, {claim.solver, task.submitter}));
-    auto drawn = draw_many(randomness, std::move(candidates), task.spec.verifiers);
-    if (drawn.size() < task.spec.verifiers) {
+    auto drawn = draw_many(randomness, std::move(candidates), task.spec.work.verifiers);
+    if (drawn.size() < task.spec.work.verifiers) {
         // Those whom the stretch before it binds are free when that is settled, and this one cannot be before.
         const bool waited = is_next_to_settle(task, claim) &&
-                            context.market_ms >= claim.proved_since + market::in_ms(task.spec.verify_s);
+                            context.market_ms >= claim.proved_since + market::in_ms(task.spec.windows.verify_s);
         if (waited && drawn.empty()) return await_unverified(context, live, "no_verifiers");
         // Others may bond; who did so after the old beacon was known must not profit from knowing it. Each try is a
         // tick that somebody pays for.
@@ -276,7 +278,7 @@ Status draw_verifiers(Context& context, TaskClaim& live) {
         claim.reports.push_back(report);
         emit(context, types::KindGroup::verification, events::VerifierDrawn{task.id, address, claim.id.stretch});
     }
-    enter(context, claim, ClaimState::custody, context.market_ms + market::in_ms(task.spec.verify_s),
+    enter(context, claim, ClaimState::custody, context.market_ms + market::in_ms(task.spec.windows.verify_s),
           "verifiers_drawn");
     return {};
 }
@@ -302,7 +304,7 @@ Status conclude_custody(Context& context, TaskClaim& live, bool deadline_passed)
     if (!deadline_passed && 3 * received < 2 * total && !all) return {};
     if (deadline_passed) QUERN_CHECK(dismiss_silent(context, live));
     if (received == 0) return redraw_or_give_up(context, live, "verifiers_silent");
-    enter(context, claim, ClaimState::committing, context.market_ms + market::in_ms(task.spec.verify_s),
+    enter(context, claim, ClaimState::committing, context.market_ms + market::in_ms(task.spec.windows.verify_s),
           "data_available");
     return {};
 }
@@ -317,7 +319,7 @@ Status conclude_committing(Context& context, TaskClaim& live, bool deadline_pass
         if (silent(report)) QUERN_CHECK(dismiss_verifier(context, task, report, "no_commitment"));
     if (std::none_of(claim.reports.begin(), claim.reports.end(), is_active))
         return redraw_or_give_up(context, live, "verifiers_silent");
-    enter(context, claim, ClaimState::revealing, context.market_ms + market::in_ms(task.spec.verify_s),
+    enter(context, claim, ClaimState::revealing, context.market_ms + market::in_ms(task.spec.windows.verify_s),
           "reports_committed");
     return {};
 }
@@ -341,7 +343,8 @@ Status await_challenges(Context& context, TaskClaim& live, std::string_view reas
         return {};
     }
     if (standing_passes(claim) == 0) return redraw_or_give_up(context, live, "verifiers_silent");
-    if (claim.challenge_until == 0) claim.challenge_until = context.market_ms + market::in_ms(task.spec.challenge_s);
+    if (claim.challenge_until == 0)
+        claim.challenge_until = context.market_ms + market::in_ms(task.spec.windows.challenge_s);
     enter(context, claim, ClaimState::challenge,
           std::max({claim.challenge_until, claim.challenge_hold, context.market_ms + 1}), reason);
     return {};

@@ -77,8 +77,8 @@ bool answers_for(const types::TaskClaim& live, const types::Dispute& dispute, co
     const auto& spec = live.task.spec;
     const market::Stretch stretch = market::stretch_of(live);
     const auto drawn = core::draw_segments(live.claim.verify_beacon, dispute.defender,
-                                           market::segment_count(stretch.steps, spec.interval), spec.samples);
-    return std::binary_search(drawn.begin(), drawn.end(), core::segment_of(step, spec.interval, stretch.before));
+                                           market::segment_count(stretch.steps, spec.work.interval), spec.work.samples);
+    return std::binary_search(drawn.begin(), drawn.end(), core::segment_of(step, spec.work.interval, stretch.before));
 }
 
 // Whether a challenge that was committed before the solver lost can still be revealed against a PASS.
@@ -148,8 +148,8 @@ core::GameContext game_context(const types::TaskClaim& live) {
     return {spec.plan,
             spec.data_roots,
             live.claim.seed_beacon,
-            spec.stride,
-            market::stride_count(stretch.steps, spec.stride) + 1,
+            spec.work.stride,
+            market::stride_count(stretch.steps, spec.work.stride) + 1,
             stretch.before};
 }
 

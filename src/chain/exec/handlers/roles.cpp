@@ -1,7 +1,10 @@
 // bond, unbond, withdraw, declare_capacity: stakes that answer for a role, and what their owners can do. A bond's
 // locked part backs open work; the free part can be unbonded and is paid out after the unbonding period.
+#include <algorithm>
+
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
+#include "chain/market/windows.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -116,6 +119,8 @@ Status Handler<NativeKind::withdraw>::apply(Context& context, const Payload&, Pr
 }
 
 Status Handler<NativeKind::declare_capacity>::check_form(const params::MarketParams&, const Payload& data) {
+    if (std::max(data.capacity.speed_class, data.capacity.bandwidth_class) > market::kMaxClass)
+        return fail("bond.bad_class", "at most " + std::to_string(market::kMaxClass));
     return check_role(data.role);
 }
 
@@ -142,9 +147,7 @@ Status Handler<NativeKind::declare_capacity>::apply(Context& context, const Payl
     bond.capacity = data.capacity;
     bond.capacity_since = context.height;
     store_bond(context.state, bond);
-    emit(context, types::KindGroup::roles,
-         events::CapacityDeclared{bond.address, bond.role, data.capacity.step_work, data.capacity.work_per_second,
-                                  data.capacity.memory_mib});
+    emit(context, types::KindGroup::roles, events::CapacityDeclared{bond.address, bond.role, data.capacity});
     return {};
 }
 

@@ -110,7 +110,6 @@ namespace {
 // which costs more than its bytes.
 Status record_proof(Context& context, const types::Task& task, const Claim& claim, std::string_view reason) {
     QUERN_TRY(const auto plan, compute::core::TaskPlan::decode(task.spec.plan));
-    QUERN_TRY(auto imports, compute::core::decode_imports(task.spec.imports));
     types::ProofRecord proof;
     proof.task = task.id;
     proof.seat = claim.id.seat;
@@ -128,7 +127,7 @@ Status record_proof(Context& context, const types::Task& task, const Claim& clai
     proof.passes = task.passes;
     proof.settled_at = context.height;
     proof.reason = reason;
-    proof.imports = std::move(imports.list);
+    proof.imports = task.spec.imports.list;
     context.state.set_native(types::key_of<types::ProofRecord>(proof.task, proof.seat), types::encode_record(proof));
     return {};
 }
@@ -191,10 +190,10 @@ Status settle(Context& context, TaskClaim& live) {
     if (task.settled > kKeptStretches) QUERN_CHECK(delete_claims(context, task, task.settled - kKeptStretches - 1));
     if (task.settled < market::stretch_count(task)) return settle_stretch(context, live, confirmed);
 
-    const auto rest = checked_sub(task.escrow, task.spec.tax);
+    const auto rest = checked_sub(task.escrow, task.spec.money.tax);
     if (!rest) return fail("task.escrow_empty");
     QUERN_TRY(auto globals, load_globals(context.state));
-    globals.jackpot_vault += task.spec.tax;
+    globals.jackpot_vault += task.spec.money.tax;
     store_globals(context.state, globals);
     task.escrow = *rest;
     const std::string_view reason = task.passes != 0 ? "unchallenged" : "unverified";

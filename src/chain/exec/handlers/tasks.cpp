@@ -5,6 +5,7 @@
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/market/delays.h"
+#include "chain/market/windows.h"
 #include "compute/core/history.h"
 #include "compute/core/task_imports.h"
 #include "compute/core/task_spec.h"
@@ -63,10 +64,9 @@ Status check_loss(const types::Task& task, const Hash32& state_root, std::uint32
 
 // The earlier states that the first one takes slots from are what proof records name.
 Status check_imports(const Context& context, const types::TaskSubmitPayload& spec, std::uint64_t slot_count) {
-    QUERN_TRY(const auto imports, core::decode_imports(spec.imports));
     QUERN_TRY(const auto states, core::open_imports(spec, slot_count));
-    for (std::size_t i = 0; i < imports.list.size(); ++i) {
-        const types::TaskImport& import = imports.list[i];
+    for (std::size_t i = 0; i < states.size(); ++i) {
+        const types::TaskImport& import = spec.imports.list[i];
         QUERN_TRY(const auto proof, context.state.load<types::ProofRecord>(import.task, import.seat));
         if (!proof)
             return fail("task.unknown_proof", "task " + std::to_string(import.task) + " seat " +
@@ -82,8 +82,8 @@ Status check_imports(const Context& context, const types::TaskSubmitPayload& spe
 Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmitPayload& spec) {
     const auto plan = core::TaskPlan::decode(spec.plan);
     if (!plan) return {};
-    const auto escrow =
-        market::escrow_of(spec, plan->planned(spec.interval, spec.stride, spec.tranche), market.storage_deposit);
+    const auto escrow = market::escrow_of(spec, plan->planned(spec.work.interval, spec.work.stride, spec.work.tranche),
+                                          market.storage_deposit);
     return escrow ? escrow->total : Uint256();
 }
 
@@ -93,15 +93,16 @@ Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmit
 
 Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& market, const Payload& data) {
     QUERN_TRY(const auto plan, core::check_task_spec(data));
-    if (data.verifiers > market.max_verifiers)
+    if (data.work.verifiers > market.max_verifiers)
         return fail("task.bad_verifiers", "at most " + std::to_string(market.max_verifiers));
-    for (const std::uint64_t seconds :
-         {data.bid_s, data.start_s, data.heartbeat_s, data.prove_s, data.verify_s, data.challenge_s})
+    for (const std::uint64_t seconds : {data.windows.bid_s, data.windows.start_s, data.windows.heartbeat_s,
+                                        data.windows.prove_s, data.windows.verify_s, data.windows.challenge_s})
         if (seconds < market.min_window_s || seconds > market.max_window_s)
             return fail("task.bad_window", std::to_string(market.min_window_s) + " to " +
                                                std::to_string(market.max_window_s) + " seconds");
     // No clock of a dispute lasts longer than a window may.
-    if (market::dispute_replay_s(data, plan.planned(data.interval, data.stride, data.tranche)) > market.max_window_s)
+    if (market::dispute_replay_s(data, plan.planned(data.work.interval, data.work.stride, data.work.tranche)) >
+        market.max_window_s)
         return fail("task.bad_stride", "a dispute could not compute the stride's states within the longest window");
     return {};
 }
@@ -114,7 +115,7 @@ struct Handler<NativeKind::task_submit>::Prepared {
 auto Handler<NativeKind::task_submit>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_TRY(const auto plan, core::TaskPlan::decode(data.plan));
     QUERN_CHECK(check_imports(context, data, plan.header().slot_count));
-    auto planned = plan.planned(data.interval, data.stride, data.tranche);
+    auto planned = plan.planned(data.work.interval, data.work.stride, data.work.tranche);
     QUERN_TRY(auto escrow, market::escrow_of(data, planned, context.market().storage_deposit));
     if (context.state.account_or_empty(context.sender).balance < escrow.total)
         return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
@@ -130,8 +131,8 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     store_globals(context.state, globals);
     task.submitter = context.sender;
     task.spec = data;
-    task.spec.import_roots.clear();  // what they prove is decided
-    task.spec.import_siblings.clear();
+    task.spec.imports.roots.clear();  // what they prove is decided
+    task.spec.imports.siblings.clear();
     task.steps = plan.steps;
     task.work_units = plan.step;
     task.commit_work = plan.commit;
@@ -176,6 +177,8 @@ Status Handler<NativeKind::task_cancel>::apply(Context& context, const Payload&,
 
 Status Handler<NativeKind::task_bid>::check_form(const params::MarketParams&, const Payload& data) {
     if (data.price.is_zero()) return fail("bid.zero_price");
+    if (std::max(data.speed_class, data.bandwidth_class) > market::kMaxClass)
+        return fail("bid.bad_class", "at most " + std::to_string(market::kMaxClass));
     return check_id(data.task);
 }
 
@@ -188,7 +191,13 @@ auto Handler<NativeKind::task_bid>::check_state(const Context& context, const Pa
     QUERN_TRY(auto task, load_task(context.state, data.task));
     if (task.state != TaskState::open) return fail("task.wrong_state", types::to_string(task.state));
     if (context.market_ms >= market::bids_until(task)) return fail("task.deadline_passed", "bidding is over");
-    if (data.price > task.spec.price_cap) return fail("bid.above_cap", "cap " + task.spec.price_cap.to_decimal());
+    if (data.seat >= task.spec.work.solvers)
+        return fail("bid.no_such_seat", "the task has " + std::to_string(task.spec.work.solvers));
+    if (const auto& least = task.spec.classes; data.speed_class < least.speed || data.bandwidth_class < least.bandwidth)
+        return fail("bid.below_class", "the task asks for speed " + std::to_string(least.speed) + ", bandwidth " +
+                                           std::to_string(least.bandwidth));
+    if (data.price > task.spec.money.price_cap)
+        return fail("bid.above_cap", "cap " + task.spec.money.price_cap.to_decimal());
     if (context.sender == task.submitter) return fail("bid.by_submitter");
     if (std::find(task.barred.begin(), task.barred.end(), context.sender) != task.barred.end())
         return fail("bid.barred", "lost this task before");
@@ -211,9 +220,10 @@ Status Handler<NativeKind::task_bid>::apply(Context& context, const Payload& dat
     std::erase_if(task.bids, [&](const types::TaskBid& bid) { return bid.bidder == context.sender; });
     // Whoever offers less takes the place of the highest: places cannot be filled with bids that are not meant.
     if (task.bids.size() >= context.market().max_bids) task.bids.erase(highest_bid(task));
-    task.bids.push_back({context.sender, data.price, context.height, prepared.bond.bonded});
+    task.bids.push_back({context.sender, data.seat, data.price, data.speed_class, data.bandwidth_class, context.height,
+                         prepared.bond.bonded});
     store_task(context.state, task);
-    emit(context, types::KindGroup::tasks, events::BidPlaced{task.id, context.sender, data.price});
+    emit(context, types::KindGroup::tasks, events::BidPlaced{task.id, context.sender, data.seat, data.price});
     return {};
 }
 
@@ -262,7 +272,7 @@ auto Handler<NativeKind::task_checkpoint>::check_state(const Context& context, c
     const auto& claim = live.claim;
     const auto& spec = live.task.spec;
     const std::uint64_t last = market::stretch_of(live).last();
-    const std::uint64_t expected = claim.step + spec.interval;
+    const std::uint64_t expected = claim.step + spec.work.interval;
     if (expected > last || data.step != expected)
         return fail("task.wrong_step", "expected " + std::to_string(expected) + " of " + std::to_string(last) +
                                            ", got " + std::to_string(data.step));
@@ -278,9 +288,9 @@ Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const Paylo
     claim.checkpoint_root = data.state_root;
     claim.checkpoint_content = data.content;
     claim.loss = data.loss;
-    if (data.step == stretch.before + spec.interval) claim.first_loss = data.loss;
+    if (data.step == stretch.before + spec.work.interval) claim.first_loss = data.loss;
     const bool last = data.step == stretch.last();
-    claim.deadline = context.market_ms + market::in_ms(last ? spec.prove_s : spec.heartbeat_s);
+    claim.deadline = context.market_ms + market::in_ms(last ? spec.windows.prove_s : spec.windows.heartbeat_s);
     store_live(context.state, prepared.live);
     emit(context, types::KindGroup::tasks, events::CheckpointPosted{data.task, data.step, data.state_root, data.loss});
     return {};
@@ -302,11 +312,11 @@ auto Handler<NativeKind::task_prove>::check_state(const Context& context, const 
     const auto& spec = live.task.spec;
     const market::Stretch stretch = market::stretch_of(live);
     // The proof may take the place of the last heartbeat.
-    if (claim.step + spec.interval < stretch.last())
+    if (claim.step + spec.work.interval < stretch.last())
         return fail("task.wrong_step", "at " + std::to_string(claim.step) + " of " + std::to_string(stretch.last()));
     if (claim.step == stretch.last() && data.final_root != claim.checkpoint_root)
         return fail("task.final_root_differs");
-    const std::uint64_t strides = market::stride_count(stretch.steps, spec.stride);
+    const std::uint64_t strides = market::stride_count(stretch.steps, spec.work.stride);
     if (const auto first = core::check_history_leaf(data.history_root, claim.start_root, 0, strides, data.initial_path);
         !first)
         return fail("task.bad_initial_proof", first.error().to_string());
@@ -324,7 +334,7 @@ Status Handler<NativeKind::task_prove>::apply(Context& context, const Payload& d
     const market::Stretch stretch = market::stretch_of(prepared.live);
     claim.step = stretch.last();
     claim.loss = data.loss;
-    if (task.spec.interval == stretch.steps && claim.first_loss == 0) claim.first_loss = data.loss;
+    if (task.spec.work.interval == stretch.steps && claim.first_loss == 0) claim.first_loss = data.loss;
     claim.history_root = data.history_root;
     claim.history_content = data.history_content;
     claim.final_root = data.final_root;

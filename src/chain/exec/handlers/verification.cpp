@@ -122,7 +122,7 @@ auto Handler<NativeKind::verify_reveal>::check_state(const Context& context, con
                                    market::sampled_segments(market::work_of(own.live.task), stretch.steps)));
     if (data.pass) return Prepared{std::move(own)};
     if (data.rival_root == own.live.claim.history_root) return fail("verify.equal_claim");
-    const std::uint64_t strides = market::stride_count(stretch.steps, own.live.task.spec.stride);
+    const std::uint64_t strides = market::stride_count(stretch.steps, own.live.task.spec.work.stride);
     if (const auto first =
             core::check_history_leaf(data.rival_root, own.live.claim.start_root, 0, strides, data.initial_path);
         !first)

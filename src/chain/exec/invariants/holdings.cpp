@@ -21,8 +21,9 @@ Uint256 sum_of(const Entries& entries) {
 }
 
 Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value) {
-    if (!value || key.empty()) return Holdings();
-    switch (static_cast<ObjectPrefix>(key[0])) {
+    if (!value) return Holdings();
+    QUERN_TRY(const ObjectPrefix prefix, types::prefix_of_key(key));
+    switch (prefix) {
         case ObjectPrefix::globals: {
             QUERN_TRY(const auto globals, types::decode_record<types::Globals>(*value));
             return Holdings{globals.burned + globals.jackpot_vault + globals.treasury_vault - globals.minted, {}};

@@ -12,8 +12,8 @@ namespace quern::chain::exec::invariants {
 inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 
 // Accounts + bonds and stakes (bonded and unbonding) + escrows + vaults + burned = minted. Each bond covers its locks,
-// and all locks together are those of seats, claims, challenges and open disputes. Errors invariant.supply,
-// invariant.bond_locks, invariant.lock_sum.
+// and all locks together are those of seats, claims, challenges and open disputes; no object has a prefix that is
+// reserved or unknown. Errors invariant.supply, invariant.bond_locks, invariant.lock_sum, object.*.
 [[nodiscard]] Status check_holdings(const state::Overlay& state);
 // Delegations add up to their validators' shares, a pool without shares holds nothing, and exactly those validators
 // that may be in a committee are ranked, by what they hold. Errors invariant.stake_shares, invariant.stake_rank.

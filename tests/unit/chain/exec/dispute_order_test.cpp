@@ -13,8 +13,8 @@ constexpr std::uint64_t kReplay_s = 30;  // more than the clock has beside it
 class DisputeOrder : public Lifecycle {
 protected:
     DisputeOrder() {
-        spec.heartbeat_s = kReplay_s;
-        spec.challenge_s = 60;
+        spec.windows.heartbeat_s = kReplay_s;
+        spec.windows.challenge_s = 60;
     }
     struct Rival {
         types::Address who;

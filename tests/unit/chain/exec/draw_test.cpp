@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "chain/market/windows.h"
 #include "support.h"
 
 namespace quern::chain::exec::handlers {
@@ -89,18 +90,23 @@ TEST_F(Draws, leave_out_who_cannot_do_the_work) {
     bond.address = test::address(1);
     bond.role = types::Role::verifier;
     bond.bonded = 100;
-    bond.capacity = {50, 10, 64};
+    bond.capacity = {50, market::class_of_rate(16), 20, 64};
     bond.capacity_since = 20;
     store_bond(overlay, bond);
     const auto found = [&](const Demand& demand, std::uint64_t anchor) {
         return find(1, anchor, {}, {}, demand).size();
     };
-    EXPECT_EQ(found({50, 300, 30, 64}, 20), 1U);
-    EXPECT_EQ(found({51, 300, 30, 64}, 20), 0U);  // a step
-    EXPECT_EQ(found({50, 301, 30, 64}, 20), 0U);  // all of it in the blocks it may take
-    EXPECT_EQ(found({50, 300, 30, 65}, 20), 0U);  // memory
-    EXPECT_EQ(found({50, Uint256(1) << 90, 30, 0}, 20), 0U);
-    EXPECT_EQ(found({51, 301, 30, 65}, 19), 1U);  // what was declared after the anchor does not count yet
+    EXPECT_EQ(found({50, 480, 30, {8, 20, 64}}, 20), 1U);
+    EXPECT_EQ(found({51, 480, 30, {8, 20, 64}}, 20), 0U);  // a step
+    EXPECT_EQ(found({50, 481, 30, {8, 20, 64}}, 20), 0U);  // all of it in the time it may take
+    EXPECT_EQ(found({50, 480, 30, {9, 20, 64}}, 20), 0U);  // the task's classes
+    EXPECT_EQ(found({50, 480, 30, {8, 21, 64}}, 20), 0U);
+    EXPECT_EQ(found({50, 480, 30, {8, 20, 65}}, 20), 0U);  // memory
+    EXPECT_EQ(found({50, Uint256(1) << 90, 30, {}}, 20), 0U);
+    EXPECT_EQ(found({51, 481, 30, {9, 21, 65}}, 19), 1U);  // what was declared after the anchor does not count yet
+    bond.capacity = {};
+    store_bond(overlay, bond);
+    EXPECT_EQ(found({51, 481, 30, {9, 21, 65}}, 20), 1U);  // nothing declared is no limit
 }
 
 }  // namespace

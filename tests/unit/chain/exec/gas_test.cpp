@@ -31,7 +31,7 @@ protected:
     // A task whose tick will assign it, which looks at the verifiers' bonds.
     std::uint64_t due_for_assignment() {
         const auto id = submit();
-        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
+        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 3}));
         world.skip_until_due(id);
         expect_ok(world.tick(id));
         world.skip_until_due(id);
@@ -104,13 +104,13 @@ TEST_F(NativeGas, what_fails_pays_for_what_it_looked_at) {
 TEST_F(NativeGas, a_larger_object_costs_more_to_change) {
     bond_everybody();
     const auto small = submit();
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{small, 3}));
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{small, 0, 3}));
     const std::uint64_t gas_of_small = world.last_receipt().gas_used;
     const auto large = submit();
     auto task = world.task(large);
     for (int i = 0; i < 1'000; ++i) task.barred.push_back(crowd(1));
     world.state().store(types::key_of<types::Task>(large), task);
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{large, 3}));
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{large, 0, 3}));
     const std::uint64_t more = 21'000 * (kNativeGasPerReadByte + params::kNativeGasPerWrittenByte);
     EXPECT_NEAR(static_cast<double>(world.last_receipt().gas_used - gas_of_small), static_cast<double>(more), 100);
 }

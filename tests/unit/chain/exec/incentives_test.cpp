@@ -17,7 +17,7 @@ protected:
     // Submitted, won by kSolver at `price`, and trained up to the proof.
     std::uint64_t prove(std::uint64_t price = 3) {
         const auto id = submit();
-        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, price}));
+        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, price}));
         tick_when_due(id);
         world.skip_to(world.task(id).seats.at(0).assigned_at + 2);
         expect_ok(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id}));
@@ -41,12 +41,12 @@ protected:
     Uint256 cap_reward() const {
         const auto live = world.live(1);
         const auto& [task, claim] = live;
-        return spec.price_cap * task.total_work;
+        return spec.money.price_cap * task.total_work;
     }
 };
 
 TEST_F(Incentives, a_bid_of_one_grain_buys_as_much_checking_as_any) {
-    spec.price_cap = 5;  // so that work counts for more than γ
+    spec.money.price_cap = 5;  // so that work counts for more than γ
     bond_everybody();
     const auto id = prove(1);
     const Uint256 fee = cap_reward() * Uint256(6) / Uint256(5);
@@ -75,8 +75,8 @@ TEST_F(Incentives, a_bid_of_one_grain_buys_as_much_checking_as_any) {
 
 TEST_F(Incentives, a_verifiers_bond_is_worth_a_dispute_at_least) {
     world.params.market.dispute_cost = 100;
-    spec.price_cap = 1;
-    spec.samples = 1;
+    spec.money.price_cap = 1;
+    spec.work.samples = 1;
     const auto id = reach(ClaimState::custody, truth);
     for (const auto& report : world.claim(id).reports) EXPECT_EQ(report.locked, Uint256(10'000));  // 100 γ
 }
@@ -88,7 +88,7 @@ TEST_F(Incentives, a_task_without_enough_verifiers_does_not_start) {
     world.bond_role(kVerifiers[0], Role::verifier, 1'000'000);
     const auto id = submit();
     const auto escrow = world.task(id).escrow;
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 3}));
     tick_when_due(id);
     const auto live = world.live(id);
     const auto& [task, claim] = live;
@@ -104,8 +104,8 @@ TEST_F(Incentives, a_bidder_that_is_needed_as_verifier_is_passed_over) {
     world.bond_role(kSolver, Role::verifier, 1'000'000);
     world.bond_role(kVerifiers[0], Role::verifier, 1'000'000);
     const auto id = submit();
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
-    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 9}));
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 3}));
+    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 0, 9}));
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::assigned);
     EXPECT_EQ(world.task(id).seats.at(0).solver, kSecond);
@@ -122,8 +122,9 @@ TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
     const auto waiting = world.claim(id);
     EXPECT_EQ(waiting.state, ClaimState::challenge);
     EXPECT_EQ(waiting.reason, "no_verifiers");
-    EXPECT_GE(world.market_ms(), proved + market::in_ms(spec.verify_s));
-    EXPECT_EQ(waiting.challenge_until, world.market_ms() + market::in_ms(spec.verify_s + spec.challenge_s));
+    EXPECT_GE(world.market_ms(), proved + market::in_ms(spec.windows.verify_s));
+    EXPECT_EQ(waiting.challenge_until,
+              world.market_ms() + market::in_ms(spec.windows.verify_s + spec.windows.challenge_s));
     tick_when_due(id);
     const auto live = world.live(id);
     const auto& [task, claim] = live;
@@ -198,7 +199,7 @@ TEST_F(Incentives, the_last_draws_silence_does_not_outvote_missing_data) {
 }
 
 TEST_F(Incentives, clocks_cover_the_replay_of_a_segment) {
-    spec.heartbeat_s = 500;
+    spec.windows.heartbeat_s = 500;
     const auto id = reach(ClaimState::challenge, truth);
     const auto dispute = challenge(id, kWhistleblower, 0, wrong.root, history_opening(wrong));
     const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
@@ -209,21 +210,22 @@ TEST_F(Incentives, clocks_cover_the_replay_of_a_segment) {
 
 TEST_F(Incentives, filled_places_for_bids_give_way_to_a_lower_one) {
     world.params.market.max_bids = 3;
-    spec.bid_s = 30;
+    spec.windows.bid_s = 30;
     bond_everybody();
     const auto id = submit();
     for (std::uint64_t i = 0; i < 3; ++i) {
         const auto squatter = newcomer(500 + i, Role::solver, 40'000);
-        expect_ok(world.one(squatter, NativeKind::task_bid, types::TaskBidPayload{id, i == 0 ? 8U : 9U}));
+        expect_ok(world.one(squatter, NativeKind::task_bid, types::TaskBidPayload{id, 0, i == 0 ? 8U : 9U}));
     }
-    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 9})), "bid.too_many");
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 9})), "bid.too_many");
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 5}));
     const auto bids = world.task(id).bids;
     ASSERT_EQ(bids.size(), 3U);
     EXPECT_EQ(bids[0].bidder, address(500));
     EXPECT_EQ(bids[1].bidder, address(501));  // of equal ones the newest gives way
     EXPECT_EQ(bids[2].bidder, kSolver);
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 4}));  // its own: nobody is driven out
+    expect_ok(
+        world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 4}));  // its own: nobody is driven out
     EXPECT_EQ(world.task(id).bids.size(), 3U);
 }
 
@@ -255,7 +257,7 @@ TEST_F(Incentives, cheap_commitments_do_not_raise_an_honest_challengers_stake) {
 }
 
 TEST_F(Incentives, each_revealed_challenge_stakes_more_than_the_one_before) {
-    spec.challenge_s = 30;
+    spec.windows.challenge_s = 30;
     const auto id = reach(ClaimState::challenge, wrong);
     const auto first = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
     const auto other = compute_history(kSteps, 2, 1U << 15);
@@ -292,7 +294,7 @@ TEST_F(Incentives, a_challenge_that_finds_no_place_gets_its_stake_back) {
 
 TEST_F(Incentives, commitments_that_nobody_reveals_give_way_and_pay) {
     world.params.market.max_commitments = 2;
-    spec.challenge_s = 30;
+    spec.windows.challenge_s = 30;
     const auto id = reach(ClaimState::challenge, wrong);
     const auto squatter = newcomer(603, Role::whistleblower, 100'000);
     const auto commit = [&](const types::Address& who, const Hash32& commitment) {
@@ -320,14 +322,17 @@ TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
         return name(
             world.one(who, NativeKind::declare_capacity, types::DeclareCapacityPayload{Role::verifier, capacity}));
     };
-    EXPECT_EQ(declare(kSecond, {1, 0, 0}), "bond.none");
+    EXPECT_EQ(declare(kSecond, {1, 0, 0, 0}), "bond.none");
     EXPECT_EQ(declare(kVerifiers[0], {}), "bond.same_capacity");
     const auto work = vm::tensor::step_work(tiny().program.header);
-    spec.memory_mib = 100;
-    EXPECT_EQ(declare(kVerifiers[0], {work, work, 100}), "ok");
+    const auto speed = market::class_of_rate(work);
+    EXPECT_EQ(declare(kVerifiers[0], {0, market::kMaxClass + 1, 0, 0}), "bond.bad_class");
+    EXPECT_EQ(declare(kVerifiers[0], {0, 0, market::kMaxClass + 1, 0}), "bond.bad_class");
+    spec.classes.memory_mib = 100;
+    EXPECT_EQ(declare(kVerifiers[0], {work, speed, 0, 100}), "ok");
     EXPECT_EQ(world.bond(Role::verifier, kVerifiers[0]).capacity.memory_mib, 100U);
-    EXPECT_EQ(declare(kVerifiers[0], {1, 0, 0}), "bond.capacity_too_soon");
-    EXPECT_EQ(declare(kVerifiers[1], {0, 0, 99}), "ok");
+    EXPECT_EQ(declare(kVerifiers[0], {1, 0, 0, 0}), "bond.capacity_too_soon");
+    EXPECT_EQ(declare(kVerifiers[1], {0, 0, 0, 99}), "ok");
     const auto id = prove();  // two of three are left, one of them just able to
     tick_when_due(id);
     ASSERT_EQ(world.claim(id).reports.size(), 2U);
@@ -335,11 +340,11 @@ TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
 
     world.skip(params::kCapacityBlocks);
     spec.plan = tiny().programs(400).plan.bytes();  // 200 segments, of which 20 are drawn
-    spec.price_cap = 3;
+    spec.money.price_cap = 3;
     world.bond_role(kSolver, Role::solver, 1'000'000);
-    EXPECT_EQ(declare(kVerifiers[0], {0, work, 0}), "ok");
+    EXPECT_EQ(declare(kVerifiers[0], {0, speed, 0, 0}), "ok");
     const auto larger = submit();
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{larger, 3}));
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{larger, 0, 3}));
     tick_when_due(larger);
     EXPECT_EQ(world.reason(larger), "no_verifiers");  // only one can do as much in 8 seconds
 }
@@ -349,9 +354,9 @@ TEST_F(Incentives, a_task_that_claims_no_memory_is_drawn_as_one_that_claims_the_
     bond_everybody();
     const auto declare = [&](const types::Address& who, std::uint64_t memory_mib) {
         expect_ok(world.one(who, NativeKind::declare_capacity,
-                            types::DeclareCapacityPayload{Role::verifier, {0, 0, memory_mib}}));
+                            types::DeclareCapacityPayload{Role::verifier, {0, 0, 0, memory_mib}}));
     };
-    ASSERT_EQ(spec.memory_mib, 0U);
+    ASSERT_EQ(spec.classes.memory_mib, 0U);
     declare(kVerifiers[0], params::kDefaultMemoryMib);
     declare(kVerifiers[1], params::kDefaultMemoryMib - 1);
     const auto fits = prove();  // two of three are left
@@ -360,7 +365,7 @@ TEST_F(Incentives, a_task_that_claims_no_memory_is_drawn_as_one_that_claims_the_
     for (const auto& report : world.claim(fits).reports) EXPECT_NE(report.verifier, kVerifiers[1]);
     declare(kVerifiers[2], 1);
     const auto too_large = submit();
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{too_large, 3}));
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{too_large, 0, 3}));
     tick_when_due(too_large);
     EXPECT_EQ(world.task(too_large).reason, "no_verifiers");
 }

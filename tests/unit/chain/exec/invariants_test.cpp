@@ -20,7 +20,7 @@ protected:
             world.bond_role(address(3 + i), Role::verifier, 200'000);
         }
         EXPECT_EQ(world.one(submitter, NativeKind::task_submit, tiny_spec(4, 2)).band, Band::ok);
-        EXPECT_EQ(world.one(solver, NativeKind::task_bid, types::TaskBidPayload{1, 2}).band, Band::ok);
+        EXPECT_EQ(world.one(solver, NativeKind::task_bid, types::TaskBidPayload{1, 0, 2}).band, Band::ok);
         give(world.state(), address(0x71c), Uint256(1'000'000'000'000));
         for (int i = 0; i < 2; ++i) {  // closes the bidding, draws
             world.skip_until_due(1);
@@ -67,6 +67,15 @@ TEST_F(Invariants, notice_lost_money_in_native_objects) {
     bond.bonded -= Uint256(1);
     handlers::store_bond(world.state(), bond);
     EXPECT_EQ(check(), "invariant.supply");
+}
+
+TEST_F(Invariants, notice_objects_of_kinds_to_come) {
+    world.state().set_native(Bytes{0x33, 1}, Bytes{0xc0});
+    EXPECT_EQ(check(), "object.reserved_prefix");
+    world.state().erase_native(Bytes{0x33, 1});
+    EXPECT_EQ(check(), "none");
+    world.state().set_native(Bytes{0x61, 1}, Bytes{0xc0});
+    EXPECT_EQ(check(), "object.unknown_prefix");
 }
 
 TEST_F(Invariants, notice_locks_that_nothing_asks_for) {

@@ -80,20 +80,20 @@ TEST_F(Lifecycle, submit_names_what_is_wrong) {
         change(spec);
         return name(world.one(kSubmitter, NativeKind::task_submit, spec));
     };
-    EXPECT_EQ(refused([](auto& s) { s.interval = 3; }), "task.bad_interval");
-    EXPECT_EQ(refused([](auto& s) { s.stride = 4; }), "task.bad_stride");
-    EXPECT_EQ(refused([](auto& s) { s.bid_s = 7; }), "task.bad_window");
-    EXPECT_EQ(refused([](auto& s) { s.challenge_s = 1'000'001; }), "task.bad_window");
-    EXPECT_EQ(refused([](auto& s) { s.bandwidth_class = 1; }), "task.window_too_short");
-    EXPECT_EQ(refused([](auto& s) { s.device_class = 127; }), "task.bad_class");
-    EXPECT_EQ(refused([](auto& s) { s.mode = types::TaskMode::tolerance; }), "task.mode_not_supported");
-    EXPECT_EQ(refused([](auto& s) { s.privacy = types::TaskPrivacy::encrypted; }), "task.privacy_not_supported");
-    EXPECT_EQ(refused([](auto& s) { s.solvers = 2; }), "task.solvers_not_supported");
-    EXPECT_EQ(refused([](auto& s) { s.verifiers = 17; }), "task.bad_verifiers");
-    EXPECT_EQ(refused([](auto& s) { s.price_cap = 0; }), "task.bad_price");
+    EXPECT_EQ(refused([](auto& s) { s.work.interval = 3; }), "task.bad_interval");
+    EXPECT_EQ(refused([](auto& s) { s.work.stride = 4; }), "task.bad_stride");
+    EXPECT_EQ(refused([](auto& s) { s.windows.bid_s = 7; }), "task.bad_window");
+    EXPECT_EQ(refused([](auto& s) { s.windows.challenge_s = 1'000'001; }), "task.bad_window");
+    EXPECT_EQ(refused([](auto& s) { s.classes.bandwidth = 1; }), "task.window_too_short");
+    EXPECT_EQ(refused([](auto& s) { s.classes.speed = 127; }), "task.bad_class");
+    EXPECT_EQ(refused([](auto& s) { s.work.mode = types::TaskMode::tolerance; }), "task.mode_not_supported");
+    EXPECT_EQ(refused([](auto& s) { s.work.privacy = types::TaskPrivacy::encrypted; }), "task.privacy_not_supported");
+    EXPECT_EQ(refused([](auto& s) { s.work.solvers = 2; }), "task.solvers_not_supported");
+    EXPECT_EQ(refused([](auto& s) { s.work.verifiers = 17; }), "task.bad_verifiers");
+    EXPECT_EQ(refused([](auto& s) { s.money.price_cap = 0; }), "task.bad_price");
     EXPECT_EQ(refused([](auto& s) { s.header_paths[0].pop_back(); }), "task.bad_header_path");
     EXPECT_EQ(refused([](auto& s) { s.plan.clear(); }), "rlp.truncated");
-    EXPECT_EQ(refused([](auto& s) { s.price_cap = Uint256(1) << 80; }), "account.insufficient_balance");
+    EXPECT_EQ(refused([](auto& s) { s.money.price_cap = Uint256(1) << 80; }), "account.insufficient_balance");
     EXPECT_EQ(world.globals().next_task, 1U);
 }
 
@@ -102,7 +102,7 @@ TEST_F(Lifecycle, cancel_only_by_the_submitter_and_without_bids) {
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_cancel, types::TaskIdPayload{id})), "task.not_its_submitter");
     EXPECT_EQ(name(world.one(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{99})), "task.unknown");
     world.bond_role(kSolver, Role::solver, 100'000);
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 3}));
     EXPECT_EQ(name(world.one(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{id})), "task.has_bids");
     const auto other = submit();
     expect_ok(world.one(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{other}));
@@ -114,7 +114,7 @@ TEST_F(Lifecycle, cancel_only_by_the_submitter_and_without_bids) {
 TEST_F(Lifecycle, bids_need_a_bond_a_price_below_the_cap_and_the_window) {
     const auto id = submit();
     const auto bid = [&](const types::Address& who, std::uint64_t price) {
-        return name(world.one(who, NativeKind::task_bid, types::TaskBidPayload{id, price}));
+        return name(world.one(who, NativeKind::task_bid, types::TaskBidPayload{id, 0, price}));
     };
     EXPECT_EQ(bid(kSolver, 3), "bond.insufficient");
     world.bond_role(kSolver, Role::solver, 100'000);
@@ -124,32 +124,101 @@ TEST_F(Lifecycle, bids_need_a_bond_a_price_below_the_cap_and_the_window) {
     world.skip_until(world.deadline(id));
     EXPECT_EQ(bid(kSolver, 3), "task.deadline_passed");
     const auto second = submit();
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{second, 5}));
-    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{second, 5})), "bid.not_lower");
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{second, 4}));
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{second, 0, 5}));
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{second, 0, 5})), "bid.not_lower");
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{second, 0, 4}));
     ASSERT_EQ(world.task(second).bids.size(), 1U);
     EXPECT_EQ(world.task(second).bids[0].price, Uint256(4));
+}
+
+TEST_F(Lifecycle, bids_name_a_seat_and_promise_the_classes_that_the_task_asks_for) {
+    bond_everybody();
+    spec.classes.speed = 60;
+    spec.classes.bandwidth = 50;
+    spec.windows.bid_s = 30;
+    const auto id = submit();
+    const auto bid = [&](types::TaskBidPayload payload) {
+        payload.task = id;
+        return name(world.one(kSolver, NativeKind::task_bid, payload));
+    };
+    EXPECT_EQ(bid({0, 1, 3, 60, 50}), "bid.no_such_seat");
+    EXPECT_EQ(bid({0, 0, 3, 59, 50}), "bid.below_class");
+    EXPECT_EQ(bid({0, 0, 3, 60, 49}), "bid.below_class");
+    EXPECT_EQ(bid({0, 0, 3, 0, 0}), "bid.below_class") << "no class promises nothing";
+    EXPECT_EQ(bid({0, 0, 3, market::kMaxClass + 1, 50}), "bid.bad_class");
+    EXPECT_EQ(bid({0, 0, 3, 60, market::kMaxClass + 1}), "bid.bad_class");
+    EXPECT_TRUE(world.task(id).bids.empty());
+    EXPECT_EQ(bid({0, 0, 3, 61, 50}), "ok");
+    const types::TaskBid placed = world.task(id).bids.at(0);
+    EXPECT_EQ(std::tuple(placed.bidder, placed.seat, placed.price, placed.speed_class, placed.bandwidth_class),
+              std::tuple(kSolver, std::uint16_t{0}, Uint256(3), 61U, 50U));
+}
+
+TEST_F(Lifecycle, verifiers_below_the_tasks_classes_are_not_drawn) {
+    bond_everybody();
+    const auto declare = [&](const types::Address& who, std::uint32_t speed, std::uint32_t bandwidth) {
+        expect_ok(world.one(who, NativeKind::declare_capacity,
+                            types::DeclareCapacityPayload{Role::verifier, {0, speed, bandwidth, 0}}));
+    };
+    spec.classes.speed = 60;
+    spec.classes.bandwidth = 50;
+    declare(kVerifiers[0], 60, 50);
+    declare(kVerifiers[1], 126, 49);  // the third has declared nothing, and is not left out
+    const auto id = submit();
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 3, 60, 50}));
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::assigned);
+    spec.work.verifiers = 3;
+    const auto too_many = submit();
+    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{too_many, 0, 3, 60, 50}));
+    tick_when_due(too_many);
+    EXPECT_EQ(world.task(too_many).reason, "no_verifiers");
+}
+
+// A type 0x51 transaction and a call alike.
+TEST_F(Lifecycle, payloads_of_another_version_and_reserved_kinds_are_refused_by_name) {
+    const auto id = submit();
+    const types::TaskIdPayload cancel{id};
+    const Bytes known = types::encode_record(cancel);
+    ASSERT_EQ(to_hex(known), "c20101");
+    world.begin();
+    const auto result = [&](unsigned kind, const Bytes& payload) {
+        return name(world.send(kSubmitter, static_cast<NativeKind>(kind), payload));
+    };
+    EXPECT_EQ(result(0x31, *from_hex("c20201")), "record.unknown_version");
+    EXPECT_EQ(result(0x31, *from_hex("c101")), "rlp.truncated");
+    for (const unsigned kind : {0x32U, 0x39U, 0x3fU, 0x55U, 0x61U})
+        EXPECT_EQ(result(kind, known), "native.reserved_kind") << kind;
+    EXPECT_EQ(result(0x47, known), "native.unknown_kind");
+    auto call = world.call_transaction(kSubmitter, NativeKind::task_cancel, known);
+    call.data[4 + 2 * 32 + 1] = 2;
+    EXPECT_EQ(name(world.send_transaction(kSubmitter, call)), "record.unknown_version");
+    EXPECT_TRUE(world.last_receipt().failure.starts_with("record.unknown_version"));
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    expect_ok(world.call(kSubmitter, NativeKind::task_cancel, cancel));
+    EXPECT_EQ(world.task(id).state, TaskState::cancelled);
+    ASSERT_TRUE(world.finish());
 }
 
 TEST_F(Lifecycle, number_of_bids_is_limited) {
     world.params.market.max_bids = 1;
     bond_everybody();
     const auto id = submit();
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
-    EXPECT_EQ(name(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 5})), "bid.too_many");
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 5}));
+    EXPECT_EQ(name(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 0, 5})), "bid.too_many");
     expect_ok(
-        world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 4}));  // takes the place of the highest
+        world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 0, 4}));  // takes the place of the highest
     ASSERT_EQ(world.task(id).bids.size(), 1U);
     EXPECT_EQ(world.task(id).bids[0].bidder, kSecond);
-    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 4})), "bid.too_many");
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 4})), "bid.too_many");
 }
 
 TEST_F(Lifecycle, lowest_price_wins_and_a_task_without_bids_expires) {
     bond_everybody();
     const auto id = submit();
     const auto unwanted = submit();
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
-    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 4}));
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 5}));
+    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 0, 4}));
     EXPECT_EQ(name(world.tick(id)), "tick.too_early");
     tick_when_due(id);
     EXPECT_EQ(world.task(id).seats.at(0).solver, kSecond);
@@ -163,8 +232,8 @@ TEST_F(Lifecycle, lowest_price_wins_and_a_task_without_bids_expires) {
 TEST_F(Lifecycle, winner_that_does_not_start_pays_and_the_next_bid_is_taken) {
     bond_everybody();
     const auto id = submit();
-    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}));
-    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 5}));
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 3}));
+    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 0, 5}));
     tick_when_due(id);
     EXPECT_EQ(name(world.one(kSecond, NativeKind::task_start, types::TaskIdPayload{id})), "task.not_its_solver");
     world.skip_until(world.deadline(id));
@@ -182,7 +251,7 @@ TEST_F(Lifecycle, winner_that_does_not_start_pays_and_the_next_bid_is_taken) {
     tick_when_due(id);  // nobody left: a new round
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.task(id).round, 1U);
-    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 1})), "bid.barred");
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 1})), "bid.barred");
 }
 
 TEST_F(Lifecycle, start_waits_for_the_beacon_that_fixes_the_data_order) {
@@ -228,7 +297,7 @@ TEST_F(Lifecycle, proof_must_end_in_the_last_checkpoint) {
 }
 
 TEST_F(Lifecycle, abandoning_costs_a_part_of_the_bond) {
-    spec.price_cap = 3;
+    spec.money.price_cap = 3;
     const auto id = reach(ClaimState::working, truth);
     EXPECT_EQ(name(world.one(kSecond, NativeKind::task_abandon, types::TaskIdPayload{id})), "task.not_its_solver");
     expect_ok(world.one(kSolver, NativeKind::task_abandon, types::TaskIdPayload{id}));
@@ -239,7 +308,7 @@ TEST_F(Lifecycle, abandoning_costs_a_part_of_the_bond) {
 
 TEST_F(Lifecycle, claims_of_void_rounds_stay_as_long_as_their_task) {
     world.params.market.max_rounds = 1;
-    spec.price_cap = 1;
+    spec.money.price_cap = 1;
     const auto id = reach(ClaimState::working, truth);
     EXPECT_EQ(world.task(id).deadline, 0U) << "that of a running task is its claim's";
     EXPECT_TRUE(world.task(id).seats.at(0).locked.is_zero()) << "the claim has taken the lock over";
@@ -252,7 +321,7 @@ TEST_F(Lifecycle, claims_of_void_rounds_stay_as_long_as_their_task) {
     EXPECT_EQ(first.solver, kSolver);
     EXPECT_TRUE(first.locked.is_zero());
 
-    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 1}));
+    expect_ok(world.one(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 0, 1}));
     tick_when_due(id);
     world.skip_to(world.task(id).seats.at(0).assigned_at + 2);
     expect_ok(world.one(kSecond, NativeKind::task_start, types::TaskIdPayload{id}));
@@ -358,7 +427,7 @@ TEST_F(Lifecycle, silent_verifiers_are_replaced_once) {
 }
 
 TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf) {
-    spec.price_cap = 1;
+    spec.money.price_cap = 1;
     const auto id = reach(ClaimState::challenge, wrong);
     const auto dispute = challenge(id, kWhistleblower, 0, truth.root,
                                    core::encode(core::HistoryChallenge{core::history_path(truth.roots, 0)}));
@@ -382,11 +451,11 @@ TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf) {
     EXPECT_EQ(after.slashes[0].amount, Uint256(10'000));
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(90'000));
     EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
-    const Uint256 cost = spec.price_cap * Uint256(kSteps) * Uint256(task.work_units + task.commit_work);
+    const Uint256 cost = spec.money.price_cap * Uint256(kSteps) * Uint256(task.work_units + task.commit_work);
     for (const auto& payment : after.payments)
         EXPECT_TRUE(payment.reason != "bounty" || payment.amount == cost * Uint256(3) / Uint256(2));
     EXPECT_LT(balance(world.state(), kWhistleblower), before + cost * Uint256(3) / Uint256(2));  // gas
-    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 1})), "bid.barred");
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 1})), "bid.barred");
 }
 
 TEST_F(Lifecycle, false_accuser_loses_its_stake_and_the_task_settles) {
@@ -403,7 +472,7 @@ TEST_F(Lifecycle, false_accuser_loses_its_stake_and_the_task_settles) {
 }
 
 TEST_F(Lifecycle, failing_report_defends_itself_against_the_solver) {
-    spec.price_cap = 1;
+    spec.money.price_cap = 1;
     const auto id = reach(ClaimState::committing, wrong);
     const auto live = world.live(id);
     const auto& [task, claim] = live;

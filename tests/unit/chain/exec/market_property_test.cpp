@@ -53,10 +53,10 @@ const History& going_on(const types::Task& task, const History* base, std::uint6
     static std::map<
         std::tuple<std::uint64_t, std::uint64_t, const History*, std::uint64_t, std::uint64_t, std::uint32_t>, History>
         cache;
-    const auto key = std::make_tuple(task.steps, task.spec.stride, base, from, step, mask);
+    const auto key = std::make_tuple(task.steps, task.spec.work.stride, base, from, step, mask);
     const auto found = cache.find(key);
     if (found != cache.end()) return found->second;
-    return cache.emplace(key, compute_history(programs_of(task.steps), step, mask, task.spec.stride, base, from))
+    return cache.emplace(key, compute_history(programs_of(task.steps), step, mask, task.spec.work.stride, base, from))
         .first->second;
 }
 
@@ -203,7 +203,7 @@ private:
         Uint256 work;
         for (std::uint64_t step = stretch.before + 1; step <= stretch.last(); ++step) {
             work += Uint256(programs_of(task.steps).at(step).header.work_units);
-            if (step % task.spec.stride == 0) work += Uint256(task.commit_work);
+            if (step % task.spec.work.stride == 0) work += Uint256(task.commit_work);
         }
         return work;
     }
@@ -214,7 +214,7 @@ private:
         const auto& [task, claim] = live;
         const auto stretch = market::stretch_of(live);
         const bool settled = claim.state == ClaimState::settled;
-        if (task.spec.tranche != 0)
+        if (task.spec.work.tranche != 0)
             ++statistics_.stretches[std::string(types::to_string(claim.state)) + " " + claim.reason];
         const auto& solved = solved_[{task.id, claim.id.round}];
         count_disputes(live);
@@ -311,14 +311,14 @@ private:
         constexpr std::uint64_t kIntervals[] = {1, 2, 3};
         const std::uint64_t interval = kIntervals[rng_.below(3)];
         auto spec = spec_of(programs_of(interval * (1 + rng_.below(kMaxSteps / interval))), interval);
-        if (rng_.below(2) == 0) spec.stride = interval;
-        if (rng_.below(2) == 0) spec.tranche = interval * (1 + rng_.below(2));
-        spec.verifiers = static_cast<std::uint32_t>(1 + rng_.below(3));
-        spec.samples = static_cast<std::uint32_t>(1 + rng_.below(4));
-        spec.price_cap = 1 + rng_.below(20);
-        spec.tax = rng_.below(100);
-        for (auto* seconds :
-             {&spec.bid_s, &spec.start_s, &spec.heartbeat_s, &spec.prove_s, &spec.verify_s, &spec.challenge_s})
+        if (rng_.below(2) == 0) spec.work.stride = interval;
+        if (rng_.below(2) == 0) spec.work.tranche = interval * (1 + rng_.below(2));
+        spec.work.verifiers = static_cast<std::uint32_t>(1 + rng_.below(3));
+        spec.work.samples = static_cast<std::uint32_t>(1 + rng_.below(4));
+        spec.money.price_cap = 1 + rng_.below(20);
+        spec.money.tax = rng_.below(100);
+        for (auto* seconds : {&spec.windows.bid_s, &spec.windows.start_s, &spec.windows.heartbeat_s,
+                              &spec.windows.prove_s, &spec.windows.verify_s, &spec.windows.challenge_s})
             *seconds = 8 + rng_.below(3);
         if (send(agent, NativeKind::task_submit, spec)) ++submitted_;
     }
@@ -347,7 +347,7 @@ private:
         const auto mine = solving_plan(agent, live);
         if (task.state == TaskState::open && rng_.below(2) == 0) {
             send(agent, NativeKind::task_bid,
-                 types::TaskBidPayload{task.id, 1 + rng_.below(task.spec.price_cap.low_u64())});
+                 types::TaskBidPayload{task.id, 0, 1 + rng_.below(task.spec.money.price_cap.low_u64())});
             return;
         }
         if (task.state == TaskState::assigned) {
@@ -362,8 +362,9 @@ private:
         const auto& history = solver_history(agent, live);
         solved_[{task.id, task.round}] = {&history, mine != withholds};
         const std::uint64_t last = market::stretch_of(live).last();
-        if (claim.step + task.spec.interval <= last)
-            send(agent, NativeKind::task_checkpoint, checkpoint_of(task, history, claim.step + task.spec.interval));
+        if (claim.step + task.spec.work.interval <= last)
+            send(agent, NativeKind::task_checkpoint,
+                 checkpoint_of(task, history, claim.step + task.spec.work.interval));
         else if (mine != no_proof || last < task.steps)
             send(agent, NativeKind::task_prove, proof_of(task, history, claim.id.stretch));
     }
@@ -395,10 +396,11 @@ private:
         const auto& task = live.task;
         const auto& claim = live.claim;
         const auto stretch = market::stretch_of(live);
-        const auto drawn = core::draw_segments(
-            claim.verify_beacon, verifier, core::segment_count(stretch.steps, task.spec.interval), task.spec.samples);
+        const auto drawn =
+            core::draw_segments(claim.verify_beacon, verifier,
+                                core::segment_count(stretch.steps, task.spec.work.interval), task.spec.work.samples);
         return std::binary_search(drawn.begin(), drawn.end(),
-                                  core::segment_of(step, task.spec.interval, stretch.before));
+                                  core::segment_of(step, task.spec.work.interval, stretch.before));
     }
     // The history that a FAIL stands for, or nullptr for PASS.
     const History* verdict(const Agent& agent, const TaskClaim& live, const Solved& solved) {

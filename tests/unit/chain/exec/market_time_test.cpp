@@ -75,7 +75,7 @@ TEST_F(MarketTime, a_state_that_does_not_decode_stops_the_block) {
 TEST_F(MarketTime, a_bidder_loses_nothing_by_a_halt) {
     const auto id = reach(TaskState::open);
     world.skip_until(world.deadline(id) - 1'000);
-    EXPECT_EQ(after_a_halt(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 3}), "ok");
+    EXPECT_EQ(after_a_halt(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 3}), "ok");
 }
 
 TEST_F(MarketTime, a_solver_loses_nothing_by_a_halt) {
@@ -178,10 +178,10 @@ TEST_F(MarketTime, eight_blocks_come_in_the_shortest_window_whatever_their_times
 TEST_F(MarketTime, bidding_ends_with_its_window_and_its_draw_is_anchored_where_nobody_can_bid_any_more) {
     bond_everybody();
     const auto id = submit();
-    EXPECT_EQ(send(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 5}), "ok");
+    EXPECT_EQ(send(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 5}), "ok");
     world.skip_until(world.deadline(id));
     const auto until = world.deadline(id);
-    EXPECT_EQ(send(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 4}), "task.deadline_passed");
+    EXPECT_EQ(send(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 0, 4}), "task.deadline_passed");
     EXPECT_EQ(send(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{id}), "task.has_bids");
     EXPECT_EQ(name(world.tick(id)), "ok");
     EXPECT_EQ(world.task(id).state, TaskState::open);
@@ -190,7 +190,7 @@ TEST_F(MarketTime, bidding_ends_with_its_window_and_its_draw_is_anchored_where_n
     // Its block is the anchor, and the beacon two blocks later draws: market time alone would allow it in the next one.
     EXPECT_EQ(name(world.tick(id)), "tick.too_early");
     EXPECT_GE(world.market_ms(), world.deadline(id));
-    EXPECT_EQ(send(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 4}), "task.deadline_passed");
+    EXPECT_EQ(send(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 0, 4}), "task.deadline_passed");
     EXPECT_EQ(name(world.tick(id)), "ok");
     EXPECT_EQ(world.task(id).state, TaskState::assigned);
     EXPECT_EQ(world.task(id).seats.at(0).solver, kSolver);

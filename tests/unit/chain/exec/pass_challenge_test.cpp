@@ -9,7 +9,7 @@ constexpr std::uint64_t kSegments = kSteps / kInterval;
 
 class PassChallenge : public Lifecycle {
 protected:
-    PassChallenge() { spec.challenge_s = 100; }  // room for several challenges one after the other
+    PassChallenge() { spec.windows.challenge_s = 100; }  // room for several challenges one after the other
 
     Hash32 salt(std::uint8_t number) {
         Hash32 result;
@@ -104,7 +104,7 @@ TEST_F(PassChallenge, right_pass_is_defended_and_the_challenger_pays) {
 }
 
 TEST_F(PassChallenge, segments_that_were_not_drawn_are_nobodys_claim) {
-    spec.samples = 1;
+    spec.work.samples = 1;
     const auto id = reach(ClaimState::challenge, truth);
     const auto who = verifier(id, 0);
     const auto drawn = core::draw_segments(world.claim(id).verify_beacon, who, kSegments, 1).front();
@@ -128,7 +128,7 @@ TEST_F(PassChallenge, segments_that_were_not_drawn_are_nobodys_claim) {
 
 // Who is accused while the verifiers fetch its data lets them have none.
 TEST_F(PassChallenge, a_solver_that_is_accused_does_not_get_away_by_withholding_its_data) {
-    spec.verify_s = 20;
+    spec.windows.verify_s = 20;
     const auto id = reach(ClaimState::custody, wrong);
     const auto dispute = challenge_history(id, 0, truth);
     for (const auto& report : world.claim(id).reports)
@@ -140,7 +140,7 @@ TEST_F(PassChallenge, a_solver_that_is_accused_does_not_get_away_by_withholding_
 }
 
 TEST_F(PassChallenge, silence_before_the_step_is_known_costs_the_verifier) {
-    spec.samples = 1;
+    spec.work.samples = 1;
     const auto id = reach(ClaimState::challenge, truth);
     const auto who = verifier(id, 0);
     const auto drawn = core::draw_segments(world.claim(id).verify_beacon, who, kSegments, 1).front();
@@ -209,7 +209,7 @@ TEST_F(PassChallenge, solver_that_plays_badly_costs_no_verifier_anything) {
 }
 
 TEST_F(PassChallenge, void_history_waits_for_the_games_of_those_who_passed_it) {
-    spec.price_cap = 3;
+    spec.money.price_cap = 3;
     const auto id = reach(ClaimState::challenge, wrong);
     const auto passed = verifier(id, 0);
     const auto about_solver = challenge_history(id, 0, truth);

@@ -45,8 +45,8 @@ TEST_F(Plans, a_task_keeps_what_its_plan_comes_to) {
     EXPECT_EQ(Uint256(task.work_units + task.commit_work), work_of(2));
     EXPECT_EQ(task.segment_work, turn);
     EXPECT_EQ(task.total_work, turn + turn);
-    const Uint256 fee = spec.price_cap * Uint256(2) * turn * Uint256(6) / Uint256(5);  // two segments
-    EXPECT_EQ(task.escrow, spec.price_cap * (turn + turn) + fee * Uint256(spec.verifiers) + spec.tax +
+    const Uint256 fee = spec.money.price_cap * Uint256(2) * turn * Uint256(6) / Uint256(5);  // two segments
+    EXPECT_EQ(task.escrow, spec.money.price_cap * (turn + turn) + fee * Uint256(spec.work.verifiers) + spec.money.tax +
                                world.params.market.storage_deposit);
 }
 
@@ -56,9 +56,9 @@ TEST_F(Plans, each_step_is_paid_as_what_it_costs) {
     const auto task = world.task(id);
     ASSERT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * (turn + turn));
-    const Uint256 fee = spec.price_cap * (turn + turn) * Uint256(6) / Uint256(5);
+    const Uint256 fee = spec.money.price_cap * (turn + turn) * Uint256(6) / Uint256(5);
     for (const auto& report : world.claim(id).reports) EXPECT_EQ(paid(task, report.verifier, "verifier_fee"), fee);
-    const Uint256 refund = (spec.price_cap - Uint256(3)) * (turn + turn);
+    const Uint256 refund = (spec.money.price_cap - Uint256(3)) * (turn + turn);
     EXPECT_EQ(paid(task, kSubmitter, "refund"), refund);
     EXPECT_EQ(task.escrow, world.params.market.storage_deposit);
     EXPECT_TRUE(world.check_from_genesis());
@@ -75,8 +75,8 @@ TEST_F(Plans, programs_that_do_not_fit_each_other_make_no_task) {
         return name(world.one(kSubmitter, NativeKind::task_submit, changed));
     };
     EXPECT_EQ(refused([](auto& s) { std::swap(s.header_paths[0], s.header_paths[1]); }), "task.bad_header_path");
-    EXPECT_EQ(refused([](auto& s) { s.program_contents.pop_back(); }), "task.bad_root");
-    EXPECT_EQ(refused([](auto& s) { s.interval = 3; }), "task.bad_interval");
+    EXPECT_EQ(refused([](auto& s) { s.contents.programs.pop_back(); }), "task.bad_root");
+    EXPECT_EQ(refused([](auto& s) { s.work.interval = 3; }), "task.bad_interval");
     EXPECT_EQ(refused([](auto& s) { s.plan.pop_back(); }), "rlp.truncated");
     EXPECT_EQ(refused([](auto& s) { s.plan = tiny().programs(kSteps).plan.bytes(); }), "task.bad_root");
 }

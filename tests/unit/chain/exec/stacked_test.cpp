@@ -36,8 +36,8 @@ TEST_F(Stacked, a_task_goes_on_from_what_another_has_proved) {
     truth = compute_history_from(truth.states.back(), tiny().programs(kSteps));
     const auto second = settle();
     const auto kept = world.task(second).spec;
-    EXPECT_EQ(kept.imports, spec.imports);
-    EXPECT_TRUE(kept.import_roots.empty() && kept.import_siblings.empty()) << "what they prove is decided";
+    EXPECT_EQ(kept.imports.list, spec.imports.list);
+    EXPECT_TRUE(kept.imports.roots.empty() && kept.imports.siblings.empty()) << "what they prove is decided";
     const auto proof = world.proof(second).value();
     EXPECT_EQ(proof.init_root, ended.final_root);
     EXPECT_EQ(proof.imports, (std::vector<types::TaskImport>{{first, 0, 1, {{0, 0, 1}}}}));
@@ -59,7 +59,7 @@ TEST_F(Stacked, only_what_was_settled_can_be_imported) {
     EXPECT_EQ(refused(spec_after(id + 1)), "task.unknown_proof") << "the task itself";
     tick_when_due(id);
     auto other_seat = spec_after(id);
-    other_seat.imports = types::encode_record(types::TaskImports{{{id, 1, 1, {{0, 0, 1}}}}});
+    other_seat.imports.list = {{id, 1, 1, {{0, 0, 1}}}};
     EXPECT_EQ(refused(other_seat), "task.unknown_proof");
     EXPECT_EQ(refused(spec_after(id)), "ok");
 }
@@ -71,7 +71,7 @@ TEST_F(Stacked, a_state_that_was_not_proved_is_not_imported) {
     lie.init_root = spec.init_root;  // some state, with the right openings
     EXPECT_EQ(refused(lie), "task.import_mismatch");
     lie = good;
-    lie.import_roots[0].data[0] ^= 1;
+    lie.imports.roots[0].data[0] ^= 1;
     EXPECT_EQ(refused(lie), "task.import_mismatch");
     // A state of the submitter's own, opened well, that no record names.
     const std::vector<Hash32> slots = tensor::slot_roots(wrong.states.back());
@@ -80,7 +80,7 @@ TEST_F(Stacked, a_state_that_was_not_proved_is_not_imported) {
     core::set_imports(lie, std::vector{core::ImportSource{id, 0, slots, {{0, 0, 1}}}}, slots);
     EXPECT_EQ(refused(lie), "task.import_mismatch");
     lie = good;
-    lie.import_roots.clear();
+    lie.imports.roots.clear();
     EXPECT_EQ(refused(lie), "task.bad_imports");
     EXPECT_EQ(refused(good), "ok");
 }

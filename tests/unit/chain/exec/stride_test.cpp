@@ -8,7 +8,7 @@ constexpr std::uint64_t kStride = 2;
 
 class Strides : public Lifecycle {
 protected:
-    Strides() : Lifecycle(kStride) { spec.challenge_s = 100; }
+    Strides() : Lifecycle(kStride) { spec.windows.challenge_s = 100; }
 
     [[nodiscard]] core::Game game(std::uint64_t dispute) const {
         return *types::decode_record<core::Game>(world.dispute(dispute).game);
@@ -29,9 +29,9 @@ TEST_F(Strides, a_commitment_is_paid_for_once_a_stride) {
 TEST_F(Strides, a_stride_whose_states_take_longer_than_any_window_is_refused) {
     const auto refused = [&](std::uint64_t stride, std::uint64_t heartbeat_s) {
         auto long_spec = tiny_spec(1'000'000, 1'000'000);
-        long_spec.stride = stride;
-        long_spec.heartbeat_s = heartbeat_s;
-        long_spec.price_cap = 1;
+        long_spec.work.stride = stride;
+        long_spec.windows.heartbeat_s = heartbeat_s;
+        long_spec.money.price_cap = 1;
         return name(world.one(kSubmitter, NativeKind::task_submit, long_spec));
     };
     // A step costs two work units and a commitment 410: hashing each state of the segment takes 207 times as long.
@@ -43,10 +43,10 @@ TEST_F(Strides, a_stride_whose_states_take_longer_than_any_window_is_refused) {
 TEST_F(Strides, two_claims_at_once_must_be_computed_within_one_window) {
     const auto refused = [&](std::uint64_t tranche, std::uint64_t heartbeat_s) {
         auto long_spec = tiny_spec(2'000'000, 1'000'000);
-        long_spec.stride = 1'000'000;
-        long_spec.tranche = tranche;
-        long_spec.heartbeat_s = heartbeat_s;
-        long_spec.price_cap = 1;
+        long_spec.work.stride = 1'000'000;
+        long_spec.work.tranche = tranche;
+        long_spec.windows.heartbeat_s = heartbeat_s;
+        long_spec.money.price_cap = 1;
         return name(world.one(kSubmitter, NativeKind::task_submit, long_spec));
     };
     EXPECT_EQ(refused(0, 4'000), "ok");
@@ -84,7 +84,7 @@ TEST_F(Strides, a_false_accuser_of_a_stride_loses_its_stake) {
 
 // Who did not replay a stride cannot show its steps: that it was not drawn for it must show before the step does.
 TEST_F(Strides, a_stride_that_was_not_drawn_is_nobodys_pass) {
-    spec.samples = 1;
+    spec.work.samples = 1;
     const auto id = reach(ClaimState::challenge, truth);
     const auto who = world.claim(id).reports[0].verifier;
     const auto drawn = core::draw_segments(world.claim(id).verify_beacon, who, kSteps / kInterval, 1).front();

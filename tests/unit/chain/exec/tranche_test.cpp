@@ -14,11 +14,11 @@ class Tranches : public Lifecycle {
 protected:
     Tranches() {
         spec = tiny_spec(kAll, 1);
-        spec.tranche = kTranche;
-        spec.samples = 1;
-        spec.heartbeat_s = spec.prove_s = 400;
-        spec.verify_s = 60;  // two are verified one transaction a block, one after the other
-        spec.challenge_s = 100;
+        spec.work.tranche = kTranche;
+        spec.work.samples = 1;
+        spec.windows.heartbeat_s = spec.windows.prove_s = 400;
+        spec.windows.verify_s = 60;  // two are verified one transaction a block, one after the other
+        spec.windows.challenge_s = 100;
     }
 
     // The task assigned to a solver that has started.
@@ -29,7 +29,7 @@ protected:
         return id;
     }
     void assign(std::uint64_t id, const types::Address& solver) {
-        expect_ok(world.one(solver, NativeKind::task_bid, types::TaskBidPayload{id, kPrice}));
+        expect_ok(world.one(solver, NativeKind::task_bid, types::TaskBidPayload{id, 0, kPrice}));
         tick_when_due(id);
         world.skip_to(world.task(id).seats.at(0).assigned_at + 2);
         expect_ok(world.one(solver, NativeKind::task_start, types::TaskIdPayload{id}));
@@ -243,7 +243,7 @@ TEST_F(Tranches, are_gone_on_with_by_another_solver) {
     EXPECT_EQ(task.start_root, all.step_roots[2]);
     EXPECT_EQ(task.start_history, claim_of(id, 0).history_content);
     EXPECT_TRUE(locked(kSolver).is_zero());
-    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 1})), "bid.barred");
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 1})), "bid.barred");
     assign(id, kSecond);
     EXPECT_EQ(claim_of(id, 1, 1).start_root, all.step_roots[2]);
     EXPECT_EQ(claim_of(id, 1, 1).seed_beacon, claim_of(id, 0).seed_beacon);
@@ -383,8 +383,8 @@ TEST_F(Tranches, are_whole_numbers_of_checkpoints) {
     bond_everybody();
     const auto submitted = [&](std::uint64_t interval, std::uint64_t tranche) {
         auto other = spec;
-        other.interval = interval;
-        other.tranche = tranche;
+        other.work.interval = interval;
+        other.work.tranche = tranche;
         return name(world.one(kSubmitter, NativeKind::task_submit, other));
     };
     EXPECT_EQ(submitted(2, 3), "task.bad_tranche");
@@ -394,9 +394,9 @@ TEST_F(Tranches, are_whole_numbers_of_checkpoints) {
 }
 
 TEST_F(Tranches, the_last_may_be_shorter_and_costs_less) {
-    spec.interval = 2;
-    spec.tranche = 4;
-    spec.samples = 2;
+    spec.work.interval = 2;
+    spec.work.tranche = 4;
+    spec.work.samples = 2;
     const auto id = begin();
     const Uint256 segment_fee = Uint256(10) * work(2) * Uint256(6) / Uint256(5);
     EXPECT_EQ(world.task(id).escrow,
@@ -421,7 +421,7 @@ TEST_F(Tranches, the_last_may_be_shorter_and_costs_less) {
 
 // However many tranches there are, few claims are in the state, and none when the task is gone.
 TEST_F(Tranches, leave_the_state_after_those_that_follow) {
-    spec.interval = spec.tranche = 1;
+    spec.work.interval = spec.work.tranche = 1;
     const auto id = begin();
     for (std::uint32_t stretch = 0; stretch < kAll; ++stretch) {
         prove(id, stretch, all);
@@ -505,7 +505,7 @@ TEST_F(Tranches, a_wrong_one_costs_its_lock_though_the_one_before_falls_for_want
 
 // A clock has the time of one game; a solver answers for two claims at once.
 TEST_F(Tranches, have_the_time_for_a_game_about_each_of_two_claims) {
-    spec.heartbeat_s = 60;
+    spec.windows.heartbeat_s = 60;
     const auto id = begin();
     prove(id, 0, all);
     prove(id, 1, all);
@@ -527,7 +527,7 @@ TEST_F(Tranches, have_the_time_for_a_game_about_each_of_two_claims) {
         ASSERT_EQ(game(games[i]).phase, core::Phase::state);
     }
     for (std::uint32_t i = 0; i < 2; ++i) {
-        world.skip_until(world.market_ms() + market::in_ms(spec.heartbeat_s));  // the segment, on one machine
+        world.skip_until(world.market_ms() + market::in_ms(spec.windows.heartbeat_s));  // the segment, on one machine
         world.begin();
         (void)world.send(address(0x71c), NativeKind::tick, types::TickPayload{types::TickObject::dispute, games[i]});
         ASSERT_TRUE(world.finish());
@@ -562,7 +562,7 @@ TEST_F(Tranches, go_on_however_many_solvers_have_brought_the_task_on) {
 TEST_F(Tranches, that_wait_for_verifiers_ask_for_few_ticks) {
     world.bond_role(kSolver, Role::solver, 100'000);
     for (std::size_t i = 0; i < 2; ++i) world.bond_role(kVerifiers[i], Role::verifier, 60'000);
-    spec.verify_s = 200;
+    spec.windows.verify_s = 200;
     const auto id = submit();
     assign(id, kSolver);
     expect_ok(world.one(kVerifiers[0], NativeKind::unbond, types::UnbondPayload{Role::verifier, 60'000}));
@@ -570,7 +570,7 @@ TEST_F(Tranches, that_wait_for_verifiers_ask_for_few_ticks) {
     const auto since = world.market_ms();
     std::uint64_t ticks = 0;
     while (claim_of(id, 0).state == ClaimState::proved &&
-           world.market_ms() < since + market::in_ms(2 * spec.verify_s)) {
+           world.market_ms() < since + market::in_ms(2 * spec.windows.verify_s)) {
         world.begin();
         ticks += world.send(address(0x71c), NativeKind::tick, types::TickPayload{types::TickObject::task, id}).band ==
                          Band::ok
@@ -579,7 +579,7 @@ TEST_F(Tranches, that_wait_for_verifiers_ask_for_few_ticks) {
         ASSERT_TRUE(world.finish());
     }
     EXPECT_EQ(claim_of(id, 0).state, ClaimState::custody);
-    EXPECT_LE(ticks, spec.verify_s / world.params.market.min_window_s + 2);
+    EXPECT_LE(ticks, spec.windows.verify_s / world.params.market.min_window_s + 2);
 }
 
 TEST_F(Tranches, of_one_task_begin_where_all_of_another_ended) {

@@ -24,22 +24,22 @@ PlannedWork even(std::uint64_t steps, std::uint64_t interval, std::uint64_t step
 }
 
 void set_plan(types::Task& task, const PlannedWork& plan) {
-    task.spec.interval = plan.interval;
-    task.spec.stride = plan.stride;
+    task.spec.work.interval = plan.interval;
+    task.spec.work.stride = plan.stride;
     task.steps = plan.steps;
     task.work_units = plan.step;
     task.commit_work = plan.commit;
     task.segment_work = plan.segment;
     task.total_work = plan.total;
     task.stretch_work = plan.stretch;
-    task.spec.tranche = plan.tranche;
+    task.spec.work.tranche = plan.tranche;
 }
 
 types::Task sample_task() {
     types::Task task;
-    task.spec.verifiers = 3;
-    task.spec.samples = 4;
-    task.spec.price_cap = 7;
+    task.spec.work.verifiers = 3;
+    task.spec.work.samples = 4;
+    task.spec.money.price_cap = 7;
     set_plan(task, even(300, 30, 9, 2));
     return task;
 }
@@ -114,7 +114,7 @@ TEST(Stretches, a_solver_answers_for_the_two_that_can_be_unsettled) {
     market.dispute_cost = 1;
     market.solver_bond_gammas = 100;
     types::Task task;
-    task.spec.price_cap = 7;
+    task.spec.money.price_cap = 7;
     set_plan(task, even(300, 30, 9, 2, 1, 120));
     EXPECT_EQ(solver_bond(market, task), Uint256(2 * 7 * 120 * 11));
     EXPECT_EQ(seat_bond(market, task), Uint256(2 * 2 * 7 * 120 * 11));
@@ -246,8 +246,8 @@ TEST(Delays, follow_the_task_and_the_parameters) {
     params::MarketParams market;
     auto task = sample_task();
     task.since = 100;
-    task.spec.bid_s = 7;
-    task.spec.heartbeat_s = 9;
+    task.spec.windows.bid_s = 7;
+    task.spec.windows.heartbeat_s = 9;
     EXPECT_EQ(bids_until(task), 7'100U);
     EXPECT_EQ(dispute_clock(market, task), 609'000U);
     // With strides the segment is run twice and one stride hashed step by step: (660 + 15 * 2) / (330 + 2 * 2)
@@ -290,35 +290,35 @@ TEST(Windows, classes_are_half_octaves_rounded_down) {
 
 TEST(Windows, are_twice_what_one_uplink_and_one_replay_take) {
     types::TaskSubmitPayload spec;
-    spec.verifiers = 2;
-    spec.samples = 20;
+    spec.work.verifiers = 2;
+    spec.work.samples = 20;
     const TaskWork work = task_work(spec, even(4, 2, 6'588'349));
     TaskBytes bytes{51'245'056, 74'188};
     const auto least = [&] { return least_windows(spec, work, bytes); };
     EXPECT_EQ(least().verify_s, Uint256(1)) << "nothing is promised";
-    spec.bandwidth_class = 40;
+    spec.classes.bandwidth = 40;
     EXPECT_EQ(least().verify_s, Uint256((6 * (3 * 51'245'056 + 74'188 + 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
     EXPECT_EQ(least().heartbeat_s, Uint256(1));
     bytes.programs = 3;
     EXPECT_EQ(least().verify_s,
               Uint256((6 * (3 * 51'245'056 + 74'188 + 3 * 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
-    spec.device_class = 30;  // 32,768 work units a second
+    spec.classes.speed = 30;  // 32,768 work units a second
     EXPECT_EQ(least().heartbeat_s, Uint256((2 * 2 * 6'588'349 + 32'767) / 32'768));
     EXPECT_EQ(least().verify_s, Uint256((2 * 4 * 6'588'349 + 32'767) / 32'768)) << "the longer of the two";
-    spec.verify_s = least().verify_s.low_u64();
-    spec.heartbeat_s = least().heartbeat_s.low_u64();
+    spec.windows.verify_s = least().verify_s.low_u64();
+    spec.windows.heartbeat_s = least().heartbeat_s.low_u64();
     EXPECT_TRUE(check_windows(spec, work, bytes));
-    --spec.verify_s;
+    --spec.windows.verify_s;
     EXPECT_EQ(check_windows(spec, work, bytes).error().name, "task.window_too_short");
-    ++spec.verify_s;
-    --spec.heartbeat_s;
+    ++spec.windows.verify_s;
+    --spec.windows.heartbeat_s;
     EXPECT_EQ(check_windows(spec, work, bytes).error().name, "task.window_too_short");
 }
 
 TEST(Windows, follow_the_largest_segment_and_not_the_largest_step) {
     types::TaskSubmitPayload spec;
-    spec.verifiers = spec.samples = 1;
-    spec.device_class = 32;
+    spec.work.verifiers = spec.work.samples = 1;
+    spec.classes.speed = 32;
     const PlannedWork plan{6,         3,         1, 1'000'000, 0,
                            1'200'000, 2'400'000, 0, 2'400'000};  // two steps of 100,000, then one of 1,000,000
     const LeastWindows least = least_windows(spec, task_work(spec, plan), {});
@@ -328,24 +328,24 @@ TEST(Windows, follow_the_largest_segment_and_not_the_largest_step) {
 
 TEST(Windows, a_history_by_strides_is_shorter_and_its_commitments_are_work) {
     types::TaskSubmitPayload spec;
-    spec.verifiers = spec.samples = 1;
-    spec.bandwidth_class = 24;  // 4,096 bytes a second
+    spec.work.verifiers = spec.work.samples = 1;
+    spec.classes.bandwidth = 24;  // 4,096 bytes a second
     const TaskBytes bytes{0, 0, 0};
     const auto of = [&](std::uint64_t stride) {
         return least_windows(spec, task_work(spec, even(1'000'000, 10'000, 3, 410, stride)), bytes);
     };
     EXPECT_EQ(of(1).verify_s, Uint256((4 * 32 * (1'000'000 + 100 + 2) + 4'095) / 4'096));
     EXPECT_EQ(of(100).verify_s, Uint256((4 * 32 * (10'000 + 100 + 2) + 4'095) / 4'096));
-    spec.device_class = 24;
+    spec.classes.speed = 24;
     EXPECT_EQ(of(100).heartbeat_s, Uint256((2 * (10'000 * 3 + 100 * 410) + 4'095) / 4'096));
 }
 
 TEST(Windows, the_largest_task_does_not_overflow) {
     types::TaskSubmitPayload spec;
-    spec.verifiers = params::kMaxVerifiers;
-    spec.samples = 4096;
-    spec.device_class = spec.bandwidth_class = 1;
-    spec.verify_s = spec.heartbeat_s = params::kMaxWindowSeconds;
+    spec.work.verifiers = params::kMaxVerifiers;
+    spec.work.samples = 4096;
+    spec.classes.speed = spec.classes.bandwidth = 1;
+    spec.windows.verify_s = spec.windows.heartbeat_s = params::kMaxWindowSeconds;
     const auto checked = check_windows(spec, task_work(spec, even(kMostSteps, 1, kMostWork, kMostWork)),
                                        {~std::uint64_t{0}, ~std::uint64_t{0}, 8});
     EXPECT_EQ(checked.error().name, "task.window_too_short");

@@ -57,9 +57,8 @@ TEST(NativeKinds, names_numbers_and_selectors_are_unique) {
 
 TEST(NativeKinds, signatures_are_what_wallets_compute) {
     EXPECT_EQ(types::abi::function_signature(types::NativeKind::bond), "bond(uint8,uint256)");
-    EXPECT_EQ(types::abi::function_signature(types::NativeKind::task_bid), "bid(uint64,uint256)");
-    EXPECT_EQ(types::abi::function_signature(types::NativeKind::task_checkpoint),
-              "checkpoint(uint64,uint64,bytes32,bytes32,uint32,bytes32[])");
+    EXPECT_EQ(types::abi::function_signature(types::NativeKind::task_bid), "bid(bytes)");
+    EXPECT_EQ(types::abi::function_signature(types::NativeKind::delegate), "delegate(address,uint256)");
     EXPECT_EQ(types::abi::function_signature(types::NativeKind::tick), "tick(uint8,uint64)");
     // The hash behind selectors and topics, against values known from ERC-20.
     EXPECT_EQ(to_hex(types::abi::signature_hash("transfer(address,uint256)").view().first(4)), "a9059cbb");

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/rng.h"
+#include "chain/types/native_objects.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::types {
@@ -104,6 +105,85 @@ TEST(Abi, every_native_kind_is_callable_in_both_encodings) {
     EXPECT_FALSE(abi::decode_call(KindGroup::tasks, Bytes{1, 2}).has_value());
     EXPECT_EQ(find_kind(std::uint8_t{0xff}), nullptr);
     EXPECT_EQ(group_at(Address()), std::nullopt);
+}
+
+// What will grow has a version, and a function that does not change with its fields; what wallets call by hand does
+// not.
+TEST(Abi, payloads_of_the_market_are_records_with_a_version) {
+    for (const auto& info : native_kinds()) {
+        const auto number = static_cast<unsigned>(info.kind);
+        const bool grows = number == 0x23 || (number >= 0x30 && number < 0x60);
+        const std::string whole = std::string(info.function) + "(bytes)";
+        visit_kind(info.kind, [&](auto, auto tag) {
+            using Payload = typename decltype(tag)::Payload;
+            EXPECT_EQ(record::VersionedRecord<Payload>, grows) << info.name;
+            if constexpr (record::VersionedRecord<Payload>) {
+                EXPECT_EQ(abi::function_signature(info.kind), whole);
+                const Bytes payload = encode_record(Payload{});
+                Bytes other = payload;
+                other[rlp::decode_list(payload)->rest().data() - payload.data()] = 2;
+                EXPECT_EQ(decode_record<Payload>(other).error().name, "record.unknown_version") << info.name;
+            }
+        });
+    }
+}
+
+TEST(Abi, a_call_of_the_market_carries_the_payload_of_the_native_transaction) {
+    const Bytes payload = encode_record(TaskBidPayload{5, 0, 7, 40, 41});
+    EXPECT_EQ(to_hex(payload), "c6010580072829");
+    const auto call = abi::encode_call(NativeKind::task_bid, payload);
+    ASSERT_TRUE(call);
+    EXPECT_EQ(to_hex(*call), to_hex(abi::selector(NativeKind::task_bid)) + std::string(62, '0') + "20" +
+                                 std::string(62, '0') + "07" + "c6010580072829" + std::string(50, '0'));
+    // Of a payload that nobody could run no call is made; one that was made is for who runs it to refuse.
+    EXPECT_EQ(abi::encode_call(NativeKind::task_bid, *from_hex("c6020580072829")).error().name,
+              "record.unknown_version");
+    EXPECT_EQ(abi::encode_call(NativeKind::task_bid, *from_hex("c50105800728")).error().name, "rlp.truncated");
+    for (const char* longer : {"c701058007282901", "c601058007282901"})
+        EXPECT_EQ(abi::encode_call(NativeKind::task_bid, *from_hex(longer)).error().name, "rlp.trailing_bytes");
+    Bytes unknown = *call;
+    unknown[4 + 64 + 1] = 2;
+    const auto decoded = abi::decode_call(KindGroup::tasks, unknown);
+    ASSERT_TRUE(decoded);
+    EXPECT_EQ(to_hex(decoded->payload), "c6020580072829");
+    EXPECT_EQ(abi::function_arguments(NativeKind::task_bid),
+              (std::vector<std::pair<std::string, std::string>>{{"bytes", "payload"}}));
+}
+
+TEST(Abi, groups_of_fields_have_versions_of_their_own) {
+    TaskSubmitPayload spec;
+    spec.work.interval = 0x55;
+    Bytes payload = encode_record(spec);
+    EXPECT_TRUE(decode_record<TaskSubmitPayload>(payload));
+    const Bytes work = encode_record(spec.work);
+    const auto at = std::search(payload.begin(), payload.end(), work.begin(), work.end());
+    ASSERT_NE(at, payload.end());
+    at[1] = 2;
+    const auto refused = decode_record<TaskSubmitPayload>(payload);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().to_string(), "record.unknown_version: field work: 2");
+}
+
+TEST(Abi, numbers_of_kinds_and_objects_to_come_are_reserved) {
+    for (const ReservedKind& reserved : reserved_kinds()) {
+        EXPECT_EQ(find_kind(reserved.number), nullptr) << reserved.name;
+        EXPECT_EQ(find_kind(reserved.name), nullptr) << reserved.name;
+        EXPECT_EQ(find_reserved_kind(reserved.number), &reserved);
+    }
+    EXPECT_EQ(find_reserved_kind(0x39)->name, "round_post");
+    EXPECT_EQ(find_reserved_kind(0x34), nullptr);
+
+    const auto named = [](unsigned number) {
+        const auto prefix = prefix_of_key(Bytes{static_cast<std::uint8_t>(number), 1});
+        return prefix ? std::string("known") : std::string(prefix.error().name);
+    };
+    for (const unsigned number : {0x33U, 0x35U, 0x36U, 0x3fU, 0x51U, 0x52U, 0x5fU})
+        EXPECT_EQ(named(number), "object.reserved_prefix") << number;
+    for (const unsigned number : {0x00U, 0x15U, 0x40U, 0x60U, 0xffU})
+        EXPECT_EQ(named(number), "object.unknown_prefix") << number;
+    for (const unsigned number : {0x01U, 0x14U, 0x20U, 0x30U, 0x31U, 0x32U, 0x34U, 0x50U})
+        EXPECT_EQ(named(number), "known") << number;
+    EXPECT_EQ(prefix_of_key({}).error().name, "object.unknown_prefix");
 }
 
 TEST(Abi, revert_texts_round_trip) {

@@ -172,7 +172,7 @@ TEST(NativeObjects, keys_sort_by_id) {
 TEST(NativeObjects, records_round_trip_and_refuse_damage) {
     Task task;
     task.id = 5;
-    task.spec.uris = {"http://x", ""};
+    task.spec.contents.uris = {"http://x", ""};
     task.bids.resize(1);
     task.bids[0].price = Uint256(3);
     task.seats.resize(1);
@@ -181,7 +181,7 @@ TEST(NativeObjects, records_round_trip_and_refuse_damage) {
     const auto decoded = decode_record<Task>(encoded);
     ASSERT_TRUE(decoded.has_value());
     EXPECT_EQ(encode_record(*decoded), encoded);
-    EXPECT_EQ(decoded->spec.uris, task.spec.uris);
+    EXPECT_EQ(decoded->spec.contents.uris, task.spec.contents.uris);
     for (std::size_t size = 0; size < encoded.size(); ++size)
         ASSERT_FALSE(decode_record<Task>(BytesView(encoded).first(size)).has_value());
     EXPECT_STREQ(to_string(TaskState::running), "running");

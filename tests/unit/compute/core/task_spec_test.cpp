@@ -18,14 +18,15 @@ TaskSubmitPayload good_spec() {
     TaskSubmitPayload spec;
     spec.plan = TaskPlan::make({{prover.root(), program.header}}, plain_body(300))->bytes();
     spec.header_paths = {prover.header_path()};
-    spec.init_root = spec.init_content = Hash32{{1}};
+    spec.init_root = spec.contents.init = Hash32{{1}};
     spec.data_roots = {Hash32{{1}}};
-    spec.program_contents = {Hash32{{1}}};
-    spec.interval = 30;
-    spec.price_cap = 7;
-    spec.tax = 1000;
-    spec.bid_s = spec.start_s = spec.heartbeat_s = spec.prove_s = spec.verify_s = spec.challenge_s = 10;
-    spec.uris = {"https://example.org/data"};
+    spec.contents.programs = {Hash32{{1}}};
+    spec.work.interval = 30;
+    spec.money.price_cap = 7;
+    spec.money.tax = 1000;
+    spec.windows.bid_s = spec.windows.start_s = spec.windows.heartbeat_s = spec.windows.prove_s =
+        spec.windows.verify_s = spec.windows.challenge_s = 10;
+    spec.contents.uris = {"https://example.org/data"};
     return spec;
 }
 
@@ -45,7 +46,7 @@ TaskSubmitPayload of_two_programs(bool free) {
         *TaskPrograms::make({training, other.program}, {plan_repeat(150, {plan_step(0), plan_step(1)})});
     spec.plan = programs.plan.bytes();
     spec.header_paths.push_back(ProgramProver(other.program).header_path());
-    spec.program_contents.push_back(Hash32{{2}});
+    spec.contents.programs.push_back(Hash32{{2}});
     return spec;
 }
 
@@ -79,63 +80,63 @@ TEST(TaskSpec, EachDefectIsNamed) {
     };
     const std::uint64_t strides = (kMaxStrides + 30) / 30 * 30;
     expect("task.bad_steps", [&](Spec& s) { s.plan = planned(s, strides); });
-    expect("accepted", [&](Spec& s) { s.plan = planned(s, strides), s.stride = 2; });
+    expect("accepted", [&](Spec& s) { s.plan = planned(s, strides), s.work.stride = 2; });
     expect("accepted", [](Spec& s) {
         constexpr std::uint64_t kTurn = kMaxSteps / kMaxPlanCount;
         const std::vector<PlanItem> turn{plan_repeat(kTurn - 1, {plan_step(0)}), plan_step(0)};
         s.plan = TaskPlan::make(TaskPlan::decode(s.plan)->programs(), {plan_repeat(kMaxPlanCount, turn)})->bytes();
-        s.interval = kMaxSteps;
-        s.stride = kMaxStride;
+        s.work.interval = kMaxSteps;
+        s.work.stride = kMaxStride;
     });
-    expect("accepted", [&](Spec& s) { s.plan = planned(s, strides), s.tranche = 30; });
-    expect("accepted", [](Spec& s) { s.tranche = 300; });
-    expect("task.bad_tranche", [](Spec& s) { s.tranche = 330; });
-    expect("task.bad_tranche", [](Spec& s) { s.tranche = 45; });
+    expect("accepted", [&](Spec& s) { s.plan = planned(s, strides), s.work.tranche = 30; });
+    expect("accepted", [](Spec& s) { s.work.tranche = 300; });
+    expect("task.bad_tranche", [](Spec& s) { s.work.tranche = 330; });
+    expect("task.bad_tranche", [](Spec& s) { s.work.tranche = 45; });
     expect("task.bad_tranche", [&](Spec& s) {
         s.plan = planned(s, kMaxStretches + 1);
-        s.interval = s.tranche = 1;
+        s.work.interval = s.work.tranche = 1;
     });
     expect("accepted", [&](Spec& s) {
         s.plan = planned(s, kMaxStretches);
-        s.interval = s.tranche = 1;
+        s.work.interval = s.work.tranche = 1;
     });
-    expect("task.bad_stride", [](Spec& s) { s.stride = 0; });
-    expect("task.bad_stride", [](Spec& s) { s.stride = 4; });
-    expect("task.bad_stride", [](Spec& s) { s.stride = 60; });
+    expect("task.bad_stride", [](Spec& s) { s.work.stride = 0; });
+    expect("task.bad_stride", [](Spec& s) { s.work.stride = 4; });
+    expect("task.bad_stride", [](Spec& s) { s.work.stride = 60; });
     expect("task.bad_stride", [&](Spec& s) {
         s.plan = planned(s, 2 * kMaxStride);
-        s.interval = s.stride = 2 * kMaxStride;
+        s.work.interval = s.work.stride = 2 * kMaxStride;
     });
-    expect("task.bad_interval", [](Spec& s) { s.interval = 0; });
-    expect("task.bad_interval", [](Spec& s) { s.interval = 31; });
-    expect("task.bad_verifiers", [](Spec& s) { s.verifiers = 0; });
-    expect("task.bad_verifiers", [](Spec& s) { s.verifiers = kMaxVerifiers + 1; });
-    expect("task.bad_samples", [](Spec& s) { s.samples = 0; });
-    expect("task.bad_samples", [](Spec& s) { s.samples = 5000; });
-    expect("task.bad_price", [](Spec& s) { s.price_cap = 0; });
-    expect("task.bad_price", [](Spec& s) { s.price_cap = Uint256(1) << kMaxPriceBits; });
-    expect("task.bad_price", [](Spec& s) { s.tax = Uint256(1) << kMaxPriceBits; });
+    expect("task.bad_interval", [](Spec& s) { s.work.interval = 0; });
+    expect("task.bad_interval", [](Spec& s) { s.work.interval = 31; });
+    expect("task.bad_verifiers", [](Spec& s) { s.work.verifiers = 0; });
+    expect("task.bad_verifiers", [](Spec& s) { s.work.verifiers = kMaxVerifiers + 1; });
+    expect("task.bad_samples", [](Spec& s) { s.work.samples = 0; });
+    expect("task.bad_samples", [](Spec& s) { s.work.samples = 5000; });
+    expect("task.bad_price", [](Spec& s) { s.money.price_cap = 0; });
+    expect("task.bad_price", [](Spec& s) { s.money.price_cap = Uint256(1) << kMaxPriceBits; });
+    expect("task.bad_price", [](Spec& s) { s.money.tax = Uint256(1) << kMaxPriceBits; });
     expect("task.bad_root", [](Spec& s) { s.init_root = {}; });
     expect("task.bad_root", [](Spec& s) { s.data_roots = {}; });
     expect("task.bad_root", [](Spec& s) { s.data_roots = {Hash32{}}; });
     expect("task.bad_root", [](Spec& s) { s.data_roots.push_back(Hash32{{1}}); });
-    expect("task.bad_window", [](Spec& s) { s.verify_s = 0; });
-    expect("task.bad_window", [](Spec& s) { s.bid_s = kMaxWindowSeconds + 1; });
-    expect("task.bad_class", [](Spec& s) { s.bandwidth_class = chain::market::kMaxClass + 1; });
-    expect("task.bad_class", [](Spec& s) { s.device_class = ~std::uint32_t{0}; });
-    expect("task.window_too_short", [](Spec& s) { s.bandwidth_class = 1; });
-    expect("task.window_too_short", [](Spec& s) { s.device_class = 1; });
-    expect("accepted", [](Spec& s) { s.bandwidth_class = s.device_class = chain::market::kMaxClass; });
-    expect("task.bad_uris", [](Spec& s) { s.uris.assign(9, "x"); });
-    expect("task.bad_uris", [](Spec& s) { s.uris = {""}; });
-    expect("task.bad_uris", [](Spec& s) { s.uris = {"a b"}; });
-    expect("task.bad_uris", [](Spec& s) { s.uris = {std::string(513, 'x')}; });
-    expect("task.mode_not_supported", [](Spec& s) { s.mode = chain::types::TaskMode::tolerance; });
-    expect("task.mode_not_supported", [](Spec& s) { s.mode = static_cast<chain::types::TaskMode>(9); });
-    expect("task.privacy_not_supported", [](Spec& s) { s.privacy = chain::types::TaskPrivacy::encrypted; });
-    expect("task.solvers_not_supported", [](Spec& s) { s.solvers = 2; });
-    expect("task.bad_root", [](Spec& s) { s.program_contents = {Hash32{}}; });
-    expect("task.bad_root", [](Spec& s) { s.program_contents.clear(); });
+    expect("task.bad_window", [](Spec& s) { s.windows.verify_s = 0; });
+    expect("task.bad_window", [](Spec& s) { s.windows.bid_s = kMaxWindowSeconds + 1; });
+    expect("task.bad_class", [](Spec& s) { s.classes.bandwidth = chain::market::kMaxClass + 1; });
+    expect("task.bad_class", [](Spec& s) { s.classes.speed = ~std::uint32_t{0}; });
+    expect("task.window_too_short", [](Spec& s) { s.classes.bandwidth = 1; });
+    expect("task.window_too_short", [](Spec& s) { s.classes.speed = 1; });
+    expect("accepted", [](Spec& s) { s.classes.bandwidth = s.classes.speed = chain::market::kMaxClass; });
+    expect("task.bad_uris", [](Spec& s) { s.contents.uris.assign(9, "x"); });
+    expect("task.bad_uris", [](Spec& s) { s.contents.uris = {""}; });
+    expect("task.bad_uris", [](Spec& s) { s.contents.uris = {"a b"}; });
+    expect("task.bad_uris", [](Spec& s) { s.contents.uris = {std::string(513, 'x')}; });
+    expect("task.mode_not_supported", [](Spec& s) { s.work.mode = chain::types::TaskMode::tolerance; });
+    expect("task.mode_not_supported", [](Spec& s) { s.work.mode = static_cast<chain::types::TaskMode>(9); });
+    expect("task.privacy_not_supported", [](Spec& s) { s.work.privacy = chain::types::TaskPrivacy::encrypted; });
+    expect("task.solvers_not_supported", [](Spec& s) { s.work.solvers = 2; });
+    expect("task.bad_root", [](Spec& s) { s.contents.programs = {Hash32{}}; });
+    expect("task.bad_root", [](Spec& s) { s.contents.programs.clear(); });
     expect("task.bad_header_path", [](Spec& s) {
         const vm::tensor::ProgramHeader header = TaskPlan::decode(s.plan)->header();
         s.plan = TaskPlan::make({{Hash32{{9}}, header}}, plain_body(300))->bytes();

@@ -82,9 +82,9 @@ TEST_F(Decide, bids_once_and_only_on_what_it_may_win) {
     live.task.barred = {kSolver};
     EXPECT_FALSE(bids());
     live.task.barred = {kSecond};
-    live.task.bids = {{kSecond, 1, 1, 1}};
+    live.task.bids = {{kSecond, 0, 1, 0, 0, 1, 1}};
     EXPECT_TRUE(bids());
-    live.task.bids.push_back({kSolver, 2, 1, 1});
+    live.task.bids.push_back({kSolver, 0, 2, 0, 0, 1, 1});
     EXPECT_FALSE(bids());
     live.task.bids.clear();
     live.task.submitter = kSolver;
@@ -107,26 +107,50 @@ TEST_F(Decide, bids_only_when_it_has_judged_the_contents) {
 TEST_F(Decide, declines_what_it_was_told_not_to_take) {
     const auto id = reach(TaskState::open);
     Actor dear = solver_;
-    dear.me.bid_price = world.task(id).spec.price_cap + Uint256(1);
+    dear.me.bid_price = world.task(id).spec.money.price_cap + Uint256(1);
     EXPECT_TRUE(wants<Decline>(dear.decide(world, id)));
     EXPECT_TRUE(sends(dear, id).empty());
-    dear.me.bid_price = world.task(id).spec.price_cap;
+    dear.me.bid_price = world.task(id).spec.money.price_cap;
     EXPECT_TRUE(sends_kind(dear, id, NativeKind::task_bid));
     TaskClaim live = world.live(id);
-    live.task.spec.memory_mib = solver_.me.max_memory_mib + 1;
+    live.task.spec.classes.memory_mib = solver_.me.max_memory_mib + 1;
     EXPECT_TRUE(wants<Decline>(decide(solver_.me, solver_.view(world, live))));
-    live.task.spec.memory_mib = solver_.me.max_memory_mib;
+    live.task.spec.classes.memory_mib = solver_.me.max_memory_mib;
     EXPECT_FALSE(wants<Decline>(decide(solver_.me, solver_.view(world, live))));
-    live.task.spec.memory_mib = 0;  // as much as is usual
+    live.task.spec.classes.memory_mib = 0;  // as much as is usual
     Actor small = solver_;
     small.me.max_memory_mib = chain::params::kDefaultMemoryMib - 1;
     EXPECT_TRUE(wants<Decline>(decide(small.me, small.view(world, live))));
     ++small.me.max_memory_mib;
     EXPECT_FALSE(wants<Decline>(decide(small.me, small.view(world, live))));
-    live.task.steps = (kMaxSegments + 1) * live.task.spec.interval;
+    live.task.steps = (kMaxSegments + 1) * live.task.spec.work.interval;
     View view = solver_.view(world, world.live(id));
     const View longer{view.height, view.market_ms, live, view.examined, {}, {}, {}, {}, true};
     EXPECT_TRUE(wants<Decline>(decide(solver_.me, longer)));
+}
+
+TEST_F(Decide, bids_promise_the_own_classes_or_those_that_are_asked_for) {
+    spec.classes.speed = 60;
+    spec.classes.bandwidth = 50;
+    const auto id = reach(TaskState::open);
+    const auto promised = [&](std::uint32_t speed,
+                              std::uint32_t bandwidth) -> std::optional<chain::types::TaskBidPayload> {
+        Actor actor = solver_;
+        actor.me.speed_class = speed;
+        actor.me.bandwidth_class = bandwidth;
+        const auto attempts = attempts_of(actor.decide(world, id));
+        const Attempt* bid = find(attempts, NativeKind::task_bid);
+        EXPECT_EQ(bid == nullptr, wants<Decline>(actor.decide(world, id)));
+        if (bid == nullptr) return std::nullopt;
+        return *chain::types::decode_record<chain::types::TaskBidPayload>(bid->payload);
+    };
+    EXPECT_FALSE(promised(59, 0));
+    EXPECT_FALSE(promised(0, 49));
+    EXPECT_EQ(promised(0, 0).value().speed_class, 60U);
+    EXPECT_EQ(promised(0, 0).value().bandwidth_class, 50U);
+    const chain::types::TaskBidPayload more = promised(61, 126).value();
+    EXPECT_EQ(std::pair(more.speed_class, more.bandwidth_class), std::pair(61U, 126U));
+    expect_ok(world.one(kSolver, NativeKind::task_bid, more));
 }
 
 TEST_F(Decide, starts_when_the_beacon_is_there_and_until_the_deadline) {
@@ -200,7 +224,7 @@ TEST_F(Decide, waits_for_data_until_the_last_quarter_of_the_window) {
     const TaskClaim live = world.live(id);
     View view = actor.view(world, live);
     view.report = {false, true, false, nullptr};
-    const std::uint64_t last_quarter = world.deadline(id) - live.task.spec.verify_s * 1000 / 4;
+    const std::uint64_t last_quarter = world.deadline(id) - live.task.spec.windows.verify_s * 1000 / 4;
     view.market_ms = last_quarter - 2;
     EXPECT_TRUE(attempts_of(decide(actor.me, view)).empty()) << "it may come yet";
     ++view.market_ms;
@@ -397,7 +421,7 @@ TEST_F(DecideDispute, a_solver_without_its_history_trains_again_before_it_plays)
 }
 
 TEST_F(DecideDispute, a_game_that_waits_for_another_is_asked_no_move_and_no_tick) {
-    spec.challenge_s = 100;
+    spec.windows.challenge_s = 100;
     const auto first = open_dispute();
     const auto liar = chain::exec::test::address(800);
     give(world.state(), liar, Uint256(1'000'000'000'000'000));

@@ -32,10 +32,10 @@ protected:
         truth = compute_history(programs, 0, 0, stride);
         wrong = compute_history(programs, 3, 1U << 20, stride);
         spec = spec_of(programs, kInterval);
-        spec.stride = stride;
+        spec.work.stride = stride;
         options.datadir = testing::TempDir() + "/quern-dispute-jobs-test";
         std::filesystem::remove_all(options.datadir);
-        spec.challenge_s = 1'000;
+        spec.windows.challenge_s = 1'000;
         world.params.market.dispute_clock_s = 10'000;
         store("program", tensor::encode(programs.any()));
         store("init", *program::write_state(tiny().program, tiny().init));

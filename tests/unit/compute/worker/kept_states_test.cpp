@@ -14,12 +14,12 @@ using chain::types::TaskClaim;
 TaskClaim live_of() {
     TaskClaim live;
     live.task.steps = 1'280;
-    live.task.spec.tranche = 640;
-    live.task.spec.interval = 10;
-    live.task.spec.verifiers = 2;
-    live.task.spec.samples = 4;
-    live.task.spec.heartbeat_s = 100;
-    live.task.spec.verify_s = 1'000;
+    live.task.spec.work.tranche = 640;
+    live.task.spec.work.interval = 10;
+    live.task.spec.work.verifiers = 2;
+    live.task.spec.work.samples = 4;
+    live.task.spec.windows.heartbeat_s = 100;
+    live.task.spec.windows.verify_s = 1'000;
     live.claim.id.stretch = 1;
     return live;
 }
@@ -44,7 +44,7 @@ TEST(KeptStates, more_stay_where_the_way_back_would_be_too_long) {
     EXPECT_EQ(kept_spacing(live, 64, {0, 10, 3'200}), 4U);
     EXPECT_EQ(kept_spacing(live, 64, {0, 10, 25'000}), 1U);
     TaskClaim soon = live;
-    soon.task.spec.heartbeat_s = 1'000'000;
+    soon.task.spec.windows.heartbeat_s = 1'000'000;
     EXPECT_EQ(kept_spacing(soon, 64, {0, 10, 3'900}), 64U) << "the whole stretch takes 249.6 s";
     EXPECT_EQ(kept_spacing(soon, 64, {0, 10, 4'000}), 4U) << "8 times 8 segments 256 s";
 }

@@ -43,7 +43,7 @@ public:
         Task task;
         task.id = ++tasks_;
         task.steps = 100 + task.id;
-        task.spec.tranche = 40;
+        task.spec.work.tranche = 40;
         put(task);
         return task.id;
     }

@@ -41,8 +41,8 @@ protected:
         task.id = 1;
         task.spec = spec_of(subject.programs, subject.interval);
         task.spec.init_root = tensor::state_root(subject.init);
-        task.spec.stride = subject.stride;
-        task.spec.heartbeat_s = task.spec.verify_s = 1'000'000;
+        task.spec.work.stride = subject.stride;
+        task.spec.windows.heartbeat_s = task.spec.windows.verify_s = 1'000'000;
         task.state = TaskState::running;
         const auto planned = subject.programs.plan.planned(subject.interval, subject.stride);
         task.steps = planned.steps;
@@ -51,8 +51,8 @@ protected:
         task.segment_work = planned.segment;
         task.total_work = task.stretch_work = planned.total;
         const tensor::Program& program = subject.programs.any();
-        task.spec.program_contents = {put(tensor::encode(program))};
-        task.spec.init_content = put(*program::write_state(program, subject.init));
+        task.spec.contents.programs = {put(tensor::encode(program))};
+        task.spec.contents.init = put(*program::write_state(program, subject.init));
         task.spec.data_roots = {put(subject.data.sets().front())};
         task.start_root = task.spec.init_root;
         claim.id = {1, 0, 0, 0};
@@ -63,7 +63,7 @@ protected:
     // Of two tranches.
     void work_on(std::uint32_t stretch, const Hash32& start_root) {
         auto live = std::make_shared<TaskClaim>(*order.live);
-        live->task.spec.tranche = kLongInterval;
+        live->task.spec.work.tranche = kLongInterval;
         live->claim.id.stretch = stretch;
         live->claim.start_root = start_root;
         live->claim.step = stretch * kLongInterval;
@@ -74,7 +74,7 @@ protected:
     // The proved claim when its verifiers are drawn, and what its solver does then.
     TaskClaim drawn(std::uint64_t samples, std::uint8_t beacon = 1) const {
         TaskClaim live = proved();
-        live.task.spec.samples = static_cast<std::uint32_t>(samples);
+        live.task.spec.work.samples = static_cast<std::uint32_t>(samples);
         live.claim.verify_beacon = Hash32{{beacon}};
         live.claim.reports.resize(2);
         live.claim.reports[0].verifier.data[0] = 1;
@@ -96,11 +96,11 @@ protected:
     void expect_served(const TaskClaim& live) {
         for (const auto& report : live.claim.reports) {
             const std::uint64_t segments =
-                core::segment_count(chain::market::stretch_of(live).steps, live.task.spec.interval);
+                core::segment_count(chain::market::stretch_of(live).steps, live.task.spec.work.interval);
             auto replay = Replay::begin(
                 context, live,
-                core::draw_segments(live.claim.verify_beacon, report.verifier, segments, live.task.spec.samples), {},
-                {});
+                core::draw_segments(live.claim.verify_beacon, report.verifier, segments, live.task.spec.work.samples),
+                {}, {});
             ASSERT_TRUE(replay) << replay.error().to_string();
             Status status;
             while (status && !(*replay)->checkpoints_checked())
@@ -304,7 +304,7 @@ TEST_F(LargeTraining, does_not_serve_what_it_did_not_claim) {
     std::vector<Hash32> history = *trained.history;
     history[5] = history[4];
     const std::size_t stored = contents.files.size();
-    const Hash32 start = order.live->task.spec.init_content;
+    const Hash32 start = order.live->task.spec.contents.init;
     auto regeneration = *Regeneration::begin(context, proved(), {{5}, history, 0, start, {}, false}, {}, [] {});
     ASSERT_NE(regeneration, nullptr);
     EXPECT_EQ(regeneration->advance(Slice(context, 600'000)).error().name, "worker.other_state");
@@ -320,7 +320,7 @@ TEST_F(LargeTraining, lets_settled_stretches_go) {
     Hash32 start = order.live->task.spec.init_root;
     const auto train_next = [&](std::uint32_t stretch) {
         auto live = std::make_shared<TaskClaim>(*order.live);
-        live->task.spec.tranche = 3;
+        live->task.spec.work.tranche = 3;
         live->claim.id.stretch = stretch;
         live->claim.start_root = start;
         live->claim.step = 3 * stretch;
@@ -448,7 +448,7 @@ TEST_F(LongTraining, gives_a_node_that_refused_a_checkpoint_the_same_again) {
     contents.when_put = [&] { return ++puts < 3 ? Status(fail("content.upload_refused")) : Status(); };
     train();
     EXPECT_EQ(puts, 3 + 2) << "the second checkpoint, and the manifest";
-    EXPECT_EQ(contents.asked[order.live->task.spec.init_content], 2) << "checked, and begun with: once";
+    EXPECT_EQ(contents.asked[order.live->task.spec.contents.init], 2) << "checked, and begun with: once";
     contents.when_put = {};
     expect_right();
 }

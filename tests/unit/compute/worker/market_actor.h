@@ -82,8 +82,8 @@ private:
         const Task& task = live.task;
         const auto stretch = chain::market::stretch_of(live);
         Trained trained;
-        for (std::uint64_t step = stretch.before + task.spec.interval; step <= stretch.last();
-             step += task.spec.interval) {
+        for (std::uint64_t step = stretch.before + task.spec.work.interval; step <= stretch.last();
+             step += task.spec.work.interval) {
             const auto posted = checkpoint_of(task, *claim_, step);
             trained.checkpoints.push_back(
                 {posted.step, posted.state_root, posted.content, posted.loss, posted.loss_path});

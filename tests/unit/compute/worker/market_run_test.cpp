@@ -19,9 +19,9 @@ struct Strides {
 class MarketRun : public Lifecycle, public ::testing::WithParamInterface<Strides> {
 protected:
     MarketRun() : Lifecycle(GetParam().stride) {
-        spec.tranche = GetParam().tranche;
+        spec.work.tranche = GetParam().tranche;
         bond_everybody();
-        spec.verify_s = spec.challenge_s = 12;  // a commitment and its reveal take two blocks
+        spec.windows.verify_s = spec.windows.challenge_s = 12;  // a commitment and its reveal take two blocks
     }
 
     Actor& add(const Address& who, const History& claim) { return actors_.emplace_back(who, claim); }

@@ -291,8 +291,8 @@ protected:
             world.begin();
             EXPECT_TRUE(world.finish());
         });
-        spec_.bid_s = spec_.start_s = spec_.heartbeat_s = 30;
-        spec_.prove_s = spec_.verify_s = spec_.challenge_s = 30;
+        spec_.windows.bid_s = spec_.windows.start_s = spec_.windows.heartbeat_s = 30;
+        spec_.windows.prove_s = spec_.windows.verify_s = spec_.windows.challenge_s = 30;
     }
     Worker& add(Role role, const std::function<void(WorkerOptions&)>& set = {}) {
         workers_.push_back(std::make_unique<Worker>(market_, static_cast<std::uint8_t>(workers_.size() + 1),
@@ -534,7 +534,7 @@ protected:
 };
 
 TEST_F(LateContentTest, what_nobody_has_until_late_in_the_window_is_not_missing) {
-    run(spec_.verify_s * 1000 / 2);
+    run(spec_.windows.verify_s * 1000 / 2);
     EXPECT_EQ(task(id_).round, 0U);
     EXPECT_EQ(task(id_).state, TaskState::settled);
 }
@@ -552,7 +552,7 @@ TEST_F(LateContentTest, what_does_not_come_is_missing_before_anybody_is_silent) 
 TEST_F(LateContentTest, while_it_is_on_its_way_the_rest_is_not_read_again) {
     market_.absent_is_on_its_way = true;
     Hash32 first;
-    run(spec_.verify_s * 1000 / 2, [&](const core::HistoryManifest& manifest) {
+    run(spec_.windows.verify_s * 1000 / 2, [&](const core::HistoryManifest& manifest) {
         first = manifest.checkpoint_contents[0];
         return manifest.checkpoint_contents[1];
     });

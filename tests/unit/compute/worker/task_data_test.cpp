@@ -200,9 +200,9 @@ protected:
         task.segment_work = planned.segment;
         task.total_work = task.stretch_work = planned.total;
         const tensor::State init = program::initial_state(built, 1);
-        task.spec.program_contents = {*context.node->put_content(tensor::encode(built.program))};
+        task.spec.contents.programs = {*context.node->put_content(tensor::encode(built.program))};
         task.spec.init_root = tensor::state_root(init);
-        task.spec.init_content = *context.node->put_content(*program::write_state(built.program, init));
+        task.spec.contents.init = *context.node->put_content(*program::write_state(built.program, init));
         task.spec.data_roots = {*context.node->put_content(data.sets().front())};
         task.start_root = task.spec.init_root;
         claim.id = {1, 0, 0, 0};
