@@ -216,8 +216,14 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
         ->type_name("TASK STATE PROGRAM");
     app.add_option("--price-cap", spec.price_cap, "grains per work unit");
     app.add_option("--tax", spec.tax, "to the jackpot vault: 0.1qrn");
-    app.add_option("--storage-deposit", spec.storage_deposit,
-                   "the chain's parameter (quern_params); for the price only");
+    app.add_option("--storage-deposit-per-byte", spec.storage_deposit_per_byte,
+                   "the chain's parameter (quern_params); for the price only, as the two that follow");
+    app.add_option("--max-rounds", spec.max_rounds, "the chain's parameter")
+        ->check(CLI::Range(0, 64))
+        ->capture_default_str();
+    app.add_option("--max-bids", spec.max_bids, "the chain's parameter")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
     app.add_option("--uri", spec.uris, "another source of the contents; several may be given");
     auto& d = spec.defaults;
     app.add_option("--steps", spec.steps, "training steps N of the one program; else --plan");

@@ -187,12 +187,15 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
 
 Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions& options) {
     QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec));
-    Uint256 deposit = chain::params::MarketParams{}.storage_deposit;
-    QUERN_CHECK(take_amount("--storage-deposit", options.storage_deposit, deposit));
+    chain::params::MarketParams market;
+    market.max_rounds = options.max_rounds;
+    market.max_bids = options.max_bids;
+    QUERN_CHECK(
+        take_amount("--storage-deposit-per-byte", options.storage_deposit_per_byte, market.storage_deposit_per_byte));
     const auto work =
         chain::market::task_work(spec, plan.planned(spec.work.interval, spec.work.stride, spec.work.tranche));
     Price price;
-    QUERN_TRY(price.escrow, chain::market::escrow_of(spec, work.plan, deposit));
+    QUERN_TRY(price.escrow, chain::market::escrow_of(market, spec, work.plan));
     if (!options.max_escrow.empty()) {
         QUERN_TRY(const Uint256 limit, amount_of_option("--max-escrow", options.max_escrow));
         if (price.escrow.total > limit)

@@ -23,12 +23,16 @@ struct SpecOptions {
     std::string plan;                     // the body as JSON: numbers of programs and [count, body]
     std::uint64_t steps = 0;              // the plan of one program that is run so often
     std::vector<std::string> data_roots;  // of all data tensors, where the files are not given
-    std::string init_root, price_cap, tax, storage_deposit, max_escrow;
+    std::string init_root, price_cap, tax, max_escrow;
     std::vector<std::string> uris;
     std::vector<ImportFiles> imports;  // settled tasks from whose final states the initial one has slots
     std::uint64_t speed = 0;           // work units a second that those who take part have at least; 0: not given
     std::uint64_t bandwidth = 0;       // bytes a second
     chain::types::TaskSubmitPayload defaults;
+    // The chain's parameters that a task's storage deposit follows from; for its price alone.
+    std::string storage_deposit_per_byte;
+    std::uint64_t max_rounds = chain::params::MarketParams{}.max_rounds;
+    std::uint64_t max_bids = chain::params::MarketParams{}.max_bids;
 };
 
 // JSON given as it is, as @FILE, or as @- for standard input. Errors: json.* (with the file's name), fs.*.

@@ -146,7 +146,7 @@ std::vector<Seed> seeds_genesis() {
     chain::exec::Genesis genesis;
     genesis.timestamp_ms = 1'700'000'000'000;
     genesis.params.market.dispute_cost = 1'000'000'000'000'000;
-    genesis.params.market.storage_deposit = 1'000;
+    genesis.params.market.storage_deposit_per_byte = 1'000;
     genesis.allocations.push_back({crypto::address20(sample_key(1)), Uint256(0, 0, 5, 7)});
     genesis.validators.push_back({to_bytes(crypto::derive_public(sample_key(1)).bytes.view()),
                                   Uint256(1000) * Uint256(1'000'000'000'000'000'000ULL)});

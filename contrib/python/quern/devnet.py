@@ -19,7 +19,7 @@ PASSWORD = "devnet"  # the keystores guard play money; real keys get a password 
 
 MARKET = {
     "dispute_cost": str(QRN // 100),
-    "storage_deposit": str(QRN // 10),
+    "storage_deposit_per_byte": str(10**12),
     "dispute_clock_s": 60,
     "unbonding_blocks": 400,
 }

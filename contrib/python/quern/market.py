@@ -8,6 +8,7 @@ from .devnet import program, run
 from .rpc import RpcError
 
 LICENCES = "/usr/share/common-licenses"
+DISPUTE_BYTES = 24576  # that a challenge's deposit is for (doc/market.md)
 FINAL_STATES = {"settled", "cancelled", "expired", "failed"}
 
 
@@ -142,12 +143,18 @@ def fee_options(net, account):
             "--max-fee", 3 * price, "--tip", price]
 
 
+def chain_options(market):
+    """quern-wallet's options about the chain's parameters that a task's price follows from."""
+    names = ("storage_deposit_per_byte", "max_rounds", "max_bids")
+    return [part for name in names for part in ("--" + name.replace("_", "-"), market[name])]
+
+
 def spec_options(net, job, steps, interval, price_cap=10**10, tax="0.01qrn", imports=(), **windows):
     """quern-wallet's options that describe a task. imports: (task, final state, program), files, of settled ones.
     windows, in seconds: bid_s, challenge_s, ...; also stride and tranche, in steps."""
-    deposit = net.node.quern_params()["market"]["storage_deposit"]
+    market = net.node.quern_params()["market"]
     options = ["--init", job.init, "--data", job.data, "--plan", json.dumps(job.plan(steps)), "--interval", interval,
-               "--price-cap", price_cap, "--tax", tax, "--storage-deposit", deposit]
+               "--price-cap", price_cap, "--tax", tax, *chain_options(market)]
     for program in job.programs:
         options += ["--program", program]
     for source in imports:
@@ -199,7 +206,11 @@ def supply_difference(net):
             total += int(bond["bonded"], 16) + sum(int(entry["amount"], 16) for entry in bond["unbonding"])
         total += int(node.stake_validators()["totalStake"], 16)
         total += sum(int(entry["amount"], 16) for left in node.stake_unbondings() for entry in left["entries"])
-        total += sum(int(task["escrow"], 16) for task in all_tasks(node))
+        tasks = all_tasks(node)
+        total += sum(int(task["escrow"], 16) for task in tasks)
+        total += sum(int(dispute["deposit"], 16) for dispute in node.dispute_list(limit=500)["disputes"])
+        waiting = sum(claim["commitments"] for task in tasks for claim in (task["claim"], task["nextClaim"]) if claim)
+        total += waiting * DISPUTE_BYTES * int(node.quern_params()["market"]["storage_deposit_per_byte"])
         supply = node.quern_supply()
         total += sum(int(supply[part], 16) for part in ("jackpotVault", "treasuryVault", "burned"))
         if node.height() == height:

@@ -21,8 +21,9 @@ std::uint64_t payload_gas(types::NativeKind kind, std::size_t payload_bytes) {
 
 std::uint64_t gas_of(const state::Overlay::Written& written) {
     return params::kNativeGasPerObject * written.objects + params::kNativeGasPerWrittenByte * written.object_bytes +
-           params::kNativeGasPerAccount * written.accounts + params::kLogGas * written.logs +
-           params::kLogTopicGas * written.log_topics + params::kLogByteGas * written.log_bytes;
+           params::kNativeGasPerStoredByte * written.stored_bytes + params::kNativeGasPerAccount * written.accounts +
+           params::kLogGas * written.logs + params::kLogTopicGas * written.log_topics +
+           params::kLogByteGas * written.log_bytes;
 }
 
 // Names that wallets match on, for errors of the types module.

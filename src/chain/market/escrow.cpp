@@ -1,6 +1,6 @@
 #include "chain/market/escrow.h"
 
-#include "chain/params/params.h"
+#include "chain/market/storage.h"
 
 namespace quern::chain::market {
 namespace {
@@ -54,13 +54,13 @@ Expected<Escrow> escrow_left(const TaskWork& work, const Uint256& price_cap, con
     return escrow;
 }
 
-Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, const PlannedWork& plan,
-                           const Uint256& storage_deposit) {
-    return escrow_of(task_work(spec, plan), spec.money.price_cap, spec.money.tax, storage_deposit);
+Expected<Escrow> escrow_of(const params::MarketParams& market, const types::TaskSubmitPayload& spec,
+                           const PlannedWork& plan) {
+    return escrow_of(task_work(spec, plan), spec.money.price_cap, spec.money.tax, task_deposit(market, spec, plan));
 }
 
-Uint256 escrow_left(const types::Task& task, const Uint256& storage_deposit) {
-    const auto escrow = escrow_left(work_of(task), task.spec.money.price_cap, task.spec.money.tax, storage_deposit,
+Uint256 escrow_left(const types::Task& task) {
+    const auto escrow = escrow_left(work_of(task), task.spec.money.price_cap, task.spec.money.tax, task.deposit,
                                     task.settled, task.settled_work);
     return escrow ? escrow->total : Uint256();
 }

@@ -1,7 +1,8 @@
 // What a task costs and what its parties earn, in grains. Used by execution, RPC's estimate, wallets and workers. Pure
 // functions; thread-safe.
 //
-//   escrow = price cap * work of all steps  +  m * verifier fees(price cap) of all stretches  +  tax  +  deposit
+//   escrow = price cap * work of all steps  +  m * verifier fees(price cap) of all stretches  +  tax
+//            +  deposit (storage.h)
 //   verifier fee(price) of a stretch = floor(6/5 * price * its sampled segments * work of the largest segment)
 //
 // The reward follows from the winning price; everything else from the price cap, so that a solver that bids low does
@@ -30,8 +31,8 @@ struct Escrow {
 // Error: task.price_overflow.
 [[nodiscard]] Expected<Escrow> escrow_of(const TaskWork& work, const Uint256& price_cap, const Uint256& tax,
                                          const Uint256& storage_deposit);
-[[nodiscard]] Expected<Escrow> escrow_of(const types::TaskSubmitPayload& spec, const PlannedWork& plan,
-                                         const Uint256& storage_deposit);
+[[nodiscard]] Expected<Escrow> escrow_of(const params::MarketParams& market, const types::TaskSubmitPayload& spec,
+                                         const PlannedWork& plan);
 
 // What is held for a task whose first `settled` stretches, of so much work, are settled. Error: task.price_overflow.
 [[nodiscard]] Expected<Escrow> escrow_left(const TaskWork& work, const Uint256& price_cap, const Uint256& tax,
@@ -39,7 +40,7 @@ struct Escrow {
                                            const Uint256& settled_work);
 
 // Of a task that was accepted: they cannot overflow, since the same sums were checked at submission.
-[[nodiscard]] Uint256 escrow_left(const types::Task& task, const Uint256& storage_deposit);
+[[nodiscard]] Uint256 escrow_left(const types::Task& task);
 [[nodiscard]] Uint256 solver_reward(const types::Claim& claim);  // at the winning price
 [[nodiscard]] Uint256 verifier_fee(const types::Task& task, std::uint32_t stretch);
 [[nodiscard]] Uint256 price_at_cap(const types::Task& task, const Uint256& work);

@@ -58,7 +58,8 @@
       "final tasks and their disputes stay so long")                                                                 \
     X(std::uint64_t, forced_error_inverse, "forced_error_inverse", 200, 1, kAny,                                     \
       "1 / p_f (its use comes with the watchers)")                                                                   \
-    X(Uint256, storage_deposit, "storage_deposit", kGrainsPerQrn / 100, 0, bits(96), "of a task, until it is deleted")
+    X(Uint256, storage_deposit_per_byte, "storage_deposit_per_byte", 100'000'000'000, 0, bits(96),                   \
+      "of what a task, or a challenge, may keep in the state; back when that is deleted")
 
 #define QUERN_STAKING_PARAMETERS(X)                                                                                    \
     X(std::uint64_t, max_validators, "max_validators", types::kMaxCommittee, 1, types::kMaxCommittee,                  \
@@ -74,40 +75,42 @@
     X(std::uint64_t, max_unbonding_entries, "max_unbonding_entries", 7, 1, 64, "per delegator and validator")
 
 // Constants of the rules: X(type, name, value, what it is). A change is a change of the rules, for every chain.
-#define QUERN_CONSTANTS(X)                                                                                          \
-    X(std::uint64_t, kGrainsPerQrn, 1'000'000'000'000'000'000ULL, "grains of a QRN")                                \
-    X(std::uint64_t, kBeaconWindow, 512, "heights whose beacons are kept in state")                                 \
-    X(std::uint64_t, kBeaconDelay, 2, "d: draws that are anchored at height h use beacon(h + d)")                   \
-    X(std::uint64_t, kMaxFutureMs, 2'000, "a block's timestamp against the local clock")                            \
-    X(std::uint64_t, kMinEpochLength, 4, "blocks")                                                                  \
-    X(std::uint64_t, kMinUnbondingEpochs, 3, "whoever signs for an epoch must still have something to lose later")  \
-    X(std::uint64_t, kElasticity, 2, "EIP-1559: the gas target is the limit divided by this")                       \
-    X(std::uint64_t, kBaseFeeChangeDivisor, 8, "EIP-1559: the base fee changes by at most 1 / this a block")        \
-    X(std::uint64_t, kNativeGasPerObject, 5'000, "gas for each native object that a transaction changes")           \
-    X(std::uint64_t, kNativeGasPerWrittenByte, 2, "and for each byte of it")                                        \
-    X(std::uint64_t, kNativeGasPerAccount, 5'000, "gas for each account that a native kind changes")                \
-    X(std::uint64_t, kNativeGasPerRead, 500, "gas for each native object that a transaction looks at")              \
-    X(std::uint64_t, kNativeGasPerReadByte, 1, "and for each byte of it")                                           \
-    X(std::uint64_t, kLogGas, 375, "gas for each event, as on Ethereum")                                            \
-    X(std::uint64_t, kLogTopicGas, 375, "for each of its topics")                                                   \
-    X(std::uint64_t, kLogByteGas, 8, "and for each byte of its data")                                               \
-    X(std::uint64_t, kCapacityBlocks, 32, "from one declaration of a capacity to the next")                         \
-    X(std::uint64_t, kDefaultMemoryMib, 4'096, "what a task may need that claims memory of 0")                      \
-    X(std::uint32_t, kMaxVerifiers, 16, "of a task")                                                                \
-    X(std::uint64_t, kMaxWindowSeconds, 1U << 20, "of a task's waiting states")                                     \
-    X(std::uint64_t, kMaxBlockIdles, 5, "a block moves market time by at most so many times max_idle_ms")           \
-    X(std::uint64_t, kShortestWindowBlocks, 8, "blocks that come in the shortest window whatever their timestamps") \
-    X(std::uint64_t, kShortestWindowIdles, 40, "min_window_s in max_idle_ms at least: the product of the two")      \
-    X(unsigned, kMaxPriceBits, 96, "of a price cap, a bid and a tax: keeps every sum below 2^256")                  \
-    X(std::uint64_t, kVerifierFeeNumerator, 6, "a verifier earns 6/5 of what its samples cost at the price cap")    \
-    X(std::uint64_t, kVerifierFeeDenominator, 5, "see kVerifierFeeNumerator")                                       \
-    X(std::uint64_t, kSolverRewardMultiple, 2, "a solver's lock is at least so many rewards at the price cap")      \
-    X(std::uint64_t, kNearTiePercent, 1, "bids within this of the lowest are as good")                              \
-    X(std::uint64_t, kMaxDraws, 2, "draws of verifiers in a round")                                                 \
-    X(std::size_t, kMaxDrawCandidates, 4'096, "bonds that a draw looks at")                                         \
-    X(std::size_t, kMaxRoleUnbondings, 16, "entries of a role's unbonding queue")                                   \
-    X(std::uint64_t, kShareUnit, 1'000'000'000'000'000'000ULL, "of correlations and of shares of a committee")      \
-    X(std::uint64_t, kCorrelationFactor, 3, "a third of the weight, which is what a fork needs, loses all")         \
-    X(std::size_t, kMaxConvictions, 1'000, "of an evidence window that are added up")                               \
-    X(std::size_t, kMaxForgottenConvictions, 128, "in one block: no epoch has more members")                        \
+#define QUERN_CONSTANTS(X)                                                                                           \
+    X(std::uint64_t, kGrainsPerQrn, 1'000'000'000'000'000'000ULL, "grains of a QRN")                                 \
+    X(std::uint64_t, kBeaconWindow, 512, "heights whose beacons are kept in state")                                  \
+    X(std::uint64_t, kBeaconDelay, 2, "d: draws that are anchored at height h use beacon(h + d)")                    \
+    X(std::uint64_t, kMaxFutureMs, 2'000, "a block's timestamp against the local clock")                             \
+    X(std::uint64_t, kMinEpochLength, 4, "blocks")                                                                   \
+    X(std::uint64_t, kMinUnbondingEpochs, 3, "whoever signs for an epoch must still have something to lose later")   \
+    X(std::uint64_t, kElasticity, 2, "EIP-1559: the gas target is the limit divided by this")                        \
+    X(std::uint64_t, kBaseFeeChangeDivisor, 8, "EIP-1559: the base fee changes by at most 1 / this a block")         \
+    X(std::uint64_t, kNativeGasPerObject, 5'000, "gas for each native object that a transaction changes")            \
+    X(std::uint64_t, kNativeGasPerWrittenByte, 2, "and for each byte of it")                                         \
+    X(std::uint64_t, kNativeGasPerStoredByte, 32,                                                                    \
+      "and for each byte by which it grows: twice a byte of calldata, which is read once and not kept in the state") \
+    X(std::uint64_t, kNativeGasPerAccount, 5'000, "gas for each account that a native kind changes")                 \
+    X(std::uint64_t, kNativeGasPerRead, 500, "gas for each native object that a transaction looks at")               \
+    X(std::uint64_t, kNativeGasPerReadByte, 1, "and for each byte of it")                                            \
+    X(std::uint64_t, kLogGas, 375, "gas for each event, as on Ethereum")                                             \
+    X(std::uint64_t, kLogTopicGas, 375, "for each of its topics")                                                    \
+    X(std::uint64_t, kLogByteGas, 8, "and for each byte of its data")                                                \
+    X(std::uint64_t, kCapacityBlocks, 32, "from one declaration of a capacity to the next")                          \
+    X(std::uint64_t, kDefaultMemoryMib, 4'096, "what a task may need that claims memory of 0")                       \
+    X(std::uint32_t, kMaxVerifiers, 16, "of a task")                                                                 \
+    X(std::uint64_t, kMaxWindowSeconds, 1U << 20, "of a task's waiting states")                                      \
+    X(std::uint64_t, kMaxBlockIdles, 5, "a block moves market time by at most so many times max_idle_ms")            \
+    X(std::uint64_t, kShortestWindowBlocks, 8, "blocks that come in the shortest window whatever their timestamps")  \
+    X(std::uint64_t, kShortestWindowIdles, 40, "min_window_s in max_idle_ms at least: the product of the two")       \
+    X(unsigned, kMaxPriceBits, 96, "of a price cap, a bid and a tax: keeps every sum below 2^256")                   \
+    X(std::uint64_t, kVerifierFeeNumerator, 6, "a verifier earns 6/5 of what its samples cost at the price cap")     \
+    X(std::uint64_t, kVerifierFeeDenominator, 5, "see kVerifierFeeNumerator")                                        \
+    X(std::uint64_t, kSolverRewardMultiple, 2, "a solver's lock is at least so many rewards at the price cap")       \
+    X(std::uint64_t, kNearTiePercent, 1, "bids within this of the lowest are as good")                               \
+    X(std::uint64_t, kMaxDraws, 2, "draws of verifiers in a round")                                                  \
+    X(std::size_t, kMaxDrawCandidates, 4'096, "bonds that a draw looks at")                                          \
+    X(std::size_t, kMaxRoleUnbondings, 16, "entries of a role's unbonding queue")                                    \
+    X(std::uint64_t, kShareUnit, 1'000'000'000'000'000'000ULL, "of correlations and of shares of a committee")       \
+    X(std::uint64_t, kCorrelationFactor, 3, "a third of the weight, which is what a fork needs, loses all")          \
+    X(std::size_t, kMaxConvictions, 1'000, "of an evidence window that are added up")                                \
+    X(std::size_t, kMaxForgottenConvictions, 128, "in one block: no epoch has more members")                         \
     X(std::size_t, kMaxEvidenceBytes, 512, "real ones have about 300")

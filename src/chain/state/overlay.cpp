@@ -225,7 +225,12 @@ Overlay::Written Overlay::written_since(std::size_t point) const {
     std::set<std::string_view> keys;
     for (auto old = old_natives_.end() - entries(What::native); old != old_natives_.end(); ++old) {
         if (!keys.insert(as_text(old->entry->first)).second) continue;
-        if (old->entry->second) written.object_bytes += old->entry->second->size();
+        if (!old->entry->second) continue;
+        const std::size_t size = old->entry->second->size();
+        const auto before = old->value ? *old->value : base_.native(old->entry->first);
+        const std::size_t size_before = before ? before->size() : 0;
+        written.object_bytes += size;
+        written.stored_bytes += size > size_before ? size - size_before : 0;
     }
     written.objects = keys.size();
     std::set<BytesView, BytesLess> accounts;

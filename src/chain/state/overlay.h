@@ -104,6 +104,7 @@ public:
     struct Written {
         std::size_t objects = 0;
         std::size_t object_bytes = 0;  // of their values now
+        std::size_t stored_bytes = 0;  // by which each is larger than it was at that point
         std::size_t accounts = 0;
         std::size_t logs = 0;
         std::size_t log_topics = 0;

@@ -298,7 +298,8 @@ struct Task {
     Uint256 stretch_work;           // of its largest stretch with its commitments, at most; total_work of a single one
     Uint256 total_work;             // of all steps with their commitments
     std::uint64_t trace_work = 0;   // of hashing what a step of it computes, at most
-    Uint256 escrow;                 // what is held for it now
+    Uint256 escrow;                 // what is held for it now ...
+    Uint256 deposit;                // ... of which for its bytes, until it is deleted (chain/market/storage.h)
     std::vector<TaskBid> bids;
     std::uint64_t draw_at = 0;      // height that anchors the solver's draw once bidding is closed, 0 before
     std::vector<TaskSeat> seats;    // one from the assignment on
@@ -315,10 +316,10 @@ struct Task {
                  v("failures", failures), v("since", since), v("deadline", deadline), v("reason", reason),
                  v("steps", steps), v("workUnits", work_units), v("commitWork", commit_work),
                  v("segmentWork", segment_work), v("stretchWork", stretch_work), v("totalWork", total_work),
-                 v("traceWork", trace_work), v("escrow", escrow), v("bids", bids), v("drawAt", draw_at),
-                 v("seats", seats), v("settled", settled), v("settledWork", settled_work), v("passes", passes),
-                 v("startRoot", start_root), v("startHistory", start_history), v("seedBeacon", seed_beacon),
-                 v("payments", payments), v("slashes", slashes), v("barred", barred))
+                 v("traceWork", trace_work), v("escrow", escrow), v("deposit", deposit), v("bids", bids),
+                 v("drawAt", draw_at), v("seats", seats), v("settled", settled), v("settledWork", settled_work),
+                 v("passes", passes), v("startRoot", start_root), v("startHistory", start_history),
+                 v("seedBeacon", seed_beacon), v("payments", payments), v("slashes", slashes), v("barred", barred))
 };
 // The claims of the task's present round that are not settled, ascending: kMaxUnsettled at most.
 [[nodiscard]] std::vector<ClaimId> unsettled_claims(const Task& task);
@@ -365,8 +366,9 @@ struct ChallengeCommitment {
     Hash32 commitment;
     std::uint64_t since = 0;  // market time
     Uint256 stake;            // locked from the challenger's whistleblower (or verifier) bond
+    Uint256 deposit;          // the challenger's, for the bytes of this and of the dispute that it may become
     QUERN_FIELDS(v("claim", claim), v("challenger", challenger), v("commitment", commitment), v("since", since),
-                 v("stake", stake))
+                 v("stake", stake), v("deposit", deposit))
 };
 
 enum class DisputeWinner : std::uint8_t { none = 0, defender = 1, rival = 2, neither = 3 };
@@ -380,6 +382,7 @@ struct Dispute {
     Role rival_role = Role::whistleblower;  // whose bond answers: whistleblower, or verifier after a FAIL
     Uint256 defender_locked;
     Uint256 rival_locked;
+    Uint256 deposit;              // the rival's, until this is deleted; zero after a FAIL, which the task's pays for
     std::uint64_t opened_at = 0;  // height
     std::uint64_t closed_at = 0;  // height
     std::uint64_t deadline = 0;   // market time from which a tick decides it, if nobody moves; 0 when closed
@@ -393,8 +396,8 @@ struct Dispute {
     std::string reason;  // "leaf", "clock", "conceded", "input", "moot", "not_sampled"
     QUERN_FIELDS(v("id", id), v("claim", claim), v("target", target), v("defender", defender), v("rival", rival),
                  v("rivalRole", rival_role), v("defenderLocked", defender_locked), v("rivalLocked", rival_locked),
-                 v("openedAt", opened_at), v("closedAt", closed_at), v("deadline", deadline), v("game", game),
-                 v("rounds", rounds), v("bytes", bytes), v("gas", gas), v("leafOp", leaf_op),
+                 v("deposit", deposit), v("openedAt", opened_at), v("closedAt", closed_at), v("deadline", deadline),
+                 v("game", game), v("rounds", rounds), v("bytes", bytes), v("gas", gas), v("leafOp", leaf_op),
                  v("leafExecuted", leaf_executed), v("winner", winner), v("reason", reason))
 };
 

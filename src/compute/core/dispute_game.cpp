@@ -1,6 +1,9 @@
 // Opening, checking and leaving games; what is known of the disputed node.
 #include "compute/core/dispute_game.h"
 
+#include <algorithm>
+
+#include "chain/market/storage.h"
 #include "compute/core/history.h"
 
 namespace quern::compute::core {
@@ -9,6 +12,17 @@ using crypto::MerkleTag;
 using vm::tensor::Node;
 
 namespace {
+
+// What a deposit pays for a dispute: its game with the longest plan, a post that waits (sub-roots, or a node's two
+// accumulators), the node with its operands, pairs of roots and numbers; and the record around it.
+constexpr std::size_t kHashField = 1 + Hash32::kSize;
+constexpr std::size_t kPostBytes = std::max(kMaxSplit * kHashField, 2 * (std::size_t{vm::tensor::kTileBytes} + 4));
+constexpr std::size_t kNodeBytes = (1 + vm::tensor::kMaxInputs) * (kMaxOpeningBytes + 3);
+constexpr std::size_t kPairsAndNumbers = 12 * (2 * kHashField + 4) + 30 * 9;
+constexpr std::size_t kRecordBytes = 512;
+static_assert(kMaxPlanBytes + vm::tensor::kMaxDataSets * kHashField + kPostBytes + kNodeBytes + kPairsAndNumbers +
+                  kRecordBytes <=
+              chain::market::kDisputeBytes);
 
 Expected<Game> open_game(const GameContext& context, const Hash32& defender, const Hash32& rival, std::uint64_t budget,
                          std::uint64_t now) {

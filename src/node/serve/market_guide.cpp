@@ -62,7 +62,7 @@ std::string CoreMarketGuide::op_name(std::uint32_t op) const {
 Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::types::TaskSubmitPayload& spec) const {
     QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec));
     const auto work = market::task_work(spec, plan.planned(spec.work.interval, spec.work.stride, spec.work.tranche));
-    QUERN_TRY(const auto escrow, market::escrow_of(spec, work.plan, params_.storage_deposit));
+    QUERN_TRY(const auto escrow, market::escrow_of(params_, spec, work.plan));
     chain::api::TaskEstimate estimate;
     estimate.steps = work.plan.steps;
     estimate.work_per_step = work.plan.step;

@@ -7,6 +7,7 @@
 
 #include "chain/exec/invariants/invariants.h"
 #include "chain/exec/outlay.h"
+#include "chain/market/storage.h"
 
 namespace quern::chain::exec::test {
 namespace {
@@ -219,7 +220,7 @@ World::World() {
     block_.emplace(static_cast<const state::StateReader&>(committed_));
     auto& market = params.market;
     market.dispute_cost = 10;
-    market.storage_deposit = 77;
+    market.storage_deposit_per_byte = 3;
     market.dispute_clock_s = 20;
     market.unbonding_blocks = 5;
     market.retention_s = 10;
@@ -267,6 +268,20 @@ Status World::finish() {
     return status;
 }
 
+namespace {
+
+// Objects are no larger than what deposits count for them.
+void expect_paid_for(const Bytes& key, const Bytes& value) {
+    const auto prefix = static_cast<types::ObjectPrefix>(key.at(0));
+    if (prefix == types::ObjectPrefix::dispute) {
+        EXPECT_LE(value.size(), market::kDisputeBytes);
+    } else if (prefix == types::ObjectPrefix::challenge) {
+        EXPECT_LE(value.size(), market::kChallengeBytes);
+    }
+}
+
+}  // namespace
+
 void World::fold() {
     if (trace) {
         Bytes all = to_bytes(trace->view());
@@ -284,6 +299,7 @@ void World::fold() {
     }
     for (const auto& [address, account] : block_->changed_accounts()) committed_.set_account(address, account);
     for (const auto& [key, value] : block_->changed_native()) {
+        if (value) expect_paid_for(key, *value);
         if (value)
             committed_.set_native(key, *value);
         else
@@ -388,6 +404,19 @@ std::shared_ptr<const types::Dispute> World::shared_dispute(std::uint64_t id) co
 
 bool World::exists(std::uint64_t id) const {
     return state().native(types::object_key(types::ObjectPrefix::task, id)).has_value();
+}
+
+std::size_t World::bytes_of(std::uint64_t id) const {
+    std::size_t bytes = state().native(types::key_of<types::Task>(id)).value().size();
+    for (const auto& [key, value] :
+         state().native_range(types::object_key(types::ObjectPrefix::claim, id), {}, 1'000)) {
+        bytes += value.size();
+        for (const std::uint64_t number : types::decode_record<types::Claim>(value)->disputes) {
+            const auto stored = state().native(types::key_of<types::Dispute>(number)).value();
+            if (types::decode_record<types::Dispute>(stored)->deposit.is_zero()) bytes += stored.size();
+        }
+    }
+    return bytes;
 }
 
 std::optional<types::ProofRecord> World::proof(std::uint64_t task, std::uint16_t seat) const {

@@ -134,6 +134,8 @@ struct World {
     [[nodiscard]] std::uint64_t deadline(std::uint64_t id) const;
     [[nodiscard]] std::string reason(std::uint64_t id) const;
     [[nodiscard]] bool exists(std::uint64_t id) const;
+    // Of the task and of all that has no payer of its own: what its deposit is for.
+    [[nodiscard]] std::size_t bytes_of(std::uint64_t id) const;
     [[nodiscard]] types::Dispute dispute(std::uint64_t id) const { return *shared_dispute(id); }
     [[nodiscard]] std::shared_ptr<const types::Dispute> shared_dispute(std::uint64_t id) const;
     [[nodiscard]] std::optional<types::ProofRecord> proof(std::uint64_t task, std::uint16_t seat = 0) const;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/fs.h"
+#include "chain/market/storage.h"
 #include "chain/types/json_codec.h"
 #include "compute/core/task_imports.h"
 #include "compute/program/arch_json.h"
@@ -246,6 +247,25 @@ TEST_F(TaskTest, windows_that_a_promised_line_cannot_meet_are_neither_priced_nor
     options_.speed = 4;
     EXPECT_EQ(error().name, "task.window_too_short");
     EXPECT_EQ(build_spec(options_)->classes.speed, 4U);
+}
+
+// As the chain will take it, whose parameters the options give.
+TEST_F(TaskTest, the_price_has_the_deposit_for_what_the_task_may_store) {
+    const auto deposit_of = [&] {
+        const auto spec = build_spec(options_);
+        const auto price = price_of(*spec, options_);
+        EXPECT_TRUE(price) << price.error().to_string();
+        return price->escrow.storage_deposit;
+    };
+    chain::params::MarketParams market;
+    const auto spec = build_spec(options_);
+    EXPECT_EQ(deposit_of(), market.storage_deposit_per_byte * Uint256(chain::market::stored_bytes(market, *spec, 1)));
+    options_.storage_deposit_per_byte = "3";
+    options_.max_rounds = market.max_rounds = 1;
+    options_.max_bids = market.max_bids = 2;
+    EXPECT_EQ(deposit_of(), Uint256(3 * chain::market::stored_bytes(market, *spec, 1)));
+    options_.storage_deposit_per_byte = "lots";
+    EXPECT_TRUE(error().detail.starts_with("--storage-deposit-per-byte lots"));
 }
 
 TEST_F(TaskTest, nothing_is_signed_above_the_limit_that_was_set) {

@@ -8,6 +8,7 @@
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/exec/handlers/resolution.h"
 #include "chain/market/delays.h"
+#include "chain/market/storage.h"
 #include "compute/core/claims.h"
 
 namespace quern::chain::exec::handlers {
@@ -151,6 +152,9 @@ auto Handler<NativeKind::challenge_commit>::check_state(const Context& context, 
     const Uint256 stake = market::challenge_stake(context.market());
     if (free_part(bond) < stake)
         return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + stake.to_decimal());
+    if (const Uint256 deposit = market::challenge_deposit(context.market());
+        context.state.account_view(context.sender).balance < deposit)
+        return fail("account.insufficient_balance", "the deposit is " + deposit.to_decimal());
     return Prepared{std::move(live), std::move(displaced), stake};
 }
 
@@ -159,13 +163,15 @@ Status Handler<NativeKind::challenge_commit>::apply(Context& context, const Payl
     auto& claim = live.claim;
     if (displaced) QUERN_CHECK(drop_commitment(context, live, *displaced, could_reveal(context, claim, *displaced)));
     QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, stake));
+    const Uint256 deposit = market::challenge_deposit(context.market());
+    QUERN_CHECK(take_from_account(context, context.sender, deposit));
     ++claim.commitments;
     claim.challenge_hold = market::reveal_expected(context.market(), context.market_ms);
     if (claim.state == ClaimState::challenge) claim.deadline = std::max(claim.deadline, claim.challenge_hold);
     store_live(context.state, live);
     context.state.store(
         types::key_of<types::ChallengeCommitment>(claim.id, context.sender, data.commitment),
-        types::ChallengeCommitment{claim.id, context.sender, data.commitment, context.market_ms, stake});
+        types::ChallengeCommitment{claim.id, context.sender, data.commitment, context.market_ms, stake, deposit});
     emit(context, types::KindGroup::disputes,
          events::ChallengeCommitted{data.task, context.sender, data.stretch, data.commitment, stake});
     return {};
@@ -206,6 +212,7 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     // Somebody else was quicker and nothing is left to be accused, or no place for another dispute.
     if (is_beaten(claim, data.target) || rivals >= context.market().max_disputes) {
         QUERN_CHECK(unlock_bond(context, types::Role::whistleblower, context.sender, commitment.stake));
+        return_deposit(context, data.task, context.sender, commitment.deposit);
         emit(context, types::KindGroup::disputes,
              events::ChallengeReleased{data.task, context.sender, data.stretch, commitment.commitment});
         if (claim.voided) QUERN_CHECK(continue_voided(context, live));
@@ -216,7 +223,8 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     QUERN_TRY(auto opened, new_dispute(context, live, data));
     QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, raised));
     ++rivals;
-    opened.rival_locked = commitment.stake + raised;  // the lock passes from the commitment to the dispute
+    opened.rival_locked = commitment.stake + raised;  // the lock passes from the commitment to the dispute ...
+    opened.deposit = commitment.deposit;              // ... and the deposit
     QUERN_CHECK(open_dispute(context, claim, std::move(opened)));
     if (claim.state == ClaimState::challenge) {
         QUERN_CHECK(await_challenges(context, live, "challenged"));
@@ -227,7 +235,7 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     return {};
 }
 
-QUERN_DEFINE_RUN(challenge_commit, kNothing)
+QUERN_DEFINE_RUN(challenge_commit, market::challenge_deposit(market))
 QUERN_DEFINE_RUN(challenge_reveal, kNothing)
 
 }  // namespace quern::chain::exec::handlers

@@ -192,8 +192,7 @@ Status reopen(Context& context, types::Task& task, std::string_view reason) {
 }
 
 Status close_task(Context& context, types::Task& task, TaskState state, std::string_view reason) {
-    const Uint256& deposit = context.market().storage_deposit;
-    QUERN_CHECK(pay_from_escrow(context, task, task.submitter, task.escrow - deposit, "refund"));
+    QUERN_CHECK(pay_from_escrow(context, task, task.submitter, task.escrow - task.deposit, "refund"));
     enter(context, task, state, 0, reason);
     return {};
 }

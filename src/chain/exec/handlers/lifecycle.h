@@ -94,9 +94,7 @@ void await_draw(Context& context, types::Claim& claim, std::string_view reason, 
 // Releases what the claim locks and pays for it. After the last stretch the task ends.
 [[nodiscard]] Status settle(Context& context, TaskClaim& live);
 
-// The claims of a settled stretch stay until so many more are settled: for who looks back, not for who goes on.
-inline constexpr std::uint32_t kKeptStretches = 2;
-// Erases the claims of all rounds of a stretch, with their disputes. None is open.
+// Erases the claims of all rounds of a stretch, with their disputes, whose deposits go back. None is open.
 [[nodiscard]] Status delete_claims(Context& context, const types::Task& task, std::uint32_t stretch);
 
 }  // namespace quern::chain::exec::handlers

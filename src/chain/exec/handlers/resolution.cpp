@@ -169,6 +169,7 @@ Status open_dispute(Context& context, types::Claim& claim, NewDispute opened) {
     dispute.rival_role = opened.rival_role;
     dispute.defender_locked = opened.defender_locked;
     dispute.rival_locked = opened.rival_locked;
+    dispute.deposit = opened.deposit;
     dispute.opened_at = context.height;
     update_game(dispute, opened.game);
     store_dispute(context.state, dispute);

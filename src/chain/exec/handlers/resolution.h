@@ -17,6 +17,7 @@ struct NewDispute {
     types::Address rival;
     types::Role rival_role = types::Role::whistleblower;
     Uint256 rival_locked;
+    Uint256 deposit;  // the rival's
     core::Game game;
 };
 [[nodiscard]] core::GameContext game_context(const types::TaskClaim& live);

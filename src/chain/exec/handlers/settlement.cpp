@@ -8,6 +8,7 @@
 #include "chain/exec/handlers/resolution.h"
 #include "chain/market/delays.h"
 #include "chain/market/shares.h"
+#include "chain/market/storage.h"
 #include "compute/core/task_imports.h"
 #include "compute/core/task_plan.h"
 #include "crypto/merkle.h"
@@ -55,6 +56,7 @@ Status drop_commitment(Context& context, TaskClaim& live, const types::Challenge
     if (punished) lost = market::percent_of(commitment.stake, context.market().no_challenge_reveal_slash_percent);
     QUERN_CHECK(slash(context, task, Role::whistleblower, commitment.challenger, lost, "no_challenge_reveal"));
     QUERN_CHECK(unlock_bond(context, Role::whistleblower, commitment.challenger, commitment.stake - lost));
+    return_deposit(context, task.id, commitment.challenger, commitment.deposit);
     context.state.erase_native(
         types::key_of<types::ChallengeCommitment>(claim.id, commitment.challenger, commitment.commitment));
     --claim.commitments;
@@ -167,7 +169,7 @@ void take_over(types::Task& task, const Claim& claim) {
 // was paid and taken for it, and the task goes on.
 Status settle_stretch(Context& context, TaskClaim& live, std::string_view reason) {
     auto& [task, claim] = live;
-    const auto rest = checked_sub(task.escrow, market::escrow_left(task, context.market().storage_deposit));
+    const auto rest = checked_sub(task.escrow, market::escrow_left(task));
     if (!rest) return fail("task.escrow_empty");
     QUERN_CHECK(pay_from_escrow(context, task, task.submitter, *rest, "refund"));
     claim.payments = std::exchange(task.payments, {});
@@ -187,7 +189,8 @@ Status settle(Context& context, TaskClaim& live) {
     QUERN_CHECK(pass_on_lock(context, task, claim));
     const std::string_view confirmed = standing_passes(claim) != 0 ? "unchallenged" : "unverified";
     take_over(task, claim);
-    if (task.settled > kKeptStretches) QUERN_CHECK(delete_claims(context, task, task.settled - kKeptStretches - 1));
+    if (task.settled > market::kKeptStretches)
+        QUERN_CHECK(delete_claims(context, task, task.settled - market::kKeptStretches - 1));
     if (task.settled < market::stretch_count(task)) return settle_stretch(context, live, confirmed);
 
     const auto rest = checked_sub(task.escrow, task.spec.money.tax);
@@ -206,8 +209,11 @@ Status delete_claims(Context& context, const types::Task& task, std::uint32_t st
     for (types::ClaimId id{task.id, 0, stretch, 0}; id.round <= task.round; ++id.round) {
         QUERN_TRY(const auto claim, context.state.load<Claim>(id));
         if (!claim) continue;
-        for (const std::uint64_t dispute : claim->disputes)
-            context.state.erase_native(types::key_of<types::Dispute>(dispute));
+        for (const std::uint64_t number : claim->disputes) {
+            QUERN_TRY(const auto dispute, load_dispute(context.state, number));
+            return_deposit(context, task.id, dispute.rival, dispute.deposit);
+            context.state.erase_native(types::key_of<types::Dispute>(number));
+        }
         context.state.erase_native(types::key_of<Claim>(id));
     }
     return {};

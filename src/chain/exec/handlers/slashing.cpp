@@ -25,6 +25,12 @@ Status pay_from_escrow(Context& context, types::Task& task, const types::Address
     return {};
 }
 
+void return_deposit(Context& context, std::uint64_t task, const types::Address& payer, const Uint256& deposit) {
+    if (deposit.is_zero()) return;
+    pay_account(context, payer, deposit);
+    emit(context, types::KindGroup::tasks, events::Paid{task, payer, deposit, "storage_deposit"});
+}
+
 Status slash(Context& context, types::Task& task, types::Role role, const types::Address& address,
              const Uint256& amount, std::string_view reason, const SlashShares& shares) {
     if (amount.is_zero()) return {};

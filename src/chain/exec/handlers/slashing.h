@@ -10,6 +10,9 @@ namespace quern::chain::exec::handlers {
 [[nodiscard]] Status pay_from_escrow(Context& context, types::Task& task, const types::Address& to,
                                      const Uint256& amount, std::string_view reason);
 
+// For bytes of the state that are kept no more. No payment of the task: it is the payer's own money.
+void return_deposit(Context& context, std::uint64_t task, const types::Address& payer, const Uint256& deposit);
+
 // Who shares in a slash beside the burn, the submitter and the treasury.
 struct SlashShares {
     std::optional<types::Address> winner;

@@ -5,6 +5,7 @@
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/market/delays.h"
+#include "chain/market/storage.h"
 #include "chain/market/windows.h"
 #include "compute/core/history.h"
 #include "compute/core/task_imports.h"
@@ -82,8 +83,8 @@ Status check_imports(const Context& context, const types::TaskSubmitPayload& spe
 Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmitPayload& spec) {
     const auto plan = core::TaskPlan::decode(spec.plan);
     if (!plan) return {};
-    const auto escrow = market::escrow_of(spec, plan->planned(spec.work.interval, spec.work.stride, spec.work.tranche),
-                                          market.storage_deposit);
+    const auto escrow =
+        market::escrow_of(market, spec, plan->planned(spec.work.interval, spec.work.stride, spec.work.tranche));
     return escrow ? escrow->total : Uint256();
 }
 
@@ -116,7 +117,7 @@ auto Handler<NativeKind::task_submit>::check_state(const Context& context, const
     QUERN_TRY(const auto plan, core::TaskPlan::decode(data.plan));
     QUERN_CHECK(check_imports(context, data, plan.header().slot_count));
     auto planned = plan.planned(data.work.interval, data.work.stride, data.work.tranche);
-    QUERN_TRY(auto escrow, market::escrow_of(data, planned, context.market().storage_deposit));
+    QUERN_TRY(auto escrow, market::escrow_of(context.market(), data, planned));
     if (context.state.account_or_empty(context.sender).balance < escrow.total)
         return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
     return Prepared{std::move(planned), std::move(escrow)};
@@ -130,9 +131,7 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     task.id = globals.next_task++;
     store_globals(context.state, globals);
     task.submitter = context.sender;
-    task.spec = data;
-    task.spec.imports.roots.clear();  // what they prove is decided
-    task.spec.imports.siblings.clear();
+    task.spec = market::kept_submission(data);
     task.steps = plan.steps;
     task.work_units = plan.step;
     task.commit_work = plan.commit;
@@ -141,6 +140,7 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     task.total_work = plan.total;
     task.trace_work = plan.trace;
     task.escrow = escrow.total;
+    task.deposit = escrow.storage_deposit;
     task.start_root = data.init_root;
     emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter});
     open_bidding(context, task, "submitted");

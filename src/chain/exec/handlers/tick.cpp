@@ -6,6 +6,7 @@
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/exec/handlers/resolution.h"
 #include "chain/market/delays.h"
+#include "chain/market/storage.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -39,18 +40,17 @@ Status tick_disputes(Context& context, TaskClaim& live) {
 
 // All that a task still has.
 Status delete_claims(Context& context, const types::Task& task) {
-    const std::uint32_t first = task.settled > kKeptStretches ? task.settled - kKeptStretches : 0;
+    const std::uint32_t first = task.settled > market::kKeptStretches ? task.settled - market::kKeptStretches : 0;
     for (std::uint32_t stretch = first; stretch < task.settled + types::kMaxUnsettled; ++stretch)
         QUERN_CHECK(delete_claims(context, task, stretch));
     return {};
 }
 
-// A final task leaves the state with its claims and disputes after the retention period; the storage deposit goes back.
+// A final task leaves the state with its claims and disputes after the retention period; their deposits go back.
 Status delete_task(Context& context, types::Task& task) {
     const std::uint64_t due = task.since + market::in_ms(context.market().retention_s);
     if (context.market_ms < due) return too_early(due);
-    pay_account(context, task.submitter, task.escrow);
-    emit(context, types::KindGroup::tasks, events::Paid{task.id, task.submitter, task.escrow, "storage_deposit"});
+    return_deposit(context, task.id, task.submitter, task.escrow);
     QUERN_CHECK(delete_claims(context, task));
     context.state.erase_native(types::key_of<types::Task>(task.id));
     emit(context, types::KindGroup::tasks, events::TaskDeleted{task.id});

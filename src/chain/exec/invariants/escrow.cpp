@@ -3,12 +3,11 @@
 
 namespace quern::chain::exec::invariants {
 
-Status check_escrow(const state::Overlay& state, const params::MarketParams& params) {
+Status check_escrow(const state::Overlay& state) {
     for (const auto& [key, value] : state.changed_native()) {
         if (!value || key.empty() || key[0] != static_cast<std::uint8_t>(types::ObjectPrefix::task)) continue;
         QUERN_TRY(const auto task, types::decode_record<types::Task>(*value));
-        const Uint256 left = market::escrow_left(task, params.storage_deposit);
-        const Uint256 expected = types::is_final(task.state) ? params.storage_deposit : left;
+        const Uint256 expected = types::is_final(task.state) ? task.deposit : market::escrow_left(task);
         if (task.escrow != expected)
             return fail("invariant.escrow", "task " + std::to_string(task.id) + " holds " + task.escrow.to_decimal() +
                                                 ", expected " + expected.to_decimal());

@@ -55,12 +55,12 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
         }
         case ObjectPrefix::challenge: {
             QUERN_TRY(const auto challenge, types::decode_record<types::ChallengeCommitment>(*value));
-            return Holdings{{}, challenge.stake};
+            return Holdings{challenge.deposit, challenge.stake};
         }
         case ObjectPrefix::dispute: {
             QUERN_TRY(const auto dispute, types::decode_record<types::Dispute>(*value));
             const bool own_lock = dispute.rival_role == types::Role::whistleblower && dispute.closed_at == 0;
-            return Holdings{{}, own_lock ? dispute.rival_locked : Uint256()};
+            return Holdings{dispute.deposit, own_lock ? dispute.rival_locked : Uint256()};
         }
         case ObjectPrefix::beacon:
         case ObjectPrefix::epoch:

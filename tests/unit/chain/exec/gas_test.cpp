@@ -127,11 +127,18 @@ TEST_F(NativeGas, accounts_and_events_are_paid_for) {
     tx.type = types::TxType::native;
     tx.native_kind = static_cast<std::uint8_t>(NativeKind::bond);
     tx.data = payload;
-    EXPECT_EQ(receipt.gas_used, due_gas(tx) + kNativeGasPerRead + params::kNativeGasPerObject +
-                                    params::kNativeGasPerWrittenByte * bond + params::kNativeGasPerAccount +
-                                    params::kLogGas + params::kLogTopicGas * log.topics.size() +
-                                    params::kLogByteGas * log.data.size());
+    const std::uint64_t gas = due_gas(tx) + kNativeGasPerRead + params::kNativeGasPerObject +
+                              params::kNativeGasPerWrittenByte * bond + params::kNativeGasPerAccount + params::kLogGas +
+                              params::kLogTopicGas * log.topics.size() + params::kLogByteGas * log.data.size();
+    EXPECT_EQ(receipt.gas_used, gas + params::kNativeGasPerStoredByte * bond);
+    // The same again: what is there already is read and written, and not paid for as new.
+    world.bond_role(kSolver, Role::solver, 100'000);
+    ASSERT_EQ(types::encode_record(world.bond(Role::solver, kSolver)).size(), bond);
+    EXPECT_EQ(world.last_receipt().gas_used, gas + kNativeGasPerReadByte * bond);
 }
+
+// What is kept must cost more than what is sent, and that more than what is looked at.
+static_assert(params::kNativeGasPerStoredByte > 16 && params::kNativeGasPerWrittenByte > kNativeGasPerReadByte);
 
 TEST_F(NativeGas, disputes_of_earlier_rounds_cost_nothing_more) {
     const auto id = reach(ClaimState::challenge, wrong);

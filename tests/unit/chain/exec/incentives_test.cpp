@@ -94,7 +94,7 @@ TEST_F(Incentives, a_task_without_enough_verifiers_does_not_start) {
     const auto& [task, claim] = live;
     EXPECT_EQ(task.state, TaskState::expired);
     EXPECT_EQ(task.reason, "no_verifiers");
-    EXPECT_EQ(paid(task, kSubmitter, "refund"), escrow - world.params.market.storage_deposit);
+    EXPECT_EQ(paid(task, kSubmitter, "refund"), escrow - task.deposit);
     EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
 }
 

@@ -16,7 +16,7 @@ TEST_F(Lifecycle, honest_task_settles_and_pays_everybody) {
     const auto live = world.live(id);
     const auto& [task, claim] = live;
     EXPECT_EQ(task.state, TaskState::settled);
-    EXPECT_EQ(task.escrow, world.params.market.storage_deposit);
+    EXPECT_EQ(task.escrow, task.deposit);
     // A step is paid with the hashing of its state, here of one tile.
     EXPECT_EQ(task.work_units, tiny().program.header.work_units);
     EXPECT_EQ(task.commit_work, vm::tensor::kTileHashWork);
@@ -107,7 +107,7 @@ TEST_F(Lifecycle, cancel_only_by_the_submitter_and_without_bids) {
     const auto other = submit();
     expect_ok(world.one(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{other}));
     EXPECT_EQ(world.task(other).state, TaskState::cancelled);
-    EXPECT_EQ(world.task(other).escrow, world.params.market.storage_deposit);
+    EXPECT_EQ(world.task(other).escrow, world.task(other).deposit);
     EXPECT_EQ(name(world.one(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{other})), "task.wrong_state");
 }
 
@@ -342,7 +342,7 @@ TEST_F(Lifecycle, task_fails_after_too_many_rounds) {
     const auto id = reach(ClaimState::working, truth);
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::failed);
-    EXPECT_EQ(world.task(id).escrow, world.params.market.storage_deposit);
+    EXPECT_EQ(world.task(id).escrow, world.task(id).deposit);
 }
 
 TEST_F(Lifecycle, bonds_made_after_the_proof_are_not_drawn) {

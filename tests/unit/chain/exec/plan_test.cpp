@@ -47,7 +47,7 @@ TEST_F(Plans, a_task_keeps_what_its_plan_comes_to) {
     EXPECT_EQ(task.total_work, turn + turn);
     const Uint256 fee = spec.money.price_cap * Uint256(2) * turn * Uint256(6) / Uint256(5);  // two segments
     EXPECT_EQ(task.escrow, spec.money.price_cap * (turn + turn) + fee * Uint256(spec.work.verifiers) + spec.money.tax +
-                               world.params.market.storage_deposit);
+                               task.deposit);
 }
 
 TEST_F(Plans, each_step_is_paid_as_what_it_costs) {
@@ -57,10 +57,10 @@ TEST_F(Plans, each_step_is_paid_as_what_it_costs) {
     ASSERT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * (turn + turn));
     const Uint256 fee = spec.money.price_cap * (turn + turn) * Uint256(6) / Uint256(5);
-    for (const auto& report : world.claim(id).reports) EXPECT_EQ(paid(task, report.verifier, "verifier_fee"), fee);
+    for (const auto& report : world.reports(id)) EXPECT_EQ(paid(task, report.verifier, "verifier_fee"), fee);
     const Uint256 refund = (spec.money.price_cap - Uint256(3)) * (turn + turn);
     EXPECT_EQ(paid(task, kSubmitter, "refund"), refund);
-    EXPECT_EQ(task.escrow, world.params.market.storage_deposit);
+    EXPECT_EQ(task.escrow, task.deposit);
     EXPECT_TRUE(world.check_from_genesis());
 }
 

@@ -169,7 +169,7 @@ TEST_F(Tranches, are_paid_for_one_by_one_while_the_training_goes_on) {
     }
     task = world.task(id);
     EXPECT_EQ(task.state, TaskState::settled);
-    EXPECT_EQ(task.escrow, world.params.market.storage_deposit);
+    EXPECT_EQ(task.escrow, task.deposit);
     EXPECT_TRUE(locked(kSolver).is_zero());
     EXPECT_EQ(paid(task.payments, kSolver, "solver_reward"), Uint256(kPrice) * work());
     const auto proof = world.proof(id).value();
@@ -285,7 +285,7 @@ TEST_F(Tranches, that_are_left_are_refunded_when_the_submitter_gives_up) {
     expect_ok(world.one(kSubmitter, NativeKind::task_cancel, types::TaskIdPayload{id}));
     const auto task = world.task(id);
     EXPECT_EQ(task.state, TaskState::cancelled);
-    EXPECT_EQ(task.escrow, world.params.market.storage_deposit);
+    EXPECT_EQ(task.escrow, task.deposit);
     EXPECT_EQ(paid(task.payments, kSubmitter, "refund"), Uint256(10) * work(4) + Uint256(2 * 2) * fee() + Uint256(33))
         << "tax and all that was not begun";
     EXPECT_FALSE(world.proof(id));
@@ -541,7 +541,7 @@ TEST_F(Tranches, have_the_time_for_a_game_about_each_of_two_claims) {
 
 // Five solvers who each bring a long task on and leave: what counts is how often one is in vain.
 TEST_F(Tranches, go_on_however_many_solvers_have_brought_the_task_on) {
-    spec.interval = spec.tranche = 1;
+    spec.work.interval = spec.work.tranche = 1;
     bond_everybody();
     const auto id = submit();
     for (std::uint32_t stretch = 0; stretch <= world.params.market.max_rounds; ++stretch) {

@@ -4,6 +4,7 @@
 #include "chain/market/bonds.h"
 #include "chain/market/delays.h"
 #include "chain/market/shares.h"
+#include "chain/market/storage.h"
 #include "chain/market/windows.h"
 
 namespace quern::chain::market {
@@ -75,6 +76,71 @@ TEST(Escrow, a_commitment_is_paid_for_once_a_stride) {
     EXPECT_EQ(largest_step(work_of(task).plan), 11U);
     EXPECT_EQ(solver_reward(claim_of(task, 5)), Uint256((300 * 9 + 30 * 2) * 5));
     EXPECT_EQ(verifier_fee(task, 0), Uint256(4 * (30 * 9 + 3 * 2) * 7 * 6 / 5));
+}
+
+// Records with the largest values that their fields can have; what has no bound of its own is left empty.
+struct Largest {
+    template <class T>
+    void operator()(const char*, T& value) {
+        if constexpr (types::Record<T>)
+            value.fields(*this);
+        else if constexpr (types::FixedBytesField<T>)
+            std::fill(value.data.begin(), value.data.end(), std::uint8_t{0xff});
+        else if constexpr (std::is_same_v<T, Uint256>)
+            value = ~Uint256();
+        else if constexpr (std::is_same_v<T, std::string>)
+            value = "passed_wrong_result";  // the longest reason
+        else if constexpr (std::is_enum_v<T>)
+            value = static_cast<T>(std::numeric_limits<std::underlying_type_t<T>>::max());
+        else if constexpr (std::is_same_v<T, bool>)
+            value = true;
+        else if constexpr (std::is_unsigned_v<T>)
+            value = std::numeric_limits<T>::max();
+    }
+};
+template <class T>
+std::size_t largest() {
+    T record;
+    Largest make;
+    record.fields(make);
+    return types::encode_record(record).size();
+}
+
+TEST(Storage, deposits_count_at_least_what_the_largest_objects_take) {
+    types::Task task;
+    Largest make;
+    task.fields(make);
+    task.spec = {};
+    task.seats.resize(1);
+    make("", task.seats[0]);
+    EXPECT_LE(types::encode_record(task).size() - types::encode_record(task.spec).size(), kTaskBytes);
+    EXPECT_LE(largest<types::TaskBid>(), kBidBytes);
+    const std::size_t money = 2 * largest<types::Payment>() + largest<types::SlashRecord>();
+    EXPECT_LE(largest<types::Claim>() + money, kClaimBytes);
+    EXPECT_LE(largest<types::ChallengeCommitment>(), kChallengeBytes);
+}
+
+TEST(Storage, what_a_task_pays_for) {
+    params::MarketParams market;
+    market.max_rounds = 4;
+    EXPECT_EQ(claims_kept(market, 1), 5U);
+    EXPECT_EQ(claims_kept(market, 2), 1U + 2 * 5) << "a settled one, and two of each round";
+    EXPECT_EQ(claims_kept(market, 9), 2U + 2 * 5);
+    market.max_rounds = 0;
+    EXPECT_EQ(claims_kept(market, 9), 4U);
+    types::TaskSubmitPayload spec;
+    spec.work.verifiers = 3;
+    market.max_bids = 7;
+    const std::uint64_t claim = kClaimBytes + 2 * 3 * (kReportBytes + kDisputeBytes);
+    EXPECT_EQ(stored_bytes(market, spec, 1), types::encode_record(spec).size() + kTaskBytes + 7 * kBidBytes + claim);
+    auto opened = spec;
+    opened.import_roots.resize(9);
+    opened.import_siblings.resize(9);
+    EXPECT_EQ(stored_bytes(market, opened, 1), stored_bytes(market, spec, 1)) << "openings are not kept";
+    market.storage_deposit_per_byte = 5;
+    EXPECT_EQ(task_deposit(market, spec, even(300, 30, 9)), Uint256(5 * stored_bytes(market, spec, 1)));
+    EXPECT_EQ(task_deposit(market, spec, even(300, 30, 9, 0, 1, 120)), Uint256(5 * stored_bytes(market, spec, 3)));
+    EXPECT_EQ(challenge_deposit(market), Uint256(5 * kDisputeBytes));
 }
 
 TEST(Stretches, cover_the_run_and_the_last_may_be_shorter) {

@@ -49,6 +49,7 @@ TEST_F(OverlayOnStore, revert_undoes_everything_since_the_point) {
     const auto written = overlay.written_since(point);
     EXPECT_EQ(written.objects, 2U);
     EXPECT_EQ(written.object_bytes, 1U);  // what was erased has none
+    EXPECT_EQ(written.stored_bytes, 1U);  // of "b", which is new
     EXPECT_EQ(written.accounts, 2U);
     EXPECT_EQ(written.logs, 1U);
     EXPECT_EQ(overlay.written_since(overlay.snapshot()).objects, 0U);
@@ -232,6 +233,7 @@ TEST_F(OverlayOnStore, what_is_settled_stands_and_what_comes_after_it_can_be_und
     const auto written = overlay.written_since(point);
     EXPECT_EQ(written.objects, 1U);
     EXPECT_EQ(written.object_bytes, 2U);
+    EXPECT_EQ(written.stored_bytes, 1U);  // one of them was there
     EXPECT_EQ(written.accounts, 2U);
     overlay.revert_to(point);
     EXPECT_EQ(overlay.account(address(1))->balance, Uint256(1));

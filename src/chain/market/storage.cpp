@@ -1,0 +1,37 @@
+#include "chain/market/storage.h"
+
+#include <algorithm>
+
+namespace quern::chain::market {
+
+static_assert(kChallengeBytes <= kDisputeBytes, "a commitment's deposit is its dispute's");
+
+types::TaskSubmitPayload kept_submission(types::TaskSubmitPayload spec) {
+    spec.imports.roots.clear();
+    spec.imports.siblings.clear();
+    return spec;
+}
+
+std::uint64_t claims_kept(const params::MarketParams& market, std::uint64_t stretches) {
+    const std::uint64_t settled = std::min<std::uint64_t>(stretches == 0 ? 0 : stretches - 1, kKeptStretches);
+    return settled + claims_at_once(stretches) * (market.max_rounds + 1);
+}
+
+std::uint64_t stored_bytes(const params::MarketParams& market, const types::TaskSubmitPayload& spec,
+                           std::uint64_t stretches) {
+    const std::uint64_t reports = params::kMaxDraws * spec.work.verifiers;
+    return types::encode_record(kept_submission(spec)).size() + kTaskBytes + market.max_bids * kBidBytes +
+           claims_kept(market, stretches) * (kClaimBytes + reports * (kReportBytes + kDisputeBytes));
+}
+
+Uint256 task_deposit(const params::MarketParams& market, const types::TaskSubmitPayload& spec,
+                     const PlannedWork& plan) {
+    return market.storage_deposit_per_byte *
+           Uint256(stored_bytes(market, spec, stretch_count(plan.steps, plan.tranche)));
+}
+
+Uint256 challenge_deposit(const params::MarketParams& market) {
+    return market.storage_deposit_per_byte * Uint256(kDisputeBytes);
+}
+
+}  // namespace quern::chain::market
