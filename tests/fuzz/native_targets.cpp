@@ -120,6 +120,8 @@ bool run_object(BytesView input) {
             return run_object_as<Task>(encoded);
         case ObjectPrefix::claim:
             return run_object_as<Claim>(encoded);
+        case ObjectPrefix::report:
+            return run_object_as<VerifierReport>(encoded);
         case ObjectPrefix::proof:
             return run_object_as<ProofRecord>(encoded);
         case ObjectPrefix::challenge:
@@ -152,6 +154,7 @@ std::vector<Seed> seeds_object() {
     add_object<RoleBond>(seeds, "role_bond", ObjectPrefix::role_bond);
     add_object<Task>(seeds, "task", ObjectPrefix::task);
     add_object<Claim>(seeds, "claim", ObjectPrefix::claim);
+    add_object<VerifierReport>(seeds, "report", ObjectPrefix::report);
     add_object<ProofRecord>(seeds, "proof", ObjectPrefix::proof);
     add_object<ChallengeCommitment>(seeds, "challenge", ObjectPrefix::challenge);
     add_object<Dispute>(seeds, "dispute", ObjectPrefix::dispute);

@@ -6,6 +6,8 @@
 // again, of which none is more than the plan's largest.
 #pragma once
 
+#include <concepts>
+
 #include "base/uint256.h"
 #include "chain/params/params.h"
 #include "chain/types/native_objects.h"
@@ -50,9 +52,12 @@ struct Stretch {
 [[nodiscard]] inline Stretch stretch_of(const types::Task& task, std::uint32_t stretch) {
     return stretch_of(task.steps, task.spec.work.tranche, stretch);
 }
-[[nodiscard]] inline Stretch stretch_of(const types::TaskClaim& live) {
-    return stretch_of(live.task, live.claim.id.stretch);
+// Of a task and a claim together.
+template <class Live>
+requires requires(const Live& live) {
+    { live.claim.id } -> std::convertible_to<types::ClaimId>;
 }
+[[nodiscard]] Stretch stretch_of(const Live& live) { return stretch_of(live.task, live.claim.id.stretch); }
 [[nodiscard]] inline std::uint64_t stretch_count(const types::Task& task) {
     return stretch_count(task.steps, task.spec.work.tranche);
 }

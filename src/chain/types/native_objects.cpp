@@ -8,7 +8,6 @@ namespace {
 
 // First and last.
 constexpr std::pair<std::uint8_t, std::uint8_t> kReservedPrefixes[] = {
-    {0x33, 0x33},  // reports
     {0x35, 0x35},  // bids
     {0x36, 0x3f},  // custody, rounds, keys, vouchers, watchers, as those below
     {0x51, 0x51},  // splits
@@ -50,6 +49,7 @@ Expected<ObjectPrefix> prefix_of_key(BytesView key) {
         case ObjectPrefix::task:
         case ObjectPrefix::challenge:
         case ObjectPrefix::claim:
+        case ObjectPrefix::report:
         case ObjectPrefix::proof:
         case ObjectPrefix::dispute:
             return prefix;
@@ -94,6 +94,12 @@ Bytes KeyOf<RoleBond>::at(Role role, const Address& address) {
 }
 
 Bytes KeyOf<Claim>::at(const ClaimId& id) { return claim_key(kPrefix, id); }
+
+Bytes KeyOf<VerifierReport>::at(const ClaimId& claim, std::uint8_t place) {
+    Bytes key = claim_key(kPrefix, claim);
+    append_big_endian(key, place, 1);
+    return key;
+}
 
 Bytes KeyOf<ProofRecord>::at(std::uint64_t task, std::uint16_t seat) {
     Bytes key = object_key(kPrefix, task);

@@ -20,12 +20,13 @@ enum class ObjectPrefix : std::uint8_t {
     conviction = 0x14,        // height (8) || validator (20)
     role_bond = 0x20,         // role (1) || address
     task = 0x30,              // id (8)
-    challenge = 0x31,         // the claim's id (15) || committer (20) || commitment (32)
+    challenge = 0x31,         // the claim's id (18) || committer (20) || commitment (32)
     claim = 0x32,             // task (8) || seat (2) || stretch (4) || round (4)
+    report = 0x33,            // the claim's id (18) || place (1)
     proof = 0x34,             // task (8) || seat (2): stays for ever
     dispute = 0x50,           // id (8)
 };
-// Of a key's object. Errors: object.reserved_prefix: of one to come (0x33 reports, 0x35 bids, 0x51 splits, 0x36 to 0x3f
+// Of a key's object. Errors: object.reserved_prefix: of one to come (0x35 bids, 0x51 splits, 0x36 to 0x3f
 // and 0x52 to 0x5f custody, rounds, keys, vouchers, watchers); object.unknown_prefix.
 [[nodiscard]] Expected<ObjectPrefix> prefix_of_key(BytesView key);
 
@@ -174,25 +175,6 @@ struct TaskBid {
     QUERN_FIELDS(v("bidder", bidder), v("seat", seat), v("price", price), v("speedClass", speed_class),
                  v("bandwidthClass", bandwidth_class), v("height", height), v("weight", weight))
 };
-struct VerifierReport {
-    Address verifier;
-    Uint256 locked;            // part of the verifier's bond that answers for this report
-    std::uint8_t custody = 0;  // 0 none, 1 data_ok, 2 data_missing
-    Hash32 commitment;
-    bool revealed = false;
-    bool pass = false;
-    Hash32 rival_root;
-    std::uint8_t opened = 0;
-    Hash32 result_root;
-    std::vector<Hash32> probes;  // hashes of the probe tiles, as revealed
-    Hash32 other_leaf;
-    Hash32 randomness_hash;
-    bool slashed = false;
-    QUERN_FIELDS(v("verifier", verifier), v("locked", locked), v("custody", custody), v("commitment", commitment),
-                 v("revealed", revealed), v("pass", pass), v("rivalRoot", rival_root), v("opened", opened),
-                 v("resultRoot", result_root), v("probes", probes), v("otherLeaf", other_leaf),
-                 v("randomnessHash", randomness_hash), v("slashed", slashed))
-};
 struct Payment {
     Address to;
     Uint256 amount;
@@ -217,6 +199,34 @@ struct ClaimId {
     friend bool operator==(const ClaimId&, const ClaimId&) = default;
     QUERN_FIELDS(v("task", task), v("seat", seat), v("stretch", stretch), v("round", round))
 };
+
+// A verifier that was drawn for a claim, and what it has said of it; gone when others are drawn. Of what it revealed
+// the roots: the hashes of its probe tiles are in the log of that block (ProbesRevealed).
+struct VerifierReport {
+    ClaimId claim;
+    std::uint8_t place = 0;  // below Claim::drawn, in the order of the draw
+    Address verifier;
+    Uint256 locked;            // part of the verifier's bond that answers for this report
+    std::uint8_t custody = 0;  // 0 none, 1 data_ok, 2 data_missing
+    Hash32 commitment;
+    std::uint64_t revealed_at = 0;  // height; 0: not revealed
+    bool pass = false;
+    Hash32 rival_root;
+    std::uint8_t opened = 0;  // which of the two leaves
+    Hash32 result_root;
+    Hash32 other_leaf;
+    bool slashed = false;
+    [[nodiscard]] bool revealed() const { return revealed_at != 0; }
+    QUERN_FIELDS(v("claim", claim), v("place", place), v("verifier", verifier), v("locked", locked),
+                 v("custody", custody), v("commitment", commitment), v("revealedAt", revealed_at), v("pass", pass),
+                 v("rivalRoot", rival_root), v("opened", opened), v("resultRoot", result_root),
+                 v("otherLeaf", other_leaf), v("slashed", slashed))
+};
+// Neither out, for want of data, nor slashed.
+[[nodiscard]] inline bool is_active(const VerifierReport& report) { return !report.slashed && report.custody != 2; }
+[[nodiscard]] inline bool stands_for(const VerifierReport& report) {
+    return is_active(report) && report.revealed() && report.pass;
+}
 
 // What begins or ends with a window is market time (Globals::market_ms); what a draw refers to is a height.
 struct Claim {
@@ -248,7 +258,14 @@ struct Claim {
     std::uint64_t commitments = 0;      // challenges that are committed and not revealed
     std::uint64_t rivals = 0;           // revealed against the history: the n-th stakes n times as much
     std::uint64_t report_rivals = 0;    // the same against reports, on a ladder of their own
-    std::vector<VerifierReport> reports;
+    // Of the verifiers that were drawn last: what the claim moves on by.
+    std::uint8_t drawn = 0;               // their reports are objects, with places below this
+    std::uint8_t received = 0;            // had the data ...
+    std::uint8_t missing = 0;             // ... or lacked it, and are out
+    std::uint8_t active = 0;              // neither out nor slashed
+    std::uint8_t committed = 0;           // of the active
+    std::uint8_t revealed = 0;            // of the active
+    std::uint8_t passes = 0;              // of the revealed
     std::vector<std::uint64_t> disputes;  // all, in order
     std::uint32_t open_disputes = 0;
     bool voided = false;  // the solver has lost: `disputed` until what is open about its verifiers' reports is decided
@@ -264,8 +281,9 @@ struct Claim {
                  v("drawAt", draw_at), v("draws", draws), v("verifyBeacon", verify_beacon),
                  v("challengeUntil", challenge_until), v("challengeHold", challenge_hold),
                  v("commitments", commitments), v("rivals", rivals), v("reportRivals", report_rivals),
-                 v("reports", reports), v("disputes", disputes), v("openDisputes", open_disputes), v("voided", voided),
-                 v("payments", payments), v("slashes", slashes))
+                 v("drawn", drawn), v("received", received), v("missing", missing), v("active", active),
+                 v("committed", committed), v("revealed", revealed), v("passes", passes), v("disputes", disputes),
+                 v("openDisputes", open_disputes), v("voided", voided), v("payments", payments), v("slashes", slashes))
 };
 inline constexpr std::uint32_t kMaxUnsettled = 2;  // claims of a seat: one is worked on while the other is verified
 
@@ -327,10 +345,12 @@ struct Task {
 [[nodiscard]] std::optional<ClaimId> present_claim(const Task& task);
 // The second of them, which is worked on while the first is verified, or waits for that to be settled.
 [[nodiscard]] std::optional<ClaimId> next_claim(const Task& task);
-// A task and one of its claims (state none: it has none), loaded together. Not an object of its own.
+// A task, one of its claims (state none: it has none) and that claim's reports by place, as who looks on is told of
+// them. Not an object of its own.
 struct TaskClaim {
     Task task;
     Claim claim;
+    std::vector<VerifierReport> reports;
 };
 
 // What a settled seat of a task leaves for ever: training by this plan, from that state and these data, led there.
@@ -456,6 +476,11 @@ template <>
 struct KeyOf<Claim> {
     static constexpr ObjectPrefix kPrefix = ObjectPrefix::claim;
     static Bytes at(const ClaimId& id);
+};
+template <>
+struct KeyOf<VerifierReport> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::report;
+    static Bytes at(const ClaimId& claim, std::uint8_t place);
 };
 template <>
 struct KeyOf<ProofRecord> {

@@ -5,6 +5,7 @@
 #include "chain/market/delays.h"
 #include "compute/core/claims.h"
 #include "compute/core/history.h"
+#include "crypto/content_id.h"
 #include "crypto/hash.h"
 #include "crypto/merkle.h"
 
@@ -21,8 +22,6 @@ template <chain::types::Record Payload>
 Attempt attempt(std::string purpose, NativeKind kind, const Payload& payload) {
     return {std::move(purpose), kind, chain::types::encode_record(payload), false};
 }
-
-bool is_active(const VerifierReport& report) { return !report.slashed && report.custody != 2; }
 
 bool has_claim(const Claim& claim) { return claim.state != ClaimState::none; }
 std::uint64_t due_at(const Task& task, const Claim& claim) { return has_claim(claim) ? claim.deadline : task.deadline; }
@@ -164,7 +163,7 @@ private:
     }
 
     [[nodiscard]] const VerifierReport* own_report() const {
-        for (const auto& report : claim_.reports)
+        for (const auto& report : view_.live.reports)
             if (report.verifier == me_.address) return &report;
         return nullptr;
     }
@@ -191,7 +190,7 @@ private:
         if (mine.finding == nullptr) return;
         const bool commits = claim_.state == ClaimState::committing && report->commitment.is_zero();
         const bool reveals =
-            claim_.state == ClaimState::revealing && !report->commitment.is_zero() && !report->revealed;
+            claim_.state == ClaimState::revealing && !report->commitment.is_zero() && !report->revealed();
         if (!commits && !reveals) return;
         const Finding& finding = *mine.finding;
         const auto sealed =
@@ -226,7 +225,7 @@ private:
                                   core::segment_of(step, task_.spec.work.interval, stretch.before));
     }
 
-    [[nodiscard]] std::vector<Accusation> accusations(const Finding& finding) const {
+    [[nodiscard]] std::vector<Accusation> accusations(const Finding& finding) {
         std::vector<Accusation> found;
         if (!finding.pass) {
             // Probes that were taken from a wrong history are not worth a challenge: those who passed the wrong step
@@ -234,34 +233,37 @@ private:
             const Hash32 claim = finding.rival_root();
             const Bytes opening = core::encode(core::HistoryChallenge{core::history_path(finding.history, 0)});
             found.push_back({0, claim, opening});
-            for (std::size_t i = 0; i < claim_.reports.size(); ++i) {
-                const auto& report = claim_.reports[i];
-                if (report.revealed && report.pass && is_active(report) && sampled(report.verifier, finding.wrong_step))
-                    found.push_back({core::kPassTarget + static_cast<std::uint32_t>(i), claim, opening});
-            }
+            for (const auto& report : view_.live.reports)
+                if (stands_for(report) && sampled(report.verifier, finding.wrong_step))
+                    found.push_back({core::kPassTarget + report.place, claim, opening});
             return found;
         }
         if (finding.programs == nullptr) return found;
         std::size_t first = 0;
-        for (std::size_t i = 0; i < claim_.reports.size(); ++i) {
-            const auto& report = claim_.reports[i];
+        for (const auto& report : view_.live.reports) {
             const auto probes = probes_of(view_.live, report.verifier, finding.programs->plan);
             const std::size_t begin = first;
             first += probes.size();
             if (first > finding.probe_hashes.size()) break;
-            if (!report.revealed || !report.pass || !is_active(report) || report.probes.size() != probes.size())
+            const auto mine = std::span(finding.probe_hashes).subspan(begin, probes.size());
+            if (!stands_for(report) || result_root_of(report, mine) == report.result_root) continue;
+            const auto told = view_.probes.find(report.result_root);
+            if (told == view_.probes.end()) {
+                actions_.push_back(ReadProbes{report});
                 continue;
-            for (std::size_t p = 0; p < probes.size(); ++p) {
-                const Hash32& expected = finding.probe_hashes[begin + p];
-                if (report.probes[p] == expected) continue;
+            }
+            const std::vector<Hash32>& revealed = *told->second;
+            for (std::size_t p = 0; p < std::min(probes.size(), revealed.size()); ++p) {
+                const Hash32& expected = mine[p];
+                if (revealed[p] == expected) continue;
                 core::ProbeChallenge challenge;
                 challenge.segment = probes[p].segment;
                 challenge.probe = probes[p].probe;
-                challenge.tile_hash = report.probes[p];
+                challenge.tile_hash = revealed[p];
                 challenge.path =
-                    crypto::merkle_path(core::result_leaves(report.pass, report.rival_root, report.probes), 1 + p);
+                    crypto::merkle_path(core::result_leaves(report.pass, report.rival_root, revealed), 1 + p);
                 challenge.node = core::ProgramProver(finding.programs->at(probes[p].step)).node(probes[p].node);
-                found.push_back({static_cast<std::uint32_t>(1 + i), expected, core::encode(challenge)});
+                found.push_back({1U + report.place, expected, core::encode(challenge)});
                 break;  // one wrong tile is enough
             }
         }
@@ -412,6 +414,10 @@ std::optional<Attempt> declare(const chain::types::RoleBond& bond, const chain::
 std::string position_of(const core::Game& game) {
     return std::string(core::to_string(game.phase)) + "." + std::to_string(game.cursor.level) + "." +
            std::to_string(game.cursor.index);
+}
+
+Hash32 result_root_of(const VerifierReport& report, std::span<const Hash32> probes) {
+    return crypto::list_id_of(crypto::MerkleTag::report, core::result_leaves(report.pass, report.rival_root, probes));
 }
 
 std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier, const core::TaskPlan& plan) {

@@ -6,8 +6,10 @@
 // block's by a millisecond at least; an action is refused from its deadline on.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -91,6 +93,8 @@ struct View {
     Replayed watch;
     std::vector<DisputeView> disputes;
     bool all_disputes = true;  // false: the node did not tell some of them
+    // What reports have revealed, by their result roots, as far as it was asked for.
+    std::map<Hash32, std::shared_ptr<const std::vector<Hash32>>> probes;
 };
 
 // --- What it wants ---------------------------------------------------------------------------------------------------
@@ -119,7 +123,10 @@ struct Play {
     std::shared_ptr<const std::vector<Hash32>> claim;  // null: the history that the solver published
     std::uint64_t deadline = 0;                        // market time from which the game is decided; 0: it waits
 };
-using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play>;
+struct ReadProbes {  // the report's are not those that were computed here
+    chain::types::VerifierReport report;
+};
+using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play, ReadProbes>;
 
 [[nodiscard]] std::vector<Action> decide(const Me& me, const View& view);
 
@@ -129,6 +136,8 @@ using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play>;
 // Names a position of a game: each has one move of a side.
 [[nodiscard]] std::string position_of(const core::Game& game);
 
+// The result root of a report that has revealed these probes.
+[[nodiscard]] Hash32 result_root_of(const chain::types::VerifierReport& report, std::span<const Hash32> probes);
 // The probes of a report, in its result tree's order.
 [[nodiscard]] std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier,
                                                  const core::TaskPlan& plan);

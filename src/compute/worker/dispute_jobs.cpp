@@ -97,7 +97,7 @@ bool DisputeJobs::work(Context& context) {
 }
 
 Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& context, const PlayOrder& order) {
-    const auto& [task, claim] = *order.live;
+    const auto& [task, claim, reports] = *order.live;
     auto fresh = std::make_shared<Playing>();
     Playing& playing = *fresh;
     QUERN_TRY(playing.inputs, context.inputs.load(*context.node, task));

@@ -47,7 +47,7 @@ std::set<std::uint64_t> drawn_steps(const chain::types::TaskClaim& live) {
     const auto& spec = live.task.spec;
     const std::uint64_t segments = core::segment_count(stretch.steps, spec.work.interval);
     std::set<std::uint64_t> steps;
-    for (const auto& report : live.claim.reports)
+    for (const auto& report : live.reports)
         for (const std::uint64_t segment :
              core::draw_segments(live.claim.verify_beacon, report.verifier, segments, spec.work.samples))
             steps.insert(stretch.before + segment * spec.work.interval);

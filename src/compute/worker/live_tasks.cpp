@@ -11,6 +11,14 @@ using chain::types::ClaimState;
 using chain::types::TaskClaim;
 using chain::types::TaskState;
 
+// Whether there is one of each who was drawn.
+Status check_reports(const TaskClaim& live) {
+    bool fit = live.reports.size() == live.claim.drawn;
+    for (std::size_t i = 0; i < live.reports.size(); ++i)
+        fit = fit && live.reports[i].claim == live.claim.id && live.reports[i].place == i;
+    return fit ? Status{} : fail(kBadAnswer, "a claim without its reports");
+}
+
 // The record after these fields were changed; all of it where none was known.
 template <chain::types::Record T>
 Expected<T> with_fields(const T* known, const json::Value& fields) {
@@ -26,12 +34,32 @@ Expected<T> with_fields(const T* known, const json::Value& fields) {
     return chain::types::record_from_json<T>(json::Value(std::move(members)));
 }
 
+// The claim after these fields were changed, with its reports, which are told all together.
+Status take_claim(const TaskClaim* known, const json::Value& fields, TaskClaim& live) {
+    QUERN_TRY(live.claim, with_fields(known == nullptr ? nullptr : &known->claim, fields));
+    const json::Value* reports = fields.is_null() ? nullptr : fields.find("reports");
+    if (reports != nullptr) return read_reports(*reports, live);
+    if (known != nullptr) live.reports = known->reports;
+    return check_reports(live);
+}
+
 // The stretch is one that the task has: others would lie beyond its steps.
 bool is_claim(const TaskClaim& live, const chain::types::ClaimId& id) {
     return live.claim.id == id && id.stretch < chain::market::stretch_count(live.task);
 }
 
 }  // namespace
+
+Status read_reports(const json::Value& list, TaskClaim& live) {
+    QUERN_TRY(const auto items, list.as_array());
+    if (items.size() != live.claim.drawn) return fail(kBadAnswer, "a claim without its reports");
+    live.reports.clear();
+    for (const json::Value& item : items) {
+        QUERN_TRY(auto report, chain::types::record_from_json<chain::types::VerifierReport>(item));
+        live.reports.push_back(std::move(report));
+    }
+    return check_reports(live);
+}
 
 Status check_claim(const TaskClaim& live) {
     const auto present = chain::types::present_claim(live.task);
@@ -54,8 +82,8 @@ Expected<std::optional<TaskClaim>> next_with_news(const TaskClaim* known, const 
                                                   const TaskNews& news) {
     const auto id = chain::types::next_claim(task);
     if (!id) return std::optional<TaskClaim>();
-    TaskClaim live{task, {}};
-    QUERN_TRY(live.claim, with_fields(known != nullptr && known->claim.id == *id ? &known->claim : nullptr, news.next));
+    TaskClaim live{task, {}, {}};
+    QUERN_CHECK(take_claim(known != nullptr && known->claim.id == *id ? known : nullptr, news.next, live));
     QUERN_CHECK(check_next(live));
     return std::optional(std::move(live));
 }
@@ -66,7 +94,7 @@ Expected<TaskClaim> with_news(const TaskClaim* known, const TaskNews& news) {
     if (live.task.id != news.id) return fail(kBadAnswer, "news of another task");
     if (const auto present = chain::types::present_claim(live.task)) {
         const bool is_known = known != nullptr && known->claim.state != ClaimState::none && known->claim.id == *present;
-        QUERN_TRY(live.claim, with_fields(is_known ? &known->claim : nullptr, news.claim));
+        QUERN_CHECK(take_claim(is_known ? known : nullptr, news.claim, live));
     }
     QUERN_CHECK(check_claim(live));
     return live;

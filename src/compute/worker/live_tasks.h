@@ -13,6 +13,8 @@ namespace quern::compute::worker {
 // Of all news since the tasks were read: then they are read anew. What a node that invents tasks can fill memory with.
 inline constexpr std::size_t kMaxNewsBytes = std::size_t{256} << 20;
 
+// The reports of the claim, as a node tells them. Errors: node.bad_answer, json.*, hex.*, bytes.*, uint256.*.
+[[nodiscard]] Status read_reports(const json::Value& list, chain::types::TaskClaim& live);
 // Whether the claim is the present one that the task says it has: decide() counts on it. Error node.bad_answer.
 [[nodiscard]] Status check_claim(const chain::types::TaskClaim& live);
 // Whether it is the one after that. Error node.bad_answer.

@@ -7,7 +7,10 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "chain/api/content_gateway.h"
+#include "chain/types/event_reader.h"
 #include "chain/types/json_codec.h"
+#include "chain/types/native_kinds.h"
+#include "chain/types/probe_event.h"
 #include "compute/worker/live_tasks.h"
 #include "crypto/content_id.h"
 
@@ -63,19 +66,25 @@ Expected<std::uint64_t> small_quantity(const json::Value& value) {
     return number.low_u64();
 }
 
+Status read_claim(const json::Value& value, TaskClaim& live) {
+    QUERN_CHECK(chain::types::from_json(value, live.claim));
+    QUERN_TRY(const json::Value* const reports, value.get("reports"));
+    return read_reports(*reports, live);
+}
+
 // Of a task once, or twice when two claims of it are unsettled.
 Expected<std::vector<TaskClaim>> read_task(const json::Value& value) {
     std::vector<TaskClaim> claims(1);
     TaskClaim& live = claims.front();
     QUERN_CHECK(chain::types::from_json(value, live.task));
     if (const json::Value* claim = value.find("claim"); claim != nullptr && !claim->is_null())
-        QUERN_CHECK(chain::types::from_json(*claim, live.claim));
+        QUERN_CHECK(read_claim(*claim, live));
     if (live.claim.state == chain::types::ClaimState::none) live.claim = {};
     QUERN_CHECK(check_claim(live));
     if (!chain::types::next_claim(live.task)) return claims;
-    TaskClaim next{live.task, {}};
+    TaskClaim next{live.task, {}, {}};
     QUERN_TRY(const json::Value* const claim, value.get("nextClaim"));
-    QUERN_CHECK(chain::types::from_json(*claim, next.claim));
+    QUERN_CHECK(read_claim(*claim, next));
     QUERN_CHECK(check_next(next));
     claims.push_back(std::move(next));
     return claims;
@@ -90,6 +99,21 @@ Expected<std::vector<std::uint64_t>> read_ids(const json::Value& list, std::stri
         ids.push_back(id);
     }
     return ids;
+}
+
+Expected<chain::types::Log> read_log(const json::Value& value) {
+    chain::types::Log log;
+    QUERN_TRY(const std::string_view address, value.get_string("address"));
+    QUERN_TRY(log.address, fixed_from_hex<Address::kSize>(address));
+    QUERN_TRY(const auto topics, value.get_array("topics"));
+    for (const json::Value& topic : topics) {
+        QUERN_TRY(const std::string_view text, topic.as_string());
+        QUERN_TRY(const Hash32 word, fixed_from_hex<Hash32::kSize>(text));
+        log.topics.push_back(word);
+    }
+    QUERN_TRY(const std::string_view data, value.get_string("data"));
+    QUERN_TRY(log.data, from_hex(data));
+    return log;
 }
 
 // An absent one is null.
@@ -296,6 +320,24 @@ Expected<chain::types::Dispute> NodeClient::dispute(std::uint64_t id) {
     chain::types::Dispute dispute;
     QUERN_CHECK(chain::types::from_json(value, dispute));
     return dispute;
+}
+
+Expected<std::vector<Hash32>> NodeClient::revealed_probes(const chain::types::VerifierReport& report) {
+    using chain::types::ProbesRevealed;
+    const std::string block = Uint256(report.revealed_at).to_hex_quantity();
+    const auto event = chain::types::group_address(chain::types::KindGroup::verification);
+    json::Value filter = json::Value::object({{"fromBlock", block}, {"toBlock", block}, {"address", to_hex0x(event)}});
+    const Hash32 signature = chain::types::abi::signature_hash(chain::types::abi::event_signature<ProbesRevealed>());
+    filter.set("topics", json::Value::array({to_hex0x(signature), to_hex0x(Uint256(report.claim.task).to_be32())}));
+    QUERN_TRY(const json::Value logs, call("eth_getLogs", json::Value::array({std::move(filter)})));
+    QUERN_TRY(const auto items, understood(logs.as_array()));
+    for (const json::Value& item : items) {
+        QUERN_TRY(const chain::types::Log log, understood(read_log(item)));
+        auto revealed = chain::types::read_event<ProbesRevealed>(log);
+        if (revealed && revealed->verifier == report.verifier && revealed->result_root == report.result_root)
+            return std::move(revealed->probes);
+    }
+    return busy(kBadAnswer, "no log of the reveal");
 }
 
 Expected<Bytes> NodeClient::download(http::Request request, unsigned status, const Hash32& id,

@@ -46,6 +46,7 @@ public:
 
     [[nodiscard]] Expected<std::vector<chain::types::TaskClaim>> live_tasks() override;
     [[nodiscard]] Expected<chain::types::Dispute> dispute(std::uint64_t id) override;
+    [[nodiscard]] Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) override;
     [[nodiscard]] Expected<chain::types::TaskClaim> task(std::uint64_t id);
 
     [[nodiscard]] Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role role,

@@ -10,7 +10,7 @@ using log::Category;
 Expected<std::unique_ptr<Regeneration>> Regeneration::begin(Context& context, const chain::types::TaskClaim& live,
                                                             Wanted wanted, const FaultPlan& fault,
                                                             std::function<void()> stored) {
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     std::unique_ptr<Regeneration> made(new Regeneration);
     made->there_[wanted.first] = wanted.start;
     for (const KeptState& state : wanted.kept) made->there_[state.step] = state.content;

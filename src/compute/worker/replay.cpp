@@ -7,7 +7,7 @@ namespace quern::compute::worker {
 Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::types::TaskClaim& live,
                                                 std::vector<std::uint64_t> segments, std::vector<core::Probe> probes,
                                                 const FaultPlan& fault, Duty duty) {
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     std::unique_ptr<Replay> replay(new Replay);
     replay->context_ = &context;
     replay->task_ = task.id;

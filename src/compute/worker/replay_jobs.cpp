@@ -38,7 +38,7 @@ public:
     bool stops_when_wrong() const override { return false; }
 
     ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const override {
-        const auto& [task, claim] = live;
+        const auto& [task, claim, reports] = live;
         const std::uint64_t segments =
             core::segment_count(chain::market::stretch_of(live).steps, task.spec.work.interval);
         return {core::draw_segments(claim.verify_beacon, address_, segments, task.spec.work.samples),
@@ -79,11 +79,11 @@ public:
     bool stops_when_wrong() const override { return true; }
 
     ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const override {
-        const auto& [task, claim] = live;
+        const auto& [task, claim, reports] = live;
         ReplayPlan plan;
         plan.segments.resize(core::segment_count(chain::market::stretch_of(live).steps, task.spec.work.interval));
         std::iota(plan.segments.begin(), plan.segments.end(), 0);
-        for (const auto& report : claim.reports) {
+        for (const auto& report : reports) {
             const auto drawn = probes_of(live, report.verifier, steps);
             plan.probes.insert(plan.probes.end(), drawn.begin(), drawn.end());
         }
@@ -105,7 +105,7 @@ public:
     }
     // Before the challenge window closes, whatever comes before it.
     std::uint64_t due(const TaskClaim& live, const Replayed&) const override {
-        const auto& [task, claim] = live;
+        const auto& [task, claim, reports] = live;
         if (claim.state >= ClaimState::challenge) return claim.deadline;
         const auto windows =
             static_cast<std::uint64_t>(ClaimState::revealing) - static_cast<std::uint64_t>(claim.state);
@@ -148,7 +148,7 @@ Status ReplayJobs::complete(Job& job, Finding& finding) {
 
 Status ReplayJobs::begin(Job& job) {
     const TaskClaim& live = *job.order.live;
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     QUERN_TRY(job.workspace, Workspace::open(context_.options.datadir, task));
     QUERN_TRY(auto saved, duty_->load(job.workspace, claim));
     if (saved == nullptr) {
@@ -222,7 +222,7 @@ Status ReplayJobs::advance(Job& job, const Slice& slice) {
 }
 
 Status ReplayJobs::finish(Job& job) {
-    const auto& [task, claim] = *job.order.live;
+    const auto& [task, claim, reports] = *job.order.live;
     auto finding = std::make_shared<Finding>();
     finding->wrong_step = job.replay->first_difference();
     finding->pass = finding->wrong_step == 0;

@@ -1,6 +1,7 @@
 #include "compute/worker/shell.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "chain/market/windows.h"
@@ -107,6 +108,7 @@ Status Shell::look() {
     QUERN_TRY(const auto update, tasks_.update(parts_.node));
     if (update.new_block) look_at_block(update);
     decide_all();
+    if (std::exchange(probes_read_, false)) decide_all();
     return {};
 }
 
@@ -120,14 +122,17 @@ void Shell::look_at_block(const LiveTasks::Update& update) {
         if (const auto known = disputes_.find(id); known != disputes_.end()) known->second.changed = true;
     unread_.clear();
     std::set<std::uint64_t> named;
+    std::set<Hash32> results;
     for (const LiveTasks::Tasks* tasks : {&tasks_.tasks(), &tasks_.next()}) {
         for (const auto& [id, live] : *tasks) {
             named.insert(live->claim.disputes.begin(), live->claim.disputes.end());
+            for (const auto& report : live->reports) results.insert(report.result_root);
             read_disputes(*live);
             seen_at_[id] = height_;
         }
     }
     std::erase_if(declined_, [&](const auto& entry) { return !tasks_.tasks().contains(entry.first); });
+    std::erase_if(probes_, [&](const auto& entry) { return !results.contains(entry.first); });
     std::erase_if(disputes_, [&](const auto& entry) { return !named.contains(entry.first); });
     clean();
 }
@@ -171,7 +176,10 @@ View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
               report_.facts(order),
               watch_.facts(order),
               {},
-              !unread_.contains(live->task.id)};
+              !unread_.contains(live->task.id),
+              {}};
+    for (const auto& report : live->reports)
+        if (const auto known = probes_.find(report.result_root); known != probes_.end()) view.probes.insert(*known);
     for (const std::uint64_t id : live->claim.disputes) {
         const auto known = disputes_.find(id);
         if (known == disputes_.end() || known->second.dispute == nullptr) continue;
@@ -215,12 +223,26 @@ void Shell::perform(const std::shared_ptr<const TaskClaim>& live, const Action& 
                           [&](const Train&) { orders.train.emplace(order.id(), order); },
                           [&](const Report&) { orders.report.emplace(order.id(), order); },
                           [&](const Watch&) { orders.watch.emplace(order.id(), order); },
+                          [&](const ReadProbes& read) { read_probes(read.report); },
                           [&](const Play& play) {
                               const KnownDispute& known = disputes_.at(play.dispute);
                               orders.play.emplace(play.dispute, PlayOrder{live, known.dispute, known.game, play,
                                                                           position_of(*known.game)});
                           }},
                action);
+}
+
+void Shell::read_probes(const chain::types::VerifierReport& report) {
+    auto probes = parts_.node.revealed_probes(report);
+    if (probes && result_root_of(report, *probes) != report.result_root)
+        probes = fail(kBadAnswer, "other probes than the report's");
+    if (!probes) {
+        log::warning(Category::whistleblower, "probes not read task={} reason={}", report.claim.task,
+                     probes.error().to_string());
+        return;
+    }
+    probes_[report.result_root] = std::make_shared<const std::vector<Hash32>>(std::move(*probes));
+    probes_read_ = true;
 }
 
 void Shell::decline(const Task& task, const std::string& reason) {

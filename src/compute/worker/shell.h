@@ -61,6 +61,7 @@ private:
     [[nodiscard]] View view_of(const std::shared_ptr<const TaskClaim>& live);
     void decide_all();
     void perform(const std::shared_ptr<const TaskClaim>& live, const Action& action, Orders& orders);
+    void read_probes(const chain::types::VerifierReport& report);
     void decline(const Task& task, const std::string& reason);
     void look_at_bonds();
     void clean();
@@ -75,8 +76,10 @@ private:
     LiveTasks tasks_;                                 // at height_
     std::map<std::uint64_t, KnownDispute> disputes_;  // of live tasks
     std::set<std::uint64_t> unread_;                  // tasks of which the node did not tell some dispute
-    std::map<std::uint64_t, std::string> declined_;   // tasks not bid on, and why
-    std::map<std::uint64_t, std::uint64_t> seen_at_;  // task -> height at which it was live
+    std::map<Hash32, std::shared_ptr<const std::vector<Hash32>>> probes_;  // of reports of live tasks, by result root
+    bool probes_read_ = false;                                             // since it was last decided
+    std::map<std::uint64_t, std::string> declined_;                        // tasks not bid on, and why
+    std::map<std::uint64_t, std::uint64_t> seen_at_;                       // task -> height at which it was live
     std::uint64_t clean_at_ = 0;
     std::uint64_t bonds_at_ = 0;
     std::set<chain::types::Role> unbonded_;  // said so

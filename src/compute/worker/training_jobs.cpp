@@ -82,7 +82,7 @@ void TrainingJobs::take_orders() {
 }
 
 Status TrainingJobs::begin(Training& training) {
-    const auto& [task, claim] = *training.order.live;
+    const auto& [task, claim, reports] = *training.order.live;
     QUERN_TRY(training.workspace, Workspace::open(context_.options.datadir, task));
     QUERN_TRY(auto saved, training.workspace.load<TrainingProgress>(progress_file(claim.id.stretch)));
     const bool resumed = saved && !saved->checkpoints.empty();
@@ -120,7 +120,7 @@ Status TrainingJobs::begin(Training& training) {
 }
 
 Status TrainingJobs::begin_stretch(Training& training) {
-    const auto& [task, claim] = *training.order.live;
+    const auto& [task, claim, reports] = *training.order.live;
     QUERN_TRY(const auto start, start_of(training));
     QUERN_TRY(training.state,
               context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(), start.content, start.root));
@@ -135,7 +135,7 @@ Status TrainingJobs::begin_stretch(Training& training) {
 }
 
 Expected<InputStore::Start> TrainingJobs::start_of(Training& training) {
-    const auto& [task, claim] = *training.order.live;
+    const auto& [task, claim, reports] = *training.order.live;
     if (claim.id.stretch != 0) {
         QUERN_TRY(auto own, training.workspace.load<TrainingProgress>(progress_file(claim.id.stretch - 1)));
         if (own && !own->checkpoints.empty() && own->checkpoints.back().state_root == claim.start_root) {
@@ -239,7 +239,7 @@ bool TrainingJobs::Training::runs() const {
 }
 
 std::uint64_t TrainingJobs::Training::due() const {
-    const auto& [task, claim] = *order.live;
+    const auto& [task, claim, reports] = *order.live;
     const std::uint64_t ahead = (step - std::min(claim.step, step)) / task.spec.work.interval;
     return claim.deadline + ahead * chain::market::in_ms(task.spec.windows.heartbeat_s);
 }
@@ -343,7 +343,7 @@ Status TrainingJobs::publish(Training& training) {
 
 // Stores the manifest and makes the proof, when there is one to be made.
 Status TrainingJobs::finish(Training& training) {
-    const auto& [task, claim] = *training.order.live;
+    const auto& [task, claim, reports] = *training.order.live;
     if (claim.state != ClaimState::working) return {};
     core::HistoryManifest manifest;
     manifest.interval = task.spec.work.interval;

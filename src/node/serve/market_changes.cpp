@@ -1,8 +1,8 @@
 #include "node/serve/market_changes.h"
 
 #include "chain/exec/handlers/events.h"
+#include "chain/types/event_reader.h"
 #include "chain/types/json_codec.h"
-#include "node/chain/event_reader.h"
 
 namespace quern::node {
 namespace {
@@ -44,7 +44,7 @@ private:
 
     template <class Event>
     bool task(const types::Log& log, std::string_view kind) {
-        const auto event = read_event<Event>(log);
+        const auto event = types::read_event<Event>(log);
         if (!event) return false;
         auto& change = add(Topic::task, kind, types::to_json(*event));
         change.task = event->task;
@@ -66,7 +66,7 @@ private:
 
     template <class Event>
     bool dispute(const types::Log& log, std::string_view kind) {
-        const auto event = read_event<Event>(log);
+        const auto event = types::read_event<Event>(log);
         if (!event) return false;
         auto& change = add(Topic::dispute, kind, types::to_json(*event));
         if constexpr (requires { event->dispute; }) change.dispute = event->dispute;

@@ -9,8 +9,8 @@ namespace quern::rpc::methods {
 namespace types = chain::types;
 
 json::Value task_json(const TaskClaims& shown) {
-    const auto json_of = [&](const types::Claim& claim) {
-        return claim.state == types::ClaimState::none ? json::Value() : claim_json(shown.task, claim);
+    const auto json_of = [&](const ShownClaim& each) {
+        return each.claim.state == types::ClaimState::none ? json::Value() : claim_json(shown.task, each);
     };
     json::Value object = types::to_json(shown.task);
     object.set("stateName", types::to_string(shown.task.state));
@@ -20,10 +20,18 @@ json::Value task_json(const TaskClaims& shown) {
     return object;
 }
 
-json::Value claim_json(const types::Task& task, const types::Claim& claim) {
+json::Value reports_json(const Reports& reports) {
+    json::Array list;
+    for (const types::VerifierReport& report : reports) list.push_back(types::to_json(report));
+    return list;
+}
+
+json::Value claim_json(const types::Task& task, const ShownClaim& shown) {
+    const auto& claim = shown.claim;
     const auto stretch = chain::market::stretch_of(task, claim.id.stretch);
     const bool has_loss = claim.step > stretch.before;
     json::Value object = types::to_json(claim);
+    object.set("reports", reports_json(shown.reports));
     object.set("firstStep", stretch.before + 1);
     object.set("lastStep", stretch.last());
     object.set("stateName", types::to_string(claim.state));
@@ -33,13 +41,24 @@ json::Value claim_json(const types::Task& task, const types::Claim& claim) {
     return object;
 }
 
+Expected<ShownClaim> with_reports(const chain::api::StateView& state, types::Claim claim) {
+    ShownClaim shown{std::move(claim), {}};
+    for (std::uint8_t place = 0; place < shown.claim.drawn; ++place) {
+        QUERN_TRY(auto report, read_object<types::VerifierReport>(state, shown.claim.id, place));
+        if (!report) return fault("store.corrupt", "a claim lacks a report");
+        shown.reports.push_back(std::move(*report));
+    }
+    return shown;
+}
+
 Expected<TaskClaims> with_claims(const chain::api::StateView& state, types::Task task) {
     TaskClaims shown{std::move(task), {}, {}};
     for (const auto& [id, claim] : {std::pair(types::present_claim(shown.task), &shown.claim),
                                     std::pair(types::next_claim(shown.task), &shown.next)}) {
         if (!id) continue;
         QUERN_TRY(auto found, read_object<types::Claim>(state, *id));
-        if (found) *claim = std::move(*found);
+        if (!found) continue;
+        QUERN_TRY(*claim, with_reports(state, std::move(*found)));
     }
     return shown;
 }

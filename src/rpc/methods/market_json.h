@@ -11,15 +11,23 @@
 
 namespace quern::rpc::methods {
 
+using Reports = std::vector<chain::types::VerifierReport>;
+// A claim with the reports of those who were drawn for it, by place.
+struct ShownClaim {
+    chain::types::Claim claim;
+    Reports reports;
+};
 // A task with its claims that are not settled, after the end the last one: state none where there is none.
 struct TaskClaims {
     chain::types::Task task;
-    chain::types::Claim claim;
-    chain::types::Claim next;
+    ShownClaim claim;
+    ShownClaim next;
 };
 // With `claim` and `nextClaim`, null where there is none.
 [[nodiscard]] json::Value task_json(const TaskClaims& shown);
-[[nodiscard]] json::Value claim_json(const chain::types::Task& task, const chain::types::Claim& claim);
+// With `reports`.
+[[nodiscard]] json::Value claim_json(const chain::types::Task& task, const ShownClaim& shown);
+[[nodiscard]] json::Value reports_json(const Reports& reports);
 [[nodiscard]] json::Value role_bond_json(const chain::types::RoleBond& bond);
 // By name ("solver") or number.
 [[nodiscard]] std::optional<chain::types::Role> role_from(const json::Value& value);
@@ -36,6 +44,7 @@ template <chain::types::Record T, class... Id>
     return std::optional<T>(std::move(record));
 }
 
+[[nodiscard]] Expected<ShownClaim> with_reports(const chain::api::StateView& state, chain::types::Claim claim);
 [[nodiscard]] Expected<TaskClaims> with_claims(const chain::api::StateView& state, chain::types::Task task);
 
 inline constexpr std::size_t kScanPage = 256;

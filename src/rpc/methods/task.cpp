@@ -198,8 +198,10 @@ Result claim(const Backend& backend, const Call& call) {
     const auto round = narrow<std::uint32_t>(call.number_or(3, task->round));
     if (!seat || !stretch || !round) return rpc_fail(kInvalidParams, "seat, stretch or round is out of range");
     const types::ClaimId id{task->id, *seat, *stretch, *round};
-    QUERN_RPC_TRY(const auto found, read_object<types::Claim>(*state, id));
-    return found ? claim_json(*task, *found) : json::Value();
+    QUERN_RPC_TRY(auto found, read_object<types::Claim>(*state, id));
+    if (!found) return json::Value();
+    QUERN_RPC_TRY(const auto shown, with_reports(*state, std::move(*found)));
+    return claim_json(*task, shown);
 }
 
 Result proof(const Backend& backend, const Call& call) {
@@ -265,7 +267,8 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
          {"object or null",
           "the record's fields (id: task, seat, stretch, round), firstStep and lastStep of the stretch, stateName "
           "(working, proved, custody, committing, revealing, challenge, disputed, settled, void), losses as numbers; "
-          "null when nobody has begun"},
+          "reports: of the verifiers that were drawn last, each with the record's fields, by place, which challenges "
+          "name; null when nobody has begun"},
          {{kInvalidParams, "seat, stretch or round is out of range"}},
          {},
          [backend](const Call& call) -> Result { return claim(backend, call); }}));
@@ -311,7 +314,8 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           "the fields of the record that changed, absent when none did; claim, nextClaim: the same of these claims, "
           "all of "
           "them "
-          "when another one was there, null when there is none any more. What is new comes whole. ended: ids "
+          "when another one was there, null when there is none any more; their reports all together when one of them "
+          "changed. What is new comes whole. ended: ids "
           "of "
           "tasks that are final or deleted now; disputes: ids of those that changed"},
          {},

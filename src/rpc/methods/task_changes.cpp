@@ -54,7 +54,14 @@ json::Value changed_fields(const Versions<T>& versions, const T& now) {
 struct Touched {
     const ObjectChange* task = nullptr;
     std::vector<const ObjectChange*> claims;
+    std::vector<const ObjectChange*> reports;
 };
+
+// Whether a report's key continues its claim's.
+bool is_of(const ObjectChange& report, const Bytes& claim_key) {
+    return report.key.size() > claim_key.size() &&
+           equal(BytesView(report.key).subspan(1, claim_key.size() - 1), BytesView(claim_key).subspan(1));
+}
 
 bool is_live(const std::optional<Task>& task) { return task && !types::is_final(task->state); }
 
@@ -75,8 +82,8 @@ public:
         }
         json::Value told = json::Value::object({{"id", id}});
         if (!versions.empty()) set(told, "task", changed_fields(versions, *now));
-        QUERN_CHECK(add_claim(told, "claim", types::present_claim, *now, versions, touched.claims));
-        QUERN_CHECK(add_claim(told, "nextClaim", types::next_claim, *now, versions, touched.claims));
+        QUERN_CHECK(add_claim(told, "claim", types::present_claim, *now, versions, touched));
+        QUERN_CHECK(add_claim(told, "nextClaim", types::next_claim, *now, versions, touched));
         if (told.size() > 1) tasks_.push_back(std::move(told));
         return bytes_ <= kMostChanges.bytes;
     }
@@ -102,7 +109,7 @@ private:
     // Of the claim that `which` names of a task.
     template <class Which>
     Status add_claim(json::Value& told, std::string_view name, Which&& which, const Task& task,
-                     const Versions<Task>& versions, const std::vector<const ObjectChange*>& claims) {
+                     const Versions<Task>& versions, const Touched& touched) {
         const auto id = which(task);
         const bool another = std::any_of(versions.begin(), versions.end(), [&](const std::optional<Task>& version) {
             return (version ? which(*version) : std::nullopt) != id;
@@ -111,17 +118,32 @@ private:
             if (another) told.set(name, json::Value());
             return {};
         }
+        const auto& claims = touched.claims;
         const Bytes key = types::key_of<Claim>(*id);
         const auto written =
             std::find_if(claims.begin(), claims.end(), [&](const ObjectChange* each) { return each->key == key; });
-        if (!another && written == claims.end()) return {};
+        const bool reported = std::any_of(touched.reports.begin(), touched.reports.end(),
+                                          [&](const ObjectChange* each) { return is_of(*each, key); });
+        if (!another && written == claims.end() && !reported) return {};
         QUERN_TRY(const auto claim, read<Claim>(*id));
         if (!claim) return fault("store.corrupt", "no claim of task " + std::to_string(task.id));
-        Versions<Claim> before;
-        if (!another) {
-            QUERN_TRY(before, decode_versions<Claim>(**written));
+        json::Value fields = json::Value::object({});
+        if (another) {
+            fields = types::to_json(*claim);
+        } else if (written != claims.end()) {
+            QUERN_TRY(const auto before, decode_versions<Claim>(**written));
+            fields = changed_fields(before, *claim);
         }
-        set(told, name, another ? types::to_json(*claim) : changed_fields(before, *claim));
+        if (another || reported) {
+            Reports reports;
+            for (std::uint8_t place = 0; place < claim->drawn; ++place) {
+                QUERN_TRY(auto report, read<types::VerifierReport>(*id, place));
+                if (!report) return fault("store.corrupt", "no report of task " + std::to_string(task.id));
+                reports.push_back(std::move(*report));
+            }
+            fields.set("reports", reports_json(reports));
+        }
+        set(told, name, std::move(fields));
         return {};
     }
 
@@ -135,7 +157,8 @@ private:
 
 Result changes_of_tasks(const chain::api::StateView& state, std::uint64_t since, const Call& call) {
     using types::ObjectPrefix;
-    const Bytes prefixes[] = {types::prefix_of<Task>(), types::prefix_of<Claim>(), types::prefix_of<types::Dispute>()};
+    const Bytes prefixes[] = {types::prefix_of<Task>(), types::prefix_of<Claim>(),
+                              types::prefix_of<types::VerifierReport>(), types::prefix_of<types::Dispute>()};
     QUERN_RPC_TRY(const auto changed, state.changed_since(since, prefixes, kMostChanges));
     if (!changed) return json::Value();
     std::map<std::uint64_t, Touched> touched;
@@ -150,6 +173,9 @@ Result changes_of_tasks(const chain::api::StateView& state, std::uint64_t since,
                 break;
             case ObjectPrefix::claim:
                 touched[id].claims.push_back(&change);
+                break;
+            case ObjectPrefix::report:
+                touched[id].reports.push_back(&change);
                 break;
             default:
                 disputes.push_back(id);

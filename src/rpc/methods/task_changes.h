@@ -11,7 +11,8 @@ namespace quern::rpc::methods {
 // Of what was there before and of what is there now, each.
 inline constexpr chain::api::ChangeLimits kMostChanges{4'096, std::size_t{8} << 20};
 
-// tasks: id with the fields that changed of `task` and of its present `claim`; ended: ids; disputes: ids. Null: these
+// tasks: id with the fields that changed of `task` and of its present `claim`, whose `reports` are told all together
+// when one has changed; ended: ids; disputes: ids. Null: these
 // are more than kMostChanges, or that block lies too far back. The fields of a record are those that any block since
 // has changed, so that they make one of any block since the present one; all of a record that was not there, or that
 // was not the present claim all the time.

@@ -74,7 +74,7 @@ protected:
         if (state == ClaimState::proved) return id;
         tick_when_due(id);
         if (state == ClaimState::custody) return id;
-        for (const auto& report : world.claim(id).reports)
+        for (const auto& report : world.reports(id))
             expect_ok(
                 world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true}));
         if (state == ClaimState::committing) return id;
@@ -84,14 +84,14 @@ protected:
         return id;
     }
     void commit_to_pass(std::uint64_t id, const History& history) {
-        for (const auto& report : world.claim(id).reports) {
+        for (const auto& report : world.reports(id)) {
             const auto mine = make_report(world.live(id), report.verifier, history, true, {}, 1);
             expect_ok(world.one(report.verifier, NativeKind::verify_commit,
                                 types::VerifyCommitPayload{id, 0, mine.sealed.commitment}));
         }
     }
     void reveal_pass(std::uint64_t id, const History& history) {
-        for (const auto& report : world.claim(id).reports) {
+        for (const auto& report : world.reports(id)) {
             const auto mine = make_report(world.live(id), report.verifier, history, true, {}, 1);
             expect_ok(world.one(report.verifier, NativeKind::verify_reveal,
                                 core::make_reveal(mine.sealed, id, mine.sealed.true_index)));
@@ -99,7 +99,7 @@ protected:
     }
     // From the draw to the challenge window: all who were drawn say PASS.
     void pass_all(std::uint64_t id) {
-        for (const auto& report : world.claim(id).reports)
+        for (const auto& report : world.reports(id))
             expect_ok(
                 world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true}));
         commit_to_pass(id, truth);

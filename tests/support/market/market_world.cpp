@@ -8,6 +8,8 @@
 #include "chain/exec/invariants/invariants.h"
 #include "chain/exec/outlay.h"
 #include "chain/market/storage.h"
+#include "chain/types/event_reader.h"
+#include "chain/types/probe_event.h"
 
 namespace quern::chain::exec::test {
 namespace {
@@ -145,7 +147,7 @@ std::vector<Hash32> History::roots_of(const market::Stretch& stretch) const {
 
 ReportData make_report(const TaskClaim& live, const types::Address& verifier, const History& history, bool pass,
                        const Hash32& rival_root, std::uint64_t randomness, std::uint32_t tile_mask) {
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     ReportData report;
     const auto stretch = market::stretch_of(live);
     const std::uint64_t segments = core::segment_count(stretch.steps, task.spec.work.interval);
@@ -275,6 +277,8 @@ void expect_paid_for(const Bytes& key, const Bytes& value) {
     const auto prefix = static_cast<types::ObjectPrefix>(key.at(0));
     if (prefix == types::ObjectPrefix::dispute) {
         EXPECT_LE(value.size(), market::kDisputeBytes);
+    } else if (prefix == types::ObjectPrefix::report) {
+        EXPECT_LE(value.size(), market::kReportBytes);
     } else if (prefix == types::ObjectPrefix::challenge) {
         EXPECT_LE(value.size(), market::kChallengeBytes);
     }
@@ -297,6 +301,11 @@ void World::fold() {
             for (const auto& receipt : execution->receipts()) append(all, types::encode_stored(receipt));
         trace = crypto::sha256(all);
     }
+    if (execution)
+        for (const auto& receipt : execution->receipts())
+            for (const auto& log : receipt.logs)
+                if (auto revealed = types::read_event<types::ProbesRevealed>(log))
+                    probes[revealed->result_root] = std::move(revealed->probes);
     for (const auto& [address, account] : block_->changed_accounts()) committed_.set_account(address, account);
     for (const auto& [key, value] : block_->changed_native()) {
         if (value) expect_paid_for(key, *value);
@@ -359,9 +368,16 @@ std::shared_ptr<const types::Task> World::shared_task(std::uint64_t id) const {
 std::shared_ptr<const TaskClaim> World::shared_live(std::uint64_t id) const {
     auto live = std::make_shared<TaskClaim>();
     live->task = *shared_task(id);
-    if (const auto claim = types::present_claim(live->task))
-        live->claim = *shared(state(), types::key_of<types::Claim>(*claim), 2 * id + claim->stretch % 2, claims_);
+    if (const auto claim = types::present_claim(live->task)) take_claim(*claim, *live);
     return live;
+}
+
+void World::take_claim(const types::ClaimId& id, TaskClaim& live) const {
+    const std::uint64_t number = 2 * id.task + id.stretch % 2;
+    live.claim = *shared(state(), types::key_of<types::Claim>(id), number, claims_);
+    for (std::uint8_t place = 0; place < live.claim.drawn; ++place)
+        live.reports.push_back(*shared(state(), types::key_of<types::VerifierReport>(id, place),
+                                       number * params::kMaxVerifiers + place, reports_));
 }
 
 std::vector<std::shared_ptr<const TaskClaim>> World::shared_claims(std::uint64_t id) const {
@@ -369,7 +385,7 @@ std::vector<std::shared_ptr<const TaskClaim>> World::shared_claims(std::uint64_t
     if (const auto next = types::next_claim(claims.front()->task)) {
         auto live = std::make_shared<TaskClaim>();
         live->task = claims.front()->task;
-        live->claim = *shared(state(), types::key_of<types::Claim>(*next), 2 * id + next->stretch % 2, claims_);
+        take_claim(*next, *live);
         claims.push_back(live);
     }
     return claims;
@@ -381,7 +397,9 @@ std::optional<types::Claim> World::stored_claim(const types::ClaimId& id) const 
 
 TaskClaim World::live_stretch(std::uint64_t id, std::uint32_t stretch) const {
     const auto now = task(id);
-    return {now, stored_claim({id, 0, stretch, now.round}).value()};
+    TaskClaim live{now, {}, {}};
+    take_claim({id, 0, stretch, now.round}, live);
+    return live;
 }
 
 types::Claim World::claim(std::uint64_t id, std::uint8_t round) const {
@@ -411,7 +429,10 @@ std::size_t World::bytes_of(std::uint64_t id) const {
     for (const auto& [key, value] :
          state().native_range(types::object_key(types::ObjectPrefix::claim, id), {}, 1'000)) {
         bytes += value.size();
-        for (const std::uint64_t number : types::decode_record<types::Claim>(value)->disputes) {
+        const auto claim = *types::decode_record<types::Claim>(value);
+        for (std::uint8_t place = 0; place < claim.drawn; ++place)
+            bytes += state().native(types::key_of<types::VerifierReport>(claim.id, place)).value().size();
+        for (const std::uint64_t number : claim.disputes) {
             const auto stored = state().native(types::key_of<types::Dispute>(number)).value();
             if (types::decode_record<types::Dispute>(stored)->deposit.is_zero()) bytes += stored.size();
         }

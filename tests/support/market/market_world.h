@@ -126,6 +126,10 @@ struct World {
     // With each of its unsettled claims; without one as shared_live.
     [[nodiscard]] std::vector<std::shared_ptr<const TaskClaim>> shared_claims(std::uint64_t id) const;
     [[nodiscard]] types::Claim claim(std::uint64_t id) const { return shared_live(id)->claim; }
+    // Of the present claim, by place.
+    [[nodiscard]] std::vector<types::VerifierReport> reports(std::uint64_t id) const {
+        return shared_live(id)->reports;
+    }
     [[nodiscard]] types::Claim claim(std::uint64_t id, std::uint8_t round) const;
     [[nodiscard]] std::optional<types::Claim> stored_claim(const types::ClaimId& id) const;
     // In the task's present round.
@@ -156,9 +160,11 @@ struct World {
     std::uint64_t height = 0;
     std::uint64_t block_ms = 1'000;  // from each block's timestamp to the next one's
     std::unique_ptr<BlockExecution> execution;
-    std::optional<Hash32> trace;  // when set: a hash over every block's changes and receipts so far
+    std::map<Hash32, std::vector<Hash32>> probes;  // as the logs of reveals have them, by result root
+    std::optional<Hash32> trace;                   // when set: a hash over every block's changes and receipts so far
 
 private:
+    void take_claim(const types::ClaimId& id, TaskClaim& live) const;
     void fold();  // the block's changes into the blocks before it
 
     EmptyState empty_;
@@ -173,7 +179,8 @@ private:
     static std::shared_ptr<const T> shared(const state::Overlay& overlay, const Bytes& key, std::uint64_t id,
                                            std::map<std::uint64_t, Decoded<T>>& cache);
     mutable std::map<std::uint64_t, Decoded<types::Task>> tasks_;
-    mutable std::map<std::uint64_t, Decoded<types::Claim>> claims_;  // by task, two for each
+    mutable std::map<std::uint64_t, Decoded<types::Claim>> claims_;            // by task, two for each
+    mutable std::map<std::uint64_t, Decoded<types::VerifierReport>> reports_;  // kMaxVerifiers for each of these
     mutable std::map<std::uint64_t, Decoded<types::Dispute>> disputes_;
 };
 

@@ -51,6 +51,12 @@ protected:
         claim.state = types::ClaimState::working;
         return claim;
     }
+    // A claim for which nobody was drawn, as it is told when it was not known.
+    [[nodiscard]] static json::Value whole(const types::Claim& claim) {
+        json::Value told = types::to_json(claim);
+        told.set("reports", json::Value::array());
+        return told;
+    }
     static json::Value parse(std::string_view text) { return *json::parse(text); }
     static constexpr std::string_view kNothing = R"({"tasks":[],"ended":[],"disputes":[]})";
 };
@@ -105,6 +111,38 @@ TEST_F(TaskChangesTest, name_a_field_that_became_what_it_was_for_who_knows_what_
     EXPECT_EQ(since(1).find("tasks")->dump(), R"([{"id":7,"task":{"deadline":0}}])");
 }
 
+TEST_F(TaskChangesTest, tell_all_reports_of_a_claim_when_one_of_them_changed) {
+    const auto task = running(7);
+    auto claim = claim_of(task);
+    write(task, std::uint64_t{7});
+    write(claim, claim.id);
+    mine();
+    claim.drawn = 2;
+    write(claim, claim.id);
+    types::VerifierReport reports[2];
+    for (std::uint8_t place = 0; place < 2; ++place) {
+        reports[place].claim = claim.id;
+        reports[place].place = place;
+        write(reports[place], claim.id, place);
+    }
+    const auto told = [&](std::uint64_t number) { return *since(number).find("tasks")->items()[0].find("claim"); };
+    const auto both = [&] { return json::Value::array({types::to_json(reports[0]), types::to_json(reports[1])}); };
+    EXPECT_EQ(told(1), json::Value::object({{"drawn", 2}, {"reports", both()}}));
+    mine();
+    reports[1].custody = 1;
+    write(reports[1], claim.id, std::uint8_t{1});
+    EXPECT_EQ(told(2), json::Value::object({{"reports", both()}})) << "the claim says the same";
+    mine();
+    write(claim, claim.id);
+    EXPECT_EQ(since(3), parse(kNothing));
+    // Others will be drawn.
+    claim.drawn = 0;
+    write(claim, claim.id);
+    for (std::uint8_t place = 0; place < 2; ++place)
+        chain.current->write(types::key_of<types::VerifierReport>(claim.id, place), std::nullopt);
+    EXPECT_EQ(told(3), json::Value::object({{"drawn", 0}, {"reports", json::Value::array()}}));
+}
+
 TEST_F(TaskChangesTest, tell_a_claim_alone_that_changed_alone_and_a_new_one_whole) {
     auto task = running(7);
     auto claim = claim_of(task);
@@ -134,7 +172,7 @@ TEST_F(TaskChangesTest, tell_a_claim_alone_that_changed_alone_and_a_new_one_whol
     write(task, std::uint64_t{7});
     write(claim, claim.id);
     for (const std::uint64_t block : {1, 2, 3})
-        EXPECT_EQ(*since(block).find("tasks")->items()[0].find("claim"), types::to_json(claim)) << block;
+        EXPECT_EQ(*since(block).find("tasks")->items()[0].find("claim"), whole(claim)) << block;
 }
 
 TEST_F(TaskChangesTest, tell_the_next_stretch_whole_although_its_claim_is_older) {
@@ -155,7 +193,7 @@ TEST_F(TaskChangesTest, tell_the_next_stretch_whole_although_its_claim_is_older)
     task.settled = 1;
     write(task, std::uint64_t{7});
     ASSERT_EQ(types::present_claim(task), second.id);
-    EXPECT_EQ(*since(2).find("tasks")->items()[0].find("claim"), types::to_json(second));
+    EXPECT_EQ(*since(2).find("tasks")->items()[0].find("claim"), whole(second));
     EXPECT_TRUE(since(2).find("tasks")->items()[0].find("nextClaim")->is_null()) << "it is the present one now";
 }
 

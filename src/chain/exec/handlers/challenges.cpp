@@ -53,14 +53,16 @@ Expected<types::ChallengeCommitment> load_commitment(const Context& context, con
 }
 
 // Whether the target is a claim that has fallen since the commitment.
-bool is_beaten(const types::Claim& claim, std::uint32_t target) {
+Expected<bool> is_beaten(const Context& context, const types::Claim& claim, std::uint32_t target) {
     if (target == 0) return claim.voided;
-    const std::size_t index = core::target_report(target);
-    return index < claim.reports.size() && claim.reports[index].slashed;
+    const std::size_t place = core::target_report(target);
+    if (place >= claim.drawn) return false;
+    QUERN_TRY(const auto report, load_report(context.state, claim, place));
+    return report.slashed;
 }
 
 // A rival history against the solver's: of the solver, or of a verifier that passed it.
-Status open_history(const Context& context, const types::TaskClaim& live, const types::ChallengeRevealPayload& data,
+Status open_history(const Context& context, const TaskClaim& live, const types::ChallengeRevealPayload& data,
                     NewDispute& opened) {
     const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_history_challenge(data.opening));
@@ -72,7 +74,7 @@ Status open_history(const Context& context, const types::TaskClaim& live, const 
     return {};
 }
 
-Status open_probe(const Context& context, const types::TaskClaim& live, const types::VerifierReport& report,
+Status open_probe(const Context& context, const TaskClaim& live, const types::VerifierReport& report,
                   const types::ChallengeRevealPayload& data, NewDispute& opened) {
     const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_probe_challenge(data.opening));
@@ -92,7 +94,7 @@ Status open_probe(const Context& context, const types::TaskClaim& live, const ty
     return {};
 }
 
-Expected<NewDispute> new_dispute(const Context& context, const types::TaskClaim& live,
+Expected<NewDispute> new_dispute(const Context& context, const TaskClaim& live,
                                  const types::ChallengeRevealPayload& data) {
     const auto& claim = live.claim;
     NewDispute opened;
@@ -104,11 +106,11 @@ Expected<NewDispute> new_dispute(const Context& context, const types::TaskClaim&
         QUERN_CHECK(open_history(context, live, data, opened));
         return opened;
     }
-    const std::size_t index = core::target_report(data.target);
-    if (index >= claim.reports.size()) return fail("challenge.no_such_report");
-    const auto& report = claim.reports[index];
+    const std::size_t place = core::target_report(data.target);
+    if (place >= claim.drawn) return fail("challenge.no_such_report");
+    QUERN_TRY(const auto report, load_report(context.state, claim, place));
     if (report.verifier == context.sender) return fail("challenge.own_claim");
-    if (!is_active(report) || !report.revealed || !report.pass) return fail("challenge.report_not_standing");
+    if (!stands_for(report)) return fail("challenge.report_not_standing");
     opened.defender = report.verifier;
     opened.defender_locked = report.locked;
     if (core::is_pass_target(data.target))
@@ -210,7 +212,8 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     --claim.commitments;
     std::uint64_t& rivals = rivals_of(claim, data.target);
     // Somebody else was quicker and nothing is left to be accused, or no place for another dispute.
-    if (is_beaten(claim, data.target) || rivals >= context.market().max_disputes) {
+    QUERN_TRY(const bool beaten, is_beaten(context, claim, data.target));
+    if (beaten || rivals >= context.market().max_disputes) {
         QUERN_CHECK(unlock_bond(context, types::Role::whistleblower, context.sender, commitment.stake));
         return_deposit(context, data.task, context.sender, commitment.deposit);
         emit(context, types::KindGroup::disputes,

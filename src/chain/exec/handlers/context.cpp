@@ -95,6 +95,26 @@ void store_live(state::Overlay& state, const LiveClaim& live) {
     if (!equal(task, live.stored_task)) state.set_native(key_of<types::Task>(live.task.id), std::move(task));
 }
 
+Expected<types::VerifierReport> load_report(const state::Overlay& state, const types::Claim& claim, std::size_t place) {
+    QUERN_TRY(auto report, state.load<types::VerifierReport>(claim.id, static_cast<std::uint8_t>(place)));
+    if (place >= claim.drawn || !report)
+        return fault("state.corrupt_object", "task " + std::to_string(claim.id.task) + " lacks a report");
+    return std::move(*report);
+}
+
+Expected<std::vector<types::VerifierReport>> load_reports(const state::Overlay& state, const types::Claim& claim) {
+    std::vector<types::VerifierReport> reports;
+    for (std::size_t place = 0; place < claim.drawn; ++place) {
+        QUERN_TRY(auto report, load_report(state, claim, place));
+        reports.push_back(std::move(report));
+    }
+    return reports;
+}
+
+void store_report(state::Overlay& state, const types::VerifierReport& report) {
+    state.store(key_of<types::VerifierReport>(report.claim, report.place), report);
+}
+
 Expected<types::Dispute> load_dispute(const state::Overlay& state, std::uint64_t id) {
     QUERN_TRY(auto dispute, state.load<types::Dispute>(id));
     if (!dispute) return fail("dispute.unknown", std::to_string(id));

@@ -37,9 +37,14 @@ void store_bond(state::Overlay& state, const types::RoleBond& bond);  // erases 
 // Error task.unknown.
 [[nodiscard]] Expected<types::Task> load_task(const state::Overlay& state, std::uint64_t id);
 void store_task(state::Overlay& state, const types::Task& task);
+// A task and one of its claims. Its reports are loaded where they are looked at.
+struct TaskClaim {
+    types::Task task;
+    types::Claim claim;
+};
 // A running task with one of its claims of this round; and what of the task was stored, so that it is written only
 // where it changed.
-struct LiveClaim : types::TaskClaim {
+struct LiveClaim : TaskClaim {
     Bytes stored_task;
 };
 // The claim of a stretch that is not settled. Errors task.unknown; task.wrong_state when the task is not running, or
@@ -54,6 +59,13 @@ struct LiveClaim : types::TaskClaim {
 [[nodiscard]] Expected<LiveClaim> load_live(const state::Overlay& state, const types::ClaimId& id);
 // Also store the task where it differs from what was loaded.
 void store_live(state::Overlay& state, const LiveClaim& live);
+// One that its claim says was drawn.
+[[nodiscard]] Expected<types::VerifierReport> load_report(const state::Overlay& state, const types::Claim& claim,
+                                                          std::size_t place);
+// All of them, by place.
+[[nodiscard]] Expected<std::vector<types::VerifierReport>> load_reports(const state::Overlay& state,
+                                                                        const types::Claim& claim);
+void store_report(state::Overlay& state, const types::VerifierReport& report);
 // Error dispute.unknown.
 [[nodiscard]] Expected<types::Dispute> load_dispute(const state::Overlay& state, std::uint64_t id);
 void store_dispute(state::Overlay& state, const types::Dispute& dispute);

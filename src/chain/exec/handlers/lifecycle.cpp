@@ -36,12 +36,22 @@ std::size_t best_bid(const types::Task& task, const Hash32& beacon) {
 }
 
 // A verifier that kept silent in a step: its report counts as absent, it loses its fee and a part of its bond.
-Status dismiss_verifier(Context& context, types::Task& task, types::VerifierReport& report, std::string_view reason) {
+Status dismiss_verifier(Context& context, TaskClaim& live, types::VerifierReport& report, std::string_view reason) {
     const Uint256 lost = market::percent_of(report.locked, context.market().no_reveal_slash_percent);
-    QUERN_CHECK(slash(context, task, Role::verifier, report.verifier, lost, reason));
+    QUERN_CHECK(slash(context, live.task, Role::verifier, report.verifier, lost, reason));
     QUERN_CHECK(unlock_bond(context, Role::verifier, report.verifier, report.locked - lost));
+    leave(live.claim, report);
     report.locked = Uint256();
     report.slashed = true;
+    store_report(context.state, report);
+    return {};
+}
+// All of them for whom that is true; no report is looked at where the claim's counts say that there are none.
+template <class Silent>
+Status dismiss_silent(Context& context, TaskClaim& live, Silent&& silent, std::string_view reason) {
+    QUERN_TRY(auto reports, load_reports(context.state, live.claim));
+    for (auto& report : reports)
+        if (is_active(report) && silent(report)) QUERN_CHECK(dismiss_verifier(context, live, report, reason));
     return {};
 }
 
@@ -59,21 +69,23 @@ Status await_unverified(Context& context, TaskClaim& live, std::string_view reas
     return {};
 }
 
+// Nobody is drawn.
+void erase_reports(Context& context, Claim& claim) {
+    for (std::uint8_t place = 0; place < claim.drawn; ++place)
+        context.state.erase_native(types::key_of<types::VerifierReport>(claim.id, place));
+    claim.drawn = claim.received = claim.missing = claim.active = 0;
+    claim.committed = claim.revealed = claim.passes = 0;
+}
+
 // Nobody stands for the proof: other verifiers are drawn, once.
 Status redraw_or_give_up(Context& context, TaskClaim& live, std::string_view reason) {
     auto& claim = live.claim;
     if (claim.draws >= kMaxDraws) return await_unverified(context, live, reason);
     QUERN_CHECK(release_reports(context, claim));
-    claim.reports.clear();
+    erase_reports(context, claim);
     claim.proved_since = context.market_ms + 1;  // commitments of this block may have meant the old reports
     claim.challenge_until = 0;                   // the new reports get a window of their own
     await_draw(context, claim, reason);
-    return {};
-}
-
-Status dismiss_silent(Context& context, TaskClaim& live) {
-    for (auto& report : live.claim.reports)
-        if (report.custody == 0) QUERN_CHECK(dismiss_verifier(context, live.task, report, "no_custody_receipt"));
     return {};
 }
 
@@ -232,10 +244,21 @@ Status dismiss_worker(Context& context, TaskClaim& live, std::string_view reason
     return void_claim(context, live, reason);
 }
 
+void leave(Claim& claim, const types::VerifierReport& report) {
+    --claim.active;
+    if (!report.commitment.is_zero()) --claim.committed;
+    if (!report.revealed()) return;
+    --claim.revealed;
+    if (report.pass) --claim.passes;
+}
+
 Status release_reports(Context& context, Claim& claim) {
-    for (auto& report : claim.reports) {
+    QUERN_TRY(auto reports, load_reports(context.state, claim));
+    for (auto& report : reports) {
+        if (report.locked.is_zero()) continue;
         QUERN_CHECK(unlock_bond(context, Role::verifier, report.verifier, report.locked));
         report.locked = Uint256();
+        store_report(context.state, report);
     }
     return {};
 }
@@ -268,15 +291,18 @@ Status draw_verifiers(Context& context, TaskClaim& live) {
     }
     claim.verify_beacon = draw_hash("segments", beacon, claim.id, claim.draws);
     ++claim.draws;
-    claim.reports.clear();
+    erase_reports(context, claim);
     for (const auto& address : drawn) {
         QUERN_CHECK(lock_bond(context, Role::verifier, address, needed));
         types::VerifierReport report;
+        report.claim = claim.id;
+        report.place = claim.drawn++;
         report.verifier = address;
         report.locked = needed;
-        claim.reports.push_back(report);
+        store_report(context.state, report);
         emit(context, types::KindGroup::verification, events::VerifierDrawn{task.id, address, claim.id.stretch});
     }
+    claim.active = claim.drawn;
     enter(context, claim, ClaimState::custody, context.market_ms + market::in_ms(task.spec.windows.verify_s),
           "verifiers_drawn");
     return {};
@@ -284,24 +310,24 @@ Status draw_verifiers(Context& context, TaskClaim& live) {
 
 Status conclude_custody(Context& context, TaskClaim& live, bool deadline_passed) {
     auto& [task, claim] = live;
-    std::size_t received = 0;
-    std::size_t missing = 0;
-    for (const auto& report : claim.reports) {
-        received += report.custody == 1 ? 1 : 0;
-        missing += report.custody == 2 ? 1 : 0;
-    }
-    const std::size_t total = claim.reports.size();
+    const std::size_t received = claim.received;
+    const std::size_t missing = claim.missing;
+    const std::size_t total = claim.drawn;
     const bool all = received + missing == total;
+    const auto dismiss = [&] {
+        const auto silent = [](const types::VerifierReport& report) { return report.custody == 0; };
+        return all ? Status{} : dismiss_silent(context, live, silent, "no_custody_receipt");
+    };
     // A majority of the whole draw, or, once the last draw's time is over, of those who answered. Nobody can prove that
     // data was withheld, so the solver goes unpaid but keeps its bond.
     const bool last_word = deadline_passed && claim.draws >= kMaxDraws;
     if (2 * missing > total || (last_word && missing > received)) {
-        if (deadline_passed) QUERN_CHECK(dismiss_silent(context, live));
+        if (deadline_passed) QUERN_CHECK(dismiss());
         bar(task, claim.solver);
         return begin_void(context, live, "data_missing", true);
     }
     if (!deadline_passed && 3 * received < 2 * total && !all) return {};
-    if (deadline_passed) QUERN_CHECK(dismiss_silent(context, live));
+    if (deadline_passed) QUERN_CHECK(dismiss());
     if (received == 0) return redraw_or_give_up(context, live, "verifiers_silent");
     enter(context, claim, ClaimState::committing, context.market_ms + market::in_ms(task.spec.windows.verify_s),
           "data_available");
@@ -310,27 +336,29 @@ Status conclude_custody(Context& context, TaskClaim& live, bool deadline_passed)
 
 Status conclude_committing(Context& context, TaskClaim& live, bool deadline_passed) {
     auto& [task, claim] = live;
-    const auto silent = [](const types::VerifierReport& report) {
-        return is_active(report) && report.commitment.is_zero();
-    };
-    if (!deadline_passed && std::any_of(claim.reports.begin(), claim.reports.end(), silent)) return {};
-    for (auto& report : claim.reports)
-        if (silent(report)) QUERN_CHECK(dismiss_verifier(context, task, report, "no_commitment"));
-    if (std::none_of(claim.reports.begin(), claim.reports.end(), is_active))
-        return redraw_or_give_up(context, live, "verifiers_silent");
+    if (claim.committed < claim.active) {
+        if (!deadline_passed) return {};
+        const auto silent = [](const types::VerifierReport& report) { return report.commitment.is_zero(); };
+        QUERN_CHECK(dismiss_silent(context, live, silent, "no_commitment"));
+    }
+    if (claim.active == 0) return redraw_or_give_up(context, live, "verifiers_silent");
     enter(context, claim, ClaimState::revealing, context.market_ms + market::in_ms(task.spec.windows.verify_s),
           "reports_committed");
     return {};
 }
 
 Status conclude_revealing(Context& context, TaskClaim& live, bool deadline_passed) {
-    auto& [task, claim] = live;
-    const auto silent = [](const types::VerifierReport& report) { return is_active(report) && !report.revealed; };
-    if (!deadline_passed && std::any_of(claim.reports.begin(), claim.reports.end(), silent)) return {};
-    for (auto& report : claim.reports)
-        if (silent(report)) QUERN_CHECK(dismiss_verifier(context, task, report, "no_reveal"));
-    for (const auto& report : claim.reports)
-        if (is_active(report) && !report.pass) QUERN_CHECK(open_report_dispute(context, live, report));
+    const auto& claim = live.claim;
+    if (claim.revealed < claim.active) {
+        if (!deadline_passed) return {};
+        const auto silent = [](const types::VerifierReport& report) { return !report.revealed(); };
+        QUERN_CHECK(dismiss_silent(context, live, silent, "no_reveal"));
+    }
+    if (claim.passes < claim.revealed) {
+        QUERN_TRY(const auto reports, load_reports(context.state, claim));
+        for (const auto& report : reports)
+            if (is_active(report) && !report.pass) QUERN_CHECK(open_report_dispute(context, live, report));
+    }
     return await_challenges(context, live, "reports_revealed");
 }
 
@@ -341,7 +369,7 @@ Status await_challenges(Context& context, TaskClaim& live, std::string_view reas
         enter(context, claim, ClaimState::disputed, deadline, reason);
         return {};
     }
-    if (standing_passes(claim) == 0) return redraw_or_give_up(context, live, "verifiers_silent");
+    if (claim.passes == 0) return redraw_or_give_up(context, live, "verifiers_silent");
     if (claim.challenge_until == 0)
         claim.challenge_until = context.market_ms + market::in_ms(task.spec.windows.challenge_s);
     enter(context, claim, ClaimState::challenge,

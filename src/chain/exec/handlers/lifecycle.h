@@ -3,13 +3,9 @@
 // stores it. Diagram and rules: doc/market.md. Used by one thread.
 #pragma once
 
-#include <algorithm>
-
 #include "chain/exec/handlers/slashing.h"
 
 namespace quern::chain::exec::handlers {
-
-using types::TaskClaim;
 
 // Enters a state and announces it. `deadline` is the market time from which a tick moves it on; 0 in final states, and
 // of a running task.
@@ -50,15 +46,8 @@ void bar(types::Task& task, const types::Address& solver);
 [[nodiscard]] Status dismiss_worker(Context& context, TaskClaim& live, std::string_view reason);
 
 // --- Verification ----------------------------------------------------------------------------------------------------
-[[nodiscard]] inline bool is_active(const types::VerifierReport& report) {
-    return !report.slashed && report.custody != 2;
-}
-[[nodiscard]] inline bool stands_for(const types::VerifierReport& report) {
-    return is_active(report) && report.revealed && report.pass;
-}
-[[nodiscard]] inline std::uint32_t standing_passes(const types::Claim& claim) {
-    return static_cast<std::uint32_t>(std::count_if(claim.reports.begin(), claim.reports.end(), stands_for));
-}
+// Before an active report becomes one that is not: the claim counts it no more.
+void leave(types::Claim& claim, const types::VerifierReport& report);
 // Unlocks the bonds that answer for the claim's reports.
 [[nodiscard]] Status release_reports(Context& context, types::Claim& claim);
 // After the proof: waits for the beacon that draws the verifiers, and for `pause_s` at least.

@@ -27,15 +27,9 @@ void close(Context& context, types::Claim& claim, types::Dispute& dispute, Dispu
     emit(context, types::KindGroup::disputes, events::DisputeClosed{dispute.id, claim.id.task, winner, dispute.reason});
 }
 
-types::VerifierReport* report_of(types::Claim& claim, const types::Address& verifier) {
-    for (auto& report : claim.reports)
-        if (report.verifier == verifier) return &report;
-    return nullptr;
-}
-
 // Static work of what the winner had to compute, at the price cap: what catching a cheat is worth must not follow from
 // the price that the cheat bid.
-Uint256 proven_cost(const types::TaskClaim& live, const types::Dispute& dispute) {
+Uint256 proven_cost(const TaskClaim& live, const types::Dispute& dispute) {
     const auto& task = live.task;
     Uint256 units = live.claim.work;
     if (dispute.target != 0)  // a rival needs no more than the segment in question
@@ -45,22 +39,25 @@ Uint256 proven_cost(const types::TaskClaim& live, const types::Dispute& dispute)
     return market::price_at_cap(task, units);
 }
 
-Status slash_report(Context& context, types::Task& task, types::VerifierReport& report, std::string_view reason,
+Status slash_report(Context& context, TaskClaim& live, types::VerifierReport& report, std::string_view reason,
                     const SlashShares& shares = {}) {
-    QUERN_CHECK(slash(context, task, Role::verifier, report.verifier, report.locked, reason, shares));
+    QUERN_CHECK(slash(context, live.task, Role::verifier, report.verifier, report.locked, reason, shares));
+    if (is_active(report)) leave(live.claim, report);
     report.locked = Uint256();
     report.slashed = true;
+    store_report(context.state, report);
     return {};
 }
 
 // The rival's stake: of a whistleblower its own lock, of a verifier that failed the solver its report's.
-Status slash_rival(Context& context, types::TaskClaim& live, const types::Dispute& dispute, const SlashShares& shares) {
+Status slash_rival(Context& context, TaskClaim& live, const types::Dispute& dispute, const SlashShares& shares) {
     if (dispute.rival_role == Role::whistleblower)
         return slash(context, live.task, Role::whistleblower, dispute.rival, dispute.rival_locked, "false_accusation",
                      shares);
-    auto* report = report_of(live.claim, dispute.rival);
-    if (report == nullptr) return fail("dispute.no_report");
-    return slash_report(context, live.task, *report, "false_fail", shares);
+    QUERN_TRY(auto reports, load_reports(context.state, live.claim));
+    for (auto& report : reports)
+        if (report.verifier == dispute.rival) return slash_report(context, live, report, "false_fail", shares);
+    return fail("dispute.no_report");
 }
 
 Status release_rival(Context& context, const types::Dispute& dispute) {
@@ -71,7 +68,7 @@ Status release_rival(Context& context, const types::Dispute& dispute) {
 // Whether a defender that lost answers for it. A PASS claims the segments that its verifier was drawn for, and no
 // others; until the game has come to a stride, losing means that the verifier did not even show whose history it
 // passed.
-bool answers_for(const types::TaskClaim& live, const types::Dispute& dispute, const core::Game& game) {
+bool answers_for(const TaskClaim& live, const types::Dispute& dispute, const core::Game& game) {
     const std::uint64_t step = core::disputed_from(game);
     if (!core::is_pass_target(dispute.target) || step == 0) return true;
     const auto& spec = live.task.spec;
@@ -84,10 +81,7 @@ bool answers_for(const types::TaskClaim& live, const types::Dispute& dispute, co
 // Whether a challenge that was committed before the solver lost can still be revealed against a PASS.
 bool awaits_reveals(const Context& context, const types::Claim& claim) {
     if (claim.commitments == 0 || context.market_ms >= claim.challenge_hold) return false;
-    const bool stands = std::any_of(claim.reports.begin(), claim.reports.end(), [](const auto& report) {
-        return is_active(report) && report.revealed && report.pass;
-    });
-    return stands &&
+    return claim.passes != 0 &&
            !context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(claim.id), {}, 1).empty();
 }
 
@@ -95,15 +89,16 @@ bool awaits_reveals(const Context& context, const types::Claim& claim) {
 // moot. Those who passed it answer for their own claims in games of their own: a loser's loss proves nothing about
 // others (a solver may play badly on purpose). While such games are open or may come the claim waits, then its task is
 // open again.
-Status void_history(Context& context, types::TaskClaim& live, const types::Dispute& dispute, bool rival_wins) {
+Status void_history(Context& context, TaskClaim& live, const types::Dispute& dispute, bool rival_wins) {
     auto& [task, claim] = live;
     SlashShares shares;
     if (rival_wins) {
         shares.winner = dispute.rival;
         shares.proven_cost = proven_cost(live, dispute);
         shares.fee = market::verifier_fee(task, claim.id.stretch);
-        for (const auto& report : claim.reports)
-            if (is_active(report) && report.revealed && !report.pass && report.verifier != dispute.rival)
+        QUERN_TRY(const auto reports, load_reports(context.state, claim));
+        for (const auto& report : reports)
+            if (is_active(report) && report.revealed() && !report.pass && report.verifier != dispute.rival)
                 shares.fees.push_back(report.verifier);
     }
     QUERN_CHECK(slash(context, task, Role::solver, claim.solver, claim.locked, "wrong_result", shares));
@@ -112,17 +107,16 @@ Status void_history(Context& context, types::TaskClaim& live, const types::Dispu
     return begin_void(context, live, "solver_slashed");
 }
 
-Status void_report(Context& context, types::TaskClaim& live, const types::Dispute& dispute, bool rival_wins) {
-    auto& [task, claim] = live;
-    const std::size_t index = core::target_report(dispute.target);
-    if (index >= claim.reports.size()) return fail("dispute.no_report");
+Status void_report(Context& context, TaskClaim& live, const types::Dispute& dispute, bool rival_wins) {
+    const std::size_t place = core::target_report(dispute.target);
+    if (place >= live.claim.drawn) return fail("dispute.no_report");
+    QUERN_TRY(auto report, load_report(context.state, live.claim, place));
     SlashShares shares;
     if (rival_wins) shares = {dispute.rival, proven_cost(live, dispute), {}, {}};
     const bool passed = core::is_pass_target(dispute.target);
-    QUERN_CHECK(
-        slash_report(context, task, claim.reports[index], passed ? "passed_wrong_result" : "wrong_probe", shares));
-    const auto number = static_cast<std::uint32_t>(index);
-    return close_disputes(context, claim, "moot", {1 + number, core::kPassTarget + number});
+    QUERN_CHECK(slash_report(context, live, report, passed ? "passed_wrong_result" : "wrong_probe", shares));
+    const auto number = static_cast<std::uint32_t>(place);
+    return close_disputes(context, live.claim, "moot", {1 + number, core::kPassTarget + number});
 }
 
 // A defender plays one game of a claim at a time, in the order in which they were opened: begins its oldest, unless
@@ -142,7 +136,7 @@ Status begin_next_game(Context& context, const types::Claim& claim, const types:
 
 }  // namespace
 
-core::GameContext game_context(const types::TaskClaim& live) {
+core::GameContext game_context(const TaskClaim& live) {
     const auto& spec = live.task.spec;
     const market::Stretch stretch = market::stretch_of(live);
     return {spec.plan,
@@ -181,7 +175,7 @@ Status open_dispute(Context& context, types::Claim& claim, NewDispute opened) {
     return {};
 }
 
-Status open_report_dispute(Context& context, types::TaskClaim& live, const types::VerifierReport& report) {
+Status open_report_dispute(Context& context, TaskClaim& live, const types::VerifierReport& report) {
     auto& [task, claim] = live;
     NewDispute opened;
     opened.defender = claim.solver;
@@ -199,7 +193,7 @@ void update_game(types::Dispute& dispute, const core::Game& game) {
     dispute.deadline = core::next_deadline(game);
 }
 
-Status conclude_dispute(Context& context, types::TaskClaim& live, types::Dispute& dispute, const core::Game& game) {
+Status conclude_dispute(Context& context, TaskClaim& live, types::Dispute& dispute, const core::Game& game) {
     auto& [task, claim] = live;
     const bool about_history = dispute.target == 0;
     const bool answers = answers_for(live, dispute, game);
@@ -254,7 +248,7 @@ Status close_disputes(Context& context, types::Claim& claim, std::string_view re
     return {};
 }
 
-Status begin_void(Context& context, types::TaskClaim& live, const std::string& reason, bool plays_on) {
+Status begin_void(Context& context, TaskClaim& live, const std::string& reason, bool plays_on) {
     auto& claim = live.claim;
     QUERN_CHECK(void_later(context, live));
     if (!plays_on) QUERN_CHECK(close_disputes(context, claim, "moot", {0}));
@@ -266,7 +260,7 @@ Status begin_void(Context& context, types::TaskClaim& live, const std::string& r
     return {};
 }
 
-Status continue_voided(Context& context, types::TaskClaim& live) {
+Status continue_voided(Context& context, TaskClaim& live) {
     auto& claim = live.claim;
     if (claim.open_disputes == 0 && !awaits_reveals(context, claim)) {
         const std::string reason = claim.reason;

@@ -139,8 +139,9 @@ Status pay_claim(Context& context, TaskClaim& live) {
     auto& [task, claim] = live;
     QUERN_CHECK(pay_from_escrow(context, task, claim.solver, market::solver_reward(claim), "solver_reward"));
     const Uint256 fee = market::verifier_fee(task, claim.id.stretch);
-    for (const auto& report : claim.reports)
-        if (is_active(report) && report.revealed)
+    QUERN_TRY(const auto reports, load_reports(context.state, claim));
+    for (const auto& report : reports)
+        if (is_active(report) && report.revealed())
             QUERN_CHECK(pay_from_escrow(context, task, report.verifier, fee, "verifier_fee"));
     return {};
 }
@@ -155,7 +156,7 @@ Status pass_on_lock(Context& context, types::Task& task, Claim& claim) {
 
 // What a next round would begin with.
 void take_over(types::Task& task, const Claim& claim) {
-    const std::uint32_t passes = standing_passes(claim);
+    const std::uint32_t passes = claim.passes;
     task.passes = task.settled == 0 ? passes : std::min(task.passes, passes);
     ++task.settled;
     task.failures = 0;
@@ -187,7 +188,7 @@ Status settle(Context& context, TaskClaim& live) {
     QUERN_CHECK(release_claim(context, live, true));
     QUERN_CHECK(pay_claim(context, live));
     QUERN_CHECK(pass_on_lock(context, task, claim));
-    const std::string_view confirmed = standing_passes(claim) != 0 ? "unchallenged" : "unverified";
+    const std::string_view confirmed = claim.passes != 0 ? "unchallenged" : "unverified";
     take_over(task, claim);
     if (task.settled > market::kKeptStretches)
         QUERN_CHECK(delete_claims(context, task, task.settled - market::kKeptStretches - 1));
@@ -214,6 +215,8 @@ Status delete_claims(Context& context, const types::Task& task, std::uint32_t st
             return_deposit(context, task.id, dispute.rival, dispute.deposit);
             context.state.erase_native(types::key_of<types::Dispute>(number));
         }
+        for (std::uint8_t place = 0; place < claim->drawn; ++place)
+            context.state.erase_native(types::key_of<types::VerifierReport>(id, place));
         context.state.erase_native(types::key_of<Claim>(id));
     }
     return {};

@@ -2,6 +2,7 @@
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
+#include "chain/types/probe_event.h"
 #include "compute/core/history.h"
 #include "compute/core/verification_report.h"
 
@@ -16,8 +17,7 @@ using types::NativeKind;
 
 struct OwnReport {
     LiveClaim live;
-    std::size_t index = 0;
-    [[nodiscard]] types::VerifierReport& report() { return live.claim.reports[index]; }
+    types::VerifierReport report;
 };
 
 // The task's claim in `state` and the sender's standing report in it.
@@ -29,10 +29,13 @@ Expected<OwnReport> load_own_report(const Context& context, const Payload& data,
     if (claim.state != state) return fail("task.wrong_state", types::to_string(claim.state));
     if (context.market_ms >= claim.deadline)
         return fail("task.deadline_passed", "market time " + std::to_string(claim.deadline));
-    while (own.index < claim.reports.size() && own.report().verifier != context.sender) ++own.index;
-    if (own.index == claim.reports.size()) return fail("verify.not_drawn");
-    if (!is_active(own.report())) return fail("verify.not_active");
-    return own;
+    for (std::size_t place = 0; place < claim.drawn; ++place) {
+        QUERN_TRY(own.report, load_report(context.state, claim, place));
+        if (own.report.verifier != context.sender) continue;
+        if (!is_active(own.report)) return fail("verify.not_active");
+        return own;
+    }
+    return fail("verify.not_drawn");
 }
 
 }  // namespace
@@ -51,18 +54,22 @@ struct Handler<NativeKind::custody_receipt>::Prepared {
 auto Handler<NativeKind::custody_receipt>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
     QUERN_TRY(auto own, load_own_report(context, data, ClaimState::custody));
-    if (own.report().custody != 0) return fail("verify.already_received");
+    if (own.report.custody != 0) return fail("verify.already_received");
     return Prepared{std::move(own)};
 }
 
 Status Handler<NativeKind::custody_receipt>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& own = prepared.own;
-    auto& report = own.report();
-    report.custody = data.data_ok ? 1 : 2;
+    auto& report = own.report;
+    auto& claim = own.live.claim;
+    ++(data.data_ok ? claim.received : claim.missing);
     if (!data.data_ok) {  // without the data there is nothing to answer for
+        leave(claim, report);
         QUERN_CHECK(unlock_bond(context, types::Role::verifier, report.verifier, report.locked));
         report.locked = Uint256();
     }
+    report.custody = data.data_ok ? 1 : 2;
+    store_report(context.state, report);
     emit(context, types::KindGroup::verification,
          events::CustodyReceived{data.task, context.sender, data.stretch, data.data_ok});
     QUERN_CHECK(conclude_custody(context, own.live, false));
@@ -85,13 +92,15 @@ struct Handler<NativeKind::verify_commit>::Prepared {
 auto Handler<NativeKind::verify_commit>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
     QUERN_TRY(auto own, load_own_report(context, data, ClaimState::committing));
-    if (!own.report().commitment.is_zero()) return fail("verify.already_committed");
+    if (!own.report.commitment.is_zero()) return fail("verify.already_committed");
     return Prepared{std::move(own)};
 }
 
 Status Handler<NativeKind::verify_commit>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& own = prepared.own;
-    own.report().commitment = data.commitment;
+    own.report.commitment = data.commitment;
+    store_report(context.state, own.report);
+    ++own.live.claim.committed;
     emit(context, types::KindGroup::verification,
          events::ReportCommitted{data.task, context.sender, data.stretch, data.commitment});
     QUERN_CHECK(conclude_committing(context, own.live, false));
@@ -115,8 +124,8 @@ struct Handler<NativeKind::verify_reveal>::Prepared {
 auto Handler<NativeKind::verify_reveal>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
     QUERN_TRY(auto own, load_own_report(context, data, ClaimState::revealing));
-    const auto& report = own.report();
-    if (report.revealed) return fail("verify.already_revealed");
+    const auto& report = own.report;
+    if (report.revealed()) return fail("verify.already_revealed");
     const market::Stretch stretch = market::stretch_of(own.live);
     QUERN_CHECK(core::check_reveal(context.sender, report.commitment, data,
                                    market::sampled_segments(market::work_of(own.live.task), stretch.steps)));
@@ -132,17 +141,21 @@ auto Handler<NativeKind::verify_reveal>::check_state(const Context& context, con
 
 Status Handler<NativeKind::verify_reveal>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& own = prepared.own;
-    auto& report = own.report();
-    report.revealed = true;
+    auto& report = own.report;
+    report.revealed_at = context.height;
     report.pass = data.pass;
     report.rival_root = data.rival_root;
     report.opened = data.opened;
     report.result_root = data.result_root;
-    report.probes = data.probes;
     report.other_leaf = data.other_leaf;
-    report.randomness_hash = data.randomness_hash;
+    store_report(context.state, report);
+    ++own.live.claim.revealed;
+    if (data.pass) ++own.live.claim.passes;
     emit(context, types::KindGroup::verification,
          events::ReportRevealed{data.task, context.sender, data.stretch, data.pass, data.rival_root});
+    // Whoever challenges a probe opens it under the result root; the state need not keep what nobody may ask for.
+    emit(context, types::KindGroup::verification,
+         types::ProbesRevealed{data.task, context.sender, data.stretch, data.result_root, data.probes});
     QUERN_CHECK(conclude_revealing(context, own.live, false));
     store_live(context.state, own.live);
     return {};

@@ -49,9 +49,11 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
         }
         case ObjectPrefix::claim: {
             QUERN_TRY(const auto claim, types::decode_record<types::Claim>(*value));
-            Uint256 locks = claim.locked;
-            for (const auto& report : claim.reports) locks += report.locked;
-            return Holdings{{}, locks};
+            return Holdings{{}, claim.locked};
+        }
+        case ObjectPrefix::report: {
+            QUERN_TRY(const auto report, types::decode_record<types::VerifierReport>(*value));
+            return Holdings{{}, report.locked};
         }
         case ObjectPrefix::challenge: {
             QUERN_TRY(const auto challenge, types::decode_record<types::ChallengeCommitment>(*value));

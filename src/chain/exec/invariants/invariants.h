@@ -12,8 +12,8 @@ namespace quern::chain::exec::invariants {
 inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 
 // Accounts + bonds and stakes (bonded and unbonding) + escrows + deposits + vaults + burned = minted. Each bond covers
-// its locks, and all locks together are those of seats, claims, challenges and open disputes; no object has a prefix
-// that is reserved or unknown. Errors invariant.supply, invariant.bond_locks, invariant.lock_sum, object.*.
+// its locks, and all locks together are those of seats, claims, reports, challenges and open disputes; no object has a
+// prefix that is reserved or unknown. Errors invariant.supply, invariant.bond_locks, invariant.lock_sum, object.*.
 [[nodiscard]] Status check_holdings(const state::Overlay& state);
 // Delegations add up to their validators' shares, a pool without shares holds nothing, and exactly those validators
 // that may be in a committee are ranked, by what they hold. Errors invariant.stake_shares, invariant.stake_rank.
@@ -21,6 +21,9 @@ inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 // A live task's escrow covers what it may have to pay; a final one holds its storage deposit alone. Error
 // invariant.escrow.
 [[nodiscard]] Status check_escrow(const state::Overlay& state);
+// A claim has as many reports as it says, and counts right what they say; there are none without it. Error
+// invariant.report_counts.
+[[nodiscard]] Status check_reports(const state::Overlay& state);
 // Every live task has a deadline within reach, of its own or, while it runs, of its live claim; a claim that is not
 // final is its task's live one, and counts its open disputes right; every open dispute is a live claim's, and has a
 // deadline unless an older one of its defender's has. Errors invariant.no_exit, invariant.open_disputes,

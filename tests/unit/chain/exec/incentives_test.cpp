@@ -40,7 +40,7 @@ protected:
     }
     Uint256 cap_reward() const {
         const auto live = world.live(1);
-        const auto& [task, claim] = live;
+        const auto& [task, claim, reports] = live;
         return spec.money.price_cap * task.total_work;
     }
 };
@@ -52,25 +52,25 @@ TEST_F(Incentives, a_bid_of_one_grain_buys_as_much_checking_as_any) {
     const Uint256 fee = cap_reward() * Uint256(6) / Uint256(5);
     EXPECT_EQ(world.claim(id).locked, std::max(Uint256(10'000), cap_reward() * Uint256(2)));
     tick_when_due(id);
-    for (const auto& report : world.claim(id).reports) EXPECT_EQ(report.locked, fee * Uint256(10));
-    for (const auto& report : world.claim(id).reports)
+    for (const auto& report : world.reports(id)) EXPECT_EQ(report.locked, fee * Uint256(10));
+    for (const auto& report : world.reports(id))
         expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true}));
-    for (const auto& report : world.claim(id).reports) {
+    for (const auto& report : world.reports(id)) {
         const auto mine = make_report(world.live(id), report.verifier, truth, true, {}, 1);
         expect_ok(world.one(report.verifier, NativeKind::verify_commit,
                             types::VerifyCommitPayload{id, 0, mine.sealed.commitment}));
     }
-    for (const auto& report : world.claim(id).reports) {
+    for (const auto& report : world.reports(id)) {
         const auto mine = make_report(world.live(id), report.verifier, truth, true, {}, 1);
         expect_ok(world.one(report.verifier, NativeKind::verify_reveal,
                             core::make_reveal(mine.sealed, id, mine.sealed.true_index)));
     }
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     EXPECT_EQ(task.reason, "unchallenged");
     EXPECT_EQ(paid(task, kSolver, "solver_reward"), cap_reward() / Uint256(5));
-    for (const auto& report : claim.reports) EXPECT_EQ(paid(task, report.verifier, "verifier_fee"), fee);
+    for (const auto& report : reports) EXPECT_EQ(paid(task, report.verifier, "verifier_fee"), fee);
 }
 
 TEST_F(Incentives, a_verifiers_bond_is_worth_a_dispute_at_least) {
@@ -78,7 +78,7 @@ TEST_F(Incentives, a_verifiers_bond_is_worth_a_dispute_at_least) {
     spec.money.price_cap = 1;
     spec.work.samples = 1;
     const auto id = reach(ClaimState::custody, truth);
-    for (const auto& report : world.claim(id).reports) EXPECT_EQ(report.locked, Uint256(10'000));  // 100 γ
+    for (const auto& report : world.reports(id)) EXPECT_EQ(report.locked, Uint256(10'000));  // 100 γ
 }
 
 TEST_F(Incentives, a_task_without_enough_verifiers_does_not_start) {
@@ -91,7 +91,7 @@ TEST_F(Incentives, a_task_without_enough_verifiers_does_not_start) {
     expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 3}));
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     EXPECT_EQ(task.state, TaskState::expired);
     EXPECT_EQ(task.reason, "no_verifiers");
     EXPECT_EQ(paid(task, kSubmitter, "refund"), escrow - task.deposit);
@@ -127,7 +127,7 @@ TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
               world.market_ms() + market::in_ms(spec.windows.verify_s + spec.windows.challenge_s));
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     EXPECT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(task.reason, "unverified");
     EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * task.total_work);
@@ -141,8 +141,8 @@ TEST_F(Incentives, who_is_left_is_drawn_after_waiting_in_vain) {
     unbond_verifiers(kVerifiers[1]);
     while (world.claim(id).state == ClaimState::proved) tick_when_due(id);
     EXPECT_EQ(world.claim(id).state, ClaimState::custody);
-    ASSERT_EQ(world.claim(id).reports.size(), 1U);
-    EXPECT_EQ(world.claim(id).reports[0].verifier, kVerifiers[1]);
+    ASSERT_EQ(world.reports(id).size(), 1U);
+    EXPECT_EQ(world.reports(id)[0].verifier, kVerifiers[1]);
 }
 
 TEST_F(Incentives, silent_verifiers_pay_and_the_solver_is_paid) {
@@ -155,7 +155,7 @@ TEST_F(Incentives, silent_verifiers_pay_and_the_solver_is_paid) {
     EXPECT_EQ(world.task(id).slashes.size(), 4U);
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     EXPECT_EQ(task.reason, "unverified");
     EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * task.total_work);
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
@@ -189,7 +189,7 @@ TEST_F(Incentives, the_last_draws_silence_does_not_outvote_missing_data) {
     tick_when_due(id);
     tick_when_due(id);
     ASSERT_EQ(world.claim(id).draws, 2U);
-    expect_ok(world.one(world.claim(id).reports[0].verifier, NativeKind::custody_receipt,
+    expect_ok(world.one(world.reports(id)[0].verifier, NativeKind::custody_receipt,
                         types::CustodyReceiptPayload{id, 0, false}));
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::open);
@@ -335,8 +335,8 @@ TEST_F(Incentives, a_verifier_is_not_drawn_for_more_than_it_can_do) {
     EXPECT_EQ(declare(kVerifiers[1], {0, 0, 0, 99}), "ok");
     const auto id = prove();  // two of three are left, one of them just able to
     tick_when_due(id);
-    ASSERT_EQ(world.claim(id).reports.size(), 2U);
-    for (const auto& report : world.claim(id).reports) EXPECT_NE(report.verifier, kVerifiers[1]);
+    ASSERT_EQ(world.reports(id).size(), 2U);
+    for (const auto& report : world.reports(id)) EXPECT_NE(report.verifier, kVerifiers[1]);
 
     world.skip(params::kCapacityBlocks);
     spec.plan = tiny().programs(400).plan.bytes();  // 200 segments, of which 20 are drawn
@@ -361,8 +361,8 @@ TEST_F(Incentives, a_task_that_claims_no_memory_is_drawn_as_one_that_claims_the_
     declare(kVerifiers[1], params::kDefaultMemoryMib - 1);
     const auto fits = prove();  // two of three are left
     tick_when_due(fits);
-    ASSERT_EQ(world.claim(fits).reports.size(), 2U);
-    for (const auto& report : world.claim(fits).reports) EXPECT_NE(report.verifier, kVerifiers[1]);
+    ASSERT_EQ(world.reports(fits).size(), 2U);
+    for (const auto& report : world.reports(fits)) EXPECT_NE(report.verifier, kVerifiers[1]);
     declare(kVerifiers[2], 1);
     const auto too_large = submit();
     expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{too_large, 0, 3}));

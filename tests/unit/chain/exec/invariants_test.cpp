@@ -70,9 +70,9 @@ TEST_F(Invariants, notice_lost_money_in_native_objects) {
 }
 
 TEST_F(Invariants, notice_objects_of_kinds_to_come) {
-    world.state().set_native(Bytes{0x33, 1}, Bytes{0xc0});
+    world.state().set_native(Bytes{0x35, 1}, Bytes{0xc0});
     EXPECT_EQ(check(), "object.reserved_prefix");
-    world.state().erase_native(Bytes{0x33, 1});
+    world.state().erase_native(Bytes{0x35, 1});
     EXPECT_EQ(check(), "none");
     world.state().set_native(Bytes{0x61, 1}, Bytes{0xc0});
     EXPECT_EQ(check(), "object.unknown_prefix");
@@ -117,6 +117,30 @@ TEST_F(Invariants, notice_a_task_that_runs_without_a_live_claim) {
     });
     change_task([](types::Task& task) { task.since += 1; });
     EXPECT_EQ(check(), "invariant.no_exit");
+}
+
+TEST_F(Invariants, notice_reports_that_their_claim_does_not_count) {
+    start_claim();
+    const auto claim = world.claim(1);
+    types::VerifierReport report;
+    report.claim = claim.id;
+    handlers::store_report(world.state(), report);
+    EXPECT_EQ(check(), "invariant.report_counts") << "nobody was drawn";
+    change_claim([](types::Claim& claim) { claim.drawn = claim.active = 1; });
+    EXPECT_EQ(check(), "none");
+    report.custody = 1;
+    handlers::store_report(world.state(), report);
+    EXPECT_EQ(check(), "invariant.report_counts");
+    change_claim([](types::Claim& claim) { claim.received = 1; });
+    EXPECT_EQ(check(), "none");
+    report.slashed = true;
+    handlers::store_report(world.state(), report);
+    EXPECT_EQ(check(), "invariant.report_counts") << "it is active no more";
+    change_claim([](types::Claim& claim) {
+        claim.drawn = 2;
+        claim.active = 0;
+    });
+    EXPECT_EQ(check(), "invariant.report_counts") << "one of them is missing";
 }
 
 TEST_F(Invariants, notice_a_live_claim_that_is_not_its_tasks) {

@@ -14,7 +14,7 @@ TEST_F(Lifecycle, honest_task_settles_and_pays_everybody) {
     const Uint256 before = world.globals().jackpot_vault;
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     EXPECT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(task.escrow, task.deposit);
     // A step is paid with the hashing of its state, here of one tile.
@@ -56,7 +56,7 @@ TEST_F(Lifecycle, what_is_settled_leaves_a_proof_of_what_led_where) {
     EXPECT_EQ(proof.final_root, truth.roots.back());
     EXPECT_EQ(proof.steps, kSteps);
     EXPECT_EQ(proof.loss, truth.loss(kSteps));
-    EXPECT_EQ(proof.passes, world.claim(id).reports.size());
+    EXPECT_EQ(proof.passes, world.reports(id).size());
     EXPECT_EQ(proof.settled_at, world.height);
     EXPECT_EQ(proof.reason, "unchallenged");
 }
@@ -240,7 +240,7 @@ TEST_F(Lifecycle, winner_that_does_not_start_pays_and_the_next_bid_is_taken) {
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id})), "task.deadline_passed");
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     EXPECT_EQ(task.state, TaskState::assigned);
     EXPECT_EQ(task.seats.at(0).solver, kSecond);
     ASSERT_EQ(task.slashes.size(), 1U);
@@ -357,14 +357,14 @@ TEST_F(Lifecycle, bonds_made_after_the_proof_are_not_drawn) {
 
 TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
     const auto id = reach(ClaimState::custody, truth);
-    const auto verifier = world.claim(id).reports[0].verifier;
+    const auto verifier = world.reports(id)[0].verifier;
     const types::CustodyReceiptPayload receipt{id, 0, true};
     EXPECT_EQ(name(world.one(kSolver, NativeKind::custody_receipt, receipt)), "verify.not_drawn");
     EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, 0, truth.root})),
               "task.wrong_state");
     expect_ok(world.one(verifier, NativeKind::custody_receipt, receipt));
     EXPECT_EQ(name(world.one(verifier, NativeKind::custody_receipt, receipt)), "verify.already_received");
-    expect_ok(world.one(world.claim(id).reports[1].verifier, NativeKind::custody_receipt, receipt));
+    expect_ok(world.one(world.reports(id)[1].verifier, NativeKind::custody_receipt, receipt));
     ASSERT_EQ(world.claim(id).state, ClaimState::committing);
     EXPECT_EQ(name(world.one(verifier, NativeKind::verify_commit, types::VerifyCommitPayload{id, 0, {}})),
               "verify.zero_commitment");
@@ -375,8 +375,7 @@ TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
     tick_when_due(id);  // the other kept silent
     ASSERT_EQ(world.claim(id).state, ClaimState::revealing);
     EXPECT_EQ(world.task(id).slashes.at(0).reason, "no_commitment");
-    EXPECT_EQ(name(world.one(world.claim(id).reports[1].verifier, NativeKind::verify_commit, commit)),
-              "task.wrong_state");
+    EXPECT_EQ(name(world.one(world.reports(id)[1].verifier, NativeKind::verify_commit, commit)), "task.wrong_state");
     auto reveal = core::make_reveal(mine.sealed, id, mine.sealed.true_index);
     reveal.blind.data[0] ^= 1;
     EXPECT_EQ(name(world.one(verifier, NativeKind::verify_reveal, reveal)), "verify.bad_commitment");
@@ -401,7 +400,7 @@ TEST(Bar, keeps_out_the_newest_who_lost) {
 
 TEST_F(Lifecycle, missing_data_reopens_the_task_unpaid) {
     const auto id = reach(ClaimState::custody, truth);
-    for (const auto& report : world.claim(id).reports)
+    for (const auto& report : world.reports(id))
         expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.reason(id), "data_missing");
@@ -434,7 +433,7 @@ TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf) {
     EXPECT_EQ(world.claim(id).state, ClaimState::disputed);
     const auto before = balance(world.state(), kWhistleblower);
     const auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     play_out(dispute, party_of(live, wrong), party_of(live, truth));
     const auto closed = world.dispute(dispute);
     EXPECT_EQ(closed.winner, types::DisputeWinner::rival);
@@ -475,20 +474,20 @@ TEST_F(Lifecycle, failing_report_defends_itself_against_the_solver) {
     spec.money.price_cap = 1;
     const auto id = reach(ClaimState::committing, wrong);
     const auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& drawn = live.reports;
     std::vector<ReportData> reports;
-    for (const auto& report : claim.reports) {
+    for (const auto& report : drawn) {
         reports.push_back(make_report(live, report.verifier, truth, false, truth.root, 2));
         expect_ok(world.one(report.verifier, NativeKind::verify_commit,
                             types::VerifyCommitPayload{id, 0, reports.back().sealed.commitment}));
     }
     auto reveal = core::make_reveal(reports[0].sealed, id, reports[0].sealed.true_index);
     reveal.initial_path = core::history_path(wrong.roots, 0);
-    EXPECT_EQ(name(world.one(claim.reports[0].verifier, NativeKind::verify_reveal, reveal)), "verify.bad_initial_path");
+    EXPECT_EQ(name(world.one(drawn[0].verifier, NativeKind::verify_reveal, reveal)), "verify.bad_initial_path");
     for (std::size_t i = 0; i < 2; ++i) {
         reveal = core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index);
         reveal.initial_path = core::history_path(truth.roots, 0);
-        expect_ok(world.one(claim.reports[i].verifier, NativeKind::verify_reveal, reveal));
+        expect_ok(world.one(drawn[i].verifier, NativeKind::verify_reveal, reveal));
     }
     ASSERT_EQ(world.claim(id).state, ClaimState::disputed);
     ASSERT_EQ(world.claim(id).open_disputes, 2U);
@@ -537,32 +536,32 @@ TEST_F(Lifecycle, silent_party_loses_by_the_clock_through_task_ticks) {
 TEST_F(Lifecycle, wrong_probe_costs_the_verifier_and_the_others_settle) {
     const auto id = reach(ClaimState::committing, truth);
     const auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& drawn = live.reports;
     std::vector<ReportData> reports;
     for (std::size_t i = 0; i < 2; ++i) {
-        reports.push_back(make_report(live, claim.reports[i].verifier, truth, true, {}, i, i == 0 ? 4 : 0));
-        expect_ok(world.one(claim.reports[i].verifier, NativeKind::verify_commit,
+        reports.push_back(make_report(live, drawn[i].verifier, truth, true, {}, i, i == 0 ? 4 : 0));
+        expect_ok(world.one(drawn[i].verifier, NativeKind::verify_commit,
                             types::VerifyCommitPayload{id, 0, reports[i].sealed.commitment}));
     }
     for (std::size_t i = 0; i < 2; ++i)
-        expect_ok(world.one(claim.reports[i].verifier, NativeKind::verify_reveal,
+        expect_ok(world.one(drawn[i].verifier, NativeKind::verify_reveal,
                             core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index)));
     ASSERT_EQ(world.claim(id).state, ClaimState::challenge);
 
     const auto& probe = reports[0].probes[0];
     const auto opening = open_probe(reports[0], *tiny().prover);
-    const auto honest = make_report(live, claim.reports[0].verifier, truth, true, {}, 0);
+    const auto honest = make_report(live, drawn[0].verifier, truth, true, {}, 0);
     const Hash32 true_hash = core::opened_leaves(honest.sealed, honest.sealed.true_index)[1];
     const auto dispute = challenge(id, kWhistleblower, 1, true_hash, core::encode(opening));
     ASSERT_NE(dispute, 0U);
     play_out(dispute, party_of(live, truth, probe.step, probe.node, 4), party_of(live, truth));
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
-    EXPECT_EQ(world.task(id).slashes.at(0).address, claim.reports[0].verifier);
+    EXPECT_EQ(world.task(id).slashes.at(0).address, drawn[0].verifier);
     EXPECT_EQ(world.task(id).slashes.at(0).reason, "wrong_probe");
     EXPECT_EQ(world.claim(id).state, ClaimState::challenge);
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::settled);
-    for (const auto& payment : world.task(id).payments) EXPECT_NE(payment.to, claim.reports[0].verifier);
+    for (const auto& payment : world.task(id).payments) EXPECT_NE(payment.to, drawn[0].verifier);
 }
 
 TEST_F(Lifecycle, challenges_are_committed_first_and_must_be_revealed) {

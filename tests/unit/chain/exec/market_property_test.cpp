@@ -167,7 +167,7 @@ private:
         for (auto it = claims_.begin(); it != claims_.end() && !::testing::Test::HasFatalFailure();) {
             const auto [id, stretch, round] = it->first;
             ASSERT_TRUE(world_.exists(id));
-            const TaskClaim live{*world_.shared_task(id), world_.stored_claim({id, 0, stretch, round}).value()};
+            const TaskClaim live{*world_.shared_task(id), world_.stored_claim({id, 0, stretch, round}).value(), {}};
             if (!types::is_final(live.claim.state)) {
                 it->second = it->second || (live.claim.state >= ClaimState::proved && !live.claim.voided &&
                                             agent_at(live.claim.solver).honest);
@@ -211,7 +211,7 @@ private:
     // What an honest solver has proved is paid, to the grain, and what was wrong and could be seen by an honest
     // whistleblower is not. `proved`: by an honest one.
     void check_end(const TaskClaim& live, bool proved, Acting acting) {
-        const auto& [task, claim] = live;
+        const auto& [task, claim, reports] = live;
         const auto stretch = market::stretch_of(live);
         const bool settled = claim.state == ClaimState::settled;
         if (task.spec.work.tranche != 0)
@@ -424,7 +424,7 @@ private:
         const auto& task = live.task;
         const auto& claim = live.claim;
         const types::VerifierReport* mine = nullptr;
-        for (const auto& entry : claim.reports)
+        for (const auto& entry : live.reports)
             if (entry.verifier == agent.address) mine = &entry;
         if (mine == nullptr || mine->slashed) return;
         const auto& solved = solved_[{task.id, task.round}];
@@ -436,7 +436,7 @@ private:
         if (claim.state == ClaimState::committing && mine->commitment.is_zero() && how != no_commit)
             send(agent, NativeKind::verify_commit,
                  types::VerifyCommitPayload{task.id, claim.id.stretch, report(agent, live, solved).sealed.commitment});
-        if (claim.state == ClaimState::revealing && !mine->commitment.is_zero() && !mine->revealed &&
+        if (claim.state == ClaimState::revealing && !mine->commitment.is_zero() && !mine->revealed() &&
             how != no_reveal) {
             const auto data = report(agent, live, solved);
             auto reveal = core::make_reveal(data.sealed, task.id, data.sealed.true_index, claim.id.stretch);
@@ -473,9 +473,9 @@ private:
         reveal.stretch = claim.id.stretch;
         reveal.salt = Uint256(rng_.u64()).to_be32();
         if (accuses_history(agent, live, solved, reveal) && !made(before, reveal)) return reveal;
-        for (std::size_t i = 0; i < claim.reports.size(); ++i) {
-            const auto& entry = claim.reports[i];
-            if (!entry.revealed || !entry.pass || entry.slashed) continue;
+        for (std::size_t i = 0; i < live.reports.size(); ++i) {
+            const auto& entry = live.reports[i];
+            if (!entry.revealed() || !entry.pass || entry.slashed) continue;
             reveal.target = core::kPassTarget + static_cast<std::uint32_t>(i);
             if (accuses_pass(agent, live, solved, entry, reveal) && !made(before, reveal)) return reveal;
             if (solved.history->is_altered_in(market::stretch_of(live))) continue;

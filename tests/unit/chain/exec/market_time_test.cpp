@@ -101,7 +101,7 @@ TEST_F(MarketTime, a_verifier_loses_nothing_by_a_halt) {
         ASSERT_EQ(world.claim(id).state, state);
         world.skip_until(world.deadline(id) - 2'000);
         bool halted = false;
-        for (const auto& report : world.claim(id).reports) {
+        for (const auto& report : world.reports(id)) {
             const auto mine = make_report(world.live(id), report.verifier, truth, true, {}, 1);
             const auto act = [&](NativeKind kind, const auto& payload) {
                 EXPECT_EQ(halted ? send(report.verifier, kind, payload) : after_a_halt(report.verifier, kind, payload),

@@ -51,7 +51,7 @@ protected:
         }
         ASSERT_EQ(types::decode_record<core::Game>(world.dispute(dispute).game)->phase, core::Phase::state);
     }
-    types::Address verifier(std::uint64_t id, std::size_t index) { return world.claim(id).reports[index].verifier; }
+    types::Address verifier(std::uint64_t id, std::size_t index) { return world.reports(id)[index].verifier; }
     std::size_t payments(std::uint64_t id, const types::Address& to, std::string_view reason) {
         std::size_t count = 0;
         for (const auto& payment : world.task(id).payments) count += payment.to == to && payment.reason == reason;
@@ -67,7 +67,7 @@ protected:
 TEST_F(PassChallenge, pass_of_a_wrong_segment_costs_the_verifier_and_only_it) {
     const auto id = reach(ClaimState::challenge, wrong);
     const auto beaten = verifier(id, 0);
-    const Uint256 locked = world.claim(id).reports[0].locked;
+    const Uint256 locked = world.reports(id)[0].locked;
     const auto dispute = challenge_history(id, core::kPassTarget, truth);
     EXPECT_EQ(world.dispute(dispute).defender, beaten);
     EXPECT_EQ(world.dispute(dispute).defender_locked, locked);
@@ -75,7 +75,7 @@ TEST_F(PassChallenge, pass_of_a_wrong_segment_costs_the_verifier_and_only_it) {
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
     EXPECT_EQ(world.dispute(dispute).reason, "leaf");
     const auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     ASSERT_EQ(task.slashes.size(), 1U);
     EXPECT_EQ(task.slashes[0].address, beaten);
     EXPECT_EQ(task.slashes[0].amount, locked);
@@ -87,7 +87,7 @@ TEST_F(PassChallenge, pass_of_a_wrong_segment_costs_the_verifier_and_only_it) {
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::settled);
     EXPECT_EQ(payments(id, beaten, "verifier_fee"), 0U);
-    EXPECT_EQ(payments(id, world.claim(id).reports[1].verifier, "verifier_fee"), 1U);
+    EXPECT_EQ(payments(id, world.reports(id)[1].verifier, "verifier_fee"), 1U);
 }
 
 TEST_F(PassChallenge, right_pass_is_defended_and_the_challenger_pays) {
@@ -131,7 +131,7 @@ TEST_F(PassChallenge, a_solver_that_is_accused_does_not_get_away_by_withholding_
     spec.windows.verify_s = 20;
     const auto id = reach(ClaimState::custody, wrong);
     const auto dispute = challenge_history(id, 0, truth);
-    for (const auto& report : world.claim(id).reports)
+    for (const auto& report : world.reports(id))
         if (world.claim(id).state == ClaimState::custody)
             expect_ok(
                 world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));
@@ -197,7 +197,7 @@ TEST_F(PassChallenge, solver_that_plays_badly_costs_no_verifier_anything) {
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
     EXPECT_EQ(world.dispute(dispute).reason, "leaf");
     const auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     ASSERT_EQ(task.slashes.size(), 1U);
     EXPECT_EQ(task.slashes[0].address, kSolver);
     EXPECT_EQ(task.state, TaskState::open);  // nothing is open about the reports
@@ -216,7 +216,7 @@ TEST_F(PassChallenge, void_history_waits_for_the_games_of_those_who_passed_it) {
     const auto about_pass = challenge_history(id, core::kPassTarget, truth);
     concede(about_solver, kSolver);
     auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     EXPECT_EQ(claim.state, ClaimState::disputed);
     EXPECT_EQ(claim.reason, "solver_slashed");
     EXPECT_TRUE(claim.voided);
@@ -256,7 +256,7 @@ TEST_F(PassChallenge, what_was_committed_in_time_can_be_revealed_after_the_solve
     concede(about_solver, kSolver);
     const auto lost_at = world.market_ms();
     auto live = world.live(id);
-    const auto& [task, claim] = live;
+    const auto& [task, claim, reports] = live;
     ASSERT_TRUE(claim.voided);
     EXPECT_EQ(claim.state, ClaimState::disputed);
     EXPECT_EQ(claim.open_disputes, 0U);
@@ -269,9 +269,9 @@ TEST_F(PassChallenge, what_was_committed_in_time_can_be_revealed_after_the_solve
     live = world.live(id);
     ASSERT_EQ(claim.disputes.size(), 2U);
     EXPECT_EQ(claim.deadline, world.dispute(claim.disputes[1]).deadline);
-    concede(claim.disputes[1], claim.reports[1].verifier);
+    concede(claim.disputes[1], reports[1].verifier);
     EXPECT_EQ(world.task(id).state, TaskState::open);
-    EXPECT_EQ(world.task(id).slashes.at(1).address, claim.reports[1].verifier);
+    EXPECT_EQ(world.task(id).slashes.at(1).address, reports[1].verifier);
 }
 
 TEST_F(PassChallenge, void_history_waits_for_reveals_only_so_long) {

@@ -8,7 +8,7 @@ class Refusals : public Lifecycle {};
 
 TEST_F(Refusals, of_a_second_or_senseless_reveal) {
     const auto id = reach(ClaimState::committing, truth);
-    const auto reports = world.claim(id).reports;
+    const auto reports = world.reports(id);
     ASSERT_GE(reports.size(), 2U);
     const auto honest = make_report(world.live(id), reports[0].verifier, truth, true, {}, 1);
     expect_ok(world.one(reports[0].verifier, NativeKind::verify_commit,
@@ -28,7 +28,7 @@ TEST_F(Refusals, of_a_second_or_senseless_reveal) {
 
 TEST_F(Refusals, of_a_verifier_that_could_not_get_the_data) {
     const auto id = reach(ClaimState::custody, truth);
-    const auto verifier = world.claim(id).reports[0].verifier;
+    const auto verifier = world.reports(id)[0].verifier;
     expect_ok(world.one(verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));
     ASSERT_EQ(world.claim(id).state, ClaimState::custody);
     EXPECT_EQ(name(world.one(verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true})),

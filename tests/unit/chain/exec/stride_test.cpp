@@ -86,7 +86,7 @@ TEST_F(Strides, a_false_accuser_of_a_stride_loses_its_stake) {
 TEST_F(Strides, a_stride_that_was_not_drawn_is_nobodys_pass) {
     spec.work.samples = 1;
     const auto id = reach(ClaimState::challenge, truth);
-    const auto who = world.claim(id).reports[0].verifier;
+    const auto who = world.reports(id)[0].verifier;
     const auto drawn = core::draw_segments(world.claim(id).verify_beacon, who, kSteps / kInterval, 1).front();
     for (const bool sampled : {false, true}) {
         const std::uint64_t segment = sampled ? drawn : 1 - drawn;
@@ -117,15 +117,15 @@ TEST_P(StrideProbe, a_wrong_tile_costs_its_verifier) {
     const auto live = world.live(id);
     std::vector<ReportData> reports;
     for (std::size_t i = 0; i < 2; ++i) {
-        const auto& who = live.claim.reports[i].verifier;
+        const auto& who = live.reports[i].verifier;
         reports.push_back(make_report(live, who, truth, true, {}, i, i == 0 ? 4 : 0));
         expect_ok(
             world.one(who, NativeKind::verify_commit, types::VerifyCommitPayload{id, 0, reports[i].sealed.commitment}));
     }
     for (std::size_t i = 0; i < 2; ++i)
-        expect_ok(world.one(live.claim.reports[i].verifier, NativeKind::verify_reveal,
+        expect_ok(world.one(live.reports[i].verifier, NativeKind::verify_reveal,
                             core::make_reveal(reports[i].sealed, id, reports[i].sealed.true_index)));
-    const auto honest = make_report(live, live.claim.reports[0].verifier, truth, true, {}, 0);
+    const auto honest = make_report(live, live.reports[0].verifier, truth, true, {}, 0);
     const auto& probe = reports[0].probes[0];
     const auto opening = open_probe(reports[0], *tiny().prover);
     const auto claim = core::opened_leaves(honest.sealed, honest.sealed.true_index)[1];
@@ -134,7 +134,7 @@ TEST_P(StrideProbe, a_wrong_tile_costs_its_verifier) {
     play_out(dispute, party_of(live, truth, probe.step, probe.node, 4), party_of(live, truth));
     EXPECT_EQ(game(dispute).step, probe.step);
     EXPECT_EQ(world.task(id).slashes.at(0).reason, "wrong_probe");
-    EXPECT_EQ(world.task(id).slashes.at(0).address, live.claim.reports[0].verifier);
+    EXPECT_EQ(world.task(id).slashes.at(0).address, live.reports[0].verifier);
 }
 
 INSTANTIATE_TEST_SUITE_P(draws, StrideProbe, ::testing::Range<std::uint64_t>(0, 6));

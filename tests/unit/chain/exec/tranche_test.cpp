@@ -67,7 +67,7 @@ protected:
     template <class Make>
     std::vector<ReportData> report(std::uint64_t id, std::uint32_t stretch, Make&& make,
                                    const History* rival = nullptr) {
-        const auto verifiers = world.live_stretch(id, stretch).claim.reports;
+        const auto verifiers = world.live_stretch(id, stretch).reports;
         std::vector<ReportData> reports;
         for (std::size_t i = 0; i < verifiers.size(); ++i) {
             reports.push_back(make(verifiers[i].verifier, i));
@@ -157,7 +157,7 @@ TEST_F(Tranches, are_paid_for_one_by_one_while_the_training_goes_on) {
     const auto first = claim_of(id, 0);
     EXPECT_EQ(first.state, ClaimState::settled);
     EXPECT_EQ(paid(first.payments, kSolver, "solver_reward"), Uint256(kPrice) * work());
-    EXPECT_EQ(paid(first.payments, first.reports[0].verifier, "verifier_fee"), fee());
+    EXPECT_EQ(paid(first.payments, world.live_stretch(id, 0).reports[0].verifier, "verifier_fee"), fee());
     EXPECT_EQ(paid(first.payments, kSubmitter, "refund"), Uint256(10 - kPrice) * work());
     EXPECT_EQ(escrow - task.escrow, Uint256(10) * work() + Uint256(2) * fee());
     EXPECT_EQ(locked(kSolver), lock() * Uint256(2)) << "a claim, and what the next one will take";
@@ -338,7 +338,7 @@ TEST_F(Tranches, a_wrong_tile_of_a_later_one_costs_its_verifier) {
     const auto reports = report(id, 1, [&](const auto& who, std::size_t place) {
         return make_report(live, who, all, true, {}, place, place == 0 ? 4 : 0);
     });
-    const auto honest = make_report(live, live.claim.reports[0].verifier, all, true, {}, 0);
+    const auto honest = make_report(live, live.reports[0].verifier, all, true, {}, 0);
     const auto& probe = reports[0].probes[0];
     EXPECT_GT(probe.step, 2U);
     EXPECT_LE(probe.step, 4U);
@@ -355,7 +355,8 @@ TEST_F(Tranches, segments_are_counted_from_where_a_tranche_begins) {
     const auto id = begin_two(all, wrong_second);
     pass(id, 1, wrong_second);
     const auto claim = claim_of(id, 1);
-    const auto drawn = core::draw_segments(claim.verify_beacon, claim.reports[0].verifier, 2, 1).front();
+    const auto drawn =
+        core::draw_segments(claim.verify_beacon, world.live_stretch(id, 1).reports[0].verifier, 2, 1).front();
     const auto steps = market::stretch_of(world.task(id), 1);
     const auto dispute = challenge_stretch(id, 1, core::kPassTarget, all.root_of(steps), history_opening(all, steps));
     play_out(dispute, party_of(world.live_stretch(id, 1), wrong_second), party_of(world.live_stretch(id, 1), all));
@@ -412,9 +413,9 @@ TEST_F(Tranches, the_last_may_be_shorter_and_costs_less) {
     }
     const auto task = world.task(id);
     EXPECT_EQ(task.state, TaskState::settled);
-    const types::Address verifier = claim_of(id, 1).reports[0].verifier;
+    const types::Address verifier = world.live_stretch(id, 1).reports[0].verifier;
     EXPECT_EQ(paid(task.payments, verifier, "verifier_fee"), segment_fee);
-    EXPECT_EQ(paid(claim_of(id, 0).payments, claim_of(id, 0).reports[0].verifier, "verifier_fee"),
+    EXPECT_EQ(paid(claim_of(id, 0).payments, world.live_stretch(id, 0).reports[0].verifier, "verifier_fee"),
               segment_fee + segment_fee);
     EXPECT_EQ(paid(task.payments, kSolver, "solver_reward"), Uint256(kPrice) * work(2));
 }
@@ -437,7 +438,8 @@ TEST_F(Tranches, leave_the_state_after_those_that_follow) {
     EXPECT_EQ(world.task(id).state, TaskState::settled);
     world.skip_until(world.task(id).since + market::in_ms(world.params.market.retention_s));
     expect_ok(world.tick(id));
-    for (const auto prefix : {types::ObjectPrefix::claim, types::ObjectPrefix::dispute, types::ObjectPrefix::challenge})
+    for (const auto prefix : {types::ObjectPrefix::claim, types::ObjectPrefix::report, types::ObjectPrefix::dispute,
+                              types::ObjectPrefix::challenge})
         EXPECT_TRUE(world.state().native_range(types::object_key(prefix), {}, 1).empty());
 }
 
@@ -480,7 +482,7 @@ TEST_F(Tranches, are_verified_by_those_who_are_free_when_the_one_before_is_settl
     }
     EXPECT_GE(world.task(id).settled, 1U);
     EXPECT_EQ(claim_of(id, 1).state, ClaimState::custody);
-    EXPECT_EQ(claim_of(id, 1).reports.size(), 2U) << claim_of(id, 1).reason;
+    EXPECT_EQ(world.live_stretch(id, 1).reports.size(), 2U) << claim_of(id, 1).reason;
     EXPECT_EQ(world.task(id).settled, 1U) << "a lie that nobody was asked to look at was paid for";
 }
 
@@ -494,7 +496,7 @@ TEST_F(Tranches, a_wrong_one_costs_its_lock_though_the_one_before_falls_for_want
         &all);
     ASSERT_EQ(claim_of(id, 1).state, ClaimState::disputed);
     const auto dispute = claim_of(id, 1).disputes.front();
-    for (const auto& report : claim_of(id, 0).reports)
+    for (const auto& report : world.live_stretch(id, 0).reports)
         if (claim_of(id, 0).state == ClaimState::custody)
             expect_ok(
                 world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));

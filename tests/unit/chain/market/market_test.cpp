@@ -117,6 +117,7 @@ TEST(Storage, deposits_count_at_least_what_the_largest_objects_take) {
     EXPECT_LE(largest<types::TaskBid>(), kBidBytes);
     const std::size_t money = 2 * largest<types::Payment>() + largest<types::SlashRecord>();
     EXPECT_LE(largest<types::Claim>() + money, kClaimBytes);
+    EXPECT_LE(largest<types::VerifierReport>() + money, kReportBytes);
     EXPECT_LE(largest<types::ChallengeCommitment>(), kChallengeBytes);
 }
 

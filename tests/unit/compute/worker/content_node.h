@@ -86,6 +86,9 @@ public:
     Expected<bool> knows(const Hash32&) override { return fail("node.down"); }
     Expected<std::vector<chain::types::TaskClaim>> live_tasks() override { return fail("node.down"); }
     Expected<chain::types::Dispute> dispute(std::uint64_t) override { return fail("node.down"); }
+    Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport&) override {
+        return fail("node.down");
+    }
     Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role, const Address&) override {
         return fail("node.down");
     }

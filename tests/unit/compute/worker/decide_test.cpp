@@ -27,7 +27,7 @@ protected:
         return actor;
     }
     [[nodiscard]] Actor first_verifier(std::uint64_t id, const History& claim) const {
-        return verifier(world.claim(id).reports.front().verifier, claim);
+        return verifier(world.reports(id).front().verifier, claim);
     }
     // The chain refuses from market time `end` on, and decide() offers it for the last block before.
     void expect_ends_at(const Actor& actor, std::uint64_t id, NativeKind kind, std::uint64_t end,
@@ -125,7 +125,7 @@ TEST_F(Decide, declines_what_it_was_told_not_to_take) {
     EXPECT_FALSE(wants<Decline>(decide(small.me, small.view(world, live))));
     live.task.steps = (kMaxSegments + 1) * live.task.spec.work.interval;
     View view = solver_.view(world, world.live(id));
-    const View longer{view.height, view.market_ms, live, view.examined, {}, {}, {}, {}, true};
+    const View longer{view.height, view.market_ms, live, view.examined, {}, {}, {}, {}, true, {}};
     EXPECT_TRUE(wants<Decline>(decide(solver_.me, longer)));
 }
 
@@ -242,19 +242,19 @@ TEST_F(Decide, commits_until_the_deadline_and_once) {
     const Actor actor = first_verifier(id, truth);
     perform(actor, id, NativeKind::verify_commit);
     EXPECT_TRUE(sends(actor, id).empty());
-    const Actor other = verifier(world.claim(id).reports[1].verifier, truth);
+    const Actor other = verifier(world.reports(id)[1].verifier, truth);
     expect_ends_at(other, id, NativeKind::verify_commit, world.deadline(id), "task.deadline_passed");
 }
 
 TEST_F(Decide, reveals_until_the_deadline_what_it_has_committed_to) {
     const auto id = reach(ClaimState::committing, truth);
-    for (const auto& report : world.claim(id).reports)
+    for (const auto& report : world.reports(id))
         perform(verifier(report.verifier, truth), id, NativeKind::verify_commit);
     ASSERT_EQ(world.claim(id).state, ClaimState::revealing);
     const Actor actor = first_verifier(id, truth);
     perform(actor, id, NativeKind::verify_reveal);
     EXPECT_TRUE(sends(actor, id).empty());
-    const Actor other = verifier(world.claim(id).reports[1].verifier, truth);
+    const Actor other = verifier(world.reports(id)[1].verifier, truth);
     expect_ends_at(other, id, NativeKind::verify_reveal, world.deadline(id), "task.deadline_passed");
 }
 
@@ -267,10 +267,10 @@ TEST_F(Decide, a_verifier_that_is_out_does_nothing) {
     const auto id = reach(ClaimState::custody, truth);
     TaskClaim live = world.live(id);
     const Actor actor = first_verifier(id, truth);
-    live.claim.reports.front().slashed = true;
+    live.reports.front().slashed = true;
     EXPECT_TRUE(decide(actor.me, actor.view(world, live)).empty());
-    live.claim.reports.front().slashed = false;
-    live.claim.reports.front().custody = 2;
+    live.reports.front().slashed = false;
+    live.reports.front().custody = 2;
     live.claim.state = ClaimState::committing;
     EXPECT_TRUE(decide(actor.me, actor.view(world, live)).empty());
 }
@@ -338,12 +338,45 @@ TEST_F(Decide, has_nothing_to_say_against_right_work_or_in_its_own_cause) {
     EXPECT_TRUE(wants<Watch>(whistleblower_.decide(world, id)));
     // The reports of the straight way were sealed over the same probes.
     EXPECT_TRUE(sends(whistleblower_, id).empty());
-    for (const Address& party : {kSolver, kSubmitter, world.claim(id).reports.front().verifier}) {
+    for (const Address& party : {kSolver, kSubmitter, world.reports(id).front().verifier}) {
         Actor actor(party, truth);
         actor.me.whistleblower = true;
         actor.published = &wrong;
         EXPECT_TRUE(actor.decide(world, id).empty());
     }
+}
+
+// The chain keeps the root of what a report has revealed: the rest is asked for where it is not the expected one.
+TEST_F(Decide, asks_for_the_probes_of_a_report_that_has_others_and_accuses_it) {
+    const auto id = reach(ClaimState::committing, truth);
+    const TaskClaim drawn = world.live(id);
+    for (const auto& report : drawn.reports) {
+        const auto mine = make_report(drawn, report.verifier, truth, true, {}, 1, report.place == 1 ? 4 : 0);
+        expect_ok(world.one(report.verifier, NativeKind::verify_commit,
+                            chain::types::VerifyCommitPayload{id, 0, mine.sealed.commitment}));
+    }
+    for (const auto& report : drawn.reports) {
+        const auto mine = make_report(drawn, report.verifier, truth, true, {}, 1, report.place == 1 ? 4 : 0);
+        expect_ok(world.one(report.verifier, NativeKind::verify_reveal,
+                            core::make_reveal(mine.sealed, id, mine.sealed.true_index)));
+    }
+    whistleblower_.published = &truth;
+    whistleblower_.knows_probes = false;
+    std::vector<chain::types::VerifierReport> asked;
+    for (const Action& action : whistleblower_.decide(world, id))
+        if (const auto* read = std::get_if<ReadProbes>(&action)) asked.push_back(read->report);
+    ASSERT_EQ(asked.size(), 1U) << "the other's root is the expected one";
+    EXPECT_EQ(asked[0].place, 1U);
+    EXPECT_TRUE(sends(whistleblower_, id).empty());
+    whistleblower_.knows_probes = true;
+    for (const Action& action : whistleblower_.decide(world, id))
+        EXPECT_FALSE(std::holds_alternative<ReadProbes>(action));
+    perform(whistleblower_, id, NativeKind::challenge_commit);
+    perform(whistleblower_, id, NativeKind::challenge_reveal);
+    ASSERT_EQ(world.claim(id).disputes.size(), 1U);
+    const auto dispute = world.dispute(world.claim(id).disputes[0]);
+    EXPECT_EQ(dispute.target, 2U);
+    EXPECT_EQ(dispute.defender, asked[0].verifier);
 }
 
 TEST_F(Decide, a_void_round_takes_reveals_only_and_those_only_for_a_while) {
@@ -482,7 +515,7 @@ TEST_F(Decide, ticks_what_is_due_not_earlier_and_spread_over_a_while) {
             Actor actor(address(1000 + number), truth);
             actor.me.ticks = true;
             std::uint64_t now = 99'900;
-            while (attempts_of(decide(actor.me, View{90, now, live, {}, {}, {}, {}, {}, true})).empty()) ++now;
+            while (attempts_of(decide(actor.me, View{90, now, live, {}, {}, {}, {}, {}, true, {}})).empty()) ++now;
             first.insert(now + 1);
         }
         EXPECT_GT(first.size(), 30U);
@@ -498,7 +531,7 @@ TEST_F(Decide, ticks_no_draw_whose_beacon_is_not_there) {
                            waiting(TaskState::running, ClaimState::custody)}) {
         live.task.draw_at = live.claim.draw_at = 90;
         const auto ticks_at = [&](std::uint64_t height) {
-            return !attempts_of(decide(actor.me, View{height, 200'000, live, {}, {}, {}, {}, {}, true})).empty();
+            return !attempts_of(decide(actor.me, View{height, 200'000, live, {}, {}, {}, {}, {}, true, {}})).empty();
         };
         EXPECT_EQ(ticks_at(90), live.claim.state == ClaimState::custody)
             << "the next block is 91, the beacon that of 92";

@@ -71,11 +71,11 @@ TEST(KeptStates, what_is_drawn_are_the_states_with_which_segments_begin) {
     TaskClaim live = live_of();
     EXPECT_TRUE(drawn_steps(live).empty());
     live.claim.verify_beacon = Hash32{{7}};
-    live.claim.reports.resize(2);
-    live.claim.reports[0].verifier.data[0] = 1;
-    live.claim.reports[1].verifier.data[0] = 2;
+    live.reports.resize(2);
+    live.reports[0].verifier.data[0] = 1;
+    live.reports[1].verifier.data[0] = 2;
     std::set<std::uint64_t> expected;
-    for (const auto& report : live.claim.reports)
+    for (const auto& report : live.reports)
         for (const std::uint64_t segment : core::draw_segments(live.claim.verify_beacon, report.verifier, 64, 4))
             expected.insert(640 + 10 * segment);
     EXPECT_EQ(drawn_steps(live), expected);

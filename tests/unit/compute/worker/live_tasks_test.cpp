@@ -17,6 +17,8 @@ using chain::types::ClaimState;
 using chain::types::Task;
 using chain::types::TaskClaim;
 using chain::types::TaskState;
+using chain::types::to_json;
+using chain::types::VerifierReport;
 using rpc::testing::Fixture;
 
 // Blocks of a market.
@@ -35,6 +37,10 @@ public:
     }
     void put(const Claim& claim) {
         chain.current->write(chain::types::key_of<Claim>(claim.id), chain::types::encode_record(claim));
+    }
+    void put(const VerifierReport& report) {
+        chain.current->write(chain::types::key_of<VerifierReport>(report.claim, report.place),
+                             chain::types::encode_record(report));
     }
     [[nodiscard]] Task task(std::uint64_t id) const {
         return *chain::types::decode_record<Task>(*chain.current->native(chain::types::key_of<Task>(id)));
@@ -63,6 +69,30 @@ public:
         Claim claim = *chain::types::decode_record<Claim>(*chain.current->native(key));
         change(claim);
         put(claim);
+    }
+    // Others are drawn for the present claim.
+    void draw(std::uint64_t id, std::uint8_t verifiers) {
+        change_claim(id, [&](Claim& claim) {
+            for (std::uint8_t place = verifiers; place < claim.drawn; ++place)
+                chain.current->write(chain::types::key_of<VerifierReport>(claim.id, place), std::nullopt);
+            claim.drawn = verifiers;
+            for (std::uint8_t place = 0; place < verifiers; ++place) {
+                VerifierReport report;
+                report.claim = claim.id;
+                report.place = place;
+                put(report);
+            }
+        });
+    }
+    // One of them says something, of which the claim keeps nothing.
+    void report(std::uint64_t id) {
+        const Claim claim = *chain::types::decode_record<Claim>(
+            *chain.current->native(chain::types::key_of<Claim>(*chain::types::present_claim(task(id)))));
+        if (claim.drawn == 0) return;
+        const auto key = chain::types::key_of<VerifierReport>(claim.id, std::uint8_t{0});
+        auto report = *chain::types::decode_record<VerifierReport>(*chain.current->native(key));
+        ++report.revealed_at;
+        put(report);
     }
     // The next stretch is worked on while this one is verified.
     void go_on(std::uint64_t id) {
@@ -134,8 +164,9 @@ public:
             change_claim(id, [&](Claim& claim) {
                 claim.step = random() % 3;
                 claim.deadline = random() % 3;
-                claim.reports.resize(random() % 3);
             });
+            if (random() % 2 == 0) draw(id, static_cast<std::uint8_t>(random() % 3));
+            if (random() % 2 == 0) report(id);
         }
     }
 
@@ -170,11 +201,11 @@ public:
                 TaskClaim live;
                 QUERN_CHECK(chain::types::from_json(item, live.task));
                 if (const json::Value* claim = item.find("claim"); !claim->is_null())
-                    QUERN_CHECK(chain::types::from_json(*claim, live.claim));
+                    QUERN_CHECK(read_claim(*claim, live));
                 if (!check_claim(live)) continue;
                 tasks.push_back(live);
                 if (const json::Value* next = item.find("nextClaim"); !next->is_null()) {
-                    QUERN_CHECK(chain::types::from_json(*next, live.claim));
+                    QUERN_CHECK(read_claim(*next, live));
                     QUERN_CHECK(check_next(live));
                     tasks.push_back(std::move(live));
                 }
@@ -194,6 +225,9 @@ public:
     Expected<std::optional<TransactionOutcome>> outcome(const Hash32&) override { return fail("node.down"); }
     Expected<bool> knows(const Hash32&) override { return fail("node.down"); }
     Expected<chain::types::Dispute> dispute(std::uint64_t) override { return fail("node.down"); }
+    Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport&) override {
+        return fail("node.down");
+    }
     Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role, const chain::types::Address&) override {
         return fail("node.down");
     }
@@ -211,6 +245,10 @@ public:
     std::size_t told_bytes = 0;
 
 private:
+    static Status read_claim(const json::Value& value, TaskClaim& live) {
+        QUERN_CHECK(chain::types::from_json(value, live.claim));
+        return read_reports(*value.find("reports"), live);
+    }
     const Market& market_;
 };
 
@@ -236,6 +274,7 @@ protected:
             ASSERT_NE(found, slot.end()) << live.task.id;
             EXPECT_EQ(chain::types::to_json(found->second->task), chain::types::to_json(live.task));
             EXPECT_EQ(chain::types::to_json(found->second->claim), chain::types::to_json(live.claim));
+            EXPECT_EQ(to_json(found->second->reports), to_json(live.reports));
         }
     }
     void expect_all() const { expect_all(tasks_); }
@@ -301,6 +340,7 @@ TEST_F(LiveTasksTest, of_any_blocks_are_what_the_node_has) {
                     const auto& mine = *tasks_of(*known, live).at(live.task.id);
                     ASSERT_EQ(chain::types::to_json(mine.task), chain::types::to_json(live.task));
                     ASSERT_EQ(chain::types::to_json(mine.claim), chain::types::to_json(live.claim));
+                    ASSERT_EQ(to_json(mine.reports), to_json(live.reports));
                 }
         }
         lists += node.lists;

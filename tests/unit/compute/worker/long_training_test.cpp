@@ -37,7 +37,7 @@ protected:
         options.datadir = testing::TempDir() + "/quern-long-training-test";
         (void)Workspace::remove_all_but(options.datadir, {});
         auto live = std::make_shared<TaskClaim>();
-        auto& [task, claim] = *live;
+        auto& [task, claim, reports] = *live;
         task.id = 1;
         task.spec = spec_of(subject.programs, subject.interval);
         task.spec.init_root = tensor::state_root(subject.init);
@@ -76,9 +76,9 @@ protected:
         TaskClaim live = proved();
         live.task.spec.work.samples = static_cast<std::uint32_t>(samples);
         live.claim.verify_beacon = Hash32{{beacon}};
-        live.claim.reports.resize(2);
-        live.claim.reports[0].verifier.data[0] = 1;
-        live.claim.reports[1].verifier.data[0] = 2;
+        live.reports.resize(2);
+        live.reports[0].verifier.data[0] = 1;
+        live.reports[1].verifier.data[0] = 2;
         return live;
     }
     void serve(const TaskClaim& live) {
@@ -94,7 +94,7 @@ protected:
     }
     // Whether each verifier has what it was drawn for, and finds it right.
     void expect_served(const TaskClaim& live) {
-        for (const auto& report : live.claim.reports) {
+        for (const auto& report : live.reports) {
             const std::uint64_t segments =
                 core::segment_count(chain::market::stretch_of(live).steps, live.task.spec.work.interval);
             auto replay = Replay::begin(

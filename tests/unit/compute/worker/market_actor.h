@@ -39,7 +39,7 @@ inline std::shared_ptr<const Finding> watch_of(const TaskClaim& live, const Hist
         finding->wrong_step = wrong * replayed.stride;
         return finding;
     }
-    for (const auto& report : live.claim.reports) {
+    for (const auto& report : live.reports) {
         const auto own = report_of(live, report.verifier, replayed);
         for (const auto& probe : own->probes) finding->probe_hashes.push_back(tensor::tile_hash(probe.words));
     }
@@ -60,11 +60,14 @@ public:
         // `height` above the world's: as late as a worker may act that counts on the blocks' pace here.
         const std::uint64_t ahead = height - world.height;
         const std::uint64_t later_ms = ahead == 0 ? 0 : (ahead + 1) * world.block_ms - 1;
-        View view{height, world.market_ms() + later_ms, live, {true, {}}, trained(live), {}, {}, {}, true};
+        View view{height, world.market_ms() + later_ms, live, {true, {}}, trained(live), {}, {}, {}, true, {}};
         const bool drawn = !live.claim.verify_beacon.is_zero();
         if (drawn) view.report.finding = report_of(live, me.address, *claim_);
         if (drawn && published != nullptr) view.watch.finding = watch_of(live, *claim_, *published);
         for (const std::uint64_t id : live.claim.disputes) view.disputes.push_back(dispute(world, live, id));
+        for (const auto& report : live.reports)
+            if (const auto told = world.probes.find(report.result_root); told != world.probes.end() && knows_probes)
+                view.probes[told->first] = std::make_shared<const std::vector<Hash32>>(told->second);
         return view;
     }
     [[nodiscard]] View view(const World& world, const TaskClaim& live) const { return view(world, live, world.height); }
@@ -76,6 +79,7 @@ public:
 
     Me me;
     const History* published = nullptr;  // the solver's history, for those who watch
+    bool knows_probes = true;            // what reports have revealed was asked for
 
 private:
     [[nodiscard]] Trained trained(const TaskClaim& live) const {

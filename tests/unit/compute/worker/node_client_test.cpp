@@ -9,11 +9,16 @@
 #include <thread>
 
 #include "base/fs.h"
+#include "chain/types/abi.h"
+#include "chain/types/native_kinds.h"
+#include "chain/types/probe_event.h"
 #include "content_parts.h"
 #include "rpc/http_server.h"
 
 namespace quern::compute::worker {
 namespace {
+
+using chain::types::Address;
 
 // Answers each request with what the test says.
 class LyingNode : public testing::Test {
@@ -59,6 +64,40 @@ TEST_F(LyingNode, cannot_keep_a_worker_reading_pages_for_ever) {
     const auto none = client_->live_tasks();
     ASSERT_TRUE(none);
     EXPECT_TRUE(none->empty());
+}
+
+TEST_F(LyingNode, tells_the_probes_of_a_report_or_is_busy) {
+    using chain::types::ProbesRevealed;
+    chain::types::VerifierReport report;
+    report.claim.task = 7;
+    report.verifier.data[0] = 3;
+    report.revealed_at = 18;
+    report.result_root.data[0] = 4;
+    const auto log_of = [](const ProbesRevealed& event) {
+        const auto log =
+            chain::types::abi::event_log(chain::types::group_address(chain::types::KindGroup::verification), event);
+        json::Array topics;
+        for (const Hash32& topic : log.topics) topics.push_back(to_hex0x(topic));
+        return json::Value::object({{"address", to_hex0x(log.address)},
+                                    {"topics", json::Value(std::move(topics))},
+                                    {"data", to_hex0x(log.data)}});
+    };
+    const std::vector<Hash32> probes{Hash32{{1}}, Hash32{{2}}};
+    ProbesRevealed other{7, Address{{9}}, 0, report.result_root, {}};
+    ProbesRevealed earlier{7, report.verifier, 0, Hash32{{5}}, {}};
+    answer_ = [&](int) {
+        const ProbesRevealed mine{7, report.verifier, 0, report.result_root, probes};
+        return json::Value::array({log_of(other), log_of(earlier), log_of(mine)}).dump();
+    };
+    const auto told = client_->revealed_probes(report);
+    ASSERT_TRUE(told) << told.error().to_string();
+    EXPECT_EQ(*told, probes);
+    for (const char* answer : {"[]", "{}", R"([{"address":"0x"}])"}) {
+        answer_ = [&](int) { return std::string(answer); };
+        const auto none = client_->revealed_probes(report);
+        ASSERT_FALSE(none);
+        EXPECT_TRUE(none.error().is_busy()) << answer;
+    }
 }
 
 TEST_F(LyingNode, cannot_fill_a_workers_memory_with_tasks) {

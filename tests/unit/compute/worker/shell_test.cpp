@@ -145,8 +145,8 @@ private:
         rpc::testing::FakeState& shown = *rpc_.chain.current;
         while (rpc_.chain.head_number() < world_.height) rpc_.chain.add_block({});
         shown.number = world_.height;
-        for (const auto prefix :
-             {ObjectPrefix::globals, ObjectPrefix::task, ObjectPrefix::claim, ObjectPrefix::dispute}) {
+        for (const auto prefix : {ObjectPrefix::globals, ObjectPrefix::task, ObjectPrefix::claim, ObjectPrefix::report,
+                                  ObjectPrefix::dispute}) {
             const Bytes all = chain::types::object_key(prefix);
             std::map<Bytes, std::optional<Bytes>, BytesLess> changed;
             for (const auto& [key, value] : shown.native_range(all, {}, SIZE_MAX)) changed[key] = std::nullopt;
@@ -185,6 +185,9 @@ public:
     }
     Expected<Dispute> dispute(std::uint64_t id) override {
         return market_.with([&](World& world) { return world.dispute(id); });
+    }
+    Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) override {
+        return market_.with([&](World& world) { return world.probes.at(report.result_root); });
     }
     Expected<std::optional<chain::types::RoleBond>> bond(Role role, const Address& address) override {
         return market_.with([&](World& world) { return world.state().load<chain::types::RoleBond>(role, address); });

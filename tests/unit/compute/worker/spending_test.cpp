@@ -101,6 +101,9 @@ public:
         return std::vector<chain::types::TaskClaim>();
     }
     Expected<chain::types::Dispute> dispute(std::uint64_t) override { return fail("node.rpc_error"); }
+    Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport&) override {
+        return fail("node.down");
+    }
     Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role, const chain::types::Address&) override {
         return std::optional<chain::types::RoleBond>();
     }

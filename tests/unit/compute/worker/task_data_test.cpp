@@ -189,7 +189,7 @@ protected:
         options.datadir = ::testing::TempDir() + "/quern-task-data-test";
         (void)Workspace::remove_all_but(options.datadir, {});
         auto live = std::make_shared<TaskClaim>();
-        auto& [task, claim] = *live;
+        auto& [task, claim, reports] = *live;
         task.id = 1;
         task.spec = spec_of(programs, kInterval);
         task.state = TaskState::running;
