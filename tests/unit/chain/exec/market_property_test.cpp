@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/rng.h"
+#include "chain/market/storage.h"
 #include "market_world.h"
 
 namespace quern::chain::exec::test {
@@ -218,6 +219,9 @@ private:
             ++statistics_.stretches[std::string(types::to_string(claim.state)) + " " + claim.reason];
         const auto& solved = solved_[{task.id, claim.id.round}];
         count_disputes(live);
+        ASSERT_LE(world_.bytes_of(task.id),
+                  market::stored_bytes(world_.params.market, task.spec, market::stretch_count(task)))
+            << "more is stored than was paid for: " << describe(task.id);
         if (settled) {
             const auto& payments = stretch.last() == task.steps ? task.payments : claim.payments;
             const auto paid = std::find_if(payments.begin(), payments.end(), [&](const auto& payment) {
