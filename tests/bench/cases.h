@@ -11,8 +11,13 @@ void bench_row_sums(Bench& bench);
 void bench_training(Bench& bench);  // training_cases.cpp
 void bench_commitment(Bench& bench);
 void bench_tapped(Bench& bench);
-void bench_demand(Bench& bench);  // demand_cases.cpp
-void bench_leaf(Bench& bench);    // dispute_cases.cpp
+void bench_demand(Bench& bench);   // demand_cases.cpp
+void bench_publish(Bench& bench);  // worker_cases.cpp
+void bench_states_on_disk(Bench& bench);
+void bench_line(Bench& bench);      // link_cases.cpp
+void bench_reaction(Bench& bench);  // chain_cases.cpp
+void bench_open_tasks(Bench& bench);
+void bench_leaf(Bench& bench);  // dispute_cases.cpp
 void bench_dispute(Bench& bench);
 void bench_blocks(Bench& bench);      // block_cases.cpp
 void bench_transition(Bench& bench);  // state_cases.cpp

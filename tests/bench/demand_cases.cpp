@@ -2,11 +2,9 @@
 #include <thread>
 
 #include "bench/cases.h"
+#include "bench/market_task.h"
 #include "compute/core/dispute_strategy.h"
-#include "compute/program/architecture.h"
 #include "crypto/hash.h"
-#include "support/training_game.h"
-#include "vm/tensor/executor.h"
 
 namespace quern::bench {
 namespace {
@@ -15,24 +13,13 @@ using vm::tensor::Program;
 
 constexpr double kParameter = 4;  // bytes of a word
 
-struct Size {
-    const char* name;
-    std::uint32_t layers;
-    std::uint32_t width;
-    std::uint32_t batch;
-};
-constexpr Size kSizes[] = {{"11 M parameters", 6, 384, 2}, {"25 M parameters", 8, 512, 1}};
-
-Program program_of(const Size& size) {
-    compute::program::Architecture arch = test::demo_architecture(512);
-    arch.model = {size.layers, size.width, size.width / 64, 128, 4, 86};
-    arch.batch = size.batch;
-    return must(compute::program::build_training_program(arch), "training program").program;
+Program program_of(const ModelSize& size) {
+    return must(compute::program::build_training_program(architecture_of(size)), "training program").program;
 }
 
 std::uint64_t bytes_of(const vm::tensor::Shape& shape) { return shape.elements() * sizeof(std::uint32_t); }
 
-void add_memory(Bench& bench, const Size& size) {
+void add_memory(Bench& bench, const ModelSize& size) {
     const Program program = program_of(size);
     std::uint64_t parameters = 0;
     std::uint64_t state = 0;
@@ -77,8 +64,8 @@ void add_memory(Bench& bench, const Size& size) {
 }  // namespace
 
 void bench_demand(Bench& bench) {
-    for (const Size& size : kSizes) add_memory(bench, size);
-    const Program program = program_of(kSizes[0]);
+    for (const ModelSize& size : kModels) add_memory(bench, size);
+    const Program program = program_of(kModels[0]);
     vm::tensor::State state;
     std::size_t bytes = 0;
     for (const auto& slot : program.slots) {

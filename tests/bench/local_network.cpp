@@ -13,6 +13,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <thread>
 
@@ -69,7 +70,16 @@ std::uint16_t free_port() {
 std::string program_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path().string(); }
 
 LocalNetwork::LocalNetwork(std::string folder, chain::exec::Genesis genesis,
-                           const std::vector<crypto::PrivateKey>& validators) {
+                           const std::vector<crypto::PrivateKey>& validators, const ShapedLink* link) {
+    const auto host_of = [&](std::size_t node) {
+        return link == nullptr ? std::string("127.0.0.1") : ShapedLink::address(static_cast<int>(node));
+    };
+    const auto at_place_of = [&](std::size_t node, const std::function<void()>& function) {
+        if (link == nullptr)
+            function();
+        else
+            link->run_in(static_cast<int>(node), function);
+    };
     const std::string quernd = program_folder() + "/quernd";
     if (!fs::exists(quernd)) give_up(quernd + " is not built");
     must(fs::create_directories(folder), "folder");
@@ -96,16 +106,16 @@ LocalNetwork::LocalNetwork(std::string folder, chain::exec::Genesis genesis,
                                               "-validatorkey=" + key_file,
                                               "-rpcport=" + std::to_string(nodes_[i].rpc_port),
                                               "-wsport=0",
-                                              "-bind=127.0.0.1",
+                                              "-bind=" + host_of(i),
                                               "-port=" + std::to_string(nodes_[i].p2p_port)};
         for (std::size_t other = 0; other < nodes_.size(); ++other)
             if (other != i)
-                arguments.push_back("-addnode=" + to_hex0x(crypto::address20(validators[other])) +
-                                    "@127.0.0.1:" + std::to_string(nodes_[other].p2p_port));
-        nodes_[i].process = spawn(arguments, nodes_[i].log);
+                arguments.push_back("-addnode=" + to_hex0x(crypto::address20(validators[other])) + "@" +
+                                    host_of(other) + ":" + std::to_string(nodes_[other].p2p_port));
+        at_place_of(i, [&] { nodes_[i].process = spawn(arguments, nodes_[i].log); });
     }
     // Each has made or followed a block: keys, ports and peers are right.
-    for (Node& node : nodes_) {
+    const auto wait_for = [](Node& node) {
         rpc::Client client("127.0.0.1", node.rpc_port);
         const double end = steady_seconds() + kStartSeconds;
         while (true) {
@@ -118,7 +128,8 @@ LocalNetwork::LocalNetwork(std::string folder, chain::exec::Genesis genesis,
             if (steady_seconds() > end) give_up("a node makes no blocks: " + tail_of(node.log));
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
         }
-    }
+    };
+    for (std::size_t i = 0; i < nodes_.size(); ++i) at_place_of(i, [&] { wait_for(nodes_[i]); });
 }
 
 LocalNetwork::~LocalNetwork() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/shaped_link.h"
 #include "chain/exec/genesis.h"
 #include "crypto/signature.h"
 
@@ -21,14 +22,20 @@ namespace quern::bench {
 class LocalNetwork {
 public:
     // Starts one validator for each key in full mesh and waits until all answer. `genesis` has everything but the
-    // validators. Ends the program when it cannot.
-    LocalNetwork(std::string folder, chain::exec::Genesis genesis, const std::vector<crypto::PrivateKey>& validators);
+    // validators. With a link, which outlives it, there are two, one at each of its sides, and only from there their
+    // ports of RPC are to be reached. Ends the program when it cannot.
+    LocalNetwork(std::string folder, chain::exec::Genesis genesis, const std::vector<crypto::PrivateKey>& validators,
+                 const ShapedLink* link = nullptr);
     ~LocalNetwork();
     LocalNetwork(const LocalNetwork&) = delete;
     LocalNetwork& operator=(const LocalNetwork&) = delete;
 
     [[nodiscard]] std::size_t size() const { return nodes_.size(); }
     [[nodiscard]] std::uint16_t rpc_port(std::size_t node) const { return nodes_[node].rpc_port; }
+    // A node's data directory; its contents, and the file with what its administrator shows.
+    [[nodiscard]] const std::string& folder(std::size_t node) const { return nodes_[node].folder; }
+    [[nodiscard]] std::string contents(std::size_t node) const { return folder(node) + "/content"; }
+    [[nodiscard]] std::string credentials(std::size_t node) const { return folder(node) + "/.cookie"; }
     // Processor seconds of all nodes so far.
     [[nodiscard]] double cpu_seconds() const;
     // Seconds until the nodes use less than a twentieth of a processor: the database is done with what it has put off.

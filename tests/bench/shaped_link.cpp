@@ -24,7 +24,6 @@ namespace quern::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kMaxPacket = 2'048;
 constexpr int kIdlePollMs = 20;
 
 class File {
@@ -72,7 +71,7 @@ Status set_address(int socket, unsigned long what, const std::string& address) {
 }
 
 // Moves the calling thread into a namespace of its own with one device, whose packets come out of `device`.
-Status make_side(int side, File& space, File& device) {
+Status make_side(int side, int packet_bytes, File& space, File& device) {
     if (::unshare(CLONE_NEWNET) != 0) return failed("unshare");
     space.reset(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
     if (space.get() < 0) return failed("namespace");
@@ -86,6 +85,9 @@ Status make_side(int side, File& space, File& device) {
     QUERN_CHECK(set_up(socket.get(), "lo"));
     QUERN_CHECK(set_address(socket.get(), SIOCSIFADDR, ShapedLink::address(side)));
     QUERN_CHECK(set_address(socket.get(), SIOCSIFNETMASK, "255.255.255.0"));
+    ifreq packets = request_for("link");
+    packets.ifr_mtu = packet_bytes;
+    if (::ioctl(socket.get(), SIOCSIFMTU, &packets) != 0) return failed("SIOCSIFMTU");
     return set_up(socket.get(), "link");
 }
 
@@ -168,7 +170,7 @@ Expected<std::unique_ptr<ShapedLink>> ShapedLink::make(const LinkShape& shape) {
     for (int side = 0; side < 2; ++side) {
         Status status;
         const auto at = static_cast<std::size_t>(side);
-        std::thread([&] { status = make_side(side, impl->spaces[at], impl->devices[at]); }).join();
+        std::thread([&] { status = make_side(side, shape.packet_bytes, impl->spaces[at], impl->devices[at]); }).join();
         QUERN_CHECK(status);
     }
     impl->cable = std::thread([&link = *impl] { link.run(); });

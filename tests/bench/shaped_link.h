@@ -11,10 +11,13 @@
 
 namespace quern::bench {
 
+inline constexpr int kMaxPacket = 65'000;
+
 struct LinkShape {
-    double megabits = 100;   // each way
-    double one_way_ms = 10;  // beside what the queue adds
-    double queue_ms = 50;    // what would wait longer is dropped
+    double megabits = 100;    // each way
+    double one_way_ms = 10;   // beside what the queue adds
+    double queue_ms = 50;     // what would wait longer is dropped
+    int packet_bytes = 1500;  // the devices' MTU, kMaxPacket at most: each packet costs this machine a few µs
 };
 
 class ShapedLink {

@@ -18,6 +18,12 @@ crypto::PrivateKey load_key(std::uint32_t number) {
     return crypto::PrivateKey::generate(rng);
 }
 
+std::vector<crypto::PrivateKey> load_keys(const std::vector<std::uint32_t>& numbers) {
+    std::vector<crypto::PrivateKey> keys;
+    for (const std::uint32_t number : numbers) keys.push_back(load_key(number));
+    return keys;
+}
+
 types::Address sink_address(std::size_t number) {
     return types::Address::copy_of(crypto::keccak256(as_bytes("sink " + std::to_string(number))).view().first(20));
 }

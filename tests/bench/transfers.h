@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "chain/types/transaction.h"
 
@@ -10,6 +11,7 @@ namespace quern::bench {
 
 // The same key for the same number in each run.
 [[nodiscard]] crypto::PrivateKey load_key(std::uint32_t number);
+[[nodiscard]] std::vector<crypto::PrivateKey> load_keys(const std::vector<std::uint32_t>& numbers);
 // An address that nobody has the key of.
 [[nodiscard]] chain::types::Address sink_address(std::size_t number);
 // One grain to `to`, at a fee that outbids what full blocks make of the base fee; encoded.
