@@ -23,6 +23,14 @@ ByteSource source_of(BytesView bytes) {
     };
 }
 
+std::unique_ptr<std::uint32_t[]> copy_of(std::span<const std::uint32_t> words, ThreadPool* pool) {
+    auto copy = std::make_unique_for_overwrite<std::uint32_t[]>(words.size());
+    vm::tensor::parallel_parts(pool, words.size(), words.size(), [&](std::size_t begin, std::size_t end) {
+        std::copy(words.data() + begin, words.data() + end, copy.get() + begin);
+    });
+    return copy;
+}
+
 }  // namespace
 
 Publisher::~Publisher() {
@@ -55,15 +63,35 @@ Status Publisher::begin(const vm::tensor::Program& program, const vm::tensor::St
 
 void Publisher::before_writing(std::size_t slot) {
     if (!runs()) return;
-    const MutexLock lock(mutex_);
+    MutexLock lock(mutex_);
+    while (copying_ == slot) changed_.wait(lock);
     const std::span<const std::uint32_t> words = words_[slot];
     if (words.empty() || copies_[slot] != nullptr || is_to_end()) return;
-    auto copy = std::make_unique_for_overwrite<std::uint32_t[]>(words.size());
-    vm::tensor::parallel_parts(pool_, words.size(), words.size(), [&](std::size_t begin, std::size_t end) {
-        std::copy(words.data() + begin, words.data() + end, copy.get() + begin);
-    });
-    words_[slot] = {copy.get(), words.size()};
-    copies_[slot] = std::move(copy);
+    copies_[slot] = copy_of(words, pool_);
+    words_[slot] = {copies_[slot].get(), words.size()};
+}
+
+// Most of a step is over before it writes to a slot. Without the pool, which is the training's.
+bool Publisher::copy_ahead() {
+    for (const Part& part : parts_) {
+        std::span<const std::uint32_t> words;
+        {
+            const MutexLock lock(mutex_);
+            if (is_to_end()) return false;
+            if (copies_[part.slot] != nullptr) continue;
+            words = words_[part.slot];
+            copying_ = part.slot;
+        }
+        auto copy = copy_of(words, nullptr);
+        {
+            const MutexLock lock(mutex_);
+            copies_[part.slot] = std::move(copy);
+            words_[part.slot] = {copies_[part.slot].get(), words.size()};
+            copying_.reset();
+        }
+        changed_.notify_all();
+    }
+    return true;
 }
 
 bool Publisher::is_stored() const {
@@ -80,6 +108,7 @@ std::optional<StoredState> Publisher::take() {
 
 void Publisher::run() {
     StoredState stored;
+    if (!copy_ahead()) return;
     for (const Part& part : parts_) {
         const auto tiles = [&]() -> ByteSource {
             return [this, &part, place = std::uint64_t{0}](std::span<std::uint8_t> buffer) mutable {
@@ -115,10 +144,14 @@ bool Publisher::put(const Hash32& id, std::uint64_t bytes, const std::function<B
 }
 
 Expected<std::size_t> Publisher::read(const Part& part, std::uint64_t& place, std::span<std::uint8_t> buffer) {
-    const MutexLock lock(mutex_);
-    if (is_to_end()) return busy("worker.stopped");
+    std::span<const std::uint32_t> words;  // a copy by now, which stays until it is sent
+    {
+        const MutexLock lock(mutex_);
+        if (is_to_end()) return busy("worker.stopped");
+        words = words_[part.slot];
+    }
     const std::size_t bytes = std::min<std::uint64_t>(buffer.size(), core::slot_bytes(part.shape) - place);
-    core::copy_tiles(part.shape, words_[part.slot], place, buffer.first(bytes));
+    core::copy_tiles(part.shape, words, place, buffer.first(bytes));
     place += bytes;
     return bytes;
 }

@@ -1,9 +1,9 @@
-// Puts a training's states into the content store while the training goes on: a thread of its own sends the slots under
-// their roots, which are known, and then the state content that names them (compute/core/state_content.h), each again
-// and again until the store has it. A slot is read where it lies; before a step writes over one that is still to be
-// sent, it is copied (before_writing). So a step never waits for the node, and beside the state there is one more at
-// most, for which memory_needed (task_inputs.h) has room: nothing else is read or sent of a task that trains. Used by
-// the solver, all members by the thread that trains.
+// Puts a training's states into the content store while the training goes on: a thread of its own copies the slots,
+// sends them under their roots, which are known, and then the state content that names them
+// (compute/core/state_content.h), each again and again until the store has it. A step that comes to a slot before that
+// thread copies it itself (before_writing): it never waits for the node, and seldom for memory. Beside the state there
+// is one more at most, for which memory_needed (task_inputs.h) has room: nothing else is read or sent of a task that
+// trains. Used by the solver, all members by the thread that trains.
 #pragma once
 
 #include <memory>
@@ -56,6 +56,7 @@ private:
         Hash32 root;
     };
     void run();
+    [[nodiscard]] bool copy_ahead() QUERN_EXCLUDES(mutex_);  // false: it is to end
     [[nodiscard]] bool put(const Hash32& id, std::uint64_t bytes,
                            const std::function<ByteSource()>& source);  // false: it is to end
     [[nodiscard]] Expected<std::size_t> read(const Part& part, std::uint64_t& place, std::span<std::uint8_t> buffer)
@@ -74,6 +75,7 @@ private:
     mutable Mutex mutex_;
     CondVar changed_;
     bool abandoned_ QUERN_GUARDED_BY(mutex_) = false;
+    std::optional<std::size_t> copying_ QUERN_GUARDED_BY(mutex_);  // the slot that run() reads where it lies
     // By slot: what is still to be sent (else empty), and who owns it where it is a copy.
     std::vector<std::span<const std::uint32_t>> words_ QUERN_GUARDED_BY(mutex_);
     std::vector<std::unique_ptr<std::uint32_t[]>> copies_ QUERN_GUARDED_BY(mutex_);

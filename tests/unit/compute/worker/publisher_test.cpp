@@ -116,6 +116,29 @@ TEST_F(Publishing, sends_the_state_as_it_was_while_steps_write_over_it) {
     tensor::worth_a_thread = worth;
 }
 
+TEST_F(Publishing, has_copied_a_state_before_it_sends_so_that_steps_find_nothing_to_copy) {
+    const tensor::State first = state;
+    const auto publisher = begin();
+    for (tensor::Tensor& slot : state)
+        for (std::uint32_t& word : slot.words) word ^= 7;
+    store.opened = true;
+    expect_stored(*publisher, first);
+}
+
+TEST_F(Publishing, sends_the_state_as_it_was_however_soon_a_step_writes_over_it) {
+    store.opened = true;
+    Publisher publisher(std::make_unique<StoreNode>(store), nullptr, stopping, [this] { news.ring(); });
+    for (int round = 0; round < 20; ++round) {
+        const tensor::State sent = state;
+        ASSERT_TRUE(publisher.begin(program, state, tensor::slot_roots(state)));
+        for (std::size_t slot = 0; slot < state.size(); ++slot) {
+            publisher.before_writing(slot);
+            for (std::uint32_t& word : state[slot].words) word += 5;
+        }
+        expect_stored(publisher, sent);
+    }
+}
+
 TEST_F(Publishing, begins_anew_when_the_node_fails_and_sends_the_same) {
     store.failures = 2;
     const tensor::State first = state;
