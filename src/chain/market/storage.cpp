@@ -14,7 +14,9 @@ types::TaskSubmitPayload kept_submission(types::TaskSubmitPayload spec) {
 
 std::uint64_t claims_kept(const params::MarketParams& market, std::uint64_t stretches) {
     const std::uint64_t settled = std::min<std::uint64_t>(stretches == 0 ? 0 : stretches - 1, kKeptStretches);
-    return settled + claims_at_once(stretches) * (market.max_rounds + 1);
+    if (stretches <= 1) return market.max_rounds + 1;
+    // The first unsettled one may have failed with the one before it as often as by itself.
+    return settled + 3 * market.max_rounds + kMaxUnsettled;
 }
 
 std::uint64_t stored_bytes(const params::MarketParams& market, const types::TaskSubmitPayload& spec,

@@ -304,8 +304,10 @@ struct Task {
     Address submitter;
     TaskSubmitPayload spec;
     TaskState state = TaskState::open;
-    std::uint32_t round = 0;        // times reopened
-    std::uint8_t failures = 0;      // of these, since the last stretch was settled
+    std::uint32_t round = 0;    // times reopened
+    std::uint8_t failures = 0;  // of these, since the last stretch was settled
+    // In which the newest stretches came first of the unsettled ones, the present one last (market/storage.h).
+    std::vector<std::uint32_t> rounds_begun = {0};
     std::uint64_t since = 0;        // market time at which `state` was entered
     std::uint64_t deadline = 0;     // market time from which a tick moves it on; 0 while it runs and in final states
     std::string reason;             // why it is in this state, e.g. "no_bids"
@@ -331,8 +333,8 @@ struct Task {
     std::vector<SlashRecord> slashes;
     std::vector<Address> barred;  // solvers that lost this task; not eligible again; the newest kMaxBarred
     QUERN_FIELDS(v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round),
-                 v("failures", failures), v("since", since), v("deadline", deadline), v("reason", reason),
-                 v("steps", steps), v("workUnits", work_units), v("commitWork", commit_work),
+                 v("failures", failures), v("roundsBegun", rounds_begun), v("since", since), v("deadline", deadline),
+                 v("reason", reason), v("steps", steps), v("workUnits", work_units), v("commitWork", commit_work),
                  v("segmentWork", segment_work), v("stretchWork", stretch_work), v("totalWork", total_work),
                  v("traceWork", trace_work), v("escrow", escrow), v("deposit", deposit), v("bids", bids),
                  v("drawAt", draw_at), v("seats", seats), v("settled", settled), v("settledWork", settled_work),

@@ -83,7 +83,7 @@ void await_draw(Context& context, types::Claim& claim, std::string_view reason, 
 // Releases what the claim locks and pays for it. After the last stretch the task ends.
 [[nodiscard]] Status settle(Context& context, TaskClaim& live);
 
-// Erases the claims of all rounds of a stretch, with their disputes, whose deposits go back. None is open.
-[[nodiscard]] Status delete_claims(Context& context, const types::Task& task, std::uint32_t stretch);
+// Erases all claims that a final task still has, with their reports and disputes, whose deposits go back.
+[[nodiscard]] Status delete_claims(Context& context, const types::Task& task);
 
 }  // namespace quern::chain::exec::handlers

@@ -160,6 +160,9 @@ void take_over(types::Task& task, const Claim& claim) {
     task.passes = task.settled == 0 ? passes : std::min(task.passes, passes);
     ++task.settled;
     task.failures = 0;
+    auto& begun = task.rounds_begun;
+    begun.push_back(task.round);
+    if (begun.size() > market::kKeptStretches + 1) begun.erase(begun.begin());
     task.settled_work += claim.work;
     task.start_root = claim.final_root;
     task.start_history = claim.history_content;
@@ -181,6 +184,41 @@ Status settle_stretch(Context& context, TaskClaim& live, std::string_view reason
     return begin_next(context, task, next);
 }
 
+// The round in which a stretch came first of the unsettled ones: of one of the newest, else before any round of those.
+std::uint32_t round_begun(const types::Task& task, std::uint32_t stretch) {
+    const std::uint32_t before_present = task.settled - std::min(stretch, task.settled);
+    const std::size_t present = task.rounds_begun.size() - 1;
+    return before_present > present ? task.rounds_begun.front() : task.rounds_begun[present - before_present];
+}
+
+// Erases a claim with its reports and disputes, whose deposits go back. None is open.
+Status delete_claim(Context& context, const types::ClaimId& id) {
+    QUERN_TRY(const auto claim, context.state.load<Claim>(id));
+    if (!claim) return {};
+    for (const std::uint64_t number : claim->disputes) {
+        QUERN_TRY(const auto dispute, load_dispute(context.state, number));
+        return_deposit(context, id.task, dispute.rival, dispute.deposit);
+        context.state.erase_native(types::key_of<types::Dispute>(number));
+    }
+    for (std::uint8_t place = 0; place < claim->drawn; ++place)
+        context.state.erase_native(types::key_of<types::VerifierReport>(id, place));
+    context.state.erase_native(types::key_of<Claim>(id));
+    return {};
+}
+
+// Of a stretch that came to be the first unsettled one and is that no more.
+Status delete_settled(Context& context, const types::Task& task, std::uint32_t stretch) {
+    return delete_claim(context, {task.id, 0, stretch, round_begun(task, stretch + 1)});
+}
+
+// Those of the claim's stretch in the rounds before: it began as the second of two, when the one before it was first.
+Status delete_void(Context& context, const types::Task& task, const types::ClaimId& before) {
+    types::ClaimId id = before;
+    for (id.round = round_begun(task, id.stretch - std::min(id.stretch, 1U)); id.round < before.round; ++id.round)
+        QUERN_CHECK(delete_claim(context, id));
+    return {};
+}
+
 }  // namespace
 
 Status settle(Context& context, TaskClaim& live) {
@@ -190,8 +228,9 @@ Status settle(Context& context, TaskClaim& live) {
     QUERN_CHECK(pass_on_lock(context, task, claim));
     const std::string_view confirmed = claim.passes != 0 ? "unchallenged" : "unverified";
     take_over(task, claim);
+    QUERN_CHECK(delete_void(context, task, claim.id));
     if (task.settled > market::kKeptStretches)
-        QUERN_CHECK(delete_claims(context, task, task.settled - market::kKeptStretches - 1));
+        QUERN_CHECK(delete_settled(context, task, task.settled - market::kKeptStretches - 1));
     if (task.settled < market::stretch_count(task)) return settle_stretch(context, live, confirmed);
 
     const auto rest = checked_sub(task.escrow, task.spec.money.tax);
@@ -206,19 +245,12 @@ Status settle(Context& context, TaskClaim& live) {
     return close_task(context, task, TaskState::settled, reason);
 }
 
-Status delete_claims(Context& context, const types::Task& task, std::uint32_t stretch) {
-    for (types::ClaimId id{task.id, 0, stretch, 0}; id.round <= task.round; ++id.round) {
-        QUERN_TRY(const auto claim, context.state.load<Claim>(id));
-        if (!claim) continue;
-        for (const std::uint64_t number : claim->disputes) {
-            QUERN_TRY(const auto dispute, load_dispute(context.state, number));
-            return_deposit(context, task.id, dispute.rival, dispute.deposit);
-            context.state.erase_native(types::key_of<types::Dispute>(number));
-        }
-        for (std::uint8_t place = 0; place < claim->drawn; ++place)
-            context.state.erase_native(types::key_of<types::VerifierReport>(id, place));
-        context.state.erase_native(types::key_of<Claim>(id));
-    }
+Status delete_claims(Context& context, const types::Task& task) {
+    for (std::uint32_t stretch = task.settled - std::min(task.settled, market::kKeptStretches); stretch < task.settled;
+         ++stretch)
+        QUERN_CHECK(delete_settled(context, task, stretch));
+    for (std::uint32_t stretch = task.settled; stretch < task.settled + types::kMaxUnsettled; ++stretch)
+        QUERN_CHECK(delete_void(context, task, {task.id, 0, stretch, task.round + 1}));
     return {};
 }
 

@@ -38,14 +38,6 @@ Status tick_disputes(Context& context, TaskClaim& live) {
     return any ? Status{} : too_early(claim.deadline);
 }
 
-// All that a task still has.
-Status delete_claims(Context& context, const types::Task& task) {
-    const std::uint32_t first = task.settled > market::kKeptStretches ? task.settled - market::kKeptStretches : 0;
-    for (std::uint32_t stretch = first; stretch < task.settled + types::kMaxUnsettled; ++stretch)
-        QUERN_CHECK(delete_claims(context, task, stretch));
-    return {};
-}
-
 // A final task leaves the state with its claims and disputes after the retention period; their deposits go back.
 Status delete_task(Context& context, types::Task& task) {
     const std::uint64_t due = task.since + market::in_ms(context.market().retention_s);

@@ -125,8 +125,8 @@ TEST(Storage, what_a_task_pays_for) {
     params::MarketParams market;
     market.max_rounds = 4;
     EXPECT_EQ(claims_kept(market, 1), 5U);
-    EXPECT_EQ(claims_kept(market, 2), 1U + 2 * 5) << "a settled one, and two of each round";
-    EXPECT_EQ(claims_kept(market, 9), 2U + 2 * 5);
+    EXPECT_EQ(claims_kept(market, 2), 1U + 9 + 5) << "a settled one, the rounds of two stretches, those of the second";
+    EXPECT_EQ(claims_kept(market, 9), 2U + 9 + 5);
     market.max_rounds = 0;
     EXPECT_EQ(claims_kept(market, 9), 4U);
     types::TaskSubmitPayload spec;
