@@ -41,17 +41,18 @@ MarketTask market_task(const compute::program::Architecture& architecture, std::
     auto& spec = task.spec;
     spec.plan = task.programs.plan.bytes();
     spec.header_paths = {core::ProgramProver(built.program).header_path()};
-    spec.program_contents = {crypto::content_id_of(tensor::encode(built.program))};
+    spec.contents.programs = {crypto::content_id_of(tensor::encode(built.program))};
     spec.init_root = tensor::state_root(task.init);
-    spec.init_content = crypto::content_id_of(task.init_file);
+    spec.contents.init = crypto::content_id_of(task.init_file);
     spec.data_roots = task.data.roots();
-    spec.interval = interval;
-    spec.verifiers = 2;
-    spec.samples = 2;
-    spec.price_cap = 1'000;  // a worker bids half of it
-    spec.memory_mib = kTaskMemoryMib;
-    spec.bid_s = spec.start_s = spec.heartbeat_s = window_s;
-    spec.prove_s = spec.verify_s = spec.challenge_s = window_s;
+    spec.work.interval = interval;
+    spec.work.verifiers = 2;
+    spec.work.samples = 2;
+    spec.money.price_cap = 1'000;  // a worker bids half of it
+    spec.classes.memory_mib = kTaskMemoryMib;
+    auto& windows = spec.windows;
+    windows.bid_s = windows.start_s = windows.heartbeat_s = window_s;
+    windows.prove_s = windows.verify_s = windows.challenge_s = window_s;
     return task;
 }
 

@@ -186,11 +186,11 @@ struct OnDisk {
 
 types::TaskClaim running(const MarketTask& market) {
     types::TaskClaim live;
-    auto& [task, claim] = live;
+    auto& [task, claim, reports] = live;
     task.id = 1;
     task.spec = market.spec;
     task.state = types::TaskState::running;
-    const auto planned = market.programs.plan.planned(task.spec.interval, task.spec.stride);
+    const auto planned = market.programs.plan.planned(task.spec.work.interval, task.spec.work.stride);
     task.steps = planned.steps;
     task.work_units = planned.step;
     task.commit_work = planned.commit;
@@ -253,8 +253,8 @@ OnDisk states_on_disk(const std::string& folder, const MarketTask& market, std::
     live.claim.history_root = trained.proof->history_root;
     live.claim.history_content = trained.proof->history_content;
     live.claim.verify_beacon = Hash32{{1}};
-    live.claim.reports.resize(2);
-    for (std::uint8_t i = 1; i <= 2; ++i) live.claim.reports[i - 1U].verifier.data[0] = i;
+    live.reports.resize(2);
+    for (std::uint8_t i = 1; i <= 2; ++i) live.reports[i - 1U].verifier.data[0] = i;
     std::set<std::uint64_t> wanted = drawn_steps(live);
     wanted.erase(0);
     out.asked = wanted.size();

@@ -16,7 +16,7 @@ std::uint64_t claims_kept(const params::MarketParams& market, std::uint64_t stre
     const std::uint64_t settled = std::min<std::uint64_t>(stretches == 0 ? 0 : stretches - 1, kKeptStretches);
     if (stretches <= 1) return market.max_rounds + 1;
     // The first unsettled one may have failed with the one before it as often as by itself.
-    return settled + 3 * market.max_rounds + kMaxUnsettled;
+    return settled + 3 * market.max_rounds + types::kMaxUnsettled;
 }
 
 std::uint64_t stored_bytes(const params::MarketParams& market, const types::TaskSubmitPayload& spec,
