@@ -46,14 +46,14 @@ TEST_F(Deposits, a_task_pays_for_its_bytes_and_for_what_is_made_for_it) {
     EXPECT_EQ(small.deposit,
               per_byte * Uint256(market::stored_bytes(world.params.market, spec, market::stretch_count(small))));
     auto larger = spec;
-    larger.uris = {std::string(500, 'u')};
+    larger.contents.uris = {std::string(500, 'u')};
     const auto large = world.task(submit(larger));
     const std::size_t more = types::encode_record(large.spec).size() - types::encode_record(small.spec).size();
     EXPECT_GT(more, 500U);
     EXPECT_EQ(large.deposit, small.deposit + per_byte * Uint256(more));
     EXPECT_EQ(large.escrow, small.escrow + per_byte * Uint256(more));
     auto others = spec;
-    ++others.verifiers;
+    ++others.work.verifiers;
     EXPECT_GT(world.task(submit(others)).deposit, small.deposit + per_byte * Uint256(2 * market::kDisputeBytes));
 }
 

@@ -135,8 +135,8 @@ TEST(Storage, what_a_task_pays_for) {
     const std::uint64_t claim = kClaimBytes + 2 * 3 * (kReportBytes + kDisputeBytes);
     EXPECT_EQ(stored_bytes(market, spec, 1), types::encode_record(spec).size() + kTaskBytes + 7 * kBidBytes + claim);
     auto opened = spec;
-    opened.import_roots.resize(9);
-    opened.import_siblings.resize(9);
+    opened.imports.roots.resize(9);
+    opened.imports.siblings.resize(9);
     EXPECT_EQ(stored_bytes(market, opened, 1), stored_bytes(market, spec, 1)) << "openings are not kept";
     market.storage_deposit_per_byte = 5;
     EXPECT_EQ(task_deposit(market, spec, even(300, 30, 9)), Uint256(5 * stored_bytes(market, spec, 1)));
