@@ -6,15 +6,15 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/big_endian.h"
+
 namespace quern {
 inline namespace base {
 
 std::uint64_t Rng::u64() {
     std::uint8_t bytes[8];
     fill(bytes);
-    std::uint64_t value = 0;
-    for (const auto byte : bytes) value = value << 8 | byte;
-    return value;
+    return from_big_endian(bytes);
 }
 
 std::uint64_t Rng::below(std::uint64_t bound) {

@@ -2,21 +2,18 @@
 
 #include <algorithm>
 
+#include "base/big_endian.h"
+
 namespace quern::content {
 namespace {
 constexpr std::size_t kHeaderBytes = 16;
 constexpr std::size_t kSizeBytes = 8;
 
-Bytes encode_size(const Manifest& manifest) {
-    Bytes out;
-    for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<std::uint8_t>(manifest.size >> shift));
-    return out;
-}
 }  // namespace
 
 Bytes encode(const Manifest& manifest) {
     Bytes out = to_bytes(as_bytes(kManifestMagic));
-    append(out, encode_size(manifest));
+    append(out, be64(manifest.size));
     for (const auto& leaf : manifest.leaves) append(out, leaf);
     return out;
 }
@@ -32,7 +29,7 @@ Bytes encode_part(const Manifest& manifest, std::uint64_t offset, std::uint64_t 
         append(out, field.subspan(at - begin, part));
         at += part;
     };
-    if (at < std::min<std::uint64_t>(end, kSizeBytes)) take(encode_size(manifest), 0);
+    if (at < std::min<std::uint64_t>(end, kSizeBytes)) take(be64(manifest.size).view(), 0);
     while (at < end) {
         const std::uint64_t leaf = (at - kSizeBytes) / Hash32::kSize;
         take(manifest.leaves[leaf].view(), kSizeBytes + leaf * Hash32::kSize);
@@ -44,7 +41,7 @@ Expected<Manifest> decode_manifest(BytesView bytes, const Hash32& id) {
     if (bytes.size() < kHeaderBytes || !equal(bytes.first(8), as_bytes(kManifestMagic)))
         return fail("content.corrupt", "the manifest of " + to_hex(id) + " has no valid header");
     Manifest manifest;
-    for (std::size_t i = 8; i < kHeaderBytes; ++i) manifest.size = manifest.size << 8 | bytes[i];
+    manifest.size = from_big_endian(bytes.subspan(8, kSizeBytes));
     if ((bytes.size() - kHeaderBytes) % 32 != 0 ||
         (bytes.size() - kHeaderBytes) / 32 != crypto::content_leaf_count(manifest.size))
         return fail("content.corrupt", "the manifest of " + to_hex(id) + " has a wrong length");

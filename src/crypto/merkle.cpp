@@ -1,5 +1,6 @@
 #include "crypto/merkle.h"
 
+#include "base/big_endian.h"
 #include "crypto/hash.h"
 
 namespace quern::crypto {
@@ -8,7 +9,7 @@ namespace {
 // number (8) || top || domain
 Hash32 sealed(std::uint64_t number, const Hash32& top, MerkleTag domain) {
     std::array<std::uint8_t, 41> message;
-    for (std::size_t i = 0; i < 8; ++i) message[i] = static_cast<std::uint8_t>(number >> (56 - 8 * i));
+    std::memcpy(message.data(), be64(number).data.data(), 8);
     std::memcpy(message.data() + 8, top.data.data(), 32);
     message[40] = static_cast<std::uint8_t>(domain);
     return sha256(message);

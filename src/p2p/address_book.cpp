@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/big_endian.h"
 #include "base/rlp.h"
 #include "crypto/hash.h"
 
@@ -24,9 +25,7 @@ AddressBook::AddressBook(std::uint64_t chain_id, Rng& rng, bool local_network)
 
 std::uint64_t AddressBook::hash(std::string_view domain, BytesView a, std::string_view b) const {
     const Hash32 digest = crypto::sha256({secret_.view(), as_bytes(domain), a, as_bytes(b)});
-    std::uint64_t word = 0;
-    for (std::size_t i = 0; i < 8; ++i) word = word << 8 | digest.data[i];
-    return word;
+    return from_big_endian(digest.view().first(8));
 }
 
 std::size_t AddressBook::new_slot(const Entry& entry) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/big_endian.h"
 #include "crypto/hash.h"
 #include "p2p/offence.h"
 #include "p2p/transport/host_group.h"
@@ -23,9 +24,7 @@ HandshakeLimiter::HandshakeLimiter(Rng& rng, bool local_network)
 
 std::size_t HandshakeLimiter::place(std::string_view key, std::size_t places) const {
     const Hash32 digest = crypto::sha256({secret_.view(), as_bytes(key)});
-    std::uint64_t word = 0;
-    for (std::size_t i = 0; i < 8; ++i) word = word << 8 | digest.data[i];
-    return word % places;
+    return from_big_endian(digest.view().first(8)) % places;
 }
 
 bool HandshakeLimiter::is_exempt(const std::string& host) const {

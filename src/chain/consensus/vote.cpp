@@ -1,5 +1,6 @@
 #include "chain/consensus/vote.h"
 
+#include "base/big_endian.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::consensus {
@@ -9,15 +10,12 @@ static_assert(kVoteDomain.size() == 16);
 Hash32 vote_digest(const ChainIdentity& chain, const Vote& vote) {
     Bytes message;
     message.reserve(16 + 32 + 8 + 8 + 1 + 8 + 32);
-    const auto number = [&message](std::uint64_t value) {
-        for (int shift = 56; shift >= 0; shift -= 8) message.push_back(static_cast<std::uint8_t>(value >> shift));
-    };
     append(message, as_bytes(kVoteDomain));
     append(message, chain.genesis_hash);
-    number(chain.chain_id);
-    number(vote.epoch);
+    append(message, be64(chain.chain_id));
+    append(message, be64(vote.epoch));
     message.push_back(static_cast<std::uint8_t>(vote.type));
-    number(vote.view);
+    append(message, be64(vote.view));
     append(message, vote.hash);
     return crypto::sha256(message);
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/big_endian.h"
 #include "base/fs.h"
 #include "crypto/hash.h"
 
@@ -28,8 +29,7 @@ FixedBytes<kChecksumBytes> checksum(BytesView sender, BytesView transaction) {
 }
 
 void append_entry(Bytes& out, const JournalEntryView& entry) {
-    const auto length = static_cast<std::uint32_t>(entry.transaction.size());
-    for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<std::uint8_t>(length >> shift));
+    append_big_endian(out, entry.transaction.size(), kLengthBytes);
     append(out, checksum(entry.sender, entry.transaction));
     append(out, entry.sender);
     append(out, entry.transaction);
@@ -49,8 +49,7 @@ std::size_t read_entries(const std::string& path, std::size_t max_bytes, std::ve
     std::array<std::uint8_t, kEntryHeader> buffer{};
     while (good < max_bytes && read(buffer)) {
         const BytesView header = buffer;
-        const std::size_t length =
-            std::size_t{header[0]} << 24 | std::size_t{header[1]} << 16 | std::size_t{header[2]} << 8 | header[3];
+        const std::size_t length = from_big_endian(header.first(kLengthBytes));
         if (length > types::kMaxTransactionBytes) break;
         Bytes transaction(length);
         if (!read(transaction)) break;

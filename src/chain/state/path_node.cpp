@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/big_endian.h"
 #include "base/rlp.h"
 #include "crypto/hash.h"
 
@@ -30,7 +31,7 @@ void append_header(Bytes& out, std::uint8_t prefix, std::size_t payload) {
     }
     const std::size_t count = length_bytes(payload);
     out.push_back(static_cast<std::uint8_t>(prefix + kShortPayload + count));
-    for (std::size_t i = count; i-- > 0;) out.push_back(static_cast<std::uint8_t>(payload >> (8 * i)));
+    append_big_endian(out, payload, count);
 }
 
 bool is_single_byte(BytesView value) { return value.size() == 1 && value[0] < kStringPrefix; }

@@ -1,5 +1,6 @@
 #include "chain/state/state_layout.h"
 
+#include "base/big_endian.h"
 #include "base/rlp.h"
 #include "chain/state/account_codec.h"
 #include "crypto/hash.h"
@@ -55,7 +56,7 @@ Bytes mark_key(std::size_t part) { return table_key(Table::trie_part, {part_numb
 Bytes changes_key(std::size_t part) { return table_key(Table::changes, {part_number(part)}); }
 
 Bytes changes_key(std::size_t part, std::uint64_t block) {
-    return table_key(Table::changes, {part_number(part), store::be64(block)});
+    return table_key(Table::changes, {part_number(part), be64(block)});
 }
 
 Bytes above_key(std::uint8_t number) {

@@ -1,5 +1,6 @@
 #include "chain/state/state_revert.h"
 
+#include "base/big_endian.h"
 #include "chain/state/trie.h"
 #include "crypto/hash.h"
 
@@ -54,7 +55,7 @@ Status revert_part(const store::Reader& store, std::size_t part, std::uint64_t n
         values.emplace_back(to_bytes(NibblesView(path).subspan(kTopNibbles)), value.value_or(Bytes{}));
     }
     QUERN_CHECK(revert_trie(store, part_prefix(part), values, batch));
-    batch.put(mark_key(part), store::be64(number).view());
+    batch.put(mark_key(part), be64(number).view());
     return {};
 }
 
@@ -66,7 +67,7 @@ Status revert_state(const store::Reader& store, std::uint64_t newest, std::uint6
         return fail("state.not_kept", "the state of block " + std::to_string(number) +
                                           " is not kept: those from block " + std::to_string(oldest) + " to " +
                                           std::to_string(newest) + " are");
-    batch.put(mark_key(kAbovePart), store::be64(oldest).view());
+    batch.put(mark_key(kAbovePart), be64(oldest).view());
     for (std::size_t part = 0; part <= kAbovePart; ++part) {
         Before before;
         QUERN_CHECK(visit_changes(store, part, number, newest,

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/big_endian.h"
 #include "base/rlp.h"
 #include "chain/state/account_codec.h"
 #include "chain/state/archive_state.h"
@@ -372,7 +373,7 @@ void StateTries::take_part(std::size_t number, DueParts& due) {
     const auto sink = into(due.batch, prefix);
     for (const auto& place : part.removed) sink(place, std::nullopt);
     store_nodes(head_->parts[number], sink);
-    due.batch.put(mark_key(number), store::be64(head_number_).view());
+    due.batch.put(mark_key(number), be64(head_number_).view());
     due.parts.push_back(number);
     behind_ -= part.changes;
     part.stored_at = head_number_;

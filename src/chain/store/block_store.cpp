@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/big_endian.h"
 #include "base/rlp.h"
 #include "chain/store/tables.h"
 
@@ -38,7 +39,7 @@ Expected<TransactionPlace> decode_place(BytesView bytes) {
 
 Expected<std::uint64_t> decode_be64(BytesView bytes) {
     QUERN_TRY(const auto encoded, FixedBytes<8>::from_view(bytes));
-    return from_be64(encoded);
+    return from_big_endian(encoded);
 }
 
 Expected<BlockId> decode_block_id(BytesView bytes) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/big_endian.h"
 #include "chain/store/tables.h"
 
 namespace quern::chain::store {

@@ -33,11 +33,7 @@ enum class Table : std::uint8_t {
     evidence = 0x42,      // address of whom it convicts -> evidence that the chain has not acted upon yet
 };
 
-// Table byte, then the parts.
+// Table byte, then the parts. Numbers are big endian (base/big_endian.h), so that they sort.
 [[nodiscard]] Bytes table_key(Table table, std::initializer_list<BytesView> parts = {});
-// Big-endian, so that numbers sort.
-[[nodiscard]] FixedBytes<8> be64(std::uint64_t value);
-// Of at most eight bytes; 0 of none.
-[[nodiscard]] std::uint64_t from_be64(BytesView bytes);
 
 }  // namespace quern::chain::store

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/big_endian.h"
+
 namespace quern::chain::types {
 namespace {
 
@@ -18,10 +20,6 @@ Bytes pair_key(ObjectPrefix prefix, const Address& first, const Address& second)
     Bytes key = object_key(prefix, first);
     append(key, second);
     return key;
-}
-
-void append_big_endian(Bytes& out, std::uint64_t number, std::size_t size) {
-    for (std::size_t i = size; i-- > 0;) out.push_back(static_cast<std::uint8_t>(number >> (8 * i)));
 }
 
 Bytes claim_key(ObjectPrefix prefix, const ClaimId& id) {

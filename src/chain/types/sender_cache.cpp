@@ -4,6 +4,8 @@
 #include <bit>
 #include <optional>
 
+#include "base/big_endian.h"
+
 namespace quern::chain::types {
 
 SenderCache::SenderCache(std::size_t slots) : slots_a_part_(std::bit_ceil(std::max(slots, kParts)) / kParts) {
@@ -18,8 +20,7 @@ Expected<RecoveredTransaction> SenderCache::recover(BytesView encoded) {
 }
 
 Expected<RecoveredTransaction> SenderCache::recover(BytesView encoded, const Hash32& hash) {
-    std::size_t index = 0;
-    for (std::size_t i = 0; i < sizeof index; ++i) index = index << 8 | hash.data[i];
+    std::size_t index = from_big_endian(hash.view().first(sizeof index));
     Part& part = parts_[index % kParts];
     index = index / kParts % slots_a_part_;
     std::optional<Address> known;

@@ -1,5 +1,6 @@
 #include "chain/types/validator_proof.h"
 
+#include "base/big_endian.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::types {
@@ -10,9 +11,7 @@ constexpr std::string_view kDomain = "QUERN-VALIDATOR!";
 }  // namespace
 
 Hash32 validator_proof_digest(std::uint64_t chain_id, const Address& owner) {
-    std::array<std::uint8_t, 8> number;
-    for (std::size_t i = 0; i < 8; ++i) number[i] = static_cast<std::uint8_t>(chain_id >> (56 - 8 * i));
-    return crypto::sha256({as_bytes(kDomain), BytesView(number), owner.view()});
+    return crypto::sha256({as_bytes(kDomain), be64(chain_id).view(), owner.view()});
 }
 
 Bytes sign_validator_proof(std::uint64_t chain_id, const Address& owner, const crypto::PrivateKey& key) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/big_endian.h"
 #include "crypto/content_id.h"
 #include "vm/tensor/tap.h"
 
@@ -33,8 +34,7 @@ Bytes encode_state(const tensor::Program& program, const tensor::State& state, s
     Bytes bytes;
     bytes.reserve(state_content_bytes(program));
     append(bytes, as_bytes(kStateMagic));
-    for (std::size_t shift = 64; shift != 0; shift -= 8)
-        bytes.push_back(static_cast<std::uint8_t>(std::uint64_t{roots.size()} >> (shift - 8)));
+    append(bytes, be64(roots.size()));
     for (const Hash32& root : roots) append(bytes, root);
     for (const tensor::Tensor& slot : state) {
         if (!is_inline(slot.shape)) continue;
@@ -52,8 +52,7 @@ bool is_state_content(BytesView bytes) {
 Expected<std::uint64_t> slot_count(BytesView bytes) {
     if (!is_state_content(bytes)) return fail("state.not_a_state");
     if (bytes.size() < slot_list_bytes(0)) return fail("state.truncated");
-    std::uint64_t count = 0;
-    for (const std::uint8_t byte : bytes.subspan(kStateMagic.size(), sizeof count)) count = count << 8 | byte;
+    const std::uint64_t count = from_big_endian(bytes.subspan(kStateMagic.size(), sizeof count));
     if (count == 0 || count > tensor::kMaxSlots) return fail("state.not_a_state", std::to_string(count) + " slots");
     return count;
 }

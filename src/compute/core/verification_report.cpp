@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/big_endian.h"
 #include "compute/core/history.h"
 #include "crypto/hash.h"
 #include "crypto/merkle.h"
@@ -13,18 +14,8 @@ using crypto::MerkleTag;
 
 namespace {
 
-std::array<std::uint8_t, 8> be8(std::uint64_t value) {
-    std::array<std::uint8_t, 8> bytes{};
-    for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(value >> (56 - 8 * i));
-    return bytes;
-}
-
 // The i-th of the four big-endian 64-bit words of a hash.
-std::uint64_t word(const Hash32& hash, std::size_t i) {
-    std::uint64_t value = 0;
-    for (std::size_t b = 0; b < 8; ++b) value = value << 8 | hash.data[8 * i + b];
-    return value;
-}
+std::uint64_t word(const Hash32& hash, std::size_t i) { return from_big_endian(hash.view().subspan(8 * i, 8)); }
 
 Hash32 verdict_leaf(bool pass, const Hash32& rival_root) {
     const std::array<std::uint8_t, 1> verdict{static_cast<std::uint8_t>(pass ? 1 : 0)};
@@ -69,7 +60,7 @@ std::vector<std::uint64_t> draw_segments(const Hash32& verify_beacon, const Addr
     std::set<std::uint64_t> chosen;
     for (std::uint64_t top = segments - count; top < segments; ++top) {
         const Hash32 hash =
-            crypto::sha256({as_bytes("quern.segment"), verify_beacon.view(), verifier.view(), be8(top)});
+            crypto::sha256({as_bytes("quern.segment"), verify_beacon.view(), verifier.view(), be64(top)});
         const std::uint64_t pick = word(hash, 0) % (top + 1);
         if (!chosen.insert(pick).second) chosen.insert(top);
     }
@@ -79,7 +70,7 @@ std::vector<std::uint64_t> draw_segments(const Hash32& verify_beacon, const Addr
 Probe draw_probe(const Hash32& verify_beacon, const Address& verifier, std::uint64_t segment, std::uint32_t probe,
                  std::uint64_t interval, const TaskPlan& plan, std::uint64_t before) {
     const Hash32 hash =
-        crypto::sha256({as_bytes("quern.probe"), verify_beacon.view(), verifier.view(), be8(segment), be8(probe)});
+        crypto::sha256({as_bytes("quern.probe"), verify_beacon.view(), verifier.view(), be64(segment), be64(probe)});
     Probe result;
     result.segment = segment;
     result.probe = probe;

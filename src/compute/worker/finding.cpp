@@ -1,5 +1,6 @@
 #include "compute/worker/finding.h"
 
+#include "base/big_endian.h"
 #include "compute/core/history.h"
 
 namespace quern::compute::worker {
@@ -18,9 +19,7 @@ SavedReport pack_report(const Finding& finding) {
     saved.randomness = finding.secret;
     if (!finding.pass) saved.history = join_roots(finding.history);
     for (const auto& probe : finding.probes) {
-        for (const std::uint32_t dim : probe.shape.dims)
-            for (int shift = 24; shift >= 0; shift -= 8)
-                saved.probe_dims.push_back(static_cast<std::uint8_t>(dim >> shift));
+        for (const std::uint32_t dim : probe.shape.dims) append_big_endian(saved.probe_dims, dim, sizeof dim);
         saved.probe_tiles.push_back(probe.tile);
         append(saved.probe_words, vm::tensor::tile_bytes(probe.words));
     }
@@ -39,11 +38,9 @@ Expected<Finding> unpack(const SavedReport& saved) {
         return fault("worker.bad_saved_report");
     for (std::size_t i = 0; i < finding.probes.size(); ++i) {
         core::ProbeResult& probe = finding.probes[i];
-        for (std::size_t d = 0; d < probe.shape.dims.size(); ++d) {
-            std::uint32_t dim = 0;
-            for (std::size_t b = 0; b < 4; ++b) dim = dim << 8 | saved.probe_dims[kDimsBytes * i + 4 * d + b];
-            probe.shape.dims[d] = dim;
-        }
+        for (std::size_t d = 0; d < probe.shape.dims.size(); ++d)
+            probe.shape.dims[d] = static_cast<std::uint32_t>(
+                from_big_endian(BytesView(saved.probe_dims).subspan(kDimsBytes * i + 4 * d, 4)));
         probe.tile = saved.probe_tiles[i];
         QUERN_TRY(probe.words,
                   vm::tensor::tile_from_bytes(

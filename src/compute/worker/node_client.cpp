@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/base64.h"
+#include "base/big_endian.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "chain/api/content_gateway.h"
@@ -378,7 +379,7 @@ Expected<ContentLeaves> NodeClient::content_leaves(const Hash32& id, std::uint64
     if (bytes.size() < kSizeBytes) return busy(kBadAnswer, "leaves of a content without its size");
     BytesView rest(bytes);
     ContentLeaves content;
-    for (const std::uint8_t byte : rest.first(kSizeBytes)) content.size = content.size << 8 | byte;
+    content.size = from_big_endian(rest.first(kSizeBytes));
     content.leaves.reserve(rest.size() / Hash32::kSize);
     for (rest = rest.subspan(kSizeBytes); rest.size() >= Hash32::kSize; rest = rest.subspan(Hash32::kSize))
         content.leaves.push_back(Hash32::copy_of(rest.first(Hash32::kSize)));

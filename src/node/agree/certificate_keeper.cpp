@@ -1,5 +1,6 @@
 #include "node/agree/certificate_keeper.h"
 
+#include "base/big_endian.h"
 #include "base/log.h"
 #include "chain/consensus/sdbft/messages.h"
 #include "chain/store/block_store.h"
@@ -106,7 +107,7 @@ Status CertificateKeeper::thin(std::uint64_t epoch) {
     if (epoch <= store::kWholeCertificateEpochs) return {};
     const std::uint64_t end = epoch - store::kWholeCertificateEpochs;
     QUERN_TRY(const auto mark, store::get_meta(parts_.store, kThinnedUntil));
-    std::uint64_t at = store::from_be64(mark.value_or(Bytes{}));
+    std::uint64_t at = from_big_endian(mark.value_or(Bytes{}));
     // A node that was away for long does it bit by bit.
     const std::uint64_t until = std::min(end, at + kMaxThinnedAtOnce);
     const store::BlockStore blocks(parts_.store);
@@ -118,7 +119,7 @@ Status CertificateKeeper::thin(std::uint64_t epoch) {
         }
         store::WriteBatch batch;
         QUERN_CHECK(store::CertificateStore(parts_.store).thin(batch, at, on_chain));
-        const auto next = store::be64(at + 1);
+        const auto next = be64(at + 1);
         store::put_meta(batch, kThinnedUntil, next);
         QUERN_CHECK(parts_.store.write(batch, false));
     }

@@ -1,5 +1,6 @@
 #include "node/chain/chain_database.h"
 
+#include "base/big_endian.h"
 #include "chain/consensus/committee.h"
 #include "chain/state/state_tries.h"
 #include "chain/store/block_store.h"
@@ -33,7 +34,7 @@ Expected<chain::consensus::Committee> committee_of(const chain::exec::Genesis& g
 }
 
 Expected<ChainSetup> load(const chain::store::Store& store, BytesView version) {
-    if (!equal(version, chain::store::be64(kDatabaseVersion)))
+    if (!equal(version, be64(kDatabaseVersion)))
         return fail("node.database_version",
                     "this program reads databases of version " + std::to_string(kDatabaseVersion) + ", this one has " +
                         (version.size() == 8 ? Uint256::from_be(version).to_decimal() : std::string("no number")) +
@@ -74,7 +75,7 @@ Expected<GenesisBlock> make_genesis_block(const chain::exec::Genesis& genesis, b
     BlockStore::put_receipts(result.batch, result.hash, {});
     BlockStore::put_canonical(result.batch, id);
     BlockStore::put_head(result.batch, id);
-    chain::store::put_meta(result.batch, kVersionName, chain::store::be64(kDatabaseVersion));
+    chain::store::put_meta(result.batch, kVersionName, be64(kDatabaseVersion));
     chain::store::put_meta(result.batch, kGenesisName, as_bytes(chain::exec::to_json(genesis).dump()));
     chain::store::put_meta(result.batch, kGenesisHashName, result.hash);
     if (archive) chain::store::put_meta(result.batch, kArchiveName, Bytes{1});

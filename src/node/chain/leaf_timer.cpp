@@ -1,5 +1,6 @@
 #include "node/chain/leaf_timer.h"
 
+#include "base/big_endian.h"
 #include "chain/store/block_store.h"
 #include "chain/store/tables.h"
 
@@ -17,8 +18,7 @@ void LeafTimer::leaf_ended(std::uint64_t dispute) {
 }
 
 void LeafTimer::write(const LeafTimes& times, chain::store::WriteBatch& batch) {
-    for (const auto& [dispute, nanoseconds] : times)
-        chain::store::put_meta(batch, name_of(dispute), chain::store::be64(nanoseconds));
+    for (const auto& [dispute, nanoseconds] : times) chain::store::put_meta(batch, name_of(dispute), be64(nanoseconds));
 }
 
 void LeafTimer::publish(const LeafTimes& times) {
@@ -35,7 +35,7 @@ std::optional<double> LeafTimer::microseconds(const chain::store::Reader& reader
     }
     const auto stored = chain::store::get_meta(reader, name_of(dispute));
     if (!stored || !*stored || (*stored)->size() != 8) return std::nullopt;
-    return static_cast<double>(chain::store::from_be64(**stored)) / 1000.0;
+    return static_cast<double>(from_big_endian(**stored)) / 1000.0;
 }
 
 }  // namespace quern::node

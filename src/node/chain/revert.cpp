@@ -1,5 +1,6 @@
 #include "node/chain/revert.h"
 
+#include "base/big_endian.h"
 #include "base/log.h"
 #include "chain/state/state_revert.h"
 #include "chain/state/state_tries.h"
@@ -44,7 +45,7 @@ Status revert_chain(chain::store::Store& store, std::uint64_t number) {
         QUERN_TRY(const auto block, block_at(blocks, above));
         for (const auto& encoded : block.second.transactions)
             batch.erase(table_key(Table::tx_index, {types::transaction_hash(encoded)}));
-        batch.erase(table_key(Table::canonical, {chain::store::be64(above)}));
+        batch.erase(table_key(Table::canonical, {be64(above)}));
         batch.erase(table_key(Table::finalization, {block.first}));
         BlockStore::erase_block(batch, block.first);
     }

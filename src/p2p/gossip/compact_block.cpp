@@ -2,25 +2,17 @@
 
 #include <map>
 
+#include "base/big_endian.h"
 #include "crypto/hash.h"
 #include "crypto/siphash.h"
 
 namespace quern::p2p::gossip {
-namespace {
-
-FixedBytes<8> big_endian(std::uint64_t word) {
-    FixedBytes<8> bytes;
-    for (std::size_t i = 0; i < 8; ++i) bytes.data[i] = static_cast<std::uint8_t>(word >> (56 - 8 * i));
-    return bytes;
-}
-
-}  // namespace
 
 BlockIds::BlockIds(const Hash32& header_hash, std::uint64_t salt)
-    : key_(FixedBytes<16>::copy_of(crypto::sha256({header_hash.view(), big_endian(salt).view()}).view().first(16))) {}
+    : key_(FixedBytes<16>::copy_of(crypto::sha256({header_hash.view(), be64(salt).view()}).view().first(16))) {}
 
 messages::ShortId BlockIds::of(const Hash32& transaction_hash) const {
-    return big_endian(crypto::siphash24(key_, transaction_hash));
+    return be64(crypto::siphash24(key_, transaction_hash));
 }
 
 messages::CompactBlock make_compact(const chain::types::Block& block, BytesView certificate, std::uint64_t salt,

@@ -7,6 +7,7 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 
+#include "base/big_endian.h"
 #include "p2p/transport/host_group.h"
 
 namespace quern::p2p::transport {
@@ -89,7 +90,7 @@ void Connection::on_timer() {
             auto body = std::make_shared<Bytes>();
             const std::uint64_t stamp = now_us();
             open_pings_.push_back(stamp);
-            for (int shift = 56; shift >= 0; shift -= 8) body->push_back(static_cast<std::uint8_t>(stamp >> shift));
+            append(*body, be64(stamp));
             (void)queue_.push({TrafficClass::urgent, kPingType, 0, std::move(body)}, now);
             pump();
         }
@@ -206,8 +207,7 @@ Status Connection::handle_frame(const Frame& frame) {
             return {};
         case kPongType: {
             if (frame.payload.size() != 8) return fail("connection.bad_control", "pong");
-            std::uint64_t stamp = 0;
-            for (const auto byte : frame.payload) stamp = stamp << 8 | byte;
+            const std::uint64_t stamp = from_big_endian(frame.payload);
             // A stamp made up from those before would let a peer look nearer than it is, and so never be evicted. A
             // pong may be missing, where the peer's queue was full; none comes twice or before its elders.
             const auto asked = std::find(open_pings_.begin(), open_pings_.end(), stamp);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/big_endian.h"
+
 namespace quern::p2p::transport {
 namespace {
 
@@ -16,7 +18,7 @@ void FrameWriter::write(const Frame& frame, Bytes& out) {
     const std::size_t length = kMinRecord + frame.payload.size();
     plain_.clear();
     plain_.push_back(static_cast<std::uint8_t>(frame.type | (frame.more ? kMoreFlag : 0)));
-    for (int shift = 24; shift >= 0; shift -= 8) plain_.push_back(static_cast<std::uint8_t>(frame.stream >> shift));
+    append_big_endian(plain_, frame.stream, sizeof frame.stream);
     append(plain_, frame.payload);
     const std::array<std::uint8_t, kRecordPrefix> prefix = {static_cast<std::uint8_t>(length >> 16),
                                                             static_cast<std::uint8_t>(length >> 8),
@@ -47,7 +49,7 @@ void FrameReader::received(std::size_t bytes) { end_ += bytes; }
 Expected<std::optional<Frame>> FrameReader::next() {
     if (end_ - begin_ < kRecordPrefix) return std::nullopt;
     const std::uint8_t* prefix = buffer_.data() + begin_;
-    const std::size_t length = std::size_t{prefix[0]} << 16 | std::size_t{prefix[1]} << 8 | prefix[2];
+    const std::size_t length = from_big_endian(BytesView(prefix, kRecordPrefix));
     if (length > max_record_) return fail("frame.too_long", std::to_string(length) + " bytes");
     if (length < kMinRecord) return fail("frame.too_short", std::to_string(length) + " bytes");
     if (end_ - begin_ < kRecordPrefix + length) return std::nullopt;
@@ -59,7 +61,7 @@ Expected<std::optional<Frame>> FrameReader::next() {
     Frame frame;
     frame.type = (*plain)[0] & static_cast<std::uint8_t>(~kMoreFlag);
     frame.more = ((*plain)[0] & kMoreFlag) != 0;
-    for (std::size_t i = 1; i < kPlainHeader; ++i) frame.stream = frame.stream << 8 | (*plain)[i];
+    frame.stream = static_cast<std::uint32_t>(from_big_endian(BytesView(*plain).subspan(1, kPlainHeader - 1)));
     frame.payload = BytesView(*plain).subspan(kPlainHeader);
     return frame;
 }

@@ -1,5 +1,6 @@
 #include "p2p/transport/net_cert.h"
 
+#include "base/big_endian.h"
 #include "crypto/hash.h"
 
 namespace quern::p2p::transport {
@@ -8,21 +9,11 @@ namespace {
 constexpr std::uint8_t kVersion = 1;
 constexpr std::string_view kDomain = "QUERN-NETCERT-V1";
 
-void put(Bytes& out, std::uint64_t value, int bytes) {
-    for (int i = bytes - 1; i >= 0; --i) out.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
-}
-
-std::uint64_t get(BytesView bytes) {
-    std::uint64_t value = 0;
-    for (const auto byte : bytes) value = value << 8 | byte;
-    return value;
-}
-
 void put_fields(Bytes& out, const NetCert& cert) {
-    put(out, cert.chain_id, 8);
+    append(out, be64(cert.chain_id));
     append(out, cert.static_key);
-    put(out, cert.roles, 4);
-    put(out, cert.expiry, 8);
+    append_big_endian(out, cert.roles, sizeof cert.roles);
+    append(out, be64(cert.expiry));
 }
 
 }  // namespace
@@ -52,10 +43,10 @@ Expected<NetCert> decode_net_cert(BytesView bytes) {
     if (bytes[0] != kVersion) return fail("net_cert.bad_version");
     if (bytes[117] > 1) return fail("net_cert.bad_parity");
     NetCert cert;
-    cert.chain_id = get(bytes.subspan(1, 8));
+    cert.chain_id = from_big_endian(bytes.subspan(1, 8));
     cert.static_key = Hash32::copy_of(bytes.subspan(9, 32));
-    cert.roles = static_cast<std::uint32_t>(get(bytes.subspan(41, 4)));
-    cert.expiry = get(bytes.subspan(45, 8));
+    cert.roles = static_cast<std::uint32_t>(from_big_endian(bytes.subspan(41, 4)));
+    cert.expiry = from_big_endian(bytes.subspan(45, 8));
     cert.signature.r = Hash32::copy_of(bytes.subspan(53, 32));
     cert.signature.s = Hash32::copy_of(bytes.subspan(85, 32));
     cert.signature.y_parity = bytes[117];

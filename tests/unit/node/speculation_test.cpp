@@ -1,4 +1,5 @@
 // Blocks on parents that are not final yet: built, validated, committed in order, dropped.
+#include "base/big_endian.h"
 #include "base/rng.h"
 #include "chain/store/tables.h"
 #include "chain_fixture.h"
@@ -519,7 +520,7 @@ TEST_F(EpochTest, the_previous_committee_is_the_one_of_the_epoch_before_across_a
 
 PreparedBlock prepared_in(std::uint64_t view, const Hash32& parent = {}, std::size_t bytes = 0) {
     PreparedBlock made;
-    made.hash = crypto::sha256(store::be64(view));
+    made.hash = crypto::sha256(be64(view));
     made.block.header.number = 1;
     made.block.header.parent_hash = parent;
     made.block.header.consensus.view = view;
@@ -530,7 +531,7 @@ PreparedBlock prepared_in(std::uint64_t view, const Hash32& parent = {}, std::si
 TEST(PreparedBlocksTest, of_too_many_the_oldest_without_a_child_goes) {
     const store::MemoryStore disk;
     PreparedBlocks blocks(disk);
-    const auto hash_of = [](std::uint64_t view) { return crypto::sha256(store::be64(view)); };
+    const auto hash_of = [](std::uint64_t view) { return crypto::sha256(be64(view)); };
     std::vector<Hash32> gone;
     for (std::uint64_t view = 1; view <= kMaxPreparedBlocks; ++view) ASSERT_TRUE(blocks.add(prepared_in(view), gone));
     EXPECT_TRUE(gone.empty());
@@ -567,11 +568,11 @@ TEST(PreparedBlocksTest, a_chain_as_deep_as_the_limit_is_read_and_rebased) {
     std::vector<Hash32> gone;
     for (std::uint64_t number = 1; number <= kMaxPreparedBlocks; ++number) {
         PreparedBlock made;
-        made.hash = crypto::sha256(store::be64(number));
+        made.hash = crypto::sha256(be64(number));
         made.block.header.number = number;
         made.block.header.parent_hash = hashes.back();
-        made.change.batch.put(to_bytes(store::be64(number)), Bytes{1});
-        made.change.batch.put(Bytes{0xff}, to_bytes(store::be64(number)));
+        made.change.batch.put(to_bytes(be64(number)), Bytes{1});
+        made.change.batch.put(Bytes{0xff}, to_bytes(be64(number)));
         hashes.push_back(made.hash);
         ASSERT_TRUE(blocks.add(std::move(made), gone));
     }
@@ -586,7 +587,7 @@ TEST(PreparedBlocksTest, a_chain_as_deep_as_the_limit_is_read_and_rebased) {
         return rows;
     };
     EXPECT_EQ(count(blocks.state_after(hashes.back())), kMaxPreparedBlocks + 1);
-    EXPECT_EQ(*blocks.state_after(hashes[7]).get(Bytes{0xff}), to_bytes(store::be64(7)));
+    EXPECT_EQ(*blocks.state_after(hashes[7]).get(Bytes{0xff}), to_bytes(be64(7)));
     for (std::uint64_t number = 1; number < 10; ++number) {
         ASSERT_TRUE(disk.write(blocks.to_commit(hashes[number]).change.batch, true));
         blocks.committed(hashes[number]);

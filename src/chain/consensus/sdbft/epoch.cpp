@@ -1,13 +1,12 @@
 #include "chain/consensus/sdbft/epoch.h"
 
+#include "base/big_endian.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::consensus::sdbft {
 
 std::size_t master_of(const EpochSetup& epoch, std::uint64_t view) {
-    std::array<std::uint8_t, 8> number;
-    for (std::size_t i = 0; i < 8; ++i) number[i] = static_cast<std::uint8_t>(view >> (56 - 8 * i));
-    const Hash32 draw = crypto::sha256({epoch.seed.view(), BytesView(number)});
+    const Hash32 draw = crypto::sha256({epoch.seed.view(), be64(view).view()});
     // The remainder's bias is below W / 2^256.
     Uint256 ticket = Uint256::divmod(Uint256::from_be(draw), epoch.committee.total_weight()).remainder;
     const auto& members = epoch.committee.members();

@@ -1,5 +1,6 @@
 #include "chain/consensus/sdbft/journal.h"
 
+#include "base/big_endian.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::consensus::sdbft {
@@ -9,15 +10,6 @@ constexpr std::string_view kMagic = "QJR1";
 constexpr std::size_t kHeadBytes = 4 + 4 + 8 + 1;
 constexpr std::size_t kChecksumBytes = 8;
 static_assert(kHeadBytes + kChecksumBytes == kJournalFrameBytes);
-
-void put_number(Bytes& out, std::uint64_t value, int bytes) {
-    for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) out.push_back(static_cast<std::uint8_t>(value >> shift));
-}
-std::uint64_t get_number(BytesView bytes) {
-    std::uint64_t value = 0;
-    for (const auto byte : bytes) value = value << 8 | byte;
-    return value;
-}
 
 struct Frame {
     std::uint64_t sequence = 0;
@@ -55,7 +47,7 @@ Expected<std::optional<Frame>> read_frame(Window& log, std::uint64_t offset) {
     if (log.left(offset) < kHeadBytes + kChecksumBytes) return std::optional<Frame>();
     QUERN_TRY(const BytesView head, log.at(offset, kHeadBytes));
     if (!equal(head.first(4), as_bytes(kMagic))) return std::optional<Frame>();
-    const std::uint64_t length = get_number(head.subspan(4, 4));
+    const std::uint64_t length = from_big_endian(head.subspan(4, 4));
     if (length > kMaxRecordBytes || length > log.left(offset) - kHeadBytes - kChecksumBytes)
         return std::optional<Frame>();
     const auto size = static_cast<std::size_t>(kHeadBytes + length + kChecksumBytes);
@@ -65,7 +57,7 @@ Expected<std::optional<Frame>> read_frame(Window& log, std::uint64_t offset) {
     if (!equal(checksum.view().first(kChecksumBytes), whole.subspan(body.size()))) return std::optional<Frame>();
     const std::uint8_t kind = body[16];
     if (kind < 1 || kind > 4) return std::optional<Frame>();
-    return std::optional(Frame{get_number(body.subspan(8, 8)),
+    return std::optional(Frame{from_big_endian(body.subspan(8, 8)),
                                Record{static_cast<RecordKind>(kind), to_bytes(body.subspan(kHeadBytes))}, size});
 }
 
@@ -90,8 +82,8 @@ Expected<OwnVote> decode_own_vote(BytesView payload) { return record::decode_rec
 
 Bytes encode_frame(std::uint64_t sequence, const Record& record) {
     Bytes out = to_bytes(as_bytes(kMagic));
-    put_number(out, record.payload.size(), 4);
-    put_number(out, sequence, 8);
+    append_big_endian(out, record.payload.size(), 4);
+    append_big_endian(out, sequence, 8);
     out.push_back(static_cast<std::uint8_t>(record.kind));
     append(out, record.payload);
     const Hash32 checksum = crypto::sha256(out);

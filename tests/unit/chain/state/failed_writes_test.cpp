@@ -3,6 +3,7 @@
 // lost, and the chain goes on from it.
 #include <gtest/gtest.h>
 
+#include "base/big_endian.h"
 #include "chain/state/flat_state.h"
 #include "chain/state/past_state.h"
 #include "chain/store/fault_kv.h"
@@ -33,7 +34,7 @@ struct Blocks {
             auto made = tries.compute(overlay, *tries.head(), store).value();
             ASSERT_EQ(made.roots, roots_of(content));
             tries.commit(made.version, number, made.batch);
-            made.batch.put(store::table_key(store::Table::head), store::be64(number).view());
+            made.batch.put(store::table_key(store::Table::head), be64(number).view());
             const bool sync = number % 3 != 0;
             if (!store.write(made.batch, sync)) return;
             history.push_back(std::move(content));

@@ -1,6 +1,7 @@
 // Older states, read and proven, against their definition: after any number of blocks, restarts and power cuts, what is
 // told about each kept block is what its content was.
 #include "chain/state/past_state.h"
+#include "base/big_endian.h"
 
 #include <gtest/gtest.h>
 
@@ -36,7 +37,7 @@ struct Chain {
         ASSERT_EQ(made.roots, roots_of(content));
         const std::uint64_t number = history.size();
         tries->commit(made.version, number, made.batch);
-        made.batch.put(table_key(Table::head), store::be64(number).view());
+        made.batch.put(table_key(Table::head), be64(number).view());
         ASSERT_TRUE(store.write(made.batch, sync));
         auto due = tries->take_due_parts();
         ASSERT_TRUE(write_parts(store, due, false));
@@ -161,7 +162,7 @@ TEST(PastState, a_proof_that_takes_too_much_is_refused_as_busy) {
     Bytes changes;
     for (std::uint64_t i = 0; i <= kMaxChangesForProof; ++i) {
         types::Address who;
-        std::copy_n(store::be64(i).data.begin(), 8, who.data.begin());
+        std::copy_n(be64(i).data.begin(), 8, who.data.begin());
         append_change(changes, who, std::nullopt);
     }
     store::WriteBatch batch;
@@ -230,7 +231,7 @@ TEST(RevertState, goes_back_to_any_kept_state_and_on_from_there) {
             const std::uint64_t number = oldest + rng.below(newest - oldest + 1);
             store::WriteBatch batch;
             ASSERT_TRUE(revert_state(chain.store, newest, number, batch));
-            batch.put(table_key(Table::head), store::be64(number).view());
+            batch.put(table_key(Table::head), be64(number).view());
             chain.tries.reset();
             ASSERT_TRUE(chain.store.write(batch, true));
             chain.history.resize(number + 1);

@@ -1,6 +1,7 @@
 // The stored state against its definition: random blocks with siblings, crashes and restarts, on limits so small that
 // each is reached, compared with the roots of the whole content.
 #include "chain/state/state_tries.h"
+#include "base/big_endian.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ std::uint64_t head_of(const store::Reader& store) {
 
 Status write_block(store::Store& store, StateTries& tries, Block& block, std::uint64_t number, bool sync) {
     tries.commit(block.change.version, number, block.change.batch);
-    block.change.batch.put(table_key(Table::head), store::be64(number).view());
+    block.change.batch.put(table_key(Table::head), be64(number).view());
     QUERN_CHECK(store.write(block.change.batch, sync));
     auto due = tries.take_due_parts();
     QUERN_CHECK(write_parts(store, due, sync));
@@ -125,7 +126,7 @@ TEST(StateTries, parts_are_written_any_number_of_blocks_late) {
             ASSERT_TRUE(made) << seed << " " << step << " " << made.error().to_string();
             ASSERT_EQ(made->roots, roots_of(content));
             tries->commit(made->version, ++number, made->batch);
-            made->batch.put(table_key(Table::head), store::be64(number).view());
+            made->batch.put(table_key(Table::head), be64(number).view());
             ASSERT_TRUE(store.write(made->batch, rng.below(3) == 0));
             history.push_back(std::move(content));
             waiting.push_back(tries->take_due_parts());

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/big_endian.h"
 #include "chain/store/block_store.h"
 #include "chain/store/fault_kv.h"
 #include "chain/store/leveldb_kv.h"
