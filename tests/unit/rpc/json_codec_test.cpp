@@ -57,7 +57,7 @@ TEST(JsonCodec, wrong_types_and_ranges_are_refused) {
     };
     EXPECT_EQ(error_of("id", "0x7"), "json.wrong_type");
     EXPECT_EQ(error_of("id", -1), "json.out_of_range");
-    EXPECT_EQ(error_of("round", 256), "json.out_of_range");
+    EXPECT_EQ(error_of("round", 4294967296), "json.out_of_range");
     EXPECT_EQ(error_of("state", 256), "json.out_of_range");
     EXPECT_EQ(error_of("submitter", "0x00"), "bytes.wrong_length");
     EXPECT_EQ(error_of("submitter", "00000000000000000000000000000000000000aa"), "hex.bad_digit");

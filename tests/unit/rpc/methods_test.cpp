@@ -516,7 +516,7 @@ TEST_F(MethodsTest, claims_are_told_with_their_task_and_by_their_key) {
     EXPECT_TRUE(ok("claim_get", "[5,1]").is_null());
     EXPECT_TRUE(ok("claim_get", "[6]").is_null());
     EXPECT_EQ(error("claim_get", "[5,65536]").code, kInvalidParams);
-    EXPECT_EQ(error("claim_get", "[5,0,0,256]").code, kInvalidParams);
+    EXPECT_EQ(error("claim_get", "[5,0,0,4294967296]").code, kInvalidParams);
 }
 
 TEST_F(MethodsTest, both_claims_that_are_not_settled_are_told) {

@@ -333,7 +333,7 @@ TEST_F(Lifecycle, claims_of_void_rounds_stay_as_long_as_their_task) {
     EXPECT_EQ(task.state, TaskState::failed);
     world.skip_until(task.since + market::in_ms(world.params.market.retention_s));
     expect_ok(world.tick(id));
-    for (const std::uint8_t round : {std::uint8_t{0}, std::uint8_t{1}})
+    for (const std::uint32_t round : {0U, 1U})
         EXPECT_FALSE(world.state().native(types::key_of<types::Claim>(types::ClaimId{id, 0, 0, round})));
 }
 

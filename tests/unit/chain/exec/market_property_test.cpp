@@ -261,7 +261,7 @@ private:
     struct Base {  // what the next stretch of a task goes on from
         const History* history = nullptr;
         std::uint64_t from = 0;
-        std::uint8_t round = 0;
+        std::uint32_t round = 0;
     };
     // The solver's own: from where the task was when it was assigned.
     const History& own(const types::Task& task, std::uint64_t step, std::uint32_t mask) {

@@ -34,10 +34,10 @@ protected:
         world.skip_to(world.task(id).seats.at(0).assigned_at + 2);
         expect_ok(world.one(solver, NativeKind::task_start, types::TaskIdPayload{id}));
     }
-    types::Claim claim_of(std::uint64_t id, std::uint32_t stretch, std::uint8_t round = 0) const {
+    types::Claim claim_of(std::uint64_t id, std::uint32_t stretch, std::uint32_t round = 0) const {
         return world.stored_claim({id, 0, stretch, round}).value();
     }
-    bool has_claim(std::uint64_t id, std::uint32_t stretch, std::uint8_t round = 0) const {
+    bool has_claim(std::uint64_t id, std::uint32_t stretch, std::uint32_t round = 0) const {
         return world.stored_claim({id, 0, stretch, round}).has_value();
     }
     void prove(std::uint64_t id, std::uint32_t stretch, const History& history) {

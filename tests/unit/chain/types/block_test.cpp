@@ -207,10 +207,10 @@ TEST(NativeObjects, claims_round_trip_and_refuse_damage) {
 
 TEST(NativeObjects, claims_are_keyed_by_task_seat_stretch_and_round) {
     const ClaimId id{258, 3, 4, 5};
-    EXPECT_EQ(to_hex(key_of<Claim>(id)), "32000000000000010200030000000405");
-    EXPECT_EQ(to_hex(key_of<VerifierReport>(id, std::uint8_t{6})), "3300000000000001020003000000040506");
-    EXPECT_EQ(to_hex(KeyOf<ChallengeCommitment>::all(id)), "31000000000000010200030000000405");
-    EXPECT_EQ(key_of<ChallengeCommitment>(id, Address(), Hash32()).size(), 1U + 15 + 20 + 32);
+    EXPECT_EQ(to_hex(key_of<Claim>(id)), "32000000000000010200030000000400000005");
+    EXPECT_EQ(to_hex(key_of<VerifierReport>(id, std::uint8_t{6})), "3300000000000001020003000000040000000506");
+    EXPECT_EQ(to_hex(KeyOf<ChallengeCommitment>::all(id)), "31000000000000010200030000000400000005");
+    EXPECT_EQ(key_of<ChallengeCommitment>(id, Address(), Hash32()).size(), 1U + 18 + 20 + 32);
 }
 
 TEST(NativeObjects, a_tasks_claim_is_the_first_unsettled_one_else_the_last) {

@@ -58,7 +58,7 @@ class WorkspaceTest : public testing::Test {
 protected:
     WorkspaceTest() { std::filesystem::remove_all(directory_); }
     ~WorkspaceTest() override { std::filesystem::remove_all(directory_); }
-    void make(std::uint64_t id, std::uint8_t round, std::size_t bytes) {
+    void make(std::uint64_t id, std::uint32_t round, std::size_t bytes) {
         chain::types::Task task;
         task.id = id;
         task.round = round;

@@ -85,7 +85,7 @@ protected:
         const auto task = world.task(id);
         for (const auto& slash : task.slashes) reasons.insert(slash.reason);
         for (std::uint32_t stretch = 0; stretch < task.settled; ++stretch)
-            for (std::uint8_t round = 0; round <= task.round; ++round)
+            for (std::uint32_t round = 0; round <= task.round; ++round)
                 if (const auto claim = world.stored_claim({id, 0, stretch, round}))
                     for (const auto& slash : claim->slashes) reasons.insert(slash.reason);
         return reasons;
