@@ -14,7 +14,7 @@ inline namespace base {
 
 // The lowest `width` bytes of `number`, at most 8.
 inline void append_big_endian(Bytes& out, std::uint64_t number, std::size_t width) {
-    append(out, be64(number).view().last(width));
+    for (std::size_t i = width; i-- > 0;) out.push_back(static_cast<std::uint8_t>(number >> (8 * i)));
 }
 
 // Of at most 8 bytes.

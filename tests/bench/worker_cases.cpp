@@ -12,6 +12,7 @@
 #include "bench/local_network.h"
 #include "bench/market_task.h"
 #include "bench/transfers.h"
+#include "chain/market/work.h"
 #include "compute/core/history.h"
 #include "compute/worker/training_jobs.h"
 
@@ -190,12 +191,7 @@ types::TaskClaim running(const MarketTask& market) {
     task.id = 1;
     task.spec = market.spec;
     task.state = types::TaskState::running;
-    const auto planned = market.programs.plan.planned(task.spec.work.interval, task.spec.work.stride);
-    task.steps = planned.steps;
-    task.work_units = planned.step;
-    task.commit_work = planned.commit;
-    task.segment_work = planned.segment;
-    task.total_work = task.stretch_work = planned.total;
+    chain::market::set_plan(task, market.programs.plan.planned(task.spec.work.interval, task.spec.work.stride));
     task.start_root = task.spec.init_root;
     claim.id = {1, 0, 0, 0};
     claim.state = types::ClaimState::working;

@@ -14,6 +14,16 @@ TaskWork work_of(const types::Task& task) {
                       task.segment_work, task.total_work, task.spec.work.tranche, task.stretch_work, task.trace_work});
 }
 
+void set_plan(types::Task& task, const PlannedWork& plan) {
+    task.steps = plan.steps;
+    task.work_units = plan.step;
+    task.commit_work = plan.commit;
+    task.segment_work = plan.segment;
+    task.total_work = plan.total;
+    task.stretch_work = plan.stretch;
+    task.trace_work = plan.trace;
+}
+
 std::uint64_t sampled_segments(const TaskWork& work, std::uint64_t steps) {
     return std::min<std::uint64_t>(work.samples, segment_count(steps, work.plan.interval));
 }

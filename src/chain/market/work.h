@@ -83,6 +83,8 @@ struct TaskWork {
 };
 [[nodiscard]] TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan);
 [[nodiscard]] TaskWork work_of(const types::Task& task);
+// What a task keeps of its plan beside its spec, which says interval, stride and tranche.
+void set_plan(types::Task& task, const PlannedWork& plan);
 
 // Of one verifier of a stretch of so many steps: min(s, steps / k) segments, and their work, at most.
 [[nodiscard]] std::uint64_t sampled_segments(const TaskWork& work, std::uint64_t steps);

@@ -87,9 +87,7 @@ Status Regeneration::advance(const Slice& slice) {
         if (step_ < wanted_.front()) {
             if (!runner_->run(state_, ++step_)) {
                 state_.clear();  // what the step has written over is gone
-                auto missing = data_->take_missing();
-                if (missing && !context_->stopping.requested()) return fail(std::move(*missing));
-                return busy("worker.stopped");
+                return data_->why_ended(context_->stopping);
             }
             continue;
         }

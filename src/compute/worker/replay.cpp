@@ -61,9 +61,7 @@ Status Replay::advance(const Slice& slice) {
         if (!run_step(++step_)) {
             step_ = 0;  // what the step has written over is gone
             state_matches_ = false;
-            auto missing = data_->take_missing();
-            if (missing && !context_->stopping.requested()) return fail(std::move(*missing));
-            return busy("worker.stopped");
+            return data_->why_ended(context_->stopping);
         }
         if (step_ == steps.last) {
             step_ = 0;

@@ -119,6 +119,12 @@ std::optional<Error> DataReader::take_missing() {
     return std::exchange(missing_, std::nullopt);
 }
 
+Status DataReader::why_ended(const Cancellation& stopping) {
+    auto missing = take_missing();
+    if (missing && !stopping.requested()) return fail(std::move(*missing));
+    return busy("worker.stopped");
+}
+
 TaskData::Leaf DataReader::leaf(std::size_t set, std::uint64_t number) const {
     if (auto known = data_->find(set, number)) return known;
     const MutexLock lock(mutex_);

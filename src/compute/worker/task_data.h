@@ -73,6 +73,8 @@ public:
     // Why something could not be read since this was asked last; until then nothing more is asked of the node. Errors:
     // those of NodeView::read_content; content.id_mismatch (busy: the node's fault).
     [[nodiscard]] std::optional<Error> take_missing();
+    // Of a run that ended before its end: what take_missing gives, or worker.stopped.
+    [[nodiscard]] Status why_ended(const Cancellation& stopping);
 
 private:
     [[nodiscard]] TaskData::Leaf leaf(std::size_t set, std::uint64_t number) const;

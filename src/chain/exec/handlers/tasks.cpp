@@ -132,13 +132,7 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     store_globals(context.state, globals);
     task.submitter = context.sender;
     task.spec = market::kept_submission(data);
-    task.steps = plan.steps;
-    task.work_units = plan.step;
-    task.commit_work = plan.commit;
-    task.segment_work = plan.segment;
-    task.stretch_work = plan.stretch;
-    task.total_work = plan.total;
-    task.trace_work = plan.trace;
+    market::set_plan(task, plan);
     task.escrow = escrow.total;
     task.deposit = escrow.storage_deposit;
     task.start_root = data.init_root;

@@ -24,16 +24,11 @@ PlannedWork even(std::uint64_t steps, std::uint64_t interval, std::uint64_t step
             work(steps), tranche,  work(tranche_steps(steps, tranche))};
 }
 
-void set_plan(types::Task& task, const PlannedWork& plan) {
+void plan_as(types::Task& task, const PlannedWork& plan) {
     task.spec.work.interval = plan.interval;
     task.spec.work.stride = plan.stride;
-    task.steps = plan.steps;
-    task.work_units = plan.step;
-    task.commit_work = plan.commit;
-    task.segment_work = plan.segment;
-    task.total_work = plan.total;
-    task.stretch_work = plan.stretch;
     task.spec.work.tranche = plan.tranche;
+    set_plan(task, plan);
 }
 
 types::Task sample_task() {
@@ -41,7 +36,7 @@ types::Task sample_task() {
     task.spec.work.verifiers = 3;
     task.spec.work.samples = 4;
     task.spec.money.price_cap = 7;
-    set_plan(task, even(300, 30, 9, 2));
+    plan_as(task, even(300, 30, 9, 2));
     return task;
 }
 
@@ -71,7 +66,7 @@ TEST(Escrow, adds_up_by_the_equation) {
 
 TEST(Escrow, a_commitment_is_paid_for_once_a_stride) {
     auto task = sample_task();
-    set_plan(task, even(300, 30, 9, 2, 10));
+    plan_as(task, even(300, 30, 9, 2, 10));
     EXPECT_EQ(sampled_work(work_of(task)), Uint256(4 * (30 * 9 + 3 * 2)));
     EXPECT_EQ(largest_step(work_of(task).plan), 11U);
     EXPECT_EQ(solver_reward(claim_of(task, 5)), Uint256((300 * 9 + 30 * 2) * 5));
@@ -182,12 +177,12 @@ TEST(Stretches, a_solver_answers_for_the_two_that_can_be_unsettled) {
     market.solver_bond_gammas = 100;
     types::Task task;
     task.spec.money.price_cap = 7;
-    set_plan(task, even(300, 30, 9, 2, 1, 120));
+    plan_as(task, even(300, 30, 9, 2, 1, 120));
     EXPECT_EQ(solver_bond(market, task), Uint256(2 * 7 * 120 * 11));
     EXPECT_EQ(seat_bond(market, task), Uint256(2 * 2 * 7 * 120 * 11));
     task.settled = 2;
     EXPECT_EQ(seat_bond(market, task), Uint256(2 * 7 * 120 * 11));
-    set_plan(task, even(300, 30, 9, 2));
+    plan_as(task, even(300, 30, 9, 2));
     task.settled = 0;
     EXPECT_EQ(seat_bond(market, task), Uint256(2 * 7 * 300 * 11)) << "of a single one";
 }
@@ -319,16 +314,16 @@ TEST(Delays, follow_the_task_and_the_parameters) {
     EXPECT_EQ(dispute_clock(market, task), 609'000U);
     // With strides the segment is run twice and one stride hashed step by step: (660 + 15 * 2) / (330 + 2 * 2)
     // segments.
-    set_plan(task, even(300, 30, 11, 2, 15));
+    plan_as(task, even(300, 30, 11, 2, 15));
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 3 * 9U));
-    set_plan(task, even(300, 30, 1, 410, 15));  // (60 + 15 * 410) / (30 + 2 * 410)
+    plan_as(task, even(300, 30, 1, 410, 15));  // (60 + 15 * 410) / (30 + 2 * 410)
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 8 * 9U));
     task.trace_work = 851;  // one more than a segment
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 9 * 9U));
-    set_plan(task, even(300, 30, 11, 2));
+    plan_as(task, even(300, 30, 11, 2));
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 4 * 9U)) << "a segment, and 851 / 390 times as much";
     task.trace_work = 0;
-    set_plan(task, even(300, 30, 1, 410, 15, 90));  // a solver answers for two claims at once
+    plan_as(task, even(300, 30, 1, 410, 15, 90));  // a solver answers for two claims at once
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 2 * 8 * 9U));
     EXPECT_EQ(reveal_expected(market, 50), 40'050U);
     EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + 1000 * (2'000'000 + 1200 + 40U));

@@ -1,5 +1,6 @@
 // A long training by strides, with the solver's own code: what it keeps grows with strides and checkpoints and not with
 // steps, and what it publishes is what a replay of it comes to.
+#include "chain/market/work.h"
 #include "compute/core/history.h"
 #include "compute/core/state_content.h"
 #include "compute/program/safetensors.h"
@@ -44,12 +45,7 @@ protected:
         task.spec.work.stride = subject.stride;
         task.spec.windows.heartbeat_s = task.spec.windows.verify_s = 1'000'000;
         task.state = TaskState::running;
-        const auto planned = subject.programs.plan.planned(subject.interval, subject.stride);
-        task.steps = planned.steps;
-        task.work_units = planned.step;
-        task.commit_work = planned.commit;
-        task.segment_work = planned.segment;
-        task.total_work = task.stretch_work = planned.total;
+        chain::market::set_plan(task, subject.programs.plan.planned(subject.interval, subject.stride));
         const tensor::Program& program = subject.programs.any();
         task.spec.contents.programs = {put(tensor::encode(program))};
         task.spec.contents.init = put(*program::write_state(program, subject.init));

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "chain/market/work.h"
 #include "compute/program/builder.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/state_file.h"
@@ -193,12 +194,7 @@ protected:
         task.id = 1;
         task.spec = spec_of(programs, kInterval);
         task.state = TaskState::running;
-        const auto planned = programs.plan.planned(kInterval, 1);
-        task.steps = planned.steps;
-        task.work_units = planned.step;
-        task.commit_work = planned.commit;
-        task.segment_work = planned.segment;
-        task.total_work = task.stretch_work = planned.total;
+        chain::market::set_plan(task, programs.plan.planned(kInterval, 1));
         const tensor::State init = program::initial_state(built, 1);
         task.spec.contents.programs = {*context.node->put_content(tensor::encode(built.program))};
         task.spec.init_root = tensor::state_root(init);
