@@ -13,7 +13,7 @@ constexpr std::size_t kSizeBytes = 8;
 
 Bytes encode(const Manifest& manifest) {
     Bytes out = to_bytes(as_bytes(kManifestMagic));
-    append(out, be64(manifest.size));
+    append_big_endian(out, manifest.size, kSizeBytes);
     for (const auto& leaf : manifest.leaves) append(out, leaf);
     return out;
 }
