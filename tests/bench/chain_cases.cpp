@@ -279,7 +279,7 @@ private:
                 for (std::uint32_t i = 0; i < kBidders; ++i) {
                     const std::uint64_t task = (kBidders * nonce + i) * 7 % kOpenTasks + 1;
                     send(client_, signed_native(load_key(kFirstWorker + i), nonce, NativeKind::task_bid,
-                                                types::encode_record(types::TaskBidPayload{task, 1})));
+                                                types::encode_record(types::TaskBidPayload{.task = task, .price = 1})));
                 }
                 ++nonce;
                 seen = height;

@@ -203,7 +203,9 @@ TEST_F(Incentives, clocks_cover_the_replay_of_a_segment) {
     const auto id = reach(ClaimState::challenge, truth);
     const auto dispute = challenge(id, kWhistleblower, 0, wrong.root, history_opening(wrong));
     const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
-    const std::uint64_t clock = market::in_ms(world.params.market.dispute_clock_s + 500);
+    const auto segments = market::dispute_segments(market::work_of(world.task(id)).plan);
+    EXPECT_EQ(segments, 3U) << "one, and what a trace hashes";
+    const std::uint64_t clock = market::in_ms(world.params.market.dispute_clock_s + 500 * segments);
     EXPECT_EQ(game.budget, (std::vector<std::uint64_t>{clock, clock}));
     EXPECT_EQ(world.dispute(dispute).deadline, world.market_ms() + clock);
 }

@@ -401,7 +401,7 @@ TEST_F(Tranches, the_last_may_be_shorter_and_costs_less) {
     const auto id = begin();
     const Uint256 segment_fee = Uint256(10) * work(2) * Uint256(6) / Uint256(5);
     EXPECT_EQ(world.task(id).escrow,
-              Uint256(10) * work(6) + Uint256(2) * (Uint256(3) * segment_fee) + Uint256(33 + 77));
+              Uint256(10) * work(6) + Uint256(2) * (Uint256(3) * segment_fee) + Uint256(33) + world.task(id).deposit);
     for (std::uint32_t stretch = 0; stretch < 2; ++stretch) {
         const auto task = world.task(id);
         const auto steps = market::stretch_of(task, stretch);

@@ -321,8 +321,8 @@ TEST(Delays, follow_the_task_and_the_parameters) {
     task.trace_work = 851;  // one more than a segment
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 9 * 9U));
     plan_as(task, even(300, 30, 11, 2));
+    task.trace_work = 851;
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 4 * 9U)) << "a segment, and 851 / 390 times as much";
-    task.trace_work = 0;
     plan_as(task, even(300, 30, 1, 410, 15, 90));  // a solver answers for two claims at once
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 2 * 8 * 9U));
     EXPECT_EQ(reveal_expected(market, 50), 40'050U);
