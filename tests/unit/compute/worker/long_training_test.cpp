@@ -83,25 +83,31 @@ protected:
         const TaskOrder custody{std::make_shared<TaskClaim>(live)};
         board.give({{custody.id(), custody}});
         // It waits for what it has sent; nothing wakes it when all is.
-        for (int idle = 0; idle < 10; ++idle) {
+        for (int idle = 0; idle < 10 || (idle < 400 && !is_served(live)); ++idle) {
             while (jobs.work(1'000)) idle = 0;
             board.wait(50, stop);
         }
     }
+    [[nodiscard]] Expected<std::unique_ptr<Replay>> begin_replay(const TaskClaim& live,
+                                                                 const chain::types::VerifierReport& report) {
+        const std::uint64_t segments =
+            core::segment_count(chain::market::stretch_of(live).steps, live.task.spec.work.interval);
+        QUERN_TRY(auto replay, Replay::begin(context, live,
+                                             core::draw_segments(live.claim.verify_beacon, report.verifier, segments,
+                                                                 live.task.spec.work.samples),
+                                             {}, {}));
+        while (!replay->checkpoints_checked()) QUERN_CHECK(replay->check_checkpoints(Slice(context, 0)));
+        return replay;
+    }
+    bool is_served(const TaskClaim& live) {
+        return std::all_of(live.reports.begin(), live.reports.end(),
+                           [&](const auto& report) { return begin_replay(live, report).has_value(); });
+    }
     // Whether each verifier has what it was drawn for, and finds it right.
     void expect_served(const TaskClaim& live) {
         for (const auto& report : live.reports) {
-            const std::uint64_t segments =
-                core::segment_count(chain::market::stretch_of(live).steps, live.task.spec.work.interval);
-            auto replay = Replay::begin(
-                context, live,
-                core::draw_segments(live.claim.verify_beacon, report.verifier, segments, live.task.spec.work.samples),
-                {}, {});
+            auto replay = begin_replay(live, report);
             ASSERT_TRUE(replay) << replay.error().to_string();
-            Status status;
-            while (status && !(*replay)->checkpoints_checked())
-                status = (*replay)->check_checkpoints(Slice(context, 0));
-            ASSERT_TRUE(status) << status.error().to_string();
             ASSERT_TRUE((*replay)->advance(Slice(context, 600'000)));
             EXPECT_EQ((*replay)->first_difference(), 0U);
         }
