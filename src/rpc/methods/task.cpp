@@ -258,9 +258,8 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
                       }}));
     QUERN_CHECK(registry.add(
         {"claim_get",
-         "What one seat of a task has done in one stretch of its work, in one round; void ones too, until their "
-         "stretch "
-         "is settled, and settled ones until two later stretches are; all, as long as the task is known.",
+         "What one seat of a task has done in one stretch of its work, in one round: a settled one until two later "
+         "stretches are, void ones until theirs is, those of the last stretch as long as the task is known.",
          {{"task", Kind::number, true, "the task's id"},
           {"seat", Kind::number, false, "0 when left out: a task has one"},
           {"stretch", Kind::number, false, "0 when left out: a task's whole run, or its first tranche"},

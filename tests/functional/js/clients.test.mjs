@@ -235,8 +235,9 @@ test('ethers recognises the usual refusals', async () => {
                        code('NONCE_EXPIRED'))
   await assert.rejects(wallet.sendTransaction({ to: recipient, value: 10n ** 30n, gasLimit: 21_000n }),
                        code('INSUFFICIENT_FUNDS'))
-  const tasks = new ethers.Contract(reserved.tasks, ['function cancel(uint64 task)'], wallet)
-  await assert.rejects(tasks.cancel.staticCall(999n), (error) => {
+  const tasks = new ethers.Contract(reserved.tasks, ['function cancel(bytes payload)'], wallet)
+  const payload = ethers.encodeRlp(['0x01', ethers.toBeHex(999)])  // version 1, the task's id
+  await assert.rejects(tasks.cancel.staticCall(payload), (error) => {
     assert.equal(error.code, 'CALL_EXCEPTION')
     assert.match(error.reason, /^task\./)
     return true

@@ -228,10 +228,12 @@ Status settle(Context& context, TaskClaim& live) {
     QUERN_CHECK(pass_on_lock(context, task, claim));
     const std::string_view confirmed = claim.passes != 0 ? "unchallenged" : "unverified";
     take_over(task, claim);
-    QUERN_CHECK(delete_void(context, task, claim.id));
     if (task.settled > market::kKeptStretches)
         QUERN_CHECK(delete_settled(context, task, task.settled - market::kKeptStretches - 1));
-    if (task.settled < market::stretch_count(task)) return settle_stretch(context, live, confirmed);
+    if (task.settled < market::stretch_count(task)) {
+        QUERN_CHECK(delete_void(context, task, claim.id));
+        return settle_stretch(context, live, confirmed);
+    }
 
     const auto rest = checked_sub(task.escrow, task.spec.money.tax);
     if (!rest) return fail("task.escrow_empty");
@@ -249,7 +251,9 @@ Status delete_claims(Context& context, const types::Task& task) {
     for (std::uint32_t stretch = task.settled - std::min(task.settled, market::kKeptStretches); stretch < task.settled;
          ++stretch)
         QUERN_CHECK(delete_settled(context, task, stretch));
-    for (std::uint32_t stretch = task.settled; stretch < task.settled + types::kMaxUnsettled; ++stretch)
+    // Of a task that is settled, those of its last stretch.
+    const std::uint32_t first = task.settled - (task.settled == market::stretch_count(task) ? 1 : 0);
+    for (std::uint32_t stretch = first; stretch < first + types::kMaxUnsettled; ++stretch)
         QUERN_CHECK(delete_void(context, task, {task.id, 0, stretch, task.round + 1}));
     return {};
 }

@@ -443,6 +443,47 @@ TEST_F(Tranches, leave_the_state_after_those_that_follow) {
         EXPECT_TRUE(world.state().native_range(types::object_key(prefix), {}, 1).empty());
 }
 
+TEST_F(Tranches, keep_void_claims_until_their_stretch_is_settled_the_last_ones_with_the_task) {
+    const auto id = begin();
+    prove(id, 0, all);
+    verify(id, 0, all);
+    const auto give_up = [&](const types::Address& solver) {
+        expect_ok(world.one(solver, NativeKind::task_abandon, types::TaskIdPayload{id}));
+        while (world.task(id).state == TaskState::running) expect_ok(world.tick(id));
+    };
+    settle(id, 0);
+    give_up(kSolver);
+    assign(id, kSecond);
+    EXPECT_TRUE(has_claim(id, 1));
+    for (std::uint32_t stretch = 1; stretch < 3; ++stretch) {
+        prove(id, stretch, all);
+        verify(id, stretch, all);
+        EXPECT_EQ(has_claim(id, 1), stretch == 1);
+        settle(id, stretch);
+        EXPECT_FALSE(has_claim(id, 1)) << "others follow";
+    }
+
+    const auto second = submit();
+    assign(second, kSolver);
+    const auto prove_all = [&](std::uint32_t stretches) {
+        for (std::uint32_t stretch = world.task(second).settled; stretch < stretches; ++stretch) {
+            prove(second, stretch, all);
+            verify(second, stretch, all);
+            settle(second, stretch);
+        }
+    };
+    prove_all(2);
+    expect_ok(world.one(kSolver, NativeKind::task_abandon, types::TaskIdPayload{second}));
+    assign(second, kSecond);
+    prove_all(3);
+    EXPECT_EQ(world.task(second).state, TaskState::settled);
+    EXPECT_EQ(claim_of(second, 2).state, ClaimState::voided) << "whoever lost may still want to know why";
+    EXPECT_EQ(claim_of(second, 2, 1).state, ClaimState::settled);
+    world.skip_until(world.task(second).since + market::in_ms(world.params.market.retention_s));
+    expect_ok(world.tick(second));
+    for (const std::uint32_t round : {0U, 1U}) EXPECT_FALSE(has_claim(second, 2, round));
+}
+
 TEST_F(Tranches, that_nobody_verified_are_told_apart_in_the_proof) {
     const auto id = begin();
     prove(id, 0, all);
