@@ -5,7 +5,7 @@ import struct
 EVENTS = {
     "CheckpointPosted": (3, [("task", "uint64")], [("step", "uint64"), ("stateRoot", "bytes32"), ("loss", "uint32")]),
     "TaskStateChanged": (3, [("task", "uint64")], [("from", "uint8"), ("to", "uint8"), ("reason", "string")]),
-    "ClaimStateChanged": (3, [("task", "uint64")], [("seat", "uint16"), ("stretch", "uint32"), ("round", "uint8"),
+    "ClaimStateChanged": (3, [("task", "uint64")], [("seat", "uint16"), ("stretch", "uint32"), ("round", "uint32"),
                                                     ("from", "uint8"), ("to", "uint8"), ("reason", "string")]),
     "DisputeMoved": (5, [("dispute", "uint64"), ("mover", "address")], [("phase", "uint8"), ("round", "uint64")]),
     "DisputeOpened": (5, [("dispute", "uint64"), ("task", "uint64")],

@@ -92,11 +92,11 @@ Status Regeneration::advance(const Slice& slice) {
             continue;
         }
         if (publisher_->runs()) return {};
-        const std::vector<Hash32> slots = vm::tensor::slot_roots(state_, context_->pool.get(), &context_->stopping);
+        sent_slots_ = vm::tensor::slot_roots(state_, context_->pool.get(), &context_->stopping);
         if (context_->stopping.requested()) return busy("worker.stopped");
-        if (vm::tensor::state_root(slots) != root_after(step_))
+        if (vm::tensor::state_root(sent_slots_) != root_after(step_))
             return fail("worker.other_state", "step " + std::to_string(step_));
-        QUERN_CHECK(publisher_->begin(inputs_->programs.any(), state_, slots));
+        QUERN_CHECK(publisher_->begin(inputs_->programs.any(), state_, sent_slots_));
         sent_ = step_;
         wanted_.pop_front();
     }

@@ -36,6 +36,8 @@ public:
     [[nodiscard]] bool done() const { return wanted_.empty() && !publisher_->runs(); }
     // What has been stored since it was asked last.
     [[nodiscard]] std::vector<KeptState> take() { return std::exchange(made_, {}); }
+    // Roots of the state that was sent last, which may be on its way.
+    [[nodiscard]] const std::vector<Hash32>& sent_slots() const { return sent_slots_; }
 
 private:
     Regeneration() = default;
@@ -57,6 +59,7 @@ private:
     vm::tensor::State state_;
     std::uint64_t step_ = 0;  // that it is after; it is empty before any
     std::uint64_t sent_ = 0;
+    std::vector<Hash32> sent_slots_;
     std::vector<KeptState> made_;
     std::unique_ptr<DataReader> data_;
     std::unique_ptr<StepRunner> runner_;

@@ -194,10 +194,15 @@ Status TrainingJobs::save(Training& training) {
 // What is still wanted of the same contents stays; what the chain names stays by the node's duty, and is tried again.
 void TrainingJobs::drop_leaving(Training& training) {
     auto& leaving = training.saved.leaving;
-    if (leaving.empty()) return;
+    // One that is computed again may be on its way into the store, and is not among those kept before it is there.
+    if (leaving.empty() || training.regeneration != nullptr) return;
     std::set<Hash32> needed;
     for (const auto& [id, other] : trainings_) {
         needed.insert(other.sent.slots.begin(), other.sent.slots.end());
+        if (other.regeneration != nullptr) {
+            const auto& slots = other.regeneration->sent_slots();
+            needed.insert(slots.begin(), slots.end());
+        }
         for (const KeptState& state : other.saved.kept) {
             needed.insert(state.content);
             needed.insert(state.slots.begin(), state.slots.end());
@@ -280,7 +285,10 @@ Status TrainingJobs::advance(Training& training, const Slice& slice) {
         std::sort(kept.begin(), kept.end(), [](const KeptState& a, const KeptState& b) { return a.step < b.step; });
         QUERN_CHECK(save(training));
     }
-    if (status && training.regeneration->done()) training.regeneration.reset();
+    if (status && training.regeneration->done()) {
+        training.regeneration.reset();
+        drop_leaving(training);
+    }
     return status;
 }
 

@@ -1,5 +1,8 @@
 // A long training by strides, with the solver's own code: what it keeps grows with strides and checkpoints and not with
 // steps, and what it publishes is what a replay of it comes to.
+#include <chrono>
+#include <thread>
+
 #include "chain/market/work.h"
 #include "compute/core/history.h"
 #include "compute/core/state_content.h"
@@ -287,6 +290,22 @@ TEST_F(LargeTraining, keeps_what_its_node_does_not_let_go_and_tries_again) {
     train();
     EXPECT_GT(dropped, 5);
     EXPECT_EQ(contents.files.size(), given + kState + 1);
+}
+
+// What it could not take out of its node after the training must not go when verifiers are drawn for it.
+TEST_F(LargeTraining, takes_nothing_away_that_it_computes_again) {
+    options.keep_states_mib = 0;
+    const std::size_t given = contents.files.size();
+    contents.when_dropped = [] { return Status(busy("http.closed")); };
+    train();
+    contents.when_dropped = []() -> Status {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the next state is in the store meanwhile
+        return {};
+    };
+    const TaskClaim all = drawn(12);
+    serve(all);
+    expect_served(all);
+    EXPECT_EQ(contents.files.size(), given + kState * 12 + 1);
 }
 
 TEST_F(LargeTraining, leaves_its_states_to_a_node_that_lets_nobody_take_them_away) {
