@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace quern::chain::market {
+namespace {
+
+// Times a window, for two claims, it is below 2^64, and more than the longest window: what is above is as bad.
+constexpr unsigned kMostSegmentBits = 40;
+
+}  // namespace
 
 TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan) {
     return {plan, spec.work.verifiers, spec.work.samples};
@@ -51,8 +57,9 @@ std::uint64_t dispute_segments(const PlannedWork& plan) {
     }
     // Of the mean segment, which is none above the largest: `segment` may be far above it, and would leave no time.
     const Uint256 run = Uint256(plan.interval) * plan.total;
-    const auto segments = ((dispute * Uint256(plan.steps) + run - Uint256(1)) / run).low_u64();
-    return plan.stride > 1 ? segments : segments + 1;
+    Uint256 segments = (dispute * Uint256(plan.steps) + run - Uint256(1)) / run;
+    if (plan.stride <= 1) segments += Uint256(1);
+    return segments.bit_length() > kMostSegmentBits ? std::uint64_t{1} << kMostSegmentBits : segments.low_u64();
 }
 
 }  // namespace quern::chain::market

@@ -329,6 +329,18 @@ TEST(Delays, follow_the_task_and_the_parameters) {
     EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + 1000 * (2'000'000 + 1200 + 40U));
 }
 
+// A plan of 2^40 steps that ends with one which costs as much as all others, and whose trace is 64 times that.
+TEST(Delays, a_clock_that_no_window_is_long_enough_for_does_not_come_out_short) {
+    types::TaskSubmitPayload spec;
+    spec.windows.heartbeat_s = std::uint64_t{1} << 19;
+    PlannedWork plan = even(kMostSteps, 1, 1 << 13, 0, 1, 1 << 20);
+    plan.step = std::uint64_t{1} << 53;
+    plan.segment = Uint256(plan.step);
+    plan.total = Uint256(1) << 55;
+    plan.trace = (std::uint64_t{1} << 59) - (1 << 15);
+    EXPECT_GT(dispute_replay_s(spec, plan), params::kMaxWindowSeconds);
+}
+
 // --- Windows ---------------------------------------------------------------------------------------------------------
 
 TEST(Windows, classes_are_half_octaves_rounded_down) {
