@@ -11,7 +11,7 @@
 #   sim       quern-sim over 5,000 seeds
 #   kills     a node under full load, killed 100 times
 #   links     a solver behind 10 Mbit/s whose state of 51 MB three verifiers need (root)
-#   models    GPT-2's smallest model, 124 million parameters: trained, replayed, a lie in it played to its leaf (20 GB)
+#   models    GPT-2's smallest model, 124 million parameters: trained, replayed, a lie in it played to its leaf (12 GB)
 #   steps     a training of a million steps: what its solver keeps
 #   docs      README.md and doc/operations.md pasted literally in a bare chroot (root, debootstrap)
 # Each prints a row for doc/long-runs.md when it ends. Ends with "N passed, N failed".

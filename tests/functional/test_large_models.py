@@ -8,8 +8,8 @@ import unittest
 import framework
 from quern.market import Job, licence_texts, spec_options, submit
 
-# In CI 25 million parameters; QUERN_LARGE_MODEL=124 for those of GPT-2's smallest model, which take about an hour and
-# 20 GB.
+# In CI 25 million parameters; QUERN_LARGE_MODEL=124 for those of GPT-2's smallest model, which take twenty minutes
+# and 12 GB.
 SIZES = {"25": {"layers": 8, "d_model": 512, "heads": 8, "context": 128},
          "124": {"layers": 12, "d_model": 768, "heads": 12, "context": 256, "vocab": 50257}}
 SIZE = os.environ.get("QUERN_LARGE_MODEL", "25")
@@ -34,9 +34,10 @@ class LargeModel(framework.MarketTest):
         options = ["--threads=2", f"--max-memory-mib={MEMORY_MIB}", f"--max-step-work={2**40}"]
         self.net.worker("solver1", "--solver", *options, f"--test-fault=flip_element@{LIE}")
         self.net.worker("verifier1", "--verifier", *options)
-        windows = {"bid_s": 30 * PATIENCE, "start_s": 120 * PATIENCE, "heartbeat_s": 300 * PATIENCE,
+        windows = {"bid_s": 60, "start_s": 120 * PATIENCE, "heartbeat_s": 300 * PATIENCE,
                    "prove_s": 300 * PATIENCE, "verify_s": 600 * PATIENCE, "challenge_s": 60 * PATIENCE}
-        spec = [*spec_options(self.net, job, STEPS, INTERVAL, price_cap=10**8, **windows), "--verifiers", 1]
+        spec = [*spec_options(self.net, job, STEPS, INTERVAL, price_cap=10**8, **windows), "--verifiers", 1,
+                "--memory-mib", MEMORY_MIB]
         number = submit(self.net, self.net.accounts["submitter"], spec)
 
         def beaten():
