@@ -17,7 +17,7 @@
 #include "bin/terminal.h"
 #include "compute/core/state_content.h"
 #include "compute/program/state_file.h"
-#include "crypto/content_id.h"
+#include "crypto/content_file.h"
 #include "quern_version.h"
 #include "rpc/client.h"
 #include "wallet/amount.h"
@@ -31,7 +31,6 @@ constexpr std::chrono::seconds kContentPause{1};
 constexpr std::size_t kMaxArgumentFile = std::size_t{8} << 20;
 constexpr std::size_t kMaxCookie = 4096;
 constexpr std::size_t kMaxConfig = std::size_t{1} << 20;
-constexpr std::size_t kPiece = 64U << 10;
 constexpr auto kRetryPause = std::chrono::milliseconds(200);
 
 constexpr std::uint16_t kDefaultPort = 8545;
@@ -208,26 +207,57 @@ int content_failure(const Options& options, const Error& error) {
     return complain(kExitFailed, error.to_string());
 }
 
+// Bytes [first, first + size) of a file, as one content.
+Status put_part(rpc::Client& client, std::ifstream& file, std::uint64_t first, std::uint64_t size, const Hash32& id) {
+    file.clear();
+    file.seekg(static_cast<std::streamoff>(first));
+    std::uint64_t left = size;
+    return client.put_content(id, size, [&](std::span<std::uint8_t> target) -> Expected<std::size_t> {
+        const std::uint64_t part = std::min<std::uint64_t>(target.size(), left);
+        file.read(reinterpret_cast<char*>(target.data()), static_cast<std::streamsize>(part));
+        const auto got = static_cast<std::size_t>(file.gcount());
+        left -= got;
+        return got;
+    });
+}
+
+// By shard where it has more than one: who begins again sends those that the node lacks.
 int content_put(rpc::Client& client, const Options& options, const std::string& path) {
+    const auto content = crypto::content_shards_of_file(path);
+    if (!content) return complain(kExitFailed, content.error().to_string());
     std::ifstream file(path, std::ios::binary);
     if (!file) return complain(kExitFailed, "cannot read " + path);
-    crypto::ContentHasher hasher;
-    std::vector<std::uint8_t> piece(kPiece);
-    const auto read = [&](std::span<std::uint8_t> target) {
-        file.read(reinterpret_cast<char*>(target.data()), static_cast<std::streamsize>(target.size()));
-        return static_cast<std::size_t>(file.gcount());
-    };
-    while (const std::size_t got = read(piece)) hasher.update(BytesView(piece).first(got));
-    if (file.bad()) return complain(kExitFailed, "cannot read " + path);
-    const std::uint64_t size = hasher.size();
-    const Hash32 id = hasher.finish();
-    file.clear();
-    file.seekg(0);
-    const Status status = client.put_content(
-        id, size, [&](std::span<std::uint8_t> target) -> Expected<std::size_t> { return read(target); });
+    const Hash32 id = content->id();
+    Status status;
+    if (!content->is_list()) status = put_part(client, file, 0, content->size, id);
+    for (std::size_t i = 0; content->is_list() && i < content->tops.size() && status; ++i) {
+        status = put_part(client, file, i * content->shard_bytes(), content->bytes_of(i), content->id_of(i));
+        if (status) std::fprintf(stderr, "shard %zu of %zu\n", i + 1, content->tops.size());
+    }
+    // Where the list is, the shards were before it.
+    if (status && content->is_list()) status = client.put_shards(*content);
     if (!status) return content_failure(options, status.error());
     std::printf("%s\n", to_hex0x(id).c_str());
     return 0;
+}
+
+int content_id(const std::string& path) {
+    const auto content = crypto::content_shards_of_file(path);
+    if (!content) return complain(kExitFailed, content.error().to_string());
+    std::printf("%s\n", to_hex0x(content->id()).c_str());
+    return 0;
+}
+
+// Asks again while the node gets it from others; what came before that is nothing.
+template <class Ask>
+auto ask_until_here(const Hash32& id, const Ask& ask) {
+    auto answer = ask();
+    for (int i = 0; i < kMaxContentTries && !answer && answer.error().is_busy(); ++i) {
+        std::this_thread::sleep_for(kContentPause);
+        answer = ask();
+    }
+    if (!answer && answer.error().detail.empty()) answer = detailed(answer.error(), to_hex0x(id));
+    return answer;
 }
 
 // Takes the content's bytes as they come, which are checked when all are there.
@@ -237,14 +267,7 @@ Status fetch(rpc::Client& client, const Hash32& id, const http::Sink& sink) {
         hasher.update(piece);
         return sink(piece);
     };
-    Status status = client.get_content(id, hashed);
-    // The node gets it from others; nothing was taken yet.
-    for (int i = 0; i < kMaxContentTries && !status && status.error().is_busy(); ++i) {
-        std::this_thread::sleep_for(kContentPause);
-        status = client.get_content(id, hashed);
-    }
-    if (!status && status.error().detail.empty()) return detailed(status.error(), to_hex0x(id));
-    QUERN_CHECK(status);
+    QUERN_CHECK(ask_until_here(id, [&] { return client.get_content(id, hashed); }));
     if (hasher.finish() != id) return fail("content.id_mismatch", "the node sent other bytes");
     return {};
 }
@@ -283,7 +306,14 @@ int write_content(const Options& options, const std::string& path,
 int content_get(rpc::Client& client, const Options& options, const std::string& text, const std::string& path) {
     const auto id = fixed_from_hex<32>(text);
     if (!id) return complain(kExitUsage, "not a content id: " + text);
-    return write_content(options, path, [&](const http::Sink& sink) { return fetch(client, *id, sink); });
+    return write_content(options, path, [&](const http::Sink& sink) -> Status {
+        const Status whole = fetch(client, *id, sink);
+        if (whole || whole.error().name != "content.not_found") return whole;
+        const auto shards = ask_until_here(*id, [&] { return client.get_shards(*id); });
+        if (!shards) return fail(shards.error());
+        for (std::size_t i = 0; i < shards->tops.size(); ++i) QUERN_CHECK(fetch(client, shards->id_of(i), sink));
+        return {};
+    });
 }
 
 // The file of a state whose slots are contents, under the names that the program gives them.
@@ -316,10 +346,12 @@ int content_state(rpc::Client& client, const Options& options, const std::string
 int run_content(rpc::Client& client, const Options& options) {
     const auto& words = options.words;
     if (words.size() == 3 && words[1] == "put") return content_put(client, options, words[2]);
+    if (words.size() == 3 && words[1] == "id") return content_id(words[2]);
     if (words.size() == 4 && words[1] == "get") return content_get(client, options, words[2], words[3]);
     if (words.size() == 5 && words[1] == "state") return content_state(client, options, words[2], words[3], words[4]);
     return complain(kExitUsage,
-                    "usage: quern-cli content put FILE | content get ID FILE | content state PROGRAM ID FILE");
+                    "usage: quern-cli content put FILE | content id FILE | content get ID FILE | "
+                    "content state PROGRAM ID FILE");
 }
 
 // Port and offset in the node's own quern.conf, so that -datadir alone is enough.
@@ -427,7 +459,9 @@ int main(int argc, char** argv) {
         "  quern-cli [options] -named METHOD [NAME=VALUE...]\n"
         "  quern-cli [options] help [METHOD]              the node's methods\n"
         "  quern-cli [options] -getinfo                   a summary\n"
-        "  quern-cli [options] content put FILE           stores a file, prints its content id\n"
+        "  quern-cli [options] content put FILE           stores a file, prints its content id; one of more\n"
+        "                                                 than 1 GiB by shard, and those that the node lacks\n"
+        "  quern-cli [options] content id FILE            prints the content id alone\n"
         "  quern-cli [options] content get ID FILE        fetches and checks a content\n"
         "  quern-cli [options] content state PROGRAM ID FILE\n"
         "                                                 fetches a checkpoint of a task with this program, as a file\n"

@@ -34,9 +34,9 @@ bool Store::Impl::fits_disk(std::uint64_t bytes, std::uint64_t gain) const {
 }
 
 Status Store::Impl::check_room(std::uint64_t bytes) const {
-    if (contents.size() >= options.max_items)
+    if (contents.size() + lists.size() >= options.max_items)
         return fail("content.quota_exceeded",
-                    std::to_string(contents.size()) + " contents are here, which is the limit");
+                    std::to_string(contents.size() + lists.size()) + " contents are here, which is the limit");
     const std::uint64_t gain = closed_parts + leaving;
     if (!fits_quota(bytes, gain))
         return fail("content.quota_exceeded", std::to_string(bytes) + " bytes wanted; " +
@@ -75,7 +75,8 @@ Status Store::Impl::take_room(std::uint64_t bytes) {
 
 bool Store::Impl::fits_without(std::uint64_t bytes, std::uint64_t gone) const {
     const std::uint64_t gain = gone + closed_parts + leaving;
-    return fits_quota(bytes, gain) && fits_disk(bytes, gain) && contents.size() - (gone != 0) < options.max_items;
+    return fits_quota(bytes, gain) && fits_disk(bytes, gain) &&
+           contents.size() + lists.size() - (gone != 0) < options.max_items;
 }
 
 bool Store::Impl::may_find_room(std::uint64_t bytes) {
@@ -83,33 +84,24 @@ bool Store::Impl::may_find_room(std::uint64_t bytes) {
     const MutexLock one(evicting);
     if (unix_now() < refused_until_s) return false;
     const MutexLock lock(mutex);
-    const std::int64_t until = unix_now() - static_cast<std::int64_t>(options.min_idle_seconds);
     std::uint64_t idle = 0;
-    for (const auto& [id, content] : contents)
-        if (content.used_s <= until) idle += content.room;
+    for (const IdleContent& each : idle_contents()) idle += each.room;
     return idle != 0 && fits_without(bytes, idle);
 }
 
 bool Store::Impl::let_contents_go(std::uint64_t bytes) {
     if (!duties || bytes > options.quota_bytes) return false;
     const MutexLock one(evicting);
-    struct Idle {
-        std::int64_t used_s;
-        Hash32 id;
-        std::uint64_t room;
-    };
-    std::vector<Idle> idle;
+    std::vector<IdleContent> idle;
     {
         const MutexLock lock(mutex);
         if (check_room(bytes)) return true;  // another has made it meanwhile
         if (unix_now() < refused_until_s) return false;
-        const std::int64_t until = unix_now() - static_cast<std::int64_t>(options.min_idle_seconds);
-        for (const auto& [id, content] : contents)
-            if (content.used_s <= until) idle.push_back({content.used_s, id, content.room});
+        idle = idle_contents();
     }
     if (idle.empty()) return false;
     std::set<Hash32> may_go_ids;
-    for (const Idle& each : idle) may_go_ids.insert(each.id);
+    for (const IdleContent& each : idle) may_go_ids.insert(each.id);
     const Status known = duties(may_go_ids);
     refused_until_s = unix_now() + kRefusedSeconds;  // unless something goes; looking may have taken long
     if (!known) {
@@ -117,17 +109,17 @@ bool Store::Impl::let_contents_go(std::uint64_t bytes) {
                      known.error().to_string());
         return false;
     }
-    std::erase_if(idle, [&](const Idle& each) { return !may_go_ids.contains(each.id); });
-    std::sort(idle.begin(), idle.end(), [](const Idle& a, const Idle& b) { return a.used_s < b.used_s; });
+    std::erase_if(idle, [&](const IdleContent& each) { return !may_go_ids.contains(each.id); });
+    std::sort(idle.begin(), idle.end(), [](const IdleContent& a, const IdleContent& b) { return a.used_s < b.used_s; });
     std::uint64_t may_go = 0;
-    for (const Idle& each : idle) may_go += each.room;
+    for (const IdleContent& each : idle) may_go += each.room;
     {
         // Nothing goes for what has no room even then.
         const MutexLock lock(mutex);
         if (!fits_without(bytes, may_go)) return false;
     }
     std::uint64_t gone = 0;
-    for (const Idle& each : idle) {
+    for (const IdleContent& each : idle) {
         if (gone >= options.quota_bytes / kEvictedShare) {
             const MutexLock lock(mutex);
             if (check_room(bytes)) break;
@@ -155,7 +147,7 @@ Expected<std::set<Hash32>> Store::let_go(std::set<Hash32> ids) {
     {
         const MutexLock lock(impl_->mutex);
         for (auto id = ids.begin(); id != ids.end();)
-            id = impl_->contents.contains(*id) ? std::next(id) : ids.erase(id);
+            id = impl_->contents.contains(*id) || impl_->lists.contains(*id) ? std::next(id) : ids.erase(id);
     }
     std::set<Hash32> idle = ids;
     QUERN_CHECK(impl_->duties(idle));

@@ -101,6 +101,11 @@ Status Store::Impl::scan_directory(const std::string& name) {
     const auto names = names_in(directory);
     for (const auto& entry : names) {
         const std::string path = directory + "/" + entry;
+        if (entry.ends_with(kListSuffix))
+            if (const auto whole = fixed_from_hex<32>(entry.substr(0, entry.size() - kListSuffix.size()))) {
+                QUERN_CHECK(scan_list(path, *whole));
+                continue;
+            }
         const bool is_manifest = entry.ends_with(kManifestSuffix);
         const std::string stem = is_manifest ? entry.substr(0, entry.size() - kManifestSuffix.size()) : entry;
         const auto id = fixed_from_hex<32>(stem);
@@ -205,14 +210,23 @@ Status Store::Impl::check_size(std::uint64_t size) const {
 
 void Store::Impl::use(const Hash32& id) const {
     constexpr std::int64_t kOftenEnough = 3'600;
+    bool content = false;
+    bool list = false;
     {
         const MutexLock lock(mutex);
-        const auto content = contents.find(id);
         const std::int64_t now = unix_now();
-        if (content == contents.end() || now < content->second.used_s + kOftenEnough) return;
-        content->second.used_s = now;
+        const auto is_news = [&](std::map<Hash32, KeptContent>& kept) {
+            const auto at = kept.find(id);
+            if (at == kept.end() || now < at->second.used_s + kOftenEnough) return false;
+            at->second.used_s = now;
+            return true;
+        };
+        content = is_news(contents);
+        list = is_news(lists);
     }
-    (void)::utimensat(AT_FDCWD, data_path(id).c_str(), nullptr, 0);  // for the next start
+    // For the next start.
+    if (content) (void)::utimensat(AT_FDCWD, data_path(id).c_str(), nullptr, 0);
+    if (list) (void)::utimensat(AT_FDCWD, list_path(id).c_str(), nullptr, 0);
 }
 
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -291,15 +305,22 @@ std::vector<Hash32> Store::list() const {
     std::vector<Hash32> ids;
     ids.reserve(impl_->contents.size());
     for (const auto& [id, content] : impl_->contents) ids.push_back(id);
+    for (const auto& [id, list] : impl_->lists)
+        if (!impl_->contents.contains(id)) ids.push_back(id);
     return ids;
 }
 
 Status Store::Impl::remove(const Hash32& id) {
     const MutexLock alone(publishing);
+    bool whole = false;
+    bool list = false;
     {
         const MutexLock lock(mutex);
-        if (!contents.contains(id)) return fail("content.not_found", to_hex(id));
+        whole = contents.contains(id);
+        list = lists.contains(id);
     }
+    if (list) QUERN_CHECK(remove_list(id));
+    if (!whole) return list ? Status() : fail("content.not_found", to_hex(id));
     // The bytes go first: a manifest alone is cleaned up at the next start.
     QUERN_CHECK(fs::remove_file(data_path(id)));
     {
@@ -317,7 +338,7 @@ Status Store::remove(const Hash32& id) { return impl_->remove(id); }
 
 StoreUsage Store::usage() const {
     const MutexLock lock(impl_->mutex);
-    return {impl_->contents.size(), impl_->used, impl_->reserved, impl_->unwritten};
+    return {impl_->contents.size() + impl_->lists.size(), impl_->used, impl_->reserved, impl_->unwritten};
 }
 
 Expected<std::unique_ptr<Store::Upload>> Store::begin_upload(const Hash32& id, std::uint64_t size) {

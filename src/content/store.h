@@ -5,6 +5,7 @@
 //   <root>/aa/<id>            the bytes; aa = the id's first two hex digits
 //   <root>/format             "QRNCONT2": there are no files of an earlier format
 //   <root>/aa/<id>.manifest   "QRNCONT2" || size (8, big endian) || leaf hashes (32 each); published before the bytes
+//   <root>/aa/<id>.shards     "QRNSHRD1" || a list of shards (crypto/content_shards.h): the whole is here by shard
 //   <root>/tmp/               uploads that are not finished; emptied at start
 //   <root>/parts/<id>         the same bytes and manifest of contents that come in chunks, kept until they are whole
 #pragma once
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "content/manifest.h"
+#include "crypto/content_shards.h"
 
 namespace quern::content {
 
@@ -45,6 +47,7 @@ struct StoreOptions {
     std::size_t max_items = kDefaultMaxItems;
     std::uint64_t min_free_bytes = kDefaultMinFreeBytes;
     std::uint64_t min_idle_seconds = kDefaultMinIdleSeconds;
+    unsigned shard_level = crypto::kContentShardLevel;  // of lists of shards
 };
 
 // What a file of so many bytes costs the disk; and a content, with its manifest.
@@ -84,6 +87,14 @@ public:
     [[nodiscard]] Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const;
     // The leaf hashes, for who checks leaves itself. Errors: content.not_found, content.corrupt.
     [[nodiscard]] Expected<std::shared_ptr<const Manifest>> manifest(const Hash32& id) const;
+    // The list of a content that is here by shard: which of them are is for their own ids to say. It is neither read
+    // nor sized under its id, unless its bytes are here whole as well. Error content.not_found (also of a damaged one,
+    // which goes), content.read_failed.
+    [[nodiscard]] Expected<std::shared_ptr<const crypto::ContentShards>> shards(const Hash32& id) const;
+    // Takes one of the store's level, of any shards. Errors: content.quota_exceeded, content.disk_full,
+    // content.write_failed.
+    [[nodiscard]] Status put_shards(const crypto::ContentShards& list);
+    [[nodiscard]] unsigned shard_level() const;
     // Reads every leaf. Errors as read.
     [[nodiscard]] Status verify(const Hash32& id) const;
     [[nodiscard]] std::vector<Hash32> list() const;

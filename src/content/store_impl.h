@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,8 @@
 namespace quern::content {
 
 inline constexpr std::string_view kManifestSuffix = ".manifest";
+inline constexpr std::string_view kListSuffix = ".shards";
+inline constexpr std::size_t kMaxCachedLists = 16;
 
 class Descriptor {
 public:
@@ -93,6 +96,13 @@ struct KeptContent {
 // The wall clock's, as it is compared with times of files of earlier runs.
 inline std::int64_t unix_now() { return static_cast<std::int64_t>(::time(nullptr)); }
 
+// What nobody has used for so long that it may go.
+struct IdleContent {
+    std::int64_t used_s = 0;
+    Hash32 id;
+    std::uint64_t room = 0;
+};
+
 struct UploadRoom {
     std::uint64_t held = 0;
     std::uint64_t on_disk = 0;  // of that
@@ -129,6 +139,7 @@ struct Store::Impl {
     Mutex publishing;
     mutable Mutex mutex;
     mutable std::map<Hash32, KeptContent> contents QUERN_GUARDED_BY(mutex);  // published
+    mutable std::map<Hash32, KeptContent> lists QUERN_GUARDED_BY(mutex);     // of shards, by the whole's id
     // Room. Each byte of it is in one of the two: what is published, or what uploads and parts hold from when it was
     // granted to when their files are gone or a content. They change together, under one lock.
     std::uint64_t used QUERN_GUARDED_BY(mutex) = 0;       // data and manifests of the published
@@ -142,7 +153,8 @@ struct Store::Impl {
     std::uint64_t part_turn QUERN_GUARDED_BY(mutex) = 0;
     std::size_t uploads QUERN_GUARDED_BY(mutex) = 0;
     std::uint64_t next_upload QUERN_GUARDED_BY(mutex) = 0;
-    mutable std::map<Hash32, std::shared_ptr<const Manifest>> manifests QUERN_GUARDED_BY(mutex);  // cache
+    mutable std::map<Hash32, std::shared_ptr<const Manifest>> manifests QUERN_GUARDED_BY(mutex);                // cache
+    mutable std::map<Hash32, std::shared_ptr<const crypto::ContentShards>> read_lists QUERN_GUARDED_BY(mutex);  // cache
 
     [[nodiscard]] std::string directory_of(const Hash32& id) const {
         return options.root + "/" + to_hex(id).substr(0, 2);
@@ -151,6 +163,7 @@ struct Store::Impl {
     [[nodiscard]] std::string manifest_path(const Hash32& id) const {
         return data_path(id) + std::string(kManifestSuffix);
     }
+    [[nodiscard]] std::string list_path(const Hash32& id) const { return data_path(id) + std::string(kListSuffix); }
     [[nodiscard]] Expected<std::shared_ptr<const Manifest>> manifest(const Hash32& id) const;
     // Of a content that is here: `why` is content.corrupt, or an error of the system that says nothing about it.
     [[nodiscard]] tl::unexpected<Error> found(const Hash32& id, Error why) const QUERN_EXCLUDES(mutex);
@@ -193,6 +206,13 @@ struct Store::Impl {
     [[nodiscard]] Status move_into_place(const Hash32& id, const std::string& path, const std::string& its_manifest,
                                          bool is_new) QUERN_REQUIRES(publishing);
     [[nodiscard]] Status prepare_directory(const Hash32& id) const;
+
+    // shard_lists.cpp
+    [[nodiscard]] Status scan_list(const std::string& path, const Hash32& id) QUERN_REQUIRES(mutex);
+    [[nodiscard]] Status publish_list(const Hash32& id, const std::string& path, UploadRoom& room)
+        QUERN_EXCLUDES(publishing, mutex);
+    [[nodiscard]] Status remove_list(const Hash32& id) QUERN_REQUIRES(publishing) QUERN_EXCLUDES(mutex);
+    [[nodiscard]] std::vector<IdleContent> idle_contents() const QUERN_REQUIRES(mutex);
 
     // part.cpp
     void scan_parts(const std::vector<std::string>& names) QUERN_REQUIRES(mutex);

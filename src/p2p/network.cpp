@@ -161,6 +161,7 @@ void Network::Impl::stop() {
     std::vector<Hash32> ids;
     for (const auto& [id, fetch] : fetches) ids.push_back(id);
     for (const auto& id : ids) end_fetch(id, fail("network.stopped"));
+    while (!shard_searches.empty()) end_search(shard_searches.begin()->first, fail("network.stopped"));
     const auto all = connections;
     for (const auto& connection : all) connection->close({"network.stopped", {}});
     if (connections.empty()) return io.stop();

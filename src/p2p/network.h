@@ -120,6 +120,7 @@ struct NetworkStatus {
 // Limits of strangers, by name; more of them in handshake_limiter.h, peer_session.h and answer_account.h.
 inline constexpr std::size_t kMaxPendingHandshakes = 256;  // the oldest goes when one more comes
 inline constexpr std::size_t kMaxFetches = 8;
+inline constexpr std::size_t kMaxShardSearches = 8;
 
 // Answers one request of a peer, at most once; dropped unanswered it refuses with not_found. May outlive the network.
 class Responder {
@@ -134,6 +135,7 @@ public:
         send_->once(messages::Type::block_transactions, encode(value));
     }
     void answer_leaves(messages::Type type, const messages::Leaves& value) { send_->once(type, encode(value)); }
+    void answer(const messages::Shards& value) { send_->once(messages::Type::shards, encode(value)); }
     // Lives until the network has taken the answer into its account of what waits to be read, or dropped it.
     void hold(Held held) { send_->held = std::move(held); }
     void refuse(messages::RefusalCode code, std::string detail = {}) {
@@ -249,6 +251,11 @@ public:
     void request_range(const Bytes20& peer, const messages::GetRange& request, std::uint64_t timeout_ms,
                        Answer<messages::Range> answer);
 
+    // Takes the list of a content's shards from a peer into the store. `done`: success (also when it is there already),
+    // content.not_found when every peer has said so, network.too_many_fetches and network.shards_not_given (busy: some
+    // peer did not answer, or no good list), network.no_store, network.stopped, content.* (no room for it, for
+    // example).
+    void fetch_shards(const Hash32& id, std::function<void(quern::Status)> done);
     // Fetches a content into the store. `done`: success (also when it is there already), network.too_many_fetches,
     // network.no_store, network.fetch_stalled (busy: no new byte for 10 minutes), content.* (no room for it, for
     // instance). It goes on looking for sources until it is done or cancelled. What has come stays in the store, also

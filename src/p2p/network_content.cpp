@@ -335,11 +335,14 @@ void Network::Impl::serve_leaves(Peer& peer, Type type, std::uint32_t stream, co
         if (type == Type::get_leaf_hashes || (chunk == last && chunk < plan.chunks() && plan.is_present(chunk)))
             part = fetch->second.part;
     }
-    // Hosts take turns; those that this node chose are each their own.
-    const bool chosen = manager.is_fixed(peer.address) || peer.control->is_outbound();
-    const std::string host = chosen ? to_hex0x(peer.address) : transport::host_key(peer.control->remote_host());
-    reads.add(host, [this, asked, type, part, reply]() mutable { read_leaves(asked, type, part, reply); });
+    reads.add(reader_key(peer), [this, asked, type, part, reply]() mutable { read_leaves(asked, type, part, reply); });
     read_next();
+}
+
+// Hosts take turns; those that this node chose are each their own.
+std::string Network::Impl::reader_key(const Peer& peer) const {
+    const bool chosen = manager.is_fixed(peer.address) || peer.control->is_outbound();
+    return chosen ? to_hex0x(peer.address) : transport::host_key(peer.control->remote_host());
 }
 
 void Network::Impl::read_next() {

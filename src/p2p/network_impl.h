@@ -108,6 +108,15 @@ struct Fetch {
     std::uint64_t progress_ms = 0;   // when the last new bytes came, or it began
 };
 
+// Peers are asked for a list of shards a few at a time, until one gives it.
+struct ShardSearch {
+    std::uint64_t number = 0;   // tells it from an earlier one of the same list
+    std::vector<Bytes20> left;  // not asked yet
+    std::size_t asked = 0;      // and have not answered
+    bool unsure = false;        // somebody said neither yes nor no
+    std::vector<std::function<void(quern::Status)>> done;
+};
+
 struct Network::Impl final : transport::ConnectionHost {
     Impl(const NetworkOptions& settings, const crypto::PrivateKey& chain_key);
     ~Impl() override;
@@ -224,9 +233,17 @@ struct Network::Impl final : transport::ConnectionHost {
     void end_fetch(const Hash32& id, quern::Status status);
     void serve_find(Peer& peer, std::uint32_t stream, const messages::FindContent& asked);
     void serve_leaves(Peer& peer, Type type, std::uint32_t stream, const messages::GetLeaves& asked);
+    // Who takes turns in having contents read from the disk.
+    [[nodiscard]] std::string reader_key(const Peer& peer) const;
     void read_next();
     void read_leaves(const messages::GetLeaves& asked, Type type, const std::shared_ptr<content::Store::Part>& part,
                      Responder& reply);
+
+    // --- network_shards.cpp: lists of shards
+    void search_shards(const Hash32& id);
+    void take_shards(const Hash32& id, std::uint64_t number, const Bytes20& from, const Expected<Bytes>& answer);
+    void end_search(const Hash32& id, const quern::Status& status);
+    void serve_shards(Peer& peer, std::uint32_t stream, const messages::GetShards& asked);
 
     NetworkOptions options;
     NetworkHandler* handler = nullptr;  // set before the thread starts
@@ -288,6 +305,7 @@ struct Network::Impl final : transport::ConnectionHost {
     std::uint64_t next_status_ms = 0;
 
     std::map<Hash32, Fetch> fetches;
+    std::map<Hash32, ShardSearch> shard_searches;
     std::uint64_t fetches_begun = 0;
     // Chunks that the content threads have before them.
     content_exchange::CheckShares checks{options.check_memory / messages::kChunkBytes};

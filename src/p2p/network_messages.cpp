@@ -174,6 +174,10 @@ void Network::Impl::handle(Peer& peer, const Rule& rule, transport::WholeMessage
                 messages::decode_get_leaves(
                     body, rule.type == Type::get_leaves ? messages::kLeavesPerChunk : messages::kMaxLeafHashes),
                 [&](messages::GetLeaves asked) { serve_leaves(peer, rule.type, stream, asked); }, bad);
+        case Type::get_shards:
+            return with(
+                messages::decode_get_shards(body),
+                [&](messages::GetShards asked) { serve_shards(peer, stream, asked); }, bad);
         default:
             return bad({"message.out_of_range", "not for the receiver"});
     }

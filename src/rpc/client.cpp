@@ -1,5 +1,6 @@
 #include "rpc/client.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -17,6 +18,8 @@ constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 20;
 constexpr std::size_t kShownBody = 300;
 
 std::string content_target(const Hash32& id) { return "/content/" + to_hex(id); }
+
+std::string shards_target(const Hash32& id) { return content_target(id) + "/shards"; }
 
 Error content_error(const http::Response& response) {
     if (response.status == kNotFound) return {"content.not_found", {}};
@@ -143,6 +146,39 @@ Status Client::put_content(const Hash32& id, std::uint64_t size, const http::Sou
     request.method = "PUT";
     request.target = content_target(id);
     QUERN_TRY(const http::Response response, http_.upload(request, size, source));
+    if (!response.ok()) return fail(content_error(response));
+    return {};
+}
+
+Expected<crypto::ContentShards> Client::get_shards(const Hash32& id) {
+    http::Request request;
+    request.target = shards_target(id);
+    authorize(request);
+    Bytes bytes;
+    QUERN_TRY(const http::Response response, http_.download(request, [&](BytesView piece) -> Status {
+        if (bytes.size() + piece.size() > crypto::kMaxShardListBytes) return fail("content.too_large", to_hex0x(id));
+        append(bytes, piece);
+        return {};
+    }));
+    if (response.status != kOk) return fail(content_error(response));
+    auto list = crypto::decode_content_shards(bytes);
+    if (!list || list->id() != id) return fail("content.id_mismatch", "the node sent another list of shards");
+    return list;
+}
+
+Status Client::put_shards(const crypto::ContentShards& list) {
+    http::Request request;
+    request.method = "PUT";
+    request.target = shards_target(list.id());
+    const Bytes bytes = encode(list);
+    std::size_t sent = 0;
+    const http::Source source = [&](std::span<std::uint8_t> target) -> Expected<std::size_t> {
+        const std::size_t part = std::min(target.size(), bytes.size() - sent);
+        std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(sent), part, target.begin());
+        sent += part;
+        return part;
+    };
+    QUERN_TRY(const http::Response response, http_.upload(request, bytes.size(), source));
     if (!response.ok()) return fail(content_error(response));
     return {};
 }

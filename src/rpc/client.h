@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/http_client.h"
+#include "crypto/content_shards.h"
 #include "rpc/error.h"
 
 namespace quern::rpc {
@@ -38,6 +39,11 @@ public:
     // Streams `size` bytes from `source` into the store, unless it has the content. Errors: content.busy,
     // content.refused, http.*.
     [[nodiscard]] Status put_content(const Hash32& id, std::uint64_t size, const http::Source& source);
+    // The list of the shards of a content that is stored by shard; it makes the id. Errors: those of get_content,
+    // content.id_mismatch.
+    [[nodiscard]] Expected<crypto::ContentShards> get_shards(const Hash32& id);
+    // Stores the list, unless it is there. Errors as put_content.
+    [[nodiscard]] Status put_shards(const crypto::ContentShards& list);
 
 private:
     void authorize(http::Request& request) const;

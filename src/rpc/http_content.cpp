@@ -1,5 +1,6 @@
 // /content/<id>: downloads with ranges and streamed uploads, a piece in memory at a time; /content/<id>/leaves is
-// downloaded alike.
+// downloaded alike, and
+// /content/<id>/shards, which is small, both ways.
 #include <limits>
 
 #include "base/log.h"
@@ -22,6 +23,7 @@ wire::status status_of(const Error& error) {
 }
 
 constexpr std::string_view kLeaves = "/leaves";
+constexpr std::string_view kShards = "/shards";
 constexpr std::uint64_t kSizeBytes = 8;  // before the leaves
 
 }  // namespace
@@ -57,7 +59,9 @@ void HttpSession::route_content(wire::verb verb, std::string_view text) {
     if (host_.hooks().content == nullptr)
         return reply_error(wire::status::not_found, "content.no_store", "this node has no content store", has_body());
     const bool leaves = text.ends_with(kLeaves);
+    const bool shards = text.ends_with(kShards);
     if (leaves) text.remove_suffix(kLeaves.size());
+    if (shards) text.remove_suffix(kShards.size());
     const auto id = fixed_from_hex<32>(text);
     if (!id)
         return reply_error(wire::status::bad_request, "content.bad_id", "an id is 32 bytes of hexadecimal", has_body());
@@ -66,9 +70,9 @@ void HttpSession::route_content(wire::verb verb, std::string_view text) {
         case wire::verb::head:
             if (has_body())
                 return reply_error(wire::status::bad_request, "http.unexpected_body", "GET has no body", true);
-            return begin_download(*id, leaves);
+            return shards ? send_shards(*id) : begin_download(*id, leaves);
         case wire::verb::put:
-            if (!leaves) return begin_upload(*id);
+            if (!leaves) return begin_upload(*id, shards);
             break;
         default:
             break;
@@ -165,7 +169,24 @@ void HttpSession::next_piece(const std::shared_ptr<Download>& download) {
     if (!queued) close();
 }
 
-void HttpSession::begin_upload(const Hash32& id) {
+void HttpSession::send_shards(const Hash32& id) {
+    auto list = std::make_shared<Expected<Bytes>>(Bytes{});
+    const bool queued = host_.enqueue(
+        client_, false,
+        [list, id, content = host_.hooks().content, fetch = caller_.authenticated] {
+            *list = fetch ? content->obtain_shards(id) : content->shards(id);
+        },
+        [self = shared_from_this(), list, id] {
+            if (!*list) return self->reply_error(list->error(), false);
+            Reply found;
+            found.content_type = "application/octet-stream";
+            found.body.assign((*list)->begin(), (*list)->end());
+            self->reply(std::move(found));
+        });
+    if (!queued) busy();
+}
+
+void HttpSession::begin_upload(const Hash32& id, bool shards) {
     if (header_->chunked() || !header_->content_length())
         return reply_error(wire::status::length_required, "http.length_required", "give the Content-Length", true);
     const std::uint64_t size = *header_->content_length();
@@ -181,11 +202,13 @@ void HttpSession::begin_upload(const Hash32& id) {
     upload->size = size;
     const bool queued = host_.enqueue(
         client_, false,
-        [upload, content = host_.hooks().content] {
+        [upload, shards, content = host_.hooks().content] {
             // Looked into, not only at: putting uses it, so that it does not go next, and what is damaged comes again.
-            upload->known = content->size(upload->id) && content->read(upload->id, 0, 1);
+            upload->known = shards ? content->shards(upload->id).has_value()
+                                   : content->size(upload->id) && content->read(upload->id, 0, 1);
             if (upload->known) return;
-            auto target = content->begin_upload(upload->id, upload->size);
+            auto target = shards ? content->begin_shards(upload->id, upload->size)
+                                 : content->begin_upload(upload->id, upload->size);
             if (target)
                 upload->target = std::move(*target);
             else

@@ -105,7 +105,8 @@ private:
     void begin_download(const Hash32& id, bool leaves);
     void send_download(const Hash32& id, bool leaves, std::uint64_t size, const std::string& range_header);
     void next_piece(const std::shared_ptr<Download>& download);
-    void begin_upload(const Hash32& id);
+    void send_shards(const Hash32& id);
+    void begin_upload(const Hash32& id, bool shards);
     void take_place(const std::shared_ptr<Upload>& upload);
     void read_piece(const std::shared_ptr<Upload>& upload);
     void read_more(const std::shared_ptr<Upload>& upload);

@@ -8,6 +8,7 @@
 #include "compute/core/program_opening.h"
 #include "compute/core/task_plan.h"
 #include "compute/program/state_file.h"
+#include "crypto/content_file.h"
 #include "crypto/content_id.h"
 #include "vm/tensor/data.h"
 #include "wallet/amount.h"
@@ -20,7 +21,7 @@ namespace tensor = vm::tensor;
 namespace types = chain::types;
 
 constexpr std::size_t kMaxJsonFile = std::size_t{1} << 20;
-constexpr std::size_t kMaxContentFile = std::size_t{8} << 30;  // a state or data set
+constexpr std::size_t kMaxContentFile = std::size_t{8} << 30;  // a state
 
 Status take_hash(std::string_view option, const std::string& text, Hash32& target) {
     if (text.empty()) return {};
@@ -123,13 +124,14 @@ Status take_data(const SpecOptions& options, types::TaskSubmitPayload& spec) {
                                                 std::to_string(wanted.size()));
     spec.data_roots.clear();
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-        QUERN_TRY(const Bytes bytes, fs::read_file(options.data[i], kMaxContentFile));
-        if (bytes.size() != tensor::data_bytes(wanted[i]))
-            return fail("task.wrong_data_size", options.data[i] + " has " + std::to_string(bytes.size()) +
+        // Of any size: never in memory as a whole.
+        QUERN_TRY(const crypto::ContentShards content, crypto::content_shards_of_file(options.data[i]));
+        if (content.size != tensor::data_bytes(wanted[i]))
+            return fail("task.wrong_data_size", options.data[i] + " has " + std::to_string(content.size) +
                                                     " bytes, the program was compiled for " +
                                                     std::to_string(wanted[i].elements) + " elements of " +
                                                     std::string(tensor::name_of(wanted[i].type)));
-        spec.data_roots.push_back(crypto::content_id_of(bytes));
+        spec.data_roots.push_back(content.id());
     }
     return {};
 }

@@ -92,6 +92,10 @@ bool run_p2p_message(BytesView input) {
         case Type::leaf_hashes:
         case Type::leaves:
             return same_bytes(messages::decode_leaves(body), body);
+        case Type::get_shards:
+            return same_bytes(messages::decode_get_shards(body), body);
+        case Type::shards:
+            return same_bytes(messages::decode_shards(body), body);
         case Type::refusal:
             return same_bytes(messages::decode_refusal(body), body);
     }
@@ -157,6 +161,8 @@ std::vector<Seed> seeds_p2p_message() {
     add(Type::leaf_hashes, messages::encode(messages::Leaves{hash, 0, Bytes(64, 1)}));
     add(Type::get_leaves, messages::encode(messages::GetLeaves{hash, 64, 10}));
     add(Type::leaves, messages::encode(messages::Leaves{hash, 64, Bytes(100, 2)}));
+    add(Type::get_shards, messages::encode(messages::GetShards{hash}));
+    add(Type::shards, messages::encode(messages::Shards{Bytes(72, 3)}));
     add(Type::refusal, messages::encode(messages::Refusal{messages::RefusalCode::busy, "later"}));
     return seeds;
 }

@@ -26,6 +26,12 @@ public:
     // checked.
     [[nodiscard]] virtual Expected<Bytes> read_leaves(const Hash32& id, std::uint64_t offset,
                                                       std::uint64_t length) const = 0;
+    // The list of a content that is here by shard (crypto/content_shards.h), encoded. Error content.not_found.
+    [[nodiscard]] virtual Expected<Bytes> shards(const Hash32& id) const {
+        return fail("content.not_found", to_hex(id));
+    }
+    // The same, and other nodes are asked for what is not here. Errors: content.not_found, content.on_its_way (busy).
+    [[nodiscard]] virtual Expected<Bytes> obtain_shards(const Hash32& id) { return shards(id); }
     // Writes come in pieces: begin, append in order, finish. finish checks the id, syncs and publishes atomically.
     // Errors: content.too_large, content.quota_exceeded, content.id_mismatch, content.disk_full.
     class Upload {
@@ -35,6 +41,10 @@ public:
         [[nodiscard]] virtual Status finish() = 0;
     };
     [[nodiscard]] virtual Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size) = 0;
+    // The same of the list of the shards of `id`, of `size` bytes.
+    [[nodiscard]] virtual Expected<std::unique_ptr<Upload>> begin_shards(const Hash32& id, std::uint64_t /*size*/) {
+        return fail("content.no_lists", to_hex(id));
+    }
     // Removes those of these contents that this node has no duty to serve, at once; gives those that it has one for.
     // Errors: content.duties_unknown, those of reading the state, fs.remove_failed.
     [[nodiscard]] virtual Expected<std::set<Hash32>> let_go(const std::set<Hash32>& ids) = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compute/core/history.h"
+#include "crypto/content_shards.h"
 #include "vm/tensor/tap.h"
 
 namespace quern::compute::core {
@@ -467,6 +468,8 @@ private:
     std::shared_ptr<const StepShare::Leaf> leaf_;
 };
 
+constexpr std::uint64_t kShardTiles = std::uint64_t{1} << crypto::kContentShardLevel;
+
 // What one game keeps of a step between two moves, and one of its moves makes beside its run.
 std::uint64_t game_bytes(const Program& program, std::uint64_t stride) {
     std::uint64_t kept = 0;
@@ -483,10 +486,13 @@ std::uint64_t game_bytes(const Program& program, std::uint64_t stride) {
         kept = std::max(kept, (tiles + steps) * Hash32::kSize + states + vm::tensor::micro_copy_bytes(node, types));
     }
     std::uint64_t roots = program.nodes.size() + program.slots.size();
-    std::uint64_t data_tiles = 0;  // of the tensor that has most: hashed for a path
-    for (const vm::tensor::DataSet& data : program.header.data)
-        data_tiles = std::max(data_tiles, vm::tensor::data_tiles(data));
-    roots += data_tiles;
+    std::uint64_t data_hashes = 0;  // of the tensor that has most: for a path, in a shard and above it
+    for (const vm::tensor::DataSet& data : program.header.data) {
+        const std::uint64_t tiles = vm::tensor::data_tiles(data);
+        const std::uint64_t above = crypto::content_shard_count(vm::tensor::data_bytes(data));
+        data_hashes = std::max(data_hashes, std::min(tiles, kShardTiles) + (above > 1 ? 2 * above : 0));
+    }
+    roots += data_hashes;
     const std::uint64_t states = stride > 1 ? 3 * stride : 0;  // and two levels of their tree, for a path
     return (roots + states) * Hash32::kSize + kept;
 }

@@ -153,7 +153,8 @@ Expected<MarketNews> read_news(const json::Value& value) {
 NodeClient::NodeClient(std::string host, std::uint16_t port, std::string credentials_file, const Options& options)
     : http_(std::move(host), port, options.http),
       credentials_file_(std::move(credentials_file)),
-      list_time_(options.list_ms) {}
+      list_time_(options.list_ms),
+      shard_level_(options.shard_level) {}
 
 bool NodeClient::read_credentials() {
     if (credentials_file_.empty()) return false;
@@ -363,7 +364,30 @@ Expected<Bytes> NodeClient::download(http::Request request, unsigned status, con
     return content;
 }
 
+// One that nobody has whole may be there by shard.
 Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_bytes) {
+    auto whole = get_whole(id, max_bytes);
+    if (whole || !is_not_found(whole.error()) || max_bytes <= crypto::content_shard_bytes(shard_level_)) return whole;
+    QUERN_TRY(const crypto::ContentShards shards, content_shards(id, shard_level_));
+    if (shards.size > max_bytes) return fail("content.too_large", to_hex(id));
+    Bytes content;
+    for (std::size_t i = 0; i < shards.tops.size(); ++i) {
+        QUERN_TRY(const Bytes shard, get_whole(shards.id_of(i), shards.bytes_of(i)));
+        append(content, shard);
+    }
+    return content;
+}
+
+Expected<crypto::ContentShards> NodeClient::content_shards(const Hash32& id, unsigned level) {
+    http::Request request;
+    request.target = content_path(id) + "/shards";
+    QUERN_TRY(const Bytes bytes, download(std::move(request), kOk, id, crypto::kMaxShardListBytes));
+    auto list = crypto::decode_content_shards(bytes, level);
+    if (!list || list->id() != id) return busy(kIdMismatch, to_hex(id));
+    return list;
+}
+
+Expected<Bytes> NodeClient::get_whole(const Hash32& id, std::uint64_t max_bytes) {
     http::Request request;
     request.target = content_path(id);
     QUERN_TRY(Bytes content, download(std::move(request), kOk, id, max_bytes));

@@ -23,6 +23,7 @@ public:
     struct Options {
         http::ClientOptions http;         // how long one call may take
         std::uint64_t list_ms = 120'000;  // all pages of the list of tasks
+        unsigned shard_level = crypto::kContentShardLevel;
     };
     NodeClient(std::string host, std::uint16_t port, std::string credentials_file, const Options& options);
     NodeClient(std::string host, std::uint16_t port, std::string credentials_file = {})
@@ -54,6 +55,7 @@ public:
 
     [[nodiscard]] Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) override;
     [[nodiscard]] Expected<ContentLeaves> content_leaves(const Hash32& id, std::uint64_t max_bytes) override;
+    [[nodiscard]] Expected<crypto::ContentShards> content_shards(const Hash32& id, unsigned level) override;
     [[nodiscard]] Expected<Bytes> read_content(const Hash32& id, std::uint64_t first, std::uint64_t length) override;
     [[nodiscard]] Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override;
     [[nodiscard]] Expected<bool> has_content(const Hash32& id) override;
@@ -73,11 +75,14 @@ private:
     [[nodiscard]] Expected<Bytes> download(http::Request request, unsigned status, const Hash32& id,
                                            std::uint64_t max_bytes);
 
+    [[nodiscard]] Expected<Bytes> get_whole(const Hash32& id, std::uint64_t max_bytes);
+
     http::Client http_;
     const std::string credentials_file_;
     std::string authorization_;
     std::uint64_t next_id_ = 1;
     const std::chrono::milliseconds list_time_;
+    const unsigned shard_level_;
     std::size_t answer_bytes_ = 0;  // of the newest answer
 };
 

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "chain/api/content_gateway.h"
 #include "chain/types/native_objects.h"
+#include "crypto/content_shards.h"
 
 namespace quern::compute::worker {
 
@@ -92,6 +93,10 @@ public:
     [[nodiscard]] virtual Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) = 0;
     // The size and the leaves of a content of up to `max_bytes`; they make the id. Errors as get_content.
     [[nodiscard]] virtual Expected<ContentLeaves> content_leaves(const Hash32& id, std::uint64_t max_bytes) = 0;
+    // The list of the shards of a content that is larger than one; it makes the id. Errors as get_content.
+    [[nodiscard]] virtual Expected<crypto::ContentShards> content_shards(const Hash32& id, unsigned /*level*/) {
+        return fail(kContentNotFound, to_hex(id));
+    }
     // Bytes [first, first + length), at least one, which lie within the content; not checked. Errors:
     // content.not_found; busy: content.on_its_way, content.busy, node.bad_answer.
     [[nodiscard]] virtual Expected<Bytes> read_content(const Hash32& id, std::uint64_t first, std::uint64_t length) = 0;

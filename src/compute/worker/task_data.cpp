@@ -24,29 +24,82 @@ void wait_to_ask_again(const Cancellation* cancellation) {
 
 }  // namespace
 
-std::uint64_t kept_data_bytes(const vm::tensor::ProgramHeader& header, std::uint64_t most_leaves) {
+std::uint64_t kept_data_bytes(const vm::tensor::ProgramHeader& header, std::uint64_t most_leaves, unsigned level) {
     std::uint64_t hashes = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t shards = 0;
     for (const vm::tensor::DataSet& data : header.data) {
-        hashes += crypto::content_leaf_count(vm::tensor::data_bytes(data)) * Hash32::kSize;
-        bytes += vm::tensor::data_bytes(data);
+        const std::uint64_t size = vm::tensor::data_bytes(data);
+        bytes += size;
+        if (const std::uint64_t count = crypto::content_shard_count(size, level); count > 1) {
+            shards += count;
+            hashes += std::min<std::uint64_t>(count, crypto::kMaxContentShards) * Hash32::kSize;
+        } else {
+            hashes += crypto::content_leaf_count(size) * Hash32::kSize;
+        }
     }
-    return hashes + std::min(bytes, most_leaves);
+    const std::uint64_t a_shards = crypto::content_leaf_count(crypto::content_shard_bytes(level)) * Hash32::kSize;
+    return hashes + std::min<std::uint64_t>(shards, kKeptShards) * a_shards + std::min(bytes, most_leaves);
+}
+
+std::uint64_t TaskData::Set::leaves_per_shard() const {
+    return shards.is_list() ? shards.shard_bytes() / kContentLeafBytes : crypto::content_leaf_count(size);
+}
+Hash32 TaskData::Set::shard_id(std::uint64_t shard) const { return shards.is_list() ? shards.id_of(shard) : id; }
+std::uint64_t TaskData::Set::shard_bytes(std::uint64_t shard) const {
+    return shards.is_list() ? shards.bytes_of(shard) : size;
 }
 
 Expected<std::shared_ptr<const TaskData>> TaskData::load(NodeView& node, const vm::tensor::ProgramHeader& header,
-                                                         std::span<const Hash32> roots, std::uint64_t kept_bytes) {
+                                                         std::span<const Hash32> roots, std::uint64_t kept_bytes,
+                                                         unsigned level) {
     std::shared_ptr<TaskData> data(new TaskData(kept_bytes));
     for (std::size_t i = 0; i < header.data.size(); ++i) {
         const std::uint64_t size = vm::tensor::data_bytes(header.data[i]);
-        QUERN_TRY(ContentLeaves content, node.content_leaves(roots[i], size));
-        if (content.size != size)
-            return fail("inputs.wrong_data_size", "data tensor " + std::to_string(i) + " has " +
-                                                      std::to_string(content.size) + " bytes, not " +
-                                                      std::to_string(size));
-        data->sets_.push_back({roots[i], std::move(content)});
+        Set set{roots[i], size, {}, {}};
+        std::uint64_t found = 0;
+        if (crypto::content_shard_count(size, level) > 1) {
+            QUERN_TRY(set.shards, node.content_shards(roots[i], level));
+            found = set.shards.size;
+        } else {
+            QUERN_TRY(ContentLeaves content, node.content_leaves(roots[i], size));
+            set.leaves = std::make_shared<const std::vector<Hash32>>(std::move(content.leaves));
+            found = content.size;
+        }
+        if (found != size)
+            return fail("inputs.wrong_data_size", "data tensor " + std::to_string(i) + " has " + std::to_string(found) +
+                                                      " bytes, not " + std::to_string(size));
+        data->sets_.push_back(std::move(set));
     }
     return std::shared_ptr<const TaskData>(std::move(data));
+}
+
+Status TaskData::try_shards(NodeView& node, Rng& rng) const {
+    for (const Set& set : sets_) {
+        if (!set.shards.is_list()) continue;
+        for (std::size_t i = 0; i < std::min(kTriedShards, set.shards.tops.size()); ++i) {
+            const std::uint64_t shard = rng.below(set.shards.tops.size());
+            QUERN_CHECK(node.content_leaves(set.shard_id(shard), set.shard_bytes(shard)));
+        }
+    }
+    return {};
+}
+
+TaskData::Hashes TaskData::find_hashes(std::size_t set, std::uint64_t shard) const {
+    if (!sets_[set].shards.is_list()) return sets_[set].leaves;
+    const MutexLock lock(mutex_);
+    const auto kept = std::find_if(hashes_.begin(), hashes_.end(), [&](const KeptHashes& each) {
+        return each.key == Key{set, shard};
+    });
+    if (kept == hashes_.end()) return nullptr;
+    hashes_.splice(hashes_.begin(), hashes_, kept);
+    return kept->hashes;
+}
+
+void TaskData::keep_hashes(std::size_t set, std::uint64_t shard, Hashes hashes) const {
+    const MutexLock lock(mutex_);
+    if (hashes_.size() >= kKeptShards) hashes_.pop_back();
+    hashes_.push_front({Key{set, shard}, std::move(hashes)});
 }
 
 TaskData::Leaf TaskData::find(std::size_t set, std::uint64_t number) const {
@@ -78,7 +131,7 @@ void DataReader::bind(NodeView& node, const Cancellation* cancellation) {
 
 bool DataReader::read(std::size_t set, std::uint64_t first, std::span<std::uint8_t> out) const {
     if (set >= data_->sets().size()) return false;
-    const std::uint64_t size = data_->sets()[set].content.size;
+    const std::uint64_t size = data_->sets()[set].size;
     if (first > size || out.size() > size - first) return false;
     for (std::size_t done = 0; done < out.size();) {
         const std::uint64_t at = first + done;
@@ -92,16 +145,19 @@ bool DataReader::read(std::size_t set, std::uint64_t first, std::span<std::uint8
     return true;
 }
 
-// Leaves are nodes of the tree of tiles: the path leads up to one of them, then from it.
+// Leaves are nodes of the tree of tiles, and so are shards' tops: the path leads up to one of them, then from it.
 std::optional<std::vector<Hash32>> DataReader::tile_path(std::size_t set, std::uint64_t tile) const {
     if (set >= data_->sets().size()) return std::nullopt;
-    const ContentLeaves& content = data_->sets()[set].content;
+    const TaskData::Set& from = data_->sets()[set];
     const std::uint64_t number = tile / crypto::kTilesPerContentLeaf;
     const std::uint64_t within = tile % crypto::kTilesPerContentLeaf;
-    if (number >= content.leaves.size() || within * crypto::kContentTileBytes >= leaf_bytes(content.size, number))
+    if (number >= crypto::content_leaf_count(from.size) ||
+        within * crypto::kContentTileBytes >= leaf_bytes(from.size, number))
         return std::nullopt;
+    const std::uint64_t shard = number / from.leaves_per_shard();
+    const TaskData::Hashes leaves = hashes(set, shard);
     const TaskData::Leaf bytes = leaf(set, number);
-    if (bytes == nullptr) return std::nullopt;
+    if (leaves == nullptr || bytes == nullptr) return std::nullopt;
     std::vector<Hash32> tiles;
     for (BytesView rest(*bytes); !rest.empty();) {
         const std::size_t length = std::min(rest.size(), crypto::kContentTileBytes);
@@ -109,8 +165,11 @@ std::optional<std::vector<Hash32>> DataReader::tile_path(std::size_t set, std::u
         rest = rest.subspan(length);
     }
     std::vector<Hash32> path = crypto::merkle_path(tiles, within);
-    const std::vector<Hash32> above = crypto::merkle_path(content.leaves, number);
+    const std::vector<Hash32> above = crypto::merkle_path(*leaves, number % from.leaves_per_shard());
     path.insert(path.end(), above.begin(), above.end());
+    if (!from.shards.is_list()) return path;
+    const std::vector<Hash32> top = crypto::merkle_path(from.shards.tops, shard);
+    path.insert(path.end(), top.begin(), top.end());
     return path;
 }
 
@@ -125,31 +184,61 @@ Status DataReader::why_ended(const Cancellation& stopping) {
     return busy("worker.stopped");
 }
 
-TaskData::Leaf DataReader::leaf(std::size_t set, std::uint64_t number) const {
-    if (auto known = data_->find(set, number)) return known;
-    const MutexLock lock(mutex_);
-    if (auto known = data_->find(set, number)) return known;  // came while this thread waited
-    if (missing_) return nullptr;
+template <class Fetch>
+auto DataReader::ask(const Fetch& fetch) const {
     for (unsigned asked = 1;; ++asked) {
-        auto fetched = fetch(set, number);
-        if (fetched) {
-            data_->keep(set, number, *fetched);
-            return std::move(*fetched);
-        }
-        if (!fetched.error().is_busy() || asked == kDataAskedTimes || is_requested(cancellation_)) {
-            missing_ = std::move(fetched.error());
-            return nullptr;
-        }
+        auto fetched = fetch();
+        if (fetched || !fetched.error().is_busy() || is_requested(cancellation_) ||
+            asked >= (is_on_its_way(fetched.error()) ? kShardAskedTimes : kDataAskedTimes))
+            return fetched;
         wait_to_ask_again(cancellation_);
     }
 }
 
-Expected<TaskData::Leaf> DataReader::fetch(std::size_t set, std::uint64_t number) const {
+TaskData::Leaf DataReader::leaf(std::size_t set, std::uint64_t number) const {
+    if (auto known = data_->find(set, number)) return known;
+    const TaskData::Hashes known_hashes = hashes(set, number / data_->sets()[set].leaves_per_shard());
+    const MutexLock lock(mutex_);
+    if (auto known = data_->find(set, number)) return known;  // came while this thread waited
+    if (missing_ || known_hashes == nullptr) return nullptr;
+    auto fetched = ask([&] { return fetch(set, number, *known_hashes); });
+    if (!fetched) {
+        missing_ = std::move(fetched.error());
+        return nullptr;
+    }
+    data_->keep(set, number, *fetched);
+    return std::move(*fetched);
+}
+
+TaskData::Hashes DataReader::hashes(std::size_t set, std::uint64_t shard) const {
+    if (auto known = data_->find_hashes(set, shard)) return known;
+    const MutexLock lock(mutex_);
+    if (auto known = data_->find_hashes(set, shard)) return known;
+    if (missing_) return nullptr;
+    auto fetched = ask([&] { return fetch_hashes(set, shard); });
+    if (!fetched) {
+        missing_ = std::move(fetched.error());
+        return nullptr;
+    }
+    data_->keep_hashes(set, shard, *fetched);
+    return std::move(*fetched);
+}
+
+Expected<TaskData::Hashes> DataReader::fetch_hashes(std::size_t set, std::uint64_t shard) const {
     const TaskData::Set& from = data_->sets()[set];
-    QUERN_TRY(Bytes bytes,
-              node_->read_content(from.id, number * kContentLeafBytes, leaf_bytes(from.content.size, number)));
-    if (bytes.empty() || bytes.size() > kContentLeafBytes || crypto::content_leaf(bytes) != from.content.leaves[number])
-        return busy(kIdMismatch, to_hex(from.id) + " leaf " + std::to_string(number));
+    QUERN_TRY(ContentLeaves leaves, node_->content_leaves(from.shard_id(shard), from.shard_bytes(shard)));
+    if (leaves.size != from.shard_bytes(shard)) return busy(kIdMismatch, to_hex(from.shard_id(shard)));
+    return std::make_shared<const std::vector<Hash32>>(std::move(leaves.leaves));
+}
+
+Expected<TaskData::Leaf> DataReader::fetch(std::size_t set, std::uint64_t number,
+                                           const std::vector<Hash32>& hashes) const {
+    const TaskData::Set& from = data_->sets()[set];
+    const std::uint64_t within = number % from.leaves_per_shard();
+    const Hash32 id = from.shard_id(number / from.leaves_per_shard());
+    QUERN_TRY(Bytes bytes, node_->read_content(id, within * kContentLeafBytes, leaf_bytes(from.size, number)));
+    if (bytes.empty() || bytes.size() > kContentLeafBytes || crypto::content_leaf(bytes) != hashes[within])
+        return busy(kIdMismatch, to_hex(id) + " leaf " + std::to_string(within));
     return std::make_shared<const Bytes>(std::move(bytes));
 }
 

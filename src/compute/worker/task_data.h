@@ -1,6 +1,8 @@
-// A task's data tensors as a worker reads them: by leaves of 16 KiB, when a step first asks for one, from its node.
-// TaskData is what all threads that work for a task share: the leaf hashes, which make the ids that the task names, and
-// the leaves that were read last. Thread-safe. A DataReader is what one run reads them through.
+// A task's data tensors as a worker reads them: by leaves of 16 KiB, when a step first asks for one, from its node. One
+// of more than a shard is read by shard (crypto/content_shards.h): the node needs those that are read of alone.
+// TaskData is what all threads that work for a task share: the leaf hashes, which make the ids that the task names
+// (of shards those that were read of last), and the leaves that were read last. Thread-safe. A DataReader is what one
+// run reads them through.
 #pragma once
 
 #include <list>
@@ -10,6 +12,7 @@
 
 #include "base/cancellation.h"
 #include "base/mutex.h"
+#include "base/rng.h"
 #include "compute/worker/node_view.h"
 #include "vm/tensor/data.h"
 
@@ -19,23 +22,41 @@ inline constexpr std::uint64_t kKeptDataBytes = 256U << 20;  // leaves of a task
 // A node that is busy with other things is asked again: what a step has computed so far is lost with it.
 inline constexpr unsigned kDataAskedTimes = 20;
 inline constexpr std::uint64_t kDataAskAgainMs = 250;
+// And one that fetches a shard from others, which it gives up by itself when nothing comes.
+inline constexpr unsigned kShardAskedTimes = 14'400;  // an hour
+// Shards whose leaf hashes a worker keeps: 2 MiB each.
+inline constexpr std::size_t kKeptShards = 128;
+inline constexpr std::size_t kTriedShards = 4;  // of a data tensor, before a worker takes on a task
 
 // What a worker keeps of data tensors of these sizes at most: the leaf hashes, and leaves.
 [[nodiscard]] std::uint64_t kept_data_bytes(const vm::tensor::ProgramHeader& header,
-                                            std::uint64_t most_leaves = kKeptDataBytes);
+                                            std::uint64_t most_leaves = kKeptDataBytes,
+                                            unsigned shard_level = crypto::kContentShardLevel);
 
 class TaskData {
 public:
-    // Fetches the leaf hashes of the contents `roots`, as many as the header has data tensors. Errors: those of
-    // NodeView::content_leaves; inputs.wrong_data_size when a content has not the header's size.
+    // Fetches the leaf hashes of the contents `roots`, as many as the header has data tensors, or the lists of their
+    // shards. Errors: those of NodeView::content_leaves and content_shards; inputs.wrong_data_size when a content has
+    // not the header's size.
     [[nodiscard]] static Expected<std::shared_ptr<const TaskData>> load(NodeView& node,
                                                                         const vm::tensor::ProgramHeader& header,
                                                                         std::span<const Hash32> roots,
-                                                                        std::uint64_t kept_bytes = kKeptDataBytes);
+                                                                        std::uint64_t kept_bytes = kKeptDataBytes,
+                                                                        unsigned level = crypto::kContentShardLevel);
 
+    // Whether some shards of each list can be had: a few that `rng` draws, so that who holds back a part of his data is
+    // found out before anybody answers for reading them. Errors as content_leaves.
+    [[nodiscard]] Status try_shards(NodeView& node, Rng& rng) const;
+
+    using Hashes = std::shared_ptr<const std::vector<Hash32>>;
     struct Set {
         Hash32 id;
-        ContentLeaves content;
+        std::uint64_t size = 0;
+        crypto::ContentShards shards;  // no list: the content is its only shard
+        Hashes leaves;                 // of that one
+        [[nodiscard]] std::uint64_t leaves_per_shard() const;
+        [[nodiscard]] Hash32 shard_id(std::uint64_t shard) const;
+        [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t shard) const;
     };
     [[nodiscard]] const std::vector<Set>& sets() const { return sets_; }
     using Leaf = std::shared_ptr<const Bytes>;
@@ -43,6 +64,9 @@ public:
     [[nodiscard]] Leaf find(std::size_t set, std::uint64_t number) const;
     // The one that was read longest ago goes when there is no room.
     void keep(std::size_t set, std::uint64_t number, Leaf leaf) const;
+    // The same of a shard's leaf hashes.
+    [[nodiscard]] Hashes find_hashes(std::size_t set, std::uint64_t shard) const;
+    void keep_hashes(std::size_t set, std::uint64_t shard, Hashes hashes) const;
 
 private:
     explicit TaskData(std::uint64_t kept_bytes) : kept_bytes_(kept_bytes) {}
@@ -58,6 +82,11 @@ private:
     mutable std::list<Kept> kept_ QUERN_GUARDED_BY(mutex_);  // read last first
     mutable std::map<Key, std::list<Kept>::iterator> places_ QUERN_GUARDED_BY(mutex_);
     mutable std::uint64_t bytes_ QUERN_GUARDED_BY(mutex_) = 0;
+    struct KeptHashes {
+        Key key;
+        Hashes hashes;
+    };
+    mutable std::list<KeptHashes> hashes_ QUERN_GUARDED_BY(mutex_);  // read last first, kKeptShards at most
 };
 
 // Reads go through `node`, one at a time, while the thread whose connection it is waits for the run.
@@ -78,7 +107,15 @@ public:
 
 private:
     [[nodiscard]] TaskData::Leaf leaf(std::size_t set, std::uint64_t number) const;
-    [[nodiscard]] Expected<TaskData::Leaf> fetch(std::size_t set, std::uint64_t number) const QUERN_REQUIRES(mutex_);
+    [[nodiscard]] Expected<TaskData::Leaf> fetch(std::size_t set, std::uint64_t number,
+                                                 const std::vector<Hash32>& hashes) const QUERN_REQUIRES(mutex_);
+    // The leaf hashes of a shard; nullptr as of a leaf.
+    [[nodiscard]] TaskData::Hashes hashes(std::size_t set, std::uint64_t shard) const;
+    [[nodiscard]] Expected<TaskData::Hashes> fetch_hashes(std::size_t set, std::uint64_t shard) const
+        QUERN_REQUIRES(mutex_);
+    // What `fetch` gives, which is asked again while the node is busy.
+    template <class Fetch>
+    [[nodiscard]] auto ask(const Fetch& fetch) const QUERN_REQUIRES(mutex_);
 
     const std::shared_ptr<const TaskData> data_;
     mutable Mutex mutex_;

@@ -184,6 +184,9 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
     const Program& any = inputs->programs.any();
 
     QUERN_TRY(inputs->data, TaskData::load(node, any.header, task.spec.data_roots));
+    // The same ones when the node is asked again; who has to read the data reads what it needs.
+    if (SeededRng drawn(tried_shards_ ^ task.id); duty == Duty::voluntary)
+        QUERN_CHECK(inputs->data->try_shards(node, drawn));
     const auto initial = checkpoint(node, any, task.spec.contents.init, task.spec.init_root);
     if (!initial && initial.error().name == kWrongStateRoot) return fail("inputs.wrong_init_root");
     QUERN_CHECK(initial);

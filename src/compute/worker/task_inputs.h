@@ -101,6 +101,7 @@ private:
     void make_room(std::uint64_t bytes, std::uint64_t budget) QUERN_REQUIRES(mutex_);
 
     const InputLimits limits_;
+    const std::uint64_t tried_shards_ = OsRng().u64();  // nobody else's: the shards of a task that are tried
     mutable Mutex mutex_;
     CondVar fetched_;
     std::map<std::uint64_t, std::uint64_t> fetching_ QUERN_GUARDED_BY(mutex_);  // by task: bytes reserved for it

@@ -31,9 +31,20 @@ Expected<Bytes> read(const content::Store& store, const Hash32& id, std::uint64_
     return read;
 }
 
+// A content, and its shards where it is here by shard.
+Status keep_content(const Hash32& id, const content::Store& store, std::set<Hash32>& idle) {
+    idle.erase(id);
+    if (idle.empty()) return {};
+    const auto list = store.shards(id);
+    if (!list && list.error().name == "content.not_found") return {};
+    if (!list) return fail(list.error());
+    for (std::size_t i = 0; i < (*list)->tops.size(); ++i) idle.erase((*list)->id_of(i));
+    return {};
+}
+
 // A state and its slots; nothing but its name when it is not here, or a file.
 Status keep_state(const Hash32& id, const content::Store& store, std::set<Hash32>& idle) {
-    idle.erase(id);
+    QUERN_CHECK(keep_content(id, store, idle));
     if (idle.empty()) return {};
     const auto size = store.size(id);
     if (!size && size.error().name == "content.not_found") return {};
@@ -100,7 +111,7 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         if (chain::types::is_final(task.state) && globals.market_ms >= until) return {};
         tasks[task.id] = {task.steps, task.spec.work.interval, task.spec.work.tranche, task.settled};
         for (const Hash32& program : task.spec.contents.programs) idle.erase(program);
-        for (const Hash32& data : task.spec.data_roots) idle.erase(data);
+        for (const Hash32& data : task.spec.data_roots) QUERN_CHECK(keep_content(data, store, idle));
         return keep_state(task.spec.contents.init, store, idle);
     }));
     std::set<Hash32> seen;  // histories

@@ -24,6 +24,32 @@ private:
     std::uint64_t size_;
 };
 
+// A list of shards, which is small.
+class ListUpload final : public chain::api::ContentGateway::Upload {
+public:
+    ListUpload(content::Store& store, const Hash32& id, std::uint64_t size) : store_(store), id_(id), size_(size) {}
+    Status append(BytesView bytes) override {
+        if (bytes.size() > size_ - list_.size()) return fail("content.too_large", "more than was announced");
+        quern::append(list_, bytes);
+        return {};
+    }
+    Status finish() override {
+        if (list_.size() != size_) return fail("content.incomplete", std::to_string(list_.size()) + " bytes");
+        const auto list = crypto::decode_content_shards(list_, store_.shard_level());
+        if (!list) return fail("content.id_mismatch", list.error().to_string());
+        if (const Hash32 id = list->id(); id != id_) return fail("content.id_mismatch", "these are " + to_hex(id));
+        QUERN_CHECK(store_.put_shards(*list));
+        log::info(log::Category::content, "stored list id={} shards={}", to_hex(id_), list->tops.size());
+        return {};
+    }
+
+private:
+    content::Store& store_;
+    Hash32 id_;
+    std::uint64_t size_;
+    Bytes list_;
+};
+
 }  // namespace
 
 void StoreGateway::fetch_from(p2p::Network& network, const Clock& clock, std::size_t waiters) {
@@ -108,6 +134,75 @@ Expected<Bytes> StoreGateway::read_leaves(const Hash32& id, std::uint64_t offset
 Expected<std::unique_ptr<StoreGateway::Upload>> StoreGateway::begin_upload(const Hash32& id, std::uint64_t size) {
     QUERN_TRY(auto upload, store_.begin_upload(id, size));
     return std::unique_ptr<Upload>(std::make_unique<LoggedUpload>(std::move(upload), id, size));
+}
+
+Expected<Bytes> StoreGateway::shards(const Hash32& id) const {
+    QUERN_TRY(const auto list, store_.shards(id));
+    return crypto::encode(*list);
+}
+
+bool StoreGateway::begin_search(const Hash32& id) {
+    {
+        const MutexLock lock(fetches_->mutex);
+        auto& searches = fetches_->searches;
+        const std::uint64_t now = clock_->monotonic_ms();
+        if (!searches.contains(id)) {
+            std::erase_if(searches, [&](const auto& each) {  // that nobody asks for any more
+                return each.second.ended && now >= each.second.next_ms + kContentForgetMs;
+            });
+            if (searches.size() >= p2p::kMaxShardSearches) return false;
+            searches[id].begun_ms = now;
+        } else if (!searches[id].ended || now < searches[id].next_ms) {
+            return true;
+        }
+        searches[id].ended.reset();
+        searches[id].next_ms = now + kShardsAgainMs;
+    }
+    network_->fetch_shards(id, [fetches = fetches_, id](Status ended) {
+        {
+            const MutexLock lock(fetches->mutex);
+            fetches->searches[id].ended = std::move(ended);
+        }
+        fetches->changed.notify_all();
+    });
+    return true;
+}
+
+Expected<Bytes> StoreGateway::obtain_shards(const Hash32& id) {
+    auto here = shards(id);
+    if (here || here.error().name != "content.not_found" || network_ == nullptr || network_->peer_count() == 0)
+        return here;
+    if (!begin_search(id)) return busy("content.too_many_fetches", "ask again later");
+    {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kContentWaitMs);
+        MutexLock lock(fetches_->mutex);
+        auto& searches = fetches_->searches;
+        const bool may_wait = fetches_->waiting < waiters_;
+        fetches_->waiting += may_wait ? 1 : 0;
+        for (bool in_time = may_wait; in_time;) {
+            const auto search = searches.find(id);
+            in_time = search != searches.end() && !search->second.ended && fetches_->changed.wait_until(lock, until);
+        }
+        fetches_->waiting -= may_wait ? 1 : 0;
+        const auto search = searches.find(id);
+        if (search != searches.end()) {
+            const auto& [begun_ms, next_ms, ended] = search->second;
+            // Others may come that have it.
+            const bool soon =
+                !ended ||
+                (!*ended && (ended->error().is_busy() || clock_->monotonic_ms() < begun_ms + kContentSearchMs));
+            if (soon) return busy(chain::api::kContentOnItsWay, "other nodes are asked for its shards, ask again");
+            const Status why = *ended;
+            searches.erase(search);
+            if (!why) return fail(why.error());
+        }
+    }
+    return shards(id);
+}
+
+Expected<std::unique_ptr<StoreGateway::Upload>> StoreGateway::begin_shards(const Hash32& id, std::uint64_t size) {
+    if (size > crypto::kMaxShardListBytes) return fail("content.too_large", "no list of shards is as long");
+    return std::unique_ptr<Upload>(std::make_unique<ListUpload>(store_, id, size));
 }
 
 Expected<std::set<Hash32>> StoreGateway::let_go(const std::set<Hash32>& ids) {

@@ -18,6 +18,7 @@ namespace quern::node {
 inline constexpr std::uint64_t kContentWaitMs = 1'000;     // of one request, for a content on its way
 inline constexpr std::uint64_t kContentSearchMs = 10'000;  // without anybody who has it: it is missing
 inline constexpr std::uint64_t kContentStallMs = 60'000;   // without a new byte of it: it is missing, too
+inline constexpr std::uint64_t kShardsAgainMs = 2'000;     // peers are asked for a list of shards once more
 inline constexpr std::uint64_t kContentForgetMs = 60'000;  // nobody asked again: its place may go to another
 
 class StoreGateway final : public chain::api::ContentGateway {
@@ -37,6 +38,9 @@ public:
     [[nodiscard]] Expected<Bytes> read_leaves(const Hash32& id, std::uint64_t offset,
                                               std::uint64_t length) const override;
     [[nodiscard]] Expected<std::unique_ptr<Upload>> begin_upload(const Hash32& id, std::uint64_t size) override;
+    [[nodiscard]] Expected<Bytes> shards(const Hash32& id) const override;
+    [[nodiscard]] Expected<Bytes> obtain_shards(const Hash32& id) override;
+    [[nodiscard]] Expected<std::unique_ptr<Upload>> begin_shards(const Hash32& id, std::uint64_t size) override;
     [[nodiscard]] Expected<std::set<Hash32>> let_go(const std::set<Hash32>& ids) override;
 
 private:
@@ -49,11 +53,19 @@ private:
         Mutex mutex;
         CondVar changed;
         std::map<Hash32, One> open QUERN_GUARDED_BY(mutex);
+        struct Search {
+            std::uint64_t begun_ms = 0;  // the first of those that nobody answered
+            std::uint64_t next_ms = 0;   // peers may be asked again
+            std::optional<Status> ended;
+        };
+        std::map<Hash32, Search> searches QUERN_GUARDED_BY(mutex);  // for lists of shards
         std::size_t waiting QUERN_GUARDED_BY(mutex) = 0;
     };
     // Starts a fetch unless it runs; when it began, or nullopt when there is no room.
     [[nodiscard]] std::optional<std::uint64_t> begin_fetch(const Hash32& id);
     void wait_for(const Hash32& id);
+    // Starts a search for a list of shards unless one runs or has just ended; false without room.
+    [[nodiscard]] bool begin_search(const Hash32& id);
 
     content::Store& store_;
     p2p::Network* network_ = nullptr;

@@ -164,6 +164,8 @@ Expected<GetLeaves> decode_get_leaves(BytesView body, std::uint64_t max_count) {
     if (value.count > max_count) return fail("message.out_of_range");
     return value;
 }
+Expected<GetShards> decode_get_shards(BytesView body) { return record::decode_record<GetShards>(body); }
+Expected<Shards> decode_shards(BytesView body) { return record::decode_record<Shards>(body); }
 Expected<Leaves> decode_leaves(BytesView body) { return record::decode_record<Leaves>(body); }
 Expected<Refusal> decode_refusal(BytesView body) { return record::decode_record<Refusal>(body); }
 

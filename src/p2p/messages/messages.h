@@ -22,6 +22,7 @@
 //                            whole, else a bitmap of 1 MiB chunks, least significant bit first
 //   get_leaf_hashes        = [id, first, count]            leaf_hashes = [id, first, hashes (32 each)]
 //   get_leaves             = [id, first, count]            leaves = [id, first, bytes]
+//   get_shards             = [id]                          shards = [list] (string, crypto/content_shards.h)
 //   refusal                = [code, detail (<= 128)]       answers any request
 //
 // Decoding errors: message.too_many (a list is longer than its limit), message.bad_text, message.empty,
@@ -32,11 +33,12 @@
 
 #include "base/record.h"
 #include "chain/types/block.h"
+#include "crypto/content_shards.h"
 #include "p2p/messages/registry.h"
 
 namespace quern::p2p::messages {
 
-inline constexpr std::uint16_t kProtocolVersion = 3;
+inline constexpr std::uint16_t kProtocolVersion = 4;
 inline constexpr std::size_t kMaxAgent = 64;
 inline constexpr std::size_t kMaxPeersInAnswer = 64;
 inline constexpr std::size_t kMaxShortIds = 1024;  // of tx_announce and get_transactions
@@ -257,6 +259,16 @@ struct Leaves {  // leaf_hashes and leaves
     QUERN_FIELDS(v("id", id), v("first", first), v("bytes", bytes))
     bool operator==(const Leaves&) const = default;
 };
+struct GetShards {
+    Hash32 id;
+    QUERN_FIELDS(v("id", id))
+    bool operator==(const GetShards&) const = default;
+};
+struct Shards {
+    Bytes list;
+    QUERN_FIELDS(v("list", list, record::AtMost{crypto::kMaxShardListBytes, kTooMany}))
+    bool operator==(const Shards&) const = default;
+};
 enum class RefusalCode : std::uint8_t { not_found = 1, busy = 2, too_fast = 3, malformed = 4, unsupported = 5 };
 struct Refusal {
     RefusalCode code = RefusalCode::not_found;
@@ -296,6 +308,8 @@ template <record::Record T>
 // max_count: kMaxLeafHashes for get_leaf_hashes, kLeavesPerChunk for get_leaves.
 [[nodiscard]] Expected<GetLeaves> decode_get_leaves(BytesView body, std::uint64_t max_count);
 [[nodiscard]] Expected<Leaves> decode_leaves(BytesView body);
+[[nodiscard]] Expected<GetShards> decode_get_shards(BytesView body);
+[[nodiscard]] Expected<Shards> decode_shards(BytesView body);
 [[nodiscard]] Expected<Refusal> decode_refusal(BytesView body);
 
 }  // namespace quern::p2p::messages

@@ -39,6 +39,8 @@ enum class Type : std::uint8_t {
     leaf_hashes = 0x33,
     get_leaves = 0x34,
     leaves = 0x35,
+    get_shards = 0x36,
+    shards = 0x37,
     refusal = 0x7f,
 };
 
@@ -100,6 +102,8 @@ inline constexpr std::array kRules = {
     Rule{Type::leaf_hashes, "leaf_hashes", (1U << 20) + 64, 20, 60, TrafficClass::bulk, true, Type::leaf_hashes},
     Rule{Type::get_leaves, "get_leaves", 64, 2000, 4000, TrafficClass::transactions, false, Type::leaves},
     Rule{Type::leaves, "leaves", (1U << 20) + 64, 2000, 4000, TrafficClass::bulk, true, Type::leaves},
+    Rule{Type::get_shards, "get_shards", 64, 5, 20, TrafficClass::transactions, false, Type::shards},
+    Rule{Type::shards, "shards", (1U << 20) + 64, 5, 20, TrafficClass::bulk, true, Type::shards},
     Rule{Type::refusal, "refusal", 256, 200, 800, TrafficClass::transactions, false, Type::refusal},
 };
 

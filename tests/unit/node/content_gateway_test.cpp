@@ -92,6 +92,48 @@ TEST_F(ContentGatewayTest, gives_out_leaves_with_the_size_before_them) {
     EXPECT_EQ(gateway_->read_leaves(Hash32{{1}}, 0, 1).error().name, "content.not_found");
 }
 
+// Two shards of the network's size, of which nobody need have the bytes.
+crypto::ContentShards some_list() { return {crypto::kContentShardBytes + 5, {Hash32{{1}}, Hash32{{2}}}}; }
+
+TEST_F(ContentGatewayTest, lists_of_shards_come_from_other_nodes) {
+    const crypto::ContentShards list = some_list();
+    const Bytes bytes = encode(list);
+    EXPECT_EQ(gateway_->shards(list.id()).error().name, "content.not_found");
+    // Those that no connected node has are looked for as long as a content.
+    EXPECT_EQ(gateway_->obtain_shards(list.id()).error().name, chain::api::kContentOnItsWay);
+    ASSERT_TRUE(holder_->put_shards(list));
+    EXPECT_EQ(gateway_->obtain_shards(list.id()).error().name, chain::api::kContentOnItsWay) << "not asked again yet";
+    clock_.advance(kShardsAgainMs);
+    const auto got = gateway_->obtain_shards(list.id());
+    ASSERT_TRUE(got) << got.error().to_string();
+    EXPECT_EQ(*got, bytes);
+    EXPECT_EQ(*gateway_->shards(list.id()), bytes);
+    const Hash32 nothing{{7}};
+    EXPECT_TRUE(gateway_->obtain_shards(nothing).error().is_busy());
+    clock_.advance(kContentSearchMs);
+    EXPECT_EQ(gateway_->obtain_shards(nothing).error().name, "content.not_found");
+}
+
+TEST_F(ContentGatewayTest, takes_lists_that_make_their_id) {
+    const crypto::ContentShards list = some_list();
+    const Bytes bytes = encode(list);
+    const auto put = [&](const Hash32& id, BytesView sent) -> Status {
+        QUERN_TRY(const auto upload, gateway_->begin_shards(id, bytes.size()));
+        QUERN_CHECK(upload->append(sent.first(sent.size() / 2)));
+        QUERN_CHECK(upload->append(sent.subspan(sent.size() / 2)));
+        return upload->finish();
+    };
+    EXPECT_EQ(put(Hash32{{1}}, bytes).error().name, "content.id_mismatch");
+    EXPECT_EQ(put(list.id(), BytesView(bytes).first(40)).error().name, "content.incomplete");
+    Bytes more = bytes;
+    more.push_back(1);
+    EXPECT_EQ(put(list.id(), more).error().name, "content.too_large");
+    EXPECT_EQ(gateway_->begin_shards(list.id(), crypto::kMaxShardListBytes + 1).error().name, "content.too_large");
+    EXPECT_TRUE(store_->list().empty());
+    ASSERT_TRUE(put(list.id(), bytes));
+    EXPECT_EQ(**store_->shards(list.id()), list);
+}
+
 TEST_F(ContentGatewayTest, what_nobody_has_is_missing_after_a_while) {
     const Hash32 nothing{{7}};
     EXPECT_TRUE(gateway_->obtain(nothing).error().is_busy());

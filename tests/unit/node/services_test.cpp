@@ -233,6 +233,19 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
         return ids;
     };
     EXPECT_EQ(idle_of(all), without(all, {1, 2, 3}));
+    const crypto::ContentShards list{crypto::kContentShardBytes + 5, {Hash32{{1}}, Hash32{{2}}}};
+    const Ids of_list{list.id(), list.id_of(0), list.id_of(1), Hash32{{5}}};
+    task.spec.data_roots = {list.id()};
+    put(task);
+    EXPECT_EQ(idle_of(of_list), (Ids{list.id_of(0), list.id_of(1), Hash32{{5}}})) << "what is not here names nothing";
+    ASSERT_TRUE(contents->put_shards(list));
+    EXPECT_EQ(idle_of(of_list), (Ids{Hash32{{5}}})) << "data, with their shards";
+    task.spec.data_roots = {Hash32{{3}}};
+    task.spec.contents.init = list.id();
+    put(task);
+    EXPECT_EQ(idle_of(of_list), (Ids{Hash32{{5}}})) << "and an initial state";
+    task.spec.contents.init = Hash32{{2}};
+    put(task);
     for (std::uint64_t id = 1; id < 290; ++id) {
         types::Task other;
         other.id = id;

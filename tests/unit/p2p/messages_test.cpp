@@ -86,6 +86,10 @@ TEST(Messages, round_trips) {
     check(ContentInfo{{{kId, 3 * kChunkBytes, Bytes{0x05}}, {Hash32{}, 0, {}}}}, decode_content_info);
     check(GetLeaves{kId, 64, 64}, [](BytesView body) { return decode_get_leaves(body, kLeavesPerChunk); });
     check(Leaves{kId, 64, Bytes(100, 3)}, decode_leaves);
+    check(GetShards{kId}, decode_get_shards);
+    check(Shards{Bytes(72, 4)}, decode_shards);
+    EXPECT_EQ(decode_shards(encode(Shards{Bytes(crypto::kMaxShardListBytes + 1)})).error().name, "message.too_many");
+    EXPECT_LE(encode(Shards{Bytes(crypto::kMaxShardListBytes)}).size(), rule_of(Type::shards).max_bytes);
     check(Refusal{RefusalCode::busy, "later"}, decode_refusal);
 }
 

@@ -13,7 +13,9 @@ struct Contents {
     std::map<Hash32, Bytes, BytesLess> files;
     std::map<Hash32, int, BytesLess> asked;
     std::map<Hash32, std::vector<std::uint64_t>, BytesLess> read;  // where each part began that was asked for
-    std::optional<Error> unreadable;                               // what such a question is answered with
+    std::vector<Hash32> asked_leaves;
+    std::map<Hash32, crypto::ContentShards, BytesLess> lists;
+    std::optional<Error> unreadable;  // what such a question is answered with
     std::function<void(const Hash32&)> when_asked;
     std::function<Status()> when_put;  // before anything is taken
     std::function<Status()> when_dropped;
@@ -43,9 +45,15 @@ public:
     }
     Expected<ContentLeaves> content_leaves(const Hash32& id, std::uint64_t) override {
         const MutexLock lock(contents_.mutex);
+        contents_.asked_leaves.push_back(id);
         const auto found = contents_.files.find(id);
         if (found == contents_.files.end()) return fail(kContentNotFound);
         return leaves_of(found->second);
+    }
+    Expected<crypto::ContentShards> content_shards(const Hash32& id, unsigned) override {
+        const auto found = contents_.lists.find(id);
+        if (found == contents_.lists.end()) return fail(kContentNotFound);
+        return found->second;
     }
     Expected<Bytes> read_content(const Hash32& id, std::uint64_t first, std::uint64_t length) override {
         contents_.read[id].push_back(first);

@@ -187,7 +187,7 @@ TEST_F(LongTraining, takes_data_of_the_headers_size_alone) {
     const auto loaded = inputs.load(*context.node, order.live->task);
     ASSERT_TRUE(loaded) << loaded.error().to_string();
     ASSERT_EQ((*loaded)->data->sets().size(), 1U);
-    EXPECT_EQ((*loaded)->data->sets().front().content.size, tiny().data.sets().front().size());
+    EXPECT_EQ((*loaded)->data->sets().front().size, tiny().data.sets().front().size());
     EXPECT_TRUE(contents.read.empty()) << "what no step has asked for is not fetched";
 }
 

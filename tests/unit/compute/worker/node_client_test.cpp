@@ -297,11 +297,19 @@ protected:
     Expected<Bytes> read_leaves(const Hash32&, std::uint64_t offset, std::uint64_t length) const override {
         return to_bytes(BytesView(leaves_).subspan(offset, length));
     }
+    Expected<Bytes> shards(const Hash32& id) const override {
+        if (id != sharded_) return fail("content.not_found");
+        return list_;
+    }
     Expected<std::unique_ptr<Upload>> begin_upload(const Hash32&, std::uint64_t) override { return fail("content.no"); }
     Expected<std::set<Hash32>> let_go(const std::set<Hash32>&) override { return fail("content.no"); }
 
+    // Of which the content is the second shard.
+    static constexpr unsigned kLevel = 4;
+    Bytes list_;
+    Hash32 sharded_;
     Bytes content_ = Bytes(40'008, 7);
-    const Hash32 id_ = crypto::content_id_of(content_);
+    Hash32 id_ = crypto::content_id_of(content_);
     Bytes leaves_;
     std::unique_ptr<rpc::HttpServer> server_;
     std::unique_ptr<NodeClient> client_;
@@ -331,6 +339,49 @@ TEST_F(PartsOfAContent, are_refused_when_they_are_not_what_was_asked_for) {
     EXPECT_TRUE(beyond.error().is_busy());
     EXPECT_EQ(client_->read_content(Hash32{{1}}, 0, 1).error().name, kContentNotFound);
     EXPECT_EQ(client_->content_leaves(Hash32{{1}}, 100).error().name, kContentNotFound);
+}
+
+TEST_F(PartsOfAContent, are_of_a_shard_of_a_larger_one) {
+    Bytes whole(crypto::content_shard_bytes(kLevel), 9);
+    append(whole, content_);
+    crypto::ShardHasher hasher(kLevel);
+    hasher.update(whole);
+    const crypto::ContentShards made = hasher.finish();
+    list_ = encode(made);
+    sharded_ = made.id();
+    ASSERT_EQ(made.id_of(1), id_);
+    const auto list = client_->content_shards(sharded_, kLevel);
+    ASSERT_TRUE(list) << list.error().to_string();
+    EXPECT_EQ(*list, made);
+    EXPECT_EQ(client_->content_leaves(list->id_of(1), list->bytes_of(1))->leaves, test::leaves_of(content_).leaves);
+    EXPECT_EQ(client_->content_shards(id_, kLevel).error().name, kContentNotFound);
+    for (const std::size_t at : {6U, 7U, 40U}) {
+        list_[at] ^= 1;
+        const auto lie = client_->content_shards(sharded_, kLevel);
+        EXPECT_EQ(lie.error().name, "content.id_mismatch") << at;
+        EXPECT_TRUE(lie.error().is_busy());
+        list_[at] ^= 1;
+    }
+    EXPECT_EQ(client_->content_shards(sharded_, kLevel + 1).error().name, "content.id_mismatch") << "of other shards";
+}
+
+TEST_F(PartsOfAContent, make_a_whole_that_is_there_by_shard) {
+    append(content_, Bytes(crypto::content_shard_bytes(kLevel) - content_.size(), 7));  // two shards are the same
+    id_ = crypto::content_id_of(content_);
+    const Bytes whole(2 * content_.size(), 7);
+    crypto::ShardHasher hasher(kLevel);
+    hasher.update(whole);
+    const crypto::ContentShards made = hasher.finish();
+    list_ = encode(made);
+    sharded_ = made.id();
+    NodeClient::Options options;
+    options.shard_level = kLevel;
+    NodeClient client("127.0.0.1", server_->port(), {}, options);
+    const auto got = client.get_content(sharded_, whole.size());
+    ASSERT_TRUE(got) << got.error().to_string();
+    EXPECT_EQ(*got, whole);
+    EXPECT_EQ(client.get_content(sharded_, whole.size() - 1).error().name, "content.too_large");
+    EXPECT_EQ(client.get_content(sharded_, content_.size()).error().name, kContentNotFound) << "no more than a shard";
 }
 
 TEST(NodeClientTest, takes_a_content_to_be_on_its_way_when_the_node_says_so) {

@@ -167,6 +167,123 @@ TEST_F(TaskDataTest, is_checked_leaf_by_leaf) {
     EXPECT_TRUE(missing->is_busy()) << "the node's fault, not the submitter's";
 }
 
+constexpr unsigned kLevel = 4;  // shards of four leaves
+constexpr std::uint64_t kShard = crypto::content_shard_bytes(kLevel);
+
+// Of which a node has the list, and each shard as a content of its own.
+class ShardedData : public ::testing::Test {
+protected:
+    ShardedData() {
+        crypto::ShardHasher hasher(kLevel);
+        hasher.update(whole.sets()[0]);
+        list = hasher.finish();
+        header.data.push_back({tensor::DataType::u8, list.size});
+        header.data.push_back({tensor::DataType::u8, whole.sets()[1].size()});
+        contents.lists[list.id()] = list;
+        for (std::size_t i = 0; i < list.tops.size(); ++i) (void)*node.put_content(shard(i));
+        (void)*node.put_content(whole.sets()[1]);
+        auto loaded = TaskData::load(node, header, whole.roots(), kKeptDataBytes, kLevel);
+        EXPECT_TRUE(loaded) << loaded.error().to_string();
+        data = std::move(*loaded);
+        contents.asked_leaves.clear();
+        reader.emplace(data);
+        reader->bind(node, nullptr);
+    }
+    [[nodiscard]] Bytes shard(std::size_t i) const {
+        return to_bytes(BytesView(whole.sets()[0]).subspan(i * kShard, list.bytes_of(i)));
+    }
+    [[nodiscard]] std::optional<Bytes> part(std::size_t set, std::uint64_t first, std::size_t length) const {
+        Bytes out(length);
+        if (!reader->read(set, first, out)) return std::nullopt;
+        return out;
+    }
+    [[nodiscard]] Bytes truth(std::size_t set, std::uint64_t first, std::size_t length) const {
+        return to_bytes(BytesView(whole.sets()[set]).subspan(first, length));
+    }
+
+    tensor::ProgramHeader header;
+    const tensor::MemoryData whole{{random_bytes(5 * kShard + 2 * kLeaf + 9'000, 4), random_bytes(3 * kLeaf, 5)}};
+    crypto::ContentShards list;
+    Contents contents;
+    ContentNode node{contents};
+    std::shared_ptr<const TaskData> data;
+    std::optional<DataReader> reader;
+};
+
+TEST_F(ShardedData, are_read_by_the_shards_that_windows_lie_in) {
+    ASSERT_EQ(list.id(), whole.roots()[0]);
+    EXPECT_EQ(part(0, 3 * kShard + 2 * kLeaf + 5, 100), truth(0, 3 * kShard + 2 * kLeaf + 5, 100));
+    EXPECT_EQ(contents.asked_leaves, std::vector<Hash32>{list.id_of(3)});
+    EXPECT_EQ(contents.read[list.id_of(3)], std::vector<std::uint64_t>{2 * kLeaf});
+    EXPECT_EQ(part(0, 4 * kShard - 10, 20), truth(0, 4 * kShard - 10, 20)) << "a window over a shard's end";
+    EXPECT_EQ(contents.asked_leaves, (std::vector<Hash32>{list.id_of(3), list.id_of(4)}));
+    EXPECT_EQ(part(0, list.size - 5, 5), truth(0, list.size - 5, 5));
+    EXPECT_FALSE(part(0, list.size - 5, 6));
+    EXPECT_EQ(part(0, 0, list.size), truth(0, 0, list.size));
+    EXPECT_EQ(contents.asked_leaves.size(), 6U) << "the leaf hashes of each shard came once";
+    EXPECT_EQ(part(1, 0, 3 * kLeaf), truth(1, 0, 3 * kLeaf)) << "a small content beside it";
+    EXPECT_TRUE(contents.asked.empty());
+    EXPECT_FALSE(reader->take_missing());
+}
+
+TEST_F(ShardedData, have_the_paths_of_the_wholes_tree) {
+    for (std::size_t set = 0; set < 2; ++set) {
+        const std::uint64_t tiles = tensor::data_tiles(header.data[set]);
+        for (std::uint64_t tile = 0; tile < tiles; ++tile) {
+            const auto path = reader->tile_path(set, tile);
+            ASSERT_EQ(path, whole.tile_path(set, tile)) << set << " " << tile;
+            const Bytes bytes = *tensor::read_data_tile(header.data[set], *reader, set, tile);
+            const auto top = crypto::merkle_top_from_path(crypto::merkle_leaf(bytes), tile, tiles, *path);
+            EXPECT_EQ(crypto::bytes_id(tensor::data_bytes(header.data[set]), *top), whole.roots()[set]);
+        }
+        EXPECT_FALSE(reader->tile_path(set, tiles));
+        EXPECT_FALSE(reader->tile_path(set, ~std::uint64_t{0}));
+    }
+}
+
+TEST_F(ShardedData, lack_a_shard_where_it_is_read_alone) {
+    contents.files.erase(list.id_of(2));
+    EXPECT_EQ(part(0, 2 * kShard - 9, 9), truth(0, 2 * kShard - 9, 9));
+    EXPECT_FALSE(part(0, 2 * kShard - 9, 10));
+    EXPECT_EQ(reader->take_missing()->name, kContentNotFound);
+    EXPECT_FALSE(reader->tile_path(0, 2 * kShard / tensor::kTileBytes));
+    EXPECT_EQ(reader->take_missing()->name, kContentNotFound);
+    EXPECT_EQ(part(0, 3 * kShard, 9), truth(0, 3 * kShard, 9));
+    const Cancellation cancelled([] { return true; });
+    reader->bind(node, &cancelled);
+    EXPECT_EQ(part(0, 5 * kShard, 9), truth(0, 5 * kShard, 9));
+    contents.files[list.id_of(5)][kLeaf] ^= 1;
+    EXPECT_FALSE(part(0, 5 * kShard + kLeaf, 1));
+    EXPECT_EQ(reader->take_missing()->name, kIdMismatch);
+}
+
+TEST_F(ShardedData, are_tried_before_somebody_answers_for_reading_them) {
+    SeededRng rng(1);
+    EXPECT_TRUE(data->try_shards(node, rng));
+    EXPECT_EQ(contents.asked_leaves.size(), kTriedShards);
+    for (std::size_t i = 0; i < list.tops.size(); ++i) contents.files.erase(list.id_of(i));
+    EXPECT_EQ(data->try_shards(node, rng).error().name, kContentNotFound);
+    contents.lists.clear();
+    EXPECT_EQ(TaskData::load(node, header, whole.roots(), kKeptDataBytes, kLevel).error().name, kContentNotFound);
+}
+
+TEST_F(ShardedData, of_another_size_than_the_headers_are_refused) {
+    header.data[0].elements -= 1;
+    const auto loaded = TaskData::load(node, header, whole.roots(), kKeptDataBytes, kLevel);
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().name, "inputs.wrong_data_size");
+}
+
+TEST_F(ShardedData, take_the_tops_and_the_leaf_hashes_of_so_many_shards) {
+    const std::uint64_t hashes = (6 + 6 * 4 + 3) * Hash32::kSize;
+    EXPECT_EQ(kept_data_bytes(header, kLeaf, kLevel), hashes + kLeaf);
+    header.data[0].elements = 1'000'000 * kShard;
+    const std::uint64_t most = (crypto::kMaxContentShards + kKeptShards * 4 + 3) * Hash32::kSize;
+    EXPECT_EQ(kept_data_bytes(header, kLeaf, kLevel), most + kLeaf);
+    header.data.assign(tensor::kMaxDataSets, {tensor::DataType::f32, tensor::kMaxDataElements});
+    EXPECT_LT(kept_data_bytes(header), std::uint64_t{1} << 30) << "of the largest tensors that a program may name";
+}
+
 constexpr std::uint64_t kDataLeaves = 40;
 constexpr std::uint32_t kWindowStride = 50'000;
 
