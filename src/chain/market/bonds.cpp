@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "chain/market/shares.h"
+
 namespace quern::chain::market {
 
 std::optional<Uint256> solver_bond(const params::MarketParams& market, const Uint256& reward) {
@@ -32,8 +34,10 @@ Uint256 verifier_bond(const params::MarketParams& market, const types::Task& tas
 
 Uint256 min_bond(const params::MarketParams& market) { return market.dispute_cost * Uint256(market.min_bond_gammas); }
 
-Uint256 challenge_stake(const params::MarketParams& market) {
-    return Uint256(market.challenge_stake_gammas) * market.dispute_cost;
+Uint256 challenge_stake(const params::MarketParams& market, const types::Task& task) {
+    const Uint256 lock = std::max(solver_bond(market, task), verifier_bond(market, task));
+    return std::max(Uint256(market.challenge_stake_gammas) * market.dispute_cost,
+                    percent_of(lock, market.challenge_stake_percent));
 }
 
 }  // namespace quern::chain::market

@@ -18,8 +18,9 @@ namespace quern::chain::market {
 [[nodiscard]] Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task);
 
 [[nodiscard]] Uint256 min_bond(const params::MarketParams& market);  // of a role, or nothing
-// Of a commitment; a reveal that opens the n-th dispute of a round raises it to n times as much.
-[[nodiscard]] Uint256 challenge_stake(const params::MarketParams& market);
+// Of a commitment to a challenge of the task's claims, whatever its target: a share of the larger one of the locks that
+// it may be against. A reveal that opens the n-th dispute of a round raises it to n times as much.
+[[nodiscard]] Uint256 challenge_stake(const params::MarketParams& market, const types::Task& task);
 [[nodiscard]] inline Uint256 free_part(const types::RoleBond& bond) { return bond.bonded - bond.locked; }
 
 }  // namespace quern::chain::market

@@ -28,7 +28,9 @@
     X(std::uint64_t, min_bond_gammas, "min_bond_gammas", 100, 0, 1'000'000,                                          \
       "a role's bond is at least this x γ, or nothing")                                                              \
     X(std::uint64_t, challenge_stake_gammas, "challenge_stake_gammas", 100, 1, 1'000'000,                            \
-      "a challenge's stake is this x γ")                                                                             \
+      "a challenge's stake is max(this x γ, challenge_stake_percent)")                                               \
+    X(std::uint64_t, challenge_stake_percent, "challenge_stake_percent", 10, 10, 100,                                \
+      "of the lock that it is against, a solver's or a verifier's, whichever is larger")                             \
     X(std::uint64_t, dispute_clock_s, "dispute_clock_s", 600, 1, bits64(32) + 1,                                     \
       "chess clock of each side, beside the task's heartbeat_s")                                                     \
     X(std::uint64_t, unbonding_blocks, "unbonding_blocks", 100, 0, bits64(40) + 1,                                   \
@@ -46,9 +48,9 @@
       "a winner's bounty is at most this part of its proven cost")                                                   \
     X(std::uint64_t, max_rounds, "max_rounds", 4, 0, 64, "reopenings before a task fails")                           \
     X(std::uint64_t, max_bids, "max_bids", 64, 1, 1'024, "bids of a task")                                           \
-    X(std::uint64_t, max_disputes, "max_disputes", 64, 1, 1'024,                                                     \
+    X(std::uint64_t, max_disputes, "max_disputes", 64, 1, 64,                                                        \
       "challenges of a round against the history, and as many against reports")                                      \
-    X(std::uint64_t, max_commitments, "max_commitments", 256, 1, 1'024,                                              \
+    X(std::uint64_t, max_commitments, "max_commitments", 256, 1, 256,                                                \
       "challenges of a task that are committed and not revealed")                                                    \
     X(std::uint64_t, max_verifiers, "max_verifiers", kMaxVerifiers, 1, kMaxVerifiers, "verifiers of a task")         \
     X(std::uint64_t, min_window_s, "min_window_s", 40, 1, kMaxWindowSeconds,                                         \
@@ -107,6 +109,8 @@
     X(std::uint64_t, kSolverRewardMultiple, 2, "a solver's lock is at least so many rewards at the price cap")       \
     X(std::uint64_t, kNearTiePercent, 1, "bids within this of the lowest are as good")                               \
     X(std::uint64_t, kMaxDraws, 2, "draws of verifiers in a round")                                                  \
+    X(std::size_t, kMaxSwept, 16,                                                                                    \
+      "objects that one transaction closes, drops or erases of those that a claim has many of; ticks go on")         \
     X(std::size_t, kMaxDrawCandidates, 4'096, "bonds that a draw looks at")                                          \
     X(std::size_t, kMaxRoleUnbondings, 16, "entries of a role's unbonding queue")                                    \
     X(std::uint64_t, kShareUnit, 1'000'000'000'000'000'000ULL, "of correlations and of shares of a committee")       \

@@ -240,7 +240,7 @@ struct Claim {
     std::uint64_t since = 0;     // market time at which `state` was entered
     std::uint64_t deadline = 0;  // market time from which a tick moves it on; 0 in final states
     std::string reason;          // why it is in this state, e.g. "solver_slashed"
-    Hash32 seed_beacon;          // fixes the data order; set by task_start
+    Hash32 seed_beacon;          // fixes the data order; the task's
     std::uint64_t step = 0;      // last heartbeat, of the plan's steps; at first the last step before the stretch
     Hash32 checkpoint_root;
     Hash32 checkpoint_content;
@@ -299,6 +299,7 @@ struct TaskSeat {
 };
 
 inline constexpr std::size_t kMaxBarred = 64;
+inline constexpr std::size_t kMaxKeptRecords = 128;  // of payments and of slashes: the newest
 struct Task {
     std::uint64_t id = 0;
     Address submitter;
@@ -328,7 +329,7 @@ struct Task {
     std::uint32_t passes = 0;       // of the one of them that the fewest verifiers stand for
     Hash32 start_root;              // of the state that the next one begins with
     Hash32 start_history;           // manifest of the history that ends with this state; zero: contents.init
-    Hash32 seed_beacon;             // that they were trained with, and so the others are; zero when there are none
+    Hash32 seed_beacon;             // fixes the data order: of the round that began the first of them, then of all
     std::vector<Payment> payments;  // and slashes: since the last of them was settled; those before are its claim's
     std::vector<SlashRecord> slashes;
     std::vector<Address> barred;  // solvers that lost this task; not eligible again; the newest kMaxBarred

@@ -83,7 +83,7 @@ private:
         if (task_.state == TaskState::open) return bid();
         if (task_.state == TaskState::assigned) {
             const auto& seat = task_.seats.at(0);
-            if (seat.solver == me_.address && in_time() && next_ >= chain::market::draw_height(seat.assigned_at))
+            if (seat.solver == me_.address && in_time())
                 send(attempt(purpose("start"), NativeKind::task_start, chain::types::TaskIdPayload{task_.id}));
             return;
         }
@@ -306,10 +306,17 @@ private:
     }
 
     // --- Disputes
+    // Another game has decided what it is about: a tick closes it, and nobody loses by it.
+    [[nodiscard]] bool is_moot(const Dispute& dispute) const {
+        if (dispute.target == 0) return claim_.voided && claim_.locked.is_zero();
+        const std::size_t place = core::target_report(dispute.target);
+        return place < view_.live.reports.size() && view_.live.reports[place].slashed;
+    }
+
     void play(const DisputeView& view) {
         const Dispute& dispute = *view.dispute;
         const core::Game& game = *view.game;
-        if (dispute.defender != me_.address && dispute.rival != me_.address) return;
+        if ((dispute.defender != me_.address && dispute.rival != me_.address) || is_moot(dispute)) return;
         Play play;
         play.dispute = dispute.id;
         play.side = dispute.defender == me_.address ? core::Side::defender : core::Side::rival;

@@ -22,6 +22,7 @@ struct TransactionOutcome {
     std::uint64_t block = 0;
     std::string failure;  // result code of a failed native transaction
 };
+inline constexpr std::string_view kOutOfGas = "out of gas";  // such a failure, as chain/exec names it
 
 // A node's newest block.
 struct Head {

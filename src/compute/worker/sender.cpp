@@ -12,11 +12,17 @@ constexpr std::uint64_t kRetryBlocks = 3;      // after a refusal or failure
 constexpr std::uint64_t kAskAgainBlocks = 30;  // whether the node still has what does not show up
 constexpr std::uint64_t kRaiseBlocks = 3;      // a transaction that waits longer may pay too little
 constexpr std::uint64_t kRaisePercent = 125;   // what a node asks of a replacement is less
-constexpr std::uint64_t kGasMarginPercent = 130;
-constexpr std::uint64_t kGasMargin = 50'000;
+// Over the estimate: what others send before it may make it dearer.
+constexpr std::uint64_t kGasMarginPercent = 150;
+constexpr std::uint64_t kGasMargin = 200'000;
 constexpr std::uint64_t kWarnBlocks = 100;                    // between two warnings about limits
 constexpr std::uint64_t kFeeHeadroom = 2;                     // fee cap = this x the node's gas price
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;  // one move is 64 KiB at most
+
+// Of the day's limit that a transaction may use.
+std::uint64_t share_of(std::uint8_t kind) {
+    return kind == static_cast<std::uint8_t>(chain::types::NativeKind::tick) ? kTickPercent : 100;
+}
 
 }  // namespace
 
@@ -69,13 +75,14 @@ void Sender::warn_of_limit(const Error& error) {
                  error.to_string());
 }
 
-bool Sender::included(const std::string& purpose, const Pending& entry) {
+bool Sender::included(const std::string& purpose, Pending& entry) {
     for (const Hash32& hash : entry.hashes) {
         const auto outcome = node_->outcome(hash);
         if (!outcome || !outcome->has_value()) continue;
         if (!(*outcome)->success)
             log::warning(log::Category::worker, "transaction failed purpose={} reason={}", purpose,
                          (*outcome)->failure);
+        entry.ran_out = (*outcome)->failure == kOutOfGas;
         return true;
     }
     return false;
@@ -120,6 +127,10 @@ void Sender::refresh(std::uint64_t height) {
         }
         if (entry.done) {
             changed = true;
+            if (entry.ran_out) {  // it was estimated before what made it dearer: at once, with what is known now
+                it = pending_.erase(it);
+                continue;
+            }
             entry.height = height;
         }
         if (!entry.done && height > entry.raised_at + kRaiseBlocks) {
@@ -151,7 +162,7 @@ Sender::Outcome Sender::send(const Attempt& attempt) {
     pending_.erase(attempt.purpose);
     log::debug(log::Category::worker, "not sent purpose={} reason={}", attempt.purpose, sent.error().to_string());
     if (is_spending_limit(sent.error())) warn_of_limit(sent.error());
-    if (!attempt.each_block) pending_[attempt.purpose] = {{}, true, false, height_, height_, {}};
+    if (!attempt.each_block) pending_[attempt.purpose] = {{}, true, false, false, height_, height_, {}};
     return Outcome::refused;
 }
 
@@ -171,7 +182,7 @@ Status Sender::sign_and_send(const Attempt& attempt) {
     tx.gas_limit = gas * kGasMarginPercent / 100 + kGasMargin;
     tx.native_kind = static_cast<std::uint8_t>(attempt.kind);
     tx.data = attempt.payload;
-    QUERN_CHECK(spending_.book(tx.max_fee_per_gas * tx.gas_limit));
+    QUERN_CHECK(spending_.book(tx.max_fee_per_gas * tx.gas_limit, share_of(tx.native_kind)));
     Pending& entry = pending_[attempt.purpose];
     entry.height = entry.raised_at = height_;
     const Status told = tell_node(entry, std::move(tx));
@@ -204,7 +215,7 @@ Status Sender::raise_fees(Pending& entry) {
     QUERN_TRY(const Uint256 wanted, spending_.fee_cap(price, kFeeHeadroom));
     QUERN_TRY(tx.max_fee_per_gas, spending_.fee_cap(std::max(wanted, raised(before)), 1));
     // One of the two is paid, never both.
-    QUERN_CHECK(spending_.book((tx.max_fee_per_gas - before) * tx.gas_limit));
+    QUERN_CHECK(spending_.book((tx.max_fee_per_gas - before) * tx.gas_limit, share_of(tx.native_kind)));
     tx.max_priority_fee_per_gas = raised(tx.max_priority_fee_per_gas);
     if (tx.max_priority_fee_per_gas > tx.max_fee_per_gas) tx.max_priority_fee_per_gas = tx.max_fee_per_gas;
     const Pending former = entry;

@@ -41,6 +41,7 @@ private:
     struct Pending {
         std::vector<Hash32> hashes;  // the transaction, and what replaced it at higher fees; one at most is included
         bool done = false;
+        bool ran_out = false;              // of gas, in a block: tried again with the next look
         bool known = false;                // the node has said that it has the newest
         std::uint64_t height = 0;          // sent at, or failed at
         std::uint64_t raised_at = 0;       // fees last raised at
@@ -71,7 +72,7 @@ private:
     // Sends the newest again when the node does not have it. False: refused, and in no block.
     [[nodiscard]] bool repeat(Pending& entry);
     // Whether one of its transactions is in a block.
-    [[nodiscard]] bool included(const std::string& purpose, const Pending& entry);
+    [[nodiscard]] bool included(const std::string& purpose, Pending& entry);
     // Sends the same transaction at higher fees, when the node's price has outgrown them: else it would hold up all
     // that this account sends after it, for as long as somebody keeps the price up.
     [[nodiscard]] Status raise_fees(Pending& entry);

@@ -37,10 +37,11 @@ Uint256 Spending::booked() const {
     return sum;
 }
 
-Status Spending::book(const Uint256& cost) {
+Status Spending::book(const Uint256& cost, std::uint64_t percent) {
     const auto total = checked_add(booked(), cost);
-    if (!total || *total > limits_.per_day)
-        return busy(kDayLimit, booked().to_decimal() + " grains of " + limits_.per_day.to_decimal() +
+    const Uint256 most = mul_div(limits_.per_day, percent, 100).value_or(limits_.per_day);
+    if (!total || *total > most)
+        return busy(kDayLimit, booked().to_decimal() + " grains of " + most.to_decimal() +
                                    " were spent in the last 24 hours, " + cost.to_decimal() + " are asked");
     const std::uint64_t now = hour();
     std::erase_if(ledger_.hours, [&](const Hour& each) { return each.hour + kSpendingHours <= now; });

@@ -15,6 +15,9 @@ namespace quern::compute::worker {
 // More than any of a worker's transactions needs; an estimate above it is a lie or a mistake.
 inline constexpr std::uint64_t kMaxTransactionGas = std::uint64_t{1} << 24;
 inline constexpr std::uint64_t kSpendingHours = 24;
+// Of the day's limit that ticks may use up, what was spent for other things included. The rest is for what this worker
+// must send in time or lose a bond: whoever makes tasks and disputes run into ticks must not use that up.
+inline constexpr std::uint64_t kTickPercent = 50;
 
 inline constexpr std::string_view kPriceTooHigh = "spending.price_too_high";
 inline constexpr std::string_view kDayLimit = "spending.day_limit";
@@ -40,7 +43,8 @@ public:
     // Books the most that a transaction can cost, in grains; saved before this returns. What was booked stays booked
     // even if the node says that it refused the transaction: nothing but its word says so. Errors: spending.day_limit
     // (busy), fs.*.
-    [[nodiscard]] Status book(const Uint256& cost);
+    // Nothing above this percentage of the day's limit is booked.
+    [[nodiscard]] Status book(const Uint256& cost, std::uint64_t percent = 100);
 
     // Booked within the last 24 hours, in grains.
     [[nodiscard]] Uint256 booked() const;

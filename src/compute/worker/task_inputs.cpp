@@ -86,6 +86,13 @@ std::uint64_t state_bytes(const Program& program) {
     return bytes;
 }
 
+std::uint64_t fetched_bytes(const Program& program) {
+    std::uint64_t largest = 0;
+    for (const auto& slot : program.slots)
+        if (!core::is_inline(slot.shape)) largest = std::max(largest, core::slot_bytes(slot.shape));
+    return core::state_content_bytes(program) + largest;
+}
+
 // No sum overflows: at most 2^18 tensors of 2^33 bytes and 2^26 micro-steps in each of 8 programs, and 2^53 of data.
 std::uint64_t memory_needed(std::span<const Program> programs, std::uint64_t stride) {
     const std::uint64_t state = state_bytes(programs.front());
@@ -95,7 +102,8 @@ std::uint64_t memory_needed(std::span<const Program> programs, std::uint64_t str
         steps += vm::tensor::step_bytes(program);
         dispute = std::max(dispute, core::dispute_bytes(program, stride));
     }
-    return std::max(steps, dispute) + kept_data_bytes(programs.front().header) + 3 * state;
+    return std::max(steps, dispute) + kept_data_bytes(programs.front().header) + state +
+           std::max(2 * state, fetched_bytes(programs.front()));
 }
 
 std::uint64_t InputStore::used() const {

@@ -23,8 +23,12 @@ struct TaskInputs {
 
 // What a worker may hold at once for a task of these programs, whatever its part in it: a step of each, tapped or not,
 // whose executors live side by side, or a move of a dispute (of several games about a task one at a time) by strides of
-// `stride` steps; what is kept of the data, one state, and its file while it is read.
+// `stride` steps; what is kept of the data, one state, and while it is read its file, or its fetched_bytes.
 [[nodiscard]] std::uint64_t memory_needed(std::span<const vm::tensor::Program> programs, std::uint64_t stride);
+
+// Of a state content beside the state: it, and the largest slot of those that are fetched one by one, as tiles. Of a
+// slot that is narrow these are up to a thousand times its words.
+[[nodiscard]] std::uint64_t fetched_bytes(const vm::tensor::Program& program);
 
 [[nodiscard]] std::uint64_t state_bytes(const vm::tensor::Program& program);  // of a plan's programs any
 

@@ -223,6 +223,7 @@ World::World() {
     auto& market = params.market;
     market.dispute_cost = 10;
     market.storage_deposit_per_byte = 3;
+    market.challenge_stake_percent = 0;  // a challenge stakes 1,000 whatever the task pays; no genesis may say so
     market.dispute_clock_s = 20;
     market.unbonding_blocks = 5;
     market.retention_s = 10;

@@ -62,7 +62,7 @@ Expected<bool> is_beaten(const Context& context, const types::Claim& claim, std:
 }
 
 // A rival history against the solver's: of the solver, or of a verifier that passed it.
-Status open_history(const Context& context, const TaskClaim& live, const types::ChallengeRevealPayload& data,
+Status open_history(const Context& context, const LoadedClaim& live, const types::ChallengeRevealPayload& data,
                     NewDispute& opened) {
     const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_history_challenge(data.opening));
@@ -74,7 +74,7 @@ Status open_history(const Context& context, const TaskClaim& live, const types::
     return {};
 }
 
-Status open_probe(const Context& context, const TaskClaim& live, const types::VerifierReport& report,
+Status open_probe(const Context& context, const LoadedClaim& live, const types::VerifierReport& report,
                   const types::ChallengeRevealPayload& data, NewDispute& opened) {
     const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_probe_challenge(data.opening));
@@ -94,7 +94,7 @@ Status open_probe(const Context& context, const TaskClaim& live, const types::Ve
     return {};
 }
 
-Expected<NewDispute> new_dispute(const Context& context, const TaskClaim& live,
+Expected<NewDispute> new_dispute(const Context& context, const LoadedClaim& live,
                                  const types::ChallengeRevealPayload& data) {
     const auto& claim = live.claim;
     NewDispute opened;
@@ -151,7 +151,7 @@ auto Handler<NativeKind::challenge_commit>::check_state(const Context& context, 
         if (!displaced) return fail("challenge.too_many", "try again in the next block");
     }
     QUERN_TRY(const auto bond, load_bond(context.state, types::Role::whistleblower, context.sender));
-    const Uint256 stake = market::challenge_stake(context.market());
+    const Uint256 stake = market::challenge_stake(context.market(), live.task);
     if (free_part(bond) < stake)
         return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + stake.to_decimal());
     if (const Uint256 deposit = market::challenge_deposit(context.market());
@@ -228,7 +228,8 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     ++rivals;
     opened.rival_locked = commitment.stake + raised;  // the lock passes from the commitment to the dispute ...
     opened.deposit = commitment.deposit;              // ... and the deposit
-    QUERN_CHECK(open_dispute(context, claim, std::move(opened)));
+    QUERN_TRY(const bool waits, has_open_game(context, claim, opened.defender));
+    QUERN_CHECK(open_dispute(context, claim, std::move(opened), waits));
     if (claim.state == ClaimState::challenge) {
         QUERN_CHECK(await_challenges(context, live, "challenged"));
     } else {

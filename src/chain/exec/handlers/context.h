@@ -38,13 +38,13 @@ void store_bond(state::Overlay& state, const types::RoleBond& bond);  // erases 
 [[nodiscard]] Expected<types::Task> load_task(const state::Overlay& state, std::uint64_t id);
 void store_task(state::Overlay& state, const types::Task& task);
 // A task and one of its claims. Its reports are loaded where they are looked at.
-struct TaskClaim {
+struct LoadedClaim {
     types::Task task;
     types::Claim claim;
 };
 // A running task with one of its claims of this round; and what of the task was stored, so that it is written only
 // where it changed.
-struct LiveClaim : TaskClaim {
+struct LiveClaim : LoadedClaim {
     Bytes stored_task;
 };
 // The claim of a stretch that is not settled. Errors task.unknown; task.wrong_state when the task is not running, or

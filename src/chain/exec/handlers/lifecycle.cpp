@@ -36,7 +36,7 @@ std::size_t best_bid(const types::Task& task, const Hash32& beacon) {
 }
 
 // A verifier that kept silent in a step: its report counts as absent, it loses its fee and a part of its bond.
-Status dismiss_verifier(Context& context, TaskClaim& live, types::VerifierReport& report, std::string_view reason) {
+Status dismiss_verifier(Context& context, LoadedClaim& live, types::VerifierReport& report, std::string_view reason) {
     const Uint256 lost = market::percent_of(report.locked, context.market().no_reveal_slash_percent);
     QUERN_CHECK(slash(context, live.task, Role::verifier, report.verifier, lost, reason));
     QUERN_CHECK(unlock_bond(context, Role::verifier, report.verifier, report.locked - lost));
@@ -48,7 +48,7 @@ Status dismiss_verifier(Context& context, TaskClaim& live, types::VerifierReport
 }
 // All of them for whom that is true; no report is looked at where the claim's counts say that there are none.
 template <class Silent>
-Status dismiss_silent(Context& context, TaskClaim& live, Silent&& silent, std::string_view reason) {
+Status dismiss_silent(Context& context, LoadedClaim& live, Silent&& silent, std::string_view reason) {
     QUERN_TRY(auto reports, load_reports(context.state, live.claim));
     for (auto& report : reports)
         if (is_active(report) && silent(report)) QUERN_CHECK(dismiss_verifier(context, live, report, reason));
@@ -57,7 +57,7 @@ Status dismiss_silent(Context& context, TaskClaim& live, Silent&& silent, std::s
 
 // Nobody will stand for the proof any more. The training is public, and its solver is not to blame: it is paid unless
 // it is challenged. The window is long enough for somebody who has not begun a replay yet.
-Status await_unverified(Context& context, TaskClaim& live, std::string_view reason) {
+Status await_unverified(Context& context, LoadedClaim& live, std::string_view reason) {
     auto& claim = live.claim;
     const auto& spec = live.task.spec;
     claim.draws = kMaxDraws;
@@ -78,7 +78,7 @@ void erase_reports(Context& context, Claim& claim) {
 }
 
 // Nobody stands for the proof: other verifiers are drawn, once.
-Status redraw_or_give_up(Context& context, TaskClaim& live, std::string_view reason) {
+Status redraw_or_give_up(Context& context, LoadedClaim& live, std::string_view reason) {
     auto& claim = live.claim;
     if (claim.draws >= kMaxDraws) return await_unverified(context, live, reason);
     QUERN_CHECK(release_reports(context, claim));
@@ -158,6 +158,10 @@ Status close_bidding(Context& context, types::Task& task) {
 }
 
 Status assign_next(Context& context, types::Task& task, const Hash32& beacon, std::string_view reason) {
+    // The same for whoever is assigned in this round, whenever it starts: no solver can have another one by letting
+    // time pass or the next bid come.
+    if (task.state == TaskState::open && task.settled == 0)
+        task.seed_beacon = draw_hash("seed", beacon, task.id, task.round);
     const Uint256 needed = market::seat_bond(context.market(), task);
     std::vector<Candidate> verifiers;
     if (!task.bids.empty()) {
@@ -209,7 +213,7 @@ Status close_task(Context& context, types::Task& task, TaskState state, std::str
     return {};
 }
 
-Status begin_claim(Context& context, types::Task& task, const Hash32& start_root, const Hash32& seed_beacon) {
+Status begin_claim(Context& context, types::Task& task, const Hash32& start_root) {
     auto& seat = task.seats[0];
     QUERN_TRY(const auto plan, compute::core::TaskPlan::decode(task.spec.plan));
     Claim claim;
@@ -223,7 +227,7 @@ Status begin_claim(Context& context, types::Task& task, const Hash32& start_root
     seat.locked -= claim.locked;
     claim.start_root = start_root;
     claim.step = stretch.before;
-    claim.seed_beacon = seed_beacon;
+    claim.seed_beacon = task.seed_beacon;
     if (task.state != TaskState::running) enter(context, task, TaskState::running, 0, "started");
     enter(context, claim, ClaimState::working, context.market_ms + market::in_ms(task.spec.windows.heartbeat_s),
           "started");
@@ -236,10 +240,10 @@ Status begin_next(Context& context, types::Task& task, const Claim& newest) {
     const bool waits =
         newest.state < ClaimState::proved || newest.voided || made - task.settled >= types::kMaxUnsettled;
     if (waits || made == market::stretch_count(task)) return {};
-    return begin_claim(context, task, newest.final_root, newest.seed_beacon);
+    return begin_claim(context, task, newest.final_root);
 }
 
-Status dismiss_worker(Context& context, TaskClaim& live, std::string_view reason) {
+Status dismiss_worker(Context& context, LoadedClaim& live, std::string_view reason) {
     QUERN_CHECK(dismiss_solver(context, live.task, live.claim.solver, live.claim.locked, reason));
     return void_claim(context, live, reason);
 }
@@ -269,7 +273,7 @@ void await_draw(Context& context, Claim& claim, std::string_view reason, std::ui
     enter(context, claim, ClaimState::proved, due, reason);
 }
 
-Status draw_verifiers(Context& context, TaskClaim& live) {
+Status draw_verifiers(Context& context, LoadedClaim& live) {
     auto& [task, claim] = live;
     QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(claim.draw_at)));
     const Uint256 needed = market::verifier_bond(context.market(), task);
@@ -308,7 +312,7 @@ Status draw_verifiers(Context& context, TaskClaim& live) {
     return {};
 }
 
-Status conclude_custody(Context& context, TaskClaim& live, bool deadline_passed) {
+Status conclude_custody(Context& context, LoadedClaim& live, bool deadline_passed) {
     auto& [task, claim] = live;
     const std::size_t received = claim.received;
     const std::size_t missing = claim.missing;
@@ -324,7 +328,7 @@ Status conclude_custody(Context& context, TaskClaim& live, bool deadline_passed)
     if (2 * missing > total || (last_word && missing > received)) {
         if (deadline_passed) QUERN_CHECK(dismiss());
         bar(task, claim.solver);
-        return begin_void(context, live, "data_missing", true);
+        return begin_void(context, live, "data_missing");
     }
     if (!deadline_passed && 3 * received < 2 * total && !all) return {};
     if (deadline_passed) QUERN_CHECK(dismiss());
@@ -334,7 +338,7 @@ Status conclude_custody(Context& context, TaskClaim& live, bool deadline_passed)
     return {};
 }
 
-Status conclude_committing(Context& context, TaskClaim& live, bool deadline_passed) {
+Status conclude_committing(Context& context, LoadedClaim& live, bool deadline_passed) {
     auto& [task, claim] = live;
     if (claim.committed < claim.active) {
         if (!deadline_passed) return {};
@@ -347,7 +351,7 @@ Status conclude_committing(Context& context, TaskClaim& live, bool deadline_pass
     return {};
 }
 
-Status conclude_revealing(Context& context, TaskClaim& live, bool deadline_passed) {
+Status conclude_revealing(Context& context, LoadedClaim& live, bool deadline_passed) {
     const auto& claim = live.claim;
     if (claim.revealed < claim.active) {
         if (!deadline_passed) return {};
@@ -356,13 +360,17 @@ Status conclude_revealing(Context& context, TaskClaim& live, bool deadline_passe
     }
     if (claim.passes < claim.revealed) {
         QUERN_TRY(const auto reports, load_reports(context.state, claim));
-        for (const auto& report : reports)
-            if (is_active(report) && !report.pass) QUERN_CHECK(open_report_dispute(context, live, report));
+        QUERN_TRY(bool waits, has_open_game(context, claim, claim.solver));
+        for (const auto& report : reports) {
+            if (!is_active(report) || report.pass) continue;
+            QUERN_CHECK(open_report_dispute(context, live, report, waits));
+            waits = true;
+        }
     }
     return await_challenges(context, live, "reports_revealed");
 }
 
-Status await_challenges(Context& context, TaskClaim& live, std::string_view reason) {
+Status await_challenges(Context& context, LoadedClaim& live, std::string_view reason) {
     auto& [task, claim] = live;
     if (claim.open_disputes > 0) {
         QUERN_TRY(const std::uint64_t deadline, earliest_dispute_deadline(context, claim));

@@ -35,15 +35,14 @@ void open_bidding(Context& context, types::Task& task, std::string_view reason);
 // --- Training --------------------------------------------------------------------------------------------------------
 // The claim of the seat's next stretch, which takes a part of the seat's lock; stored. The task runs from its first one
 // on.
-[[nodiscard]] Status begin_claim(Context& context, types::Task& task, const Hash32& start_root,
-                                 const Hash32& seed_beacon);
+[[nodiscard]] Status begin_claim(Context& context, types::Task& task, const Hash32& start_root);
 // The next stretch after `newest`, once that is proved and if not too many are unsettled: the training goes on while
 // what there is of it is verified.
 [[nodiscard]] Status begin_next(Context& context, types::Task& task, const types::Claim& newest);
 // It may not bid on this task again.
 void bar(types::Task& task, const types::Address& solver);
 // As give_to_next of a solver that has begun: its newest claim is void.
-[[nodiscard]] Status dismiss_worker(Context& context, TaskClaim& live, std::string_view reason);
+[[nodiscard]] Status dismiss_worker(Context& context, LoadedClaim& live, std::string_view reason);
 
 // --- Verification ----------------------------------------------------------------------------------------------------
 // Before an active report becomes one that is not: the claim counts it no more.
@@ -53,14 +52,14 @@ void leave(types::Claim& claim, const types::VerifierReport& report);
 // After the proof: waits for the beacon that draws the verifiers, and for `pause_s` at least.
 void await_draw(Context& context, types::Claim& claim, std::string_view reason, std::uint64_t pause_s = 0);
 // Draws m verifiers; fewer once `verify_s` have passed in vain.
-[[nodiscard]] Status draw_verifiers(Context& context, TaskClaim& live);
+[[nodiscard]] Status draw_verifiers(Context& context, LoadedClaim& live);
 // Each leaves its state once every active verifier has answered, or (deadline_passed) whoever did not is slashed.
-[[nodiscard]] Status conclude_custody(Context& context, TaskClaim& live, bool deadline_passed);
-[[nodiscard]] Status conclude_committing(Context& context, TaskClaim& live, bool deadline_passed);
-[[nodiscard]] Status conclude_revealing(Context& context, TaskClaim& live, bool deadline_passed);
+[[nodiscard]] Status conclude_custody(Context& context, LoadedClaim& live, bool deadline_passed);
+[[nodiscard]] Status conclude_committing(Context& context, LoadedClaim& live, bool deadline_passed);
+[[nodiscard]] Status conclude_revealing(Context& context, LoadedClaim& live, bool deadline_passed);
 // Into `disputed` while disputes are open, else into `challenge`. Without a PASS that stands: verifiers are drawn
 // again, and after the last draw the proof waits for challenges as it is.
-[[nodiscard]] Status await_challenges(Context& context, TaskClaim& live, std::string_view reason);
+[[nodiscard]] Status await_challenges(Context& context, LoadedClaim& live, std::string_view reason);
 
 // --- Ends ------------------------------------------------------------------------------------------------------------
 // Whether a commitment's owner had the time to reveal it and there was something to reveal: what was committed before
@@ -68,22 +67,26 @@ void await_draw(Context& context, types::Claim& claim, std::string_view reason, 
 [[nodiscard]] bool could_reveal(const Context& context, const types::Claim& claim,
                                 const types::ChallengeCommitment& commitment);
 // Erases a commitment and frees its stake; when `punished`, without the part that a commitment without reveal costs.
-[[nodiscard]] Status drop_commitment(Context& context, TaskClaim& live, const types::ChallengeCommitment& commitment,
+[[nodiscard]] Status drop_commitment(Context& context, LoadedClaim& live, const types::ChallengeCommitment& commitment,
                                      bool punished);
-// Releases what the claim locks. Those of later stretches fall with it; once no claim of the round is left to be
-// decided the task opens again, or has failed.
-[[nodiscard]] Status void_claim(Context& context, TaskClaim& live, std::string_view reason);
+// The same of kMaxSwept of them, or of all when there are fewer; `punished`: of those that could have been revealed.
+[[nodiscard]] Status drop_commitments(Context& context, LoadedClaim& live, bool punished);
+// Releases what the claim locks; it has kMaxSwept commitments at most. Those of later stretches fall with it; once no
+// claim of the round is left to be decided the task opens again, or has failed.
+[[nodiscard]] Status void_claim(Context& context, LoadedClaim& live, std::string_view reason);
 // The claims of later stretches begin with what nobody stands for: they are void as `live` is, each as soon as the
 // games about it and its verifiers' reports are decided. They are stored.
-[[nodiscard]] Status void_later(Context& context, TaskClaim& live);
+[[nodiscard]] Status void_later(Context& context, LoadedClaim& live);
 // Whether those of the stretches before it are.
 [[nodiscard]] inline bool is_next_to_settle(const types::Task& task, const types::Claim& claim) {
     return claim.id.stretch == task.settled;
 }
-// Releases what the claim locks and pays for it. After the last stretch the task ends.
-[[nodiscard]] Status settle(Context& context, TaskClaim& live);
+// Releases what the claim locks and pays for it. After the last stretch the task ends. While more is to be erased and
+// dropped before than one transaction should, does a part of that, and the next tick goes on.
+[[nodiscard]] Status settle(Context& context, LoadedClaim& live);
 
-// Erases all claims that a final task still has, with their reports and disputes, whose deposits go back.
-[[nodiscard]] Status delete_claims(Context& context, const types::Task& task);
+// Erases the claims that a final task still has, with their reports and disputes, whose deposits go back: kMaxSwept
+// objects at most. Whether all are gone.
+[[nodiscard]] Expected<bool> delete_claims(Context& context, const types::Task& task);
 
 }  // namespace quern::chain::exec::handlers

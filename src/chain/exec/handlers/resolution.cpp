@@ -29,7 +29,7 @@ void close(Context& context, types::Claim& claim, types::Dispute& dispute, Dispu
 
 // Static work of what the winner had to compute, at the price cap: what catching a cheat is worth must not follow from
 // the price that the cheat bid.
-Uint256 proven_cost(const TaskClaim& live, const types::Dispute& dispute) {
+Uint256 proven_cost(const LoadedClaim& live, const types::Dispute& dispute) {
     const auto& task = live.task;
     Uint256 units = live.claim.work;
     if (dispute.target != 0)  // a rival needs no more than the segment in question
@@ -39,7 +39,7 @@ Uint256 proven_cost(const TaskClaim& live, const types::Dispute& dispute) {
     return market::price_at_cap(task, units);
 }
 
-Status slash_report(Context& context, TaskClaim& live, types::VerifierReport& report, std::string_view reason,
+Status slash_report(Context& context, LoadedClaim& live, types::VerifierReport& report, std::string_view reason,
                     const SlashShares& shares = {}) {
     QUERN_CHECK(slash(context, live.task, Role::verifier, report.verifier, report.locked, reason, shares));
     if (is_active(report)) leave(live.claim, report);
@@ -50,7 +50,7 @@ Status slash_report(Context& context, TaskClaim& live, types::VerifierReport& re
 }
 
 // The rival's stake: of a whistleblower its own lock, of a verifier that failed the solver its report's.
-Status slash_rival(Context& context, TaskClaim& live, const types::Dispute& dispute, const SlashShares& shares) {
+Status slash_rival(Context& context, LoadedClaim& live, const types::Dispute& dispute, const SlashShares& shares) {
     if (dispute.rival_role == Role::whistleblower)
         return slash(context, live.task, Role::whistleblower, dispute.rival, dispute.rival_locked, "false_accusation",
                      shares);
@@ -68,7 +68,7 @@ Status release_rival(Context& context, const types::Dispute& dispute) {
 // Whether a defender that lost answers for it. A PASS claims the segments that its verifier was drawn for, and no
 // others; until the game has come to a stride, losing means that the verifier did not even show whose history it
 // passed.
-bool answers_for(const TaskClaim& live, const types::Dispute& dispute, const core::Game& game) {
+bool answers_for(const LoadedClaim& live, const types::Dispute& dispute, const core::Game& game) {
     const std::uint64_t step = core::disputed_from(game);
     if (!core::is_pass_target(dispute.target) || step == 0) return true;
     const auto& spec = live.task.spec;
@@ -89,7 +89,7 @@ bool awaits_reveals(const Context& context, const types::Claim& claim) {
 // moot. Those who passed it answer for their own claims in games of their own: a loser's loss proves nothing about
 // others (a solver may play badly on purpose). While such games are open or may come the claim waits, then its task is
 // open again.
-Status void_history(Context& context, TaskClaim& live, const types::Dispute& dispute, bool rival_wins) {
+Status void_history(Context& context, LoadedClaim& live, const types::Dispute& dispute, bool rival_wins) {
     auto& [task, claim] = live;
     SlashShares shares;
     if (rival_wins) {
@@ -107,7 +107,7 @@ Status void_history(Context& context, TaskClaim& live, const types::Dispute& dis
     return begin_void(context, live, "solver_slashed");
 }
 
-Status void_report(Context& context, TaskClaim& live, const types::Dispute& dispute, bool rival_wins) {
+Status void_report(Context& context, LoadedClaim& live, const types::Dispute& dispute, bool rival_wins) {
     const std::size_t place = core::target_report(dispute.target);
     if (place >= live.claim.drawn) return fail("dispute.no_report");
     QUERN_TRY(auto report, load_report(context.state, live.claim, place));
@@ -115,8 +115,17 @@ Status void_report(Context& context, TaskClaim& live, const types::Dispute& disp
     if (rival_wins) shares = {dispute.rival, proven_cost(live, dispute), {}, {}};
     const bool passed = core::is_pass_target(dispute.target);
     QUERN_CHECK(slash_report(context, live, report, passed ? "passed_wrong_result" : "wrong_probe", shares));
-    const auto number = static_cast<std::uint32_t>(place);
-    return close_disputes(context, live.claim, "moot", {1 + number, core::kPassTarget + number});
+    QUERN_CHECK(close_moot(context, live.claim));
+    return {};
+}
+
+// Whether another game has decided what an open one is about.
+Expected<bool> is_moot(const Context& context, const types::Claim& claim, const types::Dispute& dispute) {
+    if (dispute.target == 0) return claim.voided && claim.locked.is_zero();
+    const std::size_t place = core::target_report(dispute.target);
+    if (place >= claim.drawn) return false;
+    QUERN_TRY(const auto report, load_report(context.state, claim, place));
+    return report.slashed;
 }
 
 // A defender plays one game of a claim at a time, in the order in which they were opened: begins its oldest, unless
@@ -136,7 +145,7 @@ Status begin_next_game(Context& context, const types::Claim& claim, const types:
 
 }  // namespace
 
-core::GameContext game_context(const TaskClaim& live) {
+core::GameContext game_context(const LoadedClaim& live) {
     const auto& spec = live.task.spec;
     const market::Stretch stretch = market::stretch_of(live);
     return {spec.plan,
@@ -147,11 +156,14 @@ core::GameContext game_context(const TaskClaim& live) {
             stretch.before};
 }
 
-Status open_dispute(Context& context, types::Claim& claim, NewDispute opened) {
+Expected<bool> has_open_game(const Context& context, const types::Claim& claim, const types::Address& defender) {
     QUERN_TRY(const auto open, open_disputes(context, claim));
-    if (std::any_of(open.begin(), open.end(),
-                    [&](const types::Dispute& other) { return other.defender == opened.defender; }))
-        opened.game.charged_to = core::kNotBegun;
+    return std::any_of(open.begin(), open.end(),
+                       [&](const types::Dispute& other) { return other.defender == defender; });
+}
+
+Status open_dispute(Context& context, types::Claim& claim, NewDispute opened, bool waits) {
+    if (waits) opened.game.charged_to = core::kNotBegun;
     QUERN_TRY(auto globals, load_globals(context.state));
     types::Dispute dispute;
     dispute.id = globals.next_dispute++;
@@ -175,7 +187,7 @@ Status open_dispute(Context& context, types::Claim& claim, NewDispute opened) {
     return {};
 }
 
-Status open_report_dispute(Context& context, TaskClaim& live, const types::VerifierReport& report) {
+Status open_report_dispute(Context& context, LoadedClaim& live, const types::VerifierReport& report, bool waits) {
     auto& [task, claim] = live;
     NewDispute opened;
     opened.defender = claim.solver;
@@ -185,7 +197,7 @@ Status open_report_dispute(Context& context, TaskClaim& live, const types::Verif
     opened.rival_locked = report.locked;
     QUERN_TRY(opened.game, core::open_history_game(game_context(live), claim.history_root, report.rival_root,
                                                    market::dispute_clock(context.market(), task), context.market_ms));
-    return open_dispute(context, claim, std::move(opened));
+    return open_dispute(context, claim, std::move(opened), waits);
 }
 
 void update_game(types::Dispute& dispute, const core::Game& game) {
@@ -193,13 +205,21 @@ void update_game(types::Dispute& dispute, const core::Game& game) {
     dispute.deadline = core::next_deadline(game);
 }
 
-Status conclude_dispute(Context& context, TaskClaim& live, types::Dispute& dispute, const core::Game& game) {
-    auto& [task, claim] = live;
+Status conclude_dispute(Context& context, LoadedClaim& live, types::Dispute& dispute, const core::Game& game) {
+    auto& claim = live.claim;
+    if (game.verdict == core::Verdict::none) return fail("dispute.not_decided");
+    QUERN_TRY(const bool moot, is_moot(context, claim, dispute));
+    if (moot) {
+        close(context, claim, dispute, DisputeWinner::none, "moot");
+        QUERN_CHECK(release_rival(context, dispute));
+        QUERN_CHECK(begin_next_game(context, claim, dispute.defender));
+        return continue_disputed(context, live);
+    }
     const bool about_history = dispute.target == 0;
     const bool answers = answers_for(live, dispute, game);
     switch (game.verdict) {
         case core::Verdict::none:
-            return fail("dispute.not_decided");
+            break;
         case core::Verdict::defender_wins: {
             close(context, claim, dispute, DisputeWinner::defender, game.reason);
             QUERN_CHECK(slash_rival(context, live, dispute, {dispute.defender, proven_cost(live, dispute), {}, {}}));
@@ -220,6 +240,11 @@ Status conclude_dispute(Context& context, TaskClaim& live, types::Dispute& dispu
             break;
     }
     QUERN_CHECK(begin_next_game(context, claim, dispute.defender));
+    return continue_disputed(context, live);
+}
+
+Status continue_disputed(Context& context, LoadedClaim& live) {
+    auto& claim = live.claim;
     if (claim.voided) return continue_voided(context, live);
     if (claim.state != ClaimState::disputed) return {};
     if (claim.open_disputes == 0) return await_challenges(context, live, "disputes_closed");
@@ -237,34 +262,41 @@ Expected<std::vector<types::Dispute>> open_disputes(const Context& context, cons
     return open;
 }
 
-Status close_disputes(Context& context, types::Claim& claim, std::string_view reason,
-                      std::initializer_list<std::uint32_t> targets) {
+Expected<std::size_t> close_moot(Context& context, types::Claim& claim) {
+    std::size_t closed = 0;
     QUERN_TRY(auto open, open_disputes(context, claim));
-    for (auto& dispute : open) {
-        if (targets.size() != 0 && std::find(targets.begin(), targets.end(), dispute.target) == targets.end()) continue;
-        QUERN_CHECK(release_rival(context, dispute));
-        close(context, claim, dispute, DisputeWinner::none, reason);
+    for (auto dispute = open.rbegin(); dispute != open.rend() && closed < params::kMaxSwept; ++dispute) {
+        QUERN_TRY(const bool moot, is_moot(context, claim, *dispute));
+        if (!moot) continue;
+        QUERN_CHECK(release_rival(context, *dispute));
+        close(context, claim, *dispute, DisputeWinner::none, "moot");
+        ++closed;
     }
-    return {};
+    return closed;
 }
 
-Status begin_void(Context& context, TaskClaim& live, const std::string& reason, bool plays_on) {
+Status begin_void(Context& context, LoadedClaim& live, const std::string& reason) {
     auto& claim = live.claim;
     QUERN_CHECK(void_later(context, live));
-    if (!plays_on) QUERN_CHECK(close_disputes(context, claim, "moot", {0}));
     claim.voided = true;
+    QUERN_TRY(const std::size_t closed, close_moot(context, claim));
+    if (closed == params::kMaxSwept) QUERN_CHECK(begin_next_game(context, claim, claim.solver));
     claim.challenge_hold = market::reveal_expected(context.market(), context.market_ms);
-    if (claim.open_disputes == 0 && !awaits_reveals(context, claim)) return void_claim(context, live, reason);
+    if (claim.open_disputes == 0 && !awaits_reveals(context, claim) && claim.commitments <= params::kMaxSwept)
+        return void_claim(context, live, reason);
     enter(context, claim, ClaimState::disputed, 0, reason);
     QUERN_CHECK(refresh_deadline(context, claim));
     return {};
 }
 
-Status continue_voided(Context& context, TaskClaim& live) {
+Status continue_voided(Context& context, LoadedClaim& live) {
     auto& claim = live.claim;
     if (claim.open_disputes == 0 && !awaits_reveals(context, claim)) {
-        const std::string reason = claim.reason;
-        return void_claim(context, live, reason);
+        if (claim.commitments <= params::kMaxSwept) {
+            const std::string reason = claim.reason;
+            return void_claim(context, live, reason);
+        }
+        QUERN_CHECK(drop_commitments(context, live, false));
     }
     QUERN_CHECK(refresh_deadline(context, claim));
     return {};
@@ -273,8 +305,11 @@ Status continue_voided(Context& context, TaskClaim& live) {
 Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const types::Claim& claim) {
     std::uint64_t earliest = std::numeric_limits<std::uint64_t>::max();
     QUERN_TRY(const auto open, open_disputes(context, claim));
-    for (const auto& dispute : open)
+    for (const auto& dispute : open) {
+        QUERN_TRY(const bool moot, is_moot(context, claim, dispute));
+        if (moot) return context.market_ms + 1;
         if (dispute.deadline != 0) earliest = std::min(earliest, dispute.deadline);
+    }
     return earliest;
 }
 
@@ -283,6 +318,8 @@ Expected<bool> refresh_deadline(const Context& context, types::Claim& claim) {
     std::uint64_t deadline = claim.challenge_hold;
     if (claim.open_disputes > 0) {
         QUERN_TRY(deadline, earliest_dispute_deadline(context, claim));
+    } else if (claim.voided && !awaits_reveals(context, claim)) {
+        deadline = context.market_ms + 1;
     }
     const bool changed = deadline != claim.deadline;
     claim.deadline = deadline;

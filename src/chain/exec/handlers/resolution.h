@@ -20,32 +20,39 @@ struct NewDispute {
     Uint256 deposit;  // the rival's
     core::Game game;
 };
-[[nodiscard]] core::GameContext game_context(const TaskClaim& live);
-// Stores the dispute and counts it in the claim. Its game waits while another one of its defender's is open there.
-[[nodiscard]] Status open_dispute(Context& context, types::Claim& claim, NewDispute dispute);
+[[nodiscard]] core::GameContext game_context(const LoadedClaim& live);
+// Whether a game of the defender's is open there: another one waits until it ends.
+[[nodiscard]] Expected<bool> has_open_game(const Context& context, const types::Claim& claim,
+                                           const types::Address& defender);
+// Stores the dispute and counts it in the claim. `waits`: has_open_game of its defender.
+[[nodiscard]] Status open_dispute(Context& context, types::Claim& claim, NewDispute dispute, bool waits);
 // A verifier's FAIL: its own history against the solver's.
-[[nodiscard]] Status open_report_dispute(Context& context, TaskClaim& live, const types::VerifierReport& report);
+[[nodiscard]] Status open_report_dispute(Context& context, LoadedClaim& live, const types::VerifierReport& report,
+                                         bool waits);
 
 // Puts a changed game back into its dispute (deadline included: 0 while it waits) without storing it.
 void update_game(types::Dispute& dispute, const core::Game& game);
-// Closes a dispute whose game is decided: slashes, pays, begins the defender's next game and moves the claim on. Stores
-// disputes; the caller stores the rest.
-[[nodiscard]] Status conclude_dispute(Context& context, TaskClaim& live, types::Dispute& dispute,
+// Closes a dispute whose game is decided: slashes, pays, begins the defender's next game and moves the claim on. One
+// that is moot has no loser. Stores disputes; the caller stores the rest.
+[[nodiscard]] Status conclude_dispute(Context& context, LoadedClaim& live, types::Dispute& dispute,
                                       const core::Game& game);
 // The claim's open disputes, in order. They are among its newest: what was closed before them is not looked at.
 [[nodiscard]] Expected<std::vector<types::Dispute>> open_disputes(const Context& context, const types::Claim& claim);
-// Closes the open disputes, all or those about the given targets, without a loser: what they were about is void.
-[[nodiscard]] Status close_disputes(Context& context, types::Claim& claim, std::string_view reason,
-                                    std::initializer_list<std::uint32_t> targets = {});
+// Closes open disputes that are moot without a loser, kMaxSwept at most: those about the history of a solver that has
+// lost it, and those about a report whose verifier has. The newest first, so that the one that is played is the last.
+// Returns their number; the rest is closed by ticks.
+[[nodiscard]] Expected<std::size_t> close_moot(Context& context, types::Claim& claim);
 // Nobody stands for the claim's history any more, nor for those of later stretches; the claim goes on as
-// continue_voided says. Games about it are moot, unless its solver must not get out of them (`plays_on`).
-[[nodiscard]] Status begin_void(Context& context, TaskClaim& live, const std::string& reason, bool plays_on = false);
-// Moves on such a claim: it is void once no dispute about it or its verifiers' reports is open and no challenge that
-// was committed in time can be revealed any more; else sets its deadline.
-[[nodiscard]] Status continue_voided(Context& context, TaskClaim& live);
+// continue_voided says.
+[[nodiscard]] Status begin_void(Context& context, LoadedClaim& live, const std::string& reason);
+// Moves on such a claim: it is void once no dispute about it or its verifiers' reports is open, no challenge that
+// was committed in time can be revealed any more, and what was committed is dropped; else sets its deadline.
+[[nodiscard]] Status continue_voided(Context& context, LoadedClaim& live);
+// After disputes were closed: a claim that waits for others goes on waiting, else leaves `disputed`.
+[[nodiscard]] Status continue_disputed(Context& context, LoadedClaim& live);
 
 // Keeps a disputed claim's deadline at the earliest of its games that have begun (voided and without one: where reveals
-// end). True when it changed.
+// end; something to be closed or dropped: the next block). True when it changed.
 [[nodiscard]] Expected<bool> refresh_deadline(const Context& context, types::Claim& claim);
 [[nodiscard]] Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const types::Claim& claim);
 

@@ -21,22 +21,12 @@ using types::ClaimState;
 using types::Role;
 using types::TaskState;
 
-// Frees what is locked for a claim but for the solver's lock: open disputes are closed as moot, bonds unlocked,
-// commitments of challenges dropped; with `sweep`, those that could have been revealed and were not lose a part of
-// their stake.
-Status release_claim(Context& context, TaskClaim& live, bool sweep) {
-    auto& claim = live.claim;
-    QUERN_CHECK(close_disputes(context, claim, "moot"));
-    claim.voided = false;
-    QUERN_CHECK(release_reports(context, claim));
-    if (claim.commitments == 0) return {};
-    for (const auto& [key, value] :
-         context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(claim.id), {}, claim.commitments)) {
-        auto challenge = types::decode_record<types::ChallengeCommitment>(value);
-        if (!challenge) return fault("state.corrupt_object", challenge.error().to_string());
-        QUERN_CHECK(drop_commitment(context, live, *challenge, sweep && could_reveal(context, claim, *challenge)));
-    }
-    return {};
+// Frees what is locked for a claim but for the solver's lock. No dispute is open, and of commitments there are as many
+// left as drop_commitments drops.
+Status release_claim(Context& context, LoadedClaim& live, bool punished) {
+    live.claim.voided = false;
+    QUERN_CHECK(release_reports(context, live.claim));
+    return drop_commitments(context, live, punished);
 }
 
 Status release_lock(Context& context, const types::Address& solver, Uint256& locked) {
@@ -50,7 +40,8 @@ bool could_reveal(const Context& context, const Claim& claim, const types::Chall
            market::reveal_expected(context.market(), commitment.since) <= context.market_ms;
 }
 
-Status drop_commitment(Context& context, TaskClaim& live, const types::ChallengeCommitment& commitment, bool punished) {
+Status drop_commitment(Context& context, LoadedClaim& live, const types::ChallengeCommitment& commitment,
+                       bool punished) {
     auto& [task, claim] = live;
     Uint256 lost;
     if (punished) lost = market::percent_of(commitment.stake, context.market().no_challenge_reveal_slash_percent);
@@ -60,6 +51,19 @@ Status drop_commitment(Context& context, TaskClaim& live, const types::Challenge
     context.state.erase_native(
         types::key_of<types::ChallengeCommitment>(claim.id, commitment.challenger, commitment.commitment));
     --claim.commitments;
+    return {};
+}
+
+Status drop_commitments(Context& context, LoadedClaim& live, bool punished) {
+    auto& claim = live.claim;
+    if (claim.commitments == 0) return {};
+    for (const auto& [key, value] : context.state.native_range(
+             types::KeyOf<types::ChallengeCommitment>::all(claim.id), {},
+             static_cast<std::size_t>(std::min<std::uint64_t>(claim.commitments, params::kMaxSwept)))) {
+        auto challenge = types::decode_record<types::ChallengeCommitment>(value);
+        if (!challenge) return fault("state.corrupt_object", challenge.error().to_string());
+        QUERN_CHECK(drop_commitment(context, live, *challenge, punished && could_reveal(context, claim, *challenge)));
+    }
     return {};
 }
 
@@ -83,7 +87,7 @@ Status end_round(Context& context, types::Task& task, const Claim& ended) {
 
 }  // namespace
 
-Status void_claim(Context& context, TaskClaim& live, std::string_view reason) {
+Status void_claim(Context& context, LoadedClaim& live, std::string_view reason) {
     auto& [task, claim] = live;
     QUERN_CHECK(release_claim(context, live, false));
     QUERN_CHECK(release_lock(context, claim.solver, claim.locked));
@@ -92,13 +96,13 @@ Status void_claim(Context& context, TaskClaim& live, std::string_view reason) {
     return end_round(context, task, claim);
 }
 
-Status void_later(Context& context, TaskClaim& live) {
+Status void_later(Context& context, LoadedClaim& live) {
     for (const types::ClaimId& id : types::unsettled_claims(live.task)) {
         if (id.stretch <= live.claim.id.stretch) continue;
         QUERN_TRY(auto later, load_claim(context.state, id));
         if (types::is_final(later.state) || later.voided) continue;
-        TaskClaim other{std::move(live.task), std::move(later)};
-        const Status fallen = begin_void(context, other, "earlier_void", true);
+        LoadedClaim other{std::move(live.task), std::move(later)};
+        const Status fallen = begin_void(context, other, "earlier_void");
         live.task = std::move(other.task);
         QUERN_CHECK(fallen);
         context.state.store(types::key_of<Claim>(other.claim.id), other.claim);
@@ -135,7 +139,7 @@ Status record_proof(Context& context, const types::Task& task, const Claim& clai
 }
 
 // The solver and those whose reports stand.
-Status pay_claim(Context& context, TaskClaim& live) {
+Status pay_claim(Context& context, LoadedClaim& live) {
     auto& [task, claim] = live;
     QUERN_CHECK(pay_from_escrow(context, task, claim.solver, market::solver_reward(claim), "solver_reward"));
     const Uint256 fee = market::verifier_fee(task, claim.id.stretch);
@@ -166,12 +170,11 @@ void take_over(types::Task& task, const Claim& claim) {
     task.settled_work += claim.work;
     task.start_root = claim.final_root;
     task.start_history = claim.history_content;
-    task.seed_beacon = claim.seed_beacon;
 }
 
 // A stretch that is settled, and not the last: what it was to cost at most and did not goes back, its claim keeps what
 // was paid and taken for it, and the task goes on.
-Status settle_stretch(Context& context, TaskClaim& live, std::string_view reason) {
+Status settle_stretch(Context& context, LoadedClaim& live, std::string_view reason) {
     auto& [task, claim] = live;
     const auto rest = checked_sub(task.escrow, market::escrow_left(task));
     if (!rest) return fail("task.escrow_empty");
@@ -191,49 +194,77 @@ std::uint32_t round_begun(const types::Task& task, std::uint32_t stretch) {
     return before_present > present ? task.rounds_begun.front() : task.rounds_begun[present - before_present];
 }
 
-// Erases a claim with its reports and disputes, whose deposits go back. None is open.
-Status delete_claim(Context& context, const types::ClaimId& id) {
-    QUERN_TRY(const auto claim, context.state.load<Claim>(id));
-    if (!claim) return {};
-    for (const std::uint64_t number : claim->disputes) {
+// Erases a claim with its reports and disputes, whose deposits go back, as far as `left` objects go: a claim with its
+// reports is one. None is open. Whether it is gone.
+Expected<bool> delete_claim(Context& context, const types::ClaimId& id, std::size_t& left) {
+    QUERN_TRY(auto claim, context.state.load<Claim>(id));
+    if (!claim) return true;
+    for (; !claim->disputes.empty() && left > 0; --left) {
+        const std::uint64_t number = claim->disputes.back();
         QUERN_TRY(const auto dispute, load_dispute(context.state, number));
         return_deposit(context, id.task, dispute.rival, dispute.deposit);
         context.state.erase_native(types::key_of<types::Dispute>(number));
+        claim->disputes.pop_back();
+    }
+    if (left == 0) {
+        context.state.store(types::key_of<Claim>(id), *claim);
+        return false;
     }
     for (std::uint8_t place = 0; place < claim->drawn; ++place)
         context.state.erase_native(types::key_of<types::VerifierReport>(id, place));
     context.state.erase_native(types::key_of<Claim>(id));
-    return {};
+    --left;
+    return true;
 }
 
 // Of a stretch that came to be the first unsettled one and is that no more.
-Status delete_settled(Context& context, const types::Task& task, std::uint32_t stretch) {
-    return delete_claim(context, {task.id, 0, stretch, round_begun(task, stretch + 1)});
+Expected<bool> delete_settled(Context& context, const types::Task& task, std::uint32_t stretch, std::size_t& left) {
+    return delete_claim(context, {task.id, 0, stretch, round_begun(task, stretch + 1)}, left);
 }
 
 // Those of the claim's stretch in the rounds before: it began as the second of two, when the one before it was first.
-Status delete_void(Context& context, const types::Task& task, const types::ClaimId& before) {
+Expected<bool> delete_void(Context& context, const types::Task& task, const types::ClaimId& before, std::size_t& left) {
     types::ClaimId id = before;
-    for (id.round = round_begun(task, id.stretch - std::min(id.stretch, 1U)); id.round < before.round; ++id.round)
-        QUERN_CHECK(delete_claim(context, id));
-    return {};
+    for (id.round = round_begun(task, id.stretch - std::min(id.stretch, 1U)); id.round < before.round; ++id.round) {
+        QUERN_TRY(const bool gone, delete_claim(context, id, left));
+        if (!gone) return false;
+    }
+    return true;
+}
+
+// What leaves the state with a claim that settles: the claim of an earlier stretch that is kept no longer, void ones of
+// its own, and commitments but for the last kMaxSwept. False: not all of it yet.
+Expected<bool> clear_way(Context& context, LoadedClaim& live) {
+    auto& [task, claim] = live;
+    std::size_t left = params::kMaxSwept;
+    if (task.settled >= market::kKeptStretches) {
+        QUERN_TRY(const bool gone, delete_settled(context, task, task.settled - market::kKeptStretches, left));
+        if (!gone) return false;
+    }
+    if (task.settled + 1 < market::stretch_count(task)) {
+        QUERN_TRY(const bool gone, delete_void(context, task, claim.id, left));
+        if (!gone) return false;
+    }
+    if (claim.commitments <= params::kMaxSwept) return true;
+    QUERN_CHECK(drop_commitments(context, live, true));
+    return false;
 }
 
 }  // namespace
 
-Status settle(Context& context, TaskClaim& live) {
+Status settle(Context& context, LoadedClaim& live) {
     auto& [task, claim] = live;
+    QUERN_TRY(const bool clear, clear_way(context, live));
+    if (!clear) {
+        claim.deadline = context.market_ms + 1;
+        return {};
+    }
     QUERN_CHECK(release_claim(context, live, true));
     QUERN_CHECK(pay_claim(context, live));
     QUERN_CHECK(pass_on_lock(context, task, claim));
     const std::string_view confirmed = claim.passes != 0 ? "unchallenged" : "unverified";
     take_over(task, claim);
-    if (task.settled > market::kKeptStretches)
-        QUERN_CHECK(delete_settled(context, task, task.settled - market::kKeptStretches - 1));
-    if (task.settled < market::stretch_count(task)) {
-        QUERN_CHECK(delete_void(context, task, claim.id));
-        return settle_stretch(context, live, confirmed);
-    }
+    if (task.settled < market::stretch_count(task)) return settle_stretch(context, live, confirmed);
 
     const auto rest = checked_sub(task.escrow, task.spec.money.tax);
     if (!rest) return fail("task.escrow_empty");
@@ -247,15 +278,20 @@ Status settle(Context& context, TaskClaim& live) {
     return close_task(context, task, TaskState::settled, reason);
 }
 
-Status delete_claims(Context& context, const types::Task& task) {
+Expected<bool> delete_claims(Context& context, const types::Task& task) {
+    std::size_t left = params::kMaxSwept;
     for (std::uint32_t stretch = task.settled - std::min(task.settled, market::kKeptStretches); stretch < task.settled;
-         ++stretch)
-        QUERN_CHECK(delete_settled(context, task, stretch));
+         ++stretch) {
+        QUERN_TRY(const bool gone, delete_settled(context, task, stretch, left));
+        if (!gone) return false;
+    }
     // Of a task that is settled, those of its last stretch.
     const std::uint32_t first = task.settled - (task.settled == market::stretch_count(task) ? 1 : 0);
-    for (std::uint32_t stretch = first; stretch < first + types::kMaxUnsettled; ++stretch)
-        QUERN_CHECK(delete_void(context, task, {task.id, 0, stretch, task.round + 1}));
-    return {};
+    for (std::uint32_t stretch = first; stretch < first + types::kMaxUnsettled; ++stretch) {
+        QUERN_TRY(const bool gone, delete_void(context, task, {task.id, 0, stretch, task.round + 1}, left));
+        if (!gone) return false;
+    }
+    return true;
 }
 
 }  // namespace quern::chain::exec::handlers

@@ -6,11 +6,18 @@
 namespace quern::chain::exec::handlers {
 namespace {
 
+// Events tell of all of them.
+template <class Record>
+void keep_newest(std::vector<Record>& records, Record&& record) {
+    if (records.size() >= types::kMaxKeptRecords) records.erase(records.begin());
+    records.push_back(std::move(record));
+}
+
 void record_payment(Context& context, types::Task& task, const types::Address& to, const Uint256& amount,
                     std::string_view reason) {
     if (amount.is_zero()) return;
     pay_account(context, to, amount);
-    task.payments.push_back({to, amount, std::string(reason)});
+    keep_newest(task.payments, types::Payment{to, amount, std::string(reason)});
     emit(context, types::KindGroup::tasks, events::Paid{task.id, to, amount, std::string(reason)});
 }
 
@@ -35,7 +42,7 @@ Status slash(Context& context, types::Task& task, types::Role role, const types:
              const Uint256& amount, std::string_view reason, const SlashShares& shares) {
     if (amount.is_zero()) return {};
     QUERN_CHECK(seize_bond(context, role, address, amount));
-    task.slashes.push_back({address, role, amount, std::string(reason)});
+    keep_newest(task.slashes, types::SlashRecord{address, role, amount, std::string(reason)});
     emit(context, types::KindGroup::roles, events::Slashed{address, role, amount, std::string(reason)});
 
     const auto split = market::split_slash(

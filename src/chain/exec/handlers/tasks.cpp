@@ -229,23 +229,18 @@ Status Handler<NativeKind::task_start>::check_form(const params::MarketParams&, 
 
 struct Handler<NativeKind::task_start>::Prepared {
     types::Task task;
-    Hash32 seed_beacon;
 };
 
 auto Handler<NativeKind::task_start>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_TRY(auto task, load_task(context.state, data.task));
     if (task.state != TaskState::assigned) return fail("task.wrong_state", types::to_string(task.state));
     QUERN_CHECK(check_solver(context, task.seats[0].solver, task.deadline));
-    // The data order follows from a beacon that was unknown when the solver was locked in, and is the whole training's:
-    // who goes on where somebody else was settled goes on with that.
-    QUERN_TRY(Hash32 beacon, beacon_at(context, market::draw_height(task.seats[0].assigned_at)));
-    if (task.settled != 0) beacon = task.seed_beacon;
-    return Prepared{std::move(task), beacon};
+    return Prepared{std::move(task)};
 }
 
 Status Handler<NativeKind::task_start>::apply(Context& context, const Payload&, Prepared&& prepared) {
     auto& task = prepared.task;
-    QUERN_CHECK(begin_claim(context, task, task.start_root, prepared.seed_beacon));
+    QUERN_CHECK(begin_claim(context, task, task.start_root));
     store_task(context.state, task);
     return {};
 }

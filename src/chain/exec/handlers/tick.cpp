@@ -17,33 +17,33 @@ using types::TaskState;
 
 Status too_early(std::uint64_t due) { return fail("tick.too_early", "due at market time " + std::to_string(due)); }
 
-// Charges the clocks of the claim's open games; those that ran out are decided.
-Status tick_disputes(Context& context, TaskClaim& live) {
-    const auto& claim = live.claim;
+// Closes what is moot; else charges the clocks of the claim's open games and decides one that ran out: each end looks
+// at all games, and a transaction has one at most.
+Status tick_disputes(Context& context, LoadedClaim& live) {
+    auto& claim = live.claim;
     if (claim.voided && claim.open_disputes == 0) return continue_voided(context, live);
-    bool any = false;
-    QUERN_TRY(const auto open, open_disputes(context, claim));
-    for (const auto& seen : open) {
-        if (claim.state != ClaimState::disputed) break;
-        if (seen.deadline == 0 || seen.deadline > context.market_ms) continue;
-        QUERN_TRY(auto dispute, load_dispute(context.state, seen.id));  // the end of one before may have closed it
-        if (dispute.closed_at != 0) continue;
+    QUERN_TRY(const std::size_t closed, close_moot(context, claim));
+    if (closed != 0) return continue_disputed(context, live);
+    QUERN_TRY(auto open, open_disputes(context, claim));
+    for (auto& dispute : open) {
+        if (dispute.deadline == 0 || dispute.deadline > context.market_ms) continue;
         QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
         core::charge_clocks(game, context.market_ms);
         if (game.verdict == core::Verdict::none) continue;
         update_game(dispute, game);
-        QUERN_CHECK(conclude_dispute(context, live, dispute, game));
-        any = true;
+        return conclude_dispute(context, live, dispute, game);
     }
-    return any ? Status{} : too_early(claim.deadline);
+    return too_early(claim.deadline);
 }
 
-// A final task leaves the state with its claims and disputes after the retention period; their deposits go back.
+// A final task leaves the state with its claims and disputes after the retention period, by as many ticks as it takes;
+// their deposits go back.
 Status delete_task(Context& context, types::Task& task) {
     const std::uint64_t due = task.since + market::in_ms(context.market().retention_s);
     if (context.market_ms < due) return too_early(due);
+    QUERN_TRY(const bool gone, delete_claims(context, task));
+    if (!gone) return {};
     return_deposit(context, task.id, task.submitter, task.escrow);
-    QUERN_CHECK(delete_claims(context, task));
     context.state.erase_native(types::key_of<types::Task>(task.id));
     emit(context, types::KindGroup::tasks, events::TaskDeleted{task.id});
     return {};
@@ -57,7 +57,7 @@ Status check_due(const Context& context, const Object& object) {
     return {};
 }
 
-Status move_on(Context& context, TaskClaim& live) {
+Status move_on(Context& context, LoadedClaim& live) {
     switch (live.claim.state) {
         case ClaimState::working:
             return dismiss_worker(context, live,
@@ -82,25 +82,23 @@ Status move_on(Context& context, TaskClaim& live) {
     return fail("task.wrong_state", types::to_string(live.claim.state));
 }
 
-// Each claim of the task that is due. One whose windows are over waits until those before it are settled.
+// The first claim of the task that is due. One whose windows are over waits until those before it are settled.
 Status tick_claims(Context& context, const types::Task& task) {
     Status outcome = fail("tick.too_early", "no claim waits for a deadline");
     std::uint64_t earliest = std::numeric_limits<std::uint64_t>::max();
     for (const types::ClaimId& id : types::unsettled_claims(task)) {
-        QUERN_TRY(auto now, load_task(context.state, task.id));  // the end of one before may have changed it
-        if (now.state != TaskState::running || now.round != task.round) break;
         QUERN_TRY(auto claim, load_claim(context.state, id));
         if (types::is_final(claim.state)) continue;
-        if (claim.state == ClaimState::challenge && !is_next_to_settle(now, claim)) continue;
+        if (claim.state == ClaimState::challenge && !is_next_to_settle(task, claim)) continue;
         if (auto due = check_due(context, claim); !due) {
             if (claim.deadline < earliest && !outcome) outcome = std::move(due);
             earliest = std::min(earliest, claim.deadline);
             continue;
         }
-        auto live = make_live(std::move(now), std::move(claim));
+        auto live = make_live(task, std::move(claim));
         QUERN_CHECK(move_on(context, live));
         store_live(context.state, live);
-        outcome = {};
+        return {};
     }
     return outcome;
 }

@@ -169,7 +169,6 @@ TEST_F(MarketTime, eight_blocks_come_in_the_shortest_window_whatever_their_times
     const auto id = reach(TaskState::assigned);
     const std::uint64_t assigned = world.task(id).seats.at(0).assigned_at;
     world.block_ms = kDay;
-    EXPECT_EQ(send(kSolver, NativeKind::task_start, types::TaskIdPayload{id}), "beacon.not_known");
     world.skip_to(assigned + params::kShortestWindowBlocks - 1);
     EXPECT_EQ(send(kSolver, NativeKind::task_start, types::TaskIdPayload{id}), "ok");
     EXPECT_EQ(world.height, assigned + params::kShortestWindowBlocks - 1);

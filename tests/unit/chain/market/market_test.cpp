@@ -222,9 +222,31 @@ TEST(Bonds, are_the_larger_of_two_measures) {
     EXPECT_EQ(*verifier_bond(market, Uint256(40)), Uint256(200));
     EXPECT_EQ(*verifier_bond(market, Uint256(41)), Uint256(205));
     EXPECT_EQ(min_bond(market), Uint256(30));
-    EXPECT_EQ(challenge_stake(market), Uint256(40));
     EXPECT_FALSE(solver_bond(market, ~Uint256(0)));
     EXPECT_FALSE(verifier_bond(market, ~Uint256(0)));
+}
+
+// What closes a claim's places to others must cost as much as what the claim is about.
+TEST(Bonds, a_challenge_stakes_a_share_of_the_lock_that_it_is_against) {
+    params::MarketParams market;
+    market.dispute_cost = 1;
+    market.solver_bond_gammas = 100;
+    market.verifier_bond_gammas = 1;
+    market.verifier_bond_fees = 2;
+    market.challenge_stake_gammas = 4;
+    types::Task task;
+    task.spec.money.price_cap = 7;
+    plan_as(task, even(300, 30, 9, 2));
+    const Uint256 solver = solver_bond(market, task);
+    ASSERT_EQ(solver, Uint256(2 * 7 * 300 * 11));
+    ASSERT_LT(verifier_bond(market, task), solver);
+    EXPECT_EQ(challenge_stake(market, task), solver / Uint256(10));
+    market.challenge_stake_percent = 25;
+    EXPECT_EQ(challenge_stake(market, task), solver / Uint256(4));
+    market.verifier_bond_fees = 10'000;
+    EXPECT_EQ(challenge_stake(market, task), verifier_bond(market, task) / Uint256(4));
+    market.challenge_stake_gammas = 1'000'000'000;
+    EXPECT_EQ(challenge_stake(market, task), Uint256(1'000'000'000)) << "the least";
 }
 
 TEST(Shares, a_slash_is_divided_without_a_rest) {

@@ -153,13 +153,9 @@ TEST_F(Decide, bids_promise_the_own_classes_or_those_that_are_asked_for) {
     expect_ok(world.one(kSolver, NativeKind::task_bid, more));
 }
 
-TEST_F(Decide, starts_when_the_beacon_is_there_and_until_the_deadline) {
+TEST_F(Decide, starts_at_once_and_until_the_deadline) {
     const auto id = reach(TaskState::assigned);
-    const std::uint64_t first = world.task(id).seats.at(0).assigned_at + chain::params::kBeaconDelay;
-    ASSERT_EQ(world.height + 1, world.task(id).seats.at(0).assigned_at + 1);
-    EXPECT_FALSE(sends_kind(solver_, id, NativeKind::task_start));
     EXPECT_FALSE(sends_kind(second_, id, NativeKind::task_start));
-    world.skip_to(first);
     EXPECT_TRUE(sends_kind(solver_, id, NativeKind::task_start));
     expect_ends_at(solver_, id, NativeKind::task_start, world.deadline(id), "task.deadline_passed");
 }

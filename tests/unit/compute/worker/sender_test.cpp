@@ -24,6 +24,7 @@ public:
     Expected<Hash32> send_raw(BytesView encoded) override {
         const Hash32 hash = chain::types::transaction_hash(encoded);
         ++told;
+        last.assign(encoded.begin(), encoded.end());
         if (refuses) return fail("node.rpc_error", "nonce too low");
         if (!loses_questions) mempool.insert(hash);
         if (loses_questions || loses_answers) return busy("http.timeout");
@@ -31,7 +32,7 @@ public:
     }
     Expected<std::optional<TransactionOutcome>> outcome(const Hash32& hash) override {
         if (!included.contains(hash)) return std::optional<TransactionOutcome>();
-        return std::optional(TransactionOutcome{true, 1, {}});
+        return std::optional(TransactionOutcome{failure.empty(), 1, failure});
     }
     Expected<bool> knows(const Hash32& hash) override { return mempool.contains(hash); }
     Expected<std::vector<TaskClaim>> live_tasks() override { return std::vector<TaskClaim>(); }
@@ -57,6 +58,8 @@ public:
     bool loses_answers = false;
     bool refuses = false;
     int told = 0;
+    std::string failure;  // of all that is included
+    Bytes last;           // told
     std::set<Hash32, BytesLess> mempool;
     std::set<Hash32, BytesLess> included;
 };
@@ -69,7 +72,7 @@ protected:
     [[nodiscard]] Expected<Sender> open() {
         Hash32 secret;
         secret.data[31] = 7;
-        QUERN_TRY(auto spending, Spending::open(directory_ + "/spending.rlp", {Uint256(1'000), ~Uint256()}, clock_));
+        QUERN_TRY(auto spending, Spending::open(directory_ + "/spending.rlp", {Uint256(1'000), per_day_}, clock_));
         return Sender::open(node_, *crypto::PrivateKey::from_bytes(secret.view()), 7878, std::move(spending),
                             directory_ + "/sent.rlp");
     }
@@ -81,6 +84,7 @@ protected:
     const std::string directory_ = testing::TempDir() + "/quern-sender-test";
     ManualClock clock_{1'000};
     LossyNode node_;
+    Uint256 per_day_ = ~Uint256();
 };
 
 TEST_F(SenderTest, a_lost_answer_makes_no_second_transaction) {
@@ -144,6 +148,41 @@ TEST_F(SenderTest, what_the_node_refuses_is_no_longer_on_its_way) {
     sender.refresh(9);
     EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::sent);
     EXPECT_EQ(open()->send(tick(2)), Sender::Outcome::sent) << "nothing of the refused one was kept";
+}
+
+TEST_F(SenderTest, what_ran_out_of_gas_is_sent_again_at_once_and_other_failures_later) {
+    auto sender = *open();
+    for (const char* failure : {"out of gas", "task.wrong_state"}) {
+        node_.failure = failure;
+        EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::sent);
+        node_.included = node_.mempool;
+        sender.refresh(2);
+        const bool ran_out = std::string_view(failure) == "out of gas";
+        EXPECT_EQ(sender.send(tick(1)), ran_out ? Sender::Outcome::sent : Sender::Outcome::waiting) << failure;
+        sender.refresh(8);
+        sender.refresh(16);
+    }
+}
+
+// Estimated before another one of the block that makes it dearer.
+TEST_F(SenderTest, gives_half_more_gas_than_was_estimated_and_some) {
+    auto sender = *open();
+    ASSERT_EQ(sender.send(tick(1)), Sender::Outcome::sent);
+    EXPECT_EQ(chain::types::decode_transaction(node_.last)->gas_limit, 350'000U);
+}
+
+TEST_F(SenderTest, ticks_do_not_take_what_duties_need) {
+    per_day_ = Uint256(10 * 350'000 * 20);  // of ten
+    auto sender = *open();
+    int sent = 0;
+    while (sender.send(tick(100 + static_cast<std::uint64_t>(sent))) == Sender::Outcome::sent) ++sent;
+    EXPECT_EQ(sent, 5);
+    for (int duty = 0; duty < 5; ++duty) {
+        const Attempt reveal{"reveal/" + std::to_string(duty), NativeKind::task_abandon,
+                             chain::types::encode_record(chain::types::TaskIdPayload{1}), false};
+        EXPECT_EQ(sender.send(reveal), Sender::Outcome::sent) << duty;
+    }
+    EXPECT_EQ(sender.send(tick(999)), Sender::Outcome::refused);
 }
 
 TEST_F(SenderTest, the_first_attempt_that_is_not_refused_is_the_only_one) {

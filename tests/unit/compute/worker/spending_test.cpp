@@ -51,6 +51,15 @@ TEST_F(SpendingTest, books_no_more_than_a_day_s_limit) {
     EXPECT_EQ(spending.book(~Uint256()).error().name, "spending.day_limit");  // no overflow lets it through
 }
 
+TEST_F(SpendingTest, leaves_of_a_share_what_is_above_it_to_others) {
+    Spending spending = open(100, 1'000);
+    ASSERT_TRUE(spending.book(Uint256(400), kTickPercent));
+    EXPECT_EQ(spending.book(Uint256(101), kTickPercent).error().name, "spending.day_limit");
+    ASSERT_TRUE(spending.book(Uint256(100), kTickPercent));
+    ASSERT_TRUE(spending.book(Uint256(500)));
+    EXPECT_FALSE(spending.book(Uint256(1)));
+}
+
 TEST_F(SpendingTest, forgets_what_is_a_day_old_hour_by_hour) {
     Spending spending = open(100, 1'000);
     ASSERT_TRUE(spending.book(Uint256(600)));

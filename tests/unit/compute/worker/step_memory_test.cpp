@@ -66,5 +66,19 @@ TEST(StepMemory, what_a_task_needs_is_its_run_and_states_and_not_all_outputs) {
               1.2 * static_cast<double>(tensor::step_bytes(deep.program) + state));
 }
 
+// Each row of [n, 1, 1, 1] is a tile: a slot of these is fetched in a thousand times its words.
+TEST(StepMemory, counts_the_tiles_of_narrow_slots_that_are_fetched) {
+    constexpr std::uint32_t kRows = 100'000;
+    Deep deep;
+    const std::uint64_t before = memory_needed({&deep.program, 1}, 1);
+    const std::size_t slot = deep.program.slots.size();
+    deep.program.slots.push_back(deep.program.slots.front());
+    deep.program.slots[slot].shape = {{kRows, 1, 1, 1}};
+    EXPECT_GE(fetched_bytes(deep.program), kRows * std::uint64_t{tensor::kTileBytes});
+    EXPECT_GE(memory_needed({&deep.program, 1}, 1), kRows * std::uint64_t{tensor::kTileBytes});
+    deep.program.slots[slot].shape = {{1, 1, 1, kRows}};
+    EXPECT_LT(memory_needed({&deep.program, 1}, 1), before + 5 * kRows * sizeof(std::uint32_t));
+}
+
 }  // namespace
 }  // namespace quern::compute::worker

@@ -1,0 +1,233 @@
+// The most that a task may collect, and the gas that a worker gives a transaction: whatever ends a game, a claim or a
+// task, it goes on by ticks that fit.
+#include "chain/exec/handlers/draw.h"
+#include "chain/market/storage.h"
+#include "compute/worker/spending.h"
+#include "lifecycle_fixture.h"
+
+namespace quern::chain::exec::test {
+namespace {
+
+using compute::worker::kMaxTransactionGas;
+
+constexpr std::uint64_t kStake = 1'000;
+constexpr std::uint64_t kDeposit = 7;
+
+class WorstCase : public Lifecycle {
+protected:
+    WorstCase() {
+        world.params.check_invariants = false;  // bonds and deposits that nobody paid for
+        EXPECT_EQ(world.params.market.max_disputes, 64U) << "and no genesis allows more";
+        EXPECT_EQ(world.params.market.max_commitments, 256U);
+    }
+    static types::Address rival(std::uint64_t number) { return address(10'000 + number); }
+    // A whistleblower whose whole bond is locked.
+    void lock_for(const types::Address& who) {
+        types::RoleBond bond;
+        bond.address = who;
+        bond.role = Role::whistleblower;
+        bond.bonded = bond.locked = kStake;
+        world.state().store(types::key_of<types::RoleBond>(bond.role, who), bond);
+    }
+    // As large as a dispute may be.
+    static void fill(types::Dispute& dispute) {
+        dispute.reason.clear();
+        dispute.reason.resize(market::kDisputeBytes - types::encode_record(dispute).size() - 8, 'x');
+    }
+    std::uint64_t store_dispute(types::Dispute dispute) {
+        auto globals = world.globals();
+        dispute.id = globals.next_dispute++;
+        dispute.rival = rival(dispute.id);
+        dispute.rival_role = Role::whistleblower;
+        dispute.rival_locked = kStake;
+        dispute.deposit = kDeposit;
+        fill(dispute);
+        world.state().store(types::key_of<types::Globals>(), globals);
+        world.state().store(types::key_of<types::Dispute>(dispute.id), dispute);
+        return dispute.id;
+    }
+    void store(const types::Claim& claim) { world.state().store(types::key_of<types::Claim>(claim.id), claim); }
+    template <types::Record T>
+    std::uint64_t gas_of(const types::Address& who, NativeKind kind, const T& payload) {
+        world.begin();
+        auto tx = world.call_transaction(who, kind, types::encode_record(payload));
+        tx.gas_limit = kMaxTransactionGas;
+        const auto result = world.send_transaction(who, tx);
+        EXPECT_EQ(result.band, Band::ok) << result.to_string();
+        EXPECT_TRUE(world.finish());
+        return world.last_receipt().gas_used;
+    }
+    std::uint64_t gas_of_tick(std::uint64_t id) {
+        return gas_of(address(0x71c), NativeKind::tick, types::TickPayload{types::TickObject::task, id});
+    }
+    // All that a claim's challenges and FAILs can be.
+    [[nodiscard]] std::uint64_t all_disputes() const {
+        return 2 * world.params.market.max_disputes + params::kMaxDraws * params::kMaxVerifiers;
+    }
+    // Commitments of as many challengers, which could have been revealed.
+    void fill_commitments(types::Claim& claim) {
+        for (; claim.commitments < world.params.market.max_commitments; ++claim.commitments) {
+            const auto who = rival(5'000 + claim.commitments);
+            lock_for(who);
+            const types::ChallengeCommitment commitment{claim.id,           who,    crypto::sha256({who.view()}),
+                                                        claim.proved_since, kStake, kDeposit};
+            world.state().store(types::key_of<types::ChallengeCommitment>(claim.id, who, commitment.commitment),
+                                commitment);
+        }
+    }
+};
+
+TEST_F(WorstCase, a_task_of_many_rounds_is_deleted_by_ticks_that_fit) {
+    const auto id = reach(ClaimState::challenge, truth);
+    tick_when_due(id);
+    auto task = world.task(id);
+    ASSERT_EQ(task.state, TaskState::settled);
+    const auto settled = world.claim(id);
+    task.round = static_cast<std::uint32_t>(world.params.market.max_rounds);
+    world.state().store(types::key_of<types::Task>(id), task);
+    std::vector<types::Address> rivals;
+    for (std::uint32_t round = 0; round <= task.round; ++round) {
+        auto claim = settled;
+        claim.id.round = round;
+        claim.drawn = 0;
+        for (std::uint64_t i = 0; i < all_disputes(); ++i) {
+            types::Dispute dispute;
+            dispute.claim = claim.id;
+            dispute.closed_at = 1;
+            claim.disputes.push_back(store_dispute(dispute));
+            rivals.push_back(rival(claim.disputes.back()));
+        }
+        store(claim);
+    }
+    world.skip_until(task.since + market::in_ms(world.params.market.retention_s));
+    const std::size_t objects = rivals.size() + task.round + 1;
+    std::size_t ticks = 0;
+    for (; world.exists(id) && ticks <= objects; ++ticks) EXPECT_LT(gas_of_tick(id), kMaxTransactionGas / 4);
+    EXPECT_FALSE(world.exists(id));
+    EXPECT_LE(ticks, objects / params::kMaxSwept + 1);
+    for (const auto& who : rivals) EXPECT_EQ(balance(world.state(), who), Uint256(kDeposit));
+    for (std::uint32_t round = 0; round <= task.round; ++round)
+        EXPECT_FALSE(world.stored_claim({id, 0, 0, round}).has_value());
+}
+
+TEST_F(WorstCase, a_claim_with_all_commitments_settles_by_ticks_that_fit) {
+    const auto id = reach(ClaimState::challenge, truth);
+    auto claim = world.claim(id);
+    fill_commitments(claim);
+    store(claim);
+    world.skip_until_due(id);
+    std::size_t ticks = 0;
+    for (; world.task(id).state == TaskState::running && ticks < 100; ++ticks)
+        EXPECT_LT(gas_of_tick(id), kMaxTransactionGas / 4);
+    EXPECT_EQ(world.task(id).state, TaskState::settled);
+    EXPECT_EQ(ticks, world.params.market.max_commitments / params::kMaxSwept);
+    const auto first = rival(5'000);
+    EXPECT_EQ(world.bond(Role::whistleblower, first).bonded, Uint256(kStake / 2)) << "it could have been revealed";
+    EXPECT_TRUE(world.bond(Role::whistleblower, first).locked.is_zero());
+    EXPECT_EQ(balance(world.state(), first), Uint256(kDeposit));
+    EXPECT_EQ(world.task(id).slashes.size(), types::kMaxKeptRecords);
+}
+
+// A solver in as many games as there may be, its verifiers in as many others, and nobody has revealed anything else.
+TEST_F(WorstCase, a_lie_that_all_accuse_is_void_by_transactions_that_fit) {
+    const auto id = reach(ClaimState::challenge, wrong);
+    const auto first = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
+    auto claim = world.claim(id);
+    const auto began = world.dispute(first);
+    auto waiting = *types::decode_record<core::Game>(began.game);
+    waiting.charged_to = core::kNotBegun;
+    std::vector<std::uint64_t> moot;
+    const auto add = [&](std::uint32_t target, const types::Address& defender, bool begins) {
+        types::Dispute dispute = began;
+        dispute.target = target;
+        dispute.defender = defender;
+        if (!begins) {
+            dispute.game = types::encode_record(waiting);
+            dispute.deadline = 0;
+        }
+        claim.disputes.push_back(store_dispute(dispute));
+        lock_for(rival(claim.disputes.back()));
+        ++claim.open_disputes;
+        if (target == 0) moot.push_back(claim.disputes.back());
+    };
+    const auto reports = world.reports(id);
+    for (std::uint64_t i = 1; i < world.params.market.max_disputes + params::kMaxVerifiers; ++i)
+        add(0, claim.solver, false);
+    for (std::uint64_t i = 0; i < world.params.market.max_disputes; ++i) {
+        const auto& report = reports[i % reports.size()];
+        add(core::kPassTarget + report.place, report.verifier, i < reports.size());
+    }
+    fill_commitments(claim);
+    claim.rivals = claim.report_rivals = world.params.market.max_disputes;
+    store(claim);
+
+    std::uint64_t most = gas_of(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{first});
+    EXPECT_TRUE(world.claim(id).voided);
+    EXPECT_EQ(world.dispute(first).winner, types::DisputeWinner::rival);
+    std::size_t ticks = 0;
+    for (; world.claim(id).state == ClaimState::disputed && ticks < 500; ++ticks) {
+        world.skip_until_due(id);
+        most = std::max(most, gas_of_tick(id));
+        if (world.task(id).state != TaskState::running) break;
+    }
+    EXPECT_LT(most, kMaxTransactionGas);
+    EXPECT_EQ(world.task(id).state, TaskState::open) << ticks;
+    EXPECT_EQ(world.stored_claim(claim.id).value().state, ClaimState::voided);
+    for (const std::uint64_t dispute : moot) {
+        EXPECT_EQ(world.dispute(dispute).reason, "moot");
+        EXPECT_EQ(world.bond(Role::whistleblower, rival(dispute)).bonded, Uint256(kStake));
+        EXPECT_TRUE(world.bond(Role::whistleblower, rival(dispute)).locked.is_zero());
+    }
+    EXPECT_TRUE(world.bond(Role::whistleblower, rival(5'000)).locked.is_zero());
+    EXPECT_EQ(world.bond(Role::whistleblower, rival(5'000)).bonded, Uint256(kStake)) << "nothing was left to reveal";
+}
+
+// Until a tick closes it a moot game goes on, and nobody loses it.
+TEST_F(WorstCase, a_moot_game_that_waits_to_be_closed_has_no_loser) {
+    world.params.market.dispute_clock_s = 1'000;
+    const auto id = reach(ClaimState::challenge, wrong);
+    const auto first = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
+    auto claim = world.claim(id);
+    const auto began = world.dispute(first);
+    auto waiting = *types::decode_record<core::Game>(began.game);
+    waiting.charged_to = core::kNotBegun;
+    for (std::uint64_t i = 0; i < 2 * params::kMaxSwept; ++i) {
+        types::Dispute dispute = began;
+        dispute.game = types::encode_record(waiting);
+        dispute.deadline = 0;
+        claim.disputes.push_back(store_dispute(dispute));
+        lock_for(rival(claim.disputes.back()));
+        give(world.state(), rival(claim.disputes.back()), Uint256(1'000'000'000'000'000));
+        ++claim.open_disputes;
+    }
+    store(claim);
+    gas_of(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{first});
+    claim = world.claim(id);
+    EXPECT_EQ(claim.open_disputes, params::kMaxSwept);
+    const std::uint64_t oldest = claim.disputes[1];
+    EXPECT_NE(world.dispute(oldest).deadline, 0U) << "of each defender one goes on";
+    gas_of(rival(oldest), NativeKind::dispute_concede, types::DisputeConcedePayload{oldest});
+    EXPECT_EQ(world.dispute(oldest).reason, "moot");
+    EXPECT_EQ(world.dispute(oldest).winner, types::DisputeWinner::none);
+    EXPECT_EQ(world.bond(Role::whistleblower, rival(oldest)).bonded, Uint256(kStake));
+    gas_of_tick(id);
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+}
+
+TEST_F(WorstCase, who_drives_commitments_out_for_ever_lengthens_nothing) {
+    world.params.market.max_commitments = 1;
+    world.bond_role(kSecond, Role::whistleblower, 10'000'000);
+    spec.windows.challenge_s = 100'000;
+    const auto id = reach(ClaimState::challenge, truth);
+    std::size_t longest = 0;
+    for (std::uint64_t i = 0; i < types::kMaxKeptRecords + 20; ++i) {
+        const Hash32 commitment = handlers::draw_hash("commitment", {}, i, 0);
+        expect_ok(world.one(kSecond, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, commitment}));
+        world.skip(world.params.market.min_window_s);
+        longest = std::max({longest, world.task(id).slashes.size(), world.task(id).payments.size()});
+    }
+    EXPECT_EQ(longest, types::kMaxKeptRecords);
+}
+
+}  // namespace
+}  // namespace quern::chain::exec::test
