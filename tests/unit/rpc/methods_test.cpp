@@ -641,7 +641,7 @@ TEST_F(MethodsTest, a_dispute_has_the_post_that_waits_from_the_log_of_its_block)
     types::Receipt receipt;
     receipt.logs = {log_of(3, {1}, types::KindGroup::disputes), log_of(3, {2, 3}, types::KindGroup::disputes),
                     log_of(4, {4}, types::KindGroup::disputes), log_of(3, {5}, types::KindGroup::tasks)};
-    reader().block_receipts[2] = {receipt};
+    chain.block_receipts[2] = {receipt};
     EXPECT_EQ(text(ok("dispute_get", "[3]"), "post"), "0x0203") << "the last one of this dispute";
     dispute.posted_at = 0;
     put_object(types::ObjectPrefix::dispute, 3, dispute);
