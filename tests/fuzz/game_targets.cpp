@@ -5,6 +5,7 @@
 #include "compute/core/task_imports.h"
 #include "fuzz/samples.h"
 #include "fuzz/target.h"
+#include "support/posts.h"
 #include "support/training_game.h"
 
 namespace quern::fuzz {
@@ -144,8 +145,11 @@ bool run_split(BytesView input) {
     const auto move = decode_split_move(input.subspan(3));
     if (!move) return false;
     QUERN_PROPERTY(equal(chain::types::encode_record(*move), input.subspan(3)));
-    return try_move(input,
-                    [&](Game& game, Side side) { return apply_split(game, side, *move, kHeight + 5).has_value(); });
+    return try_move(input, [&](Game& game, Side side) {
+        if (!apply_split(game, side, *move, kHeight + 5)) return false;
+        test::remember_post(*move);
+        return true;
+    });
 }
 bool run_leaf(BytesView input) {
     if (input.size() < 3) return false;

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "compute/core/history.h"
 #include "compute/program/initial_state.h"
+#include "support/posts.h"
 
 namespace quern::test {
 
@@ -143,6 +144,7 @@ Bytes move_bytes(const Move& move) {
 Status apply_move(Game& game, Side side, const Move& move, std::uint64_t height) {
     if (std::holds_alternative<SplitMove>(move)) {
         QUERN_TRY(const SplitMove decoded, compute::core::decode_split_move(move_bytes(move)));
+        remember_post(decoded);
         return apply_split(game, side, decoded, height);
     }
     if (std::holds_alternative<LeafWitness>(move)) {
@@ -160,7 +162,7 @@ std::vector<PlayedMove> play(Game& game, compute::core::DisputeStrategy& defende
         charge_clocks(game, height);
         for (const Side side : {Side::rival, Side::defender}) {
             if (game.phase == Phase::decided) break;
-            auto move = (side == Side::defender ? defender : rival).next_move(game, side);
+            auto move = (side == Side::defender ? defender : rival).next_move(game, side, waiting_post(game));
             if (!move || std::holds_alternative<compute::core::NoMove>(*move)) continue;
             PlayedMove record{game, side, std::move(*move), height};
             if (apply_move(game, side, record.move, height)) played.push_back(std::move(record));

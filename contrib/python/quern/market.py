@@ -8,7 +8,7 @@ from .devnet import program, run
 from .rpc import RpcError
 
 LICENCES = "/usr/share/common-licenses"
-DISPUTE_BYTES = 24576  # that a challenge's deposit is for (doc/market.md)
+DISPUTE_BYTES = 10752  # that a challenge's deposit is for (doc/market.md)
 FINAL_STATES = {"settled", "cancelled", "expired", "failed"}
 
 

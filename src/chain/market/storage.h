@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kTaskBytes = 1'024;  // beside its submission and
 inline constexpr std::uint64_t kBidBytes = 128;
 inline constexpr std::uint64_t kClaimBytes = 1'280;     // with what its solver is paid or loses
 inline constexpr std::uint64_t kReportBytes = 640;      // with what its verifier is paid or loses
-inline constexpr std::uint64_t kDisputeBytes = 24'576;  // with its game, and its number in the claim
+inline constexpr std::uint64_t kDisputeBytes = 10'752;  // with its game, and its number in the claim
 inline constexpr std::uint64_t kChallengeBytes = 256;   // a commitment, which becomes a dispute
 
 // The submission as the task keeps it: what openings prove is decided when it is accepted.

@@ -410,6 +410,7 @@ struct Dispute {
     std::uint64_t closed_at = 0;  // height
     std::uint64_t deadline = 0;   // market time from which a tick decides it, if nobody moves; 0 when closed
     Bytes game;                   // RLP of compute::core::Game
+    std::uint64_t posted_at = 0;  // height of the post that waits for the rival (log DisputePosted); 0: none does
     std::uint64_t rounds = 0;     // accepted moves
     std::uint64_t bytes = 0;      // their payload bytes
     std::uint64_t gas = 0;        // their gas
@@ -420,8 +421,8 @@ struct Dispute {
     QUERN_FIELDS(v("id", id), v("claim", claim), v("target", target), v("defender", defender), v("rival", rival),
                  v("rivalRole", rival_role), v("defenderLocked", defender_locked), v("rivalLocked", rival_locked),
                  v("deposit", deposit), v("openedAt", opened_at), v("closedAt", closed_at), v("deadline", deadline),
-                 v("game", game), v("rounds", rounds), v("bytes", bytes), v("gas", gas), v("leafOp", leaf_op),
-                 v("leafExecuted", leaf_executed), v("winner", winner), v("reason", reason))
+                 v("game", game), v("postedAt", posted_at), v("rounds", rounds), v("bytes", bytes), v("gas", gas),
+                 v("leafOp", leaf_op), v("leafExecuted", leaf_executed), v("winner", winner), v("reason", reason))
 };
 
 // --- Keys by type ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// The chess clocks of a game.
+// Whose turn it is, and the chess clocks of a game.
 #include <algorithm>
 #include <limits>
 
@@ -9,43 +9,47 @@ namespace {
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
-// Milliseconds until the side's clock decides the game; kNever while it stands still.
-std::uint64_t time_left(const Game& game, Side side) {
+Side next_side(const Game& game) { return game.phase == Phase::leaf || has_post(game) ? Side::rival : Side::defender; }
+
+// Milliseconds until a clock decides the game; kNever while both stand still.
+std::uint64_t time_left(const Game& game) {
+    const Side side = next_side(game);
     return owes_move(game, side) ? game.budget[static_cast<std::size_t>(side)] : kNever;
 }
 
 }  // namespace
 
+bool is_next(const Game& game, Side side) { return game.phase < Phase::decided && next_side(game) == side; }
+
 bool owes_move(const Game& game, Side side) {
-    const auto index = static_cast<std::size_t>(side);
-    if (game.phase >= Phase::decided || game.posts.size() != 2 || game.budget.size() != 2) return false;
-    if (!has_begun(game)) return false;
-    return game.phase == Phase::leaf ? side == Side::rival : !game.posts[index].present;
+    return has_begun(game) && game.budget.size() == 2 && is_next(game, side);
+}
+
+bool may_move(const Game& game, Side side) {
+    const bool may_be_proven =
+        game.phase == Phase::leaf || (game.phase == Phase::tile && at_top(game.cursor) && !has_post(game));
+    return may_be_proven || is_next(game, side);
 }
 
 void charge_clocks(Game& game, std::uint64_t now) {
     if (game.phase >= Phase::decided || now <= game.charged_to) return;
-    const std::uint64_t defender = time_left(game, Side::defender);
-    const std::uint64_t rival = time_left(game, Side::rival);
-    const std::uint64_t first = std::min(defender, rival);
-    const std::uint64_t elapsed = std::min(now - game.charged_to, first);
-    if (defender != kNever) game.budget[0] -= elapsed;
-    if (rival != kNever) game.budget[1] -= elapsed;
-    if (elapsed < first) {
-        game.charged_to = now;
-        return;
-    }
+    const Side side = next_side(game);
+    const std::uint64_t left = time_left(game);
+    const std::uint64_t elapsed = std::min(now - game.charged_to, left);
     game.charged_to += elapsed;
-    game.verdict = rival == first ? Verdict::defender_wins : Verdict::rival_wins;
+    if (left == kNever) return;
+    game.budget[static_cast<std::size_t>(side)] -= elapsed;
+    if (elapsed < left) return;
+    game.verdict = side == Side::rival ? Verdict::defender_wins : Verdict::rival_wins;
     game.phase = Phase::decided;
     game.reason = "clock";
-    game.posts.assign(2, {});
+    game.post = {};
 }
 
 std::uint64_t next_deadline(const Game& game) {
-    const std::uint64_t first = std::min(time_left(game, Side::defender), time_left(game, Side::rival));
-    if (first == kNever) return 0;
-    return first > kNever - game.charged_to ? kNever : game.charged_to + first;
+    const std::uint64_t left = time_left(game);
+    if (left == kNever) return 0;
+    return left > kNever - game.charged_to ? kNever : game.charged_to + left;
 }
 
 }  // namespace quern::compute::core

@@ -13,16 +13,14 @@ using vm::tensor::Node;
 
 namespace {
 
-// What a deposit pays for a dispute: its game with the longest plan, a post that waits (sub-roots, or a node's two
-// accumulators), the node with its operands, pairs of roots and numbers; and the record around it.
+// What a deposit pays for a dispute: its game (the node with its operands, pairs of roots, hashes and numbers), with
+// the longest plan; and the record around it.
 constexpr std::size_t kHashField = 1 + Hash32::kSize;
-constexpr std::size_t kPostBytes = std::max(kMaxSplit * kHashField, 2 * (std::size_t{vm::tensor::kTileBytes} + 4));
-constexpr std::size_t kNodeBytes = (1 + vm::tensor::kMaxInputs) * (kMaxOpeningBytes + 3);
-constexpr std::size_t kPairsAndNumbers = 12 * (2 * kHashField + 4) + 30 * 9;
+constexpr std::size_t kNodeBytes = (1 + vm::tensor::kMaxInputs) * (kMaxOpeningBytes + 2);
+constexpr std::size_t kPairsAndNumbers = 8 * (2 * kHashField + 2) + 5 * kHashField + 30 * 9;
+static_assert(vm::tensor::kMaxDataSets * kHashField + kNodeBytes + kPairsAndNumbers <= kGameBytes);
 constexpr std::size_t kRecordBytes = 512;
-static_assert(kMaxPlanBytes + vm::tensor::kMaxDataSets * kHashField + kPostBytes + kNodeBytes + kPairsAndNumbers +
-                  kRecordBytes <=
-              chain::market::kDisputeBytes);
+static_assert(kMaxPlanBytes + kGameBytes + kRecordBytes <= chain::market::kDisputeBytes);
 
 Expected<Game> open_game(const GameContext& context, const Hash32& defender, const Hash32& rival, std::uint64_t budget,
                          std::uint64_t now) {
@@ -40,7 +38,6 @@ Expected<Game> open_game(const GameContext& context, const Hash32& defender, con
     Game game;
     game.context = context;
     game.claims = {defender, rival};
-    game.posts.resize(2);
     game.budget = {budget, budget};
     game.charged_to = now;
     return game;
@@ -54,8 +51,7 @@ Status check_node_data(const Game& game) {
     if (game.phase < Phase::micro) return {};
     if (!is_pair(game.tile_hashes) || game.tile >= node->node.shape.tiles()) return fail("dispute.bad_game", "tile");
     if (game.phase == Phase::micro) {
-        if (game.micro_tops.size() != (at_top(game.cursor) ? game.micro_tops.size() & 2U : 2U))
-            return fail("dispute.bad_game", "micro-trace");
+        if (game.micro_tops.size() != (at_top(game.cursor) ? 0 : 2)) return fail("dispute.bad_game", "micro-trace");
         return {};
     }
     if (game.micro_step >= node->micro_steps ||
@@ -66,9 +62,6 @@ Status check_node_data(const Game& game) {
         return fail("dispute.bad_game", "leaf");
     return {};
 }
-
-// Whether S_{j-1} lies inside a stride, and no history holds it.
-bool is_inside_stride(const Game& game) { return (game.step - 1) % game.context.stride != 0; }
 
 Status check_steps(const Game& game) {
     const GameContext& context = game.context;
@@ -83,14 +76,11 @@ Status check_steps(const Game& game) {
     if (game.phase == Phase::steps) {
         if (!game.probe && !is_pair(game.stride_roots)) return fail("dispute.bad_game", "stride roots");
         if (steps_leaf_count(game) == 0) return fail("dispute.bad_game", "the stride's steps");
-        if (game.steps_tops.size() != (at_top(game.cursor) ? game.steps_tops.size() & 2U : 2U))
-            return fail("dispute.bad_game", "the stride's steps");
     }
     if (game.phase <= Phase::steps) return {};
     if (game.step <= context.before || stride_of(game.step, context.stride, context.before) != game.stride ||
         (game.probe && game.step > game.probe_step))
         return fail("dispute.bad_game", "step");
-    if (is_inside_stride(game) && !is_pair(game.steps_tops)) return fail("dispute.bad_game", "the stride's steps");
     return {};
 }
 
@@ -98,10 +88,9 @@ Status check_phase_data(const Game& game) {
     QUERN_CHECK(check_steps(game));
     if (game.phase >= Phase::trace && !at_probe(game) && !is_pair(game.slot_roots))
         return fail("dispute.bad_game", "slot roots");
-    if (game.phase == Phase::trace &&
-        game.trace_tops.size() != (at_top(game.cursor) ? game.trace_tops.size() & 2U : 2U))
+    if (game.phase >= Phase::trace &&
+        game.trace_tops.size() != (game.phase == Phase::trace && at_top(game.cursor) ? 0 : 2))
         return fail("dispute.bad_game", "trace");
-    if (game.phase >= Phase::tile && !is_pair(game.trace_tops)) return fail("dispute.bad_game", "trace");
     if (game.phase >= Phase::micro || (game.phase == Phase::tile && !game.node_bytes.empty()))
         return check_node_data(game);
     return {};
@@ -181,8 +170,8 @@ Status check_game(const Game& game) {
     if ((game.phase == Phase::decided) != (game.verdict != Verdict::none))
         return fail("dispute.bad_game", "phase and verdict");
     if (game.phase == Phase::decided) return {};
-    if (!is_pair(game.claims) || game.posts.size() != 2 || game.budget.size() != 2)
-        return fail("dispute.bad_game", "claims, posts or budgets");
+    if (!is_pair(game.claims) || game.budget.size() != 2) return fail("dispute.bad_game", "claims or budgets");
+    if (has_post(game) && game.phase == Phase::leaf) return fail("dispute.bad_game", "a post in the last phase");
     QUERN_TRY(const PlanProgram program, disputed_program(game));
     if (game.context.data_roots.size() != program.header.data.size())
         return fail("dispute.bad_game", "a root for each data tensor");
@@ -190,7 +179,13 @@ Status check_game(const Game& game) {
     const bool cursor_in_use = game.phase != Phase::element && game.phase != Phase::leaf &&
                                !(game.phase == Phase::tile && game.node_bytes.empty());
     if (game.phase == Phase::tile && !is_pair(game.cursor.nodes)) return fail("dispute.bad_game", "the cursor's nodes");
-    return cursor_in_use ? check_cursor(game.cursor) : Status{};
+    if (!cursor_in_use) {
+        if (game.phase == Phase::tile && has_post(game)) return fail("dispute.bad_game", "a post without its node");
+        return {};
+    }
+    if (!game.cursor.sealed && game.cursor.nodes.size() < 2 && has_post(game) != (game.cursor.nodes.size() == 1))
+        return fail("dispute.bad_game", "a post without its top");
+    return check_cursor(game.cursor);
 }
 
 Expected<PlanProgram> disputed_program(const Game& game) {
@@ -224,6 +219,8 @@ Expected<SplitMove> decode_split_move(BytesView bytes) {
     return chain::types::decode_record<SplitMove>(bytes);
 }
 
+Hash32 post_hash(const SplitMove& post) { return crypto::sha256(chain::types::encode_record(post)); }
+
 Expected<LeafWitness> decode_leaf_witness(BytesView bytes) {
     if (bytes.size() > kMaxMoveBytes) return fail("dispute.move_too_large");
     return chain::types::decode_record<LeafWitness>(bytes);
@@ -238,7 +235,7 @@ Status concede(Game& game, Side side, std::uint64_t now) {
     next.verdict = side == Side::defender ? Verdict::rival_wins : Verdict::defender_wins;
     next.phase = Phase::decided;
     next.reason = "conceded";
-    next.posts.assign(2, {});
+    next.post = {};
     game = std::move(next);
     return {};
 }

@@ -4,25 +4,31 @@
 // (exec/handlers/disputes) applies moves to a Game that it stores; workers drive the same object through
 // dispute_strategy.h. Definitions and arguments: doc/verification.md, "The dispute game".
 //
-// Phases (both sides post in each split phase; the second post resolves it):
+// A round is a post of the defender and a pick of the rival: the defender posts the descendants of its node, the rival
+// answers with the first of them that differs from its own, both proven up to the two nodes. So the state keeps of a
+// post no more than its hash: what was posted the rival reads in the chain's logs, and what it picks proves itself.
+//
+// Phases:
 //   history   descend the history tree, up to 128 sub-roots a post, to the first stride whose state root differs
-//   steps     (skipped when a stride is one step) the states of its steps are posted, anchored: the last one is the
-//             history's. Descend to the first step j whose state root differs. A probe game about a step inside a
-//             stride begins here, with the states before that step
-//   state     S_{j-1} is opened (agreed); descend the state tree to the first slot that differs
-//   trace     the step's trace (leaf i = tensor root of node i's output) is posted, anchored: the leaf of the slot's
-//             update node is the slot's root. Descend to the first node that differs
-//   tile      node and operand descriptors are opened; descend the output tensor's tile tree. An input node (slot,
-//             seed) ends here: its true root is opened or computed
+//   steps     (skipped when a stride is one step) the states of its steps, anchored: the last one is the history's.
+//             Descend to the first step j whose state root differs. A probe game about a step inside a stride begins
+//             here, with the states before that step; a rival that has the same says so
+//   state     the first post opens S_{j-1} (agreed); descend the state tree to the first slot that differs
+//   trace     the step's trace (leaf i = tensor root of node i's output), anchored: the leaf of the slot's update node
+//   is
+//             the slot's root. Descend to the first node that differs
+//   tile      the first post opens node and operand descriptors; descend the output tensor's tile tree. An input node
+//             (slot, seed) ends here: whoever is right opens or names its true root
 //   micro     descend the disputed tile's micro-trace (skipped when it has one step)
-//   element   both post the accumulator tiles; the chain finds the first differing element
+//   element   the defender posts its accumulator tiles, the rival repeats them and gives its own; the chain finds the
+//             first differing element
 //   leaf      the rival (or the defender) proves the leaf; the chain executes it
-// A post that does not fold to the poster's own claim is refused: it never counts. Whoever lies somewhere must at last
+// A move that does not fold to its side's own claim is refused: it never counts. Whoever lies somewhere must at last
 // differ from the truth in one executed element.
 //
-// Clocks: one budget of milliseconds of market time a side, never reset. It runs while the side's post is missing; in
-// `leaf` only the rival's runs (the accuser carries the proof). A side is charged all the time that passes: whichever
-// budget is used up first decides, so the result does not depend on when somebody ticks; both at once: the rival loses.
+// Clocks: one budget of milliseconds of market time a side, never reset. One side owes a move at a time, and its clock
+// runs: the defender's while no post waits, the rival's while one does and in `leaf` (the accuser carries the proof). A
+// side is charged all the time that passes, so the result does not depend on when somebody ticks.
 // The chain begins one game of a defender at a time: in one that waits nobody owes a move and no clock runs.
 // Thread-safety: pure functions on values.
 #pragma once
@@ -40,6 +46,7 @@
 namespace quern::compute::core {
 
 inline constexpr std::size_t kMaxMoveBytes = 64U << 10;
+inline constexpr std::size_t kGameBytes = 2'048;  // what the state keeps of a game at most, beside its plan
 
 enum class Phase : std::uint8_t {
     history = 1,
@@ -57,20 +64,23 @@ enum class Verdict : std::uint8_t { none = 0, defender_wins = 1, rival_wins = 2,
 [[nodiscard]] const char* to_string(Phase phase);
 inline constexpr std::uint64_t kNotBegun = std::numeric_limits<std::uint64_t>::max();  // Game::charged_to
 
-// A move of a split phase. `nodes` is used in all but `element`; the others where the phase's first post needs them.
+// A move of a phase before `leaf`: the defender's post or the rival's pick. What its phase and side do not ask for is
+// empty (doc/verification.md, "Moves").
 struct SplitMove {
     std::uint8_t phase = 0;             // must be the game's phase
-    std::vector<Hash32> nodes;          // the sub-roots of the side's current node, kSplitLevels below it or the leaves
-    Hash32 previous_state;              // state, first post: S_{j-1} ...
-    std::vector<Hash32> previous_path;  // ... under the side's history root, or under its states of the stride's steps
+    std::vector<Hash32> nodes;          // post: the sub-roots of the defender's node, kSplitLevels below or the leaves
+    Pick pick;                          // none: the lists of the steps before a probed one are the same
+    Hash32 previous_state;              // S_{j-1} ...
+    std::vector<Hash32> previous_path;  // ... under the defender's history, or under its states of the stride's steps
     std::vector<ProgramOpening> program;  // trace: the slot's update. tile: the node, then its operands' nodes
-    std::vector<Hash32> anchor_path;      // steps: the last state under the posted top. trace: the anchored leaf under
-                                          // the posted trace's top. tile, input node of kind slot: the slot's root
-                                          // (anchor_leaf) under S_{j-1}
+    std::vector<Hash32> anchor_path;  // steps: the last state under the side's top. trace: the anchored leaf under the
+                                      // top of the side's trace. tile, input node of kind slot: the slot's root
+                                      // (anchor_leaf) under S_{j-1}
     Hash32 anchor_leaf;
     std::vector<Hash32> probe_path;  // trace in a probe game: the probed tile's hash under anchor_leaf
-    std::vector<Bytes> tiles;        // element: the accumulators after the disputed micro-step, 4,096 bytes each
-    QUERN_FIELDS(v("phase", phase), v("nodes", nodes), v("previousState", previous_state),
+    std::vector<Bytes> tiles;        // element: the defender's accumulators after the disputed micro-step, 4,096 bytes
+                                     // each; in a pick the rival's after them
+    QUERN_FIELDS(v("phase", phase), v("nodes", nodes), v("pick", pick), v("previousState", previous_state),
                  v("previousPath", previous_path), v("program", program), v("anchorPath", anchor_path),
                  v("anchorLeaf", anchor_leaf), v("probePath", probe_path), v("tiles", tiles))
 };
@@ -104,12 +114,6 @@ struct GameContext {
                  v("historyLeaves", history_leaves), v("before", before))
 };
 
-struct SidePost {  // a post that waits for the other side's
-    bool present = false;
-    SplitMove move;
-    QUERN_FIELDS(v("present", present), v("move", move))
-};
-
 struct Game {
     GameContext context;
     bool probe = false;  // true: the claims are hashes of one tile of one node of one step
@@ -118,10 +122,10 @@ struct Game {
     std::string reason;          // "leaf", "input", "clock", "conceded"
     std::vector<Hash32> claims;  // {defender's, rival's}: history roots, or probe tile hashes
     TreeCursor cursor;
-    std::vector<SidePost> posts;       // {defender's, rival's}
+    Hash32 post;                       // the hash of the one that waits for the rival's pick; zero: none
     std::uint64_t stride = 0;          // 1..n/u: the first that differs, or the probed step's
     std::vector<Hash32> stride_roots;  // of the state after it, {defender's, rival's}: what `steps` is anchored at
-    std::vector<Hash32> steps_tops;    // of the states of its steps, {defender's, rival's}
+    Hash32 steps_top;                  // of the states of its steps, the defender's
     std::uint64_t step = 0;  // j: first step whose result differs (the step that leads from S_{j-1} to S_j), or probed
     Hash32 history_root;     // probe games: the history S_{j-1} is opened under
     std::uint64_t probe_step = 0;  // probe games; j, unless the parties differ about a step before it
@@ -145,8 +149,8 @@ struct Game {
     std::vector<std::uint64_t> budget;  // milliseconds left, {defender's, rival's}
     std::uint64_t charged_to = 0;       // market time up to which clocks are charged; kNotBegun: the game waits
     QUERN_FIELDS(v("context", context), v("probe", probe), v("phase", phase), v("verdict", verdict),
-                 v("reason", reason), v("claims", claims), v("cursor", cursor), v("posts", posts), v("stride", stride),
-                 v("strideRoots", stride_roots), v("stepsTops", steps_tops), v("step", step),
+                 v("reason", reason), v("claims", claims), v("cursor", cursor), v("post", post), v("stride", stride),
+                 v("strideRoots", stride_roots), v("stepsTop", steps_top), v("step", step),
                  v("historyRoot", history_root), v("probeStep", probe_step), v("previousState", previous_state),
                  v("slot", slot), v("slotRoots", slot_roots), v("probeNode", probe_node), v("probeTile", probe_tile),
                  v("traceTops", trace_tops), v("node", node), v("nodeBytes", node_bytes), v("tile", tile),
@@ -181,10 +185,17 @@ struct Game {
 
 // Whether its clocks have been started. Moves are taken before, and none is owed.
 [[nodiscard]] inline bool has_begun(const Game& game) { return game.charged_to != kNotBegun; }
-// Whether `side` owes a move now (its clock runs).
+[[nodiscard]] inline bool has_post(const Game& game) { return !game.post.is_zero(); }
+// H(RLP of the post): what the state keeps of it.
+[[nodiscard]] Hash32 post_hash(const SplitMove& post);
+// Whether the game waits for `side`, whether or not it has begun; and whether it owes a move now (its clock runs).
+[[nodiscard]] bool is_next(const Game& game, Side side);
 [[nodiscard]] bool owes_move(const Game& game, Side side);
-// Charges clocks up to the market time `now`; decides the game when a budget is used up (both at once: the rival loses,
-// the accusation was not carried). The same in one call or in many.
+// Whether a move of `side` could be taken now: it is next, or either side may prove what decides the game (a leaf, an
+// input).
+[[nodiscard]] bool may_move(const Game& game, Side side);
+// Charges clocks up to the market time `now`; decides the game when a budget is used up. The same in one call or in
+// many.
 void charge_clocks(Game& game, std::uint64_t now);
 // Market time from which charge_clocks would decide, if nobody moves; 0 when the game is decided or
 // has not begun.
@@ -195,10 +206,10 @@ void charge_clocks(Game& game, std::uint64_t now);
 [[nodiscard]] Expected<LeafWitness> decode_leaf_witness(BytesView bytes);
 
 // Applies a side's move; the game is unchanged on error. Errors: dispute.decided, dispute.clock_ran_out (charge_clocks
-// at this time decides the game: do that instead), dispute.wrong_phase, dispute.already_posted,
-// dispute.unexpected_field, dispute.wrong_node_count, dispute.does_not_fold, dispute.bad_opening, dispute.bad_path,
-// dispute.not_anchored, dispute.not_agreed, dispute.bad_tile, dispute.bad_context, dispute.no_difference,
-// dispute.bad_game.
+// at this time decides the game: do that instead), dispute.wrong_phase, dispute.already_posted, dispute.no_post,
+// dispute.unexpected_field, dispute.wrong_node_count, dispute.does_not_fold, dispute.bad_pick, dispute.not_first,
+// dispute.no_difference, dispute.bad_opening, dispute.bad_path, dispute.not_anchored, dispute.bad_tile,
+// dispute.bad_context, dispute.bad_game.
 [[nodiscard]] Status apply_split(Game& game, Side side, const SplitMove& move, std::uint64_t now);
 // Executes the leaf and decides. Anyone of the two may send it. Errors: dispute.decided, dispute.clock_ran_out,
 // dispute.wrong_phase, dispute.bad_witness, leaf.missing_tile, dispute.bad_game.

@@ -1,5 +1,5 @@
-// The split phases: what a post must hold, how it is checked against the poster's own claim, and what two posts narrow
-// the game down to.
+// The phases before the leaf: what a post and a pick must hold, how they are checked against the two sides' claims, and
+// what a pick narrows the game down to.
 #include <algorithm>
 
 #include "compute/core/dispute_game.h"
@@ -15,7 +15,8 @@ namespace {
 
 // Which of a move's parts the phase asks for; the others must be empty, so that nothing unchecked reaches the state.
 struct Form {
-    bool nodes = true;
+    bool nodes = false;
+    bool pick = false;
     bool previous = false;
     bool program = false;
     bool anchor_path = false;
@@ -25,7 +26,7 @@ struct Form {
 };
 
 Status check_form(const SplitMove& move, const Form& form) {
-    const bool extra = (!form.nodes && !move.nodes.empty()) ||
+    const bool extra = (!form.nodes && !move.nodes.empty()) || (!form.pick && move.pick != Pick{}) ||
                        (!form.previous && (!move.previous_path.empty() || !move.previous_state.is_zero())) ||
                        (!form.program && !move.program.empty()) || (!form.anchor_path && !move.anchor_path.empty()) ||
                        (!form.anchor_leaf && !move.anchor_leaf.is_zero()) ||
@@ -42,95 +43,94 @@ Status check_path(MerkleTag tag, const Hash32& root, const Hash32& leaf, std::ui
     return {};
 }
 
-std::size_t other(std::size_t side) { return 1 - side; }
+constexpr auto kDefender = static_cast<std::size_t>(Side::defender);
+constexpr auto kRival = static_cast<std::size_t>(Side::rival);
 
-// S_{j-1} as leaf `index` of the side's states of the stride's steps.
-Status check_step_state(const Game& game, std::size_t side, const SplitMove& move, std::uint64_t index) {
+// S_{j-1} as leaf `index` of the defender's states of the stride's steps.
+Status check_step_state(const Game& game, const SplitMove& move, std::uint64_t index) {
     const auto top =
         crypto::merkle_top_from_path(move.previous_state, index, steps_leaf_count(game), move.previous_path);
     if (!top) return fail("dispute.bad_path", top.error().to_string());
-    if (*top != game.steps_tops[side]) return fail("dispute.bad_path", "not the stride's state before the step");
+    if (*top != game.steps_top) return fail("dispute.bad_path", "not the stride's state before the step");
     return {};
 }
 
-// S_{j-1} under the side's own history, or among its states of the stride where no history holds it; both sides' must
-// be the same, they agree on all leaves before j.
-Status accept_previous_state(Game& game, std::size_t side, const SplitMove& move) {
+// S_{j-1} under the defender's history, or among its states of the stride where no history holds it: as a leaf before
+// the first that differs it is the rival's too.
+Status accept_previous_state(Game& game, const SplitMove& move) {
     const std::uint64_t stride = game.context.stride;
     if (const std::uint64_t inside = (game.step - 1) % stride; inside != 0) {
-        QUERN_CHECK(check_step_state(game, side, move, inside - 1));
+        QUERN_CHECK(check_step_state(game, move, inside - 1));
     } else {
-        const Hash32& root = game.probe ? game.history_root : game.claims[side];
+        const Hash32& root = game.probe ? game.history_root : game.claims[kDefender];
         QUERN_CHECK(check_path(MerkleTag::history, root, move.previous_state, history_index(game.context, game.step),
                                game.context.history_leaves, move.previous_path));
     }
-    if (game.posts[other(side)].present && game.previous_state != move.previous_state)
-        return fail("dispute.not_agreed", "the state before the step");
     game.previous_state = move.previous_state;
     return {};
 }
 
-Status accept_history(Game& game, std::size_t side, const SplitMove& move) {
-    QUERN_CHECK(check_form(move, {}));
-    return check_post(game.cursor, side, move.nodes);
+// --- What ties a top that nobody committed to before to what its side has claimed
+// --------------------------------------
+
+// In a history game the last of the side's states inside the stride must be what its history says, so the two differ.
+// In a probe game the state before the stride is given, and who lists anything else than what follows from it is caught
+// at the first step of the list that differs.
+Status check_steps_anchor(const Game& game, std::size_t side, const SplitMove& move, const Hash32& top) {
+    if (game.probe) return {};
+    return check_anchor(game.cursor, top, game.stride_roots[side], game.cursor.leaf_count - 1, move.anchor_path);
 }
 
-// Nobody has committed to the states inside a stride: in a history game the side's last one must be what its history
-// says, so the two differ. In a probe game the state before the stride is given, and who lists anything else than what
-// follows from it is caught at the first step of the list that differs.
-Status accept_steps(Game& game, std::size_t side, const SplitMove& move) {
-    const bool first = at_top(game.cursor);
-    QUERN_CHECK(check_form(move, {.anchor_path = first && !game.probe}));
-    QUERN_CHECK(check_post(game.cursor, side, move.nodes));
-    if (!first) return {};
-    if (!game.probe)
-        QUERN_CHECK(check_anchor(game.cursor, move.nodes, game.stride_roots[side], game.cursor.leaf_count - 1,
-                                 move.anchor_path));
-    game.steps_tops.resize(2);
-    game.steps_tops[side] = post_top(game.cursor, move.nodes);
-    return {};
-}
-
-Status accept_state(Game& game, std::size_t side, const SplitMove& move) {
-    const bool first = at_top(game.cursor);
-    QUERN_CHECK(check_form(move, {.previous = first}));
-    QUERN_CHECK(check_post(game.cursor, side, move.nodes));
-    return first ? accept_previous_state(game, side, move) : Status{};
-}
-
-// The trace was not committed before: what ties it to the claim is one leaf. In a history game it is the output of the
-// node that updates the differing slot; in a probe game the output whose tile was probed.
-Status accept_first_trace(Game& game, std::size_t side, const SplitMove& move, const PlanProgram& program) {
+// Of a trace it is one leaf. In a history game it is the output of the node that updates the differing slot; in a probe
+// game the output whose tile was probed.
+Status check_trace_anchor(const Game& game, std::size_t side, const SplitMove& move, const Hash32& top,
+                          const PlanProgram& program) {
     if (move.program.size() != 1) return fail("dispute.bad_opening", "one update or node is to be opened");
     const ProgramOpening& opening = move.program.front();
     if (!at_probe(game)) {
         if (opening.index != game.slot) return fail("dispute.bad_opening", "another slot differs");
         QUERN_TRY(const std::uint32_t update, open_update(program.root, program.header, opening));
-        return check_anchor(game.cursor, move.nodes, game.slot_roots[side], update, move.anchor_path);
+        return check_anchor(game.cursor, top, game.slot_roots[side], update, move.anchor_path);
     }
-    QUERN_CHECK(accept_previous_state(game, side, move));
     if (opening.index != game.probe_node) return fail("dispute.bad_opening", "another node was probed");
     QUERN_TRY(const Node node, open_node(program.root, program.header, opening));
     QUERN_CHECK(check_path(MerkleTag::bytes, move.anchor_leaf, game.claims[side], game.probe_tile, node.shape.tiles(),
                            move.probe_path));
-    return check_anchor(game.cursor, move.nodes, move.anchor_leaf, game.probe_node, move.anchor_path);
+    return check_anchor(game.cursor, top, move.anchor_leaf, game.probe_node, move.anchor_path);
 }
 
-Status accept_trace(Game& game, std::size_t side, const SplitMove& move, const PlanProgram& program) {
-    const bool first = at_top(game.cursor);
-    const bool first_probe = first && at_probe(game);
-    QUERN_CHECK(check_form(move, {.previous = first_probe,
-                                  .program = first,
-                                  .anchor_path = first,
-                                  .anchor_leaf = first_probe,
-                                  .probe_path = first_probe}));
-    QUERN_CHECK(check_post(game.cursor, side, move.nodes));
-    if (!first) return {};
-    QUERN_CHECK(accept_first_trace(game, side, move, program));
-    game.trace_tops.resize(2);
-    game.trace_tops[side] = post_top(game.cursor, move.nodes);
-    return {};
+// Hash of the micro-state that a side's claimed output tile implies: after the last micro-step accumulator 0 is the
+// output tile, and a matmul's partial is +0.
+Hash32 last_micro_hash(const Game& game, std::size_t side, std::size_t accumulators) {
+    std::vector<Hash32> hashes(accumulators, vm::tensor::tile_hash(vm::tensor::Tile{}));
+    hashes.front() = game.tile_hashes[side];
+    return crypto::list_id_of(MerkleTag::micro, hashes);
 }
+
+Status check_micro_anchor(const Game& game, std::size_t side, const SplitMove& move, const Hash32& top) {
+    QUERN_TRY(const DisputedNode disputed, disputed_node(game));
+    return check_anchor(game.cursor, top, last_micro_hash(game, side, disputed.accumulators),
+                        game.cursor.leaf_count - 1, move.anchor_path);
+}
+
+Status check_top(const Game& game, std::size_t side, const SplitMove& move, const Hash32& top,
+                 const PlanProgram& program) {
+    if (game.phase == Phase::steps) return check_steps_anchor(game, side, move, top);
+    if (game.phase == Phase::trace) return check_trace_anchor(game, side, move, top, program);
+    return check_micro_anchor(game, side, move, top);
+}
+
+// The parts with which a side shows such a top.
+Form form_of_top(const Game& game) {
+    Form form;
+    form.anchor_path = game.phase != Phase::steps || !game.probe;
+    form.program = game.phase == Phase::trace;
+    form.anchor_leaf = game.phase == Phase::trace && at_probe(game);
+    form.probe_path = form.anchor_leaf;
+    return form;
+}
+
+bool is_open_tree(const Game& game) { return !game.cursor.sealed && at_top(game.cursor); }
 
 // Opens the differing node and its operands' nodes. A node that reads itself or a later one is no node of a program:
 // its operands are not opened and its output is +0 (disputed_node).
@@ -159,71 +159,73 @@ bool is_input(Op op) { return vm::tensor::is_kind(op, vm::tensor::OpKind::input)
 
 // The true root of an input node's output: known to the chain, or opened under the agreed S_{j-1}.
 Expected<Hash32> input_root(const Game& game, const Node& node, const PlanProgram& program, const SplitMove& move) {
-    QUERN_CHECK(check_form(
-        move,
-        {.nodes = false, .program = true, .anchor_path = node.op == Op::slot, .anchor_leaf = node.op == Op::slot}));
+    QUERN_CHECK(
+        check_form(move, {.program = true, .anchor_path = node.op == Op::slot, .anchor_leaf = node.op == Op::slot}));
     if (node.op == Op::seed) return vm::tensor::tensor_root(vm::tensor::seed_tensor(game.context.seed_beacon));
     QUERN_CHECK(check_path(MerkleTag::state, game.previous_state, move.anchor_leaf, node.attributes[0],
                            program.header.slot_count, move.anchor_path));
     return move.anchor_leaf;
 }
 
-Status accept_tile(Game& game, std::size_t side, const SplitMove& move, const PlanProgram& program) {
-    const bool first = at_top(game.cursor);
-    if (!first) {
-        QUERN_CHECK(check_form(move, {}));
-        return check_post(game.cursor, side, move.nodes);
-    }
+// Opens the disputed node; one that is an input decides the game.
+Status open_disputed_node(Game& game, const SplitMove& move, const PlanProgram& program) {
     QUERN_CHECK(accept_node(game, move, program));
     QUERN_TRY(const DisputedNode disputed, disputed_node(game));
-    if (disputed.valid && is_input(disputed.node.op)) {
-        QUERN_TRY(const Hash32 truth, input_root(game, disputed.node, program, move));
-        game.verdict = truth == game.cursor.nodes[0]   ? Verdict::defender_wins
-                       : truth == game.cursor.nodes[1] ? Verdict::rival_wins
-                                                       : Verdict::both_lose;
-        game.phase = Phase::decided;
-        game.reason = "input";
-        return {};
-    }
-    QUERN_CHECK(check_form(move, {.program = true}));
-    return check_post(game.cursor, side, move.nodes);
-}
-
-// Hash of the micro-state that a side's claimed output tile implies: after the last micro-step accumulator 0 is the
-// output tile, and a matmul's partial is +0.
-Hash32 last_micro_hash(const Game& game, std::size_t side, std::size_t accumulators) {
-    std::vector<Hash32> hashes(accumulators, vm::tensor::tile_hash(vm::tensor::Tile{}));
-    hashes.front() = game.tile_hashes[side];
-    return crypto::list_id_of(MerkleTag::micro, hashes);
-}
-
-Status accept_micro(Game& game, std::size_t side, const SplitMove& move) {
-    const bool first = at_top(game.cursor);
-    QUERN_CHECK(check_form(move, {.anchor_path = first}));
-    QUERN_CHECK(check_post(game.cursor, side, move.nodes));
-    if (!first) return {};
-    QUERN_TRY(const DisputedNode disputed, disputed_node(game));
-    QUERN_CHECK(check_anchor(game.cursor, move.nodes, last_micro_hash(game, side, disputed.accumulators),
-                             game.cursor.leaf_count - 1, move.anchor_path));
-    game.micro_tops.resize(2);
-    game.micro_tops[side] = post_top(game.cursor, move.nodes);
+    if (!disputed.valid || !is_input(disputed.node.op)) return {};
+    QUERN_TRY(const Hash32 truth, input_root(game, disputed.node, program, move));
+    game.verdict = truth == game.cursor.nodes[0]   ? Verdict::defender_wins
+                   : truth == game.cursor.nodes[1] ? Verdict::rival_wins
+                                                   : Verdict::both_lose;
+    game.phase = Phase::decided;
+    game.reason = "input";
     return {};
 }
 
-Status accept_element(Game& game, std::size_t side, const SplitMove& move) {
-    QUERN_CHECK(check_form(move, {.nodes = false, .tiles = true}));
-    QUERN_TRY(const DisputedNode disputed, disputed_node(game));
-    if (move.tiles.size() != disputed.accumulators) return fail("dispute.bad_tile", "wrong number of accumulators");
+// The hash of the micro-state that a side has claimed.
+Hash32 claimed_micro_hash(const Game& game, std::size_t side, const DisputedNode& disputed) {
+    return disputed.micro_steps == 1 ? last_micro_hash(game, side, disputed.accumulators) : game.micro_hashes[side];
+}
+
+Status check_accumulators(const Game& game, std::size_t side, const DisputedNode& disputed,
+                          std::span<const Bytes> tiles) {
     std::vector<Hash32> hashes;
-    for (const Bytes& tile : move.tiles) {
+    for (const Bytes& tile : tiles) {
         if (tile.size() != vm::tensor::kTileBytes) return fail("dispute.bad_tile", "a tile has 4,096 bytes");
         hashes.push_back(crypto::merkle_leaf(tile));
     }
-    const Hash32 claimed =
-        disputed.micro_steps == 1 ? last_micro_hash(game, side, disputed.accumulators) : game.micro_hashes[side];
-    if (crypto::list_id_of(MerkleTag::micro, hashes) != claimed)
+    if (crypto::list_id_of(MerkleTag::micro, hashes) != claimed_micro_hash(game, side, disputed))
         return fail("dispute.does_not_fold", "the accumulators are not the claimed ones");
     return {};
+}
+
+Status post_element(const Game& game, const SplitMove& move) {
+    QUERN_CHECK(check_form(move, {.tiles = true}));
+    QUERN_TRY(const DisputedNode disputed, disputed_node(game));
+    if (move.tiles.size() != disputed.accumulators) return fail("dispute.bad_tile", "wrong number of accumulators");
+    return check_accumulators(game, kDefender, disputed, move.tiles);
+}
+
+Status pick_element(Game& game, const SplitMove& move) {
+    QUERN_CHECK(check_form(move, {.tiles = true}));
+    QUERN_TRY(const DisputedNode disputed, disputed_node(game));
+    const std::size_t accumulators = disputed.accumulators;
+    if (move.tiles.size() != 2 * accumulators) return fail("dispute.bad_tile", "wrong number of accumulators");
+    const std::span<const Bytes> tiles = move.tiles;
+    QUERN_CHECK(check_accumulators(game, kDefender, disputed, tiles.first(accumulators)));
+    QUERN_CHECK(check_accumulators(game, kRival, disputed, tiles.subspan(accumulators)));
+    for (std::uint32_t accumulator = 0; accumulator < accumulators; ++accumulator) {
+        QUERN_TRY(const vm::tensor::Tile defender, vm::tensor::tile_from_bytes(tiles[accumulator]));
+        QUERN_TRY(const vm::tensor::Tile rival, vm::tensor::tile_from_bytes(tiles[accumulators + accumulator]));
+        for (std::uint32_t element = 0; element < vm::tensor::kTileWords; ++element) {
+            if (defender[element] == rival[element]) continue;
+            game.accumulator = accumulator;
+            game.element = element;
+            game.values = {defender[element], rival[element]};
+            game.phase = Phase::leaf;
+            return {};
+        }
+    }
+    return fail("dispute.no_difference");
 }
 
 Status enter_tile_steps(Game& game) {
@@ -235,7 +237,6 @@ Status enter_tile_steps(Game& game) {
     } else {
         game.phase = Phase::micro;
         game.cursor = open_cursor(MerkleTag::micro, disputed.micro_steps);
-        game.micro_tops.clear();
     }
     return {};
 }
@@ -291,60 +292,72 @@ Status leave_tree(Game& game, const PlanProgram& program) {
     }
 }
 
-Status resolve_element(Game& game) {
-    const std::vector<Bytes>& ours = game.posts[0].move.tiles;
-    const std::vector<Bytes>& theirs = game.posts[1].move.tiles;
-    for (std::uint32_t accumulator = 0; accumulator < ours.size(); ++accumulator) {
-        QUERN_TRY(const vm::tensor::Tile defender, vm::tensor::tile_from_bytes(ours[accumulator]));
-        QUERN_TRY(const vm::tensor::Tile rival, vm::tensor::tile_from_bytes(theirs[accumulator]));
-        for (std::uint32_t element = 0; element < vm::tensor::kTileWords; ++element) {
-            if (defender[element] == rival[element]) continue;
-            game.accumulator = accumulator;
-            game.element = element;
-            game.values = {defender[element], rival[element]};
-            game.phase = Phase::leaf;
-            return {};
-        }
+// The defender's: descendants of its node, or its accumulators.
+Status accept_post(Game& game, const SplitMove& move, const PlanProgram& program) {
+    if (game.phase == Phase::element) return post_element(game, move);
+    const bool first = at_top(game.cursor);
+    Form form;
+    if (is_open_tree(game)) form = form_of_top(game);
+    form.nodes = true;
+    form.previous = first && (game.phase == Phase::state || (game.phase == Phase::trace && at_probe(game)));
+    if (first && game.phase == Phase::tile) {
+        QUERN_CHECK(open_disputed_node(game, move, program));
+        if (game.phase == Phase::decided) return {};
+        form.program = true;
     }
-    return fail("dispute.no_difference");
+    QUERN_CHECK(check_form(move, form));
+    QUERN_CHECK(check_post(game.cursor, kDefender, move.nodes));
+    if (form.previous) QUERN_CHECK(accept_previous_state(game, move));
+    if (!is_open_tree(game)) return {};
+    const Hash32 top = post_top(game.cursor, move.nodes);
+    QUERN_CHECK(check_top(game, kDefender, move, top, program));
+    game.cursor.nodes = {top};
+    if (game.phase == Phase::steps) game.steps_top = top;
+    return {};
 }
 
-Status accept(Game& game, std::size_t side, const SplitMove& move, const PlanProgram& program) {
-    switch (game.phase) {
-        case Phase::history:
-            return accept_history(game, side, move);
-        case Phase::steps:
-            return accept_steps(game, side, move);
-        case Phase::state:
-            return accept_state(game, side, move);
-        case Phase::trace:
-            return accept_trace(game, side, move, program);
-        case Phase::tile:
-            return accept_tile(game, side, move, program);
-        case Phase::micro:
-            return accept_micro(game, side, move);
-        case Phase::element:
-            return accept_element(game, side, move);
-        default:
-            return fail("dispute.wrong_phase");
-    }
-}
-
-Status resolve(Game& game, const PlanProgram& program) {
-    if (game.phase == Phase::element) {
-        QUERN_CHECK(resolve_element(game));
-    } else if (game.phase == Phase::steps && game.probe && at_top(game.cursor) &&
-               game.steps_tops[0] == game.steps_tops[1]) {
-        // The state before the probed step is agreed: the last of the list.
+// The rival's: the first of the defender's descendants that is not its own.
+Status accept_pick(Game& game, const SplitMove& move, const PlanProgram& program) {
+    if (game.phase == Phase::element) return pick_element(game, move);
+    const bool is_first_of_open = is_open_tree(game);
+    if (is_first_of_open && game.phase == Phase::steps && game.probe && move.pick == Pick{}) {
+        // The rival's list is the defender's: its last state, before the probed step, is agreed.
+        QUERN_CHECK(check_form(move, {}));
         game.step = game.probe_step;
         game.phase = Phase::trace;
         QUERN_TRY(const PlanProgram probed, disputed_program(game));
         game.cursor = open_cursor(MerkleTag::trace, probed.header.node_count);
-    } else {
-        QUERN_CHECK(descend(game.cursor, game.posts[0].move.nodes, game.posts[1].move.nodes));
-        if (at_leaf(game.cursor)) QUERN_CHECK(leave_tree(game, program));
+        return {};
     }
-    game.posts.assign(2, {});
+    Form form;
+    if (is_first_of_open) form = form_of_top(game);
+    form.pick = true;
+    QUERN_CHECK(check_form(move, form));
+    QUERN_TRY(const PickedTops tops, check_pick(game.cursor, move.pick));
+    if (is_first_of_open) {
+        QUERN_CHECK(check_top(game, kRival, move, tops.rival, program));
+        if (game.phase == Phase::trace) game.trace_tops = {tops.defender, tops.rival};
+        if (game.phase == Phase::micro) game.micro_tops = {tops.defender, tops.rival};
+    }
+    descend(game.cursor, move.pick);
+    return at_leaf(game.cursor) ? leave_tree(game, program) : Status{};
+}
+
+Status accept(Game& game, Side side, const SplitMove& move, const PlanProgram& program) {
+    if (side == Side::defender) {
+        if (has_post(game)) return fail("dispute.already_posted");
+        QUERN_CHECK(accept_post(game, move, program));
+        if (game.phase != Phase::decided) game.post = post_hash(move);
+        return {};
+    }
+    if (has_post(game)) {
+        game.post = {};
+        return accept_pick(game, move, program);
+    }
+    // What decides alone the rival may show at once.
+    if (!may_move(game, side)) return fail("dispute.no_post");
+    QUERN_CHECK(open_disputed_node(game, move, program));
+    if (game.phase != Phase::decided) return fail("dispute.no_post");
     return {};
 }
 
@@ -352,27 +365,14 @@ Status resolve(Game& game, const PlanProgram& program) {
 
 Status apply_split(Game& game, Side side, const SplitMove& move, std::uint64_t now) {
     QUERN_CHECK(check_game(game));
-    const auto index = static_cast<std::size_t>(side);
     if (game.phase == Phase::decided) return fail("dispute.decided");
     Game next = game;
     charge_clocks(next, now);
     if (next.phase == Phase::decided) return fail("dispute.clock_ran_out");
     if (move.phase != static_cast<std::uint8_t>(next.phase) || next.phase == Phase::leaf)
         return fail("dispute.wrong_phase", std::string("the game is in phase ") + to_string(next.phase));
-    if (next.posts[index].present) return fail("dispute.already_posted");
     QUERN_TRY(const PlanProgram program, disputed_program(next));
-    QUERN_CHECK(accept(next, index, move, program));
-    if (next.phase == Phase::decided) {
-        next.posts.assign(2, {});
-    } else {
-        // Only what the comparison needs waits in the state.
-        SplitMove& kept = next.posts[index].move;
-        next.posts[index].present = true;
-        kept.phase = move.phase;
-        kept.nodes = move.nodes;
-        kept.tiles = move.tiles;
-        if (next.posts[other(index)].present) QUERN_CHECK(resolve(next, program));
-    }
+    QUERN_CHECK(accept(next, side, move, program));
     game = std::move(next);
     return {};
 }

@@ -23,23 +23,21 @@ public:
         for (const Program& program : party_.programs->programs) provers_.emplace_back(program);
     }
 
-    Expected<Move> next_move(const Game& game, Side side, const Cancellation* cancellation) {
+    Expected<Move> next_move(const Game& game, Side side, const SplitMove* post, const Cancellation* cancellation) {
         cancellation_ = cancellation;
         QUERN_CHECK(check_game(game));
+        if (game.phase == Phase::leaf) return leaf_move(game, side);
+        if (!may_move(game, side)) return Move{NoMove{}};
+        post_ = side == Side::rival && has_post(game) ? post : nullptr;
+        if (side == Side::rival && has_post(game)) {
+            if (post == nullptr) return fail("dispute.post_missing", "the post that waits is not known");
+            if (post_hash(*post) != game.post) return fail("dispute.wrong_post", "not the post that waits");
+        }
+        QUERN_CHECK(prepare(game));
         const auto index = static_cast<std::size_t>(side);
         switch (game.phase) {
-            case Phase::decided:
-                return Move{NoMove{}};
-            case Phase::leaf:
-                return leaf_move(game, side);
-            default:
-                break;
-        }
-        if (game.posts[index].present) return Move{NoMove{}};
-        QUERN_CHECK(prepare(game));
-        switch (game.phase) {
             case Phase::history:
-                return post(game, index, party_.history);
+                return split(game, index, party_.history);
             case Phase::steps:
                 return steps_move(game, index);
             case Phase::state:
@@ -112,7 +110,7 @@ private:
         return opens_previous && at_top(game.cursor) && is_inside_stride(game);
     }
 
-    // S_{j-1}: of the history, or of this party's stride; once both sides have opened it as the game holds it.
+    // S_{j-1}: of the history, or of this party's stride; once it was opened and answered as the game holds it.
     [[nodiscard]] const Hash32& previous_root(const Game& game) const {
         if (!is_inside_stride(game)) return party_.history[history_index(game.context, game.step)];
         return opens_stride(game) ? (*stride_)[(game.step - 1) % game.context.stride - 1] : game.previous_state;
@@ -315,21 +313,25 @@ private:
         return tile;
     }
 
-    // The descendants of the game's node in this party's tree; a concession when its node is not this party's.
-    static Move post(const Game& game, std::size_t side, std::span<const Hash32> leaves) {
+    // The descendants of the game's node in this party's tree: the defender posts them, the rival picks the first that
+    // is not the defender's. A concession when the node is not this party's.
+    [[nodiscard]] Move split(const Game& game, std::size_t side, std::span<const Hash32> leaves) const {
         if (leaves.size() != game.cursor.leaf_count) return Concede{};
         const PostRange range = post_range(game.cursor);
         const std::vector<Hash32> level = crypto::merkle_level(leaves, range.level);
+        const std::vector<Hash32> nodes(level.begin() + static_cast<std::ptrdiff_t>(range.begin),
+                                        level.begin() + static_cast<std::ptrdiff_t>(range.begin + range.count));
+        if (!check_post(game.cursor, side, nodes)) return Concede{};
         SplitMove move;
         move.phase = static_cast<std::uint8_t>(game.phase);
-        move.nodes.assign(level.begin() + static_cast<std::ptrdiff_t>(range.begin),
-                          level.begin() + static_cast<std::ptrdiff_t>(range.begin + range.count));
-        if (!check_post(game.cursor, side, move.nodes)) return Concede{};
+        if (side == static_cast<std::size_t>(Side::defender)) {
+            move.nodes = nodes;
+            return move;
+        }
+        auto pick = first_difference(post_->nodes, nodes);
+        if (!pick) return Concede{};
+        move.pick = std::move(*pick);
         return move;
-    }
-
-    static std::vector<Hash32> anchor_path(const Game& game, std::span<const Hash32> leaves, std::uint64_t index) {
-        return post_range(game.cursor).level == 0 ? std::vector<Hash32>{} : crypto::merkle_path(leaves, index);
     }
 
     void open_previous_state(const Game& game, SplitMove& move) const {
@@ -342,31 +344,38 @@ private:
 
     [[nodiscard]] Expected<Move> steps_move(const Game& game, std::size_t side) const {
         if (!game.probe && stride_->back() != game.stride_roots[side]) return Move{Concede{}};
-        Move move = post(game, side, *stride_);
-        if (auto* split = std::get_if<SplitMove>(&move); split != nullptr && at_top(game.cursor) && !game.probe)
-            split->anchor_path = anchor_path(game, *stride_, stride_->size() - 1);
+        Move move = split(game, side, *stride_);
+        if (!at_top(game.cursor)) return move;
+        if (auto* made = std::get_if<SplitMove>(&move); made != nullptr && !game.probe)
+            made->anchor_path = crypto::merkle_path(*stride_, stride_->size() - 1);
+        // Of a probe the lists may be the same.
+        if (std::holds_alternative<Concede>(move) && game.probe && post_ != nullptr) {
+            SplitMove same;
+            same.phase = static_cast<std::uint8_t>(game.phase);
+            return Move{std::move(same)};
+        }
         return move;
     }
 
     Expected<Move> state_move(const Game& game, std::size_t side) const {
         std::vector<Hash32> slots;
         for (const std::uint32_t update : program().updates) slots.push_back(roots_->trace[update]);
-        Move move = post(game, side, slots);
-        if (auto* split = std::get_if<SplitMove>(&move); split != nullptr && at_top(game.cursor))
-            open_previous_state(game, *split);
+        Move move = split(game, side, slots);
+        if (auto* post = std::get_if<SplitMove>(&move); post != nullptr && at_top(game.cursor) && post_ == nullptr)
+            open_previous_state(game, *post);
         return move;
     }
 
     Expected<Move> trace_move(const Game& game, std::size_t side) {
-        Move move = post(game, side, roots_->trace);
-        auto* split = std::get_if<SplitMove>(&move);
-        if (split == nullptr || !at_top(game.cursor)) return move;
+        Move move = split(game, side, roots_->trace);
+        auto* made = std::get_if<SplitMove>(&move);
+        if (made == nullptr || !at_top(game.cursor)) return move;
         if (!at_probe(game)) {
             if (game.slot >= program().slots.size()) return fail("dispute.bad_game", "slot");
             const std::uint32_t update = program().updates[game.slot];
             if (roots_->trace[update] != game.slot_roots[side]) return Move{Concede{}};
-            split->program.push_back(prover().update(game.slot));
-            split->anchor_path = anchor_path(game, roots_->trace, update);
+            made->program.push_back(prover().update(game.slot));
+            made->anchor_path = crypto::merkle_path(roots_->trace, update);
             return move;
         }
         if (game.probe_node >= roots_->trace.size() ||
@@ -375,11 +384,11 @@ private:
         QUERN_CHECK(prepare_tiles(static_cast<std::uint32_t>(game.probe_node)));
         const std::vector<Hash32>& tiles = *tiles_;
         if (tiles[game.probe_tile] != game.claims[side]) return Move{Concede{}};
-        open_previous_state(game, *split);
-        split->program.push_back(prover().node(game.probe_node));
-        split->anchor_path = anchor_path(game, roots_->trace, game.probe_node);
-        split->anchor_leaf = roots_->trace[game.probe_node];
-        split->probe_path = crypto::merkle_path(tiles, game.probe_tile);
+        if (post_ == nullptr) open_previous_state(game, *made);
+        made->program.push_back(prover().node(game.probe_node));
+        made->anchor_path = crypto::merkle_path(roots_->trace, game.probe_node);
+        made->anchor_leaf = roots_->trace[game.probe_node];
+        made->probe_path = crypto::merkle_path(tiles, game.probe_tile);
         return move;
     }
 
@@ -388,15 +397,16 @@ private:
         const auto node = static_cast<std::uint32_t>(game.node);
         const vm::tensor::Node& definition = program().nodes[node];
         if (vm::tensor::is_kind(definition.op, vm::tensor::OpKind::input)) return input_move(game, side, node);
+        if (!is_next(game, static_cast<Side>(side))) return Move{NoMove{}};
         QUERN_CHECK(prepare_tiles(node));
         const std::vector<Hash32>& tiles = *tiles_;
-        if (!at_top(game.cursor)) return post(game, side, tiles);
-        // The game may not know the number of tiles yet: this party's own node says it.
+        if (!at_top(game.cursor) || post_ != nullptr) return split(game, side, tiles);
+        // The game does not know the number of tiles yet: this party's own node says it.
         Game opened = game;
         opened.cursor =
             sealed_cursor(MerkleTag::bytes, definition.shape.tiles(), game.cursor.nodes[0], game.cursor.nodes[1]);
-        Move move = post(opened, side, tiles);
-        if (auto* split = std::get_if<SplitMove>(&move); split != nullptr) open_nodes(node, *split);
+        Move move = split(opened, side, tiles);
+        if (auto* post = std::get_if<SplitMove>(&move); post != nullptr) open_nodes(node, *post);
         return move;
     }
 
@@ -426,9 +436,9 @@ private:
 
     Expected<Move> micro_move(const Game& game, std::size_t side) {
         QUERN_CHECK(prepare_micro(game, false));
-        Move move = post(game, side, micro_->leaves);
-        if (auto* split = std::get_if<SplitMove>(&move); split != nullptr && at_top(game.cursor))
-            split->anchor_path = anchor_path(game, micro_->leaves, micro_->leaves.size() - 1);
+        Move move = split(game, side, micro_->leaves);
+        if (auto* made = std::get_if<SplitMove>(&move); made != nullptr && at_top(game.cursor))
+            made->anchor_path = crypto::merkle_path(micro_->leaves, micro_->leaves.size() - 1);
         return move;
     }
 
@@ -439,6 +449,7 @@ private:
             return Move{Concede{}};
         SplitMove move;
         move.phase = static_cast<std::uint8_t>(Phase::element);
+        if (post_ != nullptr) move.tiles = post_->tiles;
         for (const vm::tensor::Tile& tile : micro_->states.at(game.micro_step).accumulators)
             move.tiles.push_back(vm::tensor::tile_bytes(tile));
         return Move{std::move(move)};
@@ -455,7 +466,8 @@ private:
     std::vector<ProgramProver> provers_;  // by program
     std::size_t program_ = 0;             // of the disputed step
     const std::shared_ptr<StepShare> share_;
-    const Cancellation* cancellation_ = nullptr;  // of the move that is worked out
+    const Cancellation* cancellation_ = nullptr;  // of the move that is worked out ...
+    const SplitMove* post_ = nullptr;             // ... and the post that it answers; null: it answers none
     StepShare::Stride stride_key_;
     std::shared_ptr<const StepShare::StateRoots> stride_;
     StepShare::Step step_;  // the disputed one, and what is held of it; null: nothing yet
@@ -512,8 +524,9 @@ DisputeStrategy::~DisputeStrategy() = default;
 DisputeStrategy::DisputeStrategy(DisputeStrategy&&) noexcept = default;
 DisputeStrategy& DisputeStrategy::operator=(DisputeStrategy&&) noexcept = default;
 
-Expected<Move> DisputeStrategy::next_move(const Game& game, Side side, const Cancellation* cancellation) {
-    return impl_->next_move(game, side, cancellation);
+Expected<Move> DisputeStrategy::next_move(const Game& game, Side side, const SplitMove* post,
+                                          const Cancellation* cancellation) {
+    return impl_->next_move(game, side, post, cancellation);
 }
 
 Expected<LeafWitness> DisputeStrategy::leaf_witness(const Game& game, const Cancellation* cancellation) {

@@ -67,12 +67,15 @@ public:
     DisputeStrategy(DisputeStrategy&&) noexcept;
     DisputeStrategy& operator=(DisputeStrategy&&) noexcept;
 
-    // The move that `side` (this party's side) should make now. In the `leaf` phase, and where the tile phase meets an
-    // input node, whoever is right proves it and whoever is wrong keeps still (its clock, or the other's proof, ends
-    // it). Errors: those of state_before and states_of; dispute.wrong_state when they are not the history's;
-    // dispute.bad_game; dispute.cancelled (busy) soon after the cancellation was requested, and dispute.data_missing
-    // (busy) where the data source had not what was asked of it: what was finished before is kept.
-    [[nodiscard]] Expected<Move> next_move(const Game& game, Side side, const Cancellation* cancellation = nullptr);
+    // The move that `side` (this party's side) should make now. `post`: the defender's that waits, which the rival
+    // answers; null when none does. In the `leaf` phase, and where the tile phase meets an input node, whoever is right
+    // proves it and whoever is wrong keeps still (its clock, or the other's proof, ends it). Errors: those of
+    // state_before and states_of; dispute.wrong_state when they are not the history's; dispute.bad_game;
+    // dispute.post_missing and dispute.wrong_post, where the rival is not given the post that waits;
+    // dispute.cancelled (busy) soon after the cancellation was requested, and dispute.data_missing (busy) where the
+    // data source had not what was asked of it: what was finished before is kept.
+    [[nodiscard]] Expected<Move> next_move(const Game& game, Side side, const SplitMove* post,
+                                           const Cancellation* cancellation = nullptr);
     // The witness of the disputed leaf from this party's execution, right or not. Errors: as next_move;
     // dispute.wrong_phase.
     [[nodiscard]] Expected<LeafWitness> leaf_witness(const Game& game, const Cancellation* cancellation = nullptr);

@@ -8,7 +8,7 @@
 
 namespace quern::compute::core {
 
-inline constexpr std::size_t kMaxOpeningBytes = 512;  // the longest node is well below
+inline constexpr std::size_t kMaxOpeningBytes = 128;  // the longest node has less
 
 // A node's or update's bytes (its RLP, graph.h) and its path under program_root.
 struct ProgramOpening {

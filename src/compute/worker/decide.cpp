@@ -329,11 +329,7 @@ private:
             play.claim = claim(dispute, defends);
             if (play.claim == nullptr) return;
         }
-        const auto index = static_cast<std::size_t>(play.side);
-        const bool to_move =
-            game.phase == core::Phase::leaf ||
-            (game.phase < core::Phase::leaf && index < game.posts.size() && !game.posts[index].present);
-        play.due = to_move && next_ms_ < play.deadline;
+        play.due = core::may_move(game, play.side) && next_ms_ < play.deadline;
         actions_.push_back(play);
         const std::string position = position_of(game);
         if (play.due && view.planned != nullptr && view.planned->position == position)
@@ -420,7 +416,7 @@ std::optional<Attempt> declare(const chain::types::RoleBond& bond, const chain::
 
 std::string position_of(const core::Game& game) {
     return std::string(core::to_string(game.phase)) + "." + std::to_string(game.cursor.level) + "." +
-           std::to_string(game.cursor.index);
+           std::to_string(game.cursor.index) + (core::has_post(game) ? ".posted" : "");
 }
 
 Hash32 result_root_of(const VerifierReport& report, std::span<const Hash32> probes) {

@@ -79,7 +79,7 @@ bool DisputeJobs::work(Context& context) {
         playing->context = &context;
         playing->cancellation = &cancellation;
         playing->data->bind(*context.node, &cancellation);
-        move = playing->strategy->next_move(*order->game, order->play.side, &cancellation);
+        move = playing->strategy->next_move(*order->game, order->play.side, order->post.get(), &cancellation);
         if (const auto missing = playing->data->take_missing(); missing && !move && !cancellation.requested())
             move = detailed(move.error(), missing->to_string());
         playing->context = nullptr;

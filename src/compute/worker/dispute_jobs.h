@@ -25,6 +25,7 @@ struct PlayOrder {
     std::shared_ptr<const core::Game> game;
     Play play;
     std::string position;
+    std::shared_ptr<const core::SplitMove> post{};  // that waits for the rival; null: none does, or it is not known
     [[nodiscard]] std::uint64_t id() const { return play.dispute; }
     [[nodiscard]] bool same_job(const PlayOrder& other) const {
         return play.dispute == other.play.dispute && position == other.position;

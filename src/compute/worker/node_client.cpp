@@ -317,11 +317,15 @@ Expected<TaskClaim> NodeClient::task(std::uint64_t id) {
     return std::move(claims.front());
 }
 
-Expected<chain::types::Dispute> NodeClient::dispute(std::uint64_t id) {
+Expected<DisputeNews> NodeClient::dispute(std::uint64_t id) {
     QUERN_TRY(const json::Value value, call("dispute_get", json::Value::array({id})));
-    chain::types::Dispute dispute;
-    QUERN_CHECK(chain::types::from_json(value, dispute));
-    return dispute;
+    DisputeNews news;
+    QUERN_CHECK(chain::types::from_json(value, news.dispute));
+    if (const json::Value* const post = value.find("post"); post != nullptr && !post->is_null()) {
+        QUERN_TRY(const std::string_view text, understood(post->as_string()));
+        QUERN_TRY(news.post, understood(from_hex(text)));
+    }
+    return news;
 }
 
 Expected<std::vector<Hash32>> NodeClient::revealed_probes(const chain::types::VerifierReport& report) {

@@ -46,7 +46,7 @@ public:
     [[nodiscard]] Expected<bool> knows(const Hash32& transaction) override;
 
     [[nodiscard]] Expected<std::vector<chain::types::TaskClaim>> live_tasks() override;
-    [[nodiscard]] Expected<chain::types::Dispute> dispute(std::uint64_t id) override;
+    [[nodiscard]] Expected<DisputeNews> dispute(std::uint64_t id) override;
     [[nodiscard]] Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) override;
     [[nodiscard]] Expected<chain::types::TaskClaim> task(std::uint64_t id);
 

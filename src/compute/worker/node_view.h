@@ -64,6 +64,11 @@ struct ContentLeaves {
     std::vector<Hash32> leaves;
 };
 
+struct DisputeNews {
+    chain::types::Dispute dispute;
+    Bytes post;  // that waits for the rival, not checked; empty: none does, or the node does not know it
+};
+
 class NodeView {
 public:
     virtual ~NodeView() = default;
@@ -82,7 +87,7 @@ public:
 
     // Tasks that are not final with their present claims, by id; one with two unsettled claims once with each.
     [[nodiscard]] virtual Expected<std::vector<chain::types::TaskClaim>> live_tasks() = 0;
-    [[nodiscard]] virtual Expected<chain::types::Dispute> dispute(std::uint64_t id) = 0;
+    [[nodiscard]] virtual Expected<DisputeNews> dispute(std::uint64_t id) = 0;
     // Hashes of the probe tiles that the report's verifier has revealed; not checked against its result root.
     [[nodiscard]] virtual Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) = 0;
     // The bond of a role; nullopt: none.

@@ -142,11 +142,12 @@ void Shell::read_disputes(const TaskClaim& live) {
     for (const std::uint64_t id : live.claim.disputes) {
         KnownDispute& known = disputes_[id];
         if (!known.changed || (known.dispute != nullptr && known.dispute->closed_at != 0)) continue;
-        auto dispute = parts_.node.dispute(id);
-        if (!dispute) {
+        auto news = parts_.node.dispute(id);
+        if (!news) {
             unread_.insert(live.task.id);
             continue;
         }
+        Dispute* const dispute = &news->dispute;
         const bool changed = known.dispute == nullptr || !equal(known.dispute->game, dispute->game);
         const bool open = dispute->closed_at == 0;
         if (!open) known.game = nullptr;
@@ -159,6 +160,9 @@ void Shell::read_disputes(const TaskClaim& live) {
             else
                 log::error(Category::dispute, "unreadable game dispute={}", id);
         }
+        known.post = nullptr;
+        if (auto post = core::decode_split_move(news->post); post && known.game != nullptr)
+            known.post = std::make_shared<const core::SplitMove>(std::move(*post));
         known.dispute = std::make_shared<const Dispute>(std::move(*dispute));
         known.changed = false;
     }
@@ -227,7 +231,7 @@ void Shell::perform(const std::shared_ptr<const TaskClaim>& live, const Action& 
                           [&](const Play& play) {
                               const KnownDispute& known = disputes_.at(play.dispute);
                               orders.play.emplace(play.dispute, PlayOrder{live, known.dispute, known.game, play,
-                                                                          position_of(*known.game)});
+                                                                          position_of(*known.game), known.post});
                           }},
                action);
 }

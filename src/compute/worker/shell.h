@@ -46,7 +46,8 @@ private:
     struct KnownDispute {
         bool changed = true;  // since it was read
         std::shared_ptr<const Dispute> dispute;
-        std::shared_ptr<const core::Game> game;  // null: closed, or unreadable
+        std::shared_ptr<const core::Game> game;       // null: closed, or unreadable
+        std::shared_ptr<const core::SplitMove> post;  // that waits; null: none, or the node did not tell a readable one
     };
     struct Orders {
         ExamineJobs::Orders::Orders examine;

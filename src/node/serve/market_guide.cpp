@@ -126,6 +126,7 @@ Expected<json::Value> CoreMarketGuide::describe_game(BytesView bytes) const {
          {"cursor",
           json::Value::object(
               {{"leafCount", game.cursor.leaf_count}, {"level", game.cursor.level}, {"index", game.cursor.index}})},
+         {"post", core::has_post(game) ? json::Value(to_hex0x(game.post)) : json::Value()},
          {"waitsFor", std::move(waits_for)},
          {"msLeft", both(game.budget, [](std::uint64_t left) { return json::Value(left); })},
          {"deadline", decided || !core::has_begun(game) ? json::Value() : json::Value(core::next_deadline(game))}});

@@ -1,6 +1,8 @@
 // dispute_*: games about claims.
 #include <algorithm>
 
+#include "chain/types/event_reader.h"
+#include "chain/types/post_event.h"
 #include "rpc/methods/backend.h"
 #include "rpc/methods/market_json.h"
 
@@ -25,6 +27,19 @@ json::Value summary(const Backend& backend, const Dispute& dispute) {
     return object;
 }
 
+// The post that waits for the rival, as the logs of its block have it: the last one there. Null: none does, or this
+// node has no receipts of that block.
+json::Value waiting_post(const Backend& backend, const Dispute& dispute) {
+    if (dispute.posted_at == 0) return {};
+    json::Value post;
+    for (const auto& receipt : backend.chain->receipts(dispute.posted_at))
+        for (const auto& log : receipt.logs)
+            if (log.address == types::group_address(types::KindGroup::disputes))
+                if (const auto posted = types::read_event<types::DisputePosted>(log))
+                    if (posted->dispute == dispute.id) post = to_hex0x(posted->post);
+    return post;
+}
+
 Result get(const Backend& backend, std::uint64_t id) {
     QUERN_RPC_TRY(const auto state, backend.chain->state({}));
     QUERN_RPC_TRY(const auto dispute, read_object<Dispute>(*state, id));
@@ -32,6 +47,7 @@ Result get(const Backend& backend, std::uint64_t id) {
     json::Value object = summary(backend, *dispute);
     const auto view = backend.market->describe_game(dispute->game);
     object.set("gameView", view ? *view : json::Value());
+    object.set("post", waiting_post(backend, *dispute));
     return object;
 }
 
@@ -64,8 +80,10 @@ Status add_dispute_methods(Registry& registry, const Backend& backend) {
                       {"object or null",
                        "the record's fields (game: RLP; deadline: 0 when closed, or while it waits for another game of "
                        "its defender's); "
-                       "gameView: phase, step, node, tile, element, claimed and true values, who owes a move; rounds, "
-                       "bytes and gas of the moves; leafOpName, leafMicroseconds (this node's measurement)"},
+                       "gameView: phase, step, node, tile, element, claimed and true values, who owes a move; post: "
+                       "RLP of the post that waits for the rival (postedAt: its block), null when none does or this "
+                       "node has no logs of that block; rounds, bytes and gas of the moves; leafOpName, "
+                       "leafMicroseconds (this node's measurement)"},
                       {},
                       {},
                       [backend](const Call& call) -> Result { return get(backend, call.number(0)); }}));
@@ -76,7 +94,7 @@ Status add_dispute_methods(Registry& registry, const Backend& backend) {
                           {"start", Kind::number, false, "first id of the page; 0 when left out"},
                           {"limit", Kind::number, false, "disputes in the page, 100 when left out, at most 500"}},
                          {"object",
-                          "disputes: as in dispute_get without game and gameView; next: the start of the next "
+                          "disputes: as in dispute_get without game, gameView and post; next: the start of the next "
                           "page, null at the end"},
                          {},
                          {{"[1,true]", R"({"disputes":[],"next":null})"}},

@@ -117,7 +117,7 @@ protected:
             bool moved = false;
             for (const auto side : {core::Side::defender, core::Side::rival}) {
                 if (!core::owes_move(game, side) && game.phase != core::Phase::leaf) continue;
-                const auto move = strategies[static_cast<int>(side)].next_move(game, side);
+                const auto move = strategies[static_cast<int>(side)].next_move(game, side, waiting_post(game));
                 ASSERT_TRUE(move) << move.error().to_string();
                 const auto who = side == core::Side::defender ? dispute.defender : dispute.rival;
                 if (const auto* split = std::get_if<core::SplitMove>(&*move)) {

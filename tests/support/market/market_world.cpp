@@ -9,6 +9,7 @@
 #include "chain/exec/outlay.h"
 #include "chain/market/storage.h"
 #include "chain/types/event_reader.h"
+#include "chain/types/post_event.h"
 #include "chain/types/probe_event.h"
 
 namespace quern::chain::exec::test {
@@ -259,6 +260,10 @@ Result World::send_transaction(const types::Address& sender, const types::Transa
     Uint256 most = before - tx.value - outlay_of(params, tx);
     if (execution->receipts().size() > receipts)
         most -= last_receipt().effective_gas_price * Uint256(last_receipt().gas_used);
+    if (execution->receipts().size() > receipts)
+        for (const auto& log : last_receipt().logs)
+            if (const auto posted = types::read_event<types::DisputePosted>(log))
+                quern::test::remember_post(*core::decode_split_move(posted->post));
     if (result.band == Band::ok) {
         EXPECT_GE(balance(), most) << "outlay_of() of kind " << int{tx.native_kind};
     }

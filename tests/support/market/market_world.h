@@ -10,10 +10,12 @@
 #include "compute/core/program_opening.h"
 #include "compute/core/task_spec.h"
 #include "support.h"
+#include "support/posts.h"
 
 namespace quern::chain::exec::test {
 
 namespace core = compute::core;
+using quern::test::waiting_post;
 namespace tensor = vm::tensor;
 using types::ClaimState;
 using types::NativeKind;

@@ -2,6 +2,7 @@
 
 #include "base/log_control.h"
 #include "chain/types/abi.h"
+#include "chain/types/post_event.h"
 #include "rpc/methods/log_filter.h"
 #include "unit/rpc/fake_backend.h"
 
@@ -627,6 +628,26 @@ TEST_F(MethodsTest, task_estimate_checks_the_specification) {
     EXPECT_EQ(error("task_estimate", "[" + json.dump() + "]").message, "task.bad_interval");
 }
 
+TEST_F(MethodsTest, a_dispute_has_the_post_that_waits_from_the_log_of_its_block) {
+    types::Dispute dispute;
+    dispute.id = 3;
+    dispute.game = {0xc0};
+    dispute.posted_at = 2;
+    put_object(types::ObjectPrefix::dispute, 3, dispute);
+    EXPECT_TRUE(ok("dispute_get", "[3]").find("post")->is_null()) << "no receipts of that block";
+    const auto log_of = [](std::uint64_t id, const Bytes& post, types::KindGroup group) {
+        return types::abi::event_log(types::group_address(group), types::DisputePosted{id, post});
+    };
+    types::Receipt receipt;
+    receipt.logs = {log_of(3, {1}, types::KindGroup::disputes), log_of(3, {2, 3}, types::KindGroup::disputes),
+                    log_of(4, {4}, types::KindGroup::disputes), log_of(3, {5}, types::KindGroup::tasks)};
+    chain.block_receipts[2] = {receipt};
+    EXPECT_EQ(text(ok("dispute_get", "[3]"), "post"), "0x0203") << "the last one of this dispute";
+    dispute.posted_at = 0;
+    put_object(types::ObjectPrefix::dispute, 3, dispute);
+    EXPECT_TRUE(ok("dispute_get", "[3]").find("post")->is_null());
+}
+
 TEST_F(MethodsTest, disputes_are_shown_with_their_game) {
     types::Dispute dispute;
     dispute.id = 3;
@@ -644,6 +665,7 @@ TEST_F(MethodsTest, disputes_are_shown_with_their_game) {
     EXPECT_EQ(text(one, "leafOpName"), "matmul");
     EXPECT_EQ(one.get_double("leafMicroseconds").value(), 12.5);
     EXPECT_TRUE(types::record_from_json<types::Dispute>(one));
+    EXPECT_TRUE(one.find("post")->is_null());
     EXPECT_EQ(ok("dispute_list").find("disputes")->size(), 2u);
     EXPECT_EQ(ok("dispute_list", R"({"task":9,"open":true})").find("disputes")->size(), 1u);
     EXPECT_EQ(ok("dispute_list", "[8]").find("disputes")->size(), 0u);

@@ -2,6 +2,7 @@
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/resolution.h"
+#include "chain/types/post_event.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -77,6 +78,10 @@ Status Handler<NativeKind::dispute_split>::apply(Context& context, const Payload
     auto& open = prepared.open;
     QUERN_TRY(const auto move, core::decode_split_move(data.move));
     QUERN_CHECK(core::apply_split(open.game, open.side, move, context.market_ms));
+    // The state keeps its hash; a contract may have made the call, so that the post is in no transaction's payload.
+    const bool waits = core::has_post(open.game);
+    if (waits) emit(context, types::KindGroup::disputes, types::DisputePosted{data.dispute, data.move});
+    open.dispute.posted_at = waits ? context.height : 0;
     return finish_move(context, open, data.move.size());
 }
 

@@ -19,6 +19,7 @@ using types::Role;
 void close(Context& context, types::Claim& claim, types::Dispute& dispute, DisputeWinner winner,
            std::string_view reason) {
     dispute.closed_at = context.height;
+    dispute.posted_at = 0;
     dispute.deadline = 0;
     dispute.winner = winner;
     dispute.reason = std::string(reason);

@@ -64,7 +64,8 @@ protected:
                           types::DisputeSplitPayload{dispute, types::encode_record(std::get<core::SplitMove>(move))});
     }
     void post(const types::Address& who, std::uint64_t dispute, core::DisputeStrategy& strategy, core::Side side) {
-        const auto move = strategy.next_move(game_of(dispute), side);
+        const auto game = game_of(dispute);
+        const auto move = strategy.next_move(game, side, waiting_post(game));
         ASSERT_TRUE(move) << move.error().to_string();
         world.begin();
         expect_ok(send_move(who, dispute, *move));
@@ -81,7 +82,7 @@ protected:
             if (rival.dispute == 0 || world.dispute(rival.dispute).closed_at != 0) continue;
             const auto game = game_of(rival.dispute);
             if (!core::owes_move(game, core::Side::rival)) continue;
-            const auto move = rival.strategy->next_move(game, core::Side::rival);
+            const auto move = rival.strategy->next_move(game, core::Side::rival, waiting_post(game));
             ASSERT_TRUE(move) << move.error().to_string();
             if (!std::holds_alternative<core::NoMove>(*move)) expect_ok(send_move(rival.who, rival.dispute, *move));
         }
@@ -125,7 +126,7 @@ TEST_F(DisputeOrder, a_defender_that_replays_for_one_game_at_a_time_beats_any_nu
             for (std::uint64_t second = 0; second < kReplay_s; ++second) block(id);
         const auto game = game_of(*dispute);
         if (game.verdict != core::Verdict::none) continue;
-        const auto move = solver.next_move(game, core::Side::defender);
+        const auto move = solver.next_move(game, core::Side::defender, waiting_post(game));
         ASSERT_TRUE(move) << move.error().to_string();
         if (std::holds_alternative<core::NoMove>(*move))
             block(id);
@@ -156,10 +157,8 @@ TEST_F(DisputeOrder, rivals_hold_a_claim_up_for_two_clocks_each_and_pay_more_for
         EXPECT_EQ(game_of(rival.dispute).charged_to, world.market_ms());
         EXPECT_EQ(world.deadline(id), world.market_ms() + clock);
         core::DisputeStrategy solver(party_of(world.live(id), truth));
-        post(rival.who, rival.dispute, *rival.strategy, core::Side::rival);
         world.skip_until(world.deadline(id) - 2 * world.block_ms);
-        post(kSolver, rival.dispute, solver, core::Side::defender);
-        post(kSolver, rival.dispute, solver, core::Side::defender);  // of the next phase: now the rival alone owes one
+        post(kSolver, rival.dispute, solver, core::Side::defender);  // now the rival owes a pick
         tick_when_due(id);
         EXPECT_EQ(world.dispute(rival.dispute).reason, "clock");
         EXPECT_EQ(world.dispute(rival.dispute).winner, types::DisputeWinner::defender);
@@ -188,6 +187,8 @@ TEST_F(DisputeOrder, a_game_that_waits_takes_moves_and_charges_nobody_until_the_
         EXPECT_EQ(name(world.one(kSecond, NativeKind::tick, types::TickPayload{types::TickObject::dispute, waiting})),
                   "tick.too_early");
     }
+    core::DisputeStrategy solver(party_of(world.live(id), truth));
+    post(kSolver, third, solver, core::Side::defender);
     post(rivals[2].who, third, *rivals[2].strategy, core::Side::rival);
     EXPECT_FALSE(core::has_begun(game_of(third)));
     EXPECT_EQ(game_of(third).budget, full_clocks(id));

@@ -534,14 +534,23 @@ TEST_F(Lifecycle, silent_party_loses_by_the_clock_through_task_ticks) {
     EXPECT_EQ(name(world.tick(id)), "tick.too_early");
     EXPECT_EQ(name(world.one(kSecond, NativeKind::tick, types::TickPayload{types::TickObject::dispute, dispute})),
               "tick.too_early");
+    core::DisputeStrategy solver(party_of(world.live(id), wrong));
     core::DisputeStrategy rival(party_of(world.live(id), truth));
-    const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
-    const auto move = rival.next_move(game, core::Side::rival);
-    ASSERT_TRUE(move);
-    const auto split = types::encode_record(std::get<core::SplitMove>(*move));
-    expect_ok(world.one(kWhistleblower, NativeKind::dispute_split, types::DisputeSplitPayload{dispute, split}));
-    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::dispute_split, types::DisputeSplitPayload{dispute, split})),
-              "dispute.already_posted");
+    const auto split_of = [&](core::DisputeStrategy& strategy, core::Side side) {
+        const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
+        const auto move = strategy.next_move(game, side, waiting_post(game));
+        return types::DisputeSplitPayload{dispute, types::encode_record(std::get<core::SplitMove>(*move))};
+    };
+    const auto post = split_of(solver, core::Side::defender);
+    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::dispute_split, post)), "dispute.no_post");
+    expect_ok(world.one(kSolver, NativeKind::dispute_split, post));
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::dispute_split, post)), "dispute.already_posted");
+    // The state keeps a hash and a height; who answers finds the post in that block's log.
+    const auto posted = world.dispute(dispute);
+    EXPECT_EQ(posted.posted_at, world.height - 1);
+    EXPECT_EQ(types::decode_record<core::Game>(posted.game)->post, crypto::sha256(post.move));
+    expect_ok(world.one(kWhistleblower, NativeKind::dispute_split, split_of(rival, core::Side::rival)));
+    EXPECT_EQ(world.dispute(dispute).posted_at, 0U);
     EXPECT_EQ(name(world.one(kSolver, NativeKind::dispute_prove_leaf, types::DisputeProveLeafPayload{dispute, {}})),
               "rlp.truncated");
     EXPECT_EQ(world.deadline(id), world.dispute(dispute).deadline);

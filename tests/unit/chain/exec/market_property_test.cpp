@@ -634,7 +634,7 @@ private:
             const auto game = *types::decode_record<core::Game>(dispute.game);
             if (agent.honest && !core::has_begun(game)) continue;
             if (agent.honest && defends && !has_replayed(agent, live, id, game)) continue;
-            const auto move = strategy(live, dispute, game, side, agent, how).next_move(game, side);
+            const auto move = strategy(live, dispute, game, side, agent, how).next_move(game, side, waiting_post(game));
             if (!move) {
                 EXPECT_FALSE(agent.honest) << move.error().to_string();
                 continue;

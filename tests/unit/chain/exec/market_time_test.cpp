@@ -149,20 +149,21 @@ TEST_F(MarketTime, a_disputes_side_is_charged_what_passes_and_no_halt) {
     world.block_ms = 137;
     world.skip(3);
     const auto post = [&](core::DisputeStrategy& strategy, core::Side side) {
-        const auto move = *strategy.next_move(game_of(), side);
+        const auto game = game_of();
+        const auto move = *strategy.next_move(game, side, waiting_post(game));
         return types::DisputeSplitPayload{dispute, types::encode_record(std::get<core::SplitMove>(move))};
     };
-    EXPECT_EQ(after_a_halt(kWhistleblower, NativeKind::dispute_split, post(accuser, core::Side::rival)), "ok");
-    const std::uint64_t spent = 3 * 137 + 1'000;
-    EXPECT_EQ(game_of().budget, (std::vector<std::uint64_t>{clock - spent, clock - spent})) << "both owed a post";
-    EXPECT_EQ(world.dispute(dispute).deadline, world.market_ms() + clock - spent);
-
-    // Now the solver alone owes one. A day before the end of its clock is a second before it, too.
-    world.skip_until(world.dispute(dispute).deadline - 1'000);
     EXPECT_EQ(after_a_halt(kSolver, NativeKind::dispute_split, post(solver, core::Side::defender)), "ok");
+    const std::uint64_t spent = 3 * 137 + 1'000;
+    EXPECT_EQ(game_of().budget, (std::vector<std::uint64_t>{clock - spent, clock})) << "the solver owed a post";
+    EXPECT_EQ(world.dispute(dispute).deadline, world.market_ms() + clock);
+
+    // Now the accuser owes a pick. A day before the end of its clock is a second before it, too.
+    world.skip_until(world.dispute(dispute).deadline - 1'000);
+    EXPECT_EQ(after_a_halt(kWhistleblower, NativeKind::dispute_split, post(accuser, core::Side::rival)), "ok");
     EXPECT_EQ(game_of().verdict, core::Verdict::none);
-    EXPECT_GT(game_of().budget[0], 0U);
-    EXPECT_EQ(game_of().budget[1], clock - spent) << "stood still meanwhile";
+    EXPECT_GT(game_of().budget[1], 0U);
+    EXPECT_EQ(game_of().budget[0], clock - spent) << "stood still meanwhile";
 }
 
 TEST_F(MarketTime, eight_blocks_come_in_the_shortest_window_whatever_their_timestamps) {

@@ -43,7 +43,7 @@ protected:
         for (const auto side : {core::Side::defender, core::Side::rival}) {
             const auto current = world.dispute(dispute);
             const auto game = *types::decode_record<core::Game>(current.game);
-            const auto move = strategies[static_cast<int>(side)].next_move(game, side);
+            const auto move = strategies[static_cast<int>(side)].next_move(game, side, waiting_post(game));
             ASSERT_TRUE(move) << move.error().to_string();
             expect_ok(
                 world.one(side == core::Side::defender ? current.defender : current.rival, NativeKind::dispute_split,
@@ -146,12 +146,6 @@ TEST_F(PassChallenge, silence_before_the_step_is_known_costs_the_verifier) {
     const auto drawn = core::draw_segments(world.claim(id).verify_beacon, who, kSegments, 1).front();
     const auto elsewhere = compute_history(kSteps, (1 - drawn) * kInterval + 1, 1U << 20);
     const auto dispute = challenge_history(id, core::kPassTarget, elsewhere);
-    core::DisputeStrategy rival(party_of(world.live(id), elsewhere));
-    const auto move =
-        rival.next_move(*types::decode_record<core::Game>(world.dispute(dispute).game), core::Side::rival);
-    expect_ok(
-        world.one(kWhistleblower, NativeKind::dispute_split,
-                  types::DisputeSplitPayload{dispute, types::encode_record(std::get<core::SplitMove>(move.value()))}));
     tick_when_due(id);
     EXPECT_EQ(world.dispute(dispute).reason, "clock");
     EXPECT_EQ(world.task(id).slashes.at(0).address, who);
@@ -169,7 +163,7 @@ TEST_F(PassChallenge, both_lose_when_the_leaf_is_neithers) {
         for (const auto side : {core::Side::defender, core::Side::rival}) {
             const auto now = *types::decode_record<core::Game>(world.dispute(dispute).game);
             if (!core::owes_move(now, side)) continue;
-            const auto move = (side == core::Side::defender ? defender : rival).next_move(now, side);
+            const auto move = (side == core::Side::defender ? defender : rival).next_move(now, side, waiting_post(now));
             ASSERT_TRUE(move && std::holds_alternative<core::SplitMove>(*move));
             expect_ok(
                 world.one(side == core::Side::defender ? verifier(id, 0) : kWhistleblower, NativeKind::dispute_split,

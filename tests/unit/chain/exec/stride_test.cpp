@@ -95,7 +95,8 @@ TEST_F(Strides, a_stride_that_was_not_drawn_is_nobodys_pass) {
         core::DisputeStrategy players[] = {core::DisputeStrategy(party_of(world.live(id), truth)),
                                            core::DisputeStrategy(party_of(world.live(id), claim))};
         for (const auto side : {core::Side::defender, core::Side::rival}) {
-            const auto move = players[static_cast<int>(side)].next_move(game(dispute), side);
+            const auto now = game(dispute);
+            const auto move = players[static_cast<int>(side)].next_move(now, side, waiting_post(now));
             ASSERT_TRUE(move && std::holds_alternative<core::SplitMove>(*move));
             expect_ok(
                 world.one(side == core::Side::defender ? who : kWhistleblower, NativeKind::dispute_split,

@@ -554,13 +554,14 @@ TEST_F(Tranches, have_the_time_for_a_game_about_each_of_two_claims) {
     prove(id, 1, all);
     std::vector<std::uint64_t> games{accuse(id, 0, wrong_first), accuse(id, 1, wrong_second)};
     const History* rivals[] = {&wrong_first, &wrong_second};
-    // All that needs no replay is posted at once, and the rival's of what does.
+    // All that needs no replay is posted at once.
     for (std::uint32_t i = 0; i < 2; ++i) {
         const auto live = world.live_stretch(id, i);
         core::DisputeStrategy strategies[] = {core::DisputeStrategy(party_of(live, all)),
                                               core::DisputeStrategy(party_of(live, *rivals[i]))};
-        for (const auto side : {core::Side::defender, core::Side::rival, core::Side::rival}) {
-            const auto move = strategies[static_cast<int>(side)].next_move(game(games[i]), side);
+        for (const auto side : {core::Side::defender, core::Side::rival}) {
+            const auto now = game(games[i]);
+            const auto move = strategies[static_cast<int>(side)].next_move(now, side, waiting_post(now));
             ASSERT_TRUE(move && std::holds_alternative<core::SplitMove>(*move));
             const auto current = world.dispute(games[i]);
             expect_ok(world.one(

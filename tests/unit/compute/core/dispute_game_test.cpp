@@ -51,6 +51,7 @@ TEST(DisputeGame, CheatAtEachKindOfOpLosesAtTheLeaf) {
     int games = 0;
     std::uint64_t most_rounds = 0;
     std::uint64_t most_bytes = 0;
+    std::size_t largest_game = 0;
     Random random(5);
     for (std::uint32_t node = 0; node < world.program.nodes.size(); ++node) {
         const auto& definition = world.program.nodes[node];
@@ -72,6 +73,7 @@ TEST(DisputeGame, CheatAtEachKindOfOpLosesAtTheLeaf) {
         most_rounds = std::max(most_rounds, result.transcript.rounds);
         most_bytes = std::max(most_bytes, result.transcript.bytes);
         EXPECT_LE(result.transcript.largest_move, kMaxMoveBytes);
+        largest_game = std::max(largest_game, result.transcript.largest_game);
     }
     for (const Op op :
          {Op::slot, Op::window, Op::seed, Op::full, Op::iota, Op::philox, Op::matmul, Op::sum_last, Op::max_last,
@@ -81,9 +83,10 @@ TEST(DisputeGame, CheatAtEachKindOfOpLosesAtTheLeaf) {
     for (const auto& [kind, count] : played)
         if (kind / 256 == static_cast<int>(Op::elementwise) && count > 0) ++element_ops;
     EXPECT_EQ(element_ops, static_cast<int>(vm::tensor::arith::kElementOps.size()));
-    std::printf("%d games, %zu nodes, %zu slots: at most %llu moves and %llu bytes\n", games,
+    std::printf("%d games, %zu nodes, %zu slots: at most %llu moves and %llu bytes, %zu in the state\n", games,
                 world.program.nodes.size(), world.program.slots.size(), static_cast<unsigned long long>(most_rounds),
-                static_cast<unsigned long long>(most_bytes));
+                static_cast<unsigned long long>(most_bytes), largest_game);
+    EXPECT_LE(largest_game, kGameBytes);
     EXPECT_LE(most_rounds, 20U);
     EXPECT_LE(most_bytes, 150'000U);
 }
@@ -175,7 +178,7 @@ TEST(DisputeGame, TwoLiarsAtTheSameElementBothLose) {
     Game game = history_game(world, first.root(), second.root());
     // Neither would prove the leaf; a rival that does brings both down.
     const Player proves = [&](const Game& now, Side side) -> Expected<Move> {
-        if (now.phase != Phase::leaf) return rival.next_move(now, side);
+        if (now.phase != Phase::leaf) return rival.next_move(now, side, waiting_post(now));
         QUERN_TRY(LeafWitness witness, rival.leaf_witness(now));
         return Move{std::move(witness)};
     };
@@ -226,7 +229,7 @@ TEST(DisputeGame, SilentSideLosesByClockInEachPhase) {
             DisputeStrategy dishonest = dishonest_player(world, history, alter);
             const Player stops = [&](const Game& game, Side side) -> Expected<Move> {
                 if (static_cast<std::uint8_t>(game.phase) >= phase) return Move{NoMove{}};
-                return dishonest.next_move(game, side);
+                return dishonest.next_move(game, side, waiting_post(game));
             };
             const bool defends = liar == Side::defender;
             Game game =
@@ -246,9 +249,8 @@ public:
         : world_(world), strategy_(strategy), alter_(alter), from_(from), accumulator_(accumulator) {}
 
     Expected<Move> operator()(const Game& game, Side side) {
-        if ((game.phase != Phase::micro && game.phase != Phase::element) ||
-            game.posts[static_cast<std::size_t>(side)].present)
-            return strategy_.next_move(game, side);
+        if ((game.phase != Phase::micro && game.phase != Phase::element) || !is_next(game, side))
+            return strategy_.next_move(game, side, waiting_post(game));
         const auto node = static_cast<std::uint32_t>(game.node);
         vm::tensor::Executor executor(world_.program, vm::tensor::arith::Backend::scalar, nullptr);
         const auto outputs = executor.run_all(world_.states[game.step - 1], world_.data, world_.seed);
@@ -258,9 +260,11 @@ public:
         Tensor output = outputs[node];
         alter_(game.step, node, output);
         trace.back().accumulators[0] = vm::tensor::read_tile(output, game.tile);
+        const SplitMove* const post = waiting_post(game);
         SplitMove move;
         move.phase = static_cast<std::uint8_t>(game.phase);
         if (game.phase == Phase::element) {
+            if (post != nullptr) move.tiles = post->tiles;
             for (const auto& tile : trace[game.micro_step].accumulators)
                 move.tiles.push_back(vm::tensor::tile_bytes(tile));
             return Move{move};
@@ -270,7 +274,11 @@ public:
         const PostRange range = post_range(game.cursor);
         const auto level = crypto::merkle_level(leaves, range.level);
         for (std::uint64_t i = 0; i < range.count; ++i) move.nodes.push_back(level[range.begin + i]);
-        if (at_top(game.cursor) && range.level > 0) move.anchor_path = crypto::merkle_path(leaves, leaves.size() - 1);
+        if (post != nullptr) {
+            move.pick = *first_difference(post->nodes, move.nodes);
+            move.nodes.clear();
+        }
+        if (at_top(game.cursor)) move.anchor_path = crypto::merkle_path(leaves, leaves.size() - 1);
         return Move{move};
     }
 
@@ -359,7 +367,7 @@ TEST(DisputeGame, RestartedPlayerGoesOnWhereItWas) {
     const History history = altered_history(world, alter, 2);
     const Player forgetful = [&](const Game& game, Side side) {
         DisputeStrategy fresh = honest_player(world);
-        return fresh.next_move(game, side);
+        return fresh.next_move(game, side, waiting_post(game));
     };
     DisputeStrategy dishonest = dishonest_player(world, history, alter);
     Game game = history_game(world, history.root(), world.root());

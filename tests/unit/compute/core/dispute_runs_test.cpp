@@ -83,15 +83,15 @@ TEST(DisputeRuns, AMoveThatIsGivenUpEndsBetweenTwoNodesAndIsWorkedOutLater) {
         for (const int limit : {0, 3, 20}) {
             computed = 0;
             const Cancellation cancellation([&] { return computed >= limit; });
-            const auto move = given_up.next_move(position, side, &cancellation);
+            const auto move = given_up.next_move(position, side, waiting_post(position), &cancellation);
             EXPECT_LE(computed, limit + 1);
             if (move) break;  // by what earlier phases have executed
             EXPECT_EQ(move.error().name, kMoveCancelled);
             EXPECT_TRUE(move.error().is_busy());
             cancelled.insert(position.phase);
         }
-        const auto move = given_up.next_move(position, side);
-        const auto wanted = honest.next_move(position, side);
+        const auto move = given_up.next_move(position, side, waiting_post(position));
+        const auto wanted = honest.next_move(position, side, waiting_post(position));
         EXPECT_TRUE(move && wanted);
         if (!move || !wanted) return wanted;
         EXPECT_EQ(move->index(), wanted->index());
@@ -135,7 +135,7 @@ struct Defence {
                 if (games[i].phase == Phase::decided) continue;
                 for (const Side side : {Side::defender, Side::rival}) {
                     auto& player = side == Side::defender ? defenders[i] : rivals[i];
-                    const auto move = player.next_move(games[i], side);
+                    const auto move = player.next_move(games[i], side, waiting_post(games[i]));
                     ASSERT_TRUE(move) << move.error().to_string();
                     const Status applied = apply(games[i], side, *move, height);
                     ASSERT_TRUE(applied) << applied.error().to_string();
@@ -220,7 +220,7 @@ TEST(DisputeRuns, OfALongMicroTraceOnlyTheStatesThatAreAskedForAreHeld) {
         const Player measured = [&](const Game& game, Side side) {
             const std::size_t before = quern::test::counted_memory();
             quern::test::mark_counted_memory();
-            auto move = honest.next_move(game, side);
+            auto move = honest.next_move(game, side, waiting_post(game));
             peak = std::max(peak, held + quern::test::peak_of_counted_memory() - before);
             held += quern::test::counted_memory() - before;
             return move;
@@ -256,7 +256,7 @@ TEST(DisputeRuns, APlayerTakesLittleMoreThanAStep) {
     const Player measured = [&](const Game& game, Side side) {
         const std::size_t before = quern::test::counted_memory();
         quern::test::mark_counted_memory();
-        auto move = honest.next_move(game, side);
+        auto move = honest.next_move(game, side, waiting_post(game));
         peak = std::max(peak, held + quern::test::peak_of_counted_memory() - before);
         held += quern::test::counted_memory() - before;
         return move;

@@ -31,7 +31,7 @@ const std::map<Phase, Game>& games() {
             for (const Side side : {Side::defender, Side::rival}) {
                 if (!owes_move(game, side)) continue;
                 found[game.phase] = game;
-                const auto move = (side == Side::defender ? liar : honest).next_move(game, side);
+                const auto move = (side == Side::defender ? liar : honest).next_move(game, side, waiting_post(game));
                 EXPECT_TRUE(move && apply(game, side, *move, 1000));
             }
         }
@@ -82,9 +82,6 @@ TEST(GameCheck, ClocksOfTheDecidedAndOfThePastStandStill) {
     EXPECT_EQ(charged(going_on, going_on.charged_to - 1), chain::types::encode_record(going_on));
     EXPECT_NE(charged(going_on, going_on.charged_to + 1), chain::types::encode_record(going_on));
     Game damaged = going_on;
-    damaged.posts.clear();
-    EXPECT_FALSE(owes_move(damaged, Side::rival));
-    damaged = going_on;
     damaged.budget.clear();
     EXPECT_FALSE(owes_move(damaged, Side::rival));
 }
@@ -94,7 +91,6 @@ TEST(GameCheck, WhatBothSidesHaveIsThereTwice) {
         if (phase == Phase::decided) continue;
         EXPECT_EQ(verdict_on(phase, [](Game& g) { g.claims.pop_back(); }), "dispute.bad_game") << to_string(phase);
         EXPECT_EQ(verdict_on(phase, [](Game& g) { g.claims.emplace_back(); }), "dispute.bad_game") << to_string(phase);
-        EXPECT_EQ(verdict_on(phase, [](Game& g) { g.posts.pop_back(); }), "dispute.bad_game") << to_string(phase);
         EXPECT_EQ(verdict_on(phase, [](Game& g) { g.budget.push_back(1); }), "dispute.bad_game") << to_string(phase);
     }
     for (const Phase phase : {Phase::trace, Phase::tile, Phase::micro, Phase::element, Phase::leaf}) {
@@ -117,6 +113,15 @@ TEST(GameCheck, WhatBothSidesHaveIsThereTwice) {
             << to_string(phase);
     }
     EXPECT_EQ(verdict_on(Phase::leaf, [](Game& g) { g.values.pop_back(); }), "dispute.bad_game");
+}
+
+TEST(GameCheck, APostWaitsWhereThereCanBeOne) {
+    EXPECT_EQ(verdict_on(Phase::leaf, [](Game& g) { g.post = Hash32{{1}}; }), "dispute.bad_game");
+    ASSERT_TRUE(has_post(games().at(Phase::micro)));
+    ASSERT_TRUE(at_top(games().at(Phase::micro).cursor));
+    EXPECT_EQ(verdict_on(Phase::micro, [](Game& g) { g.post = {}; }), "dispute.bad_game") << "a top without its post";
+    EXPECT_EQ(verdict_on(Phase::micro, [](Game& g) { g.cursor.nodes.clear(); }), "dispute.bad_game");
+    EXPECT_EQ(verdict_on(Phase::tile, [](Game& g) { g.node_bytes.clear(); }), "dispute.bad_game");
 }
 
 TEST(GameCheck, PlacesLieWhereTheyCan) {

@@ -168,7 +168,7 @@ Alter flip(std::uint64_t step, std::uint32_t node, std::uint64_t word, std::uint
 }
 
 Player player(DisputeStrategy& strategy) {
-    return [&strategy](const Game& game, Side side) { return strategy.next_move(game, side); };
+    return [&strategy](const Game& game, Side side) { return strategy.next_move(game, side, waiting_post(game)); };
 }
 
 Player silent_player() {
@@ -179,6 +179,7 @@ Status apply(Game& game, Side side, const Move& move, std::uint64_t height) {
     if (const auto* split = std::get_if<SplitMove>(&move)) {
         // As the chain gets it: through its encoding.
         QUERN_TRY(const SplitMove decoded, decode_split_move(chain::types::encode_record(*split)));
+        quern::test::remember_post(decoded);
         return apply_split(game, side, decoded, height);
     }
     if (const auto* witness = std::get_if<LeafWitness>(&move)) {
@@ -202,7 +203,9 @@ Transcript play(Game& game, const Player& defender, const Player& rival, std::ui
             }
             if (std::holds_alternative<NoMove>(*move)) continue;
             // The game lives as bytes between two moves.
-            const Expected<Game> stored = chain::types::decode_record<Game>(chain::types::encode_record(game));
+            const Bytes bytes = chain::types::encode_record(game);
+            transcript.largest_game = std::max(transcript.largest_game, bytes.size() - game.context.plan.size());
+            const Expected<Game> stored = chain::types::decode_record<Game>(bytes);
             EXPECT_TRUE(stored.has_value());
             if (stored) game = *stored;
             if (const Status status = apply(game, side, *move, height); !status) {

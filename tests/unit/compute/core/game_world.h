@@ -6,10 +6,12 @@
 
 #include "compute/core/dispute_strategy.h"
 #include "compute/core/history.h"
+#include "support/posts.h"
 #include "unit/vm/tensor/test_programs.h"
 
 namespace quern::compute::core::test {
 
+using quern::test::waiting_post;
 using vm::tensor::Op;
 using vm::tensor::Program;
 using vm::tensor::State;
@@ -68,6 +70,7 @@ struct Transcript {
     std::uint64_t rounds = 0;  // accepted moves
     std::uint64_t bytes = 0;   // their encodings
     std::size_t largest_move = 0;
+    std::size_t largest_game = 0;      // beside its plan
     std::vector<std::string> refused;  // errors of refused moves
     bool leaf_executed = false;
 };

@@ -55,6 +55,7 @@ Game play(const Program& program, std::uint32_t claimed, std::size_t operands) {
     EXPECT_TRUE(opened.has_value());
     Game game = *opened;
     for (const Phase phase : {Phase::history, Phase::state, Phase::trace, Phase::tile, Phase::element}) {
+        SplitMove post;
         for (std::size_t side = 0; side < 2; ++side) {
             SplitMove move;
             move.phase = static_cast<std::uint8_t>(phase);
@@ -64,22 +65,32 @@ Game play(const Program& program, std::uint32_t claimed, std::size_t operands) {
                     break;
                 case Phase::state:
                     move.nodes = {traces[side][2]};
+                    if (side != 0) break;
                     move.previous_state = histories[side][0];
                     move.previous_path = history_path(histories[side], 0);
                     break;
                 case Phase::trace:
                     move.nodes = traces[side];
                     move.program = {prover.update(0)};
+                    move.anchor_path = crypto::merkle_path(traces[side], 2);
                     break;
                 case Phase::tile:
                     move.nodes = vm::tensor::tile_hashes(outputs[side]);
+                    if (side != 0) break;
                     move.program = {prover.node(2)};
                     for (std::size_t i = 0; i < operands; ++i)
                         move.program.push_back(prover.node(program.nodes[2].inputs[i]));
                     break;
                 default:
-                    move.tiles = {vm::tensor::tile_bytes(vm::tensor::read_tile(outputs[side], 0))};
+                    move.tiles = post.tiles;
+                    move.tiles.push_back(vm::tensor::tile_bytes(vm::tensor::read_tile(outputs[side], 0)));
                     break;
+            }
+            if (side == 0) {
+                post = move;
+            } else if (phase != Phase::element) {
+                move.pick = *first_difference(post.nodes, move.nodes);
+                move.nodes.clear();
             }
             const Status status = apply_split(game, static_cast<Side>(side), move, 0);
             EXPECT_TRUE(status.has_value()) << to_string(phase) << " " << status.error().to_string();

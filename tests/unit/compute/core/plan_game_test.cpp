@@ -221,15 +221,16 @@ TEST(PlanGame, ANodeOfTheOtherProgramOpensNothing) {
     ASSERT_TRUE(game);
     while (game->phase < Phase::trace)
         for (const Side side : {Side::rival, Side::defender}) {
-            const auto move = (side == Side::rival ? honest : liar).next_move(*game, side);
+            const auto move = (side == Side::rival ? honest : liar).next_move(*game, side, waiting_post(*game));
             ASSERT_TRUE(move) << move.error().to_string();
             ASSERT_TRUE(apply(*game, side, *move, 1001));
         }
-    const auto move = honest.next_move(*game, Side::rival);
+    const auto move = honest.next_move(*game, Side::rival, waiting_post(*game));
     ASSERT_TRUE(move) << move.error().to_string();
     auto split = std::get<SplitMove>(*move);
     split.program = {ProgramProver(task.programs.programs[0]).update(game->slot)};
     EXPECT_EQ(apply_split(*game, Side::rival, split, 1001).error().name, "dispute.bad_opening");
+    EXPECT_TRUE(has_post(*game));
     EXPECT_TRUE(apply(*game, Side::rival, *move, 1001));
 }
 
@@ -243,7 +244,7 @@ TEST(PlanGame, APlayerOfAnotherPlanMakesNoMove) {
     game->context.plan =
         TaskPlan::make(task.programs.plan.programs(), {plan_repeat(4, {plan_step(0), plan_step(1)})})->bytes();
     DisputeStrategy honest = task.party(truth);
-    EXPECT_EQ(honest.next_move(*game, Side::rival).error().name, "dispute.bad_game");
+    EXPECT_EQ(honest.next_move(*game, Side::defender, nullptr).error().name, "dispute.bad_game");
     GameContext longer = task.context();
     longer.history_leaves += 1;
     EXPECT_EQ(open_history_game(longer, other.root(), truth.root(), kBudget, 1000).error().name, "dispute.bad_context");

@@ -65,7 +65,7 @@ Game game_at(Phase phase, DisputeStrategy& liar, DisputeStrategy& honest, const 
     while (game.phase < phase)
         for (const Side side : {Side::defender, Side::rival}) {
             if (game.phase >= phase) break;
-            const auto move = (side == Side::defender ? liar : honest).next_move(game, side);
+            const auto move = (side == Side::defender ? liar : honest).next_move(game, side, waiting_post(game));
             EXPECT_TRUE(move && apply(game, side, *move, 1000));
             if (!move) return game;
         }
@@ -81,48 +81,65 @@ struct Lie {
 
 TEST(StrideGame, StatesOfAStrideThatDoNotEndInTheHistorysAreRefused) {
     Lie lie;
-    const Game game = game_at(Phase::steps, lie.liar, lie.honest, lie.history);
-    ASSERT_EQ(game.phase, Phase::steps);
-    const auto move = lie.honest.next_move(game, Side::rival);
+    const Game before = game_at(Phase::steps, lie.liar, lie.honest, lie.history);
+    ASSERT_EQ(before.phase, Phase::steps);
+    const auto move = lie.liar.next_move(before, Side::defender, nullptr);
     ASSERT_TRUE(move && std::holds_alternative<SplitMove>(*move));
+    Game posted = before;
+    ASSERT_TRUE(apply(posted, Side::defender, *move, 1000));
     const auto expect_refused = [&](Side side, const SplitMove& changed, std::string_view error) {
+        const Game& game = side == Side::rival ? posted : before;
         Game tried = game;
         EXPECT_EQ(name_of(apply_split(tried, side, changed, 1000)), error);
         EXPECT_EQ(chain::types::encode_record(tried), chain::types::encode_record(game));
     };
     SplitMove changed = std::get<SplitMove>(*move);
     changed.nodes.back() = other_hash();
-    expect_refused(Side::rival, changed, "dispute.not_anchored");
+    expect_refused(Side::defender, changed, "dispute.not_anchored");
     // The defender has committed to another state after the stride: it cannot agree to the rival's.
-    expect_refused(Side::defender, std::get<SplitMove>(*move), "dispute.not_anchored");
+    changed.nodes = {world().roots.begin() + 5, world().roots.begin() + 9};
+    changed.anchor_path = crypto::merkle_path(changed.nodes, 3);
+    expect_refused(Side::defender, changed, "dispute.not_anchored");
     changed = std::get<SplitMove>(*move);
     changed.nodes.pop_back();
-    expect_refused(Side::rival, changed, "dispute.wrong_node_count");
+    expect_refused(Side::defender, changed, "dispute.wrong_node_count");
     changed = std::get<SplitMove>(*move);
     changed.anchor_path = {other_hash()};
-    expect_refused(Side::rival, changed, "dispute.bad_path");
+    expect_refused(Side::defender, changed, "dispute.bad_path");
     changed = std::get<SplitMove>(*move);
     changed.previous_state = world().roots[4];
-    expect_refused(Side::rival, changed, "dispute.unexpected_field");
+    expect_refused(Side::defender, changed, "dispute.unexpected_field");
+    // Nor can the rival pick from a list that does not end in its own.
+    const auto answer = lie.honest.next_move(posted, Side::rival, waiting_post(posted));
+    ASSERT_TRUE(answer && std::holds_alternative<SplitMove>(*answer));
+    changed = std::get<SplitMove>(*answer);
+    changed.pick.rival_path.front() = other_hash();
+    expect_refused(Side::rival, changed, "dispute.not_anchored");
+    changed = std::get<SplitMove>(*answer);
+    changed.pick = {};
+    expect_refused(Side::rival, changed, "dispute.bad_pick");
+    Game picked = posted;
+    EXPECT_TRUE(apply(picked, Side::rival, *answer, 1000));
+    EXPECT_EQ(picked.step, 7U);
 }
 
 TEST(StrideGame, AnotherStateBeforeTheStepThanTheAgreedOneIsRefused) {
     Lie lie;
     const Game game = game_at(Phase::state, lie.liar, lie.honest, lie.history);
     ASSERT_EQ(game.step, 7U);
-    const auto move = lie.honest.next_move(game, Side::rival);
+    const auto move = lie.liar.next_move(game, Side::defender, nullptr);
     ASSERT_TRUE(move && std::holds_alternative<SplitMove>(*move));
     for (const std::uint64_t step : {4U, 5U, 7U}) {
         SplitMove changed = std::get<SplitMove>(*move);
         changed.previous_state = world().roots[step];
         Game tried = game;
-        EXPECT_EQ(name_of(apply_split(tried, Side::rival, changed, 1000)), "dispute.bad_path") << step;
+        EXPECT_EQ(name_of(apply_split(tried, Side::defender, changed, 1000)), "dispute.bad_path") << step;
     }
     SplitMove changed = std::get<SplitMove>(*move);
     changed.previous_path.pop_back();
     Game tried = game;
-    EXPECT_EQ(name_of(apply_split(tried, Side::rival, changed, 1000)), "dispute.bad_path");
-    EXPECT_TRUE(apply_split(tried, Side::rival, std::get<SplitMove>(*move), 1000));
+    EXPECT_EQ(name_of(apply_split(tried, Side::defender, changed, 1000)), "dispute.bad_path");
+    EXPECT_TRUE(apply_split(tried, Side::defender, std::get<SplitMove>(*move), 1000));
 }
 
 // A liar that computes rightly and makes up one state inside the stride, of which it knows no slots but those of its
@@ -158,7 +175,7 @@ TEST(StrideGame, ASilentSideLosesInThePhaseSteps) {
                                  defends ? world().root() : lie.history.root());
         const Player stops = [&](const Game& now, Side side) -> Expected<Move> {
             if (now.phase >= Phase::steps) return Move{NoMove{}};
-            return lie.liar.next_move(now, side);
+            return lie.liar.next_move(now, side, waiting_post(now));
         };
         play(game, defends ? stops : player(lie.honest), defends ? player(lie.honest) : stops);
         EXPECT_EQ(game.verdict, defends ? Verdict::rival_wins : Verdict::defender_wins);
@@ -171,7 +188,7 @@ TEST(StrideGame, APartyWhoseStrideDoesNotLeadToItsHistoryConcedes) {
     Lie lie;
     DisputeStrategy confused = dishonest_player(world(), {world().states, world().roots, kStride}, {});
     Game game = game_at(Phase::steps, lie.liar, lie.honest, lie.history);
-    const auto move = confused.next_move(game, Side::defender);
+    const auto move = confused.next_move(game, Side::defender, waiting_post(game));
     ASSERT_TRUE(move.has_value());
     EXPECT_TRUE(std::holds_alternative<Concede>(*move));
 }
@@ -267,20 +284,20 @@ TEST(StrideProbe, AHistoryThatIsWrongAfterTheProbeDoesNotHelpALiar) {
 }
 
 TEST(StrideProbe, AnotherStateBeforeTheProbeThanTheListsIsRefused) {
-    Game game = probe_game(7, true, tile_of(7, flip(7, probed_node(), 3, kBits)));
+    Game game = probe_game(7, false, tile_of(7, flip(7, probed_node(), 3, kBits)));
     DisputeStrategy honest = honest_player(world());
-    for (const Side side : {Side::rival, Side::defender}) {
-        const auto move = honest.next_move(game, side);
+    for (const Side side : {Side::defender, Side::rival}) {
+        const auto move = honest.next_move(game, side, waiting_post(game));
         ASSERT_TRUE(move && apply(game, side, *move, 1000));
     }
     ASSERT_EQ(game.phase, Phase::trace);
-    const auto move = honest.next_move(game, Side::rival);
+    const auto move = honest.next_move(game, Side::defender, nullptr);
     ASSERT_TRUE(move && std::holds_alternative<SplitMove>(*move));
     for (const std::uint64_t step : {4U, 5U, 7U}) {
         SplitMove changed = std::get<SplitMove>(*move);
         changed.previous_state = world().roots[step];
         Game tried = game;
-        EXPECT_EQ(name_of(apply_split(tried, Side::rival, changed, 1000)), "dispute.bad_path") << step;
+        EXPECT_EQ(name_of(apply_split(tried, Side::defender, changed, 1000)), "dispute.bad_path") << step;
     }
 }
 
@@ -296,13 +313,11 @@ TEST(StrideProbe, ContradictionsInAStoredGameAreRefused) {
     EXPECT_EQ(changed([](Game& g) { g.probe_step = 9; }), "dispute.bad_game") << "of another stride";
     EXPECT_EQ(changed([](Game& g) { g.probe_step = 5; }), "dispute.bad_game") << "no state lies before it";
     EXPECT_EQ(changed([](Game& g) { g.probe = false; }), "dispute.bad_game") << "no stride roots";
-    EXPECT_EQ(changed([](Game& g) { g.steps_tops.resize(1); }), "dispute.bad_game");
+    EXPECT_EQ(changed([](Game& g) { g.post = other_hash(); }), "dispute.bad_game") << "no top of it";
+    EXPECT_EQ(changed([](Game& g) { g.cursor.nodes = {other_hash()}; }), "dispute.bad_game") << "no post of it";
     Lie lie;
     const Game at_state = game_at(Phase::state, lie.liar, lie.honest, lie.history);
     Game other = at_state;
-    other.steps_tops.pop_back();
-    EXPECT_EQ(name_of(check_game(other)), "dispute.bad_game");
-    other = at_state;
     other.step = 9;
     EXPECT_EQ(name_of(check_game(other)), "dispute.bad_game") << "of another stride";
     other = at_state;

@@ -93,7 +93,7 @@ public:
     Expected<std::optional<TransactionOutcome>> outcome(const Hash32&) override { return fail("node.down"); }
     Expected<bool> knows(const Hash32&) override { return fail("node.down"); }
     Expected<std::vector<chain::types::TaskClaim>> live_tasks() override { return fail("node.down"); }
-    Expected<chain::types::Dispute> dispute(std::uint64_t) override { return fail("node.down"); }
+    Expected<DisputeNews> dispute(std::uint64_t) override { return fail("node.down"); }
     Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport&) override {
         return fail("node.down");
     }

@@ -82,7 +82,7 @@ protected:
         order.dispute = world.shared_dispute(rival.dispute);
         order.game = std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(order.dispute->game));
         // Of games that the chain lets wait too: many at once are what is looked at.
-        const bool due = order.game->phase == core::Phase::leaf || !order.game->posts[0].present;
+        const bool due = core::may_move(*order.game, core::Side::defender);
         order.play = {rival.dispute, core::Side::defender, due,
                       std::make_shared<const std::vector<Hash32>>(truth.roots), core::next_deadline(*order.game)};
         order.position = position_of(*order.game);
@@ -115,8 +115,7 @@ protected:
             const auto dispute = world.dispute(rival.dispute);
             if (dispute.closed_at != 0) continue;
             const auto game = *chain::types::decode_record<core::Game>(dispute.game);
-            if (game.phase != core::Phase::leaf && game.posts[1].present) continue;
-            const auto move = rival.strategy->next_move(game, core::Side::rival);
+            const auto move = rival.strategy->next_move(game, core::Side::rival, waiting_post(game));
             ASSERT_TRUE(move) << move.error().to_string();
             send(rival.address, rival.dispute, *move);
         }

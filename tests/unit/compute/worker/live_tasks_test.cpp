@@ -224,7 +224,7 @@ public:
     Expected<Hash32> send_raw(BytesView) override { return fail("node.down"); }
     Expected<std::optional<TransactionOutcome>> outcome(const Hash32&) override { return fail("node.down"); }
     Expected<bool> knows(const Hash32&) override { return fail("node.down"); }
-    Expected<chain::types::Dispute> dispute(std::uint64_t) override { return fail("node.down"); }
+    Expected<DisputeNews> dispute(std::uint64_t) override { return fail("node.down"); }
     Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport&) override {
         return fail("node.down");
     }

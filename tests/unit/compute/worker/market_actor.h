@@ -105,7 +105,7 @@ private:
         if (view.dispute->defender != me.address && view.dispute->rival != me.address) return view;
         const auto side = view.dispute->defender == me.address ? core::Side::defender : core::Side::rival;
         core::DisputeStrategy strategy(party_of(live, *claim_));
-        const auto move = strategy.next_move(*view.game, side);
+        const auto move = strategy.next_move(*view.game, side, waiting_post(*view.game));
         EXPECT_TRUE(move) << move.error().to_string();
         if (move) view.planned = std::make_shared<const PlannedMove>(PlannedMove{position_of(*view.game), *move});
         return view;

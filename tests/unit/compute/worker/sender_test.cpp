@@ -36,7 +36,7 @@ public:
     }
     Expected<bool> knows(const Hash32& hash) override { return mempool.contains(hash); }
     Expected<std::vector<TaskClaim>> live_tasks() override { return std::vector<TaskClaim>(); }
-    Expected<Dispute> dispute(std::uint64_t) override { return fail("node.rpc_error"); }
+    Expected<DisputeNews> dispute(std::uint64_t) override { return fail("node.rpc_error"); }
     Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport&) override {
         return fail("node.down");
     }

@@ -183,8 +183,14 @@ public:
         ++lists;
         return market_.live();
     }
-    Expected<Dispute> dispute(std::uint64_t id) override {
-        return market_.with([&](World& world) { return world.dispute(id); });
+    Expected<DisputeNews> dispute(std::uint64_t id) override {
+        return market_.with([&](World& world) {
+            DisputeNews news{world.dispute(id), {}};
+            const auto game = chain::types::decode_record<core::Game>(news.dispute.game);
+            if (const auto* post = game ? waiting_post(*game) : nullptr; post != nullptr)
+                news.post = chain::types::encode_record(*post);
+            return news;
+        });
     }
     Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) override {
         return market_.with([&](World& world) { return world.probes.at(report.result_root); });

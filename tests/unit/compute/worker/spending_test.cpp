@@ -109,7 +109,7 @@ public:
     Expected<std::vector<chain::types::TaskClaim>> live_tasks() override {
         return std::vector<chain::types::TaskClaim>();
     }
-    Expected<chain::types::Dispute> dispute(std::uint64_t) override { return fail("node.rpc_error"); }
+    Expected<DisputeNews> dispute(std::uint64_t) override { return fail("node.rpc_error"); }
     Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport&) override {
         return fail("node.down");
     }
