@@ -84,6 +84,9 @@ public:
     [[nodiscard]] Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const;
     // The leaf hashes, for who checks leaves itself. Errors: content.not_found, content.corrupt.
     [[nodiscard]] Expected<std::shared_ptr<const Manifest>> manifest(const Hash32& id) const;
+    // Of leaf hashes that a call of one of the two would have to read from the disk and to check: 0 where they are in
+    // memory, or the content is not here.
+    [[nodiscard]] std::uint64_t unread_leaf_bytes(const Hash32& id) const;
     // Reads every leaf. Errors as read.
     [[nodiscard]] Status verify(const Hash32& id) const;
     [[nodiscard]] std::vector<Hash32> list() const;
