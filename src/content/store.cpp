@@ -290,6 +290,13 @@ Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_
 
 Expected<std::shared_ptr<const Manifest>> Store::manifest(const Hash32& id) const { return impl_->manifest(id); }
 
+std::uint64_t Store::unread_leaf_bytes(const Hash32& id) const {
+    const MutexLock lock(impl_->mutex);
+    const auto content = impl_->contents.find(id);
+    if (content == impl_->contents.end() || impl_->manifests.contains(id)) return 0;
+    return crypto::content_leaf_count(content->second.size) * Hash32::kSize;
+}
+
 Status Store::verify(const Hash32& id) const {
     QUERN_TRY(const auto total, size(id));
     QUERN_TRY(const auto manifest, impl_->manifest(id));

@@ -96,6 +96,8 @@ void Network::Impl::end() {
     disk.join();
     content_threads->stop();
     content_threads->join();
+    file_threads.stop();
+    file_threads.join();
 }
 
 std::uint64_t Network::Impl::now_us() const {

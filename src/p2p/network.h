@@ -58,6 +58,9 @@ struct NetworkOptions {
     // what comes beyond all of it is dropped.
     std::size_t check_memory = 96U << 20;
     std::size_t compact_proposal_bytes = kCompactProposalBytes;
+    // Bytes of leaf hashes a second that peers of one host may have this node read from its disk and check, which takes
+    // longer than sending them; four times as much at once. Those of contents asked for lately are in memory.
+    std::uint64_t hash_read_rate = 16U << 20;
 };
 
 struct PeerInfo {
@@ -119,7 +122,7 @@ struct NetworkStatus {
 
 // Limits of strangers, by name; more of them in handshake_limiter.h, peer_session.h and answer_account.h.
 inline constexpr std::size_t kMaxPendingHandshakes = 256;  // the oldest goes when one more comes
-inline constexpr std::size_t kMaxFetches = 8;
+inline constexpr std::size_t kMaxFetches = 32;
 inline constexpr std::size_t kMaxShardSearches = 8;
 
 // Answers one request of a peer, at most once; dropped unanswered it refuses with not_found. May outlive the network.

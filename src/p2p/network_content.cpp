@@ -85,12 +85,30 @@ void Network::Impl::work_next() {
     }
 }
 
+template <class Work, class Then>
+void Network::Impl::on_file_thread(const Hash32& id, Fetch& fetch, Work work, Then then) {
+    fetch.busy = true;
+    asio::post(file_threads,
+               [this, id, number = fetch.number, work = std::move(work), then = std::move(then)]() mutable {
+                   stand_back(kRelayNice);
+                   auto result = work();
+                   post([this, id, number, result = std::move(result), then = std::move(then)]() mutable {
+                       const auto at = fetches.find(id);
+                       if (at == fetches.end() || at->second.number != number) return;
+                       at->second.busy = false;
+                       then(at->second, std::move(result));
+                       go_on(id);
+                   });
+               });
+}
+
 std::shared_ptr<Store::Part> Network::Impl::closed_elsewhere(std::unique_ptr<Store::Part> part) {
     Store::Part* const one = part.get();
     return {std::make_shared<ClosedElsewhere>(std::move(part), content_threads), one};
 }
 
 void Network::Impl::tick_fetches() {
+    ask_for_contents();
     std::vector<Hash32> ids;
     for (auto& [id, fetch] : fetches) {
         (void)fetch.plan.expired(now_ms());
@@ -105,6 +123,7 @@ void Network::Impl::go_on(const Hash32& id) {
     Fetch& fetch = at->second;
     if (now_ms() >= fetch.progress_ms + kFetchStallMs)
         return end_fetch(id, busy("network.fetch_stalled", "nothing came for a while"));
+    if (fetch.next_find_ms == 0) find_sources(id, fetch);
     if (!fetch.looked) return look_for_part(id, fetch);
     // Room before the first byte; nobody else gets it until this content is whole or given up.
     if (fetch.plan.manifest() && !fetch.part) return begin_part(id, fetch);
@@ -116,11 +135,48 @@ void Network::Impl::go_on(const Hash32& id) {
     }
     if (!checks.may_ask(fetch.number)) return;  // the disk is slower than the network
     const std::uint64_t number = fetch.number;
-    for (const auto& ask : fetch.plan.next_asks(now_ms())) {
+    for (const auto& ask : next_asks(id, fetch)) {
         // A question that cannot be sent is answered at once, and may have ended the fetch.
         const auto still = fetches.find(id);
         if (still == fetches.end() || still->second.number != number) return;
         ask_leaves(id, still->second, ask);
+    }
+}
+
+std::vector<FetchPlan::Ask> Network::Impl::next_asks(const Hash32& id, Fetch& fetch) {
+    struct Asked {
+        std::size_t chunks = 0;
+        std::uint64_t lists = 0;
+    };
+    std::map<Bytes20, Asked> asked;
+    std::uint64_t hash_bytes = 0;  // its own, and those of who began before: the first always gets what it needs
+    for (const auto& [other, each] : fetches)
+        if (each.number <= fetch.number) hash_bytes += each.plan.hash_bytes();
+    bool held = false;
+    auto asks = fetch.plan.next_asks(now_ms(), [&](const Bytes20& address, bool hashes) {
+        const auto peer = peers.find(address);
+        if (peer == peers.end()) return true;  // which is found out when it is asked
+        Asked& now = asked[address];
+        if (hashes)
+            return hash_bytes < kMaxHashBytes && peer->second.list_pace.available(now_us()) > now.lists &&
+                   ++now.lists != 0;
+        if (peer->second.chunks_asked + now.chunks < content_exchange::kChunksAskedOfPeer) return ++now.chunks != 0;
+        held = true;
+        return false;
+    });
+    if (held && !std::exchange(fetch.held_back, true)) held_back.push_back(id);
+    return asks;
+}
+
+void Network::Impl::go_on_with_held_back() {
+    while (!held_back.empty()) {
+        const Hash32 id = held_back.front();
+        held_back.pop_front();
+        const auto at = fetches.find(id);
+        if (at == fetches.end() || !std::exchange(at->second.held_back, false)) continue;
+        go_on(id);
+        const auto still = fetches.find(id);
+        if (still != fetches.end() && still->second.held_back) return;
     }
 }
 
@@ -148,22 +204,19 @@ void Network::Impl::look_for_part(const Hash32& id, Fetch& fetch) {
 }
 
 void Network::Impl::begin_part(const Hash32& id, Fetch& fetch) {
-    fetch.busy = true;
-    on_content_thread(
+    on_file_thread(
         id, fetch,
         [this, id, manifest = fetch.plan.manifest()]() -> Expected<std::shared_ptr<Store::Part>> {
             QUERN_TRY(auto part, options.contents->begin_part(id, manifest));
             return closed_elsewhere(std::move(part));
         },
-        [this, id](Fetch* now, Expected<std::shared_ptr<Store::Part>> part) {
-            if (now == nullptr) return;
-            now->busy = false;
+        [this, id](Fetch& now, Expected<std::shared_ptr<Store::Part>> part) {
             if (!part && part.error().is_busy()) {
-                now->looked = false;  // an earlier fetch of it has just begun one: that is the one to go on with
+                now.looked = false;  // an earlier fetch of it has just begun one: that is the one to go on with
                 return;
             }
             if (!part) return end_fetch(id, fail(part.error()));
-            now->part = std::move(*part);
+            now.part = std::move(*part);
         });
 }
 
@@ -192,50 +245,91 @@ void Network::Impl::find_sources(const Hash32& id, Fetch& fetch) {
     for (const auto& address : targets) ask_for_content(id, address);
 }
 
+// With the others that are wanted of this peer meanwhile.
 void Network::Impl::ask_for_content(const Hash32& id, const Bytes20& address) {
-    request(address, Type::find_content, encode(messages::FindContent{{id}}), kRequestMs,
-            [this, address, id](Expected<Bytes> body) {
-                if (!body) return;
-                const auto info = messages::decode_content_info(*body);
-                if (!info) return penalize(address, Offence::malformed, info.error().to_string());
-                if (info->holdings.empty()) return;
-                // One id was asked for. A list of changing bitmaps of it would cost a turn of all chunks each.
-                if (info->holdings.size() != 1 || info->holdings[0].id != id)
-                    return penalize(address, Offence::malformed, "holdings that were not asked for");
-                const auto now = fetches.find(id);
-                const auto peer = peers.find(address);
-                if (now == fetches.end() || peer == peers.end()) return;
-                FetchPlan& plan = now->second.plan;
-                if (plan.add_source(address, info->holdings[0], now_ms()))
-                    plan.set_round_trip(address, round_trip_ms(peer->second));
-                go_on(id);
-            });
+    peers.at(address).finds.insert(id);
+    if (std::exchange(finds_wait, true)) return;
+    post([this] {
+        finds_wait = false;
+        ask_for_contents();
+    });
+}
+
+void Network::Impl::ask_for_contents() {
+    std::vector<Bytes20> targets;
+    for (const auto& [address, peer] : peers)
+        if (!peer.finds.empty()) targets.push_back(address);
+    for (const auto& address : targets)
+        if (const auto peer = peers.find(address); peer != peers.end()) ask_for_contents(peer->second);
+}
+
+void Network::Impl::ask_for_contents(Peer& peer) {
+    std::erase_if(peer.finds, [this](const Hash32& id) { return !fetches.contains(id); });
+    while (!peer.finds.empty() && peer.find_pace.try_take(1, now_us())) {
+        std::vector<Hash32> ids;
+        while (!peer.finds.empty() && ids.size() < messages::kMaxFindContent)
+            ids.push_back(peer.finds.extract(peer.finds.begin()).value());
+        request(peer.address, Type::find_content, encode(messages::FindContent{ids}), kRequestMs,
+                [this, address = peer.address, ids](const Expected<Bytes>& body) {
+                    if (body) take_holdings(address, ids, *body);
+                });
+    }
+}
+
+void Network::Impl::take_holdings(const Bytes20& address, const std::vector<Hash32>& asked, BytesView body) {
+    const auto info = messages::decode_content_info(body);
+    if (!info) return penalize(address, Offence::malformed, info.error().to_string());
+    // Each once at most, and in the order in which they were asked for. A list of changing bitmaps of one content would
+    // cost a turn of all its chunks each.
+    auto next = asked.begin();
+    for (const messages::ContentHolding& holding : info->holdings) {
+        next = std::find(next, asked.end(), holding.id);
+        if (next == asked.end()) return penalize(address, Offence::malformed, "holdings that were not asked for");
+        ++next;
+    }
+    for (const messages::ContentHolding& holding : info->holdings) {
+        const auto now = fetches.find(holding.id);
+        const auto peer = peers.find(address);
+        if (peer == peers.end()) return;
+        if (now == fetches.end()) continue;
+        FetchPlan& plan = now->second.plan;
+        if (plan.add_source(address, holding, now_ms())) plan.set_round_trip(address, round_trip_ms(peer->second));
+        go_on(holding.id);
+    }
 }
 
 void Network::Impl::ask_leaves(const Hash32& id, const Fetch& fetch, const FetchPlan::Ask& ask) {
+    if (const auto peer = peers.find(ask.peer); peer != peers.end()) {
+        if (ask.hashes)
+            peer->second.list_pace.spend(1);
+        else
+            ++peer->second.chunks_asked;
+    }
     request(ask.peer, ask.hashes ? Type::get_leaf_hashes : Type::get_leaves, encode(ask.request),
-            content_exchange::kAnswerMs, [this, id, number = fetch.number, ask](Expected<Bytes> body) {
-                const auto at = fetches.find(id);
-                if (at == fetches.end() || at->second.number != number) return;
-                Fetch& now = at->second;
-                if (!body) {
-                    if (body.error().is_busy())
-                        now.plan.refused_for_now(ask, now_ms());
-                    else
-                        now.plan.failed(ask, now_ms());
-                    return go_on(id);
-                }
-                auto leaves = messages::decode_leaves(*body);
-                if (!leaves) {
-                    penalize(ask.peer, Offence::malformed, leaves.error().to_string());
-                    return now.plan.failed(ask, now_ms());
-                }
-                if (ask.hashes)
-                    take_hashes(id, now, ask.peer, *leaves);
-                else
-                    take_chunk(id, now, ask, std::move(*leaves));
-                go_on(id);
+            content_exchange::kAnswerMs, [this, id, number = fetch.number, ask](const Expected<Bytes>& body) {
+                // A peer that has left took its questions with it.
+                if (const auto peer = peers.find(ask.peer); !ask.hashes && peer != peers.end())
+                    --peer->second.chunks_asked;
+                if (const auto at = fetches.find(id); at != fetches.end() && at->second.number == number)
+                    take_answer(id, at->second, ask, body);
+                post([this, id] {
+                    go_on_with_held_back();
+                    go_on(id);
+                });
             });
+}
+
+void Network::Impl::take_answer(const Hash32& id, Fetch& fetch, const FetchPlan::Ask& ask,
+                                const Expected<Bytes>& body) {
+    if (!body)
+        return body.error().is_busy() ? fetch.plan.refused_for_now(ask, now_ms()) : fetch.plan.failed(ask, now_ms());
+    auto leaves = messages::decode_leaves(*body);
+    if (!leaves) {
+        penalize(ask.peer, Offence::malformed, leaves.error().to_string());
+        return fetch.plan.failed(ask, now_ms());
+    }
+    if (ask.hashes) return take_hashes(id, fetch, ask.peer, *leaves);
+    take_chunk(id, fetch, ask, std::move(*leaves));
 }
 
 void Network::Impl::take_hashes(const Hash32& id, Fetch& fetch, const Bytes20& from, const messages::Leaves& hashes) {
@@ -281,12 +375,9 @@ void Network::Impl::take_chunk(const Hash32& id, Fetch& fetch, const FetchPlan::
 }
 
 void Network::Impl::store_content(const Hash32& id, Fetch& fetch) {
-    fetch.busy = true;
-    on_content_thread(
+    on_file_thread(
         id, fetch, [part = fetch.part] { return part->publish(); },
-        [this, id](Fetch* now, quern::Status status) {
-            if (now != nullptr) end_fetch(id, std::move(status));
-        });
+        [this, id](Fetch&, quern::Status status) { end_fetch(id, std::move(status)); });
 }
 
 // What has come stays in the store as a part, for the next who asks for it.
@@ -301,8 +392,17 @@ void Network::Impl::end_fetch(const Hash32& id, quern::Status status) {
 // --- Contents: serving
 // ------------------------------------------------------------------------------------------------
 
+std::string Network::Impl::payer(const Peer& peer) const {
+    const bool chosen = manager.is_fixed(peer.address) || peer.control->is_outbound();
+    return chosen ? to_hex0x(peer.address) : transport::host_key(peer.control->remote_host());
+}
+
 void Network::Impl::serve_find(Peer& peer, std::uint32_t stream, const messages::FindContent& asked) {
+    const std::string host = payer(peer);
+    if (!found_budget.may_spend(host, now_us()))
+        return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
     messages::ContentInfo info;
+    std::size_t bitmaps = 0;
     for (auto each = asked.ids.begin(); each != asked.ids.end(); ++each) {
         const Hash32& id = *each;
         if (options.contents == nullptr) break;
@@ -315,15 +415,22 @@ void Network::Impl::serve_find(Peer& peer, std::uint32_t stream, const messages:
         const auto fetch = fetches.find(id);
         if (fetch == fetches.end() || fetch->second.plan.chunks_present() == 0) continue;
         const FetchPlan& plan = fetch->second.plan;
+        if (bitmaps + plan.present().size() > kMaxPartBitmaps) continue;
+        bitmaps += plan.present().size();
         info.holdings.push_back({id, plan.manifest()->size, plan.present()});
     }
-    answer(peer.address, stream, Type::content_info, encode(info));
+    Bytes body = encode(info);
+    found_budget.spend(host, asked.ids.size() * Hash32::kSize + body.size(), now_us());
+    answer(peer.address, stream, Type::content_info, std::move(body));
 }
 
 void Network::Impl::serve_leaves(Peer& peer, Type type, std::uint32_t stream, const messages::GetLeaves& asked) {
     // Reading and checking a chunk takes a millisecond of the disk thread: not for who does not read what it was given.
     const std::uint64_t bytes = asked.count * (type == Type::get_leaves ? crypto::kContentLeafBytes : sizeof(Hash32));
     if (!peer.answers->has_room(bytes))
+        return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
+    const std::string host = payer(peer);
+    if (!list_budget.may_spend(host, now_us()))
         return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
     Responder reply = responder(peer, type, stream);
     if (options.contents == nullptr) return reply.refuse(RefusalCode::not_found);
@@ -335,14 +442,15 @@ void Network::Impl::serve_leaves(Peer& peer, Type type, std::uint32_t stream, co
         if (type == Type::get_leaf_hashes || (chunk == last && chunk < plan.chunks() && plan.is_present(chunk)))
             part = fetch->second.part;
     }
-    reads.add(reader_key(peer), [this, asked, type, part, reply]() mutable { read_leaves(asked, type, part, reply); });
+    // Hosts take turns.
+    reads.add(host, [this, host, asked, type, part, reply]() mutable {
+        // The hashes of a large content take longer to read and to check than a chunk, and it may be another one each
+        // time.
+        if (const std::uint64_t cost = options.contents->unread_leaf_bytes(asked.id); cost != 0)
+            post([this, host, cost] { list_budget.spend(host, cost, now_us()); });
+        read_leaves(asked, type, part, reply);
+    });
     read_next();
-}
-
-// Hosts take turns; those that this node chose are each their own.
-std::string Network::Impl::reader_key(const Peer& peer) const {
-    const bool chosen = manager.is_fixed(peer.address) || peer.control->is_outbound();
-    return chosen ? to_hex0x(peer.address) : transport::host_key(peer.control->remote_host());
 }
 
 void Network::Impl::read_next() {

@@ -20,6 +20,7 @@
 #include "p2p/gossip/compact_proposal.h"
 #include "p2p/gossip/tx_relay.h"
 #include "p2p/handshake_limiter.h"
+#include "p2p/host_budget.h"
 #include "p2p/network.h"
 #include "p2p/peer_manager.h"
 #include "p2p/peer_session.h"
@@ -47,7 +48,24 @@ inline constexpr std::uint64_t kPeerExchangeMs = 60'000;
 inline constexpr std::uint64_t kFindContentMs = 2'000;
 inline constexpr std::uint64_t kFetchStallMs = 10 * 60'000;  // without a new byte; then it is given up
 inline constexpr std::size_t kContentThreads = 2;            // that hash and write what is fetched
+inline constexpr std::size_t kFileThreads = 4;               // that wait for the disk to sync what was fetched
 inline constexpr std::size_t kMaxKeptChecks = 4;             // of what an earlier run left
+// Leaf hashes of all fetches; beyond, those that began later ask for none.
+inline constexpr std::uint64_t kMaxHashBytes = std::uint64_t{512} << 20;
+// This node asks a little less often than others allow, and half as much at once: lines bunch what they carry.
+inline transport::TokenBucket asking_pace(Type type) {
+    const messages::Rule& rule = messages::rule_of(type);
+    return {rule.per_second - rule.per_second / 10, rule.burst / 2};
+}
+// What peers of one host cost with their questions about contents, beside the number of these. Small contents cost
+// little of both, so that a peer may ask about many; what costs more is refused as busy until that is paid for. (The
+// other budget is NetworkOptions::hash_read_rate.)
+inline constexpr std::uint64_t kFoundBytesPerSecond = 640U << 10;  // of answers that say what is here
+inline constexpr std::uint64_t kFoundBytesBurst = 2'560U << 10;
+inline constexpr std::size_t kMaxPartBitmaps = 48U << 10;  // bytes of them in one answer
+static_assert(kMaxPartBitmaps + messages::kMaxFindContent * 64 < messages::rule_of(Type::content_info).max_bytes);
+static_assert(kMaxPartBitmaps * 8 >= messages::kMaxContentBytes / messages::kChunkBytes);
+static_assert(content_exchange::kChunksAskedOfPeer * messages::kChunkBytes < kAnswerMemory.per_holder);
 inline constexpr std::uint64_t kRequestMs = 10'000;
 inline constexpr std::uint64_t kStatusMs = 250;    // at most so often: status messages, snapshots
 inline constexpr std::size_t kMaxAssemblies = 16;  // compact blocks waiting for transactions
@@ -90,6 +108,11 @@ struct Peer {
     std::uint64_t rtt_samples = 0;
     std::size_t reckonings = 0;  // of its blocks
     std::set<Hash32> proposals;  // of it that wait for transactions
+    // Contents: what it is to be asked to have, how often it is asked, chunks that it was asked for.
+    std::set<Hash32> finds;
+    transport::TokenBucket find_pace = asking_pace(Type::find_content);
+    transport::TokenBucket list_pace = asking_pace(Type::get_leaf_hashes);
+    std::size_t chunks_asked = 0;
 };
 
 struct Fetch {
@@ -103,6 +126,7 @@ struct Fetch {
     bool looked = false;                         // for what an earlier run left
     std::uint64_t next_look_ms = 0;
     bool busy = false;               // the part is being opened, or becomes a content
+    bool held_back = false;          // it has more to ask for, of peers that were asked for enough
     std::deque<std::uint64_t> kept;  // chunks of an earlier run that have still to be checked
     std::size_t kept_checks = 0;     // and are being checked
     std::uint64_t progress_ms = 0;   // when the last new bytes came, or it began
@@ -214,18 +238,29 @@ struct Network::Impl final : transport::ConnectionHost {
     // --- network_content.cpp: contents
     void tick_fetches();
     void go_on(const Hash32& id);
+    // Those that were held back, in turns, until one is again.
+    void go_on_with_held_back();
+    [[nodiscard]] std::vector<content_exchange::FetchPlan::Ask> next_asks(const Hash32& id, Fetch& fetch);
     // On a content thread, fetches taking turns; what `work` returns is told to `then`, on the network thread, if the
     // fetch goes on.
     template <class Work, class Then>
     void on_content_thread(const Hash32& id, const Fetch& fetch, Work work, Then then);
     void work_next();
+    // The same on a thread that waits for the disk; each fetch has one such work at most.
+    template <class Work, class Then>
+    void on_file_thread(const Hash32& id, Fetch& fetch, Work work, Then then);
     [[nodiscard]] std::shared_ptr<content::Store::Part> closed_elsewhere(std::unique_ptr<content::Store::Part> part);
     void look_for_part(const Hash32& id, Fetch& fetch);
     void begin_part(const Hash32& id, Fetch& fetch);
     void check_kept(const Hash32& id, Fetch& fetch);
     void find_sources(const Hash32& id, Fetch& fetch);
     void ask_for_content(const Hash32& id, const Bytes20& address);
+    void ask_for_contents();
+    void ask_for_contents(Peer& peer);
+    void take_holdings(const Bytes20& address, const std::vector<Hash32>& asked, BytesView body);
     void ask_leaves(const Hash32& id, const Fetch& fetch, const content_exchange::FetchPlan::Ask& ask);
+    void take_answer(const Hash32& id, Fetch& fetch, const content_exchange::FetchPlan::Ask& ask,
+                     const Expected<Bytes>& body);
     void take_hashes(const Hash32& id, Fetch& fetch, const Bytes20& from, const messages::Leaves& hashes);
     void take_chunk(const Hash32& id, Fetch& fetch, const content_exchange::FetchPlan::Ask& ask,
                     messages::Leaves leaves);
@@ -234,10 +269,11 @@ struct Network::Impl final : transport::ConnectionHost {
     void serve_find(Peer& peer, std::uint32_t stream, const messages::FindContent& asked);
     void serve_leaves(Peer& peer, Type type, std::uint32_t stream, const messages::GetLeaves& asked);
     // Who takes turns in having contents read from the disk.
-    [[nodiscard]] std::string reader_key(const Peer& peer) const;
     void read_next();
     void read_leaves(const messages::GetLeaves& asked, Type type, const std::shared_ptr<content::Store::Part>& part,
                      Responder& reply);
+    // Whose costs a peer's questions are: its host's; those that this node chose are each their own.
+    [[nodiscard]] std::string payer(const Peer& peer) const;
 
     // --- network_shards.cpp: lists of shards
     void search_shards(const Hash32& id);
@@ -306,6 +342,10 @@ struct Network::Impl final : transport::ConnectionHost {
 
     std::map<Hash32, Fetch> fetches;
     std::map<Hash32, ShardSearch> shard_searches;
+    std::deque<Hash32> held_back;  // of them
+    bool finds_wait = false;       // to be sent when what is at hand is done
+    HostBudget found_budget{kFoundBytesPerSecond, kFoundBytesBurst};
+    HostBudget list_budget{options.hash_read_rate, 4 * options.hash_read_rate};
     std::uint64_t fetches_begun = 0;
     // Chunks that the content threads have before them.
     content_exchange::CheckShares checks{options.check_memory / messages::kChunkBytes};
@@ -336,6 +376,7 @@ struct Network::Impl final : transport::ConnectionHost {
     asio::thread_pool disk{1};  // what peers ask for, and the roots of their blocks
     // What is fetched. Shared with the parts, which are closed there.
     std::shared_ptr<asio::thread_pool> content_threads = std::make_shared<asio::thread_pool>(kContentThreads);
+    asio::thread_pool file_threads{kFileThreads};
     std::thread thread;
 };
 

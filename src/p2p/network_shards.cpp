@@ -81,7 +81,7 @@ void Network::Impl::serve_shards(Peer& peer, std::uint32_t stream, const message
         return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
     Responder reply = responder(peer, Type::get_shards, stream);
     if (options.contents == nullptr) return reply.refuse(RefusalCode::not_found);
-    reads.add(reader_key(peer), [this, id = asked.id, reply]() mutable {
+    reads.add(payer(peer), [this, id = asked.id, reply]() mutable {
         const auto list = options.contents->shards(id);
         if (!list) return reply.refuse(RefusalCode::not_found);
         reply.answer(messages::Shards{crypto::encode(**list)});

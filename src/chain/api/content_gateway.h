@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <set>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/expected.h"
@@ -20,6 +22,9 @@ public:
     // As size, and what this node lacks is fetched from others: waits a bounded time for it. Errors: content.not_found
     // (no other node gave it), content.on_its_way and content.too_many_fetches (busy: ask again).
     [[nodiscard]] virtual Expected<std::uint64_t> obtain(const Hash32& id) { return size(id); }
+    // Who will want these soon, in this order: those that this node lacks are fetched from others meanwhile, as far as
+    // it has places for that. Waits for nothing; gives those that are here.
+    [[nodiscard]] virtual std::vector<Hash32> want(std::span<const Hash32> ids) = 0;
     // Bytes [offset, offset + length) clipped to the end; every leaf read is checked against the id.
     [[nodiscard]] virtual Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const = 0;
     // The same of its size (8 bytes, big endian) and its leaves (crypto/content_id.h), with which parts of it are

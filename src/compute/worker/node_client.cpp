@@ -24,7 +24,7 @@ using chain::types::TaskClaim;
 constexpr std::uint64_t kPage = 16;  // tasks asked for at a time: a page of the largest stays far below the limit
 constexpr std::size_t kMaxTaskListBytes = std::size_t{256} << 20;  // of all pages: more is no list of live tasks
 constexpr std::uint64_t kMaxPageBytes = 64U << 20;                 // of a page of tasks
-constexpr std::size_t kDroppedAtOnce = 4'096;                      // as admin_dropContents takes them
+constexpr std::size_t kContentsAtOnce = 4'096;                     // as admin_*Contents take them
 constexpr unsigned kOk = 200;
 constexpr unsigned kPartialContent = 206;
 constexpr unsigned kUnauthorized = 401;
@@ -438,23 +438,36 @@ Expected<bool> NodeClient::has_content(const Hash32& id) {
 }
 
 Expected<std::vector<Hash32>> NodeClient::drop_contents(std::span<const Hash32> ids) {
-    std::vector<Hash32> held;
+    return contents_of("admin_dropContents", "held", ids);
+}
+
+Expected<std::set<Hash32>> NodeClient::want_contents(std::span<const Hash32> ids) {
+    const auto here = contents_of("admin_fetchContents", "here", ids);
+    // A node that lets this worker say nothing has things itself, or has them not.
+    if (!here && !here.error().is_busy()) return NodeView::want_contents(ids);
+    QUERN_CHECK(here);
+    return std::set<Hash32>(here->begin(), here->end());
+}
+
+// Tells `method` of the contents and gives those that it names in `field`.
+Expected<std::vector<Hash32>> NodeClient::contents_of(std::string_view method, std::string_view field,
+                                                      std::span<const Hash32> ids) {
+    std::vector<Hash32> named;
     while (!ids.empty()) {
         json::Array list;
-        const auto part = ids.first(std::min(ids.size(), kDroppedAtOnce));
+        const auto part = ids.first(std::min(ids.size(), kContentsAtOnce));
         for (const Hash32& id : part) list.push_back(to_hex0x(id));
         ids = ids.subspan(part.size());
         json::Value params = json::Value::array({json::Value(std::move(list))});
-        QUERN_TRY(const json::Value answer,
-                  call_as(As::owner, "admin_dropContents", std::move(params), kMaxAnswerBytes));
-        QUERN_TRY(const auto items, understood(answer.get_array("held")));
+        QUERN_TRY(const json::Value answer, call_as(As::owner, method, std::move(params), kMaxAnswerBytes));
+        QUERN_TRY(const auto items, understood(answer.get_array(field)));
         for (const json::Value& item : items) {
             QUERN_TRY(const std::string_view text, understood(item.as_string()));
             QUERN_TRY(const Hash32 id, understood(fixed_from_hex<Hash32::kSize>(text)));
-            held.push_back(id);
+            named.push_back(id);
         }
     }
-    return held;
+    return named;
 }
 
 Status NodeClient::put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) {

@@ -18,4 +18,13 @@ Expected<Hash32> NodeView::put_content(BytesView content) {
     return id;
 }
 
+Expected<std::set<Hash32>> NodeView::want_contents(std::span<const Hash32> ids) {
+    std::set<Hash32> here;
+    for (const Hash32& id : ids) {
+        QUERN_TRY(const bool is_here, has_content(id));
+        if (is_here) here.insert(id);
+    }
+    return here;
+}
+
 }  // namespace quern::compute::worker

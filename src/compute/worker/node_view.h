@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -113,6 +114,9 @@ public:
     [[nodiscard]] Expected<Hash32> put_content(BytesView content);
     // Whether the node has it itself, without asking others.
     [[nodiscard]] virtual Expected<bool> has_content(const Hash32& id) = 0;
+    // Says which contents will be asked for next, in this order, so that a node that lacks them gets them meanwhile;
+    // gives those that it has itself.
+    [[nodiscard]] virtual Expected<std::set<Hash32>> want_contents(std::span<const Hash32> ids);
     // Takes contents out of the node's store, but for those that it has a duty to serve: these are given. Errors:
     // node.rpc_error (a node that lets this worker take none, for instance).
     [[nodiscard]] virtual Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32> ids) = 0;

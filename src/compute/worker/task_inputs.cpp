@@ -1,6 +1,7 @@
 #include "compute/worker/task_inputs.h"
 
 #include <algorithm>
+#include <set>
 
 #include "chain/market/work.h"
 #include "compute/core/dispute_strategy.h"
@@ -18,7 +19,6 @@ constexpr std::uint64_t kFileOverhead = 4U << 20;  // names, metadata and paddin
 constexpr std::uint64_t kMib = 1U << 20;
 constexpr std::size_t kKeptTasks = 8;
 constexpr std::size_t kKeptManifests = 8;
-constexpr std::size_t kSlotsAhead = 4;  // of a state, on their way to the node at once
 constexpr std::string_view kWrongStateRoot = "inputs.wrong_state_root";
 
 // Of a file that holds this many bytes of tensors; twice, because a file may store 64-bit integers.
@@ -39,40 +39,29 @@ Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::
     return core::TaskPrograms{std::move(plan), std::move(programs)};
 }
 
-// A state content and its slots. Those that the node lacks come first, a few at once: it fetches them meanwhile, and
-// who asks again has read nothing in vain.
+// A state content and its slots. The node is told of all of them, and fetches what it lacks while others are read.
+// Those come first: who asks again has read what came meanwhile in vain, once at most.
 Expected<State> fetch_state(NodeView& node, const Program& program, const Hash32& state_root, BytesView content,
                             const Cancellation* cancellation) {
     auto parts = core::decode_state(program, state_root, content);
     if (!parts && parts.error().name == core::kWrongStateRoot) return fail(kWrongStateRoot, parts.error().detail);
     QUERN_CHECK(parts);
     std::vector<std::size_t> order;
-    std::vector<std::size_t> here;
+    std::vector<Hash32> wanted;
     for (std::size_t i = 0; i < program.slots.size(); ++i) {
         if (!parts->slots[i].words.empty()) continue;
-        if (is_requested(cancellation)) return busy("worker.stopped");
-        QUERN_TRY(const bool is_here, node.has_content(parts->roots[i]));
-        (is_here ? here : order).push_back(i);
+        order.push_back(i);
+        wanted.push_back(parts->roots[i]);
     }
-    const std::size_t missing = order.size();
-    order.insert(order.end(), here.begin(), here.end());
-    Status waits;
-    std::size_t waiting = 0;
-    for (std::size_t n = 0; n < order.size() && (waits || n < missing) && waiting < kSlotsAhead; ++n) {
+    QUERN_TRY(const std::set<Hash32> here, node.want_contents(wanted));
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !here.contains(parts->roots[i]); });
+    for (const std::size_t i : order) {
         if (is_requested(cancellation)) return busy("worker.stopped");
-        const vm::tensor::Slot& slot = program.slots[order[n]];
+        const vm::tensor::Slot& slot = program.slots[i];
         // Its root is its id, which was checked on the way.
-        const auto tiles = node.get_content(parts->roots[order[n]], core::slot_bytes(slot.shape));
-        if (!tiles && is_on_its_way(tiles.error())) {
-            waits = fail(tiles.error());
-            ++waiting;
-            continue;
-        }
-        QUERN_CHECK(tiles);
-        if (!waits) continue;
-        QUERN_TRY(parts->slots[order[n]], core::tensor_of_tiles(slot, *tiles));
+        QUERN_TRY(const Bytes tiles, node.get_content(parts->roots[i], core::slot_bytes(slot.shape)));
+        QUERN_TRY(parts->slots[i], core::tensor_of_tiles(slot, tiles));
     }
-    QUERN_CHECK(waits);
     return std::move(parts->slots);
 }
 

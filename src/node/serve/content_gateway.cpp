@@ -53,28 +53,32 @@ private:
 }  // namespace
 
 void StoreGateway::fetch_from(p2p::Network& network, const Clock& clock, std::size_t waiters) {
-    network_ = &network;
-    clock_ = &clock;
+    fetches_->network = &network;
+    fetches_->clock = &clock;
     waiters_ = waiters;
 }
 
+namespace {
+
+// What is damaged here is fetched again, too.
+bool can_be_fetched(const Error& error) { return error.name == "content.not_found" || error.name == content::kCorrupt; }
+
+}  // namespace
+
 Expected<std::uint64_t> StoreGateway::obtain(const Hash32& id) {
     auto here = store_.size(id);
-    // What is damaged here is fetched again, too.
-    const auto can_be_fetched = [](const Error& error) {
-        return error.name == "content.not_found" || error.name == content::kCorrupt;
-    };
-    if (here || !can_be_fetched(here.error()) || network_ == nullptr) return here;
-    if (network_->peer_count() == 0) return detailed(here.error(), "and no other node is connected");
+    p2p::Network* const network = fetches_->network;
+    if (here || !can_be_fetched(here.error()) || network == nullptr) return here;
+    if (network->peer_count() == 0) return detailed(here.error(), "and no other node is connected");
     const auto begun = begin_fetch(id);
     if (!begun) return busy("content.too_many_fetches", "ask again later");
     wait_for(id);
     here = store_.size(id);
     if (here || !can_be_fetched(here.error())) return here;
     // Missing is what nobody has, or says to have and does not send.
-    const auto fetches = network_->status().fetches;
+    const auto fetches = network->status().fetches;
     const auto fetch = fetches.find(id);
-    const std::uint64_t now = clock_->monotonic_ms();
+    const std::uint64_t now = fetches_->clock->monotonic_ms();
     const bool has_source = fetch != fetches.end() && fetch->second.sources != 0;
     if (!has_source && now >= *begun + kContentSearchMs) return fail("content.not_found", "no connected node has it");
     if (has_source && now >= fetch->second.progress_ms + kContentStallMs)
@@ -92,27 +96,38 @@ void StoreGateway::wait_for(const Hash32& id) {
     --fetches_->waiting;
 }
 
+bool StoreGateway::let_one_go(Fetches& fetches, bool wanted_only) {
+    auto oldest = fetches.open.end();
+    for (auto at = fetches.open.begin(); at != fetches.open.end(); ++at)
+        if ((at->second.wanted || !wanted_only) &&
+            (oldest == fetches.open.end() || at->second.asked_ms < oldest->second.asked_ms))
+            oldest = at;
+    if (oldest == fetches.open.end() || fetches.clock->monotonic_ms() < oldest->second.asked_ms + kContentForgetMs)
+        return false;
+    fetches.network->cancel_fetch(oldest->first);
+    fetches.open.erase(oldest);
+    return true;
+}
+
 std::optional<std::uint64_t> StoreGateway::begin_fetch(const Hash32& id) {
+    const std::uint64_t now = fetches_->clock->monotonic_ms();
     {
         const MutexLock lock(fetches_->mutex);
-        const std::uint64_t now = clock_->monotonic_ms();
         auto& open = fetches_->open;
         if (const auto known = open.find(id); known != open.end()) {
             known->second.asked_ms = now;
             return known->second.begun_ms;
         }
-        if (open.size() >= p2p::kMaxFetches) {
-            const auto oldest = std::min_element(open.begin(), open.end(), [](const auto& a, const auto& b) {
-                return a.second.asked_ms < b.second.asked_ms;
-            });
-            if (now < oldest->second.asked_ms + kContentForgetMs) return std::nullopt;
-            network_->cancel_fetch(oldest->first);
-            open.erase(oldest);
-        }
-        open[id] = {now, now};
+        if (open.size() >= p2p::kMaxFetches && !let_one_go(*fetches_, false)) return std::nullopt;
+        open[id] = {now, now, false};
     }
+    start(fetches_, id);
+    return now;
+}
+
+void StoreGateway::start(const std::shared_ptr<Fetches>& fetches, const Hash32& id) {
     log::info(log::Category::content, "fetching id={}", to_hex(id));
-    network_->fetch_content(id, [fetches = fetches_, id](const Status& done) {
+    fetches->network->fetch_content(id, [fetches, id](const Status& done) {
         if (done)
             log::info(log::Category::content, "fetched id={}", to_hex(id));
         else
@@ -122,8 +137,54 @@ std::optional<std::uint64_t> StoreGateway::begin_fetch(const Hash32& id) {
             fetches->open.erase(id);
         }
         fetches->changed.notify_all();
+        begin_wanted(fetches);
     });
-    return clock_->monotonic_ms();
+}
+
+std::vector<Hash32> StoreGateway::want(std::span<const Hash32> ids) {
+    std::vector<Hash32> here;
+    std::vector<Hash32> missing;
+    for (const Hash32& id : ids) {
+        const auto size = store_.size(id);
+        if (size)
+            here.push_back(id);
+        else if (can_be_fetched(size.error()))
+            missing.push_back(id);
+    }
+    if (fetches_->network == nullptr || missing.empty()) return here;
+    {
+        const MutexLock lock(fetches_->mutex);
+        std::set<Hash32> known(fetches_->wanted.begin(), fetches_->wanted.end());
+        for (const Hash32& id : missing) {
+            if (const auto open = fetches_->open.find(id); open != fetches_->open.end())
+                open->second.asked_ms = fetches_->clock->monotonic_ms();
+            else if (fetches_->wanted.size() < kMaxWanted && known.insert(id).second)
+                fetches_->wanted.push_back(id);
+        }
+    }
+    begin_wanted(fetches_);
+    return here;
+}
+
+void StoreGateway::begin_wanted(const std::shared_ptr<Fetches>& fetches) {
+    while (true) {
+        Hash32 id;
+        {
+            const MutexLock lock(fetches->mutex);
+            auto& open = fetches->open;
+            while (!fetches->wanted.empty() && open.contains(fetches->wanted.front())) fetches->wanted.pop_front();
+            if (fetches->wanted.empty()) return;
+            const auto begun =
+                std::count_if(open.begin(), open.end(), [](const auto& entry) { return entry.second.wanted; });
+            const bool full = static_cast<std::size_t>(begun) >= kWantedAtOnce || open.size() >= p2p::kMaxFetches;
+            if (full && !let_one_go(*fetches, true)) return;
+            id = fetches->wanted.front();
+            fetches->wanted.pop_front();
+            const std::uint64_t now = fetches->clock->monotonic_ms();
+            open[id] = {now, now, true};
+        }
+        start(fetches, id);
+    }
 }
 
 Expected<Bytes> StoreGateway::read_leaves(const Hash32& id, std::uint64_t offset, std::uint64_t length) const {

@@ -1,8 +1,10 @@
 // The content store behind chain/api's ContentGateway, for RPC's /content. What is not here is fetched from other
-// nodes: a request waits a little for it, while few others do, and may come again; the transfer goes on meanwhile.
+// nodes: a request waits a little for it, while few others do, and may come again; the transfer goes on meanwhile. What
+// will be wanted soon waits in a queue for places among the transfers.
 // Thread-safe.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +22,9 @@ inline constexpr std::uint64_t kContentSearchMs = 10'000;  // without anybody wh
 inline constexpr std::uint64_t kContentStallMs = 60'000;   // without a new byte of it: it is missing, too
 inline constexpr std::uint64_t kShardsAgainMs = 2'000;     // peers are asked for a list of shards once more
 inline constexpr std::uint64_t kContentForgetMs = 60'000;  // nobody asked again: its place may go to another
+inline constexpr std::size_t kMaxWanted = 4'096;           // contents that will be wanted soon
+inline constexpr std::size_t kWantedAtOnce = 24;           // of them on their way; the other places are for who waits
+static_assert(kWantedAtOnce < p2p::kMaxFetches);
 
 class StoreGateway final : public chain::api::ContentGateway {
 public:
@@ -32,6 +37,7 @@ public:
 
     [[nodiscard]] Expected<std::uint64_t> size(const Hash32& id) const override { return store_.size(id); }
     [[nodiscard]] Expected<std::uint64_t> obtain(const Hash32& id) override;
+    [[nodiscard]] std::vector<Hash32> want(std::span<const Hash32> ids) override;
     [[nodiscard]] Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const override {
         return store_.read(id, offset, length);
     }
@@ -49,6 +55,7 @@ private:
         struct One {
             std::uint64_t asked_ms = 0;
             std::uint64_t begun_ms = 0;
+            bool wanted = false;  // it came from the queue
         };
         Mutex mutex;
         CondVar changed;
@@ -60,16 +67,23 @@ private:
         };
         std::map<Hash32, Search> searches QUERN_GUARDED_BY(mutex);  // for lists of shards
         std::size_t waiting QUERN_GUARDED_BY(mutex) = 0;
+        std::deque<Hash32> wanted QUERN_GUARDED_BY(mutex);
+        // What begins: it runs on the network's thread, too.
+        p2p::Network* network = nullptr;
+        const Clock* clock = nullptr;
     };
     // Starts a fetch unless it runs; when it began, or nullopt when there is no room.
     [[nodiscard]] std::optional<std::uint64_t> begin_fetch(const Hash32& id);
+    // Starts as many of those in the queue as there is room for.
+    static void begin_wanted(const std::shared_ptr<Fetches>& fetches);
+    // Gives up the fetch (of those from the queue alone) that nobody has asked for the longest, if that is long.
+    [[nodiscard]] static bool let_one_go(Fetches& fetches, bool wanted_only) QUERN_REQUIRES(fetches.mutex);
+    static void start(const std::shared_ptr<Fetches>& fetches, const Hash32& id);
     void wait_for(const Hash32& id);
     // Starts a search for a list of shards unless one runs or has just ended; false without room.
     [[nodiscard]] bool begin_search(const Hash32& id);
 
     content::Store& store_;
-    p2p::Network* network_ = nullptr;
-    const Clock* clock_ = nullptr;
     std::size_t waiters_ = 0;
     const std::shared_ptr<Fetches> fetches_ = std::make_shared<Fetches>();
 };

@@ -157,7 +157,7 @@ std::vector<FetchPlan::Sources::iterator> FetchPlan::by_reliability(std::uint64_
 
 // --- Leaf hashes -----------------------------------------------------------------------------------------------------
 
-void FetchPlan::ask_hashes(std::vector<Ask>& asks, std::uint64_t now_ms) {
+void FetchPlan::ask_hashes(std::vector<Ask>& asks, std::uint64_t now_ms, const MayAsk& may_ask) {
     for (const auto& at : by_reliability(now_ms)) {
         if (hash_runs_.size() >= kHashSources) break;
         const Peer peer = at->first;
@@ -172,7 +172,7 @@ void FetchPlan::ask_hashes(std::vector<Ask>& asks, std::uint64_t now_ms) {
         hash_runs_.push_back({peer, at->second.size, {}, 0, 0, false});
     }
     for (HashRun& run : hash_runs_) {
-        if (run.asked != 0 || run.checking) continue;
+        if (run.asked != 0 || run.checking || !may_ask(run.peer, true)) continue;
         run.asked =
             std::min<std::uint64_t>(crypto::content_leaf_count(run.size) - run.leaves.size(), messages::kMaxLeafHashes);
         run.asked_ms = now_ms;
@@ -309,7 +309,7 @@ void FetchPlan::ask_chunk(const Peer& peer, Source& source, std::uint64_t chunk,
     asks.push_back({peer, false, {id_, first, count}});
 }
 
-void FetchPlan::ask_chunks(std::vector<Ask>& asks, std::uint64_t now_ms) {
+void FetchPlan::ask_chunks(std::vector<Ask>& asks, std::uint64_t now_ms, const MayAsk& may_ask) {
     // Most arrivals leave nothing to ask for: all is on its way.
     if (std::all_of(filled_.begin(), filled_.end(), [](std::uint64_t word) { return word == 0; })) return;
     auto order = by_reliability(now_ms);
@@ -319,16 +319,23 @@ void FetchPlan::ask_chunks(std::vector<Ask>& asks, std::uint64_t now_ms) {
             Source& source = at->second;
             if (source.asked.size() >= source.window) return true;
             const auto chunk = choose(source);
-            if (chunk) ask_chunk(at->first, source, *chunk, asks, now_ms);
-            return !chunk;
+            if (!chunk || !may_ask(at->first, false)) return true;
+            ask_chunk(at->first, source, *chunk, asks, now_ms);
+            return false;
         });
 }
 
-std::vector<FetchPlan::Ask> FetchPlan::next_asks(std::uint64_t now_ms) {
+std::vector<FetchPlan::Ask> FetchPlan::next_asks(std::uint64_t now_ms, const MayAsk& may_ask) {
     std::vector<Ask> asks;
-    if (!manifest_) ask_hashes(asks, now_ms);
-    if (manifest_) ask_chunks(asks, now_ms);
+    if (!manifest_) ask_hashes(asks, now_ms, may_ask);
+    if (manifest_) ask_chunks(asks, now_ms, may_ask);
     return asks;
+}
+
+std::uint64_t FetchPlan::hash_bytes() const {
+    std::uint64_t leaves = manifest_ ? manifest_->leaves.size() : 0;
+    for (const HashRun& run : hash_runs_) leaves += run.leaves.size();
+    return leaves * Hash32::kSize;
 }
 
 std::uint64_t FetchPlan::chunk_bytes(std::uint64_t chunk) const {

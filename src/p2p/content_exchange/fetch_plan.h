@@ -18,6 +18,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,9 +30,11 @@
 namespace quern::p2p::content_exchange {
 
 inline constexpr std::size_t kMaxRequestsPerSource = 4;  // two at first, one more for each answer
-inline constexpr std::size_t kEndgameSources = 3;        // a chunk is asked of so many once no other is left to ask for
-inline constexpr std::size_t kHashSources = 2;           // sources that are asked for the leaf hashes at once
-inline constexpr std::uint64_t kAnswerMs = 20'000;       // without an answer for so long, a source has failed
+// By all fetches together, so that its answers find room in a share of those that wait to be read (answer_account.h).
+inline constexpr std::size_t kChunksAskedOfPeer = 8;
+inline constexpr std::size_t kEndgameSources = 3;   // a chunk is asked of so many once no other is left to ask for
+inline constexpr std::size_t kHashSources = 2;      // sources that are asked for the leaf hashes at once
+inline constexpr std::uint64_t kAnswerMs = 20'000;  // without an answer for so long, a source has failed
 // After a few round trips and the time that the bytes should take, another source is asked for the same.
 inline constexpr std::uint64_t kPatienceRoundTrips = 4;
 inline constexpr std::uint64_t kLeastPatienceMs = 200;
@@ -67,8 +70,14 @@ public:
     void remove_source(const Peer& peer);
     [[nodiscard]] std::size_t sources() const { return sources_.size(); }
 
-    // What to ask now. Cost: the number of sources, and what is asked.
-    [[nodiscard]] std::vector<Ask> next_asks(std::uint64_t now_ms);
+    // Whether one more question, for leaf hashes or for a chunk, may go to a peer now.
+    using MayAsk = std::function<bool(const Peer&, bool hashes)>;
+    // What to ask now; what `may_ask` was asked about and allowed is asked. Cost: the number of sources, and what is
+    // asked.
+    [[nodiscard]] std::vector<Ask> next_asks(std::uint64_t now_ms, const MayAsk& may_ask);
+    [[nodiscard]] std::vector<Ask> next_asks(std::uint64_t now_ms) {
+        return next_asks(now_ms, [](const Peer&, bool) { return true; });
+    }
     // When these are a source's last ones, the manifest that they make: the caller checks whether it is that of the id,
     // and tells hashes_checked. Errors: content.unasked (busy: the request was given to another meanwhile),
     // content.wrong_length. The liar is not used again.
@@ -109,6 +118,8 @@ public:
     // As in ContentHolding.
     [[nodiscard]] const Bytes& present() const { return present_; }
     [[nodiscard]] std::uint64_t chunk_bytes(std::uint64_t chunk) const;
+    // Memory that leaf hashes take: those that are there, and those on their way.
+    [[nodiscard]] std::uint64_t hash_bytes() const;
 
 private:
     struct Asked {
@@ -168,8 +179,8 @@ private:
     };
     using Sources = std::map<Peer, Source>;
 
-    void ask_hashes(std::vector<Ask>& asks, std::uint64_t now_ms);
-    void ask_chunks(std::vector<Ask>& asks, std::uint64_t now_ms);
+    void ask_hashes(std::vector<Ask>& asks, std::uint64_t now_ms, const MayAsk& may_ask);
+    void ask_chunks(std::vector<Ask>& asks, std::uint64_t now_ms, const MayAsk& may_ask);
     void ask_chunk(const Peer& peer, Source& source, std::uint64_t chunk, std::vector<Ask>& asks, std::uint64_t now_ms);
     [[nodiscard]] std::optional<std::uint64_t> choose(Source& source);
     [[nodiscard]] std::optional<std::uint64_t> choose_from(const Source& source, List begin, List end) const;

@@ -6,7 +6,7 @@
 namespace quern::rpc::methods {
 namespace {
 
-constexpr std::size_t kMaxDropped = 4'096;
+constexpr std::size_t kMaxContents = 4'096;  // in one call
 
 // As -addnode takes it.
 std::string peer_name(const chain::types::Address& id, const std::string& host, std::uint16_t port) {
@@ -43,21 +43,38 @@ tl::expected<std::vector<log::Category>, RpcError> read_categories(const Call& c
     return chosen;
 }
 
-Result drop_contents(chain::api::ContentGateway& content, const Call& call) {
+tl::expected<std::vector<Hash32>, RpcError> read_contents(const Call& call) {
     const auto& items = call.value(0).items();
-    if (items.size() > kMaxDropped)
-        return rpc_fail(kInvalidParams, "at most " + std::to_string(kMaxDropped) + " contents");
-    std::set<Hash32> ids;
+    if (items.size() > kMaxContents)
+        return rpc_fail(kInvalidParams, "at most " + std::to_string(kMaxContents) + " contents");
+    std::vector<Hash32> ids;
     for (const json::Value& item : items) {
         const auto id = read_hash(item);
         if (!id) return rpc_fail(kInvalidParams, id.error().detail);
-        ids.insert(*id);
+        ids.push_back(*id);
     }
-    const auto held = content.let_go(ids);
-    if (!held) return rpc_fail(held.error());
+    return ids;
+}
+
+template <class Ids>
+json::Value list_of(const Ids& ids) {
     json::Array list;
-    for (const Hash32& id : *held) list.push_back(hex(id));
-    return json::Value::object({{"held", json::Value(std::move(list))}});
+    for (const Hash32& id : ids) list.push_back(hex(id));
+    return json::Value(std::move(list));
+}
+
+Result drop_contents(chain::api::ContentGateway& content, const Call& call) {
+    const auto ids = read_contents(call);
+    if (!ids) return tl::unexpected<RpcError>(ids.error());
+    const auto held = content.let_go({ids->begin(), ids->end()});
+    if (!held) return rpc_fail(held.error());
+    return json::Value::object({{"held", list_of(*held)}});
+}
+
+Result fetch_contents(chain::api::ContentGateway& content, const Call& call) {
+    const auto ids = read_contents(call);
+    if (!ids) return tl::unexpected<RpcError>(ids.error());
+    return json::Value::object({{"here", list_of(content.want(*ids))}});
 }
 
 Result logging(const Call& call) {
@@ -131,6 +148,17 @@ Status add_admin_methods(Registry& registry, const Backend& backend) {
           {kServerError, "content.duties_unknown, or the error of what says the duties"}},
          {{R"([["0x6d1f0e2b3c4d5a697887b6c5d4e3f2010f1e2d3c4b5a69788796a5b4c3d2e1f0"]])", R"({"held":[]})"}},
          [content = backend.content](const Call& call) -> Result { return drop_contents(*content, call); },
+         Access::cookie}));
+    QUERN_CHECK(registry.add(
+        {"admin_fetchContents",
+         "Tells this node which contents will be asked of it next, in this order: those that it lacks it gets from "
+         "other "
+         "nodes meanwhile, some at a time. Waits for nothing.",
+         {{"contents", Kind::array, true, "content ids, 4096 at most; as many may wait"}},
+         {"object", "here: the ids of those that this node has"},
+         {{kInvalidParams, "no content id, or too many"}},
+         {{R"([["0x6d1f0e2b3c4d5a697887b6c5d4e3f2010f1e2d3c4b5a69788796a5b4c3d2e1f0"]])", R"({"here":[]})"}},
+         [content = backend.content](const Call& call) -> Result { return fetch_contents(*content, call); },
          Access::cookie}));
     QUERN_CHECK(
         registry.add({"logging",

@@ -71,6 +71,34 @@ TEST_F(ContentGatewayTest, what_is_on_its_way_is_missing_for_nobody_who_asks) {
     EXPECT_EQ(*gateway_->obtain(id_), 6U << 20);
 }
 
+TEST_F(ContentGatewayTest, what_will_be_wanted_comes_before_it_is_asked_for) {
+    std::vector<Hash32> ids;
+    for (std::uint64_t i = 0; i < 3 * kWantedAtOnce; ++i) {
+        Bytes data(40'000);
+        SeededRng rng(100 + i);
+        rng.fill(data);
+        ids.push_back(*holder_->put(data));
+    }
+    EXPECT_TRUE(gateway_->want(ids).empty());
+    EXPECT_TRUE(eventually([&] { return gateway_->want(ids) == ids; }, std::chrono::seconds(20)));
+}
+
+TEST_F(ContentGatewayTest, leaves_room_for_who_waits_and_forgets_what_nobody_has) {
+    std::vector<Hash32> nothing;
+    for (std::uint8_t i = 0; i < 2 * kWantedAtOnce; ++i) nothing.push_back({{9, i}});
+    EXPECT_TRUE(gateway_->want(nothing).empty());
+    const auto under_way = [&] { return b_->network->status().fetches; };
+    ASSERT_TRUE(eventually([&] { return under_way().size() == kWantedAtOnce; }));
+    EXPECT_FALSE(under_way().contains(nothing.back()));
+    // Who asks for one has it beside them.
+    ASSERT_TRUE(eventually([&] { return gateway_->obtain(id_).has_value(); }, std::chrono::seconds(20)));
+    EXPECT_TRUE(eventually([&] { return under_way().size() == kWantedAtOnce; }));
+    // Their places go to what is wanted now.
+    clock_.advance(kContentForgetMs);
+    EXPECT_TRUE(gateway_->want(std::span(nothing).last(1)).empty());
+    EXPECT_TRUE(eventually([&] { return under_way().contains(nothing.back()); }));
+}
+
 TEST_F(ContentGatewayTest, gives_out_leaves_with_the_size_before_them) {
     const Bytes content(100'000, 7);
     const Hash32 id = *store_->put(content);

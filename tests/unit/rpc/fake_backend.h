@@ -286,6 +286,12 @@ public:
         }
         return held;
     }
+    std::vector<Hash32> want(std::span<const Hash32> asked) override {
+        std::vector<Hash32> here;
+        for (const Hash32& id : asked) (ids.contains(id) ? here : wanted).push_back(id);
+        return here;
+    }
+    std::vector<Hash32> wanted;
 };
 
 // A registry over a FakeChain, called as JSON-RPC would.

@@ -72,6 +72,7 @@ public:
         return std::unique_ptr<Upload>(std::make_unique<FakeUpload>(*this, id));
     }
     Expected<std::set<Hash32>> let_go(const std::set<Hash32>& ids) override { return ids; }
+    std::vector<Hash32> want(std::span<const Hash32>) override { return {}; }
 
 private:
     struct FakeUpload final : Upload {

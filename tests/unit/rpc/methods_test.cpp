@@ -104,6 +104,22 @@ TEST_F(MethodsTest, contents_go_when_who_administers_says_so_and_nobody_needs_th
     EXPECT_EQ(unknown.error().message, "content.duties_unknown");
 }
 
+TEST_F(MethodsTest, contents_are_fetched_ahead_for_who_administers) {
+    Hash32 here;
+    here.data[0] = 1;
+    Hash32 missing;
+    missing.data[0] = 2;
+    contents.ids = {here};
+    const std::string both = R"([[")" + to_hex0x(missing) + R"(",")" + to_hex0x(here) + R"("]])";
+    EXPECT_FALSE(call("admin_fetchContents", both));
+    EXPECT_TRUE(contents.wanted.empty());
+    const auto told = call("admin_fetchContents", both, true);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(*told, *json::parse(R"({"here":[")" + to_hex0x(here) + R"("]})"));
+    EXPECT_EQ(contents.wanted, std::vector{missing});
+    EXPECT_EQ(call("admin_fetchContents", R"([["0x12"]])", true).error().code, kInvalidParams);
+}
+
 TEST_F(MethodsTest, the_state_of_consensus) {
     types::Address first;
     types::Address second;

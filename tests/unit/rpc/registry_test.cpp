@@ -196,6 +196,7 @@ TEST(Registry, every_method_of_the_interface_is_there) {
                              "admin_peers",
                              "admin_addPeer",
                              "admin_dropContents",
+                             "admin_fetchContents",
                              "web3_clientVersion",
                              "web3_sha3",
                              "task_submit",
