@@ -59,7 +59,8 @@ Status Store::put_shards(const crypto::ContentShards& list) {
     {
         const MutexLock lock(impl_->mutex);
         impl_->announced += bytes;
-        path += "." + std::to_string(impl_->next_upload++);
+        path += '.';
+        path += std::to_string(impl_->next_upload++);
     }
     Status stored = impl_->check_disk(bytes);
     if (stored) {

@@ -206,7 +206,7 @@ bool StoreGateway::begin_search(const Hash32& id) {
     {
         const MutexLock lock(fetches_->mutex);
         auto& searches = fetches_->searches;
-        const std::uint64_t now = clock_->monotonic_ms();
+        const std::uint64_t now = fetches_->clock->monotonic_ms();
         if (!searches.contains(id)) {
             std::erase_if(searches, [&](const auto& each) {  // that nobody asks for any more
                 return each.second.ended && now >= each.second.next_ms + kContentForgetMs;
@@ -219,7 +219,7 @@ bool StoreGateway::begin_search(const Hash32& id) {
         searches[id].ended.reset();
         searches[id].next_ms = now + kShardsAgainMs;
     }
-    network_->fetch_shards(id, [fetches = fetches_, id](Status ended) {
+    fetches_->network->fetch_shards(id, [fetches = fetches_, id](Status ended) {
         {
             const MutexLock lock(fetches->mutex);
             fetches->searches[id].ended = std::move(ended);
@@ -231,7 +231,8 @@ bool StoreGateway::begin_search(const Hash32& id) {
 
 Expected<Bytes> StoreGateway::obtain_shards(const Hash32& id) {
     auto here = shards(id);
-    if (here || here.error().name != "content.not_found" || network_ == nullptr || network_->peer_count() == 0)
+    if (here || here.error().name != "content.not_found" || fetches_->network == nullptr ||
+        fetches_->network->peer_count() == 0)
         return here;
     if (!begin_search(id)) return busy("content.too_many_fetches", "ask again later");
     {
@@ -249,9 +250,8 @@ Expected<Bytes> StoreGateway::obtain_shards(const Hash32& id) {
         if (search != searches.end()) {
             const auto& [begun_ms, next_ms, ended] = search->second;
             // Others may come that have it.
-            const bool soon =
-                !ended ||
-                (!*ended && (ended->error().is_busy() || clock_->monotonic_ms() < begun_ms + kContentSearchMs));
+            const bool soon = !ended || (!*ended && (ended->error().is_busy() ||
+                                                     fetches_->clock->monotonic_ms() < begun_ms + kContentSearchMs));
             if (soon) return busy(chain::api::kContentOnItsWay, "other nodes are asked for its shards, ask again");
             const Status why = *ended;
             searches.erase(search);
