@@ -116,7 +116,7 @@ protected:
             const auto game = *types::decode_record<core::Game>(dispute.game);
             bool moved = false;
             for (const auto side : {core::Side::defender, core::Side::rival}) {
-                if (!core::owes_move(game, side) && game.phase != core::Phase::leaf) continue;
+                if (!core::may_move(game, side)) continue;
                 const auto move = strategies[static_cast<int>(side)].next_move(game, side, waiting_post(game));
                 ASSERT_TRUE(move) << move.error().to_string();
                 const auto who = side == core::Side::defender ? dispute.defender : dispute.rival;

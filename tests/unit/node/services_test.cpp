@@ -117,7 +117,7 @@ protected:
 TEST_F(LaneTest, takes_moves_that_a_side_owes) {
     const Bytes split = types::encode_record(types::DisputeSplitPayload{4, {}});
     EXPECT_EQ(due(1, types::NativeKind::dispute_split, split), 4U);
-    EXPECT_EQ(due(2, types::NativeKind::dispute_split, split), 4U);
+    EXPECT_EQ(due(2, types::NativeKind::dispute_split, split), std::nullopt) << "there is no post";
     EXPECT_EQ(due(3, types::NativeKind::dispute_split, split), std::nullopt);  // no side of it
     EXPECT_EQ(due(1, types::NativeKind::dispute_concede, types::encode_record(types::DisputeConcedePayload{4})), 4U);
     EXPECT_EQ(due(1, types::NativeKind::dispute_split, types::encode_record(types::DisputeSplitPayload{5, {}})),
@@ -125,6 +125,15 @@ TEST_F(LaneTest, takes_moves_that_a_side_owes) {
     EXPECT_EQ(due(1, types::NativeKind::dispute_split, Bytes{1, 2}), std::nullopt);
     EXPECT_EQ(due(1, types::NativeKind::bond, split), std::nullopt);
     auto game = *types::decode_record<compute::core::Game>(dispute_.game);
+    const Bytes not_posted = dispute_.game;
+    game.post.data[0] = 1;
+    dispute_.game = types::encode_record(game);
+    put();
+    EXPECT_EQ(due(1, types::NativeKind::dispute_split, split), std::nullopt) << "the rival is to pick";
+    EXPECT_EQ(due(2, types::NativeKind::dispute_split, split), 4U);
+    dispute_.game = not_posted;
+    put();
+    game.post = {};
     game.charged_to = compute::core::kNotBegun;  // nobody's clock runs
     const Bytes going_on = std::exchange(dispute_.game, types::encode_record(game));
     put();
@@ -142,7 +151,7 @@ TEST_F(LaneTest, a_game_that_waits_is_told_without_a_deadline) {
     auto game = *types::decode_record<compute::core::Game>(dispute_.game);
     auto view = *guide.describe_game(dispute_.game);
     EXPECT_EQ(view.find("deadline")->as_u64().value_or(0), 110U);
-    EXPECT_EQ(view.find("waitsFor")->size(), 2U);
+    EXPECT_EQ(view.find("waitsFor")->size(), 1U);
     game.charged_to = compute::core::kNotBegun;
     view = *guide.describe_game(types::encode_record(game));
     EXPECT_TRUE(view.find("deadline")->is_null());

@@ -237,9 +237,9 @@ TEST_F(PassChallenge, void_history_ends_through_ticks_alone) {
     challenge_history(id, core::kPassTarget, truth);
     concede(about_solver, kSolver);
     ASSERT_TRUE(world.claim(id).voided);
-    tick_when_due(id);  // both keep still: the accusation was not carried
+    tick_when_due(id);  // both keep still, and the defender owes the first post
     EXPECT_EQ(world.task(id).state, TaskState::open);
-    EXPECT_EQ(world.task(id).slashes.back().reason, "false_accusation");
+    EXPECT_EQ(world.task(id).slashes.back().reason, "passed_wrong_result");
 }
 
 TEST_F(PassChallenge, what_was_committed_in_time_can_be_revealed_after_the_solver_lost) {

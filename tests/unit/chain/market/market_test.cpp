@@ -232,7 +232,7 @@ TEST(Bonds, a_challenge_stakes_a_share_of_the_lock_that_it_is_against) {
     market.dispute_cost = 1;
     market.solver_bond_gammas = 100;
     market.verifier_bond_gammas = 1;
-    market.verifier_bond_fees = 2;
+    market.verifier_bond_fees = 1;
     market.challenge_stake_gammas = 4;
     types::Task task;
     task.spec.money.price_cap = 7;

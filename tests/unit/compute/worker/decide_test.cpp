@@ -416,23 +416,25 @@ TEST_F(DecideDispute, moves_until_the_block_in_which_a_clock_runs_out) {
     const auto dispute = open_dispute();
     cheat_.me.solver = true;
     for (const Actor* party : {&whistleblower_, &cheat_}) {
+        const bool is_next = party == &cheat_;  // the defender posts first
         const auto actions = party->decide(world, id_);
         ASSERT_NE(play_of(actions), nullptr);
-        EXPECT_TRUE(play_of(actions)->due);
-        EXPECT_TRUE(find(attempts_of(actions), NativeKind::dispute_split));
+        EXPECT_EQ(play_of(actions)->due, is_next);
+        EXPECT_EQ(find(attempts_of(actions), NativeKind::dispute_split) != nullptr, is_next);
     }
     expect_ends_at(cheat_, id_, NativeKind::dispute_split, world.dispute(dispute).deadline, "dispute.clock_ran_out");
 }
 
 TEST_F(DecideDispute, a_move_is_sent_for_its_own_position_and_once) {
     open_dispute();
+    cheat_.me.solver = true;
     const TaskClaim live = world.live(id_);
-    View view = whistleblower_.view(world, live);
+    View view = cheat_.view(world, live);
     view.disputes[0].planned =
         std::make_shared<const PlannedMove>(PlannedMove{"state.0.0", view.disputes[0].planned->move});
-    EXPECT_FALSE(find(attempts_of(decide(whistleblower_.me, view)), NativeKind::dispute_split));
-    perform(whistleblower_, id_, NativeKind::dispute_split);
-    const auto actions = whistleblower_.decide(world, id_);
+    EXPECT_FALSE(find(attempts_of(decide(cheat_.me, view)), NativeKind::dispute_split));
+    perform(cheat_, id_, NativeKind::dispute_split);
+    const auto actions = cheat_.decide(world, id_);
     EXPECT_FALSE(find(attempts_of(actions), NativeKind::dispute_split));
     ASSERT_NE(play_of(actions), nullptr) << "what was worked out is kept for the next position";
     EXPECT_FALSE(play_of(actions)->due);
