@@ -73,6 +73,7 @@ TEST(StepMemory, counts_the_tiles_of_narrow_slots_that_are_fetched) {
     const std::uint64_t before = memory_needed({&deep.program, 1}, 1);
     const std::size_t slot = deep.program.slots.size();
     deep.program.slots.push_back(deep.program.slots.front());
+    deep.program.updates.push_back(deep.program.updates.front());
     deep.program.slots[slot].shape = {{kRows, 1, 1, 1}};
     EXPECT_GE(fetched_bytes(deep.program), kRows * std::uint64_t{tensor::kTileBytes});
     EXPECT_GE(memory_needed({&deep.program, 1}, 1), kRows * std::uint64_t{tensor::kTileBytes});
