@@ -34,12 +34,14 @@ Options real(std::uint64_t seed, bool signatures = false) {
 
 TEST(Simulation, seeds_pass_with_the_real_executor) {
     std::uint64_t changes = 0;
+    std::uint64_t transactions = 0;
     for (std::uint64_t seed = 1; seed <= 15; ++seed) {
         const auto result = run_seed(real(seed, seed % 5 == 0));
         EXPECT_TRUE(result.passed()) << "seed " << seed << ": " << (result.passed() ? "" : result.failures[0]);
-        EXPECT_GT(result.transactions, 0U);
+        transactions += result.transactions;  // a network that is cut for long has none
         changes += result.committee_changes;
     }
+    EXPECT_GT(transactions, 500U);
     EXPECT_GT(changes, 10U);
 }
 
