@@ -70,8 +70,7 @@ Status accept_previous_state(Game& game, const SplitMove& move) {
     return {};
 }
 
-// --- What ties a top that nobody committed to before to what its side has claimed
-// --------------------------------------
+// --- What ties a top that nobody committed to before to what its side has claimed -----------------------------
 
 // In a history game the last of the side's states inside the stride must be what its history says, so the two differ.
 // In a probe game the state before the stride is given, and who lists anything else than what follows from it is caught
