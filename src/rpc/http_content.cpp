@@ -176,7 +176,7 @@ void HttpSession::send_shards(const Hash32& id) {
         [list, id, content = host_.hooks().content, fetch = caller_.authenticated] {
             *list = fetch ? content->obtain_shards(id) : content->shards(id);
         },
-        [self = shared_from_this(), list, id] {
+        [self = shared_from_this(), list] {
             if (!*list) return self->reply_error(list->error(), false);
             Reply found;
             found.content_type = "application/octet-stream";

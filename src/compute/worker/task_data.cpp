@@ -184,15 +184,12 @@ Status DataReader::why_ended(const Cancellation& stopping) {
     return busy("worker.stopped");
 }
 
-template <class Fetch>
-auto DataReader::ask(const Fetch& fetch) const {
-    for (unsigned asked = 1;; ++asked) {
-        auto fetched = fetch();
-        if (fetched || !fetched.error().is_busy() || is_requested(cancellation_) ||
-            asked >= (is_on_its_way(fetched.error()) ? kShardAskedTimes : kDataAskedTimes))
-            return fetched;
-        wait_to_ask_again(cancellation_);
-    }
+bool DataReader::wait_to_ask(const Error& error, unsigned asked) const {
+    if (!error.is_busy() || is_requested(cancellation_) ||
+        asked >= (is_on_its_way(error) ? kShardAskedTimes : kDataAskedTimes))
+        return false;
+    wait_to_ask_again(cancellation_);
+    return true;
 }
 
 TaskData::Leaf DataReader::leaf(std::size_t set, std::uint64_t number) const {
@@ -201,7 +198,9 @@ TaskData::Leaf DataReader::leaf(std::size_t set, std::uint64_t number) const {
     const MutexLock lock(mutex_);
     if (auto known = data_->find(set, number)) return known;  // came while this thread waited
     if (missing_ || known_hashes == nullptr) return nullptr;
-    auto fetched = ask([&] { return fetch(set, number, *known_hashes); });
+    auto fetched = fetch(set, number, *known_hashes);
+    for (unsigned asked = 1; !fetched && wait_to_ask(fetched.error(), asked); ++asked)
+        fetched = fetch(set, number, *known_hashes);
     if (!fetched) {
         missing_ = std::move(fetched.error());
         return nullptr;
@@ -215,7 +214,9 @@ TaskData::Hashes DataReader::hashes(std::size_t set, std::uint64_t shard) const 
     const MutexLock lock(mutex_);
     if (auto known = data_->find_hashes(set, shard)) return known;
     if (missing_) return nullptr;
-    auto fetched = ask([&] { return fetch_hashes(set, shard); });
+    auto fetched = fetch_hashes(set, shard);
+    for (unsigned asked = 1; !fetched && wait_to_ask(fetched.error(), asked); ++asked)
+        fetched = fetch_hashes(set, shard);
     if (!fetched) {
         missing_ = std::move(fetched.error());
         return nullptr;

@@ -113,9 +113,8 @@ private:
     [[nodiscard]] TaskData::Hashes hashes(std::size_t set, std::uint64_t shard) const;
     [[nodiscard]] Expected<TaskData::Hashes> fetch_hashes(std::size_t set, std::uint64_t shard) const
         QUERN_REQUIRES(mutex_);
-    // What `fetch` gives, which is asked again while the node is busy.
-    template <class Fetch>
-    [[nodiscard]] auto ask(const Fetch& fetch) const QUERN_REQUIRES(mutex_);
+    // Whether to ask once more after `asked` times of which the last said `error`; then it has waited already.
+    [[nodiscard]] bool wait_to_ask(const Error& error, unsigned asked) const QUERN_REQUIRES(mutex_);
 
     const std::shared_ptr<const TaskData> data_;
     mutable Mutex mutex_;
