@@ -8,7 +8,7 @@
 #                left origin/main; on main itself, as in a fresh clone, since the last full run of which doc/long-runs.md
 #                tells, or else in the newest 20 commits. --all: on every file of src
 #   commits      the same commits' subjects: "area: imperative", at most 72 characters, with a body
-# Ends with one line: "N passed, N failed". Files are looked at in parallel; clang's objects are cached by ccache.
+# Ends with one line: "N passed, N failed". Files are looked at in parallel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec python3 contrib/python/check_code.py "$@"

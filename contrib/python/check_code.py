@@ -14,9 +14,14 @@ SOURCES = (".cpp", ".h", ".inc")
 GCC_ONLY = {"-mgeneral-regs-only", "-Wno-maybe-uninitialized"}
 # Boost 1.74 does not see clang's coroutines by itself.
 COROUTINES = ["-DBOOST_ASIO_HAS_CO_AWAIT", "-DBOOST_ASIO_HAS_STD_COROUTINE"]
-CLANG = ["-O0", "-Werror", "-Wthread-safety", "-Wno-unused-command-line-argument", *COROUTINES]
+CLANG = ["-fsyntax-only", "-Werror", "-Wthread-safety"]
 # What clang is given, for clang-tidy to read.
 CLANG_BUILD = "build/clang"
+# Headers that most sources read: clang reads them once, for all of its looks at the sources. What a source forgets to include
+# is g++'s to say, which knows nothing of this.
+PRECOMPILED = ["algorithm", "array", "atomic", "chrono", "cstdint", "filesystem", "functional", "map", "memory", "mutex",
+               "optional", "random", "set", "span", "string", "string_view", "thread", "unordered_map", "variant", "vector",
+               "boost/multiprecision/cpp_int.hpp"]
 NEWEST = 20  # commits
 MAX_SUBJECT = 72
 SUBJECT = re.compile(r"[a-z][a-z0-9_./, -]*: \S.*[^.]")
@@ -72,15 +77,36 @@ def clang_format():
     return run_all("format", [(path, ["clang-format", "--dry-run", "-Werror", path], ".") for path in tracked("src", "tests")])
 
 
-def clang():
-    jobs = []
-    cache = ["ccache"] if subprocess.run(["sh", "-c", "command -v ccache"], capture_output=True).returncode == 0 else []
-    for path, (folder, arguments) in sorted(commands().items()):
-        if not path.startswith("src/") or path.startswith("src/compute/torch/"):
+def clang_arguments(entries):
+    """`entries`: path -> (folder, arguments). The same with what clang is given besides: PRECOMPILED, but where a file is for
+    other processors than the rest."""
+    os.makedirs(CLANG_BUILD, exist_ok=True)
+    header = os.path.abspath(os.path.join(CLANG_BUILD, "precompiled.h"))
+    with open(header, "w", encoding="utf-8") as file:
+        file.writelines(f"#include <{name}>\n" for name in PRECOMPILED)
+    made = {}  # the arguments that matter -> the compiled header, or None where clang refuses
+    result = {}
+    for path, (folder, arguments) in entries.items():
+        arguments = [*arguments, *COROUTINES, "-Wno-unused-command-line-argument"]
+        if any(word.startswith("-m") for word in arguments):
+            result[path] = (folder, arguments)
             continue
-        out = os.path.abspath(os.path.join(CLANG_BUILD, path + ".o"))
-        os.makedirs(os.path.dirname(out), exist_ok=True)
-        jobs.append((path, [*cache, "clang++", *arguments, *CLANG, "-o", out, "-c", os.path.abspath(path)], folder))
+        key = tuple(sorted({word for word in arguments if word.startswith(("-std", "-f", "-D", "-pthread"))}))
+        if key not in made:
+            out = os.path.abspath(os.path.join(CLANG_BUILD, f"precompiled{len(made)}.pch"))
+            done = subprocess.run(["clang++", *arguments, "-x", "c++-header", header, "-o", out], cwd=folder,
+                                  capture_output=True)
+            made[key] = out if done.returncode == 0 else None
+        use = ["-include-pch", made[key]] if made[key] else []
+        result[path] = (folder, [*arguments, *use])
+    return result
+
+
+def clang():
+    entries = {path: entry for path, entry in sorted(commands().items())
+               if path.startswith("src/") and not path.startswith("src/compute/torch/")}
+    jobs = [(path, ["clang++", *arguments, *CLANG, os.path.abspath(path)], folder)
+            for path, (folder, arguments) in clang_arguments(entries).items()]
     return run_all("clang", jobs)
 
 
@@ -140,11 +166,11 @@ def tidy(everything):
             return 1
         paths = sources_of(changed.split(), paths)
         print(f"tidy: {len(paths)} files, changed since {base[:12]}")
-    os.makedirs(CLANG_BUILD, exist_ok=True)
+    entries = clang_arguments({path: known[path] for path in sorted(paths)})
     with open(os.path.join(CLANG_BUILD, "compile_commands.json"), "w", encoding="utf-8") as file:
-        json.dump([{"directory": known[path][0], "file": os.path.abspath(path),
-                    "arguments": ["clang++", *known[path][1], *COROUTINES, "-Wno-unused-command-line-argument", "-c",
-                                  os.path.abspath(path)]} for path in sorted(paths)], file)
+        json.dump([{"directory": folder, "file": os.path.abspath(path),
+                    "arguments": ["clang++", *arguments, "-c", os.path.abspath(path)]}
+                   for path, (folder, arguments) in entries.items()], file)
     jobs = [(path, ["clang-tidy", "--quiet", "-p", CLANG_BUILD, path], ".") for path in sorted(paths)]
     return run_all("tidy", jobs)
 
