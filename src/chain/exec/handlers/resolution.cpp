@@ -227,11 +227,18 @@ Status conclude_dispute(Context& context, LoadedClaim& live, types::Dispute& dis
             break;
         }
         case core::Verdict::rival_wins:
-            close(context, claim, dispute, answers ? DisputeWinner::rival : DisputeWinner::none,
-                  answers ? std::string_view(game.reason) : "not_sampled");
+            // What the verifier was drawn for is known to whoever accuses it, and so is where two histories differ
+            // first: else a friend of it would take the places of those who accuse in earnest, and all the time of its
+            // clocks, for nothing.
+            if (!answers) {
+                close(context, claim, dispute, DisputeWinner::defender, "not_sampled");
+                QUERN_CHECK(slash_rival(context, live, dispute, {}));
+                break;
+            }
+            close(context, claim, dispute, DisputeWinner::rival, game.reason);
             QUERN_CHECK(release_rival(context, dispute));
             if (about_history) return void_history(context, live, dispute, true);
-            if (answers) QUERN_CHECK(void_report(context, live, dispute, true));
+            QUERN_CHECK(void_report(context, live, dispute, true));
             break;
         case core::Verdict::both_lose:
             close(context, claim, dispute, DisputeWinner::neither, game.reason);

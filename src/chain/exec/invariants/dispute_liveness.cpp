@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "chain/exec/invariants/invariants.h"
 #include "chain/market/delays.h"
@@ -61,14 +62,12 @@ Status check_claim(const state::Overlay& state, const types::Claim& claim, std::
     return {};
 }
 
-Status check_dispute(const state::Overlay& state, const types::Dispute& dispute, std::uint64_t latest) {
+// Of an open one the claim is to be checked, too.
+Status check_dispute(const types::Dispute& dispute, std::uint64_t latest) {
     const std::string name = "dispute " + std::to_string(dispute.id);
     const bool open = dispute.closed_at == 0;
     if (dispute.deadline > latest || (!open && dispute.deadline != 0)) return fail("invariant.no_exit", name);
-    if (!open) return {};
-    QUERN_TRY(const auto claim, state.load<types::Claim>(dispute.claim));
-    if (!claim || types::is_final(claim->state)) return fail("invariant.no_exit", name);
-    return check_claim(state, *claim, latest);
+    return {};
 }
 
 }  // namespace
@@ -76,19 +75,29 @@ Status check_dispute(const state::Overlay& state, const types::Dispute& dispute,
 Status check_dispute_liveness(const state::Overlay& state, const params::MarketParams& params,
                               std::uint64_t market_ms) {
     const std::uint64_t latest = market::latest_deadline(params, market_ms);
+    // Claims once each, however many of their disputes have changed: all disputes of a claim are looked at.
+    std::map<Bytes, types::Claim> claims;
+    std::map<Bytes, types::Dispute> open_disputes;
     for (const auto& [key, value] : state.changed_native()) {
         if (!value || key.empty()) continue;
         if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::task)) {
             QUERN_TRY(const auto task, types::decode_record<types::Task>(*value));
             QUERN_CHECK(check_task(state, task, latest));
         } else if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::claim)) {
-            QUERN_TRY(const auto claim, types::decode_record<types::Claim>(*value));
-            QUERN_CHECK(check_claim(state, claim, latest));
+            QUERN_TRY(claims[key], types::decode_record<types::Claim>(*value));
         } else if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::dispute)) {
             QUERN_TRY(const auto dispute, types::decode_record<types::Dispute>(*value));
-            QUERN_CHECK(check_dispute(state, dispute, latest));
+            QUERN_CHECK(check_dispute(dispute, latest));
+            if (dispute.closed_at == 0) open_disputes[types::key_of<types::Claim>(dispute.claim)] = dispute;
         }
     }
+    for (const auto& [key, dispute] : open_disputes) {
+        QUERN_TRY(const auto claim, state.load<types::Claim>(dispute.claim));
+        if (!claim || types::is_final(claim->state))
+            return fail("invariant.no_exit", "dispute " + std::to_string(dispute.id));
+        claims.insert_or_assign(key, *claim);
+    }
+    for (const auto& [key, claim] : claims) QUERN_CHECK(check_claim(state, claim, latest));
     return {};
 }
 

@@ -112,9 +112,11 @@ TEST_F(PassChallenge, segments_that_were_not_drawn_are_nobodys_claim) {
     const auto dispute = challenge_history(id, core::kPassTarget, elsewhere);
     play_to_the_step(dispute, truth, elsewhere);
     concede(dispute, who);
-    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::none);
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::defender);
     EXPECT_EQ(world.dispute(dispute).reason, "not_sampled");
-    EXPECT_TRUE(world.task(id).slashes.empty());
+    ASSERT_EQ(world.task(id).slashes.size(), 1U);
+    EXPECT_EQ(world.task(id).slashes[0].address, kWhistleblower);
+    EXPECT_EQ(payments(id, who, "bounty"), 0U) << "a friend of the verifier would have it back";
     EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
     expect_untouched(who);
     // The report still stands, and still answers for the segment that it was drawn for.
@@ -123,7 +125,27 @@ TEST_F(PassChallenge, segments_that_were_not_drawn_are_nobodys_claim) {
     play_to_the_step(second, truth, here);
     concede(second, who);
     EXPECT_EQ(world.dispute(second).winner, types::DisputeWinner::rival);
-    EXPECT_EQ(world.task(id).slashes.at(0).reason, "passed_wrong_result");
+    EXPECT_EQ(world.task(id).slashes.at(1).reason, "passed_wrong_result");
+}
+
+// A friend of a verifier that takes the places of those who would accuse it pays for each of them.
+TEST_F(PassChallenge, places_are_not_taken_for_nothing) {
+    world.params.market.max_disputes = 2;
+    spec.work.samples = 1;
+    const auto id = reach(ClaimState::challenge, truth);
+    const auto who = verifier(id, 0);
+    const auto drawn = core::draw_segments(world.claim(id).verify_beacon, who, kSegments, 1).front();
+    const Uint256 before = world.bond(Role::whistleblower, kWhistleblower).bonded;
+    Uint256 staked;
+    for (const std::uint32_t bit : {20U, 19U}) {
+        const auto elsewhere = compute_history(kSteps, (1 - drawn) * kInterval + 1, 1U << bit);
+        const auto dispute = challenge_history(id, core::kPassTarget, elsewhere);
+        staked += world.dispute(dispute).rival_locked;
+        play_to_the_step(dispute, truth, elsewhere);
+        concede(dispute, who);
+    }
+    EXPECT_FALSE(staked.is_zero());
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, before - staked);
 }
 
 // Who is accused while the verifiers fetch its data lets them have none.
