@@ -157,9 +157,24 @@ std::vector<FetchPlan::Sources::iterator> FetchPlan::by_reliability(std::uint64_
 
 // --- Leaf hashes -----------------------------------------------------------------------------------------------------
 
+// The one that has taken longest, where all places are taken and somebody else could be asked.
+void FetchPlan::end_slow_hash_run(std::uint64_t now_ms) {
+    if (hash_runs_.size() < kMaxHashRuns || sources_.size() <= hash_runs_.size()) return;
+    const auto slowest = std::min_element(hash_runs_.begin(), hash_runs_.end(), [](const HashRun& a, const HashRun& b) {
+        return std::pair(a.checking, a.began_ms) < std::pair(b.checking, b.began_ms);
+    });
+    if (slowest->checking || now_ms < slowest->began_ms + kHashRunMs) return;
+    const Peer peer = slowest->peer;
+    give_pause(peer, now_ms);
+}
+
 void FetchPlan::ask_hashes(std::vector<Ask>& asks, std::uint64_t now_ms, const MayAsk& may_ask) {
+    end_slow_hash_run(now_ms);
+    auto in_time = std::count_if(hash_runs_.begin(), hash_runs_.end(), [now_ms](const HashRun& run) {
+        return run.checking || now_ms < run.began_ms + kHashRunMs;
+    });
     for (const auto& at : by_reliability(now_ms)) {
-        if (hash_runs_.size() >= kHashSources) break;
+        if (static_cast<std::size_t>(in_time) >= kHashSources || hash_runs_.size() >= kMaxHashRuns) break;
         const Peer peer = at->first;
         if (std::any_of(hash_runs_.begin(), hash_runs_.end(), [&](const HashRun& run) { return run.peer == peer; }))
             continue;
@@ -169,7 +184,8 @@ void FetchPlan::ask_hashes(std::vector<Ask>& asks, std::uint64_t now_ms, const M
             lied(peer);  // claims an emptiness that this id does not name
             continue;
         }
-        hash_runs_.push_back({peer, at->second.size, {}, 0, 0, false});
+        hash_runs_.push_back({peer, at->second.size, now_ms, {}, 0, 0, false});
+        ++in_time;
     }
     for (HashRun& run : hash_runs_) {
         if (run.asked != 0 || run.checking || !may_ask(run.peer, true)) continue;

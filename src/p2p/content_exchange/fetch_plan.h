@@ -14,7 +14,7 @@
 // part only looks at kMaxProbes of them, then through its own part, 64 chunks at a time, from where it stopped; when
 // that is in vain, not again before another chunk is to be asked for or it has more. What a source says to have costs
 // its difference from before. Memory: 16 bytes a chunk, a bit a chunk and partial source, 32 bytes a leaf; of
-// kHashSources as many more while the leaves come, as they come; nothing for sizes above the largest that is taken.
+// kMaxHashRuns as many more while the leaves come, as they come; nothing for sizes above the largest that is taken.
 #pragma once
 
 #include <array>
@@ -32,8 +32,12 @@ namespace quern::p2p::content_exchange {
 inline constexpr std::size_t kMaxRequestsPerSource = 4;  // two at first, one more for each answer
 // By all fetches together, so that its answers find room in a share of those that wait to be read (answer_account.h).
 inline constexpr std::size_t kChunksAskedOfPeer = 8;
-inline constexpr std::size_t kEndgameSources = 3;   // a chunk is asked of so many once no other is left to ask for
-inline constexpr std::size_t kHashSources = 2;      // sources that are asked for the leaf hashes at once
+inline constexpr std::size_t kEndgameSources = 3;  // a chunk is asked of so many once no other is left to ask for
+inline constexpr std::size_t kHashSources = 2;     // sources that are asked for the leaf hashes at once ...
+// ... but for those that are at it for so long: whoever claims a large size and sends its invented hashes slowly keeps
+// nobody else from being asked. Of so many at once the one that has taken longest gives way.
+inline constexpr std::uint64_t kHashRunMs = 10'000;
+inline constexpr std::size_t kMaxHashRuns = 8;
 inline constexpr std::uint64_t kAnswerMs = 20'000;  // without an answer for so long, a source has failed
 // After a few round trips and the time that the bytes should take, another source is asked for the same.
 inline constexpr std::uint64_t kPatienceRoundTrips = 4;
@@ -168,6 +172,7 @@ private:
     struct HashRun {
         Peer peer;
         std::uint64_t size = 0;
+        std::uint64_t began_ms = 0;
         std::vector<Hash32> leaves;
         std::uint64_t asked = 0;  // 0: the next request is due
         std::uint64_t asked_ms = 0;
@@ -179,6 +184,7 @@ private:
     };
     using Sources = std::map<Peer, Source>;
 
+    void end_slow_hash_run(std::uint64_t now_ms);
     void ask_hashes(std::vector<Ask>& asks, std::uint64_t now_ms, const MayAsk& may_ask);
     void ask_chunks(std::vector<Ask>& asks, std::uint64_t now_ms, const MayAsk& may_ask);
     void ask_chunk(const Peer& peer, Source& source, std::uint64_t chunk, std::vector<Ask>& asks, std::uint64_t now_ms);

@@ -230,6 +230,36 @@ TEST(FetchPlan, two_silent_sybils_do_not_stall_a_fetch) {
     }
 }
 
+// Answers of a liar come within its time, and there are as many as a size of 16 GiB has hashes.
+std::uint64_t until_manifest(const Content& content, std::uint8_t liars) {
+    Fetching fetching(content);
+    for (std::uint8_t i = 1; i <= liars; ++i)
+        EXPECT_TRUE(fetching.plan.add_source(peer(i), {content.id, messages::kMaxContentBytes, {}}, 0));
+    std::vector<FetchPlan::Ask> asked = fetching.plan.next_asks(0);
+    EXPECT_TRUE(fetching.plan.add_source(peer(200), content.whole(), 0));
+    std::uint64_t now = 0;
+    while (!fetching.plan.manifest() && now < 600'000) {
+        now += 1'000;
+        for (const auto& ask : asked) {
+            const bool honest = ask.peer == peer(200);
+            const auto status =
+                honest ? fetching.take(ask, now)
+                       : fetching.take(ask, {content.id, ask.request.first, Bytes(32 * ask.request.count)}, now);
+            EXPECT_TRUE(status || !honest) << status.error().to_string();
+        }
+        EXPECT_LE(fetching.plan.hash_bytes(), kMaxHashRuns * messages::kMaxContentBytes / 512);
+        for (const auto& late : fetching.plan.expired(now)) EXPECT_NE(late, peer(200));
+        asked = fetching.plan.next_asks(now);
+    }
+    return now;
+}
+
+TEST(FetchPlan, slow_lies_about_a_size_keep_nobody_else_from_being_asked) {
+    const Content content(3 << 20);
+    EXPECT_LE(until_manifest(content, 2), kHashRunMs + 2'000);
+    EXPECT_LE(until_manifest(content, 3 * kMaxHashRuns), 3 * kMaxHashRuns * kHashRunMs);
+}
+
 TEST(FetchPlan, what_somebody_refuses_for_now_others_are_asked_for_at_once) {
     const Content content(1 << 20);  // one chunk
     Fetching fetching = Fetching::known(content);
