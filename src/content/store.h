@@ -95,6 +95,8 @@ public:
     // content.write_failed.
     [[nodiscard]] Status put_shards(const crypto::ContentShards& list);
     [[nodiscard]] unsigned shard_level() const;
+    // As unread_leaf_bytes, of a list and `shards`.
+    [[nodiscard]] std::uint64_t unread_list_bytes(const Hash32& id) const;
     // Of leaf hashes that a call of one of the two would have to read from the disk and to check: 0 where they are in
     // memory, or the content is not here.
     [[nodiscard]] std::uint64_t unread_leaf_bytes(const Hash32& id) const;

@@ -134,10 +134,11 @@ struct Fetch {
 
 // Peers are asked for a list of shards a few at a time, until one gives it.
 struct ShardSearch {
-    std::uint64_t number = 0;   // tells it from an earlier one of the same list
-    std::vector<Bytes20> left;  // not asked yet
-    std::size_t asked = 0;      // and have not answered
-    bool unsure = false;        // somebody said neither yes nor no
+    std::uint64_t number = 0;    // tells it from an earlier one of the same list
+    std::vector<Bytes20> left;   // not asked yet
+    std::size_t asked = 0;       // and have not answered
+    bool unsure = false;         // somebody said neither yes nor no
+    std::uint64_t until_us = 0;  // afterwards nobody else is asked
     std::vector<std::function<void(quern::Status)>> done;
 };
 

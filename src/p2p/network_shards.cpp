@@ -10,7 +10,8 @@ namespace {
 
 using messages::RefusalCode;
 
-constexpr std::size_t kShardsAskedAtOnce = 3;  // peers for one list
+constexpr std::size_t kShardsAskedAtOnce = 3;         // peers for one list
+constexpr std::uint64_t kShardSearchUs = 20'000'000;  // silent peers hold the search's place for no longer
 
 }  // namespace
 
@@ -20,6 +21,10 @@ void Network::Impl::search_shards(const Hash32& id) {
         const auto at = shard_searches.find(id);
         if (at == shard_searches.end()) return;
         ShardSearch& search = at->second;
+        if (now_us() >= search.until_us && !search.left.empty()) {
+            search.left.clear();
+            search.unsure = true;
+        }
         if (search.left.empty() && search.asked == 0)
             return end_search(id, search.unsure ? busy("network.shards_not_given") : fail("content.not_found"));
         if (search.left.empty() || search.asked >= kShardsAskedAtOnce) return;
@@ -79,9 +84,15 @@ void Network::Impl::end_search(const Hash32& id, const quern::Status& status) {
 void Network::Impl::serve_shards(Peer& peer, std::uint32_t stream, const messages::GetShards& asked) {
     if (!peer.answers->has_room(crypto::kMaxShardListBytes))
         return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
+    const std::string host = payer(peer);
+    if (!list_budget.may_spend(host, now_us()))
+        return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
     Responder reply = responder(peer, Type::get_shards, stream);
     if (options.contents == nullptr) return reply.refuse(RefusalCode::not_found);
-    reads.add(payer(peer), [this, id = asked.id, reply]() mutable {
+    reads.add(host, [this, host, id = asked.id, reply]() mutable {
+        // One that was not asked for lately is read and folded.
+        if (const std::uint64_t cost = options.contents->unread_list_bytes(id); cost != 0)
+            post([this, host, cost] { list_budget.spend(host, cost, now_us()); });
         const auto list = options.contents->shards(id);
         if (!list) return reply.refuse(RefusalCode::not_found);
         reply.answer(messages::Shards{crypto::encode(**list)});
@@ -98,6 +109,7 @@ void Network::fetch_shards(const Hash32& id, std::function<void(quern::Status)> 
         if (impl->shard_searches.size() >= kMaxShardSearches) return done(busy("network.too_many_fetches"));
         ShardSearch& search = impl->shard_searches[id];
         search.number = ++impl->fetches_begun;
+        search.until_us = impl->now_us() + kShardSearchUs;
         search.done.push_back(std::move(done));
         for (const auto& [address, peer] : impl->peers)
             if (peer.session.has_hello()) search.left.push_back(address);

@@ -42,13 +42,15 @@ Status keep_content(const Hash32& id, const content::Store& store, std::set<Hash
     return {};
 }
 
-// A state and its slots; nothing but its name when it is not here, or a file.
-Status keep_state(const Hash32& id, const content::Store& store, std::set<Hash32>& idle) {
-    QUERN_CHECK(keep_content(id, store, idle));
-    if (idle.empty()) return {};
+// A state and its slots; nothing but its name when it is not here, or a file. `kept`: those that are here and that this
+// was done for, so that a history which names one a million times costs no more for it.
+Status keep_state(const Hash32& id, const content::Store& store, std::set<Hash32>& kept, std::set<Hash32>& idle) {
+    idle.erase(id);
+    if (idle.empty() || kept.contains(id)) return {};
     const auto size = store.size(id);
     if (!size && size.error().name == "content.not_found") return {};
     if (!size) return fail(size.error());
+    kept.insert(id);
     namespace core = compute::core;
     QUERN_TRY(const Bytes beginning, read(store, id, std::min(*size, core::slot_list_bytes(0))));
     const auto slots = core::slot_count(beginning);
@@ -61,7 +63,7 @@ Status keep_state(const Hash32& id, const content::Store& store, std::set<Hash32
 
 // `steps`: of the stretch that the history is of. `last`: no state but that one.
 Status keep_history(const Hash32& id, std::uint64_t steps, std::uint64_t interval, bool last,
-                    const content::Store& store, std::set<Hash32>& idle) {
+                    const content::Store& store, std::set<Hash32>& kept, std::set<Hash32>& idle) {
     const auto size = store.size(id);
     if (!size && size.error().name == "content.not_found") return {};  // nothing that it names is served from here
     if (!size) return fail(size.error());
@@ -72,7 +74,7 @@ Status keep_history(const Hash32& id, std::uint64_t steps, std::uint64_t interva
     if (!history || history->steps() != steps || history->interval != interval) return {};
     const std::span<const Hash32> checkpoints = history->checkpoint_contents;
     for (const Hash32& checkpoint : last ? checkpoints.last(1) : checkpoints)
-        QUERN_CHECK(keep_state(checkpoint, store, idle));
+        QUERN_CHECK(keep_state(checkpoint, store, kept, idle));
     return {};
 }
 
@@ -105,6 +107,7 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
     }
     QUERN_CHECK(state.status());
     std::map<std::uint64_t, Steps> tasks;
+    std::set<Hash32> kept;  // states
     QUERN_CHECK(look_at_all<Task>(state, [&](const Task& task) -> Status {
         // Whoever pays for the tick that deletes it, the duty ends.
         const std::uint64_t until = task.since + chain::market::in_ms(market.retention_s);
@@ -112,7 +115,8 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         tasks[task.id] = {task.steps, task.spec.work.interval, task.spec.work.tranche, task.settled};
         for (const Hash32& program : task.spec.contents.programs) idle.erase(program);
         for (const Hash32& data : task.spec.data_roots) QUERN_CHECK(keep_content(data, store, idle));
-        return keep_state(task.spec.contents.init, store, idle);
+        QUERN_CHECK(keep_content(task.spec.contents.init, store, idle));
+        return keep_state(task.spec.contents.init, store, kept, idle);
     }));
     std::set<Hash32> seen;  // histories
     return look_at_all<Claim>(state, [&](const Claim& claim) -> Status {
@@ -122,11 +126,11 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         // Of what is settled the state that it led to is wanted, until a later one is.
         const bool is_settled = claim.state == chain::types::ClaimState::settled;
         if (is_settled && claim.id.stretch + 1 < settled) return {};
-        QUERN_CHECK(keep_state(claim.checkpoint_content, store, idle));
+        QUERN_CHECK(keep_state(claim.checkpoint_content, store, kept, idle));
         idle.erase(claim.history_content);
         if (claim.history_content.is_zero() || !seen.insert(claim.history_content).second) return {};
         const auto stretch = chain::market::stretch_of(all, tranche, claim.id.stretch);
-        return keep_history(claim.history_content, stretch.steps, interval, is_settled, store, idle);
+        return keep_history(claim.history_content, stretch.steps, interval, is_settled, store, kept, idle);
     });
 }
 

@@ -97,12 +97,15 @@ void StoreGateway::wait_for(const Hash32& id) {
 }
 
 bool StoreGateway::let_one_go(Fetches& fetches, bool wanted_only) {
+    // What is wanted in advance has its time and makes way then, however often it is asked for: it goes to the end of
+    // the queue, and its parts stay on disk.
+    const auto since = [wanted_only](const auto& fetch) { return wanted_only ? fetch.begun_ms : fetch.asked_ms; };
     auto oldest = fetches.open.end();
     for (auto at = fetches.open.begin(); at != fetches.open.end(); ++at)
         if ((at->second.wanted || !wanted_only) &&
-            (oldest == fetches.open.end() || at->second.asked_ms < oldest->second.asked_ms))
+            (oldest == fetches.open.end() || since(at->second) < since(oldest->second)))
             oldest = at;
-    if (oldest == fetches.open.end() || fetches.clock->monotonic_ms() < oldest->second.asked_ms + kContentForgetMs)
+    if (oldest == fetches.open.end() || fetches.clock->monotonic_ms() < since(oldest->second) + kContentForgetMs)
         return false;
     fetches.network->cancel_fetch(oldest->first);
     fetches.open.erase(oldest);
@@ -208,10 +211,15 @@ bool StoreGateway::begin_search(const Hash32& id) {
         auto& searches = fetches_->searches;
         const std::uint64_t now = fetches_->clock->monotonic_ms();
         if (!searches.contains(id)) {
-            std::erase_if(searches, [&](const auto& each) {  // that nobody asks for any more
-                return each.second.ended && now >= each.second.next_ms + kContentForgetMs;
-            });
-            if (searches.size() >= p2p::kMaxShardSearches) return false;
+            // The oldest that has ended makes way: lists that nobody has keep none from being looked for.
+            auto oldest = searches.end();
+            for (auto at = searches.begin(); at != searches.end(); ++at)
+                if (at->second.ended && (oldest == searches.end() || at->second.next_ms < oldest->second.next_ms))
+                    oldest = at;
+            if (searches.size() >= p2p::kMaxShardSearches) {
+                if (oldest == searches.end()) return false;
+                searches.erase(oldest);
+            }
             searches[id].begun_ms = now;
         } else if (!searches[id].ended || now < searches[id].next_ms) {
             return true;
@@ -222,7 +230,8 @@ bool StoreGateway::begin_search(const Hash32& id) {
     fetches_->network->fetch_shards(id, [fetches = fetches_, id](Status ended) {
         {
             const MutexLock lock(fetches->mutex);
-            fetches->searches[id].ended = std::move(ended);
+            if (const auto search = fetches->searches.find(id); search != fetches->searches.end())
+                search->second.ended = std::move(ended);
         }
         fetches->changed.notify_all();
     });
@@ -250,11 +259,12 @@ Expected<Bytes> StoreGateway::obtain_shards(const Hash32& id) {
         if (search != searches.end()) {
             const auto& [begun_ms, next_ms, ended] = search->second;
             // Others may come that have it.
-            const bool soon = !ended || (!*ended && (ended->error().is_busy() ||
-                                                     fetches_->clock->monotonic_ms() < begun_ms + kContentSearchMs));
+            // Others may come that have it; not for ever: missing is also what the others neither give nor deny.
+            const bool soon = !ended || (!*ended && fetches_->clock->monotonic_ms() < begun_ms + kContentSearchMs);
             if (soon) return busy(chain::api::kContentOnItsWay, "other nodes are asked for its shards, ask again");
             const Status why = *ended;
             searches.erase(search);
+            if (!why && why.error().is_busy()) return fail("content.not_found", "no connected node gives its shards");
             if (!why) return fail(why.error());
         }
     }

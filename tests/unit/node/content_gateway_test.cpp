@@ -99,6 +99,21 @@ TEST_F(ContentGatewayTest, leaves_room_for_who_waits_and_forgets_what_nobody_has
     EXPECT_TRUE(eventually([&] { return under_way().contains(nothing.back()); }));
 }
 
+TEST_F(ContentGatewayTest, what_is_wanted_has_its_time_and_makes_way_however_often_it_is_asked_for) {
+    std::vector<Hash32> nothing;
+    for (std::uint8_t i = 0; i <= kWantedAtOnce; ++i) nothing.push_back({{9, i}});
+    const auto under_way = [&] { return b_->network->status().fetches; };
+    for (std::uint64_t waited = 0; waited <= kContentForgetMs; waited += kContentForgetMs / 12) {
+        EXPECT_TRUE(gateway_->want(nothing).empty());
+        ASSERT_TRUE(eventually([&] { return under_way().size() == kWantedAtOnce; }));
+        if (waited < kContentForgetMs) {
+            EXPECT_FALSE(under_way().contains(nothing.back()));
+        }
+        clock_.advance(kContentForgetMs / 12);
+    }
+    EXPECT_TRUE(eventually([&] { return under_way().contains(nothing.back()); }));
+}
+
 TEST_F(ContentGatewayTest, gives_out_leaves_with_the_size_before_them) {
     const Bytes content(100'000, 7);
     const Hash32 id = *store_->put(content);
@@ -140,6 +155,14 @@ TEST_F(ContentGatewayTest, lists_of_shards_come_from_other_nodes) {
     EXPECT_TRUE(gateway_->obtain_shards(nothing).error().is_busy());
     clock_.advance(kContentSearchMs);
     EXPECT_EQ(gateway_->obtain_shards(nothing).error().name, "content.not_found");
+}
+
+TEST_F(ContentGatewayTest, lists_that_nobody_has_take_no_place_from_one_that_somebody_has) {
+    ASSERT_TRUE(holder_->put_shards(some_list()));
+    for (std::uint8_t i = 0; i < 2 * p2p::kMaxShardSearches; ++i)
+        EXPECT_EQ(gateway_->obtain_shards(Hash32{{8, i}}).error().name, chain::api::kContentOnItsWay);
+    const auto got = gateway_->obtain_shards(some_list().id());
+    EXPECT_TRUE(got) << got.error().to_string();
 }
 
 TEST_F(ContentGatewayTest, takes_lists_that_make_their_id) {

@@ -296,6 +296,10 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     claim.checkpoint_content = slots_of({Hash32{{53}}});
     put(claim);
     EXPECT_EQ(idle_of(slots), (Ids{Hash32{{50}}})) << "the last checkpoint";
+    claim.checkpoint_content = list.id();
+    put(claim);
+    EXPECT_EQ(idle_of(of_list), (Ids{list.id_of(0), list.id_of(1), Hash32{{5}}}))
+        << "a history's states have no shards";
     claim = before;
     put(claim);
     claim.state = types::ClaimState::voided;
