@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "chain/exec/invariants/invariants.h"
 #include "chain/market/delays.h"
 
 namespace quern::chain::exec::invariants {
 namespace {
+
+using Key = std::tuple<std::uint64_t, std::uint16_t, std::uint32_t, std::uint32_t>;
+Key key_of(const types::ClaimId& id) { return {id.task, id.seat, id.stretch, id.round}; }
 
 bool within_reach(std::uint64_t deadline, std::uint64_t latest) { return deadline != 0 && deadline <= latest; }
 
@@ -76,19 +80,20 @@ Status check_dispute_liveness(const state::Overlay& state, const params::MarketP
                               std::uint64_t market_ms) {
     const std::uint64_t latest = market::latest_deadline(params, market_ms);
     // Claims once each, however many of their disputes have changed: all disputes of a claim are looked at.
-    std::map<Bytes, types::Claim> claims;
-    std::map<Bytes, types::Dispute> open_disputes;
+    std::map<Key, types::Claim> claims;
+    std::map<Key, types::Dispute> open_disputes;
     for (const auto& [key, value] : state.changed_native()) {
         if (!value || key.empty()) continue;
         if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::task)) {
             QUERN_TRY(const auto task, types::decode_record<types::Task>(*value));
             QUERN_CHECK(check_task(state, task, latest));
         } else if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::claim)) {
-            QUERN_TRY(claims[key], types::decode_record<types::Claim>(*value));
+            QUERN_TRY(auto claim, types::decode_record<types::Claim>(*value));
+            claims.insert_or_assign(key_of(claim.id), std::move(claim));
         } else if (key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::dispute)) {
             QUERN_TRY(const auto dispute, types::decode_record<types::Dispute>(*value));
             QUERN_CHECK(check_dispute(dispute, latest));
-            if (dispute.closed_at == 0) open_disputes[types::key_of<types::Claim>(dispute.claim)] = dispute;
+            if (dispute.closed_at == 0) open_disputes.insert_or_assign(key_of(dispute.claim), dispute);
         }
     }
     for (const auto& [key, dispute] : open_disputes) {
