@@ -241,7 +241,9 @@ std::uint64_t until_manifest(const Content& content, std::uint8_t liars, std::ui
     std::vector<std::pair<std::uint64_t, FetchPlan::Ask>> asked;
     std::uint64_t now = 0;
     for (; !fetching.plan.manifest() && now < 600'000; now += 500) {
-        if (now == joins_ms) EXPECT_TRUE(fetching.plan.add_source(honest, content.whole(), now));
+        if (now == joins_ms) {
+            EXPECT_TRUE(fetching.plan.add_source(honest, content.whole(), now));
+        }
         for (const auto& [since_ms, ask] : asked) {
             if (ask.peer == honest) {
                 EXPECT_TRUE(fetching.take(ask, now));
