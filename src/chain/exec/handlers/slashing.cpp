@@ -1,5 +1,7 @@
 #include "chain/exec/handlers/slashing.h"
 
+#include <type_traits>
+
 #include "chain/exec/handlers/events.h"
 #include "chain/market/shares.h"
 
@@ -8,7 +10,7 @@ namespace {
 
 // Events tell of all of them.
 template <class Record>
-void keep_newest(std::vector<Record>& records, Record&& record) {
+void keep_newest(std::vector<Record>& records, std::type_identity_t<Record> record) {
     if (records.size() >= types::kMaxKeptRecords) records.erase(records.begin());
     records.push_back(std::move(record));
 }
