@@ -64,10 +64,41 @@ protected:
     [[nodiscard]] std::uint64_t all_disputes() const {
         return 2 * world.params.market.max_disputes + params::kMaxDraws * params::kMaxVerifiers;
     }
+    // As many open games about a claim as there may be, beside `began`, which is one of them already where it is of
+    // this claim. Those about its history are given back.
+    std::vector<std::uint64_t> fill_disputes(types::Claim& claim, const types::Dispute& began,
+                                             const std::vector<types::VerifierReport>& reports) {
+        auto waiting = *types::decode_record<core::Game>(began.game);
+        waiting.charged_to = core::kNotBegun;
+        std::vector<std::uint64_t> about_history;
+        const auto add = [&](std::uint32_t target, const types::Address& defender, bool begins) {
+            types::Dispute dispute = began;
+            dispute.claim = claim.id;
+            dispute.target = target;
+            dispute.defender = defender;
+            if (!begins) {
+                dispute.game = types::encode_record(waiting);
+                dispute.deadline = 0;
+            }
+            claim.disputes.push_back(store_dispute(dispute));
+            lock_for(rival(claim.disputes.back()));
+            ++claim.open_disputes;
+            if (target == 0) about_history.push_back(claim.disputes.back());
+        };
+        const std::uint64_t places = world.params.market.max_disputes;
+        while (about_history.size() + (began.claim == claim.id ? 1 : 0) < places + params::kMaxVerifiers)
+            add(0, claim.solver, !(began.claim == claim.id) && about_history.empty());
+        for (std::uint64_t i = 0; i < places; ++i) {
+            const auto& report = reports[i % reports.size()];
+            add(core::kPassTarget + report.place, report.verifier, i < reports.size());
+        }
+        claim.rivals = claim.report_rivals = places;
+        return about_history;
+    }
     // Commitments of as many challengers, which could have been revealed.
     void fill_commitments(types::Claim& claim) {
         for (; claim.commitments < world.params.market.max_commitments; ++claim.commitments) {
-            const auto who = rival(5'000 + claim.commitments);
+            const auto who = rival(5'000 + 1'000 * claim.id.stretch + claim.commitments);
             lock_for(who);
             const types::ChallengeCommitment commitment{claim.id,           who,    crypto::sha256({who.view()}),
                                                         claim.proved_since, kStake, kDeposit};
@@ -133,32 +164,8 @@ TEST_F(WorstCase, a_lie_that_all_accuse_is_void_by_transactions_that_fit) {
     const auto id = reach(ClaimState::challenge, wrong);
     const auto first = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
     auto claim = world.claim(id);
-    const auto began = world.dispute(first);
-    auto waiting = *types::decode_record<core::Game>(began.game);
-    waiting.charged_to = core::kNotBegun;
-    std::vector<std::uint64_t> moot;
-    const auto add = [&](std::uint32_t target, const types::Address& defender, bool begins) {
-        types::Dispute dispute = began;
-        dispute.target = target;
-        dispute.defender = defender;
-        if (!begins) {
-            dispute.game = types::encode_record(waiting);
-            dispute.deadline = 0;
-        }
-        claim.disputes.push_back(store_dispute(dispute));
-        lock_for(rival(claim.disputes.back()));
-        ++claim.open_disputes;
-        if (target == 0) moot.push_back(claim.disputes.back());
-    };
-    const auto reports = world.reports(id);
-    for (std::uint64_t i = 1; i < world.params.market.max_disputes + params::kMaxVerifiers; ++i)
-        add(0, claim.solver, false);
-    for (std::uint64_t i = 0; i < world.params.market.max_disputes; ++i) {
-        const auto& report = reports[i % reports.size()];
-        add(core::kPassTarget + report.place, report.verifier, i < reports.size());
-    }
+    const auto moot = fill_disputes(claim, world.dispute(first), world.reports(id));
     fill_commitments(claim);
-    claim.rivals = claim.report_rivals = world.params.market.max_disputes;
     store(claim);
 
     std::uint64_t most = gas_of(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{first});
@@ -180,6 +187,48 @@ TEST_F(WorstCase, a_lie_that_all_accuse_is_void_by_transactions_that_fit) {
     }
     EXPECT_TRUE(world.bond(Role::whistleblower, rival(5'000)).locked.is_zero());
     EXPECT_EQ(world.bond(Role::whistleblower, rival(5'000)).bonded, Uint256(kStake)) << "nothing was left to reveal";
+}
+
+// And the stretch after it, about which there are as many.
+TEST_F(WorstCase, a_lie_that_takes_a_later_claim_with_it_is_void_by_transactions_that_fit) {
+    const auto id = reach(ClaimState::challenge, wrong);
+    const auto first = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
+    auto task = world.task(id);
+    task.spec.work.tranche = task.steps / 2;
+    task.seats.at(0).stretches = 2;
+    world.state().store(types::key_of<types::Task>(id), task);
+    auto claim = world.claim(id);
+    auto later = claim;
+    later.id.stretch = 1;
+    later.disputes.clear();
+    later.open_disputes = 0;
+    for (auto* each : {&claim, &later}) {
+        fill_disputes(*each, world.dispute(first), world.reports(id));
+        fill_commitments(*each);
+        store(*each);
+    }
+    const auto lock_more = [&](Role role, const types::Address& who, const Uint256& amount) {
+        auto bond = world.bond(role, who);
+        bond.bonded += amount;
+        bond.locked += amount;
+        world.state().store(types::key_of<types::RoleBond>(role, who), bond);
+    };
+    lock_more(Role::solver, later.solver, later.locked);
+    for (auto report : world.reports(id)) {
+        lock_more(Role::verifier, report.verifier, report.locked);
+        report.claim = later.id;
+        world.state().store(types::key_of<types::VerifierReport>(later.id, report.place), report);
+    }
+    std::uint64_t most = gas_of(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{first});
+    EXPECT_TRUE(world.claim(id).voided);
+    std::size_t ticks = 0;
+    for (; world.task(id).state == TaskState::running && ticks < 500; ++ticks) {
+        world.skip_until_due(id);
+        most = std::max(most, gas_of_tick(id));
+    }
+    EXPECT_LT(most, kMaxTransactionGas) << ticks;
+    EXPECT_EQ(world.task(id).state, TaskState::open) << ticks;
+    for (const auto& each : {claim.id, later.id}) EXPECT_EQ(world.stored_claim(each).value().state, ClaimState::voided);
 }
 
 // Until a tick closes it a moot game goes on, and nobody loses it.
