@@ -52,13 +52,14 @@ Expected<types::ChallengeCommitment> load_commitment(const Context& context, con
     return std::move(*stored);
 }
 
-// Whether the target is a claim that has fallen since the commitment.
+// Whether the target is a claim that has fallen to somebody. Not a report that was slashed for its silence: nobody
+// could accuse it of anything, and to name it would be a way to have a stake back whenever the time comes to reveal.
 Expected<bool> is_beaten(const Context& context, const types::Claim& claim, std::uint32_t target) {
     if (target == 0) return claim.voided;
     const std::size_t place = core::target_report(target);
     if (place >= claim.drawn) return false;
     QUERN_TRY(const auto report, load_report(context.state, claim, place));
-    return report.slashed;
+    return report.slashed && report.revealed();
 }
 
 // A rival history against the solver's: of the solver, or of a verifier that passed it.

@@ -128,6 +128,20 @@ TEST_F(PassChallenge, segments_that_were_not_drawn_are_nobodys_claim) {
     EXPECT_EQ(world.task(id).slashes.at(1).reason, "passed_wrong_result");
 }
 
+// Else whoever holds places of commitments would go round them: reveal, have the stake back, commit anew.
+TEST_F(PassChallenge, a_report_that_was_slashed_for_its_silence_gives_no_stake_back) {
+    world.params.check_invariants = false;  // the counts of a report that was not silent
+    const auto id = reach(ClaimState::challenge, truth);
+    auto silent = world.reports(id)[0];
+    silent.slashed = true;
+    silent.revealed_at = 0;
+    world.state().store(types::key_of<types::VerifierReport>(world.claim(id).id, silent.place), silent);
+    expect_ok(commit(id, kWhistleblower, wrong, 1));
+    EXPECT_EQ(name(reveal(id, kWhistleblower, core::kPassTarget + silent.place, wrong, 1)),
+              "challenge.report_not_standing");
+    EXPECT_FALSE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
+}
+
 // A friend of a verifier that takes the places of those who would accuse it pays for each of them.
 TEST_F(PassChallenge, places_are_not_taken_for_nothing) {
     world.params.market.max_disputes = 2;
