@@ -122,8 +122,7 @@ function(quern_unit_test name)
   quern_options(test_${name})
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   quern_link(test_${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  # What tests call is optimised; they themselves take half of a build's time, and a quarter of that is saved so, with
-  # sanitizers two fifths.
-  target_compile_options(test_${name} PRIVATE $<IF:$<BOOL:${QUERN_SANITIZE}>,-O0,-O1>)
+  # What tests call is optimised; they themselves take half of a build's time, and a quarter of that is saved so.
+  target_compile_options(test_${name} PRIVATE -O1)
   add_test(NAME ${name} COMMAND test_${name})
 endfunction()
