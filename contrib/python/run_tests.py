@@ -2,8 +2,8 @@
 """Runs test programs and sums their counts into one line, "N passed, N failed[, N skipped]".
 
 Test programs are build/<preset>/bin/test_* (GoogleTest), tests/lint/lint.py and tests/functional/test_*.py. A program that
-crashes, hangs or reports nothing counts as one failure. Unit tests run side by side, then functional tests one after the
-other: they are about time, and each keeps the machine busy. A test that failed beside others runs AGAIN_TIMES more, alone:
+crashes, hangs or reports nothing counts as one failure. Unit tests run side by side, then functional tests that wait most
+of their time (PATIENT), then the others one after the other: they are about time, and each keeps the machine busy. A test that failed beside others runs AGAIN_TIMES more, alone:
 if it passes each time it counts as passed, and the summary calls it unsteady and repeats what it said. Not so a program
 that crashed (every finding of a sanitizer is a crash) or hung, nor more than AGAIN_TESTS tests of one call.
 Says why tests were skipped and which took longest.
@@ -31,6 +31,8 @@ AGAIN_TIMES = 2
 AGAIN_TESTS = 4
 EXCERPT = 1500  # characters shown of a failure
 TAIL = 12000  # characters shown of the output of a program that crashed or hung
+# Functional tests that are on a CPU for less than a quarter of their time.
+PATIENT = {"test_disputes.py", "test_plans.py", "test_slow_links.py", "test_stacked.py"}
 NEEDS_FIXTURES = {"test_vectors"}  # official vectors are run by CI, which has them
 PLAIN_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 # Instrumented code is ten times slower; the testing build runs all of these. That planted bugs are found says how good the
@@ -51,7 +53,8 @@ class Job:
     timeout: float
     environment: dict
     single: bool = False  # its exit status is all that it reports
-    alone: bool = False  # nothing runs beside it
+    alone: bool = False  # nothing runs beside it, or, of those that wait, another of these alone
+    waits: bool = False
 
 
 @dataclasses.dataclass
@@ -207,8 +210,9 @@ class Runner:
         with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
             try:
                 results += pool.map(self.run, [job for job in jobs if not job.alone])
+                results += pool.map(self.run, [job for job in jobs if job.waits])
                 for job in jobs:
-                    if job.alone:
+                    if job.alone and not job.waits:
                         results += pool.map(self.run, [job])
                 results = [result for result in results if result]
                 self.run_again(results)
@@ -238,7 +242,7 @@ def all_jobs(options):
         jobs.append(Job("lint --self-test", [*lint, "--self-test"], UNIT_TIMEOUT_S, {}, single=True))
         for script in sorted(glob.glob(os.path.join(ROOT, "tests", "functional", "test_*.py"))):
             jobs.append(Job(f"functional/{os.path.basename(script)}", [sys.executable, script], FUNCTIONAL_TIMEOUT_S,
-                            environment, alone=True))
+                            environment, alone=True, waits=os.path.basename(script) in PATIENT))
     wanted = re.compile(options.filter)
     return [job for job in jobs if wanted.search(job.label)]
 
