@@ -105,6 +105,7 @@ TEST_F(Strides, a_stride_that_was_not_drawn_is_nobodys_pass) {
         ASSERT_EQ(game(dispute).phase, core::Phase::steps);
         expect_ok(world.one(who, NativeKind::dispute_concede, types::DisputeConcedePayload{dispute}));
         EXPECT_EQ(world.dispute(dispute).reason, sampled ? "conceded" : "not_sampled");
+        ASSERT_EQ(world.task(id).slashes.size(), sampled ? 2U : 1U);
         EXPECT_EQ(world.task(id).slashes.back().reason, sampled ? "passed_wrong_result" : "false_accusation");
     }
 }
