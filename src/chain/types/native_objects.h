@@ -215,15 +215,16 @@ struct VerifierReport {
     std::uint8_t opened = 0;  // which of the two leaves
     Hash32 result_root;
     Hash32 other_leaf;
-    bool slashed = false;
+    std::uint64_t slashed_at = 0;  // market time; 0: it was not
     [[nodiscard]] bool revealed() const { return revealed_at != 0; }
+    [[nodiscard]] bool slashed() const { return slashed_at != 0; }
     QUERN_FIELDS(v("claim", claim), v("place", place), v("verifier", verifier), v("locked", locked),
                  v("custody", custody), v("commitment", commitment), v("revealedAt", revealed_at), v("pass", pass),
                  v("rivalRoot", rival_root), v("opened", opened), v("resultRoot", result_root),
-                 v("otherLeaf", other_leaf), v("slashed", slashed))
+                 v("otherLeaf", other_leaf), v("slashedAt", slashed_at))
 };
 // Neither out, for want of data, nor slashed.
-[[nodiscard]] inline bool is_active(const VerifierReport& report) { return !report.slashed && report.custody != 2; }
+[[nodiscard]] inline bool is_active(const VerifierReport& report) { return !report.slashed() && report.custody != 2; }
 [[nodiscard]] inline bool stands_for(const VerifierReport& report) {
     return is_active(report) && report.revealed() && report.pass;
 }

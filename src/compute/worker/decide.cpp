@@ -310,7 +310,7 @@ private:
     [[nodiscard]] bool is_moot(const Dispute& dispute) const {
         if (dispute.target == 0) return claim_.voided && claim_.locked.is_zero();
         const std::size_t place = core::target_report(dispute.target);
-        return place < view_.live.reports.size() && view_.live.reports[place].slashed;
+        return place < view_.live.reports.size() && view_.live.reports[place].slashed();
     }
 
     void play(const DisputeView& view) {

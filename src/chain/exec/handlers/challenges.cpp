@@ -52,14 +52,18 @@ Expected<types::ChallengeCommitment> load_commitment(const Context& context, con
     return std::move(*stored);
 }
 
-// Whether the target is a claim that has fallen to somebody. Not a report that was slashed for its silence: nobody
-// could accuse it of anything, and to name it would be a way to have a stake back whenever the time comes to reveal.
-Expected<bool> is_beaten(const Context& context, const types::Claim& claim, std::uint32_t target) {
+// Whether the target is a claim that has fallen to somebody else since the challenger committed, or so shortly before
+// that it may not have known. Else to name what has fallen would be a way to have a stake back whenever the time comes
+// to reveal, and places could be held for gas: neither a report that was slashed for its silence, of which nobody could
+// accuse it, nor one that fell earlier.
+Expected<bool> is_beaten(const Context& context, const types::Claim& claim, std::uint32_t target,
+                         std::uint64_t committed_at) {
     if (target == 0) return claim.voided;
     const std::size_t place = core::target_report(target);
     if (place >= claim.drawn) return false;
     QUERN_TRY(const auto report, load_report(context.state, claim, place));
-    return report.slashed && report.revealed();
+    return report.slashed() && report.revealed() &&
+           committed_at < market::reveal_expected(context.market(), report.slashed_at);
 }
 
 // A rival history against the solver's: of the solver, or of a verifier that passed it.
@@ -213,7 +217,7 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     --claim.commitments;
     std::uint64_t& rivals = rivals_of(claim, data.target);
     // Somebody else was quicker and nothing is left to be accused, or no place for another dispute.
-    QUERN_TRY(const bool beaten, is_beaten(context, claim, data.target));
+    QUERN_TRY(const bool beaten, is_beaten(context, claim, data.target, commitment.since));
     if (beaten || rivals >= context.market().max_disputes) {
         QUERN_CHECK(unlock_bond(context, types::Role::whistleblower, context.sender, commitment.stake));
         return_deposit(context, data.task, context.sender, commitment.deposit);

@@ -42,7 +42,7 @@ Status dismiss_verifier(Context& context, LoadedClaim& live, types::VerifierRepo
     QUERN_CHECK(unlock_bond(context, Role::verifier, report.verifier, report.locked - lost));
     leave(live.claim, report);
     report.locked = Uint256();
-    report.slashed = true;
+    report.slashed_at = context.market_ms;
     store_report(context.state, report);
     return {};
 }

@@ -45,7 +45,7 @@ Status slash_report(Context& context, LoadedClaim& live, types::VerifierReport& 
     QUERN_CHECK(slash(context, live.task, Role::verifier, report.verifier, report.locked, reason, shares));
     if (is_active(report)) leave(live.claim, report);
     report.locked = Uint256();
-    report.slashed = true;
+    report.slashed_at = context.market_ms;
     store_report(context.state, report);
     return {};
 }
@@ -126,7 +126,7 @@ Expected<bool> is_moot(const Context& context, const types::Claim& claim, const 
     const std::size_t place = core::target_report(dispute.target);
     if (place >= claim.drawn) return false;
     QUERN_TRY(const auto report, load_report(context.state, claim, place));
-    return report.slashed;
+    return report.slashed();
 }
 
 // A defender plays one game of a claim at a time, in the order in which they were opened: begins its oldest, unless

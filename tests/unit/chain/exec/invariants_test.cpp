@@ -133,7 +133,7 @@ TEST_F(Invariants, notice_reports_that_their_claim_does_not_count) {
     EXPECT_EQ(check(), "invariant.report_counts");
     change_claim([](types::Claim& claim) { claim.received = 1; });
     EXPECT_EQ(check(), "none");
-    report.slashed = true;
+    report.slashed_at = 1;
     handlers::store_report(world.state(), report);
     EXPECT_EQ(check(), "invariant.report_counts") << "it is active no more";
     change_claim([](types::Claim& claim) {

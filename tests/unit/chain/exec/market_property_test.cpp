@@ -430,7 +430,7 @@ private:
         const types::VerifierReport* mine = nullptr;
         for (const auto& entry : live.reports)
             if (entry.verifier == agent.address) mine = &entry;
-        if (mine == nullptr || mine->slashed) return;
+        if (mine == nullptr || mine->slashed()) return;
         const auto& solved = solved_[{task.id, task.round}];
         const auto how = verifying_plan(agent, live);
         if (claim.state == ClaimState::custody && mine->custody == 0 && how != no_receipt)
@@ -479,7 +479,7 @@ private:
         if (accuses_history(agent, live, solved, reveal) && !made(before, reveal)) return reveal;
         for (std::size_t i = 0; i < live.reports.size(); ++i) {
             const auto& entry = live.reports[i];
-            if (!entry.revealed() || !entry.pass || entry.slashed) continue;
+            if (!entry.revealed() || !entry.pass || entry.slashed()) continue;
             reveal.target = core::kPassTarget + static_cast<std::uint32_t>(i);
             if (accuses_pass(agent, live, solved, entry, reveal) && !made(before, reveal)) return reveal;
             if (solved.history->is_altered_in(market::stretch_of(live))) continue;

@@ -133,12 +133,30 @@ TEST_F(PassChallenge, a_report_that_was_slashed_for_its_silence_gives_no_stake_b
     world.params.check_invariants = false;  // the counts of a report that was not silent
     const auto id = reach(ClaimState::challenge, truth);
     auto silent = world.reports(id)[0];
-    silent.slashed = true;
+    silent.slashed_at = world.market_ms();
     silent.revealed_at = 0;
     world.state().store(types::key_of<types::VerifierReport>(world.claim(id).id, silent.place), silent);
     expect_ok(commit(id, kWhistleblower, wrong, 1));
     EXPECT_EQ(name(reveal(id, kWhistleblower, core::kPassTarget + silent.place, wrong, 1)),
               "challenge.report_not_standing");
+    EXPECT_FALSE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
+}
+
+// The same way round a report that somebody has brought down: its lock pays for that once.
+TEST_F(PassChallenge, a_report_that_fell_gives_back_only_stakes_of_before) {
+    spec.windows.challenge_s = 4 * static_cast<std::uint64_t>(world.params.market.min_window_s);
+    const auto id = reach(ClaimState::challenge, wrong);
+    expect_ok(commit(id, kWhistleblower, truth, 1));
+    concede(challenge_history(id, core::kPassTarget, truth), verifier(id, 0));
+    const std::uint64_t fell_at = world.reports(id)[0].slashed_at;
+    EXPECT_EQ(fell_at, world.market_ms());
+    expect_ok(commit(id, kWhistleblower, truth, 2));  // sent before its sender had heard of it
+    expect_ok(reveal(id, kWhistleblower, core::kPassTarget, truth, 1));
+    expect_ok(reveal(id, kWhistleblower, core::kPassTarget, truth, 2));
+    EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
+    world.skip_until(market::reveal_expected(world.params.market, fell_at));
+    expect_ok(commit(id, kWhistleblower, truth, 3));
+    EXPECT_EQ(name(reveal(id, kWhistleblower, core::kPassTarget, truth, 3)), "challenge.report_not_standing");
     EXPECT_FALSE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
 }
 

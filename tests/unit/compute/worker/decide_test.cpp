@@ -263,9 +263,9 @@ TEST_F(Decide, a_verifier_that_is_out_does_nothing) {
     const auto id = reach(ClaimState::custody, truth);
     TaskClaim live = world.live(id);
     const Actor actor = first_verifier(id, truth);
-    live.reports.front().slashed = true;
+    live.reports.front().slashed_at = 1;
     EXPECT_TRUE(decide(actor.me, actor.view(world, live)).empty());
-    live.reports.front().slashed = false;
+    live.reports.front().slashed_at = 0;
     live.reports.front().custody = 2;
     live.claim.state = ClaimState::committing;
     EXPECT_TRUE(decide(actor.me, actor.view(world, live)).empty());
