@@ -35,6 +35,15 @@ find_path(EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
 add_library(quern::headers INTERFACE IMPORTED)
 target_include_directories(quern::headers INTERFACE ${CLI11_INCLUDE_DIR} ${EXPECTED_INCLUDE_DIR} ${Boost_INCLUDE_DIRS})
 
+# Intel's library exists for x86-64 alone.
+if(QUERN_WITH_IPSEC_MB)
+  find_library(IPSEC_MB_LIBRARY IPSec_MB REQUIRED)
+  find_path(IPSEC_MB_INCLUDE_DIR intel-ipsec-mb.h REQUIRED)
+  add_library(quern::ipsec_mb INTERFACE IMPORTED)
+  target_include_directories(quern::ipsec_mb INTERFACE ${IPSEC_MB_INCLUDE_DIR})
+  target_link_libraries(quern::ipsec_mb INTERFACE ${IPSEC_MB_LIBRARY})
+endif()
+
 if(QUERN_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()

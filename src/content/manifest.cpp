@@ -58,14 +58,13 @@ bool is_manifest_of(const Manifest& manifest, const Hash32& id) {
 }
 
 bool leaves_match(const Manifest& manifest, std::uint64_t first, BytesView bytes) {
-    for (std::uint64_t leaf = first; !bytes.empty(); ++leaf) {
-        if (leaf >= manifest.leaves.size()) return false;
-        const std::uint64_t whole =
-            std::min<std::uint64_t>(crypto::kContentLeafBytes, manifest.size - leaf * crypto::kContentLeafBytes);
-        if (bytes.size() < whole || crypto::content_leaf(bytes.first(whole)) != manifest.leaves[leaf]) return false;
-        bytes = bytes.subspan(whole);
-    }
-    return true;
+    if (bytes.empty()) return true;
+    if (first >= manifest.leaves.size()) return false;
+    // Whole leaves, or all bytes to the end.
+    const std::uint64_t rest = manifest.size - first * crypto::kContentLeafBytes;
+    if (bytes.size() > rest || (bytes.size() < rest && bytes.size() % crypto::kContentLeafBytes != 0)) return false;
+    const std::vector<Hash32> leaves = crypto::content_leaves(bytes);
+    return std::equal(leaves.begin(), leaves.end(), manifest.leaves.begin() + static_cast<std::ptrdiff_t>(first));
 }
 
 }  // namespace quern::content

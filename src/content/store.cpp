@@ -276,13 +276,10 @@ Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_
     if (got < 0) return fail("content.read_failed", path + ": " + std::strerror(problem));
     if (static_cast<std::size_t>(got) < bytes.size())
         return impl_->found(id, Error{kCorrupt, path + " is shorter than its manifest says", ErrorKind::input});
-    for (std::uint64_t leaf = first; leaf <= last; ++leaf) {
-        const std::size_t at = (leaf - first) * crypto::kContentLeafBytes;
-        const std::size_t count = std::min(crypto::kContentLeafBytes, bytes.size() - at);
-        if (crypto::content_leaf(BytesView(bytes).subspan(at, count)) != manifest->leaves[leaf])
-            return impl_->found(id, Error{kCorrupt, path + ": leaf " + std::to_string(leaf) + " differs from its hash",
-                                          ErrorKind::input});
-    }
+    if (const std::vector<Hash32> leaves = crypto::content_leaves(bytes);
+        !std::equal(leaves.begin(), leaves.end(), manifest->leaves.begin() + static_cast<std::ptrdiff_t>(first)))
+        return impl_->found(id, Error{kCorrupt, path + ": the leaves from " + std::to_string(first) + " on differ from their hashes",
+                                      ErrorKind::input});
     bytes.resize(offset - start + length);
     bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(offset - start));
     return bytes;

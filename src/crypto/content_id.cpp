@@ -1,8 +1,14 @@
 #include "crypto/content_id.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace quern::crypto {
+namespace {
+
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // whose tiles' hashes are held at a time
+
+}  // namespace
 
 Hash32 content_leaf(BytesView bytes) {
     std::array<Hash32, kTilesPerContentLeaf> tiles;
@@ -13,6 +19,19 @@ Hash32 content_leaf(BytesView bytes) {
         bytes = bytes.subspan(tile.size());
     }
     return merkle_fold(std::span(tiles).first(count), kContentLeafLevel);
+}
+
+std::vector<Hash32> content_leaves(BytesView bytes) {
+    const std::size_t whole = bytes.size() / kContentTileBytes;
+    std::vector<Hash32> tiles(whole);
+    TileLeaves leaves(whole);
+    for (Hash32& tile : tiles) {
+        std::memcpy(leaves.next(tile).data(), bytes.data(), kContentTileBytes);
+        bytes = bytes.subspan(kContentTileBytes);
+    }
+    leaves.flush();
+    if (!bytes.empty()) tiles.push_back(merkle_leaf(bytes));
+    return merkle_level(tiles, kContentLeafLevel);
 }
 
 // The leaves are the nodes of one level, so the tree above them has the tiles' top.
@@ -52,6 +71,13 @@ void ContentHasher::close_leaf() {
 void ContentHasher::update(BytesView more) {
     size_ += more.size();
     while (!more.empty()) {
+        const std::size_t whole = std::min(more.size(), kPieceBytes) / kContentLeafBytes * kContentLeafBytes;
+        if (whole != 0 && in_tile_ == 0 && tiles_.empty()) {  // many leaves at once
+            const std::vector<Hash32> leaves = content_leaves(more.first(whole));
+            leaves_.insert(leaves_.end(), leaves.begin(), leaves.end());
+            more = more.subspan(whole);
+            continue;
+        }
         const std::size_t part = std::min(more.size(), kContentTileBytes - in_tile_);
         tile_.update(more.first(part));
         in_tile_ += part;

@@ -13,10 +13,11 @@
 
 #include "crypto/hash.h"
 #include "crypto/merkle.h"
+#include "crypto/tile_leaves.h"
 
 namespace quern::crypto {
 
-inline constexpr std::size_t kContentTileBytes = 4096;
+inline constexpr std::size_t kContentTileBytes = kMerkleTileBytes;
 inline constexpr unsigned kContentLeafLevel = 2;  // of the tree of tiles
 inline constexpr std::size_t kTilesPerContentLeaf = std::size_t{1} << kContentLeafLevel;
 inline constexpr std::size_t kContentLeafBytes = kContentTileBytes * kTilesPerContentLeaf;  // 16 KiB
@@ -27,6 +28,8 @@ inline constexpr std::size_t kContentLeafBytes = kContentTileBytes * kTilesPerCo
 }
 // The leaf over these bytes: 1 to kContentLeafBytes of them.
 [[nodiscard]] Hash32 content_leaf(BytesView bytes);
+// All leaves over these bytes, which begin with one; the last may be shorter.
+[[nodiscard]] std::vector<Hash32> content_leaves(BytesView bytes);
 [[nodiscard]] Hash32 content_id_of_leaves(std::span<const Hash32> leaves, std::uint64_t size);
 [[nodiscard]] Hash32 content_id_of(BytesView content);
 

@@ -1,7 +1,9 @@
 #include "crypto/merkle.h"
 
+#include <algorithm>
+
 #include "base/big_endian.h"
-#include "crypto/hash.h"
+#include "crypto/sha256_batch.h"
 
 namespace quern::crypto {
 namespace {
@@ -15,12 +17,30 @@ Hash32 sealed(std::uint64_t number, const Hash32& top, MerkleTag domain) {
     return sha256(message);
 }
 
+// left (32) || right (32) || domain
+using InnerMessage = std::array<std::uint8_t, 65>;
+
+void write_inner(InnerMessage& message, const Hash32& left, const Hash32& right) {
+    std::memcpy(message.data(), left.data.data(), 32);
+    std::memcpy(message.data() + 32, right.data.data(), 32);
+    message[64] = static_cast<std::uint8_t>(MerkleTag::inner);
+}
+
 // Replaces a level by the one above it.
 void ascend(std::vector<Hash32>& nodes) {
-    std::size_t out = 0;
-    for (std::size_t i = 0; i < nodes.size(); i += 2)
-        nodes[out++] = i + 1 < nodes.size() ? merkle_inner(nodes[i], nodes[i + 1]) : nodes[i];
-    nodes.resize(out);
+    const std::size_t pairs = nodes.size() / 2;
+    std::array<InnerMessage, kHashLanes> messages;
+    std::array<BytesView, kHashLanes> views;
+    for (std::size_t first = 0; first < pairs; first += kHashLanes) {
+        const std::size_t count = std::min(kHashLanes, pairs - first);
+        for (std::size_t i = 0; i < count; ++i) {
+            write_inner(messages[i], nodes[2 * (first + i)], nodes[2 * (first + i) + 1]);
+            views[i] = messages[i];
+        }
+        sha256_batch(std::span(views).first(count), std::span(nodes).subspan(first, count));
+    }
+    if (nodes.size() % 2 != 0) nodes[pairs] = nodes.back();
+    nodes.resize(nodes.size() - pairs);
 }
 
 }  // namespace
@@ -31,10 +51,8 @@ Hash32 merkle_leaf(BytesView bytes) {
 }
 
 Hash32 merkle_inner(const Hash32& left, const Hash32& right) {
-    std::array<std::uint8_t, 65> message;
-    std::memcpy(message.data(), left.data.data(), 32);
-    std::memcpy(message.data() + 32, right.data.data(), 32);
-    message[64] = static_cast<std::uint8_t>(MerkleTag::inner);
+    InnerMessage message;
+    write_inner(message, left, right);
     return sha256(message);
 }
 

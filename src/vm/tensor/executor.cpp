@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ensure.h"
+#include "crypto/tile_leaves.h"
 #include "vm/tensor/node_kernels.h"
 #include "vm/tensor/plan.h"
 
@@ -61,11 +62,15 @@ std::vector<Hash32> slot_roots(const State& state, ThreadPool* pool, const Cance
     parallel_parts(pool, tiles, tiles * kTileWords, [&](std::size_t begin, std::size_t end) {
         auto slot = static_cast<std::size_t>(std::upper_bound(first_tile.begin(), first_tile.end(), begin) -
                                              first_tile.begin() - 1);
+        crypto::TileLeaves leaves(end - begin);
         for (std::size_t tile = begin; tile < end; ++tile) {
             if (slot + 1 < state.size() && tile == first_tile[slot + 1]) ++slot;
-            if (tile % kHashBatch == 0 && is_requested(cancellation)) return;
-            hashes[tile] = tile_hash(read_tile(state[slot], tile - first_tile[slot]));
+            if (tile % kHashBatch == 0 && is_requested(cancellation)) break;
+            Tile& words = leaves.next(hashes[tile]);
+            read_tile(state[slot], tile - first_tile[slot], words);
+            to_hashed_words(words);
         }
+        leaves.flush();
     });
     std::vector<Hash32> roots;
     roots.reserve(state.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "crypto/tile_leaves.h"
 #include "vm/tensor/element_map.h"
 
 namespace quern::vm::tensor {
@@ -127,23 +128,28 @@ private:
     mutable std::deque<std::pair<TileRead, Tile>> tiles_;  // addresses stay
 };
 
-}  // namespace
-
-Tile read_tile(const TensorView& tensor, std::uint64_t tile) {
-    Tile result{};
+void read_tile(const TensorView& tensor, std::uint64_t tile, Tile& to) {
     const TileExtent extent = extent_of(tensor.shape(), tile);
     const Strides& strides = tensor.view.strides;
     const std::uint32_t* const source = tensor.view.data + offset_of(strides, extent.first);
+    if (extent.rows * extent.columns != kTileWords) to.fill(0);
     if (strides[3] == 1) {
         for (std::size_t r = 0; r < extent.rows; ++r)
-            std::memcpy(result.data() + r * extent.width, source + static_cast<std::ptrdiff_t>(r) * strides[2],
+            std::memcpy(to.data() + r * extent.width, source + static_cast<std::ptrdiff_t>(r) * strides[2],
                         extent.columns * sizeof(std::uint32_t));
-        return result;
+        return;
     }
     for (std::size_t c = 0; c < extent.columns; ++c) {  // of a transpose, whose columns are rows in memory
         const std::uint32_t* from = source + static_cast<std::ptrdiff_t>(c) * strides[3];
-        for (std::size_t r = 0; r < extent.rows; ++r, from += strides[2]) result[r * extent.width + c] = *from;
+        for (std::size_t r = 0; r < extent.rows; ++r, from += strides[2]) to[r * extent.width + c] = *from;
     }
+}
+
+}  // namespace
+
+Tile read_tile(const TensorView& tensor, std::uint64_t tile) {
+    Tile result;
+    read_tile(tensor, tile, result);
     return result;
 }
 
@@ -151,10 +157,14 @@ std::vector<Hash32> tile_hashes(const TensorView& tensor, ThreadPool* pool, cons
     std::vector<Hash32> hashes(tensor.shape().tiles());
     parallel_parts(pool, hashes.size(), hashes.size() * kTileWords * kHashWork,
                    [&](std::size_t begin, std::size_t end) {
+                       crypto::TileLeaves leaves(end - begin);
                        for (std::size_t i = begin; i < end; ++i) {
-                           if (i % kHashBatch == 0 && is_requested(cancellation)) return;
-                           hashes[i] = tile_hash(read_tile(tensor, i));
+                           if (i % kHashBatch == 0 && is_requested(cancellation)) break;
+                           Tile& words = leaves.next(hashes[i]);
+                           read_tile(tensor, i, words);
+                           to_hashed_words(words);
                        }
+                       leaves.flush();
                    });
     return hashes;
 }

@@ -41,7 +41,12 @@ std::uint64_t tile_number(const Shape& shape, const TileIndex& index) {
 }
 
 Tile read_tile(const Tensor& tensor, std::uint64_t tile) {
-    Tile result{};
+    Tile result;
+    read_tile(tensor, tile, result);
+    return result;
+}
+
+void read_tile(const Tensor& tensor, std::uint64_t tile, Tile& to) {
     const TileIndex at = tile_index(tensor.shape, tile);
     const std::size_t rows = tensor.shape.rows();
     const std::size_t columns = tensor.shape.columns();
@@ -52,9 +57,15 @@ Tile read_tile(const Tensor& tensor, std::uint64_t tile) {
     const std::size_t row_count = std::min(height, rows - row);
     const std::size_t column_count = std::min(width, columns - column);
     const std::uint32_t* source = tensor.words.data() + (at.leading * rows + row) * columns + column;
+    if (row_count * column_count != kTileWords) to.fill(0);
     for (std::size_t r = 0; r < row_count; ++r)
-        std::memcpy(result.data() + r * width, source + r * columns, column_count * sizeof(std::uint32_t));
-    return result;
+        std::memcpy(to.data() + r * width, source + r * columns, column_count * sizeof(std::uint32_t));
+}
+
+void to_hashed_words(Tile& tile) {
+    if constexpr (std::endian::native == std::endian::little) return;
+    const Bytes bytes = tile_bytes(tile);
+    std::memcpy(tile.data(), bytes.data(), kTileBytes);
 }
 
 Bytes tile_bytes(const Tile& tile) {
@@ -91,10 +102,14 @@ Hash32 tile_hash(const Tile& tile) {
 }
 
 std::vector<Hash32> tile_hashes(const Tensor& tensor) {
-    const std::uint64_t count = tensor.shape.tiles();
-    std::vector<Hash32> hashes;
-    hashes.reserve(count);
-    for (std::uint64_t tile = 0; tile < count; ++tile) hashes.push_back(tile_hash(read_tile(tensor, tile)));
+    std::vector<Hash32> hashes(tensor.shape.tiles());
+    crypto::TileLeaves leaves(hashes.size());
+    for (std::uint64_t tile = 0; tile < hashes.size(); ++tile) {
+        Tile& words = leaves.next(hashes[tile]);
+        read_tile(tensor, tile, words);
+        to_hashed_words(words);
+    }
+    leaves.flush();
     return hashes;
 }
 

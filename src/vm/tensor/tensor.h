@@ -65,6 +65,9 @@ struct Tensor {
 
 // The tile with zero padding. `tile` is in range.
 [[nodiscard]] Tile read_tile(const Tensor& tensor, std::uint64_t tile);
+void read_tile(const Tensor& tensor, std::uint64_t tile, Tile& to);
+// Words whose bytes in memory are those of tile_bytes: what crypto::TileLeaves hashes.
+void to_hashed_words(Tile& tile);
 [[nodiscard]] Bytes tile_bytes(const Tile& tile);               // 4,096 bytes, little endian words
 [[nodiscard]] Expected<Tile> tile_from_bytes(BytesView bytes);  // error tensor.bad_tile_size
 
