@@ -18,7 +18,7 @@ std::uint64_t list_room(const crypto::ContentShards& list) {
 std::uint64_t Store::unread_list_bytes(const Hash32& id) const {
     const MutexLock lock(impl_->mutex);
     const auto list = impl_->lists.find(id);
-    return list == impl_->lists.end() || impl_->read_lists.contains(id) ? 0 : list->second.size;
+    return list == impl_->lists.end() || impl_->read_lists.contains(id) ? 0 : list->second.room;
 }
 
 Expected<std::shared_ptr<const crypto::ContentShards>> Store::shards(const Hash32& id) const {
