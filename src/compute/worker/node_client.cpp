@@ -151,10 +151,15 @@ Expected<MarketNews> read_news(const json::Value& value) {
 }
 
 NodeClient::NodeClient(std::string host, std::uint16_t port, std::string credentials_file, const Options& options)
-    : http_(std::move(host), port, options.http),
-      credentials_file_(std::move(credentials_file)),
-      list_time_(options.list_ms),
-      shard_level_(options.shard_level) {}
+    : host_(std::move(host)),
+      port_(port),
+      options_(options),
+      http_(host_, port, options.http),
+      credentials_file_(std::move(credentials_file)) {}
+
+std::unique_ptr<NodeView> NodeClient::another() const {
+    return std::make_unique<NodeClient>(host_, port_, credentials_file_, options_);
+}
 
 bool NodeClient::read_credentials() {
     if (credentials_file_.empty()) return false;
@@ -281,7 +286,7 @@ Expected<std::vector<TaskClaim>> NodeClient::live_tasks() {
         QUERN_TRY(const json::Value page, call("task_list", std::move(params), kMaxPageBytes));
         bytes += answer_bytes_;
         if (bytes > kMaxTaskListBytes) return busy(kBadAnswer, "too many tasks");
-        if (std::chrono::steady_clock::now() - began > list_time_)
+        if (std::chrono::steady_clock::now() - began > std::chrono::milliseconds(options_.list_ms))
             return busy("node.too_slow", "the list of live tasks");
         QUERN_TRY(const auto items, page.get_array("tasks"));
         for (const json::Value& item : items) {
@@ -371,8 +376,8 @@ Expected<Bytes> NodeClient::download(http::Request request, unsigned status, con
 // One that nobody has whole may be there by shard.
 Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_bytes) {
     auto whole = get_whole(id, max_bytes);
-    if (whole || !is_not_found(whole.error()) || max_bytes <= crypto::content_shard_bytes(shard_level_)) return whole;
-    QUERN_TRY(const crypto::ContentShards shards, content_shards(id, shard_level_));
+    if (whole || !is_not_found(whole.error()) || max_bytes <= crypto::content_shard_bytes(options_.shard_level)) return whole;
+    QUERN_TRY(const crypto::ContentShards shards, content_shards(id, options_.shard_level));
     if (shards.size > max_bytes) return fail("content.too_large", to_hex(id));
     Bytes content;
     for (std::size_t i = 0; i < shards.tops.size(); ++i) {

@@ -34,6 +34,7 @@ public:
     [[nodiscard]] Expected<json::Value> call(std::string_view method, json::Value params,
                                              std::uint64_t max_bytes = kMaxAnswerBytes);
 
+    [[nodiscard]] std::unique_ptr<NodeView> another() const override;
     [[nodiscard]] Expected<std::uint64_t> chain_id();
     [[nodiscard]] Expected<MarketNews> market_news(const std::optional<Head>& since) override;
     [[nodiscard]] Expected<Uint256> gas_price() override;
@@ -80,12 +81,13 @@ private:
 
     [[nodiscard]] Expected<Bytes> get_whole(const Hash32& id, std::uint64_t max_bytes);
 
+    const std::string host_;
+    const std::uint16_t port_;
+    const Options options_;
     http::Client http_;
     const std::string credentials_file_;
     std::string authorization_;
     std::uint64_t next_id_ = 1;
-    const std::chrono::milliseconds list_time_;
-    const unsigned shard_level_;
     std::size_t answer_bytes_ = 0;  // of the newest answer
 };
 

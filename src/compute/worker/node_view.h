@@ -74,6 +74,9 @@ class NodeView {
 public:
     virtual ~NodeView() = default;
 
+    // The same node over a connection of its own, for another thread; null: there is no other one.
+    [[nodiscard]] virtual std::unique_ptr<NodeView> another() const { return nullptr; }
+
     // The newest block, and what changed since a block that it told of before. Error node.bad_answer (busy).
     [[nodiscard]] virtual Expected<MarketNews> market_news(const std::optional<Head>& since) = 0;
     [[nodiscard]] virtual Expected<Uint256> gas_price() = 0;

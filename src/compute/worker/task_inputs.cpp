@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 
 #include "chain/market/work.h"
 #include "compute/core/dispute_strategy.h"
@@ -19,6 +20,9 @@ constexpr std::uint64_t kFileOverhead = 4U << 20;  // names, metadata and paddin
 constexpr std::uint64_t kMib = 1U << 20;
 constexpr std::size_t kKeptTasks = 8;
 constexpr std::size_t kKeptManifests = 8;
+// Connections over which the slots of a state are read at once: while one's bytes are checked here, the node reads
+// another's.
+constexpr std::size_t kSlotReaders = 3;
 constexpr std::string_view kWrongStateRoot = "inputs.wrong_state_root";
 
 // Of a file that holds this many bytes of tensors; twice, because a file may store 64-bit integers.
@@ -39,6 +43,54 @@ Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::
     return core::TaskPrograms{std::move(plan), std::move(programs)};
 }
 
+// Reads slots one by one until there are no more or one fails, beside others that do the same.
+class SlotReaders {
+public:
+    SlotReaders(const Program& program, core::StateParts& parts, const std::vector<std::size_t>& order,
+                const Cancellation* cancellation)
+        : program_(program), parts_(parts), order_(order), cancellation_(cancellation) {}
+
+    void run(NodeView& node) {
+        while (const auto slot = next()) {
+            auto tensor = read(node, *slot);
+            if (tensor)
+                parts_.slots[*slot] = std::move(*tensor);
+            else
+                failed(tensor.error());
+        }
+    }
+    [[nodiscard]] Status result() const {
+        const MutexLock lock(mutex_);
+        return result_;
+    }
+
+private:
+    std::optional<std::size_t> next() {
+        const MutexLock lock(mutex_);
+        if (!result_ || taken_ == order_.size()) return std::nullopt;
+        return order_[taken_++];
+    }
+    void failed(Error why) {
+        const MutexLock lock(mutex_);
+        if (result_) result_ = fail(std::move(why));
+    }
+    Expected<vm::tensor::Tensor> read(NodeView& node, std::size_t slot) const {
+        if (is_requested(cancellation_)) return busy("worker.stopped");
+        const vm::tensor::Slot& record = program_.slots[slot];
+        // Its root is its id, which was checked on the way.
+        QUERN_TRY(const Bytes tiles, node.get_content(parts_.roots[slot], core::slot_bytes(record.shape)));
+        return core::tensor_of_tiles(record, tiles);
+    }
+
+    const Program& program_;
+    core::StateParts& parts_;
+    const std::vector<std::size_t>& order_;
+    const Cancellation* const cancellation_;
+    mutable Mutex mutex_;
+    std::size_t taken_ QUERN_GUARDED_BY(mutex_) = 0;
+    Status result_ QUERN_GUARDED_BY(mutex_);
+};
+
 // A state content and its slots. The node is told of all of them, and fetches what it lacks while others are read.
 // Those come first: who asks again has read what came meanwhile in vain, once at most.
 Expected<State> fetch_state(NodeView& node, const Program& program, const Hash32& state_root, BytesView content,
@@ -55,13 +107,15 @@ Expected<State> fetch_state(NodeView& node, const Program& program, const Hash32
     }
     QUERN_TRY(const std::set<Hash32> here, node.want_contents(wanted));
     std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !here.contains(parts->roots[i]); });
-    for (const std::size_t i : order) {
-        if (is_requested(cancellation)) return busy("worker.stopped");
-        const vm::tensor::Slot& slot = program.slots[i];
-        // Its root is its id, which was checked on the way.
-        QUERN_TRY(const Bytes tiles, node.get_content(parts->roots[i], core::slot_bytes(slot.shape)));
-        QUERN_TRY(parts->slots[i], core::tensor_of_tiles(slot, tiles));
+    SlotReaders readers(program, *parts, order, cancellation);
+    {
+        std::vector<std::jthread> others;
+        for (std::size_t i = 1; i < std::min(kSlotReaders, order.size()); ++i)
+            if (auto another = node.another())
+                others.emplace_back([&readers, view = std::move(another)] { readers.run(*view); });
+        readers.run(node);
     }
+    QUERN_CHECK(readers.result());
     return std::move(parts->slots);
 }
 
@@ -76,10 +130,14 @@ std::uint64_t state_bytes(const Program& program) {
 }
 
 std::uint64_t fetched_bytes(const Program& program) {
+    std::uint64_t all = 0;
     std::uint64_t largest = 0;
-    for (const auto& slot : program.slots)
-        if (!core::is_inline(slot.shape)) largest = std::max(largest, core::slot_bytes(slot.shape));
-    return core::state_content_bytes(program) + largest;
+    for (const auto& slot : program.slots) {
+        if (core::is_inline(slot.shape)) continue;
+        largest = std::max(largest, core::slot_bytes(slot.shape));
+        all += core::slot_bytes(slot.shape);
+    }
+    return core::state_content_bytes(program) + std::min(all, kSlotReaders * largest);
 }
 
 // No sum overflows: at most 2^18 tensors of 2^33 bytes and 2^26 micro-steps in each of 8 programs, and 2^53 of data.

@@ -26,8 +26,8 @@ struct TaskInputs {
 // `stride` steps; what is kept of the data, one state, and while it is read its file, or its fetched_bytes.
 [[nodiscard]] std::uint64_t memory_needed(std::span<const vm::tensor::Program> programs, std::uint64_t stride);
 
-// Of a state content beside the state: it, and the largest slot of those that are fetched one by one, as tiles. Of a
-// slot that is narrow these are up to a thousand times its words.
+// Of a state content beside the state: it, and as many slots of those that are fetched one by one as are read at once,
+// as tiles. Of a slot that is narrow these are up to a thousand times its words.
 [[nodiscard]] std::uint64_t fetched_bytes(const vm::tensor::Program& program);
 
 [[nodiscard]] std::uint64_t state_bytes(const vm::tensor::Program& program);  // of a plan's programs any

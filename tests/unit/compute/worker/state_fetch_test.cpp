@@ -1,6 +1,9 @@
 // States that come slot by slot.
 #include <gtest/gtest.h>
 
+#include <condition_variable>
+#include <mutex>
+
 #include "compute/core/state_content.h"
 #include "compute/program/state_file.h"
 #include "compute/worker/task_inputs.h"
@@ -35,6 +38,38 @@ public:
 
 private:
     std::set<Hash32>& late_;
+};
+
+// Its views give slots once as many threads as there may be have asked for one, or nobody else comes.
+struct Meeting {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::size_t inside = 0;
+    std::size_t most = 0;
+};
+
+class SharedNode final : public test::ContentNode {
+public:
+    SharedNode(test::Contents& contents, Meeting& meeting, std::size_t readers)
+        : ContentNode(contents), contents_(contents), meeting_(meeting), readers_(readers) {}
+    std::unique_ptr<NodeView> another() const override {
+        return std::make_unique<SharedNode>(contents_, meeting_, readers_);
+    }
+    Expected<Bytes> get_content(const Hash32& id, std::uint64_t most) override {
+        std::unique_lock lock(meeting_.mutex);
+        auto content = ContentNode::get_content(id, most);
+        if (!content || core::is_state_content(*content)) return content;
+        meeting_.most = std::max(meeting_.most, ++meeting_.inside);
+        meeting_.changed.notify_all();
+        (void)meeting_.changed.wait_for(lock, std::chrono::seconds(5), [&] { return meeting_.most >= readers_; });
+        --meeting_.inside;
+        return content;
+    }
+
+private:
+    test::Contents& contents_;
+    Meeting& meeting_;
+    std::size_t readers_;
 };
 
 // Six slots that are contents of their own, of which one is zeros and two are the same, and a small one.
@@ -104,6 +139,16 @@ TEST_F(StateFetch, tells_its_node_of_all_slots_before_it_asks_for_the_first) {
     EXPECT_TRUE(is_on_its_way(fetch().error()));
     EXPECT_EQ(node.asked, (std::vector{content, roots[0]}));
     EXPECT_EQ(node.wanted, (std::vector{roots[0], roots[1], roots[3], roots[4], roots[5]}));
+}
+
+TEST_F(StateFetch, reads_three_slots_at_once) {
+    Meeting meeting;
+    SharedNode shared(contents, meeting, 3);
+    EXPECT_EQ(inputs.checkpoint(shared, program, content, tensor::state_root(roots)).value(), state);
+    EXPECT_EQ(meeting.most, 3U);
+    // What one of them finds ends the others, too.
+    contents.files.erase(roots[5]);
+    EXPECT_EQ(inputs.checkpoint(shared, program, content, tensor::state_root(roots)).error().name, kContentNotFound);
 }
 
 TEST_F(StateFetch, says_what_is_missing_and_what_is_wrong) {
