@@ -11,7 +11,8 @@
 
 namespace quern::chain::market {
 
-inline constexpr std::uint32_t kMaxClass = 126;  // whose rate still fits 64 bits
+inline constexpr std::uint32_t kMaxClass = 126;    // whose rate still fits 64 bits
+inline constexpr std::uint64_t kWindowMargin = 2;  // of a window over what it is for
 
 // The largest class that `rate` has; 0 for 0 and 1.
 [[nodiscard]] std::uint32_t class_of_rate(std::uint64_t rate);

@@ -29,9 +29,11 @@ struct Candidate {
 // What a capacity must allow; see types::Capacity.
 struct Demand {
     std::uint64_t step_work = 0;
-    Uint256 work;                // of the whole job ...
-    std::uint64_t seconds = 0;   // ... which may take so many seconds
-    types::TaskClasses classes;  // with the memory that is needed
+    Uint256 work;                 // of the whole job ...
+    std::uint64_t seconds = 0;    // ... which may take so many seconds
+    Uint256 segment;              // of the segment that a dispute may ask for, and ...
+    std::uint64_t segment_s = 0;  // ... the seconds that a task gives a segment
+    types::TaskClasses classes;   // with the memory that is needed
 };
 [[nodiscard]] bool can_do(const types::Capacity& capacity, const Demand& demand);
 

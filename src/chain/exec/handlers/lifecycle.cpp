@@ -106,8 +106,9 @@ Expected<std::vector<Candidate>> find_verifiers(const Context& context, const ty
                                                 const Hash32& randomness, const std::vector<types::Address>& excluded) {
     // From custody to the commitments: what a replay may take.
     const auto work = market::work_of(task);
-    Demand demand{market::largest_step(work.plan), market::sampled_work(work), task.spec.windows.verify_s,
-                  task.spec.classes};
+    Demand demand{market::largest_step(work.plan), market::sampled_work(work),
+                  task.spec.windows.verify_s,      task.segment_work,
+                  task.spec.windows.heartbeat_s,   task.spec.classes};
     demand.classes.memory_mib = market::memory_mib(task.spec);
     return find_candidates(context, Role::verifier, market::verifier_bond(context.market(), task), demand, anchor,
                            randomness, excluded);
@@ -312,27 +313,32 @@ Status draw_verifiers(Context& context, LoadedClaim& live) {
     return {};
 }
 
+namespace {
+
+// A majority of the whole draw says so, or, once the last draw's time is over, of those who answered.
+bool is_data_missing(const Claim& claim, bool deadline_passed) {
+    const std::size_t missing = claim.missing;
+    return 2 * missing > claim.drawn || (deadline_passed && claim.draws >= kMaxDraws && missing > claim.received);
+}
+
+// Nobody can prove that data was withheld, so the solver goes unpaid but keeps its bond.
+Status void_without_data(Context& context, LoadedClaim& live) {
+    bar(live.task, live.claim.solver);
+    return begin_void(context, live, "data_missing");
+}
+
+}  // namespace
+
 Status conclude_custody(Context& context, LoadedClaim& live, bool deadline_passed) {
     auto& [task, claim] = live;
-    const std::size_t received = claim.received;
-    const std::size_t missing = claim.missing;
-    const std::size_t total = claim.drawn;
-    const bool all = received + missing == total;
-    const auto dismiss = [&] {
+    const bool all = claim.received + claim.missing == claim.drawn;
+    if (deadline_passed && !all) {
         const auto silent = [](const types::VerifierReport& report) { return report.custody == 0; };
-        return all ? Status{} : dismiss_silent(context, live, silent, "no_custody_receipt");
-    };
-    // A majority of the whole draw, or, once the last draw's time is over, of those who answered. Nobody can prove that
-    // data was withheld, so the solver goes unpaid but keeps its bond.
-    const bool last_word = deadline_passed && claim.draws >= kMaxDraws;
-    if (2 * missing > total || (last_word && missing > received)) {
-        if (deadline_passed) QUERN_CHECK(dismiss());
-        bar(task, claim.solver);
-        return begin_void(context, live, "data_missing");
+        QUERN_CHECK(dismiss_silent(context, live, silent, "no_custody_receipt"));
     }
-    if (!deadline_passed && 3 * received < 2 * total && !all) return {};
-    if (deadline_passed) QUERN_CHECK(dismiss());
-    if (received == 0) return redraw_or_give_up(context, live, "verifiers_silent");
+    if (is_data_missing(claim, deadline_passed)) return void_without_data(context, live);
+    if (!deadline_passed && 3 * claim.received < 2 * claim.drawn && !all) return {};
+    if (claim.received == 0) return redraw_or_give_up(context, live, "verifiers_silent");
     enter(context, claim, ClaimState::committing, context.market_ms + market::in_ms(task.spec.windows.verify_s),
           "data_available");
     return {};
@@ -340,11 +346,12 @@ Status conclude_custody(Context& context, LoadedClaim& live, bool deadline_passe
 
 Status conclude_committing(Context& context, LoadedClaim& live, bool deadline_passed) {
     auto& [task, claim] = live;
-    if (claim.committed < claim.active) {
-        if (!deadline_passed) return {};
+    if (deadline_passed && claim.committed < claim.active) {
         const auto silent = [](const types::VerifierReport& report) { return report.commitment.is_zero(); };
         QUERN_CHECK(dismiss_silent(context, live, silent, "no_commitment"));
     }
+    if (is_data_missing(claim, deadline_passed)) return void_without_data(context, live);
+    if (claim.committed < claim.active) return {};
     if (claim.active == 0) return redraw_or_give_up(context, live, "verifiers_silent");
     enter(context, claim, ClaimState::revealing, context.market_ms + market::in_ms(task.spec.windows.verify_s),
           "reports_committed");

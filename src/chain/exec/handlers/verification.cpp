@@ -1,4 +1,7 @@
-// custody_receipt, verify_commit, verify_reveal: what drawn verifiers send, each in its state of the round.
+// custody_receipt, verify_commit, verify_reveal: what drawn verifiers send, each in its state of the round; that data
+// is missing as long as nothing was committed.
+#include <algorithm>
+
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
@@ -20,13 +23,15 @@ struct OwnReport {
     types::VerifierReport report;
 };
 
-// The task's claim in `state` and the sender's standing report in it.
+// The task's claim in one of `states` and the sender's standing report in it.
 template <class Payload>
-Expected<OwnReport> load_own_report(const Context& context, const Payload& data, ClaimState state) {
+Expected<OwnReport> load_own_report(const Context& context, const Payload& data,
+                                    std::initializer_list<ClaimState> states) {
     OwnReport own;
     QUERN_TRY(own.live, load_live(context.state, data.task, data.stretch));
     const auto& claim = own.live.claim;
-    if (claim.state != state) return fail("task.wrong_state", types::to_string(claim.state));
+    if (std::find(states.begin(), states.end(), claim.state) == states.end())
+        return fail("task.wrong_state", types::to_string(claim.state));
     if (context.market_ms >= claim.deadline)
         return fail("task.deadline_passed", "market time " + std::to_string(claim.deadline));
     for (std::size_t place = 0; place < claim.drawn; ++place) {
@@ -53,8 +58,14 @@ struct Handler<NativeKind::custody_receipt>::Prepared {
 
 auto Handler<NativeKind::custody_receipt>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data, ClaimState::custody));
-    if (own.report.custody != 0) return fail("verify.already_received");
+    QUERN_TRY(auto own, load_own_report(context, data, {ClaimState::custody, ClaimState::committing}));
+    if (own.live.claim.state == ClaimState::custody) {
+        if (own.report.custody != 0) return fail("verify.already_received");
+        return Prepared{std::move(own)};
+    }
+    // Others have ended the custody window, or what a replay reads later was not there: to wait for it must not cost.
+    if (data.data_ok) return fail("task.wrong_state", types::to_string(own.live.claim.state));
+    if (!own.report.commitment.is_zero()) return fail("verify.already_committed");
     return Prepared{std::move(own)};
 }
 
@@ -62,6 +73,7 @@ Status Handler<NativeKind::custody_receipt>::apply(Context& context, const Paylo
     auto& own = prepared.own;
     auto& report = own.report;
     auto& claim = own.live.claim;
+    if (report.custody == 1) --claim.received;  // it takes that back
     ++(data.data_ok ? claim.received : claim.missing);
     if (!data.data_ok) {  // without the data there is nothing to answer for
         leave(claim, report);
@@ -72,7 +84,8 @@ Status Handler<NativeKind::custody_receipt>::apply(Context& context, const Paylo
     store_report(context.state, report);
     emit(context, types::KindGroup::verification,
          events::CustodyReceived{data.task, context.sender, data.stretch, data.data_ok});
-    QUERN_CHECK(conclude_custody(context, own.live, false));
+    QUERN_CHECK(claim.state == ClaimState::custody ? conclude_custody(context, own.live, false)
+                                                   : conclude_committing(context, own.live, false));
     store_live(context.state, own.live);
     return {};
 }
@@ -91,7 +104,7 @@ struct Handler<NativeKind::verify_commit>::Prepared {
 
 auto Handler<NativeKind::verify_commit>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data, ClaimState::committing));
+    QUERN_TRY(auto own, load_own_report(context, data, {ClaimState::committing}));
     if (!own.report.commitment.is_zero()) return fail("verify.already_committed");
     return Prepared{std::move(own)};
 }
@@ -123,7 +136,7 @@ struct Handler<NativeKind::verify_reveal>::Prepared {
 
 auto Handler<NativeKind::verify_reveal>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data, ClaimState::revealing));
+    QUERN_TRY(auto own, load_own_report(context, data, {ClaimState::revealing}));
     const auto& report = own.report;
     if (report.revealed()) return fail("verify.already_revealed");
     const market::Stretch stretch = market::stretch_of(own.live);

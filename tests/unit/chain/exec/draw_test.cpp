@@ -96,17 +96,20 @@ TEST_F(Draws, leave_out_who_cannot_do_the_work) {
     const auto found = [&](const Demand& demand, std::uint64_t anchor) {
         return find(1, anchor, {}, {}, demand).size();
     };
-    EXPECT_EQ(found({50, 480, 30, {8, 20, 64}}, 20), 1U);
-    EXPECT_EQ(found({51, 480, 30, {8, 20, 64}}, 20), 0U);  // a step
-    EXPECT_EQ(found({50, 481, 30, {8, 20, 64}}, 20), 0U);  // all of it in the time it may take
-    EXPECT_EQ(found({50, 480, 30, {9, 20, 64}}, 20), 0U);  // the task's classes
-    EXPECT_EQ(found({50, 480, 30, {8, 21, 64}}, 20), 0U);
-    EXPECT_EQ(found({50, 480, 30, {8, 20, 65}}, 20), 0U);  // memory
-    EXPECT_EQ(found({50, Uint256(1) << 90, 30, {}}, 20), 0U);
-    EXPECT_EQ(found({51, 481, 30, {9, 21, 65}}, 19), 1U);  // what was declared after the anchor does not count yet
+    EXPECT_EQ(found({50, 480, 30, 80, 10, {8, 20, 64}}, 20), 1U);
+    EXPECT_EQ(found({51, 480, 30, 80, 10, {8, 20, 64}}, 20), 0U);  // a step
+    EXPECT_EQ(found({50, 481, 30, 80, 10, {8, 20, 64}}, 20), 0U);  // all of it in the time it may take
+    EXPECT_EQ(found({50, 480, 30, 81, 10, {8, 20, 64}}, 20), 0U);  // a segment of it, in half the time of one
+    EXPECT_EQ(found({50, 480, 30, 80, 9, {8, 20, 64}}, 20), 0U);
+    EXPECT_EQ(found({50, 480, 30, 80, 10, {9, 20, 64}}, 20), 0U);  // the task's classes
+    EXPECT_EQ(found({50, 480, 30, 80, 10, {8, 21, 64}}, 20), 0U);
+    EXPECT_EQ(found({50, 480, 30, 80, 10, {8, 20, 65}}, 20), 0U);  // memory
+    EXPECT_EQ(found({50, Uint256(1) << 90, 30, 80, 10, {}}, 20), 0U);
+    EXPECT_EQ(found({51, 481, 30, 80, 10, {9, 21, 65}}, 19),
+              1U);  // what was declared after the anchor does not count yet
     bond.capacity = {};
     store_bond(overlay, bond);
-    EXPECT_EQ(found({51, 481, 30, {9, 21, 65}}, 20), 1U);  // nothing declared is no limit
+    EXPECT_EQ(found({51, 481, 30, 80, 10, {9, 21, 65}}, 20), 1U);  // nothing declared is no limit
 }
 
 }  // namespace

@@ -408,6 +408,49 @@ TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
     EXPECT_EQ(fees, 1U);
 }
 
+// Others' receipts end the custody window, and what only a replay reads may be withheld: neither costs who meets it.
+TEST_F(Lifecycle, data_that_is_missing_after_custody_costs_no_verifier) {
+    const auto id = reach(ClaimState::committing, truth);
+    const auto first = world.reports(id)[0].verifier;
+    const auto second = world.reports(id)[1].verifier;
+    const types::CustodyReceiptPayload lacks{id, 0, false};
+    EXPECT_EQ(name(world.one(first, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true})),
+              "task.wrong_state");
+    expect_ok(world.one(second, NativeKind::custody_receipt, lacks));
+    EXPECT_TRUE(world.bond(Role::verifier, second).locked.is_zero());
+    EXPECT_EQ(world.claim(id).received, 1U);
+    EXPECT_EQ(world.claim(id).missing, 1U);
+    EXPECT_EQ(world.claim(id).state, ClaimState::committing) << "one of two";
+    EXPECT_EQ(name(world.one(second, NativeKind::custody_receipt, lacks)), "verify.not_active");
+    auto mine = make_report(world.live(id), first, truth, true, {}, 1);
+    expect_ok(world.one(first, NativeKind::verify_commit, types::VerifyCommitPayload{id, 0, mine.sealed.commitment}));
+    EXPECT_EQ(world.claim(id).state, ClaimState::revealing) << "all who are left";
+    EXPECT_EQ(name(world.one(first, NativeKind::custody_receipt, lacks)), "task.wrong_state");
+    EXPECT_TRUE(world.task(id).slashes.empty());
+}
+
+TEST_F(Lifecycle, who_has_committed_does_not_lack_the_data) {
+    const auto id = reach(ClaimState::committing, truth);
+    const auto first = world.reports(id)[0].verifier;
+    auto mine = make_report(world.live(id), first, truth, true, {}, 1);
+    expect_ok(world.one(first, NativeKind::verify_commit, types::VerifyCommitPayload{id, 0, mine.sealed.commitment}));
+    EXPECT_EQ(name(world.one(first, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false})),
+              "verify.already_committed");
+}
+
+TEST_F(Lifecycle, a_majority_that_meets_missing_data_in_its_replay_voids_the_claim) {
+    const auto id = reach(ClaimState::committing, truth);
+    for (const auto& report : world.reports(id))
+        expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));
+    const auto task = world.task(id);
+    EXPECT_EQ(task.state, TaskState::open);
+    EXPECT_EQ(world.reason(id), "data_missing");
+    EXPECT_EQ(task.barred, std::vector{kSolver});
+    EXPECT_TRUE(task.slashes.empty());
+    for (const auto& verifier : kVerifiers) EXPECT_TRUE(world.bond(Role::verifier, verifier).locked.is_zero());
+    EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
+}
+
 TEST(Bar, keeps_out_the_newest_who_lost) {
     types::Task task;
     for (std::uint32_t i = 0; i <= types::kMaxBarred; ++i) handlers::bar(task, address(i));

@@ -233,6 +233,40 @@ TEST_F(Decide, waits_for_data_until_the_last_quarter_of_the_window) {
     EXPECT_TRUE(chain::types::decode_record<chain::types::CustodyReceiptPayload>(here[0].payload)->data_ok);
 }
 
+TEST_F(Decide, takes_back_that_it_has_the_data_while_it_has_committed_nothing) {
+    const auto id = reach(ClaimState::committing, truth);
+    const Actor actor = first_verifier(id, truth);
+    const TaskClaim live = world.live(id);
+    View view = actor.view(world, live);
+    view.report = {false, true, true, nullptr};  // its replay waits for a part of the data
+    const std::uint64_t last_quarter = world.deadline(id) - live.task.spec.windows.verify_s * 1000 / 4;
+    view.market_ms = last_quarter - 2;
+    EXPECT_TRUE(attempts_of(decide(actor.me, view)).empty());
+    ++view.market_ms;
+    const auto lacks = attempts_of(decide(actor.me, view));
+    ASSERT_EQ(lacks.size(), 1U);
+    EXPECT_EQ(lacks[0].kind, NativeKind::custody_receipt);
+    EXPECT_FALSE(chain::types::decode_record<chain::types::CustodyReceiptPayload>(lacks[0].payload)->data_ok);
+    TaskClaim committed = live;
+    committed.reports.front().commitment = Hash32{{1}};
+    View after = actor.view(world, committed);
+    after.report = view.report;
+    after.market_ms = view.market_ms;
+    EXPECT_TRUE(attempts_of(decide(actor.me, after)).empty());
+}
+
+TEST_F(Decide, bids_on_no_task_that_asks_for_segments_in_less_time_than_its_speed_takes) {
+    const auto id = reach(TaskState::open);
+    const TaskClaim live = world.live(id);
+    Actor actor = solver_;
+    // Half the window's work is what the class does in it, or just not.
+    const Uint256 needed = Uint256(2) * live.task.segment_work / Uint256(live.task.spec.windows.heartbeat_s);
+    actor.me.speed_class = chain::market::class_of_rate(needed.low_u64()) + 2;
+    EXPECT_FALSE(attempts_of(actor.decide(world, id)).empty());
+    actor.me.speed_class = chain::market::class_of_rate(needed.low_u64()) - 1;
+    EXPECT_TRUE(attempts_of(actor.decide(world, id)).empty());
+}
+
 TEST_F(Decide, commits_until_the_deadline_and_once) {
     const auto id = reach(ClaimState::committing, truth);
     const Actor actor = first_verifier(id, truth);
