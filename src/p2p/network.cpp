@@ -430,18 +430,18 @@ void Network::request_range(const Bytes20& peer, const messages::GetRange& reque
     });
 }
 
-void Network::fetch_content(const Hash32& id, std::function<void(quern::Status)> done) {
-    impl_->post([impl = impl_.get(), id, done = std::move(done)]() mutable {
+void Network::fetch_content(const Hash32& id, std::function<void(quern::Status)> done, std::uint64_t max_bytes) {
+    impl_->post([impl = impl_.get(), id, done = std::move(done), max_bytes]() mutable {
         if (impl->options.contents == nullptr || impl->stopping)
             return done(fail(impl->stopping ? "network.stopped" : "network.no_store"));
         if (impl->options.contents->size(id)) return done({});
-        const auto known = impl->fetches.find(id);
-        if (known != impl->fetches.end()) return known->second.done.push_back(std::move(done));
+        const std::uint64_t most = std::min(max_bytes, impl->options.contents->max_item_bytes());
+        if (const auto known = impl->fetches.find(id); known != impl->fetches.end()) {
+            known->second.plan.allow(most);
+            return known->second.done.push_back(std::move(done));
+        }
         if (impl->fetches.size() >= kMaxFetches) return done(fail("network.too_many_fetches"));
-        auto& fetch =
-            impl->fetches
-                .try_emplace(id, id, ++impl->fetches_begun, impl->rng, impl->options.contents->max_item_bytes())
-                .first->second;
+        auto& fetch = impl->fetches.try_emplace(id, id, ++impl->fetches_begun, impl->rng, most).first->second;
         fetch.progress_ms = impl->now_ms();
         fetch.done.push_back(std::move(done));
         impl->go_on(id);

@@ -149,16 +149,20 @@ std::vector<FetchPlan::Ask> Network::Impl::next_asks(const Hash32& id, Fetch& fe
         std::uint64_t lists = 0;
     };
     std::map<Bytes20, Asked> asked;
-    std::uint64_t hash_bytes = 0;  // its own, and those of who began before: the first always gets what it needs
-    for (const auto& [other, each] : fetches)
-        if (each.number <= fetch.number) hash_bytes += each.plan.hash_bytes();
+    // Of all fetches; only the first that still needs hashes gets them beyond the limit, so that one always goes on.
+    std::uint64_t hash_bytes = 0;
+    bool is_first = true;
+    for (const auto& [other, each] : fetches) {
+        hash_bytes += each.plan.hash_bytes();
+        is_first &= each.plan.manifest() != nullptr || each.number >= fetch.number;
+    }
     bool held = false;
     auto asks = fetch.plan.next_asks(now_ms(), [&](const Bytes20& address, bool hashes) {
         const auto peer = peers.find(address);
         if (peer == peers.end()) return true;  // which is found out when it is asked
         Asked& now = asked[address];
         if (hashes)
-            return hash_bytes < kMaxHashBytes && peer->second.list_pace.available(now_us()) > now.lists &&
+            return (is_first || hash_bytes < kMaxHashBytes) && peer->second.list_pace.available(now_us()) > now.lists &&
                    ++now.lists != 0;
         if (peer->second.chunks_asked + now.chunks < content_exchange::kChunksAskedOfPeer) return ++now.chunks != 0;
         held = true;

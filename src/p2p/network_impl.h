@@ -50,7 +50,7 @@ inline constexpr std::uint64_t kFetchStallMs = 10 * 60'000;  // without a new by
 inline constexpr std::size_t kContentThreads = 2;            // that hash and write what is fetched
 inline constexpr std::size_t kFileThreads = 4;               // that wait for the disk to sync what was fetched
 inline constexpr std::size_t kMaxKeptChecks = 4;             // of what an earlier run left
-// Leaf hashes of all fetches; beyond, those that began later ask for none.
+// Leaf hashes of all fetches; beyond, only the first that still needs some asks for more.
 inline constexpr std::uint64_t kMaxHashBytes = std::uint64_t{512} << 20;
 // This node asks a little less often than others allow, and half as much at once: lines bunch what they carry.
 inline transport::TokenBucket asking_pace(Type type) {
@@ -112,6 +112,7 @@ struct Peer {
     std::set<Hash32> finds;
     transport::TokenBucket find_pace = asking_pace(Type::find_content);
     transport::TokenBucket list_pace = asking_pace(Type::get_leaf_hashes);
+    transport::TokenBucket shards_pace = asking_pace(Type::get_shards);
     std::size_t chunks_asked = 0;
 };
 

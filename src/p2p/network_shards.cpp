@@ -30,6 +30,13 @@ void Network::Impl::search_shards(const Hash32& id) {
         if (search.left.empty() || search.asked >= kShardsAskedAtOnce) return;
         const Bytes20 peer = search.left.back();
         search.left.pop_back();
+        if (const auto known = peers.find(peer); known != peers.end()) {
+            if (known->second.shards_pace.available(now_us()) < 1) {  // it may be asked by the next search
+                search.unsure = true;
+                continue;
+            }
+            known->second.shards_pace.spend(1);
+        }
         ++search.asked;
         request(peer, Type::get_shards, encode(messages::GetShards{id}), kRequestMs,
                 [this, id, peer, number = search.number](const Expected<Bytes>& body) {

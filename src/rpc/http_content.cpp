@@ -84,11 +84,17 @@ void HttpSession::route_content(wire::verb verb, std::string_view text) {
 void HttpSession::begin_download(const Hash32& id, bool leaves) {
     auto size = std::make_shared<Expected<std::uint64_t>>(std::uint64_t{0});
     const std::string range(field(wire::field::range));
+    const auto given = header_->get()[std::string(chain::api::kMaxBytesHeader)];
+    const std::string_view limit(given.data(), given.size());
+    const auto most = limit.empty() ? std::numeric_limits<std::uint64_t>::max() : parse_number(limit);
+    if (!most)
+        return reply_error(wire::status::bad_request, "http.bad_header",
+                           std::string(chain::api::kMaxBytesHeader) + " is a number of bytes", false);
     const bool queued = host_.enqueue(
         client_, false,
         // Fetching costs other nodes' time and this one's disk: not for a stranger's web page.
-        [size, id, content = host_.hooks().content, fetch = caller_.authenticated] {
-            *size = fetch ? content->obtain(id) : content->size(id);
+        [size, id, content = host_.hooks().content, fetch = caller_.authenticated, most = *most] {
+            *size = fetch ? content->obtain(id, most) : content->size(id);
         },
         [self = shared_from_this(), size, id, leaves, range] {
             if (!*size) return self->reply_error(size->error(), false);

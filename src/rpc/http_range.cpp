@@ -2,19 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 
 namespace quern::rpc {
-namespace {
 
-std::optional<std::uint64_t> number(std::string_view text) {
+std::optional<std::uint64_t> parse_number(std::string_view text) {
     std::uint64_t value = 0;
     const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (text.empty() || code != std::errc() || stop != text.data() + text.size()) return std::nullopt;
     return value;
 }
-
-}  // namespace
 
 ByteRange parse_range(std::string_view header, std::uint64_t size) {
     constexpr std::string_view kUnit = "bytes=";
@@ -27,17 +23,17 @@ ByteRange parse_range(std::string_view header, std::uint64_t size) {
     const std::string_view first = header.substr(0, dash);
     const std::string_view last = header.substr(dash + 1);
     if (first.empty()) {
-        const auto suffix = number(last);
+        const auto suffix = parse_number(last);
         if (!suffix) return whole;
         if (*suffix == 0 || size == 0) return unsatisfiable;
         const std::uint64_t length = std::min(*suffix, size);
         return {ByteRange::Kind::part, size - length, length};
     }
-    const auto from = number(first);
+    const auto from = parse_number(first);
     if (!from) return whole;
     std::uint64_t to = size;
     if (!last.empty()) {
-        const auto end = number(last);
+        const auto end = parse_number(last);
         if (!end || *end < *from) return whole;
         to = *end >= size ? size : *end + 1;
     }

@@ -13,18 +13,23 @@
 namespace quern::chain::api {
 
 inline constexpr std::string_view kContentOnItsWay = "content.on_its_way";
+// Header of a request for a content: the most bytes that whoever asks takes. Nothing larger is fetched for it.
+inline constexpr std::string_view kMaxBytesHeader = "Quern-Max-Bytes";
 
 class ContentGateway {
 public:
     virtual ~ContentGateway() = default;
     // Size in bytes; error content.not_found.
     [[nodiscard]] virtual Expected<std::uint64_t> size(const Hash32& id) const = 0;
-    // As size, and what this node lacks is fetched from others: waits a bounded time for it. Errors: content.not_found
-    // (no other node gave it), content.on_its_way and content.too_many_fetches (busy: ask again).
-    [[nodiscard]] virtual Expected<std::uint64_t> obtain(const Hash32& id) { return size(id); }
-    // Who will want these soon, in this order: those that this node lacks are fetched from others meanwhile, as far as
-    // it has places for that. Waits for nothing; gives those that are here.
-    [[nodiscard]] virtual std::vector<Hash32> want(std::span<const Hash32> ids) = 0;
+    // As size, and what this node lacks is fetched from others, unless it is larger than `max_bytes`: waits a bounded
+    // time for it. Errors: content.not_found (no other node gave it), content.on_its_way and content.too_many_fetches
+    // (busy: ask again).
+    [[nodiscard]] virtual Expected<std::uint64_t> obtain(const Hash32& id, std::uint64_t /*max_bytes*/) {
+        return size(id);
+    }
+    // Who will want these soon, in this order: those that this node lacks, none larger than `max_bytes`, are fetched
+    // from others meanwhile, as far as it has places for that. Waits for nothing; gives those that are here.
+    [[nodiscard]] virtual std::vector<Hash32> want(std::span<const Hash32> ids, std::uint64_t max_bytes) = 0;
     // Bytes [offset, offset + length) clipped to the end; every leaf read is checked against the id.
     [[nodiscard]] virtual Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const = 0;
     // The same of its size (8 bytes, big endian) and its leaves (crypto/content_id.h), with which parts of it are

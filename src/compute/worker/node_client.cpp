@@ -36,12 +36,20 @@ constexpr std::uint64_t kSizeBytes = 8;  // before the leaves
 
 std::string content_path(const Hash32& id) { return "/content/" + to_hex(id); }
 
+// For which the node fetches nothing that is larger.
+http::Request request_for(const Hash32& id, std::uint64_t max_bytes) {
+    http::Request request;
+    request.target = content_path(id);
+    request.headers.push_back({std::string(chain::api::kMaxBytesHeader), std::to_string(max_bytes)});
+    return request;
+}
+
 // Why the node has no content now: it fetches it, or it has too much else to do.
 std::string_view unavailable(const std::string& body) {
     if (const auto answer = json::parse(body))
         if (const auto name = answer->get_string("error"); name && *name == chain::api::kContentOnItsWay)
             return chain::api::kContentOnItsWay;
-    return "content.busy";
+    return kContentBusy;
 }
 
 // The node did not answer, or with nonsense: nothing was learnt about what was asked for.
@@ -376,7 +384,8 @@ Expected<Bytes> NodeClient::download(http::Request request, unsigned status, con
 // One that nobody has whole may be there by shard.
 Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_bytes) {
     auto whole = get_whole(id, max_bytes);
-    if (whole || !is_not_found(whole.error()) || max_bytes <= crypto::content_shard_bytes(options_.shard_level)) return whole;
+    if (whole || !is_not_found(whole.error()) || max_bytes <= crypto::content_shard_bytes(options_.shard_level))
+        return whole;
     QUERN_TRY(const crypto::ContentShards shards, content_shards(id, options_.shard_level));
     if (shards.size > max_bytes) return fail("content.too_large", to_hex(id));
     Bytes content;
@@ -397,16 +406,15 @@ Expected<crypto::ContentShards> NodeClient::content_shards(const Hash32& id, uns
 }
 
 Expected<Bytes> NodeClient::get_whole(const Hash32& id, std::uint64_t max_bytes) {
-    http::Request request;
-    request.target = content_path(id);
+    http::Request request = request_for(id, max_bytes);
     QUERN_TRY(Bytes content, download(std::move(request), kOk, id, max_bytes));
     if (crypto::content_id_of(content) != id) return busy(kIdMismatch, to_hex(id));
     return content;
 }
 
 Expected<ContentLeaves> NodeClient::content_leaves(const Hash32& id, std::uint64_t max_bytes) {
-    http::Request request;
-    request.target = content_path(id) + "/leaves";
+    http::Request request = request_for(id, max_bytes);
+    request.target += "/leaves";
     QUERN_TRY(const Bytes bytes, download(std::move(request), kOk, id,
                                           kSizeBytes + Hash32::kSize * crypto::content_leaf_count(max_bytes)));
     if (bytes.size() < kSizeBytes) return busy(kBadAnswer, "leaves of a content without its size");
@@ -446,24 +454,27 @@ Expected<std::vector<Hash32>> NodeClient::drop_contents(std::span<const Hash32> 
     return contents_of("admin_dropContents", "held", ids);
 }
 
-Expected<std::set<Hash32>> NodeClient::want_contents(std::span<const Hash32> ids) {
-    const auto here = contents_of("admin_fetchContents", "here", ids);
+Expected<std::set<Hash32>> NodeClient::want_contents(std::span<const Hash32> ids, std::uint64_t max_bytes) {
+    const auto here = contents_of("admin_fetchContents", "here", ids, max_bytes);
     // A node that lets this worker say nothing has things itself, or has them not.
-    if (!here && !here.error().is_busy()) return NodeView::want_contents(ids);
+    if (!here && !here.error().is_busy()) return NodeView::want_contents(ids, max_bytes);
     QUERN_CHECK(here);
     return std::set<Hash32>(here->begin(), here->end());
 }
 
 // Tells `method` of the contents and gives those that it names in `field`.
 Expected<std::vector<Hash32>> NodeClient::contents_of(std::string_view method, std::string_view field,
-                                                      std::span<const Hash32> ids) {
+                                                      std::span<const Hash32> ids,
+                                                      std::optional<std::uint64_t> max_bytes) {
     std::vector<Hash32> named;
     while (!ids.empty()) {
         json::Array list;
         const auto part = ids.first(std::min(ids.size(), kContentsAtOnce));
         for (const Hash32& id : part) list.push_back(to_hex0x(id));
         ids = ids.subspan(part.size());
-        json::Value params = json::Value::array({json::Value(std::move(list))});
+        json::Array arguments{json::Value(std::move(list))};
+        if (max_bytes) arguments.emplace_back(*max_bytes);
+        json::Value params(std::move(arguments));
         QUERN_TRY(const json::Value answer, call_as(As::owner, method, std::move(params), kMaxAnswerBytes));
         QUERN_TRY(const auto items, understood(answer.get_array(field)));
         for (const json::Value& item : items) {

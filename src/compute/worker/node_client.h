@@ -60,7 +60,8 @@ public:
     [[nodiscard]] Expected<Bytes> read_content(const Hash32& id, std::uint64_t first, std::uint64_t length) override;
     [[nodiscard]] Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override;
     [[nodiscard]] Expected<bool> has_content(const Hash32& id) override;
-    [[nodiscard]] Expected<std::set<Hash32>> want_contents(std::span<const Hash32> ids) override;
+    [[nodiscard]] Expected<std::set<Hash32>> want_contents(std::span<const Hash32> ids,
+                                                           std::uint64_t max_bytes) override;
     [[nodiscard]] Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32> ids) override;
 
 private:
@@ -68,7 +69,8 @@ private:
     [[nodiscard]] Expected<json::Value> call_as(As who, std::string_view method, json::Value params,
                                                 std::uint64_t max_bytes);
     [[nodiscard]] Expected<std::vector<Hash32>> contents_of(std::string_view method, std::string_view field,
-                                                            std::span<const Hash32> ids);
+                                                            std::span<const Hash32> ids,
+                                                            std::optional<std::uint64_t> max_bytes = {});
     // False when there are none.
     bool read_credentials();
     // With credentials; once more with new ones when the node refuses the old.

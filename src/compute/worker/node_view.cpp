@@ -18,7 +18,7 @@ Expected<Hash32> NodeView::put_content(BytesView content) {
     return id;
 }
 
-Expected<std::set<Hash32>> NodeView::want_contents(std::span<const Hash32> ids) {
+Expected<std::set<Hash32>> NodeView::want_contents(std::span<const Hash32> ids, std::uint64_t /*max_bytes*/) {
     std::set<Hash32> here;
     for (const Hash32& id : ids) {
         QUERN_TRY(const bool is_here, has_content(id));

@@ -54,6 +54,8 @@ inline constexpr std::string_view kIdMismatch = "content.id_mismatch";
 // No connected node has the content, or sends it.
 inline constexpr std::string_view kContentNotFound = "content.not_found";
 [[nodiscard]] inline bool is_not_found(const Error& error) { return error.name == kContentNotFound; }
+// The node has too much else to do to fetch it.
+inline constexpr std::string_view kContentBusy = "content.busy";
 [[nodiscard]] inline bool is_on_its_way(const Error& error) { return error.name == chain::api::kContentOnItsWay; }
 
 // Fills the buffer with the next bytes and says how many; 0 at the end.
@@ -117,9 +119,10 @@ public:
     [[nodiscard]] Expected<Hash32> put_content(BytesView content);
     // Whether the node has it itself, without asking others.
     [[nodiscard]] virtual Expected<bool> has_content(const Hash32& id) = 0;
-    // Says which contents will be asked for next, in this order, so that a node that lacks them gets them meanwhile;
-    // gives those that it has itself.
-    [[nodiscard]] virtual Expected<std::set<Hash32>> want_contents(std::span<const Hash32> ids);
+    // Says which contents will be asked for next, in this order, so that a node that lacks them gets them meanwhile,
+    // none that is larger than `max_bytes`; gives those that it has itself.
+    [[nodiscard]] virtual Expected<std::set<Hash32>> want_contents(std::span<const Hash32> ids,
+                                                                   std::uint64_t max_bytes);
     // Takes contents out of the node's store, but for those that it has a duty to serve: these are given. Errors:
     // node.rpc_error (a node that lets this worker take none, for instance).
     [[nodiscard]] virtual Expected<std::vector<Hash32>> drop_contents(std::span<const Hash32> ids) = 0;

@@ -153,6 +153,7 @@ Status ReplayJobs::begin(Job& job) {
     QUERN_TRY(auto saved, duty_->load(job.workspace, claim));
     if (saved == nullptr) {
         QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, task, duty_->duty()));
+        if (duty_->duty() == Duty::voluntary) QUERN_CHECK(context_.inputs.try_data(*context_.node, task, *inputs));
         ReplayPlan plan = duty_->plan(live, inputs->programs.plan);
         if (auto invented = duty_->invent(claim, plan)) {
             QUERN_CHECK(duty_->save(job.workspace, claim, *invented));
@@ -178,7 +179,7 @@ Status ReplayJobs::begin(Job& job) {
 }
 
 void ReplayJobs::stopped(Job& job, const Error& error) {
-    const bool awaited = is_on_its_way(error) || is_not_found(error);
+    const bool awaited = is_on_its_way(error) || is_not_found(error) || error.name == kContentBusy;
     // What was checked need not be read again; the memory is others' where nobody sends anything.
     if (!is_on_its_way(error)) job.replay.reset();
     // Nothing that the solver could be blamed for, or not yet: tried again.

@@ -56,7 +56,7 @@ Shell::Shell(Parts parts)
     if (options.solver) {
         start(nullptr, [this](Context& context) {
             return [this, jobs = ExamineJobs(context, examine_)]() mutable {
-                if (!jobs.work(0)) examine_.wait(kIdleMs, parts_.stop);
+                if (!jobs.work()) examine_.wait(kIdleMs, parts_.stop);
             };
         });
         start(pool(), [this, slice](Context& context) {

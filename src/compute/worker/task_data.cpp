@@ -184,12 +184,16 @@ Status DataReader::why_ended(const Cancellation& stopping) {
     return busy("worker.stopped");
 }
 
-bool DataReader::wait_to_ask(const Error& error, unsigned asked) const {
-    if (!error.is_busy() || is_requested(cancellation_) ||
-        asked >= (is_on_its_way(error) ? kShardAskedTimes : kDataAskedTimes))
-        return false;
-    wait_to_ask_again(cancellation_);
-    return true;
+template <class Ask>
+auto DataReader::patiently(const Ask& ask) const {
+    const auto until = std::chrono::steady_clock::now() + kDataPatience;
+    while (true) {
+        auto answer = ask();
+        if (answer || !answer.error().is_busy() || is_requested(cancellation_) ||
+            std::chrono::steady_clock::now() >= until)
+            return answer;
+        wait_to_ask_again(cancellation_);
+    }
 }
 
 TaskData::Leaf DataReader::leaf(std::size_t set, std::uint64_t number) const {
@@ -198,9 +202,7 @@ TaskData::Leaf DataReader::leaf(std::size_t set, std::uint64_t number) const {
     const MutexLock lock(mutex_);
     if (auto known = data_->find(set, number)) return known;  // came while this thread waited
     if (missing_ || known_hashes == nullptr) return nullptr;
-    auto fetched = fetch(set, number, *known_hashes);
-    for (unsigned asked = 1; !fetched && wait_to_ask(fetched.error(), asked); ++asked)
-        fetched = fetch(set, number, *known_hashes);
+    auto fetched = patiently([&]() QUERN_REQUIRES(mutex_) { return fetch(set, number, *known_hashes); });
     if (!fetched) {
         missing_ = std::move(fetched.error());
         return nullptr;
@@ -214,9 +216,7 @@ TaskData::Hashes DataReader::hashes(std::size_t set, std::uint64_t shard) const 
     const MutexLock lock(mutex_);
     if (auto known = data_->find_hashes(set, shard)) return known;
     if (missing_) return nullptr;
-    auto fetched = fetch_hashes(set, shard);
-    for (unsigned asked = 1; !fetched && wait_to_ask(fetched.error(), asked); ++asked)
-        fetched = fetch_hashes(set, shard);
+    auto fetched = patiently([&]() QUERN_REQUIRES(mutex_) { return fetch_hashes(set, shard); });
     if (!fetched) {
         missing_ = std::move(fetched.error());
         return nullptr;

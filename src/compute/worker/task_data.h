@@ -5,6 +5,7 @@
 // run reads them through.
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <map>
 #include <memory>
@@ -19,11 +20,10 @@
 namespace quern::compute::worker {
 
 inline constexpr std::uint64_t kKeptDataBytes = 256U << 20;  // leaves of a task's data
-// A node that is busy with other things is asked again: what a step has computed so far is lost with it.
-inline constexpr unsigned kDataAskedTimes = 20;
+// A node that is busy with other things, or that fetches a shard from others, is asked again: what a step has computed
+// so far is lost with it. Not for long, since other tasks' work waits for the thread; the node goes on fetching.
+inline constexpr std::chrono::milliseconds kDataPatience{5'000};
 inline constexpr std::uint64_t kDataAskAgainMs = 250;
-// And one that fetches a shard from others, which it gives up by itself when nothing comes.
-inline constexpr unsigned kShardAskedTimes = 14'400;  // an hour
 // Shards whose leaf hashes a worker keeps: 2 MiB each.
 inline constexpr std::size_t kKeptShards = 128;
 inline constexpr std::size_t kTriedShards = 4;  // of a data tensor, before a worker takes on a task
@@ -113,8 +113,9 @@ private:
     [[nodiscard]] TaskData::Hashes hashes(std::size_t set, std::uint64_t shard) const;
     [[nodiscard]] Expected<TaskData::Hashes> fetch_hashes(std::size_t set, std::uint64_t shard) const
         QUERN_REQUIRES(mutex_);
-    // Whether to ask once more after `asked` times of which the last said `error`; then it has waited already.
-    [[nodiscard]] bool wait_to_ask(const Error& error, unsigned asked) const QUERN_REQUIRES(mutex_);
+    // The answer of `ask`, asked again while it is busy and there is patience.
+    template <class Ask>
+    [[nodiscard]] auto patiently(const Ask& ask) const QUERN_REQUIRES(mutex_);
 
     const std::shared_ptr<const TaskData> data_;
     mutable Mutex mutex_;

@@ -30,6 +30,13 @@ std::uint64_t file_limit(std::uint64_t tensor_bytes, std::uint64_t most) {
     return std::min(2 * tensor_bytes + kFileOverhead, most);
 }
 
+// Of the program, decoded, and the plans of its plain and its tapped steps, which a test holds against what they take.
+std::uint64_t program_bytes(const Program& program) {
+    constexpr std::uint64_t kNodeBytes = 1'536;
+    constexpr std::uint64_t kSlotBytes = 512;
+    return program.nodes.size() * kNodeBytes + program.slots.size() * kSlotBytes;
+}
+
 // A program says by its root what its header and its leaves are; the plan's roots were opened to the chain.
 Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::Task& task) {
     QUERN_TRY(core::TaskPlan plan, core::TaskPlan::decode(task.spec.plan));
@@ -100,12 +107,14 @@ Expected<State> fetch_state(NodeView& node, const Program& program, const Hash32
     QUERN_CHECK(parts);
     std::vector<std::size_t> order;
     std::vector<Hash32> wanted;
+    std::uint64_t largest = 0;
     for (std::size_t i = 0; i < program.slots.size(); ++i) {
         if (!parts->slots[i].words.empty()) continue;
         order.push_back(i);
         wanted.push_back(parts->roots[i]);
+        largest = std::max(largest, core::slot_bytes(program.slots[i].shape));
     }
-    QUERN_TRY(const std::set<Hash32> here, node.want_contents(wanted));
+    QUERN_TRY(const std::set<Hash32> here, node.want_contents(wanted, largest));
     std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !here.contains(parts->roots[i]); });
     SlotReaders readers(program, *parts, order, cancellation);
     {
@@ -145,11 +154,13 @@ std::uint64_t memory_needed(std::span<const Program> programs, std::uint64_t str
     const std::uint64_t state = state_bytes(programs.front());
     std::uint64_t steps = 0;
     std::uint64_t dispute = 0;
+    std::uint64_t decoded = 0;
     for (const Program& program : programs) {
+        decoded += program_bytes(program);
         steps += vm::tensor::step_bytes(program);
         dispute = std::max(dispute, core::dispute_bytes(program, stride));
     }
-    return std::max(steps, dispute) + kept_data_bytes(programs.front().header) + state +
+    return decoded + std::max(steps, dispute) + kept_data_bytes(programs.front().header) + state +
            std::max(2 * state, fetched_bytes(programs.front()));
 }
 
@@ -239,13 +250,15 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
     const Program& any = inputs->programs.any();
 
     QUERN_TRY(inputs->data, TaskData::load(node, any.header, task.spec.data_roots));
-    // The same ones when the node is asked again; who has to read the data reads what it needs.
-    if (SeededRng drawn(tried_shards_ ^ task.id); duty == Duty::voluntary)
-        QUERN_CHECK(inputs->data->try_shards(node, drawn));
     const auto initial = checkpoint(node, any, task.spec.contents.init, task.spec.init_root);
     if (!initial && initial.error().name == kWrongStateRoot) return fail("inputs.wrong_init_root");
     QUERN_CHECK(initial);
     return Shared(std::move(inputs));
+}
+
+Status InputStore::try_data(NodeView& node, const chain::types::Task& task, const TaskInputs& inputs) const {
+    SeededRng drawn(tried_shards_ ^ task.id);  // the same ones when the node is asked again
+    return inputs.data->try_shards(node, drawn);
 }
 
 Expected<InputStore::Start> InputStore::start_of(NodeView& node, const chain::types::Task& task) {

@@ -21,9 +21,10 @@ struct TaskInputs {
     std::uint64_t memory_bytes = 0;        // memory_needed
 };
 
-// What a worker may hold at once for a task of these programs, whatever its part in it: a step of each, tapped or not,
-// whose executors live side by side, or a move of a dispute (of several games about a task one at a time) by strides of
-// `stride` steps; what is kept of the data, one state, and while it is read its file, or its fetched_bytes.
+// What a worker may hold at once for a task of these programs, whatever its part in it: they themselves, a step of
+// each, tapped or not, whose executors live side by side, or a move of a dispute (of several games about a task one at
+// a time) by strides of `stride` steps; what is kept of the data, one state, and while it is read its file, or its
+// fetched_bytes.
 [[nodiscard]] std::uint64_t memory_needed(std::span<const vm::tensor::Program> programs, std::uint64_t stride);
 
 // Of a state content beside the state: it, and as many slots of those that are fetched one by one as are read at once,
@@ -72,6 +73,9 @@ public:
     // own limits. Kept for the last few tasks.
     [[nodiscard]] Expected<std::shared_ptr<const TaskInputs>> load(NodeView& node, const chain::types::Task& task,
                                                                    Duty duty = Duty::bound);
+
+    // Whether some shards of its data can be had (TaskData::try_shards), for who has not taken the task on yet.
+    [[nodiscard]] Status try_data(NodeView& node, const chain::types::Task& task, const TaskInputs& inputs) const;
 
     // What the first stretch of the task that is not settled begins with, as named by who trained up to there. Errors:
     // content.*, history.*, inputs.wrong_history_root.

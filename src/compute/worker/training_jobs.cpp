@@ -18,6 +18,11 @@ std::string progress_file(std::uint32_t stretch) { return "training-" + std::to_
 
 FaultPlan fault_of(const WorkerOptions& options) { return options.fault.solver_cheats() ? options.fault : FaultPlan{}; }
 
+// Between two looks at a task whose contents do not come, at most: those of others are not to wait for them.
+constexpr std::uint64_t kExamineAgainMs = 60'000;
+// Before a training goes on from its last checkpoint whose data did not come, where others share its thread.
+constexpr std::uint64_t kTrainAgainMs = 60'000;
+
 // What another attempt may cure: the node or the content was not there, this process failed.
 bool may_pass(const Error& error) { return is_passing(error) || is_not_found(error); }
 
@@ -37,25 +42,35 @@ bool ExamineJobs::has_room() {
 }
 
 Status ExamineJobs::examine(const Task& task) {
-    QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, task));
+    // Half of the memory stays for what this worker answers for already.
+    QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, task, Duty::voluntary));
+    QUERN_CHECK(context_.inputs.try_data(*context_.node, task, *inputs));
     if (task.settled == 0) return {};
     QUERN_TRY(const auto start, InputStore::start_of(*context_.node, task));
     QUERN_CHECK(context_.inputs.checkpoint(*context_.node, inputs->programs.any(), start.content, start.root));
     return {};
 }
 
-bool ExamineJobs::work(std::uint64_t) {
+bool ExamineJobs::work() {
     const auto orders = board_.take();
     if (!orders) return false;
+    std::erase_if(later_, [&](const auto& entry) { return !orders->contains(entry.first); });
     for (const auto& [id, order] : *orders) {
         if (context_.stop) return false;
         const Examined known = board_.facts(order);
         if (known.fit || !known.unfit.empty() || !has_room()) continue;
+        const std::uint64_t now = context_.clock.monotonic_ms();
+        if (const auto later = later_.find(id); later != later_.end() && now < later->second.at_ms) continue;
         const Status judged = examine(order.live->task);
-        if (judged)
+        if (judged) {
             board_.publish(order, {true, {}});
-        else if (!may_pass(judged.error()))
+        } else if (!may_pass(judged.error())) {
             board_.publish(order, {false, judged.error().to_string()});
+        } else {
+            Later& later = later_[id];
+            later.at_ms = context_.clock.monotonic_ms() + later.wait_ms;
+            later.wait_ms = std::min(2 * later.wait_ms, kExamineAgainMs);
+        }
     }
     return true;
 }
@@ -65,8 +80,13 @@ bool ExamineJobs::work(std::uint64_t) {
 void TrainingJobs::take_orders() {
     auto orders = board_.take();
     if (!orders) return;
-    std::erase_if(trainings_,
-                  [&](const auto& entry) { return entry.second.failed || !is_wanted(*orders, entry.second.order); });
+    const bool others =
+        std::any_of(trainings_.begin(), trainings_.end(), [](const auto& entry) { return entry.second.runs(); });
+    const std::uint64_t now = context_.clock.monotonic_ms();
+    std::erase_if(trainings_, [&](const auto& entry) {
+        const Training& training = entry.second;
+        return (training.failed && (!others || now >= training.again_ms)) || !is_wanted(*orders, training.order);
+    });
     for (auto& [id, order] : *orders) {
         if (const auto known = trainings_.find(id); known != trainings_.end()) {
             known->second.order = order;
@@ -266,6 +286,7 @@ bool TrainingJobs::work(std::uint64_t milliseconds) {
         if (status) return;
         // What came after the last saved checkpoint is lost: a retry begins there.
         training.failed = true;
+        if (is_on_its_way(status.error())) training.again_ms = context_.clock.monotonic_ms() + kTrainAgainMs;
         training.regeneration.reset();
         log::error(Category::solver, "training stopped task={} step={} reason={}", training.order.task(), training.step,
                    status.error().to_string());

@@ -31,14 +31,20 @@ public:
     using Orders = Board<TaskOrder, Examined>;
     ExamineJobs(Context& context, Orders& board) : context_(context), board_(board) {}
     // False when there is nothing to do until new orders come.
-    bool work(std::uint64_t milliseconds);
+    bool work();
 
 private:
+    // When a task is looked at again whose contents did not come.
+    struct Later {
+        std::uint64_t at_ms = 0;
+        std::uint64_t wait_ms = 1'000;
+    };
     [[nodiscard]] bool has_room();
     [[nodiscard]] Status examine(const Task& task);
 
     Context& context_;
     Orders& board_;
+    std::map<JobId, Later> later_;
     bool full_ = false;  // and it was said
 };
 
@@ -52,7 +58,8 @@ public:
 private:
     struct Training {
         TaskOrder order;
-        bool failed = false;  // tried again with the next orders
+        bool failed = false;         // tried again with the next orders ...
+        std::uint64_t again_ms = 0;  // ... from then on, where other trainings go on meanwhile
         Workspace workspace;
         std::shared_ptr<const TaskInputs> inputs;  // null: complete, nothing to run
         vm::tensor::Tensor seed;

@@ -63,14 +63,22 @@ namespace {
 // What is damaged here is fetched again, too.
 bool can_be_fetched(const Error& error) { return error.name == "content.not_found" || error.name == content::kCorrupt; }
 
+// Whether nothing comes of a fetch that began at `begun_ms`.
+bool is_idle(const std::map<Hash32, p2p::FetchProgress>& fetches, const Hash32& id, std::uint64_t begun_ms,
+             std::uint64_t now_ms) {
+    const auto fetch = fetches.find(id);
+    const bool has_source = fetch != fetches.end() && fetch->second.sources != 0;
+    return has_source ? now_ms >= fetch->second.progress_ms + kContentStallMs : now_ms >= begun_ms + kContentSearchMs;
+}
+
 }  // namespace
 
-Expected<std::uint64_t> StoreGateway::obtain(const Hash32& id) {
+Expected<std::uint64_t> StoreGateway::obtain(const Hash32& id, std::uint64_t max_bytes) {
     auto here = store_.size(id);
     p2p::Network* const network = fetches_->network;
     if (here || !can_be_fetched(here.error()) || network == nullptr) return here;
     if (network->peer_count() == 0) return detailed(here.error(), "and no other node is connected");
-    const auto begun = begin_fetch(id);
+    const auto begun = begin_fetch(id, max_bytes);
     if (!begun) return busy("content.too_many_fetches", "ask again later");
     wait_for(id);
     here = store_.size(id);
@@ -78,11 +86,10 @@ Expected<std::uint64_t> StoreGateway::obtain(const Hash32& id) {
     // Missing is what nobody has, or says to have and does not send.
     const auto fetches = network->status().fetches;
     const auto fetch = fetches.find(id);
-    const std::uint64_t now = fetches_->clock->monotonic_ms();
     const bool has_source = fetch != fetches.end() && fetch->second.sources != 0;
-    if (!has_source && now >= *begun + kContentSearchMs) return fail("content.not_found", "no connected node has it");
-    if (has_source && now >= fetch->second.progress_ms + kContentStallMs)
-        return fail("content.not_found", "the nodes that say to have it do not send it");
+    if (is_idle(fetches, id, *begun, fetches_->clock->monotonic_ms()))
+        return fail("content.not_found",
+                    has_source ? "the nodes that say to have it do not send it" : "no connected node has it");
     return busy(chain::api::kContentOnItsWay, "other nodes are being asked for it, ask again");
 }
 
@@ -96,41 +103,54 @@ void StoreGateway::wait_for(const Hash32& id) {
     --fetches_->waiting;
 }
 
-bool StoreGateway::let_one_go(Fetches& fetches, bool wanted_only) {
-    // What is wanted in advance has its time and makes way then, however often it is asked for: it goes to the end of
-    // the queue, and its parts stay on disk.
-    const auto since = [wanted_only](const auto& fetch) { return wanted_only ? fetch.begun_ms : fetch.asked_ms; };
-    auto oldest = fetches.open.end();
+StoreGateway::Idle StoreGateway::idle_fetches(Fetches& fetches) {
+    const auto known = fetches.network->status().fetches;
+    const std::uint64_t now = fetches.clock->monotonic_ms();
+    Idle idle;
+    const MutexLock lock(fetches.mutex);
+    for (const auto& [id, one] : fetches.open)
+        if (is_idle(known, id, one.begun_ms, now)) idle.insert(id);
+    return idle;
+}
+
+bool StoreGateway::let_one_go(Fetches& fetches, bool wanted_only, const Idle& idle) {
+    auto goes = fetches.open.end();
+    // The first to go is one of which nothing comes, then the one that began first.
+    const auto rank = [&](const auto& fetch) { return std::pair(!idle.contains(fetch.first), fetch.second.begun_ms); };
     for (auto at = fetches.open.begin(); at != fetches.open.end(); ++at)
-        if ((at->second.wanted || !wanted_only) &&
-            (oldest == fetches.open.end() || since(at->second) < since(oldest->second)))
-            oldest = at;
-    if (oldest == fetches.open.end() || fetches.clock->monotonic_ms() < since(oldest->second) + kContentForgetMs)
-        return false;
-    fetches.network->cancel_fetch(oldest->first);
-    fetches.open.erase(oldest);
+        if ((at->second.wanted || !wanted_only) && (goes == fetches.open.end() || rank(*at) < rank(*goes))) goes = at;
+    if (goes == fetches.open.end()) return false;
+    const bool had_its_time = fetches.clock->monotonic_ms() >= goes->second.begun_ms + kContentTurnMs;
+    if (!had_its_time && !idle.contains(goes->first)) return false;
+    fetches.network->cancel_fetch(goes->first);
+    fetches.open.erase(goes);
     return true;
 }
 
-std::optional<std::uint64_t> StoreGateway::begin_fetch(const Hash32& id) {
+std::optional<std::uint64_t> StoreGateway::begin_fetch(const Hash32& id, std::uint64_t max_bytes) {
+    const Idle idle = idle_fetches(*fetches_);
     const std::uint64_t now = fetches_->clock->monotonic_ms();
+    std::uint64_t begun = now;
+    bool more = false;
     {
         const MutexLock lock(fetches_->mutex);
         auto& open = fetches_->open;
         if (const auto known = open.find(id); known != open.end()) {
-            known->second.asked_ms = now;
-            return known->second.begun_ms;
+            more = std::exchange(known->second.max_bytes, std::max(known->second.max_bytes, max_bytes)) < max_bytes;
+            if (!more) return known->second.begun_ms;
+            known->second.begun_ms = now;  // those that were too large are looked for now
+        } else {
+            if (open.size() >= p2p::kMaxFetches && !let_one_go(*fetches_, false, idle)) return std::nullopt;
+            open[id] = {now, max_bytes, false};
         }
-        if (open.size() >= p2p::kMaxFetches && !let_one_go(*fetches_, false)) return std::nullopt;
-        open[id] = {now, now, false};
     }
-    start(fetches_, id);
-    return now;
+    start(fetches_, id, max_bytes);
+    return begun;
 }
 
-void StoreGateway::start(const std::shared_ptr<Fetches>& fetches, const Hash32& id) {
+void StoreGateway::start(const std::shared_ptr<Fetches>& fetches, const Hash32& id, std::uint64_t max_bytes) {
     log::info(log::Category::content, "fetching id={}", to_hex(id));
-    fetches->network->fetch_content(id, [fetches, id](const Status& done) {
+    const auto ended = [fetches, id](const Status& done) {
         if (done)
             log::info(log::Category::content, "fetched id={}", to_hex(id));
         else
@@ -141,10 +161,11 @@ void StoreGateway::start(const std::shared_ptr<Fetches>& fetches, const Hash32& 
         }
         fetches->changed.notify_all();
         begin_wanted(fetches);
-    });
+    };
+    fetches->network->fetch_content(id, ended, max_bytes);
 }
 
-std::vector<Hash32> StoreGateway::want(std::span<const Hash32> ids) {
+std::vector<Hash32> StoreGateway::want(std::span<const Hash32> ids, std::uint64_t max_bytes) {
     std::vector<Hash32> here;
     std::vector<Hash32> missing;
     for (const Hash32& id : ids) {
@@ -157,36 +178,34 @@ std::vector<Hash32> StoreGateway::want(std::span<const Hash32> ids) {
     if (fetches_->network == nullptr || missing.empty()) return here;
     {
         const MutexLock lock(fetches_->mutex);
-        std::set<Hash32> known(fetches_->wanted.begin(), fetches_->wanted.end());
-        for (const Hash32& id : missing) {
-            if (const auto open = fetches_->open.find(id); open != fetches_->open.end())
-                open->second.asked_ms = fetches_->clock->monotonic_ms();
-            else if (fetches_->wanted.size() < kMaxWanted && known.insert(id).second)
-                fetches_->wanted.push_back(id);
-        }
+        std::set<Hash32> known;
+        for (const auto& each : fetches_->wanted) known.insert(each.id);
+        for (const Hash32& id : missing)
+            if (!fetches_->open.contains(id) && fetches_->wanted.size() < kMaxWanted && known.insert(id).second)
+                fetches_->wanted.push_back({id, max_bytes});
     }
     begin_wanted(fetches_);
     return here;
 }
 
 void StoreGateway::begin_wanted(const std::shared_ptr<Fetches>& fetches) {
+    const Idle idle = idle_fetches(*fetches);
     while (true) {
-        Hash32 id;
+        Fetches::Wanted next;
         {
             const MutexLock lock(fetches->mutex);
             auto& open = fetches->open;
-            while (!fetches->wanted.empty() && open.contains(fetches->wanted.front())) fetches->wanted.pop_front();
+            while (!fetches->wanted.empty() && open.contains(fetches->wanted.front().id)) fetches->wanted.pop_front();
             if (fetches->wanted.empty()) return;
             const auto begun =
                 std::count_if(open.begin(), open.end(), [](const auto& entry) { return entry.second.wanted; });
             const bool full = static_cast<std::size_t>(begun) >= kWantedAtOnce || open.size() >= p2p::kMaxFetches;
-            if (full && !let_one_go(*fetches, true)) return;
-            id = fetches->wanted.front();
+            if (full && !let_one_go(*fetches, true, idle)) return;
+            next = fetches->wanted.front();
             fetches->wanted.pop_front();
-            const std::uint64_t now = fetches->clock->monotonic_ms();
-            open[id] = {now, now, true};
+            open[next.id] = {fetches->clock->monotonic_ms(), next.max_bytes, true};
         }
-        start(fetches, id);
+        start(fetches, next.id, next.max_bytes);
     }
 }
 
@@ -258,7 +277,6 @@ Expected<Bytes> StoreGateway::obtain_shards(const Hash32& id) {
         const auto search = searches.find(id);
         if (search != searches.end()) {
             const auto& [begun_ms, next_ms, ended] = search->second;
-            // Others may come that have it.
             // Others may come that have it; not for ever: missing is also what the others neither give nor deny.
             const bool soon = !ended || (!*ended && fetches_->clock->monotonic_ms() < begun_ms + kContentSearchMs);
             if (soon) return busy(chain::api::kContentOnItsWay, "other nodes are asked for its shards, ask again");

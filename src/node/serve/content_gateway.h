@@ -21,9 +21,11 @@ inline constexpr std::uint64_t kContentWaitMs = 1'000;     // of one request, fo
 inline constexpr std::uint64_t kContentSearchMs = 10'000;  // without anybody who has it: it is missing
 inline constexpr std::uint64_t kContentStallMs = 60'000;   // without a new byte of it: it is missing, too
 inline constexpr std::uint64_t kShardsAgainMs = 2'000;     // peers are asked for a list of shards once more
-inline constexpr std::uint64_t kContentForgetMs = 60'000;  // nobody asked again: its place may go to another
-inline constexpr std::size_t kMaxWanted = 4'096;           // contents that will be wanted soon
-inline constexpr std::size_t kWantedAtOnce = 24;           // of them on their way; the other places are for who waits
+// A place's time: then it may go to another content. What has come of the first one stays on disk, and who still needs
+// it asks again, so that places go around when more contents are asked for than there are.
+inline constexpr std::uint64_t kContentTurnMs = 60'000;
+inline constexpr std::size_t kMaxWanted = 4'096;  // contents that will be wanted soon
+inline constexpr std::size_t kWantedAtOnce = 24;  // of them on their way; the other places are for who waits
 static_assert(kWantedAtOnce < p2p::kMaxFetches);
 
 class StoreGateway final : public chain::api::ContentGateway {
@@ -36,8 +38,8 @@ public:
     void fetch_from(p2p::Network& network, const Clock& clock, std::size_t waiters);
 
     [[nodiscard]] Expected<std::uint64_t> size(const Hash32& id) const override { return store_.size(id); }
-    [[nodiscard]] Expected<std::uint64_t> obtain(const Hash32& id) override;
-    [[nodiscard]] std::vector<Hash32> want(std::span<const Hash32> ids) override;
+    [[nodiscard]] Expected<std::uint64_t> obtain(const Hash32& id, std::uint64_t max_bytes) override;
+    [[nodiscard]] std::vector<Hash32> want(std::span<const Hash32> ids, std::uint64_t max_bytes) override;
     [[nodiscard]] Expected<Bytes> read(const Hash32& id, std::uint64_t offset, std::uint64_t length) const override {
         return store_.read(id, offset, length);
     }
@@ -53,9 +55,13 @@ private:
     // Shared with the network's callbacks, which may come after the gateway is gone.
     struct Fetches {
         struct One {
-            std::uint64_t asked_ms = 0;
             std::uint64_t begun_ms = 0;
+            std::uint64_t max_bytes = 0;
             bool wanted = false;  // it came from the queue
+        };
+        struct Wanted {
+            Hash32 id;
+            std::uint64_t max_bytes = 0;
         };
         Mutex mutex;
         CondVar changed;
@@ -67,18 +73,23 @@ private:
         };
         std::map<Hash32, Search> searches QUERN_GUARDED_BY(mutex);  // for lists of shards
         std::size_t waiting QUERN_GUARDED_BY(mutex) = 0;
-        std::deque<Hash32> wanted QUERN_GUARDED_BY(mutex);
+        std::deque<Wanted> wanted QUERN_GUARDED_BY(mutex);
         // What begins: it runs on the network's thread, too.
         p2p::Network* network = nullptr;
         const Clock* clock = nullptr;
     };
     // Starts a fetch unless it runs; when it began, or nullopt when there is no room.
-    [[nodiscard]] std::optional<std::uint64_t> begin_fetch(const Hash32& id);
+    [[nodiscard]] std::optional<std::uint64_t> begin_fetch(const Hash32& id, std::uint64_t max_bytes);
     // Starts as many of those in the queue as there is room for.
     static void begin_wanted(const std::shared_ptr<Fetches>& fetches);
-    // Gives up the fetch (of those from the queue alone) that nobody has asked for the longest, if that is long.
-    [[nodiscard]] static bool let_one_go(Fetches& fetches, bool wanted_only) QUERN_REQUIRES(fetches.mutex);
-    static void start(const std::shared_ptr<Fetches>& fetches, const Hash32& id);
+    // Fetches of which nothing comes: nobody has them, or nobody sends them.
+    using Idle = std::set<Hash32>;
+    [[nodiscard]] static Idle idle_fetches(Fetches& fetches);
+    // Gives up a fetch (of those from the queue alone), one of `idle` before one that goes on; no other before it has
+    // had its time.
+    [[nodiscard]] static bool let_one_go(Fetches& fetches, bool wanted_only, const Idle& idle)
+        QUERN_REQUIRES(fetches.mutex);
+    static void start(const std::shared_ptr<Fetches>& fetches, const Hash32& id, std::uint64_t max_bytes);
     void wait_for(const Hash32& id);
     // Starts a search for a list of shards unless one runs or has just ended; false without room.
     [[nodiscard]] bool begin_search(const Hash32& id);

@@ -63,6 +63,8 @@ public:
     // seed of what is chosen by chance; no source gains by guessing that.
     FetchPlan(const Hash32& id, Rng& rng, std::uint64_t max_bytes = messages::kMaxContentBytes)
         : id_(id), rng_(rng.u64()), max_bytes_(max_bytes) {}
+    // Somebody else takes up to so many.
+    void allow(std::uint64_t max_bytes) { max_bytes_ = std::max(max_bytes_, max_bytes); }
 
     // A peer says what it has, again or for the first time. Errors: content.too_large; content.wrong_size (another size
     // than the manifest has); content.nothing_there (busy: it has none of the chunks yet, and is no source);

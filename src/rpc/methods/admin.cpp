@@ -3,6 +3,8 @@
 #include "rpc/methods/backend.h"
 #include "rpc/values.h"
 
+#include <limits>
+
 namespace quern::rpc::methods {
 namespace {
 
@@ -74,7 +76,8 @@ Result drop_contents(chain::api::ContentGateway& content, const Call& call) {
 Result fetch_contents(chain::api::ContentGateway& content, const Call& call) {
     const auto ids = read_contents(call);
     if (!ids) return tl::unexpected<RpcError>(ids.error());
-    return json::Value::object({{"here", list_of(content.want(*ids))}});
+    const std::uint64_t most = call.number_or(1, std::numeric_limits<std::uint64_t>::max());
+    return json::Value::object({{"here", list_of(content.want(*ids, most))}});
 }
 
 Result logging(const Call& call) {
@@ -154,7 +157,8 @@ Status add_admin_methods(Registry& registry, const Backend& backend) {
          "Tells this node which contents will be asked of it next, in this order: those that it lacks it gets from "
          "other "
          "nodes meanwhile, some at a time. Waits for nothing.",
-         {{"contents", Kind::array, true, "content ids, 4096 at most; as many may wait"}},
+         {{"contents", Kind::array, true, "content ids, 4096 at most; as many may wait"},
+          {"maxBytes", Kind::number, false, "none that is larger is fetched"}},
          {"object", "here: the ids of those that this node has"},
          {{kInvalidParams, "no content id, or too many"}},
          {{R"([["0x6d1f0e2b3c4d5a697887b6c5d4e3f2010f1e2d3c4b5a69788796a5b4c3d2e1f0"]])", R"({"here":[]})"}},

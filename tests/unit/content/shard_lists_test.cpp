@@ -64,6 +64,15 @@ protected:
     std::unique_ptr<Store> store_;
 };
 
+TEST_F(ShardListsTest, cost_what_is_read_of_them_until_they_are_kept_in_memory) {
+    EXPECT_EQ(store_->unread_list_bytes(whole_.id), 0U) << "not here";
+    ASSERT_TRUE(store_->put_shards(list_));
+    open();
+    EXPECT_GE(store_->unread_list_bytes(whole_.id), crypto::encode(list_).size());
+    ASSERT_TRUE(store_->shards(whole_.id));
+    EXPECT_EQ(store_->unread_list_bytes(whole_.id), 0U);
+}
+
 TEST_F(ShardListsTest, are_kept_and_counted_beside_their_shards) {
     ASSERT_EQ(list_.id(), whole_.id);
     EXPECT_EQ(store_->shards(whole_.id).error().name, "content.not_found");

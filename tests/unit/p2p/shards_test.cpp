@@ -37,13 +37,14 @@ protected:
                                        std::vector<StaticPeer> peers = {}) {
         return TestNode(seed, std::move(peers), [&](NetworkOptions& options) { options.contents = &contents; });
     }
-    [[nodiscard]] Status fetch(TestNode& from) const {
+    [[nodiscard]] Status fetch(TestNode& from) const { return fetch(from, id_); }
+    [[nodiscard]] static Status fetch(TestNode& from, const Hash32& id) {
         struct Ended {
             std::atomic<bool> done{false};
             Status status;
         };
         const auto ended = std::make_shared<Ended>();
-        from.network->fetch_shards(id_, [ended](Status status) {
+        from.network->fetch_shards(id, [ended](Status status) {
             ended->status = std::move(status);
             ended->done = true;
         });
@@ -110,6 +111,23 @@ TEST_F(Shards, of_a_liar_are_fetched_from_somebody_else) {
     TestNode c = node(3, *mine, {a.as_peer()});
     ASSERT_TRUE(eventually([&] { return c.has_peers(1); }));
     EXPECT_TRUE(fetch(c));
+}
+
+// A peer that is asked more often than its rule says would leave this node.
+TEST_F(Shards, are_asked_for_no_more_often_than_peers_allow) {
+    const auto theirs = store("a");
+    const auto mine = store("b");
+    TestNode a = node(1, *theirs);
+    TestNode b = node(2, *mine, {a.as_peer()});
+    ASSERT_TRUE(eventually([&] { return a.has_peers(1) && b.has_peers(1); }));
+    int later = 0;
+    for (std::uint8_t i = 0; i < 60; ++i) {
+        const Status fetched = fetch(b, Hash32{{9, i}});
+        ASSERT_FALSE(fetched);
+        later += fetched.error().is_busy() ? 1 : 0;
+    }
+    EXPECT_GT(later, 0) << "peers are asked by a later search";
+    EXPECT_EQ(a.network->status().peers.at(0).score, 0);
 }
 
 TEST_F(Shards, are_given_to_who_asks) {

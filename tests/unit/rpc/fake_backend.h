@@ -286,12 +286,14 @@ public:
         }
         return held;
     }
-    std::vector<Hash32> want(std::span<const Hash32> asked) override {
+    std::vector<Hash32> want(std::span<const Hash32> asked, std::uint64_t max_bytes) override {
+        most = max_bytes;
         std::vector<Hash32> here;
         for (const Hash32& id : asked) (ids.contains(id) ? here : wanted).push_back(id);
         return here;
     }
     std::vector<Hash32> wanted;
+    std::uint64_t most = 0;
 };
 
 // A registry over a FakeChain, called as JSON-RPC would.

@@ -37,6 +37,7 @@ public:
     std::atomic<int> aborted{0};
     std::atomic<int> begun{0};
     std::atomic<int> obtained{0};
+    std::atomic<std::uint64_t> most{0};  // that who asked last takes
     std::atomic<int> appended{0};
     std::atomic<std::size_t> largest_piece{0};
     bool broken = false;
@@ -47,7 +48,8 @@ public:
         if (found == contents.end()) return fail("content.not_found");
         return std::uint64_t{found->second.size()};
     }
-    Expected<std::uint64_t> obtain(const Hash32& id) override {
+    Expected<std::uint64_t> obtain(const Hash32& id, std::uint64_t max_bytes) override {
+        most = max_bytes;
         ++obtained;
         auto here = size(id);
         if (here) return here;
@@ -72,7 +74,7 @@ public:
         return std::unique_ptr<Upload>(std::make_unique<FakeUpload>(*this, id));
     }
     Expected<std::set<Hash32>> let_go(const std::set<Hash32>& ids) override { return ids; }
-    std::vector<Hash32> want(std::span<const Hash32>) override { return {}; }
+    std::vector<Hash32> want(std::span<const Hash32>, std::uint64_t) override { return {}; }
 
 private:
     struct FakeUpload final : Upload {
@@ -1068,6 +1070,15 @@ TEST_F(HttpServerTest, only_who_is_known_makes_the_node_fetch) {
     EXPECT_EQ(coming.status, 503u);  // on its way is not missing
     EXPECT_NE(coming.header("Retry-After"), "");
     EXPECT_EQ(content.obtained, 1);
+    EXPECT_EQ(content.most, std::numeric_limits<std::uint64_t>::max());
+    const auto limited = [&](const std::string& most) {
+        return send("GET", target + "/leaves", {},
+                    {{"Authorization", "Basic X19jb29raWVfXzphYmM="}, {"Quern-Max-Bytes", most}});
+    };
+    EXPECT_EQ(limited("4096").status, 503u);
+    EXPECT_EQ(content.most, 4096U);
+    for (const char* const bad : {"-1", "4k", "18446744073709551616"}) EXPECT_EQ(limited(bad).status, 400u) << bad;
+    EXPECT_EQ(content.obtained, 2);
 }
 
 TEST_F(HttpServerTest, a_content_is_on_its_way_only_when_the_node_says_so) {

@@ -117,6 +117,9 @@ TEST_F(MethodsTest, contents_are_fetched_ahead_for_who_administers) {
     ASSERT_TRUE(told);
     EXPECT_EQ(*told, *json::parse(R"({"here":[")" + to_hex0x(here) + R"("]})"));
     EXPECT_EQ(contents.wanted, std::vector{missing});
+    EXPECT_EQ(contents.most, std::numeric_limits<std::uint64_t>::max());
+    EXPECT_TRUE(call("admin_fetchContents", both.substr(0, both.size() - 1) + ",4096]", true));
+    EXPECT_EQ(contents.most, 4096U);
     EXPECT_EQ(call("admin_fetchContents", R"([["0x12"]])", true).error().code, kInvalidParams);
 }
 

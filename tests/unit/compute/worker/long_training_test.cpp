@@ -420,13 +420,56 @@ TEST_F(LongTraining, is_bid_on_in_the_middle_when_the_state_there_can_be_had) {
         Board<TaskOrder, Examined> board(news);
         ExamineJobs jobs(context, board);
         board.give({{order.id(), order}});
-        jobs.work(1'000);
+        (void)jobs.work();
         return board.facts(order);
     };
     EXPECT_TRUE(examined().fit);
     contents.files.erase(trained.checkpoints.back().content);
     EXPECT_FALSE(examined().fit);
     EXPECT_EQ(examined().unfit, "") << "it may come yet";
+}
+
+// A data tensor of two shards, of which nobody has the bytes.
+class WithheldData : public LongTraining {
+protected:
+    static constexpr std::uint64_t kElements = crypto::kContentShardBytes / 4 + 100;
+    static Subject subject() {
+        tensor::Program program = tiny().programs(kLongSteps).any();
+        program.header.data.front().elements = kElements;
+        Subject made = tiny_subject();
+        made.programs = *core::TaskPrograms::make({program}, core::plain_body(kLongSteps));
+        return made;
+    }
+    WithheldData() : LongTraining(subject()) {
+        list = {4 * kElements, {Hash32{{1}}, Hash32{{2}}}};
+        contents.lists[list.id()] = list;
+        auto live = std::make_shared<TaskClaim>(*order.live);
+        live->task.state = TaskState::open;
+        live->task.spec.data_roots = {list.id()};
+        live->claim = {};
+        order.live = std::move(live);
+    }
+    crypto::ContentShards list;
+};
+
+TEST_F(WithheldData, is_found_out_before_a_bid) {
+    Board<TaskOrder, Examined> board(news);
+    ExamineJobs jobs(context, board);
+    const auto examined = [&] {
+        board.give({{order.id(), order}});
+        (void)jobs.work();
+        return board.facts(order);
+    };
+    EXPECT_FALSE(examined().fit);
+    ASSERT_FALSE(contents.asked_leaves.empty());
+    for (const Hash32& id : contents.asked_leaves) EXPECT_TRUE(id == list.id_of(0) || id == list.id_of(1));
+    // Others' tasks are not to wait for it: it is looked for again later.
+    const std::size_t asked = contents.asked_leaves.size();
+    EXPECT_FALSE(examined().fit);
+    EXPECT_EQ(contents.asked_leaves.size(), asked);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1'100));
+    EXPECT_FALSE(examined().fit);
+    EXPECT_GT(contents.asked_leaves.size(), asked);
 }
 
 // What a verifier has checked before it says that the data is there: the segments' first states and the last of all.

@@ -303,7 +303,7 @@ protected:
     }
     Expected<std::unique_ptr<Upload>> begin_upload(const Hash32&, std::uint64_t) override { return fail("content.no"); }
     Expected<std::set<Hash32>> let_go(const std::set<Hash32>&) override { return fail("content.no"); }
-    std::vector<Hash32> want(std::span<const Hash32>) override { return {}; }
+    std::vector<Hash32> want(std::span<const Hash32>, std::uint64_t) override { return {}; }
 
     // Of which the content is the second shard.
     static constexpr unsigned kLevel = 4;

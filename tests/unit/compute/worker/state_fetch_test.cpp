@@ -29,9 +29,9 @@ public:
         return content;
     }
     Expected<bool> has_content(const Hash32& id) override { return !late_.contains(id); }
-    Expected<std::set<Hash32>> want_contents(std::span<const Hash32> ids) override {
+    Expected<std::set<Hash32>> want_contents(std::span<const Hash32> ids, std::uint64_t most) override {
         wanted.assign(ids.begin(), ids.end());
-        return ContentNode::want_contents(ids);
+        return ContentNode::want_contents(ids, most);
     }
     std::vector<Hash32> asked;
     std::vector<Hash32> wanted;

@@ -6,11 +6,13 @@
 #include "compute/worker/task_inputs.h"
 #include "support/counted_memory.h"
 #include "unit/vm/tensor/test_programs.h"
+#include "vm/tensor/plan.h"
 
 namespace quern::compute::worker {
 namespace {
 
 namespace tensor = vm::tensor;
+using tensor::DType;
 
 constexpr std::uint64_t kSteps = 4;
 
@@ -60,10 +62,37 @@ TEST(StepMemory, what_a_task_needs_is_its_run_and_states_and_not_all_outputs) {
     const std::uint64_t state = deep.state_bytes();
     const std::uint64_t data = kept_data_bytes(deep.program.header);
     const std::uint64_t run = std::max(tensor::step_bytes(deep.program), core::dispute_bytes(deep.program, 1));
-    EXPECT_EQ(memory_needed(deep.programs.programs, 1), run + data + 3 * state);
+    const std::uint64_t decoded = 1'536 * deep.program.nodes.size() + 512 * deep.program.slots.size();
+    EXPECT_EQ(memory_needed(deep.programs.programs, 1), decoded + run + data + 3 * state);
     EXPECT_GE(core::dispute_bytes(deep.program, 1), tensor::tapped_bytes(deep.program));
     EXPECT_LE(static_cast<double>(core::dispute_bytes(deep.program, 1) + state),
               1.2 * static_cast<double>(tensor::step_bytes(deep.program) + state));
+}
+
+// Of many small nodes programs and their plans take more than what is computed.
+TEST(StepMemory, counts_programs_of_many_nodes_and_their_plans) {
+    tensor::test::Graph graph;
+    const std::uint32_t slot = graph.add_slot("w", DType::f32, {});
+    std::uint32_t sum = slot;
+    for (int i = 0; i < 60'000; ++i) sum = graph.element(tensor::arith::ElementOp::add, {sum, slot});
+    graph.add_slot("loss", DType::f32, {});
+    graph.update(0, sum);
+    graph.update(1, sum);
+    graph.finish({{1, 1, 1, 1}});
+    const tensor::Program& program = graph.program;
+    std::uint64_t run = std::max(tensor::step_bytes(program), core::dispute_bytes(program, 1));
+    const std::uint64_t counted = memory_needed({&program, 1}, 1) - run;
+    const std::size_t held = quern::test::counted_memory();
+    quern::test::mark_counted_memory();
+    {
+        const tensor::Program decoded = program;
+        const auto plain = tensor::make_plan(decoded, nullptr, tensor::PlanMode::step);
+        const auto tapped = tensor::make_plan(decoded, nullptr, tensor::PlanMode::tapped);
+        EXPECT_FALSE(plain.steps.empty() || tapped.steps.empty());
+    }
+    const std::size_t taken = quern::test::peak_of_counted_memory() - held;
+    EXPECT_GE(counted, taken);
+    EXPECT_LE(counted, 4 * taken) << "not far more";
 }
 
 // Each row of [n, 1, 1, 1] is a tile: a slot of these is fetched in a thousand times its words.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "crypto/tile_leaves.h"
 #include "support/counted_memory.h"
 #include "test_programs.h"
 
