@@ -240,11 +240,6 @@ Expected<std::uint64_t> NodeClient::pending_nonce(const Address& address) {
     return small_quantity(value);
 }
 
-Expected<Uint256> NodeClient::balance(const Address& address) {
-    QUERN_TRY(const json::Value value, call("eth_getBalance", json::Value::array({to_hex0x(address), "latest"})));
-    return quantity(value);
-}
-
 Expected<std::uint64_t> NodeClient::estimate_gas(const Address& from, const Address& to, BytesView data) {
     json::Value request =
         json::Value::object({{"from", to_hex0x(from)}, {"to", to_hex0x(to)}, {"data", to_hex0x(data)}});
@@ -316,12 +311,6 @@ Expected<std::optional<chain::types::RoleBond>> NodeClient::bond(chain::types::R
     return std::optional<chain::types::RoleBond>();
 }
 
-Expected<TaskClaim> NodeClient::task(std::uint64_t id) {
-    QUERN_TRY(const json::Value value, call("task_get", json::Value::array({id})));
-    QUERN_TRY(auto claims, read_task(value));
-    return std::move(claims.front());
-}
-
 Expected<DisputeNews> NodeClient::dispute(std::uint64_t id) {
     QUERN_TRY(const json::Value value, call("dispute_get", json::Value::array({id})));
     DisputeNews news;
@@ -376,7 +365,8 @@ Expected<Bytes> NodeClient::download(http::Request request, unsigned status, con
 // One that nobody has whole may be there by shard.
 Expected<Bytes> NodeClient::get_content(const Hash32& id, std::uint64_t max_bytes) {
     auto whole = get_whole(id, max_bytes);
-    if (whole || !is_not_found(whole.error()) || max_bytes <= crypto::content_shard_bytes(options_.shard_level)) return whole;
+    if (whole || !is_not_found(whole.error()) || max_bytes <= crypto::content_shard_bytes(options_.shard_level))
+        return whole;
     QUERN_TRY(const crypto::ContentShards shards, content_shards(id, options_.shard_level));
     if (shards.size > max_bytes) return fail("content.too_large", to_hex(id));
     Bytes content;
