@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <memory>
 
 namespace quern::rpc {
 
@@ -27,6 +26,5 @@ private:
     const std::atomic<bool>* const stopping_;
     std::atomic<bool> cancelled_{false};
 };
-using CancellationPtr = std::shared_ptr<Cancellation>;
 
 }  // namespace quern::rpc
