@@ -166,7 +166,7 @@ public:
     virtual void consensus(const Bytes20& from, Bytes envelope) = 0;
     // Whether a transaction is worth fetching: not in the pool, not in a recent block, not just refused.
     virtual bool wants_transaction(const messages::ShortId& id) = 0;
-    // Fetched ones. When one enters the pool, call announce_transaction.
+    // Fetched ones. When some enter the pool, call announce_transactions.
     virtual void transactions(const Bytes20& from, std::vector<Bytes> encoded) = 0;
     // From the pool, for peers and for compact blocks.
     virtual std::optional<Bytes> find_transaction(const messages::ShortId& id) = 0;
