@@ -437,7 +437,7 @@ void Network::fetch_content(const Hash32& id, std::function<void(quern::Status)>
         if (impl->options.contents->size(id)) return done({});
         const auto known = impl->fetches.find(id);
         if (known != impl->fetches.end()) return known->second.done.push_back(std::move(done));
-        if (impl->fetches.size() >= kMaxFetches) return done(fail("network.too_many_fetches"));
+        if (impl->fetches.size() >= kMaxFetches) return done(busy("network.too_many_fetches"));
         auto& fetch =
             impl->fetches
                 .try_emplace(id, id, ++impl->fetches_begun, impl->rng, impl->options.contents->max_item_bytes())

@@ -259,10 +259,10 @@ public:
     // peer did not answer, or no good list), network.no_store, network.stopped, content.* (no room for it, for
     // example).
     void fetch_shards(const Hash32& id, std::function<void(quern::Status)> done);
-    // Fetches a content into the store. `done`: success (also when it is there already), network.too_many_fetches,
-    // network.no_store, network.fetch_stalled (busy: no new byte for 10 minutes), content.* (no room for it, for
-    // instance). It goes on looking for sources until it is done or cancelled. What has come stays in the store, also
-    // over a restart, and the next fetch goes on with it.
+    // Fetches a content into the store. `done`: success (also when it is there already), network.too_many_fetches
+    // (busy), network.no_store, network.fetch_stalled (busy: no new byte for 10 minutes), content.* (no room for it,
+    // for instance). It goes on looking for sources until it is done or cancelled. What has come stays in the store,
+    // also over a restart, and the next fetch goes on with it.
     void fetch_content(const Hash32& id, std::function<void(quern::Status)> done);
     void cancel_fetch(const Hash32& id);  // done gets network.cancelled
 
