@@ -8,10 +8,10 @@
 
 namespace quern::rpc {
 
-class Cancellation {
+class CallDeadline {
 public:
     // `stopping`: of the server; may be null, and lives as long as the calls.
-    Cancellation(std::chrono::milliseconds limit, const std::atomic<bool>* stopping)
+    CallDeadline(std::chrono::milliseconds limit, const std::atomic<bool>* stopping)
         : deadline_(std::chrono::steady_clock::now() + limit), stopping_(stopping) {}
 
     void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
