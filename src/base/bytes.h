@@ -52,17 +52,6 @@ struct FixedBytes {
 using Hash32 = FixedBytes<32>;
 using Bytes20 = FixedBytes<20>;
 
-// A 32-byte value is already uniformly distributed when it is a hash; for tables over outside input that is not
-// secret. Consensus code never iterates unordered containers.
-struct FixedBytesHasher {
-    template <std::size_t N>
-    std::size_t operator()(const FixedBytes<N>& value) const noexcept {
-        std::size_t word = 0;
-        std::memcpy(&word, value.data.data(), sizeof(word) < N ? sizeof(word) : N);
-        return word;
-    }
-};
-
 [[nodiscard]] inline BytesView as_bytes(std::string_view text) {
     return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }

@@ -440,7 +440,7 @@ void Network::fetch_content(const Hash32& id, std::function<void(quern::Status)>
             known->second.plan.allow(most);
             return known->second.done.push_back(std::move(done));
         }
-        if (impl->fetches.size() >= kMaxFetches) return done(fail("network.too_many_fetches"));
+        if (impl->fetches.size() >= kMaxFetches) return done(busy("network.too_many_fetches"));
         auto& fetch = impl->fetches.try_emplace(id, id, ++impl->fetches_begun, impl->rng, most).first->second;
         fetch.progress_ms = impl->now_ms();
         fetch.done.push_back(std::move(done));

@@ -166,7 +166,7 @@ public:
     virtual void consensus(const Bytes20& from, Bytes envelope) = 0;
     // Whether a transaction is worth fetching: not in the pool, not in a recent block, not just refused.
     virtual bool wants_transaction(const messages::ShortId& id) = 0;
-    // Fetched ones. When one enters the pool, call announce_transaction.
+    // Fetched ones. When some enter the pool, call announce_transactions.
     virtual void transactions(const Bytes20& from, std::vector<Bytes> encoded) = 0;
     // From the pool, for peers and for compact blocks.
     virtual std::optional<Bytes> find_transaction(const messages::ShortId& id) = 0;
@@ -259,9 +259,9 @@ public:
     // peer did not answer, or no good list), network.no_store, network.stopped, content.* (no room for it, for
     // example).
     void fetch_shards(const Hash32& id, std::function<void(quern::Status)> done);
-    // Fetches a content into the store. `done`: success (also when it is there already), network.too_many_fetches,
-    // network.no_store, network.fetch_stalled (busy: no new byte for 10 minutes), content.* (no room for it, for
-    // instance). It goes on looking for sources until it is done or cancelled. What has come stays in the store, also
+    // Fetches a content into the store. `done`: success (also when it is there already), network.too_many_fetches
+    // (busy), network.no_store, network.fetch_stalled (busy: no new byte for 10 minutes), content.* (no room for it,
+    // for instance). It goes on looking for sources until it is done or cancelled. What has come stays in the store, also
     // over a restart, and the next fetch goes on with it. None larger than `max_bytes` is taken, of what several ask
     // for at once the largest.
     void fetch_content(const Hash32& id, std::function<void(quern::Status)> done,

@@ -46,8 +46,7 @@ KeptPart kept_part(std::shared_ptr<Store::Part> part) {
 
 }  // namespace
 
-// --- Contents: fetching
-// -----------------------------------------------------------------------------------------------
+// --- Contents: fetching ----------------------------------------------------------------------------------------------
 
 template <class Work, class Then>
 void Network::Impl::on_content_thread(const Hash32& id, const Fetch& fetch, Work work, Then then) {
@@ -393,8 +392,7 @@ void Network::Impl::end_fetch(const Hash32& id, quern::Status status) {
     for (const auto& each : done) each(status);
 }
 
-// --- Contents: serving
-// ------------------------------------------------------------------------------------------------
+// --- Contents: serving -----------------------------------------------------------------------------------------------
 
 std::string Network::Impl::payer(const Peer& peer) const {
     const bool chosen = manager.is_fixed(peer.address) || peer.control->is_outbound();
@@ -403,8 +401,7 @@ std::string Network::Impl::payer(const Peer& peer) const {
 
 void Network::Impl::serve_find(Peer& peer, std::uint32_t stream, const messages::FindContent& asked) {
     const std::string host = payer(peer);
-    if (!found_budget.may_spend(host, now_us()))
-        return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
+    if (!found_budget.may_spend(host, now_us())) return refuse(peer.address, stream, RefusalCode::busy);
     messages::ContentInfo info;
     std::size_t bitmaps = 0;
     for (auto each = asked.ids.begin(); each != asked.ids.end(); ++each) {
@@ -431,11 +428,9 @@ void Network::Impl::serve_find(Peer& peer, std::uint32_t stream, const messages:
 void Network::Impl::serve_leaves(Peer& peer, Type type, std::uint32_t stream, const messages::GetLeaves& asked) {
     // Reading and checking a chunk takes a millisecond of the disk thread: not for who does not read what it was given.
     const std::uint64_t bytes = asked.count * (type == Type::get_leaves ? crypto::kContentLeafBytes : sizeof(Hash32));
-    if (!peer.answers->has_room(bytes))
-        return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
+    if (!peer.answers->has_room(bytes)) return refuse(peer.address, stream, RefusalCode::busy);
     const std::string host = payer(peer);
-    if (!list_budget.may_spend(host, now_us()))
-        return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
+    if (!list_budget.may_spend(host, now_us())) return refuse(peer.address, stream, RefusalCode::busy);
     Responder reply = responder(peer, type, stream);
     if (options.contents == nullptr) return reply.refuse(RefusalCode::not_found);
     std::shared_ptr<Store::Part> part;

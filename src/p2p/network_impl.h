@@ -211,6 +211,9 @@ struct Network::Impl final : transport::ConnectionHost {
     void serve_peers(Peer& peer, std::uint32_t stream, std::uint64_t limit);
     [[nodiscard]] Responder responder(Peer& peer, Type request, std::uint32_t stream);
     void answer(const Bytes20& address, std::uint32_t stream, Type type, Bytes body);
+    void refuse(const Bytes20& address, std::uint32_t stream, messages::RefusalCode code) {
+        answer(address, stream, Type::refusal, encode(messages::Refusal{code, {}}));
+    }
     quern::Status send(Peer& peer, Type type, std::uint32_t stream, std::shared_ptr<const Bytes> body);
     quern::Status send(Peer& peer, Type type, Bytes body) {
         return send(peer, type, peer.session.next_stream(), std::make_shared<Bytes>(std::move(body)));

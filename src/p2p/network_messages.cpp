@@ -60,8 +60,7 @@ Expected<transport::Admission> Network::Impl::admit_message(Connection& connecti
     if (peer == nullptr) return transport::Admission{rule->max_bytes, true};  // it is being left
     const auto judged = peer->session.judge(*rule, stream, connection.kind(), now_us());
     if (judged.offence) penalize(peer->address, *judged.offence, std::string(judged.why));
-    if (judged.refuse_too_fast)
-        answer(peer->address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::too_fast, {}}));
+    if (judged.refuse_too_fast) refuse(peer->address, stream, RefusalCode::too_fast);
     return judged.admission;
 }
 
@@ -72,7 +71,7 @@ void Network::Impl::message(Connection& connection, transport::WholeMessage mess
     ++peer->messages_in;
     if (messages::is_answer(rule)) return handle_answer(*peer, rule.type, message.stream, std::move(message.body));
     if (messages::is_request(rule) && !peer->session.may_be_served())
-        return answer(peer->address, message.stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
+        return refuse(peer->address, message.stream, RefusalCode::busy);
     handle(*peer, rule, message);
 }
 
@@ -94,8 +93,7 @@ void Network::Impl::handle(Peer& peer, const Rule& rule, transport::WholeMessage
     const std::uint32_t stream = message.stream;
     const auto bad = [&](const Error& error) {
         penalize(peer.address, Offence::malformed, std::string(rule.name) + " " + error.to_string());
-        if (messages::is_request(rule))
-            answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::malformed, {}}));
+        if (messages::is_request(rule)) refuse(peer.address, stream, RefusalCode::malformed);
     };
     switch (rule.type) {
         case Type::hello:
@@ -205,8 +203,7 @@ void Network::Impl::handle_hello(Peer& peer, BytesView body) {
     handler->peer_connected(info_of(peer));
 }
 
-// --- Requests
-// ---------------------------------------------------------------------------------------------------------
+// --- Requests --------------------------------------------------------------------------------------------------------
 
 void Network::Impl::request(const Bytes20& address, Type type, Bytes body, std::uint64_t timeout_ms,
                             std::function<void(Expected<Bytes>)> done) {
@@ -296,8 +293,7 @@ Responder Network::Impl::responder(Peer& peer, Type request, std::uint32_t strea
     });
 }
 
-// --- Peer exchange
-// ----------------------------------------------------------------------------------------------------
+// --- Peer exchange ---------------------------------------------------------------------------------------------------
 
 void Network::Impl::ask_peers(const Bytes20& address) {
     request(address, Type::get_peers, encode(messages::GetPeers{messages::kMaxPeersInAnswer}), kRequestMs,
@@ -332,8 +328,7 @@ void Network::Impl::serve_peers(Peer& peer, std::uint32_t stream, std::uint64_t 
     answer(peer.address, stream, Type::peers, encode(out));
 }
 
-// --- Transactions
-// -----------------------------------------------------------------------------------------------------
+// --- Transactions ----------------------------------------------------------------------------------------------------
 
 void Network::Impl::tell_relay() {
     std::deque<Announcement> told;
@@ -395,8 +390,7 @@ void Network::Impl::serve_transactions(Peer& peer, std::uint32_t stream, const m
     answer(peer.address, stream, Type::transactions, encode(out));
 }
 
-// --- Blocks
-// -----------------------------------------------------------------------------------------------------------
+// --- Blocks ----------------------------------------------------------------------------------------------------------
 
 // The header says whether it is wanted: decoding all of one with 65,536 transactions takes 16 ms.
 void Network::Impl::handle_compact(Peer& peer, BytesView body) {

@@ -39,16 +39,13 @@ void Network::Impl::send_proposal(const std::shared_ptr<const Bytes>& envelope, 
 
 void Network::Impl::serve_proposal_transactions(Peer& peer, std::uint32_t stream,
                                                 const messages::GetProposalTransactions& asked) {
-    const auto refuse = [&](RefusalCode code) {
-        answer(peer.address, stream, Type::refusal, encode(messages::Refusal{code, {}}));
-    };
     const auto* proposal = sent_proposals.take(asked.digest, peer.address, Part::transactions);
-    if (proposal == nullptr) return refuse(RefusalCode::not_found);
+    if (proposal == nullptr) return refuse(peer.address, stream, RefusalCode::not_found);
     messages::ProposalTransactions out{asked.digest, {}};
     for (const auto index : asked.indexes) {
         if (index >= proposal->transactions.size()) {
             penalize(peer.address, Offence::malformed, "a place that the proposal does not have");
-            return refuse(RefusalCode::malformed);
+            return refuse(peer.address, stream, RefusalCode::malformed);
         }
         out.encoded.push_back(to_bytes(proposal->transactions[index]));
     }

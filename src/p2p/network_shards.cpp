@@ -89,11 +89,9 @@ void Network::Impl::end_search(const Hash32& id, const quern::Status& status) {
 }
 
 void Network::Impl::serve_shards(Peer& peer, std::uint32_t stream, const messages::GetShards& asked) {
-    if (!peer.answers->has_room(crypto::kMaxShardListBytes))
-        return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
+    if (!peer.answers->has_room(crypto::kMaxShardListBytes)) return refuse(peer.address, stream, RefusalCode::busy);
     const std::string host = payer(peer);
-    if (!list_budget.may_spend(host, now_us()))
-        return answer(peer.address, stream, Type::refusal, encode(messages::Refusal{RefusalCode::busy, {}}));
+    if (!list_budget.may_spend(host, now_us())) return refuse(peer.address, stream, RefusalCode::busy);
     Responder reply = responder(peer, Type::get_shards, stream);
     if (options.contents == nullptr) return reply.refuse(RefusalCode::not_found);
     reads.add(host, [this, host, id = asked.id, reply]() mutable {

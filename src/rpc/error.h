@@ -14,8 +14,7 @@ inline constexpr int kMethodNotFound = -32601;
 inline constexpr int kInvalidParams = -32602;
 inline constexpr int kInternalError = -32603;
 inline constexpr int kServerError = -32000;  // a refusal that the message explains
-inline constexpr int kResourceNotFound = -32001;
-inline constexpr int kTimedOut = -32002;  // "request timed out": the call's deadline passed, or the node stops
+inline constexpr int kTimedOut = -32002;     // "request timed out": the call's deadline passed, or the node stops
 inline constexpr int kLimitExceeded = -32005;
 inline constexpr int kExecutionReverted = 3;  // data holds the revert data
 

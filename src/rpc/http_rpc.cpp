@@ -23,9 +23,9 @@ bool is_json_type(std::string_view type) {
 
 struct HttpSession::RunningCall {
     RunningCall(std::uint64_t limit_ms, const std::atomic<bool>& stopping)
-        : cancellation(std::chrono::milliseconds(limit_ms), &stopping) {}
-    Cancellation cancellation;
-    std::unique_ptr<Job> job;  // refers to `cancellation`
+        : deadline(std::chrono::milliseconds(limit_ms), &stopping) {}
+    CallDeadline deadline;
+    std::unique_ptr<Job> job;  // refers to `deadline`
     std::size_t request = 0;   // bytes
     bool is_large = false;
     bool done = false;
@@ -79,7 +79,7 @@ void HttpSession::answer_rpc(std::string body) {
     auto call = std::make_shared<RunningCall>(host_.options().call_ms, host_.stopping());
     call->request = body.size();
     call->is_large = body.size() > kSmallRequest;
-    call->job = host_.hooks().rpc(std::move(body), CallContext{caller_, nullptr, &call->cancellation});
+    call->job = host_.hooks().rpc(std::move(body), CallContext{caller_, nullptr, &call->deadline});
     call_ = call;
     if (!call->is_large) return run_call(call, false);
     host_.begin_large_job({client_, [self = shared_from_this(), call] { self->run_call(call, true); },
@@ -153,7 +153,7 @@ void HttpSession::send_answer(std::string body) {
 
 void HttpSession::cancel_call() {
     if (!call_) return;
-    call_->cancellation.cancel();
+    call_->deadline.cancel();
     call_.reset();
 }
 
@@ -165,7 +165,7 @@ void HttpSession::look(std::uint64_t now_ms) {
     const auto got = ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     // More than the request: another one follows, and whether the client is still there shows when it is read.
     if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
-    call_->cancellation.cancel();
+    call_->deadline.cancel();
 }
 
 }  // namespace quern::rpc

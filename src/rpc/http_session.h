@@ -12,7 +12,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "rpc/cancellation.h"
+#include "rpc/call_deadline.h"
 #include "rpc/http_server.h"
 #include "rpc/large_jobs.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rpc/cancellation.h"
+#include "rpc/call_deadline.h"
 #include "rpc/error.h"
 #include "rpc/gate.h"
 #include "rpc/values.h"
@@ -58,10 +58,10 @@ class SubscriptionHost;
 
 // All pointers may be null and outlive the call.
 struct CallContext {
-    Caller caller;                               // who asks, and what they may call
-    SubscriptionHost* subscriptions = nullptr;   // null where the connection cannot be told things (HTTP)
-    const Cancellation* cancellation = nullptr;  // null: never
-    [[nodiscard]] bool is_cancelled() const { return cancellation != nullptr && cancellation->is_cancelled(); }
+    Caller caller;                              // who asks, and what they may call
+    SubscriptionHost* subscriptions = nullptr;  // null where the connection cannot be told things (HTTP)
+    const CallDeadline* deadline = nullptr;     // null: never
+    [[nodiscard]] bool is_cancelled() const { return deadline != nullptr && deadline->is_cancelled(); }
 };
 
 inline constexpr std::size_t kMaxParameters = 8;

@@ -80,7 +80,7 @@ void WsSession::answer_next() {
 void WsSession::begin(std::string request) {
     auto running = std::make_shared<Running>(std::chrono::milliseconds(parts_.options.call_ms), parts_.stopping);
     running->request = running->held = request.size();
-    running->job = parts_.rpc(std::move(request), CallContext{caller_, this, &running->cancellation});
+    running->job = parts_.rpc(std::move(request), CallContext{caller_, this, &running->deadline});
     bool ended = false;
     {
         const MutexLock lock(mutex_);
@@ -172,7 +172,7 @@ void WsSession::end() {
     {
         const MutexLock lock(mutex_);
         ended_ = true;
-        if (running_) running_->cancellation.cancel();
+        if (running_) running_->deadline.cancel();
         waiting_.clear();
         waiting_bytes_ = 0;
         parts_.subscriptions -= subscriptions_.size();

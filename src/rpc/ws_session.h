@@ -54,9 +54,9 @@ private:
 
     // One request on its way to its answer.
     struct Running {
-        Running(std::chrono::milliseconds limit, const std::atomic<bool>& stopping) : cancellation(limit, &stopping) {}
-        Cancellation cancellation;
-        std::unique_ptr<Job> job;  // refers to `cancellation`
+        Running(std::chrono::milliseconds limit, const std::atomic<bool>& stopping) : deadline(limit, &stopping) {}
+        CallDeadline deadline;
+        std::unique_ptr<Job> job;  // refers to `deadline`
         std::size_t request = 0;   // bytes
         std::size_t held = 0;      // bytes of the request, and of the answer so far
     };

@@ -106,9 +106,6 @@ class DevnetTest(unittest.TestCase):
         with open(os.path.join(self.base, name, "devnet.json")) as file:
             return json.load(file)
 
-    def config_address(self, account):
-        return re.search(rf"^  {account} +(0x\w{{40}})", self.devnet("up"), re.M)[1]
-
     def test_two_side_by_side_do_not_mix(self):
         elsewhere = os.path.join(self.base, ".elsewhere")
         self.devnet("up", "--validators", 1, "--workers", "solver=1", "--netns", "off", *QUICK)

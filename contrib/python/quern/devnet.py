@@ -76,10 +76,6 @@ def free_ports(count, taken=()):
     return found
 
 
-def free_port():
-    return free_ports(1)[0]
-
-
 class Account:
     """A key in a keystore under the network's directory. Same seed and name: same key."""
 

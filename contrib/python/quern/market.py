@@ -183,12 +183,6 @@ def transfer(net, sender, recipient, amount, kind=2):
     return send(net, raw)
 
 
-def send_native(net, account, kind, payload):
-    """Signs a native transaction from its fields; returns the receipt."""
-    raw = run("quern-wallet", "native", *fee_options(net, account), kind, json.dumps(payload)).split()[-1]
-    return send(net, raw)
-
-
 def all_tasks(node):
     return node.task_list(state="all", start=1, limit=100)["tasks"]
 

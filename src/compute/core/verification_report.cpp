@@ -95,11 +95,6 @@ std::vector<Probe> draw_probes(const Hash32& verify_beacon, const Address& verif
     return probes;
 }
 
-ProbeResult probe_result(const Probe& probe, const vm::tensor::Tensor& output) {
-    const std::uint64_t tile = probe_tile(probe, output.shape);
-    return {output.shape, tile, vm::tensor::read_tile(output, tile)};
-}
-
 Expected<SealedReport> seal_report(const Address& verifier, bool pass, const Hash32& rival_root,
                                    std::span<const ProbeResult> probes, const Hash32& randomness) {
     QUERN_CHECK(check_verdict(pass, rival_root));

@@ -55,8 +55,6 @@ struct ProbeResult {
     std::uint64_t tile = 0;
     vm::tensor::Tile words{};
 };
-// Reads the probe's tile from the output of its node in its step.
-[[nodiscard]] ProbeResult probe_result(const Probe& probe, const vm::tensor::Tensor& output);
 // Everything of a report that the verifier keeps until it has opened all of it. What `r` (fresh, secret) decides is
 // derived, so (r, results) rebuild it after a crash.
 struct SealedReport {

@@ -248,11 +248,6 @@ Expected<std::uint64_t> NodeClient::pending_nonce(const Address& address) {
     return small_quantity(value);
 }
 
-Expected<Uint256> NodeClient::balance(const Address& address) {
-    QUERN_TRY(const json::Value value, call("eth_getBalance", json::Value::array({to_hex0x(address), "latest"})));
-    return quantity(value);
-}
-
 Expected<std::uint64_t> NodeClient::estimate_gas(const Address& from, const Address& to, BytesView data) {
     json::Value request =
         json::Value::object({{"from", to_hex0x(from)}, {"to", to_hex0x(to)}, {"data", to_hex0x(data)}});
@@ -322,12 +317,6 @@ Expected<std::optional<chain::types::RoleBond>> NodeClient::bond(chain::types::R
         if (bond.role == role) return std::optional(std::move(bond));
     }
     return std::optional<chain::types::RoleBond>();
-}
-
-Expected<TaskClaim> NodeClient::task(std::uint64_t id) {
-    QUERN_TRY(const json::Value value, call("task_get", json::Value::array({id})));
-    QUERN_TRY(auto claims, read_task(value));
-    return std::move(claims.front());
 }
 
 Expected<DisputeNews> NodeClient::dispute(std::uint64_t id) {

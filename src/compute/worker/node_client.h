@@ -39,7 +39,6 @@ public:
     [[nodiscard]] Expected<MarketNews> market_news(const std::optional<Head>& since) override;
     [[nodiscard]] Expected<Uint256> gas_price() override;
     [[nodiscard]] Expected<std::uint64_t> pending_nonce(const chain::types::Address& address) override;
-    [[nodiscard]] Expected<Uint256> balance(const chain::types::Address& address);
     [[nodiscard]] Expected<std::uint64_t> estimate_gas(const chain::types::Address& from,
                                                        const chain::types::Address& to, BytesView data) override;
     [[nodiscard]] Expected<Hash32> send_raw(BytesView encoded) override;
@@ -49,7 +48,6 @@ public:
     [[nodiscard]] Expected<std::vector<chain::types::TaskClaim>> live_tasks() override;
     [[nodiscard]] Expected<DisputeNews> dispute(std::uint64_t id) override;
     [[nodiscard]] Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) override;
-    [[nodiscard]] Expected<chain::types::TaskClaim> task(std::uint64_t id);
 
     [[nodiscard]] Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role role,
                                                                        const chain::types::Address& address) override;

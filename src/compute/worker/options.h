@@ -16,11 +16,11 @@ struct WorkerOptions {
     std::string node_host = "127.0.0.1";
     std::uint16_t node_port = 8545;
     std::string credentials_file;  // "user:password" for the node; empty: it fetches nothing from other nodes for us
-    std::string datadir;           // key-independent state: fetched contents, training progress, sealed verdicts
+    std::string datadir;           // what it goes on with after a restart: training progress, sealed verdicts
     bool solver = false;
     bool verifier = false;
     bool whistleblower = false;
-    bool ticks = true;                      // send market.tick for tasks and disputes that are due
+    bool ticks = true;                      // send `tick` for tasks and disputes that are due
     std::optional<std::uint64_t> chain_id;  // absent: the chain that the data directory was first used with
     // The node tells the price of gas; this is what it may cost at most (spending.h). 1,000 gwei; 10 QRN.
     SpendingLimits spending{Uint256(1'000'000'000'000), Uint256(10'000'000'000) * Uint256(1'000'000'000)};

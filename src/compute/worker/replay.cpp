@@ -10,8 +10,6 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     const auto& [task, claim, reports] = live;
     std::unique_ptr<Replay> replay(new Replay);
     replay->context_ = &context;
-    replay->task_ = task.id;
-    replay->round_ = task.round;
     replay->interval_ = task.spec.work.interval;
     replay->stride_ = task.spec.work.stride;
     replay->before_ = chain::market::stretch_of(live).before;

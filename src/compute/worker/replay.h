@@ -45,7 +45,6 @@ public:
     [[nodiscard]] const std::vector<Hash32>& history() const { return history_; }
     // In the order of the probes given.
     [[nodiscard]] const std::vector<core::ProbeResult>& probe_results() const { return results_; }
-    [[nodiscard]] std::uint64_t round() const { return round_; }
 
 private:
     Replay() = default;
@@ -54,8 +53,6 @@ private:
     void keep_start(std::uint64_t segment);
 
     Context* context_ = nullptr;
-    std::uint64_t task_ = 0;
-    std::uint64_t round_ = 0;
     std::uint64_t interval_ = 0;
     std::uint64_t stride_ = 1;
     std::uint64_t before_ = 0;  // steps before the history's

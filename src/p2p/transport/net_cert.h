@@ -20,9 +20,9 @@ inline constexpr std::size_t kNetCertBytes = 118;
 inline constexpr std::size_t kMaxCachedNetCerts = 1024;
 
 // Bits of NetCert::roles: what the key's owner offers. Only a hint: stake is looked up on the chain.
+// 4 is for relays.
 inline constexpr std::uint32_t kRoleValidator = 1;
 inline constexpr std::uint32_t kRoleFullNode = 2;
-inline constexpr std::uint32_t kRoleRelay = 4;
 
 struct NetCert {
     std::uint64_t chain_id = 0;

@@ -352,12 +352,12 @@ TEST_F(MethodsTest, a_search_for_logs_reads_a_block_that_holds_nothing_once) {
 TEST_F(MethodsTest, a_search_ends_between_two_blocks_when_nobody_waits_for_it) {
     for (int i = 0; i < 50; ++i) chain.add_block({});
     const auto ends = [&](std::string_view method, std::string_view params) {
-        Cancellation cancellation(std::chrono::hours(1), nullptr);
+        CallDeadline deadline(std::chrono::hours(1), nullptr);
         chain.blocks_read = 0;
         chain.on_read = [&] {
-            if (chain.blocks_read == 3) cancellation.cancel();
+            if (chain.blocks_read == 3) deadline.cancel();
         };
-        const auto result = registry->call(method, *json::parse(params), CallContext{{}, nullptr, &cancellation});
+        const auto result = registry->call(method, *json::parse(params), CallContext{{}, nullptr, &deadline});
         ASSERT_FALSE(result) << method;
         EXPECT_EQ(result.error().code, kTimedOut);
         EXPECT_EQ(chain.blocks_read, 3);

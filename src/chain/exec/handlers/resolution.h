@@ -1,5 +1,5 @@
 // Disputes as their claim sees them: opening a game, and what follows when one is decided. Rules: doc/market.md,
-// "Deposits and outcomes". Used by one thread.
+// "Lifecycle" (Disputes, In pieces) and "Slashes". Used by one thread.
 #pragma once
 
 #include "chain/exec/handlers/slashing.h"

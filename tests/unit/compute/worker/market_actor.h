@@ -21,7 +21,9 @@ inline std::shared_ptr<const Finding> report_of(const TaskClaim& live, const Add
         tensor::Executor executor(replayed.programs->at(probe.step), tensor::arith::Backend::scalar, nullptr);
         const auto outputs =
             executor.run_all(replayed.states[probe.step - 1], tiny().data, tensor::seed_tensor(live.claim.seed_beacon));
-        finding->probes.push_back(core::probe_result(probe, outputs[probe.node]));
+        const auto& output = outputs[probe.node];
+        const std::uint64_t tile = core::probe_tile(probe, output.shape);
+        finding->probes.push_back({output.shape, tile, tensor::read_tile(output, tile)});
     }
     return finding;
 }

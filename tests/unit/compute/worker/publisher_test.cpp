@@ -8,7 +8,6 @@
 #include "compute/worker/task_inputs.h"
 #include "content_node.h"
 #include "unit/vm/tensor/test_programs.h"
-#include "vm/tensor/view.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -99,7 +98,7 @@ protected:
 };
 
 TEST_F(Publishing, sends_the_state_as_it_was_while_steps_write_over_it) {
-    const std::size_t worth = std::exchange(tensor::worth_a_thread, 1);
+    const tensor::test::SpreadSmallWork spread;
     ThreadPool pool(3);
     const tensor::State first = state;
     const auto publisher = begin(&pool);
@@ -113,7 +112,6 @@ TEST_F(Publishing, sends_the_state_as_it_was_while_steps_write_over_it) {
     write_over(*publisher);  // nobody reads any more
     ASSERT_TRUE(publisher->begin(program, state, tensor::slot_roots(state)));
     expect_stored(*publisher, state);
-    tensor::worth_a_thread = worth;
 }
 
 TEST_F(Publishing, has_copied_a_state_before_it_sends_so_that_steps_find_nothing_to_copy) {

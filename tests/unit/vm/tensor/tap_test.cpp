@@ -151,8 +151,7 @@ TEST(Tap, an_altered_run_shows_what_run_altered_gives) {
 }
 
 TEST(Tap, tiles_and_hashes_are_those_of_the_tensor) {
-    const std::size_t worth = worth_a_thread;
-    worth_a_thread = 1;
+    const test::SpreadSmallWork spread;
     ThreadPool pool(3);
     for (const Case& c :
          {case_of(test::every_op_program(), Fill::special), case_of(ragged_program(), Fill::moderate)}) {
@@ -166,7 +165,6 @@ TEST(Tap, tiles_and_hashes_are_those_of_the_tensor) {
             ASSERT_EQ(tensor_root(tapped.output, nullptr), tensor_root(output));
         });
     }
-    worth_a_thread = worth;
 }
 
 TEST(Tap, micro_traces_and_leaves_are_those_of_whole_operands) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vm/tensor/executor.h"
 #include "vm/tensor/graph.h"
+#include "vm/tensor/view.h"
 
 namespace quern::vm::tensor::test {
 
@@ -23,6 +25,18 @@ public:
 
 private:
     std::uint64_t state_;
+};
+
+// While it lives small programs are spread over threads, too.
+class SpreadSmallWork {
+public:
+    SpreadSmallWork() = default;
+    SpreadSmallWork(const SpreadSmallWork&) = delete;
+    SpreadSmallWork& operator=(const SpreadSmallWork&) = delete;
+    ~SpreadSmallWork() { worth_a_thread = before_; }
+
+private:
+    const std::size_t before_ = std::exchange(worth_a_thread, 1);
 };
 
 enum class Fill {

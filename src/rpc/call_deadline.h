@@ -5,14 +5,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <memory>
 
 namespace quern::rpc {
 
-class Cancellation {
+class CallDeadline {
 public:
     // `stopping`: of the server; may be null, and lives as long as the calls.
-    Cancellation(std::chrono::milliseconds limit, const std::atomic<bool>* stopping)
+    CallDeadline(std::chrono::milliseconds limit, const std::atomic<bool>* stopping)
         : deadline_(std::chrono::steady_clock::now() + limit), stopping_(stopping) {}
 
     void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
@@ -27,6 +26,5 @@ private:
     const std::atomic<bool>* const stopping_;
     std::atomic<bool> cancelled_{false};
 };
-using CancellationPtr = std::shared_ptr<Cancellation>;
 
 }  // namespace quern::rpc
