@@ -6,7 +6,7 @@ namespace quern::chain::consensus::sdbft {
 void Core::on_finalized(const Certificate& certificate) {
     if (certificate.view > last_final_view_) {
         last_final_view_ = certificate.view;
-        pacemaker_.finalized_view();
+        pacemaker_.finalized_view(certificate.view);
         final_ = certificate;
         while (!views_.empty() && views_.begin()->first + config_.limits.kept_final_views < last_final_view_)
             views_.erase(views_.begin());

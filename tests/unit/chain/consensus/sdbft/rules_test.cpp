@@ -203,13 +203,37 @@ TEST(SdbftNullify, timers_grow_while_nothing_is_final_and_shrink_again) {
     EXPECT_EQ(backed_off(200, 2), 450U);
     EXPECT_EQ(backed_off(200, 1000), kMaxTimerMs);
     Pacemaker pacemaker(100, 0);
+    pacemaker.enter(1, 0, 0);
     pacemaker.enter(2, 0, 0);
     EXPECT_EQ(pacemaker.proposal_at(), 200U);
+    pacemaker.enter(3, 0, 0);
     pacemaker.enter(4, 0, 0);
     EXPECT_EQ(pacemaker.proposal_at(), 450U);
-    pacemaker.finalized_view();
+    pacemaker.finalized_view(4);
     pacemaker.enter(5, 4, 0);
     EXPECT_EQ(pacemaker.proposal_at(), 300U);
+}
+
+// Who was away comes into the view of the others before it knows what is final; they may need its vote to leave it.
+TEST(SdbftNullify, timers_of_who_was_away_are_those_of_the_others_once_it_knows_what_is_final) {
+    Pacemaker pacemaker(100, 0);
+    pacemaker.enter(1, 0, 0);
+    pacemaker.enter(14, 1, 50);
+    pacemaker.enter(15, 1, 60);
+    EXPECT_EQ(pacemaker.steps(), 12U);
+    EXPECT_EQ(pacemaker.advance_at(), 60U + backed_off(300, 12));
+    pacemaker.finalized_view(13);
+    EXPECT_EQ(pacemaker.advance_at(), 360U);
+    EXPECT_EQ(pacemaker.proposal_at(), 260U);
+    EXPECT_LE(pacemaker.repeat_at(), 360U);
+    // What is really far from the last finalized view stays far, and what was learnt before is not forgotten.
+    pacemaker.enter(30, 13, 1'000);
+    EXPECT_EQ(pacemaker.steps(), 15U);
+    pacemaker.finalized_view(22);
+    EXPECT_EQ(pacemaker.advance_at(), 1'000U + backed_off(300, 6));
+    pacemaker.enter(32, 22, 2'000);
+    pacemaker.finalized_view(31);
+    EXPECT_EQ(pacemaker.advance_at(), 2'000U + backed_off(300, 5));
 }
 
 TEST(SdbftNullify, repeats_its_votes_and_what_opened_the_view_while_stuck) {
