@@ -33,7 +33,8 @@ class ManySteps(framework.MarketTest):
         job = Job(os.path.join(self.directory, "many"), self.net.node, licence_texts()[:2], layers=1, d_model=16, heads=2,
                   context=8, batch=1)
         self.workers(solver1="", verifier1="")
-        number = self.submit(STEPS, STEPS // SEGMENTS, job=job, stride=STRIDE, verifiers=1, heartbeat_s=120 * PATIENCE,
+        number = self.submit(STEPS, STEPS // SEGMENTS, job=job, stride=STRIDE, verifiers=1,
+                             price_cap=10**10 // PATIENCE, heartbeat_s=120 * PATIENCE,
                              prove_s=60 * PATIENCE, verify_s=240 * PATIENCE)
         kept = [os.path.join(self.net.directory, "workers", "solver1"),
                 os.path.join(self.net.home("solver1").datadir, "content")]
