@@ -238,9 +238,8 @@ void bench_reaction(Bench& bench) {
         kLifeSeconds, "the tasks are not verified");
     const Timing reference = summarize(transferrer.stop());
     const Heights heights = heights_of(client);
-    std::vector<double> starts = blocks_between(heights.tasks, TaskState::assigned, TaskState::running);
-    for (double& blocks : starts) blocks -= chain::params::kBeaconDelay;
-    add_blocks(bench, "from the beacon of an assignment to task_start", starts, reference.median);
+    add_blocks(bench, "from an assignment to task_start",
+               blocks_between(heights.tasks, TaskState::assigned, TaskState::running), reference.median);
     add_blocks(bench, "from the draw of verifiers to the last receipt of custody",
                blocks_between(heights.claims, ClaimState::custody, ClaimState::committing), reference.median);
     add_blocks(bench, "from the last commitment to the last reveal",

@@ -18,6 +18,7 @@ namespace types = chain::types;
 
 constexpr std::uint64_t kNativeGas = 3'000'000;  // what is not used is given back
 constexpr std::uint64_t kTaskMemoryMib = 4'000;  // below what a worker gives by default
+constexpr std::uint64_t kMostHeartbeat = 1'000;
 
 compute::program::Architecture architecture_of(const ModelSize& size) {
     compute::program::Architecture architecture = test::demo_architecture(512);
@@ -51,7 +52,8 @@ MarketTask market_task(const compute::program::Architecture& architecture, std::
     spec.money.price_cap = 1'000;  // a worker bids half of it
     spec.classes.memory_mib = kTaskMemoryMib;
     auto& windows = spec.windows;
-    windows.bid_s = windows.start_s = windows.heartbeat_s = window_s;
+    windows.bid_s = windows.start_s = window_s;
+    windows.heartbeat_s = std::min(window_s, kMostHeartbeat);  // a dispute's clock is many of them
     windows.prove_s = windows.verify_s = windows.challenge_s = window_s;
     return task;
 }
