@@ -278,8 +278,9 @@ Expected<Bytes> Store::read(const Hash32& id, std::uint64_t offset, std::uint64_
         return impl_->found(id, Error{kCorrupt, path + " is shorter than its manifest says", ErrorKind::input});
     if (const std::vector<Hash32> leaves = crypto::content_leaves(bytes);
         !std::equal(leaves.begin(), leaves.end(), manifest->leaves.begin() + static_cast<std::ptrdiff_t>(first)))
-        return impl_->found(id, Error{kCorrupt, path + ": the leaves from " + std::to_string(first) + " on differ from their hashes",
-                                      ErrorKind::input});
+        return impl_->found(
+            id, Error{kCorrupt, path + ": the leaves from " + std::to_string(first) + " on differ from their hashes",
+                      ErrorKind::input});
     bytes.resize(offset - start + length);
     bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(offset - start));
     return bytes;

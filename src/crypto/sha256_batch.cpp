@@ -54,10 +54,14 @@ public:
     }
     [[nodiscard]] std::string_view architecture() const {
         switch (architecture_) {
-            case IMB_ARCH_AVX512: return "avx512";
-            case IMB_ARCH_AVX2: return "avx2";
-            case IMB_ARCH_AVX: return "avx";
-            default: return "sse";
+            case IMB_ARCH_AVX512:
+                return "avx512";
+            case IMB_ARCH_AVX2:
+                return "avx2";
+            case IMB_ARCH_AVX:
+                return "avx";
+            default:
+                return "sse";
         }
     }
 

@@ -1,6 +1,6 @@
-// SHA-256 of many messages at once, in the lanes of the CPU's vector units: commitments hash a tile of 4,096 bytes after
-// the other, and one message alone leaves most of such a unit idle. By Intel's multi-buffer library where it is built
-// in, else one message after the other by crypto/hash.h; the hashes are the same. Thread-safe.
+// SHA-256 of many messages at once, in the lanes of the CPU's vector units: commitments hash a tile of 4,096 bytes
+// after the other, and one message alone leaves most of such a unit idle. By Intel's multi-buffer library where it is
+// built in, else one message after the other by crypto/hash.h; the hashes are the same. Thread-safe.
 #pragma once
 
 #include <span>

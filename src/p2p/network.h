@@ -261,9 +261,9 @@ public:
     void fetch_shards(const Hash32& id, std::function<void(quern::Status)> done);
     // Fetches a content into the store. `done`: success (also when it is there already), network.too_many_fetches
     // (busy), network.no_store, network.fetch_stalled (busy: no new byte for 10 minutes), content.* (no room for it,
-    // for instance). It goes on looking for sources until it is done or cancelled. What has come stays in the store, also
-    // over a restart, and the next fetch goes on with it. None larger than `max_bytes` is taken, of what several ask
-    // for at once the largest.
+    // for instance). It goes on looking for sources until it is done or cancelled. What has come stays in the store,
+    // also over a restart, and the next fetch goes on with it. None larger than `max_bytes` is taken, of what several
+    // ask for at once the largest.
     void fetch_content(const Hash32& id, std::function<void(quern::Status)> done,
                        std::uint64_t max_bytes = messages::kMaxContentBytes);
     void cancel_fetch(const Hash32& id);  // done gets network.cancelled

@@ -72,9 +72,9 @@ TEST(TileLeaves, are_merkle_leaves_of_the_tiles) {
 
 // Many leaves at once are those that are made one by one, whatever the pieces that arrive.
 TEST(ContentLeaves, do_not_depend_on_pieces) {
-    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kContentTileBytes, kContentLeafBytes - 1,
-                                   kContentLeafBytes, kContentLeafBytes + 1, 9 * kContentLeafBytes + 5'000,
-                                   (std::size_t{3} << 20) + 17}) {
+    for (const std::size_t size :
+         {std::size_t{0}, std::size_t{1}, kContentTileBytes, kContentLeafBytes - 1, kContentLeafBytes,
+          kContentLeafBytes + 1, 9 * kContentLeafBytes + 5'000, (std::size_t{3} << 20) + 17}) {
         const Bytes content = noise(size, 7);
         std::vector<Hash32> expected;
         for (std::size_t at = 0; at < size; at += kContentLeafBytes)

@@ -73,7 +73,7 @@ private:
     std::uint64_t view_ = 0;
     std::uint64_t entered_at_ = 0;
     std::uint64_t steps_ = 0;
-    std::optional<std::uint64_t> steps_before_;  // a view was come into without the one before, and nothing is final since
+    std::optional<std::uint64_t> steps_before_;  // it jumped into a view, and nothing is final since
     std::uint64_t proposal_at_ = 0;
     std::uint64_t advance_at_ = 0;
     std::uint64_t repeat_at_ = 0;
