@@ -5,6 +5,7 @@
 namespace quern::chain::market {
 namespace {
 
+constexpr std::uint64_t kMargin = 2;                                // of every window over what it is for
 constexpr std::uint64_t kProgramBytes = 1U << 23;                   // at most, of each; vm/tensor
 constexpr std::uint64_t kHashBytes = 32;                            // of a state or content in a history
 constexpr std::uint64_t kSqrtOfTwo = 6'521'908'912'666'391'106ULL;  // floor(sqrt(2) * 2^62)
@@ -13,7 +14,7 @@ constexpr unsigned kSqrtBits = 62;
 Uint256 seconds(const Uint256& amount, std::uint32_t rate_class) {
     if (rate_class == 0) return 1;
     const Uint256 rate = rate_of_class(rate_class);
-    return std::max<Uint256>(1, (Uint256(kWindowMargin) * amount + rate - Uint256(1)) / rate);
+    return std::max<Uint256>(1, (Uint256(kMargin) * amount + rate - Uint256(1)) / rate);
 }
 
 Status check(const char* name, std::uint64_t given, const Uint256& least) {
@@ -33,6 +34,10 @@ std::uint32_t class_of_rate(std::uint64_t rate) {
 std::uint64_t rate_of_class(std::uint32_t rate_class) {
     const std::uint32_t half = rate_class / 2;
     return rate_class % 2 == 0 ? std::uint64_t{1} << half : kSqrtOfTwo >> (kSqrtBits - half);
+}
+
+bool has_time_for(std::uint32_t rate_class, const Uint256& work, std::uint64_t seconds) {
+    return rate_class == 0 || Uint256(kMargin) * work <= Uint256(rate_of_class(rate_class)) * Uint256(seconds);
 }
 
 LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork& work, const TaskBytes& bytes) {

@@ -11,13 +11,15 @@
 
 namespace quern::chain::market {
 
-inline constexpr std::uint32_t kMaxClass = 126;    // whose rate still fits 64 bits
-inline constexpr std::uint64_t kWindowMargin = 2;  // of a window over what it is for
+inline constexpr std::uint32_t kMaxClass = 126;  // whose rate still fits 64 bits
 
 // The largest class that `rate` has; 0 for 0 and 1.
 [[nodiscard]] std::uint32_t class_of_rate(std::uint64_t rate);
 // What a class up to kMaxClass stands for.
 [[nodiscard]] std::uint64_t rate_of_class(std::uint32_t rate_class);
+// Whether who has this class of speed does the work in half of the seconds, as windows are at least; of class 0 nothing
+// is known, and it is taken for quick enough.
+[[nodiscard]] bool has_time_for(std::uint32_t rate_class, const Uint256& work, std::uint64_t seconds);
 
 // What verifiers fetch of a task, beside its history.
 struct TaskBytes {

@@ -132,9 +132,7 @@ private:
             promise.speed_class < least.speed || promise.bandwidth_class < least.bandwidth)
             return "needs more speed or bandwidth than this solver has";
         // What a game about a segment may ask for once more, and a checkpoint is due after.
-        if (me_.speed_class != 0 &&
-            Uint256(chain::market::kWindowMargin) * task_.segment_work >
-                Uint256(chain::market::rate_of_class(me_.speed_class)) * Uint256(task_.spec.windows.heartbeat_s))
+        if (!chain::market::has_time_for(me_.speed_class, task_.segment_work, task_.spec.windows.heartbeat_s))
             return "gives a segment less time than this solver needs for it";
         if (core::segment_count(chain::market::stretch_of(task_, 0).steps, task_.spec.work.interval) > kMaxSegments)
             return "more checkpoints than this solver keeps";
@@ -195,12 +193,11 @@ private:
                          chain::types::CustodyReceiptPayload{task_.id, claim_.id.stretch, !missing}));
         // Who said that it has the data takes that back while it has committed nothing: what others have ended the
         // custody for, or what only a replay reads.
-        const bool takes_back = claim_.state == ClaimState::committing && report->commitment.is_zero();
-        if (takes_back && missing && mine.finding == nullptr)
+        const bool commits = claim_.state == ClaimState::committing && report->commitment.is_zero();
+        if (commits && missing && mine.finding == nullptr)
             send(attempt(draw_purpose("data_missing"), NativeKind::custody_receipt,
                          chain::types::CustodyReceiptPayload{task_.id, claim_.id.stretch, false}));
         if (mine.finding == nullptr) return;
-        const bool commits = claim_.state == ClaimState::committing && report->commitment.is_zero();
         const bool reveals =
             claim_.state == ClaimState::revealing && !report->commitment.is_zero() && !report->revealed();
         if (!commits && !reveals) return;

@@ -103,49 +103,38 @@ void StoreGateway::wait_for(const Hash32& id) {
     --fetches_->waiting;
 }
 
-StoreGateway::Idle StoreGateway::idle_fetches(Fetches& fetches) {
+bool StoreGateway::let_one_go(Fetches& fetches, bool wanted_only) {
     const auto known = fetches.network->status().fetches;
     const std::uint64_t now = fetches.clock->monotonic_ms();
-    Idle idle;
-    const MutexLock lock(fetches.mutex);
-    for (const auto& [id, one] : fetches.open)
-        if (is_idle(known, id, one.begun_ms, now)) idle.insert(id);
-    return idle;
-}
-
-bool StoreGateway::let_one_go(Fetches& fetches, bool wanted_only, const Idle& idle) {
-    auto goes = fetches.open.end();
+    const auto idle = [&](const auto& fetch) { return is_idle(known, fetch.first, fetch.second.begun_ms, now); };
     // The first to go is one of which nothing comes, then the one that began first.
-    const auto rank = [&](const auto& fetch) { return std::pair(!idle.contains(fetch.first), fetch.second.begun_ms); };
+    const auto rank = [&](const auto& fetch) { return std::pair(!idle(fetch), fetch.second.begun_ms); };
+    auto goes = fetches.open.end();
     for (auto at = fetches.open.begin(); at != fetches.open.end(); ++at)
         if ((at->second.wanted || !wanted_only) && (goes == fetches.open.end() || rank(*at) < rank(*goes))) goes = at;
     if (goes == fetches.open.end()) return false;
-    const bool had_its_time = fetches.clock->monotonic_ms() >= goes->second.begun_ms + kContentTurnMs;
-    if (!had_its_time && !idle.contains(goes->first)) return false;
+    if (!idle(*goes) && now < goes->second.begun_ms + kContentTurnMs) return false;
     fetches.network->cancel_fetch(goes->first);
     fetches.open.erase(goes);
     return true;
 }
 
 std::optional<std::uint64_t> StoreGateway::begin_fetch(const Hash32& id, std::uint64_t max_bytes) {
-    const Idle idle = idle_fetches(*fetches_);
     const std::uint64_t now = fetches_->clock->monotonic_ms();
-    std::uint64_t begun = now;
-    bool more = false;
     {
         const MutexLock lock(fetches_->mutex);
         auto& open = fetches_->open;
         if (const auto known = open.find(id); known != open.end()) {
-            more = std::exchange(known->second.max_bytes, std::max(known->second.max_bytes, max_bytes)) < max_bytes;
-            if (!more) return known->second.begun_ms;
+            if (max_bytes <= known->second.max_bytes) return known->second.begun_ms;
+            known->second.max_bytes = max_bytes;
             known->second.begun_ms = now;  // those that were too large are looked for now
         } else {
-            if (open.size() >= p2p::kMaxFetches && !let_one_go(*fetches_, false, idle)) return std::nullopt;
+            if (open.size() >= p2p::kMaxFetches && !let_one_go(*fetches_, false)) return std::nullopt;
             open[id] = {now, max_bytes, false};
         }
     }
     start(fetches_, id, max_bytes);
-    return begun;
+    return now;
 }
 
 void StoreGateway::start(const std::shared_ptr<Fetches>& fetches, const Hash32& id, std::uint64_t max_bytes) {
@@ -189,7 +178,6 @@ std::vector<Hash32> StoreGateway::want(std::span<const Hash32> ids, std::uint64_
 }
 
 void StoreGateway::begin_wanted(const std::shared_ptr<Fetches>& fetches) {
-    const Idle idle = idle_fetches(*fetches);
     while (true) {
         Fetches::Wanted next;
         {
@@ -200,7 +188,7 @@ void StoreGateway::begin_wanted(const std::shared_ptr<Fetches>& fetches) {
             const auto begun =
                 std::count_if(open.begin(), open.end(), [](const auto& entry) { return entry.second.wanted; });
             const bool full = static_cast<std::size_t>(begun) >= kWantedAtOnce || open.size() >= p2p::kMaxFetches;
-            if (full && !let_one_go(*fetches, true, idle)) return;
+            if (full && !let_one_go(*fetches, true)) return;
             next = fetches->wanted.front();
             fetches->wanted.pop_front();
             open[next.id] = {fetches->clock->monotonic_ms(), next.max_bytes, true};

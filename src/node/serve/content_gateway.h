@@ -82,13 +82,9 @@ private:
     [[nodiscard]] std::optional<std::uint64_t> begin_fetch(const Hash32& id, std::uint64_t max_bytes);
     // Starts as many of those in the queue as there is room for.
     static void begin_wanted(const std::shared_ptr<Fetches>& fetches);
-    // Fetches of which nothing comes: nobody has them, or nobody sends them.
-    using Idle = std::set<Hash32>;
-    [[nodiscard]] static Idle idle_fetches(Fetches& fetches);
-    // Gives up a fetch (of those from the queue alone), one of `idle` before one that goes on; no other before it has
-    // had its time.
-    [[nodiscard]] static bool let_one_go(Fetches& fetches, bool wanted_only, const Idle& idle)
-        QUERN_REQUIRES(fetches.mutex);
+    // Gives up a fetch (of those from the queue alone): one of which nothing comes before one that goes on, and that
+    // not before it has had its time.
+    [[nodiscard]] static bool let_one_go(Fetches& fetches, bool wanted_only) QUERN_REQUIRES(fetches.mutex);
     static void start(const std::shared_ptr<Fetches>& fetches, const Hash32& id, std::uint64_t max_bytes);
     void wait_for(const Hash32& id);
     // Starts a search for a list of shards unless one runs or has just ended; false without room.

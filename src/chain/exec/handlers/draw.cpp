@@ -62,10 +62,9 @@ bool can_do(const types::Capacity& capacity, const Demand& demand) {
         is_below(capacity.bandwidth_class, demand.classes.bandwidth) ||
         is_below(capacity.memory_mib, demand.classes.memory_mib))
         return false;
-    if (capacity.speed_class == 0) return true;
-    const Uint256 rate(market::rate_of_class(capacity.speed_class));
-    return demand.work <= rate * Uint256(demand.seconds) &&
-           Uint256(market::kWindowMargin) * demand.segment <= rate * Uint256(demand.segment_s);
+    if (!market::has_time_for(capacity.speed_class, demand.segment, demand.segment_s)) return false;
+    return capacity.speed_class == 0 ||
+           demand.work <= Uint256(market::rate_of_class(capacity.speed_class)) * Uint256(demand.seconds);
 }
 
 Expected<std::vector<Candidate>> find_candidates(const Context& context, types::Role role, const Uint256& needed,
