@@ -26,7 +26,7 @@ class TwoTasks(framework.MarketTest):
 
     def test_one_solver_and_one_verifier_meet_the_deadlines_of_both(self):
         self.job = Job(os.path.join(self.directory, "long"), self.net.node, licence_texts()[:2], layers=1, d_model=32,
-                       context=32, batch=16)
+                       context=32, batch=32)
         self.workers(solver1=SLOW, verifier1=SLOW)
         windows = {"heartbeat_s": HEARTBEAT_S, "verify_s": VERIFY_S, "verifiers": 1}
         numbers = [self.submit(STEPS, INTERVAL, **windows) for _ in range(2)]
