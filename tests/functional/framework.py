@@ -28,7 +28,7 @@ BONDS = [("solver1", "solver", 200), ("solver2", "solver", 200), ("verifier1", "
 BLOCK = {"min_block_ms": 80, "max_idle_ms": 100}
 MARKET = {"dispute_clock_s": 15}
 STEPS, INTERVAL, STRIDE = 40, 10, 5
-WINDOWS = {"bid_s": 4, "start_s": 30, "heartbeat_s": 30, "challenge_s": 8, "verify_s": 120}
+WINDOWS = {"bid_s": 6, "start_s": 30, "heartbeat_s": 30, "challenge_s": 8, "verify_s": 120}
 TASK_TIMEOUT_S = 240
 ROLES = {"solver": 1, "verifier": 2, "whistleblower": 3}
 

@@ -84,7 +84,7 @@ class OtherScriptsTest(unittest.TestCase):
 
 class DevnetParametersTest(unittest.TestCase):
     def test_the_shortest_window_follows_the_idle_pause(self):
-        for idle, seconds in ((125, 5), ("300", 12), (20, 1), (26, 2)):
+        for idle, seconds in ((125, 8), ("300", 18), (16, 1), (17, 2)):
             self.assertEqual(shortest_window({"max_idle_ms": idle}), {"min_window_s": seconds})
         self.assertEqual(shortest_window({"max_idle_ms": "soon"}), {}, "left to quern-genesis to refuse")
 

@@ -36,7 +36,7 @@ class SlowLine(framework.MarketTest):
             self.net.worker(f"verifier{index + 1}", "--verifier", "--threads=1", node=1 + index)
 
         # Who bids has fetched the state: bids are taken for twice as long as that takes.
-        options = {"bid_s": 2 * state // LINE_BYTES, "start_s": 30, "heartbeat_s": 120, "prove_s": 60, "challenge_s": 10}
+        options = {"bid_s": 2 * state // LINE_BYTES, "start_s": 30, "heartbeat_s": 120, "prove_s": 60, "challenge_s": 15}
         spec = [*spec_options(self.net, job, STEPS, INTERVAL, **options), "--verifiers", VERIFIERS, "--bandwidth", LINE_BYTES]
         with self.assertRaisesRegex(RuntimeError, "task.window_too_short"):
             run("quern-wallet", "price", *spec, "--verify-s", 2 * state // LINE_BYTES)

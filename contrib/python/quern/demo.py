@@ -226,7 +226,7 @@ class Demo:
     def follow(self, job, steps, interval):
         """Prices and submits a task, and follows it to its end."""
         net = self.net
-        spec = spec_options(net, job, steps, interval, bid_s=5, challenge_s=5)
+        spec = spec_options(net, job, steps, interval, bid_s=8, challenge_s=8)
         cost = price(spec)
         self.say(f"price before signing: {cost['totalWorkUnits']} work units for {steps} steps at no more than "
                  f"{cost['priceCapPerWorkUnit']} grains: {cost['reward']['qrn']} QRN for the solver, "

@@ -38,9 +38,9 @@ def bin_dir():
 
 
 def shortest_window(block):
-    """The least min_window_s that goes with these parameters, as a dict: forty idle pauses, in seconds."""
+    """The least min_window_s that goes with these parameters, as a dict: sixty idle pauses, in seconds."""
     idle = str(block["max_idle_ms"])  # as a command line gives it, too; what is no number quern-genesis refuses
-    return {"min_window_s": -(-40 * int(idle) // 1000)} if idle.isdecimal() else {}
+    return {"min_window_s": -(-60 * int(idle) // 1000)} if idle.isdecimal() else {}
 
 
 def program(name):

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "chain/exec/handlers/draw_table.h"
 #include "chain/exec/system/validators.h"
 #include "chain/params/parameters.h"
 #include "chain/types/native_kinds.h"
@@ -289,6 +290,7 @@ void apply_genesis(const Genesis& genesis, state::Overlay& overlay) {
         object.address = bond.address;
         object.role = bond.role;
         object.bonded = bond.amount;
+        (void)handlers::update_table(overlay, object, 0, 0);  // reads nothing that could be corrupt
         overlay.store(types::key_of<types::RoleBond>(bond.role, bond.address), object);
         globals.minted += bond.amount;
     }

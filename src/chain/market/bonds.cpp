@@ -32,6 +32,12 @@ Uint256 verifier_bond(const params::MarketParams& market, const types::Task& tas
     return verifier_bond(market, verifier_fee(task, 0)).value_or(Uint256());
 }
 
+Uint256 whole_bond(const types::RoleBond& bond) {
+    Uint256 whole = bond.bonded;
+    for (const auto& entry : bond.unbonding) whole += entry.amount;
+    return whole;
+}
+
 Uint256 min_bond(const params::MarketParams& market) { return market.dispute_cost * Uint256(market.min_bond_gammas); }
 
 Uint256 challenge_stake(const params::MarketParams& market, const types::Task& task) {

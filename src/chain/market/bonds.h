@@ -21,6 +21,13 @@ namespace quern::chain::market {
 // Of a commitment to a challenge of the task's claims, whatever its target: a share of the larger one of the locks that
 // it may be against. A reveal that opens the n-th dispute of a round raises it to n times as much.
 [[nodiscard]] Uint256 challenge_stake(const params::MarketParams& market, const types::Task& task);
-[[nodiscard]] inline Uint256 free_part(const types::RoleBond& bond) { return bond.bonded - bond.locked; }
+// Whether tables of draws are kept of the role's bonds.
+[[nodiscard]] constexpr bool is_drawn(types::Role role) { return role == types::Role::verifier; }
+// What the owner may use or take back.
+[[nodiscard]] inline Uint256 free_part(const types::RoleBond& bond) {
+    return checked_sub(bond.bonded, bond.locked).value_or(Uint256());
+}
+// All that can answer for something, what is leaving included.
+[[nodiscard]] Uint256 whole_bond(const types::RoleBond& bond);
 
 }  // namespace quern::chain::market

@@ -45,8 +45,9 @@ LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork&
     const std::uint64_t steps = tranche_steps(plan.steps, plan.tranche);
     const Uint256 hashes =
         Uint256(stride_count(steps, plan.stride)) + Uint256(segment_count(steps, plan.interval)) + Uint256(2);
-    const Uint256 fetched = Uint256(sampled_segments(work) + 1) * Uint256(bytes.state) + Uint256(bytes.data) +
-                            Uint256(bytes.programs) * Uint256(kProgramBytes) + Uint256(kHashBytes) * hashes;
+    const Uint256 fetched = Uint256(sampled_segments(work) + kStatesBeside) * Uint256(bytes.state) +
+                            Uint256(bytes.data) + Uint256(bytes.programs) * Uint256(kProgramBytes) +
+                            Uint256(kHashBytes) * hashes;
     const Uint256 custody = seconds(Uint256(1 + std::uint64_t{work.verifiers}) * fetched, spec.classes.bandwidth);
     const Uint256 commit = seconds(sampled_work(work), spec.classes.speed);
     return {std::max(custody, commit), seconds(plan.segment, spec.classes.speed)};

@@ -27,6 +27,9 @@ struct TaskBytes {
     std::uint64_t data = 0;      // of the data set
     std::uint64_t programs = 1;  // so many of 2^23 bytes at most
 };
+// States that a verifier asks for beside those with which its segments begin: the first and the last of the stretch,
+// and that with which the last segment begins.
+inline constexpr std::uint64_t kStatesBeside = 3;
 // Seconds, of each window below; 1 where nothing is promised.
 struct LeastWindows {
     Uint256 verify_s;
@@ -34,7 +37,7 @@ struct LeastWindows {
 };
 // With m verifiers, stretches of T steps (N where there is one), n = min(s, T / k) segments of each verifier, none of
 // more work than W with its commitments, and p programs:
-//   verify_s    >= 2 (1 + m) ((n + 1) * state + data + 2^23 p + 32 (T / u + T / k + 2)) / bandwidth
+//   verify_s    >= 2 (1 + m) ((n + 3) * state + data + 2^23 p + 32 (T / u + T / k + 2)) / bandwidth
 //                                     what one uplink sends in custody
 //   verify_s    >= 2 n W / speed      the replay before the commitment
 //   heartbeat_s >= 2 W / speed        as long as a clock gives for it

@@ -30,6 +30,8 @@ static_assert(defaults_fit());
 
 // Relations between constants. Those with limits of other folders stand there: compute/core/claims.h.
 static_assert(kBeaconDelay < kBeaconWindow, "a draw's beacon must still be in state when it comes");
+static_assert(kDrawMargin > 2 * kBeaconDelay,
+              "a bond that leaves is still there when what it may be drawn for is drawn");
 static_assert(kCapacityBlocks > kBeaconDelay, "or a capacity could be declared twice while a draw waits");
 static_assert(kShortestWindowIdles == kShortestWindowBlocks * kMaxBlockIdles);
 static_assert(kShortestWindowBlocks > kBeaconDelay + 2,
@@ -63,9 +65,14 @@ Status check_relations(const ChainParams& params) {
     if (params.initial_base_fee < params.min_base_fee) return bad("block.base_fee must be min_base_fee at least");
     if (params.max_idle_ms < params.min_block_ms) return bad("block.max_idle_ms must be min_block_ms at least");
     if (market.min_window_s * 1000 < kShortestWindowIdles * params.max_idle_ms)
-        return bad("market.min_window_s must be forty times block.max_idle_ms at least");
+        return bad("market.min_window_s must be sixty times block.max_idle_ms at least");
     if (market.submitter_percent > 100 - market.burn_percent)
         return bad("market.submitter_percent and burn_percent exceed 100");
+    if (market.min_verifiers > market.max_verifiers) return bad("market.max_verifiers must be min_verifiers at least");
+    if (params.chain_id != kDevnetChainId && market.min_verifiers < kLeastVerifiers)
+        return bad("market.min_verifiers must be three at least but on a devnet (chain_id 7878)");
+    if (market.unbonding_blocks < params.epoch_length + kDrawMargin)
+        return bad("market.unbonding_blocks must be an epoch and 32 blocks at least");
     if (market.max_window_s < market.min_window_s) return bad("market.max_window_s must be min_window_s at least");
     if (staking.unbonding_blocks < kMinUnbondingEpochs * params.epoch_length)
         return bad("staking.unbonding_blocks must be three epochs at least");
@@ -106,9 +113,11 @@ std::string parameters_page() {
     }
     page +=
         "\nThey must fit each other as well: `base_fee` is `min_base_fee` at least, `max_idle_ms` `min_block_ms`,\n"
-        "`max_window_s` `min_window_s`, and `min_window_s` forty times `max_idle_ms`; `burn_percent` with\n"
+        "`max_window_s` `min_window_s`, and `min_window_s` sixty times `max_idle_ms`; `burn_percent` with\n"
         "`submitter_percent`, and with `reporter_percent`, is 100 at most; the staking's `unbonding_blocks` are three\n"
-        "epochs at least.\n"
+        "epochs at least, the market's one epoch and 32 blocks; `max_verifiers` is `min_verifiers` at least, and that "
+        "is 3\n"
+        "at least where `chain_id` is not 7878.\n"
         "\n## What is the same on every chain\n\n| constant | value | what it is |\n|---|---|---|\n";
     for (const auto& each : kConstants)
         page += "| `" + std::string(each.name) + "` | " + std::to_string(each.value) + " | " + std::string(each.doc) +

@@ -33,7 +33,7 @@
       "of the lock that it is against, a solver's or a verifier's, whichever is larger")                             \
     X(std::uint64_t, dispute_clock_s, "dispute_clock_s", 600, 1, bits64(32) + 1,                                     \
       "chess clock of each side, beside the task's heartbeat_s")                                                     \
-    X(std::uint64_t, unbonding_blocks, "unbonding_blocks", 100, 0, bits64(40) + 1,                                   \
+    X(std::uint64_t, unbonding_blocks, "unbonding_blocks", 600, 0, bits64(40) + 1,                                   \
       "from leaving a role's bond to the withdrawal")                                                                \
     X(std::uint64_t, no_start_slash_percent, "no_start_slash_percent", 5, 0, 100,                                    \
       "of a solver's lock, when it lets its task down")                                                              \
@@ -52,9 +52,11 @@
       "challenges of a round against the history, and as many against reports")                                      \
     X(std::uint64_t, max_commitments, "max_commitments", 256, 1, 256,                                                \
       "challenges of a task that are committed and not revealed")                                                    \
+    X(std::uint64_t, min_verifiers, "min_verifiers", 1, 1, kMaxVerifiers,                                            \
+      "verifiers of a task at least; three but on a devnet")                                                         \
     X(std::uint64_t, max_verifiers, "max_verifiers", kMaxVerifiers, 1, kMaxVerifiers, "verifiers of a task")         \
-    X(std::uint64_t, min_window_s, "min_window_s", 40, 1, kMaxWindowSeconds,                                         \
-      "a task's waiting states last so long at least; forty times max_idle_ms, so that eight blocks come in it")     \
+    X(std::uint64_t, min_window_s, "min_window_s", 60, 1, kMaxWindowSeconds,                                         \
+      "a task's waiting states last so long at least; sixty times max_idle_ms, so that twelve blocks come in it")    \
     X(std::uint64_t, max_window_s, "max_window_s", 1'000'000, 1, kMaxWindowSeconds, "and so long at most")           \
     X(std::uint64_t, retention_s, "retention_s", 100'000, 0, bits64(40) + 1,                                         \
       "final tasks and their disputes stay so long")                                                                 \
@@ -80,7 +82,7 @@
 #define QUERN_CONSTANTS(X)                                                                                           \
     X(std::uint64_t, kGrainsPerQrn, 1'000'000'000'000'000'000ULL, "grains of a QRN")                                 \
     X(std::uint64_t, kBeaconWindow, 512, "heights whose beacons are kept in state")                                  \
-    X(std::uint64_t, kBeaconDelay, 2, "d: draws that are anchored at height h use beacon(h + d)")                    \
+    X(std::uint64_t, kBeaconDelay, 8, "d: draws that are anchored at height h use beacon(h + d)")                    \
     X(std::uint64_t, kMaxFutureMs, 2'000, "a block's timestamp against the local clock")                             \
     X(std::uint64_t, kMinEpochLength, 4, "blocks")                                                                   \
     X(std::uint64_t, kMinUnbondingEpochs, 3, "whoever signs for an epoch must still have something to lose later")   \
@@ -101,8 +103,8 @@
     X(std::uint32_t, kMaxVerifiers, 16, "of a task")                                                                 \
     X(std::uint64_t, kMaxWindowSeconds, 1U << 20, "of a task's waiting states")                                      \
     X(std::uint64_t, kMaxBlockIdles, 5, "a block moves market time by at most so many times max_idle_ms")            \
-    X(std::uint64_t, kShortestWindowBlocks, 8, "blocks that come in the shortest window whatever their timestamps")  \
-    X(std::uint64_t, kShortestWindowIdles, 40, "min_window_s in max_idle_ms at least: the product of the two")       \
+    X(std::uint64_t, kShortestWindowBlocks, 12, "blocks that come in the shortest window whatever their timestamps") \
+    X(std::uint64_t, kShortestWindowIdles, 60, "min_window_s in max_idle_ms at least: the product of the two")       \
     X(unsigned, kMaxPriceBits, 96, "of a price cap, a bid and a tax: keeps every sum below 2^256")                   \
     X(std::uint64_t, kVerifierFeeNumerator, 6, "a verifier earns 6/5 of what its samples cost at the price cap")     \
     X(std::uint64_t, kVerifierFeeDenominator, 5, "see kVerifierFeeNumerator")                                        \
@@ -111,7 +113,13 @@
     X(std::uint64_t, kMaxDraws, 2, "draws of verifiers in a round")                                                  \
     X(std::size_t, kMaxSwept, 16,                                                                                    \
       "objects that one transaction closes, drops or erases of those that a claim has many of; ticks go on")         \
-    X(std::size_t, kMaxDrawCandidates, 4'096, "bonds that a draw looks at")                                          \
+    X(std::uint64_t, kLeastVerifiers, 3, "min_verifiers at least, but on a devnet")                                  \
+    X(std::uint64_t, kDrawMargin, 32, "blocks that a bond waits beyond an epoch before it has left")                 \
+    X(std::size_t, kMaxDrawTries, 256, "bonds that a draw looks at")                                                 \
+    X(std::size_t, kMaxPassedOver, 16,                                                                               \
+      "of these, whose bond answers elsewhere: rather than go deeper a draw waits for another beacon")               \
+    X(std::uint32_t, kDrawFanout, 16, "entries of a node of a table of draws")                                       \
+    X(std::uint8_t, kDrawLevels, 6, "of a table of draws: 2^24 places")                                              \
     X(std::size_t, kMaxRoleUnbondings, 16, "entries of a role's unbonding queue")                                    \
     X(std::uint64_t, kShareUnit, 1'000'000'000'000'000'000ULL, "of correlations and of shares of a committee")       \
     X(std::uint64_t, kCorrelationFactor, 3, "a third of the weight, which is what a fork needs, loses all")          \

@@ -44,6 +44,8 @@ Expected<ObjectPrefix> prefix_of_key(BytesView key) {
         case ObjectPrefix::stake_unbonding:
         case ObjectPrefix::conviction:
         case ObjectPrefix::role_bond:
+        case ObjectPrefix::draw_node:
+        case ObjectPrefix::draw_table:
         case ObjectPrefix::task:
         case ObjectPrefix::challenge:
         case ObjectPrefix::claim:
@@ -88,6 +90,12 @@ Bytes KeyOf<Conviction>::at(std::uint64_t height, const Address& validator) {
 Bytes KeyOf<RoleBond>::at(Role role, const Address& address) {
     Bytes key = all(role);
     append(key, address);
+    return key;
+}
+
+Bytes KeyOf<DrawNode>::at(Role role, std::uint8_t level, std::uint32_t index) {
+    Bytes key = object_key(kPrefix, Bytes{static_cast<std::uint8_t>(role), level});
+    append_big_endian(key, index, 4);
     return key;
 }
 

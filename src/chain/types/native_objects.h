@@ -19,6 +19,8 @@ enum class ObjectPrefix : std::uint8_t {
     stake_unbonding = 0x13,   // validator (20) || delegator (20)
     conviction = 0x14,        // height (8) || validator (20)
     role_bond = 0x20,         // role (1) || address
+    draw_node = 0x21,         // role (1) || level (1) || index (4)
+    draw_table = 0x22,        // role (1)
     task = 0x30,              // id (8)
     challenge = 0x31,         // the claim's id (18) || committer (20) || commitment (32)
     claim = 0x32,             // task (8) || seat (2) || stretch (4) || round (4)
@@ -32,7 +34,7 @@ enum class ObjectPrefix : std::uint8_t {
 
 // Execution walks over these, and over no others: nodes keep them in memory (store/live_ranges.h).
 inline constexpr ObjectPrefix kWalkedObjects[] = {ObjectPrefix::validator_rank, ObjectPrefix::conviction,
-                                                  ObjectPrefix::role_bond, ObjectPrefix::challenge};
+                                                  ObjectPrefix::challenge};
 
 // id appended big endian where it is a number.
 [[nodiscard]] Bytes object_key(ObjectPrefix prefix, BytesView id = {});
@@ -125,16 +127,35 @@ struct RoleBond {
     Address address;
     Role role = Role::solver;
     Uint256 bonded;  // free and locked together
-    Uint256 locked;  // answers for open work; cannot be unbonded
+    Uint256 locked;  // answers for open work: cannot be unbonded, and holds back what is unbonding where it is more
     std::vector<UnbondingEntry> unbonding;
     std::uint64_t faults = 0;  // times slashed
-    std::uint64_t since = 0;   // height of the last increase: draws count only bonds that are older than their anchor
+    std::uint32_t place = 0;   // in the role's table of draws, from 1 on; 0: in none
+    Uint256 weight;            // that it has there from the next epoch on
     Capacity capacity;         // as declared at capacity_since
     Capacity former_capacity;  // before: for draws that are anchored before that
     std::uint64_t capacity_since = 0;
     QUERN_FIELDS(v("address", address), v("role", role), v("bonded", bonded), v("locked", locked),
-                 v("unbonding", unbonding), v("faults", faults), v("since", since), v("capacity", capacity),
-                 v("formerCapacity", former_capacity), v("capacitySince", capacity_since))
+                 v("unbonding", unbonding), v("faults", faults), v("place", place), v("weight", weight),
+                 v("capacity", capacity), v("formerCapacity", former_capacity), v("capacitySince", capacity_since))
+};
+
+// The bonds of a role that draws take from, as a tree of sums over their places: on level 0 a node's entries are bonds,
+// above they are the sums of 16 nodes below. A node keeps what it was in the epochs that a draw may still ask for, so
+// that a table stands still while an epoch lasts (exec/handlers/draw_table.h).
+struct DrawVersion {
+    std::uint64_t epoch = 0;         // from which on it is this; until the next version's
+    std::vector<Uint256> weights;    // 16 at most
+    std::vector<Address> addresses;  // of those weights on level 0, none above
+    QUERN_FIELDS(v("epoch", epoch), v("weights", weights), v("addresses", addresses))
+};
+struct DrawNode {
+    std::vector<DrawVersion> versions;  // ascending
+    QUERN_FIELDS(v("versions", versions))
+};
+struct DrawTable {
+    std::uint32_t bonds = 0;  // that have a place from the next epoch on: places 1 to this
+    QUERN_FIELDS(v("bonds", bonds))
 };
 
 enum class TaskState : std::uint8_t {
@@ -476,6 +497,16 @@ struct KeyOf<RoleBond> {
     static constexpr ObjectPrefix kPrefix = ObjectPrefix::role_bond;
     static Bytes at(Role role, const Address& address);
     static Bytes all(Role role) { return object_key(kPrefix, Bytes{static_cast<std::uint8_t>(role)}); }
+};
+template <>
+struct KeyOf<DrawNode> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::draw_node;
+    static Bytes at(Role role, std::uint8_t level, std::uint32_t index);
+};
+template <>
+struct KeyOf<DrawTable> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::draw_table;
+    static Bytes at(Role role) { return object_key(kPrefix, Bytes{static_cast<std::uint8_t>(role)}); }
 };
 template <>
 struct KeyOf<Claim> {

@@ -51,6 +51,7 @@ std::set<std::uint64_t> drawn_steps(const chain::types::TaskClaim& live) {
         for (const std::uint64_t segment :
              core::draw_segments(live.claim.verify_beacon, report.verifier, segments, spec.work.samples))
             steps.insert(stretch.before + segment * spec.work.interval);
+    if (!live.reports.empty()) steps.insert({stretch.before, stretch.last() - spec.work.interval});
     return steps;
 }
 

@@ -35,7 +35,8 @@ struct Keeping {
 [[nodiscard]] std::vector<KeptState> take_spare(const chain::types::TaskClaim& live, std::uint64_t spacing,
                                                 std::vector<KeptState>& kept);
 
-// The steps after which the states stand with which the segments begin that a claim's verifiers were drawn for.
+// The steps after which the states stand that a claim's verifiers ask for, the last one besides: with which the
+// segments begin that they were drawn for, the stretch and its last segment.
 [[nodiscard]] std::set<std::uint64_t> drawn_steps(const chain::types::TaskClaim& live);
 
 }  // namespace quern::compute::worker

@@ -1,5 +1,7 @@
 #include "compute/worker/replay.h"
 
+#include <set>
+
 #include "base/log.h"
 
 namespace quern::compute::worker {
@@ -17,6 +19,10 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     QUERN_TRY(replay->manifest_, context.inputs.manifest(*context.node, live));
     replay->seed_ = vm::tensor::seed_tensor(claim.seed_beacon);
     replay->history_ = replay->manifest_->state_roots;
+    const std::uint64_t last = replay->manifest_->checkpoint_contents.size() - 1;
+    std::set<std::uint64_t> needed(segments.begin(), segments.end());
+    needed.insert({0, last - 1, last});  // there is a segment in each stretch
+    replay->to_check_.assign(needed.rbegin(), needed.rend());
     replay->segments_ = std::move(segments);
     replay->results_.resize(probes.size());
     replay->probes_ = std::move(probes);
@@ -35,9 +41,8 @@ Expected<vm::tensor::State> Replay::checkpoint_before(std::uint64_t segment) {
 
 Status Replay::check_checkpoints(const Slice& slice) {
     for (bool first = true; !checkpoints_checked() && (first || !slice.over()); first = false) {
-        const std::uint64_t all = manifest_->checkpoint_contents.size() - 1;
-        QUERN_CHECK(checkpoint_before(checked_ < segments_.size() ? segments_[checked_] : all));
-        ++checked_;
+        QUERN_CHECK(checkpoint_before(to_check_.back()));
+        to_check_.pop_back();
     }
     return {};
 }

@@ -23,11 +23,12 @@ public:
     // begins a dispute about that segment need not have it from anybody.
     void keep_starts(LocalStates files) { files_ = std::move(files); }
 
-    // Fetches each segment's checkpoint once and checks it, and the state that the history ends with, until the slice
-    // is over or the end: what a verifier must know before it says that the data is there. Who paid wants the last
-    // state, and who goes on needs it. Errors: content.*, state_file.*, inputs.wrong_state_root.
+    // Fetches each segment's checkpoint once and checks it, and besides the states that the history and its last
+    // segment begin with and the last one, until the slice is over or the end: what a verifier must know before it says
+    // that the data is there. Who paid wants the last state, and with the one before anybody sees that it is right; who
+    // goes on, or begins anew, needs the last and the first. Errors: content.*, state_file.*, inputs.wrong_state_root.
     [[nodiscard]] Status check_checkpoints(const Slice& slice);
-    [[nodiscard]] bool checkpoints_checked() const { return checked_ > segments_.size(); }
+    [[nodiscard]] bool checkpoints_checked() const { return to_check_.empty(); }
 
     // Runs until the slice is over or the end; one step at least. Errors: a checkpoint cannot be had (content.*,
     // inputs.wrong_state_root), or data that a step reads (those of DataReader), after which the segment begins anew;
@@ -62,13 +63,14 @@ private:
     std::unique_ptr<DataReader> data_;
     std::unique_ptr<StepRunner> runner_;
     std::vector<std::uint64_t> segments_;
+    std::vector<std::uint64_t>
+        to_check_;  // states by the number of the segment that begins with each; the next one last
     std::vector<core::Probe> probes_;
     std::vector<core::ProbeResult> results_;
     std::vector<Hash32> history_;
     std::optional<LocalStates> files_;
     std::optional<std::uint64_t> kept_;  // the segment of which the first state is there
     vm::tensor::State state_;
-    std::size_t checked_ = 0;     // checkpoints that were fetched and checked
     std::size_t segment_ = 0;     // index into segments_
     std::uint64_t step_ = 0;      // last step run in it; 0: its checkpoint is not loaded yet
     bool state_matches_ = false;  // the state after the last stride run is the solver's

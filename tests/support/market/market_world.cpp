@@ -226,10 +226,11 @@ World::World() {
     market.storage_deposit_per_byte = 3;
     market.challenge_stake_percent = 0;  // a challenge stakes 1,000 whatever the task pays; no genesis may say so
     market.dispute_clock_s = 20;
-    market.unbonding_blocks = 5;
+    market.unbonding_blocks = 40;
+    params.epoch_length = 4;
     market.retention_s = 10;
-    params.max_idle_ms = 200;  // a second is the most that a block is in market time, and eight are a window
-    market.min_window_s = 8;
+    params.max_idle_ms = 200;  // a second is the most that a block is in market time, and twelve are a window
+    market.min_window_s = 12;
 }
 
 void World::begin() {
@@ -488,8 +489,8 @@ types::TaskSubmitPayload spec_of(const core::TaskPrograms& programs, std::uint64
     spec.work.samples = 20;
     spec.money.price_cap = 10;
     spec.money.tax = 33;
-    spec.windows.bid_s = spec.windows.start_s = spec.windows.heartbeat_s = 8;
-    spec.windows.prove_s = spec.windows.verify_s = spec.windows.challenge_s = 8;
+    spec.windows.bid_s = spec.windows.start_s = spec.windows.heartbeat_s = 12;
+    spec.windows.prove_s = spec.windows.verify_s = spec.windows.challenge_s = 12;
     return spec;
 }
 

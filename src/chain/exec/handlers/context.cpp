@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chain/exec/handlers/draw_table.h"
 #include "chain/market/delays.h"
 
 namespace quern::chain::exec::handlers {
@@ -160,6 +161,16 @@ Status lock_bond(Context& context, types::Role role, const types::Address& addre
     return {};
 }
 
+Status lock_whole_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
+    QUERN_TRY(auto bond, load_bond(context.state, role, address));
+    const Uint256 unused = checked_sub(market::whole_bond(bond), bond.locked).value_or(Uint256());
+    if (unused < amount)
+        return fail("bond.insufficient", "unused " + unused.to_decimal() + ", need " + amount.to_decimal());
+    bond.locked += amount;
+    store_bond(context.state, bond);
+    return {};
+}
+
 Status unlock_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
     if (amount.is_zero()) return {};
     QUERN_TRY(auto bond, load_bond(context.state, role, address));
@@ -172,10 +183,19 @@ Status unlock_bond(Context& context, types::Role role, const types::Address& add
 Status seize_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
     if (amount.is_zero()) return {};
     QUERN_TRY(auto bond, load_bond(context.state, role, address));
-    if (bond.locked < amount || bond.bonded < amount) return fail("bond.not_locked");
+    if (bond.locked < amount || market::whole_bond(bond) < amount) return fail("bond.not_locked");
     bond.locked -= amount;
-    bond.bonded -= amount;
+    Uint256 left = amount - std::min(amount, bond.bonded);
+    bond.bonded -= amount - left;
+    while (!left.is_zero()) {
+        Uint256& newest = bond.unbonding.back().amount;
+        const Uint256 part = std::min(left, newest);
+        newest -= part;
+        left -= part;
+        if (newest.is_zero()) bond.unbonding.pop_back();
+    }
     ++bond.faults;
+    QUERN_CHECK(update_table(context, bond));
     store_bond(context.state, bond);
     return {};
 }

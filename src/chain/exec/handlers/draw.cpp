@@ -2,16 +2,12 @@
 
 #include <algorithm>
 
+#include "chain/consensus/sdbft/epoch.h"
+#include "chain/exec/handlers/draw_table.h"
 #include "chain/market/windows.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::exec::handlers {
-
-namespace {
-
-constexpr std::size_t kDrawPage = 64;  // bonds; at most so many are read twice
-
-}  // namespace
 
 std::size_t draw_one(const Hash32& randomness, const std::vector<Candidate>& candidates) {
     Uint256 total;
@@ -23,17 +19,6 @@ std::size_t draw_one(const Hash32& randomness, const std::vector<Candidate>& can
         point -= candidates[i].weight;
     }
     return candidates.size();
-}
-
-std::vector<types::Address> draw_many(const Hash32& randomness, std::vector<Candidate> candidates, std::size_t count) {
-    std::vector<types::Address> drawn;
-    while (drawn.size() < count) {
-        const std::size_t index = draw_one(draw_hash("draw", randomness, drawn.size(), 0), candidates);
-        if (index >= candidates.size()) break;
-        drawn.push_back(candidates[index].address);
-        candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(index));
-    }
-    return drawn;
 }
 
 namespace {
@@ -67,36 +52,39 @@ bool can_do(const types::Capacity& capacity, const Demand& demand) {
            demand.work <= Uint256(market::rate_of_class(capacity.speed_class)) * Uint256(demand.seconds);
 }
 
-Expected<std::vector<Candidate>> find_candidates(const Context& context, types::Role role, const Uint256& needed,
-                                                 const Demand& demand, std::uint64_t anchor, const Hash32& randomness,
-                                                 const std::vector<types::Address>& excluded) {
-    const Bytes prefix = types::KeyOf<types::RoleBond>::all(role);
-    Bytes start = prefix;
-    append(start, randomness.view().first(types::Address::kSize));
-    auto entries = context.state.native_range(prefix, start, kMaxDrawCandidates);
-    // Around the end, in pages: what lies from `start` on was read.
-    Bytes next = prefix;
-    for (bool more = true; more && entries.size() < kMaxDrawCandidates;) {
-        const std::size_t limit = std::min(kDrawPage, kMaxDrawCandidates - entries.size());
-        auto page = context.state.native_range(prefix, next, limit);
-        more = page.size() == limit && as_text(page.back().first) < as_text(start);
-        for (auto& entry : page) {
-            if (as_text(entry.first) >= as_text(start)) break;
-            next = entry.first;
-            entries.push_back(std::move(entry));
-        }
-        next.push_back(0);
+namespace {
+
+// What of a bond that had this weight when the table was frozen answers for nothing yet. What is leaving answers for
+// the draws of the tables that it is in; what came after them does not make room.
+Uint256 unused_part(const types::RoleBond& bond, const Uint256& weight) {
+    return checked_sub(std::min(market::whole_bond(bond), weight), bond.locked).value_or(Uint256());
+}
+
+const types::Capacity& capacity_at(const types::RoleBond& bond, std::uint64_t height) {
+    return bond.capacity_since > height ? bond.former_capacity : bond.capacity;
+}
+
+}  // namespace
+
+Expected<std::vector<types::Address>> draw_bonds(const Context& context, types::Role role, const DrawTerms& terms,
+                                                 const Hash32& randomness, std::size_t count, std::size_t patience) {
+    const std::uint64_t epoch = consensus::sdbft::EpochHeights(context.params.epoch_length).epoch_of(terms.anchor);
+    DrawSequence sequence(context.state, role, epoch, randomness);
+    std::vector<types::Address> drawn;
+    std::size_t busy = 0;
+    for (std::size_t tries = 0; tries < params::kMaxDrawTries && drawn.size() < count && busy < patience; ++tries) {
+        QUERN_TRY(const auto member, sequence.next());
+        if (!member) break;
+        if (member->weight < terms.lock) continue;
+        if (std::find(terms.excluded.begin(), terms.excluded.end(), member->address) != terms.excluded.end()) continue;
+        QUERN_TRY(const auto bond, load_bond(context.state, role, member->address));
+        if (!can_do(capacity_at(bond, terms.anchor), terms.demand)) continue;
+        if (unused_part(bond, member->weight) < terms.lock)
+            ++busy;
+        else
+            drawn.push_back(member->address);
     }
-    std::vector<Candidate> candidates;
-    for (const auto& [key, value] : entries) {
-        auto bond = types::decode_record<types::RoleBond>(value);
-        if (!bond) return fault("state.corrupt_object", bond.error().to_string());
-        if (free_part(*bond) < needed || bond->bonded.is_zero() || bond->since > anchor) continue;
-        if (!can_do(bond->capacity_since > anchor ? bond->former_capacity : bond->capacity, demand)) continue;
-        if (std::find(excluded.begin(), excluded.end(), bond->address) != excluded.end()) continue;
-        candidates.push_back({bond->address, bond->bonded});
-    }
-    return candidates;
+    return drawn;
 }
 
 }  // namespace quern::chain::exec::handlers

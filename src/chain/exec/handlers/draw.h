@@ -8,17 +8,12 @@
 
 namespace quern::chain::exec::handlers {
 
-using params::kMaxDrawCandidates;
-
 struct Candidate {
     types::Address address;
     Uint256 weight;
 };
 // Index of the candidate that `randomness` falls on; candidates.size() when all weights are 0.
 [[nodiscard]] std::size_t draw_one(const Hash32& randomness, const std::vector<Candidate>& candidates);
-// `count` different candidates, one after the other without replacement; fewer when there are fewer.
-[[nodiscard]] std::vector<types::Address> draw_many(const Hash32& randomness, std::vector<Candidate> candidates,
-                                                    std::size_t count);
 
 // SHA-256(purpose || beacon || id || counter).
 [[nodiscard]] Hash32 draw_hash(std::string_view purpose, const Hash32& beacon, std::uint64_t id, std::uint64_t counter);
@@ -37,13 +32,17 @@ struct Demand {
 };
 [[nodiscard]] bool can_do(const types::Capacity& capacity, const Demand& demand);
 
-// Bonds of the role with a free part of at least `needed`, not raised after height `anchor`, whose capacity at `anchor`
-// was enough for `demand`, without `excluded`. At
-// most kMaxDrawCandidates, from the address that `randomness` points at on, around the end: so that many small bonds at
-// low addresses cannot hide the others.
-[[nodiscard]] Expected<std::vector<Candidate>> find_candidates(const Context& context, types::Role role,
-                                                               const Uint256& needed, const Demand& demand,
-                                                               std::uint64_t anchor, const Hash32& randomness,
-                                                               const std::vector<types::Address>& excluded);
+// What a bond must have to be drawn.
+struct DrawTerms {
+    std::uint64_t anchor = 0;              // height: the table is that of its epoch, capacities what was declared then
+    Uint256 lock;                          // weight in the table, and of this what does not answer for something else
+    Demand demand;                         // of its capacity
+    std::vector<types::Address> excluded;  // are not drawn
+};
+// The first `count` members of the sequence of table and randomness that meet the terms; fewer when it ends, after
+// kMaxDrawTries, or once `patience` members were passed over that have the weight and answer for something else.
+[[nodiscard]] Expected<std::vector<types::Address>> draw_bonds(const Context& context, types::Role role,
+                                                               const DrawTerms& terms, const Hash32& randomness,
+                                                               std::size_t count, std::size_t patience);
 
 }  // namespace quern::chain::exec::handlers

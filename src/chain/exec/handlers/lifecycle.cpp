@@ -101,23 +101,21 @@ Status dismiss_solver(Context& context, types::Task& task, const types::Address&
     return {};
 }
 
-// Bonds that cover a report on the task, of those who can do the work.
-Expected<std::vector<Candidate>> find_verifiers(const Context& context, const types::Task& task, std::uint64_t anchor,
-                                                const Hash32& randomness, const std::vector<types::Address>& excluded) {
+// What a verifier of the task must have, seen from a draw's anchor.
+DrawTerms verifier_terms(const Context& context, const types::Task& task, std::uint64_t anchor,
+                         std::vector<types::Address> excluded) {
     // From custody to the commitments: what a replay may take.
     const auto work = market::work_of(task);
     Demand demand{market::largest_step(work.plan), market::sampled_work(work),
                   task.spec.windows.verify_s,      task.segment_work,
                   task.spec.windows.heartbeat_s,   task.spec.classes};
     demand.classes.memory_mib = market::memory_mib(task.spec);
-    return find_candidates(context, Role::verifier, market::verifier_bond(context.market(), task), demand, anchor,
-                           randomness, excluded);
+    return {anchor, market::verifier_bond(context.market(), task), std::move(demand), std::move(excluded)};
 }
 
 // Verifiers that could be drawn now if `solver` solves the task.
-std::size_t eligible_for(const std::vector<Candidate>& verifiers, const types::Address& solver) {
-    return static_cast<std::size_t>(
-        std::count_if(verifiers.begin(), verifiers.end(), [&](const auto& one) { return one.address != solver; }));
+std::size_t eligible_for(const std::vector<types::Address>& verifiers, const types::Address& solver) {
+    return verifiers.size() - static_cast<std::size_t>(std::count(verifiers.begin(), verifiers.end(), solver));
 }
 
 }  // namespace
@@ -164,11 +162,12 @@ Status assign_next(Context& context, types::Task& task, const Hash32& beacon, st
     if (task.state == TaskState::open && task.settled == 0)
         task.seed_beacon = draw_hash("seed", beacon, task.id, task.round);
     const Uint256 needed = market::seat_bond(context.market(), task);
-    std::vector<Candidate> verifiers;
+    std::vector<types::Address> verifiers;  // one more than are needed: the solver may be among them
     if (!task.bids.empty()) {
         QUERN_TRY(verifiers,
-                  find_verifiers(context, task, context.height,
-                                 draw_hash("eligible", beacon, task.id, task.bids.size()), {task.submitter}));
+                  draw_bonds(context, Role::verifier, verifier_terms(context, task, context.height, {task.submitter}),
+                             draw_hash("eligible", beacon, task.id, task.bids.size()), task.spec.work.verifiers + 1,
+                             params::kMaxPassedOver));
     }
     bool unchecked = false;
     while (!task.bids.empty()) {
@@ -277,15 +276,14 @@ void await_draw(Context& context, Claim& claim, std::string_view reason, std::ui
 Status draw_verifiers(Context& context, LoadedClaim& live) {
     auto& [task, claim] = live;
     QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(claim.draw_at)));
-    const Uint256 needed = market::verifier_bond(context.market(), task);
-    const Hash32 randomness = draw_hash("verifiers", beacon, claim.id, claim.draws);
-    QUERN_TRY(auto candidates,
-              find_verifiers(context, task, claim.draw_at, randomness, {claim.solver, task.submitter}));
-    auto drawn = draw_many(randomness, std::move(candidates), task.spec.work.verifiers);
+    const DrawTerms terms = verifier_terms(context, task, claim.draw_at, {claim.solver, task.submitter});
+    // Those whom the stretch before it binds are free when that is settled, and this one cannot be before.
+    const bool waited = is_next_to_settle(task, claim) &&
+                        context.market_ms >= claim.proved_since + market::in_ms(task.spec.windows.verify_s);
+    QUERN_TRY(const auto drawn,
+              draw_bonds(context, Role::verifier, terms, draw_hash("verifiers", beacon, claim.id, claim.draws),
+                         task.spec.work.verifiers, waited ? params::kMaxDrawTries : params::kMaxPassedOver));
     if (drawn.size() < task.spec.work.verifiers) {
-        // Those whom the stretch before it binds are free when that is settled, and this one cannot be before.
-        const bool waited = is_next_to_settle(task, claim) &&
-                            context.market_ms >= claim.proved_since + market::in_ms(task.spec.windows.verify_s);
         if (waited && drawn.empty()) return await_unverified(context, live, "no_verifiers");
         // Others may bond; who did so after the old beacon was known must not profit from knowing it. Each try is a
         // tick that somebody pays for.
@@ -298,12 +296,12 @@ Status draw_verifiers(Context& context, LoadedClaim& live) {
     ++claim.draws;
     erase_reports(context, claim);
     for (const auto& address : drawn) {
-        QUERN_CHECK(lock_bond(context, Role::verifier, address, needed));
+        QUERN_CHECK(lock_whole_bond(context, Role::verifier, address, terms.lock));
         types::VerifierReport report;
         report.claim = claim.id;
         report.place = claim.drawn++;
         report.verifier = address;
-        report.locked = needed;
+        report.locked = terms.lock;
         store_report(context.state, report);
         emit(context, types::KindGroup::verification, events::VerifierDrawn{task.id, address, claim.id.stretch});
     }

@@ -2,6 +2,7 @@
 // locked part backs open work; the free part can be unbonded and is paid out after the unbonding period.
 #include <algorithm>
 
+#include "chain/exec/handlers/draw_table.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/market/windows.h"
@@ -53,7 +54,7 @@ Status Handler<NativeKind::bond>::apply(Context& context, const Payload& data, P
     auto& bond = prepared.bond;
     QUERN_CHECK(take_from_account(context, context.sender, data.amount));
     bond.bonded += data.amount;
-    bond.since = context.height;
+    QUERN_CHECK(update_table(context, bond));
     store_bond(context.state, bond);
     announce(context, bond);
     return {};
@@ -83,6 +84,7 @@ Status Handler<NativeKind::unbond>::apply(Context& context, const Payload& data,
     auto& bond = prepared.bond;
     bond.bonded -= data.amount;
     bond.unbonding.push_back({data.amount, context.height + context.market().unbonding_blocks});
+    QUERN_CHECK(update_table(context, bond));
     store_bond(context.state, bond);
     announce(context, bond);
     return {};
@@ -98,21 +100,26 @@ struct Handler<NativeKind::withdraw>::Prepared {
 
 auto Handler<NativeKind::withdraw>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
     QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
-    for (const auto& entry : bond.unbonding)
-        if (entry.matures_at <= context.height) return Prepared{std::move(bond)};
-    return fail("bond.nothing_to_withdraw");
+    const bool ripe =
+        std::any_of(bond.unbonding.begin(), bond.unbonding.end(),
+                    [&](const types::UnbondingEntry& entry) { return entry.matures_at <= context.height; });
+    if (!ripe) return fail("bond.nothing_to_withdraw");
+    if (market::whole_bond(bond) == bond.locked)
+        return fail("bond.nothing_to_withdraw", "what has left still answers for open work");
+    return Prepared{std::move(bond)};
 }
 
 Status Handler<NativeKind::withdraw>::apply(Context& context, const Payload&, Prepared&& prepared) {
     auto& bond = prepared.bond;
-    std::vector<types::UnbondingEntry> waiting;
-    for (const auto& entry : bond.unbonding) {
-        if (entry.matures_at <= context.height)
-            pay_account(context, context.sender, entry.amount);
-        else
-            waiting.push_back(entry);
+    Uint256 unused = market::whole_bond(bond) - bond.locked;
+    for (auto& entry : bond.unbonding) {
+        if (entry.matures_at > context.height) continue;
+        const Uint256 paid = std::min(entry.amount, unused);
+        pay_account(context, context.sender, paid);
+        unused -= paid;
+        entry.amount -= paid;
     }
-    bond.unbonding = std::move(waiting);
+    std::erase_if(bond.unbonding, [](const types::UnbondingEntry& entry) { return entry.amount.is_zero(); });
     store_bond(context.state, bond);
     announce(context, bond);
     return {};

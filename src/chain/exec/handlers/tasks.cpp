@@ -94,8 +94,9 @@ Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmit
 
 Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& market, const Payload& data) {
     QUERN_TRY(const auto plan, core::check_task_spec(data));
-    if (data.work.verifiers > market.max_verifiers)
-        return fail("task.bad_verifiers", "at most " + std::to_string(market.max_verifiers));
+    if (data.work.verifiers < market.min_verifiers || data.work.verifiers > market.max_verifiers)
+        return fail("task.bad_verifiers",
+                    std::to_string(market.min_verifiers) + " to " + std::to_string(market.max_verifiers));
     for (const std::uint64_t seconds : {data.windows.bid_s, data.windows.start_s, data.windows.heartbeat_s,
                                         data.windows.prove_s, data.windows.verify_s, data.windows.challenge_s})
         if (seconds < market.min_window_s || seconds > market.max_window_s)

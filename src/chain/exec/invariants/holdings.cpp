@@ -38,7 +38,8 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
         }
         case ObjectPrefix::role_bond: {
             QUERN_TRY(const auto bond, types::decode_record<types::RoleBond>(*value));
-            if (bond.locked > bond.bonded) return fail("invariant.bond_locks", to_hex(bond.address));
+            if (bond.locked > bond.bonded + sum_of(bond.unbonding))
+                return fail("invariant.bond_locks", to_hex(bond.address));
             return Holdings{bond.bonded + sum_of(bond.unbonding), Uint256() - bond.locked};
         }
         case ObjectPrefix::task: {
@@ -67,6 +68,8 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
         case ObjectPrefix::beacon:
         case ObjectPrefix::epoch:
         case ObjectPrefix::validator_rank:
+        case ObjectPrefix::draw_node:
+        case ObjectPrefix::draw_table:
         case ObjectPrefix::stake_delegation:
         case ObjectPrefix::conviction:
         case ObjectPrefix::proof:

@@ -1,5 +1,9 @@
 // Rules that keep the market's incentives right when somebody plays with them: low bids, missing verifiers, filled
 // places, dust, clocks.
+#include <functional>
+
+#include "chain/market/bonds.h"
+#include "chain/market/shares.h"
 #include "lifecycle_fixture.h"
 
 namespace quern::chain::exec::test {
@@ -15,13 +19,15 @@ Uint256 paid(const types::Task& task, const types::Address& to, std::string_view
 class Incentives : public Lifecycle {
 protected:
     // Submitted, won by kSolver at `price`, and trained up to the proof.
-    std::uint64_t prove(std::uint64_t price = 3) {
+    std::uint64_t prove(
+        std::uint64_t price = 3, const std::function<void()>& in_training = [] {}) {
         const auto id = submit();
         expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, price}));
         tick_when_due(id);
         world.skip_to(world.task(id).seats.at(0).assigned_at + 2);
         expect_ok(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id}));
         expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, kInterval)));
+        in_training();
         expect_ok(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));
         return id;
     }
@@ -31,6 +37,11 @@ protected:
                 const auto free = world.bond(Role::verifier, who).bonded - world.bond(Role::verifier, who).locked;
                 expect_ok(world.one(who, NativeKind::unbond, types::UnbondPayload{Role::verifier, free}));
             }
+    }
+    // So that they are in no table of draws any more.
+    void leave_in_time(const types::Address& except = {}) {
+        unbond_verifiers(except);
+        world.skip(world.params.epoch_length);
     }
     types::Address newcomer(std::uint64_t number, Role role, const Uint256& bond) {
         const auto who = address(number);
@@ -113,8 +124,7 @@ TEST_F(Incentives, a_bidder_that_is_needed_as_verifier_is_passed_over) {
 
 TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
     bond_everybody();
-    const auto id = prove();
-    unbond_verifiers();
+    const auto id = prove(3, [&] { leave_in_time(); });
     tick_when_due(id);
     EXPECT_EQ(world.reason(id), "waiting_for_verifiers");
     const auto proved = world.claim(id).proved_since;
@@ -135,10 +145,27 @@ TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
     EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
 }
 
-TEST_F(Incentives, who_is_left_is_drawn_after_waiting_in_vain) {
+// Who sees the proof, or what the beacon will draw, and leaves is drawn as if it stayed, and pays for its silence.
+TEST_F(Incentives, verifiers_that_leave_once_the_proof_is_there_are_drawn_and_answer) {
     bond_everybody();
     const auto id = prove();
-    unbond_verifiers(kVerifiers[1]);
+    unbond_verifiers();
+    tick_when_due(id);
+    ASSERT_EQ(world.claim(id).state, ClaimState::custody);
+    ASSERT_EQ(world.reports(id).size(), 2U);
+    const auto report = world.reports(id)[0];
+    EXPECT_TRUE(world.bond(Role::verifier, report.verifier).bonded.is_zero());
+    tick_when_due(id);
+    const Uint256 lost = market::percent_of(report.locked, world.params.market.no_reveal_slash_percent);
+    const auto bond = world.bond(Role::verifier, report.verifier);
+    EXPECT_EQ(market::whole_bond(bond), Uint256(1'000'000) - lost);
+    world.skip_to(bond.unbonding.at(0).matures_at);
+    expect_ok(world.one(report.verifier, NativeKind::withdraw, types::WithdrawPayload{Role::verifier}));
+}
+
+TEST_F(Incentives, who_is_left_is_drawn_after_waiting_in_vain) {
+    bond_everybody();
+    const auto id = prove(3, [&] { leave_in_time(kVerifiers[1]); });
     while (world.claim(id).state == ClaimState::proved) tick_when_due(id);
     EXPECT_EQ(world.claim(id).state, ClaimState::custody);
     ASSERT_EQ(world.reports(id).size(), 1U);

@@ -366,12 +366,16 @@ TEST_F(Lifecycle, task_fails_after_too_many_rounds) {
 
 TEST_F(Lifecycle, bonds_made_after_the_proof_are_not_drawn) {
     const auto id = reach(ClaimState::proved, truth);
-    for (const auto& verifier : kVerifiers) world.bond_role(verifier, Role::verifier, 5);
-    ASSERT_GE(world.height, market::draw_height(world.claim(id).draw_at));
-    expect_ok(world.tick(id));
-    EXPECT_EQ(world.claim(id).state, ClaimState::proved);
+    std::vector<types::Address> late;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        late.push_back(address(7'000 + i));
+        give(world.state(), late.back(), Uint256(1'000'000'000'000'000));
+        world.bond_role(late.back(), Role::verifier, 1'000'000'000'000);
+    }
     tick_when_due(id);
-    EXPECT_EQ(world.claim(id).state, ClaimState::custody);
+    ASSERT_EQ(world.claim(id).state, ClaimState::custody);
+    for (const auto& report : world.reports(id))
+        EXPECT_EQ(std::count(late.begin(), late.end(), report.verifier), 0) << "a million times the others' bonds";
 }
 
 TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {

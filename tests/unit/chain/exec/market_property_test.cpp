@@ -323,7 +323,7 @@ private:
         spec.money.tax = rng_.below(100);
         for (auto* seconds : {&spec.windows.bid_s, &spec.windows.start_s, &spec.windows.heartbeat_s,
                               &spec.windows.prove_s, &spec.windows.verify_s, &spec.windows.challenge_s})
-            *seconds = 8 + rng_.below(3);
+            *seconds = 12 + rng_.below(3);
         if (send(agent, NativeKind::task_submit, spec)) ++submitted_;
     }
 

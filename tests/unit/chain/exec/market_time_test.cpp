@@ -61,7 +61,7 @@ TEST_F(MarketTime, never_outruns_the_timestamps_whatever_proposers_date_their_bl
 TEST_F(MarketTime, is_the_blocks_own_for_its_transactions) {
     const auto id = submit();
     EXPECT_EQ(world.task(id).since, world.market_ms());
-    EXPECT_EQ(world.deadline(id), world.market_ms() + 8'000);
+    EXPECT_EQ(world.deadline(id), world.market_ms() + 12'000);
 }
 
 TEST_F(MarketTime, a_state_that_does_not_decode_stops_the_block) {
@@ -166,7 +166,7 @@ TEST_F(MarketTime, a_disputes_side_is_charged_what_passes_and_no_halt) {
     EXPECT_EQ(game_of().budget[0], clock - spent) << "stood still meanwhile";
 }
 
-TEST_F(MarketTime, eight_blocks_come_in_the_shortest_window_whatever_their_timestamps) {
+TEST_F(MarketTime, twelve_blocks_come_in_the_shortest_window_whatever_their_timestamps) {
     const auto id = reach(TaskState::assigned);
     const std::uint64_t assigned = world.task(id).seats.at(0).assigned_at;
     world.block_ms = kDay;
@@ -187,9 +187,12 @@ TEST_F(MarketTime, bidding_ends_with_its_window_and_its_draw_is_anchored_where_n
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.task(id).draw_at, world.height);
     EXPECT_GT(world.deadline(id), until);
-    // Its block is the anchor, and the beacon two blocks later draws: market time alone would allow it in the next one.
+    // Its block is the anchor, and the beacon eight blocks later draws: market time alone would allow it in the next
+    // one.
     EXPECT_EQ(name(world.tick(id)), "tick.too_early");
     EXPECT_GE(world.market_ms(), world.deadline(id));
+    world.skip_to(world.task(id).draw_at + params::kBeaconDelay - 1);
+    EXPECT_EQ(name(world.tick(id)), "tick.too_early");
     EXPECT_EQ(send(kSecond, NativeKind::task_bid, types::TaskBidPayload{id, 0, 4}), "task.deadline_passed");
     EXPECT_EQ(name(world.tick(id)), "ok");
     EXPECT_EQ(world.task(id).state, TaskState::assigned);

@@ -296,7 +296,7 @@ TEST(Shares, a_third_convicted_together_loses_all) {
 }
 
 TEST(Delays, a_draw_comes_after_its_anchor_and_old_beacons_have_one_successor) {
-    EXPECT_EQ(draw_height(10), 12U);
+    EXPECT_EQ(draw_height(10), 18U);
     EXPECT_EQ(beacon_height(80, 80), 80U);
     EXPECT_EQ(beacon_height(80, 80 + params::kBeaconWindow - 1), 80U);
     EXPECT_EQ(beacon_height(80, 80 + params::kBeaconWindow), 80 + params::kBeaconWindow);
@@ -311,7 +311,7 @@ TEST(Delays, a_block_adds_what_passed_and_five_idle_pauses_at_most) {
 }
 
 TEST(Delays, a_draw_that_comes_at_a_height_is_due_by_market_time_then) {
-    EXPECT_EQ(draw_due(7'000), 7'002U) << "two blocks later, of a millisecond at least";
+    EXPECT_EQ(draw_due(7'000), 7'008U) << "eight blocks later, of a millisecond at least";
     auto task = sample_task();
     types::Claim claim;
     claim.state = types::ClaimState::proved;
@@ -347,8 +347,8 @@ TEST(Delays, follow_the_task_and_the_parameters) {
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 4 * 9U)) << "a segment, and 851 / 390 times as much";
     plan_as(task, even(300, 30, 1, 410, 15, 90));  // a solver answers for two claims at once
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 2 * 8 * 9U));
-    EXPECT_EQ(reveal_expected(market, 50), 40'050U);
-    EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + 1000 * (2'000'000 + 1200 + 40U));
+    EXPECT_EQ(reveal_expected(market, 50), 60'050U);
+    EXPECT_EQ(latest_deadline(market, 50), 50 + 8 + 1000 * (2'000'000 + 1200 + 60U));
 }
 
 // A plan of 2^40 steps that ends with one which costs as much as all others, and whose trace is 64 times that.
@@ -393,14 +393,14 @@ TEST(Windows, are_twice_what_one_uplink_and_one_replay_take) {
     const auto least = [&] { return least_windows(spec, work, bytes); };
     EXPECT_EQ(least().verify_s, Uint256(1)) << "nothing is promised";
     spec.classes.bandwidth = 40;
-    EXPECT_EQ(least().verify_s, Uint256((6 * (3 * 51'245'056 + 74'188 + 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
+    EXPECT_EQ(least().verify_s, Uint256((6 * (5 * 51'245'056 + 74'188 + 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
     EXPECT_EQ(least().heartbeat_s, Uint256(1));
     bytes.programs = 3;
     EXPECT_EQ(least().verify_s,
-              Uint256((6 * (3 * 51'245'056 + 74'188 + 3 * 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
-    spec.classes.speed = 30;  // 32,768 work units a second
-    EXPECT_EQ(least().heartbeat_s, Uint256((2 * 2 * 6'588'349 + 32'767) / 32'768));
-    EXPECT_EQ(least().verify_s, Uint256((2 * 4 * 6'588'349 + 32'767) / 32'768)) << "the longer of the two";
+              Uint256((6 * (5 * 51'245'056 + 74'188 + 3 * 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
+    spec.classes.speed = 28;  // 16,384 work units a second
+    EXPECT_EQ(least().heartbeat_s, Uint256((2 * 2 * 6'588'349 + 16'383) / 16'384));
+    EXPECT_EQ(least().verify_s, Uint256((2 * 4 * 6'588'349 + 16'383) / 16'384)) << "the longer of the two";
     spec.windows.verify_s = least().verify_s.low_u64();
     spec.windows.heartbeat_s = least().heartbeat_s.low_u64();
     EXPECT_TRUE(check_windows(spec, work, bytes));

@@ -37,7 +37,7 @@ TEST(Parameters, each_has_a_name_a_meaning_and_a_default_that_is_the_structs) {
         EXPECT_FALSE(parameter.doc.empty()) << parameter.name;
     });
     EXPECT_EQ(names.size(), parameters().size());
-    EXPECT_EQ(names.size(), 38U);
+    EXPECT_EQ(names.size(), 39U);
     EXPECT_TRUE(check_parameters(params));
     EXPECT_EQ(params.block_gas_limit, 300'000'000U);
 }
@@ -74,17 +74,24 @@ TEST(Parameters, must_fit_each_other) {
     EXPECT_EQ(detail([](ChainParams& p) { p.min_block_ms = 1001; }), "block.max_idle_ms must be min_block_ms at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 91; }),
               "market.submitter_percent and burn_percent exceed 100");
-    EXPECT_EQ(detail([](ChainParams& p) { p.market.max_window_s = 49, p.market.min_window_s = 50; }),
+    EXPECT_EQ(detail([](ChainParams& p) { p.market.max_window_s = 69, p.market.min_window_s = 70; }),
               "market.max_window_s must be min_window_s at least");
-    EXPECT_EQ(detail([](ChainParams& p) { p.market.min_window_s = 39; }),
-              "market.min_window_s must be forty times block.max_idle_ms at least");
+    EXPECT_EQ(detail([](ChainParams& p) { p.market.min_window_s = 59; }),
+              "market.min_window_s must be sixty times block.max_idle_ms at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.max_idle_ms = 1001; }),
-              "market.min_window_s must be forty times block.max_idle_ms at least");
+              "market.min_window_s must be sixty times block.max_idle_ms at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.staking.unbonding_blocks = 149; }),
               "staking.unbonding_blocks must be three epochs at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 96, p.market.submitter_percent = 0; }),
               "staking.reporter_percent and market.burn_percent exceed 100");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 95, p.market.submitter_percent = 5; }), "");
+    EXPECT_EQ(detail([](ChainParams& p) { p.market.unbonding_blocks = p.epoch_length + kDrawMargin - 1; }),
+              "market.unbonding_blocks must be an epoch and 32 blocks at least");
+    EXPECT_EQ(detail([](ChainParams& p) { p.market.min_verifiers = 4, p.market.max_verifiers = 3; }),
+              "market.max_verifiers must be min_verifiers at least");
+    EXPECT_EQ(detail([](ChainParams& p) { p.chain_id = kTestnetChainId, p.market.min_verifiers = 2; }),
+              "market.min_verifiers must be three at least but on a devnet (chain_id 7878)");
+    EXPECT_EQ(detail([](ChainParams& p) { p.chain_id = kTestnetChainId, p.market.min_verifiers = 3; }), "");
 }
 
 TEST(Parameters, page_is_up_to_date) {

@@ -27,6 +27,9 @@ constexpr std::string_view kName{};
     X(Conviction)          \
     X(RoleBond)            \
     X(UnbondingEntry)      \
+    X(DrawNode)            \
+    X(DrawVersion)         \
+    X(DrawTable)           \
     X(Capacity)            \
     X(Task)                \
     X(TaskBid)             \
@@ -157,6 +160,8 @@ TEST_F(ObjectsPage, has_each_objects_key) {
     expect_key<StakeUnbonding>(key_of<StakeUnbonding>(address, address));
     expect_key<Conviction>(key_of<Conviction>(std::uint64_t{1}, address));
     expect_key<RoleBond>(key_of<RoleBond>(Role::solver, address));
+    expect_key<DrawNode>(key_of<DrawNode>(Role::verifier, std::uint8_t{0}, std::uint32_t{1}));
+    expect_key<DrawTable>(key_of<DrawTable>(Role::verifier));
     expect_key<Task>(key_of<Task>(std::uint64_t{1}));
     expect_key<ChallengeCommitment>(key_of<ChallengeCommitment>(claim, address, Hash32{}));
     expect_key<Claim>(key_of<Claim>(claim));
@@ -195,7 +200,8 @@ TEST_F(ObjectsPage, has_an_example) {
     bond.bonded = Uint256(1000);
     bond.locked = Uint256(250);
     bond.unbonding = {{Uint256(40), 900}};
-    bond.since = 7;
+    bond.place = 7;
+    bond.weight = Uint256(1000);
     bond.capacity = {123'456, 42, 41, 16'384};
     bond.capacity_since = 9;
     EXPECT_NE(page.find("\nkey   " + to_hex(key_of<RoleBond>(bond.role, bond.address)) + "\n"), std::string::npos);

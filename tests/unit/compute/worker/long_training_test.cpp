@@ -223,7 +223,7 @@ TEST_F(MillionSteps, take_a_solver_three_states_and_little_more) {
     EXPECT_LT(*kept, 500'000U) << "a root a stride, and a record a checkpoint";
     const TaskClaim live = drawn(5);
     serve(live);
-    EXPECT_LE(contents.files.size(), given + 1 + 1 + 2 * 5);
+    EXPECT_LE(contents.files.size(), given + 1 + 1 + 2 * 5 + 1);
     expect_served(live);
 }
 
@@ -264,6 +264,31 @@ TEST_F(LargeTraining, keeps_few_states_and_computes_again_what_verifiers_are_dra
     serve(all);
     expect_served(all);
     EXPECT_EQ(contents.files.size(), given + kState * 12 + 1);
+}
+
+// A verifier that was drawn for one segment says that data are missing where the state is withheld that the stretch or
+// its last segment begins with, or its last one.
+TEST_F(LargeTraining, verifiers_miss_states_that_they_were_not_drawn_for) {
+    train();
+    TaskClaim live = drawn(1);
+    std::uint8_t beacon = 1;
+    const auto segment = [&] {
+        return core::draw_segments(live.claim.verify_beacon, live.reports[0].verifier, 12, 1).front();
+    };
+    while (segment() == 0 || segment() == 11) live = drawn(1, ++beacon);
+    serve(live);
+    expect_served(live);
+    const auto& file = contents.files.at(trained.proof->history_content);
+    const auto manifest = core::decode_manifest(file);
+    ASSERT_TRUE(manifest);
+    const auto all = contents.files;
+    for (const std::size_t state : {0U, 11U, 12U}) {
+        contents.files.erase(manifest->checkpoint_contents[state]);
+        EXPECT_FALSE(begin_replay(live, live.reports[0])) << state;
+        contents.files = all;
+    }
+    contents.files.erase(manifest->checkpoint_contents[segment() == 5 ? 6 : 5]);
+    EXPECT_TRUE(begin_replay(live, live.reports[0]));
 }
 
 TEST_F(LargeTraining, keeps_every_second_state_where_half_of_them_have_room) {
