@@ -350,9 +350,14 @@ bool is_data_missing(const Claim& claim, bool deadline_passed) {
     return 2 * missing > claim.drawn || (deadline_passed && claim.draws >= kMaxDraws && missing > claim.received);
 }
 
-// Nobody can prove that data was withheld, so the solver goes unpaid but keeps its bond.
+// Nobody can prove that data was withheld, so the solver loses what a proof that does not come costs, and no more: else
+// invented roots would cost less than none. The rest answers for the history as before.
 Status void_without_data(Context& context, LoadedClaim& live) {
-    bar(live.task, live.claim.solver);
+    auto& [task, claim] = live;
+    const Uint256 lost = market::percent_of(claim.locked, context.market().no_start_slash_percent);
+    QUERN_CHECK(slash(context, task, Role::solver, claim.solver, lost, "data_missing"));
+    claim.locked -= lost;
+    bar(task, claim.solver);
     return begin_void(context, live, "data_missing");
 }
 
