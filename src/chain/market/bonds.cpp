@@ -28,6 +28,10 @@ Uint256 seat_bond(const params::MarketParams& market, const types::Task& task) {
     return solver_bond(market, task) * Uint256(claims_at_once(stretch_count(task) - task.settled));
 }
 
+Uint256 bid_deposit(const params::MarketParams& market, const types::Task& task) {
+    return percent_of(seat_bond(market, task), market.bid_deposit_percent);
+}
+
 Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task) {
     return verifier_bond(market, verifier_fee(task, 0)).value_or(Uint256());
 }

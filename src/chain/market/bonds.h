@@ -16,6 +16,8 @@ namespace quern::chain::market {
 [[nodiscard]] Uint256 solver_bond(const params::MarketParams& market, const types::Task& task);
 [[nodiscard]] Uint256 seat_bond(const params::MarketParams& market, const types::Task& task);
 [[nodiscard]] Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task);
+// What a bid locks of seat_bond.
+[[nodiscard]] Uint256 bid_deposit(const params::MarketParams& market, const types::Task& task);
 
 [[nodiscard]] Uint256 min_bond(const params::MarketParams& market);  // of a role, or nothing
 // Of a commitment to a challenge of the task's claims, whatever its target: a share of the larger one of the locks that

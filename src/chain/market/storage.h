@@ -16,7 +16,7 @@ inline constexpr std::uint32_t kKeptStretches = 2;
 
 // What one object of a kind takes at most; unit tests hold the largest ones against them.
 inline constexpr std::uint64_t kTaskBytes = 1'024;  // beside its submission and its bids
-inline constexpr std::uint64_t kBidBytes = 128;
+inline constexpr std::uint64_t kBidBytes = 160;
 inline constexpr std::uint64_t kClaimBytes = 1'280;     // with what its solver is paid or loses
 inline constexpr std::uint64_t kReportBytes = 640;      // with what its verifier is paid or loses
 inline constexpr std::uint64_t kDisputeBytes = 10'752;  // with its game, and its number in the claim

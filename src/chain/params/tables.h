@@ -22,6 +22,8 @@
       "γ: worst on-chain cost of one honest dispute path")                                                           \
     X(std::uint64_t, solver_bond_gammas, "solver_bond_gammas", 1000, 1, 1'000'000,                                   \
       "a solver's lock is max(this x γ, 2 x reward at the price cap)")                                               \
+    X(std::uint64_t, bid_deposit_percent, "bid_deposit_percent", 10, 1, 100,                                         \
+      "of what a winner must lock: locked with each bid, lost by one that wins and is not covered")                  \
     X(std::uint64_t, verifier_bond_fees, "verifier_bond_fees", 10, 1, 1'000'000,                                     \
       "a verifier's lock is max(this x its fee, verifier_bond_gammas x γ)")                                          \
     X(std::uint64_t, verifier_bond_gammas, "verifier_bond_gammas", 100, 0, 1'000'000, "see verifier_bond_fees")      \
@@ -36,7 +38,7 @@
     X(std::uint64_t, unbonding_blocks, "unbonding_blocks", 600, 0, bits64(40) + 1,                                   \
       "from leaving a role's bond to the withdrawal")                                                                \
     X(std::uint64_t, no_start_slash_percent, "no_start_slash_percent", 5, 0, 100,                                    \
-      "of a solver's lock, when it lets its task down")                                                              \
+      "of a solver's lock, when it lets its task down, or its data cannot be had")                                   \
     X(std::uint64_t, no_reveal_slash_percent, "no_reveal_slash_percent", 10, 0, 100,                                 \
       "of a verifier's lock, when it is silent in one of its steps")                                                 \
     X(std::uint64_t, no_challenge_reveal_slash_percent, "no_challenge_reveal_slash_percent", 50, 0, 100,             \
@@ -47,7 +49,7 @@
     X(std::uint64_t, bounty_cost_percent, "bounty_cost_percent", 150, 0, 1'000,                                      \
       "a winner's bounty is at most this part of its proven cost")                                                   \
     X(std::uint64_t, max_rounds, "max_rounds", 4, 0, 64, "reopenings before a task fails")                           \
-    X(std::uint64_t, max_bids, "max_bids", 64, 1, 1'024, "bids of a task")                                           \
+    X(std::uint64_t, max_bids, "max_bids", 64, 1, 256, "bids of a task")                                             \
     X(std::uint64_t, max_disputes, "max_disputes", 64, 1, 64,                                                        \
       "challenges of a round against the history, and as many against reports")                                      \
     X(std::uint64_t, max_commitments, "max_commitments", 256, 1, 256,                                                \

@@ -192,9 +192,10 @@ struct TaskBid {
     std::uint32_t speed_class = 0;
     std::uint32_t bandwidth_class = 0;
     std::uint64_t height = 0;
-    Uint256 weight;  // the bidder's bond at that time: weighs near ties
+    Uint256 weight;   // the bidder's bond at that time: weighs near ties
+    Uint256 deposit;  // part of the bidder's bond that is locked while the bid is in the list
     QUERN_FIELDS(v("bidder", bidder), v("seat", seat), v("price", price), v("speedClass", speed_class),
-                 v("bandwidthClass", bandwidth_class), v("height", height), v("weight", weight))
+                 v("bandwidthClass", bandwidth_class), v("height", height), v("weight", weight), v("deposit", deposit))
 };
 struct Payment {
     Address to;
@@ -343,7 +344,7 @@ struct Task {
     std::uint64_t trace_work = 0;   // of hashing what a step of it computes, at most
     Uint256 escrow;                 // what is held for it now ...
     Uint256 deposit;                // ... of which for its bytes, until it is deleted (chain/market/storage.h)
-    std::vector<TaskBid> bids;
+    std::vector<TaskBid> bids;      // as placed; from the draw to the start those that may still have it, in order
     std::uint64_t draw_at = 0;      // height that anchors the solver's draw once bidding is closed, 0 before
     std::vector<TaskSeat> seats;    // one from the assignment on
     std::uint32_t settled = 0;      // stretches, in order, in whatever rounds: these are never done again

@@ -112,6 +112,8 @@ private:
         actions_.push_back(Examine{});  // kept up, so that what was found is not looked for again
         if (!view_.examined.unfit.empty())
             actions_.push_back(Decline{view_.examined.unfit});
+        else if (view_.examined.fit && !view_.covered)
+            actions_.push_back(Decline{"the bond does not cover it beside other bids"});
         else if (view_.examined.fit)
             send(attempt(purpose("bid"), NativeKind::task_bid, promised(price)));
     }

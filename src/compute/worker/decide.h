@@ -95,6 +95,7 @@ struct View {
     bool all_disputes = true;  // false: the node did not tell some of them
     // What reports have revealed, by their result roots, as far as it was asked for.
     std::map<Hash32, std::shared_ptr<const std::vector<Hash32>>> probes;
+    bool covered = true;  // the solver's bond covers a bid on it beside all other bids (bid_cover.h)
 };
 
 // --- What it wants ---------------------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ struct Attempt {
 struct Send {
     std::vector<Attempt> attempts;
 };
-struct Decline {  // never bid on; for the log
+struct Decline {  // not bid on; for the log
     std::string reason;
 };
 // Work that is to be going on: what is no longer asked for is dropped, what was found is asked for by asking again.

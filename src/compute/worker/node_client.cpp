@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "chain/api/content_gateway.h"
+#include "chain/params/parameters.h"
 #include "chain/types/event_reader.h"
 #include "chain/types/json_codec.h"
 #include "chain/types/native_kinds.h"
@@ -67,6 +68,17 @@ Expected<T> understood(Expected<T> answer) {
 Expected<Uint256> quantity(const json::Value& value) {
     QUERN_TRY(const std::string_view text, understood(value.as_string()));
     return understood(Uint256::from_hex_quantity(text));
+}
+
+// As a genesis file has it: amounts are decimal texts.
+Status read_parameter(const json::Value& section, std::string_view name, Uint256& target) {
+    QUERN_TRY(const std::string_view text, understood(section.get_string(name)));
+    QUERN_TRY(target, understood(Uint256::from_decimal(text)));
+    return {};
+}
+Status read_parameter(const json::Value& section, std::string_view name, std::uint64_t& target) {
+    QUERN_TRY(target, understood(section.get_u64(name)));
+    return {};
 }
 
 Expected<std::uint64_t> small_quantity(const json::Value& value) {
@@ -306,6 +318,18 @@ Expected<std::vector<TaskClaim>> NodeClient::live_tasks() {
         if (after <= start) return busy(kBadAnswer, "the next page is not a later one");
         start = after;
     }
+}
+
+Expected<chain::params::MarketParams> NodeClient::market_params() {
+    QUERN_TRY(const json::Value answer, call("quern_params", json::Value::array()));
+    QUERN_TRY(const json::Value* const market, understood(answer.get_object("market")));
+    chain::params::ChainParams params;
+    Status status;
+    chain::params::visit_parameters(params, [&](const chain::params::Parameter& parameter, auto& target) {
+        if (status && parameter.section == "market") status = read_parameter(*market, parameter.name, target);
+    });
+    QUERN_CHECK(status);
+    return params.market;
 }
 
 Expected<std::optional<chain::types::RoleBond>> NodeClient::bond(chain::types::Role role,

@@ -49,6 +49,7 @@ public:
     [[nodiscard]] Expected<DisputeNews> dispute(std::uint64_t id) override;
     [[nodiscard]] Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) override;
 
+    [[nodiscard]] Expected<chain::params::MarketParams> market_params() override;
     [[nodiscard]] Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role role,
                                                                        const chain::types::Address& address) override;
 

@@ -13,6 +13,7 @@
 #include "base/expected.h"
 #include "base/json.h"
 #include "chain/api/content_gateway.h"
+#include "chain/params/params.h"
 #include "chain/types/native_objects.h"
 #include "crypto/content_shards.h"
 
@@ -96,6 +97,8 @@ public:
     [[nodiscard]] virtual Expected<DisputeNews> dispute(std::uint64_t id) = 0;
     // Hashes of the probe tiles that the report's verifier has revealed; not checked against its result root.
     [[nodiscard]] virtual Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) = 0;
+    // The chain's parameters of the market.
+    [[nodiscard]] virtual Expected<chain::params::MarketParams> market_params() = 0;
     // The bond of a role; nullopt: none.
     [[nodiscard]] virtual Expected<std::optional<chain::types::RoleBond>> bond(
         chain::types::Role role, const chain::types::Address& address) = 0;

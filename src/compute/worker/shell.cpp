@@ -117,6 +117,7 @@ void Shell::look_at_block(const LiveTasks::Update& update) {
     market_ms_ = tasks_.head().market_ms;
     parts_.sender.refresh(height_);
     look_at_bonds();
+    look_at_bids();
     for (auto& [id, known] : disputes_) known.changed = known.changed || update.all_anew;
     for (const std::uint64_t id : update.disputes)
         if (const auto known = disputes_.find(id); known != disputes_.end()) known->second.changed = true;
@@ -181,7 +182,8 @@ View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
               watch_.facts(order),
               {},
               !unread_.contains(live->task.id),
-              {}};
+              {},
+              knows_bond_ && cover_->covers(live->task)};
     for (const auto& report : live->reports)
         if (const auto known = probes_.find(report.result_root); known != probes_.end()) view.probes.insert(*known);
     for (const std::uint64_t id : live->claim.disputes) {
@@ -221,7 +223,11 @@ Overloaded(Functions...) -> Overloaded<Functions...>;
 
 void Shell::perform(const std::shared_ptr<const TaskClaim>& live, const Action& action, Orders& orders) {
     const TaskOrder order{live};
-    std::visit(Overloaded{[&](const Send& send) { parts_.sender.send(send); },
+    std::visit(Overloaded{[&](const Send& send) {
+                              if (send.attempts.front().kind == chain::types::NativeKind::task_bid)
+                                  cover_->add(live->task);
+                              parts_.sender.send(send);
+                          },
                           [&](const Decline& declined) { decline(live->task, declined.reason); },
                           [&](const Examine&) { orders.examine.emplace(order.id(), order); },
                           [&](const Train&) { orders.train.emplace(order.id(), order); },
@@ -279,6 +285,25 @@ void Shell::look_at_bonds() {
         if (role != Role::verifier) continue;
         if (const auto attempt = declare(**bond, mine)) parts_.sender.send(*attempt);
     }
+}
+
+// Before anything is bid with this block.
+void Shell::look_at_bids() {
+    knows_bond_ = false;
+    const bool any = std::any_of(tasks_.tasks().begin(), tasks_.tasks().end(), [](const auto& each) {
+        return each.second->task.state == chain::types::TaskState::open;
+    });
+    if (!me_.solver || !any) return;
+    if (!cover_) {
+        const auto market = parts_.node.market_params();
+        if (!market) return;
+        cover_.emplace(*market);
+    }
+    const auto bond = parts_.node.bond(Role::solver, me_.address);
+    if (!bond) return;
+    knows_bond_ = true;
+    const Uint256 free_part = *bond ? chain::market::free_part(**bond) : Uint256();
+    cover_->update(tasks_.tasks(), me_.address, free_part, market_ms_);
 }
 
 void Shell::clean() {

@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "compute/worker/bid_cover.h"
 #include "compute/worker/dispute_jobs.h"
 #include "compute/worker/live_tasks.h"
 #include "compute/worker/replay_jobs.h"
@@ -65,6 +66,7 @@ private:
     void read_probes(const chain::types::VerifierReport& report);
     void decline(const Task& task, const std::string& reason);
     void look_at_bonds();
+    void look_at_bids();
     void clean();
     template <class Work>
     void start(std::shared_ptr<ThreadPool> pool, Work work);
@@ -84,6 +86,8 @@ private:
     std::uint64_t clean_at_ = 0;
     std::uint64_t bonds_at_ = 0;
     std::set<chain::types::Role> unbonded_;  // said so
+    std::optional<BidCover> cover_;          // none before the node has told the chain's parameters
+    bool knows_bond_ = false;                // as of height_: else nothing is bid
 
     ExamineJobs::Orders examine_;
     TrainingJobs::Orders train_;

@@ -58,7 +58,7 @@ Expected<types::ChallengeCommitment> load_commitment(const Context& context, con
 // accuse it, nor one that fell earlier.
 Expected<bool> is_beaten(const Context& context, const types::Claim& claim, std::uint32_t target,
                          std::uint64_t committed_at) {
-    if (target == 0) return claim.voided;
+    if (target == 0) return is_history_lost(claim);
     const std::size_t place = core::target_report(target);
     if (place >= claim.drawn) return false;
     QUERN_TRY(const auto report, load_report(context.state, claim, place));

@@ -20,7 +20,7 @@ using types::TaskState;
 
 using params::kMaxDraws;
 
-// The bid to take: the lowest, near ties by lot.
+// The bid to take of those that are left: the lowest, near ties by lot.
 std::size_t best_bid(const types::Task& task, const Hash32& beacon) {
     Uint256 lowest = task.bids.front().price;
     for (const auto& bid : task.bids) lowest = std::min(lowest, bid.price);
@@ -33,6 +33,29 @@ std::size_t best_bid(const types::Task& task, const Hash32& beacon) {
     }
     const std::size_t drawn = draw_one(draw_hash("solver", beacon, task.id, task.bids.size()), near);
     return index[drawn < index.size() ? drawn : 0];
+}
+
+// Puts all bids into the order in which they are taken. It follows from the bids and the beacon alone, so that nobody
+// who fails on purpose, when the beacon is known, moves anybody else.
+void order_bids(types::Task& task, const Hash32& beacon) {
+    std::vector<types::TaskBid> ordered;
+    while (!task.bids.empty()) {
+        const auto next = task.bids.begin() + static_cast<std::ptrdiff_t>(best_bid(task, beacon));
+        ordered.push_back(*next);
+        task.bids.erase(next);
+    }
+    task.bids = std::move(ordered);
+}
+
+Status release_bid(Context& context, const types::TaskBid& bid) {
+    return unlock_bond(context, Role::solver, bid.bidder, bid.deposit);
+}
+
+// The bidder bound its bond elsewhere meanwhile, or took it away: a place was taken for nothing.
+Status forfeit_bid(Context& context, types::Task& task, const types::TaskBid& bid) {
+    QUERN_CHECK(slash(context, task, Role::solver, bid.bidder, bid.deposit, "bid_not_covered"));
+    bar(task, bid.bidder);
+    return {};
 }
 
 // A verifier that kept silent in a step: its report counts as absent, it loses its fee and a part of its bond.
@@ -145,7 +168,6 @@ void enter(Context& context, Claim& claim, ClaimState state, std::uint64_t deadl
 }
 
 void open_bidding(Context& context, types::Task& task, std::string_view reason) {
-    task.bids.clear();
     enter(context, task, TaskState::open, context.market_ms + market::in_ms(task.spec.windows.bid_s), reason);
 }
 
@@ -157,10 +179,11 @@ Status close_bidding(Context& context, types::Task& task) {
 }
 
 Status assign_next(Context& context, types::Task& task, const Hash32& beacon, std::string_view reason) {
+    const bool draws = task.state == TaskState::open;
+    if (draws) order_bids(task, beacon);
     // The same for whoever is assigned in this round, whenever it starts: no solver can have another one by letting
     // time pass or the next bid come.
-    if (task.state == TaskState::open && task.settled == 0)
-        task.seed_beacon = draw_hash("seed", beacon, task.id, task.round);
+    if (draws && task.settled == 0) task.seed_beacon = draw_hash("seed", beacon, task.id, task.round);
     const Uint256 needed = market::seat_bond(context.market(), task);
     std::vector<types::Address> verifiers;  // one more than are needed: the solver may be among them
     if (!task.bids.empty()) {
@@ -171,23 +194,24 @@ Status assign_next(Context& context, types::Task& task, const Hash32& beacon, st
     }
     bool unchecked = false;
     while (!task.bids.empty()) {
-        const std::size_t index = best_bid(task, beacon);
-        const types::TaskBid bid = task.bids[index];
-        task.bids.erase(task.bids.begin() + static_cast<std::ptrdiff_t>(index));
+        const types::TaskBid bid = task.bids.front();
+        task.bids.erase(task.bids.begin());
         if (eligible_for(verifiers, bid.bidder) < task.spec.work.verifiers) {
             unchecked = true;
+            QUERN_CHECK(release_bid(context, bid));
             continue;
         }
-        // A bidder that bound its bond elsewhere meanwhile is passed over.
-        if (!lock_bond(context, Role::solver, bid.bidder, needed)) continue;
+        if (!lock_bond(context, Role::solver, bid.bidder, needed - bid.deposit)) {
+            QUERN_CHECK(forfeit_bid(context, task, bid));
+            continue;
+        }
         task.seats = {{bid.bidder, bid.price, needed, context.height, task.settled}};
         emit(context, types::KindGroup::tasks, events::SolverAssigned{task.id, bid.bidder, bid.price});
         enter(context, task, TaskState::assigned, context.market_ms + market::in_ms(task.spec.windows.start_s), reason);
         return {};
     }
     if (unchecked) return close_task(context, task, TaskState::expired, "no_verifiers");
-    if (task.state == TaskState::open) return close_task(context, task, TaskState::expired, "no_bids");
-    return reopen(context, task, reason);
+    return reopen(context, task, draws ? "bid_not_covered" : reason);
 }
 
 Status give_to_next(Context& context, types::Task& task, std::string_view reason) {
@@ -210,6 +234,11 @@ Status reopen(Context& context, types::Task& task, std::string_view reason) {
 Status close_task(Context& context, types::Task& task, TaskState state, std::string_view reason) {
     QUERN_CHECK(pay_from_escrow(context, task, task.submitter, task.escrow - task.deposit, "refund"));
     enter(context, task, state, 0, reason);
+    return {};
+}
+
+Status release_bids(Context& context, types::Task& task) {
+    for (const types::TaskBid& bid : std::exchange(task.bids, {})) QUERN_CHECK(release_bid(context, bid));
     return {};
 }
 
@@ -319,9 +348,14 @@ bool is_data_missing(const Claim& claim, bool deadline_passed) {
     return 2 * missing > claim.drawn || (deadline_passed && claim.draws >= kMaxDraws && missing > claim.received);
 }
 
-// Nobody can prove that data was withheld, so the solver goes unpaid but keeps its bond.
+// Nobody can prove that data was withheld, so the solver loses what a proof that does not come costs, and no more: else
+// invented roots would cost less than none. The rest answers for the history as before.
 Status void_without_data(Context& context, LoadedClaim& live) {
-    bar(live.task, live.claim.solver);
+    auto& [task, claim] = live;
+    const Uint256 lost = market::percent_of(claim.locked, context.market().no_start_slash_percent);
+    QUERN_CHECK(slash(context, task, Role::solver, claim.solver, lost, "data_missing"));
+    claim.locked -= lost;
+    bar(task, claim.solver);
     return begin_void(context, live, "data_missing");
 }
 

@@ -19,13 +19,16 @@ void open_bidding(Context& context, types::Task& task, std::string_view reason);
 // No bids come any more: waits for the beacon that decides near ties, which nobody knew who could still bid. Without a
 // bid there is nothing to wait for and the task expires.
 [[nodiscard]] Status close_bidding(Context& context, types::Task& task);
-// Gives the task to the best of the remaining bids whose bond still covers it and for which there are as many verifiers
-// as the task asks for: training is public, so that what nobody will check must not begin. Without one: expires the
-// task when it was `open` or verifiers are missing, reopens it otherwise.
+// Gives the task to the next bid whose bond covers it and for which there are as many verifiers as the task asks for:
+// training is public, so that what nobody will check must not begin. Of an `open` task draws the order of the bids
+// first. Who is not covered loses its deposit and may not bid on this task again. Without a bid that is left: expires
+// the task where verifiers are missing, else reopens it.
 [[nodiscard]] Status assign_next(Context& context, types::Task& task, const Hash32& beacon, std::string_view reason);
 // The solver of an `assigned` task let it down: a part of its bond is lost, the rest is free again, it may not bid on
 // this task again. The next bid gets the task.
 [[nodiscard]] Status give_to_next(Context& context, types::Task& task, std::string_view reason);
+// The task has been begun: those whose bids were left for the case that it is not get their deposits back.
+[[nodiscard]] Status release_bids(Context& context, types::Task& task);
 // Begins a new round with bidding, at the first stretch that is not settled; after too many the task has failed.
 // Nothing is locked for it.
 [[nodiscard]] Status reopen(Context& context, types::Task& task, std::string_view reason);

@@ -79,10 +79,11 @@ bool answers_for(const LoadedClaim& live, const types::Dispute& dispute, const c
     return std::binary_search(drawn.begin(), drawn.end(), core::segment_of(step, spec.work.interval, stretch.before));
 }
 
-// Whether a challenge that was committed before the solver lost can still be revealed against a PASS.
+// Whether a challenge that was committed before the claim was void can still be revealed: against the history while a
+// lock answers for it, else against a PASS.
 bool awaits_reveals(const Context& context, const types::Claim& claim) {
     if (claim.commitments == 0 || context.market_ms >= claim.challenge_hold) return false;
-    return claim.passes != 0 &&
+    return (claim.passes != 0 || !is_history_lost(claim)) &&
            !context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(claim.id), {}, 1).empty();
 }
 
@@ -122,7 +123,7 @@ Status void_report(Context& context, LoadedClaim& live, const types::Dispute& di
 
 // Whether another game has decided what an open one is about.
 Expected<bool> is_moot(const Context& context, const types::Claim& claim, const types::Dispute& dispute) {
-    if (dispute.target == 0) return claim.voided && claim.locked.is_zero();
+    if (dispute.target == 0) return is_history_lost(claim);
     const std::size_t place = core::target_report(dispute.target);
     if (place >= claim.drawn) return false;
     QUERN_TRY(const auto report, load_report(context.state, claim, place));
@@ -304,7 +305,7 @@ Status continue_voided(Context& context, LoadedClaim& live) {
             const std::string reason = claim.reason;
             return void_claim(context, live, reason);
         }
-        QUERN_CHECK(drop_commitments(context, live, false));
+        QUERN_CHECK(drop_commitments(context, live, !is_history_lost(claim)));
     }
     QUERN_CHECK(refresh_deadline(context, claim));
     return {};

@@ -89,7 +89,9 @@ Status end_round(Context& context, types::Task& task, const Claim& ended) {
 
 Status void_claim(Context& context, LoadedClaim& live, std::string_view reason) {
     auto& [task, claim] = live;
-    QUERN_CHECK(release_claim(context, live, false));
+    // While a lock answered for the history there was something to reveal: else places would be held for gas until the
+    // data of a friend are missing.
+    QUERN_CHECK(release_claim(context, live, !claim.locked.is_zero()));
     QUERN_CHECK(release_lock(context, claim.solver, claim.locked));
     enter(context, claim, ClaimState::voided, 0, reason);
     QUERN_CHECK(void_later(context, live));

@@ -44,6 +44,11 @@ Expected<LiveClaim> load_own_work(const Context& context, std::uint64_t task) {
     return live;
 }
 
+std::vector<types::TaskBid>::const_iterator bid_of(const types::Task& task, const types::Address& bidder) {
+    return std::find_if(task.bids.begin(), task.bids.end(),
+                        [&](const types::TaskBid& bid) { return bid.bidder == bidder; });
+}
+
 // The bid that a lower one would drive out, of equal ones the newest. The task has bids.
 std::vector<types::TaskBid>::const_iterator highest_bid(const types::Task& task) {
     auto highest = task.bids.begin();
@@ -197,11 +202,12 @@ auto Handler<NativeKind::task_bid>::check_state(const Context& context, const Pa
     if (std::find(task.barred.begin(), task.barred.end(), context.sender) != task.barred.end())
         return fail("bid.barred", "lost this task before");
     QUERN_TRY(auto bond, load_bond(context.state, types::Role::solver, context.sender));
+    const auto own = bid_of(task, context.sender);
     const Uint256 needed = market::seat_bond(context.market(), task);
-    if (free_part(bond) < needed)
-        return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + needed.to_decimal());
-    const auto own = std::find_if(task.bids.begin(), task.bids.end(),
-                                  [&](const types::TaskBid& bid) { return bid.bidder == context.sender; });
+    // What its bid before has locked becomes a part of the seat's lock.
+    const Uint256 cover = free_part(bond) + (own == task.bids.end() ? Uint256() : own->deposit);
+    if (cover < needed)
+        return fail("bond.insufficient", "free " + cover.to_decimal() + ", need " + needed.to_decimal());
     if (own != task.bids.end()) {
         if (data.price >= own->price) return fail("bid.not_lower");
     } else if (task.bids.size() >= context.market().max_bids && data.price >= highest_bid(task)->price) {
@@ -212,11 +218,22 @@ auto Handler<NativeKind::task_bid>::check_state(const Context& context, const Pa
 
 Status Handler<NativeKind::task_bid>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& task = prepared.task;
-    std::erase_if(task.bids, [&](const types::TaskBid& bid) { return bid.bidder == context.sender; });
+    types::TaskBid placed{context.sender,       data.seat,      data.price,           data.speed_class,
+                          data.bandwidth_class, context.height, prepared.bond.bonded, {}};
+    if (const auto own = bid_of(task, context.sender); own != task.bids.end()) {
+        placed.deposit = own->deposit;
+        task.bids.erase(own);
+    } else {
+        placed.deposit = market::bid_deposit(context.market(), task);
+        QUERN_CHECK(lock_bond(context, types::Role::solver, context.sender, placed.deposit));
+    }
     // Whoever offers less takes the place of the highest: places cannot be filled with bids that are not meant.
-    if (task.bids.size() >= context.market().max_bids) task.bids.erase(highest_bid(task));
-    task.bids.push_back({context.sender, data.seat, data.price, data.speed_class, data.bandwidth_class, context.height,
-                         prepared.bond.bonded});
+    if (task.bids.size() >= context.market().max_bids) {
+        const auto highest = highest_bid(task);
+        QUERN_CHECK(unlock_bond(context, types::Role::solver, highest->bidder, highest->deposit));
+        task.bids.erase(highest);
+    }
+    task.bids.push_back(std::move(placed));
     store_task(context.state, task);
     emit(context, types::KindGroup::tasks, events::BidPlaced{task.id, context.sender, data.seat, data.price});
     return {};
@@ -241,6 +258,7 @@ auto Handler<NativeKind::task_start>::check_state(const Context& context, const 
 
 Status Handler<NativeKind::task_start>::apply(Context& context, const Payload&, Prepared&& prepared) {
     auto& task = prepared.task;
+    QUERN_CHECK(release_bids(context, task));
     QUERN_CHECK(begin_claim(context, task, task.start_root));
     store_task(context.state, task);
     return {};

@@ -1,16 +1,22 @@
+#include <map>
+#include <utility>
+
 #include "chain/exec/invariants/invariants.h"
 
 namespace quern::chain::exec::invariants {
 namespace {
 
 using types::ObjectPrefix;
+using types::Role;
 
-// What one native object holds: money, and claims on the locked parts of bonds. Sums wrap modulo 2^256, which is exact
-// for those that must be zero: globals count what was minted as negative money, bonds their locked part as negative
-// claims.
+// Claims on the locked part of each bond. Sums wrap modulo 2^256, which is exact for those that must be zero: a bond
+// counts its locked part as a negative claim.
+using Locks = std::map<std::pair<types::Role, types::Address>, Uint256>;
+
+// What one native object holds. Globals count what was minted as negative money.
 struct Holdings {
     Uint256 money;
-    Uint256 locks;
+    Locks locks;
 };
 
 template <class Entries>
@@ -40,30 +46,34 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
             QUERN_TRY(const auto bond, types::decode_record<types::RoleBond>(*value));
             if (bond.locked > bond.bonded + sum_of(bond.unbonding))
                 return fail("invariant.bond_locks", to_hex(bond.address));
-            return Holdings{bond.bonded + sum_of(bond.unbonding), Uint256() - bond.locked};
+            return Holdings{bond.bonded + sum_of(bond.unbonding),
+                            {{{bond.role, bond.address}, Uint256() - bond.locked}}};
         }
         case ObjectPrefix::task: {
             QUERN_TRY(const auto task, types::decode_record<types::Task>(*value));
-            Uint256 locks;
-            for (const auto& seat : task.seats) locks += seat.locked;
-            return Holdings{task.escrow, locks};
+            Holdings held{task.escrow, {}};
+            for (const auto& seat : task.seats) held.locks[{Role::solver, seat.solver}] += seat.locked;
+            for (const auto& bid : task.bids) held.locks[{Role::solver, bid.bidder}] += bid.deposit;
+            return held;
         }
         case ObjectPrefix::claim: {
             QUERN_TRY(const auto claim, types::decode_record<types::Claim>(*value));
-            return Holdings{{}, claim.locked};
+            return Holdings{{}, {{{Role::solver, claim.solver}, claim.locked}}};
         }
         case ObjectPrefix::report: {
             QUERN_TRY(const auto report, types::decode_record<types::VerifierReport>(*value));
-            return Holdings{{}, report.locked};
+            return Holdings{{}, {{{Role::verifier, report.verifier}, report.locked}}};
         }
         case ObjectPrefix::challenge: {
             QUERN_TRY(const auto challenge, types::decode_record<types::ChallengeCommitment>(*value));
-            return Holdings{challenge.deposit, challenge.stake};
+            return Holdings{challenge.deposit, {{{Role::whistleblower, challenge.challenger}, challenge.stake}}};
         }
         case ObjectPrefix::dispute: {
             QUERN_TRY(const auto dispute, types::decode_record<types::Dispute>(*value));
-            const bool own_lock = dispute.rival_role == types::Role::whistleblower && dispute.closed_at == 0;
-            return Holdings{dispute.deposit, own_lock ? dispute.rival_locked : Uint256()};
+            Holdings held{dispute.deposit, {}};
+            if (dispute.rival_role == Role::whistleblower && dispute.closed_at == 0)
+                held.locks[{Role::whistleblower, dispute.rival}] = dispute.rival_locked;
+            return held;
         }
         case ObjectPrefix::beacon:
         case ObjectPrefix::epoch:
@@ -90,12 +100,15 @@ Status check_holdings(const state::Overlay& state) {
         QUERN_TRY(const Holdings after, holdings_of(key, value));
         QUERN_TRY(const Holdings before, holdings_of(key, state.base().native(key)));
         difference.money += after.money - before.money;
-        difference.locks += after.locks - before.locks;
+        for (const auto& [bond, amount] : after.locks) difference.locks[bond] += amount;
+        for (const auto& [bond, amount] : before.locks) difference.locks[bond] -= amount;
     }
     if (!difference.money.is_zero())
         return fail("invariant.supply", "difference " + difference.money.to_hex_quantity());
-    if (!difference.locks.is_zero())
-        return fail("invariant.lock_sum", "difference " + difference.locks.to_hex_quantity());
+    for (const auto& [bond, amount] : difference.locks)
+        if (!amount.is_zero())
+            return fail("invariant.lock_sum", std::string(types::to_string(bond.first)) + " " + to_hex(bond.second) +
+                                                  ", difference " + amount.to_hex_quantity());
     return {};
 }
 

@@ -221,8 +221,106 @@ TEST_F(Incentives, the_last_draws_silence_does_not_outvote_missing_data) {
     tick_when_due(id);
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.reason(id), "data_missing");
-    EXPECT_EQ(world.task(id).slashes.size(), 3U);  // the silent ones of both draws
-    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
+    ASSERT_EQ(world.task(id).slashes.size(), 4U);  // the silent ones of both draws, the solver
+    EXPECT_EQ(world.task(id).slashes.back().reason, "data_missing");
+}
+
+// "Post invented roots, serve nothing" beat not to start, and saved whoever was accused.
+class MissingData : public Incentives {
+protected:
+    MissingData() { spec.money.price_cap = 1; }
+    void say_missing(std::uint64_t id) {
+        for (const auto& report : world.reports(id))
+            if (world.claim(id).state == ClaimState::custody)
+                expect_ok(world.one(report.verifier, NativeKind::custody_receipt,
+                                    types::CustodyReceiptPayload{id, 0, false}));
+        ASSERT_EQ(world.reason(id), "data_missing");
+    }
+    void commit(std::uint64_t id, const History& history) {
+        expect_ok(world.one(
+            kWhistleblower, NativeKind::challenge_commit,
+            types::ChallengeCommitPayload{id, 0, core::challenge_commitment(kWhistleblower, history.root, salt_)}));
+    }
+    Result reveal(std::uint64_t id, const History& history) {
+        return world.one(kWhistleblower, NativeKind::challenge_reveal,
+                         types::ChallengeRevealPayload{id, 0, 0, history.root, salt_, history_opening(history)});
+    }
+    types::RoleBond solver() const { return world.bond(Role::solver, kSolver); }
+    Uint256 share() const { return solver_lock() / Uint256(20); }
+
+    const Hash32 salt_ = crypto::sha256(as_bytes("salt"));
+};
+
+TEST_F(MissingData, costs_as_much_as_a_proof_that_does_not_come) {
+    const auto id = reach(ClaimState::custody, wrong);
+    say_missing(id);
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(solver().bonded, Uint256(100'000) - share());
+    EXPECT_TRUE(solver().locked.is_zero());
+    EXPECT_EQ(paid(world.task(id), kSubmitter, "slash_share"), share() / Uint256(10));
+    EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 1})), "bid.barred");
+}
+
+TEST_F(MissingData, does_not_rescue_a_solver_that_is_accused) {
+    const auto id = reach(ClaimState::custody, wrong);
+    const auto dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
+    const auto live = world.live(id);
+    say_missing(id);
+    EXPECT_EQ(world.claim(id).state, ClaimState::disputed);
+    EXPECT_EQ(solver().locked, solver_lock() - share());
+    play_out(dispute, party_of(live, wrong), party_of(live, truth));
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
+    EXPECT_EQ(solver().bonded, Uint256(100'000) - solver_lock());
+    EXPECT_TRUE(solver().locked.is_zero());
+    const Uint256 cost = spec.money.price_cap * live.task.total_work;
+    EXPECT_EQ(paid(world.task(id), kWhistleblower, "bounty"), cost * Uint256(3) / Uint256(2));
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+}
+
+TEST_F(MissingData, leaves_time_to_reveal_what_was_committed_before) {
+    const auto id = reach(ClaimState::custody, wrong);
+    commit(id, truth);
+    say_missing(id);
+    EXPECT_EQ(world.claim(id).state, ClaimState::disputed);
+    EXPECT_EQ(world.deadline(id), world.market_ms() + market::in_ms(world.params.market.min_window_s));
+    const Hash32 late = crypto::sha256(as_bytes("late"));
+    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_commit, types::ChallengeCommitPayload{id, 0, late})),
+              "challenge.claim_void");
+    expect_ok(reveal(id, truth));
+    ASSERT_EQ(world.claim(id).open_disputes, 1U) << "it is no way to have the stake back";
+    expect_ok(
+        world.one(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{world.claim(id).disputes.back()}));
+    EXPECT_EQ(solver().bonded, Uint256(100'000) - solver_lock());
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_TRUE(world.bond(Role::whistleblower, kWhistleblower).locked.is_zero());
+}
+
+TEST_F(MissingData, does_not_free_places_that_were_held_for_nothing) {
+    const auto id = reach(ClaimState::custody, wrong);
+    commit(id, truth);
+    say_missing(id);
+    tick_when_due(id);
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, Uint256(100'000 - 500));
+    ASSERT_EQ(world.task(id).slashes.size(), 2U);
+    EXPECT_EQ(world.task(id).slashes[1].reason, "no_challenge_reveal");
+    EXPECT_EQ(solver().bonded, Uint256(100'000) - share());
+    EXPECT_TRUE(solver().locked.is_zero());
+}
+
+TEST_F(MissingData, costs_an_honest_solver_whose_verifiers_lied_no_more_and_it_can_defend_the_rest) {
+    const auto id = reach(ClaimState::custody, truth);
+    const auto dispute = challenge(id, kWhistleblower, 0, wrong.root, history_opening(wrong));
+    const auto live = world.live(id);
+    say_missing(id);
+    play_out(dispute, party_of(live, truth), party_of(live, wrong));
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::defender);
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_EQ(world.reason(id), "data_missing");
+    EXPECT_EQ(solver().bonded, Uint256(100'000) - share());
+    EXPECT_TRUE(solver().locked.is_zero());
+    EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).bonded, Uint256(99'000)) << "the accuser has lied";
+    EXPECT_EQ(world.task(id).barred, std::vector{kSolver});
 }
 
 TEST_F(Incentives, clocks_cover_the_replay_of_a_segment) {

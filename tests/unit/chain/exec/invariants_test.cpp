@@ -88,6 +88,20 @@ TEST_F(Invariants, notice_locks_that_nothing_asks_for) {
     EXPECT_EQ(check(), "invariant.bond_locks");
 }
 
+TEST_F(Invariants, notice_deposits_of_bids_that_no_bond_has_locked) {
+    change_task([&](types::Task& task) { task.bids.push_back({solver, 0, 1, 0, 0, 1, 1, 1}); });
+    EXPECT_EQ(check(), "invariant.lock_sum");
+    auto bond = world.bond(Role::solver, solver);
+    bond.locked += Uint256(1);
+    handlers::store_bond(world.state(), bond);
+    EXPECT_EQ(check(), "none");
+}
+
+TEST_F(Invariants, notice_locks_of_somebody_elses_bond) {
+    change_task([&](types::Task& task) { task.seats[0].solver = submitter; });
+    EXPECT_EQ(check(), "invariant.lock_sum") << "as much is locked, of whom nothing is asked";
+}
+
 TEST_F(Invariants, notice_an_escrow_that_does_not_cover_its_task) {
     change_task([](types::Task& task) { task.escrow -= Uint256(1); });
     auto account = world.state().account_or_empty(solver);

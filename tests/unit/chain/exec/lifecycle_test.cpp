@@ -450,7 +450,8 @@ TEST_F(Lifecycle, a_majority_that_meets_missing_data_in_its_replay_voids_the_cla
     EXPECT_EQ(task.state, TaskState::open);
     EXPECT_EQ(world.reason(id), "data_missing");
     EXPECT_EQ(task.barred, std::vector{kSolver});
-    EXPECT_TRUE(task.slashes.empty());
+    ASSERT_EQ(task.slashes.size(), 1U);
+    EXPECT_EQ(task.slashes[0].reason, "data_missing");
     for (const auto& verifier : kVerifiers) EXPECT_TRUE(world.bond(Role::verifier, verifier).locked.is_zero());
     EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero());
 }
@@ -470,7 +471,10 @@ TEST_F(Lifecycle, missing_data_reopens_the_task_unpaid) {
         expect_ok(world.one(report.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false}));
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(world.reason(id), "data_missing");
-    EXPECT_TRUE(world.task(id).slashes.empty()) << "nobody can prove that data was withheld";
+    ASSERT_EQ(world.task(id).slashes.size(), 1U);
+    EXPECT_EQ(world.task(id).slashes[0].address, kSolver);
+    EXPECT_EQ(world.task(id).slashes[0].amount, solver_lock() / Uint256(20)) << "as for a proof that does not come";
+    EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero()) << "nobody has said anything against the history";
     EXPECT_EQ(world.task(id).barred.size(), 1U);
     for (const auto& verifier : kVerifiers) {
         EXPECT_EQ(world.bond(Role::verifier, verifier).bonded, Uint256(1'000'000));

@@ -263,6 +263,39 @@ TEST_F(WorstCase, a_moot_game_that_waits_to_be_closed_has_no_loser) {
     EXPECT_EQ(world.task(id).state, TaskState::open);
 }
 
+// As many bids as a genesis may allow, of which none is covered or none is needed.
+TEST_F(WorstCase, a_full_list_of_bids_is_lost_or_freed_by_transactions_that_fit) {
+    world.params.market.max_bids = 256;
+    const auto fill_bids = [&](std::uint64_t id) {
+        auto task = world.task(id);
+        while (task.bids.size() < world.params.market.max_bids) {
+            types::RoleBond bond;
+            bond.address = rival(task.bids.size());
+            bond.bonded = bond.locked = kStake;
+            world.state().store(types::key_of<types::RoleBond>(bond.role, bond.address), bond);
+            task.bids.push_back({bond.address, 0, 1 + task.bids.size(), 0, 0, 1, kStake, kStake});
+        }
+        world.state().store(types::key_of<types::Task>(id), task);
+    };
+    const auto lost = reach(TaskState::open);
+    fill_bids(lost);
+    for (int ticks = 0; ticks < 2; ++ticks) {
+        world.skip_until_due(lost);
+        EXPECT_LT(gas_of_tick(lost), kMaxTransactionGas / 2);
+    }
+    EXPECT_EQ(world.task(lost).reason, "bid_not_covered");
+    EXPECT_TRUE(world.task(lost).bids.empty());
+    EXPECT_TRUE(world.bond(Role::solver, rival(0)).bonded.is_zero());
+
+    const auto begun = submit();
+    expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{begun, 0, 3}));
+    tick_when_due(begun);
+    fill_bids(begun);
+    EXPECT_LT(gas_of(kSolver, NativeKind::task_start, types::TaskIdPayload{begun}), kMaxTransactionGas / 2);
+    EXPECT_EQ(world.bond(Role::solver, rival(255)).bonded, Uint256(kStake));
+    EXPECT_TRUE(world.bond(Role::solver, rival(255)).locked.is_zero());
+}
+
 TEST_F(WorstCase, who_drives_commitments_out_for_ever_lengthens_nothing) {
     world.params.market.max_commitments = 1;
     world.bond_role(kSecond, Role::whistleblower, 10'000'000);

@@ -180,6 +180,7 @@ TEST(Stretches, a_solver_answers_for_the_two_that_can_be_unsettled) {
     plan_as(task, even(300, 30, 9, 2, 1, 120));
     EXPECT_EQ(solver_bond(market, task), Uint256(2 * 7 * 120 * 11));
     EXPECT_EQ(seat_bond(market, task), Uint256(2 * 2 * 7 * 120 * 11));
+    EXPECT_EQ(bid_deposit(market, task), Uint256(4 * 7 * 12 * 11)) << "a tenth of that";
     task.settled = 2;
     EXPECT_EQ(seat_bond(market, task), Uint256(2 * 7 * 120 * 11));
     plan_as(task, even(300, 30, 9, 2));

@@ -82,13 +82,24 @@ TEST_F(Decide, bids_once_and_only_on_what_it_may_win) {
     live.task.barred = {kSolver};
     EXPECT_FALSE(bids());
     live.task.barred = {kSecond};
-    live.task.bids = {{kSecond, 0, 1, 0, 0, 1, 1}};
+    live.task.bids = {{kSecond, 0, 1, 0, 0, 1, 1, 1}};
     EXPECT_TRUE(bids());
-    live.task.bids.push_back({kSolver, 0, 2, 0, 0, 1, 1});
+    live.task.bids.push_back({kSolver, 0, 2, 0, 0, 1, 1, 1});
     EXPECT_FALSE(bids());
     live.task.bids.clear();
     live.task.submitter = kSolver;
     EXPECT_FALSE(bids());
+}
+
+TEST_F(Decide, bids_only_what_its_bond_covers_beside_other_bids) {
+    const auto id = reach(TaskState::open);
+    const TaskClaim live = world.live(id);
+    View view = solver_.view(world, live);
+    EXPECT_NE(find(attempts_of(decide(solver_.me, view)), NativeKind::task_bid), nullptr);
+    view.covered = false;
+    EXPECT_TRUE(attempts_of(decide(solver_.me, view)).empty());
+    EXPECT_TRUE(wants<Decline>(decide(solver_.me, view)));
+    EXPECT_TRUE(wants<Examine>(decide(solver_.me, view))) << "it may be covered with the next block";
 }
 
 TEST_F(Decide, bids_only_when_it_has_judged_the_contents) {

@@ -228,6 +228,7 @@ public:
     Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport&) override {
         return fail("node.down");
     }
+    Expected<chain::params::MarketParams> market_params() override { return fail("node.down"); }
     Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role, const chain::types::Address&) override {
         return fail("node.down");
     }

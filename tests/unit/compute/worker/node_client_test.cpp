@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/fs.h"
+#include "chain/params/parameters.h"
 #include "chain/types/abi.h"
 #include "chain/types/native_kinds.h"
 #include "chain/types/probe_event.h"
@@ -64,6 +65,29 @@ TEST_F(LyingNode, cannot_keep_a_worker_reading_pages_for_ever) {
     const auto none = client_->live_tasks();
     ASSERT_TRUE(none);
     EXPECT_TRUE(none->empty());
+}
+
+TEST_F(LyingNode, tells_the_parameters_of_the_market_or_is_busy) {
+    chain::params::ChainParams params;
+    params.market.dispute_cost = 77;
+    params.market.solver_bond_gammas = 9;
+    json::Value market = json::Value::object();
+    chain::params::visit_parameters(params, [&](const chain::params::Parameter& parameter, const auto& number) {
+        if (parameter.section != "market") return;
+        if constexpr (std::is_same_v<std::decay_t<decltype(number)>, Uint256>)
+            market.set(parameter.name, number.to_decimal());
+        else
+            market.set(parameter.name, number);
+    });
+    answer_ = [&](int) { return json::Value::object({{"chain_id", 1}, {"market", market}}).dump(); };
+    const auto told = client_->market_params();
+    ASSERT_TRUE(told) << told.error().to_string();
+    EXPECT_EQ(told->dispute_cost, Uint256(77));
+    EXPECT_EQ(told->solver_bond_gammas, 9U);
+    market.erase("dispute_cost");
+    const auto less = client_->market_params();
+    ASSERT_FALSE(less);
+    EXPECT_EQ(less.error().name, "node.bad_answer");
 }
 
 TEST_F(LyingNode, tells_the_probes_of_a_report_or_is_busy) {

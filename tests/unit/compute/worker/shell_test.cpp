@@ -195,6 +195,9 @@ public:
     Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) override {
         return market_.with([&](World& world) { return world.probes.at(report.result_root); });
     }
+    Expected<chain::params::MarketParams> market_params() override {
+        return market_.with([&](World& world) { return world.params.market; });
+    }
     Expected<std::optional<chain::types::RoleBond>> bond(Role role, const Address& address) override {
         return market_.with([&](World& world) { return world.state().load<chain::types::RoleBond>(role, address); });
     }
@@ -446,6 +449,24 @@ TEST_F(ShellTest, invented_reports_are_beaten_by_a_whistleblower_that_is_killed_
     EXPECT_EQ(market_.most_executed(), static_cast<int>(live(id).claim.draws)) << "a receipt in each draw";
 }
 
+// The chain would take bids on both, and the one that wins second would lose its deposit.
+TEST_F(ShellTest, a_solver_bids_on_no_more_than_its_bond_covers) {
+    market_.with([](World& world) { world.params.market.dispute_cost = 600; });  // a seat locks 600,000 of 1,000,000
+    Worker& solver = add(Role::solver);
+    for (int i = 0; i < 2; ++i) add(Role::verifier);
+    const std::uint64_t both[] = {submit(), submit()};
+    ASSERT_TRUE(
+        run_until([&] { return task(both[0]).state > TaskState::open && task(both[1]).state > TaskState::open; }));
+    int assigned = 0;
+    for (const auto id : both) {
+        assigned += task(id).seats.empty() ? 0 : 1;
+        EXPECT_TRUE(task(id).slashes.empty());
+        EXPECT_TRUE(!task(id).seats.empty() || task(id).reason == "no_bids") << task(id).reason;
+    }
+    EXPECT_EQ(assigned, 1);
+    EXPECT_EQ(market_.with([&](World& world) { return world.bond(Role::solver, solver.address()).faults; }), 0U);
+}
+
 TEST_F(ShellTest, a_training_that_hangs_delays_no_bid) {
     Worker& busy = add(Role::solver);
     for (int i = 0; i < 2; ++i) add(Role::verifier);
@@ -513,7 +534,8 @@ TEST_F(ShellTest, a_verifier_says_so_when_a_checkpoint_cannot_be_had) {
     market_.store(live(id).claim.history_content, Bytes(64, 1));
     ASSERT_TRUE(run_until([&] { return live(id).claim.state > ClaimState::proved || task(id).round != 0; }));
     ASSERT_TRUE(run_until([&] { return task(id).round != 0 || ended(id); }));
-    EXPECT_TRUE(task(id).slashes.empty()) << "nobody can prove who withheld it";
+    ASSERT_EQ(task(id).slashes.size(), 1U);
+    EXPECT_EQ(task(id).slashes[0].reason, "data_missing") << "the solver's, of no verifier's bond";
 }
 
 // From the proof until `late_ms` of market time before the receipts' deadline no node has one content; then it does.
@@ -537,7 +559,7 @@ protected:
         }));
         market_.store(late, content);
         ASSERT_TRUE(run_until([&] { return task(id_).round != 0 || ended(id_); }));
-        EXPECT_TRUE(task(id_).slashes.empty());
+        for (const auto& slash : task(id_).slashes) EXPECT_EQ(slash.role, Role::solver) << slash.reason;
     }
     std::uint64_t id_ = 0;
 };
