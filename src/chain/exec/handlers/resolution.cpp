@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/lifecycle.h"
@@ -28,8 +29,8 @@ void close(Context& context, types::Claim& claim, types::Dispute& dispute, Dispu
     emit(context, types::KindGroup::disputes, events::DisputeClosed{dispute.id, claim.id.task, winner, dispute.reason});
 }
 
-// Static work of what the winner had to compute, at the price cap: what catching a cheat is worth must not follow from
-// the price that the cheat bid.
+// Static work of what a winner, or who accused the solver, had to compute, at the price cap: what catching a cheat is
+// worth must not follow from the price that the cheat bid.
 Uint256 proven_cost(const LoadedClaim& live, const types::Dispute& dispute) {
     const auto& task = live.task;
     Uint256 units = live.claim.work;
@@ -38,6 +39,11 @@ Uint256 proven_cost(const LoadedClaim& live, const types::Dispute& dispute) {
     else if (dispute.rival_role == Role::verifier)
         units = market::sampled_work(market::work_of(task), market::stretch_of(live).steps);
     return market::price_at_cap(task, units);
+}
+
+// Of a loser that one game was about.
+SlashShares shares_of(const LoadedClaim& live, const types::Dispute& dispute, const types::Address& winner) {
+    return {.winner = winner, .accuser = winner, .proven_cost = proven_cost(live, dispute)};
 }
 
 Status slash_report(Context& context, LoadedClaim& live, types::VerifierReport& report, std::string_view reason,
@@ -86,6 +92,21 @@ bool awaits_reveals(const Context& context, const types::Claim& claim) {
            !context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(claim.id), {}, 1).empty();
 }
 
+// Of those who say that the history is wrong, and have not lost: whoever said so first. A solver may concede to a
+// friend, so who brought it down is not who found it out. FAILs come before all challenges: a verifier is drawn, while
+// a solver's friend knows where to look before anybody else.
+Expected<std::optional<types::Dispute>> first_accusation(const Context& context, const types::Claim& claim,
+                                                         const types::Dispute& decided, bool rival_wins) {
+    std::optional<types::Dispute> first;
+    if (rival_wins) first = decided;
+    QUERN_TRY(const auto open, open_disputes(context, claim));
+    for (const auto& other : open) {
+        if (other.target != 0) continue;
+        if (!first || std::tie(other.accused_at, other.id) < std::tie(first->accused_at, first->id)) first = other;
+    }
+    return first;
+}
+
 // The solver's claim is void, and those of later stretches with it: it is slashed, and the other games about it are
 // moot. Those who passed it answer for their own claims in games of their own: a loser's loss proves nothing about
 // others (a solver may play badly on purpose). While such games are open or may come the claim waits, then its task is
@@ -93,14 +114,15 @@ bool awaits_reveals(const Context& context, const types::Claim& claim) {
 Status void_history(Context& context, LoadedClaim& live, const types::Dispute& dispute, bool rival_wins) {
     auto& [task, claim] = live;
     SlashShares shares;
-    if (rival_wins) {
-        shares.winner = dispute.rival;
-        shares.proven_cost = proven_cost(live, dispute);
-        shares.fee = market::verifier_fee(task, claim.id.stretch);
-        QUERN_TRY(const auto reports, load_reports(context.state, claim));
-        for (const auto& report : reports)
-            if (is_active(report) && report.revealed() && !report.pass && report.verifier != dispute.rival)
-                shares.fees.push_back(report.verifier);
+    if (rival_wins) shares.winner = dispute.rival;
+    shares.fee = market::verifier_fee(task, claim.id.stretch);
+    QUERN_TRY(const auto reports, load_reports(context.state, claim));
+    for (const auto& report : reports)
+        if (is_active(report) && report.revealed() && !report.pass) shares.fees.push_back(report.verifier);
+    QUERN_TRY(const auto first, first_accusation(context, claim, dispute, rival_wins));
+    if (first) {
+        shares.accuser = first->rival;
+        shares.proven_cost = proven_cost(live, *first);
     }
     QUERN_CHECK(slash(context, task, Role::solver, claim.solver, claim.locked, "wrong_result", shares));
     claim.locked = Uint256();
@@ -113,7 +135,7 @@ Status void_report(Context& context, LoadedClaim& live, const types::Dispute& di
     if (place >= live.claim.drawn) return fail("dispute.no_report");
     QUERN_TRY(auto report, load_report(context.state, live.claim, place));
     SlashShares shares;
-    if (rival_wins) shares = {dispute.rival, proven_cost(live, dispute), {}, {}};
+    if (rival_wins) shares = shares_of(live, dispute, dispute.rival);
     const bool passed = core::is_pass_target(dispute.target);
     QUERN_CHECK(slash_report(context, live, report, passed ? "passed_wrong_result" : "wrong_probe", shares));
     QUERN_CHECK(close_moot(context, live.claim));
@@ -177,6 +199,7 @@ Status open_dispute(Context& context, types::Claim& claim, NewDispute opened, bo
     dispute.defender_locked = opened.defender_locked;
     dispute.rival_locked = opened.rival_locked;
     dispute.deposit = opened.deposit;
+    dispute.accused_at = opened.accused_at;
     dispute.opened_at = context.height;
     update_game(dispute, opened.game);
     store_dispute(context.state, dispute);
@@ -223,7 +246,7 @@ Status conclude_dispute(Context& context, LoadedClaim& live, types::Dispute& dis
             break;
         case core::Verdict::defender_wins: {
             close(context, claim, dispute, DisputeWinner::defender, game.reason);
-            QUERN_CHECK(slash_rival(context, live, dispute, {dispute.defender, proven_cost(live, dispute), {}, {}}));
+            QUERN_CHECK(slash_rival(context, live, dispute, shares_of(live, dispute, dispute.defender)));
             break;
         }
         case core::Verdict::rival_wins:

@@ -17,7 +17,8 @@ struct NewDispute {
     types::Address rival;
     types::Role rival_role = types::Role::whistleblower;
     Uint256 rival_locked;
-    Uint256 deposit;  // the rival's
+    Uint256 deposit;               // the rival's
+    std::uint64_t accused_at = 0;  // market time; 0: a FAIL
     core::Game game;
 };
 [[nodiscard]] core::GameContext game_context(const LoadedClaim& live);

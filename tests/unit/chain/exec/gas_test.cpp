@@ -55,6 +55,7 @@ protected:
 
 TEST_F(NativeGas, a_tick_pays_for_each_bond_that_its_draw_looks_at) {
     bond_everybody();
+    world.bond_role(kSolver, Role::solver, 100'000);  // for two tasks
     bond_crowd(0, 100);
     const auto few = due_for_assignment();
     const std::uint64_t gas_of_few = gas_of_tick(few);

@@ -14,7 +14,7 @@ protected:
         give(world.state(), solver, Uint256(1'000'000'000'000));
         world.begin();
         EXPECT_TRUE(world.finish());
-        world.bond_role(solver, Role::solver, 50'000);
+        world.bond_role(solver, Role::solver, 200'000);
         for (std::uint64_t i = 0; i < 2; ++i) {
             give(world.state(), address(3 + i), Uint256(1'000'000'000'000));
             world.bond_role(address(3 + i), Role::verifier, 200'000);
