@@ -113,6 +113,7 @@
     X(std::uint64_t, kMaxDraws, 2, "draws of verifiers in a round")                                                  \
     X(std::size_t, kMaxSwept, 16,                                                                                    \
       "objects that one transaction closes, drops or erases of those that a claim has many of; ticks go on")         \
+    X(std::uint64_t, kMaxGamesCounted, 32, "games of a party: one that begins has its clock so many times at most")  \
     X(std::size_t, kMaxDrawCandidates, 4'096, "bonds that a draw looks at")                                          \
     X(std::size_t, kMaxRoleUnbondings, 16, "entries of a role's unbonding queue")                                    \
     X(std::uint64_t, kShareUnit, 1'000'000'000'000'000'000ULL, "of correlations and of shares of a committee")       \

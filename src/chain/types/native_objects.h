@@ -128,13 +128,14 @@ struct RoleBond {
     Uint256 locked;  // answers for open work; cannot be unbonded
     std::vector<UnbondingEntry> unbonding;
     std::uint64_t faults = 0;  // times slashed
+    std::uint64_t games = 0;   // that it plays, begun and not closed: they lengthen its clock in the next one
     std::uint64_t since = 0;   // height of the last increase: draws count only bonds that are older than their anchor
     Capacity capacity;         // as declared at capacity_since
     Capacity former_capacity;  // before: for draws that are anchored before that
     std::uint64_t capacity_since = 0;
     QUERN_FIELDS(v("address", address), v("role", role), v("bonded", bonded), v("locked", locked),
-                 v("unbonding", unbonding), v("faults", faults), v("since", since), v("capacity", capacity),
-                 v("formerCapacity", former_capacity), v("capacitySince", capacity_since))
+                 v("unbonding", unbonding), v("faults", faults), v("games", games), v("since", since),
+                 v("capacity", capacity), v("formerCapacity", former_capacity), v("capacitySince", capacity_since))
 };
 
 enum class TaskState : std::uint8_t {

@@ -242,7 +242,7 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     opened.deposit = commitment.deposit;              // ... and the deposit
     opened.accused_at = accused_at(context, commitment);
     QUERN_TRY(const bool waits, has_open_game(context, claim, opened.defender));
-    QUERN_CHECK(open_dispute(context, claim, std::move(opened), waits));
+    QUERN_CHECK(open_dispute(context, live, std::move(opened), waits));
     if (claim.state == ClaimState::challenge) {
         QUERN_CHECK(await_challenges(context, live, "challenged"));
     } else {

@@ -26,7 +26,7 @@ struct NewDispute {
 [[nodiscard]] Expected<bool> has_open_game(const Context& context, const types::Claim& claim,
                                            const types::Address& defender);
 // Stores the dispute and counts it in the claim. `waits`: has_open_game of its defender.
-[[nodiscard]] Status open_dispute(Context& context, types::Claim& claim, NewDispute dispute, bool waits);
+[[nodiscard]] Status open_dispute(Context& context, LoadedClaim& live, NewDispute dispute, bool waits);
 // A verifier's FAIL: its own history against the solver's.
 [[nodiscard]] Status open_report_dispute(Context& context, LoadedClaim& live, const types::VerifierReport& report,
                                          bool waits);

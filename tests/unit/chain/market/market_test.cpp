@@ -378,7 +378,12 @@ TEST(Delays, follow_the_task_and_the_parameters) {
     plan_as(task, even(300, 30, 1, 410, 15, 90));  // a solver answers for two claims at once
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 2 * 8 * 9U));
     EXPECT_EQ(reveal_expected(market, 50), 40'050U);
-    EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + 1000 * (2'000'000 + 1200 + 40U));
+    EXPECT_EQ(latest_deadline(market, 50), 50 + 2 + std::uint64_t{1000} * (32 * (1'000'000 + 600) + 40));
+    const std::uint64_t alone = dispute_clock(market, task);
+    EXPECT_EQ(dispute_clock(market, task, 0), alone);
+    EXPECT_EQ(dispute_clock(market, task, 1), 2 * alone);
+    EXPECT_EQ(dispute_clock(market, task, 31), 32 * alone);
+    EXPECT_EQ(dispute_clock(market, task, ~std::uint64_t{0} - 1), 32 * alone) << "no more are counted";
 }
 
 // A plan of 2^40 steps that ends with one which costs as much as all others, and whose trace is 64 times that.
