@@ -6,11 +6,28 @@
 
 namespace quern::chain::market {
 
-std::optional<Uint256> solver_bond(const params::MarketParams& market, const Uint256& reward) {
+namespace {
+
+// The least slash that pays `amount` after the submitter and the burn, each of whose parts is rounded down.
+std::optional<Uint256> slash_that_pays(const params::MarketParams& market, const Uint256& amount) {
+    const std::uint64_t left = 100 - market.submitter_percent - market.burn_percent;  // not 0: check_parameters
+    const auto hundredfold = checked_mul(amount, 100);
+    const auto raised = hundredfold ? checked_add(*hundredfold, left - 1) : std::nullopt;
+    if (!raised) return std::nullopt;
+    return *raised / Uint256(left);
+}
+
+}  // namespace
+
+std::optional<Uint256> solver_bond(const params::MarketParams& market, const Uint256& reward, std::uint32_t verifiers,
+                                   const Uint256& fee) {
     const auto gammas = checked_mul(market.dispute_cost, market.solver_bond_gammas);
     const auto rewards = checked_mul(reward, params::kSolverRewardMultiple);
-    if (!gammas || !rewards) return std::nullopt;
-    return std::max(*gammas, *rewards);
+    const auto fees = checked_mul(fee, verifiers);
+    const auto found = fees ? checked_add(*fees, market.dispute_cost) : std::nullopt;
+    const auto slash = found ? slash_that_pays(market, *found) : std::nullopt;
+    if (!gammas || !rewards || !slash) return std::nullopt;
+    return std::max({*gammas, *rewards, *slash});
 }
 
 std::optional<Uint256> verifier_bond(const params::MarketParams& market, const Uint256& fee) {
@@ -21,7 +38,8 @@ std::optional<Uint256> verifier_bond(const params::MarketParams& market, const U
 }
 
 Uint256 solver_bond(const params::MarketParams& market, const types::Task& task) {
-    return solver_bond(market, price_at_cap(task, task.stretch_work)).value_or(Uint256());
+    return solver_bond(market, price_at_cap(task, task.stretch_work), task.spec.work.verifiers, verifier_fee(task, 0))
+        .value_or(Uint256());
 }
 
 Uint256 seat_bond(const params::MarketParams& market, const types::Task& task) {

@@ -9,8 +9,11 @@
 
 namespace quern::chain::market {
 
-// A solver's lock and a verifier's: for a reward of a stretch, for a fee, at the cap. nullopt: above 2^256.
-[[nodiscard]] std::optional<Uint256> solver_bond(const params::MarketParams& market, const Uint256& reward);
+// A solver's lock and a verifier's: for a reward of a stretch, for m fees of a stretch, at the cap. What a solver's
+// leaves beside the burn and the submitter's part pays the game that it loses and all its verifiers' fees, so that none
+// of them has less for a FAIL than for a PASS. nullopt: above 2^256.
+[[nodiscard]] std::optional<Uint256> solver_bond(const params::MarketParams& market, const Uint256& reward,
+                                                 std::uint32_t verifiers, const Uint256& fee);
 [[nodiscard]] std::optional<Uint256> verifier_bond(const params::MarketParams& market, const Uint256& fee);
 // Of a task that was accepted; a solver's of one claim, and of all that it may have at once in a new round.
 [[nodiscard]] Uint256 solver_bond(const params::MarketParams& market, const types::Task& task);

@@ -49,14 +49,22 @@ namespace quern::chain::market {
 [[nodiscard]] inline std::uint64_t dispute_replay_s(const types::TaskSubmitPayload& spec, const PlannedWork& plan) {
     return spec.windows.heartbeat_s * dispute_segments(plan) * claims_at_once(stretch_count(plan.steps, plan.tranche));
 }
-// Each side's clock in a dispute about the task, milliseconds.
+// A side's clock in a dispute about the task when it plays no other, milliseconds.
 [[nodiscard]] inline std::uint64_t dispute_clock(const params::MarketParams& market, const types::Task& task) {
     return in_ms(market.dispute_clock_s + dispute_replay_s(task.spec, work_of(task).plan));
 }
-// No deadline is later than this, seen from `market_ms`: a state lasts two windows of the task at most; a game two
-// clocks, each with a window in it.
+// A side's clock in a game that begins while its party plays `others` in the same role: as much for each of them, so
+// that whoever plays one after the other has the time.
+[[nodiscard]] inline std::uint64_t dispute_clock(const params::MarketParams& market, const types::Task& task,
+                                                 std::uint64_t others) {
+    return dispute_clock(market, task) * std::min(others + 1, params::kMaxGamesCounted);
+}
+// No deadline is later than this, seen from `market_ms`: a state lasts two windows of the task at most, which is less
+// than the longest clock of a side, with a window in each part of it.
 [[nodiscard]] inline std::uint64_t latest_deadline(const params::MarketParams& market, std::uint64_t market_ms) {
-    return draw_due(market_ms) + in_ms(2 * market.max_window_s + 2 * market.dispute_clock_s + market.min_window_s);
+    static_assert(params::kMaxGamesCounted >= 2);
+    return draw_due(market_ms) +
+           in_ms(params::kMaxGamesCounted * (market.dispute_clock_s + market.max_window_s) + market.min_window_s);
 }
 
 }  // namespace quern::chain::market

@@ -18,8 +18,11 @@ SlashSplit split_slash(const params::MarketParams& market, const Uint256& amount
         rest -= part;
         return part;
     };
-    if (claims.bounty) split.bounty = take(percent_of(claims.proven_cost, market.bounty_cost_percent));
+    if (claims.won) split.dispute_cost = take(market.dispute_cost);
     for (std::size_t i = 0; i < claims.fees; ++i) split.fees.push_back(take(claims.fee));
+    if (claims.accused)
+        split.bounty = take(std::max(percent_of(claims.proven_cost, market.bounty_cost_percent),
+                                     percent_of(amount, market.bounty_slash_percent)));
     return split;
 }
 

@@ -17,18 +17,21 @@ namespace quern::chain::market {
 [[nodiscard]] Uint256 percent_of(const Uint256& amount, std::uint64_t percent);
 
 // --- A role's slash --------------------------------------------------------------------------------------------------
-// What is asked for out of a slash beside the burn and the submitter's part. Zero for nobody.
+// What is asked for out of a slash beside the burn and the submitter's part, in the order in which it is served, each
+// as far as there is something left.
 struct SlashClaims {
-    bool bounty = false;   // there is a winner ...
-    Uint256 proven_cost;   // ... who gets at most bounty_cost_percent of this
+    bool won = false;      // somebody has won a game, which cost γ
     Uint256 fee;           // of each of ...
-    std::size_t fees = 0;  // ... so many verifiers, in order, as far as it goes
+    std::size_t fees = 0;  // ... so many verifiers
+    bool accused = false;  // there is somebody to get a bounty ...
+    Uint256 proven_cost;   // ... for having computed this
 };
 struct SlashSplit {
     Uint256 to_submitter;
     Uint256 burned;
-    Uint256 bounty;
+    Uint256 dispute_cost;
     std::vector<Uint256> fees;
+    Uint256 bounty;
     Uint256 treasury;  // the rest
 };
 // The parts add up to `amount`.

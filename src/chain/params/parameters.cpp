@@ -36,7 +36,7 @@ static_assert(kCapacityBlocks > kBeaconDelay, "or a capacity could be declared t
 static_assert(kShortestWindowIdles == kShortestWindowBlocks * kMaxBlockIdles);
 static_assert(kShortestWindowBlocks > kBeaconDelay + 2,
               "a draw's beacon, an act that waits for it and one in the block after fit into each window");
-static_assert(MarketParams{}.burn_percent + MarketParams{}.submitter_percent <= 100);
+static_assert(MarketParams{}.burn_percent + MarketParams{}.submitter_percent < 100);
 static_assert(MarketParams{}.burn_percent + StakingParams{}.reporter_percent <= 100);
 static_assert(kMaxForgottenConvictions >= types::kMaxCommittee, "or convictions come faster than they are forgotten");
 
@@ -66,8 +66,8 @@ Status check_relations(const ChainParams& params) {
     if (params.max_idle_ms < params.min_block_ms) return bad("block.max_idle_ms must be min_block_ms at least");
     if (market.min_window_s * 1000 < kShortestWindowIdles * params.max_idle_ms)
         return bad("market.min_window_s must be sixty times block.max_idle_ms at least");
-    if (market.submitter_percent > 100 - market.burn_percent)
-        return bad("market.submitter_percent and burn_percent exceed 100");
+    if (market.submitter_percent >= 100 - market.burn_percent)
+        return bad("market.submitter_percent and burn_percent must leave something of a slash");
     if (market.min_verifiers > market.max_verifiers) return bad("market.max_verifiers must be min_verifiers at least");
     if (params.chain_id != kDevnetChainId && market.min_verifiers < kLeastVerifiers)
         return bad("market.min_verifiers must be three at least but on a devnet (chain_id 7878)");
@@ -114,10 +114,10 @@ std::string parameters_page() {
     page +=
         "\nThey must fit each other as well: `base_fee` is `min_base_fee` at least, `max_idle_ms` `min_block_ms`,\n"
         "`max_window_s` `min_window_s`, and `min_window_s` sixty times `max_idle_ms`; `burn_percent` with\n"
-        "`submitter_percent`, and with `reporter_percent`, is 100 at most; the staking's `unbonding_blocks` are three\n"
-        "epochs at least, the market's one epoch and 32 blocks; `max_verifiers` is `min_verifiers` at least, and that "
-        "is 3\n"
-        "at least where `chain_id` is not 7878.\n"
+        "`submitter_percent` is below 100, with `reporter_percent` 100 at most; the staking's `unbonding_blocks` are\n"
+        "three epochs at least, the market's one epoch and 32 blocks; `max_verifiers` is `min_verifiers` at least, "
+        "and\n"
+        "that is 3 at least where `chain_id` is not 7878.\n"
         "\n## What is the same on every chain\n\n| constant | value | what it is |\n|---|---|---|\n";
     for (const auto& each : kConstants)
         page += "| `" + std::string(each.name) + "` | " + std::to_string(each.value) + " | " + std::string(each.doc) +

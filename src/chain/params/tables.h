@@ -21,7 +21,7 @@
     X(Uint256, dispute_cost, "dispute_cost", kGrainsPerQrn / 100, 1, bits(96),                                       \
       "γ: worst on-chain cost of one honest dispute path")                                                           \
     X(std::uint64_t, solver_bond_gammas, "solver_bond_gammas", 1000, 1, 1'000'000,                                   \
-      "a solver's lock is max(this x γ, 2 x reward at the price cap)")                                               \
+      "a solver's lock is max(this x γ, 2 x reward at the price cap, what pays those who find it wrong)")            \
     X(std::uint64_t, bid_deposit_percent, "bid_deposit_percent", 10, 1, 100,                                         \
       "of what a winner must lock: locked with each bid, lost by one that wins and is not covered")                  \
     X(std::uint64_t, verifier_bond_fees, "verifier_bond_fees", 10, 1, 1'000'000,                                     \
@@ -43,11 +43,13 @@
       "of a verifier's lock, when it is silent in one of its steps")                                                 \
     X(std::uint64_t, no_challenge_reveal_slash_percent, "no_challenge_reveal_slash_percent", 50, 0, 100,             \
       "of a challenger's stake: it can reveal in the next block, and an unrevealed commitment takes others' places") \
-    X(std::uint64_t, burn_percent, "burn_percent", 25, 25, 100,                                                      \
+    X(std::uint64_t, burn_percent, "burn_percent", 25, 25, 99,                                                       \
       "of a slash; a quarter at least, so that challenging oneself never pays")                                      \
     X(std::uint64_t, submitter_percent, "submitter_percent", 10, 0, 75, "of a slash, to the task's submitter")       \
     X(std::uint64_t, bounty_cost_percent, "bounty_cost_percent", 150, 0, 1'000,                                      \
-      "a winner's bounty is at most this part of its proven cost")                                                   \
+      "a bounty is this part of its receiver's proven cost, or bounty_slash_percent of the slash if that is more")   \
+    X(std::uint64_t, bounty_slash_percent, "bounty_slash_percent", 30, 0, 75,                                        \
+      "see bounty_cost_percent; as far as what comes before it leaves so much")                                      \
     X(std::uint64_t, max_rounds, "max_rounds", 4, 0, 64, "reopenings before a task fails")                           \
     X(std::uint64_t, max_bids, "max_bids", 64, 1, 256, "bids of a task")                                             \
     X(std::uint64_t, max_disputes, "max_disputes", 64, 1, 64,                                                        \
@@ -122,6 +124,7 @@
       "of these, whose bond answers elsewhere: rather than go deeper a draw waits for another beacon")               \
     X(std::uint32_t, kDrawFanout, 16, "entries of a node of a table of draws")                                       \
     X(std::uint8_t, kDrawLevels, 6, "of a table of draws: 2^24 places")                                              \
+    X(std::uint64_t, kMaxGamesCounted, 32, "games of a party: one that begins has its clock so many times at most")  \
     X(std::size_t, kMaxRoleUnbondings, 16, "entries of a role's unbonding queue")                                    \
     X(std::uint64_t, kShareUnit, 1'000'000'000'000'000'000ULL, "of correlations and of shares of a committee")       \
     X(std::uint64_t, kCorrelationFactor, 3, "a third of the weight, which is what a fork needs, loses all")          \

@@ -130,14 +130,16 @@ struct RoleBond {
     Uint256 locked;  // answers for open work: cannot be unbonded, and holds back what is unbonding where it is more
     std::vector<UnbondingEntry> unbonding;
     std::uint64_t faults = 0;  // times slashed
+    std::uint64_t games = 0;   // that it plays, begun and not closed: they lengthen its clock in the next one
     std::uint32_t place = 0;   // in the role's table of draws, from 1 on; 0: in none
     Uint256 weight;            // that it has there from the next epoch on
     Capacity capacity;         // as declared at capacity_since
     Capacity former_capacity;  // before: for draws that are anchored before that
     std::uint64_t capacity_since = 0;
     QUERN_FIELDS(v("address", address), v("role", role), v("bonded", bonded), v("locked", locked),
-                 v("unbonding", unbonding), v("faults", faults), v("place", place), v("weight", weight),
-                 v("capacity", capacity), v("formerCapacity", former_capacity), v("capacitySince", capacity_since))
+                 v("unbonding", unbonding), v("faults", faults), v("games", games), v("place", place),
+                 v("weight", weight), v("capacity", capacity), v("formerCapacity", former_capacity),
+                 v("capacitySince", capacity_since))
 };
 
 // The bonds of a role that draws take from, as a tree of sums over their places: on level 0 a node's entries are bonds,
@@ -200,7 +202,7 @@ struct TaskBid {
 struct Payment {
     Address to;
     Uint256 amount;
-    std::string reason;  // "solver_reward", "verifier_fee", "refund", "bounty", "slash_share"
+    std::string reason;  // "solver_reward", "verifier_fee", "refund", "dispute_cost", "bounty", "slash_share"
     QUERN_FIELDS(v("to", to), v("amount", amount), v("reason", reason))
 };
 struct SlashRecord {
@@ -428,24 +430,26 @@ struct Dispute {
     Role rival_role = Role::whistleblower;  // whose bond answers: whistleblower, or verifier after a FAIL
     Uint256 defender_locked;
     Uint256 rival_locked;
-    Uint256 deposit;              // the rival's, until this is deleted; zero after a FAIL, which the task's pays for
-    std::uint64_t opened_at = 0;  // height
-    std::uint64_t closed_at = 0;  // height
-    std::uint64_t deadline = 0;   // market time from which a tick decides it, if nobody moves; 0 when closed
-    Bytes game;                   // RLP of compute::core::Game
-    std::uint64_t posted_at = 0;  // height of the post that waits for the rival (log DisputePosted); 0: none does
-    std::uint64_t rounds = 0;     // accepted moves
-    std::uint64_t bytes = 0;      // their payload bytes
-    std::uint64_t gas = 0;        // their gas
-    std::uint32_t leaf_op = 0;    // vm::tensor::Op of the executed leaf, when one was
+    Uint256 deposit;               // the rival's, until this is deleted; zero after a FAIL, which the task's pays for
+    std::uint64_t accused_at = 0;  // market time of the accusation: who made it first gets the bounty; 0 after a FAIL
+    std::uint64_t opened_at = 0;   // height
+    std::uint64_t closed_at = 0;   // height
+    std::uint64_t deadline = 0;    // market time from which a tick decides it, if nobody moves; 0 when closed
+    Bytes game;                    // RLP of compute::core::Game
+    std::uint64_t posted_at = 0;   // height of the post that waits for the rival (log DisputePosted); 0: none does
+    std::uint64_t rounds = 0;      // accepted moves
+    std::uint64_t bytes = 0;       // their payload bytes
+    std::uint64_t gas = 0;         // their gas
+    std::uint32_t leaf_op = 0;     // vm::tensor::Op of the executed leaf, when one was
     bool leaf_executed = false;
     DisputeWinner winner = DisputeWinner::none;
     std::string reason;  // "leaf", "clock", "conceded", "input", "moot", "not_sampled"
     QUERN_FIELDS(v("id", id), v("claim", claim), v("target", target), v("defender", defender), v("rival", rival),
                  v("rivalRole", rival_role), v("defenderLocked", defender_locked), v("rivalLocked", rival_locked),
-                 v("deposit", deposit), v("openedAt", opened_at), v("closedAt", closed_at), v("deadline", deadline),
-                 v("game", game), v("postedAt", posted_at), v("rounds", rounds), v("bytes", bytes), v("gas", gas),
-                 v("leafOp", leaf_op), v("leafExecuted", leaf_executed), v("winner", winner), v("reason", reason))
+                 v("deposit", deposit), v("accusedAt", accused_at), v("openedAt", opened_at), v("closedAt", closed_at),
+                 v("deadline", deadline), v("game", game), v("postedAt", posted_at), v("rounds", rounds),
+                 v("bytes", bytes), v("gas", gas), v("leafOp", leaf_op), v("leafExecuted", leaf_executed),
+                 v("winner", winner), v("reason", reason))
 };
 
 // --- Keys by type ----------------------------------------------------------------------------------------------------

@@ -19,6 +19,11 @@ std::uint64_t time_left(const Game& game) {
 
 }  // namespace
 
+void begin_game(Game& game, std::array<std::uint64_t, 2> clocks, std::uint64_t now) {
+    game.budget.assign(clocks.begin(), clocks.end());
+    game.charged_to = now;
+}
+
 bool is_next(const Game& game, Side side) { return game.phase < Phase::decided && next_side(game) == side; }
 
 bool owes_move(const Game& game, Side side) {

@@ -183,6 +183,8 @@ struct Game {
 // The earliest step that may turn out to be the disputed one; 0 while nothing is known of it.
 [[nodiscard]] std::uint64_t disputed_from(const Game& game);
 
+// Starts the clocks of a game that waits, {defender's, rival's} milliseconds.
+void begin_game(Game& game, std::array<std::uint64_t, 2> clocks, std::uint64_t now);
 // Whether its clocks have been started. Moves are taken before, and none is owed.
 [[nodiscard]] inline bool has_begun(const Game& game) { return game.charged_to != kNotBegun; }
 [[nodiscard]] inline bool has_post(const Game& game) { return !game.post.is_zero(); }

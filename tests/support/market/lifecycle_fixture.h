@@ -32,10 +32,14 @@ protected:
         for (const auto& verifier : kVerifiers) world.bond_role(verifier, Role::verifier, 1'000'000);
         world.bond_role(kWhistleblower, Role::whistleblower, 100'000);
     }
-    // Of a solver of `spec`: twice the reward at the price cap, or 1,000 γ.
+    // Of a solver of `spec`: 1,000 γ, or twice the reward at the price cap, or that of which 65 % pay γ and all fees.
     [[nodiscard]] Uint256 solver_lock() const {
-        const Uint256 work = core::TaskPlan::decode(spec.plan)->planned(spec.work.interval, spec.work.stride).total;
-        return std::max(Uint256(10'000), spec.money.price_cap * work * Uint256(2));
+        const auto plan = core::TaskPlan::decode(spec.plan)->planned(spec.work.interval, spec.work.stride);
+        const Uint256 samples = std::min<std::uint64_t>(spec.work.samples, plan.steps / plan.interval);
+        const Uint256 fee = spec.money.price_cap * plan.segment * samples * Uint256(6) / Uint256(5);
+        const Uint256 found = (fee * Uint256(spec.work.verifiers) + Uint256(10)) * Uint256(100);
+        return std::max(
+            {Uint256(10'000), spec.money.price_cap * plan.total * Uint256(2), (found + Uint256(64)) / Uint256(65)});
     }
     std::uint64_t submit() { return submit(spec); }
     std::uint64_t submit(const types::TaskSubmitPayload& what) {

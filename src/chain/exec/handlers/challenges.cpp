@@ -52,6 +52,13 @@ Expected<types::ChallengeCommitment> load_commitment(const Context& context, con
     return std::move(*stored);
 }
 
+// A commitment speaks for itself as long as it takes to reveal it. One that was held back names nothing that others had
+// not named before: else a solver's friend commits after the proof and reveals when somebody has found it out.
+std::uint64_t accused_at(const Context& context, const types::ChallengeCommitment& commitment) {
+    const bool held_back = context.market_ms >= market::reveal_expected(context.market(), commitment.since);
+    return held_back ? context.market_ms : commitment.since;
+}
+
 // Whether the target is a claim that has fallen to somebody else since the challenger committed, or so shortly before
 // that it may not have known. Else to name what has fallen would be a way to have a stake back whenever the time comes
 // to reveal, and places could be held for gas: neither a report that was slashed for its silence, of which nobody could
@@ -233,8 +240,9 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     ++rivals;
     opened.rival_locked = commitment.stake + raised;  // the lock passes from the commitment to the dispute ...
     opened.deposit = commitment.deposit;              // ... and the deposit
+    opened.accused_at = accused_at(context, commitment);
     QUERN_TRY(const bool waits, has_open_game(context, claim, opened.defender));
-    QUERN_CHECK(open_dispute(context, claim, std::move(opened), waits));
+    QUERN_CHECK(open_dispute(context, live, std::move(opened), waits));
     if (claim.state == ClaimState::challenge) {
         QUERN_CHECK(await_challenges(context, live, "challenged"));
     } else {

@@ -29,7 +29,7 @@ Expected<types::RoleBond> load_bond(const state::Overlay& state, types::Role rol
 
 void store_bond(state::Overlay& state, const types::RoleBond& bond) {
     Bytes key = key_of<types::RoleBond>(bond.role, bond.address);
-    if (bond.bonded.is_zero() && bond.locked.is_zero() && bond.unbonding.empty())
+    if (bond.bonded.is_zero() && bond.locked.is_zero() && bond.unbonding.empty() && bond.games == 0)
         state.erase_native(key);
     else
         state.store(std::move(key), bond);

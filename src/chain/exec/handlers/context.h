@@ -33,7 +33,7 @@ void store_globals(state::Overlay& state, const types::Globals& globals);
 // An address without a bond has an empty one.
 [[nodiscard]] Expected<types::RoleBond> load_bond(const state::Overlay& state, types::Role role,
                                                   const types::Address& address);
-void store_bond(state::Overlay& state, const types::RoleBond& bond);  // erases an empty one
+void store_bond(state::Overlay& state, const types::RoleBond& bond);  // erases an empty one that plays nothing
 // Error task.unknown.
 [[nodiscard]] Expected<types::Task> load_task(const state::Overlay& state, std::uint64_t id);
 void store_task(state::Overlay& state, const types::Task& task);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/lifecycle.h"
@@ -16,8 +17,39 @@ using types::ClaimState;
 using types::DisputeWinner;
 using types::Role;
 
-void close(Context& context, types::Claim& claim, types::Dispute& dispute, DisputeWinner winner,
-           std::string_view reason) {
+// Whose bond answers for what the defender says.
+Role defender_role(const types::Dispute& dispute) { return dispute.target == 0 ? Role::solver : Role::verifier; }
+
+// Counts a game that begins among those of a party, and gives its clock there.
+Expected<std::uint64_t> take_up(Context& context, const types::Task& task, Role role, const types::Address& party) {
+    QUERN_TRY(auto bond, load_bond(context.state, role, party));
+    const std::uint64_t others = bond.games++;
+    store_bond(context.state, bond);
+    return market::dispute_clock(context.market(), task, others);
+}
+
+Status begin(Context& context, const types::Task& task, const types::Dispute& dispute, core::Game& game) {
+    QUERN_TRY(const auto defenders, take_up(context, task, defender_role(dispute), dispute.defender));
+    QUERN_TRY(const auto rivals, take_up(context, task, dispute.rival_role, dispute.rival));
+    core::begin_game(game, {defenders, rivals}, context.market_ms);
+    return {};
+}
+
+// A bond stays, however empty, until nothing is counted in it.
+Status leave_game(Context& context, Role role, const types::Address& party) {
+    QUERN_TRY(auto bond, load_bond(context.state, role, party));
+    if (bond.games == 0) return fault("state.corrupt_object", "a party plays fewer games than there are");
+    --bond.games;
+    store_bond(context.state, bond);
+    return {};
+}
+
+Status close(Context& context, types::Claim& claim, types::Dispute& dispute, DisputeWinner winner,
+             std::string_view reason, bool begun) {
+    if (begun) {
+        QUERN_CHECK(leave_game(context, defender_role(dispute), dispute.defender));
+        QUERN_CHECK(leave_game(context, dispute.rival_role, dispute.rival));
+    }
     dispute.closed_at = context.height;
     dispute.posted_at = 0;
     dispute.deadline = 0;
@@ -26,10 +58,11 @@ void close(Context& context, types::Claim& claim, types::Dispute& dispute, Dispu
     --claim.open_disputes;
     store_dispute(context.state, dispute);
     emit(context, types::KindGroup::disputes, events::DisputeClosed{dispute.id, claim.id.task, winner, dispute.reason});
+    return {};
 }
 
-// Static work of what the winner had to compute, at the price cap: what catching a cheat is worth must not follow from
-// the price that the cheat bid.
+// Static work of what a winner, or who accused the solver, had to compute, at the price cap: what catching a cheat is
+// worth must not follow from the price that the cheat bid.
 Uint256 proven_cost(const LoadedClaim& live, const types::Dispute& dispute) {
     const auto& task = live.task;
     Uint256 units = live.claim.work;
@@ -38,6 +71,11 @@ Uint256 proven_cost(const LoadedClaim& live, const types::Dispute& dispute) {
     else if (dispute.rival_role == Role::verifier)
         units = market::sampled_work(market::work_of(task), market::stretch_of(live).steps);
     return market::price_at_cap(task, units);
+}
+
+// Of a loser that one game was about.
+SlashShares shares_of(const LoadedClaim& live, const types::Dispute& dispute, const types::Address& winner) {
+    return {.winner = winner, .accuser = winner, .proven_cost = proven_cost(live, dispute)};
 }
 
 Status slash_report(Context& context, LoadedClaim& live, types::VerifierReport& report, std::string_view reason,
@@ -87,6 +125,21 @@ bool awaits_reveals(const Context& context, const types::Claim& claim) {
            !context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(claim.id), {}, 1).empty();
 }
 
+// Of those who say that the history is wrong, and have not lost: whoever said so first. A solver may concede to a
+// friend, so who brought it down is not who found it out. FAILs come before all challenges: a verifier is drawn, while
+// a solver's friend knows where to look before anybody else.
+Expected<std::optional<types::Dispute>> first_accusation(const Context& context, const types::Claim& claim,
+                                                         const types::Dispute& decided, bool rival_wins) {
+    std::optional<types::Dispute> first;
+    if (rival_wins) first = decided;
+    QUERN_TRY(const auto open, open_disputes(context, claim));
+    for (const auto& other : open) {
+        if (other.target != 0) continue;
+        if (!first || std::tie(other.accused_at, other.id) < std::tie(first->accused_at, first->id)) first = other;
+    }
+    return first;
+}
+
 // The solver's claim is void, and those of later stretches with it: it is slashed, and the other games about it are
 // moot. Those who passed it answer for their own claims in games of their own: a loser's loss proves nothing about
 // others (a solver may play badly on purpose). While such games are open or may come the claim waits, then its task is
@@ -94,14 +147,15 @@ bool awaits_reveals(const Context& context, const types::Claim& claim) {
 Status void_history(Context& context, LoadedClaim& live, const types::Dispute& dispute, bool rival_wins) {
     auto& [task, claim] = live;
     SlashShares shares;
-    if (rival_wins) {
-        shares.winner = dispute.rival;
-        shares.proven_cost = proven_cost(live, dispute);
-        shares.fee = market::verifier_fee(task, claim.id.stretch);
-        QUERN_TRY(const auto reports, load_reports(context.state, claim));
-        for (const auto& report : reports)
-            if (is_active(report) && report.revealed() && !report.pass && report.verifier != dispute.rival)
-                shares.fees.push_back(report.verifier);
+    if (rival_wins) shares.winner = dispute.rival;
+    shares.fee = market::verifier_fee(task, claim.id.stretch);
+    QUERN_TRY(const auto reports, load_reports(context.state, claim));
+    for (const auto& report : reports)
+        if (is_active(report) && report.revealed() && !report.pass) shares.fees.push_back(report.verifier);
+    QUERN_TRY(const auto first, first_accusation(context, claim, dispute, rival_wins));
+    if (first) {
+        shares.accuser = first->rival;
+        shares.proven_cost = proven_cost(live, *first);
     }
     QUERN_CHECK(slash(context, task, Role::solver, claim.solver, claim.locked, "wrong_result", shares));
     claim.locked = Uint256();
@@ -114,7 +168,7 @@ Status void_report(Context& context, LoadedClaim& live, const types::Dispute& di
     if (place >= live.claim.drawn) return fail("dispute.no_report");
     QUERN_TRY(auto report, load_report(context.state, live.claim, place));
     SlashShares shares;
-    if (rival_wins) shares = {dispute.rival, proven_cost(live, dispute), {}, {}};
+    if (rival_wins) shares = shares_of(live, dispute, dispute.rival);
     const bool passed = core::is_pass_target(dispute.target);
     QUERN_CHECK(slash_report(context, live, report, passed ? "passed_wrong_result" : "wrong_probe", shares));
     QUERN_CHECK(close_moot(context, live.claim));
@@ -132,14 +186,14 @@ Expected<bool> is_moot(const Context& context, const types::Claim& claim, const 
 
 // A defender plays one game of a claim at a time, in the order in which they were opened: begins its oldest, unless
 // that goes on already.
-Status begin_next_game(Context& context, const types::Claim& claim, const types::Address& defender) {
-    QUERN_TRY(auto open, open_disputes(context, claim));
+Status begin_next_game(Context& context, const LoadedClaim& live, const types::Address& defender) {
+    QUERN_TRY(auto open, open_disputes(context, live.claim));
     const auto next = std::find_if(open.begin(), open.end(),
                                    [&](const types::Dispute& dispute) { return dispute.defender == defender; });
     if (next == open.end()) return {};
     QUERN_TRY(auto game, types::decode_record<core::Game>(next->game));
     if (core::has_begun(game)) return {};
-    game.charged_to = context.market_ms;
+    QUERN_CHECK(begin(context, live.task, *next, game));
     update_game(*next, game);
     store_dispute(context.state, *next);
     return {};
@@ -164,8 +218,8 @@ Expected<bool> has_open_game(const Context& context, const types::Claim& claim, 
                        [&](const types::Dispute& other) { return other.defender == defender; });
 }
 
-Status open_dispute(Context& context, types::Claim& claim, NewDispute opened, bool waits) {
-    if (waits) opened.game.charged_to = core::kNotBegun;
+Status open_dispute(Context& context, LoadedClaim& live, NewDispute opened, bool waits) {
+    auto& [task, claim] = live;
     QUERN_TRY(auto globals, load_globals(context.state));
     types::Dispute dispute;
     dispute.id = globals.next_dispute++;
@@ -178,7 +232,10 @@ Status open_dispute(Context& context, types::Claim& claim, NewDispute opened, bo
     dispute.defender_locked = opened.defender_locked;
     dispute.rival_locked = opened.rival_locked;
     dispute.deposit = opened.deposit;
+    dispute.accused_at = opened.accused_at;
     dispute.opened_at = context.height;
+    opened.game.charged_to = core::kNotBegun;
+    if (!waits) QUERN_CHECK(begin(context, task, dispute, opened.game));
     update_game(dispute, opened.game);
     store_dispute(context.state, dispute);
     claim.disputes.push_back(dispute.id);
@@ -199,7 +256,7 @@ Status open_report_dispute(Context& context, LoadedClaim& live, const types::Ver
     opened.rival_locked = report.locked;
     QUERN_TRY(opened.game, core::open_history_game(game_context(live), claim.history_root, report.rival_root,
                                                    market::dispute_clock(context.market(), task), context.market_ms));
-    return open_dispute(context, claim, std::move(opened), waits);
+    return open_dispute(context, live, std::move(opened), waits);
 }
 
 void update_game(types::Dispute& dispute, const core::Game& game) {
@@ -210,11 +267,12 @@ void update_game(types::Dispute& dispute, const core::Game& game) {
 Status conclude_dispute(Context& context, LoadedClaim& live, types::Dispute& dispute, const core::Game& game) {
     auto& claim = live.claim;
     if (game.verdict == core::Verdict::none) return fail("dispute.not_decided");
+    const bool begun = core::has_begun(game);
     QUERN_TRY(const bool moot, is_moot(context, claim, dispute));
     if (moot) {
-        close(context, claim, dispute, DisputeWinner::none, "moot");
+        QUERN_CHECK(close(context, claim, dispute, DisputeWinner::none, "moot", begun));
         QUERN_CHECK(release_rival(context, dispute));
-        QUERN_CHECK(begin_next_game(context, claim, dispute.defender));
+        QUERN_CHECK(begin_next_game(context, live, dispute.defender));
         return continue_disputed(context, live);
     }
     const bool about_history = dispute.target == 0;
@@ -223,8 +281,8 @@ Status conclude_dispute(Context& context, LoadedClaim& live, types::Dispute& dis
         case core::Verdict::none:
             break;
         case core::Verdict::defender_wins: {
-            close(context, claim, dispute, DisputeWinner::defender, game.reason);
-            QUERN_CHECK(slash_rival(context, live, dispute, {dispute.defender, proven_cost(live, dispute), {}, {}}));
+            QUERN_CHECK(close(context, claim, dispute, DisputeWinner::defender, game.reason, begun));
+            QUERN_CHECK(slash_rival(context, live, dispute, shares_of(live, dispute, dispute.defender)));
             break;
         }
         case core::Verdict::rival_wins:
@@ -232,23 +290,23 @@ Status conclude_dispute(Context& context, LoadedClaim& live, types::Dispute& dis
             // first: else a friend of it would take the places of those who accuse in earnest, and all the time of its
             // clocks, for nothing.
             if (!answers) {
-                close(context, claim, dispute, DisputeWinner::defender, "not_sampled");
+                QUERN_CHECK(close(context, claim, dispute, DisputeWinner::defender, "not_sampled", begun));
                 QUERN_CHECK(slash_rival(context, live, dispute, {}));
                 break;
             }
-            close(context, claim, dispute, DisputeWinner::rival, game.reason);
+            QUERN_CHECK(close(context, claim, dispute, DisputeWinner::rival, game.reason, begun));
             QUERN_CHECK(release_rival(context, dispute));
             if (about_history) return void_history(context, live, dispute, true);
             QUERN_CHECK(void_report(context, live, dispute, true));
             break;
         case core::Verdict::both_lose:
-            close(context, claim, dispute, DisputeWinner::neither, game.reason);
+            QUERN_CHECK(close(context, claim, dispute, DisputeWinner::neither, game.reason, begun));
             QUERN_CHECK(slash_rival(context, live, dispute, {}));
             if (about_history) return void_history(context, live, dispute, false);
             if (answers) QUERN_CHECK(void_report(context, live, dispute, false));
             break;
     }
-    QUERN_CHECK(begin_next_game(context, claim, dispute.defender));
+    QUERN_CHECK(begin_next_game(context, live, dispute.defender));
     return continue_disputed(context, live);
 }
 
@@ -278,7 +336,7 @@ Expected<std::size_t> close_moot(Context& context, types::Claim& claim) {
         QUERN_TRY(const bool moot, is_moot(context, claim, *dispute));
         if (!moot) continue;
         QUERN_CHECK(release_rival(context, *dispute));
-        close(context, claim, *dispute, DisputeWinner::none, "moot");
+        QUERN_CHECK(close(context, claim, *dispute, DisputeWinner::none, "moot", dispute->deadline != 0));
         ++closed;
     }
     return closed;
@@ -289,7 +347,7 @@ Status begin_void(Context& context, LoadedClaim& live, const std::string& reason
     QUERN_CHECK(void_later(context, live));
     claim.voided = true;
     QUERN_TRY(const std::size_t closed, close_moot(context, claim));
-    if (closed == params::kMaxSwept) QUERN_CHECK(begin_next_game(context, claim, claim.solver));
+    if (closed == params::kMaxSwept) QUERN_CHECK(begin_next_game(context, live, claim.solver));
     claim.challenge_hold = market::reveal_expected(context.market(), context.market_ms);
     if (claim.open_disputes == 0 && !awaits_reveals(context, claim) && claim.commitments <= params::kMaxSwept)
         return void_claim(context, live, reason);

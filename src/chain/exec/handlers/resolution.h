@@ -17,7 +17,8 @@ struct NewDispute {
     types::Address rival;
     types::Role rival_role = types::Role::whistleblower;
     Uint256 rival_locked;
-    Uint256 deposit;  // the rival's
+    Uint256 deposit;               // the rival's
+    std::uint64_t accused_at = 0;  // market time; 0: a FAIL
     core::Game game;
 };
 // Whether the solver has lost the history of its claim in a game. One that is void for another reason stands for it
@@ -28,7 +29,7 @@ struct NewDispute {
 [[nodiscard]] Expected<bool> has_open_game(const Context& context, const types::Claim& claim,
                                            const types::Address& defender);
 // Stores the dispute and counts it in the claim. `waits`: has_open_game of its defender.
-[[nodiscard]] Status open_dispute(Context& context, types::Claim& claim, NewDispute dispute, bool waits);
+[[nodiscard]] Status open_dispute(Context& context, LoadedClaim& live, NewDispute dispute, bool waits);
 // A verifier's FAIL: its own history against the solver's.
 [[nodiscard]] Status open_report_dispute(Context& context, LoadedClaim& live, const types::VerifierReport& report,
                                          bool waits);

@@ -48,11 +48,13 @@ Status slash(Context& context, types::Task& task, types::Role role, const types:
     emit(context, types::KindGroup::roles, events::Slashed{address, role, amount, std::string(reason)});
 
     const auto split = market::split_slash(
-        context.market(), amount, {shares.winner.has_value(), shares.proven_cost, shares.fee, shares.fees.size()});
+        context.market(), amount,
+        {shares.winner.has_value(), shares.fee, shares.fees.size(), shares.accuser.has_value(), shares.proven_cost});
     record_payment(context, task, task.submitter, split.to_submitter, "slash_share");
-    if (shares.winner) record_payment(context, task, *shares.winner, split.bounty, "bounty");
+    if (shares.winner) record_payment(context, task, *shares.winner, split.dispute_cost, "dispute_cost");
     for (std::size_t i = 0; i < split.fees.size(); ++i)
         record_payment(context, task, shares.fees[i], split.fees[i], "verifier_fee");
+    if (shares.accuser) record_payment(context, task, *shares.accuser, split.bounty, "bounty");
     QUERN_TRY(auto globals, load_globals(context.state));
     globals.burned += split.burned;
     globals.treasury_vault += split.treasury;

@@ -13,15 +13,16 @@ namespace quern::chain::exec::handlers {
 // For bytes of the state that are kept no more. No payment of the task: it is the payer's own money.
 void return_deposit(Context& context, std::uint64_t task, const types::Address& payer, const Uint256& deposit);
 
-// Who shares in a slash beside the burn, the submitter and the treasury.
+// Who shares in a slash beside the burn, the submitter and the treasury, in this order.
 struct SlashShares {
-    std::optional<types::Address> winner;
-    Uint256 proven_cost;               // of the winner: its bounty is at most bounty_cost_percent of it
-    std::vector<types::Address> fees;  // verifiers that are paid `fee` each out of what is left, in order
-    Uint256 fee;
+    std::optional<types::Address> winner;     // of the game: γ
+    std::vector<types::Address> fees{};       // verifiers that are paid ...
+    Uint256 fee{};                            // ... this much each
+    std::optional<types::Address> accuser{};  // gets the bounty
+    Uint256 proven_cost{};                    // the accuser's
 };
 // Takes `amount` out of the locked part of a bond and distributes it: submitter_percent to the submitter, burn_percent
-// burned, the winner's bounty, fees, the rest to the treasury vault (market::split_slash).
+// burned, then the shares, the rest to the treasury vault (market::split_slash).
 [[nodiscard]] Status slash(Context& context, types::Task& task, types::Role role, const types::Address& address,
                            const Uint256& amount, std::string_view reason, const SlashShares& shares = {});
 

@@ -13,7 +13,8 @@ Status check_all(const state::Overlay& state, const params::ChainParams& params)
     QUERN_CHECK(named(check_reports(state)));
     QUERN_CHECK(named(check_draw_tables(state)));
     QUERN_TRY(const auto globals, state.load<types::Globals>());
-    return named(check_dispute_liveness(state, params.market, globals ? globals->market_ms : 0));
+    QUERN_CHECK(named(check_dispute_liveness(state, params.market, globals ? globals->market_ms : 0)));
+    return named(check_games(state));
 }
 
 }  // namespace quern::chain::exec::invariants

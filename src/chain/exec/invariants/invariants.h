@@ -28,6 +28,9 @@ inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 // The tables of draws from the next epoch on hold each bond of a drawn role at its place with what is bonded, and nobody
 // else, and each node of theirs the sums of those below. Error invariant.draw_table.
 [[nodiscard]] Status check_draw_tables(const state::Overlay& state);
+// Each bond counts the games that its party plays in that role: those of open disputes that have begun. Error
+// invariant.games.
+[[nodiscard]] Status check_games(const state::Overlay& state);
 // Every live task has a deadline within reach, of its own or, while it runs, of its live claim; a claim that is not
 // final is its task's live one, and counts its open disputes right; every open dispute is a live claim's, and has a
 // deadline unless an older one of its defender's has. Errors invariant.no_exit, invariant.open_disputes,

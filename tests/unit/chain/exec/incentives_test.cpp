@@ -61,7 +61,7 @@ TEST_F(Incentives, a_bid_of_one_grain_buys_as_much_checking_as_any) {
     bond_everybody();
     const auto id = prove(1);
     const Uint256 fee = cap_reward() * Uint256(6) / Uint256(5);
-    EXPECT_EQ(world.claim(id).locked, std::max(Uint256(10'000), cap_reward() * Uint256(2)));
+    EXPECT_EQ(world.claim(id).locked, solver_lock());
     tick_when_due(id);
     for (const auto& report : world.reports(id)) EXPECT_EQ(report.locked, fee * Uint256(10));
     for (const auto& report : world.reports(id))
@@ -341,7 +341,7 @@ TEST_F(Incentives, filled_places_for_bids_give_way_to_a_lower_one) {
     bond_everybody();
     const auto id = submit();
     for (std::uint64_t i = 0; i < 3; ++i) {
-        const auto squatter = newcomer(500 + i, Role::solver, 40'000);
+        const auto squatter = newcomer(500 + i, Role::solver, 100'000);
         expect_ok(world.one(squatter, NativeKind::task_bid, types::TaskBidPayload{id, 0, i == 0 ? 8U : 9U}));
     }
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 9})), "bid.too_many");
@@ -491,6 +491,7 @@ TEST_F(Incentives, a_task_that_claims_no_memory_is_drawn_as_one_that_claims_the_
     ASSERT_EQ(world.reports(fits).size(), 2U);
     for (const auto& report : world.reports(fits)) EXPECT_NE(report.verifier, kVerifiers[1]);
     declare(kVerifiers[2], 1);
+    world.bond_role(kSolver, Role::solver, 100'000);
     const auto too_large = submit();
     expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{too_large, 0, 3}));
     tick_when_due(too_large);

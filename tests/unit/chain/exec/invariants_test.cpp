@@ -14,7 +14,7 @@ protected:
         give(world.state(), solver, Uint256(1'000'000'000'000));
         world.begin();
         EXPECT_TRUE(world.finish());
-        world.bond_role(solver, Role::solver, 50'000);
+        world.bond_role(solver, Role::solver, 200'000);
         for (std::uint64_t i = 0; i < 2; ++i) {
             give(world.state(), address(3 + i), Uint256(1'000'000'000'000));
             world.bond_role(address(3 + i), Role::verifier, 200'000);
@@ -43,6 +43,11 @@ protected:
         world.skip(1);
         EXPECT_EQ(world.one(solver, NativeKind::task_start, types::TaskIdPayload{1}).band, Band::ok);
         EXPECT_EQ(check(), "none");
+    }
+    void count_games(Role role, const types::Address& who, std::uint64_t games) {
+        auto bond = *handlers::load_bond(world.state(), role, who);
+        bond.games = games;
+        handlers::store_bond(world.state(), bond);
     }
     void change_claim(const std::function<void(types::Claim&)>& change) {
         auto claim = world.claim(1);
@@ -190,6 +195,31 @@ TEST_F(Invariants, notice_miscounted_disputes) {
     EXPECT_EQ(check(), "invariant.open_disputes");
 }
 
+TEST_F(Invariants, notice_games_that_a_party_does_not_count) {
+    start_claim();
+    types::Dispute dispute;
+    dispute.id = 1;
+    dispute.claim = world.claim(1).id;
+    dispute.defender = solver;
+    dispute.rival = submitter;
+    dispute.deadline = world.market_ms() + 1;
+    handlers::store_dispute(world.state(), dispute);
+    change_claim([](types::Claim& claim) {
+        claim.disputes = {1};
+        claim.open_disputes = 1;
+    });
+    EXPECT_EQ(check(), "invariant.games");
+    count_games(Role::solver, solver, 1);
+    EXPECT_EQ(check(), "invariant.games") << "the rival";
+    count_games(Role::verifier, submitter, 1);
+    EXPECT_EQ(check(), "invariant.games") << "in another role";
+    count_games(Role::verifier, submitter, 0);
+    count_games(Role::whistleblower, submitter, 1);
+    EXPECT_EQ(check(), "none");
+    count_games(Role::solver, solver, 2);
+    EXPECT_EQ(check(), "invariant.games") << "one more than there are";
+}
+
 TEST_F(Invariants, notice_games_that_do_not_go_on_one_by_one) {
     start_claim();
     for (std::uint64_t id = 1; id <= 2; ++id) {
@@ -200,6 +230,8 @@ TEST_F(Invariants, notice_games_that_do_not_go_on_one_by_one) {
         dispute.deadline = id == 1 ? world.market_ms() + 1 : 0;
         handlers::store_dispute(world.state(), dispute);
     }
+    count_games(Role::solver, solver, 1);
+    count_games(Role::whistleblower, {}, 1);
     change_claim([](types::Claim& claim) {
         claim.disputes = {1, 2};
         claim.open_disputes = 2;

@@ -271,7 +271,7 @@ TEST_F(PassChallenge, void_history_waits_for_the_games_of_those_who_passed_it) {
     EXPECT_EQ(task.round, 0U);
     EXPECT_EQ(claim.open_disputes, 1U);
     EXPECT_EQ(claim.deadline, world.dispute(about_pass).deadline);
-    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(90'000));
+    EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000) - solver_lock());
     EXPECT_EQ(name(commit(id, kWhistleblower, wrong, 9)), "challenge.claim_void");
     EXPECT_EQ(name(world.tick(id)), "tick.too_early");
     play_out(about_pass, party_of(live, wrong), party_of(live, truth));

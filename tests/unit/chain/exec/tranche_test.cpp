@@ -402,6 +402,7 @@ TEST_F(Tranches, the_last_may_be_shorter_and_costs_less) {
     spec.work.interval = 2;
     spec.work.tranche = 4;
     spec.work.samples = 2;
+    world.bond_role(kSolver, Role::solver, 100'000);
     const auto id = begin();
     const Uint256 segment_fee = Uint256(10) * work(2) * Uint256(6) / Uint256(5);
     EXPECT_EQ(world.task(id).escrow,

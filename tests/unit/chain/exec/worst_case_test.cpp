@@ -22,11 +22,12 @@ protected:
     }
     static types::Address rival(std::uint64_t number) { return address(10'000 + number); }
     // A whistleblower whose whole bond is locked.
-    void lock_for(const types::Address& who) {
+    void lock_for(const types::Address& who, std::uint64_t games = 0) {
         types::RoleBond bond;
         bond.address = who;
         bond.role = Role::whistleblower;
         bond.bonded = bond.locked = kStake;
+        bond.games = games;
         world.state().store(types::key_of<types::RoleBond>(bond.role, who), bond);
     }
     // As large as a dispute may be.
@@ -81,7 +82,12 @@ protected:
                 dispute.deadline = 0;
             }
             claim.disputes.push_back(store_dispute(dispute));
-            lock_for(rival(claim.disputes.back()));
+            lock_for(rival(claim.disputes.back()), begins ? 1 : 0);
+            if (begins) {
+                auto bond = world.bond(target == 0 ? Role::solver : Role::verifier, defender);
+                ++bond.games;
+                world.state().store(types::key_of<types::RoleBond>(bond.role, defender), bond);
+            }
             ++claim.open_disputes;
             if (target == 0) about_history.push_back(claim.disputes.back());
         };

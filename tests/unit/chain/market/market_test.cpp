@@ -177,6 +177,7 @@ TEST(Stretches, a_solver_answers_for_the_two_that_can_be_unsettled) {
     market.solver_bond_gammas = 100;
     types::Task task;
     task.spec.money.price_cap = 7;
+    task.spec.work.verifiers = task.spec.work.samples = 1;
     plan_as(task, even(300, 30, 9, 2, 1, 120));
     EXPECT_EQ(solver_bond(market, task), Uint256(2 * 7 * 120 * 11));
     EXPECT_EQ(seat_bond(market, task), Uint256(2 * 2 * 7 * 120 * 11));
@@ -218,13 +219,36 @@ TEST(Bonds, are_the_larger_of_two_measures) {
     market.verifier_bond_fees = 5;
     market.min_bond_gammas = 3;
     market.challenge_stake_gammas = 4;
-    EXPECT_EQ(*solver_bond(market, Uint256(500)), Uint256(1000));
-    EXPECT_EQ(*solver_bond(market, Uint256(501)), Uint256(1002)) << "twice the reward";
+    EXPECT_EQ(*solver_bond(market, Uint256(500), 0, 0), Uint256(1000));
+    EXPECT_EQ(*solver_bond(market, Uint256(501), 0, 0), Uint256(1002)) << "twice the reward";
     EXPECT_EQ(*verifier_bond(market, Uint256(40)), Uint256(200));
     EXPECT_EQ(*verifier_bond(market, Uint256(41)), Uint256(205));
     EXPECT_EQ(min_bond(market), Uint256(30));
-    EXPECT_FALSE(solver_bond(market, ~Uint256(0)));
+    EXPECT_FALSE(solver_bond(market, ~Uint256(0), 0, 0));
+    EXPECT_FALSE(solver_bond(market, 1, 16, ~Uint256(0) / Uint256(16))) << "with γ";
+    EXPECT_FALSE(solver_bond(market, 1, 16, ~Uint256(0) / Uint256(1'599))) << "a hundredfold";
     EXPECT_FALSE(verifier_bond(market, ~Uint256(0)));
+}
+
+// What is left of a solver's lock pays the game that it loses and every FAIL, to the grain.
+TEST(Bonds, a_solvers_lock_covers_whoever_may_find_it_wrong) {
+    params::MarketParams market;
+    market.dispute_cost = 7;
+    market.solver_bond_gammas = 1;
+    SeededRng rng(9);
+    for (int i = 0; i < 200; ++i) {
+        market.submitter_percent = rng.below(74);
+        market.burn_percent = 25 + rng.below(75 - market.submitter_percent);
+        const auto verifiers = static_cast<std::uint32_t>(1 + rng.below(16));
+        const Uint256 fee = rng.below(1'000);
+        const Uint256 lock = *solver_bond(market, 1, verifiers, fee);
+        const auto split = split_slash(market, lock, {true, fee, verifiers, true, 0});
+        EXPECT_EQ(split.dispute_cost, Uint256(7));
+        EXPECT_EQ(split.fees, std::vector<Uint256>(verifiers, fee));
+        if (lock == Uint256(7)) continue;  // γ
+        const Uint256 left(100 - market.submitter_percent - market.burn_percent);
+        EXPECT_LT((lock - Uint256(1)) * left, (fee * Uint256(verifiers) + Uint256(7)) * Uint256(100)) << "no more";
+    }
 }
 
 // What closes a claim's places to others must cost as much as what the claim is about.
@@ -237,6 +261,7 @@ TEST(Bonds, a_challenge_stakes_a_share_of_the_lock_that_it_is_against) {
     market.challenge_stake_gammas = 4;
     types::Task task;
     task.spec.money.price_cap = 7;
+    task.spec.work.verifiers = task.spec.work.samples = 1;
     plan_as(task, even(300, 30, 9, 2));
     const Uint256 solver = solver_bond(market, task);
     ASSERT_EQ(solver, Uint256(2 * 7 * 300 * 11));
@@ -251,28 +276,33 @@ TEST(Bonds, a_challenge_stakes_a_share_of_the_lock_that_it_is_against) {
 }
 
 TEST(Shares, a_slash_is_divided_without_a_rest) {
-    params::MarketParams market;  // burned 25 %, submitter 10 %, bounty 150 % of the cost at most
+    params::MarketParams market;  // burned 25 %, submitter 10 %; bounty 30 %, or 150 % of the cost
+    market.dispute_cost = 20;
     const auto sum = [](const SlashSplit& split) {
-        Uint256 all = split.to_submitter + split.burned + split.bounty + split.treasury;
+        Uint256 all = split.to_submitter + split.burned + split.dispute_cost + split.bounty + split.treasury;
         for (const auto& fee : split.fees) all += fee;
         return all;
     };
-    const auto rich = split_slash(market, 1000, {true, 200, 50, 2});
+    const auto rich = split_slash(market, 1000, {true, 50, 2, true, 220});
     EXPECT_EQ(rich.to_submitter, Uint256(100));
     EXPECT_EQ(rich.burned, Uint256(250));
-    EXPECT_EQ(rich.bounty, Uint256(300));
+    EXPECT_EQ(rich.dispute_cost, Uint256(20));
     EXPECT_EQ(rich.fees, (std::vector<Uint256>{50, 50}));
-    EXPECT_EQ(rich.treasury, Uint256(250));
-    // What is left goes to the bounty first, then to the fees in order.
-    const auto poor = split_slash(market, 1000, {true, 400, 30, 3});
-    EXPECT_EQ(poor.bounty, Uint256(600));
-    EXPECT_EQ(poor.fees, (std::vector<Uint256>{30, 20, 0}));
+    EXPECT_EQ(rich.bounty, Uint256(330));
+    EXPECT_EQ(rich.treasury, Uint256(200));
+    EXPECT_EQ(split_slash(market, 1000, {true, 50, 2, true, 199}).bounty, Uint256(300)) << "of the slash";
+    // The game first, then the fees in order, then the bounty.
+    const auto poor = split_slash(market, 1000, {true, 270, 2, true, 400});
+    EXPECT_EQ(poor.fees, (std::vector<Uint256>{270, 270}));
+    EXPECT_EQ(poor.bounty, Uint256(90));
     EXPECT_TRUE(poor.treasury.is_zero());
-    EXPECT_TRUE(split_slash(market, 1000, {false, 400, 0, 0}).bounty.is_zero());
+    EXPECT_EQ(split_slash(market, 1000, {true, 320, 2, true, 400}).fees, (std::vector<Uint256>{320, 310}));
+    EXPECT_TRUE(split_slash(market, 1000, {true, 0, 0, false, 400}).bounty.is_zero());
+    EXPECT_TRUE(split_slash(market, 1000, {false, 0, 0, true, 400}).dispute_cost.is_zero());
     SeededRng rng(5);
     for (int i = 0; i < 200; ++i) {
         const Uint256 amount = rng.below(1'000);
-        const SlashClaims claims{rng.below(2) == 0, rng.below(1'000), rng.below(100), rng.below(4)};
+        const SlashClaims claims{rng.below(2) == 0, rng.below(100), rng.below(4), rng.below(2) == 0, rng.below(1'000)};
         EXPECT_EQ(sum(split_slash(market, amount, claims)), amount);
         const auto stake = split_stake_slash({}, amount);
         EXPECT_EQ(stake.reporter + stake.burned + stake.treasury, amount);
@@ -349,7 +379,12 @@ TEST(Delays, follow_the_task_and_the_parameters) {
     plan_as(task, even(300, 30, 1, 410, 15, 90));  // a solver answers for two claims at once
     EXPECT_EQ(dispute_clock(market, task), 1000 * (600 + 2 * 8 * 9U));
     EXPECT_EQ(reveal_expected(market, 50), 60'050U);
-    EXPECT_EQ(latest_deadline(market, 50), 50 + 8 + 1000 * (2'000'000 + 1200 + 60U));
+    EXPECT_EQ(latest_deadline(market, 50), 50 + 8 + std::uint64_t{1000} * (32 * (1'000'000 + 600) + 60));
+    const std::uint64_t alone = dispute_clock(market, task);
+    EXPECT_EQ(dispute_clock(market, task, 0), alone);
+    EXPECT_EQ(dispute_clock(market, task, 1), 2 * alone);
+    EXPECT_EQ(dispute_clock(market, task, 31), 32 * alone);
+    EXPECT_EQ(dispute_clock(market, task, ~std::uint64_t{0} - 1), 32 * alone) << "no more are counted";
 }
 
 // A plan of 2^40 steps that ends with one which costs as much as all others, and whose trace is 64 times that.

@@ -72,8 +72,8 @@ TEST(Parameters, must_fit_each_other) {
     EXPECT_EQ(detail([](ChainParams& p) { p.initial_base_fee = p.min_base_fee - 1; }),
               "block.base_fee must be min_base_fee at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.min_block_ms = 1001; }), "block.max_idle_ms must be min_block_ms at least");
-    EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 91; }),
-              "market.submitter_percent and burn_percent exceed 100");
+    EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 90; }),
+              "market.submitter_percent and burn_percent must leave something of a slash");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.max_window_s = 69, p.market.min_window_s = 70; }),
               "market.max_window_s must be min_window_s at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.min_window_s = 59; }),
@@ -84,7 +84,7 @@ TEST(Parameters, must_fit_each_other) {
               "staking.unbonding_blocks must be three epochs at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 96, p.market.submitter_percent = 0; }),
               "staking.reporter_percent and market.burn_percent exceed 100");
-    EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 95, p.market.submitter_percent = 5; }), "");
+    EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 95, p.market.submitter_percent = 4; }), "");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.unbonding_blocks = p.epoch_length + kDrawMargin - 1; }),
               "market.unbonding_blocks must be an epoch and 32 blocks at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.min_verifiers = 4, p.market.max_verifiers = 3; }),

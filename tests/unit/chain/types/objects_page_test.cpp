@@ -200,6 +200,7 @@ TEST_F(ObjectsPage, has_an_example) {
     bond.bonded = Uint256(1000);
     bond.locked = Uint256(250);
     bond.unbonding = {{Uint256(40), 900}};
+    bond.games = 1;
     bond.place = 7;
     bond.weight = Uint256(1000);
     bond.capacity = {123'456, 42, 41, 16'384};
