@@ -1,4 +1,4 @@
-// quern-cli: calls a node's JSON-RPC methods and moves contents in and out of its store, from a shell.
+// quern-cli: calls a node's JSON-RPC methods, moves contents in and out of its store and reports evidence.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -15,11 +15,13 @@
 #include "base/fs.h"
 #include "base/uint256.h"
 #include "bin/terminal.h"
+#include "chain/params/params.h"
 #include "compute/core/state_content.h"
 #include "compute/program/state_file.h"
 #include "crypto/content_file.h"
 #include "quern_version.h"
 #include "rpc/client.h"
+#include "rpc/evidence_report.h"
 #include "wallet/amount.h"
 
 namespace quern {
@@ -202,7 +204,7 @@ int get_info(rpc::Client& client, const Options& options) {
     return 0;
 }
 
-int content_failure(const Options& options, const Error& error) {
+int failure(const Options& options, const Error& error) {
     if (error.name.starts_with("http.")) return transport_failure(options, error);
     return complain(kExitFailed, error.to_string());
 }
@@ -236,7 +238,7 @@ int content_put(rpc::Client& client, const Options& options, const std::string& 
     }
     // Where the list is, the shards were before it.
     if (status && content->is_list()) status = client.put_shards(*content);
-    if (!status) return content_failure(options, status.error());
+    if (!status) return failure(options, status.error());
     std::printf("%s\n", to_hex0x(id).c_str());
     return 0;
 }
@@ -298,7 +300,7 @@ int write_content(const Options& options, const std::string& path,
     if (status && std::rename(partial.c_str(), path.c_str()) != 0) status = fault("fs.write_failed", path);
     if (!status) {
         std::remove(partial.c_str());
-        return content_failure(options, status.error());
+        return failure(options, status.error());
     }
     return 0;
 }
@@ -352,6 +354,17 @@ int run_content(rpc::Client& client, const Options& options) {
     return complain(kExitUsage,
                     "usage: quern-cli content put FILE | content id FILE | content get ID FILE | "
                     "content state PROGRAM ID FILE");
+}
+
+int run_evidence(rpc::Client& client, const Options& options) {
+    if (options.words.size() != 3) return complain(kExitUsage, "usage: quern-cli evidence COMMITMENT EVIDENCE");
+    const auto hash = rpc::report_evidence(
+        [&](std::string_view method, json::Value params) { return client.call(method, std::move(params)); },
+        {options.words[1], options.words[2], chain::params::kEvidenceCommitBlocks},
+        [] { std::this_thread::sleep_for(kRetryPause); });
+    if (!hash) return failure(options, hash.error());
+    std::printf("%s\n", hash->c_str());
+    return 0;
 }
 
 // Port and offset in the node's own quern.conf, so that -datadir alone is enough.
@@ -432,6 +445,7 @@ int run(const Options& options) {
         return complain(kNoNode, "no answer after " + std::to_string(options.wait_seconds) + " s");
     if (options.get_info) return get_info(client, options);
     if (options.words[0] == "content") return run_content(client, options);
+    if (options.words[0] == "evidence") return run_evidence(client, options);
     const auto params = build_params(client, options);
     if (!params) return complain(kExitUsage, params.error().to_string());
     const auto answer = client.call(options.words[0], *params);
@@ -465,7 +479,10 @@ int main(int argc, char** argv) {
         "  quern-cli [options] content get ID FILE        fetches and checks a content\n"
         "  quern-cli [options] content state PROGRAM ID FILE\n"
         "                                                 fetches a checkpoint of a task with this program, as a file\n"
-        "                                                 that quern-compile reads\n\n"
+        "                                                 that quern-compile reads\n"
+        "  quern-cli [options] evidence COMMITMENT EVIDENCE\n"
+        "                                                 sends the two transactions of quern-wallet submit-evidence,\n"
+        "                                                 the second when the first is old enough to be paid for\n\n"
         "A parameter is JSON or a bare word; decimal numbers become quantities where the method wants those; @FILE is\n"
         "the file's text, @- standard input. Options stand before the method. Exit codes: 0 done, 1 failed (the node\n"
         "refused, a file), 2 wrong options, 3 no node answers.\n"};

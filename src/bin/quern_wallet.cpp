@@ -34,6 +34,7 @@ struct Options {
     bool light = false;
     bool show_private_key = false;
     bool plain = false;
+    bool at_once = false;  // evidence without a commitment
 };
 
 void print(const json::Value& value) { std::printf("%s\n", value.dump_pretty().c_str()); }
@@ -78,8 +79,7 @@ Status show_address(const Options& options) {
 
 // --- Transactions ----------------------------------------------------------------------------------------------------
 
-Status sign_and_print(types::Transaction tx, const Options& options) {
-    QUERN_TRY(const auto key, open_key(options));
+Status sign_and_print(types::Transaction tx, const crypto::PrivateKey& key, const Options& options) {
     for (std::uint64_t i = 0; i < options.count; ++i, ++tx.nonce) {
         QUERN_TRY(const auto done, wallet::sign(tx, key));
         if (options.as_json)
@@ -88,6 +88,11 @@ Status sign_and_print(types::Transaction tx, const Options& options) {
             std::printf("%s\n", to_hex0x(done.encoded).c_str());
     }
     return {};
+}
+
+Status sign_and_print(types::Transaction tx, const Options& options) {
+    QUERN_TRY(const auto key, open_key(options));
+    return sign_and_print(std::move(tx), key, options);
 }
 
 Status transfer(const Options& options) {
@@ -112,11 +117,27 @@ Status sign_bond(const Options& options) {
     return sign_native(NativeKind::bond, std::move(payload), options);
 }
 
+Status sign_stake(NativeKind kind, const crypto::PrivateKey& key, const Options& options) {
+    QUERN_TRY(Bytes payload, wallet::stake_payload(kind, options.stake, options.tx.chain_id, key));
+    QUERN_TRY(auto tx, wallet::make_native(options.tx, kind, std::move(payload), options.via_abi));
+    return sign_and_print(std::move(tx), key, options);
+}
+
 template <NativeKind kind>
 Status sign_stake(const Options& options) {
     QUERN_TRY(const auto key, open_key(options));
-    QUERN_TRY(Bytes payload, wallet::stake_payload(kind, options.stake, options.tx.chain_id, key));
-    return sign_native(kind, std::move(payload), options);
+    return sign_stake(kind, key, options);
+}
+
+// A commitment, then what it is to with the nonce that follows.
+Status submit_evidence(const Options& options) {
+    QUERN_TRY(const auto key, open_key(options));
+    Options last = options;
+    if (!options.at_once) {
+        QUERN_CHECK(sign_stake(NativeKind::evidence_commit, key, options));
+        ++last.tx.nonce;
+    }
+    return sign_stake(NativeKind::evidence, key, last);
 }
 
 Status sign_json(const Options& options) {
@@ -179,10 +200,6 @@ void add_native_options(CLI::App& app, Options& options) {
 }
 
 void add_stake_options(CLI::App& app, NativeKind kind, wallet::StakeOptions& options) {
-    if (kind == NativeKind::evidence) {
-        app.add_option("--evidence", options.evidence, "hex as a node logs it, or @FILE")->required();
-        return;
-    }
     if (kind == NativeKind::create_validator) {
         app.add_option("--validator-key", options.validator_key,
                        "key file of the key that will sign votes; the sender's own when left out");
@@ -330,9 +347,14 @@ void Commands::add_transactions() {
     stake<NativeKind::delegate>("delegate", "signs stake for a validator");
     stake<NativeKind::undelegate>("undelegate", "signs stake's way out, which takes the unbonding time");
     stake<NativeKind::withdraw_stake>("withdraw-stake", "signs the payment of stake that has finished unbonding");
-    stake<NativeKind::evidence>(
-        "submit-evidence",
-        "signs the proof of a double vote; with --max-fee 0 --tip 0 and the account's next nonce it is free");
+    command = native("submit-evidence",
+                     "signs a commitment to the proof of a double vote and, with the next nonce, the proof: quern-cli\n"
+                     "evidence sends the one and, some blocks later, the other, so that nobody else is paid for it",
+                     submit_evidence);
+    command->add_option("--evidence", options_.stake.evidence, "hex as a node logs it, or @FILE")->required();
+    command->add_flag("--at-once", options_.at_once,
+                      "sign the proof alone, for which nobody is paid; with --max-fee 0 --tip 0 and the account's next "
+                      "nonce it is free");
 
     command = native("native", "signs any native kind from its payload", sign_kind);
     command->add_option("kind", options_.kind, "task_cancel, unbond, tick, …")->required();

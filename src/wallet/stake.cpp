@@ -32,7 +32,7 @@ Expected<Bytes> create_validator(const StakeOptions& options, std::uint64_t chai
     return types::encode_record(payload);
 }
 
-Expected<Bytes> evidence(const StakeOptions& options) {
+Expected<types::EvidencePayload> evidence(const StakeOptions& options) {
     std::string text = options.evidence;
     if (text.starts_with('@')) {
         QUERN_TRY(text, fs::read_text_file(text.substr(1), kMaxEvidenceText));
@@ -43,7 +43,7 @@ Expected<Bytes> evidence(const StakeOptions& options) {
     QUERN_TRY(const auto decoded, chain::consensus::sdbft::decode_evidence(payload.evidence));
     if (!chain::consensus::sdbft::is_slashable_pair(decoded.first, decoded.second))
         return fail("evidence.not_slashable", "an honest validator may sign both votes");
-    return types::encode_record(payload);
+    return payload;
 }
 
 }  // namespace
@@ -63,7 +63,12 @@ Expected<Bytes> bond_payload(const std::string& role, const std::string& amount)
 Expected<Bytes> stake_payload(NativeKind kind, const StakeOptions& options, std::uint64_t chain_id,
                               const crypto::PrivateKey& sender) {
     if (kind == NativeKind::create_validator) return create_validator(options, chain_id, sender);
-    if (kind == NativeKind::evidence) return evidence(options);
+    if (kind == NativeKind::evidence || kind == NativeKind::evidence_commit) {
+        QUERN_TRY(const auto payload, evidence(options));
+        if (kind == NativeKind::evidence) return types::encode_record(payload);
+        return types::encode_record(types::EvidenceCommitPayload{
+            chain::consensus::sdbft::evidence_commitment(crypto::address20(sender), payload.evidence)});
+    }
     QUERN_TRY(const auto validator, address_of_option("--validator", options.validator));
     if (kind == NativeKind::withdraw_stake) {
         types::WithdrawStakePayload payload{validator, crypto::address20(sender)};

@@ -17,7 +17,8 @@ struct StakeOptions {
     std::string evidence;  // hex, or @FILE
 };
 
-// The payload of create_validator, delegate, undelegate, withdraw_stake or evidence, sent by the owner of `sender`.
+// The payload of create_validator, delegate, undelegate, withdraw_stake, evidence or evidence_commit (to
+// `options.evidence`), sent by the owner of `sender`.
 // Errors: those of amounts, addresses and key files, evidence.*, wallet.*.
 [[nodiscard]] Expected<Bytes> stake_payload(chain::types::NativeKind kind, const StakeOptions& options,
                                             std::uint64_t chain_id, const crypto::PrivateKey& sender);

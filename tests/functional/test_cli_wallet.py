@@ -210,8 +210,39 @@ class CliTest(unittest.TestCase):
         self.assertEqual([v["stake"] for v in validators if v["owner"].lower() == self.alice.address.lower()],
                          [hex(QRN)])
         refused = self.wallet("submit-evidence", "--seed", "x", "--nonce", 0, "--max-fee", "0", "--tip", "0",
-                              "--evidence", "0xc0", code=1)
+                              "--at-once", "--evidence", "0xc0", code=1)
         self.assertIn("rlp.", refused)
+
+    def test_evidence_is_shown_when_its_commitment_is_old(self):
+        def rlp(item):
+            if isinstance(item, bytes):
+                head, body = 0x80, item
+            else:
+                head, body = 0xc0, b"".join(map(rlp, item))
+            if len(body) == 1 and head == 0x80 and body[0] < 0x80:
+                return body
+            if len(body) < 56:
+                return bytes([head + len(body)]) + body
+            length = len(body).to_bytes((len(body).bit_length() + 7) // 8, "big")
+            return bytes([head + 55 + len(length)]) + length + body
+
+        # Two NOTARIZE of one who is in no committee: the wallet takes them, the node does not.
+        votes = [[b"\x02", bytes([block]) * 32, b"\x01" * 64] for block in (1, 2)]
+        evidence = "0x" + rlp([b"", b"\x03", b"\x07" * 64, *votes]).hex()
+        self.assertEqual(len(self.wallet("submit-evidence", "--seed", "x", "--nonce", 0, "--at-once", "--evidence",
+                                         evidence).split()), 1)
+        signed = self.sign("submit-evidence", "--evidence", evidence).split()
+        start = self.network.node.height()
+        said = self.cli("evidence", *signed, code=1)
+        self.assertIn("evidence.not_in_committee", said)
+        self.assertGreaterEqual(self.network.node.height(), start + 8)
+        self.assertIn("usage", self.cli("evidence", signed[0], code=2))
+        before = self.network.node.number("eth_getBalance", self.alice.address)
+        erased = self.settle(self.sign("native", "evidence_commit", json.dumps({"commitment": "0x" + 64 * "0"})))
+        self.assertEqual(erased["status"], "0x1")
+        price = int(self.network.node.quern_params()["market"]["storage_deposit_per_byte"])
+        fee = int(erased["gasUsed"], 16) * int(erased["effectiveGasPrice"], 16)
+        self.assertEqual(self.network.node.number("eth_getBalance", self.alice.address), before + 128 * price - fee)
 
     def test_wallet_keeps_secrets_and_files(self):
         keystore = self.path("new.json")

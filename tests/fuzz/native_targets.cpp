@@ -114,6 +114,8 @@ bool run_object(BytesView input) {
             return run_object_as<StakeUnbonding>(encoded);
         case ObjectPrefix::conviction:
             return run_object_as<Conviction>(encoded);
+        case ObjectPrefix::evidence_commitment:
+            return run_object_as<EvidenceCommitment>(encoded);
         case ObjectPrefix::role_bond:
             return run_object_as<RoleBond>(encoded);
         case ObjectPrefix::task:
@@ -151,6 +153,7 @@ std::vector<Seed> seeds_object() {
     add_object<StakeDelegation>(seeds, "stake_delegation", ObjectPrefix::stake_delegation);
     add_object<StakeUnbonding>(seeds, "stake_unbonding", ObjectPrefix::stake_unbonding);
     add_object<Conviction>(seeds, "conviction", ObjectPrefix::conviction);
+    add_object<EvidenceCommitment>(seeds, "evidence_commitment", ObjectPrefix::evidence_commitment);
     add_object<RoleBond>(seeds, "role_bond", ObjectPrefix::role_bond);
     add_object<Task>(seeds, "task", ObjectPrefix::task);
     add_object<Claim>(seeds, "claim", ObjectPrefix::claim);

@@ -36,4 +36,8 @@ Uint256 challenge_deposit(const params::MarketParams& market) {
     return market.storage_deposit_per_byte * Uint256(kDisputeBytes);
 }
 
+Uint256 evidence_deposit(const params::MarketParams& market) {
+    return market.storage_deposit_per_byte * Uint256(kEvidenceCommitmentBytes);
+}
+
 }  // namespace quern::chain::market

@@ -5,6 +5,7 @@
 //   task's deposit      = storage_deposit_per_byte * (its submission + kTaskBytes + max_bids * kBidBytes
 //                         + claims * (kClaimBytes + kMaxDraws * m * (kReportBytes + kDisputeBytes)))
 //   challenge's deposit = storage_deposit_per_byte * kDisputeBytes, of a commitment and of the dispute it becomes
+//   evidence commitment's deposit = storage_deposit_per_byte * kEvidenceCommitmentBytes
 #pragma once
 
 #include "chain/market/work.h"
@@ -21,6 +22,7 @@ inline constexpr std::uint64_t kClaimBytes = 1'280;     // with what its solver 
 inline constexpr std::uint64_t kReportBytes = 640;      // with what its verifier is paid or loses
 inline constexpr std::uint64_t kDisputeBytes = 10'752;  // with its game, and its number in the claim
 inline constexpr std::uint64_t kChallengeBytes = 256;   // a commitment, which becomes a dispute
+inline constexpr std::uint64_t kEvidenceCommitmentBytes = 128;
 
 // The submission as the task keeps it: what openings prove is decided when it is accepted.
 [[nodiscard]] types::TaskSubmitPayload kept_submission(types::TaskSubmitPayload spec);
@@ -33,5 +35,6 @@ inline constexpr std::uint64_t kChallengeBytes = 256;   // a commitment, which b
 [[nodiscard]] Uint256 task_deposit(const params::MarketParams& market, const types::TaskSubmitPayload& spec,
                                    const PlannedWork& plan);
 [[nodiscard]] Uint256 challenge_deposit(const params::MarketParams& market);
+[[nodiscard]] Uint256 evidence_deposit(const params::MarketParams& market);
 
 }  // namespace quern::chain::market

@@ -79,7 +79,7 @@
     X(std::uint64_t, double_sign_slash_per_mille, "double_sign_slash_per_mille", 50, 1, 1'000,                         \
       "before the part that grows with the share convicted together")                                                  \
     X(std::uint64_t, reporter_percent, "reporter_percent", 5, 0, 25,                                                   \
-      "of a slash, to whoever sent the evidence: little, for culprits report themselves")                              \
+      "of a slash, to who had committed to the evidence: little, for culprits report themselves")                      \
     X(std::uint64_t, max_unbonding_entries, "max_unbonding_entries", 7, 1, 64, "per delegator and validator")
 
 // Constants of the rules: X(type, name, value, what it is). A change is a change of the rules, for every chain.
@@ -130,4 +130,7 @@
     X(std::uint64_t, kCorrelationFactor, 3, "a third of the weight, which is what a fork needs, loses all")          \
     X(std::size_t, kMaxConvictions, 1'000, "of an evidence window that are added up")                                \
     X(std::size_t, kMaxForgottenConvictions, 128, "in one block: no epoch has more members")                         \
-    X(std::size_t, kMaxEvidenceBytes, 512, "real ones have about 300")
+    X(std::size_t, kMaxEvidenceBytes, 512, "real ones have about 300")                                               \
+    X(std::uint64_t, kEvidenceCommitBlocks, 8,                                                                       \
+      "age of a commitment that is paid: who copies the evidence would have to keep it out of so many blocks in a "  \
+      "row")

@@ -24,6 +24,7 @@ namespace quern::chain::types {
     X(undelegate, staking, UndelegatePayload, "undelegate", 15'000, 8)                   \
     X(withdraw_stake, staking, WithdrawStakePayload, "withdraw", 15'000, 8)              \
     X(evidence, staking, EvidencePayload, "evidence", 60'000, 8)                         \
+    X(evidence_commit, staking, EvidenceCommitPayload, "evidenceCommit", 15'000, 8)      \
     X(bond, roles, BondPayload, "bond", 10'000, 8)                                       \
     X(unbond, roles, UnbondPayload, "unbond", 10'000, 8)                                 \
     X(withdraw, roles, WithdrawPayload, "withdraw", 10'000, 8)                           \

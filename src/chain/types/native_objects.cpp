@@ -43,6 +43,7 @@ Expected<ObjectPrefix> prefix_of_key(BytesView key) {
         case ObjectPrefix::stake_delegation:
         case ObjectPrefix::stake_unbonding:
         case ObjectPrefix::conviction:
+        case ObjectPrefix::evidence_commitment:
         case ObjectPrefix::role_bond:
         case ObjectPrefix::draw_node:
         case ObjectPrefix::draw_table:

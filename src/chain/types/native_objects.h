@@ -13,20 +13,21 @@ enum class ObjectPrefix : std::uint8_t {
     globals = 0x01,  // no id
     beacon = 0x02,   // height (8): recent beacons, the last kBeaconWindow
     epoch = 0x03,    // epoch (8): committee and seed; the present one, the next ones, and those of the evidence window
-    validator = 0x10,         // address
-    validator_rank = 0x11,    // 2^256 - 1 - stake (32) || address: CommitteeEntry of those who may be in a committee
-    stake_delegation = 0x12,  // validator (20) || delegator (20)
-    stake_unbonding = 0x13,   // validator (20) || delegator (20)
-    conviction = 0x14,        // height (8) || validator (20)
-    role_bond = 0x20,         // role (1) || address
-    draw_node = 0x21,         // role (1) || level (1) || index (4)
-    draw_table = 0x22,        // role (1)
-    task = 0x30,              // id (8)
-    challenge = 0x31,         // the claim's id (18) || committer (20) || commitment (32)
-    claim = 0x32,             // task (8) || seat (2) || stretch (4) || round (4)
-    report = 0x33,            // the claim's id (18) || place (1)
-    proof = 0x34,             // task (8) || seat (2): stays for ever
-    dispute = 0x50,           // id (8)
+    validator = 0x10,            // address
+    validator_rank = 0x11,       // 2^256 - 1 - stake (32) || address: CommitteeEntry of those who may be in a committee
+    stake_delegation = 0x12,     // validator (20) || delegator (20)
+    stake_unbonding = 0x13,      // validator (20) || delegator (20)
+    conviction = 0x14,           // height (8) || validator (20)
+    evidence_commitment = 0x15,  // address
+    role_bond = 0x20,            // role (1) || address
+    draw_node = 0x21,            // role (1) || level (1) || index (4)
+    draw_table = 0x22,           // role (1)
+    task = 0x30,                 // id (8)
+    challenge = 0x31,            // the claim's id (18) || committer (20) || commitment (32)
+    claim = 0x32,                // task (8) || seat (2) || stretch (4) || round (4)
+    report = 0x33,               // the claim's id (18) || place (1)
+    proof = 0x34,                // task (8) || seat (2): stays for ever
+    dispute = 0x50,              // id (8)
 };
 // Of a key's object. Errors: object.reserved_prefix: of one to come (0x35 bids, 0x51 splits, 0x36 to 0x3f
 // and 0x52 to 0x5f custody, rounds, keys, vouchers, watchers); object.unknown_prefix.
@@ -83,7 +84,7 @@ struct ValidatorObject {
     std::uint64_t convicted_epoch = 0;
     std::uint64_t convicted_at = 0;  // height
     Uint256 correlation;             // second part of the slash, in 10^-18 of what the first one left
-    Address reporter;
+    Address reporter;                // who is paid of the slash; zero: nobody
     QUERN_FIELDS(v("address", address), v("publicKey", public_key), v("stake", stake), v("shares", shares),
                  v("owner", owner), v("tombstoned", tombstoned), v("convictedEpoch", convicted_epoch),
                  v("convictedAt", convicted_at), v("correlation", correlation), v("reporter", reporter))
@@ -113,6 +114,14 @@ struct Conviction {
     std::uint64_t height = 0;  // of the conviction
     Uint256 share;             // of that epoch's committee, in 10^-18
     QUERN_FIELDS(v("validator", validator), v("epoch", epoch), v("height", height), v("share", share))
+};
+// That somebody had a certain evidence at a certain height, told without showing it.
+struct EvidenceCommitment {
+    Address reporter;
+    Hash32 commitment;
+    std::uint64_t height = 0;
+    Uint256 deposit;  // for its bytes
+    QUERN_FIELDS(v("reporter", reporter), v("commitment", commitment), v("height", height), v("deposit", deposit))
 };
 
 inline constexpr Role kRoles[] = {Role::solver, Role::verifier, Role::whistleblower, Role::custodian, Role::relay};
@@ -496,6 +505,11 @@ struct KeyOf<Conviction> {
     static constexpr ObjectPrefix kPrefix = ObjectPrefix::conviction;
     static Bytes at(std::uint64_t height, const Address& validator);
     static Bytes from(std::uint64_t height) { return object_key(kPrefix, height); }  // where those of a height begin
+};
+template <>
+struct KeyOf<EvidenceCommitment> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::evidence_commitment;
+    static Bytes at(const Address& reporter) { return object_key(kPrefix, reporter); }
 };
 template <>
 struct KeyOf<RoleBond> {

@@ -17,6 +17,7 @@ enum class NativeKind : std::uint8_t {
     undelegate = 0x12,
     withdraw_stake = 0x13,
     evidence = 0x14,
+    evidence_commit = 0x15,
     bond = 0x20,
     unbond = 0x21,
     withdraw = 0x22,
@@ -67,6 +68,10 @@ struct WithdrawStakePayload {  // pays the delegator what has finished unbonding
 struct EvidencePayload {
     Bytes evidence;  // RLP: chain/consensus/sdbft/evidence.h
     QUERN_FIELDS(v("evidence", evidence))
+};
+struct EvidenceCommitPayload {  // takes a deposit for the sender's first one; zero erases it and gives that back
+    Hash32 commitment;          // consensus::sdbft::evidence_commitment of the sender and its evidence
+    QUERN_FIELDS(v("commitment", commitment))
 };
 
 struct BondPayload {  // takes `amount` from the sender's balance

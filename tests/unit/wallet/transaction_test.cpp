@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "chain/consensus/sdbft/evidence.h"
 #include "chain/types/abi.h"
+#include "crypto/hash.h"
 #include "wallet/amount.h"
 #include "wallet/keys.h"
 #include "wallet/stake.h"
@@ -142,7 +144,29 @@ TEST(transaction, stakes_name_the_option_that_is_wrong) {
     EXPECT_TRUE(
         stake_payload(NativeKind::withdraw_stake, options, 7878, key).error().detail.starts_with("--delegator 0xzz"));
     options.evidence = "0xc0";
-    EXPECT_TRUE(stake_payload(NativeKind::evidence, options, 7878, key).error().name.starts_with("rlp."));
+    for (const auto kind : {NativeKind::evidence, NativeKind::evidence_commit})
+        EXPECT_TRUE(stake_payload(kind, options, 7878, key).error().name.starts_with("rlp."));
+}
+
+TEST(transaction, a_commitment_is_to_the_evidence_that_follows_and_the_keys_own) {
+    namespace sdbft = chain::consensus::sdbft;
+    const auto key = *key_from_seed("x");
+    const sdbft::KeySigner culprit(*key_from_seed("y"));
+    const chain::consensus::Vote first{chain::consensus::VoteType::finalize, 0, 5, crypto::sha256(as_bytes("block"))};
+    const chain::consensus::Vote second{chain::consensus::VoteType::nullify, 0, 5, {}};
+    StakeOptions options;
+    options.evidence = to_hex0x(sdbft::encode(sdbft::Evidence{culprit.public_key(), first, {}, second, {}})) + "\n";
+    const auto commitment = stake_payload(NativeKind::evidence_commit, options, 7878, key);
+    const auto evidence = stake_payload(NativeKind::evidence, options, 7878, key);
+    ASSERT_TRUE(commitment && evidence);
+    const auto shown = chain::types::decode_record<chain::types::EvidencePayload>(*evidence);
+    ASSERT_TRUE(shown);
+    EXPECT_EQ(chain::types::decode_record<chain::types::EvidenceCommitPayload>(*commitment)->commitment,
+              sdbft::evidence_commitment(crypto::address20(key), shown->evidence));
+    const auto others = stake_payload(NativeKind::evidence_commit, options, 7878, *key_from_seed("z"));
+    EXPECT_NE(*commitment, *others);
+    options.evidence = to_hex0x(sdbft::encode(sdbft::Evidence{culprit.public_key(), second, {}, second, {}}));
+    EXPECT_EQ(stake_payload(NativeKind::evidence_commit, options, 7878, key).error().name, "evidence.not_slashable");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "chain/consensus/sdbft/evidence.h"
 
 #include "base/rlp.h"
+#include "crypto/hash.h"
 
 namespace quern::chain::consensus::sdbft {
 namespace {
@@ -60,6 +61,10 @@ Status check_evidence(const Evidence& evidence, const ChainIdentity& chain, cons
         !scheme.verify(vote_digest(chain, evidence.second), evidence.second_signature, evidence.signer))
         return fail("evidence.bad_signature");
     return {};
+}
+
+Hash32 evidence_commitment(const types::Address& sender, BytesView evidence) {
+    return crypto::Sha256().update(as_bytes("evidence")).update(sender).update(evidence).finish();
 }
 
 std::vector<Evidence> conflicts_between(const Certificate& a, const Certificate& b, const Committee& committee) {

@@ -27,6 +27,9 @@ struct Evidence {
 // Whether it convicts the signer; that the signer was in the epoch's committee is the caller's to check.
 // Errors: evidence.not_slashable, evidence.bad_signature.
 [[nodiscard]] Status check_evidence(const Evidence& evidence, const ChainIdentity& chain, const Scheme& scheme);
+// SHA-256("evidence" || sender || evidence): what a reporter puts into the chain before its evidence. It needs no salt:
+// evidence holds signatures, and who can guess those has them already.
+[[nodiscard]] Hash32 evidence_commitment(const types::Address& sender, BytesView evidence);
 // Everybody that two certificates of one committee convict.
 [[nodiscard]] std::vector<Evidence> conflicts_between(const Certificate& a, const Certificate& b,
                                                       const Committee& committee);

@@ -48,7 +48,7 @@ struct ValidatorConvicted {  // staking
     static constexpr const char* kEvent = "ValidatorConvicted";
     static constexpr std::size_t kIndexed = 2;
     types::Address validator;
-    types::Address reporter;
+    types::Address reporter;  // who is paid; zero: nobody
     std::uint64_t epoch = 0;
     Uint256 slashed;  // of the pool; what is unbonding is cut when it is withdrawn
     QUERN_FIELDS(v("validator", validator), v("reporter", reporter), v("epoch", epoch), v("slashed", slashed))

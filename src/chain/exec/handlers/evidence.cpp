@@ -1,6 +1,7 @@
-// evidence: two votes that no honest validator signs both. Convicts their signer: its pool is slashed, it is never in a
-// committee again, and who sent the evidence is paid. Stake that is unbonding is cut when it is withdrawn, so that no
-// number of delegators can make a conviction too expensive to execute.
+// evidence: two votes that no honest validator signs both. Convicts their signer: its pool is slashed, and it is never
+// in a committee again. Stake that is unbonding is cut when it is withdrawn, so that no number of delegators can make a
+// conviction too expensive to execute. evidence_commit: who has shown some blocks before that it had the evidence is
+// paid for it, so that a proposer who sees it in the mempool gains nothing by sending the same.
 #include "chain/consensus/sdbft/evidence.h"
 
 #include "chain/consensus/sdbft/epoch.h"
@@ -8,6 +9,7 @@
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/stake_pool.h"
 #include "chain/market/shares.h"
+#include "chain/market/storage.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -59,6 +61,18 @@ Expected<Uint256> correlation_of(const Context& context, const Offence& offence)
     return market::correlation_of(share);
 }
 
+// The sender's commitment, if it is to this very evidence.
+Expected<std::optional<types::EvidenceCommitment>> commitment_to(const Context& context, BytesView evidence) {
+    QUERN_TRY(auto stored, context.state.load<types::EvidenceCommitment>(context.sender));
+    if (stored && stored->commitment != consensus::sdbft::evidence_commitment(context.sender, evidence)) stored.reset();
+    return std::move(stored);
+}
+
+void erase(Context& context, const types::EvidenceCommitment& commitment) {
+    context.state.erase_native(types::key_of<types::EvidenceCommitment>(commitment.reporter));
+    pay_account(context, commitment.reporter, commitment.deposit);
+}
+
 }  // namespace
 
 Status Handler<NativeKind::evidence>::check_form(const params::MarketParams&, const Payload& data) {
@@ -70,6 +84,7 @@ Status Handler<NativeKind::evidence>::check_form(const params::MarketParams&, co
 
 struct Handler<NativeKind::evidence>::Prepared {
     Offence offence;
+    std::optional<types::EvidenceCommitment> commitment;
 };
 
 auto Handler<NativeKind::evidence>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
@@ -77,7 +92,8 @@ auto Handler<NativeKind::evidence>::check_state(const Context& context, const Pa
     QUERN_TRY(auto offence, find_offence(context, evidence));
     QUERN_CHECK(consensus::sdbft::check_evidence(evidence, {context.params.genesis_hash, context.params.chain_id},
                                                  consensus::sdbft::EcdsaScheme()));
-    return Prepared{std::move(offence)};
+    QUERN_TRY(auto commitment, commitment_to(context, data.evidence));
+    return Prepared{std::move(offence), std::move(commitment)};
 }
 
 Status Handler<NativeKind::evidence>::apply(Context& context, const Payload&, Prepared&& prepared) {
@@ -87,7 +103,10 @@ Status Handler<NativeKind::evidence>::apply(Context& context, const Payload&, Pr
     validator.tombstoned = true;
     validator.convicted_epoch = offence.epoch;
     validator.convicted_at = context.height;
-    validator.reporter = context.sender;
+    if (const auto& commitment = prepared.commitment) {
+        if (context.height >= commitment->height + params::kEvidenceCommitBlocks) validator.reporter = context.sender;
+        erase(context, *commitment);
+    }
     const Uint256 slashed = market::slash_of(context.params.staking, validator, validator.stake);
     validator.stake -= slashed;
     QUERN_CHECK(store_validator(context, validator));
@@ -96,10 +115,39 @@ Status Handler<NativeKind::evidence>::apply(Context& context, const Payload&, Pr
     context.state.store(types::key_of<types::Conviction>(context.height, validator.address),
                         types::Conviction{validator.address, offence.epoch, context.height, offence.share});
     emit(context, types::KindGroup::staking,
-         events::ValidatorConvicted{validator.address, context.sender, offence.epoch, slashed});
+         events::ValidatorConvicted{validator.address, validator.reporter, offence.epoch, slashed});
+    return {};
+}
+
+// --- evidence_commit -------------------------------------------------------------------------------------------------
+
+Status Handler<NativeKind::evidence_commit>::check_form(const params::MarketParams&, const Payload&) { return {}; }
+
+struct Handler<NativeKind::evidence_commit>::Prepared {
+    std::optional<types::EvidenceCommitment> former;
+};
+
+auto Handler<NativeKind::evidence_commit>::check_state(const Context& context, const Payload& data)
+    -> Expected<Prepared> {
+    QUERN_TRY(auto former, context.state.load<types::EvidenceCommitment>(context.sender));
+    if (data.commitment.is_zero() && !former) return fail("evidence.no_commitment", to_hex0x(context.sender));
+    return Prepared{std::move(former)};
+}
+
+Status Handler<NativeKind::evidence_commit>::apply(Context& context, const Payload& data, Prepared&& prepared) {
+    const auto& former = prepared.former;
+    if (data.commitment.is_zero()) {
+        erase(context, *former);
+        return {};
+    }
+    const Uint256 deposit = former ? former->deposit : market::evidence_deposit(context.market());
+    if (!former) QUERN_CHECK(take_from_account(context, context.sender, deposit));
+    context.state.store(types::key_of<types::EvidenceCommitment>(context.sender),
+                        types::EvidenceCommitment{context.sender, data.commitment, context.height, deposit});
     return {};
 }
 
 QUERN_DEFINE_RUN(evidence, kNothing)
+QUERN_DEFINE_RUN(evidence_commit, data.commitment.is_zero() ? kNothing : market::evidence_deposit(market))
 
 }  // namespace quern::chain::exec::handlers

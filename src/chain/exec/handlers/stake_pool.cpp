@@ -52,8 +52,11 @@ std::uint64_t matures_at(const params::ChainParams& params, std::uint64_t height
 Status distribute_slash(Context& context, const Address& reporter, const Uint256& amount) {
     if (amount.is_zero()) return {};
     const auto split = market::split_stake_slash(context.params, amount);
-    pay_account(context, reporter, split.reporter);
     QUERN_TRY(auto globals, load_globals(context.state));
+    if (reporter.is_zero())
+        globals.treasury_vault += split.reporter;
+    else
+        pay_account(context, reporter, split.reporter);
     globals.burned += split.burned;
     globals.treasury_vault += split.treasury;
     store_globals(context.state, globals);

@@ -23,7 +23,7 @@ void store_unbonding(Context& context, const types::StakeUnbonding& unbonding); 
 // the committees of e and e+1, and in no later one: it answers for them through the evidence window of e+1's last
 // block.
 [[nodiscard]] std::uint64_t matures_at(const params::ChainParams& params, std::uint64_t height);
-// Reporter's part, burned part, rest to the treasury vault.
+// Reporter's part, burned part, rest to the treasury vault; with it the reporter's when there is none (zero).
 [[nodiscard]] Status distribute_slash(Context& context, const types::Address& reporter, const Uint256& amount);
 
 }  // namespace quern::chain::exec::handlers

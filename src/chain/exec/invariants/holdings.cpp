@@ -42,6 +42,10 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
             QUERN_TRY(const auto unbonding, types::decode_record<types::StakeUnbonding>(*value));
             return Holdings{sum_of(unbonding.entries), {}};
         }
+        case ObjectPrefix::evidence_commitment: {
+            QUERN_TRY(const auto commitment, types::decode_record<types::EvidenceCommitment>(*value));
+            return Holdings{commitment.deposit, {}};
+        }
         case ObjectPrefix::role_bond: {
             QUERN_TRY(const auto bond, types::decode_record<types::RoleBond>(*value));
             if (bond.locked > bond.bonded + sum_of(bond.unbonding))

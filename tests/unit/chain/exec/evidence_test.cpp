@@ -1,3 +1,5 @@
+#include "chain/exec/outlay.h"
+#include "chain/market/storage.h"
 #include "staking_world.h"
 
 namespace quern::chain::exec::test {
@@ -8,6 +10,7 @@ using types::NativeKind;
 
 const Hash32 kOneBlock = crypto::sha256(as_bytes("one"));
 const Hash32 kOtherBlock = crypto::sha256(as_bytes("other"));
+constexpr std::uint64_t kDeposit = 5 * market::kEvidenceCommitmentBytes;
 
 class EvidenceRules : public ::testing::Test {
 protected:
@@ -17,6 +20,19 @@ protected:
     std::string report(const consensus::sdbft::Evidence& evidence) {
         return world.name(world.report(reporter, evidence));
     }
+    // In the next block.
+    void commit(const types::Address& who, const consensus::sdbft::Evidence& evidence) {
+        EXPECT_EQ(world.name(world.commit(who, StakingWorld::commitment_of(who, evidence))), "ok");
+    }
+    // Of what this sender has after the next block, how much it has by other ways than gas.
+    template <class Action>
+    Uint256 gain(const types::Address& who, const Action& action) {
+        const Uint256 before = balance(world.overlay, who);
+        EXPECT_EQ(world.name(action()), "ok");
+        const auto& receipt = world.receipts.back();
+        return balance(world.overlay, who) + receipt.effective_gas_price * Uint256(receipt.gas_used) - before;
+    }
+    void wait_until_old() { world.run_to(world.height + params::kEvidenceCommitBlocks - 1); }
 
     types::Address alice = address(1);
     types::Address bob = address(2);
@@ -26,13 +42,17 @@ protected:
 };
 
 TEST_F(EvidenceRules, convicts_slashes_and_pays_to_the_grain) {
+    commit(reporter, world.double_vote(1, 0));
+    wait_until_old();
     const auto before = world.globals();
+    const Uint256 had = balance(world.overlay, reporter);
     const auto result = world.report(reporter, world.double_vote(1, 0));
     ASSERT_EQ(result.band, Band::ok) << result.to_string();
     const auto validator = world.validator(culprit);
     EXPECT_TRUE(validator.tombstoned);
     EXPECT_EQ(validator.convicted_epoch, 0U);
-    EXPECT_EQ(validator.convicted_at, 1U);
+    EXPECT_EQ(validator.convicted_at, 9U);
+    EXPECT_EQ(validator.reporter, reporter);
     // 5 % of 1000 is 50; a quarter of the committee makes three quarters of the other 950, which is 712.5.
     EXPECT_EQ(validator.stake, Uint256(1000 - 50 - 712));
     EXPECT_EQ(validator.shares, Uint256(1000));
@@ -42,7 +62,141 @@ TEST_F(EvidenceRules, convicts_slashes_and_pays_to_the_grain) {
     EXPECT_EQ(after.burned - before.burned - fee_burned, Uint256(190));                // 25 % of 762
     EXPECT_EQ(after.treasury_vault - before.treasury_vault, Uint256(762 - 190 - 38));  // the reporter's 5 % are 38
     EXPECT_EQ(balance(world.overlay, reporter),
-              Uint256(kPurse) - Uint256(world.receipts[0].gas_used) * 12 + Uint256(38));
+              had - Uint256(world.receipts[0].gas_used) * 12 + Uint256(38 + kDeposit));
+}
+
+// A proposer sees the report in the mempool. Whatever it puts before it, in blocks that it cannot keep the report out
+// of, the report's share is not its own.
+TEST_F(EvidenceRules, a_copy_of_a_report_is_not_paid) {
+    const auto& proposer = bob;
+    const auto evidence = world.double_vote(1, 0);
+    commit(reporter, evidence);
+    wait_until_old();
+    auto commitment = world.make(proposer, NativeKind::evidence_commit,
+                                 types::EvidenceCommitPayload{StakingWorld::commitment_of(proposer, evidence)});
+    auto copy = world.make(proposer, NativeKind::evidence, StakingWorld::payload(evidence));
+    ++copy.tx.nonce;
+    const auto before = world.globals();
+    const Uint256 had = balance(world.overlay, proposer);
+    const auto results =
+        world.block({commitment, copy, world.make(reporter, NativeKind::evidence, StakingWorld::payload(evidence))});
+    EXPECT_EQ(world.name(results[0]), "ok");
+    EXPECT_EQ(world.name(results[1]), "ok") << "the culprit is convicted either way";
+    EXPECT_EQ(world.name(results[2]), "evidence.already_convicted");
+    EXPECT_TRUE(world.validator(culprit).tombstoned);
+    EXPECT_TRUE(world.validator(culprit).reporter.is_zero());
+    Uint256 gas;
+    for (const auto& receipt : {world.receipts[0], world.receipts[1]})
+        gas += receipt.effective_gas_price * Uint256(receipt.gas_used);
+    EXPECT_EQ(balance(world.overlay, proposer), had - gas);
+    EXPECT_EQ(world.globals().treasury_vault - before.treasury_vault, Uint256(762 - 190)) << "all that is not burned";
+    EXPECT_FALSE(world.commitment(proposer)) << "its deposit came back";
+    EXPECT_TRUE(world.commitment(reporter)) << "its is still there to be had";
+}
+
+TEST_F(EvidenceRules, a_commitment_is_paid_from_its_eighth_block_on) {
+    const auto early = world.double_vote(1, 0);
+    const auto late = world.double_vote(2, 0);
+    world.block({world.make(bob, NativeKind::evidence_commit,
+                            types::EvidenceCommitPayload{StakingWorld::commitment_of(bob, early)}),
+                 world.make(alice, NativeKind::evidence_commit,
+                            types::EvidenceCommitPayload{StakingWorld::commitment_of(alice, late)})});
+    world.run_to(world.height + 6);
+    EXPECT_EQ(gain(bob, [&] { return world.report(bob, early); }), Uint256(kDeposit));
+    EXPECT_TRUE(world.validator(validator_of(1)).reporter.is_zero());
+    EXPECT_EQ(gain(alice, [&] { return world.report(alice, late); }), Uint256(kDeposit + 50));  // 5 % of 1000
+    EXPECT_EQ(world.validator(validator_of(2)).reporter, alice);
+}
+
+TEST_F(EvidenceRules, a_commitment_is_its_senders_and_to_these_bytes_alone) {
+    const auto evidence = world.double_vote(1, 0);
+    commit(reporter, evidence);
+    // Who copies the commitment has none to what it will see later.
+    EXPECT_EQ(world.name(world.commit(bob, StakingWorld::commitment_of(reporter, evidence))), "ok");
+    const auto other = world.double_vote(2, 0);
+    commit(alice, other);
+    wait_until_old();
+    EXPECT_EQ(gain(bob, [&] { return world.report(bob, evidence); }), Uint256());
+    // Nor is a commitment to one encoding of an offence one to another, here with the votes the other way round.
+    auto swapped = other;
+    std::swap(swapped.first, swapped.second);
+    std::swap(swapped.first_signature, swapped.second_signature);
+    EXPECT_EQ(gain(alice, [&] { return world.report(alice, swapped); }), Uint256());
+    EXPECT_TRUE(world.validator(validator_of(1)).reporter.is_zero());
+    EXPECT_TRUE(world.validator(validator_of(2)).reporter.is_zero());
+    // They wait for the evidence that they are to.
+    EXPECT_TRUE(world.commitment(bob));
+    EXPECT_TRUE(world.commitment(alice));
+}
+
+TEST_F(EvidenceRules, a_commitment_pays_once) {
+    const auto evidence = world.double_vote(1, 0);
+    commit(reporter, evidence);
+    wait_until_old();
+    ASSERT_EQ(report(evidence), "ok");
+    EXPECT_FALSE(world.commitment(reporter));
+    EXPECT_EQ(report(evidence), "evidence.already_convicted");
+    EXPECT_EQ(gain(reporter, [&] { return world.report(reporter, world.double_vote(2, 0)); }), Uint256())
+        << "the next offence needs a commitment of its own";
+}
+
+TEST_F(EvidenceRules, a_commitment_holds_a_deposit_until_it_goes) {
+    const auto commit_to = [&](const Hash32& commitment) { return world.commit(reporter, commitment); };
+    const Hash32 none;
+    EXPECT_EQ(world.name(commit_to(none)), "evidence.no_commitment");
+    EXPECT_EQ(gain(reporter, [&] { return commit_to(kOneBlock); }), Uint256() - Uint256(kDeposit));
+    const auto first = world.commitment(reporter);
+    ASSERT_TRUE(first);
+    EXPECT_EQ(first->reporter, reporter);
+    EXPECT_EQ(first->commitment, kOneBlock);
+    EXPECT_EQ(first->height, 2U);
+    EXPECT_EQ(first->deposit, Uint256(kDeposit));
+    world.run_to(5);
+    EXPECT_EQ(gain(reporter, [&] { return commit_to(kOtherBlock); }), Uint256()) << "in the place of the first";
+    EXPECT_EQ(world.commitment(reporter)->commitment, kOtherBlock);
+    EXPECT_EQ(world.commitment(reporter)->height, 6U) << "no older than what it says";
+    EXPECT_EQ(gain(reporter, [&] { return commit_to(none); }), Uint256(kDeposit));
+    EXPECT_FALSE(world.commitment(reporter));
+    EXPECT_EQ(world.name(commit_to(none)), "evidence.no_commitment");
+
+    const types::Address poor = address(99);
+    auto call = world.make(poor, NativeKind::evidence_commit, types::EvidenceCommitPayload{kOneBlock});
+    EXPECT_EQ(outlay_of(world.params, call.tx), Uint256(kDeposit)) << "the mempool counts it";
+    call.tx.max_fee_per_gas = 12;
+    give(world.overlay, poor, Uint256(12) * Uint256(call.tx.gas_limit) + Uint256(kDeposit - 1));
+    EXPECT_EQ(world.name(world.block({call})[0]), "account.insufficient_balance");
+    EXPECT_FALSE(world.commitment(poor));
+    const auto erasing = world.make(reporter, NativeKind::evidence_commit, types::EvidenceCommitPayload{none});
+    EXPECT_TRUE(outlay_of(world.params, erasing.tx).is_zero());
+}
+
+TEST_F(EvidenceRules, a_commitment_has_32_bytes_and_nothing_behind) {
+    const auto sent = [&](const Bytes& payload) {
+        return world.block({{reporter, native(world.nonce(reporter), NativeKind::evidence_commit, payload)}})[0];
+    };
+    const Bytes good = types::encode_record(types::EvidenceCommitPayload{kOneBlock});
+    Bytes shorter{0xe0, 0x9f};
+    append(shorter, Bytes(31, 1));
+    Bytes longer = good;
+    longer[0] = 0xe2;
+    longer.push_back(1);
+    for (const auto& bad : {shorter, longer, Bytes{0xc0}, Bytes{}, Bytes(good.begin(), good.end() - 1)}) {
+        const auto refused = sent(bad);
+        EXPECT_TRUE(refused.name.starts_with("rlp.")) << to_hex(bad) << ": " << refused.to_string();
+    }
+    EXPECT_FALSE(world.commitment(reporter));
+    EXPECT_EQ(world.name(sent(good)), "ok");
+
+    types::Transaction called =
+        transfer(world.nonce(alice), types::group_address(types::KindGroup::staking), Uint256());
+    called.gas_limit = 1'000'000;
+    called.data = *types::abi::encode_call(NativeKind::evidence_commit, good);
+    EXPECT_EQ(called.data.size(), 4U + 32);
+    EXPECT_EQ(to_hex(BytesView(called.data).first(4)),
+              to_hex(crypto::keccak256(as_bytes("evidenceCommit(bytes32)")).view().first(4)));
+    EXPECT_EQ(world.name(world.block({{alice, called}})[0]), "ok");
+    ASSERT_TRUE(world.commitment(alice));
+    EXPECT_EQ(world.commitment(alice)->commitment, kOneBlock);
 }
 
 TEST_F(EvidenceRules, delegators_are_hit_in_proportion_and_can_leave_with_the_rest) {
@@ -72,9 +226,10 @@ TEST_F(EvidenceRules, delegators_are_hit_in_proportion_and_can_leave_with_the_re
 TEST_F(EvidenceRules, unbonding_stake_answers_for_the_epochs_it_counted_in) {
     world.delegate(alice, culprit, 400);    // height 1
     world.undelegate(alice, culprit, 100);  // epoch 0: counts in epochs up to 1
+    commit(reporter, world.double_vote(1, 2));
     world.run_to(4);
     world.undelegate(alice, culprit, 300);  // height 5, epoch 1: counts in epochs up to 2
-    world.run_to(9);
+    world.run_to(10);
     ASSERT_EQ(report(world.double_vote(1, 2)), "ok");
     // Epoch 2's committee: 1300 of 4300. Three times that share of what 5 % leave.
     const auto cut = [](std::uint64_t amount) {
@@ -90,6 +245,19 @@ TEST_F(EvidenceRules, unbonding_stake_answers_for_the_epochs_it_counted_in) {
     ASSERT_EQ(world.name(world.withdraw(bob, culprit, alice)), "ok");
     EXPECT_EQ(balance(world.overlay, alice), had + Uint256(100) + Uint256(300) - cut(300));
     EXPECT_EQ(balance(world.overlay, reporter), reporter_had + cut(300) * 5 / Uint256(100));
+}
+
+TEST_F(EvidenceRules, what_is_cut_later_goes_to_the_treasury_when_nobody_was_to_be_paid) {
+    world.undelegate(culprit, culprit, 400);
+    ASSERT_EQ(report(world.double_vote(1, 0)), "ok");
+    world.run_to(40);
+    const Uint256 had = balance(world.overlay, reporter);
+    const auto before = world.globals();
+    ASSERT_EQ(world.name(world.withdraw(bob, culprit, culprit)), "ok");
+    // 400: 20, then three quarters of 380; a quarter of that is burned.
+    EXPECT_EQ(world.globals().treasury_vault - before.treasury_vault, Uint256(305 - 76));
+    EXPECT_EQ(balance(world.overlay, reporter), had);
+    EXPECT_TRUE(balance(world.overlay, types::Address()).is_zero()) << "whom nobody is";
 }
 
 TEST_F(EvidenceRules, those_convicted_together_lose_more) {
@@ -200,7 +368,7 @@ TEST_F(EvidenceRules, evidence_may_travel_without_a_fee_but_only_when_it_convict
     const auto result = world.block({call})[0];
     EXPECT_EQ(result.band, Band::ok) << result.to_string();
     EXPECT_EQ(world.nonce(poor), 1U);
-    EXPECT_EQ(balance(world.overlay, poor), Uint256(38));
+    EXPECT_TRUE(balance(world.overlay, poor).is_zero()) << "nothing was committed to";
     EXPECT_EQ(world.receipts[0].effective_gas_price, Uint256());
     EXPECT_EQ(precheck_of(free(world.double_vote(1, 0))), "evidence.already_convicted");
     // Other kinds pay as ever.

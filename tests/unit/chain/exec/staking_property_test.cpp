@@ -19,7 +19,7 @@ public:
     explicit RandomStaking(std::uint64_t seed) : rng_(seed), world(stake_genesis({1000, 7000, 2500, 1000, 1300})) {
         world.params.staking.max_validators = 6;
         for (std::uint64_t i = 0; i < kActors; ++i) give(world.overlay, actor(i), kPurse);
-        give(world.overlay, late_reporter_, kPurse);
+        for (const auto& who : {late_reporter_, patient_reporter_}) give(world.overlay, who, kPurse);
     }
 
     void run() {
@@ -43,6 +43,7 @@ public:
             for (const auto& result : world.block(calls)) ++outcomes[world.name(result)];
             if (::testing::Test::HasFailure()) return;
             check_pools();
+            count_paid_reports();
             if (world.height % kEpochLength == kEpochLength - 1) check_committee(world.height / kEpochLength + 2);
         }
     }
@@ -54,6 +55,11 @@ private:
     types::Address random_sender() {
         const std::uint64_t i = rng_.below(kActors + 5);
         return i < kActors ? actor(i) : validator_of(static_cast<std::uint8_t>(i - kActors + 1));
+    }
+    types::EvidencePayload random_evidence() {
+        const auto seed = static_cast<std::uint8_t>(1 + rng_.below(kKeys));
+        const std::uint64_t now = world.height / kEpochLength;
+        return StakingWorld::payload(world.double_vote(seed, now - std::min(now, rng_.below(6))));
     }
     types::Address random_validator() { return validator_of(static_cast<std::uint8_t>(1 + rng_.below(kKeys))); }
 
@@ -71,10 +77,16 @@ private:
             }
             case 1: {
                 if (rng_.below(6) != 0) break;
-                const auto seed = static_cast<std::uint8_t>(1 + rng_.below(kKeys));
-                const std::uint64_t now = world.height / kEpochLength;
-                return world.make(sender, NativeKind::evidence,
-                                  StakingWorld::payload(world.double_vote(seed, now - std::min(now, rng_.below(6)))));
+                return world.make(sender, NativeKind::evidence, random_evidence());
+            }
+            case 11: {
+                if (world.commitment(patient_reporter_) && rng_.below(3) != 0)
+                    return world.make(patient_reporter_, NativeKind::evidence, planned_);
+                planned_ = random_evidence();
+                types::EvidenceCommitPayload data;
+                if (rng_.below(6) != 0)
+                    data.commitment = consensus::sdbft::evidence_commitment(patient_reporter_, planned_.evidence);
+                return world.make(patient_reporter_, NativeKind::evidence_commit, data);
             }
             case 2:
             case 3:
@@ -97,6 +109,16 @@ private:
         }
         return world.make(sender, NativeKind::delegate,
                           types::DelegatePayload{validator, Uint256(1 + rng_.below(rng_.below(2) != 0 ? 20 : 3000))});
+    }
+
+    // The patient one is the only one to be paid.
+    void count_paid_reports() {
+        for (std::uint8_t seed = 1; seed <= kKeys; ++seed) {
+            const auto validator = world.validator(validator_of(seed));
+            if (!validator.tombstoned || validator.convicted_at != world.height) continue;
+            ++outcomes[validator.reporter.is_zero() ? "unpaid report" : "paid report"];
+            ASSERT_TRUE(validator.reporter.is_zero() || validator.reporter == patient_reporter_);
+        }
     }
 
     // Nobody's part is more than the pool; together they are all of it but for the dust.
@@ -152,6 +174,8 @@ private:
 
     SeededRng rng_;
     const types::Address late_reporter_ = address(500);
+    const types::Address patient_reporter_ = address(501);  // commits first
+    types::EvidencePayload planned_;
 
 public:
     StakingWorld world;
@@ -168,9 +192,9 @@ TEST(RandomStakingOperations, keep_supply_shares_and_committees_right) {
     }
     // The operations do reach what is to be tested.
     EXPECT_GT(outcomes["ok"], 2000U);
-    for (const char* name :
-         {"stake.insufficient", "stake.nothing_to_withdraw", "validator.unknown", "validator.exists",
-          "validator.tombstoned", "evidence.already_convicted", "evidence.not_in_committee", "stake.below_minimum"})
+    for (const char* name : {"stake.insufficient", "stake.nothing_to_withdraw", "validator.unknown", "validator.exists",
+                             "validator.tombstoned", "evidence.already_convicted", "evidence.not_in_committee",
+                             "stake.below_minimum", "evidence.no_commitment", "paid report", "unpaid report"})
         EXPECT_GT(outcomes[name], 0U) << name;
 }
 

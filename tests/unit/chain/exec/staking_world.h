@@ -35,6 +35,7 @@ inline Genesis stake_genesis(const std::vector<Uint256>& stakes) {
     genesis.params.epoch_length = kEpochLength;
     genesis.params.staking.unbonding_blocks = kUnbonding;
     genesis.params.staking.min_validator_stake = 1000;
+    genesis.params.market.storage_deposit_per_byte = 5;
     for (std::size_t i = 0; i < stakes.size(); ++i) {
         genesis.validators.push_back({public_key(static_cast<std::uint8_t>(i + 1)), stakes[i]});
         genesis.allocations.push_back({validator_of(static_cast<std::uint8_t>(i + 1)), Uint256(kPurse)});
@@ -129,6 +130,15 @@ public:
     }
     static types::EvidencePayload payload(const consensus::sdbft::Evidence& evidence) {
         return {consensus::sdbft::encode(evidence)};
+    }
+    Result commit(const types::Address& who, const Hash32& commitment) {
+        return call(who, types::NativeKind::evidence_commit, types::EvidenceCommitPayload{commitment});
+    }
+    static Hash32 commitment_of(const types::Address& who, const consensus::sdbft::Evidence& evidence) {
+        return consensus::sdbft::evidence_commitment(who, consensus::sdbft::encode(evidence));
+    }
+    std::optional<types::EvidenceCommitment> commitment(const types::Address& who) const {
+        return object<types::EvidenceCommitment>(types::key_of<types::EvidenceCommitment>(who));
     }
     Result report(const types::Address& who, const consensus::sdbft::Evidence& evidence) {
         return call(who, types::NativeKind::evidence, payload(evidence));

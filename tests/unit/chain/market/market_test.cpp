@@ -114,6 +114,8 @@ TEST(Storage, deposits_count_at_least_what_the_largest_objects_take) {
     EXPECT_LE(largest<types::Claim>() + money, kClaimBytes);
     EXPECT_LE(largest<types::VerifierReport>() + money, kReportBytes);
     EXPECT_LE(largest<types::ChallengeCommitment>(), kChallengeBytes);
+    EXPECT_LE(types::key_of<types::EvidenceCommitment>(types::Address{}).size() + largest<types::EvidenceCommitment>(),
+              kEvidenceCommitmentBytes);
 }
 
 TEST(Storage, what_a_task_pays_for) {
@@ -137,6 +139,7 @@ TEST(Storage, what_a_task_pays_for) {
     EXPECT_EQ(task_deposit(market, spec, even(300, 30, 9)), Uint256(5 * stored_bytes(market, spec, 1)));
     EXPECT_EQ(task_deposit(market, spec, even(300, 30, 9, 0, 1, 120)), Uint256(5 * stored_bytes(market, spec, 3)));
     EXPECT_EQ(challenge_deposit(market), Uint256(5 * kDisputeBytes));
+    EXPECT_EQ(evidence_deposit(market), Uint256(5 * kEvidenceCommitmentBytes));
 }
 
 TEST(Stretches, cover_the_run_and_the_last_may_be_shorter) {

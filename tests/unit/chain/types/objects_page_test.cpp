@@ -25,6 +25,7 @@ constexpr std::string_view kName{};
     X(StakeUnbonding)      \
     X(StakeUnbondingEntry) \
     X(Conviction)          \
+    X(EvidenceCommitment)  \
     X(RoleBond)            \
     X(UnbondingEntry)      \
     X(DrawNode)            \
@@ -159,6 +160,7 @@ TEST_F(ObjectsPage, has_each_objects_key) {
     expect_key<StakeDelegation>(key_of<StakeDelegation>(address, address));
     expect_key<StakeUnbonding>(key_of<StakeUnbonding>(address, address));
     expect_key<Conviction>(key_of<Conviction>(std::uint64_t{1}, address));
+    expect_key<EvidenceCommitment>(key_of<EvidenceCommitment>(address));
     expect_key<RoleBond>(key_of<RoleBond>(Role::solver, address));
     expect_key<DrawNode>(key_of<DrawNode>(Role::verifier, std::uint8_t{0}, std::uint32_t{1}));
     expect_key<DrawTable>(key_of<DrawTable>(Role::verifier));

@@ -159,6 +159,16 @@ TEST(SdbftEvidence, round_trips_and_is_checked) {
     EXPECT_EQ(check_evidence(evidence, h.identity, *h.keys.scheme).error().name, "evidence.not_slashable");
 }
 
+// By its words in doc/staking.md: others make it, too.
+TEST(SdbftEvidence, a_commitment_is_the_hash_of_who_and_what) {
+    types::Address sender;
+    sender.data[19] = 7;
+    Bytes message = to_bytes(as_bytes("evidence"));
+    append(message, sender);
+    append(message, Bytes{1, 2, 3});
+    EXPECT_EQ(evidence_commitment(sender, Bytes{1, 2, 3}), crypto::sha256(message));
+}
+
 TEST(SdbftEvidence, conflicting_certificates_convict_those_who_signed_both) {
     Harness h;
     const auto found =
