@@ -186,8 +186,8 @@ Status add_stake_methods(Registry& registry, const Backend& backend) {
                          "Bonds of solvers, verifiers and whistleblowers.",
                          {{"filter", Kind::any, false, "an address, or a role by name or number"}},
                          {"array",
-                          "address, role, roleName, bonded, locked, free, unbonding, faults, capacity: stepWork, "
-                          "speedClass, bandwidthClass, memoryMib as declared, 0 where nothing was"},
+                          "address, role, roleName, bonded, locked, free, unbonding, faults, games, capacity: "
+                          "stepWork, speedClass, bandwidthClass, memoryMib as declared, 0 where nothing was"},
                          {},
                          {{R"(["solver"])", "[]"}},
                          [backend](const Call& call) -> Result { return roles(backend, call); }});
