@@ -273,7 +273,13 @@ void Shell::look_at_bonds() {
         if (!bond) continue;
         if (!*bond || (*bond)->bonded.is_zero()) {
             const std::string name = chain::types::to_string(role);
-            if (unbonded_.insert(role).second)
+            const bool is_new = unbonded_.insert(role).second;
+            if (is_new && role == Role::verifier && *bond && !(*bond)->unbonding.empty())
+                log::warning(
+                    Category::worker,
+                    "the bond as {} leaves: until height {} it can be drawn and must answer (keep this running)", name,
+                    (*bond)->unbonding.back().matures_at);
+            else if (is_new)
                 log::warning(Category::worker,
                              "no bond as {}: nothing to do until {} has one (quern-wallet bond --role {} --amount …)",
                              name, chain::types::to_checksum_address(me_.address), name);
