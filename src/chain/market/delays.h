@@ -30,11 +30,18 @@ namespace quern::chain::market {
 [[nodiscard]] constexpr std::uint64_t beacon_height(std::uint64_t height, std::uint64_t now) {
     return height + (now - height) / params::kBeaconWindow * params::kBeaconWindow;
 }
+// The anchor of the draw that is made at `now`: with an old one its table and what was declared go the way of its
+// beacon.
+[[nodiscard]] constexpr std::uint64_t anchor_of(std::uint64_t anchor, std::uint64_t now) {
+    return beacon_height(draw_height(anchor), now) - params::kBeaconDelay;
+}
 // Whether the state ends with a draw whose anchor is set: of the solver, of the verifiers.
 [[nodiscard]] inline bool awaits_draw(const types::Task& task) {
     return task.state == types::TaskState::open && task.draw_at != 0;
 }
-[[nodiscard]] inline bool awaits_draw(const types::Claim& claim) { return claim.state == types::ClaimState::proved; }
+[[nodiscard]] inline bool awaits_draw(const types::Claim& claim) {
+    return claim.state == types::ClaimState::proved && claim.draw_at != 0;
+}
 
 // When bidding ends: bids are taken before that.
 [[nodiscard]] inline std::uint64_t bids_until(const types::Task& task) {

@@ -30,8 +30,7 @@ static_assert(defaults_fit());
 
 // Relations between constants. Those with limits of other folders stand there: compute/core/claims.h.
 static_assert(kBeaconDelay < kBeaconWindow, "a draw's beacon must still be in state when it comes");
-static_assert(kDrawMargin > 2 * kBeaconDelay,
-              "a bond that leaves is still there when what it may be drawn for is drawn");
+static_assert(kDrawReach == kBeaconWindow + kBeaconDelay);
 static_assert(kCapacityBlocks > kBeaconDelay, "or a capacity could be declared twice while a draw waits");
 static_assert(kShortestWindowIdles == kShortestWindowBlocks * kMaxBlockIdles);
 static_assert(kShortestWindowBlocks > kBeaconDelay + 2,
@@ -71,8 +70,9 @@ Status check_relations(const ChainParams& params) {
     if (market.min_verifiers > market.max_verifiers) return bad("market.max_verifiers must be min_verifiers at least");
     if (params.chain_id != kDevnetChainId && market.min_verifiers < kLeastVerifiers)
         return bad("market.min_verifiers must be three at least but on a devnet (chain_id 7878)");
-    if (market.unbonding_blocks < params.epoch_length + kDrawMargin)
-        return bad("market.unbonding_blocks must be an epoch and 32 blocks at least");
+    // A bond that leaves is still there when what its tables may decide is drawn.
+    if (market.unbonding_blocks < params.epoch_length + kDrawReach)
+        return bad("market.unbonding_blocks must be an epoch and 520 blocks at least");
     if (market.max_window_s < market.min_window_s) return bad("market.max_window_s must be min_window_s at least");
     if (staking.unbonding_blocks < kMinUnbondingEpochs * params.epoch_length)
         return bad("staking.unbonding_blocks must be three epochs at least");
@@ -115,7 +115,7 @@ std::string parameters_page() {
         "\nThey must fit each other as well: `base_fee` is `min_base_fee` at least, `max_idle_ms` `min_block_ms`,\n"
         "`max_window_s` `min_window_s`, and `min_window_s` sixty times `max_idle_ms`; `burn_percent` with\n"
         "`submitter_percent` is below 100, with `reporter_percent` 100 at most; the staking's `unbonding_blocks` are\n"
-        "three epochs at least, the market's one epoch and 32 blocks; `max_verifiers` is `min_verifiers` at least, "
+        "three epochs at least, the market's one epoch and 520 blocks; `max_verifiers` is `min_verifiers` at least, "
         "and\n"
         "that is 3 at least where `chain_id` is not 7878.\n"
         "\n## What is the same on every chain\n\n| constant | value | what it is |\n|---|---|---|\n";

@@ -35,7 +35,7 @@
       "of the lock that it is against, a solver's or a verifier's, whichever is larger")                             \
     X(std::uint64_t, dispute_clock_s, "dispute_clock_s", 600, 1, bits64(32) + 1,                                     \
       "chess clock of each side, beside the task's heartbeat_s")                                                     \
-    X(std::uint64_t, unbonding_blocks, "unbonding_blocks", 600, 0, bits64(40) + 1,                                   \
+    X(std::uint64_t, unbonding_blocks, "unbonding_blocks", 640, 0, bits64(40) + 1,                                   \
       "from leaving a role's bond to the withdrawal")                                                                \
     X(std::uint64_t, no_start_slash_percent, "no_start_slash_percent", 5, 0, 100,                                    \
       "of a solver's lock, when it lets its task down, or its data cannot be had")                                   \
@@ -118,7 +118,7 @@
     X(std::size_t, kMaxSwept, 16,                                                                                    \
       "objects that one transaction closes, drops or erases of those that a claim has many of; ticks go on")         \
     X(std::uint64_t, kLeastVerifiers, 3, "min_verifiers at least, but on a devnet")                                  \
-    X(std::uint64_t, kDrawMargin, 32, "blocks that a bond waits beyond an epoch before it has left")                 \
+    X(std::uint64_t, kDrawReach, 520, "blocks from a draw's anchor to the draw at most: the beacons' window and d")  \
     X(std::size_t, kMaxDrawTries, 256, "bonds that a draw looks at")                                                 \
     X(std::size_t, kMaxPassedOver, 16,                                                                               \
       "of these, whose bond answers elsewhere: rather than go deeper a draw waits for another beacon")               \

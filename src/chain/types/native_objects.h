@@ -283,10 +283,10 @@ struct Claim {
     Hash32 history_root;
     Hash32 history_content;
     Hash32 final_root;
-    std::uint64_t proved_since = 0;  // market time of the proof, or of the redraw of its verifiers
-    std::uint64_t draw_at = 0;       // height that anchors the draw of verifiers; its beacon comes kBeaconDelay later
-    std::uint64_t draws = 0;         // draws of verifiers
-    Hash32 verify_beacon;            // draws verifiers, segments and probes
+    std::uint64_t proved_since = 0;     // market time of the proof, or of the redraw of its verifiers
+    std::uint64_t draw_at = 0;          // height that anchors the draw of verifiers; 0: it pauses before that
+    std::uint64_t draws = 0;            // draws of verifiers
+    Hash32 verify_beacon;               // draws verifiers, segments and probes
     std::uint64_t challenge_until = 0;  // challenges may be committed before this market time; 0: no window yet
     std::uint64_t challenge_hold = 0;   // an unrevealed commitment keeps it from settling before this market time
     std::uint64_t commitments = 0;      // challenges that are committed and not revealed

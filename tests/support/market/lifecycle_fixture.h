@@ -49,9 +49,12 @@ protected:
     }
     void tick_when_due(std::uint64_t id) {
         const auto before = world.task(id);
+        const auto claim = world.claim(id);
         world.skip_until_due(id);
         const auto result = world.tick(id);
         EXPECT_EQ(result.band, Band::ok) << result.to_string();
+        // So does a pause of one that was put off.
+        if (claim.state == ClaimState::proved && claim.draw_at == 0) tick_when_due(id);
         // The first one of an open task closes the bidding, the next one draws.
         if (before.state == TaskState::open && before.draw_at == 0 && world.task(id).draw_at != 0) tick_when_due(id);
     }

@@ -242,7 +242,7 @@ TEST_F(TaskTest, windows_that_a_promised_line_cannot_meet_are_neither_priced_nor
     EXPECT_EQ(spec->classes.bandwidth, 40U);
     const auto price = price_of(*spec, options_);
     ASSERT_TRUE(price) << price.error().to_string();
-    EXPECT_EQ(*price->json.get_string("leastVerifyS"), "74");
+    EXPECT_EQ(*price->json.get_string("leastVerifyS"), "77");
     EXPECT_EQ(*price->json.get_string("leastHeartbeatS"), "1");
     options_.speed = 4;
     EXPECT_EQ(error().name, "task.window_too_short");

@@ -127,9 +127,7 @@ Status update_table(state::Overlay& state, types::RoleBond& bond, std::uint64_t 
 
 Status update_table(Context& context, types::RoleBond& bond) {
     const consensus::sdbft::EpochHeights heights(context.params.epoch_length);
-    // A draw's beacon is one of the last kBeaconWindow, its anchor kBeaconDelay before.
-    const std::uint64_t kept = params::kBeaconWindow + params::kBeaconDelay;
-    const std::uint64_t oldest = context.height - std::min(context.height, kept);
+    const std::uint64_t oldest = context.height - std::min(context.height, params::kDrawReach);
     return update_table(context.state, bond, heights.epoch_of(context.height) + 1, heights.epoch_of(oldest));
 }
 

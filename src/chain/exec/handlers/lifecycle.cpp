@@ -190,7 +190,7 @@ Status assign_next(Context& context, types::Task& task, const Hash32& beacon, st
         QUERN_TRY(verifiers,
                   draw_bonds(context, Role::verifier, verifier_terms(context, task, context.height, {task.submitter}),
                              draw_hash("eligible", beacon, task.id, task.bids.size()), task.spec.work.verifiers + 1,
-                             params::kMaxPassedOver));
+                             params::kMaxDrawTries));
     }
     bool unchecked = false;
     while (!task.bids.empty()) {
@@ -297,15 +297,21 @@ Status release_reports(Context& context, Claim& claim) {
 }
 
 void await_draw(Context& context, Claim& claim, std::string_view reason, std::uint64_t pause_s) {
-    claim.draw_at = context.height;
-    const std::uint64_t due = std::max(market::draw_due(context.market_ms), context.market_ms + market::in_ms(pause_s));
+    claim.draw_at = pause_s == 0 ? context.height : 0;
+    const std::uint64_t due =
+        pause_s == 0 ? market::draw_due(context.market_ms) : context.market_ms + market::in_ms(pause_s);
     enter(context, claim, ClaimState::proved, due, reason);
 }
 
 Status draw_verifiers(Context& context, LoadedClaim& live) {
     auto& [task, claim] = live;
+    if (claim.draw_at == 0) {  // the pause is over
+        await_draw(context, claim, claim.reason);
+        return {};
+    }
     QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(claim.draw_at)));
-    const DrawTerms terms = verifier_terms(context, task, claim.draw_at, {claim.solver, task.submitter});
+    const DrawTerms terms =
+        verifier_terms(context, task, market::anchor_of(claim.draw_at, context.height), {claim.solver, task.submitter});
     // Those whom the stretch before it binds are free when that is settled, and this one cannot be before.
     const bool waited = is_next_to_settle(task, claim) &&
                         context.market_ms >= claim.proved_since + market::in_ms(task.spec.windows.verify_s);

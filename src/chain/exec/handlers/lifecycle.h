@@ -52,7 +52,8 @@ void bar(types::Task& task, const types::Address& solver);
 void leave(types::Claim& claim, const types::VerifierReport& report);
 // Unlocks the bonds that answer for the claim's reports.
 [[nodiscard]] Status release_reports(Context& context, types::Claim& claim);
-// After the proof: waits for the beacon that draws the verifiers, and for `pause_s` at least.
+// After the proof: waits for the beacon that draws the verifiers; first for `pause_s`, whose end is the draw's anchor,
+// so that nobody has more time between beacon and draw than it takes to send a tick.
 void await_draw(Context& context, types::Claim& claim, std::string_view reason, std::uint64_t pause_s = 0);
 // Draws m verifiers; fewer once `verify_s` have passed in vain.
 [[nodiscard]] Status draw_verifiers(Context& context, LoadedClaim& live);

@@ -130,15 +130,14 @@ TEST_F(Draws, tables_are_what_was_bonded_when_their_epoch_began) {
         }
         ASSERT_TRUE(invariants::check_draw_tables(overlay));
     }
-    const std::uint64_t oldest =
-        (context.height - params::kBeaconWindow - params::kBeaconDelay + kEpoch - 1) / kEpoch + 1;
+    const std::uint64_t oldest = (context.height - params::kDrawReach + kEpoch - 1) / kEpoch + 1;
     ASSERT_LT(oldest, 10U);
     for (std::uint64_t epoch = oldest; epoch < 60; ++epoch) EXPECT_EQ(table(epoch), expected[epoch]) << epoch;
     std::size_t most = 0;
     for (const auto& [key, value] : overlay.changed_native())
         if (value && key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::draw_node))
             most = std::max(most, types::decode_record<types::DrawNode>(*value)->versions.size());
-    EXPECT_LE(most, (params::kBeaconWindow + params::kBeaconDelay) / kEpoch + 3);
+    EXPECT_LE(most, params::kDrawReach / kEpoch + 3);
     EXPECT_GT(most, 50U);
     for (std::uint64_t i = 1; i <= 300; ++i) bond(address(i), 0);
     EXPECT_TRUE(table(61).empty());
@@ -226,6 +225,18 @@ TEST_F(Draws, who_is_busy_is_passed_over_and_too_many_of_them_end_the_draw) {
     EXPECT_EQ(draw({}, 9, terms(60, 3 * kEpoch)).size(), 6U);
 }
 
+TEST_F(Draws, what_a_slash_took_is_not_filled_up_once_the_beacon_is_known) {
+    test::give(overlay, address(1), 1'000);
+    ASSERT_TRUE(run<NativeKind::bond>(address(1), {Role::verifier, 100}));
+    context.height = 2 * kEpoch;
+    ASSERT_TRUE(lock_bond(context, Role::verifier, address(1), 10));
+    ASSERT_TRUE(seize_bond(context, Role::verifier, address(1), 10));
+    EXPECT_TRUE(draw({}, 1, terms(50, 2 * kEpoch)).empty());
+    ASSERT_TRUE(run<NativeKind::bond>(address(1), {Role::verifier, 5}));
+    EXPECT_TRUE(draw({}, 1, terms(50, 2 * kEpoch)).empty());
+    EXPECT_EQ(draw({}, 1, terms(50, 3 * kEpoch)).size(), 1U);
+}
+
 TEST_F(Draws, beacons_left_too_long_are_replaced_by_one_that_waiting_cannot_choose) {
     context.height = 600;
     const auto put = [&](std::uint64_t height) {
@@ -266,7 +277,7 @@ TEST_F(Draws, leave_out_who_cannot_do_the_work) {
 // What anybody can do once a beacon is known, at random, in 10^5 sequences: the seats of the draw that it decides are
 // taken by the very same bonds.
 TEST_F(Draws, nobody_who_knows_the_beacon_moves_anybody) {
-    constexpr std::uint64_t kBonds = 40, kLock = 50;
+    constexpr std::uint64_t kBonds = 40, kLock = 50, kActing = 32;
     std::mt19937_64 random(11);
     for (std::uint64_t i = 1; i <= kBonds; ++i) {
         test::give(overlay, address(i), 10'000);
@@ -293,7 +304,7 @@ TEST_F(Draws, nobody_who_knows_the_beacon_moves_anybody) {
         const std::uint64_t actions = 1 + random() % 6;
         for (std::uint64_t i = 0; i < actions; ++i) {
             const std::uint64_t since = params::kBeaconDelay;
-            context.height = std::max(context.height, anchor + since + random() % (params::kDrawMargin - since));
+            context.height = std::max(context.height, anchor + since + random() % (kActing - since));
             const auto who = random() % 6 == 0 ? address(1'001 + random() % 10) : address(1 + random() % kBonds);
             switch (random() % 4) {
                 case 0:

@@ -273,7 +273,8 @@ TEST_F(MissingData, does_not_rescue_a_solver_that_is_accused) {
     EXPECT_EQ(solver().bonded, Uint256(100'000) - solver_lock());
     EXPECT_TRUE(solver().locked.is_zero());
     const Uint256 cost = spec.money.price_cap * live.task.total_work;
-    EXPECT_EQ(paid(world.task(id), kWhistleblower, "bounty"), cost * Uint256(3) / Uint256(2));
+    const Uint256 part = market::percent_of(solver_lock() - share(), world.params.market.bounty_slash_percent);
+    EXPECT_EQ(paid(world.task(id), kWhistleblower, "bounty"), std::max(cost * Uint256(3) / Uint256(2), part));
     EXPECT_EQ(world.task(id).state, TaskState::open);
 }
 

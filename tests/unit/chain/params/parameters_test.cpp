@@ -85,8 +85,8 @@ TEST(Parameters, must_fit_each_other) {
     EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 96, p.market.submitter_percent = 0; }),
               "staking.reporter_percent and market.burn_percent exceed 100");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.burn_percent = 95, p.market.submitter_percent = 4; }), "");
-    EXPECT_EQ(detail([](ChainParams& p) { p.market.unbonding_blocks = p.epoch_length + kDrawMargin - 1; }),
-              "market.unbonding_blocks must be an epoch and 32 blocks at least");
+    EXPECT_EQ(detail([](ChainParams& p) { p.market.unbonding_blocks = p.epoch_length + kDrawReach - 1; }),
+              "market.unbonding_blocks must be an epoch and 520 blocks at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.min_verifiers = 4, p.market.max_verifiers = 3; }),
               "market.max_verifiers must be min_verifiers at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.chain_id = kTestnetChainId, p.market.min_verifiers = 2; }),
