@@ -29,6 +29,7 @@ std::string real_genesis_text(const LightGenesis& light) {
     chain::exec::Genesis genesis;
     genesis.timestamp_ms = light.block.header.consensus.timestamp_ms;
     genesis.params.epoch_length = light.epoch_length;
+    genesis.params.market.unbonding_blocks = light.epoch_length + chain::params::kDrawReach;
     genesis.params.market.unbonding_blocks = 3;
     genesis.params.min_block_ms = 10;  // of market time alone: the scenario paces the blocks
     genesis.params.max_idle_ms = 24;

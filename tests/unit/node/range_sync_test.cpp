@@ -17,6 +17,7 @@ constexpr std::uint64_t kEpochLength = 40;
 chain::exec::Genesis short_epochs(std::uint64_t length) {
     auto genesis = test_genesis();
     genesis.params.epoch_length = length;
+    genesis.params.market.unbonding_blocks = length + chain::params::kDrawReach;
     return genesis;
 }
 

@@ -25,8 +25,8 @@ inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 // A claim has as many reports as it says, and counts right what they say; there are none without it. Error
 // invariant.report_counts.
 [[nodiscard]] Status check_reports(const state::Overlay& state);
-// The tables of draws from the next epoch on hold each bond of a drawn role at its place with what is bonded, and nobody
-// else, and each node of theirs the sums of those below. Error invariant.draw_table.
+// The tables of draws from the next epoch on hold each bond of a drawn role at its place with what is bonded, and
+// nobody else, and each node of theirs the sums of those below. Error invariant.draw_table.
 [[nodiscard]] Status check_draw_tables(const state::Overlay& state);
 // Each bond counts the games that its party plays in that role: those of open disputes that have begun. Error
 // invariant.games.

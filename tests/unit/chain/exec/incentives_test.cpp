@@ -127,6 +127,11 @@ TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
     const auto id = prove(3, [&] { leave_in_time(); });
     tick_when_due(id);
     EXPECT_EQ(world.reason(id), "waiting_for_verifiers");
+    EXPECT_EQ(world.claim(id).draw_at, 0U) << "no anchor: nobody knows a beacon while it pauses";
+    world.skip_until_due(id);
+    expect_ok(world.tick(id));
+    EXPECT_EQ(world.claim(id).draw_at, world.height);
+    EXPECT_EQ(name(world.tick(id)), "tick.too_early");
     const auto proved = world.claim(id).proved_since;
     while (world.claim(id).state == ClaimState::proved) tick_when_due(id);
     const auto waiting = world.claim(id);

@@ -378,6 +378,19 @@ TEST_F(Lifecycle, bonds_made_after_the_proof_are_not_drawn) {
         EXPECT_EQ(std::count(late.begin(), late.end(), report.verifier), 0) << "a million times the others' bonds";
 }
 
+// Versions of the anchor's table are gone by then: table and beacon are those of 512 blocks later.
+TEST_F(Lifecycle, a_draw_that_nobody_ticked_for_long_still_finds_verifiers) {
+    const auto id = reach(ClaimState::proved, truth);
+    const std::uint64_t until = world.height + params::kBeaconWindow + params::kDrawReach;
+    while (world.height < until) {
+        world.bond_role(kVerifiers[1], Role::verifier, 1);
+        world.skip(world.params.epoch_length - 1);
+    }
+    expect_ok(world.tick(id));
+    EXPECT_EQ(world.claim(id).state, ClaimState::custody);
+    EXPECT_EQ(world.reports(id).size(), 2U);
+}
+
 TEST_F(Lifecycle, verification_steps_name_what_is_wrong) {
     const auto id = reach(ClaimState::custody, truth);
     const auto verifier = world.reports(id)[0].verifier;

@@ -349,6 +349,8 @@ TEST(Delays, a_draw_that_comes_at_a_height_is_due_by_market_time_then) {
     auto task = sample_task();
     types::Claim claim;
     claim.state = types::ClaimState::proved;
+    EXPECT_FALSE(awaits_draw(claim)) << "it pauses";
+    claim.draw_at = 9;
     EXPECT_TRUE(awaits_draw(claim));
     claim.state = types::ClaimState::custody;
     EXPECT_FALSE(awaits_draw(claim));

@@ -576,9 +576,9 @@ TEST_F(Decide, ticks_no_draw_whose_beacon_is_not_there) {
         const auto ticks_at = [&](std::uint64_t height) {
             return !attempts_of(decide(actor.me, View{height, 200'000, live, {}, {}, {}, {}, {}, true, {}})).empty();
         };
-        EXPECT_EQ(ticks_at(90), live.claim.state == ClaimState::custody)
-            << "the next block is 91, the beacon that of 92";
-        EXPECT_TRUE(ticks_at(91));
+        EXPECT_EQ(ticks_at(96), live.claim.state == ClaimState::custody)
+            << "the next block is 97, the beacon that of 98";
+        EXPECT_TRUE(ticks_at(97));
     }
 }
 

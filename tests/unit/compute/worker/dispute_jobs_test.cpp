@@ -321,7 +321,7 @@ const core::TaskPrograms& reading() {
 
 class DisputeJobsData : public DisputeJobsTest {
 protected:
-    DisputeJobsData() : DisputeJobsTest(1, reading()) {}
+    DisputeJobsData() : DisputeJobsTest(1, reading()) { world.bond_role(kSolver, Role::solver, 100'000); }
 };
 
 TEST_F(DisputeJobsData, a_move_whose_data_are_missing_is_worked_out_when_they_are_there) {
