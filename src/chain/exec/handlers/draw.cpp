@@ -55,10 +55,9 @@ bool can_do(const types::Capacity& capacity, const Demand& demand) {
 namespace {
 
 // What of a bond that had this weight when the table was frozen answers for nothing yet. What is leaving answers for
-// the draws of the tables that it is in; what came after them does not make room, nor fill up what was slashed since.
+// the draws of the tables that it is in; what came after them does not make room.
 Uint256 unused_part(const types::RoleBond& bond, const Uint256& weight) {
-    if (market::whole_bond(bond) < weight) return {};
-    return checked_sub(weight, bond.locked).value_or(Uint256());
+    return checked_sub(std::min(market::whole_bond(bond), weight), bond.locked).value_or(Uint256());
 }
 
 const types::Capacity& capacity_at(const types::RoleBond& bond, std::uint64_t height) {

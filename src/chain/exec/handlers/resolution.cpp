@@ -61,6 +61,12 @@ Status close(Context& context, types::Claim& claim, types::Dispute& dispute, Dis
     return {};
 }
 
+// The same of a verifier that failed the solver: its samples.
+Uint256 sampled_cost(const LoadedClaim& live) {
+    return market::price_at_cap(live.task,
+                                market::sampled_work(market::work_of(live.task), market::stretch_of(live).steps));
+}
+
 // Static work of what a winner, or who accused the solver, had to compute, at the price cap: what catching a cheat is
 // worth must not follow from the price that the cheat bid.
 Uint256 proven_cost(const LoadedClaim& live, const types::Dispute& dispute) {
@@ -69,7 +75,7 @@ Uint256 proven_cost(const LoadedClaim& live, const types::Dispute& dispute) {
     if (dispute.target != 0)  // a rival needs no more than the segment in question
         units = task.segment_work;
     else if (dispute.rival_role == Role::verifier)
-        units = market::sampled_work(market::work_of(task), market::stretch_of(live).steps);
+        return sampled_cost(live);
     return market::price_at_cap(task, units);
 }
 
@@ -125,9 +131,16 @@ bool awaits_reveals(const Context& context, const types::Claim& claim) {
            !context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(claim.id), {}, 1).empty();
 }
 
-// Of those who say that the history is wrong, and have not lost: whoever said so first. A solver may concede to a
-// friend, so who brought it down is not who found it out. FAILs come before all challenges: a verifier is drawn, while
-// a solver's friend knows where to look before anybody else.
+bool is_fail(const types::VerifierReport& report) { return is_active(report) && report.revealed() && !report.pass; }
+// Whether a verifier may have found the history wrong: it had the data, and has not said that it is right. A solver
+// that is drawn against may concede to a friend before anything is revealed.
+bool may_have_failed(const types::VerifierReport& report) {
+    return is_fail(report) || (is_active(report) && !report.revealed() && report.custody == 1);
+}
+
+// Of those who play against the history, and have not lost: whoever said first that it is wrong. A solver may concede
+// to a friend, so who brought it down is not who found it out. FAILs come before all challenges, also those that wait
+// for others' reports: a verifier is drawn, while a solver's friend knows where to look before anybody else.
 Expected<std::optional<types::Dispute>> first_accusation(const Context& context, const types::Claim& claim,
                                                          const types::Dispute& decided, bool rival_wins) {
     std::optional<types::Dispute> first;
@@ -151,9 +164,13 @@ Status void_history(Context& context, LoadedClaim& live, const types::Dispute& d
     shares.fee = market::verifier_fee(task, claim.id.stretch);
     QUERN_TRY(const auto reports, load_reports(context.state, claim));
     for (const auto& report : reports)
-        if (is_active(report) && report.revealed() && !report.pass) shares.fees.push_back(report.verifier);
+        if (may_have_failed(report)) shares.fees.push_back(report.verifier);
+    const auto fail = std::find_if(reports.begin(), reports.end(), is_fail);
     QUERN_TRY(const auto first, first_accusation(context, claim, dispute, rival_wins));
-    if (first) {
+    if (fail != reports.end()) {
+        shares.accuser = fail->verifier;
+        shares.proven_cost = sampled_cost(live);
+    } else if (first) {
         shares.accuser = first->rival;
         shares.proven_cost = proven_cost(live, *first);
     }

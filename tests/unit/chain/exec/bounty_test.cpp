@@ -108,6 +108,48 @@ TEST_F(Bounties, a_friend_to_whom_a_solver_concedes_takes_nothing_from_the_verif
 }
 
 // The same against whistleblowers, who may be all that is left where verifiers look away.
+// It sees who was drawn for the lie and falls to a friend at once: nobody has committed to a report yet.
+TEST_F(Bounties, verifiers_have_their_fees_when_a_solver_concedes_before_they_can_say_fail) {
+    const auto id = reach(ClaimState::committing, wrong);
+    const auto drawn = world.reports(id);
+    commit(id, kFriend, friendly);
+    concede(reveal(id, kFriend, friendly), kSolver);
+    ASSERT_EQ(drawn.size(), 2U);
+    for (const auto& report : drawn) EXPECT_EQ(paid(id, report.verifier, "verifier_fee"), fee(id));
+}
+
+TEST_F(Bounties, a_verifier_without_the_data_has_no_fee_for_it) {
+    const auto id = reach(ClaimState::custody, wrong);
+    expect_ok(world.one(world.reports(id)[0].verifier, NativeKind::custody_receipt,
+                        types::CustodyReceiptPayload{id, 0, true}));
+    const auto drawn = world.reports(id);
+    commit(id, kFriend, friendly);
+    concede(reveal(id, kFriend, friendly), kSolver);
+    EXPECT_EQ(paid(id, drawn[0].verifier, "verifier_fee"), fee(id));
+    EXPECT_TRUE(paid(id, drawn[1].verifier, "verifier_fee").is_zero());
+}
+
+// Its game waits for the other's report.
+TEST_F(Bounties, a_fail_that_is_revealed_is_an_accusation_before_its_game_is_open) {
+    const auto id = reach(ClaimState::committing, wrong);
+    const auto drawn = world.reports(id);
+    std::vector<ReportData> reports;
+    for (const auto& each : drawn) {
+        reports.push_back(make_report(world.live(id), each.verifier, truth, false, truth.root, 1));
+        expect_ok(world.one(each.verifier, NativeKind::verify_commit,
+                            types::VerifyCommitPayload{id, 0, reports.back().sealed.commitment}));
+    }
+    auto fail = core::make_reveal(reports[0].sealed, id, reports[0].sealed.true_index);
+    fail.initial_path = core::history_path(truth.roots, 0);
+    expect_ok(world.one(drawn[0].verifier, NativeKind::verify_reveal, fail));
+    ASSERT_EQ(world.claim(id).state, ClaimState::revealing);
+    commit(id, kFriend, friendly);
+    concede(reveal(id, kFriend, friendly), kSolver);
+    EXPECT_FALSE(paid(id, drawn[0].verifier, "bounty").is_zero());
+    EXPECT_TRUE(paid(id, kFriend, "bounty").is_zero());
+    for (const auto& each : drawn) EXPECT_EQ(paid(id, each.verifier, "verifier_fee"), fee(id));
+}
+
 TEST_F(Bounties, who_accused_first_gets_the_bounty_whoever_is_conceded_to) {
     const auto id = reach(ClaimState::challenge, wrong);
     commit(id, kWhistleblower, truth);

@@ -225,18 +225,6 @@ TEST_F(Draws, who_is_busy_is_passed_over_and_too_many_of_them_end_the_draw) {
     EXPECT_EQ(draw({}, 9, terms(60, 3 * kEpoch)).size(), 6U);
 }
 
-TEST_F(Draws, what_a_slash_took_is_not_filled_up_once_the_beacon_is_known) {
-    test::give(overlay, address(1), 1'000);
-    ASSERT_TRUE(run<NativeKind::bond>(address(1), {Role::verifier, 100}));
-    context.height = 2 * kEpoch;
-    ASSERT_TRUE(lock_bond(context, Role::verifier, address(1), 10));
-    ASSERT_TRUE(seize_bond(context, Role::verifier, address(1), 10));
-    EXPECT_TRUE(draw({}, 1, terms(50, 2 * kEpoch)).empty());
-    ASSERT_TRUE(run<NativeKind::bond>(address(1), {Role::verifier, 5}));
-    EXPECT_TRUE(draw({}, 1, terms(50, 2 * kEpoch)).empty());
-    EXPECT_EQ(draw({}, 1, terms(50, 3 * kEpoch)).size(), 1U);
-}
-
 TEST_F(Draws, beacons_left_too_long_are_replaced_by_one_that_waiting_cannot_choose) {
     context.height = 600;
     const auto put = [&](std::uint64_t height) {
