@@ -118,6 +118,10 @@ bool run_object(BytesView input) {
             return run_object_as<EvidenceCommitment>(encoded);
         case ObjectPrefix::role_bond:
             return run_object_as<RoleBond>(encoded);
+        case ObjectPrefix::draw_node:
+            return run_object_as<DrawNode>(encoded);
+        case ObjectPrefix::draw_table:
+            return run_object_as<DrawTable>(encoded);
         case ObjectPrefix::task:
             return run_object_as<Task>(encoded);
         case ObjectPrefix::claim:

@@ -30,10 +30,9 @@ std::string real_genesis_text(const LightGenesis& light) {
     genesis.timestamp_ms = light.block.header.consensus.timestamp_ms;
     genesis.params.epoch_length = light.epoch_length;
     genesis.params.market.unbonding_blocks = light.epoch_length + chain::params::kDrawReach;
-    genesis.params.market.unbonding_blocks = 3;
     genesis.params.min_block_ms = 10;  // of market time alone: the scenario paces the blocks
     genesis.params.max_idle_ms = 24;
-    genesis.params.market.min_window_s = 1;
+    genesis.params.market.min_window_s = 2;
     genesis.params.market.dispute_cost = 1000;
     for (std::size_t user = 0; user < kUsers; ++user)
         genesis.allocations.push_back({user_address(user), Uint256(1000) * chain::params::kGrainsPerQrn});

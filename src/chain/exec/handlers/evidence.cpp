@@ -65,7 +65,7 @@ Expected<Uint256> correlation_of(const Context& context, const Offence& offence)
 Expected<std::optional<types::EvidenceCommitment>> commitment_to(const Context& context, BytesView evidence) {
     QUERN_TRY(auto stored, context.state.load<types::EvidenceCommitment>(context.sender));
     if (stored && stored->commitment != consensus::sdbft::evidence_commitment(context.sender, evidence)) stored.reset();
-    return std::move(stored);
+    return stored;
 }
 
 void erase(Context& context, const types::EvidenceCommitment& commitment) {

@@ -123,11 +123,12 @@ protected:
     }
     // The defender wins them all.
     void play_all() {
+        const Uint256 bonded = world.bond(Role::solver, kSolver).bonded;
         for (int block = 0; block < 60 && !orders().empty(); ++block) play_block();
         for (const Rival& rival : rivals) EXPECT_TRUE(world.bond(Role::whistleblower, rival.address).locked.is_zero());
         EXPECT_TRUE(orders().empty());
         EXPECT_FALSE(world.claim(id).voided);
-        EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));
+        EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, bonded);
     }
     // All of them, with room for one state before a step. `meanwhile` is called after each block.
     void play_with_little_memory(const std::function<void()>& meanwhile) {
