@@ -1,8 +1,8 @@
 #include "rpc/evidence_report.h"
 
 #include "base/bytes.h"
-#include "base/uint256.h"
 #include "crypto/hash.h"
+#include "rpc/values.h"
 
 namespace quern::rpc {
 namespace {
@@ -17,11 +17,6 @@ Expected<std::string> send(const Call& call, const std::string& raw) {
     QUERN_TRY(const auto hash, ask(call, "eth_sendRawTransaction", json::Value::array({raw})));
     QUERN_TRY(const auto text, hash.as_string());
     return std::string(text);
-}
-
-Expected<std::uint64_t> number_of(std::string_view text) {
-    QUERN_TRY(const Uint256 number, Uint256::from_hex_quantity(text));
-    return number.low_u64();
 }
 
 // Calls question() until it has an answer.
@@ -42,13 +37,12 @@ Expected<std::optional<std::uint64_t>> block_of(const Call& call, const std::str
     QUERN_TRY(const auto status, receipt.get_string("status"));
     if (status != "0x1") return fail("evidence.refused", "the commitment failed: " + hash);
     QUERN_TRY(const auto block, receipt.get_string("blockNumber"));
-    return number_of(block);
+    return read_quantity64(json::Value(std::string(block)));
 }
 
 Expected<std::optional<std::uint64_t>> height_from(const Call& call, std::uint64_t least) {
     QUERN_TRY(const auto answer, ask(call, "eth_blockNumber", json::Value::array()));
-    QUERN_TRY(const auto text, answer.as_string());
-    QUERN_TRY(const std::uint64_t height, number_of(text));
+    QUERN_TRY(const std::uint64_t height, read_quantity64(answer));
     if (height < least) return std::nullopt;
     return height;
 }

@@ -22,7 +22,7 @@ using Call = std::function<Expected<Result>(std::string_view method, json::Value
 // The hash of the evidence's transaction, which the node has taken. What was begun before goes on: a commitment that
 // the node knows is not sent again. `pause` is called between two questions, kMaxReportWaits times for each of the two
 // waits at most. Errors: evidence.refused (by the node, for what the detail says), evidence.not_old_enough (after these
-// waits), those of `call`, hex.*, json.*.
+// waits), those of `call`, hex.*, json.*, value.*.
 [[nodiscard]] Expected<std::string> report_evidence(const Call& call, const EvidenceReport& report,
                                                     const std::function<void()>& pause);
 

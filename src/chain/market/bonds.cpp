@@ -54,6 +54,12 @@ Uint256 verifier_bond(const params::MarketParams& market, const types::Task& tas
     return verifier_bond(market, verifier_fee(task, 0)).value_or(Uint256());
 }
 
+Uint256 weight_of(const types::DrawVersion& version) {
+    Uint256 sum;
+    for (const auto& weight : version.weights) sum += weight;
+    return sum;
+}
+
 Uint256 whole_bond(const types::RoleBond& bond) {
     Uint256 whole = bond.bonded;
     for (const auto& entry : bond.unbonding) whole += entry.amount;

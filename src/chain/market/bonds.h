@@ -32,6 +32,8 @@ namespace quern::chain::market {
 [[nodiscard]] inline Uint256 free_part(const types::RoleBond& bond) {
     return checked_sub(bond.bonded, bond.locked).value_or(Uint256());
 }
+// Of all bonds that a node of a table of draws stands for.
+[[nodiscard]] Uint256 weight_of(const types::DrawVersion& version);
 // All that can answer for something, what is leaving included.
 [[nodiscard]] Uint256 whole_bond(const types::RoleBond& bond);
 

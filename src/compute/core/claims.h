@@ -20,6 +20,10 @@ inline constexpr std::uint32_t kPassTarget = 0x100;
 static_assert(chain::params::kMaxVerifiers < kPassTarget, "or a probe of one report is the PASS of another");
 [[nodiscard]] constexpr bool is_probe_target(std::uint32_t target) { return target != 0 && target < kPassTarget; }
 [[nodiscard]] constexpr bool is_pass_target(std::uint32_t target) { return target >= kPassTarget; }
+// Whose bond answers for what the defender says.
+[[nodiscard]] constexpr chain::types::Role defender_role(std::uint32_t target) {
+    return target == 0 ? chain::types::Role::solver : chain::types::Role::verifier;
+}
 // Index of the report that a target other than 0 speaks of.
 [[nodiscard]] constexpr std::size_t target_report(std::uint32_t target) {
     return is_pass_target(target) ? target - kPassTarget : target - 1;

@@ -1,6 +1,7 @@
 #include "chain/exec/handlers/context.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "chain/exec/handlers/draw_table.h"
 #include "chain/market/delays.h"
@@ -152,23 +153,29 @@ void pay_account(Context& context, const types::Address& address, const Uint256&
     context.state.set_account(address, account);
 }
 
-Status lock_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
-    QUERN_TRY(auto bond, load_bond(context.state, role, address));
-    if (free_part(bond) < amount)
-        return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + amount.to_decimal());
+namespace {
+
+// Of the bond's part `unused`, which answers for nothing.
+Status lock_part(Context& context, types::RoleBond bond, const Uint256& unused, const Uint256& amount) {
+    if (unused < amount)
+        return fail("bond.insufficient", "free " + unused.to_decimal() + ", need " + amount.to_decimal());
     bond.locked += amount;
     store_bond(context.state, bond);
     return {};
 }
 
+}  // namespace
+
+Status lock_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
+    QUERN_TRY(auto bond, load_bond(context.state, role, address));
+    const Uint256 unused = free_part(bond);
+    return lock_part(context, std::move(bond), unused, amount);
+}
+
 Status lock_whole_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
     QUERN_TRY(auto bond, load_bond(context.state, role, address));
     const Uint256 unused = checked_sub(market::whole_bond(bond), bond.locked).value_or(Uint256());
-    if (unused < amount)
-        return fail("bond.insufficient", "unused " + unused.to_decimal() + ", need " + amount.to_decimal());
-    bond.locked += amount;
-    store_bond(context.state, bond);
-    return {};
+    return lock_part(context, std::move(bond), unused, amount);
 }
 
 Status unlock_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {

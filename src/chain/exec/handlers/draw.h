@@ -1,4 +1,5 @@
-// Draws by lot, weighted by bond, from a beacon that nobody knew when the candidates were fixed. Pure functions.
+// Draws by lot, weighted by bond, from a beacon that nobody knew when the candidates were fixed: of the bids in a list,
+// and of the bonds in a table (draw_table.h). Used by one thread.
 #pragma once
 
 #include <vector>

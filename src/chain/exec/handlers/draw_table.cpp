@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "chain/consensus/sdbft/epoch.h"
-#include "chain/exec/handlers/draw.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -22,12 +21,6 @@ struct Epochs {
     std::uint64_t from;
     std::uint64_t oldest;
 };
-
-Uint256 sum_of(const DrawVersion& version) {
-    Uint256 sum;
-    for (const auto& weight : version.weights) sum += weight;
-    return sum;
-}
 
 // The node as it will be from that epoch on, to be changed; older versions that no draw asks for any more are gone.
 DrawVersion& newest_version(DrawNode& node, const Epochs& epochs) {
@@ -49,7 +42,7 @@ void set_weight(DrawVersion& version, std::size_t slot, const Uint256& weight) {
 }
 
 // What is at a place, from 0 on: its weight on level 0, sums above.
-Status set_member(state::Overlay& state, types::Role role, std::uint32_t place, const TableMember& member,
+Status set_member(state::Overlay& state, types::Role role, std::uint32_t place, const Candidate& member,
                   const Epochs& epochs) {
     Uint256 weight = member.weight;
     for (std::uint8_t level = 0; level < kDrawLevels; ++level) {
@@ -65,7 +58,7 @@ Status set_member(state::Overlay& state, types::Role role, std::uint32_t place, 
             version.addresses[slot] = member.address;
             version.addresses.resize(version.weights.size());
         }
-        weight = sum_of(version);
+        weight = market::weight_of(version);
         if (node.versions.size() == 1 && version.weights.empty())
             state.erase_native(key);
         else
@@ -106,7 +99,7 @@ Status update_table(state::Overlay& state, types::RoleBond& bond, std::uint64_t 
     const Epochs epochs{from, oldest};
     QUERN_TRY(auto stored, state.load<DrawTable>(bond.role));
     DrawTable table = stored.value_or(DrawTable());
-    const DrawTable before = table;
+    const std::uint32_t bonds_before = table.bonds;
     bond.weight = bond.bonded;
     if (bond.bonded.is_zero()) {
         QUERN_CHECK(leave_table(state, bond, table, epochs));
@@ -120,7 +113,7 @@ Status update_table(state::Overlay& state, types::RoleBond& bond, std::uint64_t 
     const Bytes key = types::key_of<DrawTable>(bond.role);
     if (table.bonds == 0)
         state.erase_native(key);
-    else if (table.bonds != before.bonds)
+    else if (table.bonds != bonds_before)
         state.store(key, table);
     return {};
 }
@@ -146,18 +139,18 @@ Expected<const DrawVersion*> DrawSequence::node(std::uint8_t level, std::uint32_
     return version ? &*version : nullptr;
 }
 
-Expected<std::optional<TableMember>> DrawSequence::next() {
+Expected<std::optional<Candidate>> DrawSequence::next() {
     QUERN_TRY(const DrawVersion* root, node(kDrawLevels - 1, 0));
-    if (root == nullptr) return std::optional<TableMember>();
-    const Uint256 left = sum_of(*root) - taken_weight_;
-    if (left.is_zero()) return std::optional<TableMember>();
+    if (root == nullptr) return std::optional<Candidate>();
+    const Uint256 left = market::weight_of(*root) - taken_weight_;
+    if (left.is_zero()) return std::optional<Candidate>();
     Uint256 point = Uint256::from_be(draw_hash("draw", randomness_, taken_.size(), 0)) % left;
     for (const auto& [begin, weight] : taken_) {
         if (point < begin) break;
         point += weight;
     }
     const Uint256 drawn = point;
-    TableMember member;
+    Candidate member;
     std::uint32_t index = 0;
     for (std::uint8_t level = kDrawLevels; level-- > 0;) {
         QUERN_TRY(const DrawVersion* version, node(level, index));
@@ -171,7 +164,7 @@ Expected<std::optional<TableMember>> DrawSequence::next() {
     }
     taken_.emplace(drawn - point, member.weight);
     taken_weight_ += member.weight;
-    return std::optional<TableMember>(member);
+    return std::optional<Candidate>(member);
 }
 
 }  // namespace quern::chain::exec::handlers

@@ -9,15 +9,9 @@
 #include <tuple>
 #include <vector>
 
-#include "chain/exec/handlers/context.h"
+#include "chain/exec/handlers/draw.h"
 
 namespace quern::chain::exec::handlers {
-
-// Of an epoch's table, in which no bond is now.
-struct TableMember {
-    types::Address address;
-    Uint256 weight;
-};
 
 // Gives the bond the weight of what is bonded in the tables of the epochs from `from` on, and a place if it has none;
 // takes it away with the last grain. Versions that no draw of an epoch from `oldest` on asks for are forgotten. Of a
@@ -34,7 +28,7 @@ public:
     // The table of the epoch.
     DrawSequence(const state::Overlay& state, types::Role role, std::uint64_t epoch, const Hash32& randomness);
     // nullopt after the last.
-    [[nodiscard]] Expected<std::optional<TableMember>> next();
+    [[nodiscard]] Expected<std::optional<Candidate>> next();
 
 private:
     // Of the table's version: null where nothing is below.

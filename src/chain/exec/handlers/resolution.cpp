@@ -17,9 +17,6 @@ using types::ClaimState;
 using types::DisputeWinner;
 using types::Role;
 
-// Whose bond answers for what the defender says.
-Role defender_role(const types::Dispute& dispute) { return dispute.target == 0 ? Role::solver : Role::verifier; }
-
 // Counts a game that begins among those of a party, and gives its clock there.
 Expected<std::uint64_t> take_up(Context& context, const types::Task& task, Role role, const types::Address& party) {
     QUERN_TRY(auto bond, load_bond(context.state, role, party));
@@ -29,7 +26,7 @@ Expected<std::uint64_t> take_up(Context& context, const types::Task& task, Role 
 }
 
 Status begin(Context& context, const types::Task& task, const types::Dispute& dispute, core::Game& game) {
-    QUERN_TRY(const auto defenders, take_up(context, task, defender_role(dispute), dispute.defender));
+    QUERN_TRY(const auto defenders, take_up(context, task, core::defender_role(dispute.target), dispute.defender));
     QUERN_TRY(const auto rivals, take_up(context, task, dispute.rival_role, dispute.rival));
     core::begin_game(game, {defenders, rivals}, context.market_ms);
     return {};
@@ -47,7 +44,7 @@ Status leave_game(Context& context, Role role, const types::Address& party) {
 Status close(Context& context, types::Claim& claim, types::Dispute& dispute, DisputeWinner winner,
              std::string_view reason, bool begun) {
     if (begun) {
-        QUERN_CHECK(leave_game(context, defender_role(dispute), dispute.defender));
+        QUERN_CHECK(leave_game(context, core::defender_role(dispute.target), dispute.defender));
         QUERN_CHECK(leave_game(context, dispute.rival_role, dispute.rival));
     }
     dispute.closed_at = context.height;
@@ -61,7 +58,7 @@ Status close(Context& context, types::Claim& claim, types::Dispute& dispute, Dis
     return {};
 }
 
-// The same of a verifier that failed the solver: its samples.
+// At the price cap, of a verifier that failed the solver: its samples.
 Uint256 sampled_cost(const LoadedClaim& live) {
     return market::price_at_cap(live.task,
                                 market::sampled_work(market::work_of(live.task), market::stretch_of(live).steps));

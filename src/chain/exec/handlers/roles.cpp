@@ -25,8 +25,7 @@ Status check_remaining(const Context& context, const Uint256& bonded) {
 }
 
 void announce(Context& context, const types::RoleBond& bond) {
-    Uint256 unbonding;
-    for (const auto& entry : bond.unbonding) unbonding += entry.amount;
+    const Uint256 unbonding = market::whole_bond(bond) - bond.bonded;
     emit(context, types::KindGroup::roles, events::BondChanged{bond.address, bond.role, bond.bonded, unbonding});
 }
 

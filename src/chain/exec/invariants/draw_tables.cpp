@@ -18,12 +18,6 @@ Expected<DrawVersion> newest(const state::Overlay& state, Role role, std::uint8_
     return node && !node->versions.empty() ? node->versions.back() : DrawVersion();
 }
 
-Uint256 sum_of(const DrawVersion& version) {
-    Uint256 sum;
-    for (const auto& weight : version.weights) sum += weight;
-    return sum;
-}
-
 Status check_bond(const state::Overlay& state, BytesView key, const types::RoleBond& bond) {
     if (!market::is_drawn(bond.role)) return bond.place == 0 && bond.weight.is_zero() ? Status{} : wrong(key);
     if (bond.weight != bond.bonded || (bond.place == 0) != bond.weight.is_zero()) return wrong(key);
@@ -52,7 +46,7 @@ Status check_node(const state::Overlay& state, BytesView key, const DrawNode& no
             if (!bond || bond->place != below + 1 || bond->weight != version.weights[slot]) return wrong(key);
         } else {
             QUERN_TRY(const auto child, newest(state, role, static_cast<std::uint8_t>(level - 1), below));
-            if (sum_of(child) != version.weights[slot]) return wrong(key);
+            if (market::weight_of(child) != version.weights[slot]) return wrong(key);
         }
     }
     return {};

@@ -1,6 +1,7 @@
 #include <map>
 
 #include "chain/exec/invariants/invariants.h"
+#include "compute/core/claims.h"
 
 namespace quern::chain::exec::invariants {
 namespace {
@@ -19,8 +20,7 @@ Status add_games(Games& games, BytesView key, const std::optional<Bytes>& value,
     } else if (key[0] == static_cast<std::uint8_t>(ObjectPrefix::dispute)) {
         QUERN_TRY(const auto dispute, types::decode_record<types::Dispute>(*value));
         if (dispute.closed_at != 0 || dispute.deadline == 0) return {};  // a game that waits has no deadline
-        const types::Role defends = dispute.target == 0 ? types::Role::solver : types::Role::verifier;
-        games[{defends, dispute.defender}] -= times;
+        games[{compute::core::defender_role(dispute.target), dispute.defender}] -= times;
         games[{dispute.rival_role, dispute.rival}] -= times;
     }
     return {};

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "chain/exec/invariants/invariants.h"
+#include "chain/market/bonds.h"
 
 namespace quern::chain::exec::invariants {
 namespace {
@@ -48,10 +49,9 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
         }
         case ObjectPrefix::role_bond: {
             QUERN_TRY(const auto bond, types::decode_record<types::RoleBond>(*value));
-            if (bond.locked > bond.bonded + sum_of(bond.unbonding))
-                return fail("invariant.bond_locks", to_hex(bond.address));
-            return Holdings{bond.bonded + sum_of(bond.unbonding),
-                            {{{bond.role, bond.address}, Uint256() - bond.locked}}};
+            const Uint256 whole = market::whole_bond(bond);
+            if (bond.locked > whole) return fail("invariant.bond_locks", to_hex(bond.address));
+            return Holdings{whole, {{{bond.role, bond.address}, Uint256() - bond.locked}}};
         }
         case ObjectPrefix::task: {
             QUERN_TRY(const auto task, types::decode_record<types::Task>(*value));
