@@ -326,6 +326,11 @@ class CliTest(unittest.TestCase):
         self.assertIn("--validator: none.json", refused("-validator=none.json:1qrn"))
         small = refused(f"-validator={self.alice.keystore}:1", f"-validatorpassword={self.alice.password_file}")
         self.assertRegex(small, r"stake_too_small: .* stakes 1 grains, the least is \d{10,}")
+        # Only a devnet may do with fewer than three verifiers.
+        validator = (f"-validator={self.alice.keystore}:1qrn", f"-validatorpassword={self.alice.password_file}")
+        self.assertIn("min_verifiers", refused("-network=testnet", "-market=min_verifiers=2", *validator))
+        made = {name: json.loads(command("quern-genesis", "make", f"-network={name}", *validator).stdout) for name in ("testnet", "devnet")}
+        self.assertEqual([made[name]["market"]["min_verifiers"] for name in ("testnet", "devnet")], [3, 1])
         with open(self.path("broken.json"), "w") as file:
             file.write("{,")
         done = command("quern-genesis", "validate", self.path("broken.json"))

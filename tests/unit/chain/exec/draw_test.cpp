@@ -60,9 +60,9 @@ protected:
         return draw_bonds(context, Role::verifier, terms, randomness, count, patience).value();
     }
     // All of the table that was frozen before the epoch, in the order of the draw.
-    std::vector<TableMember> sequence(std::uint64_t epoch, const Hash32& randomness) {
+    std::vector<Candidate> sequence(std::uint64_t epoch, const Hash32& randomness) {
         DrawSequence members(overlay, Role::verifier, epoch, randomness);
-        std::vector<TableMember> all;
+        std::vector<Candidate> all;
         while (auto member = members.next().value()) all.push_back(*member);
         return all;
     }
@@ -223,6 +223,14 @@ TEST_F(Draws, who_is_busy_is_passed_over_and_too_many_of_them_end_the_draw) {
     ASSERT_TRUE(run<NativeKind::bond>(address(1), {Role::verifier, 1'000}));
     EXPECT_EQ(draw({}, 9, terms(60, 2 * kEpoch)).size(), 5U);
     EXPECT_EQ(draw({}, 9, terms(60, 3 * kEpoch)).size(), 6U);
+}
+
+// Else dust would end every draw that it is too small for.
+TEST_F(Draws, members_that_are_too_small_are_not_busy) {
+    for (std::uint64_t i = 1; i <= 60; ++i) bond(address(i), 50);
+    bond(address(61), 60);
+    for (std::uint64_t seed = 0; seed < 10; ++seed)
+        EXPECT_EQ(draw(random_word(seed), 1, terms(60, 2 * kEpoch)), std::vector<types::Address>{address(61)});
 }
 
 TEST_F(Draws, beacons_left_too_long_are_replaced_by_one_that_waiting_cannot_choose) {

@@ -91,6 +91,9 @@ TEST_F(Lifecycle, submit_names_what_is_wrong) {
     EXPECT_EQ(refused([](auto& s) { s.work.privacy = types::TaskPrivacy::encrypted; }), "task.privacy_not_supported");
     EXPECT_EQ(refused([](auto& s) { s.work.solvers = 2; }), "task.solvers_not_supported");
     EXPECT_EQ(refused([](auto& s) { s.work.verifiers = 17; }), "task.bad_verifiers");
+    world.params.market.min_verifiers = 3;
+    EXPECT_EQ(refused([](auto& s) { s.work.verifiers = 2; }), "task.bad_verifiers");
+    world.params.market.min_verifiers = 1;
     EXPECT_EQ(refused([](auto& s) { s.money.price_cap = 0; }), "task.bad_price");
     EXPECT_EQ(refused([](auto& s) { s.header_paths[0].pop_back(); }), "task.bad_header_path");
     EXPECT_EQ(refused([](auto& s) { s.plan.clear(); }), "rlp.truncated");
