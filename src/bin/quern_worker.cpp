@@ -110,8 +110,8 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
     app.add_option("--logfile", raw.log.file, "also log to this file");
 #ifdef QUERN_TEST_FAULTS
     app.add_option("--test-fault", raw.fault,
-                   "test builds only: skip_work, wrong_update, flip_element, wrong_slot, pass_without_work or "
-                   "false_accusation, each with an optional @STEP");
+                   "test builds only: skip_work, wrong_update, flip_element, wrong_slot, pass_without_work, "
+                   "false_accusation, wrong_choice or silent_opening, each with an optional @STEP");
 #endif
 }
 

@@ -134,6 +134,8 @@ bool run_object(BytesView input) {
             return run_object_as<ChallengeCommitment>(encoded);
         case ObjectPrefix::dispute:
             return run_object_as<Dispute>(encoded);
+        case ObjectPrefix::watch:
+            return run_object_as<Watch>(encoded);
     }
     return false;
 }
@@ -165,6 +167,7 @@ std::vector<Seed> seeds_object() {
     add_object<ProofRecord>(seeds, "proof", ObjectPrefix::proof);
     add_object<ChallengeCommitment>(seeds, "challenge", ObjectPrefix::challenge);
     add_object<Dispute>(seeds, "dispute", ObjectPrefix::dispute);
+    add_object<Watch>(seeds, "watch", ObjectPrefix::watch);
     return seeds;
 }
 

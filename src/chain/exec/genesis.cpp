@@ -293,6 +293,7 @@ void apply_genesis(const Genesis& genesis, state::Overlay& overlay) {
         (void)handlers::update_table(overlay, object, 0, 0);  // reads nothing that could be corrupt
         overlay.store(types::key_of<types::RoleBond>(bond.role, bond.address), object);
         globals.minted += bond.amount;
+        if (bond.role == types::Role::whistleblower) globals.watch_bonds += bond.amount;
     }
     overlay.store(types::key_of<types::Globals>(), globals);
 

@@ -1,6 +1,7 @@
 #include "chain/market/escrow.h"
 
 #include "chain/market/storage.h"
+#include "chain/market/watchers.h"
 
 namespace quern::chain::market {
 namespace {
@@ -36,7 +37,7 @@ Expected<Escrow> escrow_left(const TaskWork& work, const Uint256& price_cap, con
     const std::uint64_t tranche = work.plan.tranche;
     const std::uint64_t stretches = stretch_count(steps, tranche);
     Escrow escrow;
-    escrow.tax = tax;
+    escrow.tax = tax - tax_due(tax, settled_work, work.plan.total);
     escrow.storage_deposit = storage_deposit;
     QUERN_TRY(escrow.verifier_fee, verifier_fee(work, price_cap));
     if (settled < stretches) {

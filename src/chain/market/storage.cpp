@@ -40,4 +40,8 @@ Uint256 evidence_deposit(const params::MarketParams& market) {
     return market.storage_deposit_per_byte * Uint256(kEvidenceCommitmentBytes);
 }
 
+Uint256 watch_deposit(const params::MarketParams& market) {
+    return market.storage_deposit_per_byte * Uint256(kWatchBytes);
+}
+
 }  // namespace quern::chain::market

@@ -6,6 +6,7 @@
 //                         + claims * (kClaimBytes + kMaxDraws * m * (kReportBytes + kDisputeBytes)))
 //   challenge's deposit = storage_deposit_per_byte * kDisputeBytes, of a commitment and of the dispute it becomes
 //   evidence commitment's deposit = storage_deposit_per_byte * kEvidenceCommitmentBytes
+//   sealed verdict's deposit      = storage_deposit_per_byte * kWatchBytes
 #pragma once
 
 #include "chain/market/work.h"
@@ -18,11 +19,12 @@ inline constexpr std::uint32_t kKeptStretches = 2;
 // What one object of a kind takes at most; unit tests hold the largest ones against them.
 inline constexpr std::uint64_t kTaskBytes = 1'024;  // beside its submission and its bids
 inline constexpr std::uint64_t kBidBytes = 160;
-inline constexpr std::uint64_t kClaimBytes = 1'280;     // with what its solver is paid or loses
-inline constexpr std::uint64_t kReportBytes = 640;      // with what its verifier is paid or loses
+inline constexpr std::uint64_t kClaimBytes = 1'408;     // with what its solver is paid or loses
+inline constexpr std::uint64_t kReportBytes = 768;      // with what its verifier is paid or loses
 inline constexpr std::uint64_t kDisputeBytes = 10'752;  // with its game, and its number in the claim
 inline constexpr std::uint64_t kChallengeBytes = 256;   // a commitment, which becomes a dispute
 inline constexpr std::uint64_t kEvidenceCommitmentBytes = 128;
+inline constexpr std::uint64_t kWatchBytes = 256;  // a watcher's sealed verdict
 
 // The submission as the task keeps it: what openings prove is decided when it is accepted.
 [[nodiscard]] types::TaskSubmitPayload kept_submission(types::TaskSubmitPayload spec);
@@ -36,5 +38,6 @@ inline constexpr std::uint64_t kEvidenceCommitmentBytes = 128;
                                    const PlannedWork& plan);
 [[nodiscard]] Uint256 challenge_deposit(const params::MarketParams& market);
 [[nodiscard]] Uint256 evidence_deposit(const params::MarketParams& market);
+[[nodiscard]] Uint256 watch_deposit(const params::MarketParams& market);
 
 }  // namespace quern::chain::market

@@ -64,8 +64,8 @@
     X(std::uint64_t, max_window_s, "max_window_s", 1'000'000, 1, kMaxWindowSeconds, "and so long at most")           \
     X(std::uint64_t, retention_s, "retention_s", 100'000, 0, bits64(40) + 1,                                         \
       "final tasks and their disputes stay so long")                                                                 \
-    X(std::uint64_t, forced_error_inverse, "forced_error_inverse", 200, 1, kAny,                                     \
-      "1 / p_f (its use comes with the watchers)")                                                                   \
+    X(std::uint64_t, forced_error_inverse, "forced_error_inverse", 200, 0, bits64(32) + 1,                           \
+      "1 / p_f: one report in so many must tell an altered result; 0: none has to, and nobody watches")              \
     X(Uint256, storage_deposit_per_byte, "storage_deposit_per_byte", 100'000'000'000, 0, bits(96),                   \
       "of what a task, or a challenge, may keep in the state; back when that is deleted")
 
@@ -115,6 +115,8 @@
     X(std::uint64_t, kSolverRewardMultiple, 2, "a solver's lock is at least so many rewards at the price cap")       \
     X(std::uint64_t, kNearTiePercent, 1, "bids within this of the lowest are as good")                               \
     X(std::uint64_t, kMaxDraws, 2, "draws of verifiers in a round")                                                  \
+    X(std::uint32_t, kWatchersPerReport, 2, "watchers of a verifier's report in the mean")                           \
+    X(std::uint8_t, kMaxSeals, 8, "verdicts that watchers seal about a report, at most")                             \
     X(std::size_t, kMaxSwept, 16,                                                                                    \
       "objects that one transaction closes, drops or erases of those that a claim has many of; ticks go on")         \
     X(std::uint64_t, kLeastVerifiers, 3, "min_verifiers at least, but on a devnet")                                  \

@@ -24,8 +24,6 @@ constexpr auto kReserved = std::to_array<ReservedKind>({
     {0x3f, "keys"},
     {0x43, "custody_claim"},
     {0x44, "custody_release"},
-    {0x45, "watch"},
-    {0x46, "jackpot"},
     {0x55, "data_challenge"},
     {0x56, "data_answer"},
     {0x61, "voucher"},

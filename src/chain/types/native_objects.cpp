@@ -11,9 +11,9 @@ namespace {
 // First and last.
 constexpr std::pair<std::uint8_t, std::uint8_t> kReservedPrefixes[] = {
     {0x35, 0x35},  // bids
-    {0x36, 0x3f},  // custody, rounds, keys, vouchers, watchers, as those below
+    {0x36, 0x3f},  // custody, rounds, keys, vouchers, as those below
     {0x51, 0x51},  // splits
-    {0x52, 0x5f},
+    {0x53, 0x5f},
 };
 
 Bytes pair_key(ObjectPrefix prefix, const Address& first, const Address& second) {
@@ -53,6 +53,7 @@ Expected<ObjectPrefix> prefix_of_key(BytesView key) {
         case ObjectPrefix::report:
         case ObjectPrefix::proof:
         case ObjectPrefix::dispute:
+        case ObjectPrefix::watch:
             return prefix;
     }
     for (const auto& [first, last] : kReservedPrefixes)
@@ -123,6 +124,21 @@ Bytes KeyOf<ChallengeCommitment>::at(const ClaimId& claim, const Address& challe
     return key;
 }
 
+Bytes KeyOf<Watch>::all(const ClaimId& claim) { return claim_key(kPrefix, claim); }
+
+Bytes KeyOf<Watch>::all(const ClaimId& claim, std::uint64_t draw, std::uint8_t report) {
+    Bytes key = all(claim);
+    append_big_endian(key, draw, 8);
+    append_big_endian(key, report, 1);
+    return key;
+}
+
+Bytes KeyOf<Watch>::at(const ClaimId& claim, std::uint64_t draw, std::uint8_t report, const Address& watcher) {
+    Bytes key = all(claim, draw, report);
+    append(key, watcher);
+    return key;
+}
+
 Bytes rank_key(const Uint256& stake, const Address& validator) {
     Bytes key = object_key(ObjectPrefix::validator_rank, (~Uint256() - stake).to_be32());
     append(key, validator);
@@ -139,6 +155,18 @@ const char* to_string(DisputeWinner winner) {
             return "rival";
         case DisputeWinner::neither:
             return "neither";
+    }
+    return "unknown";
+}
+
+const char* to_string(ReportChoice choice) {
+    switch (choice) {
+        case ReportChoice::sealed:
+            return "sealed";
+        case ReportChoice::truth:
+            return "truth";
+        case ReportChoice::forced:
+            return "forced";
     }
     return "unknown";
 }
@@ -181,6 +209,10 @@ const char* to_string(ClaimState state) {
             return "challenge";
         case ClaimState::disputed:
             return "disputed";
+        case ClaimState::opening:
+            return "opening";
+        case ClaimState::jackpots:
+            return "jackpots";
         case ClaimState::settled:
             return "settled";
         case ClaimState::voided:

@@ -28,14 +28,15 @@ enum class ObjectPrefix : std::uint8_t {
     report = 0x33,               // the claim's id (18) || place (1)
     proof = 0x34,                // task (8) || seat (2): stays for ever
     dispute = 0x50,              // id (8)
+    watch = 0x52,                // the claim's id (18) || draw (8) || report's place (1) || watcher (20)
 };
 // Of a key's object. Errors: object.reserved_prefix: of one to come (0x35 bids, 0x51 splits, 0x36 to 0x3f
-// and 0x52 to 0x5f custody, rounds, keys, vouchers, watchers); object.unknown_prefix.
+// and 0x53 to 0x5f custody, rounds, keys, vouchers); object.unknown_prefix.
 [[nodiscard]] Expected<ObjectPrefix> prefix_of_key(BytesView key);
 
 // Execution walks over these, and over no others: nodes keep them in memory (store/live_ranges.h).
 inline constexpr ObjectPrefix kWalkedObjects[] = {ObjectPrefix::validator_rank, ObjectPrefix::conviction,
-                                                  ObjectPrefix::challenge};
+                                                  ObjectPrefix::challenge, ObjectPrefix::watch};
 
 // id appended big endian where it is a number.
 [[nodiscard]] Bytes object_key(ObjectPrefix prefix, BytesView id = {});
@@ -49,8 +50,10 @@ struct Globals {
     Uint256 jackpot_vault;
     Uint256 treasury_vault;       // rest of slashes
     std::uint64_t market_ms = 0;  // market time: deadlines and clocks count it; each block advances it (market.md)
+    Uint256 watch_bonds;          // what all whistleblowers have bonded: watchers are drawn by their parts of it
     QUERN_FIELDS(v("nextTask", next_task), v("nextDispute", next_dispute), v("minted", minted), v("burned", burned),
-                 v("jackpotVault", jackpot_vault), v("treasuryVault", treasury_vault), v("marketMs", market_ms))
+                 v("jackpotVault", jackpot_vault), v("treasuryVault", treasury_vault), v("marketMs", market_ms),
+                 v("watchBonds", watch_bonds))
 };
 
 struct BeaconObject {
@@ -145,10 +148,11 @@ struct RoleBond {
     Capacity capacity;         // as declared at capacity_since
     Capacity former_capacity;  // before: for draws that are anchored before that
     std::uint64_t capacity_since = 0;
+    std::uint64_t raised_at = 0;  // height at which `bonded` last grew: no watcher of what was reported before
     QUERN_FIELDS(v("address", address), v("role", role), v("bonded", bonded), v("locked", locked),
                  v("unbonding", unbonding), v("faults", faults), v("games", games), v("place", place),
                  v("weight", weight), v("capacity", capacity), v("formerCapacity", former_capacity),
-                 v("capacitySince", capacity_since))
+                 v("capacitySince", capacity_since), v("raisedAt", raised_at))
 };
 
 // The bonds of a role that draws take from, as a tree of sums over their places: on level 0 a node's entries are bonds,
@@ -190,8 +194,10 @@ enum class ClaimState : std::uint8_t {
     revealing = 5,   // verify_reveal
     challenge = 6,
     disputed = 7,  // waits for its open disputes
-    settled = 8,
-    voided = 9,  // nothing is paid for it; the task is open again, or has failed
+    opening = 8,   // report_open: verifiers show which of their two results they had to tell
+    jackpots = 9,  // watch_reveal: watchers show that they had found the forced errors
+    settled = 10,
+    voided = 11,  // nothing is paid for it; the task is open again, or has failed
 };
 [[nodiscard]] const char* to_string(ClaimState state);  // "void" of voided
 [[nodiscard]] constexpr bool is_final(ClaimState s) { return s >= ClaimState::settled; }
@@ -233,6 +239,13 @@ struct ClaimId {
     QUERN_FIELDS(v("task", task), v("seat", seat), v("stretch", stretch), v("round", round))
 };
 
+// Which of a report's two results it told, as far as that is known (doc/market.md, "Forced errors").
+enum class ReportChoice : std::uint8_t {
+    sealed = 0,  // not opened
+    truth = 1,   // the true one, as it had to
+    forced = 2,  // the altered one, as it had to
+};
+[[nodiscard]] const char* to_string(ReportChoice choice);
 // A verifier that was drawn for a claim, and what it has said of it; gone when others are drawn. Of what it revealed
 // the roots: the hashes of its probe tiles are in the log of that block (ProbesRevealed).
 struct VerifierReport {
@@ -249,12 +262,18 @@ struct VerifierReport {
     Hash32 result_root;
     Hash32 other_leaf;
     std::uint64_t slashed_at = 0;  // market time; 0: it was not
+    ReportChoice choice = ReportChoice::sealed;
+    Hash32 true_root;        // of the true result, once a forced error is opened; else zero
+    std::uint8_t seals = 0;  // watchers that have sealed a verdict about it ...
+    std::uint8_t found = 0;  // ... and have shown that it is true_root
+    Uint256 jackpot;         // what each of these was paid
     [[nodiscard]] bool revealed() const { return revealed_at != 0; }
     [[nodiscard]] bool slashed() const { return slashed_at != 0; }
     QUERN_FIELDS(v("claim", claim), v("place", place), v("verifier", verifier), v("locked", locked),
                  v("custody", custody), v("commitment", commitment), v("revealedAt", revealed_at), v("pass", pass),
                  v("rivalRoot", rival_root), v("opened", opened), v("resultRoot", result_root),
-                 v("otherLeaf", other_leaf), v("slashedAt", slashed_at))
+                 v("otherLeaf", other_leaf), v("slashedAt", slashed_at), v("choice", choice), v("trueRoot", true_root),
+                 v("seals", seals), v("found", found), v("jackpot", jackpot))
 };
 // Neither out, for want of data, nor slashed.
 [[nodiscard]] inline bool is_active(const VerifierReport& report) { return !report.slashed() && report.custody != 2; }
@@ -287,6 +306,9 @@ struct Claim {
     std::uint64_t draw_at = 0;          // height that anchors the draw of verifiers; 0: it pauses before that
     std::uint64_t draws = 0;            // draws of verifiers
     Hash32 verify_beacon;               // draws verifiers, segments and probes
+    std::uint64_t reveal_at = 0;        // height that anchors the beacon which forces errors
+    Hash32 forced_beacon;               // that beacon, once somebody has asked for it; else zero
+    Uint256 watch_bonds;                // Globals::watch_bonds at that height
     std::uint64_t challenge_until = 0;  // challenges may be committed before this market time; 0: no window yet
     std::uint64_t challenge_hold = 0;   // an unrevealed commitment keeps it from settling before this market time
     std::uint64_t commitments = 0;      // challenges that are committed and not revealed
@@ -300,6 +322,8 @@ struct Claim {
     std::uint8_t committed = 0;           // of the active
     std::uint8_t revealed = 0;            // of the active
     std::uint8_t passes = 0;              // of the revealed
+    std::uint8_t opened = 0;              // of the passes: have shown their choice
+    std::uint8_t awaited = 0;             // seals about forced errors that are not opened yet
     std::vector<std::uint64_t> disputes;  // all, in order
     std::uint32_t open_disputes = 0;
     bool voided = false;  // the solver has lost: `disputed` until what is open about its verifiers' reports is decided
@@ -312,12 +336,13 @@ struct Claim {
                  v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content),
                  v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root),
                  v("historyContent", history_content), v("finalRoot", final_root), v("provedSince", proved_since),
-                 v("drawAt", draw_at), v("draws", draws), v("verifyBeacon", verify_beacon),
-                 v("challengeUntil", challenge_until), v("challengeHold", challenge_hold),
-                 v("commitments", commitments), v("rivals", rivals), v("reportRivals", report_rivals),
-                 v("drawn", drawn), v("received", received), v("missing", missing), v("active", active),
-                 v("committed", committed), v("revealed", revealed), v("passes", passes), v("disputes", disputes),
-                 v("openDisputes", open_disputes), v("voided", voided), v("payments", payments), v("slashes", slashes))
+                 v("drawAt", draw_at), v("draws", draws), v("verifyBeacon", verify_beacon), v("revealAt", reveal_at),
+                 v("forcedBeacon", forced_beacon), v("watchBonds", watch_bonds), v("challengeUntil", challenge_until),
+                 v("challengeHold", challenge_hold), v("commitments", commitments), v("rivals", rivals),
+                 v("reportRivals", report_rivals), v("drawn", drawn), v("received", received), v("missing", missing),
+                 v("active", active), v("committed", committed), v("revealed", revealed), v("passes", passes),
+                 v("opened", opened), v("awaited", awaited), v("disputes", disputes), v("openDisputes", open_disputes),
+                 v("voided", voided), v("payments", payments), v("slashes", slashes))
 };
 inline constexpr std::uint32_t kMaxUnsettled = 2;  // claims of a seat: one is worked on while the other is verified
 
@@ -428,6 +453,19 @@ struct ChallengeCommitment {
                  v("stake", stake), v("deposit", deposit))
 };
 
+// A watcher's verdict about a report, sealed before the report's choice was known.
+struct Watch {
+    ClaimId claim;
+    std::uint64_t draw = 0;   // Claim::draws of the report
+    std::uint8_t report = 0;  // its place
+    Address watcher;
+    Hash32 seal;         // H(address || true result root || salt)
+    bool found = false;  // opened, and right
+    Uint256 deposit;     // the watcher's, until this is deleted with its claim
+    QUERN_FIELDS(v("claim", claim), v("draw", draw), v("report", report), v("watcher", watcher), v("seal", seal),
+                 v("found", found), v("deposit", deposit))
+};
+
 enum class DisputeWinner : std::uint8_t { none = 0, defender = 1, rival = 2, neither = 3 };
 [[nodiscard]] const char* to_string(DisputeWinner winner);
 struct Dispute {
@@ -452,7 +490,7 @@ struct Dispute {
     std::uint32_t leaf_op = 0;     // vm::tensor::Op of the executed leaf, when one was
     bool leaf_executed = false;
     DisputeWinner winner = DisputeWinner::none;
-    std::string reason;  // "leaf", "clock", "conceded", "input", "moot", "not_sampled"
+    std::string reason;  // "leaf", "clock", "conceded", "input", "moot", "not_sampled", "forced"
     QUERN_FIELDS(v("id", id), v("claim", claim), v("target", target), v("defender", defender), v("rival", rival),
                  v("rivalRole", rival_role), v("defenderLocked", defender_locked), v("rivalLocked", rival_locked),
                  v("deposit", deposit), v("accusedAt", accused_at), v("openedAt", opened_at), v("closedAt", closed_at),
@@ -547,6 +585,13 @@ struct KeyOf<ChallengeCommitment> {
     static constexpr ObjectPrefix kPrefix = ObjectPrefix::challenge;
     static Bytes at(const ClaimId& claim, const Address& challenger, const Hash32& commitment);
     static Bytes all(const ClaimId& claim);
+};
+template <>
+struct KeyOf<Watch> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::watch;
+    static Bytes at(const ClaimId& claim, std::uint64_t draw, std::uint8_t report, const Address& watcher);
+    static Bytes all(const ClaimId& claim);
+    static Bytes all(const ClaimId& claim, std::uint64_t draw, std::uint8_t report);
 };
 // A validator's place among those who may be in a committee: ascending keys are falling stakes.
 [[nodiscard]] Bytes rank_key(const Uint256& stake, const Address& validator);

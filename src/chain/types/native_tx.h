@@ -32,6 +32,9 @@ enum class NativeKind : std::uint8_t {
     custody_receipt = 0x40,
     verify_commit = 0x41,
     verify_reveal = 0x42,
+    watch_commit = 0x45,
+    watch_reveal = 0x46,
+    report_open = 0x47,
     challenge_commit = 0x50,
     challenge_reveal = 0x51,
     dispute_split = 0x52,
@@ -269,6 +272,42 @@ struct VerifyRevealPayload {
     QUERN_FIELDS(v("task", task), v("stretch", stretch), v("pass", pass), v("rivalRoot", rival_root),
                  v("opened", opened), v("resultRoot", result_root), v("blind", blind), v("otherLeaf", other_leaf),
                  v("randomnessHash", randomness_hash), v("probes", probes), v("initialPath", initial_path))
+};
+
+// What a watcher found of report `report`, sealed; and that it is one ("Forced errors" in doc/market.md).
+struct WatchCommitPayload {
+    static constexpr std::uint64_t kVersion = 1;
+    std::uint64_t task = 0;
+    std::uint32_t stretch = 0;
+    std::uint8_t report = 0;
+    Hash32 seal;       // H(address || true result root || salt)
+    Bytes public_key;  // 64 bytes: the sender's
+    Bytes proof;       // 81 bytes: its VRF's of the report
+    QUERN_FIELDS(v("task", task), v("stretch", stretch), v("report", report), v("seal", seal),
+                 v("publicKey", public_key), v("proof", proof))
+};
+struct WatchRevealPayload {
+    static constexpr std::uint64_t kVersion = 1;
+    std::uint64_t task = 0;
+    std::uint32_t stretch = 0;
+    std::uint8_t report = 0;
+    Hash32 root;  // of the true result
+    Hash32 salt;
+    QUERN_FIELDS(v("task", task), v("stretch", stretch), v("report", report), v("root", root), v("salt", salt))
+};
+// Which result the sender's report had to tell, and what the other one is; what follows `randomness` is empty unless
+// the altered one was told.
+struct ReportOpenPayload {
+    static constexpr std::uint64_t kVersion = 1;
+    std::uint64_t task = 0;
+    std::uint32_t stretch = 0;
+    Hash32 randomness;          // r
+    Hash32 true_root;           // of the true result ...
+    Bytes tile;                 // ... in which the altered probe's tile is this, 4,096 bytes, ...
+    std::uint32_t element = 0;  // ... before the low bit of this word was flipped, ...
+    std::vector<Hash32> path;   // ... with this path under both roots
+    QUERN_FIELDS(v("task", task), v("stretch", stretch), v("randomness", randomness), v("trueRoot", true_root),
+                 v("tile", tile), v("element", element), v("path", path))
 };
 
 struct ChallengeCommitPayload {

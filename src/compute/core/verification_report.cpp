@@ -35,16 +35,27 @@ Hash32 commitment_of(const Address& verifier, const std::array<Hash32, 2>& leave
     return crypto::sha256({verifier.view(), leaves[0].view(), leaves[1].view(), randomness_hash.view()});
 }
 
-// Flips the low bit of one element that lies in the tensor (a changed pad would give the alteration away).
-vm::tensor::Tile altered_tile(const ProbeResult& probe, const Hash32& choice) {
+// The word whose low bit is flipped: one that lies in the tensor (a changed pad would give the alteration away).
+std::uint32_t altered_element(const ProbeResult& probe, const Hash32& choice) {
     const vm::tensor::TileIndex at = vm::tensor::tile_index(probe.shape, probe.tile);
     const std::uint64_t height = probe.shape.tile_height();
     const std::uint64_t width = probe.shape.tile_width();
     const std::uint64_t rows = std::min(height, probe.shape.rows() - at.row * height);
     const std::uint64_t columns = std::min(width, probe.shape.columns() - at.column * width);
-    vm::tensor::Tile tile = probe.words;
-    tile[(word(choice, 1) % rows) * width + word(choice, 2) % columns] ^= 1U;
-    return tile;
+    return static_cast<std::uint32_t>((word(choice, 1) % rows) * width + word(choice, 2) % columns);
+}
+
+// The hash of the tile with the low bit of one word flipped.
+Hash32 altered_hash(vm::tensor::Tile tile, std::size_t element) {
+    tile[element] ^= 1U;
+    return vm::tensor::tile_hash(tile);
+}
+
+std::size_t altered_probe(const Hash32& choice, std::size_t probes) { return word(choice, 0) % probes; }
+Hash32 choice_hash(const Hash32& randomness) { return derive("quern.report.alter", randomness); }
+std::uint8_t true_index(const Hash32& randomness) { return derive("quern.report.which", randomness).data[31] & 1U; }
+Hash32 blind_of(const Hash32& randomness, std::size_t index) {
+    return derive(index == 0 ? "quern.report.blind.0" : "quern.report.blind.1", randomness);
 }
 
 Status check_verdict(bool pass, const Hash32& rival_root) {
@@ -109,16 +120,18 @@ Expected<SealedReport> seal_report(const Address& verifier, bool pass, const Has
         if (probe.tile >= probe.shape.tiles()) return fail("verify.bad_probe", "there is no such tile");
         report.true_leaves.push_back(vm::tensor::tile_hash(probe.words));
     }
-    const Hash32 choice = derive("quern.report.alter", randomness);
-    const std::size_t altered = word(choice, 0) % probes.size();
+    const Hash32 choice = choice_hash(randomness);
+    const ProbeResult& altered = probes[report.altered_probe = altered_probe(choice, probes.size())];
+    report.altered_words = altered.words;
+    report.altered_element = altered_element(altered, choice);
     report.altered_leaves = report.true_leaves;
-    report.altered_leaves[1 + altered] = vm::tensor::tile_hash(altered_tile(probes[altered], choice));
+    report.altered_leaves[1 + report.altered_probe] = altered_hash(altered.words, report.altered_element);
 
-    report.true_index = derive("quern.report.which", randomness).data[31] & 1U;
+    report.true_index = true_index(randomness);
     for (std::size_t i = 0; i < 2; ++i) {
         const std::vector<Hash32>& leaves = i == report.true_index ? report.true_leaves : report.altered_leaves;
         report.result_roots[i] = crypto::list_id_of(MerkleTag::report, leaves);
-        report.blinds[i] = derive(i == 0 ? "quern.report.blind.0" : "quern.report.blind.1", randomness);
+        report.blinds[i] = blind_of(randomness, i);
         report.leaves[i] = sealed_leaf(report.blinds[i], report.result_roots[i]);
     }
     report.commitment = commitment_of(verifier, report.leaves, crypto::sha256(randomness));
@@ -151,6 +164,71 @@ chain::types::VerifyRevealPayload make_reveal(const SealedReport& report, std::u
     const std::vector<Hash32>& opened_tree = opened_leaves(report, reveal.opened);
     reveal.probes.assign(opened_tree.begin() + 1, opened_tree.end());
     return reveal;
+}
+
+chain::types::ReportOpenPayload make_opening(const SealedReport& report, std::uint64_t task, std::uint8_t opened,
+                                             std::uint32_t stretch) {
+    chain::types::ReportOpenPayload opening;
+    opening.task = task;
+    opening.stretch = stretch;
+    opening.randomness = report.randomness;
+    if (opened == report.true_index) return opening;
+    opening.true_root = report.result_roots[report.true_index];
+    append(opening.tile, vm::tensor::tile_bytes(report.altered_words));
+    opening.element = report.altered_element;
+    opening.path = crypto::merkle_path(report.true_leaves, 1 + report.altered_probe);
+    return opening;
+}
+
+Hash32 watch_message(const Hash32& forced_beacon, const chain::types::ClaimId& claim, std::uint64_t draw,
+                     std::uint8_t place) {
+    const Bytes id = chain::types::KeyOf<chain::types::Watch>::all(claim, draw, place);
+    return crypto::sha256({as_bytes("quern.watch"), forced_beacon.view(), BytesView(id)});
+}
+
+Hash32 watch_seal(const Address& watcher, const Hash32& root, const Hash32& salt) {
+    return crypto::sha256({watcher.view(), root.view(), salt.view()});
+}
+
+bool is_alteration(const Hash32& told, const vm::tensor::Tile& tile) {
+    for (std::size_t element = 0; element < tile.size(); ++element)
+        if (altered_hash(tile, element) == told) return true;
+    return false;
+}
+
+Expected<OpenedChoice> check_opening(const Address& verifier, const chain::types::VerifierReport& report,
+                                     const chain::types::ReportOpenPayload& opening, std::uint64_t segments,
+                                     const Hash32& beacon, const Ratio& probability) {
+    const Hash32& r = opening.randomness;
+    const std::size_t opened = report.opened & 1U;
+    std::array<Hash32, 2> leaves;
+    leaves[opened] = sealed_leaf(blind_of(r, opened), report.result_root);
+    leaves[1 - opened] = report.other_leaf;
+    if (commitment_of(verifier, leaves, crypto::sha256(r)) != report.commitment)
+        return fail("verify.bad_opening", "not the randomness that was committed to");
+    OpenedChoice choice;
+    choice.forced = forced(r, beacon, probability);
+    const bool told_truth = opened == true_index(r);
+    choice.right = choice.forced != told_truth;
+    if (told_truth || !choice.right) {
+        if (!opening.tile.empty() || !opening.path.empty() || !opening.true_root.is_zero() || opening.element != 0)
+            return fail("verify.bad_opening", "there is no alteration to show");
+        return choice;
+    }
+    QUERN_TRY(const auto tile, vm::tensor::tile_from_bytes(opening.tile));
+    if (opening.element >= tile.size()) return fail("verify.bad_opening", "a tile has no such word");
+    if (sealed_leaf(blind_of(r, 1 - opened), opening.true_root) != report.other_leaf)
+        return fail("verify.bad_opening", "not the root in the other leaf");
+    const std::uint64_t probes = segments * kProbesPerSegment;
+    const std::uint64_t leaf = 1 + altered_probe(choice_hash(r), probes);
+    choice.true_hash = vm::tensor::tile_hash(tile);
+    choice.told_hash = altered_hash(tile, opening.element);
+    const auto shows = [&](const Hash32& root, const Hash32& hash) {
+        return crypto::check_list_path(MerkleTag::report, root, hash, leaf, 1 + probes, opening.path);
+    };
+    if (!shows(opening.true_root, choice.true_hash) || !shows(report.result_root, choice.told_hash))
+        return fail("verify.bad_opening", "the two results do not differ in this tile");
+    return choice;
 }
 
 Status check_reveal(const Address& verifier, const Hash32& commitment, const chain::types::VerifyRevealPayload& reveal,

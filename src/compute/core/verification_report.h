@@ -11,7 +11,7 @@
 // Probes of a report that fails the solver are taken from the verifier's own replay and cannot be challenged.
 #pragma once
 
-#include "chain/types/native_tx.h"
+#include "chain/types/native_objects.h"
 #include "compute/core/task_plan.h"
 #include "vm/tensor/tensor.h"
 
@@ -63,6 +63,9 @@ struct SealedReport {
     Hash32 randomness;  // r
     std::vector<Hash32> true_leaves;
     std::vector<Hash32> altered_leaves;
+    std::size_t altered_probe = 0;       // among the probes ...
+    vm::tensor::Tile altered_words{};    // ... whose true tile is this ...
+    std::uint32_t altered_element = 0;   // ... and of which this word's low bit is flipped in the altered result
     std::uint8_t true_index = 0;         // which of leaf_0, leaf_1 holds the true root
     std::array<Hash32, 2> result_roots;  // by that index
     std::array<Hash32, 2> blinds;
@@ -80,6 +83,24 @@ struct SealedReport {
 // The opened tree's leaves (what answers challenges of probes).
 [[nodiscard]] const std::vector<Hash32>& opened_leaves(const SealedReport& report, std::uint8_t opened);
 
+// Which leaf to open when the beacon after the commitment forces an error, or does not.
+[[nodiscard]] inline std::uint8_t choice_of(const SealedReport& report, bool is_forced) {
+    return static_cast<std::uint8_t>(is_forced ? 1 - report.true_index : report.true_index);
+}
+// The payload that shows what was told: of a report that opened leaf `opened`.
+[[nodiscard]] chain::types::ReportOpenPayload make_opening(const SealedReport& report, std::uint64_t task,
+                                                           std::uint8_t opened, std::uint32_t stretch = 0);
+
+// --- The watcher's side ----------------------------------------------------------------------------------------------
+// What a watcher's VRF is asked about: H("quern.watch" || the beacon that forces errors || what the keys of the
+// report's watches begin with); `draw` is the claim's number of draws.
+[[nodiscard]] Hash32 watch_message(const Hash32& forced_beacon, const chain::types::ClaimId& claim, std::uint64_t draw,
+                                   std::uint8_t place);
+// H(address || true result root || salt).
+[[nodiscard]] Hash32 watch_seal(const Address& watcher, const Hash32& root, const Hash32& salt);
+// Whether `told` may be `tile` as a forced error alters it: with the low bit of one word flipped.
+[[nodiscard]] bool is_alteration(const Hash32& told, const vm::tensor::Tile& tile);
+
 // --- The chain's side ------------------------------------------------------------------------------------------------
 // Whether the payload opens `commitment` of `verifier` for a report over `segments` segments. Errors:
 // verify.bad_opened, verify.bad_verdict, verify.bad_commitment, verify.bad_probe_count, verify.bad_result_root.
@@ -90,8 +111,27 @@ struct Ratio {
     std::uint64_t numerator = 0;
     std::uint64_t denominator = 1;
 };
+// p_f of a chain with this forced_error_inverse.
+[[nodiscard]] constexpr Ratio forced_probability(std::uint64_t inverse) {
+    return inverse == 0 ? Ratio{} : Ratio{1, inverse};
+}
+// What an opening shows.
+struct OpenedChoice {
+    bool forced = false;  // had to tell the altered result
+    bool right = false;   // told what it had to
+    // Of the altered probe, when that was told as it had to be.
+    Hash32 true_hash;
+    Hash32 told_hash;
+};
+// Of a report over `segments` segments that opened leaf `opened`, with this result root and the other leaf. Errors:
+// verify.bad_opening: the randomness is not that of the commitment, or what shows the alteration does not.
+[[nodiscard]] Expected<OpenedChoice> check_opening(const Address& verifier, const chain::types::VerifierReport& report,
+                                                   const chain::types::ReportOpenPayload& opening,
+                                                   std::uint64_t segments, const Hash32& beacon,
+                                                   const Ratio& probability);
+
 // Whether the report must open the altered root: H(r || beacon) as a number below the share `probability`. The beacon
-// is one drawn after the commitment. Probability 0 (this version's parameter) never forces.
+// is one drawn after the commitment. Probability 0 never forces.
 [[nodiscard]] bool forced(const Hash32& randomness, const Hash32& beacon, const Ratio& probability);
 
 }  // namespace quern::compute::core

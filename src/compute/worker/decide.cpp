@@ -1,8 +1,10 @@
 #include "compute/worker/decide.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "chain/market/delays.h"
+#include "chain/market/watchers.h"
 #include "chain/market/windows.h"
 #include "compute/core/claims.h"
 #include "compute/core/history.h"
@@ -15,6 +17,7 @@ namespace {
 
 using chain::types::ClaimState;
 using chain::types::NativeKind;
+using chain::types::ReportChoice;
 using chain::types::TaskState;
 using chain::types::TickObject;
 using chain::types::VerifierReport;
@@ -26,6 +29,25 @@ Attempt attempt(std::string purpose, NativeKind kind, const Payload& payload) {
 
 bool has_claim(const Claim& claim) { return claim.state != ClaimState::none; }
 std::uint64_t due_at(const Task& task, const Claim& claim) { return has_claim(claim) ? claim.deadline : task.deadline; }
+
+// Salts of what a watcher seals: behind the targets of challenges.
+constexpr std::uint32_t kSealSalts = 0x10000;
+// Places at which an opened report is compared with what was computed here: a liar's may differ in all.
+constexpr std::size_t kMostRebuilt = 64;
+
+// The height that anchors the beacon with which the tick draws that is due next; nullopt: it draws nothing.
+std::optional<std::uint64_t> draw_anchor(const Task& task) {
+    return chain::market::awaits_draw(task) ? std::optional(task.draw_at) : std::nullopt;
+}
+std::optional<std::uint64_t> draw_anchor(const Claim& claim) {
+    if (chain::market::awaits_forced_beacon(claim)) return claim.reveal_at;
+    return chain::market::awaits_draw(claim) ? std::optional(claim.draw_at) : std::nullopt;
+}
+
+// The result that a report answers for: the one it told, or once it has shown that it had to alter that, the true one.
+const Hash32& answered_root(const VerifierReport& report) {
+    return report.choice == ReportChoice::forced ? report.true_root : report.result_root;
+}
 
 bool is_open(const DisputeView& view) { return view.dispute->closed_at == 0 && view.game != nullptr; }
 
@@ -184,8 +206,10 @@ private:
         const VerifierReport* report = own_report();
         const bool reports = report != nullptr && is_active(*report) && claim_.state >= ClaimState::custody &&
                              claim_.state <= ClaimState::revealing;
-        if (!reports && !accuses_as(chain::types::Role::verifier)) return;
+        const bool opens = report != nullptr && may_open(*report);
+        if (!reports && !opens && !accuses_as(chain::types::Role::verifier)) return;
         actions_.push_back(Report{});
+        if (opens) open(*report);
         if (!reports || !in_time()) return;
         const Replayed& mine = view_.report;
         const bool missing = mine.data_missing || (mine.data_awaited && ends_soon());
@@ -199,32 +223,104 @@ private:
         if (commits && missing && mine.finding == nullptr)
             send(attempt(draw_purpose("data_missing"), NativeKind::custody_receipt,
                          chain::types::CustodyReceiptPayload{task_.id, claim_.id.stretch, false}));
-        if (mine.finding == nullptr) return;
         const bool reveals =
             claim_.state == ClaimState::revealing && !report->commitment.is_zero() && !report->revealed();
         if (!commits && !reveals) return;
-        const Finding& finding = *mine.finding;
-        const auto sealed =
-            core::seal_report(me_.address, finding.pass, finding.rival_root(), finding.probes, finding.secret);
-        if (!sealed) return;
+        const core::SealedReport* sealed = sealed_for(*report);
+        if (sealed == nullptr) return;
         if (commits) {
             send(attempt(draw_purpose("verify_commit"), NativeKind::verify_commit,
                          chain::types::VerifyCommitPayload{task_.id, claim_.id.stretch, sealed->commitment}));
-        } else if (sealed->commitment == report->commitment) {
-            auto reveal = core::make_reveal(*sealed, task_.id, sealed->true_index, claim_.id.stretch);
-            if (!reveal.pass) reveal.initial_path = core::history_path(finding.history, 0);
+        } else if (const auto choice = choice_now(*sealed)) {
+            auto reveal = core::make_reveal(*sealed, task_.id, *choice, claim_.id.stretch);
+            if (!reveal.pass) reveal.initial_path = core::history_path(mine.finding->history, 0);
             send(attempt(draw_purpose("verify_reveal"), NativeKind::verify_reveal, reveal));
         }
+    }
+
+    // What the own report was made of, of which the chain has the commitment or none yet; null: it is not here.
+    [[nodiscard]] const core::SealedReport* sealed_for(const VerifierReport& report) {
+        if (view_.report.finding == nullptr) return nullptr;
+        const Finding& finding = *view_.report.finding;
+        if (!sealed_)
+            if (auto sealed =
+                    core::seal_report(me_.address, finding.pass, finding.rival_root(), finding.probes, finding.secret))
+                sealed_ = std::move(*sealed);
+        const bool fits = sealed_ && (report.commitment.is_zero() || sealed_->commitment == report.commitment);
+        return fits ? &*sealed_ : nullptr;
+    }
+
+    // The leaf that the own report has to open; nullopt while nobody can know, or this worker does not.
+    [[nodiscard]] std::optional<std::uint8_t> choice_now(const core::SealedReport& sealed) const {
+        if (chain::market::awaits_forced_beacon(claim_)) return std::nullopt;
+        bool is_forced = false;
+        if (!claim_.forced_beacon.is_zero()) {
+            if (!me_.forced_error_inverse) return std::nullopt;
+            is_forced = core::forced(sealed.randomness, claim_.forced_beacon,
+                                     core::forced_probability(*me_.forced_error_inverse));
+        }
+        return core::choice_of(sealed, is_forced != (me_.fault == Fault::wrong_choice));
+    }
+
+    // Whether there are two results of the own report of which nobody knows which one it had to tell.
+    [[nodiscard]] bool is_sealed(const VerifierReport& report) const {
+        return stands_for(report) && report.choice == ReportChoice::sealed && !claim_.forced_beacon.is_zero() &&
+               me_.fault != Fault::silent_opening;
+    }
+
+    // All show it at the end, and who is challenged for what it was forced to tell before that.
+    [[nodiscard]] bool may_open(const VerifierReport& report) const {
+        if (!is_sealed(report)) return false;
+        if (claim_.state == ClaimState::opening) return in_time();
+        return std::any_of(view_.disputes.begin(), view_.disputes.end(), [&](const DisputeView& each) {
+            return each.dispute->closed_at == 0 && is_about_probe_of(*each.dispute, report);
+        });
+    }
+
+    // A game in which the report's verifier defends one of its probes.
+    [[nodiscard]] static bool is_about_probe_of(const Dispute& dispute, const VerifierReport& report) {
+        return core::is_probe_target(dispute.target) && core::target_report(dispute.target) == report.place &&
+               dispute.defender == report.verifier;
+    }
+
+    void open(const VerifierReport& report) {
+        const core::SealedReport* sealed = sealed_for(report);
+        if (sealed == nullptr) return;
+        // Who told the truth defends it as it is.
+        if (claim_.state != ClaimState::opening && report.opened == sealed->true_index) return;
+        // Who told what it had not to has nothing to show beside.
+        const std::uint8_t shown = me_.fault == Fault::wrong_choice ? sealed->true_index : report.opened;
+        send(attempt(draw_purpose("report_open"), NativeKind::report_open,
+                     core::make_opening(*sealed, task_.id, shown, claim_.id.stretch)));
+    }
+
+    // Whether a game about a probe of the own report waits for the opening that puts its claim right: who moves before
+    // that stands for the altered tile. As long as what was told is not known here, it may be that one.
+    [[nodiscard]] bool awaits_opening(const Dispute& dispute) {
+        const VerifierReport* report = me_.verifier ? own_report() : nullptr;
+        if (report == nullptr || !is_about_probe_of(dispute, *report)) return false;
+        // The node has told of the opening, and perhaps not of the game after it.
+        if (report->choice == ReportChoice::forced) return !view_.all_disputes;
+        if (!is_sealed(*report)) return false;
+        if (view_.report.finding == nullptr) return true;
+        const core::SealedReport* sealed = sealed_for(*report);
+        return sealed != nullptr && report->opened != sealed->true_index;
     }
 
     // --- Whistleblower
     void blow_whistle() {
         const bool party = claim_.solver == me_.address || task_.submitter == me_.address || own_report() != nullptr;
         const bool watches = !party && claim_.state >= ClaimState::custody && claim_.state <= ClaimState::disputed;
-        if (!watches && !accuses_as(chain::types::Role::whistleblower)) return;
+        const bool collects = !party && awaits_jackpots();
+        if (!watches && !collects && !accuses_as(chain::types::Role::whistleblower)) return;
         actions_.push_back(Watch{});
-        if (!watches || view_.watch.finding == nullptr || !view_.all_disputes) return;
-        for (const Accusation& accusation : accusations(*view_.watch.finding)) challenge(accusation);
+        if (view_.watch.finding == nullptr) return;
+        const Finding& finding = *view_.watch.finding;
+        if (collects) collect_jackpots(finding);
+        if (!watches) return;
+        if (!finding.pass && view_.all_disputes)
+            for (const Accusation& accusation : history_accusations(finding)) challenge(accusation);
+        for (const Watched& each : watched_reports(finding)) judge(each);
     }
 
     // Whether the verifier was drawn for the segment of a step.
@@ -236,57 +332,170 @@ private:
                                   core::segment_of(step, task_.spec.work.interval, stretch.before));
     }
 
-    [[nodiscard]] std::vector<Accusation> accusations(const Finding& finding) {
+    // Probes that were taken from a wrong history are not worth a challenge: those who passed the wrong step answer for
+    // it as the solver does.
+    [[nodiscard]] std::vector<Accusation> history_accusations(const Finding& finding) const {
         std::vector<Accusation> found;
-        if (!finding.pass) {
-            // Probes that were taken from a wrong history are not worth a challenge: those who passed the wrong step
-            // answer for it as the solver does.
-            const Hash32 claim = finding.rival_root();
-            const Bytes opening = core::encode(core::HistoryChallenge{core::history_path(finding.history, 0)});
-            found.push_back({0, claim, opening});
-            for (const auto& report : view_.live.reports)
-                if (stands_for(report) && sampled(report.verifier, finding.wrong_step))
-                    found.push_back({core::kPassTarget + report.place, claim, opening});
-            return found;
-        }
-        if (finding.programs == nullptr) return found;
-        std::size_t first = 0;
-        for (const auto& report : view_.live.reports) {
-            const auto probes = probes_of(view_.live, report.verifier, finding.programs->plan);
-            const std::size_t begin = first;
-            first += probes.size();
-            if (first > finding.probe_hashes.size()) break;
-            const auto mine = std::span(finding.probe_hashes).subspan(begin, probes.size());
-            if (!stands_for(report) || result_root_of(report, mine) == report.result_root) continue;
-            const auto told = view_.probes.find(report.result_root);
-            if (told == view_.probes.end()) {
-                actions_.push_back(ReadProbes{report});
-                continue;
-            }
-            const std::vector<Hash32>& revealed = *told->second;
-            for (std::size_t p = 0; p < std::min(probes.size(), revealed.size()); ++p) {
-                const Hash32& expected = mine[p];
-                if (revealed[p] == expected) continue;
-                core::ProbeChallenge challenge;
-                challenge.segment = probes[p].segment;
-                challenge.probe = probes[p].probe;
-                challenge.tile_hash = revealed[p];
-                challenge.path =
-                    crypto::merkle_path(core::result_leaves(report.pass, report.rival_root, revealed), 1 + p);
-                challenge.node = core::ProgramProver(finding.programs->at(probes[p].step)).node(probes[p].node);
-                found.push_back({1U + report.place, expected, core::encode(challenge)});
-                break;  // one wrong tile is enough
-            }
-        }
+        const Hash32 claim = finding.rival_root();
+        const Bytes opening = core::encode(core::HistoryChallenge{core::history_path(finding.history, 0)});
+        found.push_back({0, claim, opening});
+        for (const auto& report : view_.live.reports)
+            if (stands_for(report) && sampled(report.verifier, finding.wrong_step))
+                found.push_back({core::kPassTarget + report.place, claim, opening});
         return found;
     }
 
+    // A report that stands, and what this worker computed of it.
+    struct Watched {
+        const VerifierReport* report = nullptr;
+        std::vector<core::Probe> probes;
+        std::span<const Hash32> hashes;           // of their tiles
+        std::span<const vm::tensor::Tile> tiles;  // none: they were too many to keep
+        Hash32 root;                              // of the true result
+    };
+    [[nodiscard]] std::vector<Watched> watched_reports(const Finding& finding) const {
+        std::vector<Watched> all;
+        if (!finding.pass || finding.programs == nullptr) return all;
+        const bool has_tiles = finding.probe_tiles.size() == finding.probe_hashes.size();
+        std::size_t end = 0;
+        for (const auto& report : view_.live.reports) {
+            Watched each{&report, probes_of(view_.live, report.verifier, finding.programs->plan), {}, {}, {}};
+            const std::size_t begin = end;
+            end += each.probes.size();
+            if (end > finding.probe_hashes.size()) break;
+            if (!stands_for(report)) continue;
+            each.hashes = std::span(finding.probe_hashes).subspan(begin, each.probes.size());
+            if (has_tiles) each.tiles = std::span(finding.probe_tiles).subspan(begin, each.probes.size());
+            each.root = result_root_of(report, each.hashes);
+            all.push_back(std::move(each));
+        }
+        return all;
+    }
+
+    // One wrong tile is enough for a challenge. But one that its verifier may have been forced to alter is left to the
+    // opening, which decides that, and sealed by who is its watcher.
+    void judge(const Watched& watched) {
+        const VerifierReport& report = *watched.report;
+        if (watched.root == answered_root(report)) return;
+        const auto told = view_.probes.find(report.result_root);
+        if (told == view_.probes.end()) {
+            actions_.push_back(ReadProbes{report});
+            return;
+        }
+        std::vector<Hash32> hashes = *told->second;
+        if (report.choice == ReportChoice::forced && !put_right(hashes, watched)) return;
+        const std::vector<std::size_t> wrong = differences(watched, hashes);
+        if (wrong.empty()) return;
+        if (may_be_forced(watched, hashes, wrong))
+            seal(watched);
+        else if (view_.all_disputes)
+            challenge(accusation(watched, hashes, wrong));
+    }
+
+    [[nodiscard]] static std::vector<std::size_t> differences(const Watched& watched, std::span<const Hash32> told) {
+        std::vector<std::size_t> wrong;
+        for (std::size_t p = 0; p < std::min(told.size(), watched.hashes.size()); ++p)
+            if (told[p] != watched.hashes[p]) wrong.push_back(p);
+        return wrong;
+    }
+
+    [[nodiscard]] static bool is_alteration(const Watched& watched, std::span<const Hash32> told, std::size_t probe) {
+        return watched.tiles.empty() || core::is_alteration(told[probe], watched.tiles[probe]);
+    }
+
+    // An alteration is of one probe. Where there are no tiles to compare, any that stands alone may be one.
+    [[nodiscard]] bool may_be_forced(const Watched& watched, std::span<const Hash32> told,
+                                     std::span<const std::size_t> wrong) const {
+        return !claim_.forced_beacon.is_zero() && watched.report->choice == ReportChoice::sealed && wrong.size() == 1 &&
+               is_alteration(watched, told, wrong.front());
+    }
+
+    // Takes the alteration that was shown out of what the report has told. False: what it calls the truth of that probe
+    // is not what was computed here.
+    [[nodiscard]] static bool put_right(std::vector<Hash32>& told, const Watched& watched) {
+        const std::vector<std::size_t> wrong = differences(watched, told);
+        for (std::size_t i = 0; i < std::min(wrong.size(), kMostRebuilt); ++i) {
+            const Hash32 former = std::exchange(told[wrong[i]], watched.hashes[wrong[i]]);
+            if (result_root_of(*watched.report, told) == watched.report->true_root) return true;
+            told[wrong[i]] = former;
+        }
+        return false;
+    }
+
+    [[nodiscard]] Accusation accusation(const Watched& watched, std::span<const Hash32> told,
+                                        std::span<const std::size_t> wrong) const {
+        const VerifierReport& report = *watched.report;
+        // Not the one that it may be able to take back as forced, where there is another.
+        const auto lie = std::find_if(wrong.begin(), wrong.end(), [&](std::size_t each) {
+            return !watched.tiles.empty() && !is_alteration(watched, told, each);
+        });
+        const std::size_t p = lie != wrong.end() ? *lie : wrong.front();
+        const core::Probe& probe = watched.probes[p];
+        core::ProbeChallenge challenge;
+        challenge.segment = probe.segment;
+        challenge.probe = probe.probe;
+        challenge.tile_hash = told[p];
+        challenge.path = crypto::merkle_path(core::result_leaves(report.pass, report.rival_root, told), 1 + p);
+        challenge.node = core::ProgramProver(view_.watch.finding->programs->at(probe.step)).node(probe.node);
+        return {1U + report.place, watched.hashes[p], core::encode(challenge)};
+    }
+
+    [[nodiscard]] Hash32 seal_salt(const VerifierReport& report) const {
+        return salt_of(view_.watch.finding->secret, kSealSalts + report.place);
+    }
+    [[nodiscard]] std::string report_purpose(const char* what, const VerifierReport& report) const {
+        return draw_purpose(what) + ":" + std::to_string(report.place);
+    }
+
+    void seal(const Watched& watched) {
+        const VerifierReport& report = *watched.report;
+        const auto ticket = view_.tickets.find(report.place);
+        const bool takes_seals = claim_.state >= ClaimState::revealing && claim_.state <= ClaimState::disputed &&
+                                 !claim_.voided && report.seals < chain::params::kMaxSeals;
+        if (ticket == view_.tickets.end() || !takes_seals) return;
+        chain::types::WatchCommitPayload payload;
+        payload.task = task_.id;
+        payload.stretch = claim_.id.stretch;
+        payload.report = report.place;
+        payload.seal = core::watch_seal(me_.address, watched.root, seal_salt(report));
+        payload.public_key = ticket->second.public_key;
+        payload.proof = ticket->second.proof;
+        send(attempt(report_purpose("watch_commit", report), NativeKind::watch_commit, payload));
+    }
+
+    // Whether what this worker may have sealed about the report may still be paid.
+    [[nodiscard]] bool may_pay(const VerifierReport& report) const {
+        return stands_for(report) && report.choice != ReportChoice::truth && report.seals > report.found &&
+               view_.tickets.contains(report.place);
+    }
+    [[nodiscard]] bool awaits_jackpots() const {
+        return (claim_.state == ClaimState::opening || claim_.state == ClaimState::jackpots) &&
+               std::any_of(view_.live.reports.begin(), view_.live.reports.end(),
+                           [&](const VerifierReport& report) { return may_pay(report); });
+    }
+
+    // Tried of every forced error that it watches: the chain knows what it has sealed.
+    void collect_jackpots(const Finding& finding) {
+        if (!in_time()) return;
+        for (const Watched& each : watched_reports(finding)) {
+            const VerifierReport& report = *each.report;
+            if (!may_pay(report) || report.choice != ReportChoice::forced || each.root != report.true_root) continue;
+            chain::types::WatchRevealPayload payload;
+            payload.task = task_.id;
+            payload.stretch = claim_.id.stretch;
+            payload.report = report.place;
+            payload.root = each.root;
+            payload.salt = seal_salt(report);
+            send(attempt(report_purpose("watch_reveal", report), NativeKind::watch_reveal, payload));
+        }
+    }
+
     void challenge(const Accusation& accusation) {
-        // Those about reports of earlier draws were about something else.
+        // Those about reports of earlier draws were about something else, and what was forced is out of what is told.
         const std::uint64_t since = accusation.target == 0 ? 0 : claim_.draw_at;
         for (const DisputeView& each : view_.disputes)
             if (each.dispute->rival == me_.address && each.dispute->target == accusation.target &&
-                each.dispute->opened_at > since)
+                each.dispute->opened_at > since && each.dispute->reason != "forced")
                 return;
         const Hash32 salt = salt_of(view_.watch.finding->secret, accusation.target);
         chain::types::ChallengeRevealPayload reveal;
@@ -340,7 +549,7 @@ private:
             play.claim = claim(dispute, defends);
             if (play.claim == nullptr) return;
         }
-        play.due = core::may_move(game, play.side) && next_ms_ < play.deadline;
+        play.due = core::may_move(game, play.side) && next_ms_ < play.deadline && !awaits_opening(dispute);
         actions_.push_back(play);
         const std::string position = position_of(game);
         if (play.due && view.planned != nullptr && view.planned->position == position)
@@ -379,8 +588,9 @@ private:
     // When a tick moves the task or its claim on; also the height, where the state waits for a beacon.
     template <class Object>
     [[nodiscard]] bool is_due(const Object& object) const {
+        const auto anchor = draw_anchor(object);
         return object.deadline != 0 && next_ms_ >= object.deadline + patience(task_.id, object.since) &&
-               (!chain::market::awaits_draw(object) || next_ >= chain::market::draw_height(object.draw_at));
+               (!anchor || next_ >= chain::market::draw_height(*anchor));
     }
 
     void tick() {
@@ -406,9 +616,10 @@ private:
     const Me& me_;
     const View& view_;
     const Task& task_;
-    const Claim& claim_;           // state none: there is none yet
-    const std::uint64_t next_;     // height of the first block that a transaction can be in
-    const std::uint64_t next_ms_;  // the least that its market time can be
+    const Claim& claim_;                        // state none: there is none yet
+    const std::uint64_t next_;                  // height of the first block that a transaction can be in
+    const std::uint64_t next_ms_;               // the least that its market time can be
+    std::optional<core::SealedReport> sealed_;  // of the own finding, once it is asked for
     std::vector<Action> actions_;
 };
 

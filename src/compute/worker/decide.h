@@ -16,6 +16,7 @@
 
 #include "chain/types/native_objects.h"
 #include "compute/core/dispute_strategy.h"
+#include "compute/worker/faults.h"
 #include "compute/worker/finding.h"
 
 namespace quern::compute::worker {
@@ -44,6 +45,9 @@ struct Me {
     std::uint64_t max_memory_mib = 0;
     std::uint32_t speed_class = 0;  // what its bids promise; 0: whatever a task asks for
     std::uint32_t bandwidth_class = 0;
+    // The chain's forced_error_inverse; nullopt: not known so far, and nothing is revealed that depends on it.
+    std::optional<std::uint64_t> forced_error_inverse{};
+    Fault fault = Fault::none;  // test builds only: those of wrong choices; others are the replays' and trainings'
 };
 
 // --- What this process has found out so far --------------------------------------------------------------------------
@@ -83,6 +87,11 @@ struct DisputeView {
     std::shared_ptr<const core::Game> game;      // null when it is closed or unreadable
     std::shared_ptr<const PlannedMove> planned;  // for the game's position; null: not computed
 };
+// That this worker was drawn as the watcher of a report: what the chain checks it by.
+struct WatchTicket {
+    Bytes public_key;  // 64 bytes
+    Bytes proof;       // 81 bytes: its VRF's
+};
 struct View {
     std::uint64_t height = 0;     // of the newest block
     std::uint64_t market_ms = 0;  // its market time
@@ -96,6 +105,7 @@ struct View {
     // What reports have revealed, by their result roots, as far as it was asked for.
     std::map<Hash32, std::shared_ptr<const std::vector<Hash32>>> probes;
     bool covered = true;  // the solver's bond covers a bid on it beside all other bids (bid_cover.h)
+    std::map<std::uint8_t, WatchTicket> tickets{};  // of a whistleblower: by the places of the reports that it watches
 };
 
 // --- What it wants ---------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
     {"wrong_slot", Fault::wrong_slot},
     {"pass_without_work", Fault::pass_without_work},
     {"false_accusation", Fault::false_accusation},
+    {"wrong_choice", Fault::wrong_choice},
+    {"silent_opening", Fault::silent_opening},
 };
 
 }  // namespace
@@ -33,7 +35,8 @@ Expected<FaultPlan> parse_fault(std::string_view text) {
             return plan;
         }
     return fail("fault.unknown", std::string(name) + "; known: skip_work, wrong_update, flip_element, wrong_slot, " +
-                                     "pass_without_work, false_accusation (each with an optional @STEP)");
+                                     "pass_without_work, false_accusation, wrong_choice, silent_opening " +
+                                     "(each with an optional @STEP)");
 }
 
 }  // namespace quern::compute::worker

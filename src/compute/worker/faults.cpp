@@ -87,6 +87,8 @@ Alteration alteration(const FaultPlan& plan, const Program& program, const State
             return step == chosen ? misread_first_parameter(program) : Alteration{};
         case Fault::none:
         case Fault::pass_without_work:
+        case Fault::wrong_choice:
+        case Fault::silent_opening:
             break;
     }
     return {};

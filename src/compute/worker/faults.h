@@ -18,6 +18,8 @@ enum class Fault : std::uint8_t {
     wrong_slot,         // solver: in `step` it reads a bit of the first parameter otherwise than it is
     pass_without_work,  // verifier: reports PASS and invented probes without replaying
     false_accusation,   // verifier or whistleblower: accuses correct work with a history altered at `step`
+    wrong_choice,       // verifier: opens the other one of its two sealed results than it has to
+    silent_opening,     // verifier: never shows which of the two it had to open
 };
 
 struct FaultPlan {

@@ -55,16 +55,24 @@ SavedWatch pack_watch(const Finding& finding) {
     if (!finding.pass) saved.history = join_roots(finding.history);
     saved.probes = join_roots(finding.probe_hashes);
     saved.secret = finding.secret;
+    for (const auto& tile : finding.probe_tiles) append(saved.probe_words, vm::tensor::tile_bytes(tile));
     return saved;
 }
 
-Finding unpack(const SavedWatch& saved) {
+Expected<Finding> unpack(const SavedWatch& saved) {
     Finding finding;
     finding.pass = saved.wrong_step == 0;
     finding.wrong_step = saved.wrong_step;
     finding.history = split_roots(saved.history);
     finding.probe_hashes = split_roots(saved.probes);
     finding.secret = saved.secret;
+    if (saved.probe_words.empty()) return finding;
+    constexpr std::size_t kBytes = vm::tensor::kTileBytes;
+    if (saved.probe_words.size() != kBytes * finding.probe_hashes.size()) return fault("worker.bad_saved_watch");
+    for (std::size_t at = 0; at < saved.probe_words.size(); at += kBytes) {
+        QUERN_TRY(const auto tile, vm::tensor::tile_from_bytes(BytesView(saved.probe_words).subspan(at, kBytes)));
+        finding.probe_tiles.push_back(tile);
+    }
     return finding;
 }
 

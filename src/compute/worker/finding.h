@@ -13,6 +13,9 @@
 
 namespace quern::compute::worker {
 
+// Probe tiles that a watch keeps beside their hashes, to tell forced errors from lies: 16 MiB of them at most.
+inline constexpr std::size_t kMaxWatchedTiles = 4096;
+
 struct Finding {
     bool pass = true;
     std::uint64_t wrong_step = 0;  // last of the first stride that differs; of a report that was loaded again 0
@@ -20,6 +23,7 @@ struct Finding {
     Hash32 secret;                 // a report's randomness; the salts of a watch's challenges follow from it
     std::vector<core::ProbeResult> probes;               // of a report, in the result tree's order
     std::vector<Hash32> probe_hashes;                    // of a watch: of all reports, in their order
+    std::vector<vm::tensor::Tile> probe_tiles;           // these tiles; none when there are more than kMaxWatchedTiles
     std::shared_ptr<const core::TaskPrograms> programs;  // of a watch that passes: to open nodes for challenges
 
     [[nodiscard]] Hash32 rival_root() const;  // zero when `pass`
@@ -41,14 +45,16 @@ struct SavedWatch {
     Bytes history;  // this worker's own roots, when the history is wrong
     Bytes probes;   // hashes of all reports' probe tiles, in the order of the reports
     Hash32 secret;
-    QUERN_FIELDS(v("wrongStep", wrong_step), v("history", history), v("probes", probes), v("secret", secret))
+    Bytes probe_words;  // of the tiles, 4,096 bytes each; empty when there are too many
+    QUERN_FIELDS(v("wrongStep", wrong_step), v("history", history), v("probes", probes), v("secret", secret),
+                 v("probeWords", probe_words))
 };
 
 [[nodiscard]] SavedReport pack_report(const Finding& finding);
 [[nodiscard]] SavedWatch pack_watch(const Finding& finding);
-// Error (local faults: the file is this worker's own): worker.bad_saved_report.
+// Errors (local faults: the file is this worker's own): worker.bad_saved_report, worker.bad_saved_watch.
 [[nodiscard]] Expected<Finding> unpack(const SavedReport& saved);
-[[nodiscard]] Finding unpack(const SavedWatch& saved);
+[[nodiscard]] Expected<Finding> unpack(const SavedWatch& saved);
 
 // 32-byte roots as one byte string and back, for records.
 [[nodiscard]] Bytes join_roots(const std::vector<Hash32>& roots);

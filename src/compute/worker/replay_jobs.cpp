@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "chain/market/delays.h"
+#include "chain/market/watchers.h"
 #include "compute/core/history.h"
 
 namespace quern::compute::worker {
@@ -22,6 +23,14 @@ std::string files_of(const char* what, const Claim& claim) {
 // A redraw of verifiers asks for another replay.
 std::string file_of(const char* what, const Claim& claim) {
     return files_of(what, claim) + to_hex(claim.verify_beacon.view().first(8)) + ".rlp";
+}
+
+// Of a watch: what each probe's tile is, in a few bytes where there are many.
+void keep_probes(Finding& finding, const std::vector<core::ProbeResult>& results) {
+    for (const auto& probe : results) {
+        finding.probe_hashes.push_back(vm::tensor::tile_hash(probe.words));
+        if (results.size() <= kMaxWatchedTiles) finding.probe_tiles.push_back(probe.words);
+    }
 }
 
 template <class Saved>
@@ -91,12 +100,12 @@ public:
     }
     Expected<std::shared_ptr<Finding>> load(const Workspace& workspace, const Claim& claim) const override {
         QUERN_TRY(auto saved, load_saved<SavedWatch>("watch", workspace, claim));
-        if (saved) return std::make_shared<Finding>(unpack(*saved));
+        if (saved) return found_in(*saved);
         // A history that was found wrong stays wrong when verifiers are drawn again.
         QUERN_TRY(const auto names, workspace.files(files_of("watch", claim)));
         for (const std::string& name : names) {
             QUERN_TRY(saved, workspace.load<SavedWatch>(name));
-            if (saved && saved->wrong_step != 0) return std::make_shared<Finding>(unpack(*saved));
+            if (saved && saved->wrong_step != 0) return found_in(*saved);
         }
         return std::shared_ptr<Finding>();
     }
@@ -107,10 +116,18 @@ public:
     std::uint64_t due(const TaskClaim& live, const Replayed&) const override {
         const auto& [task, claim, reports] = live;
         if (claim.state >= ClaimState::challenge) return claim.deadline;
-        const auto windows =
-            static_cast<std::uint64_t>(ClaimState::revealing) - static_cast<std::uint64_t>(claim.state);
+        // The reveals' window begins anew once the beacon that forces errors is there.
+        const std::uint64_t windows = static_cast<std::uint64_t>(ClaimState::revealing) -
+                                      static_cast<std::uint64_t>(claim.state) +
+                                      (chain::market::awaits_forced_beacon(claim) ? 1 : 0);
         return claim.deadline +
                chain::market::in_ms(windows * task.spec.windows.verify_s + task.spec.windows.challenge_s);
+    }
+
+private:
+    [[nodiscard]] static Expected<std::shared_ptr<Finding>> found_in(const SavedWatch& saved) {
+        QUERN_TRY(Finding finding, unpack(saved));
+        return std::make_shared<Finding>(std::move(finding));
     }
 };
 
@@ -231,8 +248,7 @@ Status ReplayJobs::finish(Job& job) {
     if (duty_->duty() == Duty::bound)
         finding->probes = job.replay->probe_results();
     else if (finding->pass)
-        for (const auto& probe : job.replay->probe_results())
-            finding->probe_hashes.push_back(vm::tensor::tile_hash(probe.words));
+        keep_probes(*finding, job.replay->probe_results());
     context_.rng->fill(finding->secret.data);
     QUERN_CHECK(duty_->save(job.workspace, claim, *finding));
     QUERN_CHECK(complete(job, *finding));

@@ -15,6 +15,7 @@
 #include "compute/worker/node_view.h"
 #include "compute/worker/spending.h"
 #include "crypto/signature.h"
+#include "crypto/vrf.h"
 
 namespace quern::compute::worker {
 
@@ -26,6 +27,13 @@ public:
                                                Spending spending, std::string file);
 
     [[nodiscard]] const chain::types::Address& address() const { return address_; }
+
+    // What only the owner of the account's key can tell of a message: whether it is drawn as a watcher. The key stays
+    // here.
+    [[nodiscard]] crypto::PublicKey public_key() const { return crypto::derive_public(key_); }
+    [[nodiscard]] crypto::VrfResult prove(const Hash32& message) const {
+        return crypto::vrf_prove(key_, message.view());
+    }
 
     // Looks after what was sent; call once per new block.
     void refresh(std::uint64_t height);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "chain/market/watchers.h"
 #include "chain/market/windows.h"
 
 namespace quern::compute::worker {
@@ -34,7 +35,15 @@ Me me_of(const WorkerOptions& options, const Address& address) {
             options.bid_price,
             options.max_memory_mib,
             chain::market::class_of_rate(options.speed),
-            chain::market::class_of_rate(options.bandwidth)};
+            chain::market::class_of_rate(options.bandwidth),
+            std::nullopt,
+            options.fault.fault};
+}
+
+// Reports of which watchers are drawn, or are being paid.
+bool has_watchers(const Claim& claim) {
+    return !claim.forced_beacon.is_zero() && claim.state >= chain::types::ClaimState::revealing &&
+           claim.state <= chain::types::ClaimState::jackpots;
 }
 
 }  // namespace
@@ -49,6 +58,7 @@ Shell::Shell(Parts parts)
       watch_(parts_.bell),
       play_(parts_.bell),
       disputes_at_play_(play_) {
+    append(public_key_, parts_.sender.public_key().bytes);
     const WorkerOptions& options = parts_.options;
     const std::uint64_t slice = options.slice_ms;
     const auto pool = [&] { return std::make_shared<ThreadPool>(options.threads); };
@@ -118,6 +128,7 @@ void Shell::look_at_block(const LiveTasks::Update& update) {
     parts_.sender.refresh(height_);
     look_at_bonds();
     look_at_bids();
+    look_at_forced_errors();
     for (auto& [id, known] : disputes_) known.changed = known.changed || update.all_anew;
     for (const std::uint64_t id : update.disputes)
         if (const auto known = disputes_.find(id); known != disputes_.end()) known->second.changed = true;
@@ -186,6 +197,9 @@ View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
               knows_bond_ && cover_->covers(live->task)};
     for (const auto& report : live->reports)
         if (const auto known = probes_.find(report.result_root); known != probes_.end()) view.probes.insert(*known);
+    if (const auto drawn = lots_.find(order.id()); drawn != lots_.end() && me_.whistleblower)
+        for (const auto& [place, lot] : drawn->second.by_place)
+            if (lot.watches) append((view.tickets[place] = {public_key_, {}}).proof, lot.drawn.proof);
     for (const std::uint64_t id : live->claim.disputes) {
         const auto known = disputes_.find(id);
         if (known == disputes_.end() || known->second.dispute == nullptr) continue;
@@ -301,15 +315,60 @@ void Shell::look_at_bids() {
     });
     if (!me_.solver || !any) return;
     if (!cover_) {
-        const auto market = parts_.node.market_params();
-        if (!market) return;
-        cover_.emplace(*market);
+        const auto* const told = market();
+        if (told == nullptr) return;
+        cover_.emplace(*told);
     }
     const auto bond = parts_.node.bond(Role::solver, me_.address);
     if (!bond) return;
     knows_bond_ = true;
     const Uint256 free_part = *bond ? chain::market::free_part(**bond) : Uint256();
     cover_->update(tasks_.tasks(), me_.address, free_part, market_ms_);
+}
+
+const chain::params::MarketParams* Shell::market() {
+    if (!market_)
+        if (auto told = parts_.node.market_params()) market_ = std::move(*told);
+    return market_ ? &*market_ : nullptr;
+}
+
+void Shell::look_at_forced_errors() {
+    watch_bond_.reset();
+    bool asked = false;
+    std::set<JobId> claims;
+    for (const LiveTasks::Tasks* tasks : {&tasks_.tasks(), &tasks_.next()}) {
+        for (const auto& [id, live] : *tasks) {
+            if (!has_watchers(live->claim)) continue;
+            claims.insert(TaskOrder{live}.id());
+            if (const auto* const told = market()) me_.forced_error_inverse = told->forced_error_inverse;
+            if (!me_.whistleblower) continue;
+            if (!std::exchange(asked, true))
+                if (auto bond = parts_.node.bond(Role::whistleblower, me_.address)) watch_bond_ = std::move(*bond);
+            draw_tickets(*live);
+        }
+    }
+    std::erase_if(lots_, [&](const auto& entry) { return !claims.contains(entry.first); });
+}
+
+// A proof takes a while: one for each report, and none for those whose watchers nobody pays any more.
+void Shell::draw_tickets(const TaskClaim& live) {
+    const auto& [task, claim, reports] = live;
+    if (!watch_bond_ || claim.voided) return;
+    // Who has sealed is paid whatever has become of the bond: only those who would seal need one that is old enough.
+    const bool seals = claim.state < chain::types::ClaimState::opening;
+    if (seals && watch_bond_->raised_at >= claim.reveal_at) return;
+    Lots& own = lots_[{claim.id.task, claim.id.stretch}];
+    if (own.beacon != claim.forced_beacon) own = {claim.forced_beacon, {}};
+    for (const auto& report : reports) {
+        if (!stands_for(report)) continue;
+        const auto [at, is_new] = own.by_place.try_emplace(report.place);
+        Lot& lot = at->second;
+        if (is_new)
+            lot.drawn =
+                parts_.sender.prove(core::watch_message(claim.forced_beacon, claim.id, claim.draws, report.place));
+        lot.watches =
+            lot.watches || chain::market::is_watcher(lot.drawn.output, watch_bond_->bonded, claim.watch_bonds);
+    }
 }
 
 void Shell::clean() {

@@ -50,6 +50,15 @@ private:
         std::shared_ptr<const core::Game> game;       // null: closed, or unreadable
         std::shared_ptr<const core::SplitMove> post;  // that waits; null: none, or the node did not tell a readable one
     };
+    // What the own key draws for the reports of a claim, by their places.
+    struct Lot {
+        crypto::VrfResult drawn;
+        bool watches = false;  // once it did, it may have sealed, whatever becomes of the bond
+    };
+    struct Lots {
+        Hash32 beacon;  // each draw of verifiers has another
+        std::map<std::uint8_t, Lot> by_place;
+    };
     struct Orders {
         ExamineJobs::Orders::Orders examine;
         TrainingJobs::Orders::Orders train;
@@ -67,6 +76,11 @@ private:
     void decline(const Task& task, const std::string& reason);
     void look_at_bonds();
     void look_at_bids();
+    // What forced errors ask for: the chain's parameter, and whether the own bond makes a watcher.
+    void look_at_forced_errors();
+    void draw_tickets(const TaskClaim& live);
+    // The chain's parameters; null: the node has not told them yet.
+    [[nodiscard]] const chain::params::MarketParams* market();
     void clean();
     template <class Work>
     void start(std::shared_ptr<ThreadPool> pool, Work work);
@@ -86,8 +100,12 @@ private:
     std::uint64_t clean_at_ = 0;
     std::uint64_t bonds_at_ = 0;
     std::set<chain::types::Role> unbonded_;  // said so
-    std::optional<BidCover> cover_;          // none before the node has told the chain's parameters
-    bool knows_bond_ = false;                // as of height_: else nothing is bid
+    std::optional<chain::params::MarketParams> market_;
+    std::optional<BidCover> cover_;                     // none before the node has told the chain's parameters
+    bool knows_bond_ = false;                           // as of height_: else nothing is bid
+    std::optional<chain::types::RoleBond> watch_bond_;  // as whistleblower, where it was asked for as of height_
+    std::map<JobId, Lots> lots_;                        // of live claims
+    Bytes public_key_;                                  // this worker's
 
     ExamineJobs::Orders examine_;
     TrainingJobs::Orders train_;

@@ -224,6 +224,7 @@ World::World() {
     auto& market = params.market;
     market.dispute_cost = 10;
     market.storage_deposit_per_byte = 3;
+    market.forced_error_inverse = 0;     // but in forced_test.cpp
     market.challenge_stake_percent = 0;  // a challenge stakes 1,000 whatever the task pays; no genesis may say so
     market.dispute_clock_s = 20;
     market.unbonding_blocks = 40;
@@ -350,6 +351,7 @@ void World::skip_until_due(std::uint64_t id) {
     skip_until(deadline(id));
     if (market::awaits_draw(waiting.task)) skip_to(market::draw_height(waiting.task.draw_at));
     if (market::awaits_draw(waiting.claim)) skip_to(market::draw_height(waiting.claim.draw_at));
+    if (market::awaits_forced_beacon(waiting.claim)) skip_to(market::draw_height(waiting.claim.reveal_at));
 }
 
 Result World::tick(std::uint64_t task) {

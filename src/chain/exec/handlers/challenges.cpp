@@ -59,20 +59,6 @@ std::uint64_t accused_at(const Context& context, const types::ChallengeCommitmen
     return held_back ? context.market_ms : commitment.since;
 }
 
-// Whether the target is a claim that has fallen to somebody else since the challenger committed, or so shortly before
-// that it may not have known. Else to name what has fallen would be a way to have a stake back whenever the time comes
-// to reveal, and places could be held for gas: neither a report that was slashed for its silence, of which nobody could
-// accuse it, nor one that fell earlier.
-Expected<bool> is_beaten(const Context& context, const types::Claim& claim, std::uint32_t target,
-                         std::uint64_t committed_at) {
-    if (target == 0) return is_history_lost(claim);
-    const std::size_t place = core::target_report(target);
-    if (place >= claim.drawn) return false;
-    QUERN_TRY(const auto report, load_report(context.state, claim, place));
-    return report.slashed() && report.revealed() &&
-           committed_at < market::reveal_expected(context.market(), report.slashed_at);
-}
-
 // A rival history against the solver's: of the solver, or of a verifier that passed it.
 Status open_history(const Context& context, const LoadedClaim& live, const types::ChallengeRevealPayload& data,
                     NewDispute& opened) {
@@ -86,8 +72,9 @@ Status open_history(const Context& context, const LoadedClaim& live, const types
     return {};
 }
 
-Status open_probe(const Context& context, const LoadedClaim& live, const types::VerifierReport& report,
-                  const types::ChallengeRevealPayload& data, NewDispute& opened) {
+// The probe that is challenged in a result of the report's.
+Expected<core::ProbeTarget> probe_in(const LoadedClaim& live, const types::VerifierReport& report,
+                                     const Hash32& result_root, const types::ChallengeRevealPayload& data) {
     const auto& [task, claim] = live;
     QUERN_TRY(const auto opening, core::decode_probe_challenge(data.opening));
     core::ReportContext about;
@@ -96,10 +83,40 @@ Status open_probe(const Context& context, const LoadedClaim& live, const types::
     about.stretch = market::stretch_of(live);
     about.verify_beacon = claim.verify_beacon;
     about.verifier = report.verifier;
-    about.result_root = report.result_root;
+    about.result_root = result_root;
     about.interval = task.spec.work.interval;
     about.samples = task.spec.work.samples;
-    QUERN_TRY(const auto probe, core::check_probe_challenge(opening, data.claim, about));
+    return core::check_probe_challenge(opening, data.claim, about);
+}
+
+// Whether what is challenged is what the report was forced to tell, as it has shown since: nobody is wrong then.
+bool is_corrected(const LoadedClaim& live, const types::VerifierReport& report,
+                  const types::ChallengeRevealPayload& data) {
+    return report.choice == types::ReportChoice::forced && !probe_in(live, report, report.true_root, data) &&
+           probe_in(live, report, report.result_root, data);
+}
+
+// Whether the target is a claim that has fallen to somebody else since the challenger committed, or so shortly before
+// that it may not have known. Else to name what has fallen would be a way to have a stake back whenever the time comes
+// to reveal, and places could be held for gas: neither a report that was slashed for its silence, of which nobody could
+// accuse it, nor one that fell earlier.
+Expected<bool> is_beaten(const Context& context, const LoadedClaim& live, const types::ChallengeRevealPayload& data,
+                         std::uint64_t committed_at) {
+    const auto& claim = live.claim;
+    if (data.target == 0) return is_history_lost(claim);
+    const std::size_t place = core::target_report(data.target);
+    if (place >= claim.drawn) return false;
+    QUERN_TRY(const auto report, load_report(context.state, claim, place));
+    if (core::is_probe_target(data.target) && is_corrected(live, report, data)) return true;
+    return report.slashed() && report.revealed() &&
+           committed_at < market::reveal_expected(context.market(), report.slashed_at);
+}
+
+Status open_probe(const Context& context, const LoadedClaim& live, const types::VerifierReport& report,
+                  const types::ChallengeRevealPayload& data, NewDispute& opened) {
+    const auto& [task, claim] = live;
+    const bool is_forced = report.choice == types::ReportChoice::forced;
+    QUERN_TRY(const auto probe, probe_in(live, report, is_forced ? report.true_root : report.result_root, data));
     QUERN_TRY(opened.game, core::open_probe_game(game_context(live), claim.history_root, probe.step, probe.node,
                                                  probe.tile, probe.defender_hash, data.claim,
                                                  market::dispute_clock(context.market(), task), context.market_ms));
@@ -213,6 +230,8 @@ auto Handler<NativeKind::challenge_reveal>::check_state(const Context& context, 
     QUERN_TRY(auto commitment, load_commitment(context, claim.id, data));
     if (claim.voided && context.market_ms >= claim.challenge_hold)
         return fail("challenge.window_closed", "at market time " + std::to_string(claim.challenge_hold));
+    // What reports had to tell is out: a forced error is no news, and nobody's lie.
+    if (claim.state >= ClaimState::opening) return fail("challenge.window_closed", types::to_string(claim.state));
     return Prepared{std::move(live), std::move(commitment)};
 }
 
@@ -224,7 +243,7 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     --claim.commitments;
     std::uint64_t& rivals = rivals_of(claim, data.target);
     // Somebody else was quicker and nothing is left to be accused, or no place for another dispute.
-    QUERN_TRY(const bool beaten, is_beaten(context, claim, data.target, commitment.since));
+    QUERN_TRY(const bool beaten, is_beaten(context, live, data, commitment.since));
     if (beaten || rivals >= context.market().max_disputes) {
         QUERN_CHECK(unlock_bond(context, types::Role::whistleblower, context.sender, commitment.stake));
         return_deposit(context, data.task, context.sender, commitment.deposit);

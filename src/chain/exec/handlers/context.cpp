@@ -192,6 +192,7 @@ Status seize_bond(Context& context, types::Role role, const types::Address& addr
     QUERN_TRY(auto bond, load_bond(context.state, role, address));
     if (bond.locked < amount || market::whole_bond(bond) < amount) return fail("bond.not_locked");
     bond.locked -= amount;
+    const Uint256 before = bond.bonded;
     Uint256 left = amount - std::min(amount, bond.bonded);
     bond.bonded -= amount - left;
     while (!left.is_zero()) {
@@ -202,7 +203,7 @@ Status seize_bond(Context& context, types::Role role, const types::Address& addr
         if (newest.is_zero()) bond.unbonding.pop_back();
     }
     ++bond.faults;
-    QUERN_CHECK(update_table(context, bond));
+    QUERN_CHECK(bond_changed(context, bond, before));
     store_bond(context.state, bond);
     return {};
 }

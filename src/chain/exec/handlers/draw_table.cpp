@@ -118,7 +118,13 @@ Status update_table(state::Overlay& state, types::RoleBond& bond, std::uint64_t 
     return {};
 }
 
-Status update_table(Context& context, types::RoleBond& bond) {
+Status bond_changed(Context& context, types::RoleBond& bond, const Uint256& before) {
+    if (bond.bonded > before) bond.raised_at = context.height;
+    if (bond.role == types::Role::whistleblower) {
+        QUERN_TRY(auto globals, load_globals(context.state));
+        globals.watch_bonds = globals.watch_bonds + bond.bonded - before;
+        store_globals(context.state, globals);
+    }
     const consensus::sdbft::EpochHeights heights(context.params.epoch_length);
     const std::uint64_t oldest = context.height - std::min(context.height, params::kDrawReach);
     return update_table(context.state, bond, heights.epoch_of(context.height) + 1, heights.epoch_of(oldest));

@@ -18,8 +18,9 @@ namespace quern::chain::exec::handlers {
 // role that has no tables (market::is_drawn) it does nothing. The caller stores the bond. Error bond.table_full.
 [[nodiscard]] Status update_table(state::Overlay& state, types::RoleBond& bond, std::uint64_t from,
                                   std::uint64_t oldest);
-// The same from the epoch after that of the running block on.
-[[nodiscard]] Status update_table(Context& context, types::RoleBond& bond);
+// After what is bonded has changed from `before`: the same from the epoch after that of the running block on, and what
+// watchers are drawn by. The caller stores the bond.
+[[nodiscard]] Status bond_changed(Context& context, types::RoleBond& bond, const Uint256& before);
 
 // The members of a table in the order in which they are drawn, without replacement: a function of the table and the
 // randomness. Whoever asks decides who of them can serve; that moves nobody else.

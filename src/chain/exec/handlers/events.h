@@ -202,6 +202,38 @@ struct ReportRevealed {  // verification
                  v("rivalRoot", rival_root))
 };
 
+struct WatchSealed {  // verification
+    static constexpr const char* kEvent = "WatchSealed";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address watcher;
+    std::uint32_t stretch = 0;
+    std::uint8_t report = 0;
+    QUERN_FIELDS(v("task", task), v("watcher", watcher), v("stretch", stretch), v("report", report))
+};
+
+struct ReportOpened {  // verification
+    static constexpr const char* kEvent = "ReportOpened";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address verifier;
+    std::uint32_t stretch = 0;
+    types::ReportChoice choice = types::ReportChoice::sealed;
+    Hash32 true_root;  // zero unless it was forced to tell another one
+    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("stretch", stretch), v("choice", choice),
+                 v("trueRoot", true_root))
+};
+
+struct ErrorFound {  // verification
+    static constexpr const char* kEvent = "ErrorFound";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address watcher;
+    std::uint32_t stretch = 0;
+    std::uint8_t report = 0;
+    QUERN_FIELDS(v("task", task), v("watcher", watcher), v("stretch", stretch), v("report", report))
+};
+
 struct ChallengeCommitted {  // disputes
     static constexpr const char* kEvent = "ChallengeCommitted";
     static constexpr std::size_t kIndexed = 2;

@@ -8,6 +8,7 @@
 #include "chain/exec/handlers/resolution.h"
 #include "chain/market/delays.h"
 #include "chain/market/shares.h"
+#include "chain/market/watchers.h"
 #include "compute/core/task_plan.h"
 
 namespace quern::chain::exec::handlers {
@@ -98,6 +99,10 @@ void erase_reports(Context& context, Claim& claim) {
         context.state.erase_native(types::key_of<types::VerifierReport>(claim.id, place));
     claim.drawn = claim.received = claim.missing = claim.active = 0;
     claim.committed = claim.revealed = claim.passes = 0;
+    claim.opened = claim.awaited = 0;
+    claim.reveal_at = 0;
+    claim.forced_beacon = Hash32();
+    claim.watch_bonds = Uint256();
 }
 
 // Nobody stands for the proof: other verifiers are drawn, once.
@@ -283,6 +288,10 @@ void leave(Claim& claim, const types::VerifierReport& report) {
     if (!report.revealed()) return;
     --claim.revealed;
     if (report.pass) --claim.passes;
+    if (report.choice == types::ReportChoice::sealed) return;
+    --claim.opened;
+    if (report.choice == types::ReportChoice::forced)
+        claim.awaited = static_cast<std::uint8_t>(claim.awaited - (report.seals - report.found));
 }
 
 Status release_reports(Context& context, Claim& claim) {
@@ -391,8 +400,27 @@ Status conclude_committing(Context& context, LoadedClaim& live, bool deadline_pa
     if (is_data_missing(claim, deadline_passed)) return void_without_data(context, live);
     if (claim.committed < claim.active) return {};
     if (claim.active == 0) return redraw_or_give_up(context, live, "verifiers_silent");
+    return begin_revealing(context, live);
+}
+
+Status begin_revealing(Context& context, LoadedClaim& live) {
+    auto& [task, claim] = live;
+    std::uint64_t deadline = context.market_ms + market::in_ms(task.spec.windows.verify_s);
+    if (market::forces_errors(context.market())) {
+        QUERN_TRY(const auto globals, load_globals(context.state));
+        claim.reveal_at = context.height;
+        claim.watch_bonds = globals.watch_bonds;
+        deadline = market::draw_due(context.market_ms);
+    }
+    enter(context, claim, ClaimState::revealing, deadline, "reports_committed");
+    return {};
+}
+
+Status draw_forced(Context& context, LoadedClaim& live) {
+    auto& [task, claim] = live;
+    QUERN_TRY(claim.forced_beacon, beacon_at(context, market::draw_height(claim.reveal_at)));
     enter(context, claim, ClaimState::revealing, context.market_ms + market::in_ms(task.spec.windows.verify_s),
-          "reports_committed");
+          "errors_drawn");
     return {};
 }
 
@@ -413,6 +441,34 @@ Status conclude_revealing(Context& context, LoadedClaim& live, bool deadline_pas
         }
     }
     return await_challenges(context, live, "reports_revealed");
+}
+
+Status conclude_challenges(Context& context, LoadedClaim& live) {
+    auto& [task, claim] = live;
+    if (claim.forced_beacon.is_zero() || claim.opened == claim.passes) return conclude_opening(context, live, false);
+    enter(context, claim, ClaimState::opening, context.market_ms + market::in_ms(task.spec.windows.challenge_s),
+          "windows_over");
+    return {};
+}
+
+Status conclude_opening(Context& context, LoadedClaim& live, bool deadline_passed) {
+    auto& [task, claim] = live;
+    if (!claim.forced_beacon.is_zero() && claim.opened < claim.passes) {
+        if (!deadline_passed) return {};
+        const auto silent = [](const types::VerifierReport& report) {
+            return types::stands_for(report) && report.choice == types::ReportChoice::sealed;
+        };
+        QUERN_CHECK(dismiss_silent(context, live, silent, "not_opened"));
+    }
+    if (claim.awaited == 0) return settle(context, live);
+    enter(context, claim, ClaimState::jackpots, context.market_ms + market::in_ms(task.spec.windows.challenge_s),
+          "reports_opened");
+    return {};
+}
+
+Status conclude_jackpots(Context& context, LoadedClaim& live, bool deadline_passed) {
+    if (!deadline_passed && live.claim.awaited != 0) return {};
+    return settle(context, live);
 }
 
 Status await_challenges(Context& context, LoadedClaim& live, std::string_view reason) {

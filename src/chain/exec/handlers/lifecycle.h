@@ -61,9 +61,18 @@ void await_draw(Context& context, types::Claim& claim, std::string_view reason, 
 [[nodiscard]] Status conclude_custody(Context& context, LoadedClaim& live, bool deadline_passed);
 [[nodiscard]] Status conclude_committing(Context& context, LoadedClaim& live, bool deadline_passed);
 [[nodiscard]] Status conclude_revealing(Context& context, LoadedClaim& live, bool deadline_passed);
+// Reports can be revealed, where errors are forced once the beacon is drawn that forces them (draw_forced).
+[[nodiscard]] Status begin_revealing(Context& context, LoadedClaim& live);
+[[nodiscard]] Status draw_forced(Context& context, LoadedClaim& live);
 // Into `disputed` while disputes are open, else into `challenge`. Without a PASS that stands: verifiers are drawn
 // again, and after the last draw the proof waits for challenges as it is.
 [[nodiscard]] Status await_challenges(Context& context, LoadedClaim& live, std::string_view reason);
+
+// The windows of a claim are over that is the next one to settle: its verifiers show which result they had to tell,
+// then its watchers that they had found the forced errors; then it settles.
+[[nodiscard]] Status conclude_challenges(Context& context, LoadedClaim& live);
+[[nodiscard]] Status conclude_opening(Context& context, LoadedClaim& live, bool deadline_passed);
+[[nodiscard]] Status conclude_jackpots(Context& context, LoadedClaim& live, bool deadline_passed);
 
 // --- Ends ------------------------------------------------------------------------------------------------------------
 // Whether a commitment's owner had the time to reveal it and there was something to reveal: what was committed before

@@ -324,6 +324,31 @@ Status conclude_dispute(Context& context, LoadedClaim& live, types::Dispute& dis
     return continue_disputed(context, live);
 }
 
+Status punish_choice(Context& context, LoadedClaim& live, types::VerifierReport& report) {
+    QUERN_CHECK(slash_report(context, live, report, "wrong_choice"));
+    QUERN_CHECK(close_moot(context, live.claim));
+    return continue_disputed(context, live);
+}
+
+Status correct_probe_games(Context& context, LoadedClaim& live, const types::VerifierReport& report,
+                           const Hash32& told_hash, const Hash32& true_hash) {
+    QUERN_TRY(auto open, open_disputes(context, live.claim));
+    for (auto& dispute : open) {
+        if (!core::is_probe_target(dispute.target) || core::target_report(dispute.target) != report.place) continue;
+        QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
+        if (!core::correct_probe(game, told_hash, true_hash)) continue;
+        if (game.claims[1] != true_hash) {
+            update_game(dispute, game);
+            store_dispute(context.state, dispute);
+            continue;
+        }
+        QUERN_CHECK(close(context, live.claim, dispute, DisputeWinner::none, "forced", core::has_begun(game)));
+        QUERN_CHECK(release_rival(context, dispute));
+        QUERN_CHECK(begin_next_game(context, live, dispute.defender));
+    }
+    return continue_disputed(context, live);
+}
+
 Status continue_disputed(Context& context, LoadedClaim& live) {
     auto& claim = live.claim;
     if (claim.voided) return continue_voided(context, live);

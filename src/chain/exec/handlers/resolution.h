@@ -46,6 +46,12 @@ void update_game(types::Dispute& dispute, const core::Game& game);
 // lost it, and those about a report whose verifier has. The newest first, so that the one that is played is the last.
 // Returns their number; the rest is closed by ticks.
 [[nodiscard]] Expected<std::size_t> close_moot(Context& context, types::Claim& claim);
+// A verifier has broken the rule which of its results it tells: it is slashed, what is open about its report is moot.
+[[nodiscard]] Status punish_choice(Context& context, LoadedClaim& live, types::VerifierReport& report);
+// A verifier has shown that it was forced to tell a false hash of a probe's tile, and the true one: who has disputed it
+// with that was right and so was the verifier, so that nobody loses; with another one it goes on about the true one.
+[[nodiscard]] Status correct_probe_games(Context& context, LoadedClaim& live, const types::VerifierReport& report,
+                                         const Hash32& told_hash, const Hash32& true_hash);
 // Nobody stands for the claim's history any more, nor for those of later stretches; the claim goes on as
 // continue_voided says.
 [[nodiscard]] Status begin_void(Context& context, LoadedClaim& live, const std::string& reason);

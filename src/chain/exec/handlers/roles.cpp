@@ -52,8 +52,9 @@ auto Handler<NativeKind::bond>::check_state(const Context& context, const Payloa
 Status Handler<NativeKind::bond>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& bond = prepared.bond;
     QUERN_CHECK(take_from_account(context, context.sender, data.amount));
+    const Uint256 before = bond.bonded;
     bond.bonded += data.amount;
-    QUERN_CHECK(update_table(context, bond));
+    QUERN_CHECK(bond_changed(context, bond, before));
     store_bond(context.state, bond);
     announce(context, bond);
     return {};
@@ -81,9 +82,10 @@ auto Handler<NativeKind::unbond>::check_state(const Context& context, const Payl
 
 Status Handler<NativeKind::unbond>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& bond = prepared.bond;
+    const Uint256 before = bond.bonded;
     bond.bonded -= data.amount;
     bond.unbonding.push_back({data.amount, context.height + context.market().unbonding_blocks});
-    QUERN_CHECK(update_table(context, bond));
+    QUERN_CHECK(bond_changed(context, bond, before));
     store_bond(context.state, bond);
     announce(context, bond);
     return {};

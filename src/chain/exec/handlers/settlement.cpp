@@ -9,6 +9,7 @@
 #include "chain/market/delays.h"
 #include "chain/market/shares.h"
 #include "chain/market/storage.h"
+#include "chain/market/watchers.h"
 #include "compute/core/task_imports.h"
 #include "compute/core/task_plan.h"
 #include "crypto/merkle.h"
@@ -160,6 +161,38 @@ Status pass_on_lock(Context& context, types::Task& task, Claim& claim) {
     return {};
 }
 
+// The tax of the stretch goes into the vault, and what watchers of its forced errors have earned comes out of it.
+Status pay_jackpots(Context& context, LoadedClaim& live) {
+    auto& [task, claim] = live;
+    const bool is_last = task.settled + 1 == market::stretch_count(task);
+    const Uint256 before = market::tax_due(task.spec.money.tax, task.settled_work, task.total_work);
+    const Uint256 after = market::tax_due(task.spec.money.tax,
+                                          is_last ? task.total_work : task.settled_work + claim.work, task.total_work);
+    const auto escrow = checked_sub(task.escrow, after - before);
+    if (!escrow) return fail("task.escrow_empty");
+    task.escrow = *escrow;
+    QUERN_TRY(auto globals, load_globals(context.state));
+    globals.jackpot_vault += after - before;
+    QUERN_TRY(auto reports, load_reports(context.state, claim));
+    for (auto& report : reports) {
+        if (!types::is_active(report) || report.found == 0) continue;
+        const Uint256 whole = std::min(globals.jackpot_vault,
+                                       market::jackpot(context.market(), after - before, task.spec.work.verifiers));
+        report.jackpot = market::jackpot_share(whole, report.found);
+        for (const auto& [key, value] : context.state.native_range(
+                 types::KeyOf<types::Watch>::all(claim.id, claim.draws, report.place), {}, params::kMaxSeals)) {
+            QUERN_TRY(const auto watch, types::decode_record<types::Watch>(value));
+            if (!watch.found || report.jackpot.is_zero()) continue;
+            globals.jackpot_vault -= report.jackpot;
+            pay_account(context, watch.watcher, report.jackpot);
+            emit(context, types::KindGroup::tasks, events::Paid{task.id, watch.watcher, report.jackpot, "jackpot"});
+        }
+        store_report(context.state, report);
+    }
+    store_globals(context.state, globals);
+    return {};
+}
+
 // What a next round would begin with.
 void take_over(types::Task& task, const Claim& claim) {
     const std::uint32_t passes = claim.passes;
@@ -196,8 +229,8 @@ std::uint32_t round_begun(const types::Task& task, std::uint32_t stretch) {
     return before_present > present ? task.rounds_begun.front() : task.rounds_begun[present - before_present];
 }
 
-// Erases a claim with its reports and disputes, whose deposits go back, as far as `left` objects go: a claim with its
-// reports is one. None is open. Whether it is gone.
+// Erases a claim with its reports, and disputes and sealed verdicts, whose deposits go back, as far as `left` objects
+// go: a claim with its reports is one. None is open. Whether it is gone.
 Expected<bool> delete_claim(Context& context, const types::ClaimId& id, std::size_t& left) {
     QUERN_TRY(auto claim, context.state.load<Claim>(id));
     if (!claim) return true;
@@ -207,6 +240,12 @@ Expected<bool> delete_claim(Context& context, const types::ClaimId& id, std::siz
         return_deposit(context, id.task, dispute.rival, dispute.deposit);
         context.state.erase_native(types::key_of<types::Dispute>(number));
         claim->disputes.pop_back();
+    }
+    for (const auto& [key, value] : context.state.native_range(types::KeyOf<types::Watch>::all(id), {}, left)) {
+        QUERN_TRY(const auto watch, types::decode_record<types::Watch>(value));
+        return_deposit(context, id.task, watch.watcher, watch.deposit);
+        context.state.erase_native(key);
+        --left;
     }
     if (left == 0) {
         context.state.store(types::key_of<Claim>(id), *claim);
@@ -263,17 +302,12 @@ Status settle(Context& context, LoadedClaim& live) {
     }
     QUERN_CHECK(release_claim(context, live, true));
     QUERN_CHECK(pay_claim(context, live));
+    QUERN_CHECK(pay_jackpots(context, live));
     QUERN_CHECK(pass_on_lock(context, task, claim));
     const std::string_view confirmed = claim.passes != 0 ? "unchallenged" : "unverified";
     take_over(task, claim);
     if (task.settled < market::stretch_count(task)) return settle_stretch(context, live, confirmed);
 
-    const auto rest = checked_sub(task.escrow, task.spec.money.tax);
-    if (!rest) return fail("task.escrow_empty");
-    QUERN_TRY(auto globals, load_globals(context.state));
-    globals.jackpot_vault += task.spec.money.tax;
-    store_globals(context.state, globals);
-    task.escrow = *rest;
     const std::string_view reason = task.passes != 0 ? "unchallenged" : "unverified";
     QUERN_CHECK(record_proof(context, task, claim, reason));
     enter(context, claim, ClaimState::settled, 0, confirmed);

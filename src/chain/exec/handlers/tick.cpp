@@ -7,6 +7,7 @@
 #include "chain/exec/handlers/resolution.h"
 #include "chain/market/delays.h"
 #include "chain/market/storage.h"
+#include "chain/market/watchers.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -57,6 +58,13 @@ Status check_due(const Context& context, const Object& object) {
     return {};
 }
 
+Status check_due(const Context& context, const types::Claim& claim) {
+    QUERN_CHECK(check_due<types::Claim>(context, claim));
+    if (market::awaits_forced_beacon(claim) && context.height < market::draw_height(claim.reveal_at))
+        return fail("tick.too_early", "due at height " + std::to_string(market::draw_height(claim.reveal_at)));
+    return {};
+}
+
 Status move_on(Context& context, LoadedClaim& live) {
     switch (live.claim.state) {
         case ClaimState::working:
@@ -69,11 +77,16 @@ Status move_on(Context& context, LoadedClaim& live) {
         case ClaimState::committing:
             return conclude_committing(context, live, true);
         case ClaimState::revealing:
+            if (market::awaits_forced_beacon(live.claim)) return draw_forced(context, live);
             return conclude_revealing(context, live, true);
         case ClaimState::challenge:
-            return settle(context, live);
+            return conclude_challenges(context, live);
         case ClaimState::disputed:
             return tick_disputes(context, live);
+        case ClaimState::opening:
+            return conclude_opening(context, live, true);
+        case ClaimState::jackpots:
+            return conclude_jackpots(context, live, true);
         case ClaimState::none:
         case ClaimState::settled:
         case ClaimState::voided:

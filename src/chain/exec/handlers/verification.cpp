@@ -5,6 +5,7 @@
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
+#include "chain/market/watchers.h"
 #include "chain/types/probe_event.h"
 #include "compute/core/history.h"
 #include "compute/core/verification_report.h"
@@ -32,7 +33,7 @@ Expected<OwnReport> load_own_report(const Context& context, const Payload& data,
     const auto& claim = own.live.claim;
     if (std::find(states.begin(), states.end(), claim.state) == states.end())
         return fail("task.wrong_state", types::to_string(claim.state));
-    if (context.market_ms >= claim.deadline)
+    if (context.market_ms >= claim.deadline && !market::awaits_forced_beacon(claim))
         return fail("task.deadline_passed", "market time " + std::to_string(claim.deadline));
     for (std::size_t place = 0; place < claim.drawn; ++place) {
         QUERN_TRY(own.report, load_report(context.state, claim, place));
@@ -139,6 +140,8 @@ auto Handler<NativeKind::verify_reveal>::check_state(const Context& context, con
     QUERN_TRY(auto own, load_own_report(context, data, {ClaimState::revealing}));
     const auto& report = own.report;
     if (report.revealed()) return fail("verify.already_revealed");
+    if (market::awaits_forced_beacon(own.live.claim))
+        return fail("verify.too_early", "the beacon that forces errors is not drawn yet");
     const market::Stretch stretch = market::stretch_of(own.live);
     QUERN_CHECK(core::check_reveal(context.sender, report.commitment, data,
                                    market::sampled_segments(market::work_of(own.live.task), stretch.steps)));

@@ -14,10 +14,12 @@ using types::Role;
 // counts its locked part as a negative claim.
 using Locks = std::map<std::pair<types::Role, types::Address>, Uint256>;
 
-// What one native object holds. Globals count what was minted as negative money.
+// What one native object holds. Globals count what was minted as negative money, and what watchers are drawn by as
+// negative bonds of whistleblowers.
 struct Holdings {
     Uint256 money;
     Locks locks;
+    Uint256 watching = {};
 };
 
 template <class Entries>
@@ -33,7 +35,9 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
     switch (prefix) {
         case ObjectPrefix::globals: {
             QUERN_TRY(const auto globals, types::decode_record<types::Globals>(*value));
-            return Holdings{globals.burned + globals.jackpot_vault + globals.treasury_vault - globals.minted, {}};
+            return Holdings{globals.burned + globals.jackpot_vault + globals.treasury_vault - globals.minted,
+                            {},
+                            Uint256() - globals.watch_bonds};
         }
         case ObjectPrefix::validator: {
             QUERN_TRY(const auto validator, types::decode_record<types::ValidatorObject>(*value));
@@ -51,7 +55,9 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
             QUERN_TRY(const auto bond, types::decode_record<types::RoleBond>(*value));
             const Uint256 whole = market::whole_bond(bond);
             if (bond.locked > whole) return fail("invariant.bond_locks", to_hex(bond.address));
-            return Holdings{whole, {{{bond.role, bond.address}, Uint256() - bond.locked}}};
+            return Holdings{whole,
+                            {{{bond.role, bond.address}, Uint256() - bond.locked}},
+                            bond.role == Role::whistleblower ? bond.bonded : Uint256()};
         }
         case ObjectPrefix::task: {
             QUERN_TRY(const auto task, types::decode_record<types::Task>(*value));
@@ -79,6 +85,10 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
                 held.locks[{Role::whistleblower, dispute.rival}] = dispute.rival_locked;
             return held;
         }
+        case ObjectPrefix::watch: {
+            QUERN_TRY(const auto watch, types::decode_record<types::Watch>(*value));
+            return Holdings{watch.deposit, {}};
+        }
         case ObjectPrefix::beacon:
         case ObjectPrefix::epoch:
         case ObjectPrefix::validator_rank:
@@ -104,11 +114,14 @@ Status check_holdings(const state::Overlay& state) {
         QUERN_TRY(const Holdings after, holdings_of(key, value));
         QUERN_TRY(const Holdings before, holdings_of(key, state.base().native(key)));
         difference.money += after.money - before.money;
+        difference.watching += after.watching - before.watching;
         for (const auto& [bond, amount] : after.locks) difference.locks[bond] += amount;
         for (const auto& [bond, amount] : before.locks) difference.locks[bond] -= amount;
     }
     if (!difference.money.is_zero())
         return fail("invariant.supply", "difference " + difference.money.to_hex_quantity());
+    if (!difference.watching.is_zero())
+        return fail("invariant.watch_bonds", "difference " + difference.watching.to_hex_quantity());
     for (const auto& [bond, amount] : difference.locks)
         if (!amount.is_zero())
             return fail("invariant.lock_sum", std::string(types::to_string(bond.first)) + " " + to_hex(bond.second) +

@@ -21,10 +21,14 @@ Status check_counts(const state::Overlay& state, const types::ClaimId& id, const
         if (!report->commitment.is_zero()) ++counted.committed;
         if (report->revealed()) ++counted.revealed;
         if (types::stands_for(*report)) ++counted.passes;
+        if (report->choice != types::ReportChoice::sealed) ++counted.opened;
+        if (report->choice == types::ReportChoice::forced)
+            counted.awaited = static_cast<std::uint8_t>(counted.awaited + report->seals - report->found);
     }
     const bool agree = counted.received == claim.received && counted.missing == claim.missing &&
                        counted.active == claim.active && counted.committed == claim.committed &&
-                       counted.revealed == claim.revealed && counted.passes == claim.passes;
+                       counted.revealed == claim.revealed && counted.passes == claim.passes &&
+                       counted.opened == claim.opened && counted.awaited == claim.awaited;
     return agree ? Status{} : wrong(id);
 }
 

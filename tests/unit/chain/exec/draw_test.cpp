@@ -35,9 +35,10 @@ protected:
     // At the present height, without money.
     void bond(const types::Address& who, std::uint64_t bonded, std::uint64_t locked = 0) {
         auto bond = *load_bond(overlay, Role::verifier, who);
+        const Uint256 before = bond.bonded;
         bond.bonded = bonded;
         bond.locked = locked;
-        ASSERT_TRUE(update_table(context, bond));
+        ASSERT_TRUE(bond_changed(context, bond, before));
         store_bond(overlay, bond);
     }
     void declare(const types::Address& who, const types::Capacity& capacity) {

@@ -161,7 +161,8 @@ TEST_F(Tranches, are_paid_for_one_by_one_while_the_training_goes_on) {
     EXPECT_EQ(paid(first.payments, kSolver, "solver_reward"), Uint256(kPrice) * work());
     EXPECT_EQ(paid(first.payments, world.live_stretch(id, 0).reports[0].verifier, "verifier_fee"), fee());
     EXPECT_EQ(paid(first.payments, kSubmitter, "refund"), Uint256(10 - kPrice) * work());
-    EXPECT_EQ(escrow - task.escrow, Uint256(10) * work() + Uint256(2) * fee());
+    EXPECT_EQ(escrow - task.escrow, Uint256(10) * work() + Uint256(2) * fee() + Uint256(33 / 3))
+        << "a third of the tax";
     EXPECT_EQ(locked(kSolver), lock() * Uint256(2)) << "a claim, and what the next one will take";
     for (std::uint32_t stretch = 1; stretch < 3; ++stretch) {
         prove(id, stretch, all);
@@ -290,8 +291,8 @@ TEST_F(Tranches, that_are_left_are_refunded_when_the_submitter_gives_up) {
     const auto task = world.task(id);
     EXPECT_EQ(task.state, TaskState::cancelled);
     EXPECT_EQ(task.escrow, task.deposit);
-    EXPECT_EQ(paid(task.payments, kSubmitter, "refund"), Uint256(10) * work(4) + Uint256(2 * 2) * fee() + Uint256(33))
-        << "tax and all that was not begun";
+    EXPECT_EQ(paid(task.payments, kSubmitter, "refund"), Uint256(10) * work(4) + Uint256(2 * 2) * fee() + Uint256(22))
+        << "what is left of the tax, and all that was not begun";
     EXPECT_FALSE(world.proof(id));
 }
 

@@ -44,13 +44,15 @@ constexpr std::string_view kName{};
     X(ProofRecord)         \
     X(TaskImport)          \
     X(ImportedSlots)       \
-    X(Dispute)
+    X(Dispute)             \
+    X(Watch)
 QUERN_TABLES(QUERN_NAMED)
 QUERN_NAMED(TaskSubmitPayload)
 QUERN_NAMED(Role)
 QUERN_NAMED(TaskState)
 QUERN_NAMED(ClaimState)
 QUERN_NAMED(DisputeWinner)
+QUERN_NAMED(ReportChoice)
 #undef QUERN_NAMED
 
 template <class T>
@@ -170,6 +172,7 @@ TEST_F(ObjectsPage, has_each_objects_key) {
     expect_key<VerifierReport>(key_of<VerifierReport>(claim, std::uint8_t{0}));
     expect_key<ProofRecord>(key_of<ProofRecord>(std::uint64_t{1}, std::uint16_t{0}));
     expect_key<Dispute>(key_of<Dispute>(std::uint64_t{1}));
+    expect_key<Watch>(key_of<Watch>(claim, std::uint64_t{1}, std::uint8_t{0}, address));
     std::size_t known = 0;
     for (unsigned number = 0; number < 256; ++number)
         if (prefix_of_key(Bytes{static_cast<std::uint8_t>(number)})) ++known;
@@ -190,8 +193,8 @@ std::string numbers_of() {
 }
 
 TEST_F(ObjectsPage, has_the_numbers_of_enums) {
-    for (const std::string& line :
-         {numbers_of<Role>(), numbers_of<TaskState>(), numbers_of<ClaimState>(), numbers_of<DisputeWinner>()})
+    for (const std::string& line : {numbers_of<Role>(), numbers_of<TaskState>(), numbers_of<ClaimState>(),
+                                    numbers_of<DisputeWinner>(), numbers_of<ReportChoice>()})
         EXPECT_NE(page.find(line), std::string::npos) << line;
 }
 

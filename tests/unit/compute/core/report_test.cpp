@@ -320,6 +320,131 @@ TEST(Report, ForcedErrorsHaveTheirProbability) {
     EXPECT_TRUE(forced(hash_of(1), hash_of(1), {1, 1}));
 }
 
+namespace {
+
+// A report as the chain keeps it once it is told as it must be, and what opens it.
+struct Told {
+    bool forced = false;
+    chain::types::VerifyRevealPayload reveal;
+    chain::types::VerifierReport report;
+    chain::types::ReportOpenPayload opening;
+};
+Told tell(const ReportFixture& fixture, const Hash32& randomness, const Hash32& beacon, const Ratio& probability) {
+    const auto sealed = *seal_report(fixture.verifier, true, {}, fixture.results, randomness);
+    Told told;
+    told.forced = forced(randomness, beacon, probability);
+    const std::uint8_t opened = choice_of(sealed, told.forced);
+    told.reveal = make_reveal(sealed, 1, opened);
+    told.report.commitment = sealed.commitment;
+    told.report.opened = opened;
+    told.report.result_root = told.reveal.result_root;
+    told.report.other_leaf = told.reveal.other_leaf;
+    told.opening = make_opening(sealed, 1, opened);
+    return told;
+}
+
+}  // namespace
+
+TEST(ForcedError, TenThousandRoundsAgreeWithTheProbability) {
+    const ReportFixture fixture;
+    const std::uint64_t segments = fixture.results.size() / kProbesPerSegment;
+    constexpr int kRounds = 10'000;
+    const Ratio probability{1, 200};
+    int forced_count = 0;
+    for (int i = 0; i < kRounds; ++i) {
+        const Hash32 beacon = hash_of(100'000 + i);
+        const Told told = tell(fixture, hash_of(i), beacon, probability);
+        const auto choice = check_opening(fixture.verifier, told.report, told.opening, segments, beacon, probability);
+        ASSERT_TRUE(choice) << choice.error().to_string();
+        ASSERT_TRUE(choice->right);
+        ASSERT_EQ(choice->forced, told.forced);
+        forced_count += choice->forced ? 1 : 0;
+    }
+    // 50 in the mean, 7.05 the standard deviation: four of them to either side.
+    EXPECT_GE(forced_count, 22);
+    EXPECT_LE(forced_count, 78);
+}
+
+TEST(ForcedError, OpeningsBindWhatWasCommittedTo) {
+    const ReportFixture fixture;
+    const std::uint64_t segments = fixture.results.size() / kProbesPerSegment;
+    const auto check = [&](const Told& told, const Ratio& probability) {
+        return check_opening(fixture.verifier, told.report, told.opening, segments, hash_of(7), probability);
+    };
+    const Ratio always{1, 1};
+    const Ratio never{0, 1};
+    const Told told = tell(fixture, hash_of(1), hash_of(7), always);
+    const auto good = check(told, always);
+    ASSERT_TRUE(good) << good.error().to_string();
+    EXPECT_TRUE(good->right);
+    const auto sealed = *seal_report(fixture.verifier, true, {}, fixture.results, hash_of(1));
+    EXPECT_EQ(good->true_hash, sealed.true_leaves[1 + sealed.altered_probe]);
+    EXPECT_EQ(good->told_hash, sealed.altered_leaves[1 + sealed.altered_probe]);
+    // The altered result when nothing forces it; there is nothing to show then but the randomness.
+    Told willing = told;
+    willing.opening = {1, 0, hash_of(1), {}, {}, 0, {}};
+    const auto wrong = check(willing, never);
+    ASSERT_TRUE(wrong) << wrong.error().to_string();
+    EXPECT_FALSE(wrong->right);
+    // And the truth when an error is forced.
+    const Told stubborn = tell(fixture, hash_of(1), hash_of(7), never);
+    EXPECT_FALSE(check(stubborn, always)->right);
+    EXPECT_TRUE(check(stubborn, never)->right);
+
+    const auto refused = [&](auto&& change) {
+        Told changed = told;
+        change(changed);
+        const auto result = check(changed, always);
+        return !result && result.error().name == "verify.bad_opening";
+    };
+    EXPECT_TRUE(refused([](Told& t) { t.opening.randomness.data[0] ^= 1U; }));
+    EXPECT_TRUE(refused([](Told& t) { t.opening.element ^= 1U; }));
+    EXPECT_TRUE(refused([](Told& t) { t.opening.element = 1U << 20; }));
+    EXPECT_TRUE(refused([](Told& t) { t.opening.tile[0] ^= 1U; }));
+    EXPECT_TRUE(refused([](Told& t) { t.opening.true_root.data[3] ^= 1U; }));
+    EXPECT_TRUE(refused([](Told& t) { t.opening.path.pop_back(); }));
+    EXPECT_TRUE(refused([](Told& t) { t.report.other_leaf.data[0] ^= 1U; }));
+    EXPECT_TRUE(refused([](Told& t) { t.report.result_root.data[0] ^= 1U; }));
+}
+
+// What somebody sees who neither has r nor executes: the reveal. No bit of it may say more of what was forced than
+// chance does. (Whoever has executed the probes sees it at once.)
+TEST(ForcedError, NoBitOfARevealTellsForcedFromTrue) {
+    const ReportFixture fixture;
+    constexpr int kRounds = 4'000;
+    std::vector<int> set_when[2];
+    int rounds_of[2] = {0, 0};
+    for (int i = 0; i < kRounds; ++i) {
+        const Told told = tell(fixture, hash_of(i), hash_of(50'000), {1, 2});
+        Bytes seen{told.reveal.opened};
+        for (const Hash32& part :
+             {told.reveal.blind, told.reveal.other_leaf, told.reveal.randomness_hash, told.report.commitment})
+            append(seen, part);
+        auto& counts = set_when[told.forced ? 1 : 0];
+        counts.resize(8 * seen.size());
+        for (std::size_t bit = 0; bit < counts.size(); ++bit) counts[bit] += (seen[bit / 8] >> (bit % 8)) & 1;
+        ++rounds_of[told.forced ? 1 : 0];
+    }
+    ASSERT_GT(std::min(rounds_of[0], rounds_of[1]), kRounds / 3);
+    for (std::size_t bit = 0; bit < set_when[0].size(); ++bit) {
+        const double p0 = double(set_when[0][bit]) / rounds_of[0];
+        const double p1 = double(set_when[1][bit]) / rounds_of[1];
+        // Two shares of half of 2,000: 0.0158 the standard deviation of their difference; five of them.
+        EXPECT_LT(std::abs(p0 - p1), 0.08) << "bit " << bit;
+    }
+}
+
+TEST(ForcedError, AnAlterationIsTheLowBitOfOneWord) {
+    const ReportFixture fixture;
+    const auto sealed = *seal_report(fixture.verifier, true, {}, fixture.results, hash_of(3));
+    const auto& tile = fixture.results[sealed.altered_probe].words;
+    EXPECT_TRUE(is_alteration(sealed.altered_leaves[1 + sealed.altered_probe], tile));
+    EXPECT_FALSE(is_alteration(sealed.true_leaves[1 + sealed.altered_probe], tile));
+    auto other = tile;
+    other[0] ^= 2U;
+    EXPECT_FALSE(is_alteration(vm::tensor::tile_hash(other), tile));
+}
+
 TEST(Challenge, CommitmentBindsSenderClaimAndSalt) {
     const Hash32 commitment = challenge_commitment(address_of(1), hash_of(1), hash_of(2));
     EXPECT_NE(commitment, challenge_commitment(address_of(2), hash_of(1), hash_of(2)));

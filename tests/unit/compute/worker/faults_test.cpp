@@ -68,6 +68,8 @@ TEST_F(FaultsTest, reads_names_and_steps) {
     EXPECT_EQ(parse_fault("flip_element")->step, 0U);
     EXPECT_EQ(parse_fault("skip_work@17")->step, 17U);
     EXPECT_EQ(parse_fault("wrong_slot@1")->fault, Fault::wrong_slot);
+    EXPECT_EQ(parse_fault("wrong_choice")->fault, Fault::wrong_choice);
+    EXPECT_EQ(parse_fault("silent_opening")->fault, Fault::silent_opening);
     EXPECT_EQ(parse_fault("steal").error().name, "fault.unknown");
     EXPECT_EQ(parse_fault("skip_work@0").error().name, "fault.bad_step");
     EXPECT_EQ(parse_fault("skip_work@x").error().name, "fault.bad_step");
@@ -88,7 +90,8 @@ TEST_F(FaultsTest, a_fault_without_step_starts_after_the_middle) {
 }
 
 TEST_F(FaultsTest, a_lazy_verifier_does_not_change_execution) {
-    EXPECT_EQ(history({}), history({Fault::pass_without_work, 1}));
+    for (const Fault fault : {Fault::pass_without_work, Fault::wrong_choice, Fault::silent_opening})
+        EXPECT_EQ(history({}), history({fault, 1}));
 }
 
 TEST_F(FaultsTest, skipped_work_leaves_parameters_as_they_were) {

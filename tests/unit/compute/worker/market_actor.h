@@ -43,7 +43,10 @@ inline std::shared_ptr<const Finding> watch_of(const TaskClaim& live, const Hist
     }
     for (const auto& report : live.reports) {
         const auto own = report_of(live, report.verifier, replayed);
-        for (const auto& probe : own->probes) finding->probe_hashes.push_back(tensor::tile_hash(probe.words));
+        for (const auto& probe : own->probes) {
+            finding->probe_hashes.push_back(tensor::tile_hash(probe.words));
+            finding->probe_tiles.push_back(probe.words);
+        }
     }
     finding->programs = std::make_shared<const core::TaskPrograms>(*replayed.programs);
     return finding;

@@ -1,0 +1,36 @@
+#include "chain/market/watchers.h"
+
+#include <algorithm>
+
+#include "base/big_endian.h"
+
+namespace quern::chain::market {
+
+bool is_watcher(const Hash32& output, const Uint256& weight, const Uint256& total) {
+    if (total.is_zero()) return false;
+    // The output's first 64 bits as a fraction of 2^64. Larger sums than any genesis mints are cut alike, so that
+    // nothing overflows.
+    Uint256 part = std::min(weight, total);
+    Uint256 whole = total;
+    while (whole > (Uint256(1) << 128)) {
+        part = part >> 1;
+        whole = whole >> 1;
+    }
+    const Uint256 lot(from_big_endian(output.view().first(8)));
+    return lot * whole < ((part * Uint256(params::kWatchersPerReport)) << 64);
+}
+
+Uint256 tax_due(const Uint256& tax, const Uint256& settled_work, const Uint256& total_work) {
+    if (settled_work >= total_work) return tax;
+    return mul_div(tax, settled_work, total_work).value_or(tax);
+}
+
+Uint256 jackpot(const params::MarketParams& market, const Uint256& stretch_tax, std::uint32_t verifiers) {
+    return stretch_tax * Uint256(market.forced_error_inverse) / Uint256(std::max<std::uint32_t>(verifiers, 1));
+}
+
+Uint256 jackpot_share(const Uint256& jackpot, std::uint32_t found) {
+    return found == 0 ? Uint256() : jackpot >> (found - 1);
+}
+
+}  // namespace quern::chain::market

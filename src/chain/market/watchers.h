@@ -1,0 +1,30 @@
+// Forced errors and who watches for them: how likely a whistleblower is drawn as the watcher of a report, and what
+// those who find a forced error are paid. Rules: doc/market.md, "Forced errors". Used by execution, workers and RPC.
+// Pure functions; thread-safe.
+#pragma once
+
+#include "chain/params/params.h"
+#include "chain/types/native_objects.h"
+
+namespace quern::chain::market {
+
+// Whether reports are forced to tell altered results at all.
+[[nodiscard]] inline bool forces_errors(const params::MarketParams& market) { return market.forced_error_inverse != 0; }
+// Whether reports wait for the beacon that forces errors in them: a tick draws it (draw_height of reveal_at).
+[[nodiscard]] inline bool awaits_forced_beacon(const types::Claim& claim) {
+    return claim.state == types::ClaimState::revealing && claim.reveal_at != 0 && claim.forced_beacon.is_zero();
+}
+
+// The part of `total` that is bonded by the watcher, times kWatchersPerReport, is the chance that `output`, of its VRF,
+// makes it one. `weight` is at most `total`.
+[[nodiscard]] bool is_watcher(const Hash32& output, const Uint256& weight, const Uint256& total);
+
+// Of the task's tax, what is due once stretches with so much work are settled; all of it with the last one.
+[[nodiscard]] Uint256 tax_due(const Uint256& tax, const Uint256& settled_work, const Uint256& total_work);
+// What a forced error in one of m reports pays those who found it, all together: so that in the mean over many reports
+// as much is paid as the stretch's tax.
+[[nodiscard]] Uint256 jackpot(const params::MarketParams& market, const Uint256& stretch_tax, std::uint32_t verifiers);
+// Of each of n who found it: half as much for each more, so that to be many pays nobody.
+[[nodiscard]] Uint256 jackpot_share(const Uint256& jackpot, std::uint32_t found);
+
+}  // namespace quern::chain::market
