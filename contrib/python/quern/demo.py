@@ -2,7 +2,8 @@
 
 Four validators; two solvers, three verifiers and a whistleblower spread over them. First an honest training of a
 character-level transformer on the system's licence texts; then a second one whose first solver cheats, is taken to the
-chain's judge and slashed, and whose second solver finishes. Processes that are killed meanwhile are started again.
+chain's judge and slashed, and whose second solver finishes. Between them short tasks, until a verifier had to tell an
+altered result and the whistleblower that saw it is paid the jackpot. Processes that are killed meanwhile are started again.
 """
 import argparse
 import glob
@@ -29,6 +30,7 @@ from .rpc import RpcError
 STEPS, INTERVAL = 600, 30
 CHEAT_STEPS, CHEAT_INTERVAL = 200, 25
 CHEAT = "flip_element"
+FORCED_STEPS, FORCED_INTERVAL, FORCED_TRIES = 40, 10, 12
 TASK_TIMEOUT_S = 900
 ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "verifier1": 20, "verifier2": 20,
             "verifier3": 20, "whistleblower": 20}
@@ -222,6 +224,36 @@ class Demo:
                 self.show_transcript(dispute)
         self.show_money(task)
 
+    def forced_error(self):
+        """Short tasks until one of their reports had to tell an altered result, and whoever watched is paid for it."""
+        self.phase("forced error")
+        net = self.net
+        inverse = int(net.node.quern_params()["market"]["forced_error_inverse"])
+        self.say(f"one report in {inverse} must tell a result that is wrong in one bit; nobody but its verifier knows which")
+        for attempt in range(FORCED_TRIES):
+            job = Job(os.path.join(self.options.directory, f"job3-{attempt}"), net.node, licence_texts()[:2], layers=1,
+                      d_model=32, context=32, batch=4, seed=self.options.seed + 2 + attempt, total_steps=FORCED_STEPS)
+            task = self.follow(job, FORCED_STEPS, FORCED_INTERVAL)
+            if self.show_watching(task):
+                return
+        raise RuntimeError(f"no forced error was found in {FORCED_TRIES} tasks")
+
+    def show_watching(self, task):
+        """Who had to tell what, and who saw it; whether a jackpot was paid."""
+        find = lambda name: events.find(self.net.node, name, task=task["id"])  # noqa: E731
+        for sealed in find("WatchSealed"):
+            self.say(f"  block {sealed['block']:4d}  {self.net.name_of(sealed['watcher'])} sealed what it found in report "
+                     f"{sealed['report']}")
+        for opened in find("ReportOpened"):
+            what = {1: "had told the truth, as it had to", 2: "was forced to tell an altered result"}[opened["choice"]]
+            self.say(f"  block {opened['block']:4d}  {self.net.name_of(opened['verifier'])} {what}")
+        for found in find("ErrorFound"):
+            self.say(f"  block {found['block']:4d}  {self.net.name_of(found['watcher'])} had sealed the true result")
+        jackpots = [paid for paid in find("Paid") if paid["reason"] == "jackpot"]
+        for paid in jackpots:
+            self.say(f"  block {paid['block']:4d}  jackpot: {qrn(paid['amount'])} to {self.net.name_of(paid['to'])}")
+        return bool(jackpots)
+
     # --- telling ----------------------------------------------------------------------------------------------------
     def follow(self, job, steps, interval):
         """Prices and submits a task, and follows it to its end."""
@@ -375,6 +407,7 @@ class Demo:
     def run(self):
         self.start_network()
         self.honest_task()
+        self.forced_error()
         self.disputed_task()
         self.phase("summary")
         report = self.report()

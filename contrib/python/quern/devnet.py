@@ -22,6 +22,7 @@ MARKET = {
     "storage_deposit_per_byte": str(10**12),
     "dispute_clock_s": 60,
     "unbonding_blocks": 600,
+    "forced_error_inverse": 4,  # so that who looks on sees one
 }
 BLOCK = {"min_block_ms": 100, "max_idle_ms": 125}
 RPC_PORT, P2P_PORT, WS_PORT = 8545, 7876, 8546  # quernd's defaults, used where each node has an address of its own

@@ -7,11 +7,17 @@ EVENTS = {
     "TaskStateChanged": (3, [("task", "uint64")], [("from", "uint8"), ("to", "uint8"), ("reason", "string")]),
     "ClaimStateChanged": (3, [("task", "uint64")], [("seat", "uint16"), ("stretch", "uint32"), ("round", "uint32"),
                                                     ("from", "uint8"), ("to", "uint8"), ("reason", "string")]),
+    "Paid": (3, [("task", "uint64"), ("to", "address")], [("amount", "uint256"), ("reason", "string")]),
+    "WatchSealed": (4, [("task", "uint64"), ("watcher", "address")], [("stretch", "uint32"), ("report", "uint8")]),
+    "ReportOpened": (4, [("task", "uint64"), ("verifier", "address")],
+                     [("stretch", "uint32"), ("choice", "uint8"), ("trueRoot", "bytes32")]),
+    "ErrorFound": (4, [("task", "uint64"), ("watcher", "address")], [("stretch", "uint32"), ("report", "uint8")]),
     "DisputeMoved": (5, [("dispute", "uint64"), ("mover", "address")], [("phase", "uint8"), ("round", "uint64")]),
     "DisputeOpened": (5, [("dispute", "uint64"), ("task", "uint64")],
                       [("stretch", "uint32"), ("target", "uint32"), ("defender", "address"), ("rival", "address")]),
     "Slashed": (2, [("account", "address")], [("role", "uint8"), ("amount", "uint256"), ("reason", "string")]),
 }
+CHOICES = {1: "truth", 2: "forced"}
 ROLES = {1: "solver", 2: "verifier", 3: "whistleblower", 4: "custodian", 5: "relay"}
 
 

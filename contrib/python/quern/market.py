@@ -4,11 +4,13 @@ import json
 import os
 import time
 
+from . import events
 from .devnet import program, run
 from .rpc import RpcError
 
 LICENCES = "/usr/share/common-licenses"
 DISPUTE_BYTES = 10752  # that a challenge's deposit is for (doc/market.md)
+WATCH_BYTES = 256  # that of a watcher's verdict is for
 FINAL_STATES = {"settled", "cancelled", "expired", "failed"}
 
 
@@ -204,7 +206,13 @@ def supply_difference(net):
         total += sum(int(task["escrow"], 16) for task in tasks)
         total += sum(int(dispute["deposit"], 16) for dispute in node.dispute_list(limit=500)["disputes"])
         waiting = sum(claim["commitments"] for task in tasks for claim in (task["claim"], task["nextClaim"]) if claim)
-        total += waiting * DISPUTE_BYTES * int(node.quern_params()["market"]["storage_deposit_per_byte"])
+        market = node.quern_params()["market"]
+        per_byte = int(market["storage_deposit_per_byte"])
+        total += waiting * DISPUTE_BYTES * per_byte
+        if market["forced_error_inverse"]:
+            returned = [paid for paid in events.find(node, "Paid")
+                        if paid["reason"] == "storage_deposit" and paid["amount"] == WATCH_BYTES * per_byte]
+            total += (len(events.find(node, "WatchSealed")) - len(returned)) * WATCH_BYTES * per_byte
         supply = node.quern_supply()
         total += sum(int(supply[part], 16) for part in ("jackpotVault", "treasuryVault", "burned"))
         if node.height() == height:
